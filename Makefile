@@ -1,0 +1,40 @@
+# `make demo` and `make test` do all the set-up themselves, on a machine with Python 3.11+ and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test lint bench docs samples help
+help:  ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/installed-test: $(VENV)/installed
+	$(PIP) --constraint constraints.txt --editable '.[test]'
+	@touch $@
+
+demo: $(VENV)/installed  ## install, analyze a shipped sample, print where the report is
+	$(BIN)/forensics analyze samples/bad_data_batch --out demo.html --force
+	@echo "Open it in a browser: $(CURDIR)/demo.html"
+
+test: $(VENV)/installed-test  ## install the rest, run every check and test
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/installed-test  ## ruff and mypy only
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+samples: $(VENV)/installed-test  ## train the shipped samples again
+	$(BIN)/python samples/make.py
+
+bench: $(VENV)/installed-test  ## measure speed against the peers
+	$(BIN)/python benchmarks/ingest.py
+
+docs: $(VENV)/installed-test  ## write the generated pages and screenshots of docs/ again
+	$(BIN)/python docs/make.py

@@ -1,0 +1,104 @@
+"""Writes the generated pages of docs/ from docstrings, help texts and schemas: `python docs/make.py [--screenshots]`.
+
+tests/test_docs.py holds that the committed pages are what this writes. Screenshots need Chromium and playwright.
+"""
+
+from __future__ import annotations
+
+import inspect
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+import forensics
+import parsers
+from forensics import cli, pipeline
+from parsers.tables import SCHEMAS
+
+DOCS = Path(__file__).resolve().parent
+NOTICE = "<!-- Written by docs/make.py: change the docstrings, then run `make docs`. -->\n\n"
+
+
+def rules(kind: str, heading: str, lead: str) -> str:
+    """One section a detector or cause, from its docstring: headings in bold, texts as paragraphs."""
+    parts = [f"# {heading}\n\n{lead}\n"]
+    for module in pipeline.modules(kind):
+        title, _, body = inspect.cleandoc(module.__doc__ or "").partition("\n")
+        parts.append(f"## {title}\n\n`{pipeline.id_of(module)}`\n")
+        for block in body.strip().split("\n\n"):
+            name, _, text = block.partition("\n")
+            parts.append(f"**{name.strip()}.** {' '.join(text.split())}\n")
+    return NOTICE + "\n".join(parts)
+
+
+def formats() -> str:
+    parts = ["# What is read\n\nEvery file of a run folder is offered to each parser; at most one claims it.\n"]
+    for module in parsers.modules():
+        parts.append(f"## `{parsers.name_of(module)}`\n\n{inspect.cleandoc(module.__doc__ or '')}\n")
+    return NOTICE + "\n".join(parts)
+
+
+def tables() -> str:
+    parts = ["# Tables\n\n`forensics tables RUN --out DIR` writes one Parquet file a table, `forensics.read(path).tables` holds them.\n",
+             "```text\n" + inspect.cleandoc(parsers.tables.__doc__ or "") + "\n```\n"]
+    for name, schema in SCHEMAS.items():
+        rows = "\n".join(f"| {f.name} | {_type(f.type)} |" for f in schema)
+        parts.append(f"## {name}\n\n| column | type |\n|---|---|\n{rows}\n")
+    return NOTICE + "\n".join(parts)
+
+
+def _type(t: object) -> str:
+    return str(t).replace("dictionary<values=string, indices=int32, ordered=0>", "string").replace("list<item: int64>", "list of int64")
+
+
+def commands() -> str:
+    parts = ["# Command line\n"]
+    for name, command in [("", cli.main), *sorted(cli.main.commands.items())]:
+        with click.Context(command, info_name=f"forensics {name}".strip()) as ctx:
+            parts.append(f"## `forensics {name}`".replace(" `", "`") + f"\n\n```text\n{command.get_help(ctx)}\n```\n")
+    return NOTICE + "\n".join(parts)
+
+
+PAGES = {
+    "detectors.md": lambda: rules("detectors", "Symptoms", "What each detector looks for, and when it cannot tell. `forensics explain ID` prints the same."),
+    "causes.md": lambda: rules("hypotheses", "Causes", "How each cause is weighed. Weights are decibans: +10 is ten times likelier."),
+    "formats.md": formats,
+    "tables.md": tables,
+    "cli.md": commands,
+}
+
+
+def screenshots() -> None:
+    """The report of a shipped sample, as four pictures."""
+    from playwright.sync_api import sync_playwright
+
+    from reports import html
+
+    sample = "samples/bad_data_batch"
+    case = forensics.analyze(str(DOCS.parent / sample), command=["forensics", "analyze", sample]).to_json()
+    case["run"]["path"] = sample
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as p:
+        page_file = Path(folder) / "report.html"
+        page_file.write_text(html.render(case), "utf-8")
+        browser = p.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"])
+        for name, width, height, scheme, full in (("report", 1180, 900, "light", False), ("light", 1180, 900, "light", True),
+                                                  ("dark", 1180, 900, "dark", True), ("phone", 375, 800, "light", True)):
+            page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+            page.goto(page_file.as_uri())
+            page.screenshot(path=DOCS / "images" / f"{name}.png", full_page=full)
+        browser.close()
+
+
+def main() -> None:
+    for name, write in PAGES.items():
+        (DOCS / name).write_text(write(), "utf-8")
+    if "--screenshots" in sys.argv:
+        (DOCS / "images").mkdir(exist_ok=True)
+        screenshots()
+
+
+if __name__ == "__main__":
+    main()

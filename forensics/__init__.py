@@ -1,0 +1,47 @@
+"""Post-hoc run forensics for machine-learning training: ``analyze(path)`` gives a case, ``read(path)`` the tables."""
+
+from __future__ import annotations
+
+import importlib.util
+import pathlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from forensics.case import Case
+    from parsers.tables import Run
+
+from forensics.version import VERSION as __version__  # noqa: E402,N811
+__all__ = ["analyze", "read"]
+
+
+def _no_shadow() -> None:
+    """Our `parsers` and `reports` are plain top-level packages, and users have folders of that name: say so, clearly."""
+    home = pathlib.Path(__file__).resolve().parent.parent
+    for name in ("parsers", "reports"):
+        spec = importlib.util.find_spec(name)
+        found = pathlib.Path(spec.origin).resolve().parent if spec and spec.origin else None
+        if found != home / name:
+            raise ImportError(
+                f"run-forensics needs its package `{name}`, but Python finds {found or 'another one'} first. "
+                f"Rename that folder, or run from another one (the installed command `forensics` works anywhere)."
+            )
+
+
+_no_shadow()
+
+
+def read(path: str, **options: Any) -> Run:
+    """The run at a path (a folder, a file, an fsspec URL): ``.tables["metrics"]`` and the rest as Arrow tables.
+
+    Where several runs lie there: the one written last; ``.siblings`` names the others.
+    """
+    from forensics.pipeline import read_runs
+
+    return read_runs(path, **options)[-1]
+
+
+def analyze(path: str, **options: Any) -> Case:
+    """The case of the run at a path. Raises ForensicsError where nothing can be read."""
+    from forensics.pipeline import analyze
+
+    return analyze(path, **options)

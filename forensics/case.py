@@ -1,0 +1,169 @@
+"""The case: everything the analysis concluded about one run, as plain data.
+
+The case is the seam between analysis and report. ``to_json`` turns it into the ``case.json`` that docs/case.md
+describes; a report is a pure function of that document. Steps are in the run's own labels, weights in decibans
+(+10: ten times likelier), times in UTC.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One way a claim is shown; ``forensics.evidence`` builds the three kinds and says what ``data`` holds."""
+
+    kind: str  # series | table | text
+    title: str
+    data: dict[str, Any]
+    where: str = ""  # "log.jsonl line 1501"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A symptom. The id carries the step: loss_spike-1500."""
+
+    id: str
+    kind: str  # the detector's id
+    title: str  # one plain sentence with the numbers in it
+    first_step: int | None
+    last_step: int | None
+    severity: str  # info | warning | critical
+    evidence: tuple[Evidence, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict)  # numbers that hypotheses and tables need, by name
+    times: tuple[float | None, float | None] = (None, None)  # wall clock of first and last step, seconds since 1970 UTC
+
+
+@dataclass(frozen=True)
+class Clue:
+    """For (+) or against (-) a cause, in decibans; the findings it rests on are links on the page."""
+
+    text: str
+    weight: float
+    findings: tuple[str, ...] = ()
+    part: str = "log"  # log | replay
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A cause with its clues, what would settle it, and what to do about it (fast first, invasive last)."""
+
+    id: str
+    title: str
+    clues: tuple[Clue, ...]
+    settle: str = ""
+    interventions: tuple[str, ...] = ()
+    steps: tuple[int | None, int | None] = (None, None)
+    probability: float = 0.0
+
+    @property
+    def score(self) -> float:
+        return sum(c.weight for c in self.clues)
+
+
+@dataclass(frozen=True)
+class Check:
+    """What became of one detector: fired, clear (with the smallest effect it could have seen), cannot_tell or error."""
+
+    id: str
+    status: str
+    note: str = ""
+    smallest_effect: str = ""
+
+
+@dataclass(frozen=True)
+class Case:
+    """The whole answer. The plain dicts (run, spikes, batches, sources ...) have the keys of docs/case.md."""
+
+    tool: dict[str, Any]
+    run: dict[str, Any]
+    verdict: str  # healthy | unhealthy | inconclusive
+    answer: str
+    hypotheses: tuple[Hypothesis, ...]
+    spikes: tuple[dict[str, Any], ...]
+    findings: tuple[Finding, ...]
+    checks: tuple[Check, ...]
+    blind_spots: tuple[dict[str, str], ...]
+    sources: tuple[dict[str, Any], ...]
+    gaps: tuple[dict[str, Any], ...]
+    timeline: dict[str, Any]
+    culprits: tuple[dict[str, Any], ...] = ()
+    replay: dict[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The case.json document: only JSON types, NaN and infinities as strings, keys in a fixed order."""
+        document = {
+            "schema": SCHEMA,
+            "tool": self.tool,
+            "run": self.run,
+            "verdict": self.verdict,
+            "answer": self.answer,
+            "hypotheses": [_hypothesis(h, rank) for rank, h in enumerate(self.hypotheses, 1)],
+            "spikes": list(self.spikes),
+            "findings": [_finding(f) for f in self.findings],
+            "checks": [dataclasses.asdict(c) for c in self.checks],
+            "culprits": list(self.culprits),
+            "replay": self.replay,
+            "blind_spots": list(self.blind_spots),
+            "sources": list(self.sources),
+            "gaps": list(self.gaps),
+            "timeline": self.timeline,
+        }
+        plain = jsonable(document)
+        assert isinstance(plain, dict)
+        return plain
+
+
+def _hypothesis(h: Hypothesis, rank: int) -> dict[str, Any]:
+    return {
+        "id": h.id, "title": h.title, "rank": rank, "probability": round(h.probability, 6), "score": round(h.score, 2),
+        "steps": list(h.steps), "clues": [dataclasses.asdict(c) for c in h.clues], "settle": h.settle,
+        "interventions": list(h.interventions),
+    }  # fmt: skip
+
+
+def _finding(f: Finding) -> dict[str, Any]:
+    return {
+        "id": f.id, "kind": f.kind, "title": f.title, "steps": [f.first_step, f.last_step], "severity": f.severity,
+        "times": [utc(t) for t in f.times], "facts": f.facts, "evidence": [dataclasses.asdict(e) for e in f.evidence],
+    }  # fmt: skip
+
+
+def utc(seconds: float | None) -> str | None:
+    """Seconds since 1970 as '2026-11-21T02:44:14Z'; None for no time or one that no calendar has."""
+    if seconds is None or not math.isfinite(seconds) or not 0 < seconds < 253402300799:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def number(value: float) -> float | str:
+    """A float as JSON can hold it: NaN and infinities become the strings that the contract names."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def jsonable(x: Any) -> Any:
+    """Recursively: dataclasses and tuples to JSON types, numpy scalars to Python ones, non-finite floats to strings."""
+    if x is None or isinstance(x, (str, bool, int)):
+        return x
+    if isinstance(x, float):
+        return number(x)
+    if isinstance(x, dict):
+        return {str(k): jsonable(v) for k, v in x.items()}
+    if isinstance(x, (list, tuple)):
+        return [jsonable(v) for v in x]
+    if dataclasses.is_dataclass(x) and not isinstance(x, type):
+        return jsonable(dataclasses.asdict(x))
+    if hasattr(x, "tolist"):  # numpy scalars and arrays
+        return jsonable(x.tolist())
+    return str(x)

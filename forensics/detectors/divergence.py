@@ -1,0 +1,61 @@
+"""Divergence
+
+What it sees
+    The training loss turns round and ends well above the best level it had reached.
+
+How it decides
+    Levels are medians of 15 logged values. It fires when the last level lies above the best one by at least 10 % and by
+    eight times its noise. The step it names is where the loss last stood near its best. Values that are not finite
+    count as infinitely high.
+
+Cannot tell
+    With fewer than 40 values of the loss. A rise caused by harder data or another loss function looks the same: the
+    hypotheses weigh that.
+
+Folklore
+    "Divergence without a spike" is the fourth pattern beside the three kinds of spike (Bekman's training-loss-patterns).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from forensics import evidence, excursions
+from forensics.case import Finding
+from forensics.detectors.loss_spike import loss_of
+from forensics.errors import CannotTell
+from parsers.tables import Run
+
+NEEDS = ["loss.train|loss.eval"]
+LEAST_VALUES, LEVEL = 40, 15
+RISE, NOISES = 0.10, 8.0
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    s = loss_of(run)
+    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    if len(rows) < LEAST_VALUES:
+        raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
+    x = s.value[rows]
+    y = np.log(x) if (x > 0).all() else x / max(float(np.median(np.abs(x))), 1e-12)
+    level = excursions.rolling_median(y, LEVEL)
+    best = int(np.argmin(level[LEVEL:])) + LEVEL if len(level) > LEVEL else int(np.argmin(level))
+    noise = float(np.median(excursions.local_noise(y))) / np.sqrt(LEVEL) * 1.25
+    rise = float(level[-1] - level[best])
+    if rise < np.log1p(RISE) or rise < NOISES * noise or best > len(rows) - LEVEL:
+        return
+    near = np.flatnonzero(level <= level[best] + max(3 * noise, 0.25 * rise))
+    turn = rows[int(near[-1])]
+    start, last = int(s.step[turn]), int(s.step[rows[-1]])
+    low, end = float(np.exp(level[best])) if (x > 0).all() else float(x[best]), float(np.median(x[-LEVEL:]))
+    title = f"Loss turns at step {start} and ends at {end:.4g}, {end / low - 1:.0%} above its best level of {low:.4g}"
+    facts = {"start": start, "best": low, "final": end, "rise": end / low - 1, "best_step": int(s.step[rows[best]]), "first": float(x[0])}
+    shown = evidence.window(s, start, last, title=f"{s.tag} from step {start} on", where=s.place(run, turn),
+                            bands=[{"from": start, "to": last, "kind": "non_recovering"}])  # fmt: skip
+    yield Finding(f"divergence-{start}", "divergence", title, start, last, "critical", (shown,), facts, (s.clock(turn), s.clock(rows[-1])))
+
+
+def smallest_effect(run: Run) -> str:
+    return "a last level 10 % above the best one"

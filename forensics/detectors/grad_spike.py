@@ -1,0 +1,60 @@
+"""Gradient-norm spike
+
+What it sees
+    The global gradient norm leaves its level upwards.
+
+How it decides
+    The same rule as for the loss (``forensics.excursions``) on the log of the norm, but at least a doubling. Says how the
+    largest compares with the usual norm, and whether the loss moved at the same step, before, or after.
+
+Cannot tell
+    Where the gradient norm was not logged, or only after clipping (MaxText's learning/grad_norm, Composer's
+    l2_norm/grad/global): then the spike is cut off at the clipping threshold.
+
+Folklore
+    "The gradient norm is your smoke alarm."
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from forensics import evidence, excursions
+from forensics.case import Finding
+from forensics.series import series
+from parsers.tables import Run
+
+NEEDS = ["grad.norm"]
+LEAST_RATIO = 2.0
+SHOWN = 20
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    s = series(run, "grad.norm")
+    assert s is not None
+    found = []
+    for attempt in np.unique(s.attempt):
+        rows = np.flatnonzero(s.attempt == attempt)
+        for e in excursions.find(s.value[rows]):
+            if e.level > 0 and (e.level + e.height) >= LEAST_RATIO * e.level:
+                found.append((e, rows, int(attempt)))
+    found.sort(key=lambda f: -f[0].height / f[0].level)
+    for e, rows, attempt in sorted(found[:SHOWN], key=lambda f: int(f[1][f[0].peak])):
+        start, peak = int(s.step[rows[e.start]]), int(s.step[rows[e.peak]])
+        end = int(s.step[rows[e.end]]) if e.end is not None else None
+        ratio = (e.level + e.height) / e.level
+        title = f"Gradient norm rises to {e.level + e.height:.4g} at step {peak}, {ratio:.1f} times its level"
+        facts = {"start": start, "peak": peak, "end": end, "ratio": ratio, "level": e.level, "top": e.level + e.height, "attempt": attempt,
+                 "total": len(found)}
+        shown = evidence.window(s, start, end or peak, title=f"{s.tag} around step {peak}", where=s.place(run, rows[e.peak]),
+                                marks=[{"step": peak, "label": f"{ratio:.1f} times", "kind": "event"}])
+        yield Finding(f"grad_spike-{peak}" + (f"-attempt{attempt}" if attempt else ""), "grad_spike", title, start, end or peak, "info", (shown,),
+                      facts, (s.clock(rows[e.start]), s.clock(rows[e.peak])))
+
+
+def smallest_effect(run: Run) -> str:
+    s = series(run, "grad.norm")
+    share = excursions.smallest_visible(s.value) if s is not None else None
+    return f"{max(1 + (share or 0), LEAST_RATIO):.1f} times the usual norm" if share is not None else ""

@@ -1,0 +1,64 @@
+"""Loss scale
+
+What it sees
+    The scaler of half-precision training at work: overflows, skipped steps, a scale that falls and does not recover.
+
+How it decides
+    Now and then a skipped step and a halving is routine. It fires when the scale falls by 2^6 or more from its highest value
+    and ends there, when it reaches 1 or less, or when more than 5 % of the steps were skipped after the first tenth of
+    the run (the search for the first scale skips steps in any healthy run).
+
+Cannot tell
+    Where neither scale nor overflows were logged.
+
+Folklore
+    BLOOM's team moved from fp16 to bf16 after the 104B runs; a collapsing scale announces the death of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from forensics import evidence
+from forensics.case import Finding
+from forensics.lives import events, last_step
+from forensics.series import series
+from parsers.tables import Run
+
+NEEDS = ["loss_scale"]
+FALL, FLOOR, SKIPPED = 2.0**6, 1.0, 0.05
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    s = series(run, "loss_scale")
+    assert s is not None
+    keep = np.flatnonzero(s.alive & np.isfinite(s.value) & (s.value > 0))
+    if len(keep) < 3:
+        return
+    x, step = s.value[keep], s.step[keep]
+    settled = step >= step[0] + 0.1 * (step[-1] - step[0])
+    if not settled.any():
+        return
+    top, low, final = float(x[settled].max()), float(x[settled].min()), float(x[-1])
+    falls = np.flatnonzero(np.diff(x) < 0) + 1
+    late = falls[settled[falls]]
+    span = max((last_step(run) or int(step[-1])) - int(step[0]), 1)
+    overflows = [e for e in events(run, "overflow") if e["step"] is None or e["step"] >= step[0] + 0.1 * span]
+    skipped = max(len(late), len(overflows))
+    share = skipped / (0.9 * span)
+    collapsed = low <= FLOOR < top or final <= top / FALL
+    if not collapsed and share < SKIPPED:
+        return
+    first = int(step[late[0]]) if len(late) else int(step[0])
+    what = f"falls from {top:g} to {low:g}" if collapsed else f"falls again and again: {skipped} overflows"
+    title = f"Loss scale {what} from step {first} on"
+    facts = {"top": top, "low": low, "final": final, "skipped": skipped, "share": share, "collapsed": collapsed, "first": first, "floor": low <= FLOOR}
+    shown = evidence.window(s, first, int(step[-1]), title=s.tag, where=s.place(run, keep[late[0]] if len(late) else keep[0]), margin=0.3)
+    yield Finding(f"loss_scale-{first}", "loss_scale", title, first, int(step[-1]), "critical" if collapsed else "warning", (shown,), facts,
+                  (s.clock(keep[late[0]] if len(late) else keep[0]), s.clock(keep[-1])))
+
+
+def smallest_effect(run: Run) -> str:
+    return f"a fall by {FALL:g}, or {SKIPPED:.0%} of the steps skipped"

@@ -1,0 +1,134 @@
+"""Learning-rate schedule
+
+What it sees
+    The rate jumps, warms up hardly at all, or begins again from the start.
+
+How it decides
+    A step of the rate by more than half within one logging interval is a jump; the first values of a warmup, the drops of
+    a step schedule and jumps that come again at regular distances (warm restarts) are schedule. A jump at the beginning
+    of a new life is a schedule that was reset; inside a life the rate left its own path. It also tells the shape (constant,
+    warmup, decay), the peak, and how many steps the warmup took.
+
+Cannot tell
+    Where the rate was not logged; or was rounded by the console (1e-7 prints as 0.000000).
+
+Folklore
+    "Verify that the scheduler's steps are counted in optimizer steps, not micro-batches."
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics import evidence
+from forensics.case import Finding
+from forensics.lives import planned_steps
+from forensics.series import Series, series
+from parsers.tables import Run
+
+NEEDS = ["lr"]
+JUMP = 1.5
+REGULAR = 0.1  # distances of warm restarts agree this well
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the rate did: peak, steps of warmup, where it ended (as a share of the peak), constant or not."""
+
+    peak: float
+    peak_step: int
+    warmup: int
+    final: float
+    constant: bool
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    s = series(run, "lr")
+    assert s is not None
+    ups = [i for i in _jumps(s) if not _inside_warmup(s, i)]
+    inside = [i for i in ups if s.attempt[i] == s.attempt[i - 1]]
+    if len(inside) >= 3 and _regular(s.step[inside]):
+        inside = []  # cosine with warm restarts, cyclic
+    resets = [i for i in ups if s.attempt[i] != s.attempt[i - 1]]
+    for i in [*inside, *resets, *_returns(s)]:
+        yield _finding(run, s, i)
+
+
+def shape(run: Run) -> Shape | None:
+    """The shape of the rate over the surviving rows; None where it was not logged."""
+    s = series(run, "lr")
+    if s is None:
+        return None
+    keep = s.alive & np.isfinite(s.value)
+    step, x = s.step[keep], s.value[keep]
+    if len(x) < 3 or x.max() <= 0:
+        return None
+    peak = float(x.max())
+    top = int(np.flatnonzero(x >= 0.99 * peak)[0])
+    rising = top > 0 and x[0] < 0.9 * peak
+    return Shape(peak, int(step[top]), int(step[top] - step[0]) if rising else 0, float(x[-1]) / peak, bool(x.min() > 0.99 * peak))
+
+
+def smallest_effect(run: Run) -> str:
+    return f"a change by a factor of {JUMP} between two logged values"
+
+
+def _jumps(s: Series) -> list[int]:
+    """Rows whose rate is more than JUMP times that of the row before (in step order within a life)."""
+    before, after = s.value[:-1], s.value[1:]
+    ok = (before > 0) & np.isfinite(before) & np.isfinite(after) & (np.diff(s.step) > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return [int(i) + 1 for i in np.flatnonzero(ok & (after > JUMP * before))]
+
+
+def _inside_warmup(s: Series, i: int) -> bool:
+    """Linear or exponential growth from the first row of the life up to here: no jump."""
+    life = np.flatnonzero(s.attempt[: i + 1] == s.attempt[i])
+    x = s.value[life]
+    step = s.step[life]
+    if len(life) < 2 or s.attempt[i] != s.attempt[i - 1]:
+        return False
+    per_step = np.diff(x) / np.maximum(np.diff(step), 1)
+    growing = bool((np.diff(x) >= 0).all())
+    return growing and (len(per_step) < 2 or float(per_step[-1]) <= 3 * float(np.median(per_step[:-1])) or len(life) <= 3)
+
+
+def _returns(s: Series) -> list[int]:
+    """First rows of a life whose rate is far *below* where the life before stood, while warming up again."""
+    found = []
+    for i in np.flatnonzero(np.diff(s.attempt)) + 1:
+        same = np.flatnonzero((s.attempt == s.attempt[i - 1]) & (s.step <= s.step[i]))
+        if not len(same):
+            continue
+        old, new = float(s.value[same[-1]]), float(s.value[i])
+        ahead = s.value[(s.attempt == s.attempt[i])][: max(len(s) // 5, 5)]
+        if old > 0 and 0 <= new < old / JUMP and len(ahead) > 2 and float(ahead.max()) > 2 * max(new, 1e-30):
+            found.append(int(i))
+    return found
+
+
+def _regular(steps: np.ndarray) -> bool:
+    gaps = np.diff(steps)
+    growth = gaps[1:] / np.maximum(gaps[:-1], 1)  # equal periods, or periods that grow by one factor
+    return bool(np.ptp(growth) <= REGULAR * max(float(np.median(growth)), 1e-9))
+
+
+def _finding(run: Run, s: Series, i: int) -> Finding:
+    step, resumed = int(s.step[i]), bool(s.attempt[i] != s.attempt[i - 1])
+    same = np.flatnonzero((s.attempt == s.attempt[i - 1]) & (s.step <= step))
+    old, new = float(s.value[same[-1]] if resumed and len(same) else s.value[i - 1]), float(s.value[i])
+    after = s.value[i:][s.attempt[i:] == s.attempt[i]]
+    back = np.flatnonzero(after < old * JUMP)
+    length = int(s.step[i + int(back[0])] - step) if len(back) and new > old else None
+    how = "at the restart" if resumed else "inside one life of the run"
+    title = f"Learning rate goes from {old:.3g} to {new:.3g} at step {step}, {how}"
+    planned = planned_steps(run)
+    facts = {"step": step, "before": old, "after": new, "ratio": new / old if old else None, "at_resume": resumed, "lasts": length,
+             "planned": planned, "attempt": int(s.attempt[i])}
+    shown = evidence.window(s, step, step + (length or 0), title=f"{s.tag} around step {step}", where=s.place(run, i),
+                            marks=[{"step": step, "label": f"{old:.3g} to {new:.3g}", "kind": "event"}])
+    return Finding(f"lr_schedule-{step}", "lr_schedule", title, step, step + (length or 0), "warning", (shown,), facts,
+                   (s.clock(i - 1), s.clock(i)))

@@ -1,0 +1,59 @@
+"""Restart
+
+What it sees
+    The run ended and began again: steps go back, a second event file begins, a line says that training resumes.
+
+How it decides
+    ``parsers.attempts`` tells the lives apart; this names each new one, the steps that were done twice, the time between,
+    and why the life before it ended where a line says so. Work done twice is a warning, a clean continuation is not.
+
+Cannot tell
+    A restart that continues at the very next step, in the same file, without a word and without a clock, leaves no trace.
+
+Folklore
+    BLOOM-176B's public TensorBoard folder has 117 event files; 50 begin at a step that was already logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics import evidence, lives
+from forensics.case import Finding
+from forensics.series import series
+from parsers.tables import Run
+
+NEEDS: list[str] = []
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    told = lives.attempts(run)
+    for before, after, life in zip(run.attempts, run.attempts[1:], told, strict=False):
+        begin, end = after["steps"][0], before["steps"][1]
+        redone = max(end - begin + 1, 0)
+        idle = after["started"] - before["ended"] if after["started"] and before["ended"] else None
+        wait = f", {_duration(idle)} later" if idle and idle > 0 else ""
+        what = f"{redone} steps are done twice" if redone else "no step is done twice"
+        title = f"The run stops at step {end} and goes on from step {begin}{wait}: {what}"
+        facts = {"from": begin, "ended": end, "redone": redone, "idle": idle, "why": life["why"], "attempt": after["index"]}
+        shown = []
+        loss = series(run, "loss.train") or series(run, "loss.eval")
+        if loss is not None:
+            shown.append(evidence.window(loss, begin, max(end, begin), title="loss in both lives",
+                                         marks=[{"step": begin, "label": f"restart at step {begin}", "kind": "restart"}]))  # fmt: skip
+        lines = [e for e in lives.events(run, "resume", "signal", "scheduler", "oom", "traceback") if e["attempt"] in (before["index"], after["index"])]
+        if lines:
+            shown.append(evidence.text("what the log says", [e["text"][:300] for e in lines[:6]], run.where(lines[0]["source"], lines[0]["at"])))
+        yield Finding(f"restart-{begin}" + (f"-attempt{after['index']}" if after["index"] > 1 else ""), "restart", title, begin, max(end, begin),
+                      "warning" if redone > 1 else "info", tuple(shown), facts, (before["ended"], after["started"]))  # fmt: skip
+
+
+def smallest_effect(run: Run) -> str:
+    return "one step logged twice"
+
+
+def _duration(seconds: float) -> str:
+    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} seconds"

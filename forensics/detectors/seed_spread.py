@@ -1,0 +1,73 @@
+"""Seed spread
+
+What it sees
+    Runs that differ only in their seed and end far apart.
+
+How it decides
+    Compares the last levels (medians of the last tenth) of the training loss, or of the evaluation loss, between the runs of
+    a group. It fires when the farthest two differ by more than 40 % and by five times what the noise inside a run explains.
+
+Cannot tell
+    Where one run lies here, or the runs differ in more than their seed.
+
+Folklore
+    "One seed is an anecdote": an improvement smaller than the spread of seeds is none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from forensics import evidence
+from forensics.case import Finding
+from forensics.errors import CannotTell
+from forensics.series import series
+from parsers.tables import Run
+
+NEEDS: list[str] = []
+APART, ERRORS = math.log(1.4), 5.0
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    if len(run.group) < 2:
+        raise CannotTell("one run lies here, or the runs differ in more than the seed")
+    judged = False
+    for name in ("loss.eval", "loss.train"):
+        levels = [_level(r, name) for r in run.group]
+        known = [(r, *x) for r, x in zip(run.group, levels, strict=True) if x is not None]
+        if len(known) < 2 or min(k[1] for k in known) <= 0:
+            continue
+        judged = True
+        known.sort(key=lambda k: k[1])
+        apart = math.log(known[-1][1] / known[0][1])
+        error = math.hypot(known[0][2] / known[0][1], known[-1][2] / known[-1][1])
+        if apart <= APART or apart <= ERRORS * error:
+            continue
+        title = f"{len(known)} runs that differ only in the seed end between {known[0][1]:.4g} and {known[-1][1]:.4g} ({name})"
+        rows = [[r.id, f"{level:.4g}", f"{noise:.2g}"] for r, level, noise in known]
+        shown = evidence.table("last level of each seed", ["run", name, "noise of the level"], rows, known[-1][0].path)
+        facts = {"metric": name, "apart": math.expm1(apart), "runs": len(known), "best": known[0][0].id, "worst": known[-1][0].id}
+        yield Finding(f"seed_spread-{name}", "seed_spread", title, None, None, "warning", (shown,), facts)
+        return
+    if not judged:
+        raise CannotTell("fewer than two of the runs logged a loss")
+
+
+def _level(run: Run, name: str) -> tuple[float, float] | None:
+    """(last level, its standard error)."""
+    s = series(run, name)
+    if s is None:
+        return None
+    x = s.value[s.alive & np.isfinite(s.value)]
+    if len(x) < 3:
+        return None
+    last = x[-max(len(x) // 10, 3) :]
+    noise = 1.4826 * float(np.median(np.abs(last - np.median(last))))
+    return float(np.median(last)), 1.25 * noise / math.sqrt(len(last))
+
+
+def smallest_effect(run: Run) -> str:
+    return "seeds that end 40 % apart"

@@ -1,0 +1,87 @@
+"""Throughput
+
+What it sees
+    The run becomes slower, or faster, for good.
+
+How it decides
+    Takes the logged throughput, else the time of a step, else the clock between logged rows, and looks for the one split
+    into before and after that explains most of it (medians, at least 20 values on each side). It fires at a lasting
+    slow-down to less than 80 %, when the change is at least four times the noise.
+
+Cannot tell
+    Where neither throughput, step time nor a clock was logged.
+
+Folklore
+    Slower from a step on, whatever the reason: a loader that starves, a node that throttles, a file system that fills up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from forensics import evidence
+from forensics.case import Finding
+from forensics.errors import CannotTell
+from forensics.series import Series, series
+from parsers.tables import Run
+
+NEEDS: list[str] = []
+SLOWER, NOISES, SIDE = 0.8, 4.0, 20
+SPEEDS = ("tput.tokens", "tput.tokens_dev", "tput.samples", "tput.samples_dev", "tput.steps", "mfu", "flops.dev")
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    s, speed = speed_of(run)
+    if len(speed) < 2 * SIDE:
+        raise CannotTell(f"only {len(speed)} values")
+    y = np.log(np.maximum(speed, 1e-12))
+    split = _best_split(y)
+    before, after = float(np.median(speed[:split])), float(np.median(speed[split:]))
+    noise = 1.4826 * float(np.median(np.abs(np.r_[y[:split] - np.median(y[:split]), y[split:] - np.median(y[split:])])))
+    if after >= SLOWER * before or np.log(before / after) < NOISES * noise:
+        return
+    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    step = int(s.step[rows[min(split, len(rows) - 1)]])
+    title = f"The run slows down to {after / before:.0%} of its speed at step {step} and stays slow"
+    facts = {"step": step, "ratio": after / before, "metric": s.name, "before": before, "after": after}
+    shown = evidence.window(s, step, int(s.step[rows[-1]]), title=f"{s.tag} from step {step} on", where=s.place(run, rows[min(split, len(rows) - 1)]))
+    yield Finding(f"throughput-{step}", "throughput", title, step, int(s.step[rows[-1]]), "warning", (shown,), facts,
+                  (s.clock(rows[min(split, len(rows) - 1)]), s.clock(rows[-1])))
+
+
+def speed_of(run: Run) -> tuple[Series, np.ndarray]:
+    """A series and its values as speed (more is faster), finite and positive. Raises CannotTell."""
+    for name in SPEEDS:
+        s = series(run, name)
+        if s is not None and len(s) >= 2 * SIDE:
+            x = s.value[s.alive & np.isfinite(s.value)]
+            if (x > 0).all():
+                return s, x
+    s = series(run, "time.step")
+    if s is not None and len(s) >= 2 * SIDE:
+        x = s.value[s.alive & np.isfinite(s.value)]
+        if (x > 0).all():
+            return s, 1 / x
+    s = series(run, "loss.train")
+    if s is not None and np.isfinite(s.time).sum() >= 2 * SIDE:
+        keep = np.flatnonzero(s.alive & np.isfinite(s.time))
+        gap, steps = np.diff(s.time[keep]), np.diff(s.step[keep])
+        ok = (gap > 0) & (steps > 0) & (np.diff(s.attempt[keep]) == 0)
+        if ok.sum() >= 2 * SIDE:
+            return s, steps[ok] / gap[ok]
+    raise CannotTell("neither throughput, step time nor a clock was logged")
+
+
+def _best_split(y: np.ndarray) -> int:
+    """The split that leaves the smallest sum of squares; values are cut at the 5th and 95th percentile first."""
+    z = np.clip(y, *np.percentile(y, [5, 95]))
+    total, n = np.cumsum(z), len(z)
+    k = np.arange(SIDE, n - SIDE + 1)
+    left, right = total[k - 1], total[-1] - total[k - 1]
+    return int(k[np.argmax(left**2 / k + right**2 / (n - k))])
+
+
+def smallest_effect(run: Run) -> str:
+    return f"a lasting slow-down to {SLOWER:.0%}"

@@ -1,0 +1,67 @@
+"""Train/eval gap
+
+What it sees
+    The evaluation loss turns up while the training loss goes on falling.
+
+How it decides
+    Compares the last evaluation losses with the lowest: it fires when the last (the median of the last three) lies 5 % and
+    three times the noise of neighbouring evaluations above the lowest, which is at least three evaluations back, and the training loss fell meanwhile.
+
+Cannot tell
+    With fewer than six evaluations, or where no evaluation loss was logged.
+
+Folklore
+    Overfitting is the first thing a healthy run can do wrong; an evaluation that only falls with training can be leakage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from forensics import evidence
+from forensics.case import Finding
+from forensics.errors import CannotTell
+from forensics.series import series
+from parsers.tables import Run
+
+NEEDS = ["loss.eval", "loss.train"]
+LEAST_EVALS, RISE, NOISES = 6, 0.05, 3.0
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    held, train = series(run, "loss.eval"), series(run, "loss.train")
+    assert held is not None and train is not None
+    keep = np.flatnonzero(held.alive & np.isfinite(held.value))
+    if len(keep) < LEAST_EVALS:
+        raise CannotTell(f"only {len(keep)} evaluations were logged")
+    x, step = held.value[keep], held.step[keep]
+    best = int(np.argmin(x))
+    final = float(np.median(x[-3:]))
+    noise = 1.4826 * float(np.median(np.abs(np.diff(x) - np.median(np.diff(x)))))
+    rise = final - float(x[best])
+    if best > len(x) - 4 or rise < RISE * abs(float(x[best])) or rise < NOISES * noise:
+        return
+    at_best = _level(train.value, train.step, int(step[best]))
+    at_end = _level(train.value, train.step, int(step[-1]))
+    if at_best is None or at_end is None or at_end >= at_best:
+        return
+    title = (f"Evaluation loss is lowest at step {step[best]} ({x[best]:.4g}) and ends at {final:.4g}, "
+             f"while training loss goes on falling from {at_best:.4g} to {at_end:.4g}")
+    facts = {"best_step": int(step[best]), "best": float(x[best]), "final": final, "rise": rise / abs(float(x[best])), "train_fall": 1 - at_end / at_best}
+    first, last = int(step[best]), int(step[-1])
+    shown = [evidence.window(s, int(step[0]), last, title=s.tag, margin=0, where=s.place(run, 0),
+                             marks=[{"step": first, "label": "lowest evaluation loss", "kind": "event"}]) for s in (held, train)]
+    yield Finding(f"train_eval_gap-{first}", "train_eval_gap", title, first, last, "warning", tuple(shown), facts,
+                  (held.clock(keep[best]), held.clock(keep[-1])))
+
+
+def _level(value: np.ndarray, step: np.ndarray, at: int) -> float | None:
+    """Median of the training loss over the 25 values up to a step."""
+    before = value[(step <= at) & np.isfinite(value)]
+    return float(np.median(before[-25:])) if len(before) else None
+
+
+def smallest_effect(run: Run) -> str:
+    return f"an evaluation loss {RISE:.0%} above its best"

@@ -1,0 +1,52 @@
+"""Zero loss
+
+What it sees
+    A training loss of exactly zero, which no ordinary loss reaches.
+
+How it decides
+    Three or more exact zeros in a row, or every value zero. A loss that came down smoothly to zero (a task that is
+    solved) is left alone: the value before the zeros must be above a thousandth of the first.
+
+Cannot tell
+    Without a training loss.
+
+Folklore
+    "All labels in your dataset are -100. Training losses will be all 0." Exact zeros in a Hugging Face log are also what its
+    NaN filter writes once every micro-batch is NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from forensics import evidence
+from forensics.case import Finding
+from forensics.series import series
+from parsers.tables import Run
+
+NEEDS = ["loss.train"]
+IN_A_ROW = 3
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    s = series(run, "loss.train")
+    assert s is not None
+    zero = s.value == 0
+    runs = np.flatnonzero(np.convolve(zero, np.ones(IN_A_ROW, int), "valid") == IN_A_ROW)
+    if not len(runs):
+        return
+    first = int(runs[0])
+    before = s.value[:first][np.isfinite(s.value[:first])]
+    if len(before) and abs(before[-1]) <= 1e-3 * abs(before[0]):
+        return
+    step, count = int(s.step[first]), int(zero.sum())
+    title = f"Loss is exactly zero from step {step} on ({count} of {len(s)} values)"
+    facts = {"step": step, "count": count, "from_start": first == 0, "to_end": bool(zero[first:].all())}
+    shown = evidence.window(s, step, step, title=s.tag, where=s.place(run, first))
+    yield Finding(f"zero_loss-{step}", "zero_loss", title, step, int(s.step[np.flatnonzero(zero)[-1]]), "critical", (shown,), facts, (s.clock(first), None))
+
+
+def smallest_effect(run: Run) -> str:
+    return f"{IN_A_ROW} zeros in a row"

@@ -1,0 +1,16 @@
+"""The one exception a user can see: what happened, and what to do about it."""
+
+from __future__ import annotations
+
+
+class ForensicsError(Exception):
+    """A sentence for the user and a hint; the command line prints both without a traceback and exits with 1."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class CannotTell(Exception):
+    """Raised by a detector whose input is there but does not allow a judgement; the text says why, in plain words."""

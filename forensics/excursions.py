@@ -1,0 +1,236 @@
+"""Finds upward excursions of a noisy, drifting series: pure numpy in, plain records out.
+
+The level before an event is the median of the 15 values before it, the noise 1.4826 x the median absolute deviation of
+80 values from their running median of 9, never less than 0.35 x the median step between neighbours. An excursion begins
+where it leaves level + 3 sigma and ends where a value and the median of it and the two after it are back within 2
+sigma, or within a twentieth of the height where the noise is smaller still. ``candidates`` lists
+whatever reaches 5 sigma, with what rides on the tail of a long one; ``find`` keeps what a plain rule calls an event: 6
+sigma, 1 %, and no crowd (oftener than once in 50 values) unless it reaches 25 sigma. Positive series are judged on the
+log scale, where noise is multiplicative. Values that are not finite count as the highest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+LEVEL, NOISE, RESIDUAL = 15, 80, 9
+PEAK_SIGMA, START_SIGMA, END_SIGMA = 6.0, 3.0, 2.0
+CANDIDATE_SIGMA, CANDIDATE_LEAST = 5.0, 0.007
+LEAST = 0.01
+CROWD_WINDOW, CROWD_SIGMA = 50, 25.0
+WARMUP = 8  # values needed before anything can be judged
+END_SHARE, TOUCHING, TOUCHED = 0.05, 1, 0.5
+HUMP = 0.5  # a peak is over where half of its height is lost
+TAIL, DEEPEST = 4, 3  # a tail of so many values can carry spikes of its own, and so on so many times
+NOT_FINITE = 5.0  # what a NaN stands above the highest value, in units of ln
+FEW = 600  # more candidates in one series are noise of a kind that no single one can be told from
+
+
+@dataclass(frozen=True)
+class Excursion:
+    """Indices into the series; ``end`` is None where the series never came back."""
+
+    start: int
+    peak: int
+    end: int | None
+    level: float  # of the values before it
+    sigma: float  # local noise there, in the unit of the values
+    height: float  # peak - level; inf for a non-finite peak
+    censored: bool = False  # the series ends (or a restart cuts it) before it could come back
+    depth: int = 0  # 1: on the tail of another one, 2: on the tail of that
+
+    @property
+    def sigmas(self) -> float:
+        return self.height / self.sigma if self.sigma > 0 else float("inf")
+
+
+def rolling_median(x: Floats, window: int) -> Floats:
+    """Median of the `window` values up to and with each; shorter at the beginning."""
+    return np.array(pl.Series(x).rolling_median(window, min_samples=1).to_numpy(), dtype=np.float64)
+
+
+def centred_median(x: Floats, window: int) -> Floats:
+    return np.array(pl.Series(x).rolling_median(window, min_samples=1, center=True).to_numpy(), dtype=np.float64)
+
+
+def before(x: Floats) -> Floats:
+    """Each value replaced by the one before it; the first stands for itself."""
+    return np.concatenate([x[:1], x[:-1]])
+
+
+def noise_floor(x: Floats) -> float:
+    """0.35 x the median absolute difference of neighbours: what no local estimate may fall below."""
+    steps = np.abs(np.diff(x[np.isfinite(x)]))
+    return 0.35 * float(np.median(steps)) if len(steps) else 0.0
+
+
+def local_noise(x: Floats, floor: float | None = None) -> Floats:
+    """Noise of the values before each one (that one not included), robust against drift and spikes."""
+    residual = np.abs(x - centred_median(x, RESIDUAL))
+    mad = 1.4826 * rolling_median(residual, NOISE)
+    return np.maximum(before(mad), noise_floor(x) if floor is None else floor)
+
+
+def scaled(values: Floats) -> tuple[Floats, bool]:
+    """(series to judge, whether it is the log): ln of positive values, else values over their median size.
+
+    Values that are not finite are put above the highest one.
+    """
+    finite = np.isfinite(values)
+    x = values[finite]
+    logs = bool(len(x)) and bool((x > 0).all())
+    y = np.full(len(values), np.nan)
+    y[finite] = np.log(x) if logs else x / max(float(np.median(np.abs(x))) if len(x) else 1.0, 1e-12)
+    if len(x) and not finite.all():
+        y[~finite] = y[finite].max() + NOT_FINITE
+    return y, logs
+
+
+def candidates(y: Floats) -> list[Excursion]:
+    """Everything that stands 5 sigma and 0.7 % above its local level, in order of its start; `y` from ``scaled``."""
+    if len(y) < WARMUP + 2:
+        return []
+    floor = noise_floor(y)
+    calm = y
+    found: list[Excursion] = []
+    for _ in range(2):  # the second pass sees level and noise without the events of the first
+        level, sigma = before(rolling_median(calm, LEVEL)), local_noise(calm, floor)
+        found = _scan(y, level, sigma, WARMUP)
+        calm = y.copy()
+        for e in found:
+            if e.end is not None and e.sigmas > 8:
+                calm[e.start : e.end] = e.level
+    noise = local_noise(y, floor)
+    todo = list(found)
+    while todo and len(found) < FEW:
+        e = todo.pop()
+        first, stop = e.peak + 1, e.end if e.end is not None else len(y)
+        if stop - first < TAIL or e.depth >= DEEPEST:
+            continue
+        tail = y[first:stop]
+        inner = _scan(tail, before(rolling_median(tail, LEVEL)), noise[first:stop], TAIL - 1)
+        moved = [_shifted(i, first, e.depth + 1, e.end) for i in inner]
+        found += moved
+        todo += moved
+    return sorted(found, key=lambda e: (e.start, e.depth))
+
+
+def _shifted(e: Excursion, by: int, depth: int, end: int | None) -> Excursion:
+    """A find in a tail, as one of the whole series; what does not come back within the tail ends where the tail ends."""
+    return replace(e, start=e.start + by, peak=e.peak + by, end=e.end + by if e.end is not None else end, depth=depth)
+
+
+def _scan(y: Floats, level: Floats, sigma: Floats, first: int) -> list[Excursion]:
+    high = np.flatnonzero((y > level + CANDIDATE_SIGMA * sigma) & (y > level + CANDIDATE_LEAST))
+    settled = np.maximum(y, middle_of_three(y))
+    found: list[Excursion] = []
+    past = first
+    for i in high:
+        if i < past:
+            continue
+        start = int(i)
+        while start > past and y[start - 1] > level[i] + START_SIGMA * sigma[i]:
+            start -= 1
+        base, noise = float(level[start]), float(sigma[start])
+        end = first_at_most(settled, start + 1, base + END_SIGMA * noise)
+        peak = _peak(y, settled, start, base, end)
+        height = float(y[peak]) - base
+        if end is None or end - peak > TAIL:
+            end = first_at_most(settled, peak + 1, base + max(END_SIGMA * noise, END_SHARE * height))
+        past = end if end is not None else len(y)
+        if found and found[-1].end is not None and start - found[-1].end <= TOUCHING and height < TOUCHED * found[-1].height:
+            found[-1] = replace(found[-1], end=end, censored=end is None)
+            continue  # the last breath of the one before
+        found.append(Excursion(start, peak, end, base, noise, height, end is None))
+    return found
+
+
+def middle_of_three(y: Floats) -> Floats:
+    """Median of each value and the two after it; the last two stand for what is left of them."""
+    if len(y) < 3:
+        return np.full(len(y), float(np.median(y)) if len(y) else 0.0)
+    a, b, c = y[:-2], y[1:-1], y[2:]
+    inner = np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
+    return np.concatenate([inner, [(y[-2] + y[-1]) / 2, y[-1]]])
+
+
+def first_at_most(x: Floats, start: int, limit: float) -> int | None:
+    """First index from start on at which x is at most `limit`."""
+    block = 256
+    while start < len(x):
+        low = np.flatnonzero(x[start : start + block] <= limit)
+        if len(low):
+            return start + int(low[0])
+        start += block
+        block *= 4
+    return None
+
+
+def _peak(y: Floats, settled: Floats, start: int, level: float, end: int | None) -> int:
+    """The top of the first hump: the highest value before half of the height reached so far is lost again."""
+    stop = max(end if end is not None else len(y), start + 1)
+    peak, seen = start, start
+    while seen < stop:
+        ahead = min(seen + 256, stop)
+        top = np.maximum.accumulate(y[seen:ahead])
+        top = np.maximum(top, y[peak])
+        over = np.flatnonzero(settled[seen:ahead] < level + HUMP * (top - level))
+        over = over[over + seen > start]
+        upto = seen + int(over[0]) if len(over) else ahead
+        if upto > seen:
+            best = seen + int(np.argmax(y[seen:upto]))
+            peak = best if y[best] > y[peak] else peak
+        if len(over):
+            break
+        seen = ahead
+    return peak
+
+
+def find(values: Floats) -> list[Excursion]:
+    """Events of one life's values by the plain rule, in order, in the unit of the values. Only finite values count."""
+    place = np.flatnonzero(np.isfinite(values))
+    y, logs = scaled(values[place])
+    least = float(np.log1p(LEAST)) if logs else LEAST
+    events = [e for e in candidates(y) if e.depth == 0 and e.sigmas >= PEAK_SIGMA and e.height >= least]
+    return [in_units(e, values[place], place, logs) for e in _without_crowds(events, len(y))]
+
+
+def _without_crowds(events: list[Excursion], n: int) -> list[Excursion]:
+    """Leaves out excursions of a size that this stretch of the series shows again and again."""
+    kept = []
+    starts = np.array([e.start for e in events])
+    heights = np.array([e.height for e in events])
+    for e in events:
+        span = 3 * CROWD_WINDOW
+        near = (np.abs(starts - e.start) <= span) & (heights >= 0.6 * e.height)
+        width = min(e.start + span, n) - max(e.start - span, 0)
+        crowd = near.sum() > max(width / CROWD_WINDOW, 1) + 1
+        if not crowd or e.sigmas >= CROWD_SIGMA:
+            kept.append(e)
+    return kept
+
+
+def in_units(e: Excursion, x: Floats, place: NDArray[np.int64], logs: bool) -> Excursion:
+    """An excursion of ``scaled`` values in the unit of the values themselves, at their own places."""
+    unit = 1.0 if logs else max(float(np.median(np.abs(x[np.isfinite(x)]))), 1e-12)
+    level = float(np.exp(e.level)) if logs else e.level * unit
+    sigma = level * e.sigma if logs else e.sigma * unit
+    height = float(x[e.peak]) - level if np.isfinite(x[e.peak]) else float("inf")
+    end = int(place[e.end]) if e.end is not None else None
+    return replace(e, start=int(place[e.start]), peak=int(place[e.peak]), end=end, level=level, sigma=sigma, height=height)
+
+
+def smallest_visible(values: Floats) -> float | None:
+    """The smallest one-value spike this series would have shown, as a share of its level; None where it is too short."""
+    x = values[np.isfinite(values)]
+    if len(x) < 3 * WARMUP:
+        return None
+    y, logs = scaled(x)
+    height = PEAK_SIGMA * float(np.median(local_noise(y)[WARMUP:]))
+    return max(float(np.expm1(height)) if logs else height, LEAST)

@@ -1,0 +1,76 @@
+"""Bad data batch
+
+What it is
+    One batch, or a few single ones, with broken content: random characters, wrong labels, a document from another world.
+
+How it is weighed
+    For it: a spike that comes at once and is back as fast, a calm run before and after, a calm learning rate, the same
+    spike in two lives of the run. Against it: spikes again and again, a learning rate that moved, a restart at that step.
+
+What settles it
+    Replaying the step with and without the batch.
+
+Folklore
+    "Read the data." PaLM skipped 200 to 500 batches around a spike; the same batches at another state did no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forensics.case import Finding, Hypothesis
+from forensics.ledger import Ledger, of, span
+from forensics.series import series
+from parsers.tables import Run
+
+TITLE = "Bad data batch"
+PRIOR = -6.0
+
+
+def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+    spikes = of(findings, "loss_spike")
+    if not spikes:
+        return None
+    best = max(spikes, key=lambda f: f.facts["noise_sigmas"])
+    ledger = Ledger(PRIOR)
+    grave = [f for f in spikes if f.severity != "info"]
+    kinds = {f.facts["class"] for f in grave or spikes}
+    if kinds == {"fast"}:
+        ledger.add(8, "The loss jumps and is back at once: the state of the model survived it.", [best])
+    elif "non_recovering" in kinds:
+        ledger.add(-8, "The loss does not come back; a bad batch alone does no lasting harm.", [f for f in spikes if f.facts["class"] == "non_recovering"])
+    else:
+        ledger.add(2, "The loss needs a while to come back: the batch moved the weights, or something else did.", [best])
+    sudden = best.facts["peak"] - best.facts["start"] <= 2 * (series(run, best.facts["metric"]) or best).interval  # type: ignore[union-attr]
+    ledger.add(3 if sudden else -4, "The peak is reached at once." if sudden else "The loss climbs over several values before the peak.", [best])
+    if len(grave) > 5:
+        ledger.add(-6, f"{len(grave)} spikes: a sick optimizer or rate spikes again and again.", grave[:5])
+    elif len(grave) <= 2:
+        ledger.add(2, "The rest of the run is calm.", [])
+    moved = [f for f in of(findings, "lr_schedule") if _near(f, best)]
+    if moved:
+        ledger.add(-12, "The learning rate moved at that step.", moved)
+    elif series(run, "lr") is None:
+        ledger.cannot_tell("the learning rate was not logged.")
+    restarts = [f for f in of(findings, "restart") if abs((f.first_step or 0) - best.facts["start"]) <= 5]
+    if restarts:
+        ledger.add(-8, "The run was restarted there.", restarts)
+    if of(findings, "loss_scale", severity=["critical"]) or of(findings, "nonfinite", severity=["critical"]):
+        ledger.add(-4, "Values overflow or become NaN, which points elsewhere.", of(findings, "nonfinite")[:1])
+    if run.tables["batches"].num_rows:
+        ledger.add(1, "The log says which samples were in the batch, so this can be checked by reading them.", [])
+    else:
+        ledger.cannot_tell("no file maps steps to samples.")
+    return ledger.hypothesis(
+        __name__, TITLE, steps=span(grave or spikes), settle=f"Replay step {best.facts['peak']} with and without its batch.",
+        interventions=[
+            f"Keep the run: the loss is back where it was after step {best.facts['end']}." if kinds == {"fast"} else "Go back to the last checkpoint before the spike.",
+            f"Read the samples of steps {best.facts['start']} to {best.facts['peak']}.",
+            "Leave these samples out of the next epoch, and look for more of their kind.",
+        ],
+    )  # fmt: skip
+
+
+def _near(f: Finding, spike: Finding) -> bool:
+    end = spike.facts["end"] or spike.facts["peak"]
+    return f.first_step is not None and spike.facts["start"] - 5 <= f.first_step <= end

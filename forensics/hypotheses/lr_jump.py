@@ -1,0 +1,52 @@
+"""Learning rate jump
+
+What it is
+    The rate leaves its own path inside one life of the run: a wrong boundary, a second scheduler, a hand on the knob.
+
+How it is weighed
+    For it: a jump of the logged rate that is no warmup, no warm restart, no resume; trouble that begins right after it.
+    Against it: nothing happens after the jump.
+
+What settles it
+    The same steps at the rate before the jump.
+
+Folklore
+    "Plot the learning rate": the schedule you wrote is not always the schedule that ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forensics.case import Finding, Hypothesis
+from forensics.ledger import Ledger, of, span
+from parsers.tables import Run
+
+TITLE = "Learning rate jump"
+PRIOR = -6.0
+
+
+def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+    jumps = [f for f in of(findings, "lr_schedule") if not f.facts["at_resume"]]
+    if not jumps:
+        return None
+    ledger = Ledger(PRIOR)
+    ratio = max(f.facts["ratio"] or 1 for f in jumps)
+    ledger.add(10 if ratio >= 3 else 5, f"The rate jumps by a factor of {ratio:.3g} at step {jumps[0].first_step}.", jumps[:3])
+    harm = [f for f in [*of(findings, "loss_spike"), *of(findings, "divergence"), *of(findings, "nonfinite")] if _follows(f, jumps)]
+    if harm:
+        ledger.add(10, "The loss leaves its level right after it.", harm[:3])
+    elif of(findings, "loss_spike") or of(findings, "divergence"):
+        ledger.add(-6, "The trouble of the loss begins elsewhere.", [])
+    return ledger.hypothesis(
+        __name__, TITLE, steps=span(jumps), settle=f"Replay from the checkpoint before step {jumps[0].first_step} with the rate held.",
+        interventions=["Find what changed the rate at that step: boundaries, a second scheduler, an override.",
+                       f"Go back to the checkpoint before step {jumps[0].first_step} and run on with the intended schedule."],
+    )  # fmt: skip
+
+
+def _follows(f: Finding, jumps: Sequence[Finding]) -> bool:
+    begins = f.facts.get("start", f.first_step)
+    return begins is not None and any(
+        (j.first_step or 0) - 2 <= begins <= (j.first_step or 0) + max(100, 2 * (j.facts["lasts"] or 0)) for j in jumps
+    )

@@ -1,0 +1,44 @@
+"""Seed variance
+
+What it is
+    Nothing is broken: the recipe is so sensitive that the seed alone decides where a run ends.
+
+How it is weighed
+    For it: runs of one configuration, calm in themselves, that end far apart. Against it: a run among them that broke
+    (a spike, NaN, divergence): then its cause is what set it apart.
+
+What settles it
+    More seeds, and the same seeds with a gentler recipe.
+
+Folklore
+    "High variance between seeds" is a symptom of a recipe at its edge: longer warmup and a lower rate narrow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forensics.case import Finding, Hypothesis
+from forensics.ledger import Ledger, of
+from parsers.tables import Run
+
+TITLE = "Seed variance"
+PRIOR = -3.0
+
+
+def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+    spread = of(findings, "seed_spread")
+    if not spread:
+        return None
+    ledger = Ledger(PRIOR)
+    facts = spread[0].facts
+    ledger.add(15, f"{facts['runs']} runs of one configuration end up to {facts['apart']:.0%} apart.", spread)
+    grave = [f for f in findings if f.severity == "critical"]
+    if grave:
+        ledger.add(-10, "A run among them broke, which sets it apart without any help of the seed.", grave[:3])
+    else:
+        ledger.add(3, "None of them broke.", [])
+    return ledger.hypothesis(
+        __name__, TITLE, settle="Run five more seeds, and the same seeds with twice the warmup.",
+        interventions=["Report the spread with every comparison.", "Lower the rate or lengthen the warmup: recipes at their edge scatter."],
+    )  # fmt: skip

@@ -1,0 +1,141 @@
+"""The pipeline, top to bottom: files to tables, tables to findings, findings to ranked causes, all into one case."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+
+import parsers
+from forensics import answer, groups, house, ranking, summary, timeline
+from forensics.case import Case, Check, Finding, Hypothesis
+from forensics.errors import CannotTell, ForensicsError
+from forensics.series import series
+from forensics.version import VERSION
+from parsers.tables import Run
+
+Progress = Callable[[str, int, int], None]
+SHOWN_PER_DETECTOR = 60  # more findings of one kind are counted, not listed
+
+
+def analyze(path: str, *, metrics: dict[str, str] | None = None, progress: Progress | None = None,
+            command: Sequence[str] = ()) -> Case:
+    """The case of the run at `path`; `metrics` maps canonical names to the tags of this house."""
+    return analyze_run(choose(read_runs(path, metrics=metrics, progress=progress)), command=command)
+
+
+def choose(runs: list[Run]) -> Run:
+    """The run that speaks for a folder: the one written last; with its group, where all are one configuration under several seeds."""
+    run = runs[-1]
+    if groups.are_seeds(runs):
+        run.group = runs
+    return run
+
+
+def analyze_run(run: Run, *, command: Sequence[str] = ()) -> Case:
+    findings, checks = detect(run)
+    hypotheses = ranking.rank(weigh(run, findings))
+    verdict = answer.verdict(run, findings, checks)
+    return Case(
+        tool={"name": "forensics", "version": VERSION, "command": list(command)},
+        run=summary.run(run),
+        verdict=verdict,
+        answer=answer.sentence(run, verdict, findings, hypotheses, checks),
+        hypotheses=hypotheses,
+        spikes=summary.spikes(findings),
+        findings=tuple(findings),
+        checks=tuple(checks),
+        blind_spots=summary.blind_spots(run, checks),
+        sources=summary.sources(run),
+        gaps=summary.gaps(run),
+        timeline=timeline.build(run, findings),
+    )
+
+
+def read_runs(path: str, *, metrics: dict[str, str] | None = None, progress: Progress | None = None) -> list[Run]:
+    """Every run below a path or URL, the one written last at the end. Raises ForensicsError where nothing is readable."""
+    folder, keep = _local(path)
+    try:
+        runs = parsers.read_all(folder, overrides=house.names(folder, metrics), progress=progress)
+    except FileNotFoundError as e:
+        raise ForensicsError(str(e), "Give the folder of a run, or one of its files.") from e
+    if not any(s.claimed for r in runs for s in r.sources):
+        raise ForensicsError(f"nothing readable in {path}: {_why(runs)}", "See `forensics analyze --help` for the formats.")
+    if keep is not None:
+        for r in runs:
+            r.cache["folder"] = keep  # deleted with the last of the runs
+            r.path = r.path.replace(str(folder), path.rstrip("/"), 1)
+            r.siblings = [s.replace(str(folder), path.rstrip("/"), 1) for s in r.siblings]
+    return runs
+
+
+def _why(runs: list[Run]) -> str:
+    found = [f"{s.path} is {s.format}" for r in runs for s in r.sources]
+    return "the folder is empty" if not found else "; ".join(found[:3]) + (f"; and {len(found) - 3} more" if len(found) > 3 else "")
+
+
+def _local(path: str) -> tuple[Path, tempfile.TemporaryDirectory[str] | None]:
+    """The path itself, or a temporary copy of what an fsspec URL names, with the folder that holds it."""
+    if "://" not in path:
+        return Path(path), None
+    import fsspec
+
+    folder = tempfile.TemporaryDirectory()
+    target = Path(folder.name) / (path.rstrip("/").rsplit("/", 1)[-1] or "run")
+    try:
+        fs, remote = fsspec.core.url_to_fs(path)
+        fs.get(remote, str(target), recursive=fs.isdir(remote))
+    except (OSError, ImportError, ValueError) as e:
+        raise ForensicsError(f"cannot open {path}: {e}", "Remote folders need `pip install 'run-forensics[remote]'`.") from e
+    return target, folder
+
+
+@cache
+def modules(kind: str) -> tuple[ModuleType, ...]:
+    """The detectors or hypotheses: the modules of that folder, then those of installed packages."""
+    package = importlib.import_module(f"forensics.{kind}")
+    ours = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
+    theirs = [e.load() for e in sorted(entry_points(group=f"run_forensics.{kind}"), key=lambda e: e.name)]
+    return (*ours, *theirs)
+
+
+def id_of(module: ModuleType) -> str:
+    return module.__name__.rsplit(".", 1)[-1]
+
+
+def detect(run: Run) -> tuple[list[Finding], list[Check]]:
+    """All symptoms in step order, and what became of every detector."""
+    findings: list[Finding] = []
+    checks = []
+    for detector in modules("detectors"):
+        name = id_of(detector)
+        missing = [need for need in detector.NEEDS if not any(series(run, n) for n in need.split("|"))]
+        if missing:
+            wanted = " and ".join(m.replace("|", " or ") for m in missing)
+            checks.append(Check(name, "cannot_tell", f"{wanted} was not logged"))
+            continue
+        try:
+            found = list(detector.detect(run))
+            effect = detector.smallest_effect(run) if hasattr(detector, "smallest_effect") else ""
+        except CannotTell as e:
+            checks.append(Check(name, "cannot_tell", str(e)))
+            continue
+        except Exception as e:  # one broken detector costs only itself, and says so on the page
+            checks.append(Check(name, "error", f"{type(e).__name__}: {e}"[:300]))
+            continue
+        note = f"{len(found)} found" + (f", the first {SHOWN_PER_DETECTOR} are listed" if len(found) > SHOWN_PER_DETECTOR else "")
+        checks.append(Check(name, "fired" if found else "clear", note if found else "", effect))
+        findings += found[:SHOWN_PER_DETECTOR]
+    findings.sort(key=lambda f: (f.first_step is None, f.first_step or 0, f.kind))
+    return findings, checks
+
+
+def weigh(run: Run, findings: Sequence[Finding]) -> list[Hypothesis]:
+    """Every cause that has something to say about the findings, not yet ranked."""
+    weighed = [h.weigh(run, findings) for h in modules("hypotheses")]
+    return [h for h in weighed if h is not None]

@@ -1,0 +1,190 @@
+"""One metric as numpy arrays, ready for detectors; and M4, the downsampling that keeps every extreme."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsers.tables import Run
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """A metric over the whole run, in the order it was logged; all arrays have the same length.
+
+    ``attempt`` tells the lives apart; ``alive`` is False where a later life logged the same step again (the abandoned
+    branch). ``interval`` is the usual distance of two logged steps.
+    """
+
+    name: str
+    tag: str
+    step: Ints
+    value: Floats
+    time: Floats  # seconds since 1970, NaN where unknown
+    attempt: NDArray[np.int32]
+    alive: NDArray[np.bool_]
+    source: list[str]  # distinct sources
+    source_code: NDArray[np.int32]  # index into source
+    at: Ints  # -1 where unknown
+    unit: str = ""
+    smoothing: str = "none"
+    interval: int = 1
+
+    @property
+    def scale(self) -> str:
+        """'log' for positive quantities that span decades or are multiplicative by nature, else 'linear'."""
+        finite = self.value[np.isfinite(self.value)]
+        positive = bool(len(finite)) and bool((finite > 0).all())
+        return "log" if positive and self.name.startswith(("loss", "grad", "ppl", "loss_scale")) else "linear"
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    def lives(self, first: int | None = None, last: int | None = None) -> Iterator[tuple[int, Ints, Floats]]:
+        """(attempt, step, value) of each life, cut to [first, last]."""
+        keep = np.ones(len(self.step), bool)
+        if first is not None:
+            keep &= self.step >= first
+        if last is not None:
+            keep &= self.step <= last
+        for a in np.unique(self.attempt[keep]):
+            rows = keep & (self.attempt == a)
+            yield int(a), self.step[rows], self.value[rows]
+
+    def clock(self, row: int | np.integer[Any]) -> float | None:
+        """Wall clock of a row in seconds since 1970, None where it was not logged."""
+        t = float(self.time[row])
+        return t if np.isfinite(t) else None
+
+    def place(self, run: Run, row: int | np.integer[Any]) -> str:
+        """File and line (or byte) of a row: 'log.jsonl line 1501'."""
+        at = int(self.at[row])
+        return run.where(self.source[int(self.source_code[row])], at if at >= 0 else None)
+
+
+def m4(step: Ints, value: Floats, columns: int) -> list[list[Any]]:
+    """At most 4 points a column (first, last, lowest, highest), so that no spike is lost. Jugel et al., VLDB 2014.
+
+    Non-finite values are kept as points of their own: a NaN is what the reader looks for.
+    """
+    n = len(step)
+    if n <= 4 * columns:
+        chosen = np.arange(n)
+    else:
+        span = max(int(step.max()) - int(step.min()), 1)
+        column = ((step - step.min()).astype(np.float64) * (columns - 1) / span).astype(np.int64)
+        order = np.argsort(column, kind="stable")
+        starts = np.flatnonzero(np.r_[True, np.diff(column[order]) > 0])
+        low = np.where(np.isfinite(value), value, np.inf)[order]
+        high = np.where(np.isfinite(value), value, -np.inf)[order]
+        ends = np.r_[starts[1:], n]
+        picks = [order[starts], order[ends - 1]]
+        picks.append(order[_arg_in_groups(low, starts, ends)])
+        picks.append(order[_arg_in_groups(-high, starts, ends)])
+        odd = np.flatnonzero(~np.isfinite(value))
+        picks.append(odd[:: max(1, len(odd) // columns)])
+        chosen = np.unique(np.concatenate(picks))
+    return [[int(s), float(f"{v:.7g}")] for s, v in zip(step[chosen], value[chosen], strict=True)]
+
+
+def _arg_in_groups(x: Floats, starts: Ints, ends: Ints) -> Ints:
+    """Index of the smallest value within each group [start, end)."""
+    smallest = np.minimum.reduceat(x, starts)
+    group = np.repeat(np.arange(len(starts)), ends - starts)
+    hits = np.flatnonzero(x == smallest[group])
+    first = np.unique(group[hits], return_index=True)[1]
+    return np.asarray(hits[first], dtype=np.int64)
+
+
+def series(run: Run, name: str) -> Series | None:
+    """The metric under its canonical name, or None where nothing of that name was logged.
+
+    Where several tags or files carry it, the best-covered one is taken: most points in one (tag, format), so that the
+    lives of a run stay one series and a rounded copy in the console log does not mix with the exact one.
+    """
+    key = ("series", name)
+    if key not in run.cache:
+        run.cache[key] = _build(run, name)
+    found = run.cache[key]
+    assert found is None or isinstance(found, Series)
+    return found
+
+
+def names(run: Run) -> list[str]:
+    """Every canonical name that was logged, in alphabetical order."""
+    column = run.tables["metrics"]["name"]
+    return sorted(x for x in column.unique().to_pylist() if x) if len(column) else []
+
+
+def _build(run: Run, name: str) -> Series | None:
+    arrays = _arrays(run)
+    if name not in arrays["names"]:
+        return None
+    rows = np.flatnonzero((arrays["name"] == arrays["names"].index(name)) & arrays["stepped"])
+    if not len(rows):
+        return None
+    formats = {s.path: s.format for s in run.sources}
+    group_of = np.array([hash_index(arrays["formats"], formats.get(s, s)) for s in arrays["sources"]], np.int64)
+    groups = arrays["tag"][rows].astype(np.int64) * 1000 + group_of[arrays["source"][rows]]
+    codes, counts = np.unique(groups, return_counts=True)
+    best = codes[np.argmax(counts)]
+    rows = rows[groups == best]
+    rank = arrays["rank"][rows]
+    rows = rows[rank == rank.min()]
+    tag = arrays["tags"][int(arrays["tag"][rows[0]])]
+    step, attempt = arrays["step"][rows], arrays["attempt"][rows]
+    used, code = np.unique(arrays["source"][rows], return_inverse=True)
+    first = arrays["sources"][int(used[0])]
+    meaning = run.meanings.get((first, tag))
+    return Series(
+        name=name, tag=tag, step=step, value=arrays["value"][rows], time=arrays["time"][rows], attempt=attempt,
+        alive=_alive(step, attempt), source=[arrays["sources"][int(u)] for u in used], source_code=code.astype(np.int32),
+        at=arrays["at"][rows], unit=meaning.unit if meaning else "", smoothing=meaning.smoothing if meaning else "none",
+        interval=_interval(step, attempt),
+    )  # fmt: skip
+
+
+def hash_index(seen: list[str], value: str) -> int:
+    """The position of value in seen, appended when new."""
+    if value not in seen:
+        seen.append(value)
+    return seen.index(value)
+
+
+def _arrays(run: Run) -> dict[str, Any]:
+    """The metrics table as numpy columns, made once."""
+    if "arrays" not in run.cache:
+        t = run.tables["metrics"]
+        coded = {c: t[c].combine_chunks() for c in ("tag", "name", "source")}
+        out: dict[str, Any] = {c: a.indices.fill_null(-1).to_numpy(zero_copy_only=False) for c, a in coded.items()}
+        out |= {c + "s": a.dictionary.to_pylist() for c, a in coded.items()}
+        out |= {c: t[c].fill_null(f).to_numpy(zero_copy_only=False) for c, f in (("step", 0), ("rank", 0), ("attempt", 0), ("at", -1))}
+        out |= {"stepped": t["step"].is_valid().to_numpy(zero_copy_only=False), "formats": []}
+        out |= {c: t[c].to_numpy(zero_copy_only=False) for c in ("value", "time")}
+        run.cache["arrays"] = out
+    arrays: dict[str, Any] = run.cache["arrays"]
+    return arrays
+
+
+def _alive(step: Ints, attempt: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """False where a later life begins at or before the step: that row's work was done again."""
+    alive = np.ones(len(step), bool)
+    lives = np.unique(attempt)
+    begins = np.array([step[attempt == a].min() for a in lives])
+    for a in lives[:-1]:
+        later = begins[lives > a].min()
+        alive[(attempt == a) & (step >= later)] = False
+    return alive
+
+
+def _interval(step: Ints, attempt: NDArray[np.int32]) -> int:
+    gaps = np.diff(step)[np.diff(attempt) == 0]
+    gaps = gaps[gaps > 0]
+    return max(int(np.median(gaps)), 1) if len(gaps) else 1

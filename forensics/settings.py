@@ -1,0 +1,107 @@
+"""What the run was told to do: looks settings up in the config table under the names that frameworks give them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from parsers.tables import Run
+
+_NAMES = {
+    "max_steps": "max_steps total_steps train_iters num_steps max_iters total_iters training_steps num_train_steps total_iterations "
+                 "max_iterations iterations num_iterations max_step train_steps total_num_steps max_train_steps max_update steps",
+    "lr": "lr learning_rate base_lr peak_lr max_lr lr_max adam_lr lr0",
+    "min_lr": "min_lr lr_min end_lr final_lr eta_min",
+    "warmup_steps": "warmup_steps num_warmup_steps warmup_iters lr_warmup_iters warmup lr_warmup_steps warmup_updates",
+    "schedule": "schedule lr_scheduler_type lr_decay_style scheduler lr_scheduler lr_schedule sched decay_type",
+    "clip": "grad_clip max_grad_norm clip_grad gradient_clip_val clip_grad_norm clip_norm gradient_clipping clip max_norm",
+    "precision": "precision dtype mixed_precision fp16 bf16 amp mixed_precision_param",
+    "optimizer": "optimizer optim optimizer_name opt",
+    "beta2": "beta2 adam_beta2 b2",
+    "eps": "eps epsilon adam_epsilon adam_eps",
+    "batch_size": "batch_size global_batch_size train_batch_size per_device_train_batch_size local_batch_size bsz",
+    "accumulation": "gradient_accumulation_steps accum_steps grad_accum accumulate_grad_batches update_freq",
+    "seed": "seed manual_seed random_seed",
+    "vocab_size": "vocab_size n_vocab vocabulary_size nvocab padded_vocab_size",
+    "classes": "num_classes n_classes num_labels n_labels nb_classes nc",
+    "qk_norm": "qk_norm qk_layernorm use_qk_norm query_key_norm",
+    "world_size": "world_size num_gpus n_gpu gpus devices num_processes",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A config value with the place it was read from and the life it was read for (None: all)."""
+
+    key: str
+    value: Any
+    where: str
+    attempt: int | None = None
+
+
+def setting(run: Run, what: str) -> Setting | None:
+    """The setting by its meaning ('clip'), the last one where a run was launched several times; None where unknown."""
+    found = settings(run, what)
+    return found[-1] if found else None
+
+
+def settings(run: Run, what: str) -> list[Setting]:
+    """All values of a setting, in the order of the files; exact names first choice, shallow keys before nested ones."""
+    wanted = _NAMES[what].split()
+    by_name = _config(run)
+    for name in wanted:
+        if name in by_name:
+            return by_name[name]
+    return []
+
+
+def number(run: Run, what: str) -> float | None:
+    """The setting as a number, None where it is not one (`warmup: auto`)."""
+    found = setting(run, what)
+    return as_number(found.value) if found else None
+
+
+def as_number(value: Any) -> float | None:
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def precision(run: Run) -> str | None:
+    """'fp16', 'bf16', 'fp32' or None where config does not say."""
+    for found in settings(run, "precision"):
+        value = str(found.value).lower()
+        if found.key.endswith("fp16") and value == "true":
+            return "fp16"
+        if found.key.endswith("bf16") and value == "true":
+            return "bf16"
+        for known, words in (("bf16", ("bf16", "bfloat16")), ("fp16", ("fp16", "float16", "half", "16-mixed", "16")),
+                             ("fp32", ("fp32", "float32", "32", "no", "32-true"))):
+            if value in words:
+                return known
+    return None
+
+
+def _config(run: Run) -> dict[str, list[Setting]]:
+    if "config" not in run.cache:
+        table = run.tables["config"]
+        found: dict[str, list[Setting]] = {}
+        rows = zip(*(table[c].to_pylist() for c in ("key", "value", "source", "at", "attempt")), strict=True)
+        for key, value, source, at, attempt in rows:
+            last = re.split(r"[./]", key)[-1].lower().replace("-", "_").lstrip("_")
+            found.setdefault(last, []).append(Setting(key, _plain(value), run.where(source, at), attempt))
+        run.cache["config"] = found
+    config: dict[str, list[Setting]] = run.cache["config"]
+    return config
+
+
+def _plain(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError):
+        return text

@@ -1,0 +1,155 @@
+"""Judges excursions of a loss: is it a spike or noise, which of the three kinds, and is it an instability at all?
+
+Spike or noise: a logistic regression over ``spike_features`` whose numbers stand in ``spike_model`` (benchmarks/spikes.py
+fits them). The kind is a rule. What would tempt a detector and is no instability has rules of its own: weights that
+start anew, a level that steps up without an overshoot (a schedule that starts again, other data), the same bump at
+regular distances.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forensics import spike_model
+from forensics.excursions import CROWD_SIGMA, END_SIGMA, Excursion, Floats, candidates, centred_median, middle_of_three, scaled
+from forensics.spike_features import features
+from forensics.trend import turn
+
+Ints = NDArray[np.int64]
+
+FAST_SHARE, FAST_INTERVALS, FAST_STEPS = 0.004, 3, 20
+REINIT_VALUES, REINIT_MATCH = 20, 0.1
+STEP_VALUES, STEP_RISE, STEP_OVERSHOOT, STEP_MOST = 25, 6, 4.0, 0.7
+BUMPS, BUMP_SIZE, BUMP_DISTANCE = 3, 0.25, 0.15
+LASTING, OFFSET = 10, 0.15
+UNFINISHED = 0.35
+
+
+@dataclass(frozen=True)
+class Spike:
+    """One judged excursion, in the unit of ``scaled``; ``why`` says why it is none, or what sort of spike."""
+
+    at: Excursion
+    probability: float  # that it is a spike and not noise
+    kind: str  # fast | slow | non_recovering | not_a_spike
+    limit: float  # steps within which a recovery counts as fast
+    why: str = ""  # reinit | step | periodic | divergence | nonfinite
+
+
+def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
+    """The spikes of one life, in order; `length`: planned steps, or the steps covered where no plan is known."""
+    y, _ = scaled(value)
+    found = candidates(y)
+    odds = probability(features(y, found))
+    finite = np.isfinite(value)
+    kept = [(e, float(p)) for e, p in zip(found, odds, strict=True) if p >= spike_model.THRESHOLD or not finite[e.peak]]
+    kept = _distinct(kept)
+    judged = []
+    for i, (e, p) in enumerate(kept):
+        following = next((o.start for o, _ in kept[i + 1 :] if e.end is not None and o.start >= e.end), len(y))
+        judged.append(_spike(step, y, e, p, _limit(step, e, length), following, bool(finite[e.peak])))
+    judged = _periodic(judged)
+    rise = turn(y, found)
+    if rise is not None and not any(_explains(s, rise.start, rise.peak) for s in judged):
+        e = Excursion(rise.start, rise.peak, None, rise.level, rise.error * 4, max(rise.rise, float(y[rise.peak]) - rise.level), True)
+        step_up = _steps_up(y, e)
+        judged.append(Spike(e, 0.9, "not_a_spike" if step_up else "non_recovering", _limit(step, e, length), "step" if step_up else "divergence"))
+    return sorted(judged, key=lambda s: s.at.start)
+
+
+def probability(rows: Floats) -> Floats:
+    """Probability of a spike for rows of ``spike_features.NAMES``."""
+    z = (rows - np.array(spike_model.MEAN)) / np.array(spike_model.SCALE)
+    score: Floats = z @ np.array(spike_model.WEIGHT) + spike_model.INTERCEPT
+    return 1 / (1 + np.exp(-score))
+
+
+def _limit(step: Ints, e: Excursion, length: float) -> float:
+    gaps = np.diff(step[max(e.start - 8, 0) : e.start + 9])
+    return max(FAST_SHARE * length, FAST_INTERVALS * float(np.median(gaps)) if len(gaps) else 0.0, FAST_STEPS)
+
+
+def _distinct(kept: list[tuple[Excursion, float]]) -> list[tuple[Excursion, float]]:
+    """Folds what rides on the tail of a larger one into it, before that has lost two thirds of its height."""
+    out: list[tuple[Excursion, float]] = []
+    for e, p in kept:
+        over = [i for i, (o, _) in enumerate(out) if o.start < e.start and (o.end is None or e.start < o.end)]
+        if not over:
+            out.append((e, p))
+            continue
+        o, q = out[over[-1]]
+        if e.level > o.level + UNFINISHED * o.height:
+            if e.level + e.height > o.level + o.height:
+                out[over[-1]] = (replace(o, peak=e.peak, height=e.level + e.height - o.level), q)
+        elif e.sigmas >= CROWD_SIGMA or e.level + e.height > o.level + UNFINISHED * o.height:
+            out.append((e, p))
+    return out
+
+
+def _explains(s: Spike, first: int, last: int) -> bool:
+    """Whether a judged excursion accounts for a rise of the level from `first` to `last`."""
+    return s.at.start >= first - STEP_RISE or (s.kind != "fast" and s.at.end is None) or (s.at.end or 0) > last
+
+
+def _spike(step: Ints, y: Floats, e: Excursion, p: float, limit: float, following: int, finite: bool) -> Spike:
+    if finite and _starts_anew(step, y, e):
+        return Spike(e, p, "not_a_spike", limit, "reinit")
+    if finite and _steps_up(y, e):
+        return Spike(e, p, "not_a_spike", limit, "step")
+    why = "" if finite else "nonfinite"
+    if e.end is None or not _comes_back(y, e, following):
+        return Spike(replace(e, end=None), p, "non_recovering", limit, why)
+    took = step[min(e.end, len(step) - 1)] - step[e.start]
+    return Spike(e, p, "fast" if took <= limit else "slow", limit, why)
+
+
+def _comes_back(y: Floats, e: Excursion, following: int) -> bool:
+    """False where the loss only touched its old level and then stayed above it until the next event or the end of the log."""
+    if e.end is None or following - e.end < LASTING or e.end - e.start < STEP_RISE:
+        return True
+    above = float(np.median(y[e.end : following])) - e.level
+    return above <= max(END_SIGMA * e.sigma, OFFSET * e.height)
+
+
+def _starts_anew(step: Ints, y: Floats, e: Excursion) -> bool:
+    """Whether the curve from the peak on is the beginning of the run over again: weights that were initialized anew."""
+    drop = float(y[0]) - e.level
+    n = min(REINIT_VALUES, len(y) - e.peak)
+    if drop < 0.2 or n < 8 or abs(float(y[e.peak]) - float(y[0])) > REINIT_MATCH * drop:
+        return False
+    again = np.interp(step[e.peak : e.peak + n] - step[e.peak], step[: e.start] - step[0], y[: e.start])
+    return float(np.median(np.abs(y[e.peak : e.peak + n] - again))) <= REINIT_MATCH * drop
+
+
+def _steps_up(y: Floats, e: Excursion) -> bool:
+    """Whether the level steps up at once, without an overshoot, and learning goes on from there."""
+    after = y[e.start : e.start + STEP_VALUES + STEP_RISE]
+    if len(after) < STEP_VALUES or (e.end is not None and e.end - e.start < STEP_VALUES):
+        return False
+    plateau = middle_of_three(after[STEP_RISE:])
+    level = float(np.median(plateau[:10]))
+    height = level - e.level
+    noise = max(1.4826 * float(np.median(np.abs(after - centred_median(after, 9))[STEP_RISE:])), e.sigma)
+    arrived = np.flatnonzero(after >= level - 2 * noise)
+    at_once = len(arrived) > 0 and int(arrived[0]) <= STEP_RISE
+    top = float(y[e.start : e.start + 3 * STEP_VALUES].max())
+    flat = top - level <= STEP_OVERSHOOT * noise and float(plateau.min()) > e.level + 0.3 * height
+    return at_once and flat and 0 < height < STEP_MOST
+
+
+def _periodic(judged: list[Spike]) -> list[Spike]:
+    """Marks bumps of one size at regular distances: the loop does that (a loader, a restart), not the optimization."""
+    real = [i for i, s in enumerate(judged) if s.kind in ("fast", "slow") and s.at.end is not None and s.at.end - s.at.start > 5]
+    if len(real) < BUMPS:
+        return judged
+    heights = np.array([judged[i].at.height for i in real])
+    gaps = np.diff([judged[i].at.start for i in real])
+    widths = np.array([(judged[i].at.end or 0) - judged[i].at.start for i in real])
+    regular = np.ptp(gaps) <= BUMP_DISTANCE * gaps.mean() and np.ptp(heights) <= 2 * BUMP_SIZE * heights.mean()
+    if regular and np.ptp(widths) <= 1.0 * widths.mean():
+        for i in real:
+            judged[i] = replace(judged[i], kind="not_a_spike", why="periodic")
+    return judged

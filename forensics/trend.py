@@ -1,0 +1,63 @@
+"""The slow side of a loss curve: a rise without a spike, measured against every rise the run has had before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.excursions import Excursion, Floats, centred_median, noise_floor, rolling_median
+
+WINDOW, REFERENCE = 25, 100  # values that make a level; values before the turn that make the old level
+LEAST_RISE, TIMES_BEFORE, ERRORS, KEPT = 0.007, 4.0, 15.0, 0.4
+FOOT = 0.25  # the turn is where a quarter of the rise was last undercut
+STRONG = 8.0  # excursions of so many sigma are taken out before the trend is drawn
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A lasting rise of the level: index where it begins and where it is highest; heights in the unit of ``scaled``."""
+
+    start: int
+    peak: int
+    level: float  # before
+    rise: float  # of the smoothed series, at the highest
+    last: float  # what is left of it at the end
+    error: float  # standard error of one smoothed value
+    before: float  # largest rise of the smoothed series until then
+
+
+def without(y: Floats, found: Sequence[Excursion]) -> Floats:
+    """The series with its strong, finished excursions cut off at their level."""
+    calm = y.copy()
+    for e in found:
+        if e.end is not None and e.sigmas > STRONG:
+            calm[e.start : e.end] = e.level
+    return calm
+
+
+def turn(y: Floats, found: Sequence[Excursion]) -> Turn | None:
+    """The largest rise of the smoothed series, if it lasts and is several times any rise before it; else None."""
+    if len(y) < 4 * WINDOW:
+        return None
+    calm = without(y, found)
+    smooth = rolling_median(calm, WINDOW)[WINDOW - 1 :]
+    lowest = np.minimum.accumulate(smooth)
+    rise = smooth - lowest
+    top = int(np.argmax(rise))
+    low = int(np.flatnonzero(smooth[: top + 1] <= lowest[top])[-1])
+    before = float(rise[: low - WINDOW].max()) if low > WINDOW else 0.0
+    noise = max(1.4826 * float(np.median(np.abs(calm - centred_median(calm, 9)))), noise_floor(y))
+    error = 1.25 * noise / WINDOW**0.5
+    height, last = float(rise[top]), float(rise[-1])
+    if height < max(LEAST_RISE, ERRORS * error, TIMES_BEFORE * max(before, 2 * error)) or last < KEPT * height:
+        return None
+    centred = centred_median(calm, WINDOW)
+    corner = low + WINDOW  # the first value that the lowest level does not contain
+    level = float(np.median(calm[max(0, corner - REFERENCE) : corner]))
+    reach = centred[low : top + WINDOW]
+    peak = low + int(np.argmax(reach))
+    feet = np.flatnonzero(centred[: peak + 1] <= level + FOOT * (float(reach.max()) - level))
+    start = int(feet[-1]) + 1 if len(feet) else low
+    return Turn(min(start, peak), peak, level, height, last, error, before)

@@ -1,0 +1,276 @@
+"""Tells the lives of a run apart: restarts, rollbacks and overlaps, from any mix of formats.
+
+A run that was stopped and started again is one run with several *attempts*. In one file the steps go back, or a line
+says that training resumes; a second event file begins; a scheduler writes a second log. Each file is cut into
+*segments* at such places, and segments of different files that cover the same time (or, without clocks, the same
+steps) are the same life. Nothing is dropped: the abandoned branch is the evidence, the surviving one the control.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from parsers.tables import SCHEMAS
+
+_MAX_CUTS = 500  # more step-backs than this in one file are disorder, not restarts
+_RANK = re.compile(r"(?i)(rank|worker|node|process|gpu)[-_.]?\d+")
+_STAMP = re.compile(r"(?<!\d)(20\d{6})[-_T]?(\d{6})(?!\d)")
+_PAUSE = 5  # a launch shows in the clock as a pause of this many usual steps
+_FEW = 3  # rows
+_SAME_STEPS = 0.5  # share of the shorter of two step ranges that two files of one life have in common
+
+
+@dataclass
+class Segment:
+    """A stretch of one file in which steps only grow."""
+
+    source: str
+    first_at: int  # place in the file where it begins; -1: at the top
+    steps: tuple[int, int]
+    times: tuple[float, float] | None
+    order: int
+    rows: int
+    names: frozenset[str]
+    life: int = -1
+
+
+def assign(tables: dict[str, pa.Table], formats: dict[str, str]) -> tuple[dict[str, pa.Table], list[dict[str, Any]]]:
+    """Fills the column ``attempt`` of every table; returns the tables and the lives, oldest first.
+
+    A life is ``{"index", "steps": [first, last], "started", "ended"}`` with seconds since 1970 or None.
+    """
+    segments = _segments(tables, formats)
+    lives = _lives(segments, formats)
+    if not lives:
+        return tables, []
+    filled = {t: _fill(table, segments, lives, t) for t, table in tables.items()}
+    return filled, [_describe(i, life) for i, life in enumerate(lives)]
+
+
+def _describe(index: int, life: list[Segment]) -> dict[str, Any]:
+    times = [t for s in life if s.times for t in s.times]
+    return {
+        "index": index,
+        "steps": [min(s.steps[0] for s in life), max(s.steps[1] for s in life)],
+        "started": min(times) if times else None,
+        "ended": max(times) if times else None,
+    }
+
+
+def _segments(tables: dict[str, pa.Table], formats: dict[str, str]) -> list[Segment]:
+    metrics = tables["metrics"]
+    if not metrics.num_rows:
+        return []
+    source, tag, name = (metrics[c].combine_chunks() for c in ("source", "tag", "name"))
+    codes, tags = source.indices.to_numpy(), tag.indices.to_numpy()
+    sources, names = source.dictionary.to_pylist(), name.dictionary.to_pylist()
+    name_codes = name.indices.to_numpy()
+    step = metrics["step"].to_numpy(zero_copy_only=False)
+    step = np.where(np.isnan(step), np.iinfo(np.int64).min, step).astype(np.int64) if step.dtype.kind == "f" else step
+    has_step = metrics["step"].is_valid().to_numpy(zero_copy_only=False)
+    at = metrics["at"].fill_null(-1).to_numpy(zero_copy_only=False)
+    time = metrics["time"].to_numpy(zero_copy_only=False)
+    rank = metrics["rank"].fill_null(0).to_numpy(zero_copy_only=False)
+    counted = np.array([not n.startswith("axis/") for n in names] or [True])
+    resumed = _resume_places(tables["events"])
+    launches = _launches(tables)
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(len(sources) + 1))
+    found: list[Segment] = []
+    for i, s in enumerate(sources):
+        rows = order[bounds[i] : bounds[i + 1]]
+        rows = rows[has_step[rows] & counted[name_codes[rows]]]
+        if len(rows):
+            rows = rows[rank[rows] == rank[rows].min()]
+            clock = rows[tags[rows] == _clock_tag(tags[rows], name_codes[rows], names)]
+            logged = frozenset(names[c] for c in np.unique(name_codes[rows]))
+            found += _cut(s, step[clock], at[clock], time[clock], resumed.get(s, []), launches, len(found), logged)
+    # a summary of one or two rows without a clock tells no life of its own
+    return [s for s in found if s.times or s.rows >= _FEW] or found
+
+
+def _clock_tag(tags: NDArray[np.int32], name_codes: NDArray[np.int32], names: list[str]) -> int:
+    """The tag whose steps tell the lives of a file: the training loss or rate where it is logged often, else the commonest."""
+    codes, first, count = np.unique(tags, return_index=True, return_counts=True)
+
+    def rank(i: int) -> tuple[bool, int]:
+        trained = names[name_codes[first[i]]] in {"loss.train", "lr", "grad.norm"}
+        return trained and count[i] >= 0.5 * count.max(), int(count[i])
+
+    return int(codes[max(range(len(codes)), key=rank)])
+
+
+def _resume_places(events: pa.Table) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = {}
+    if events.num_rows:
+        for kind, source, at in zip(*(events[c].to_pylist() for c in ("kind", "source", "at")), strict=True):
+            if kind == "resume" and at is not None:
+                places.setdefault(source, []).append(at)
+    return places
+
+
+def _launches(tables: dict[str, pa.Table]) -> list[float]:
+    """When a process was started: lines that say so, and configs that carry the moment in their names."""
+    events = tables["events"]
+    said = zip(*(events[c].to_pylist() for c in ("kind", "time")), strict=True)
+    found = {t for kind, t in said if kind in ("start", "resume") and t is not None}
+    for source in tables["config"]["source"].unique().to_pylist():
+        match = _STAMP.search(source)
+        if match:
+            with contextlib.suppress(ValueError):
+                found.add(datetime.strptime("".join(match.groups()), "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp())
+    return sorted(found)
+
+
+def _cut(source: str, step: NDArray[np.int64], at: NDArray[np.int64], time: NDArray[np.float64], resumed: list[int], launches: list[float],
+         order: int, names: frozenset[str]) -> list[Segment]:
+    """A file's rows of one tag into segments."""
+    cuts = {0}
+    back = np.flatnonzero(np.diff(step) < 0) + 1
+    if len(back) <= max(_MAX_CUTS, 1):
+        before = np.maximum.accumulate(step)
+        for i in back.tolist():
+            # a single late row (a logger's thread) goes on above the old maximum at once; a restart goes on below it
+            blip = i + 1 < len(step) and step[i + 1] > before[i - 1]
+            if not blip:
+                cuts.add(i)
+    for place in resumed:
+        row = int(np.searchsorted(at, place))
+        if 0 < row < len(step):
+            cuts.add(row)
+    pauses = np.diff(time)
+    usual = float(np.nanmedian(pauses)) if np.isfinite(pauses).any() else 0.0
+    for launch in launches:
+        after = np.flatnonzero(time >= launch)
+        if len(after) and after[0] > 0 and pauses[after[0] - 1] > _PAUSE * usual:
+            cuts.add(int(after[0]))
+    starts = sorted(cuts)
+    found = []
+    for n, (i, j) in enumerate(zip(starts, [*starts[1:], len(step)], strict=True)):
+        clocks = time[i:j][np.isfinite(time[i:j])]
+        times = (float(clocks.min()), float(clocks.max())) if len(clocks) else None
+        first_at = -1 if n == 0 else int(at[i])
+        found.append(Segment(source, first_at, (int(step[i:j].min()), int(step[i:j].max())), times, order + n, j - i, names))
+    return found
+
+
+def _lives(segments: list[Segment], formats: dict[str, str]) -> list[list[Segment]]:
+    """Segments that are the same life, lives in order of their clocks, else of their place in the files."""
+    lives: list[list[Segment]] = []
+    for s in sorted((s for s in segments if s.times), key=lambda s: (s.times, s.order)):
+        match = next((life for life in lives if _overlap(life, s)), None)
+        lives.append([s]) if match is None else match.append(s)
+    told = len(lives) or max((len(_of(segments, x.source)) for x in segments), default=0)
+    for s in (s for s in segments if not s.times):
+        if len(_of(segments, s.source)) < told:
+            continue  # a sparse file that saw fewer lives than others did: its rows are dealt out one by one
+        open_to = [life for life in lives if not any(x.source == s.source or _rivals(x, s, formats) for x in life)]
+        match = max(open_to, key=lambda life: _shared_steps(life, s), default=None)
+        kin = _of(segments, s.source)
+        others = [life for life in lives if all(formats.get(x.source) != formats.get(s.source) for x in life)]
+        if match is not None and _shared_steps(match, s) >= _SAME_STEPS:
+            match.append(s)
+        elif len(others) == len(lives) == len(kin):
+            others[kin.index(s)].append(s)  # another axis (epochs beside steps), as many lives
+        else:
+            lives.append([s])
+    if not all(any(s.times for s in life) for life in lives):
+        lives.sort(key=lambda life: min(s.order for s in life))
+    for i, life in enumerate(lives):
+        for s in life:
+            s.life = i
+    return lives
+
+
+def _of(segments: list[Segment], source: str) -> list[Segment]:
+    return [s for s in segments if s.source == source]
+
+
+def _overlap(life: list[Segment], s: Segment) -> bool:
+    """True where the segment shares more than a tenth of its time with the life, and is not a later part of the same file."""
+    if s.times is None or any(x.source == s.source for x in life):
+        return False
+    times = [x.times for x in life if x.times]
+    first, last = min(t[0] for t in times), max(t[1] for t in times)
+    shared = min(last, s.times[1]) - max(first, s.times[0])
+    shortest = min(last - first, s.times[1] - s.times[0])
+    return shared > 0.1 * shortest or (shared >= 0 and shortest == 0)
+
+
+def _rivals(a: Segment, b: Segment, formats: dict[str, str]) -> bool:
+    """Two files of one format with the same metrics, and no ranks of one job, are two lives."""
+    if formats.get(a.source) != formats.get(b.source) or not a.names & b.names:
+        return False
+    return _RANK.sub("#", a.source) != _RANK.sub("#", b.source)
+
+
+def _shared_steps(life: list[Segment], s: Segment) -> float:
+    first, last = min(x.steps[0] for x in life), max(x.steps[1] for x in life)
+    shared = min(last, s.steps[1]) - max(first, s.steps[0]) + 1
+    return shared / (min(last - first, s.steps[1] - s.steps[0]) + 1)
+
+
+def _fill(table: pa.Table, segments: list[Segment], lives: list[list[Segment]], name: str) -> pa.Table:
+    """The attempt of each row: the segment of its file it stands in, else the last life that covers its step."""
+    if not table.num_rows or "attempt" not in table.column_names:
+        return table
+    source = table["source"].combine_chunks()
+    codes = source.indices.to_numpy()
+    at = table["at"].fill_null(-1).to_numpy(zero_copy_only=False)
+    attempt = np.full(table.num_rows, -1, np.int32)
+    by_source: dict[str, list[Segment]] = {}
+    for s in segments:
+        by_source.setdefault(s.source, []).append(s)
+    spans = [_describe(i, life)["steps"] for i, life in enumerate(lives)]
+    for i, path in enumerate(source.dictionary.to_pylist()):
+        parts = by_source.get(path)
+        if not parts:
+            continue
+        rows = np.flatnonzero(codes == i)
+        if any(p.life < 0 for p in parts):
+            if "step" in table.column_names:
+                attempt[rows] = _deal(table["step"].take(pa.array(rows)).to_pylist(), spans)
+            continue
+        starts = np.array([p.first_at for p in parts])
+        attempt[rows] = np.array([p.life for p in parts], np.int32)[np.searchsorted(starts, at[rows], side="right") - 1]
+    unknown = np.flatnonzero(attempt < 0)
+    if len(unknown) and name != "config":
+        attempt[unknown] = _by_step_or_time(table, unknown, lives)
+    column = pa.array(attempt, mask=attempt < 0)
+    return table.set_column(table.column_names.index("attempt"), SCHEMAS[name].field("attempt"), column)
+
+
+def _deal(steps: list[int | None], spans: list[list[int]]) -> list[int]:
+    """Lives of a sparse file's rows: the next life begins where a step is behind the present one, or comes again."""
+    found, life, last = [], 0, None
+    for step in steps:
+        if step is not None:
+            back = last is not None and step < last
+            while life + 1 < len(spans) and (step > spans[life][1] or back):
+                life, back = life + 1, False
+            last = step
+        found.append(life)
+    return found
+
+
+def _by_step_or_time(table: pa.Table, rows: NDArray[np.int64], lives: list[list[Segment]]) -> NDArray[np.int32]:
+    spans = [_describe(i, life) for i, life in enumerate(lives)]
+    found = np.full(len(rows), len(lives) - 1, np.int32)
+    times = table["time"].to_pylist() if "time" in table.column_names else [None] * table.num_rows
+    steps = table["step"].to_pylist() if "step" in table.column_names else [None] * table.num_rows
+    for n, row in enumerate(rows):
+        for i, span in enumerate(spans):
+            timed = times[row] is not None and span["started"] is not None
+            if timed and span["started"] <= times[row] and (i + 1 == len(spans) or times[row] < (spans[i + 1]["started"] or 0)):
+                found[n] = i
+            elif not timed and steps[row] is not None and span["steps"][0] <= steps[row] <= span["steps"][1]:
+                found[n] = i
+    return found

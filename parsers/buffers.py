@@ -1,0 +1,120 @@
+"""Arrow columns from numpy arrays and lists, and back, by their buffers.
+
+``pyarrow.array`` imports pandas where that is installed, merely to ask whether its argument is a Series, and
+``pyarrow.compute`` takes a tenth of a second to import: more than reading a small run. Nothing here needs either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Bools = npt.NDArray[np.bool_]
+
+_KINDS = {"f8": pa.float64(), "i8": pa.int64(), "i4": pa.int32(), "f4": pa.float32()}
+_DTYPES = {pa.float64(): "f8", pa.int64(): "i8", pa.int32(): "i4", pa.float32(): "f4"}
+
+
+def numbers(values: npt.NDArray[Any], valid: Bools | None = None) -> pa.Array:
+    """Numbers without a copy; null where not ``valid``."""
+    import numpy as np
+
+    values = np.ascontiguousarray(values)
+    bits = None if valid is None or valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(_KINDS[values.dtype.str[1:]], len(values), [bits, pa.py_buffer(values)])
+
+
+def nothing(length: int, kind: pa.DataType) -> pa.Array:
+    """Nulls of a type of numbers; their pages are never touched, so they take no memory until someone writes."""
+    import numpy as np
+
+    if kind not in _DTYPES:
+        return pa.nulls(length, kind)
+    bits, values = np.zeros((length + 7) // 8, np.uint8), np.zeros(length, _DTYPES[kind])
+    return pa.Array.from_buffers(kind, length, [pa.py_buffer(bits), pa.py_buffer(values)], null_count=length)
+
+
+def texts(values: Sequence[str | None]) -> pa.Array:
+    """Strings; half of a surrogate pair becomes a question mark."""
+    import numpy as np
+
+    encoded = [b"" if v is None else v.encode("utf-8", "replace") for v in values]
+    ends = np.fromiter(accumulate(map(len, encoded), initial=0), np.int64, len(encoded) + 1)
+    if int(ends[-1]) >= 1 << 31:
+        raise MemoryError("more than 2 GiB of text in one batch")
+    valid = None if None not in values else np.array([v is not None for v in values])
+    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    held = [bits, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(encoded))]
+    return pa.StringArray.from_buffers(len(encoded), held[1], held[2], held[0])
+
+
+def coded(codes: npt.NDArray[Any], values: Sequence[str]) -> pa.DictionaryArray:
+    """A dictionary column from the codes of its values."""
+    import numpy as np
+
+    return pa.DictionaryArray.from_arrays(numbers(codes.astype(np.int32, copy=False)), texts(values), safe=False)
+
+
+def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """A list with None in it as a column; whatever is no plain number or text goes through pyarrow."""
+    import numpy as np
+
+    if pa.types.is_dictionary(kind):
+        codes: dict[str | None, int] = {v: i for i, v in enumerate(dict.fromkeys(v for v in values if v is not None))}
+        picked = np.fromiter((codes.get(v, -1) for v in values), np.int32, len(values))
+        indices = numbers(np.maximum(picked, 0), picked >= 0)
+        return pa.DictionaryArray.from_arrays(indices, texts(list(codes)), safe=False)  # type: ignore[arg-type]
+    if pa.types.is_string(kind):
+        return texts(values)
+    if kind not in _DTYPES:
+        return pa.array(values, kind, from_pandas=False)
+    if None not in values:
+        return numbers(np.array(values, _DTYPES[kind]))
+    valid = np.array([v is not None for v in values], np.bool_)
+    return numbers(np.array([0 if v is None else v for v in values], _DTYPES[kind]), valid)
+
+
+def values(array: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
+    """A column of numbers as it lies in memory; meaningless where it is null (see :func:`valid`)."""
+    import numpy as np
+
+    if isinstance(array, pa.ChunkedArray):
+        if array.num_chunks != 1:
+            parts = [values(c) for c in array.chunks]
+            return np.concatenate(parts) if parts else np.zeros(0, _DTYPES[array.type])
+        array = array.chunk(0)
+    held = array.buffers()[1]
+    if held is None:
+        return np.zeros(len(array), _DTYPES[array.type])
+    whole = np.frombuffer(held, _DTYPES[array.type], len(array) + array.offset)
+    return whole[array.offset :]
+
+
+def valid(array: pa.Array | pa.ChunkedArray) -> Bools | None:
+    """Which values are not null; None: all of them."""
+    import numpy as np
+
+    if array.null_count == 0:
+        return None
+    if isinstance(array, pa.ChunkedArray):
+        parts = [(valid(c), len(c)) for c in array.chunks]
+        return np.concatenate([np.ones(n, np.bool_) if v is None else v for v, n in parts])
+    bits = np.unpackbits(np.frombuffer(array.buffers()[0], np.uint8), bitorder="little")
+    return bits[array.offset : array.offset + len(array)].view(np.bool_)
+
+
+def codes(array: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[str]]:
+    """A dictionary column without nulls: the code of each row, and what the codes stand for."""
+    whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    if isinstance(whole, pa.ChunkedArray):
+        import numpy as np
+
+        return np.zeros(0, np.int32), []
+    return values(whole.indices), whole.dictionary.to_pylist()

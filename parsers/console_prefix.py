@@ -1,0 +1,147 @@
+"""What stands before the message of a log line: rank, clock, level, logger; and the line itself as data.
+
+``[rank3]:`` torchrun, ``[1,2]<stdout>:`` mpirun, ``[default0]:`` elastic, ``(RayTrainWorker pid=12)`` ray; ISO clocks,
+glog (``I0101 12:00:00.0``), syslog (``Jan 01 12:00:00``), ``01/31 12:00:00`` (detectron2), seconds since 1970 (UCX).
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+SUFFIX = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+_LEVEL = r"(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL|FATAL|SUCCESS|TRACE|NOTICE)"
+_PREFIX = re.compile(
+    r"\s*+(?:\[(?:rank|Rank |RANK |default|R)(?P<rank>\d+)\]:?"
+    r"|\[\d+,(?P<mpi>\d+)\]<std(?:out|err)>:|\[(?![\w./]+\.\w+:)[A-Za-z][\w.-]*:(?P<local>\d{1,5})\]:?(?= )"
+    r"|\([\w. ]*\bpid=\d+(?:, *ip=[\w.]+)?\)"
+    r"|\[?(?P<iso>\d{4}[-/]\d\d[-/]\d\d[T _,-]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)"
+    r"(?P<zone>Z|[+-]\d\d:?\d\d| UTC)?:?\]?(?!\w)"
+    r"|\[?(?P<glog>[IWEFC]\d{4} \d\d:\d\d:\d\d\.\d+)(?: +\d+)?(?: +[\w./-]+:\d+)?\]?"
+    rf"|(?P<syslog>(?:{'|'.join(_MONTHS)}) [ \d]\d \d\d:\d\d:\d\d)"
+    r"|\[?(?P<md>\d\d/\d\d(?:/\d{4})? \d\d:\d\d:\d\d)(?: [\w.]+)?\]?:?|\[?(?P<unix>1[4-9]\d{8}\.\d+)\]?(?!\w)"
+    r"|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?(?=[ \]-])|\[titan\]"
+    rf"|\[ *{_LEVEL}\|[^\]]*\]:?|(?:\[ *)?{_LEVEL}\b *\]?(?::\w*:)?|(?<=\t)[\w./-]+:\d+(?=\t)|[IWE](?= [\w/]+\.cc:\d+\])"
+    r"|\[?[\w./-]*\.(?:py|cc|cpp|cu)(?::\d+)?(?::[\w<>]+)?\]?(?::|(?=\s))"
+    r"|\[?(?:__main__|root|[A-Za-z]\w*\.\w[\w.]*|mmengine|mmdet|mmseg|mmcls)\](?=\s*[\[-])"
+    r"|(?P<name>__main__|root|(?!\S*(?:Error|Exception|Interrupt|Exit|Failed|Expired)\b)[A-Za-z_]+(?:\.[A-Za-z_]\w*)+"
+    r"|mm\w+|nanotron)(?= *[-:|])"
+    r"|(?:[-|:]|>>)(?=\s))")
+
+
+class Where(NamedTuple):
+    """Where and when something was said: line << 20 | update of a bar within the line, seconds since 1970, rank."""
+
+    place: int
+    time: float | None = None
+    rank: int | None = None
+
+    @property
+    def line(self) -> int:
+        return self.place >> 20
+
+
+class Field(NamedTuple):
+    role: str  # metric, step, epoch, it, total, time, rank, skip
+    tag: str
+    start: int
+    end: int
+
+
+@dataclass
+class Line:
+    """What one line says; ``fields`` in the order of the text, every number of the line among them."""
+
+    text: str
+    fields: list[Field] = field(default_factory=list)
+    body: int = 0  # where the text begins behind times, ranks and logger names
+    clock: str = ""  # which kind of clock the time is
+    mode: str = ""  # val, test, ...: the line speaks of evaluation
+    bar: bool = False
+    scaled: bool = False  # numbers carry K, M, B or T
+    braces: bool = False  # a dict or JSON object
+    context: str = ""  # words before a tight key: "final_roundtrip val_loss:3.3"
+    explicit: int = 0  # metrics with ':' or '='
+
+    def has(self, role: str) -> bool:
+        return any(f.role == role for f in self.fields)
+
+    def metrics(self) -> list[tuple[str, float]]:
+        return [(f.tag, number(self.text[f.start:f.end])) for f in self.fields if f.role == "metric"]
+
+    def value(self, role: str) -> int | None:
+        f = next((f for f in self.fields if f.role == role), None)
+        return None if f is None else whole(self.text[f.start:f.end])
+
+
+def number(text: str) -> float:
+    if text[-1:] in SUFFIX:
+        return float(text[:-1].replace(",", "")) * SUFFIX[text[-1]]
+    return float(text.replace(",", "") if "," in text else text)
+
+
+def whole(text: str) -> int | None:
+    """'00012', '119.0', '1,024' -> int; None for what is not a whole number or too large for a step."""
+    try:
+        value = number(text)
+    except ValueError:
+        return None
+    return int(value) if value == value and abs(value) < 2**53 and value == int(value) else None
+
+
+def prefix(text: str) -> Line:
+    """Takes ranks, clocks, levels and logger names off the front of a line."""
+    line, pos, seen_mark = Line(text), 0, False
+    for _ in range(12):
+        m = _PREFIX.match(text, pos)
+        if m is None or m.end() == pos or ((m["name"] or m[0].strip() in "-|:>>") and not seen_mark):
+            break
+        kind = m.lastgroup
+        if m["iso"] is not None:
+            line.fields.append(Field("time", "", *m.span("iso")))
+            line.clock = "iso" + (m["zone"] or "").strip()
+        elif kind in {"rank", "mpi", "local"}:
+            line.fields.append(Field("rank", "", *m.span(kind)))
+        elif kind in {"glog", "syslog", "md", "unix"} and not line.clock:
+            line.fields.append(Field("time", "", *m.span(kind)))
+            line.clock = kind
+        seen_mark, pos = True, m.end()
+    line.body = pos
+    return line
+
+
+_minutes: dict[str, float] = {}
+
+
+def seconds(text: str, kind: str, year: int) -> float | None:
+    """A line's clock -> seconds since 1970 UTC (a clock without zone is read as UTC); None when it is no date.
+
+    glog (``I0101``), syslog (``Jan 01``) and ``01/01`` name no year: `year` is taken.
+    """
+    try:
+        if kind == "unix":
+            return float(text)
+        if kind.startswith("iso"):
+            minute, rest = text[:16], text[17:]
+        elif kind == "glog":
+            minute, rest = f"{year}-{text[1:3]}-{text[3:5]} {text[6:11]}", text[12:]
+        elif kind == "md":
+            said, clock = (text[6:10], text[11:]) if len(text) > 16 else (year, text[6:])
+            minute, rest = f"{said}-{text[:2]}-{text[3:5]} {clock[:5]}", clock[6:]
+        else:
+            minute, rest = f"{year}-{_MONTHS.index(text[:3]) + 1:02}-{int(text[4:6]):02} {text[7:12]}", text[13:]
+        base = _minutes.get(minute + kind)
+        if base is None:
+            y, mo, d, h, mi = (int(minute[a:b]) for a, b in ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16)))
+            base = datetime.datetime(y, mo, d, h, mi, tzinfo=datetime.UTC).timestamp()
+            if (zone := re.fullmatch(r"iso([+-])(\d\d):?(\d\d)", kind)):
+                base -= (1 if zone[1] == "+" else -1) * (int(zone[2]) * 3600 + int(zone[3]) * 60)
+            if len(_minutes) > 100_000:
+                _minutes.clear()
+            _minutes[minute + kind] = base
+        return base + (float(rest.replace(",", ".")) if rest else 0.0)
+    except (ValueError, IndexError, OverflowError):
+        return None

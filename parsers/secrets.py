@@ -1,0 +1,97 @@
+"""Masks secrets before they leave a parser: by key (whole words) and by value (the shapes of well-known tokens).
+
+``num_key_value_heads``, ``tokenizer`` and ``max_tokens`` are no secrets; ``HF_TOKEN`` and ``api_key`` are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+MASK = "***"
+
+_SECRET_WORDS = {"password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials", "apikey",
+                 "authorization", "bearer", "cookie"}
+_SECRET_PAIRS = {("api", "key"), ("access", "key"), ("secret", "key"), ("private", "key"), ("account", "key"),
+                 ("signing", "key"), ("encryption", "key"), ("ssh", "key"), ("license", "key"), ("client", "secret")}
+# "token" alone is a secret's key (HF_TOKEN, auth_token), unless its neighbours say that it counts or names tokens
+_TOKEN_IS_TEXT = {"id", "ids", "type", "types", "eos", "bos", "pad", "unk", "sep", "cls", "mask", "image", "per",
+                  "num", "max", "min", "len", "length", "count", "class", "embeddings", "embedding", "special",
+                  "add", "new", "dim", "size", "level", "mean", "accuracy", "weight", "weights", "dropout", "budget",
+                  "decoder", "start", "end", "prepend", "append", "loss", "mixing", "shift", "first", "last", "next",
+                  "video", "audio", "boi", "eoi", "mixer", "limit", "batch", "train", "eval", "seen", "side"}
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+_VALUES = re.compile(
+    r"hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_\-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}"
+    r"|(?:AKIA|ASIA)[A-Z0-9]{16}|xox[abprs]-[A-Za-z0-9\-]{10,}|glpat-[A-Za-z0-9_\-]{16,}|AIza[A-Za-z0-9_\-]{30,}"
+    r"|wandb_v\d_[A-Za-z0-9_]{20,}|nvapi-[A-Za-z0-9_\-]{20,}|ya29\.[A-Za-z0-9_\-]{20,}|eyJ[\w\-]{10,}\.[\w\-]{10,}\.[\w\-]{10,}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)",
+    re.DOTALL,
+)
+_URL_PASSWORD = re.compile(r"(?<=://)([^/\s:@]+):([^/\s@]+)(?=@)")
+_URL_SIGNATURE = re.compile(r"(?i)((?:x-amz-signature|x-amz-credential|x-amz-security-token|sig|signature|access_token|api_key|token)=)[^&\s'\"]+")
+_ASSIGNMENT = re.compile(
+    r"""(?ix) (?P<key> [A-Za-z_][\w.\-]{1,60} ) (?P<sep> ['"]? \s* [:=] \s* ) (?P<quote> ['"]? ) (?P<value> [^\s'",;&}]{4,} )"""
+)
+_FLAG = re.compile(r"(?i)(?P<flag>--?[a-z][\w.\-]{2,60})(?P<sep>\s+)(?P<value>[^\s\-][^\s]{3,})")
+_AUTHORIZATION = re.compile(r"(?i)(authorization['\"]?\s*[:=]\s*['\"]?(?:bearer|basic|token)\s+|\bbearer\s+)[\w\-.=+/]{8,}")
+
+
+def is_secret_key(key: str) -> bool:
+    """True for keys whose value is a secret, judged by whole words in snake_case, kebab-case or camelCase."""
+    words = [w.lower() for w in _WORD.findall(key.rsplit("/", 1)[-1])]
+    if any(w in _SECRET_WORDS for w in words) or any(p in _SECRET_PAIRS for p in zip(words, words[1:], strict=False)):
+        return True
+    if "token" in words:
+        return not _TOKEN_IS_TEXT & set(words)
+    return bool(words) and words[-1] in {"pwd", "auth"}
+
+
+def mask_text(text: str) -> str:
+    """Running text (console lines, summaries) with every secret in it replaced by ``***``."""
+    if _might_hold_secret(text):
+        text = _VALUES.sub(MASK, text)
+        text = _URL_PASSWORD.sub(rf"\1:{MASK}", text)
+        text = _URL_SIGNATURE.sub(rf"\1{MASK}", text)
+        text = _AUTHORIZATION.sub(rf"\1{MASK}", text)
+        text = _ASSIGNMENT.sub(_mask_assignment, text)
+        text = _FLAG.sub(_mask_flag, text)
+    return text
+
+
+def mask_config(key: str, value: Any) -> str:
+    """A config value as JSON text, masked by its key, by the keys inside it and by its shape."""
+    return json.dumps(_mask_tree(key, value), default=str, ensure_ascii=False)
+
+
+_HINT = re.compile(r"(?i)key|token|secret|passw|passphrase|credential|auth|bearer|cookie|pwd|hf_|sk-|gh[pousr]_|github_pat|AKIA|ASIA|xox|glpat|AIza|nvapi|ya29|eyJ|wandb_v|://|sig")
+
+
+def _might_hold_secret(text: str) -> bool:
+    return _HINT.search(text) is not None
+
+
+def _mask_tree(key: str, value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _mask_tree(str(k), v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_mask_tree(key, v) for v in value]
+    if isinstance(value, str):
+        return MASK if value and is_secret_key(key) else mask_text(value)
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    if value is None or isinstance(value, (bool, int, float)):
+        return value if isinstance(value, bool) or value is None or not is_secret_key(key) else MASK
+    return mask_text(str(value))
+
+
+def _mask_assignment(m: re.Match[str]) -> str:
+    if not is_secret_key(m["key"]) or m["value"] in {"None", "null", "True", "False", "true", "false"}:
+        return m[0]
+    return f"{m['key']}{m['sep']}{m['quote']}{MASK}"
+
+
+def _mask_flag(m: re.Match[str]) -> str:
+    return f"{m['flag']}{m['sep']}{MASK}" if is_secret_key(m["flag"].lstrip("-")) else m[0]

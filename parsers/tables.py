@@ -1,0 +1,212 @@
+"""The tables every parser fills, and the few nouns around them.
+
+A parser module has two functions and no class::
+
+    def claims(path: pathlib.Path, head: bytes) -> bool      # does this file belong to me?  head = its first HEAD_BYTES
+    def parse(path: pathlib.Path) -> Iterator[pa.RecordBatch | Gap | Note]
+
+It collects rows in a :class:`Rows` and yields what ``Rows.flush()`` gives. The columns ``name``, ``attempt`` and
+``source`` are filled in by :func:`parsers.read`, which knows the whole run; a parser leaves them out.
+
+A column means the same whatever file it came from:
+
+========== ============================================================================================
+step       optimizer steps in the run's own labels (never shifted); null where the row has no step
+tag        the metric's name as it was logged
+name       its canonical name (``loss.train``), or ``other/<tag>``
+value      float64, as logged: NaN and infinities are kept, nothing is converted
+time       seconds since 1970-01-01 UTC as float64; null where the file says nothing
+rank       the process that wrote the row; null where the file says nothing
+attempt    which life of the run the row belongs to, from 0
+source, at the file (relative to the run) and the place in it; the unit of ``at`` is the source's ``unit``
+========== ============================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from parsers import secrets
+
+HEAD_BYTES = 8192
+FLUSH_ROWS = 65536
+
+_NAME = pa.dictionary(pa.int32(), pa.string())
+_ORIGIN = [("source", _NAME), ("at", pa.int64())]
+
+SCHEMAS: dict[str, pa.Schema] = {
+    "metrics": pa.schema(
+        [("step", pa.int64()), ("tag", _NAME), ("name", _NAME), ("value", pa.float64()), ("time", pa.float64())]
+        + [("rank", pa.int32()), ("attempt", pa.int32()), *_ORIGIN]
+    ),
+    "histograms": pa.schema(  # distributions of weights, gradients, activations: a summary each
+        [("step", pa.int64()), ("tag", _NAME), ("time", pa.float64()), ("count", pa.float64())]
+        + [(c, pa.float64()) for c in ("min", "max", "mean", "std", "p05", "p25", "p50", "p75", "p95")]
+        + [("rank", pa.int32()), ("attempt", pa.int32()), *_ORIGIN]
+    ),
+    "events": pa.schema(
+        [("step", pa.int64()), ("time", pa.float64()), ("rank", pa.int32()), ("attempt", pa.int32())]
+        + [("kind", pa.string()), ("level", pa.string()), ("text", pa.string()), *_ORIGIN]
+    ),
+    "config": pa.schema([("attempt", pa.int32()), ("key", pa.string()), ("value", pa.string()), *_ORIGIN]),
+    "batches": pa.schema(
+        [("step", pa.int64()), ("rank", pa.int32()), ("attempt", pa.int32()), ("position", pa.int64())]
+        + [("sample", pa.string()), ("shard", pa.string()), ("how", pa.string()), *_ORIGIN]
+    ),
+    "checkpoints": pa.schema(
+        [("step", pa.int64()), ("path", pa.string()), ("kind", pa.string()), ("format", pa.string())]
+        + [("bytes", pa.int64()), ("complete", pa.bool_()), ("time", pa.float64()), ("attempt", pa.int32()), *_ORIGIN]
+    ),
+    "tensors": pa.schema(
+        [("checkpoint", pa.string()), ("name", pa.string()), ("role", pa.string()), ("dtype", pa.string())]
+        + [("shape", pa.list_(pa.int64()))]
+        + [(c, pa.float64()) for c in ("norm", "mean", "std", "absmax")]
+        + [("nonfinite", pa.int64()), ("zeros", pa.int64()), *_ORIGIN]
+    ),
+}
+"""Extend freely; rename nothing: these are the Parquet files of ``forensics tables``."""
+
+FILLED_BY_READ = ("name", "attempt", "source")
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Something that could not be read: where, what, and how many records it cost (None: unknown)."""
+
+    at: str  # "byte 1024" or "line 12"
+    what: str
+    lost: int | None = None
+    path: str = ""  # relative to the run; filled in by read()
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something true of a file as a whole ("12 images counted, not decoded"); shown beside it in the sources."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that was looked at, claimed by a parser or not."""
+
+    path: str
+    format: str  # the parser's name, or what the file is when no parser claims it
+    bytes: int
+    records: int = 0
+    sha256: str | None = None
+    unit: str = "line"  # what `at` counts in this file
+    note: str = ""
+    claimed: bool = True
+
+
+@dataclass
+class Run:
+    """Everything that could be read of one run. ``tables`` maps the names of SCHEMAS to materialized Arrow tables."""
+
+    id: str
+    path: str
+    tables: dict[str, pa.Table]
+    sources: list[Source]
+    gaps: list[Gap]
+    root: str = ""  # the local file or folder that the paths of the sources are relative to
+    siblings: list[str] = field(default_factory=list)
+    group: list[Run] = field(default_factory=list)  # the runs that differ from this one only in their seed, itself included
+    attempts: list[dict[str, Any]] = field(default_factory=list)
+    merged: int = 0  # metric rows left out because another file says the same
+    framework: str | None = None
+    meanings: dict[tuple[str, str], Any] = field(default_factory=dict)  # (source, tag) -> names.Meaning
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False)  # derived once, used by many detectors
+
+    def where(self, source: str, at: int | None) -> str:
+        """'log.jsonl line 1501': the place a row came from, as a person would write it."""
+        unit = next((s.unit for s in self.sources if s.path == source), "line")
+        return source if at is None else f"{source} {unit} {at}"
+
+
+class Rows:
+    """Collects rows of any table and hands them over as record batches of that table's schema.
+
+    Text and config are masked here, so that no secret ever leaves a parser.
+    """
+
+    def __init__(self) -> None:
+        self._columns: dict[str, dict[str, list[Any]]] = {}
+        self._count: dict[str, int] = {}
+
+    def add(self, table: str, **row: Any) -> None:
+        columns = self._columns.get(table)
+        if columns is None:
+            columns = self._columns[table] = {c: [] for c in SCHEMAS[table].names if c not in FILLED_BY_READ}
+            self._count[table] = 0
+        self._count[table] += 1
+        for name, column in columns.items():
+            column.append(row.get(name))
+
+    def metric(self, step: int | None, tag: str, value: float, *, time: float | None = None, at: int | None = None,
+               rank: int | None = None) -> None:
+        self.add("metrics", step=step, tag=tag, value=value, time=time, at=at, rank=rank)
+
+    def event(self, kind: str, text: str, *, level: str = "info", step: int | None = None, time: float | None = None,
+              at: int | None = None, rank: int | None = None) -> None:
+        text = secrets.mask_text(text)
+        self.add("events", kind=kind, text=text, level=level, step=step, time=time, at=at, rank=rank)
+
+    def config(self, key: str, value: Any, *, at: int | None = None) -> None:
+        self.add("config", key=key, value=secrets.mask_config(key, value), at=at)
+
+    def full(self) -> bool:
+        return any(n >= FLUSH_ROWS for n in self._count.values())
+
+    def flush(self) -> Iterator[pa.RecordBatch]:
+        for table, columns in self._columns.items():
+            yield record_batch(table, columns)
+        self._columns, self._count = {}, {}
+
+
+def record_batch(table: str, columns: dict[str, Any]) -> pa.RecordBatch:
+    """Columns (lists, numpy or Arrow arrays) -> a batch that knows its table; missing columns are null.
+
+    Arrow arrays are the fast way in: ``pa.array`` of a Python list walks it value by value.
+    """
+    schema = SCHEMAS[table]
+    length = len(next(iter(columns.values())))
+    arrays, fields = [], []
+    for f in schema:
+        if f.name in FILLED_BY_READ:
+            continue
+        column = columns.get(f.name)
+        if column is None:
+            array = pa.nulls(length, f.type)
+        elif isinstance(column, (pa.Array, pa.ChunkedArray)):
+            array = column if column.type == f.type else column.cast(f.type)
+        elif pa.types.is_dictionary(f.type):
+            array = pa.array(column, pa.string(), from_pandas=False).dictionary_encode()
+        else:
+            array = pa.array(column, f.type, from_pandas=False)
+        arrays.append(array)
+        fields.append(pa.field(f.name, f.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata={"table": table}))
+
+
+def table_of(batch: pa.RecordBatch) -> str:
+    return str((batch.schema.metadata or {})[b"table"].decode())
+
+
+def empty(table: str) -> pa.Table:
+    return SCHEMAS[table].empty_table()
+
+
+def relative(path: Path, root: Path) -> str:
+    """The path as the report prints it: relative to the run, with forward slashes, undecodable bytes escaped."""
+    try:
+        text = path.relative_to(root).as_posix()
+    except ValueError:
+        text = path.as_posix()
+    text = path.name if text == "." else text
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,73 @@
+"""Finds the files of a run folder in a stable order, without following anything out of it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from parsers.tables import Gap, Source, relative
+
+MAX_FILES = 200_000
+_NEVER = {".git", "__pycache__", "node_modules", ".ipynb_checkpoints", ".venv", "site-packages"}
+
+
+def walk(root: Path) -> Iterator[Path | Source | Gap]:
+    """Regular files below root, sorted; what is no regular file comes as a Source that says what it is.
+
+    Links that stay inside the run are skipped (their target is read anyway), links out of it are named and not followed.
+    """
+    if root.is_file():
+        yield root
+        return
+    inside = root.resolve()
+    found = 0
+    for folder, subfolders, files in os.walk(root, onerror=None, followlinks=False):
+        here = Path(folder)
+        for name in sorted(d for d in subfolders if d in _NEVER):
+            yield Source(relative(here / name, root), "folder of tools, not read", 0, claimed=False)
+        subfolders[:] = sorted(d for d in subfolders if d not in _NEVER)
+        for name in list(subfolders):
+            if (here / name).is_symlink():
+                subfolders.remove(name)
+                yield _link(here / name, root, inside)
+            elif not os.access(here / name, os.R_OK | os.X_OK):
+                yield Gap("byte 0", "folder cannot be opened: no permission", None, relative(here / name, root))
+        for name in sorted(files):
+            path = here / name
+            found += 1
+            if found > MAX_FILES:
+                yield Gap("byte 0", f"more than {MAX_FILES} files: the rest was not looked at", None, relative(here, root))
+                return
+            try:
+                mode = path.lstat().st_mode
+            except OSError as e:
+                yield Gap("byte 0", f"cannot be looked at: {e.strerror}", None, relative(path, root))
+                continue
+            if stat.S_ISLNK(mode):
+                yield _link(path, root, inside)
+            elif stat.S_ISREG(mode):
+                yield path
+            else:
+                yield Source(relative(path, root), _special(mode), 0, claimed=False)
+
+
+def _special(mode: int) -> str:
+    for test, name in ((stat.S_ISFIFO, "named pipe"), (stat.S_ISSOCK, "socket"), (stat.S_ISBLK, "block device"),
+                       (stat.S_ISCHR, "character device")):
+        if test(mode):
+            return f"{name}, not opened"
+    return "not a regular file, not opened"
+
+
+def _link(path: Path, root: Path, inside: Path) -> Source:
+    try:
+        target = path.resolve(strict=True)
+    except (OSError, RuntimeError):
+        return Source(relative(path, root), "dangling or circular link", 0, claimed=False)
+    if target.is_relative_to(inside):
+        what = f"link to {relative(target, inside)}"
+    else:
+        what = "link out of the run folder, not followed"
+    return Source(relative(path, root), what, 0, claimed=False)

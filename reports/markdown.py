@@ -1,0 +1,171 @@
+"""The case as Markdown: the text of a postmortem, for an issue, a chat or a notebook.
+
+Nothing in the case can become markup: every special character of Markdown and HTML is escaped, and code is fenced by
+more backticks than it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Any
+
+from reports import summary, words
+from reports.shape import complete
+from reports.words import decibans, number
+
+MAX_FINDINGS = 40
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~$&])")
+_BLOCK = re.compile(r"^(\d*)([-+=]|(?<=\d)[.)](?=\s|$))")  # what would begin a list or a rule
+_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+Case = dict[str, Any]
+
+
+def esc(text: Any) -> str:
+    """Text of the case as Markdown text on one line; what stands between backticks stays code."""
+    parts = words.one_line("" if text is None else text).split("`")
+    if len(parts) % 2 == 0:
+        parts = ["`".join(parts)]
+    escape = partial(_SPECIAL.sub, lambda m: _ENTITIES.get(m[0], "\\" + m[0]))
+    line = "".join(code(p) if i % 2 else escape(p) for i, p in enumerate(parts))
+    return _BLOCK.sub(r"\1\\\2", line)
+
+
+def code(text: Any) -> str:
+    """An inline code span; longer fences where the text has backticks. A pipe would split a table cell."""
+    line = words.one_line(text).replace("|", "\u00a6")
+    longest = max((len(run) for run in re.findall("`+", line)), default=0)
+    fence = "`" * (longest + 1)
+    space = " " if line.startswith("`") or line.endswith("`") or not line else ""
+    return f"{fence}{space}{line}{space}{fence}"
+
+
+def action(text: Any) -> str:
+    return code(text) if words.is_command(text) else esc(text)
+
+
+def row(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def table(head: tuple[str, ...], rows: list[str]) -> list[str]:
+    """A table; a heading that begins with '>' is of a column of numbers."""
+    rule = row(*("---:" if h.startswith(">") else "---" for h in head))
+    return ["", row(*(h.lstrip(">") for h in head)), rule, *rows]
+
+
+def render(case: Case) -> str:
+    """The whole postmortem."""
+    full = complete(case)
+    parts = [brief(full), _causes(full), _symptoms(full), _replay(full), _checked(full), _unknown(full), _read(full)]
+    return "\n\n".join(p.strip() for p in parts if p.strip()) + "\n"
+
+
+def brief(case: Case) -> str:
+    """The first screen: answer, when, why, or else, what to do. Takes a case that ``shape.complete`` filled."""
+    run, clock = case["run"], "; ".join(filter(None, summary.when(case)))
+    state = f"{esc(run.get('status', 'unknown'))}; **{esc(case['verdict'])}**, {summary.counted(case)}."
+    lines = [
+        f"# {esc(case.get('answer') or 'No answer was written.')}",
+        "",
+        f"Run {code(run.get('id', '?'))}, {state}",
+        "",
+    ]
+    rows = [("When", esc(clock))]
+    if leader := summary.top(case):
+        rows.append(("Why", f"**{esc(leader.get('title'))}**: {esc(summary.why(leader))}"))
+        others = summary.alternatives(case)
+        rows.append(
+            ("Or else", ", ".join(f"{esc(h.get('title'))} {esc(words.percent(h['probability']))}" for h in others))
+        )
+    rows += [("Suspect", esc("; ".join(summary.suspects(case)))), ("Cost", esc(summary.cost(case)))]
+    rows.append(("Last healthy checkpoint", esc(summary.checkpoint(case))))
+    lines += [f"- {name}: {text}" for name, text in rows if text]
+    todo = [f"{esc(lead)} {action(text)}".strip() for lead, text in summary.do_next(case)]
+    return "\n".join(lines + (["", "## Do next", "", *_numbered(todo)] if todo else []))
+
+
+def _numbered(items: list[str]) -> list[str]:
+    return [f"{i}. {item}" for i, item in enumerate(items, 1)]
+
+
+def _causes(case: Case) -> str:
+    out = ["## Causes, best first"] if case["hypotheses"] else []
+    for h in case["hypotheses"]:
+        sure = summary.why(h, h is summary.top(case))
+        if ruled := h.get("ruled_out"):
+            sure = f"ruled out: {ruled.get('because') if isinstance(ruled, dict) else ruled}"
+        line = f"{esc(sure)}. Sum {decibans(h.get('score'))} dB. {esc(words.steps(h.get('steps')))}"
+        out += ["", f"### {esc(h.get('title'))}", "", line.strip()]
+        clues = [row(decibans(c.get("weight")), esc(c.get("text")), _ids(c.get("findings"))) for c in h["clues"]]
+        out += table((">dB", "clue", "seen in"), clues) if clues else []
+        if h.get("settle"):
+            out += ["", f"What settles it: {action(h['settle'])}"]
+        if h["interventions"]:
+            out += ["", "What to do, quickest first:", "", *_numbered([action(t) for t in h["interventions"]])]
+    return "\n".join(out)
+
+
+def _ids(findings: Any) -> str:
+    return ", ".join(code(f) for f in findings or [])
+
+
+def _symptoms(case: Case) -> str:
+    ranked = sorted(case["findings"], key=lambda f: f.get("severity") == "info")[:MAX_FINDINGS]
+    out = ["## Symptoms", ""] if ranked else []
+    for f in sorted(ranked, key=lambda f: summary.first_step(f.get("steps"))):
+        where = _ids([e["where"] for e in f["evidence"] if e.get("where")])
+        at = "; ".join(filter(None, (words.steps(f.get("steps")), words.period(f.get("times")))))
+        line = f"- **{esc(f.get('severity'))}** {code(f.get('id'))} {esc(at)}: {esc(f.get('title'))}"
+        out.append(line + (f" ({where})" if where else ""))
+    hidden = len(case["findings"]) - len(ranked)
+    return "\n".join(out + ([f"- and {hidden} more in the case file"] if hidden else []))
+
+
+def _replay(case: Case) -> str:
+    replay = case.get("replay")
+    if not isinstance(replay, dict):
+        return ""
+    spread = f"identical replays differ by {esc(number(replay.get('noise_floor')))}."
+    intro = f"On {esc(replay.get('device'))}, {esc(replay.get('steps_replayed', '?'))} steps; {spread}"
+    arms = [a for a in replay.get("arms") or [] if isinstance(a, dict)]
+    rows = [
+        row(esc(a.get("name")), esc(a.get("outcome")), esc(number(a.get("peak"))), esc(a.get("steps"))) for a in arms
+    ]
+    head = ("experiment", "outcome", ">highest loss", ">steps")
+    return "\n".join([f"## Replay: {esc(replay.get('verdict'))}", "", intro, *table(head, rows)])
+
+
+def _checked(case: Case) -> str:
+    clear = summary.by_status(case, "clear")
+    rows = [row(code(c.get("id")), esc(c.get("smallest_effect")), esc(c.get("note"))) for c in clear]
+    return "\n".join(["## Checked and clear", *table(("check", "it would have seen", "note"), rows)]) if rows else ""
+
+
+def _unknown(case: Case) -> str:
+    rows = []
+    for b in case["blind_spots"]:
+        rows.append(f"- {esc(b.get('what'))}: {esc(b.get('why'))}. It would show {esc(b.get('would_tell'))}.")
+    for c in summary.by_status(case, "cannot_tell", "error"):
+        rows.append(f"- {code(c.get('id'))} could not be checked: {esc(c.get('note'))}")
+    return "\n".join(["## What could not be known", "", *rows]) if rows else ""
+
+
+def _read(case: Case) -> str:
+    rows = []
+    for s in case["sources"]:
+        sha = code(s["sha256"]) if s.get("sha256") else ""
+        rows.append(
+            row(code(s.get("path")), esc(s.get("format")), words.bytes_(s.get("bytes")), esc(s.get("records")), sha)
+        )
+    out = ["## What was read", *table(("file", "format", ">size", ">records", "sha256"), rows)]
+    if case["gaps"]:
+        out += ["", "Not readable:", ""]
+    for g in case["gaps"]:
+        lost = f", {esc(g['lost'])} lost" if g.get("lost") else ""
+        out.append(f"- {code(g.get('path'))}, {esc(g.get('at'))}: {esc(g.get('what'))}{lost}")
+    tool = case["tool"]
+    command = code(" ".join(words.one_line(p) for p in tool.get("command") or []))
+    return "\n".join(
+        [*out, "", f"Made by {esc(tool.get('name', 'forensics'))} {esc(tool.get('version', ''))}: {command}"]
+    )

@@ -1,0 +1,159 @@
+"""The case in a terminal: about twenty lines with a small chart of the loss.
+
+Control characters of the case are spelled out before anything is printed, so that a log cannot steer the terminal.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from typing import Any
+
+from reports import summary, words
+from reports.shape import complete
+from reports.words import one_line
+
+Case = dict[str, Any]
+COLORS = {
+    "unhealthy": "31;1",
+    "healthy": "32;1",
+    "inconclusive": "33;1",
+    "dim": "2",
+    "bold": "1",
+    "+": "34",
+    "\u2212": "33",
+}
+ROWS = 4
+LINES = 25
+COMMAND = "forensics "  # a line with a command is for pasting: never cut
+NAME = 9  # columns for the names on the left
+DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # bits of a braille character, by row and column
+
+
+def render(case: Case, width: int = 100, color: bool = False) -> str:
+    """The summary, `width` columns wide but for commands; `color` adds ANSI colours."""
+    full, width = complete(case), max(40, width)
+
+    def paint(text: str, role: str) -> str:
+        return f"\x1b[{COLORS[role]}m{text}\x1b[0m" if color and role in COLORS else text
+
+    verdict = one_line(full["verdict"])
+    answer = f"{verdict.upper()}: {one_line(full.get('answer') or 'no answer was written')}"
+    lines = [paint(_cut(_head(full["run"]), width), "dim")]
+    for i, line in enumerate(textwrap.wrap(answer, width, max_lines=4, placeholder=" \u2026")):
+        lines.append(paint(line, "bold" if i else verdict))
+    lines += chart(full, width)
+    rows = _rows(full)
+    spare = LINES - len(lines) - len(rows)
+    for name, text in rows:
+        role = "bold" if name == "Why" else "" if name else text.lstrip()[:1]
+        shown = [text.replace("`", "")]
+        if COMMAND not in text:
+            most = 2 if spare > 0 and text[:1].isdigit() else 1  # what to do is told in full where there is room
+            indent = "   " if most == 2 else ""
+            shown = _wrap(shown[0], width - NAME, most, indent)
+            spare -= len(shown) - 1
+        lines += [paint(f"{name if i == 0 else '':{NAME}}", "dim") + paint(s, role) for i, s in enumerate(shown)]
+    return "\n".join(lines) + "\n"
+
+
+def _head(run: Case) -> str:
+    parts = [one_line(run.get("id") or "run"), one_line(run.get("status") or "unknown"), words.steps(run.get("steps"))]
+    attempts = len(run["attempts"])
+    return ", ".join(filter(None, [*parts, f"{attempts} attempts" if attempts > 1 else ""]))
+
+
+def _rows(case: Case) -> list[tuple[str, str]]:
+    """(name, text) of every line below the chart; the clues have no name and begin with their sign."""
+    rows = [("When", "; ".join(filter(None, summary.when(case))))]
+    leader = summary.top(case)
+    if leader:
+        rows.append(("Why", f"{one_line(leader.get('title'))}: {summary.why(leader)}"))
+        known = [c for c in leader["clues"] if isinstance(c.get("weight"), (int, float))]
+        for c in sorted(known, key=lambda c: -abs(c["weight"]))[:3]:
+            rows.append(("", f"{words.decibans(c['weight']):>4}  {one_line(c.get('text', ''))}"))
+        others = summary.alternatives(case)
+        rows.append(
+            ("Or else", ", ".join(f"{one_line(h.get('title'))} {words.percent(h['probability'])}" for h in others))
+        )
+    rows.append(("Suspect", one_line("; ".join(summary.suspects(case, 2)))))
+    rows += [("Cost", summary.cost(case)), ("Healthy", one_line(summary.checkpoint(case)))]
+    for i, (lead, text) in enumerate(summary.do_next(case)[:4], 1):
+        rows.append(("Do next" if i == 1 else "", f"{i}. {one_line(f'{lead} {text}')}"))
+    rows += [("Checked", _checked(case)), ("Read", _read(case))]
+    return [(name, text) for name, text in rows if text]
+
+
+def _wrap(text: str, width: int, most: int, indent: str) -> list[str]:
+    if most == 1:
+        return [_cut(text, width)]
+    return textwrap.wrap(text, width, max_lines=most, placeholder=" \u2026", subsequent_indent=indent) or [""]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "\u2026"
+
+
+def _checked(case: Case) -> str:
+    clear, unsure = summary.by_status(case, "clear"), summary.by_status(case, "cannot_tell", "error")
+    blind = [one_line(b.get("what", "")) for b in case["blind_spots"]]
+    text = f"{words.plural(len(clear), 'check')} clear" + (f", {len(unsure)} could not tell" if unsure else "")
+    return text + (f"; missing: {words.joined(blind, 4)}" if blind else "")
+
+
+def _read(case: Case) -> str:
+    records = case["run"].get("records")
+    lost = records.get("lost") if isinstance(records, dict) else None
+    text = f"{words.plural(len(case['sources']), 'file')}, {words.plural(len(case['gaps']), 'gap')}"
+    return text + (f" ({words.plural(lost, 'record')} lost)" if isinstance(lost, int) and lost else "")
+
+
+def chart(case: Case, width: int) -> list[str]:
+    """The loss in braille dots, each column from its lowest to its highest value; × above where it was not finite."""
+    losses = [s for s in case["timeline"]["series"] if str(s.get("metric")).startswith("loss")]
+    series: Case = losses[0] if losses else {}
+    lives = [life.get("points") or [] for life in series.get("lives") or [] if isinstance(life, dict)]
+    pairs = [
+        p for life in lives for p in life if isinstance(p, list) and len(p) == 2 and isinstance(p[0], (int, float))
+    ]
+    finite = [(s, v) for s, v in pairs if isinstance(v, (int, float))]
+    first, last = min((s for s, _ in pairs), default=0), max((s for s, _ in pairs), default=0)
+    if len(finite) < 2 or first == last:
+        return []
+    low, high = min(v for _, v in finite), max(v for _, v in finite)
+    log = series.get("scale") == "log" and low > 0
+    bottom, top = (math.log(low), math.log(high)) if log else (low, high)
+    labels = [words.number(float(high)), *[""] * (ROWS - 2), words.number(float(low))]
+    gutter = max(6, *map(len, labels))
+    columns = min(width - gutter - 3, 90)
+    heights: dict[int, list[int]] = {}
+    for step, v in finite:
+        share = ((math.log(v) if log else v) - bottom) / ((top - bottom) or 1)
+        dot = int((step - first) / (last - first) * (2 * columns - 1))
+        heights.setdefault(dot, []).append(round((1 - share) * (4 * ROWS - 1)))
+    cells = [[0x2800] * columns for _ in range(ROWS)]
+    for dot, ys in heights.items():
+        for y in range(min(ys), max(ys) + 1):
+            cells[y // 4][dot // 2] |= DOTS[y % 4][dot % 2]
+    blank = " " * (gutter + 2)
+    lines = [f"{blank}{words.one_line(words.metric(str(series.get('metric'))))}{', log scale' if log else ''}"]
+    if odd := {int((s - first) / (last - first) * (columns - 1)) for s, v in pairs if isinstance(v, str)}:
+        lines.append(f"{'NaN':>{gutter}}  " + "".join("\u00d7" if i in odd else " " for i in range(columns)).rstrip())
+    for label, row in zip(labels, cells, strict=True):
+        lines.append(f"{label:>{gutter}} \u2502" + "".join(map(chr, row)).rstrip("\u2800"))
+    if under := _spike_marks(case, columns, first, last):
+        lines.append(blank + under)
+    left = f"step {first}"
+    return [*lines, blank + left + str(last).rjust(columns - len(left))]
+
+
+def _spike_marks(case: Case, columns: int, first: float, last: float) -> str:
+    """A line with an arrow and the step under each real spike, as far as they fit."""
+    line = ""
+    spikes = [s for s in case["spikes"] if isinstance(s.get("start"), int) and s.get("class") != "not_a_spike"]
+    for spike in sorted(spikes, key=lambda s: int(s["start"])):
+        at = int((spike["start"] - first) / (last - first) * (columns - 1))
+        text = f"\u2191{spike['start']} {one_line(spike.get('class')).replace('_', ' ')}"
+        if len(line) <= at and at + len(text) <= columns:
+            line = line.ljust(at) + text + " "
+    return line.rstrip()

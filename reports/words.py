@@ -1,0 +1,169 @@
+"""How numbers, steps, times and doubt are written, the same in every output.
+
+All functions are total: a value that a damaged or foreign case holds in place of the expected one is shown as it is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+SPIKES = {
+    "fast": "fast spike",
+    "slow": "slow spike",
+    "non_recovering": "spike without recovery",
+    "not_a_spike": "not a spike",
+}
+METRICS = {
+    "loss.train": "training loss", "loss.eval": "evaluation loss", "grad.norm": "gradient norm", "lr": "learning rate",
+    "loss_scale": "loss scale", "time.step": "time a step", "time.data": "time waiting for data",
+    "mfu": "model FLOPs use",
+    "tput.tokens": "tokens a second", "tput.samples": "samples a second", "tput.steps": "steps a second",
+    "tput.tokens_dev": "tokens a second and device", "tput.samples_dev": "samples a second and device",
+    "mem.alloc": "memory in use", "mem.reserved": "memory reserved", "param.norm": "parameter norm",
+    "attn.max_logit": "largest attention logit", "acc.train": "training accuracy", "acc.eval": "evaluation accuracy",
+    "skip.count": "skipped steps", "batch.size": "batch size",
+}  # fmt: skip
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+# C0 without tab and newline, DEL and C1, the marks that reorder text, line separators, and halves of surrogate pairs:
+# harmless in a log, but on a page or a terminal they hide, reorder or command.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+
+def visible(text: Any) -> str:
+    """Text with every control and reordering character spelled out (``\\x1b``, ``\\u202e``), so that it stays text."""
+    return _UNSEEN.sub(lambda m: _spelled(ord(m[0])), str(text).replace("\r\n", "\n"))
+
+
+def _spelled(code: int) -> str:
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def one_line(text: Any) -> str:
+    """Visible text without line breaks or repeated spaces."""
+    return " ".join(visible(text).split())
+
+
+def is_command(text: Any) -> bool:
+    """Whether a whole text is something to paste into a shell, not a sentence about it."""
+    return isinstance(text, str) and text.startswith(("forensics ", "python ", "git ", "grep ")) and "`" not in text
+
+
+def metric(name: str) -> str:
+    return METRICS.get(name, name.removeprefix("other/"))
+
+
+def certainty(p: float, first: bool = True) -> str:
+    """Doubt as a word, as one would say it aloud; the first cause is called open where it does not lead clearly."""
+    if p >= 0.95:
+        return "almost certain"
+    if p >= 0.8:
+        return "likely"
+    if p >= 0.55:
+        return "more likely than not"
+    if first:
+        return "open"
+    return (
+        "possible" if p >= 0.2 else "unlikely" if p >= 0.05 else "very unlikely" if p >= 0.01 else "close to ruled out"
+    )
+
+
+def percent(p: Any) -> str:
+    """A probability; never 0 or 100 %, which no log can prove."""
+    if not isinstance(p, (int, float)) or not math.isfinite(p):
+        return "?"
+    if p < 0.001:
+        return "< 0.1 %"
+    if p > 0.999:
+        return "> 99.9 %"
+    return f"{100 * p:.1f} %" if p < 0.0995 or p > 0.99 else f"{100 * p:.0f} %"
+
+
+def decibans(weight: Any) -> str:
+    """A signed weight with a true minus: +7, −4, 0."""
+    if not isinstance(weight, (int, float)) or not math.isfinite(weight):
+        return "?"
+    text = f"{abs(weight):.1f}".removesuffix(".0")
+    return text if text == "0" else ("+" if weight > 0 else "\u2212") + text
+
+
+def number(value: Any) -> str:
+    """Four significant digits, without exponents where a reader needs none; anything that is no float as it is."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "\u2013"}[value]
+    if isinstance(value, float) and math.isfinite(value):
+        if value == 0 or 1e-4 <= abs(value) < 1e6:
+            text = f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
+            return text.replace("-", "\u2212")
+        mantissa, exponent = f"{value:.3e}".split("e")
+        return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}".replace("-", "\u2212")
+    if isinstance(value, (list, tuple)):
+        shown = ", ".join(number(v) for v in value[:12])
+        return shown + (f" and {len(value) - 12} more" if len(value) > 12 else "")
+    if isinstance(value, dict):
+        return ", ".join(f"{k}: {number(v)}" for k, v in value.items())
+    return str(value)
+
+
+def bytes_(n: Any) -> str:
+    """A file size in decimal units."""
+    if not isinstance(n, (int, float)):
+        return "\u2013"
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n >= factor:
+            return f"{n / factor:.3g} {unit}"
+    return f"{n:.0f} bytes"
+
+
+def steps(pair: Any) -> str:
+    """'step 418', 'steps 418 to 431', 'from step 418' or ''."""
+    if not isinstance(pair, (list, tuple)) or len(pair) != 2 or pair[0] is None:
+        return ""
+    first, last = pair
+    if last is None:
+        return f"from step {first}"
+    return f"step {first}" if first == last else f"steps {first} to {last}"
+
+
+def stamp(seconds: float) -> str | None:
+    """Seconds since 1970 as the case writes times; None where no calendar has them."""
+    if not math.isfinite(seconds) or not 0 < seconds < 253402300799:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def is_time(time: Any) -> bool:
+    return isinstance(time, str) and re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])-\d\dT\d\d:\d\d:\d\dZ", time) is not None
+
+
+def moment(time: Any) -> str:
+    """'2026-11-21T02:44:14Z' as '2026-11-21 02:44:14 UTC'."""
+    return time[:19].replace("T", " ") + " UTC" if is_time(time) else str(time or "")
+
+
+def period(times: Any) -> str:
+    """One moment or a stretch; the day is not repeated."""
+    first, last = times if isinstance(times, (list, tuple)) and len(times) == 2 else (None, None)
+    if not isinstance(first, str) or not isinstance(last, str) or first == last:
+        return moment(first or last)
+    return (
+        moment(first).removesuffix(" UTC") + " to " + (moment(last)[11:] if first[:10] == last[:10] else moment(last))
+    )
+
+
+def day(time: str) -> str:
+    """'2026-11-21T02:44:14Z' as '21 Nov'."""
+    return f"{int(time[8:10])} {_MONTHS[int(time[5:7]) - 1]}"
+
+
+def plural(n: int, one: str, many: str = "") -> str:
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
+def joined(items: list[str], limit: int = 6) -> str:
+    """'a, b and c', or 'a, b and 4 more'."""
+    if len(items) > limit:
+        items = [*items[: limit - 1], f"{len(items) - limit + 1} more"]
+    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1] if items else ""

@@ -1,0 +1,331 @@
+"""Whole logs: which files are claimed, how lines get their steps, what damage costs, and the real logs that are shared."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parsers import console
+from parsers.tables import HEAD_BYTES, SCHEMAS, Gap, Note, table_of
+
+SHARED = Path(__file__).parents[2].parent / "shared"
+Tables = dict[str, list[dict[str, Any]]]
+
+
+def read(path: Path) -> tuple[Tables, list[Gap], list[str]]:
+    tables: Tables = defaultdict(list)
+    gaps, notes = [], []
+    for item in console.parse(path):
+        if isinstance(item, Gap):
+            gaps.append(item)
+        elif isinstance(item, Note):
+            notes.append(item.text)
+        else:
+            assert set(item.schema.names) <= set(SCHEMAS[table_of(item)].names)
+            item.validate(full=True)
+            tables[table_of(item)] += item.to_pylist()
+    return tables, gaps, notes
+
+
+def log(tmp_path: Path, text: str | bytes, name: str = "train.log") -> tuple[Tables, list[Gap], list[str]]:
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read(path)
+
+
+def series(tables: Tables, tag: str) -> list[tuple[int | None, float]]:
+    return [(r["step"], r["value"]) for r in tables["metrics"] if r["tag"] == tag]
+
+
+def claims(tmp_path: Path, name: str, text: str | bytes) -> bool:
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return console.claims(path, path.read_bytes()[:HEAD_BYTES])
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("train.log", "hello\n"), ("slurm-12.out", "hello\n"), ("job.e4711", "hello\n"), ("nohup.out", "step 1 loss 2.0\n"),
+    ("stdout.txt", "hello\n"), ("0f3a.txt", "step:0/9 val_loss:3.1\nstep:1/9 train_time:3ms\n"), ("run_7", "iter 1: loss 2.0, time 3ms\n"),
+    ("0f3a.txt", "import torch\nimport os\n@dataclass\nclass A:\n    def f(self):\n        return 1\nfrom x import y\n"),
+    ("a.txt", "Traceback (most recent call last):\n  File\n"), ("console.txt", "Epoch 1/2\n"), ("hf.txt", "{'loss': 2.0, 'epoch': 1.0}\n"),
+    ("powershell.log", "step 1 loss 2.0\n".encode("utf-16"))])
+def test_logs_are_claimed(tmp_path: Path, name: str, text: str | bytes) -> None:
+    assert claims(tmp_path, name, text)
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("log.jsonl", '{"step": 1}\n'), ("train.log", '{"step": 1, "loss": 2}\n{"step": 2, "loss": 1}\n'), ("log.txt", '{"epoch": 0, "loss": 1}\n'),
+    ("results.txt", "step,loss\n1,2.0\n"), ("log.txt", "step\tloss\n1\t2.0\n"), ("config.yaml", "lr: 0.1\n"), ("a.log", b"\x00\x01\x02\x03" * 50),
+    ("README.md", "# log\n"), ("requirements.txt", "torch==2.0\n"), ("LICENSE", "MIT\n"), ("train.py", "import os\n"), ("run.sh", "echo\n"),
+    ("debug-internal.log", "2026-03-04 05:06:07 INFO x\n"), ("empty.log", ""), ("notes.txt", "We should train longer.\n"),
+    ("latest_checkpointed_iteration.txt", "450"), ("nul.log", b"\0" * 100), ("args.txt", '{\n  "lr": 0.1\n}\n')])
+def test_others_are_not(tmp_path: Path, name: str, text: str | bytes) -> None:
+    assert not claims(tmp_path, name, text)
+
+
+def test_same_lines_by_one_regex_give_what_each_line_says(tmp_path: Path) -> None:
+    """Thousands of alike lines take the fast lane; values, order, clocks, ranks and places stay those of the lines."""
+    text = "".join(f"[rank1]:2026-03-04 05:{i // 60 % 60:02}:{i % 60:02},500 - root - INFO - step: {i:4d}  loss:  {i / 8:.3f}  tps: {i + 1000:,}\n"
+                   for i in range(1, 3001))
+    tables, gaps, notes = log(tmp_path, text)
+    rows = tables["metrics"]
+    assert [r["at"] for r in rows] == [i for i in range(1, 3001) for _ in range(2)]
+    assert series(tables, "loss") == [(i, i / 8) for i in range(1, 3001)]
+    assert series(tables, "tps") == [(i, i + 1000.0) for i in range(1, 3001)]
+    assert {r["rank"] for r in rows} == {1}
+    assert rows[0]["time"] == 1772600701.5 - 300 + 0 - 100 or rows[2]["time"] - rows[0]["time"] == 1.0
+    assert (gaps, notes) == ([], ["clock without zone, read as UTC"])
+
+
+def test_duplicate_steps_stay_in_the_order_of_the_file(tmp_path: Path) -> None:
+    tables, _, _ = log(tmp_path, "".join(f"step {i} loss {v}\n" for i, v in [(1, 3.0), (2, 2.0), (3, 1.0), (2, 1.5), (3, 1.25), (3, 9.0)]))
+    assert series(tables, "loss") == [(1, 3.0), (2, 2.0), (3, 1.0), (2, 1.5), (3, 1.25), (3, 9.0)]
+
+
+def test_megatron_log(tmp_path: Path) -> None:
+    line = (" [2026-03-04 05:06:{0:02}]  iteration {0:8d}/     500 | consumed samples: {1:12d} | elapsed time per iteration (ms): 99.5 |{2} "
+            "loss scale: 1.0 | grad norm: {3} | number of nan iterations:   {4} |\n")
+    text = ("------------------------ arguments ------------------------\n  lr .................. 0.003\n  fp16 ................ True\n"
+            "-------------------- end of arguments ---------------------\n"
+            + "".join(line.format(i, i * 8, " lm loss: 2.500000E+00 |", 0.5, 0) for i in range(1, 5))
+            + line.format(5, 40, "", "nan", 1) + " validation loss at iteration 5 | lm loss value: 2.000000E+00 |\n")
+    tables, _, _ = log(tmp_path, text)
+    assert [(c["key"], json.loads(c["value"])) for c in tables["config"]] == [("lr", 0.003), ("fp16", True), ("total_steps", 500)]
+    assert series(tables, "lm loss") == [(i, 2.5) for i in range(1, 5)]  # nothing is made up for the line without
+    assert math.isnan(series(tables, "grad norm")[-1][1])
+    assert series(tables, "validation lm loss value") == [(5, 2.0)]
+    missing = [e for e in tables["events"] if e["kind"] == "missing_field"]
+    assert [(e["step"], e["at"]) for e in missing] == [(5, 9)]
+
+
+def test_epochs_and_iterations(tmp_path: Path) -> None:
+    from_one = "".join(f"Epoch [{e}/3], Step [{i}/20], Loss: {e}.5\n" for e in (1, 2, 3) for i in (10, 20))
+    assert [s for s, _ in series(log(tmp_path, from_one)[0], "Loss")] == [10, 20, 30, 40, 50, 60]
+    from_zero = "".join(f"Train: {e} [{i:4d}/20 ( 50%)]  Loss: {e}.5 (1.0)\n" for e in (0, 1) for i in (0, 10))
+    assert [s for s, _ in series(log(tmp_path, from_zero)[0], "Loss")] == [0, 10, 20, 30]
+    whole_run = "".join(f"epoch {1 + i // 20} | step {i}/60 | loss 2.0\n" for i in (10, 20, 30, 40))
+    assert [s for s, _ in series(log(tmp_path, whole_run)[0], "loss")] == [10, 20, 30, 40]
+    only_epochs = "".join(f"Epoch {e}/3 - loss: 1.{e} - val_loss: 2.{e}\n" for e in (1, 2, 3))
+    assert series(log(tmp_path, only_epochs)[0], "val_loss") == [(1, 2.1), (2, 2.2), (3, 2.3)]
+
+
+def test_keras_heading_gives_the_epoch(tmp_path: Path) -> None:
+    tables, _, _ = log(tmp_path, "Epoch 1/2\n 5/40 ━━ 1s - loss: 9.0\r40/40 ━━ 5s - loss: 3.0 - val_loss: 4.0\nEpoch 2/2\n40/40 ━━ 5s - loss: 2.0\n")
+    assert series(tables, "loss") == [(5, 9.0), (40, 3.0), (80, 2.0)]
+
+
+def test_lines_without_step_take_the_one_before_but_summaries_none(tmp_path: Path) -> None:
+    tables, _, _ = log(tmp_path, "step 100 loss 2.0\nval loss: 3.0\nstep 200 loss 1.5\nvalidation perplexity: 8.0\n"
+                                 "final val_loss:1.25 val_bpb:0.5\nbest accuracy: 0.75\n")
+    assert series(tables, "val loss") == [(100, 3.0)]
+    assert series(tables, "validation perplexity") == [(200, 8.0)]
+    assert series(tables, "final val_loss") == [(None, 1.25)]
+    assert series(tables, "best accuracy") == [(None, 0.75)]
+
+
+def test_settings_before_the_first_step_are_no_metrics(tmp_path: Path) -> None:
+    tables, _, _ = log(tmp_path, "Hyperparameters:\n  adam_eps: 1e-08\n  data_dir: /data/a\n\ntrain_batch_tokens:4096 iterations:900 lr:0.5\n"
+                                 "seed:7\nstep:1/900 train_loss:3.5\n")
+    assert {c["key"]: json.loads(c["value"]) for c in tables["config"]} == {
+        "adam_eps": 1e-8, "data_dir": "/data/a", "train_batch_tokens": 4096, "iterations": 900, "lr": 0.5, "seed": 7, "total_steps": 900}
+    assert [r["tag"] for r in tables["metrics"]] == ["train_loss"]
+
+
+def test_blocks_under_a_heading(tmp_path: Path) -> None:
+    olmo = "2026-03-04 05:06:07.5\thost:0\tolmo_core.x:84\tINFO\t[step={0}/90,epoch=1]\n    train/CE loss={1}\n    optim/LR (group 0)=2e-4\n    throughput/total tokens=1.5M\n"
+    tables, _, _ = log(tmp_path, olmo.format(10, 2.5) + olmo.format(20, 2.25))
+    assert series(tables, "train/CE loss") == [(10, 2.5), (20, 2.25)]
+    assert series(tables, "optim/LR (group 0)") == [(10, 2e-4), (20, 2e-4)]
+    assert series(tables, "throughput/total tokens") == [(10, 1.5e6), (20, 1.5e6)]
+    composer = "[epoch={0}][batch=5/10]:\n\t Train loss/train/total: {1}\n\t Eval metrics/eval/Accuracy: 0.5\n"
+    tables, _, _ = log(tmp_path, composer.format(0, 2.5) + composer.format(1, 2.25))
+    assert series(tables, "loss/train/total") == [(5, 2.5), (15, 2.25)]
+    assert series(tables, "metrics/eval/Accuracy") == [(5, 0.5), (15, 0.5)]
+
+
+def test_tables_of_stable_baselines_and_ultralytics(tmp_path: Path) -> None:
+    sb3 = "-" * 30 + "\n| rollout/ |  |\n|    ep_rew_mean | {1} |\n| time/ |  |\n|    total_timesteps | {0} |\n| train/ | |\n|    loss | 0.5 |\n" + "-" * 30 + "\n"
+    tables, _, _ = log(tmp_path, sb3.format(2048, 10.5) + sb3.format(4096, 11.5))
+    assert series(tables, "rollout/ep_rew_mean") == [(2048, 10.5), (4096, 11.5)]
+    assert series(tables, "train/loss") == [(2048, 0.5), (4096, 0.5)]
+    ultralytics = ("      Epoch    GPU_mem   box_loss   cls_loss  Instances       Size\n"
+                   "      1/3      2.6G      1.9      1.5         80        640:  50%|#####     | 4/8 [00:01<00:01]\r"
+                   "      1/3      2.6G      1.8      1.4         81        640: 100%|##########| 8/8 [00:02<00:00]\n"
+                   "                 Class     Images  Instances      Box(P          R      mAP50  mAP50-95): 100%|##| 2/2 [00:00]\n"
+                   "                   all        128        929      0.625       0.5       0.75       0.25\n")
+    tables, _, _ = log(tmp_path, ultralytics)
+    assert series(tables, "box_loss") == [(1, 1.8)]  # the last drawing of the epoch
+    assert series(tables, "val mAP50") == [(1, 0.75)]
+
+
+def test_bars_keep_the_last_update_of_a_step_and_what_is_printed_behind(tmp_path: Path) -> None:
+    bar = "train:  {0}%|##        | {0}/100 [00:01<00:09, 9.5it/s, loss={1}]"
+    updates = [(1, 9.0), (1, 4.0), (2, 3.5), (3, 3.0), (3, 2.75), (4, 2.5)]
+    tables, _, _ = log(tmp_path, "\r".join(bar.format(i, v) for i, v in updates) + "saved checkpoints/step_4.pt\ntraining finished\n")
+    assert series(tables, "loss") == [(1, 4.0), (2, 3.5), (3, 2.75), (4, 2.5)]
+    assert [(e["kind"], e["step"]) for e in tables["events"]] == [("checkpoint_saved", 4), ("finished", 4)]
+
+
+def test_transformers_takes_the_step_from_the_bar(tmp_path: Path) -> None:
+    text = ("\r 10%|#         | 5/50 [00:01<00:09,  5.0it/s]\r          \r{'loss': 2.5, 'grad_norm': nan, 'epoch': 0.1}\n"
+            "\r 10%|#         | 5/50 [00:01<00:09,  5.0it/s]\r 20%|##        | 10/50 [00:02<00:08,  5.0it/s]{'loss': '2.25', 'epoch': '0.2'}\n"
+            "\r  0%|          | 0/7 [00:00<?, ?it/s]\r100%|##########| 7/7 [00:00<00:00]\n{'eval_loss': 2.0, 'epoch': 0.2}\n"
+            "{'train_runtime': 12.5, 'train_loss': 2.4, 'epoch': 0.2}\n")
+    tables, _, notes = log(tmp_path, text)
+    assert series(tables, "loss") == [(5, 2.5), (10, 2.25)]
+    assert series(tables, "eval_loss") == [(10, 2.0)]
+    assert series(tables, "train_loss") == [(None, 2.4)]
+    assert notes == ["steps of {'loss': ...} lines: taken from the progress bar"]
+
+
+def test_transformers_without_bar(tmp_path: Path) -> None:
+    rows = "".join(f"{{'loss': {3 - i / 8}, 'epoch': {i * 20 / 125:.4g}}}\n" for i in range(1, 9))
+    header = "***** Running training *****\n  Num examples = 2,000\n  Instantaneous batch size per device = 16\n  Gradient Accumulation steps = 1\n"
+    tables, _, _ = log(tmp_path, header + rows)
+    assert [s for s, _ in series(tables, "loss")] == [20, 40, 60, 80, 100, 120, 140, 160]
+    tables, _, notes = log(tmp_path, rows)
+    assert [s for s, _ in series(tables, "loss")] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert "names no steps" in notes[0]
+
+
+def test_overflows_are_events_and_a_series(tmp_path: Path) -> None:
+    text = "step=10 loss=2.0\n" + "".join(
+        f"[2026-03-04 05:06:07,008] [INFO] [x.py:1:f] Reducing dynamic loss scale from {s} to {s // 2}\n" * 4 for s in (1024, 512)) + "step=11 loss=2.0\n"
+    tables, _, _ = log(tmp_path, text)  # four ranks say the same
+    assert series(tables, "loss_scale") == [(10, 512.0), (10, 256.0)]
+    assert [e["kind"] for e in tables["events"]] == ["overflow", "overflow"]
+
+
+def test_ranks_interleaved(tmp_path: Path) -> None:
+    tables, _, _ = log(tmp_path, "".join(f"{r}: step {s} | loss {s}.{r}\n" for s in range(1, 6) for r in (0, 1)))  # srun -l
+    assert [(r["step"], r["rank"], r["value"]) for r in tables["metrics"]][:4] == [(1, 0, 1.0), (1, 1, 1.1), (2, 0, 2.0), (2, 1, 2.1)]
+    traces = ("[rank1]: Traceback (most recent call last):\n[rank0]: Traceback (most recent call last):\n"
+              '[rank1]:   File "a.py", line 1, in f\n[rank0]:   File "b.py", line 2, in g\n[rank1]:     f()\n[rank0]:     g()\n'
+              "[rank1]: ValueError: one\n[rank0]: ValueError: null\nstep 3 loss 1.0\n")
+    tables, _, _ = log(tmp_path, traces)
+    assert [(e["rank"], e["at"], e["text"]) for e in tables["events"]] == [
+        (1, 1, "ValueError: one  [a.py:1 in f]"), (0, 2, "ValueError: null  [b.py:2 in g]")]
+    assert series(tables, "loss") == [(3, 1.0)]
+
+
+def test_program_text_gives_nothing(tmp_path: Path) -> None:
+    source = ("import torch\nfrom torch import nn\n\nclass Model(nn.Module):\n    def forward(self, x):\n        loss = 0.5\n        step = 3\n"
+              "        if torch.isnan(loss):\n            raise ValueError('nan detected')\n        return loss\n\n    lr: float = 0.1\n"
+              "    print(f'step:{step} loss:{loss}')\n") * 3
+    tables, _, _ = log(tmp_path, source + "=" * 100 + "\nstep:1/9 loss:2.5\nstep:2/9 loss:2.25\n")
+    assert [(r["tag"], r["step"], r["value"]) for r in tables["metrics"]] == [("loss", 1, 2.5), ("loss", 2, 2.25)]
+    assert not tables["events"]
+
+
+def test_batches_that_the_loader_printed(tmp_path: Path) -> None:
+    tables, _, _ = log(tmp_path, "2026-03-04 05:06:07 DEBUG x: batch step=3 shards=['a.bin', 'b.bin'] ids=[17, 4]\n")
+    assert [(b["step"], b["position"], b["sample"], b["shard"], b["how"]) for b in tables["batches"]] == [
+        (3, 0, "17", "a.bin", "recorded"), (3, 1, "4", "b.bin", "recorded")]
+
+
+def test_secrets_stay_inside(tmp_path: Path) -> None:
+    tables, _, _ = log(tmp_path, "Hyperparameters:\n  hf_token: hf_abcdefghijklmnopqrstuvwx\nRuntimeError: failed with api_key=abcdef123456\n")
+    assert "abcdef" not in json.dumps(tables)
+    assert tables["config"]
+    assert tables["events"]
+
+
+def test_a_cut_end_costs_its_number_only(tmp_path: Path) -> None:
+    tables, gaps, _ = log(tmp_path, "step 1 | loss 2.5 | lr 0.125\nstep 2 | loss 2.25 | lr 0.1")
+    assert series(tables, "loss") == [(1, 2.5), (2, 2.25)]
+    assert series(tables, "lr") == [(1, 0.125)]
+    assert [(g.at, g.lost) for g in gaps] == [("line 2", 1)]
+    assert log(tmp_path, "step 1 | loss 2.5 |")[1] == []
+
+
+def test_a_hole_of_nuls_costs_what_it_covers(tmp_path: Path) -> None:
+    rows = [f"step {i} | loss {i}.25 | lr 0.5\n".encode() for i in range(1, 9)]
+    damaged = b"".join(rows[:4]) + rows[4][:16] + b"\0" * 5000 + b"".join(rows[5:])
+    tables, gaps, _ = log(tmp_path, damaged)
+    assert [s for s, _ in series(tables, "loss")] == [1, 2, 3, 4, 6, 7, 8]
+    assert any("5,000 NUL" in g.what and g.at == "line 5" for g in gaps)
+
+
+def test_wrong_bytes_and_endless_lines(tmp_path: Path) -> None:
+    text = b"step 1 loss 2.5\n\xff\xfe\xfa\x80 rubbish\nstep 2 loss 2.25\n" + b"x" * 3_000_000 + b"\nstep 3 loss 2.0\n"
+    tables, gaps, _ = log(tmp_path, text)
+    assert series(tables, "loss") == [(1, 2.5), (2, 2.25), (3, 2.0)]
+    assert {g.at for g in gaps} == {"line 4"}
+    assert tables["metrics"][-1]["at"] == 5
+
+
+def test_a_bar_in_one_line_of_megabytes(tmp_path: Path) -> None:
+    bar = "\r".join(f" 50%|#####     | {i}/60000 [00:01<00:09, 9.5it/s, loss={i / 4}]" for i in range(1, 30001))
+    tables, gaps, _ = log(tmp_path, bar + "\nstep 60000 loss 1.0\n")
+    assert len(bar) > 2 * console.BLOCK
+    assert series(tables, "loss") == [*[(i, i / 4) for i in range(1, 30001)], (60000, 1.0)]
+    assert {r["at"] for r in tables["metrics"]} == {1, 2}
+    assert gaps == []
+
+
+def test_utf16(tmp_path: Path) -> None:
+    assert series(log(tmp_path, "step 1 loss 2.5\nstep 2 loss 2.25\n".encode("utf-16"))[0], "loss") == [(1, 2.5), (2, 2.25)]
+
+
+def test_floods_are_counted(tmp_path: Path) -> None:
+    tables, _, notes = log(tmp_path, "".join(f"RuntimeError: worker {i} failed\n" for i in range(500)))
+    assert len(tables["events"]) == 200
+    assert any("300 more lines" in n for n in notes)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_damage_leaves_an_answer(tmp_path: Path, seed: int) -> None:
+    import random
+
+    rng = random.Random(seed)
+    base = b"".join(f"[2026-03-04 05:06:07] step {i}/999 | loss {i / 7:.3f} | lr 1e-{i % 9}\n{{'loss': {i}, 'epoch': 0.{i}}}\n".encode() for i in range(60))
+    for _ in range(25):
+        damaged = bytearray(base)
+        for _ in range(rng.randint(1, 20)):
+            i = rng.randrange(len(damaged))
+            damaged[i:i + rng.randint(0, 40)] = rng.choice([b"", b"\0" * 9, b"\r", b"\n", b"\xff\xfe", b"9" * 40, b"%|", b"[[[", b"1e999"])
+        tables, _, _ = log(tmp_path, bytes(damaged))
+        assert len(tables["metrics"]) > 0
+
+
+# -- the real logs ----------------------------------------------------------------------------------------------------
+
+RUNS = SHARED / "open" / "runs"
+
+
+@pytest.mark.skipif(not RUNS.exists(), reason="the shared runs are not here")
+def test_every_loss_of_the_real_logs_is_read() -> None:
+    polars = pytest.importorskip("polars")
+    truth = polars.read_parquet(SHARED / "open" / "runs_scalars.parquet").filter(polars.col("format") == "console")
+    missed: dict[str, int] = {}
+    for (run, file), rows in truth.group_by("run", "file"):
+        path = RUNS / run / file
+        if path.stat().st_size > 1_000_000:
+            continue
+        wanted = {f"{v:.6g}" for v in rows["value"]}
+        got = {f"{r['value']:.6g}" for r in read(path)[0]["metrics"]}
+        with path.open("rb") as f:
+            assert console.claims(path, f.read(HEAD_BYTES)), path
+        if wanted - got:
+            missed[f"{run}/{file}"] = len(wanted - got)
+    assert missed == {}
+
+
+@pytest.mark.skipif(not (SHARED / "open" / "zoo").exists(), reason="the shared zoo is not here")
+def test_logs_of_the_zoo_have_their_loss_at_every_step() -> None:
+    logs = [p for p in (SHARED / "open" / "zoo" / "runs").rglob("*") if p.suffix in {".log", ".out"} or p.name in {"console.txt", "stdout.txt"}]
+    seen = 0
+    for path in logs:
+        with path.open("rb") as f:
+            head = f.read(HEAD_BYTES)
+        if not console.claims(path, head):
+            continue
+        losses = [(r["step"], r["value"]) for r in read(path)[0]["metrics"] if r["tag"].lower() in {"loss", "lm loss"}]
+        assert all(s is not None for s, _ in losses), path
+        seen += bool(losses)
+    assert seen > 25

@@ -1,0 +1,211 @@
+"""Whole JSON documents: which numbers are metrics, which are settings, and what is left alone."""
+
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from parsers import config_file, json_log, jsonl, trainer_state
+from parsers.tables import HEAD_BYTES, Gap, Note, table_of
+
+
+def read(path: Path, content: Any) -> SimpleNamespace:
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    assert json_log.claims(path, path.read_bytes()[:HEAD_BYTES])
+    found = SimpleNamespace(metrics=[], config=[], events=[], batches=[], gaps=[], notes=[])
+    for item in json_log.parse(path):
+        if isinstance(item, Gap):
+            found.gaps.append(item)
+        elif isinstance(item, Note):
+            found.notes.append(item.text)
+        else:
+            getattr(found, table_of(item)).extend(item.to_pylist())
+    return found
+
+
+def points(found: SimpleNamespace) -> set[tuple[int | None, str, float]]:
+    return {(r["step"], r["tag"], r["value"]) for r in found.metrics}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}],
+        {"log_history": [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}]},
+        {"step": [1, 2], "loss": [2.0, 1.0]},
+        {"history": {"step": [1, 2], "loss": [2.0, 1.0]}},
+        {"1": {"loss": 2.0}, "2": {"loss": 1.0}},
+        {"loss": {"1": 2.0, "2": 1.0}},
+        {"loss": {"steps": [1, 2], "timestamps": ["2024-01-01T00:00:00", "2024-01-01T00:00:01"], "values": [2.0, 1.0]}},
+    ],
+)
+def test_shapes_that_say_the_same(tmp_path: Path, document: Any) -> None:
+    assert points(read(tmp_path / "metrics.json", document)) == {(1, "loss", 2.0), (2, "loss", 1.0)}
+
+
+def test_keras_history_counts_epochs_and_keeps_its_settings(tmp_path: Path) -> None:
+    found = read(tmp_path / "history.json", {"loss": [1.0, 0.5], "val_loss": [1.5], "optimizer": "adam"})
+    assert points(found) == {(0, "loss", 1.0), (1, "loss", 0.5), (0, "val_loss", 1.5)}
+    assert [(c["key"], c["value"]) for c in found.config] == [("optimizer", '"adam"')]
+
+
+def test_sacred_times_and_bare_nan(tmp_path: Path) -> None:
+    found = read(
+        tmp_path / "metrics.json",
+        '{"train.loss": {"steps": [3], "timestamps": ["2024-01-01T00:00:00.5"], "values": [NaN]}}',
+    )
+    (row,) = found.metrics
+    assert (row["step"], row["tag"], row["time"]) == (3, "train.loss", 1704067200.5)
+    assert math.isnan(row["value"])
+
+
+def test_tensorboard_download(tmp_path: Path) -> None:
+    found = read(tmp_path / "run_loss.json", [[1700000000.5, 10, 0.5], [1700000001.5, 20, 0.25]])
+    assert [(r["step"], r["tag"], r["value"], r["time"]) for r in found.metrics] == [
+        (10, "run_loss", 0.5, 1700000000.5),
+        (20, "run_loss", 0.25, 1700000001.5),
+    ]
+
+
+def test_nested_tables_carry_their_names(tmp_path: Path) -> None:
+    document = {"train": [{"step": 1, "loss": 2.0}], "val": {"history": [{"step": 1, "loss": 3.0}]}, "seed": 4}
+    found = read(tmp_path / "run.json", document)
+    assert points(found) == {(1, "train/loss", 2.0), (1, "val/loss", 3.0)}
+    assert [(c["key"], c["value"]) for c in found.config] == [("seed", "4")]
+
+
+def test_summaries_split_into_results_and_settings(tmp_path: Path) -> None:
+    found = read(
+        tmp_path / "final.json",
+        {"val_loss": 0.5, "seed": 42, "loss_weight": 2.0, "step": 7, "name": "x", "best": {"accuracy": 0.9}},
+    )
+    assert points(found) == {(7, "val_loss", 0.5), (7, "best/accuracy", 0.9)}
+    assert {c["key"] for c in found.config} == {"seed", "loss_weight", "step", "name"}
+
+
+def test_the_state_of_a_checkpoint_is_measured_at_its_step(tmp_path: Path) -> None:
+    found = read(tmp_path / "state.json", {"step": 600, "epoch": 0.25, "samples_seen": 3200, "loss_scale": None})
+    assert points(found) == {(600, "epoch", 0.25), (600, "samples_seen", 3200.0)}
+    assert not found.config
+
+
+def test_settings_without_a_telling_name(tmp_path: Path) -> None:
+    found = read(
+        tmp_path / "run_metadata.json",
+        {"training_args": {"learning_rate": 1e-4, "betas": [0.9, 0.95]}, "api_key": "secret-value"},
+    )
+    assert {c["key"]: c["value"] for c in found.config} == {
+        "training_args.learning_rate": "0.0001",
+        "training_args.betas": "[0.9, 0.95]",
+        "api_key": '"***"',
+    }
+    assert not found.metrics
+
+
+def test_tracebacks_are_events(tmp_path: Path) -> None:
+    found = read(
+        tmp_path / "postmortem.json",
+        {"exit_reason": "exception", "last_step": 20, "traceback": "Traceback ...\nCUDA out of memory"},
+    )
+    assert {(e["kind"], e["level"], e["step"]) for e in found.events} == {
+        ("exit_reason", "error", 20),
+        ("traceback", "error", 20),
+    }
+    assert any("CUDA out of memory" in e["text"] for e in found.events)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"batches": [{"step": 1, "ids": [5, 6], "shard": "s"}, {"step": 2, "ids": [7, 8], "shard": "s"}]},
+        {"1": {"ids": [5, 6], "shard": "s"}, "2": {"ids": [7, 8], "shard": "s"}},
+        {"step": [1, 2], "ids": [[5, 6], [7, 8]], "shard": ["s", "s"]},
+    ],
+)
+def test_manifests(tmp_path: Path, document: Any) -> None:
+    found = read(tmp_path / "data_index.json", document)
+    assert [(r["step"], r["position"], r["sample"]) for r in found.batches] == [
+        (1, 0, "5"),
+        (1, 1, "6"),
+        (2, 0, "7"),
+        (2, 1, "8"),
+    ]
+    assert not found.metrics
+
+
+def test_a_table_of_shards_is_one_setting(tmp_path: Path) -> None:
+    shards = [{"name": f"part-{i}", "first": i * 96, "count": 96} for i in range(50)]
+    found = read(tmp_path / "data_index.json", {"num_samples": 4800, "shards": shards})
+    assert {c["key"]: json.loads(c["value"]) for c in found.config} == {"num_samples": 4800, "shards": shards}
+
+
+@pytest.mark.parametrize(
+    ("name", "document"),
+    [
+        ("vocab.json", {f"w{i}": i for i in range(5000)}),
+        ("words.json", {f"w{i}": i for i in range(5000)}),
+        ("model.safetensors.index.json", {"weight_map": {}}),
+        ("coco.json", {"annotations": [{"image_id": i, "score": 0.5, "bbox": [1, 2, 3, 4]} for i in range(20_000)]}),
+        ("data.json", [{"instruction": "a", "output": "b", "score": 1.0}] * 20_000),
+        ("package.json", {"name": "x", "version": "1.0"}),
+    ],
+)
+def test_what_is_no_log_is_a_note(tmp_path: Path, name: str, document: Any) -> None:
+    found = read(tmp_path / name, document)
+    assert not found.metrics
+    assert not found.config
+    assert found.notes
+
+
+def test_a_cut_list_keeps_whole_rows(tmp_path: Path) -> None:
+    text = json.dumps([{"epoch": i, "train_loss": i / 7} for i in range(6)], indent=1)
+    ends = [m for m, c in enumerate(text) if c == "}"]
+    for cut in range(ends[0] + 1, len(text)):
+        found = read(tmp_path / "rows.json", text[:cut])
+        assert [r["value"] for r in found.metrics if r["tag"] == "train_loss"] == [
+            i / 7 for i in range(6) if ends[i] < cut
+        ]
+        assert found.gaps
+
+
+def test_damage_in_the_middle_costs_one_row(tmp_path: Path) -> None:
+    rows = [json.dumps({"step": i, "loss": i / 7}) for i in range(6)]
+    rows[2] = rows[2].replace('"loss"', '"lo\x01s')
+    found = read(tmp_path / "rows.json", '{"runs": [\n' + ",\n".join(rows) + "]}")
+    assert [r["step"] for r in found.metrics] == [0, 1, 3, 4, 5]
+    assert [g.lost for g in found.gaps] == [1]
+
+
+def test_several_documents_in_one_file(tmp_path: Path) -> None:
+    text = "\n".join(json.dumps({"step": i, "loss": i / 2}, indent=2) for i in range(3))
+    assert points(read(tmp_path / "log.jsonl", text)) == {(0, "loss", 0.0), (1, "loss", 0.5), (2, "loss", 1.0)}
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"a":' * 50_000, "nonsense", "12", '"text"', "[]", "{}", "[1, [2, [3]]]"]
+)
+def test_nothing_is_an_error(tmp_path: Path, text: str) -> None:
+    assert read(tmp_path / "x.json", text).metrics == []
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "owner"),
+    [
+        ("args.json", b'{"lr": 0.1}', config_file),
+        ("metrics.json", b'{"step": 1}\n{"step": 2}\n', jsonl),
+        ("x.json", b'{"loss": [1, 2]}', json_log),
+        ("trainer_state.json", b'{"log_history": []}', trainer_state),
+        ("eval_results.json", b'{"eval_loss": 1}', trainer_state),
+        ("trainer_log.jsonl", b'{"current_steps": 5, "loss": 1}\n', trainer_state),
+        ("trainer_log.jsonl", b'{"step": 5, "loss": 1}\n', jsonl),
+        ("wandb-summary.json", b'{"loss": 1}', None),
+        ("book.ipynb", b'{"cells": []}', None),
+        ("x.txt", b"hello", None),
+    ],
+)
+def test_one_parser_at_most_claims_a_file(name: str, head: bytes, owner: Any) -> None:
+    family = (config_file, jsonl, json_log, trainer_state)
+    assert [p for p in family if p.claims(Path(name), head)] == ([owner] if owner else [])

@@ -1,0 +1,352 @@
+"""JSON lines: steps, times, batches, config, events, and what damage costs."""
+
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from parsers import jsonl, tolerant_json
+from parsers.tables import HEAD_BYTES, Gap, Note, table_of
+
+
+def read(path: Path, content: bytes | str | list[Any]) -> SimpleNamespace:
+    """Writes a file, checks that it is claimed, and reads it into lists of rows."""
+    if isinstance(content, list):
+        content = "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in content)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert jsonl.claims(path, path.read_bytes()[:HEAD_BYTES])
+    found = SimpleNamespace(metrics=[], batches=[], config=[], events=[], gaps=[], notes=[])
+    for item in jsonl.parse(path):
+        if isinstance(item, Gap):
+            found.gaps.append(item)
+        elif isinstance(item, Note):
+            found.notes.append(item.text)
+        else:
+            getattr(found, table_of(item)).extend(item.to_pylist())
+    return found
+
+
+def curve(found: SimpleNamespace, tag: str) -> list[tuple[int | None, float]]:
+    return [(r["step"], r["value"]) for r in found.metrics if r["tag"] == tag]
+
+
+def test_numbers_of_all_spellings_are_kept_as_logged(tmp_path: Path) -> None:
+    rows = [
+        '{"step": 1, "loss": 0.5, "lr": "1e-4"}',
+        '{"step": 2, "loss": NaN, "lr": null}',
+        '{"step": 3, "loss": -Infinity, "lr": 2}',
+        '{"step": 4, "loss": "nan", "ok": true, "name": "x"}',
+    ]
+    found = read(tmp_path / "log.jsonl", rows)
+    loss = curve(found, "loss")
+    assert [s for s, _ in loss] == [1, 2, 3, 4]
+    assert math.isnan(loss[1][1])
+    assert loss[2][1] == -math.inf
+    assert math.isnan(loss[3][1])
+    assert curve(found, "lr") == [(1, 1e-4), (3, 2.0)]
+    assert {r["tag"] for r in found.metrics} == {"loss", "lr"}
+    assert [r["at"] for r in found.metrics if r["tag"] == "loss"] == [1, 2, 3, 4]
+    assert not found.gaps
+
+
+@pytest.mark.parametrize(
+    "key", ["global_step", "Step", "_step", "trainer/global_step", "iteration", "num_updates", "current_steps"]
+)
+def test_the_step_column_is_known_by_name_and_is_no_metric(tmp_path: Path, key: str) -> None:
+    found = read(tmp_path / "log.jsonl", [{"loss": 1.0, key: 7, "epoch": 0.5}, {"loss": 0.5, key: 9, "epoch": 0.6}])
+    assert curve(found, "loss") == [(7, 1.0), (9, 0.5)]
+    assert curve(found, "epoch") == [(7, 0.5), (9, 0.6)]
+    assert key not in {r["tag"] for r in found.metrics}
+
+
+def test_the_optimizer_step_wins_over_the_writers_own_counter(tmp_path: Path) -> None:
+    found = read(tmp_path / "log.jsonl", [{"_step": 3, "trainer/global_step": 99, "loss": 1.0}])
+    assert curve(found, "loss") == [(99, 1.0)]
+
+
+def test_nested_keys_lists_and_a_nested_step(tmp_path: Path) -> None:
+    row = {"state": {"step": 4}, "train": {"loss": 1.5, "lr": [0.1, 0.2]}, "big": list(range(100))}
+    found = read(tmp_path / "log.jsonl", [row])
+    assert {(r["step"], r["tag"], r["value"]) for r in found.metrics} == {
+        (4, "train/loss", 1.5),
+        (4, "train/lr/0", 0.1),
+        (4, "train/lr/1", 0.2),
+    }
+    assert any("big" in n for n in found.notes)
+
+
+def test_steps_that_repeat_stay_in_file_order(tmp_path: Path) -> None:
+    found = read(
+        tmp_path / "log.jsonl", [{"step": s, "epoch": 0, "loss": float(i)} for i, s in enumerate([1, 2, 3, 2, 3])]
+    )
+    assert curve(found, "loss") == [(1, 0.0), (2, 1.0), (3, 2.0), (2, 3.0), (3, 4.0)]
+
+
+def test_mmcv_iterations_restart_and_validation_follows_training(tmp_path: Path) -> None:
+    rows: list[Any] = [{"env_info": "Linux", "config": "model = dict()", "seed": 0}]
+    for epoch in (1, 2):
+        rows += [{"mode": "train", "epoch": epoch, "iter": i, "loss": epoch + i / 100} for i in (50, 100)]
+        rows += [{"mode": "val", "epoch": epoch, "iter": 625, "loss": 9.0, "bbox_mAP": epoch / 10}]
+    found = read(tmp_path / "None.log.json", rows)
+    assert curve(found, "loss") == [(50, 1.5), (100, 2.0), (150, 2.5), (200, 3.0)]
+    assert curve(found, "val/loss") == [(100, 9.0), (200, 9.0)]
+    assert curve(found, "val/bbox_mAP") == [(100, 0.1), (200, 0.2)]
+    assert {c["key"] for c in found.config} == {"env_info", "config", "seed"}
+    assert any("100 steps" in n for n in found.notes)
+
+
+def test_zero_based_batches_of_each_epoch_are_laid_end_to_end(tmp_path: Path) -> None:
+    found = read(tmp_path / "log.jsonl", [{"epoch": e, "batch": b, "loss": 1.0} for e in range(3) for b in range(4)])
+    assert [s for s, _ in curve(found, "loss")] == list(range(12))
+
+
+def test_mmengine_validation_counts_epochs_as_steps(tmp_path: Path) -> None:
+    rows: list[Any] = [{"loss": 1.0, "epoch": 1, "iter": i, "step": i} for i in (50, 100)]
+    rows += [{"coco/bbox_mAP": 0.1, "step": 1}]
+    found = read(tmp_path / "scalars.json", rows)
+    assert curve(found, "coco/bbox_mAP") == [(100, 0.1)]
+
+
+def test_without_steps_whole_epochs_count_else_rows(tmp_path: Path) -> None:
+    by_epoch = read(tmp_path / "log.txt", [{"train_loss": 2.0, "epoch": 3}, {"train_loss": 1.0, "epoch": 4}])
+    assert curve(by_epoch, "train_loss") == [(3, 2.0), (4, 1.0)]
+    by_row = read(tmp_path / "a.jsonl", [{"loss": 2.0, "epoch": 0.1}, {"loss": 1.0, "epoch": 0.2}])
+    assert curve(by_row, "loss") == [(0, 2.0), (1, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "seconds"),
+    [
+        ("timestamp", "2024-01-01T00:00:00+00:00", 1704067200.0),
+        ("ts", 1704067200500, 1704067200.5),
+        ("_timestamp", 1704067200.25, 1704067200.25),
+        ("time", "2024-01-01 01:00:00+01:00", 1704067200.0),
+        ("asctime", "2024-01-01 00:00:00,250", 1704067200.25),
+        ("date", "2024-01-01_00-00-00", 1704067200.0),
+    ],
+)
+def test_wall_times(tmp_path: Path, key: str, value: Any, seconds: float) -> None:
+    found = read(tmp_path / "log.jsonl", [{"step": 1, key: value, "loss": 1.0}])
+    assert [(r["tag"], r["time"]) for r in found.metrics] == [("loss", seconds)]
+
+
+def test_seconds_since_the_start_are_a_metric_and_no_time(tmp_path: Path) -> None:
+    found = read(tmp_path / "log.jsonl", [{"step": 1, "time": 0.158, "loss": 1.0}])
+    assert {(r["tag"], r["time"]) for r in found.metrics} == {("time", None), ("loss", None)}
+
+
+def test_ranks_come_from_rows_or_from_the_file_name(tmp_path: Path) -> None:
+    rows = read(tmp_path / "log.jsonl", [{"step": 1, "rank": 0, "loss": 1.0}, {"step": 1, "rank": 3, "loss": 2.0}])
+    assert [r["rank"] for r in rows.metrics] == [0, 3]
+    assert [r["rank"] for r in read(tmp_path / "log_rank5.jsonl", [{"step": 1, "loss": 1.0}]).metrics] == [5]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"step": 4, "epoch": 0, "batch_id": "0-4", "sample_ids": [7, 8], "shards": ["a", "b", "c"]},
+        {"global_step": 4, "epoch": 0.1, "indices": [7, 8], "files": ["a", "b", "c"]},
+        {"step": 4, "batch_idx": 4, "idx": [7, 8]},
+        {"step": 4, "batch": {"ids": [7, 8]}},
+        {"step": 4, "samples": [[7], [8]]},
+    ],
+)
+def test_manifests_become_batches_and_no_metrics(tmp_path: Path, row: dict[str, Any]) -> None:
+    found = read(tmp_path / "order.jsonl", [row])
+    samples = [r for r in found.batches if r["sample"] is not None]
+    assert [(r["step"], r["position"], r["sample"], r["how"]) for r in samples] == [
+        (4, 0, "7", "recorded"),
+        (4, 1, "8", "recorded"),
+    ]
+    assert {r["shard"] for r in found.batches if r["sample"] is None} in ({"a", "b", "c"}, set())
+    assert not found.metrics
+
+
+def test_ids_beside_metrics_and_shards_that_match(tmp_path: Path) -> None:
+    rows = [
+        {"step": 1, "loss": 0.5, "data/sample_ids": ["x", "y"], "shard": "s"},
+        {"step": 2, "loss": 0.4, "data/sample_ids": ["z", "w"], "shard": "t"},
+    ]
+    found = read(tmp_path / "train.jsonl", rows)
+    assert [(r["step"], r["sample"], r["shard"]) for r in found.batches] == [
+        (1, "x", "s"),
+        (1, "y", "s"),
+        (2, "z", "t"),
+        (2, "w", "t"),
+    ]
+    assert curve(found, "loss") == [(1, 0.5), (2, 0.4)]
+    each = read(
+        tmp_path / "b.jsonl", [{"step": 1, "samples": [{"id": "a", "shard": "s1"}, {"id": "b", "shard": "s2"}]}]
+    )
+    assert [(r["sample"], r["shard"]) for r in each.batches] == [("a", "s1"), ("b", "s2")]
+    single = read(
+        tmp_path / "c.jsonl", [{"step": 1, "position": p, "sample_id": f"d{p}", "source": "web"} for p in (1, 0)]
+    )
+    assert [(r["position"], r["sample"], r["shard"]) for r in single.batches] == [(1, "d1", "web"), (0, "d0", "web")]
+
+
+def test_a_sorted_set_of_as_many_shards_is_not_paired_with_samples(tmp_path: Path) -> None:
+    found = read(tmp_path / "order.jsonl", [{"step": 1, "sample_ids": [900, 3], "shards": ["s-00", "s-09"]}])
+    assert [(r["sample"], r["shard"]) for r in found.batches] == [
+        ("900", None),
+        ("3", None),
+        (None, "s-00"),
+        (None, "s-09"),
+    ]
+
+
+def test_ray_results_give_their_config_once(tmp_path: Path) -> None:
+    rows = [
+        {
+            "training_iteration": i,
+            "timestamp": 1700000000 + i,
+            "config": {"lr": 0.1, "net": {"dim": 3}},
+            "mean_loss": 1.0 / i,
+        }
+        for i in (1, 2)
+    ]
+    found = read(tmp_path / "result.json", rows)
+    assert curve(found, "mean_loss") == [(1, 1.0), (2, 0.5)]
+    assert [(c["key"], c["value"]) for c in found.config] == [("lr", "0.1"), ("net.dim", "3")]
+
+
+def test_headers_messages_and_footers(tmp_path: Path) -> None:
+    rows = [
+        {"type": "header", "trainer_type": "dpo", "config": {"every": 1}},
+        {"step": 1, "loss": 1.0},
+        {
+            "ts": "2024-01-01T00:00:00Z",
+            "level": "ERROR",
+            "message": "out of memory, HF_TOKEN=hf_abcdefghijklmnopqrstuvwx",
+        },
+        {"type": "footer", "status": "completed", "total_steps": 1},
+    ]
+    found = read(tmp_path / "log.jsonl", rows)
+    assert {c["key"] for c in found.config} == {"type", "trainer_type", "every"}
+    error, footer = sorted(found.events, key=lambda e: e["at"])
+    assert (error["level"], error["time"], error["at"]) == ("error", 1704067200.0, 3)
+    assert "hf_" not in error["text"]
+    assert (footer["kind"], footer["step"]) == ("footer", None)
+    assert "completed" in footer["text"]
+
+
+def test_long_format_clearml_and_comet(tmp_path: Path) -> None:
+    long = read(
+        tmp_path / "a.jsonl", [{"step": s, "name": n, "value": s * 2.0} for s in (1, 2) for n in ("loss", "acc")]
+    )
+    assert curve(long, "loss") == curve(long, "acc") == [(1, 2.0), (2, 4.0)]
+    clearml = read(
+        tmp_path / "b.jsonl",
+        [[{"type": "training_stats_scalar", "iter": 3, "metric": "loss", "variant": "train", "value": 0.5}]],
+    )
+    assert curve(clearml, "loss/train") == [(3, 0.5)]
+    comet = read(
+        tmp_path / "c.jsonl",
+        [{"type": "metric_msg", "payload": {"metric": {"metricName": "loss", "metricValue": 0.5, "step": 3}}}],
+    )
+    assert curve(comet, "loss") == [(3, 0.5)]
+
+
+def test_each_bad_line_costs_itself(tmp_path: Path) -> None:
+    rows = [
+        '{"step": 1, "loss": 1.0}',
+        "garbage",
+        '{"step": 2, "loss": 2.0}{"step": 3, "loss": 3.0}',
+        '{"step": 4, "lo',
+        '{"step": 5, "loss": 5.0}',
+        '\x00\x00\x00{"step": 6, "loss": 6.0}',
+        '{"step": 7, "metrics": {"loss": 7.0}, "x',
+    ]
+    found = read(tmp_path / "log.jsonl", rows)
+    assert curve(found, "loss") == [(1, 1.0), (2, 2.0), (3, 3.0), (5, 5.0), (6, 6.0)]
+    assert [(g.at, g.lost) for g in found.gaps] == [("line 2", 1), ("line 4", 1), ("line 7", 1)]
+    assert [r["at"] for r in found.metrics if r["step"] in (2, 3)] == [3, 3]
+
+
+def test_a_stretch_of_garbage_is_one_gap(tmp_path: Path) -> None:
+    found = read(tmp_path / "log.jsonl", [{"step": 1, "loss": 1.0}, *["garbage"] * 5000, {"step": 2, "loss": 2.0}])
+    assert [(g.at, g.lost) for g in found.gaps] == [("line 2", 5000)]
+    assert curve(found, "loss") == [(1, 1.0), (2, 2.0)]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_encodings_and_line_ends(tmp_path: Path, encoding: str, newline: str) -> None:
+    text = newline.join(f'{{"step": {i}, "loss": {i}.5}}' for i in range(3)) + newline
+    data = text.encode(encoding)
+    if encoding == "utf-16-be":
+        data = b"\xfe\xff" + data
+    found = read(tmp_path / "log.jsonl", data)
+    assert curve(found, "loss") == [(0, 0.5), (1, 1.5), (2, 2.5)]
+    assert not found.gaps
+
+
+def test_the_end_of_a_crash_is_zero_bytes(tmp_path: Path) -> None:
+    found = read(tmp_path / "log.jsonl", b'{"step": 1, "loss": 1.0}\n' + b"\0" * 4096)
+    assert curve(found, "loss") == [(1, 1.0)]
+    assert [g.at for g in found.gaps] == ["line 2"]
+
+
+def test_every_cut_keeps_every_whole_line(tmp_path: Path) -> None:
+    lines = [json.dumps({"step": i, "loss": i / 3}) for i in range(4)]
+    data = ("\n".join(lines) + "\n").encode()
+    for cut in range(len(lines[0]) + 1, len(data)):
+        whole = [i for i in range(4) if len("\n".join(lines[: i + 1])) <= cut]
+        found = read(tmp_path / "log.jsonl", data[:cut])
+        assert curve(found, "loss") == [(i, i / 3) for i in whole]
+
+
+def test_nesting_without_end_and_keys_without_number(tmp_path: Path) -> None:
+    deep = '{"step": 1, "a": ' + '{"a": ' * 5000 + "1" + "}" * 5001
+    found = read(tmp_path / "log.jsonl", [deep, {"step": 2, "loss": 1.0}])
+    assert curve(found, "loss") == [(2, 1.0)]
+    assert [g.at for g in found.gaps] == ["line 1"]
+    wide = read(tmp_path / "wide.jsonl", [{"step": i, f"k{i}": 1.0} for i in range(6000)])
+    assert len({r["tag"] for r in wide.metrics}) == 5000
+    assert any("different keys" in n for n in wide.notes)
+
+
+def test_many_blocks_keep_their_line_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonl, "_BLOCK", 100)
+    found = read(tmp_path / "log.jsonl", [{"step": i, "loss": i / 2} for i in range(500)])
+    assert [(r["step"], r["at"]) for r in found.metrics] == [(i, i + 1) for i in range(500)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("notes.txt", "loss: 1\n"),
+        ("train.log", '{"step": 1, "loss": 2}\nEpoch 1 done\n'),
+        ("a.json", '{\n "a": 1\n}\n'),
+        ("wandb/run-20240101_000000-abc/files/x.jsonl", '{"step": 1}\n'),
+        ("a.jsonl", "version https://git-lfs.github.com/spec/v1\n"),
+    ],
+)
+def test_what_is_not_claimed(name: str, text: str) -> None:
+    assert not jsonl.claims(Path(name), text.encode())
+
+
+def test_half_a_surrogate_pair_is_replaced() -> None:
+    assert tolerant_json.loads(b'{"a": "\\ud800", "b": "\\ud83d\\ude00"}') == {"a": "\ufffd", "b": "\U0001f600"}
+
+
+def test_the_manifests_of_the_zoo_are_whole() -> None:
+    runs = Path(__file__).parents[2].parent / "shared" / "open" / "zoo" / "runs"
+    if not runs.exists():
+        pytest.skip("no shared data here")
+    files = sorted(runs.rglob("data_order.jsonl"))
+    for path in files[:5]:
+        rows = [json.loads(line) for line in path.open()]
+        ids = [str(i) for r in rows for k in ("ids", "idx", "indices", "sample_ids") for i in r.get(k, [])]
+        got = [
+            s
+            for b in jsonl.parse(path)
+            if not isinstance(b, (Gap, Note))
+            for s in b.to_pydict()["sample"]
+            if s is not None
+        ]
+        assert got == ids
+    assert files

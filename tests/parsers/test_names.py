@@ -1,0 +1,427 @@
+"""Logged names get their canonical name, whatever the framework, the folder and the neighbours."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from parsers import names
+from parsers.names import detect_framework, meaning, vocabulary
+
+SHARED = Path(__file__).parents[2].parent / "shared"
+REFERENCE = SHARED / "reference" / "metric_names.json"
+SCALARS = SHARED / "open" / "runs_scalars.parquet"
+
+# How the reference table calls what detect_framework() calls otherwise
+FRAMEWORKS = {
+    "HF Trainer": "hf-trainer", "TRL (DPO/KTO)": "hf-trainer", "TRL (GRPO)": "hf-trainer", "Axolotl": "hf-trainer",
+    "LLaMA-Factory (trainer_log.jsonl)": "hf-trainer", "ms-swift (logging.jsonl)": "hf-trainer",
+    "Megatron-LM": "megatron", "Megatron-DeepSpeed (BLOOM)": "megatron", "GPT-NeoX": "gpt-neox", "NeMo 2": "nemo",
+    "DeepSpeed monitor": "deepspeed", "LLM-Foundry / Composer": "composer", "OLMo-core": "olmo-core",
+    "OLMo (2024)": "olmo", "Levanter / Marin": "levanter", "metaseq / fairseq": "fairseq", "RLlib": "rllib",
+    "MMEngine (vis_data/scalars.json)": "mmengine", "Detectron2 (metrics.json)": "detectron2", "verl": "verl",
+    "Ultralytics (results.csv)": "ultralytics", "OpenCLIP": "openclip", "Stable-Baselines3": "stable-baselines3",
+    "torchtitan": "torchtitan", "nanoGPT": "nanogpt", "nanochat": "nanochat", "Lightning": "lightning",
+    "Keras": "keras", "PaddleNLP": "paddlenlp", "OpenRLHF": "openrlhf", "CleanRL": "cleanrl", "MaxText": "maxtext",
+    "torchtune": "torchtune",
+}  # fmt: skip
+
+KNOWN = {
+    "loss.train": ["loss", "Loss", "LOSS", "train/loss", "train_loss", "train.loss", "Train Loss", "trainLoss",
+                   "trainloss", "training_loss", "tr_loss", "loss/train", "Loss/train", "losses/total", "total_loss",
+                   "loss_total", "lm loss", "train/lm_loss", "reduced_train_loss", "train_loss_step", "epoch_loss",
+                   "batch_loss", "loss_metrics/global_avg_loss", "loss/train/total", "train/CE loss", "Loss/total",
+                   "metrics/train/LanguageCrossEntropy", "cross_entropy", "cross_entropy_1", "loss_1", "train/nll",
+                   "trl", "train/ce", "learning/loss", "Train/Samples/train_loss", "metrics.dpo_loss", "running_loss",
+                   "learners/default_policy/total_loss", "\x1b[31mloss\x1b[0m", "smoothed_train_loss", "bce_loss"],
+    "loss.eval": ["val_loss", "val/loss", "valLoss", "valid_loss", "loss/valid", "Loss/test", "eval_loss", "eval/loss",
+                  "validation_loss", "lm loss validation", "dev_loss", "loss/val", "tel", "test loss", "valloss",
+                  "validation_metrics/loss", "eval/lm/pile-validation/CE loss", "val_loss/dataloader_idx_1",
+                  "epoch_val_loss", "eval/avg_loss", "heldout/loss"],
+    "loss.aux": ["box_loss", "train/cls_loss", "val/obj_loss", "loss_bbox", "loss_rpn_cls", "z_loss", "train/ZLoss",
+                 "load_balancing_loss", "moe/aux_loss", "loss_mask", "lossG", "d_loss", "generator_loss", "recon_loss",
+                 "losses/l_g_pix", "l_percep", "best_val_loss", "router_z_loss"],
+    "loss.train_max_rank": ["loss_metrics/global_max_loss"],
+    "ppl.train": ["ppl", "train/PPL", "train/Perplexity"],
+    "ppl.eval": ["eval_ppl", "val/perplexity", "lm loss validation ppl"],
+    "bpb.eval": ["val/bpb", "val_bpb"],
+    "acc.train": ["acc", "accuracy", "train/acc", "accuracy_1", "Acc@1", "train_top1", "mean_token_accuracy"],
+    "acc.eval": ["val_acc", "val_accuracy", "eval_top1", "eval/accuracy", "Accuracy/test", "testacc"],
+    "grad.norm": ["grad_norm", "grad-norm", "grad norm", "gradnorm", "gnorm", "train/grad_norm", "Grad/total_norm",
+                  "optim/total_grad_norm", "actor/grad_norm", "l2_norm/grad/global", "grad_2.0_norm_total", "norm",
+                  "gradient_norm", "grad_total", "learning/raw_grad_norm", "grad/norm/total", "global_grad_norm",
+                  "grad_norm_before_clip"],
+    "grad.norm_layer": ["grad_norm/wte", "gnorm_blocks.0", "gradients/net.14", "grad_2.0_norm/layer.weight",
+                        "l2_norm/grad/model.layers.0.weight", "model.layers.3.grad_norm", "gradient_norms/layers.0"],
+    "grad.zeros": ["num-zeros", "num_zeros_in_grad"],
+    "param.norm": ["params-norm", "param_norm", "train/weight_norm", "learning/param_norm"],
+    "param.norm_layer": ["weight_norm/c1", "wnorm_wpe", "parameters/net.16"],
+    "lr": ["lr", "LR", "learning_rate", "learning-rate", "lr-AdamW", "lr-AdamW/pg1", "x/lr0", "lr/pg0", "train/lr",
+           "optim/LR (group 0)", "charts/learning_rate", "epoch_learning_rate", "train/actor_lr"],
+    "lr.mult": ["train/lrm", "lr_scale"],
+    "loss_scale": ["loss_scale", "loss-scale", "loss scale", "train/loss_scale", "amp/scale", "grad_scale"],
+    "attn.max_logit": ["max_attention_logit", "train/max_attention_logit", "max_attn_logit"],
+    "attn.entropy": ["attn_entropy", "attention/entropy"],
+    "nan.count": ["number of nan iterations", "num_nans"],
+    "skip.count": ["number of skipped iterations", "skipped", "train/skipped_steps", "optim/step skipped"],
+    "spike.score": ["spike/SpikeScore"],
+    "step": ["step", "global_step", "_step", "iter", "iteration", "trainer/global_step", "num_updates"],
+    "epoch": ["epoch", "train/epoch"],
+    "tokens.seen": ["num_input_tokens_seen", "n_tokens_seen", "total_tokens", "time/token", "train/tokens"],
+    "samples.seen": ["consumed samples", "samples_seen", "train/num_input_samples", "time/total_timesteps"],
+    "batch.size": ["batch-size", "global batch size", "bsz"],
+    "time.step": ["step_time", "iteration-time", "dt", "elapsed time per iteration (ms)", "perf/time_per_step",
+                  "step_avg", "batch_time", "train_step_timing in s"],
+    "time.data": ["data_time", "time_metrics/data_loading(s)", "train/data_loading_time"],
+    "time.data_frac": ["time_metrics/data_loading(%)"],
+    "time.total": ["_runtime", "_timestamp", "timestamp", "elapsed", "wall", "time/time_elapsed", "train_time"],
+    "tput.tokens": ["tok/sec", "tok_per_s", "tokens-per-sec", "perf/tokens_per_sec", "wps", "tps"],
+    "tput.tokens_dev": ["throughput(tps)", "throughput/device/TPS", "tokens_per_second_per_gpu"],
+    "tput.samples": ["samples_per_sec", "CurrSamplesPerSec", "images/sec", "eval_samples_per_second"],
+    "tput.samples_dev": ["device/samples_per_sec"],
+    "tput.steps": ["global_step/sec", "it/s", "time/fps", "ups", "batch_steps_per_second", "charts/SPS"],
+    "flops.dev": ["tflops", "TFLOPS_per_GPU", "throughput per GPU (TFLOP/s/GPU)", "runtime/flops_per_sec_per_gpu"],
+    "mfu": ["mfu", "mfu(%)", "bf16_mfu", "runtime/model_flops_utilization"],
+    "mem.alloc": ["memory", "mem_gb", "max_memory_allocated", "memory/max_active(GiB)", "peak_memory_active",
+                  "mem-allocated-bytes", "System/Peak GPU Memory (MB)"],
+    "mem.reserved": ["memory/max_reserved(GiB)", "mem-reserved-bytes"],
+    "mem.retries": ["memory/num_alloc_retries"],
+    "mem.oom": ["memory/num_ooms"],
+    "gpu.util": ["system.gpu.0.gpu", "system/gpu_0_utilization_percentage"],
+    "gpu.mem": ["system.gpu.1.memoryAllocated", "system/gpu_mem_gb", "system/gpu_0_memory_usage_megabytes"],
+    "gpu.temp": ["system.gpu.0.temp"],
+    "gpu.power": ["system.gpu.0.powerWatts", "system/gpu_0_power_usage_watts"],
+    "gpu.ecc": ["system.gpu.0.uncorrectedMemoryErrors"],
+    "cpu.util": ["system.cpu", "system/cpu_utilization_percentage"],
+    "mem.host": ["system.memory", "system/system_memory_usage_megabytes"],
+    "mem.process": ["system.proc.memory.rssMB"],
+    "disk.util": ["system.disk"],
+    "net.sent": ["system.network.sent"],
+    "net.recv": ["system.network.recv"],
+    "rl.reward": ["rollout/ep_rew_mean", "episode_reward_mean", "charts/episodic_return", "reward", "train/reward"],
+    "rl.reward_std": ["reward_std"],
+    "rl.zero_std": ["frac_reward_zero_std"],
+    "rl.kl": ["kl", "train/approx_kl", "actor/ppo_kl", "objective/kl"],
+    "rl.entropy": ["entropy", "train/entropy_loss", "losses/entropy"],
+    "rl.clipfrac": ["train/clip_fraction", "losses/clipfrac", "clip_ratio/region_mean"],
+    "rl.loss_policy": ["train/policy_gradient_loss", "policy_loss", "actor/pg_loss", "act_loss", "LossPi"],
+    "rl.loss_value": ["train/value_loss", "critic/vf_loss", "critic_loss", "losses/qf1_loss", "loss/value"],
+    "rl.expl_var": ["train/explained_variance"],
+    "rl.len": ["rollout/ep_len_mean", "completions/mean_length"],
+    "rl.trunc": ["completions/clipped_ratio"],
+    "pref.chosen": ["rewards/chosen", "metrics.logps_chosen"],
+    "pref.rejected": ["logps/rejected", "eval_rewards/rejected"],
+    "pref.margin": ["rewards/margins", "metrics.reward_margin"],
+    "pref.acc": ["rewards/accuracies"],
+}  # fmt: skip
+AXIS = ["lm loss vs samples", "steps-vs-tokens/tokens", "total_flos", "eval/runtime", "train_runtime", "remaining_time",
+        "percentage", "elapsed_time", "eta", "evaluation_loss_vs_iterations"]  # fmt: skip
+OTHER = ["hp_metric", "momentum", "max_grad_norm", "loss_weight", "num_loss_spikes", "train/batch_token_entropy",
+         "layer1/weights/summaries/mean", "metrics/mAP_0.5", "dead_frac", "weight_decay", "",
+         "loss_scale_window", "best_acc", "grad_norm_max", "optimizer/beta2"]  # fmt: skip
+
+
+def name(tag: str, *siblings: str, **context: str) -> str:
+    return meaning(tag, siblings=frozenset({tag, *siblings} if siblings else ()), **context).name  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("canonical", KNOWN)
+def test_known_names(canonical: str) -> None:
+    assert {tag: name(tag) for tag in KNOWN[canonical]} == dict.fromkeys(KNOWN[canonical], canonical)
+
+
+def test_the_list_is_long_enough_and_covers_the_vocabulary() -> None:
+    assert sum(map(len, KNOWN.values())) > 200
+    assert set(KNOWN) <= set(vocabulary())
+
+
+def test_axis_and_unknown_names_keep_their_tag() -> None:
+    assert [name(tag) for tag in AXIS] == [f"axis/{tag}" for tag in AXIS]
+    assert [name(tag) for tag in OTHER] == [f"other/{tag}" for tag in OTHER]
+
+
+@pytest.mark.skipif(not REFERENCE.exists(), reason="needs the reference table")
+def test_every_name_of_the_reference_table() -> None:
+    wrong = []
+    for row in json.loads(REFERENCE.read_text()):
+        for tag in row["examples"]:
+            wanted = f"axis/{tag}" if row["canonical"] == "DROP" else row["canonical"]
+            for framework in (FRAMEWORKS[row["framework"]], None):
+                got = meaning(tag, framework=framework).name
+                if got != wanted and not (framework is None and tag == "throughput"):  # needs its framework
+                    wrong.append((tag, framework, wanted, got))
+    assert not wrong
+
+
+@pytest.mark.skipif(not REFERENCE.exists(), reason="needs the reference table")
+def test_frameworks_are_told_by_their_names() -> None:
+    tags: dict[str, set[str]] = {}
+    for row in json.loads(REFERENCE.read_text()):
+        tags.setdefault(row["framework"], set()).update(row["examples"])
+    assert {f: detect_framework(t) for f, t in tags.items()} == FRAMEWORKS
+
+
+@pytest.mark.skipif(not SCALARS.exists(), reason="needs the open runs")
+def test_wherever_a_loss_is_logged_it_is_recognized() -> None:
+    pl = pytest.importorskip("polars")
+    found: dict[str, set[str]] = {}
+    for run, file, tags in pl.read_parquet(SCALARS).group_by("run", "file").agg(pl.col("tag").unique()).rows():
+        if any("loss" in tag.lower() for tag in tags):
+            siblings, folder = frozenset(tags), file.rpartition("/")[0]
+            found.setdefault(run, set()).update(meaning(t, folder=folder, siblings=siblings).name for t in tags)
+    assert len(found) > 30
+    assert not {run for run, got in found.items() if not any(n.startswith(("loss.", "rl.loss")) for n in got)}
+
+
+# -- what else is logged ----------------------------------------------------------------------------------------------
+
+
+def test_the_mean_of_the_run_is_no_curve() -> None:
+    trainer = ("loss", "train_runtime", "eval_loss", "train_samples_per_second", "total_flos")
+    found = meaning("train_loss", siblings=frozenset({"train_loss", *trainer}))
+    assert (found.name, found.smoothing) == ("other/train_loss", "mean of run") and found.trap
+    assert name("train_samples_per_second", *trainer) == "other/train_samples_per_second"
+    assert name("train/train_loss", "train/train_runtime", "train/loss") == "other/train/train_loss"
+    assert name("train_loss", "val_loss", "epoch") == "loss.train"
+    assert name("train_loss", "train_runtime") == "loss.train"  # nothing else says how the loss went
+
+
+def test_terms_stand_behind_a_total() -> None:
+    for total in ("loss", "total_loss", "train/loss_total", "loss/train/total"):
+        for term in ("box_loss", "ce_loss", "loss_kl", "generator_loss", "my_loss", "contrastive_loss"):
+            assert name(term, total) == "loss.aux", (term, total)
+            assert name(total, term) == "loss.train", (term, total)
+
+
+def test_terms_without_a_total_stay_terms() -> None:
+    yolo = ["train/box_loss", "train/obj_loss", "val/box_loss", "val/obj_loss"]
+    assert {name(tag, *yolo) for tag in yolo} == {"loss.aux"}
+    assert {name(tag, "foo_loss", "bar_loss") for tag in ("foo_loss", "bar_loss")} == {"loss.aux"}
+    assert name("lossG", "lossD") == name("lossD", "lossG") == "loss.aux"
+
+
+def test_likelihood_is_the_headline_where_no_total_is_logged() -> None:
+    assert name("train/CE loss", "train/Z loss") == "loss.train"
+    assert name("ce_loss", "dice_loss") == "loss.train" and name("dice_loss", "ce_loss") == "loss.aux"
+    assert name("lm loss", "load_balancing_loss", "loss") == "loss.train"
+
+
+@given(st.sampled_from(["box", "my", "kl", "generator", "entropy", "l1", "aux", "Dice", "x_y", "best"]),
+       st.sampled_from(["{}_loss", "loss_{}", "loss/{}", "train/{}_loss", "losses/{}Loss"]))  # fmt: skip
+def test_a_single_loss_is_the_loss(word: str, form: str) -> None:
+    tag = form.format(word)
+    assert name(tag, "lr", "step") == "loss.train"
+    assert name(f"val/{tag}".replace("train/", ""), "lr") == "loss.eval"
+
+
+def test_parts_of_the_data() -> None:
+    assert name("loss/wikipedia", "loss", "loss/code") == "loss.part"
+    assert name("loss_wikipedia", "loss") == "loss.part"
+    assert name("eval_wikipedia_loss", "loss", "eval_loss") == "loss.part"
+    assert name("eval_wikipedia_loss", "loss", "eval_code_loss") == "loss.eval"  # no eval loss but these
+
+
+def test_reinforcement_learning_is_told_by_its_neighbours() -> None:
+    assert name("kl_loss", "recon_loss", "loss") == "loss.aux"
+    assert name("kl_loss", "policy_loss", "reward") == "rl.kl"
+    assert name("entropy_loss", "policy_loss", "value_loss") == "rl.entropy"
+    assert name("entropy", "loss", "num_tokens") == "other/entropy"
+    assert name("train/ent_coef_loss", "train/actor_loss", "train/critic_loss") == "loss.aux"
+    assert [name(tag, "r", "l", "t") for tag in "rlt"] == ["rl.reward", "rl.len", "time.total"]
+    assert name("r", "p") == "other/r" and name("r", framework="stable-baselines3") == "rl.reward"
+
+
+def test_time_is_a_step_time_only_beside_a_data_time() -> None:
+    assert name("time", "data_time", "loss") == "time.step"
+    assert name("time", "loss", "step") == "time.total"
+
+
+def test_top5_and_averages_do_not_mix_with_top1() -> None:
+    meters = ["Time", "Time (avg)", "Loss", "Loss (avg)", "Acc@1", "Acc@1 (avg)", "Acc@5"]
+    wanted = ["time.step", "other/Time (avg)", "loss.train", "loss.aux", "acc.train"]
+    assert [name(tag, *meters) for tag in meters] == [*wanted, "other/Acc@1 (avg)", "other/Acc@5"]
+    assert name("Loss (avg)", "lr") == "loss.train"
+
+
+def test_loss_value_is_a_value_loss_only_in_reinforcement_learning() -> None:
+    assert name("validation lm_loss value", "lm_loss") == "loss.eval"
+    assert name("loss_value", "policy_loss", "episode_reward") == "rl.loss_value"
+
+
+# -- folders, overrides -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("folder", "split"),
+    [("", "train"), ("logs/train", "train"), ("logs/validation", "eval"), ("eval", "eval"), ("eval_wiki", "eval"),
+     ("exp/val", "eval"), ("log/test", "eval"), ("test/version_3", "train"), ("val/run_1", "eval"),
+     ("eval/train", "train"), ("evaluation2", "train"), ("latest", "train"), ("a\\val\\", "eval")],
+)  # fmt: skip
+def test_folder_says_which_split(folder: str, split: str) -> None:
+    assert name("epoch_loss", folder=folder) == f"loss.{split}"
+    assert name("accuracy_1", folder=folder) == f"acc.{split}"
+
+
+def test_a_name_that_says_its_split_wins_over_the_folder() -> None:
+    assert name("train/loss", folder="eval") == "loss.train"
+    assert name("val_loss", folder="train") == "loss.eval"
+    assert name("lr", folder="eval") == "lr"
+
+
+def test_folders_of_add_scalars() -> None:
+    assert name("loss", "loss", folder="tb/loss_train") == "loss.train"
+    assert name("loss", "loss", folder="tb/loss_val") == "loss.eval"
+    assert name("data/loss", folder="data_loss_test") == "loss.eval"
+    assert name("Losses", "Losses", folder="Losses_box") == "loss.aux"
+
+
+def test_overrides() -> None:
+    mine = {"loss.train": "my/own/tag", "grad.norm": "g"}
+    assert meaning("my/own/tag", overrides=mine).name == "loss.train"
+    assert meaning("loss", overrides=mine).name == "loss.aux"
+    assert meaning("grad_norm", overrides=mine).name == "other/grad_norm"
+    assert meaning("val_loss", overrides=mine).name == "loss.eval"
+    assert meaning("loss", framework="fairseq", overrides={"loss.train": "loss"}).unit == "bits"
+
+
+# -- unit, smoothing, trap --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tag", "framework", "unit"),
+    [("loss", None, ""), ("train/nll_loss", None, "nats"), ("lm loss", None, "nats/token"), ("loss", "fairseq", "bits"),
+     ("loss_metrics/global_avg_loss", "torchtitan", "nats/token"), ("val_bpb", None, "bits/byte"),
+     ("step_time", None, "s"), ("elapsed time per iteration (ms)", None, "ms"), ("train_time_min", None, "min"),
+     ("mem-allocated-bytes", None, "bytes"), ("memory/max_active(GiB)", None, "GiB"), ("mem_gb", None, "GB"),
+     ("memory/max_active(%)", None, "%"), ("memory", "mmengine", "MB"), ("mfu(%)", None, "%"),
+     ("tok/s", None, "tokens/s"),
+     ("throughput", "megatron", "TFLOP/s"), ("throughput", "hf-trainer", "tokens/s"), ("lr", None, ""),
+     ("runtime/flops_per_sec_per_gpu", None, "FLOP/s"), ("train/global batch size", "olmo-core", "tokens"),
+     ("system.gpu.0.powerPercent", None, "%"), ("system.gpu.0.powerWatts", None, "W"),
+     ("_timestamp", None, "s since 1970")],
+)  # fmt: skip
+def test_unit(tag: str, framework: str | None, unit: str) -> None:
+    assert meaning(tag, framework=framework).unit == unit
+
+
+def test_unit_of_the_loss_follows_from_tokens_beside_it() -> None:
+    assert meaning("loss", siblings=frozenset({"loss", "tokens_per_sec"})).unit == "nats/token"
+    assert meaning("loss", siblings=frozenset({"loss", "accuracy"})).unit == ""
+
+
+@pytest.mark.parametrize(
+    ("tag", "framework", "smoothing"),
+    [("loss", None, "none"), ("loss", "hf-trainer", "mean of interval"), ("loss", "mmengine", "mean of 10"),
+     ("total_loss", "detectron2", "median of 20"), ("train/loss", "nanochat", "EMA 0.9"), ("loss_ema", None, "EMA"),
+     ("train/loss_mean", "openrlhf", "EMA 0.9"), ("loss", "keras", "running epoch mean"),
+     ("grad_norm", "mmengine", "mean of 10"),
+     ("train_loss_epoch", "lightning", "running epoch mean"), ("train_loss_step", "lightning", "none"),
+     ("train/box_loss", "ultralytics", "running epoch mean"), ("smooth_l1_loss", None, "none")],
+)  # fmt: skip
+def test_smoothing(tag: str, framework: str | None, smoothing: str) -> None:
+    assert meaning(tag, framework=framework).smoothing == smoothing
+
+
+@pytest.mark.parametrize(
+    ("tag", "framework", "word"),
+    [("l2_norm/grad/global", "composer", "after clipping"), ("learning/grad_norm", "maxtext", "After clipping"),
+     ("learning/raw_grad_norm", "maxtext", "Before clipping"), ("loss", "hf-trainer", "NaN"),
+     ("lm loss", "megatron", "NaN"),
+     ("Train/Samples/train_loss", "deepspeed", "samples"), ("perf/total_num_tokens", "verl", "this step"),
+     ("perf/throughput", "verl", "GPU"), ("train/entropy_loss", "stable-baselines3", "Minus"),
+     ("eval_rewards/chosen", None, "evaluation"), ("throughput", None, "Megatron"),
+     ("lm loss vs samples", None, "axis")],
+)  # fmt: skip
+def test_trap(tag: str, framework: str | None, word: str) -> None:
+    trap = meaning(tag, framework=framework).trap
+    assert word in trap and trap.endswith(".")
+
+
+def test_megatrons_console_is_smoothed_and_its_tracker_is_not() -> None:
+    console = frozenset({"lm loss", "global batch size", "elapsed time per iteration (ms)"})
+    assert meaning("lm loss", framework="megatron", siblings=console).smoothing == "mean of interval"
+    assert meaning("lm loss", framework="megatron", siblings=frozenset({"lm loss", "batch-size"})).smoothing == "none"
+
+
+# -- frameworks -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("framework", "tags", "rest"),
+    [
+        ("hf-trainer", [], {"formats": ["trainer_state"]}),
+        ("hf-trainer", ["loss", "grad_norm", "learning_rate", "epoch"], {}),
+        ("hf-trainer", ["train/loss", "train/total_flos", "train/epoch"], {}),
+        ("hf-trainer", ["loss"], {"file_names": ["out/checkpoint-10/training_args.bin"]}),
+        ("hf-trainer", ["loss", "rewards/margins", "logps/chosen"], {}),
+        ("lightning", ["train_loss_step", "train_loss_epoch", "val_loss"], {}),
+        ("lightning", ["train_loss", "val_loss"], {"file_names": ["lightning_logs/version_0/metrics.csv"]}),
+        ("megatron", ["lm loss", "grad-norm", "learning-rate"], {}),
+        ("gpt-neox", ["lm_loss", "samples/sec", "elapsed time per iteration (ms)"], {}),
+        ("torchtitan", ["loss_metrics/global_avg_loss", "grad_norm"], {}),
+        ("deepspeed", ["Train/Samples/train_loss"], {}),
+        ("nanogpt", ["train loss", "val loss", "loss", "time"], {}),
+        ("keras", ["epoch_loss"], {"file_names": ["logs/validation/events.out.tfevents.1.host.v2"]}),
+        ("keras", ["loss", "accuracy", "val_loss", "val_accuracy"], {}),
+        ("ultralytics", ["train/box_loss", "x/lr0"], {}),
+        ("stable-baselines3", ["r"], {"file_names": ["ppo/0.monitor.csv"]}),
+        ("stable-baselines3", ["rollout/ep_rew_mean", "time/fps"], {}),
+        ("mmengine", ["loss", "data_time", "memory"], {}),
+        ("mmcv", ["train/loss", "train/loss_cls", "momentum", "learning_rate"], {}),
+        ("detectron2", ["total_loss", "data_time", "lr"], {}),
+        ("fairseq", ["loss", "wps", "num_updates", "gnorm"], {}),
+        ("nanogpt", ["loss"], {"config_keys": ["eval_iters", "block_size"]}),
+        (None, ["loss", "lr"], {}),
+        (None, ["train/loss", "train/grad_norm", "train/learning_rate", "train/epoch", "train/step_time"], {}),
+        (None, ["epoch_loss", "lr"], {}),
+        (None, [], {}),
+    ],
+)  # fmt: skip
+def test_detect_framework(framework: str | None, tags: list[str], rest: dict[str, list[str]]) -> None:
+    assert detect_framework(tags, **rest) == framework
+
+
+def test_the_data_is_sound() -> None:
+    data = names._data()
+    special = {"loss", "ppl", "acc", "bpb", "axis", "other"}
+    notes = [note for entry in data["framework"].values() for note in entry.get("note", ())]
+    for rule in data["rule"] + notes:
+        assert {rule[k] for k in ("name", "of") if k in rule} <= special | set(vocabulary()), rule
+        assert set(rule) <= {"name", "of", "when", "near", "beside", "unit", "smoothing", "trap"}, rule
+        for regex in (rule.get("when", ""), *rule.get("near", ()), *rule.get("beside", ())):
+            re.compile(regex)
+        assert not rule.get("trap") or rule["trap"].endswith("."), rule
+    for framework, entry in data["framework"].items():
+        for sign in (s for signs in entry["signs"] for s in signs):
+            assert re.fullmatch(r"(tag|config|format|file):.+", sign), (framework, sign)
+            re.compile(sign.partition(":")[2])
+
+
+# -- whatever a tag holds ---------------------------------------------------------------------------------------------
+
+
+@given(st.text(max_size=400), st.text(max_size=60), st.frozensets(st.text(max_size=30), max_size=5))
+@settings(deadline=None)
+def test_any_text_has_a_meaning(tag: str, folder: str, siblings: frozenset[str]) -> None:
+    found = meaning(tag, folder=folder, siblings=siblings)
+    assert found.name in vocabulary() or found.name in (f"other/{tag}", f"axis/{tag}")
+    assert found == meaning(tag, folder=folder, siblings=siblings)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["a", "grad ", "grad norm ", "loss/", "gpu mem ", "train ", "eval ", "max attn ", "1.", "/", "\n", "\x1b[31m", "é",
+     "\ud800", "token entropy ", "reward/", "num total tokens "],
+)  # fmt: skip
+def test_long_tags_finish(piece: str) -> None:
+    tag = piece * 100_000
+    found = meaning(tag, siblings=frozenset({tag, tag + "x", "loss"}))
+    assert found.name in vocabulary() or found.name.endswith(tag)
+
+
+def test_tags_that_differ_behind_the_cut_stay_apart() -> None:
+    long = "z" * 5000
+    assert name(long + "1") != name(long + "2")

@@ -1,0 +1,345 @@
+"""The page, in a real browser: no request, no error, readable without script, accessible, printable, safe."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import random
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import cases
+import pytest
+
+from reports import html, shape
+
+CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
+UPLOT = {
+    "uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
+    "uPlot.min.css": "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
+    "LICENSE": "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd",
+}
+PAGES = {name: html.render(make()) for name, make in cases.ALL.items()}
+
+
+class Parsed(HTMLParser):
+    """Tags with their attributes, and the text of scripts and styles."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.raw: list[tuple[str, str]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem:
+            self.raw.append((self.cdata_elem, data))
+
+
+def embedded(page: str) -> Any:
+    found = re.search(r'<script type="application/json" id="case">(.*?)</script>', page, re.S)
+    assert found
+    return json.loads(found[1])
+
+
+# --- the text of the page -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", cases.ALL)
+def test_the_same_case_gives_the_same_bytes(name: str) -> None:
+    assert html.render(cases.ALL[name]()) == PAGES[name]
+
+
+@pytest.mark.parametrize("name", cases.ALL)
+def test_the_page_carries_its_case(name: str) -> None:
+    assert embedded(PAGES[name]) == shape.plain(cases.ALL[name]())
+
+
+@pytest.mark.parametrize("name", cases.ALL)
+def test_only_our_own_style_and_scripts_and_nothing_fetched(name: str) -> None:
+    parsed = Parsed(PAGES[name])
+    policy = next(a["content"] or "" for t, a in parsed.tags if t == "meta" and a.get("http-equiv"))
+    assert policy.startswith("default-src 'none'; base-uri 'none'; form-action 'none';")
+    assert "unsafe" not in policy and "*" not in policy
+    code = [text for tag, text in parsed.raw if tag in ("script", "style") and not text.startswith("{")]
+    hashes = {base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in code}
+    assert hashes == set(re.findall(r"'sha256-([^']+)'", policy)) and len(hashes) == 3
+    for tag, attrs in parsed.tags:
+        assert tag not in ("img", "link", "iframe", "object", "embed", "base", "form")
+        assert not [a for a in attrs if a.startswith("on") or a in ("style", "src", "srcset", "action")]
+        assert (attrs.get("href") or "#").startswith("#")
+
+
+@pytest.mark.parametrize("name", cases.ALL)
+def test_ids_are_unique_and_every_link_has_its_target(name: str) -> None:
+    tags = Parsed(PAGES[name]).tags
+    ids = [a["id"] for _, a in tags if a.get("id")]
+    assert len(ids) == len(set(ids))
+    assert {(a["href"] or "")[1:] for t, a in tags if t == "a"} <= set(ids)
+
+
+def test_vendored_files_are_those_of_npm() -> None:
+    assert {n: hashlib.sha256((html.VENDOR / n).read_bytes()).hexdigest() for n in UPLOT} == UPLOT
+
+
+def test_sizes() -> None:
+    assert len(PAGES["spike"]) < 300_000
+    assert len(PAGES["crowded"]) < 2_000_000
+
+
+def test_what_is_not_json_is_embedded_as_the_contract_says() -> None:
+    case = cases.healthy()
+    case["findings"] = [cases.finding("nonfinite-1", "bad", [1, 1], "info", facts={"worst": float("nan")})]
+    assert embedded(html.render(case))["findings"][0]["facts"]["worst"] == "NaN"
+
+
+def test_a_damaged_case_still_gives_a_page() -> None:
+    """Any one value of a case replaced by something else: a page all the same."""
+    rng, junk = random.Random(7), [None, "x", -1, 10**30, [], {}, True, [1], {"a": 1}, [[1]]]
+
+    def spots(x: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        for key, inner in x.items() if isinstance(x, dict) else enumerate(x[:3]) if isinstance(x, list) else ():
+            yield (*path, key)
+            yield from spots(inner, (*path, key))
+
+    small = cases.replayed()
+    for series in small["timeline"]["series"]:
+        for life in series["lives"]:
+            life["points"] = life["points"][::60]
+    for path in rng.sample(list(spots(small)), 120):
+        case = json.loads(json.dumps(small))
+        holder = case
+        for key in path[:-1]:
+            holder = holder[key]
+        holder[path[-1]] = rng.choice(junk)
+        assert html.render(case).endswith("</html>\n"), path
+
+
+# --- in the browser -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api")
+    path = next((p for p in CHROMIUM if Path(p).exists()), None)
+    if path is None:
+        pytest.skip("no Chromium on this machine")
+    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with playwright.sync_playwright() as p:
+        chromium = p.chromium.launch(executable_path=path, args=arguments)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("pages")
+    for name, page in PAGES.items():
+        (where / f"{name}.html").write_text(page, encoding="utf-8")
+    return where
+
+
+@pytest.fixture
+def show(browser: Any, folder: Path) -> Iterator[Any]:
+    """Opens a page; at the end no request, no dialog and no complaint may have come from any of them."""
+    contexts, complaints = [], []
+
+    def opened(name: str, anchor: str = "", **options: Any) -> Any:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}} | options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda m: complaints.append(m.text))
+        page.on("pageerror", lambda e: complaints.append(str(e)))
+        page.on("dialog", lambda d: (complaints.append(d.message), d.dismiss()))
+        address = (folder / f"{name}.html").as_uri()
+        page.on("request", lambda r: r.url.partition("#")[0] != address and complaints.append(r.url))
+        page.goto(address + anchor)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.mark.parametrize("name", cases.ALL)
+def test_axe_finds_nothing(show: Any, name: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page = show(name, bypass_csp=True)
+    if name != "crowded":
+        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    options = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa"]}, "resultTypes": ["violations"]}
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        found = axe.run(page, options=options).response["violations"]
+        assert [(scheme, v["id"], v["nodes"][0]["html"][:200]) for v in found] == []
+
+
+@pytest.mark.parametrize("name", cases.ALL)
+def test_no_page_scrolls_sideways(show: Any, name: str) -> None:
+    page = show(name)
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    for width in (1280, 760, 375, 320):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_hostile_text_stays_text(show: Any, script: bool) -> None:
+    page = show("hostile", java_script_enabled=script)
+    assert page.locator("h1").inner_text().startswith("</script><!--<script><img src=x onerror=alert(1)>")
+    assert "\\u202egpj.exe \\x1b[31mred" in page.locator("h1").inner_text()
+    assert page.locator("img, b:text-is('bold'), main script").count() == 0
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\u2028]", page.locator("body").inner_text())
+
+
+def test_the_first_screen_answers(show: Any) -> None:
+    page = show("spike")
+    text = page.locator("#answer").inner_text()
+    for part in ("Unhealthy", "Step 418", "02:50:54 UTC", "likely, 86 %", "Something not on the list", "Keep the run",
+                 "checkpoints/step_400.pt", cases.REPLAY, "sample 52", "152 steps done twice"):  # fmt: skip
+        assert part in text
+    assert page.locator(".next").bounding_box()["y"] < 800
+
+
+def test_verdicts_read_as_they_should(show: Any) -> None:
+    assert "Nothing needs doing." in show("healthy").locator(".next").inner_text()
+    assert "a jump of 0.31 nats over one step" in show("healthy").locator("#answer").inner_text()
+    page = show("inconclusive")
+    assert "logged every 100 steps" in page.locator("#answer").inner_text()
+    assert page.locator("#clear details").get_attribute("open") is not None
+    assert "No cause leads clearly" in show("nan").locator("#answer").inner_text()
+
+
+def test_without_script_the_charts_and_folds_are_there(show: Any) -> None:
+    page = show("spike", java_script_enabled=False)
+    assert page.locator("#stack .panel svg.plot").count() == 5  # evaluation loss shares a panel
+    assert page.locator("#stack .panel path.run").first.bounding_box()["width"] > 400
+    assert page.locator("button:visible").count() == 0
+    page.locator("#throughput-179 > summary").click()
+    assert page.locator("#throughput-179 .body").is_visible()
+
+
+def test_a_link_opens_the_folds_around_its_target(show: Any) -> None:
+    page = show("crowded", "#throughput-5000")
+    target = page.locator("#throughput-5000")
+    assert target.get_attribute("open") is not None
+    assert target.locator(".body").is_visible() and target.bounding_box()["y"] < 800
+    page.locator("#lr_too_high a.cite").first.click()
+    assert page.url.endswith("#loss_spike-0") and page.locator("#loss_spike-0 .body").is_visible()
+
+
+def test_many_findings_stay_usable(show: Any) -> None:
+    page = show("crowded")
+    assert page.locator("details.finding").count() == 200
+    assert page.locator("details.finding[open]").count() == html.OPEN_FINDINGS
+    assert page.evaluate("document.querySelector('#symptoms').getBoundingClientRect().height") < 6000
+    assert page.locator("#causes > details.cause").count() == 6
+
+
+def test_zoom_from_a_finding_buttons_and_dragging(show: Any) -> None:
+    page = show("spike")
+    page.locator("#loss_spike-418 button.zoom").click()
+    assert page.locator("#stack .uplot").count() == 5
+    assert page.locator("#readout").inner_text() == "Steps 392 to 457"
+    page.locator("#z-in").click()
+    assert page.locator("#readout").inner_text() != "Steps 392 to 457"
+    page.locator("#z-all").click()
+    assert page.locator("#stack .uplot").count() == 0
+    box = page.locator("#stack .panel svg.plot").first.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 4, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60)
+    page.mouse.up()
+    first, last = (int(n) for n in re.findall(r"\d+", page.locator("#readout").inner_text()))
+    assert abs(first - 599 / 4) < 3 and abs(last - 599 / 2) < 3
+    plot = page.locator("#stack .u-over").first.bounding_box()
+    page.mouse.move(plot["x"] + plot["width"] / 2, plot["y"] + 20)
+    assert re.fullmatch(r"Step 22\d, 2026-11-21 \d\d:\d\d:\d\d UTC", page.locator("#readout").inner_text())
+    page.locator("#theme").click()
+    assert page.locator("#stack .uplot").count() == 5
+
+
+def test_zoom_by_keyboard_on_a_run_with_nan(show: Any) -> None:
+    page = show("nan")
+    page.locator("#z-in").focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#readout").inner_text() == "Steps 100 to 300"
+    page.locator("#z-right").focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#readout").inner_text() == "Steps 167 to 367"
+
+
+def test_zoomed_charts_fit_a_phone_and_mark_nan(show: Any) -> None:
+    page = show("nan", viewport={"width": 375, "height": 800})
+    page.locator("#z-in").click()
+    page.locator("#z-right").click()
+    assert page.locator("#stack .uplot").count() == 3
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    red = """() => {
+      const c = document.querySelector("#stack canvas");
+      const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+      let n = 0;
+      for (let i = 0; i < d.length; i += 4) n += d[i] > 150 && d[i + 1] < 60 && d[i + 2] < 60;
+      return n;
+    }"""
+    assert page.evaluate(red) > 50
+
+
+def test_theme_button_switches_and_names_the_other(show: Any) -> None:
+    page = show("spike", color_scheme="dark")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    before = page.evaluate(ground)
+    assert page.locator("#theme").inner_text() == "Light"
+    page.locator("#theme").click()
+    assert page.evaluate(ground) != before and page.locator("#theme").inner_text() == "Dark"
+
+
+def test_copy_buttons(show: Any) -> None:
+    page = show("spike", permissions=["clipboard-read", "clipboard-write"])
+    page.locator(".next .copy").first.click()
+    assert page.evaluate("navigator.clipboard.readText()") == cases.REPLAY
+    page.locator("#copy-summary").click()
+    assert page.evaluate("navigator.clipboard.readText()").startswith("# Step 418 trained on a bad batch")
+    page.locator("#copy-json").click()
+    assert json.loads(page.evaluate("navigator.clipboard.readText()")) == cases.spike()
+
+
+def test_copying_without_a_clipboard_selects_the_text(show: Any) -> None:
+    page = show("spike")
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    page.locator(".next .copy").first.click()
+    assert page.evaluate("getSelection().toString()") == cases.REPLAY
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_print_opens_everything(show: Any, script: bool) -> None:
+    page = show("spike", java_script_enabled=script, color_scheme="dark")
+    assert not page.locator("#throughput-179 .body").is_visible()
+    if script:
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.locator("details:not([open])").count() == 0
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.locator("#throughput-179").get_attribute("open") is None
+    page.emulate_media(media="print")
+    assert page.locator("#throughput-179 .body").bounding_box()["height"] > 10
+    assert page.locator("#silent_data_corruption .ledger").bounding_box()["height"] > 10
+    pdf = page.pdf(format="A4")
+    assert 3 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 12
+
+
+def test_everything_is_reached_by_tab(show: Any) -> None:
+    page = show("spike")
+    seen = set()
+    for _ in range(90):
+        page.keyboard.press("Tab")
+        seen.add(page.evaluate("(e => e.id || e.textContent.trim().slice(0, 30))(document.activeElement)"))
+    assert {"copy-json", "theme", "z-in", "Bad data batch"} <= seen
+    assert "Skip to the answer" in seen

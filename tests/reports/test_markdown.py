@@ -1,0 +1,81 @@
+"""The postmortem as Markdown."""
+
+from __future__ import annotations
+
+import re
+
+import cases
+import pytest
+
+from reports import markdown
+
+
+def test_the_whole_story_is_there() -> None:
+    text = markdown.render(cases.replayed())
+    assert text.startswith("# Step 418 trained on a bad batch")
+    assert "- When: step 418; 2026-11-21 02:50:54 UTC; again 2026-11-21 03:19:12 UTC" in text
+    assert "**Bad data batch**: almost certain, 98 %" in text
+    assert "Learning rate too high &lt; 0.1 %" in text
+    assert (
+        "| +17 | Both attempts jump at the same step, on the same samples. | `restart-300`, `loss_spike-418` |" in text
+    )
+    assert "| \u22124 | The gradient norm rose only 6 times. |" in text
+    assert f"To settle it: `{cases.REPLAY}`" in text
+    assert "Leave sample 52 out with `--skip-samples 52`." in text
+    assert "## Replay: data" in text and "| batch 418 left out | no spike | 2.08 | 32 |" in text
+    assert "- `metrics.jsonl`, line 453: record cut off in the middle, 1 lost" in text
+    assert "`rank_disagreement` could not be checked: only rank 0 logged" in text
+
+
+def test_an_open_case_names_what_decides_between_the_leaders() -> None:
+    text = markdown.render(cases.nan())
+    assert "**Overflow in fp16**: open, 48 %" in text
+    first = text.index("1. To settle \u201cOverflow in fp16\u201d: `forensics replay")
+    assert first < text.index("2. To settle \u201cNaN from a layer\u201d: `forensics checkpoint")
+
+
+def test_a_healthy_case_has_no_cause_in_its_summary() -> None:
+    text = markdown.render(cases.healthy())
+    assert "1. Nothing needs doing." in text and "- Why:" not in text
+
+
+def test_nothing_of_a_hostile_case_is_markup() -> None:
+    parser = pytest.importorskip("markdown_it").MarkdownIt("commonmark", {"html": True}).enable("table")
+    text = markdown.render(cases.hostile())
+    blocks = parser.parse(text)
+    found = {token.type for block in blocks for token in [block, *(block.children or [])]}
+    assert found & {"html_block", "html_inline", "link_open", "image"} == set()
+    assert {"code_inline", "strong_open", "table_open"} <= found
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\u2028\ud800-\udfff]", text)
+    tables = [line for line in text.splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in tables} <= {4, 5, 6}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a_b *c* [d]", r"a\_b \*c\* \[d\]"),
+        ("1. not a list", r"1\. not a list"),
+        ("- nor this", r"\- nor this"),
+        ("use `x_y` here", "use `x_y` here"),
+        ("a ` alone", "a \\` alone"),
+        ("two\nlines", "two lines"),
+        (None, ""),
+    ],
+)
+def test_escaping(text: str | None, expected: str) -> None:
+    assert markdown.esc(text) == expected
+
+
+def test_code_with_backticks_gets_a_longer_fence() -> None:
+    assert markdown.code("a``b") == "```a``b```"
+    assert markdown.code("`") == "`` ` ``"
+
+
+@pytest.mark.parametrize("name", cases.ALL)
+def test_every_case_renders_the_same_twice(name: str) -> None:
+    assert markdown.render(cases.ALL[name]()) == markdown.render(cases.ALL[name]())
+
+
+def test_many_findings_are_counted_not_listed() -> None:
+    assert "- and 160 more in the case file" in markdown.render(cases.crowded())

@@ -1,0 +1,84 @@
+"""The import arrows of the house, and what a new file must bring, held without being edited when a file is added."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from forensics import pipeline
+
+ROOT = Path(__file__).resolve().parent.parent
+OURS = {"parsers", "forensics", "reports"}
+HEADINGS = {
+    "detectors": ["What it sees", "How it decides", "Cannot tell", "Folklore"],
+    "hypotheses": ["What it is", "How it is weighed", "What settles it", "Folklore"],
+}
+ADVICE = {"detectors": ("NEEDS", "detect"), "hypotheses": ("TITLE", "PRIOR", "weigh")}
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (a.name for a in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def ours(path: Path) -> set[str]:
+    return {i.split(".")[0] for i in imports(path)} & OURS
+
+
+@pytest.mark.parametrize(("package", "allowed"), [("parsers", {"parsers"}), ("reports", {"reports"})])
+def test_parsers_and_reports_import_nobody_else_of_ours(package: str, allowed: set[str]) -> None:
+    files = list((ROOT / package).rglob("*.py"))
+    assert files
+    for path in files:
+        assert ours(path) <= allowed, path
+
+
+def test_only_the_command_line_imports_reports() -> None:
+    importers = {p.name for p in (ROOT / "forensics").rglob("*.py") if "reports" in ours(p)}
+    assert importers == {"cli.py"}
+
+
+@pytest.mark.parametrize("kind", ["detectors", "hypotheses"])
+def test_every_rule_has_its_docstring_and_its_function(kind: str) -> None:
+    modules = pipeline.modules(kind)
+    assert len(modules) >= 10
+    for module in modules:
+        doc = module.__doc__ or ""
+        for heading in HEADINGS[kind]:
+            assert f"\n{heading}\n" in doc, f"{module.__name__} lacks the heading {heading}"
+        for name in ADVICE[kind]:
+            assert hasattr(module, name), f"{module.__name__} lacks {name}"
+
+
+def test_every_parser_says_what_it_reads() -> None:
+    import parsers
+
+    assert len(parsers.modules()) >= 8
+    for module in parsers.modules():
+        assert (module.__doc__ or "").strip(), module.__name__
+
+
+def test_heavy_packages_are_not_imported_at_start() -> None:
+    heavy = {"wandb", "tbparse", "tensorboard", "sklearn", "pandas", "torch", "scipy"}
+    for package in OURS:
+        for path in (ROOT / package).rglob("*.py"):
+            tree = ast.parse(path.read_text("utf-8"))
+            top = [n for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom))]
+            names = {a.name.split(".")[0] for n in top if isinstance(n, ast.Import) for a in n.names}
+            names |= {n.module.split(".")[0] for n in top if isinstance(n, ast.ImportFrom) and n.module}
+            assert not names & heavy, path
+
+
+def test_every_module_imports() -> None:
+    for package in OURS:
+        for module in pkgutil.walk_packages([str(ROOT / package)], f"{package}."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
