@@ -187,7 +187,7 @@ def wandb_rows() -> Reading:
             if record.WhichOneof("record_type") == "history":
                 for item in record.history.item:
                     rows.setdefault(item.key or "/".join(item.nested_key), []).append(json.loads(item.value_json))
-        kept = [v for k, values in rows.items() if not k.startswith("_") for v in values]
+        kept = [v for k, values in rows.items() if k not in ("_step", "_timestamp") for v in values]
         return len(kept), float(sum(kept))
 
     return read
@@ -208,7 +208,7 @@ def wandb_leet() -> Reading:
                     for item in row["history"]["item"]:
                         name = item.get("key") or "/".join(item.get("nestedKey") or item.get("nested_key") or [])
                         text = item.get("valueJson") or item.get("value_json")
-                        if not name.startswith("_"):
+                        if name not in ("_step", "_timestamp"):
                             count, total = count + 1, total + float(json.loads(text))
         return count, total
 

@@ -18,6 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 LEVEL, NOISE, RESIDUAL = 15, 80, 9
 PEAK_SIGMA, START_SIGMA, END_SIGMA = 6.0, 3.0, 2.0
@@ -28,6 +29,8 @@ WARMUP = 8  # values needed before anything can be judged
 END_SHARE, TOUCHING, TOUCHED = 0.05, 1, 0.5
 HUMP = 0.5  # a peak is over where half of its height is lost
 TAIL, DEEPEST = 4, 3  # a tail of so many values can carry spikes of its own, and so on so many times
+NEGLIGIBLE = 1e-3  # below this share of where the series began all values are alike
+LEAST_SIGMA = 0.0005  # no loss is less noisy; what is, was rounded
 NOT_FINITE = 5.0  # what a NaN stands above the highest value, in units of ln
 FEW = 600  # more candidates in one series are noise of a kind that no single one can be told from
 
@@ -74,22 +77,33 @@ def local_noise(x: Floats, floor: float | None = None) -> Floats:
     """Noise of the values before each one (that one not included), robust against drift and spikes."""
     residual = np.abs(x - centred_median(x, RESIDUAL))
     mad = 1.4826 * rolling_median(residual, NOISE)
-    return np.maximum(before(mad), noise_floor(x) if floor is None else floor)
+    return np.maximum(before(mad), max(noise_floor(x) if floor is None else floor, LEAST_SIGMA))
 
 
 def scaled(values: Floats) -> tuple[Floats, bool]:
-    """(series to judge, whether it is the log): ln of positive values, else values over their median size.
+    """(series to judge, whether it is the log): ln where most values are positive and none negative, else values over their size.
 
     Values that are not finite are put above the highest one.
     """
     finite = np.isfinite(values)
     x = values[finite]
-    logs = bool(len(x)) and bool((x > 0).all())
     y = np.full(len(values), np.nan)
-    y[finite] = np.log(x) if logs else x / max(float(np.median(np.abs(x))) if len(x) else 1.0, 1e-12)
-    if len(x) and not finite.all():
+    if not len(x):
+        return y, False
+    logs = bool((x >= 0).all()) and int((x > 0).sum()) * 2 > len(x)
+    if logs:
+        y[finite] = np.log(x + NEGLIGIBLE * float(np.median(x[x > 0][:LEVEL])))
+    else:
+        y[finite] = x / unit(x)
+    if not finite.all():
         y[~finite] = y[finite].max() + NOT_FINITE
     return y, logs
+
+
+def unit(x: Floats) -> float:
+    """The size that values which can be negative are measured by: their median absolute value, or the mean of it."""
+    size = np.abs(x[np.isfinite(x)])
+    return max(float(np.median(size)) or float(size.mean()), 1e-12)
 
 
 def candidates(y: Floats) -> list[Excursion]:
@@ -218,9 +232,9 @@ def _without_crowds(events: list[Excursion], n: int) -> list[Excursion]:
 
 def in_units(e: Excursion, x: Floats, place: NDArray[np.int64], logs: bool) -> Excursion:
     """An excursion of ``scaled`` values in the unit of the values themselves, at their own places."""
-    unit = 1.0 if logs else max(float(np.median(np.abs(x[np.isfinite(x)]))), 1e-12)
-    level = float(np.exp(e.level)) if logs else e.level * unit
-    sigma = level * e.sigma if logs else e.sigma * unit
+    size = 1.0 if logs else unit(x)
+    level = float(np.exp(e.level)) if logs else e.level * size
+    sigma = level * e.sigma if logs else e.sigma * size
     height = float(x[e.peak]) - level if np.isfinite(x[e.peak]) else float("inf")
     end = int(place[e.end]) if e.end is not None else None
     return replace(e, start=int(place[e.start]), peak=int(place[e.peak]), end=end, level=level, sigma=sigma, height=height)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from parsers.tables import Run
 
 # what may differ between runs that are "the same but for the seed": names, places, moments, processes
-_FREE = re.compile(
+FREE = re.compile(
     r"(?i)(^|[./_-])(seed|name|id|path|dir|folder|output|log(ging)?_?dir|file|time(stamp)?|date|host(name)?|user|pid|port|device|run|exp(eriment)?"
     r"|version|uuid|git.*|start(ed)?(_?at)?|cuda.*|local_rank|rank|total_flos|best_.*|shards|max_grad_norm_seen)($|[./_-])"
 )
@@ -23,7 +23,7 @@ def are_seeds(runs: Sequence[Run]) -> bool:
         return False
     keys = set().union(*configs)
     differing = {k for k in keys if len({c.get(k) for c in configs}) > 1}
-    return any("seed" in k.lower() for k in differing) and all(_FREE.search(k) for k in differing)
+    return any("seed" in k.lower() for k in differing) and all(FREE.search(k) for k in differing)
 
 
 def _config(run: Run) -> dict[str, str]:

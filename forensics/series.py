@@ -123,11 +123,13 @@ def names(run: Run) -> list[str]:
     return sorted(x for x in column.unique().to_pylist() if x) if len(column) else []
 
 
-def _build(run: Run, name: str) -> Series | None:
+def _build(run: Run, name: str, only_tag: int | None = None) -> Series | None:
     arrays = _arrays(run)
     if name not in arrays["names"]:
         return None
     rows = np.flatnonzero((arrays["name"] == arrays["names"].index(name)) & arrays["stepped"])
+    if only_tag is not None:
+        rows = rows[arrays["tag"][rows] == only_tag]
     if not len(rows):
         return None
     formats = {s.path: s.format for s in run.sources}
@@ -188,3 +190,19 @@ def _interval(step: Ints, attempt: NDArray[np.int32]) -> int:
     gaps = np.diff(step)[np.diff(attempt) == 0]
     gaps = gaps[gaps > 0]
     return max(int(np.median(gaps)), 1) if len(gaps) else 1
+
+
+def parts(run: Run, name: str) -> list[Series]:
+    """Every tag that carries a name, each as a series of its own: the layers of ``grad.norm_layer``, the sets of ``loss.part``."""
+    key = ("parts", name)
+    if key not in run.cache:
+        arrays = _arrays(run)
+        found = []
+        if name in arrays["names"]:
+            rows = np.flatnonzero((arrays["name"] == arrays["names"].index(name)) & arrays["stepped"])
+            for tag in np.unique(arrays["tag"][rows]):
+                s = _build(run, name, int(tag))
+                found += [s] if s is not None else []
+        run.cache[key] = found
+    result: list[Series] = run.cache[key]
+    return result

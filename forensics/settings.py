@@ -27,6 +27,9 @@ _NAMES = {
     "vocab_size": "vocab_size n_vocab vocabulary_size nvocab padded_vocab_size",
     "classes": "num_classes n_classes num_labels n_labels nb_classes nc",
     "qk_norm": "qk_norm qk_layernorm use_qk_norm query_key_norm",
+    "width": "d_model hidden_size n_embd model_dim embed_dim embedding_dim dim hidden_dim hidden",
+    "heads": "n_head n_heads num_heads num_attention_heads attention_heads",
+    "init_std": "init_std initializer_range init_method_std initializer_std init_scale",
     "world_size": "world_size num_gpus n_gpu gpus devices num_processes",
 }  # fmt: skip
 

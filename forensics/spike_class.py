@@ -21,11 +21,11 @@ from forensics.trend import turn
 Ints = NDArray[np.int64]
 
 FAST_SHARE, FAST_INTERVALS, FAST_STEPS = 0.004, 3, 20
-REINIT_VALUES, REINIT_MATCH = 20, 0.1
-STEP_VALUES, STEP_RISE, STEP_OVERSHOOT, STEP_MOST = 25, 6, 4.0, 0.7
+REINIT_VALUES, REINIT_TOP, REINIT_MATCH = 20, 0.05, 0.2
+STEP_VALUES, STEP_RISE, STEP_OVERSHOOT, STEP_MOST, STEP_CLEAR = 25, 6, 4.0, 0.7, 4.0
 BUMPS, BUMP_SIZE, BUMP_DISTANCE = 3, 0.25, 0.15
-LASTING, OFFSET = 10, 0.15
-UNFINISHED = 0.35
+LASTING, OFFSET = 10, 0.3
+UNFINISHED, OVERGROWN = 0.3, 3.0
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _distinct(kept: list[tuple[Excursion, float]]) -> list[tuple[Excursion, floa
             out.append((e, p))
             continue
         o, q = out[over[-1]]
-        if e.level > o.level + UNFINISHED * o.height:
+        if e.level > o.level + UNFINISHED * o.height and e.height < OVERGROWN * o.height:
             if e.level + e.height > o.level + o.height:
                 out[over[-1]] = (replace(o, peak=e.peak, height=e.level + e.height - o.level), q)
         elif e.sigmas >= CROWD_SIGMA or e.level + e.height > o.level + UNFINISHED * o.height:
@@ -118,10 +118,10 @@ def _starts_anew(step: Ints, y: Floats, e: Excursion) -> bool:
     """Whether the curve from the peak on is the beginning of the run over again: weights that were initialized anew."""
     drop = float(y[0]) - e.level
     n = min(REINIT_VALUES, len(y) - e.peak)
-    if drop < 0.2 or n < 8 or abs(float(y[e.peak]) - float(y[0])) > REINIT_MATCH * drop:
+    if drop < 0.2 or n < 8 or abs(float(y[e.peak]) - float(y[0])) > REINIT_TOP:
         return False
     again = np.interp(step[e.peak : e.peak + n] - step[e.peak], step[: e.start] - step[0], y[: e.start])
-    return float(np.median(np.abs(y[e.peak : e.peak + n] - again))) <= REINIT_MATCH * drop
+    return float(np.median(np.abs(y[e.peak : e.peak + n] - again))) <= min(REINIT_MATCH, 0.06 * drop)
 
 
 def _steps_up(y: Floats, e: Excursion) -> bool:
@@ -137,7 +137,9 @@ def _steps_up(y: Floats, e: Excursion) -> bool:
     at_once = len(arrived) > 0 and int(arrived[0]) <= STEP_RISE
     top = float(y[e.start : e.start + 3 * STEP_VALUES].max())
     flat = top - level <= STEP_OVERSHOOT * noise and float(plateau.min()) > e.level + 0.3 * height
-    return at_once and flat and 0 < height < STEP_MOST
+    stretch = y[e.start : e.end] - e.level if e.end is not None else np.zeros(1)
+    ends_at_once = float(np.median(stretch[-len(stretch) // 5 :])) > 0.5 * height  # a stretch of bad data, not a level learned off
+    return at_once and flat and not ends_at_once and STEP_CLEAR * noise < height < STEP_MOST
 
 
 def _periodic(judged: list[Spike]) -> list[Spike]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from parsers import attempts, merge, names
+from parsers import attempts, buffers, merge, names
 from parsers.tables import SCHEMAS, Gap, Run, Source, empty
 
-_CODE = pa.int32()
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 @dataclass
@@ -55,43 +57,91 @@ def run(group: Group, overrides: dict[str, str]) -> Run:
 
 
 def _concat(table: str, files: list[FileRead]) -> pa.Table:
-    schema = SCHEMAS[table]
-    parts = []
-    for f in files:
-        batches = f.batches.get(table)
-        if not batches:
-            continue
-        part = _in_file_order(pa.Table.from_batches(batches))
-        n = part.num_rows
-        columns = []
-        for c in schema:
-            if c.name == "source":
-                codes = pa.array(memoryview(bytes(4 * n)).cast("i")) if n else pa.array([], _CODE)
-                columns.append(pa.DictionaryArray.from_arrays(codes, pa.array([f.source.path])))
-            elif c.name in part.column_names:
-                columns.append(part[c.name])
-            else:
-                columns.append(pa.nulls(n, c.type))
-        parts.append(pa.Table.from_arrays(columns, schema=schema))
-    if not parts:
-        return empty(table)
-    return pa.concat_tables(parts).unify_dictionaries().combine_chunks()
-
-
-def _in_file_order(table: pa.Table) -> pa.Table:
-    """Parsers may gather rows by layout; `at` says where they stood."""
+    """All files' rows in one piece, column by column, so that no column is held twice for longer than its own turn."""
     import numpy as np
 
-    at = table["at"].fill_null(-1).to_numpy()
-    if (at[1:] >= at[:-1]).all():
-        return table
-    return table.unify_dictionaries().take(pa.array(np.argsort(at, kind="stable")))
+    schema = SCHEMAS[table]
+    parts = [(f.source.path, f.batches[table]) for f in files if f.batches.get(table)]
+    if not parts:
+        return empty(table)
+    lengths = [sum(b.num_rows for b in batches) for _, batches in parts]
+    batches = [b for _, part in parts for b in part]
+    order = _file_order([[_places(b["at"]) for b in part] for _, part in parts])
+    columns = []
+    for c in schema:
+        if c.name == "source":
+            code = np.zeros(sum(lengths), np.int32)  # of the first file: its pages are never touched
+            starts = np.cumsum([0, *lengths])
+            for i in range(1, len(parts)):
+                code[starts[i] : starts[i + 1]] = i
+            columns.append(buffers.coded(code, [path for path, _ in parts]))
+            continue
+        if c.name not in batches[0].schema.names:
+            columns.append(buffers.nothing(sum(lengths), c.type))
+            continue
+        pieces = [b[c.name] for b in batches]
+        if all(p.null_count == len(p) for p in pieces):
+            columns.append(buffers.nothing(sum(lengths), c.type))
+            continue
+        column = _joined(pieces)
+        columns.append(column if order is None else column.take(buffers.numbers(order)))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _joined(pieces: list[pa.Array]) -> pa.Array:
+    if len(pieces) == 1:
+        return pieces[0]
+    if isinstance(pieces[0], pa.DictionaryArray):
+        return _joined_codes(pieces)
+    return pa.concat_arrays(pieces)
+
+
+def _joined_codes(pieces: list[pa.DictionaryArray]) -> pa.DictionaryArray:
+    """Dictionaries into one, in order of appearance; where each begins with the one before, the codes stay as they are."""
+    import numpy as np
+
+    known: dict[str, int] = {}
+    recoded: list[pa.Array] = []
+    last: pa.Array | None = None
+    lookup = np.zeros(0, np.int32)
+    for p in pieces:
+        if last is None or not p.dictionary.equals(last):
+            lookup = np.array([known.setdefault(v, len(known)) for v in p.dictionary.to_pylist()], np.int32)
+            last = p.dictionary
+        if (lookup == np.arange(len(lookup))).all():
+            recoded.append(p.indices)
+        else:
+            there = buffers.valid(p.indices)
+            code = buffers.values(p.indices) if there is None else np.where(there, buffers.values(p.indices), 0)
+            recoded.append(buffers.numbers(lookup[code], there))
+    return pa.DictionaryArray.from_arrays(pa.concat_arrays(recoded), buffers.texts(list(known)), safe=False)
+
+
+def _places(at: pa.Array) -> npt.NDArray[np.int64]:
+    """`at` with null as the top of the file."""
+    import numpy as np
+
+    there = buffers.valid(at)
+    return buffers.values(at) if there is None else np.where(there, buffers.values(at), -1)
+
+
+def _file_order(places: list[list[npt.NDArray[np.int64]]]) -> npt.NDArray[np.int64] | None:
+    """Parsers may gather rows by layout; `at` says where they stood. None where they stand so already."""
+    import numpy as np
+
+    orders, moved, first = [], False, 0
+    for part in places:
+        ends = [(p[0], p[-1]) for p in part]
+        ordered = all(a[1] <= b[0] for a, b in zip(ends, ends[1:], strict=False)) and all(bool((p[1:] >= p[:-1]).all()) for p in part)
+        rows = sum(len(p) for p in part)
+        orders.append(np.arange(first, first + rows) if ordered else first + np.argsort(np.concatenate(part), kind="stable"))
+        first, moved = first + rows, moved or not ordered
+    return np.concatenate(orders) if moved else None
 
 
 def _framework(tables: dict[str, pa.Table], files: list[FileRead]) -> str | None:
-    tags = tables["metrics"]["tag"].combine_chunks() if tables["metrics"].num_rows else None
     return names.detect_framework(
-        tags.dictionary.to_pylist() if tags is not None else [],
+        buffers.codes(tables["metrics"]["tag"])[1],
         config_keys=set(tables["config"]["key"].to_pylist()),
         formats={f.source.format for f in files},
         file_names=[f.source.path for f in files],
@@ -100,17 +150,29 @@ def _framework(tables: dict[str, pa.Table], files: list[FileRead]) -> str | None
 
 def _meanings(metrics: pa.Table, framework: str | None, overrides: dict[str, str]) -> dict[tuple[str, str], names.Meaning]:
     """(source, tag) -> what the tag means there."""
-    pairs = metrics.select(["source", "tag"]).group_by(["source", "tag"]).aggregate([])
-    by_source: dict[str, set[str]] = {}
-    for row in pairs.to_pylist():
-        by_source.setdefault(row["source"], set()).add(row["tag"])
+    import numpy as np
+
+    (source, paths), (tag, tags) = buffers.codes(metrics["source"]), buffers.codes(metrics["tag"])
     found = {}
-    for source, tags in by_source.items():
-        folder, _, _ = source.rpartition("/")
-        siblings = frozenset(tags)
-        for tag in tags:
-            found[source, tag] = names.meaning(tag, framework=framework, folder=folder, siblings=siblings, overrides=overrides)
+    for i, (first, last) in enumerate(_spans(source, len(paths))):
+        folder, _, _ = paths[i].rpartition("/")
+        seen = np.zeros(len(tags), np.bool_)
+        seen[tag[first:last]] = True
+        logged = [tags[code] for code in np.flatnonzero(seen).tolist()]
+        siblings = frozenset(logged)
+        for t in logged:
+            found[paths[i], t] = names.meaning(t, framework=framework, folder=folder, siblings=siblings, overrides=overrides)
     return found
+
+
+def _spans(source: npt.NDArray[np.int32], count: int) -> list[tuple[int, int]]:
+    """Where each file's rows begin and end; they stand together, in the order of the codes."""
+    import numpy as np
+
+    if count == 1:
+        return [(0, len(source))]
+    starts = np.searchsorted(source, np.arange(count + 1)).tolist()
+    return list(zip(starts[:-1], starts[1:], strict=True))
 
 
 def _named(metrics: pa.Table, meanings: dict[tuple[str, str], names.Meaning]) -> pa.Table:
@@ -119,21 +181,14 @@ def _named(metrics: pa.Table, meanings: dict[tuple[str, str], names.Meaning]) ->
         return metrics
     import numpy as np
 
-    source, tag = (metrics[c].combine_chunks() for c in ("source", "tag"))
-    sources, tags = source.dictionary.to_pylist(), tag.dictionary.to_pylist()
+    (source, paths), (tag, tags) = buffers.codes(metrics["source"]), buffers.codes(metrics["tag"])
     distinct = sorted({m.name for m in meanings.values()})
     code = {n: i for i, n in enumerate(distinct)}
-    lookup = np.zeros((len(sources), len(tags)), np.int32)
+    lookup: dict[str, Any] = {path: np.zeros(len(tags), np.int32) for path in paths}
+    place = {t: i for i, t in enumerate(tags)}
     for (s, t), m in meanings.items():
-        lookup[sources.index(s), tags.index(t)] = code[m.name]
-    picked = lookup[source.indices.to_numpy(), tag.indices.to_numpy()]
-    column = pa.DictionaryArray.from_arrays(pa.array(picked), pa.array(distinct, pa.string()))
-    return metrics.set_column(metrics.column_names.index("name"), "name", column)
-
-
-def step_range(table: pa.Table) -> tuple[int, int] | None:
-    """First and last step of a table's rows, None where no row has a step."""
-    if not table.num_rows:
-        return None
-    ends = pc.min_max(table["step"]).as_py()
-    return None if ends["min"] is None else (ends["min"], ends["max"])
+        lookup[s][place[t]] = code[m.name]
+    picked = np.empty(len(tag), np.int32)
+    for path, (first, last) in zip(paths, _spans(source, len(paths)), strict=True):
+        np.take(lookup[path], tag[first:last], out=picked[first:last])
+    return metrics.set_column(metrics.column_names.index("name"), "name", buffers.coded(picked, distinct))

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from parsers import buffers
 from parsers.tables import SCHEMAS
 
 _MAX_CUTS = 500  # more step-backs than this in one file are disorder, not restarts
@@ -69,43 +70,57 @@ def _segments(tables: dict[str, pa.Table], formats: dict[str, str]) -> list[Segm
     metrics = tables["metrics"]
     if not metrics.num_rows:
         return []
-    source, tag, name = (metrics[c].combine_chunks() for c in ("source", "tag", "name"))
-    codes, tags = source.indices.to_numpy(), tag.indices.to_numpy()
-    sources, names = source.dictionary.to_pylist(), name.dictionary.to_pylist()
-    name_codes = name.indices.to_numpy()
-    step = metrics["step"].to_numpy(zero_copy_only=False)
-    step = np.where(np.isnan(step), np.iinfo(np.int64).min, step).astype(np.int64) if step.dtype.kind == "f" else step
-    has_step = metrics["step"].is_valid().to_numpy(zero_copy_only=False)
-    at = metrics["at"].fill_null(-1).to_numpy(zero_copy_only=False)
-    time = metrics["time"].to_numpy(zero_copy_only=False)
-    rank = metrics["rank"].fill_null(0).to_numpy(zero_copy_only=False)
+    (codes, sources), (tags, _), (name_codes, names) = (buffers.codes(metrics[c]) for c in ("source", "tag", "name"))
+    numbers = {c: (buffers.values(metrics[c]), buffers.valid(metrics[c])) for c in ("step", "at", "time", "rank")}
     counted = np.array([not n.startswith("axis/") for n in names] or [True])
     resumed = _resume_places(tables["events"])
     launches = _launches(tables)
-    order = np.argsort(codes, kind="stable")
-    bounds = np.searchsorted(codes[order], np.arange(len(sources) + 1))
     found: list[Segment] = []
+    bounds = np.searchsorted(codes, np.arange(len(sources) + 1)) if len(sources) > 1 else np.array([0, len(codes)])
     for i, s in enumerate(sources):
-        rows = order[bounds[i] : bounds[i + 1]]
-        rows = rows[has_step[rows] & counted[name_codes[rows]]]
-        if len(rows):
-            rows = rows[rank[rows] == rank[rows].min()]
-            clock = rows[tags[rows] == _clock_tag(tags[rows], name_codes[rows], names)]
-            logged = frozenset(names[c] for c in np.unique(name_codes[rows]))
-            found += _cut(s, step[clock], at[clock], time[clock], resumed.get(s, []), launches, len(found), logged)
+        span = slice(bounds[i], bounds[i + 1])
+        column = {c: (values[span], None if valid is None else valid[span]) for c, (values, valid) in numbers.items()}
+        found += _segments_of(s, column, tags[span], name_codes[span], names, counted, resumed.get(s, []), launches, len(found))
     # a summary of one or two rows without a clock tells no life of its own
     return [s for s in found if s.times or s.rows >= _FEW] or found
 
 
+def _segments_of(source: str, column: dict[str, tuple[NDArray[Any], NDArray[np.bool_] | None]], tags: NDArray[np.int32],
+                 name_codes: NDArray[np.int32], names: list[str], counted: NDArray[np.bool_], resumed: list[int],
+                 launches: list[float], order: int) -> list[Segment]:
+    """The segments of one file: only the rows of its clock tag are looked at, once that is known."""
+    usable: Any = slice(None)
+    (step, has_step), (at, has_at), (time, has_time), (rank, has_rank) = (column[c] for c in ("step", "at", "time", "rank"))
+    if has_step is not None or not counted.all():
+        usable = np.flatnonzero(counted[name_codes] if has_step is None else has_step & counted[name_codes])
+        if not len(usable):
+            return []
+    if has_rank is None or has_rank.any():
+        ranks = (rank if has_rank is None else np.where(has_rank, rank, 0))[usable]
+        usable = np.arange(len(tags))[usable][ranks == ranks.min()]
+    used, named = tags[usable], name_codes[usable]
+    if not len(used):
+        return []
+    clock = np.flatnonzero(used == _clock_tag(used, named, names))
+    if not isinstance(usable, slice):
+        clock = usable[clock]
+    logged = frozenset(names[c] for c in np.flatnonzero(np.bincount(named)).tolist())
+    places = at[clock] if has_at is None else np.where(has_at, at, -1)[clock]
+    times = time[clock] if has_time is None else np.where(has_time[clock], time[clock], np.nan)
+    return _cut(source, step[clock], places, times, resumed, launches, order, logged)
+
+
 def _clock_tag(tags: NDArray[np.int32], name_codes: NDArray[np.int32], names: list[str]) -> int:
     """The tag whose steps tell the lives of a file: the training loss or rate where it is logged often, else the commonest."""
-    codes, first, count = np.unique(tags, return_index=True, return_counts=True)
+    count = np.bincount(tags)
+    name_of = np.zeros(len(count), np.int32)
+    name_of[tags] = name_codes
 
-    def rank(i: int) -> tuple[bool, int]:
-        trained = names[name_codes[first[i]]] in {"loss.train", "lr", "grad.norm"}
-        return trained and count[i] >= 0.5 * count.max(), int(count[i])
+    def rank(tag: int) -> tuple[bool, int]:
+        trained = names[name_of[tag]] in {"loss.train", "lr", "grad.norm"}
+        return bool(trained and count[tag] >= 0.5 * count.max()), int(count[tag])
 
-    return int(codes[max(range(len(codes)), key=rank)])
+    return max(np.flatnonzero(count).tolist(), key=rank)
 
 
 def _resume_places(events: pa.Table) -> dict[str, list[int]]:
@@ -122,7 +137,7 @@ def _launches(tables: dict[str, pa.Table]) -> list[float]:
     events = tables["events"]
     said = zip(*(events[c].to_pylist() for c in ("kind", "time")), strict=True)
     found = {t for kind, t in said if kind in ("start", "resume") and t is not None}
-    for source in tables["config"]["source"].unique().to_pylist():
+    for source in buffers.codes(tables["config"]["source"])[1]:
         match = _STAMP.search(source)
         if match:
             with contextlib.suppress(ValueError):
@@ -222,29 +237,35 @@ def _fill(table: pa.Table, segments: list[Segment], lives: list[list[Segment]], 
     """The attempt of each row: the segment of its file it stands in, else the last life that covers its step."""
     if not table.num_rows or "attempt" not in table.column_names:
         return table
-    source = table["source"].combine_chunks()
-    codes = source.indices.to_numpy()
-    at = table["at"].fill_null(-1).to_numpy(zero_copy_only=False)
-    attempt = np.full(table.num_rows, -1, np.int32)
+    codes, paths = buffers.codes(table["source"])
     by_source: dict[str, list[Segment]] = {}
-    for s in segments:
-        by_source.setdefault(s.source, []).append(s)
+    for segment in segments:
+        by_source.setdefault(segment.source, []).append(segment)
+    if len(lives) == 1 and all(by_source.get(path) and all(p.life == 0 for p in by_source[path]) for path in paths):
+        return _with_attempt(table, name, np.zeros(table.num_rows, np.int32))
+    here = buffers.valid(table["at"])
+    at = buffers.values(table["at"]) if here is None else np.where(here, buffers.values(table["at"]), -1)
+    attempt = np.full(table.num_rows, -1, np.int32)
     spans = [_describe(i, life)["steps"] for i, life in enumerate(lives)]
-    for i, path in enumerate(source.dictionary.to_pylist()):
+    for i, path in enumerate(paths):
         parts = by_source.get(path)
         if not parts:
             continue
         rows = np.flatnonzero(codes == i)
         if any(p.life < 0 for p in parts):
             if "step" in table.column_names:
-                attempt[rows] = _deal(table["step"].take(pa.array(rows)).to_pylist(), spans)
+                attempt[rows] = _deal(table["step"].take(buffers.numbers(rows)).to_pylist(), spans)
             continue
         starts = np.array([p.first_at for p in parts])
         attempt[rows] = np.array([p.life for p in parts], np.int32)[np.searchsorted(starts, at[rows], side="right") - 1]
     unknown = np.flatnonzero(attempt < 0)
     if len(unknown) and name != "config":
         attempt[unknown] = _by_step_or_time(table, unknown, lives)
-    column = pa.array(attempt, mask=attempt < 0)
+    return _with_attempt(table, name, attempt)
+
+
+def _with_attempt(table: pa.Table, name: str, attempt: NDArray[np.int32]) -> pa.Table:
+    column = buffers.numbers(attempt, attempt >= 0 if attempt.any() else None)
     return table.set_column(table.column_names.index("attempt"), SCHEMAS[name].field("attempt"), column)
 
 

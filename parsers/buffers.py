@@ -112,9 +112,10 @@ def valid(array: pa.Array | pa.ChunkedArray) -> Bools | None:
 
 def codes(array: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[str]]:
     """A dictionary column without nulls: the code of each row, and what the codes stand for."""
-    whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    if isinstance(whole, pa.ChunkedArray):
-        import numpy as np
+    import numpy as np
 
-        return np.zeros(0, np.int32), []
-    return values(whole.indices), whole.dictionary.to_pylist()
+    if isinstance(array, pa.ChunkedArray):
+        if array.num_chunks == 0:
+            return np.zeros(0, np.int32), []
+        array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+    return values(array.indices), array.dictionary.to_pylist()

@@ -29,7 +29,7 @@ from parsers import console_shapes
 from parsers.console_events import is_code
 from parsers.console_grammars import read_line
 from parsers.console_reader import Reader
-from parsers.tables import FLUSH_ROWS, Gap, Note
+from parsers.tables import FLUSH_ROWS, HEAD_BYTES, Gap, Note
 
 AT = "line"
 BLOCK, MAX_LINE = 1 << 20, 1 << 20
@@ -63,7 +63,8 @@ def claims(path: Path, head: bytes) -> bool:
     text = _decoded(head)
     if text is None:
         return False
-    lines = [s for s in text.splitlines()[:-1] or text.splitlines() if s.strip()]
+    lines = text.splitlines()
+    lines = [s for s in (lines if len(head) < HEAD_BYTES else lines[:-1] or lines) if s.strip()]
     if not lines or _is_json(lines) or _is_table(lines):
         return False
     if _LOG_SUFFIX.search(name) or _LOG_NAME.search(name):

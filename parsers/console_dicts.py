@@ -33,7 +33,9 @@ class Dicts:
 
     def step(self, waiting: Waiting, bar: dict[str, int]) -> tuple[int, str]:
         values = dict(waiting.metrics)
-        if (bar and bar.get("total") == self.bar[2]) or waiting.where.line - self.bar[0] <= 1:
+        evaluation = any(tag.startswith("eval_") for tag in values)
+        beside = (bar and bar.get("total") == self.bar[2]) or waiting.where.line - self.bar[0] <= 1
+        if beside or (evaluation and self.bar[2]):
             return self.bar[1], "taken from the progress bar"
         examples, batch, epoch = self.header.get("Num examples"), self._batch_size(), values.get("epoch", -1.0)
         if examples and batch and 0 <= epoch < 1e6:
@@ -42,7 +44,7 @@ class Dicts:
             even = round(guess / self.interval) * self.interval
             known = "computed from epoch, examples and batch size"
             return (even if abs(even - guess) <= 0.5 + guess * 0.002 else round(guess)), known
-        self.count += not any(tag.startswith("eval_") for tag in values)
+        self.count += not evaluation
         return self.count, "the running number of the line, for the log names no steps"
 
     def _batch_size(self) -> int:

@@ -213,3 +213,25 @@ def read_line(text: str) -> Line:
         line.fields = [f if f.role != "metric" or _EVAL_WORD.search(f.tag) else f._replace(tag=f"{line.mode} {f.tag}")
                        for f in line.fields]
     return line
+
+
+_SETTING = re.compile(r"(?i)scale|weight|coef|_every|interval|scheduler|function|\bfn\b|_type|label|smooth|threshold")
+_SYSTEM = re.compile(r"(?i)cpu|gpu|rss|vram|mem|util|temp|power|disk|load")
+_WORD = re.compile(r"[A-Za-z_]{2,}")
+_PROGRAM = re.compile(r"[({]\w+=|\)\.|==|\\")
+
+
+def stands_alone(line: Line, near: bool, timed: bool, started: bool) -> bool:
+    """Is a line without a step a report? `near`: right behind one with a step; `started`: there was one at all.
+
+    Words such as loss and accuracy are believed, whole rows of ``key: value`` only right behind a step or, about the
+    machine, with a clock (a monitor beside the run). Prose with a number in it is not.
+    """
+    body, tags = line.text[line.body:], [f.tag for f in line.fields if f.role == "metric"]
+    words = len(_WORD.findall(body)) - sum(len(_WORD.findall(t)) for t in tags)
+    if len(body) > 600 or _PROGRAM.search(body) or words > 4 + len(tags):
+        return False
+    if any(STRONG.search(t) and not _SETTING.search(t) for t in tags):
+        return bool(line.explicit or line.mode or started)
+    whole_row = line.explicit > 1 and line.explicit == len(tags)
+    return whole_row and (near or (timed and any(_SYSTEM.search(t) for t in tags)))

@@ -8,20 +8,19 @@ import re
 from parsers.console_blocks import Tables, member
 from parsers.console_dicts import Dicts, Waiting
 from parsers.console_events import Event, event_of, loss_scale, when
-from parsers.console_grammars import STRONG, read_line
+from parsers.console_grammars import STRONG, read_line, stands_alone
 from parsers.console_prefix import Line, Where, prefix, seconds, whole
 from parsers.console_shapes import Row, Shape, has_loss, shape_of
 from parsers.console_steps import Steps
 from parsers.console_words import Words
 from parsers.tables import Gap, Rows
 
-MAX_SEGMENT, MAX_SHAPES, MAX_LEARNED = 20_000, 12, 300
+MAX_SEGMENT, MAX_SHAPES = 20_000, 12
 NEAR = 3  # lines behind a line with a step that may belong to it
 _SUMMARY = re.compile(r"(?i)\b(?:final|best|minimum|maximum|overall|total|average over)\b|^final|_final")
-_SETTING = re.compile(r"(?i)scale|weight|coef|_every|interval|scheduler|function|\bfn\b|_type|label|smooth|threshold")
+_LATER = re.compile(r"(?i)val|eval|test|ppl|perplexity|reward")  # what is measured between steps
 _HEAD = re.compile(r"(?:\[[^\]]*=\d[^\]]*\])+:?$")  # [epoch=0][batch=9/10]:
 _COUNTED = re.compile(r"(?:step|iter|iteration|epoch|s)\b *[: ] *\d|\d+/\d+ ")  # what no program text begins with
-_SYSTEM = re.compile(r"(?i)cpu|gpu|rss|vram|mem|util|temp|power|disk|load")
 _BAR_AND_MORE = re.compile(r"(.*?\d%\|[^|]*\| *[\d.kM]+/[\d.kM]+ \[[^\]]*\])([A-Za-z{\[*].*)", re.DOTALL)
 _TOLD = re.compile(r"(?i)overflow|detected|skipping|nan loss|non-?finite|spike")
 
@@ -179,8 +178,6 @@ class Reader:
             self._put(where, found.step, found.metrics, key)
         return True
 
-    # -- measurements -------------------------------------------------------------------------------------------------
-
     def _measure(self, where: Where, line: Line) -> bool:
         n, metrics, body = where.line, line.metrics(), line.text[line.body:]
         where = where._replace(rank=line.value("rank")) if where.rank is None else where
@@ -212,7 +209,10 @@ class Reader:
             metrics = [*metrics, ("epoch", float(parts["epoch"]))]
         self._put(where, step, metrics, (step, body[:6]) if line.bar else None)
         self._megatron(where, line, step)
-        self._say_total(line, parts, n)
+        planned = parts.get("total") if any(f.role == "it" and f.tag for f in line.fields) and not line.mode else None
+        if planned and "epoch" not in parts and not self.total_said:
+            self.total_said = True
+            self.rows.config("total_steps", planned, at=n)
         if stepped:
             self._learn(line, parts)
         self.started = True
@@ -230,20 +230,12 @@ class Reader:
 
     def _stepless(self, where: Where, line: Line, metrics: list[tuple[str, float]]) -> bool:
         """Measurements without a step: words that cannot be settings, or whole rows right behind a step."""
-        n, body = where.line, line.text[line.body:]
-        strong = [tag for tag, _ in metrics if STRONG.search(tag) and not _SETTING.search(tag)]
+        n, summary = where.line, _SUMMARY.search(line.text, line.body) is not None
         near = n - self.now.line <= NEAR and self.now.step is not None
-        words = len(re.findall(r"[A-Za-z_]{2,}", body)) - sum(len(re.findall(r"[A-Za-z_]{2,}", t)) for t, _ in metrics)
-        if len(body) > 600 or re.search(r"[({]\w+=|\)\.|==|\\", body) or words > 4 + len(metrics):
+        if not stands_alone(line, near, where.time is not None, self.started):
             return False
-        whole_row = line.explicit > 1 and line.explicit == len(metrics)
-        watched = where.time is not None and whole_row and any(_SYSTEM.search(t) for t, _ in metrics)  # a monitor
-        if not strong and not (near and whole_row) and not watched:
-            return False
-        if strong and not line.explicit and not line.mode and not self.started:
-            return False
-        summary = _SUMMARY.search(body) is not None
-        inherits = near or line.mode or any(re.search(r"(?i)val|eval|test|ppl|perplexity|reward", t) for t in strong)
+        strong = [tag for tag, _ in metrics if STRONG.search(tag)]
+        inherits = near or line.mode or any(_LATER.search(t) for t in strong)
         step = self.now.step if inherits and not summary and n - self.now.line < 500 else None
         if line.context and (summary or step is None):
             metrics = [(f"{line.context} {metrics[0][0]}", metrics[0][1]), *metrics[1:]]
@@ -261,20 +253,14 @@ class Reader:
             elif self.megatron_loss or "loss scale" in line.text:
                 self._event(where, _missing(step))
 
-    def _say_total(self, line: Line, parts: Parts, n: int) -> None:
-        word = next((f.tag for f in line.fields if f.role == "it"), "")
-        if not self.total_said and word and "epoch" not in parts and parts.get("total") and not line.mode:
-            self.total_said = True
-            self.rows.config("total_steps", parts["total"], at=n)
-
     def _learn(self, line: Line, parts: Parts) -> None:
         """Keeps the shape of a line that came twice, so that its like are read by one regex."""
         key = re.sub(r"[-+.\d]+", "0", line.text)[:400]
         self.met[key] += 1
-        if self.met[key] != 2 or len(line.text) > 2000 or self.met.total() > 1_000_000:
-            return
         if len(self.met) > 5000:
             self.met.clear()
+        if self.met[key] != 2 or len(line.text) > 2000:
+            return
         shape = shape_of(line, parts)
         if len(self.shapes) >= MAX_SHAPES:
             self.spent.append(self.shapes.pop())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from parsers import buffers
 from parsers.console_prefix import Field, Line, number, seconds, whole
 from parsers.tables import record_batch
 
@@ -43,20 +44,29 @@ def has_loss(line: Line) -> bool:
     return any("loss" in f.tag and "scale" not in f.tag for f in line.fields if f.role == "metric")
 
 
+def _hole(f: Field, word: str, after: str, scaled: bool) -> str:
+    """What may stand in a number's place. Nothing is given back (``++``), unless a unit follows that looks alike."""
+    if f.role == "time":
+        return f".{{{len(word)}}}"
+    if f.tag == "clock":
+        return r"[\d:.]++"
+    if f.role in _COUNTS or (f.role == "step" and word.isdigit()):
+        return r"\d++"
+    more = "+" if after in "eEnaifNIAFtyKMBT," else "++"
+    return (r"[-+.,\deEnaifNIAFty]" if "," in word else r"[-+.\deEnaifNIAFty]") + more + "[KMBT]?" * scaled
+
+
 def shape_of(line: Line, parts: dict[str, int]) -> Shape:
-    """The shape of a line that was understood; `parts` are the numbers that say its step (none: it is that of before)."""
+    """The shape of a line that was understood; `parts`: the numbers that say its step (none: that of before)."""
     text, out, pos, kept = line.text, [], 0, []
     for f in line.fields:
         literal = text[pos:f.start]
         if "%|" in literal and literal.count("|") > 1:  # the drawn bar itself
             literal, bar = literal[:literal.find("|") + 1], re.escape(literal[literal.rfind("|"):])
-            out.append(re.escape(literal) + "[^|]*" + re.sub(r"(?:\\ )+$", " *", bar))
+            out.append(re.escape(literal) + "[^|]*" + re.sub(r"(?:\\ )+$", " *+", bar))
         else:
-            out.append(re.sub(r"(?:\\ )+$", " *", re.escape(literal)))
-        word = text[f.start:f.end]
-        hole = f".{{{len(word)}}}" if f.role == "time" else r"[\d:.]+" if f.tag == "clock" else \
-            r"\d+" if f.role in _COUNTS or (f.role == "step" and word.isdigit()) else \
-            r"[-+.,\deEnaifNIAFty]+" if "," in word else r"[-+.\deEnaifNIAFty]+" + "[KMBT]?" * line.scaled
+            out.append(re.sub(r"(?:\\ )+$", " *+", re.escape(literal)))
+        hole = _hole(f, text[f.start:f.end], text[f.end:f.end + 1], line.scaled)
         if f.role in {"skip", "epochs"}:
             out.append(hole)
         else:
@@ -98,7 +108,7 @@ def batch(rows: list[Row], shapes: list[Shape], year: int) -> pa.RecordBatch:
     place, step, has_step, code, value, time, has_time, rank, has_rank = columns
     return record_batch("metrics", {
         "step": _arrow(pa.int64(), step, has_step), "value": _arrow(pa.float64(), value),
-        "tag": pa.DictionaryArray.from_arrays(_arrow(pa.int32(), code), pa.array(list(tags), pa.string())),
+        "tag": pa.DictionaryArray.from_arrays(_arrow(pa.int32(), code), buffers.texts(list(tags))),
         "time": _arrow(pa.float64(), time, has_time), "rank": _arrow(pa.int32(), rank, has_rank),
         "at": _arrow(pa.int64(), place >> 20)})
 

@@ -50,7 +50,10 @@ class Unit:
 
 def split(files: list[FileRead], root: Path, overrides: dict[str, str]) -> list[Group]:
     """The runs below root, the one written last at the end; files without metrics go with the run they lie nearest to."""
-    units = _units(files, overrides)
+    units = _units(files)
+    if len(units) <= 1:
+        return [Group(_root_id(root), str(root), files)]
+    units = [_filled(u, overrides) for u in units]
     runs: list[list[Unit]] = []
     for unit in sorted(units, key=lambda u: (u.times or (0.0, 0.0), u.home, u.files[0].source.path)):
         candidates = [r for r in runs if not any(_conflict(u, unit) for u in r)]
@@ -88,7 +91,7 @@ def home(path: str) -> str:
     return "/".join(parts)
 
 
-def _units(files: list[FileRead], overrides: dict[str, str]) -> list[Unit]:
+def _units(files: list[FileRead]) -> list[Unit]:
     found: dict[tuple[str, ...], Unit] = {}
     for f in files:
         if not f.batches.get("metrics"):
@@ -99,7 +102,7 @@ def _units(files: list[FileRead], overrides: dict[str, str]) -> list[Unit]:
             parts = (where, fmt, f.source.path)
         unit = found.setdefault(parts, Unit(where, fmt, []))
         unit.files.append(f)
-    return [_filled(u, overrides) for u in found.values()]
+    return list(found.values())
 
 
 def _filled(unit: Unit, overrides: dict[str, str]) -> Unit:

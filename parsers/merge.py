@@ -9,9 +9,14 @@ of every checkpoint, a backup): that is a copy, too. A value that a log rounded 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-import polars as pl
 import pyarrow as pa
+
+from parsers import buffers
+
+if TYPE_CHECKING:
+    import polars as pl
 
 # Better witnesses first: exact values with a clock, then exact values, then what was printed for people.
 _PRECISION = ["tensorboard", "wandb_offline", "mlflow_sqlite", "mlflow_files", "jsonl", "parquet_log", "trainer_state",
@@ -21,8 +26,10 @@ _CONTAINED = 0.9  # share of a file's rows found in a sibling from which on it i
 
 def drop_copies(metrics: pa.Table, formats: dict[str, str]) -> tuple[pa.Table, int]:
     """The table without copies, order kept, and how many rows were left out."""
-    if len(metrics["source"].unique()) < 2:
+    if len(buffers.codes(metrics["source"])[1]) < 2:
         return metrics, 0
+    import polars as pl
+
     rows = _keyed(metrics, formats)
     witnesses = rows.group_by("key").agg(pl.col("source").n_unique())
     shared = witnesses.filter(pl.col("source") > 1)["key"]
@@ -43,6 +50,8 @@ def key(name: str) -> str:
 
 
 def _keyed(metrics: pa.Table, formats: dict[str, str]) -> pl.DataFrame:
+    import polars as pl
+
     rows = pl.DataFrame(metrics.select(["step", "name", "value", "time", "source", "rank"])).with_row_index("row")
     rows = rows.with_columns(pl.col("name", "source").cast(pl.String))
     known = sorted(set(formats.values()), key=lambda f: (_PRECISION.index(f) if f in _PRECISION else len(_PRECISION), f))
@@ -58,6 +67,8 @@ def _keyed(metrics: pa.Table, formats: dict[str, str]) -> pl.DataFrame:
 
 def _contained_files(rows: pl.DataFrame) -> set[int]:
     """Rows of files that lie, nearly whole, in another file of the same format (times included, where logged)."""
+    import polars as pl
+
     copies: set[int] = set()
     for (_,), same in rows.group_by("format"):
         sources = same.group_by("source").len().sort(["len", "source"], descending=[True, True])["source"].to_list()
@@ -77,6 +88,8 @@ def _contained_files(rows: pl.DataFrame) -> set[int]:
 
 def _second_witnesses(rows: pl.DataFrame) -> set[int]:
     """Rows that a more precise format has too; the n-th occurrence of one pairs with the n-th of the other."""
+    import polars as pl
+
     same = ["key", "step", "v32"]
     rows = rows.with_columns(pl.int_range(pl.len()).over(["format", *same]).alias("occurrence"))
     worse = pl.col("precision") > pl.col("precision").min().over([*same, "occurrence"])

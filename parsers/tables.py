@@ -31,7 +31,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parsers import secrets
+from parsers import buffers, secrets
 
 HEAD_BYTES = 8192
 FLUSH_ROWS = 65536
@@ -172,7 +172,7 @@ class Rows:
 def record_batch(table: str, columns: dict[str, Any]) -> pa.RecordBatch:
     """Columns (lists, numpy or Arrow arrays) -> a batch that knows its table; missing columns are null.
 
-    Arrow arrays are the fast way in: ``pa.array`` of a Python list walks it value by value.
+    Arrow arrays (:mod:`parsers.buffers`) are the fast way in: a Python list is walked value by value.
     """
     schema = SCHEMAS[table]
     length = len(next(iter(columns.values())))
@@ -182,11 +182,11 @@ def record_batch(table: str, columns: dict[str, Any]) -> pa.RecordBatch:
             continue
         column = columns.get(f.name)
         if column is None:
-            array = pa.nulls(length, f.type)
+            array = buffers.nothing(length, f.type)
         elif isinstance(column, (pa.Array, pa.ChunkedArray)):
             array = column if column.type == f.type else column.cast(f.type)
-        elif pa.types.is_dictionary(f.type):
-            array = pa.array(column, pa.string(), from_pandas=False).dictionary_encode()
+        elif isinstance(column, list):
+            array = buffers.column(column, f.type)
         else:
             array = pa.array(column, f.type, from_pandas=False)
         arrays.append(array)
@@ -199,7 +199,7 @@ def table_of(batch: pa.RecordBatch) -> str:
 
 
 def empty(table: str) -> pa.Table:
-    return SCHEMAS[table].empty_table()
+    return pa.Table.from_arrays([pa.nulls(0, f.type) for f in SCHEMAS[table]], schema=SCHEMAS[table])  # without pandas
 
 
 def relative(path: Path, root: Path) -> str:

@@ -86,7 +86,7 @@ class _Reader:
             some = tensorboard_lockstep.decode(records.data, records.start[chunk], records.length[chunk], self.names)
             self.counts.update(some.counts)
             for columns, pile in ((some.metrics, self._metrics), (some.histograms, self._histograms)):
-                if columns and len(columns["record"]):
+                if len(columns["record"]):
                     columns["at"] = at[columns.pop("record") + first]
                     pile.append(columns)
                     self._waiting += len(columns["at"])

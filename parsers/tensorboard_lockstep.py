@@ -22,7 +22,7 @@ from parsers.tensorboard_names import LONGEST, Names
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Columns = dict[str, npt.NDArray[Any]]
-
+_STATISTICS = ("min", "max", "count", "total", "squares")
 
 
 @dataclass
@@ -41,51 +41,50 @@ def decode(data: Bytes, start: Ints, length: Ints, names: Names) -> Decoded:
     odd = np.zeros(len(start), np.bool_)
     with np.errstate(invalid="ignore"):  # a signalling NaN is a value too
         wall, step, values = _events(words, start, length, odd)
-        owner, kind, tag, metadata, number, body = values
-        tensors = np.flatnonzero(kind == single.TENSOR)
-        if len(tensors):
-            number[tensors], scalar = _tensors(words, body[:, tensors], owner[tensors], odd)
-            odd[owner[tensors[~scalar]]] = True
-    spread = np.flatnonzero(kind == single.HISTOGRAM)
-    summary_owner = owner[spread]
-    summary = _histograms(data, words, body[:, spread], summary_owner, odd) if len(spread) else {}
-    if odd.any():
-        good = ~odd[owner]
-        spread = (np.cumsum(good) - 1)[spread[good[spread]]]
-        summary = {name: column[~odd[summary_owner]] for name, column in summary.items()}
-        kept = np.flatnonzero(good)
-        owner, kind, number = owner[kept], kind[kept], number[kept]
-        tag, metadata = tag[:, kept], metadata[:, kept]
-    codes = names.tags.codes(data, words, *tag)
-    described = np.flatnonzero(metadata[1])
-    if len(described):
-        names.learn(codes[described], names.metadata.codes(data, words, *metadata[:, described]))
+        tensors = _rows(values["kind"] == single.TENSOR)
+        values["number"][tensors] = _tensors(words, _pick(values, tensors), odd)
+    summary = _histograms(data, words, _pick(values, _rows(values["kind"] == single.HISTOGRAM)), odd)
 
-    metric = (kind == single.SIMPLE) | (kind == single.TENSOR)
-    if len(tensors) and (no_scalar := names.no_scalar()).any():
-        refused = (kind == single.TENSOR) & no_scalar[codes]
-        odd[owner[refused]] = True
-    good = ~odd[owner] if odd.any() else np.ones(len(owner), np.bool_)
-    metric &= good
-    metric = slice(None) if metric.all() else np.flatnonzero(metric)
-    of = owner[metric]
-    metrics = {"record": of, "step": step[of], "tag": codes[metric], "value": number[metric], "time": wall[of]}
-    if len(spread):
-        kept = good[spread]
-        spread, summary = spread[kept], {name: column[kept] for name, column in summary.items()}
-        of = owner[spread]
-        summary |= {"record": of, "step": step[of], "tag": codes[spread], "time": wall[of]}
-    else:
-        summary = {}
-    nouns = {single.IMAGE: "image", single.AUDIO: "audio clip"}
-    counts = {noun: int((good & (kind == number_)).sum()) for number_, noun in nouns.items()}
+    values = _even(values, odd)
+    values["tag"] = names.tags.codes(data, words, values["tag_at"], values["tag_size"])
+    described = _pick(values, _rows(values["plugin_size"] > 0))
+    names.learn(described["tag"], names.metadata.codes(data, words, described["plugin_at"], described["plugin_size"]))
+    refused = names.no_scalar()
+    if refused.any():
+        odd[values["record"][refused[values["tag"]] & (values["kind"] == single.TENSOR)]] = True
+        values = _even(values, odd)
+
+    kind = values["kind"]
+    scalars = _pick(values, _rows((kind == single.SIMPLE) | (kind == single.TENSOR)))
+    of = scalars["record"]
+    metrics = {"record": of, "step": step[of], "tag": scalars["tag"], "value": scalars["number"], "time": wall[of]}
+    if len(summary["record"]):
+        summary = _even(summary, odd)
+        of = summary["record"]
+        summary |= {"step": step[of], "tag": values["tag"][kind == single.HISTOGRAM], "time": wall[of]}
+    counts = {"image": int((kind == single.IMAGE).sum()), "audio clip": int((kind == single.AUDIO).sum())}
     return Decoded(metrics, summary, counts, np.flatnonzero(odd))
 
 
-def _events(words: Words, start: Ints, length: Ints, odd: Bools) -> tuple[Floats, Ints, Any]:
-    """-> wall time and step by record; and of each value: record, kind, place of tag and metadata, number, body."""
+def _rows(mask: Bools) -> Any:
+    """An index for these rows; for all of them one that copies nothing."""
+    return slice(None) if mask.all() else np.flatnonzero(mask)
+
+
+def _pick(columns: Columns, rows: Any) -> Columns:
+    return {name: column[rows] for name, column in columns.items()}
+
+
+def _even(columns: Columns, odd: Bools) -> Columns:
+    """Without the rows of odd records."""
+    return _pick(columns, _rows(~odd[columns["record"]])) if odd.any() else columns
+
+
+def _events(words: Words, start: Ints, length: Ints, odd: Bools) -> tuple[Floats, Ints, Columns]:
+    """-> wall time and step by record; and of all values their record, kind, number, and where their parts lie."""
     wall, step = np.zeros(len(start)), np.zeros(len(start), np.int64)
-    owners, starts, sizes = [], [], []
+    nothing = np.zeros(0, np.int64)
+    owners, starts, sizes = [nothing], [nothing], [nothing]
     for rows, number, wire, value, size in lockstep(words, start, start + length, np.arange(len(start)), odd):
         if number == 1 and wire == FIXED64:
             wall[rows] = value.view(np.float64)
@@ -101,47 +100,44 @@ def _events(words: Words, start: Ints, length: Ints, odd: Bools) -> tuple[Floats
                     odd[rows[inner]] = True
         else:
             odd[rows] = True
-    nothing = np.zeros(0, np.int64)
-    owner, at, size = (np.concatenate([nothing, *column]) for column in (owners, starts, sizes))
+    owner, at, size = np.concatenate(owners), np.concatenate(starts), np.concatenate(sizes)
     if (owner[1:] < owner[:-1]).any():  # several values in a record: back to file order
         order = np.argsort(owner, kind="stable")
         owner, at, size = owner[order], at[order], size[order]
-    return wall, step, (owner, *_values(words, owner, at, size, odd))
+    return wall, step, _values(words, owner, at, size, odd)
 
 
-def _values(words: Words, owner: Ints, start: Ints, size: Ints, odd: Bools) -> tuple[Any, ...]:
+def _values(words: Words, owner: Ints, start: Ints, size: Ints, odd: Bools) -> Columns:
     count = len(owner)
-    kind, number = np.zeros(count, np.int8), np.full(count, np.nan)
-    tag, metadata, body = (np.zeros((2, count), np.int64) for _ in range(3))
-    for rows, field_, wire, at, length in lockstep(words, start, start + size, owner, odd):
-        if field_ == 1 and wire == BYTES:
-            tag[0, rows], tag[1, rows] = at, length
-        elif field_ == 9 and wire == BYTES:
-            odd[owner[rows[metadata[0, rows] > 0]]] = True  # in two parts
-            metadata[0, rows], metadata[1, rows] = at, length
-        elif (field_ == single.SIMPLE and wire == FIXED32) or (field_ in _BODIES and wire == BYTES):
-            again = kind[rows] != 0
-            if again.any():
-                odd[owner[rows[again]]] = True
-            kind[rows] = field_
-            if field_ == single.SIMPLE:
-                number[rows] = at.view(np.float32)
+    kind, value = np.zeros(count, np.int8), np.full(count, np.nan)
+    tag_at, tag_size, plugin_at, plugin_size, body_at, body_size = (np.zeros(count, np.int64) for _ in range(6))
+    for rows, number, wire, at, length in lockstep(words, start, start + size, owner, odd):
+        if number == 1 and wire == BYTES:
+            tag_at[rows], tag_size[rows] = at, length
+        elif number == 9 and wire == BYTES:
+            odd[owner[rows[plugin_at[rows] > 0]]] = True  # in two parts
+            plugin_at[rows], plugin_size[rows] = at, length
+        elif (number == single.SIMPLE and wire == FIXED32) or (number in _BODIES and wire == BYTES):
+            odd[owner[rows[kind[rows] != 0]]] = True  # two values: the last one counts, but two parts of one are one
+            kind[rows] = number
+            if number == single.SIMPLE:
+                value[rows] = at.view(np.float32)
             else:
-                body[0, rows], body[1, rows] = at, length
+                body_at[rows], body_size[rows] = at, length
         else:
             odd[owner[rows]] = True
-    unusual = (kind == 0) | (tag[1] > LONGEST) | (metadata[1] > LONGEST)
-    if unusual.any():
-        odd[owner[unusual]] = True
-    return kind, tag, metadata, number, body
+    odd[owner[(kind == 0) | (tag_size > LONGEST) | (plugin_size > LONGEST)]] = True
+    return {"record": owner, "kind": kind, "number": value, "tag_at": tag_at, "tag_size": tag_size,
+            "plugin_at": plugin_at, "plugin_size": plugin_size, "body_at": body_at, "body_size": body_size}
 
 
 _BODIES = (single.IMAGE, single.HISTOGRAM, single.AUDIO, single.TENSOR)
 
 
-def _tensors(words: Words, body: Ints, owner: Ints, odd: Bools) -> tuple[Floats, Bools]:
-    """-> the number each tensor holds, and whether it is one of a type we know and no dimension."""
-    (start, size), count = body, len(owner)
+def _tensors(words: Words, values: Columns, odd: Bools) -> Floats:
+    """The number that each tensor holds. Where it is not one of a type we know and no dimension, its record is odd."""
+    owner, start, size = values["record"], values["body_at"], values["body_size"]
+    count = len(owner)
     dtype, held, width = np.zeros(count, np.int64), np.zeros(count, np.int8), np.zeros(count, np.int64)
     bits = np.zeros(count, np.uint64)
     usual = np.ones(count, np.bool_)
@@ -179,7 +175,8 @@ def _tensors(words: Words, body: Ints, owner: Ints, odd: Bools) -> tuple[Floats,
         mine = np.flatnonzero(usual & (dtype == code) & ((held == holder) | ((held == 4) & (width == item))))
         out[mine] = _numbers(bits[mine], code, kind, item, held[mine] == 4)
         known[mine] = True
-    return out, known
+    odd[owner[~known]] = True
+    return out
 
 
 _HOLDERS = {4} | {number for _, number in single.DTYPES.values()}
@@ -193,32 +190,33 @@ def _numbers(bits: Words, dtype: int, kind: str, item: int, content: Bools) -> A
     return bits.view(kind)[:: 8 // item]
 
 
-def _histograms(data: Bytes, words: Words, body: Ints, owner: Ints, odd: Bools) -> Columns:
+def _histograms(data: Bytes, words: Words, values: Columns, odd: Bools) -> Columns:
     """A summary row for each HistogramProto; rows of odd records are meaningless."""
-    (start, size), count = body, len(owner)
-    known = np.zeros((5, count))  # min, max, num, sum, sum_squares
-    edges, weights = np.zeros((2, count), np.int64), np.zeros((2, count), np.int64)
+    owner, start, size = values["record"], values["body_at"], values["body_size"]
+    if not len(owner):
+        return {"record": owner}
+    known = {name: np.zeros(len(owner)) for name in _STATISTICS}
+    edges_at, edges_size, weights_at, weights_size = (np.zeros(len(owner), np.int64) for _ in range(4))
     for rows, number, wire, value, length in lockstep(words, start, start + size, owner, odd):
-        if number <= 5 and wire == FIXED64:
-            known[number - 1, rows] = value.view(np.float64)
-        elif number in (6, 7) and wire == BYTES:
-            place = edges if number == 6 else weights
-            odd[owner[rows[(place[0, rows] > 0) | (length % 8 != 0)]]] = True
-            place[0, rows], place[1, rows] = value, length
+        if number <= len(_STATISTICS) and wire == FIXED64:
+            known[_STATISTICS[number - 1]][rows] = value.view(np.float64)
+        elif number in (6, 7) and wire == BYTES:  # packed
+            at, sizes = (edges_at, edges_size) if number == 6 else (weights_at, weights_size)
+            odd[owner[rows[(at[rows] > 0) | (length % 8 != 0)]]] = True
+            at[rows], sizes[rows] = value, length
         else:
             odd[owner[rows]] = True
-    odd[owner[edges[1] != weights[1]]] = True
-    sizes = np.where(odd[owner], 0, weights[1] // 8)
-    view = data.data
-    ends = weights[0] + 8 * sizes
-    laid = b"".join([view[s:e] for s, e in zip(weights[0].tolist(), ends.tolist(), strict=True)])
-    spot = histograms.place(np.frombuffer(laid, "<f8"), sizes)
-    least, most = known[0][spot.rows, None], known[1][spot.rows, None]
-    doubles, first = unaligned(data, "<f8"), edges[0][spot.rows, None]
+    odd[owner[edges_size != weights_size]] = True
+
+    counts = np.where(odd[owner], 0, weights_size // 8)
+    ends = weights_at + 8 * counts
+    laid = b"".join([data.data[s:e] for s, e in zip(weights_at.tolist(), ends.tolist(), strict=True)])
+    spot = histograms.place(np.frombuffer(laid, "<f8"), counts)
+    doubles, first = unaligned(data, "<f8"), edges_at[spot.rows, None]
     upper = doubles[first + 8 * spot.bucket]
     lower = np.where(spot.bucket > 0, doubles[first + 8 * np.maximum(spot.bucket - 1, 0)], -np.inf)
-    quantiles = np.full((count, len(histograms.QUANTILES)), np.nan)
+    least, most = known["min"][spot.rows, None], known["max"][spot.rows, None]
+    quantiles = np.full((len(owner), len(histograms.QUANTILES)), np.nan)
     quantiles[spot.rows] = histograms.between(lower, upper, spot.fraction, least, most)
-    mean, std = histograms.moments(known[2], known[3], known[4])
-    columns = {"count": known[2], "min": known[0], "max": known[1], "mean": mean, "std": std}
-    return columns | dict(zip(histograms.QUANTILES, quantiles.T, strict=True))
+    known["mean"], known["std"] = histograms.moments(known["count"], known.pop("total"), known.pop("squares"))
+    return {"record": owner} | known | dict(zip(histograms.QUANTILES, quantiles.T, strict=True))

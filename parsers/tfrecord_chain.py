@@ -97,10 +97,14 @@ class Chain:
         return []
 
     def _walk(self) -> Ints:
-        """The chain from the window's start as far as it goes, however records are spread."""
-        starts = self._scattered()
-        if starts is None:
+        """The chain from the window's start as far as it goes."""
+        few = self._walk_alone(64)
+        if len(few) < 64 or few[-1] > 64 * _SPARSE:
             return self._walk_alone()
+        return self._walk_together(self._scattered())
+
+    def _walk_together(self, starts: Ints) -> Ints:
+        """The same, from these headers all at once."""
         steps, at, stop = [], starts, np.append(starts[1:], self.n)
         while len(at):
             steps.append(at)
@@ -118,17 +122,13 @@ class Chain:
         wrong = np.flatnonzero(~sound)
         return heads[: int(wrong[0])] if len(wrong) else heads
 
-    def _scattered(self) -> Ints | None:
-        """Headers spread over the window, to walk from all at once; None where it holds few or large records."""
-        count = (self.n - _SPARSE) // _SPACING
-        if count < 8 or self.header(0) is None:
-            return None
+    def _scattered(self) -> Ints:
+        """Headers spread over the window, the first one included."""
+        count = max((self.n - _SPARSE) // _SPACING, 1)
         starts = np.full(count, -1, np.int64)
         starts[0] = 0
         for offset in range(0, _SPARSE, 32):
             missing = np.flatnonzero(starts < 0)
-            if offset and len(missing) > count * 0.9:
-                return None
             near = np.ndarray((count, 32), "<u8", self.data, offset, (_SPACING, 1))[missing]
             row, column = np.nonzero(near - np.uint64(1) < np.uint64(LONGEST))
             at = missing[row] * _SPACING + (column + offset)
@@ -136,14 +136,14 @@ class Chain:
             starts[missing[row[sound]]] = at[sound]  # backwards: the first of several stays
         return starts[starts >= 0]
 
-    def _walk_alone(self) -> Ints:
-        """The chain from the window's start, header by header."""
-        unpack, view, short, n = _header.unpack_from, self._view, short_lengths(), self.n
+    def _walk_alone(self, most: int = 1 << 62) -> Ints:
+        """The chain from the window's start, header by header, up to so many."""
+        unpack, view, short, last = _header.unpack_from, self._view, short_lengths(), self.n - FRAME
         heads: list[int] = []
         at = 0
-        while at + HEADER <= n:
+        while at <= last and len(heads) < most:
             length, crc = unpack(view, at)
-            if (short[length] != crc if length < len(short) else self.header(at) is None) or at + length + FRAME > n:
+            if (short[length] != crc if length < 65536 else self.header(at) is None) or at + length > last:
                 break
             heads.append(at)
             at += length + FRAME

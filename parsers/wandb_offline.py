@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from parsers import leveldb_log, protowalk, wandb_items, wandb_meta
+from parsers import buffers, leveldb_log, protowalk, wandb_items, wandb_meta
 from parsers.leveldb_log import Window
 from parsers.protowalk import BYTES, VARINT, Ints, Words
 from parsers.tables import Gap, Note, Rows, record_batch
@@ -247,7 +247,7 @@ def _in_order(parts: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
 
 def _metrics(tags: wandb_items.Tags, code: NDArray[np.int32], value: NDArray[np.float64], step: NDArray[np.float64],
              time: NDArray[np.float64], at: Ints) -> pa.RecordBatch:  # fmt: skip
-    tag = pa.DictionaryArray.from_arrays(_arrow(code, pa.int32()), pa.array(tags.names, pa.string()))
+    tag = pa.DictionaryArray.from_arrays(_arrow(code, pa.int32()), buffers.texts(tags.names))
     known = np.abs(step) < 2.0**63
     steps = np.where(known, step, 0).astype(np.int64)
     columns = {"step": _arrow(steps, pa.int64(), known), "tag": tag, "value": _arrow(value, pa.float64()),

@@ -5,8 +5,9 @@ What it sees
 
 How it decides
     Levels are medians of 15 logged values. It fires when the last level lies above the best one by at least 10 % and by
-    eight times its noise. The step it names is where the loss last stood near its best. Values that are not finite
-    count as infinitely high.
+    eight times its noise; or, for smaller rises, when the loss smoothed over 25 values has risen four times further than
+    ever before in the run, by 15 standard errors, and keeps at least 40 % of that to the end (``forensics.trend``). The
+    step it names is where the loss last stood near its best, or where the rise began.
 
 Cannot tell
     With fewer than 40 values of the loss. A rise caused by harder data or another loss function looks the same: the

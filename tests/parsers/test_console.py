@@ -1,4 +1,6 @@
-"""Whole logs: which files are claimed, how lines get their steps, what damage costs, and the real logs that are shared."""
+"""Whole logs: which files are claimed, how lines get their steps, what damage costs; the real logs that are shared."""
+
+# ruff: noqa: E501 -- lines of logs are as long as they are
 
 from __future__ import annotations
 
@@ -78,7 +80,7 @@ def test_same_lines_by_one_regex_give_what_each_line_says(tmp_path: Path) -> Non
     assert series(tables, "loss") == [(i, i / 8) for i in range(1, 3001)]
     assert series(tables, "tps") == [(i, i + 1000.0) for i in range(1, 3001)]
     assert {r["rank"] for r in rows} == {1}
-    assert rows[0]["time"] == 1772600701.5 - 300 + 0 - 100 or rows[2]["time"] - rows[0]["time"] == 1.0
+    assert [rows[0]["time"], rows[120]["time"]] == [1772600401.5, 1772600461.5]
     assert (gaps, notes) == ([], ["clock without zone, read as UTC"])
 
 
@@ -260,10 +262,10 @@ def test_wrong_bytes_and_endless_lines(tmp_path: Path) -> None:
 
 
 def test_a_bar_in_one_line_of_megabytes(tmp_path: Path) -> None:
-    bar = "\r".join(f" 50%|#####     | {i}/60000 [00:01<00:09, 9.5it/s, loss={i / 4}]" for i in range(1, 30001))
+    bar = "\r".join(f" 50%|#####     | {i}/60000 [00:01<00:09, 9.5it/s, loss={i / 4}]" for i in range(1, 40001))
     tables, gaps, _ = log(tmp_path, bar + "\nstep 60000 loss 1.0\n")
     assert len(bar) > 2 * console.BLOCK
-    assert series(tables, "loss") == [*[(i, i / 4) for i in range(1, 30001)], (60000, 1.0)]
+    assert series(tables, "loss") == [*[(i, i / 4) for i in range(1, 40001)], (60000, 1.0)]
     assert {r["at"] for r in tables["metrics"]} == {1, 2}
     assert gaps == []
 

@@ -1,0 +1,52 @@
+"""Attention logits
+
+What it sees
+    The largest attention logit runs away, or the attention entropy collapses.
+
+How it decides
+    Softmax is saturated once logits reach the hundreds. It fires when the median of the last tenth of the logged maximum
+    exceeds 100 and is at least three times the first values; or when the attention entropy falls below a tenth of its first value.
+
+Cannot tell
+    Where neither was logged, which is usual.
+
+Folklore
+    Query/key normalization was introduced for just this (ViT-22B): one-hot attention, then loss spikes or a stall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from forensics import evidence
+from forensics.case import Finding
+from forensics.series import series
+from parsers.tables import Run
+
+NEEDS = ["attn.max_logit|attn.entropy"]
+HUGE, GROWTH, COLLAPSE = 100.0, 3.0, 0.1
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    for name, grows in (("attn.max_logit", True), ("attn.entropy", False)):
+        s = series(run, name)
+        if s is None or len(s) < 10:
+            continue
+        x = np.where(np.isfinite(s.value), s.value, np.inf if grows else 0.0)
+        first, last = float(np.median(x[:5])), float(np.median(x[-max(len(x) // 10, 3) :]))
+        if (last < HUGE or last < GROWTH * first) if grows else last > COLLAPSE * first:
+            continue
+        onset = int(np.flatnonzero(x >= HUGE)[0] if grows else np.flatnonzero(x <= COLLAPSE * first)[0])
+        step = int(s.step[onset])
+        title = f"Largest attention logit grows from {first:.3g} to {last:.3g}" if grows else f"Attention entropy falls from {first:.3g} to {last:.3g}"
+        shown = evidence.window(s, int(s.step[0]), int(s.step[-1]), title=s.tag, where=s.place(run, onset), margin=0)
+        facts = {"first": first, "last": last, "step": step}
+        yield Finding(f"attention_logits-{step}", "attention_logits", f"{title} by step {s.step[-1]}", step, int(s.step[-1]), "warning", (shown,), facts,
+                      (s.clock(onset), s.clock(len(s) - 1)))
+        return
+
+
+def smallest_effect(run: Run) -> str:
+    return f"logits above {HUGE:.0f}"

@@ -1,0 +1,117 @@
+"""Config change
+
+What it sees
+    Two launches of the run were configured differently; or the batch size changed on the way.
+
+How it decides
+    Config files that hold the same keys are snapshots of the same settings: values that differ, other than names, places and
+    moments, are changes. The batch size is followed in the log itself, too: as a metric, or as the number of samples a step.
+
+Cannot tell
+    Where one config lies in the folder, and the log names no batch size.
+
+Folklore
+    The config file in the folder is that of the last launch: the first one may have been another.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from forensics import evidence
+from forensics.case import Finding
+from forensics.errors import CannotTell
+from forensics.groups import FREE
+from forensics.series import series
+from parsers.tables import Run
+
+NEEDS: list[str] = []
+ALIKE = 0.7  # share of keys that two snapshots have in common
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    changes = _snapshots(run)
+    step = run.attempts[-1]["steps"][0] if len(run.attempts) > 1 else None
+    if changes:
+        rows = [[key, old, new, where] for key, old, new, where in changes]
+        listed = ", ".join(f"{key} from {old} to {new}" for key, old, new, _ in changes[:3])
+        shown = evidence.table("what differs between the launches", ["setting", "before", "after", "file"], rows, changes[0][3])
+        facts = {"keys": [c[0] for c in changes], "changes": [[c[1], c[2]] for c in changes], "step": step, "batch": any("batch" in c[0].lower() for c in changes)}
+        yield Finding(f"config_change-{step}", "config_change", f"Config changed between launches: {listed}", step, step, "warning", (shown,), facts)
+    sizes = _batch_sizes(run)
+    if sizes is not None:
+        at, old, new = sizes
+        restart = any(abs(a["steps"][0] - at) <= 1 for a in run.attempts[1:])
+        facts = {"keys": ["batch size"], "changes": [[old, new]], "step": at, "batch": True, "at_restart": restart}
+        shown = evidence.text("batch size", [f"{old:g} samples a step before step {at}, {new:g} from it on"])
+        yield Finding(f"config_change-{at}-batch", "config_change", f"Batch size goes from {old:g} to {new:g} at step {at}", at, at, "warning", (shown,), facts)
+    if not changes and sizes is None and len(_by_source(run)) < 2 and series(run, "batch.size") is None and not run.tables["batches"].num_rows:
+        raise CannotTell("one config lies here, and the log names no batch size")
+
+
+def _by_source(run: Run) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    table = run.tables["config"]
+    for source, key, value in zip(*(table[c].to_pylist() for c in ("source", "key", "value")), strict=True):
+        found.setdefault(source, {}).setdefault(key, value)
+    return {s: c for s, c in found.items() if len(c) >= 3}
+
+
+def _snapshots(run: Run) -> list[tuple[str, str, str, str]]:
+    """(key, before, after, file) over successive snapshots of the same settings."""
+    configs = sorted(_by_source(run).items())
+    found: list[tuple[str, str, str, str]] = []
+    for i, (_, old) in enumerate(configs):
+        for source, new in configs[i + 1 :]:
+            shared = old.keys() & new.keys()
+            if len(shared) < ALIKE * min(len(old), len(new)) or len(shared) < 3:
+                continue
+            found += [(k, _short(old[k]), _short(new[k]), source) for k in sorted(shared) if old[k] != new[k] and not FREE.search(k)]
+    return list({c[0]: c for c in found}.values())
+
+
+def _short(value: str) -> str:
+    try:
+        text = str(json.loads(value))
+    except ValueError:
+        text = value
+    return text[:60]
+
+
+def _batch_sizes(run: Run) -> tuple[int, float, float] | None:
+    """(step, before, after) of a lasting change of the batch size."""
+    s = series(run, "batch.size")
+    if s is not None and len(s) >= 10:
+        step, size = s.step[s.alive], s.value[s.alive]
+    else:
+        counted = _samples_a_step(run)
+        if counted is None:
+            return None
+        step, size = counted
+    change = np.flatnonzero(np.diff(size) != 0)
+    if not 1 <= len(change) <= 2 or len(size) < 10:  # a ramp changes oftener; a last short batch changes back
+        return None
+    i = int(change[0])
+    if min(i, len(size) - i) < 5 or (len(change) == 2 and size[-1] == size[0]):
+        return None
+    return int(step[i + 1]), float(size[i]), float(size[i + 1])
+
+
+def _samples_a_step(run: Run) -> tuple[Any, Any] | None:
+    table = run.tables["batches"]
+    if not table.num_rows:
+        return None
+    kept = table["sample"].is_valid().to_numpy(zero_copy_only=False) & table["step"].is_valid().to_numpy(zero_copy_only=False)
+    attempt = table["attempt"].fill_null(0).to_numpy(zero_copy_only=False)[kept]
+    step = table["step"].fill_null(0).to_numpy(zero_copy_only=False)[kept]
+    keys, counts = np.unique(np.stack([attempt, step]), axis=1, return_counts=True)
+    order = np.argsort(keys[1], kind="stable")
+    return keys[1][order], counts[order].astype(np.float64)
+
+
+def smallest_effect(run: Run) -> str:
+    return "one setting"

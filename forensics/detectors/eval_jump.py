@@ -1,0 +1,78 @@
+"""Evaluation jump
+
+What it sees
+    An evaluation metric steps to another level between two evaluations, and stays there, while training goes on as before.
+
+How it decides
+    The change between neighbouring evaluations is held against the usual change: more than eight times its median absolute
+    deviation and 15 % of the level, lasting to the end or for five evaluations, with a training loss that moves by less
+    than a third of that.
+
+Cannot tell
+    With fewer than eight evaluations.
+
+Folklore
+    "A better number can mean worse learning": somebody changed the evaluation set, the tokenizer, or the prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from forensics import evidence
+from forensics.case import Finding
+from forensics.errors import CannotTell
+from forensics.series import Series, series
+from parsers.tables import Run
+
+NEEDS = ["loss.eval|acc.eval"]
+LEAST, TIMES, SHARE, LASTS = 8, 8.0, 0.15, 5
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    judged = False
+    for name in ("loss.eval", "acc.eval"):
+        s = series(run, name)
+        rows = np.flatnonzero(s.alive & np.isfinite(s.value)) if s is not None else np.array([], np.int64)
+        if s is None or len(rows) < LEAST:
+            continue
+        judged = True
+        x = s.value[rows]
+        y = np.log(x) if (x > 0).all() else x
+        change = np.diff(y)
+        usual = 1.4826 * float(np.median(np.abs(change - np.median(change)))) + 1e-9
+        i = int(np.argmax(np.abs(change)))
+        size = float(change[i])
+        before, after = y[max(i - LASTS, 0) : i + 1], y[i + 1 : i + 1 + LASTS]
+        lasting = len(after) >= 2 and abs(np.median(after) - before[-1]) >= 0.6 * abs(size)
+        if abs(size) < max(TIMES * usual, SHARE) or i < 2 or not lasting or abs(_train(run, s, rows, i)) > abs(size) / 3:
+            continue
+        step = int(s.step[rows[i + 1]])
+        title = f"{s.tag} steps from {x[i]:.4g} to {x[i + 1]:.4g} at step {step} and stays, while training goes on as before"
+        shown = evidence.window(s, int(s.step[rows[max(i - 6, 0)]]), int(s.step[rows[min(i + 7, len(rows) - 1)]]), title=s.tag,
+                                where=s.place(run, rows[i + 1]), marks=[{"step": step, "label": "another level", "kind": "event"}], margin=0)
+        facts = {"step": step, "before": float(x[i]), "after": float(x[i + 1]), "size": size, "metric": name}
+        yield Finding(f"eval_jump-{step}", "eval_jump", title, step, int(s.step[rows[-1]]), "warning", (shown,), facts, (s.clock(rows[i + 1]), None))
+        return
+    if not judged:
+        raise CannotTell(f"fewer than {LEAST} evaluations were logged")
+
+
+def _train(run: Run, held: Series, rows: np.ndarray, i: int) -> float:
+    """Change of the training loss (log) across the same two evaluations; 0 where it was not logged."""
+    s = series(run, "loss.train")
+    if s is None:
+        return 0.0
+    a, b = int(held.step[rows[i]]), int(held.step[rows[i + 1]])
+    width = max(b - a, 10 * s.interval)
+    old = s.value[(s.step > a - width) & (s.step <= a) & np.isfinite(s.value)]
+    new = s.value[(s.step > a) & (s.step <= b + width) & np.isfinite(s.value)]
+    if not len(old) or not len(new) or np.median(old) <= 0 or np.median(new) <= 0:
+        return 0.0
+    return float(np.log(np.median(new) / np.median(old)))
+
+
+def smallest_effect(run: Run) -> str:
+    return f"a lasting step of {SHARE:.0%}"

@@ -1,0 +1,60 @@
+"""Initial loss
+
+What it sees
+    A first loss far above what an untrained model should have.
+
+How it decides
+    An untrained classifier or language model guesses: its loss is ln(number of classes or tokens). It fires when the first values
+    lie 30 % above that, where config names the number; else above 12.5 nats, which is more than guessing among the
+    largest vocabularies in use costs, when the loss falls to less than a third of it within the first quarter of the run
+    (a regression's loss, which has no such scale, is left alone unless it does).
+
+Cannot tell
+    When the log begins in the middle of the run, or the loss is no cross entropy and config says nothing.
+
+Folklore
+    "Check the loss at initialization": ln(C), or something is wrong with the init, the labels or the loss.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from forensics import evidence, settings
+from forensics.case import Finding
+from forensics.errors import CannotTell
+from forensics.series import series
+from parsers.tables import Run
+
+NEEDS = ["loss.train"]
+ABOVE, LARGEST, FALLS = 1.3, 12.5, 1 / 3
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    s = series(run, "loss.train")
+    assert s is not None
+    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    if len(rows) < 20 or s.step[rows[0]] > max(5 * s.interval, 0.02 * int(s.step[rows[-1]])):
+        raise CannotTell("the log does not begin with the first steps")
+    first = float(np.median(s.value[rows[:3]]))
+    outcomes = settings.number(run, "vocab_size") or settings.number(run, "classes")
+    chance = math.log(outcomes) if outcomes and outcomes > 1 else None
+    quarter = float(np.median(s.value[rows[: max(len(rows) // 4, 10)]][-5:]))
+    high = first > ABOVE * chance if chance else first > LARGEST and quarter < FALLS * first
+    if not high or first < 1.0:
+        return
+    reach = np.flatnonzero(s.value[rows] < (chance or LARGEST / 3))
+    end = int(s.step[rows[int(reach[0])]]) if len(reach) else int(s.step[rows[-1]])
+    against = f"ln({outcomes:.0f}) = {chance:.3g}" if chance else "more than guessing among any vocabulary costs"
+    title = f"Loss begins at {first:.4g}, far above {against}"
+    facts = {"first": first, "chance": chance, "falls_by": end, "init_std": settings.number(run, "init_std")}
+    begin = int(s.step[rows[0]])
+    shown = evidence.window(s, begin, end, title="the first steps", where=s.place(run, rows[0]), margin=0.5)
+    yield Finding(f"initial_loss-{begin}", "initial_loss", title, begin, end, "warning", (shown,), facts, (s.clock(rows[0]), None))
+
+
+def smallest_effect(run: Run) -> str:
+    return f"a first loss {ABOVE - 1:.0%} above ln(classes), where config names them; else above {LARGEST} nats"

@@ -1,0 +1,73 @@
+"""Layer gradients
+
+What it sees
+    Layers that get no gradient at all, or hardly any beside the others; units that are dead or saturated; weights whose norm
+    never moves.
+
+How it decides
+    From per-layer norms: a layer whose gradient is exactly zero through the whole run while others move is frozen; one whose
+    norm is a thousandth of the largest starves. From a logged share of dead or saturated units: above 90 % for half the run.
+
+Cannot tell
+    Where neither per-layer norms nor such shares were logged.
+
+Folklore
+    Verify that the optimizer really has the parameters; with adapters they are easily left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from forensics import evidence
+from forensics.case import Finding
+from forensics.errors import CannotTell
+from forensics.series import names, parts, series
+from parsers.tables import Run
+
+NEEDS: list[str] = []
+STARVES, DEAD = 1e-3, 0.9
+_DEAD = re.compile(r"(?i)(dead|saturat|dormant|inactive)")
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    grads, weights = parts(run, "grad.norm_layer"), parts(run, "param.norm_layer")
+    shares = [s for n in names(run) if _DEAD.search(n) and (s := series(run, n)) is not None]
+    if not grads and not weights and not shares:
+        raise CannotTell("neither norms by layer nor shares of dead units were logged")
+    yield from _dead(run, shares)
+    usual = {s.tag: float(np.median(s.value[np.isfinite(s.value)])) for s in grads if np.isfinite(s.value).any()}
+    zero = sorted(t for t, v in usual.items() if v == 0)
+    still = sorted(s.tag for s in weights if len(s) >= 10 and np.ptp(s.value) == 0)
+    moving = any(v > 0 for v in usual.values()) or any(np.ptp(s.value) > 0 for s in weights)
+    total = series(run, "grad.norm")
+    moving |= total is not None and bool(np.nanmedian(total.value) > 0)
+    last = max(a["steps"][1] for a in run.attempts)
+    if (zero or still) and moving:
+        rows = [[t, f"{usual[t]:.3g}" if t in usual else "norm of the weights never changes"] for t in (zero or still)]
+        title = f"{len(rows)} of {len(usual) or len(weights)} logged layers never move: {', '.join((zero or still)[:3])}"
+        yield Finding("layer_gradients-frozen", "layer_gradients", title, run.attempts[0]["steps"][0], last, "warning",
+                      (evidence.table("layers that never move", ["layer", "gradient norm"], rows),), {"frozen": zero or still, "starved": []})
+    starved = sorted(t for t, v in usual.items() if 0 < v < STARVES * max(usual.values()))
+    if starved:
+        rows = [[t, f"{v:.3g}"] for t, v in sorted(usual.items(), key=lambda kv: kv[1])]
+        title = f"{len(starved)} of {len(usual)} layers get less than a thousandth of the largest gradient: {', '.join(starved[:3])}"
+        yield Finding("layer_gradients-starved", "layer_gradients", title, run.attempts[0]["steps"][0], last, "warning",
+                      (evidence.table("gradient norm by layer", ["layer", "median norm"], rows),), {"frozen": [], "starved": starved})
+
+
+def _dead(run: Run, shares: list) -> Iterator[Finding]:  # type: ignore[type-arg]
+    for s in shares:
+        if float(np.median(s.value)) >= DEAD and s.value.max() <= 1.0:
+            title = f"{np.median(s.value):.0%} of the units are dead or saturated ({s.tag})"
+            shown = evidence.window(s, int(s.step[0]), int(s.step[-1]), title=s.tag, where=s.place(run, 0), margin=0)
+            yield Finding("layer_gradients-dead", "layer_gradients", title, int(s.step[0]), int(s.step[-1]), "warning", (shown,),
+                          {"frozen": [], "starved": [], "dead": float(np.median(s.value))}, (s.clock(0), None))
+            return
+
+
+def smallest_effect(run: Run) -> str:
+    return "a layer with a thousandth of the largest gradient"

@@ -1,0 +1,131 @@
+"""Level shift
+
+What it sees
+    The loss steps up or down to another level and stays there: by a few percent, without a spike.
+
+How it decides
+    On the log of the loss, with spikes cut off, a curve of second order plus a step is fitted around every value (100
+    values on either side, a quarter of the series where it is short). A step counts when it is at least 1 %, eight
+    standard errors, and five times as large as the steps that the same fit finds elsewhere in the series, which
+    accounts for smoothing. The size comes with its 95 % interval. A step at a restart belongs to resume_break.
+
+Cannot tell
+    With fewer than 80 values; in the first fit window, where every loss falls too fast; where a spike stands at the same
+    place (its residual offset says it). The smallest step that would have been seen is given with the check.
+
+Folklore
+    Lower from one value to the next at regular distances: epochs of a model that remembers. Higher: other data, another
+    loss function. "Marin 32B recovered only to 1.975" (marin#1390).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from forensics import evidence, excursions
+from forensics.case import Finding
+from forensics.detectors.loss_spike import loss_of
+from forensics.errors import CannotTell
+from forensics.series import Series
+from forensics.trend import without
+from parsers.tables import Run
+
+NEEDS = ["loss.train|loss.eval"]
+WIDTH, LEAST_WIDTH, LEAST_VALUES = 100, 20, 80
+LEAST, ERRORS, USUAL = 0.01, 8.0, 5.0
+GRAVE = 0.02  # a step up of this size that stays is a warning
+MOST = 20
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A step at an index, as a difference of logs with its standard error."""
+
+    at: int
+    size: float
+    error: float
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    s = loss_of(run)
+    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    if len(rows) < LEAST_VALUES:
+        raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
+    restarts = np.flatnonzero(np.diff(s.attempt[rows])) + 1
+    found = [f for f in shifts(s.value[rows]) if not (np.abs(restarts - f.at) <= WIDTH // 4).any()]
+    for f in found[:MOST]:
+        yield _finding(run, s, rows, f, len(found))
+
+
+def smallest_effect(run: Run) -> str:
+    s = loss_of(run)
+    x = s.value[s.alive & np.isfinite(s.value)]
+    if len(x) < LEAST_VALUES:
+        return ""
+    fit = _fit(x)
+    return f"a step of {np.expm1(max(ERRORS * fit[1], USUAL * fit[2], LEAST)):.1%}" if fit else ""
+
+
+def shifts(x: excursions.Floats) -> list[Shift]:
+    """Lasting steps of a positive series, in order."""
+    fit = _fit(x)
+    if fit is None:
+        return []
+    step, error, usual, width, spikes = fit
+    limit = max(ERRORS * error, USUAL * usual, float(np.log1p(LEAST)))
+    found: list[Shift] = []
+    size = np.abs(step)
+    size[:width] = 0  # the fall at the beginning is no step
+    while len(found) < 10 * MOST:
+        at = int(np.argmax(size))
+        if size[at] < limit:
+            break
+        if not (np.abs(spikes - (at + width)) <= 5).any():
+            found.append(Shift(at + width, float(step[at]), max(error, usual / 2)))
+        size[max(at - width, 0) : at + width] = 0
+    return sorted(found, key=lambda f: f.at)
+
+
+def _fit(x: excursions.Floats) -> tuple[excursions.Floats, float, float, int, excursions.Ints] | None:
+    """(step at each value from index `width` on, standard error, usual size, width, starts of spikes)."""
+    y, logs = excursions.scaled(x)
+    width = min(WIDTH, len(y) // 4)
+    if not logs or width < LEAST_WIDTH:
+        return None
+    found = excursions.candidates(y)
+    calm = without(y, found)
+    middle = excursions.centred_median(calm, 15)
+    noise = max(1.4826 * float(np.median(np.abs(calm - middle))), excursions.noise_floor(y))
+    calm = np.clip(calm, middle - 3 * noise, middle + 3 * noise)
+    kernel = _kernel(width)
+    step = np.convolve(calm, kernel[::-1], "valid")
+    usual = 1.4826 * float(np.median(np.abs(step - np.median(step))))
+    return step, noise * float(np.sqrt((kernel**2).sum())), usual, width, np.array([e.start for e in found if e.sigmas > 8], np.int64)
+
+
+@cache
+def _kernel(width: int) -> excursions.Floats:
+    """Weights that turn 2 x width values into the least-squares step in their middle, beside a curve of second order."""
+    t = (np.arange(2 * width) - width + 0.5) / width
+    design = np.stack([np.ones_like(t), t, t**2, (t > 0).astype(np.float64)], axis=1)
+    weights: excursions.Floats = np.linalg.pinv(design)[3]
+    return weights
+
+
+def _finding(run: Run, s: Series, rows: excursions.Ints, f: Shift, total: int) -> Finding:
+    row = rows[f.at]
+    step, ratio = int(s.step[row]), float(np.expm1(f.size))
+    low, high = float(np.expm1(f.size - 1.96 * f.error)), float(np.expm1(f.size + 1.96 * f.error))
+    rest = s.value[rows[f.at :]]
+    before = float(np.median(s.value[rows[max(f.at - 15, 0) : f.at]]))
+    stays = float(np.median(rest[-15:])) > before
+    title = f"Loss steps {'up' if ratio > 0 else 'down'} by {abs(ratio):.1%} at step {step} (95 % interval {low:+.1%} to {high:+.1%})"
+    facts = {"step": step, "size": ratio, "low": low, "high": high, "up": ratio > 0, "stays": stays, "level": before, "total": total}
+    shown = evidence.window(s, step, step, title=f"{s.tag} around step {step}", where=s.place(run, row), margin=0,
+                            marks=[{"step": step, "label": f"{ratio:+.1%}", "kind": "event"}])  # fmt: skip
+    severity = "warning" if ratio >= GRAVE and stays else "info"
+    return Finding(f"level_shift-{step}", "level_shift", title, step, step, severity, (shown,), facts, (s.clock(row), s.clock(row)))

@@ -1,0 +1,112 @@
+"""Oscillation
+
+What it sees
+    The loss swings wildly from a step on, many times wider than before; or it freezes and repeats one value.
+
+How it decides
+    The swing is the local noise on the log scale: the median distance of 40 values from their running median. It is wild
+    when over at least 40 values in a row it is four times what it was at its calmest before, at least 15 % of the level,
+    and in units of the loss twice the widest before it began (a loss near zero is naturally noisy). Frozen means at least 30 equal
+    values in a row, not zero, after values that differed.
+
+Cannot tell
+    With fewer than 120 values. A loss that swings from the very beginning has nothing to be compared with; plateau and
+    divergence look at that. Smoothed logs show no swing.
+
+Folklore
+    "The loss goes up and down like a saw": a rate at the edge of stability. A constant loss: dead units, or a model that
+    always answers the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from forensics import evidence, excursions
+from forensics.case import Finding
+from forensics.detectors.loss_spike import loss_of
+from forensics.errors import CannotTell
+from forensics.series import Series
+from parsers.tables import Run
+
+NEEDS = ["loss.train|loss.eval"]
+LEAST_VALUES, WINDOW, IN_A_ROW = 120, 40, 40
+TIMES, LEAST_SWING, WIDER = 4.0, 0.15, 2.0
+FROZEN = 30
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    s = loss_of(run)
+    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    if len(rows) < LEAST_VALUES:
+        raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
+    x = s.value[rows]
+    wild = swings(x)
+    if wild is not None:
+        first, last, before, swing = wild
+        title = f"Loss swings by {swing:.0%} from step {s.step[rows[first]]} on, {swing / before:.0f} times as wide as before"
+        facts = {"kind": "wild", "swing": swing, "before": before, "ratio": swing / before}
+        yield _finding(run, s, rows, first, last, title, facts)
+    frozen = freezes(x)
+    if frozen is not None:
+        first, last = frozen
+        title = f"Loss freezes at {x[first]:.6g} at step {s.step[rows[first]]}: the same value {last - first + 1} times in a row"
+        yield _finding(run, s, rows, first, last, title, {"kind": "frozen", "value": float(x[first]), "count": last - first + 1})
+
+
+def smallest_effect(run: Run) -> str:
+    return f"swings of {LEAST_SWING:.0%} over {IN_A_ROW} values in a row, or {FROZEN} equal values"
+
+
+def swings(x: excursions.Floats) -> tuple[int, int, float, float] | None:
+    """(first index, last index, swing before, swing) of the longest wild stretch; swings are shares of the level."""
+    y, logs = excursions.scaled(x)
+    if not logs or len(y) < LEAST_VALUES:
+        return None
+    residual = np.abs(y - excursions.centred_median(y, 9))
+    swing = 1.4826 * excursions.rolling_median(residual, WINDOW)
+    calm = np.minimum.accumulate(np.where(np.arange(len(y)) >= WINDOW, swing, np.inf))
+    height = 1.4826 * excursions.rolling_median(np.abs(x - excursions.centred_median(x, 9)), WINDOW)
+    widest = np.maximum.accumulate(height)
+    earlier = np.concatenate([np.full(WINDOW, np.inf), widest[:-WINDOW]])  # in units of the loss: near zero all swings are small
+    earlier[: 2 * WINDOW] = np.inf
+    wild = (swing >= TIMES * np.maximum(calm, 1e-4)) & (swing >= LEAST_SWING)
+    wild &= _begun(height >= WIDER * earlier, wild)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], wild, [False]]).astype(np.int8)))
+    spans = [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True) if b - a >= IN_A_ROW]
+    if not spans:
+        return None
+    first, stop = max(spans, key=lambda span: span[1] - span[0])
+    return max(first - WINDOW // 2, 0), stop - 1, float(calm[first]), float(np.median(swing[first:stop]))
+
+
+def _begun(outgrown: np.ndarray, wild: np.ndarray) -> np.ndarray:
+    """From the first value of each wild stretch that has outgrown the past on, to the end of the stretch."""
+    fresh = np.where(wild, 0, np.arange(1, len(wild) + 1))
+    last_calm = np.maximum.accumulate(fresh)
+    last_outgrown = np.maximum.accumulate(np.where(outgrown, np.arange(1, len(wild) + 1), 0))
+    begun: np.ndarray = last_outgrown > last_calm
+    return begun
+
+
+def freezes(x: excursions.Floats) -> tuple[int, int] | None:
+    """(first, last index) of the longest run of one value that is not zero, where other values came before."""
+    edges = np.concatenate([[0], np.flatnonzero(np.diff(x) != 0) + 1, [len(x)]])
+    lengths = np.diff(edges)
+    lengths[x[edges[:-1]] == 0] = 0
+    best = int(np.argmax(lengths))
+    first = int(edges[best])
+    if lengths[best] < FROZEN or first < 10 or np.median(lengths[lengths > 0]) > 1:
+        return None
+    return first, first + int(lengths[best]) - 1
+
+
+def _finding(run: Run, s: Series, rows: excursions.Ints, first: int, last: int, title: str, facts: dict[str, object]) -> Finding:
+    start, end = int(s.step[rows[first]]), int(s.step[rows[last]])
+    facts = facts | {"start": start, "end": end, "to_end": last >= len(rows) - 2}
+    shown = evidence.window(s, start, end, title=f"{s.tag} from step {start} on", where=s.place(run, rows[first]),
+                            bands=[{"from": start, "to": end, "kind": "event"}])  # fmt: skip
+    return Finding(f"oscillation-{start}-{facts['kind']}", "oscillation", title, start, end, "warning", (shown,), facts,
+                   (s.clock(rows[first]), s.clock(rows[last])))  # fmt: skip

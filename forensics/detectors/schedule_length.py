@@ -1,0 +1,65 @@
+"""Schedule length
+
+What it sees
+    A learning rate that reaches its end long before the run does, or comes round again.
+
+How it decides
+    Against the planned steps: a decay that reaches its lowest value (1 % of the peak, or the configured minimum) before 60 % of the plan, and
+    stays there or rises again. The factor is plan over end. Warm restarts and cycles that the config names are left alone.
+
+Cannot tell
+    Where the rate was not logged, or the plan is not known.
+
+Folklore
+    Gradient accumulation of N with the scheduler stepped per micro-batch ends the schedule at 1/N of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from forensics import evidence, settings
+from forensics.case import Finding
+from forensics.errors import CannotTell
+from forensics.lives import planned_steps
+from forensics.series import series
+from parsers.tables import Run
+
+NEEDS = ["lr"]
+EARLY, LOW = 0.6, 0.01
+CYCLES = ("restart", "cyclic", "cycle", "sgdr", "wsd", "inverse", "step", "plateau")
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    s = series(run, "lr")
+    assert s is not None
+    plan = planned_steps(run)
+    if plan is None:
+        raise CannotTell("the planned number of steps is not known")
+    kind = settings.setting(run, "schedule")
+    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    if len(rows) < 20 or (kind is not None and any(c in str(kind.value).lower() for c in CYCLES)):
+        return
+    x, step = s.value[rows], s.step[rows]
+    peak, least = float(x.max()), settings.number(run, "min_lr") or 0.0
+    top = int(np.argmax(x))
+    low = np.flatnonzero(x[top:] <= least + LOW * (peak - least))
+    if not len(low) or peak <= 0:
+        return
+    end = int(step[top + int(low[0])])
+    if end >= EARLY * plan or int(step[-1]) <= 1.15 * end:
+        return
+    again = bool(x[top + int(low[0]) :].max() > 0.3 * peak)
+    how = "and comes round again" if again else "and stays there"
+    title = f"The learning rate reaches its end at step {end} of {plan} {how}"
+    facts = {"end": end, "plan": plan, "factor": plan / end, "again": again}
+    row = rows[top + int(low[0])]
+    shown = evidence.window(s, int(step[0]), int(step[-1]), title=s.tag, where=s.place(run, row), margin=0,
+                            marks=[{"step": end, "label": f"end of the schedule: {end}", "kind": "event"}])
+    yield Finding(f"schedule_length-{end}", "schedule_length", title, end, int(step[-1]), "warning", (shown,), facts, (s.clock(row), None))
+
+
+def smallest_effect(run: Run) -> str:
+    return f"a schedule that ends before {EARLY:.0%} of the plan"

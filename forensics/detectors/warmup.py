@@ -1,0 +1,49 @@
+"""Warmup
+
+What it sees
+    A rate that is at its peak from the first steps on, in a model that needs to be warmed up.
+
+How it decides
+    Only for models with attention, whose config or log shows it, trained with Adam and its kin: fewer than ten steps of warmup (and less than 1 % of the plan) at a
+    peak rate of at least 1.5 times the usual for the width (``forensics.recipe``).
+
+Cannot tell
+    Where neither the rate nor its warmup is known, or it is not known whether the model has attention.
+
+Folklore
+    "LR too high / no warmup: the most common cause."
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from forensics import evidence
+from forensics.case import Finding
+from forensics.errors import CannotTell
+from forensics.lives import planned_steps
+from forensics.recipe import recipe
+from forensics.series import series
+from parsers.tables import Run
+
+NEEDS: list[str] = []
+STEPS, SHARE, RATIO = 10, 0.01, 1.5
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    r = recipe(run)
+    if r.rate is None or r.warmup is None:
+        raise CannotTell("neither log nor config says rate and warmup")
+    if not r.attention:
+        raise CannotTell("config does not say that the model has attention; others need no warmup")
+    first = run.attempts[0]["steps"][0] if run.attempts else 0
+    if r.sgd or r.warmup >= max(STEPS, SHARE * (planned_steps(run) or 0)) or first > 10 or (r.ratio or 0) < RATIO:
+        return
+    title = f"The rate is at its peak of {r.rate:.2g} after {r.warmup:.0f} steps of warmup, {r.ratio:.1f} times what is usual for this width"
+    s = series(run, "lr")
+    shown = (evidence.window(s, first, first + 50 * s.interval, title=s.tag, where=s.place(run, 0), margin=0),) if s is not None else ()
+    yield Finding(f"warmup-{first}", "warmup", title, first, first, "warning", shown, {"warmup": r.warmup, "rate": r.rate, "ratio": r.ratio})
+
+
+def smallest_effect(run: Run) -> str:
+    return f"a peak rate {RATIO} times the usual without {STEPS} steps of warmup"

@@ -1,0 +1,75 @@
+"""Bad data pocket
+
+What it is
+    A contiguous stretch of bad batches, usually a shard, that ends.
+
+How it is weighed
+    For it: a loss that stands on a higher level for a stretch, begins and ends at once, and is back where it was; a calm rate.
+    Against it: a single high value (a bad batch), a decay back to the level (the model was hit), no end (a lasting change).
+
+What settles it
+    Reading the samples of the stretch; replaying with them left out.
+
+Folklore
+    "Loss spikes mean a bad data pocket" (Bekman): look at what the loader read there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from forensics.case import Finding, Hypothesis
+from forensics.ledger import Ledger, of, span
+from forensics.series import series
+from parsers.tables import Run
+
+TITLE = "Pocket of bad data"
+PRIOR = -6.0
+LEAST = 5  # values
+
+
+def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+    stretches = [f for f in of(findings, "loss_spike") if f.facts["values"] >= LEAST and f.facts["end"] is not None]
+    if not stretches:
+        return None
+    best = max(stretches, key=lambda f: f.facts["noise_sigmas"] * f.facts["values"] ** 0.5)
+    flat, ends = _shape(run, best)
+    ledger = Ledger(PRIOR)
+    if flat >= 0.5:
+        ledger.add(9, f"The loss stands high for {best.facts['values']} values in a row, rather than decaying from a peak.", [best])
+    else:
+        ledger.add(-6, "The loss decays from a peak: the model was hit and recovers.", [best])
+    if ends:
+        ledger.add(6, "It is back from one value to the next, as when a shard ends.", [best])
+    if of(findings, "lr_schedule"):
+        ledger.add(-10, "The learning rate moved as well.", of(findings, "lr_schedule")[:1])
+    if any(abs((r.first_step or 0) - best.facts["start"]) <= 5 for r in of(findings, "restart")):
+        ledger.add(-8, "The run was restarted there.", of(findings, "restart")[:1])
+    grave = [f for f in of(findings, "loss_spike", severity=["warning", "critical"]) if f.id != best.id]
+    if len(grave) >= 3:
+        ledger.add(-6, f"{len(grave)} more spikes stand beside it.", grave[:3])
+    if run.tables["batches"].num_rows:
+        ledger.add(1, "The log says which samples were read there.", [])
+    else:
+        ledger.cannot_tell("no file maps steps to samples.")
+    return ledger.hypothesis(
+        __name__, TITLE, steps=span([best]), settle=f"Replay steps {best.facts['start']} to {best.facts['end']} with other data.",
+        interventions=[f"Read the samples of steps {best.facts['start']} to {best.facts['end']}: which shard, which source?",
+                       "Leave the shard out of the next epoch.", "Go back to the checkpoint before it only if the loss did not come back."],
+    )  # fmt: skip
+
+
+def _shape(run: Run, f: Finding) -> tuple[float, bool]:
+    """(share of the stretch that stands above half its height, whether it ends at once)."""
+    s = series(run, f.facts["metric"])
+    if s is None:
+        return 0.0, False
+    rows = np.flatnonzero((s.attempt == f.facts["attempt"]) & (s.step >= f.facts["start"]) & (s.step < f.facts["end"]))
+    x = s.value[rows] - f.facts["level"]
+    height = float(np.percentile(x, 80)) if len(x) else 0.0
+    if height <= 0:
+        return 0.0, False
+    last = x[-min(3, len(x)) :]
+    return float((x > 0.5 * height).mean()), bool(np.median(last) > 0.5 * height)

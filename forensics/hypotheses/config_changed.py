@@ -1,0 +1,42 @@
+"""Config changed
+
+What it is
+    A setting other than the batch size differs between two launches of the same run.
+
+How it is weighed
+    For it: snapshots of the config that differ, and a behaviour that changes at the restart. Against it: nothing changes there.
+
+What settles it
+    The second life's steps with the first life's config.
+
+Folklore
+    "What did you change?" "Nothing." Read the diff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forensics.case import Finding, Hypothesis
+from forensics.ledger import Ledger, of, span
+from parsers.tables import Run
+
+TITLE = "Config changed between launches"
+PRIOR = -4.0
+
+
+def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+    changed = [f for f in of(findings, "config_change") if any("batch" not in k.lower() for k in f.facts["keys"])]
+    if not changed:
+        return None
+    ledger = Ledger(PRIOR)
+    ledger.add(14, f"{changed[0].title}.", changed)
+    step = changed[0].first_step
+    effects = [f for f in findings if f.kind in ("loss_spike", "resume_break", "lr_schedule", "level_shift", "throughput")
+               and step is not None and f.first_step is not None and abs(f.first_step - step) <= 20]  # fmt: skip
+    if effects:
+        ledger.add(6, "The run behaves differently from there on.", effects[:3])
+    return ledger.hypothesis(
+        __name__, TITLE, steps=span(changed), settle="Replay the steps after the restart with the first config.",
+        interventions=["Decide which value is meant, and write it down.", "Go back to the restart if it was the first one."],
+    )  # fmt: skip

@@ -1,0 +1,50 @@
+"""Data distribution shift
+
+What it is
+    The data change for good: another source, another mixture, a curriculum step. No sample is at fault.
+
+How it is weighed
+    For it: the loss steps to another level between two values and stays there, learning on as before; the gradient norm may
+    step with it. Against it: a jump of the rate or a restart at that step, a loss that goes on rising.
+
+What settles it
+    Evaluating one checkpoint on data from before and from after the step.
+
+Folklore
+    A level shift is not a spike: nothing has to be rolled back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forensics.case import Finding, Hypothesis
+from forensics.ledger import Ledger, of, span
+from parsers.tables import Run
+
+TITLE = "Lasting change of the data"
+PRIOR = -6.0
+
+
+def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+    shifts = of(findings, "level_shift")
+    lasting = [f for f in of(findings, "loss_spike") if f.facts["class"] in ("non_recovering", "not_a_spike")]
+    if not shifts and not lasting:
+        return None
+    ledger = Ledger(PRIOR)
+    step = (shifts or lasting)[0].first_step or 0
+    if shifts:
+        ledger.add(11, "The loss steps to another level and stays there.", shifts[:2])
+    else:
+        ledger.add(3, "The loss does not come back.", lasting[:1])
+    if of(findings, "divergence"):
+        ledger.add(-6, "The loss goes on rising: that is no other level.", of(findings, "divergence"))
+    moved = [f for f in [*of(findings, "lr_schedule"), *of(findings, "restart"), *of(findings, "config_change")] if abs((f.first_step or 0) - step) <= 10]
+    if moved:
+        ledger.add(-12, "Rate, config or the job itself changed at that step.", moved[:2])
+    if len(of(findings, "loss_spike", severity=["warning", "critical"])) > 3:
+        ledger.add(-5, "Many spikes stand beside it.", [])
+    return ledger.hypothesis(
+        __name__, TITLE, steps=span(shifts or lasting), settle=f"Evaluate the checkpoint before step {step} on data from both sides of it.",
+        interventions=["Compare what the loader read before and after.", "If the change is meant: nothing needs doing, mark it on the plot."],
+    )  # fmt: skip

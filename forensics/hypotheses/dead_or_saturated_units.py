@@ -1,0 +1,48 @@
+"""Dead or saturated units
+
+What it is
+    Activations are stuck at zero or at their ends, so that no gradient passes: the loss stays at chance.
+
+How it is weighed
+    For it: a logged share of dead units, first layers that get a thousandth of the last layers' gradient, a loss at
+    chance with an ordinary rate. Against it: gradients of like size in all layers.
+
+What settles it
+    A histogram of the activations of each layer for one batch.
+
+Folklore
+    Deep sigmoid stacks and large negative biases die in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forensics.case import Finding, Hypothesis
+from forensics.ledger import Ledger, of, span
+from parsers.tables import Run
+
+TITLE = "Dead or saturated units"
+PRIOR = -6.0
+
+
+def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+    layers = of(findings, "layer_gradients")
+    dead = [f for f in layers if f.facts.get("dead")]
+    starved = [f for f in layers if f.facts["starved"]]
+    if not dead and not starved:
+        return None
+    ledger = Ledger(PRIOR)
+    if dead:
+        ledger.add(16, f"{dead[0].title}.", dead)
+    if starved:
+        ledger.add(11, f"{starved[0].title}.", starved)
+    stuck = of(findings, "plateau")
+    if stuck:
+        ledger.add(6, "The loss does not fall.", stuck)
+    else:
+        ledger.add(-5, "The loss falls all the same.", [])
+    return ledger.hypothesis(
+        __name__, TITLE, steps=span([*layers, *stuck]), settle="Draw the activations of each layer for one batch.",
+        interventions=["Check biases and the scale of the initialization.", "Use a rectifier with a leak, residual paths or normalization."],
+    )  # fmt: skip

@@ -1,0 +1,42 @@
+"""Evaluation changed
+
+What it is
+    The evaluation is not what it was: other data, another prompt or tokenizer, a bug in its code. The model is the same.
+
+How it is weighed
+    For it: an evaluation metric that steps to another level between two evaluations while training goes on as before. Against
+    it: a slow turn (overfitting), a training loss or rate that moved at that step.
+
+What settles it
+    Evaluating an old checkpoint with today's evaluation.
+
+Folklore
+    "A better number can mean worse learning."
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forensics.case import Finding, Hypothesis
+from forensics.ledger import Ledger, of, span
+from parsers.tables import Run
+
+TITLE = "The evaluation changed"
+PRIOR = -5.0
+
+
+def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+    jumps = of(findings, "eval_jump")
+    if not jumps:
+        return None
+    ledger = Ledger(PRIOR)
+    ledger.add(17, jumps[0].title + ".", jumps)
+    step = jumps[0].first_step or 0
+    near = [f for f in findings if f.kind in ("lr_schedule", "loss_spike", "resume_break") and f.severity != "info" and abs((f.first_step or 0) - step) <= 20]
+    if near:
+        ledger.add(-12, "Training moved near that step, too.", near[:2])
+    return ledger.hypothesis(
+        __name__, TITLE, steps=span(jumps), settle="Evaluate the checkpoint before the step with the present evaluation.",
+        interventions=["Look at what changed in evaluation data, prompt and code at that time.", "Redraw the curve with one evaluation for all checkpoints."],
+    )  # fmt: skip

@@ -1,0 +1,45 @@
+"""Frozen parameters
+
+What it is
+    Parameters that should learn do not: requires_grad is off, the optimizer never got them, a detach stands in the way.
+
+How it is weighed
+    For it: layers whose gradient is exactly zero, weights that are bit-equal in successive checkpoints while others move.
+    Against it: an adapter run, where a frozen base is meant.
+
+What settles it
+    Comparing two checkpoints tensor by tensor.
+
+Folklore
+    "Verify that the optimizer actually has the parameters."
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forensics.case import Finding, Hypothesis
+from forensics.ledger import Ledger, of, span
+from parsers.tables import Run
+
+TITLE = "Parameters frozen by mistake"
+PRIOR = -5.0
+
+
+def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+    layers = [f for f in of(findings, "layer_gradients") if f.facts["frozen"]]
+    equal = of(findings, "frozen_weights")
+    if not layers and not equal:
+        return None
+    ledger = Ledger(PRIOR)
+    if equal:
+        ledger.add(18, f"{equal[0].title}.", equal)
+    if layers:
+        ledger.add(14, f"{layers[0].title}.", layers)
+    keys = " ".join(run.tables["config"]["key"].to_pylist()).lower()
+    if "lora" in keys or "adapter" in keys or "peft" in keys:
+        ledger.add(-12, "Config speaks of adapters: a frozen base is meant.", [])
+    return ledger.hypothesis(
+        __name__, TITLE, steps=span([*layers, *equal]), settle="Compare the first and the last checkpoint: which tensors are equal?",
+        interventions=["Print requires_grad and the optimizer's parameter groups.", "Look for a detach, a no_grad, a wrong name filter."],
+    )  # fmt: skip

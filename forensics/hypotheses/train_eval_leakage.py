@@ -1,0 +1,42 @@
+"""Train/eval leakage
+
+What it is
+    Evaluation samples, or their near copies, are in the training set: the evaluation measures memory.
+
+How it is weighed
+    For it: an evaluation that follows training through many passes into memorization. Against it: an evaluation that turns up,
+    as it should when training is learnt by heart.
+
+What settles it
+    Searching the training set for the evaluation samples; evaluating on fresh data.
+
+Folklore
+    Test-set contamination is the pitfall with the best-looking curves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forensics.case import Finding, Hypothesis
+from forensics.ledger import Ledger, of, span
+from parsers.tables import Run
+
+TITLE = "Evaluation data leaked into training"
+PRIOR = -5.0
+
+
+def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+    shadow = of(findings, "eval_shadow")
+    if not shadow:
+        return None
+    facts = shadow[0].facts
+    ledger = Ledger(PRIOR)
+    ledger.add(13, f"Evaluation follows training down to {facts['train']:.3g} over {facts['passes']:.0f} passes.", shadow)
+    ledger.add(4 if facts["fell_to"] < 0.1 else 2, f"Training loss fell to {facts['fell_to']:.1%} of its early level: that is memory.", shadow)
+    if of(findings, "train_eval_gap"):
+        ledger.add(-10, "Evaluation turns up in the end.", of(findings, "train_eval_gap"))
+    return ledger.hypothesis(
+        __name__, TITLE, steps=span(shadow), settle="Look for the evaluation samples in the training set, exact and near copies.",
+        interventions=["Evaluate on fresh data.", "Split by document, user or patient, not by row.", "Do not report these numbers."],
+    )  # fmt: skip
