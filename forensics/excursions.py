@@ -29,7 +29,7 @@ WARMUP = 8  # values needed before anything can be judged
 END_SHARE, TOUCHING, TOUCHED = 0.05, 1, 0.5
 HUMP = 0.5  # a peak is over where half of its height is lost
 TAIL, DEEPEST = 4, 3  # a tail of so many values can carry spikes of its own, and so on so many times
-NEGLIGIBLE = 1e-3  # below this share of where the series began all values are alike
+NEGLIGIBLE = 1e-3
 LEAST_SIGMA = 0.0005  # no loss is less noisy; what is, was rounded
 NOT_FINITE = 5.0  # what a NaN stands above the highest value, in units of ln
 FEW = 600  # more candidates in one series are noise of a kind that no single one can be told from
@@ -92,12 +92,18 @@ def scaled(values: Floats) -> tuple[Floats, bool]:
         return y, False
     logs = bool((x >= 0).all()) and int((x > 0).sum()) * 2 > len(x)
     if logs:
-        y[finite] = np.log(x + NEGLIGIBLE * float(np.median(x[x > 0][:LEVEL])))
+        y[finite] = np.log(x + negligible(x))
     else:
         y[finite] = x / unit(x)
     if not finite.all():
         y[~finite] = y[finite].max() + NOT_FINITE
     return y, logs
+
+
+def negligible(x: Floats) -> float:
+    """What is added before the log is taken: a thousandth of where the series began; below that all values are alike."""
+    positive = x[np.isfinite(x) & (x > 0)]
+    return NEGLIGIBLE * float(np.median(positive[:LEVEL])) if len(positive) else 0.0
 
 
 def unit(x: Floats) -> float:
@@ -113,14 +119,17 @@ def candidates(y: Floats) -> list[Excursion]:
     floor = noise_floor(y)
     calm = y
     found: list[Excursion] = []
-    for _ in range(2):  # the second pass sees level and noise without the events of the first
-        level, sigma = before(rolling_median(calm, LEVEL)), local_noise(calm, floor)
-        found = _scan(y, level, sigma, WARMUP)
-        calm = y.copy()
-        for e in found:
-            if e.end is not None and e.sigmas > 8:
-                calm[e.start : e.end] = e.level
     noise = local_noise(y, floor)
+    sigma = noise
+    for second in (False, True):  # the second pass sees level and noise without the events of the first
+        found = _scan(y, before(rolling_median(calm, LEVEL)), sigma, WARMUP)
+        finished = [e for e in found if e.end is not None and e.sigmas > 8]
+        if second or not finished:
+            break
+        calm = y.copy()
+        for e in finished:
+            calm[e.start : e.end] = e.level
+        sigma = local_noise(calm, floor)
     todo = list(found)
     while todo and len(found) < FEW:
         e = todo.pop()
@@ -233,8 +242,8 @@ def _without_crowds(events: list[Excursion], n: int) -> list[Excursion]:
 def in_units(e: Excursion, x: Floats, place: NDArray[np.int64], logs: bool) -> Excursion:
     """An excursion of ``scaled`` values in the unit of the values themselves, at their own places."""
     size = 1.0 if logs else unit(x)
-    level = float(np.exp(e.level)) if logs else e.level * size
-    sigma = level * e.sigma if logs else e.sigma * size
+    level = float(np.exp(e.level)) - negligible(x) if logs else e.level * size
+    sigma = float(np.exp(e.level)) * e.sigma if logs else e.sigma * size
     height = float(x[e.peak]) - level if np.isfinite(x[e.peak]) else float("inf")
     end = int(place[e.end]) if e.end is not None else None
     return replace(e, start=int(place[e.start]), peak=int(place[e.peak]), end=end, level=level, sigma=sigma, height=height)

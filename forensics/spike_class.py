@@ -24,6 +24,7 @@ FAST_SHARE, FAST_INTERVALS, FAST_STEPS = 0.004, 3, 20
 REINIT_VALUES, REINIT_TOP, REINIT_MATCH = 20, 0.05, 0.2
 STEP_VALUES, STEP_RISE, STEP_OVERSHOOT, STEP_MOST, STEP_CLEAR = 25, 6, 4.0, 0.7, 4.0
 BUMPS, BUMP_SIZE, BUMP_DISTANCE = 3, 0.25, 0.15
+JUDGED = 250  # of more excursions in one life the smaller ones are noise
 LASTING, OFFSET = 10, 0.3
 UNFINISHED, OVERGROWN = 0.3, 3.0
 
@@ -43,9 +44,10 @@ def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
     """The spikes of one life, in order; `length`: planned steps, or the steps covered where no plan is known."""
     y, _ = scaled(value)
     found = candidates(y)
-    odds = probability(features(y, found))
+    strongest = sorted(sorted(range(len(found)), key=lambda i: -found[i].sigmas)[:JUDGED])
+    odds = probability(features(y, found, strongest))
     finite = np.isfinite(value)
-    kept = [(e, float(p)) for e, p in zip(found, odds, strict=True) if p >= spike_model.THRESHOLD or not finite[e.peak]]
+    kept = [(found[i], float(p)) for i, p in zip(strongest, odds, strict=True) if p >= spike_model.THRESHOLD or not finite[found[i].peak]]
     kept = _distinct(kept)
     judged = []
     for i, (e, p) in enumerate(kept):
@@ -81,6 +83,10 @@ def _distinct(kept: list[tuple[Excursion, float]]) -> list[tuple[Excursion, floa
             out.append((e, p))
             continue
         o, q = out[over[-1]]
+        if o.end is None and e.end is None and e.height > o.height:  # it never came back and climbs on: one event
+            start, level = (o.start, o.level) if 2 * o.height >= e.height else (e.start, e.level)
+            out[over[-1]] = (replace(e, start=start, level=level, height=e.level + e.height - level, depth=o.depth), max(p, q))
+            continue
         if e.level > o.level + UNFINISHED * o.height and e.height < OVERGROWN * o.height:
             if e.level + e.height > o.level + o.height:
                 out[over[-1]] = (replace(o, peak=e.peak, height=e.level + e.height - o.level), q)

@@ -8,42 +8,58 @@ and the level itself.
 
 from __future__ import annotations
 
-import numpy as np
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from forensics.excursions import CROWD_SIGMA, LEVEL, Excursion, Floats, before, centred_median, rolling_median
+import numpy as np
+from numpy.typing import NDArray
+
+from forensics.excursions import CROWD_SIGMA, LEVEL, Excursion, Floats, Ints, before, centred_median, rolling_median
 
 AROUND = 150  # values on either side that make the neighbourhood
 SETTLED = 5  # values after the end that still belong to the event
 NAMES = ("sigmas", "height", "spread", "upper", "lower", "crowd", "rank", "duration", "rise", "depth", "back", "early", "descent")
 
 
-def features(y: Floats, found: list[Excursion]) -> Floats:
-    """One row of NAMES for each excursion of a scaled series."""
-    if not found:
+def features(y: Floats, found: Sequence[Excursion], chosen: Sequence[int] | None = None) -> Floats:
+    """One row of NAMES for each chosen excursion of a scaled series (for each one, where none are chosen)."""
+    chosen = range(len(found)) if chosen is None else chosen
+    if not len(chosen):
         return np.empty((0, len(NAMES)))
-    departure = y - before(rolling_median(y, LEVEL))
-    residual = y - centred_median(y, LEVEL)
-    starts = np.array([e.start for e in found])
-    stops = np.array([_stop(e, len(y)) for e in found])
-    heights = np.array([e.height for e in found])
     level = before(rolling_median(y, LEVEL))
-    plain = np.array([e.sigmas >= CROWD_SIGMA for e in found])
-    return np.array([_row(e, level, departure, residual, starts, stops, heights, plain) for e in found])
+    around = Around(level, y - level, y - centred_median(y, LEVEL), np.array([e.start for e in found]),
+                    np.array([_stop(e, len(y)) for e in found]), np.array([e.height for e in found]),
+                    np.array([e.sigmas >= CROWD_SIGMA for e in found]))  # fmt: skip
+    return np.array([_row(found[i], around) for i in chosen])
+
+
+@dataclass(frozen=True)
+class Around:
+    """What the excursions of a series are compared with; the last four have one entry an excursion."""
+
+    level: Floats
+    departure: Floats
+    residual: Floats
+    starts: Ints
+    stops: Ints
+    heights: Floats
+    plain: NDArray[np.bool_]  # so large that each is an event
 
 
 def _stop(e: Excursion, n: int) -> int:
     return min(e.end if e.end is not None else n, n)
 
 
-def _row(e: Excursion, level: Floats, departure: Floats, residual: Floats, starts: np.ndarray, stops: np.ndarray, heights: Floats,
-         plain: np.ndarray) -> list[float]:
+def _row(e: Excursion, around: Around) -> list[float]:
+    departure, residual, starts, stops, heights = around.departure, around.residual, around.starts, around.stops, around.heights
     n = len(departure)
     stop = _stop(e, n)
     lo, hi = max(0, e.start - AROUND), min(n, min(stop, e.peak + AROUND) + AROUND)
     ours = np.ones(hi - lo, bool)
     ours[e.start - lo : min(stop, hi) + SETTLED - lo] = False
     near = (stops > lo) & (starts < hi)
-    for i in np.flatnonzero(near & ((heights > 1.2 * e.height) | plain) & (starts != e.start)):
+    for i in np.flatnonzero(near & ((heights > 1.2 * e.height) | around.plain) & (starts != e.start)):
         if starts[i] > e.start or stops[i] <= e.start:  # a larger event close by is no yardstick, the one below it is
             ours[max(starts[i] - lo, 0) : max(stops[i] + SETTLED - lo, 0)] = False
     d, r = departure[lo:hi][ours], residual[lo:hi][ours]
@@ -59,12 +75,13 @@ def _row(e: Excursion, level: Floats, departure: Floats, residual: Floats, start
     crowd = (int(alike.sum()) - 1) / max((hi - lo) / 50, 1.0)
     rank = float((heights[near] > e.height).sum())
 
-    def log(x: float) -> float:
-        return float(np.log(min(max(x, 1e-3), 1e4)))
-
     return [
-        log(e.sigmas), log(e.height), log(e.height / max(spread, e.sigma * 0.3, 1e-9)), log(e.height / max(upper, 1e-9)),
-        log(e.height / max(lower, 1e-9)), float(np.log1p(crowd)), float(np.log1p(rank)), log(float(stop - e.start)), log(1.0 + e.peak - e.start),
-        float(min(e.depth, 1)), float(e.end is not None), log(60.0 / (e.start + 1)) if e.start < 60 else 0.0,
-        float(np.log1p(min(max(float(level[max(e.start - LEVEL, 0)]) - e.level, 0.0) / e.height, 10.0))),
+        _log(e.sigmas), _log(e.height), _log(e.height / max(spread, e.sigma * 0.3, 1e-9)), _log(e.height / max(upper, 1e-9)),
+        _log(e.height / max(lower, 1e-9)), float(np.log1p(crowd)), float(np.log1p(rank)), _log(float(stop - e.start)), _log(1.0 + e.peak - e.start),
+        float(min(e.depth, 1)), float(e.end is not None), _log(60.0 / (e.start + 1)) if e.start < 60 else 0.0,
+        float(np.log1p(min(max(float(around.level[max(e.start - LEVEL, 0)]) - e.level, 0.0) / e.height, 10.0))),
     ]  # fmt: skip
+
+
+def _log(x: float) -> float:
+    return math.log(min(max(x, 1e-3), 1e4))

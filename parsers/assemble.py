@@ -190,5 +190,5 @@ def _named(metrics: pa.Table, meanings: dict[tuple[str, str], names.Meaning]) ->
         lookup[s][place[t]] = code[m.name]
     picked = np.empty(len(tag), np.int32)
     for path, (first, last) in zip(paths, _spans(source, len(paths)), strict=True):
-        np.take(lookup[path], tag[first:last], out=picked[first:last])
+        np.take(lookup[path], tag[first:last], out=picked[first:last], mode="clip")  # "raise" would copy
     return metrics.set_column(metrics.column_names.index("name"), "name", buffers.coded(picked, distinct))

@@ -53,7 +53,25 @@ def assign(tables: dict[str, pa.Table], formats: dict[str, str]) -> tuple[dict[s
     if not lives:
         return tables, []
     filled = {t: _fill(table, segments, lives, t) for t, table in tables.items()}
-    return filled, [_describe(i, life) for i, life in enumerate(lives)]
+    return filled, _with_dealt_rows([_describe(i, life) for i, life in enumerate(lives)], filled["metrics"])
+
+
+def _with_dealt_rows(lives: list[dict[str, Any]], metrics: pa.Table) -> list[dict[str, Any]]:
+    """The lives with the steps of all their rows, those of sparse files included."""
+    name_codes, names = buffers.codes(metrics["name"])
+    step, attempt = buffers.values(metrics["step"]), buffers.values(metrics["attempt"])
+    known = [v for c in ("step", "attempt") if (v := buffers.valid(metrics[c])) is not None]
+    counted = np.array([not n.startswith("axis/") for n in names])
+    if not counted.all():
+        known.append(counted[name_codes])
+    if known:
+        rows = np.flatnonzero(np.logical_and.reduce(known))
+        step, attempt = step[rows], attempt[rows]
+    for life in lives:
+        mine = step if len(lives) == 1 and not known else step[attempt == life["index"]]
+        if len(mine):
+            life["steps"] = [int(mine.min()), int(mine.max())]
+    return lives
 
 
 def _describe(index: int, life: list[Segment]) -> dict[str, Any]:
@@ -75,19 +93,20 @@ def _segments(tables: dict[str, pa.Table], formats: dict[str, str]) -> list[Segm
     counted = np.array([not n.startswith("axis/") for n in names] or [True])
     resumed = _resume_places(tables["events"])
     launches = _launches(tables)
+    resume_steps = _resume_steps(tables["events"])
     found: list[Segment] = []
     bounds = np.searchsorted(codes, np.arange(len(sources) + 1)) if len(sources) > 1 else np.array([0, len(codes)])
     for i, s in enumerate(sources):
         span = slice(bounds[i], bounds[i + 1])
         column = {c: (values[span], None if valid is None else valid[span]) for c, (values, valid) in numbers.items()}
-        found += _segments_of(s, column, tags[span], name_codes[span], names, counted, resumed.get(s, []), launches, len(found))
+        found += _segments_of(s, column, tags[span], name_codes[span], names, counted, resumed.get(s, []), launches, resume_steps, len(found))
     # a summary of one or two rows without a clock tells no life of its own
     return [s for s in found if s.times or s.rows >= _FEW] or found
 
 
 def _segments_of(source: str, column: dict[str, tuple[NDArray[Any], NDArray[np.bool_] | None]], tags: NDArray[np.int32],
                  name_codes: NDArray[np.int32], names: list[str], counted: NDArray[np.bool_], resumed: list[int],
-                 launches: list[float], order: int) -> list[Segment]:
+                 launches: list[float], resume_steps: list[int], order: int) -> list[Segment]:
     """The segments of one file: only the rows of its clock tag are looked at, once that is known."""
     usable: Any = slice(None)
     (step, has_step), (at, has_at), (time, has_time), (rank, has_rank) = (column[c] for c in ("step", "at", "time", "rank"))
@@ -107,7 +126,7 @@ def _segments_of(source: str, column: dict[str, tuple[NDArray[Any], NDArray[np.b
     logged = frozenset(names[c] for c in np.flatnonzero(np.bincount(named)).tolist())
     places = at[clock] if has_at is None else np.where(has_at, at, -1)[clock]
     times = time[clock] if has_time is None else np.where(has_time[clock], time[clock], np.nan)
-    return _cut(source, step[clock], places, times, resumed, launches, order, logged)
+    return _cut(source, step[clock], places, times, resumed, launches, resume_steps, order, logged)
 
 
 def _clock_tag(tags: NDArray[np.int32], name_codes: NDArray[np.int32], names: list[str]) -> int:
@@ -121,6 +140,12 @@ def _clock_tag(tags: NDArray[np.int32], name_codes: NDArray[np.int32], names: li
         return bool(trained and count[tag] >= 0.5 * count.max()), int(count[tag])
 
     return max(np.flatnonzero(count).tolist(), key=rank)
+
+
+def _resume_steps(events: pa.Table) -> list[int]:
+    """Steps at which lines of any file say that a life begins."""
+    rows = zip(*(events[c].to_pylist() for c in ("kind", "step")), strict=True)
+    return sorted({step for kind, step in rows if kind == "resume" and step})
 
 
 def _resume_places(events: pa.Table) -> dict[str, list[int]]:
@@ -145,7 +170,7 @@ def _launches(tables: dict[str, pa.Table]) -> list[float]:
     return sorted(found)
 
 
-def _cut(source: str, step: NDArray[np.int64], at: NDArray[np.int64], time: NDArray[np.float64], resumed: list[int], launches: list[float],
+def _cut(source: str, step: NDArray[np.int64], at: NDArray[np.int64], time: NDArray[np.float64], resumed: list[int], launches: list[float], resume_steps: list[int],
          order: int, names: frozenset[str]) -> list[Segment]:
     """A file's rows of one tag into segments."""
     cuts = {0}
@@ -167,6 +192,9 @@ def _cut(source: str, step: NDArray[np.int64], at: NDArray[np.int64], time: NDAr
         after = np.flatnonzero(time >= launch)
         if len(after) and after[0] > 0 and pauses[after[0] - 1] > _PAUSE * usual:
             cuts.add(int(after[0]))
+    if len(cuts) == 1 and not np.isfinite(time).any():
+        # no clock and no step back: where a line of another file says that training resumes at a step, a life begins
+        cuts |= {int(i) for i in np.searchsorted(step, resume_steps, side="right") if 0 < i < len(step)}
     starts = sorted(cuts)
     found = []
     for n, (i, j) in enumerate(zip(starts, [*starts[1:], len(step)], strict=True)):
@@ -275,7 +303,7 @@ def _deal(steps: list[int | None], spans: list[list[int]]) -> list[int]:
     for step in steps:
         if step is not None:
             back = last is not None and step < last
-            while life + 1 < len(spans) and (step > spans[life][1] or back):
+            while life + 1 < len(spans) and (back or step > max(spans[life][1], spans[life + 1][0] - 1)):
                 life, back = life + 1, False
             last = step
         found.append(life)

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from parsers import buffers
 from parsers.json_values import MISSING, Samples
 from parsers.tables import record_batch
 
@@ -50,42 +52,49 @@ class MetricRows:
         self._clear()
 
     def _clear(self) -> None:
-        self.values, self.times, self.steps, self.ranks, self.at = (
-            array("d"),
-            array("d"),
-            array("q"),
-            array("q"),
-            array("q"),
-        )
-        self.tags = array("i")
+        self._pieces: list[dict[str, NDArray[Any]]] = []
+        self.length = 0
         self.timed = False
 
     def add(self, part: Part) -> None:
+        """Row by row, the metrics of a row in the order of its keys."""
         n = len(part.at)
-        steps = part.steps if part.steps is not None else array("q", [MISSING]) * n
-        times = part.times if part.times is not None else array("d", [math.nan]) * n
+        codes = np.array([self.codes.setdefault(tag, len(self.codes)) for tag, _, _ in part.columns], np.int32)
+        columns = [np.frombuffer(values, np.float64) for _, _, values in part.columns]
+        places = [index for _, index, _ in part.columns]
+        if all(index is None for index in places):
+            row = np.repeat(np.arange(n), len(columns))
+            tag = np.tile(codes, n)
+            value = np.stack(columns, axis=1).ravel() if columns else np.zeros(0)
+        else:
+            row = np.concatenate([np.arange(n) if index is None else np.array(index, np.int64) for index in places])
+            order = np.argsort(row, kind="stable")
+            row, tag = row[order], np.repeat(codes, [len(c) for c in columns])[order]
+            value = np.concatenate(columns)[order]
         self.timed |= part.times is not None
-        ranks = part.ranks if part.ranks is not None else array("q", [self.rank]) * n
-        at = array("q", part.at)
-        for tag, index, values in part.columns:
-            code = self.codes.setdefault(tag, len(self.codes))
-            self.tags.extend(array("i", [code]) * len(values))
-            self.values.extend(values)
-            for whole, target in ((steps, self.steps), (ranks, self.ranks), (at, self.at)):
-                target.extend(whole if index is None else array("q", [whole[i] for i in index]))
-            self.times.extend(times if index is None else array("d", [times[i] for i in index]))
+        wide = {
+            "at": np.array(part.at, np.int64),
+            "step": np.full(n, MISSING) if part.steps is None else np.frombuffer(part.steps, np.int64),
+            "rank": np.full(n, self.rank) if part.ranks is None else np.frombuffer(part.ranks, np.int64),
+            "time": np.full(n, np.nan) if part.times is None else np.frombuffer(part.times, np.float64),
+        }
+        self._pieces.append({"tag": tag, "value": value, **{name: column[row] for name, column in wide.items()}})
+        self.length += len(value)
 
     def batch(self) -> pa.RecordBatch:
         """The rows so far; the next ones start anew."""
-        names = pa.array([t.encode("utf-8", "replace").decode() for t in self.codes], pa.string())
+        first = self._pieces[0]
+        whole = first if len(self._pieces) == 1 else {k: np.concatenate([p[k] for p in self._pieces]) for k in first}
         table = {
-            "step": _nullable(self.steps),
-            "tag": pa.DictionaryArray.from_arrays(_arrow(pa.int32(), self.tags), names),
-            "value": _arrow(pa.float64(), self.values),
-            "time": _nullable(self.times) if self.timed else pa.nulls(len(self.times), pa.float64()),
-            "rank": _nullable(self.ranks),
-            "at": _arrow(pa.int64(), self.at),
+            "step": _nullable(whole["step"]),
+            "tag": buffers.coded(whole["tag"], list(self.codes)),
+            "value": buffers.numbers(whole["value"]),
+            "at": buffers.numbers(whole["at"]),
         }
+        if self.timed:
+            table["time"] = buffers.numbers(whole["time"], ~np.isnan(whole["time"]))
+        if (whole["rank"] != MISSING).any():
+            table["rank"] = _nullable(whole["rank"]).cast(pa.int32())
         self._clear()
         return record_batch("metrics", table)
 
@@ -132,34 +141,18 @@ class BatchRows:
     def batch(self) -> pa.RecordBatch:
         """The rows so far; the next ones start anew."""
         table = {
-            "step": _nullable(self.steps),
-            "rank": _nullable(self.ranks),
-            "position": _nullable(self.positions),
-            "sample": _text(self.samples),
-            "shard": _text(self.shards),
+            "step": _nullable(np.array(self.steps)),
+            "rank": _nullable(np.array(self.ranks)).cast(pa.int32()),
+            "position": _nullable(np.array(self.positions)),
+            "sample": buffers.texts(self.samples),
+            "shard": buffers.texts(self.shards),
             "how": pa.repeat("recorded", len(self.steps)),
-            "at": _arrow(pa.int64(), self.at),
+            "at": buffers.numbers(np.array(self.at)),
         }
         self._clear()
         return record_batch("batches", table)
 
 
-def _arrow(kind: pa.DataType, values: array[Any]) -> pa.Array:
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
-
-
-def _nullable(values: array[Any]) -> pa.Array:
-    """Whole numbers with MISSING, or floats with NaN, as nulls."""
-    if values.typecode == "d":
-        times = _arrow(pa.float64(), values)
-        return pc.if_else(pc.is_nan(times), None, times)
-    found = _arrow(pa.int64(), values)
-    missing = pc.equal(found, MISSING)
-    return pc.if_else(missing, None, found) if pc.any(missing).as_py() else found
-
-
-def _text(values: list[str | None]) -> pa.Array:
-    try:
-        return pa.array(values, pa.string())
-    except UnicodeEncodeError:  # half of a surrogate pair
-        return pa.array([v and v.encode("utf-8", "replace").decode() for v in values], pa.string())
+def _nullable(values: NDArray[np.int64]) -> pa.Array:
+    """Whole numbers, MISSING as null."""
+    return buffers.numbers(values, values != MISSING)

@@ -154,7 +154,7 @@ class Log:
     def _column(self, part: Part, tag: str, column: Sequence[Any], index: Sequence[int] | None, depth: int = 0) -> None:
         """The numbers of a column, wherever they are in it; ``index`` says which rows it belongs to (None: all)."""
         kinds = set(map(type, column))
-        if kinds <= {float, int} and (numbers := v.float_column(column)) is not None:
+        if kinds <= {float, int} and (numbers := _numbers(column)) is not None:
             self._keep(part, tag, index, numbers)
             return
         if kinds <= {bool, type(None)} or (kinds <= {str, type(None)} and v.IDENTIFIER.search(last(tag))):
@@ -213,17 +213,24 @@ class Log:
             metrics.add(part)
             batches.add(part)
             part.columns, part.samples = [], None
-            if len(metrics.values) >= FLUSH_ROWS:
+            if metrics.length >= FLUSH_ROWS:
                 yield metrics.batch()
             if len(batches.steps) >= FLUSH_ROWS:
                 yield batches.batch()
-        if metrics.values:
+        if metrics.length:
             yield metrics.batch()
         if batches.steps:
             yield batches.batch()
         yield from self.rows.flush()
         for text, count in self.notes.items():
             yield Note(text if count == 1 else f"{text} ({count} times)")
+
+
+def _numbers(column: Sequence[Any]) -> array[float] | None:
+    try:
+        return array("d", column)
+    except OverflowError:  # a whole number beyond all floats
+        return v.float_column(column)
 
 
 def _by_mode(

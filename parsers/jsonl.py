@@ -48,19 +48,25 @@ def entries(path: Path) -> Iterator[Entry | Gap]:
     """The objects of a file in blocks, each with its line (from 1), and a gap for each stretch of bad lines."""
     gaps = _Gaps()
     for number, lines in _blocks(path):
-        try:
-            rows: list[Any] = [orjson.loads(line) for line in lines]
-        except orjson.JSONDecodeError:
-            rows = [None]
+        rows: list[Any] = []
+        for line in lines:
+            try:
+                rows.append(orjson.loads(line))
+            except orjson.JSONDecodeError:
+                rows.append(None)  # its turn comes below
         if set(map(type, rows)) == {dict}:
             yield rows, range(number, number + len(rows))
             continue
         kept: list[dict[str, Any]] = []
         at: list[int] = []
-        for place, line in enumerate(lines, number):
-            found = _patient(line, place, gaps)
-            kept += found
-            at += [place] * len(found)
+        for place, (line, row) in enumerate(zip(lines, rows, strict=True), number):
+            if type(row) is dict:
+                kept.append(row)
+                at.append(place)
+            else:
+                found = _patient(line, place, gaps)
+                kept += found
+                at += [place] * len(found)
         yield kept, at
         yield from gaps.ready()
     yield from gaps.ready(end=True)

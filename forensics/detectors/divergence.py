@@ -27,6 +27,7 @@ from forensics import evidence, excursions
 from forensics.case import Finding
 from forensics.detectors.loss_spike import loss_of
 from forensics.errors import CannotTell
+from forensics.trend import turn
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]
@@ -40,23 +41,29 @@ def detect(run: Run) -> Iterator[Finding]:
     if len(rows) < LEAST_VALUES:
         raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
     x = s.value[rows]
-    y = np.log(x) if (x > 0).all() else x / max(float(np.median(np.abs(x))), 1e-12)
+    y, _ = excursions.scaled(x)
     level = excursions.rolling_median(y, LEVEL)
-    best = int(np.argmin(level[LEVEL:])) + LEVEL if len(level) > LEVEL else int(np.argmin(level))
+    best = int(np.argmin(level[LEVEL:])) + LEVEL
     noise = float(np.median(excursions.local_noise(y))) / np.sqrt(LEVEL) * 1.25
     rise = float(level[-1] - level[best])
-    if rise < np.log1p(RISE) or rise < NOISES * noise or best > len(rows) - LEVEL:
-        return
-    near = np.flatnonzero(level <= level[best] + max(3 * noise, 0.25 * rise))
-    turn = rows[int(near[-1])]
-    start, last = int(s.step[turn]), int(s.step[rows[-1]])
-    low, end = float(np.exp(level[best])) if (x > 0).all() else float(x[best]), float(np.median(x[-LEVEL:]))
+    if rise >= max(np.log1p(RISE), NOISES * noise) and best <= len(rows) - LEVEL:
+        near = np.flatnonzero(level <= level[best] + max(3 * noise, 0.25 * rise))
+        at = int(near[-1])
+    else:
+        slow = turn(y, excursions.candidates(y))
+        if slow is None:
+            return
+        at = slow.start
+        best = min(best, at)
+    row = rows[at]
+    start, last = int(s.step[row]), int(s.step[rows[-1]])
+    low, end = float(np.median(x[max(best - LEVEL + 1, 0) : best + 1])), float(np.median(x[-LEVEL:]))
     title = f"Loss turns at step {start} and ends at {end:.4g}, {end / low - 1:.0%} above its best level of {low:.4g}"
     facts = {"start": start, "best": low, "final": end, "rise": end / low - 1, "best_step": int(s.step[rows[best]]), "first": float(x[0])}
-    shown = evidence.window(s, start, last, title=f"{s.tag} from step {start} on", where=s.place(run, turn),
+    shown = evidence.window(s, start, last, title=f"{s.tag} from step {start} on", where=s.place(run, row),
                             bands=[{"from": start, "to": last, "kind": "non_recovering"}])  # fmt: skip
-    yield Finding(f"divergence-{start}", "divergence", title, start, last, "critical", (shown,), facts, (s.clock(turn), s.clock(rows[-1])))
+    yield Finding(f"divergence-{start}", "divergence", title, start, last, "critical", (shown,), facts, (s.clock(row), s.clock(rows[-1])))
 
 
 def smallest_effect(run: Run) -> str:
-    return "a last level 10 % above the best one"
+    return "a last level 10 % above the best one, or a lasting rise of 1 % four times larger than any before"

@@ -4,9 +4,10 @@ What it sees
     An evaluation that follows training all the way into memorization, which an honest split could not.
 
 How it decides
-    Only after many passes over the data (at least five epochs) and only where training loss fell to less than a quarter of its
-    level at the first evaluation: an evaluation loss that is still within a third of the training loss then. A last
-    evaluation on other data that is far worse says the same.
+    Only after many passes over the data and deep into memorization: for a model of text at least 5 passes and a training loss
+    below a quarter of its level at the first evaluation, for any other 20 passes and a tenth (an easy task is learnt as
+    well as it is memorized). Then an evaluation loss within a third of the training loss is a shadow. So is one that a last
+    evaluation on other data exceeds five times.
 
 Cannot tell
     In a single pass, where evaluation and training are alike by nature; or where the log does not say how many passes there were.
@@ -21,31 +22,42 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from forensics import evidence
+from forensics import evidence, settings
 from forensics.case import Finding
 from forensics.errors import CannotTell
-from forensics.series import series
+from forensics.series import parts, series
 from parsers.tables import Run
 
 NEEDS = ["loss.eval", "loss.train"]
-EPOCHS, MEMORIZED, NEAR, LEAST = 5.0, 0.25, 4 / 3, 6
+NEAR, LEAST, TIMES = 4 / 3, 6, 5.0
+TEXT, ANY = (5.0, 0.25), (20.0, 0.1)  # passes and share of the early loss: for models of text, for any
 
 
 def detect(run: Run) -> Iterator[Finding]:
     held, train, epoch = series(run, "loss.eval"), series(run, "loss.train"), series(run, "epoch")
     assert held is not None and train is not None
     rows = np.flatnonzero(held.alive & np.isfinite(held.value) & (held.value > 0))
+    other = _other_evaluation(run, float(np.median(held.value[rows[-3:]])) if len(rows) else 0.0)
+    if other is not None:
+        tag, value, step = other
+        mine = float(np.median(held.value[rows[-3:]]))
+        title = f"{tag} is {value:.3g} at the end, {value / mine:.3g} times the {mine:.3g} of {held.tag}"
+        facts = {"passes": None, "train": _level(train.value, train.step, step), "eval": mine, "other": value, "fell_to": None}
+        shown = (evidence.window(held, int(held.step[rows[0]]), step, title=held.tag, where=held.place(run, rows[-1]), margin=0),)
+        yield Finding(f"eval_shadow-{step}", "eval_shadow", title, int(held.step[rows[0]]), step, "warning", shown, facts)
+        return
     if len(rows) < LEAST:
         raise CannotTell(f"only {len(rows)} evaluations were logged")
     if epoch is None:
         raise CannotTell("the log does not say how many passes over the data there were")
     passes = float(np.nanmax(epoch.value))
-    if passes < EPOCHS:
+    least, memorized = TEXT if settings.setting(run, "heads") or settings.setting(run, "vocab_size") else ANY
+    if passes < least:
         return
     x, step = held.value[rows], held.step[rows]
     beside = np.array([_level(train.value, train.step, int(s)) for s in step])
     last = len(x) - 1
-    if not (beside[last] > 0 and beside[last] < MEMORIZED * beside[0] and x[last] <= NEAR * beside[last]):
+    if not (beside[last] > 0 and beside[last] < memorized * beside[0] and x[last] <= NEAR * beside[last]):
         return
     title = f"After {passes:.0f} passes training loss is down to {beside[last]:.3g}, and evaluation loss follows it to {x[last]:.3g}"
     facts = {"passes": passes, "train": float(beside[last]), "eval": float(x[last]), "fell_to": float(beside[last] / beside[0])}
@@ -54,10 +66,18 @@ def detect(run: Run) -> Iterator[Finding]:
                   (held.clock(rows[0]), held.clock(rows[-1])))
 
 
+def _other_evaluation(run: Run, level: float) -> tuple[str, float, int] | None:
+    """(tag, last value, step) of another evaluation loss, on other data, that ends at least five times as high."""
+    for s in parts(run, "loss.eval"):
+        if level > 0 and np.isfinite(s.value[-1]) and s.value[-1] > TIMES * level and len(s) <= 3:
+            return s.tag, float(s.value[-1]), int(s.step[-1])
+    return None
+
+
 def _level(value: np.ndarray, step: np.ndarray, at: int) -> float:
-    """Median of the training loss over the 15 values up to a step."""
+    """Median of the training loss over the (at most 15) values up to a step."""
     before = value[(step <= at) & np.isfinite(value)]
-    return float(np.median(before[-15:])) if len(before) else float("nan")
+    return float(np.median(before[-max(min(15, len(value) // 10), 1) :])) if len(before) else float("nan")
 
 
 def smallest_effect(run: Run) -> str:

@@ -103,7 +103,7 @@ def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int)
         "metric": s.name, "start": start, "peak": peak, "end": end, "class": j.kind, "class_probability": odds(j, end, start, censored),
         "censored": censored, "height": top - real.level, "level": real.level, "top": top, "noise_sigmas": e.sigmas, "attempt": attempt,
         "cost_steps": cost_steps, "cost_excess": excess, "alive": bool(s.alive[rows[e.peak]]), "values": int((e.end or len(rows)) - e.start),
-        "why": j.why, "half_life": spike_facts.half_life(s.step[rows], y, e), "residual_offset": _offset(y, np.isfinite(s.value[rows]), e, until, real.level, logs),
+        "why": j.why, "half_life": spike_facts.half_life(s.step[rows], y, e), "residual_offset": _offset(y, s.value[rows], e, until, logs),
         "moved_first": spike_facts.moved_first(run, start, peak, s.interval),
     }  # fmt: skip
     stop = end if end is not None else last
@@ -147,11 +147,10 @@ def odds(j: Spike, end: int | None, start: int, censored: bool) -> dict[str, flo
     return {"fast": p * fast, "slow": p * (1 - fast), "non_recovering": 0.0, "not_a_spike": 1 - p}
 
 
-def _offset(y: Any, finite: Any, e: excursions.Excursion, until: int, level: float, logs: bool) -> dict[str, Any]:
+def _offset(y: Any, value: Any, e: excursions.Excursion, until: int, logs: bool) -> dict[str, Any]:
     """The residual offset in units of the loss, with its 95 % interval."""
-    found = spike_facts.offset(np.where(finite, y, np.nan), e, until)
-    scale = level / e.level if not logs and e.level else 1.0
+    found = spike_facts.offset(np.where(np.isfinite(value), y, np.nan), e, until)
     for key in ("offset", "low", "high"):
         if found[key] is not None:
-            found[key] = level * float(np.expm1(found[key])) if logs else scale * found[key]
+            found[key] = float(np.exp(e.level) * np.expm1(found[key])) if logs else found[key] * excursions.unit(value)
     return found

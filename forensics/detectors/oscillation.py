@@ -6,7 +6,8 @@ What it sees
 How it decides
     The swing is the local noise on the log scale: the median distance of 40 values from their running median. It is wild
     when over at least 40 values in a row it is four times what it was at its calmest before, at least 15 % of the level,
-    and in units of the loss twice the widest before it began (a loss near zero is naturally noisy). Frozen means at least 30 equal
+    and in units of the loss twice the widest before it began, and 4 % of where the loss began (a loss near zero is
+    naturally noisy). Frozen means at least 30 equal
     values in a row, not zero, after values that differed.
 
 Cannot tell
@@ -33,7 +34,7 @@ from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]
 LEAST_VALUES, WINDOW, IN_A_ROW = 120, 40, 40
-TIMES, LEAST_SWING, WIDER = 4.0, 0.15, 2.0
+TIMES, LEAST_SWING, WIDER, OF_START = 4.0, 0.15, 2.0, 0.04
 FROZEN = 30
 
 
@@ -71,7 +72,8 @@ def swings(x: excursions.Floats) -> tuple[int, int, float, float] | None:
     height = 1.4826 * excursions.rolling_median(np.abs(x - excursions.centred_median(x, 9)), WINDOW)
     widest = np.maximum.accumulate(height)
     earlier = np.concatenate([np.full(WINDOW, np.inf), widest[:-WINDOW]])  # in units of the loss: near zero all swings are small
-    earlier[: 2 * WINDOW] = np.inf
+    earlier[: max(4 * WINDOW, len(x) // 5)] = np.inf
+    earlier = np.maximum(earlier, OF_START / WIDER * float(np.median(x[:15])))
     wild = (swing >= TIMES * np.maximum(calm, 1e-4)) & (swing >= LEAST_SWING)
     wild &= _begun(height >= WIDER * earlier, wild)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], wild, [False]]).astype(np.int8)))
@@ -79,7 +81,7 @@ def swings(x: excursions.Floats) -> tuple[int, int, float, float] | None:
     if not spans:
         return None
     first, stop = max(spans, key=lambda span: span[1] - span[0])
-    return max(first - WINDOW // 2, 0), stop - 1, float(calm[first]), float(np.median(swing[first:stop]))
+    return max(first - WINDOW // 2, 0), stop - 1, max(float(calm[first]), 1e-4), float(np.median(swing[first:stop]))
 
 
 def _begun(outgrown: np.ndarray, wild: np.ndarray) -> np.ndarray:

@@ -5,10 +5,10 @@ What it sees
 
 How it decides
     Compares the level of the first tenth of the values with that of the last. It fires when the loss fell by less than 3 %
-    over at least 50 values. Where config names a vocabulary or classes, it says how near the loss is to ln(their number).
+    over at least 20 values. Where config names a vocabulary or classes, it says how near the loss is to ln(their number).
 
 Cannot tell
-    With fewer than 50 values. A run that goes on from a trained model has little left to learn; the step where its log
+    With fewer than 20 values. A run that goes on from a trained model has little left to learn; the step where its log
     begins tells.
 
 Folklore
@@ -29,7 +29,7 @@ from forensics.errors import CannotTell
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]
-LEAST_VALUES, LEAST_FALL = 50, 0.03
+LEAST_VALUES, LEAST_FALL = 20, 0.03
 NEAR_CHANCE = 0.05
 
 
@@ -39,7 +39,7 @@ def detect(run: Run) -> Iterator[Finding]:
     if len(rows) < LEAST_VALUES:
         raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
     x = s.value[rows]
-    tenth = max(len(x) // 10, 5)
+    tenth = max(len(x) // 10, 3)
     first, last, best = (float(np.median(v)) for v in (x[:tenth], x[-tenth:], np.sort(x)[:tenth]))
     fall = (first - last) / abs(first) if first else 0.0
     if fall >= LEAST_FALL or last > first * 1.05 or first == 0:

@@ -49,7 +49,7 @@ def detect(run: Run) -> Iterator[Finding]:
     if not len(low) or peak <= 0:
         return
     end = int(step[top + int(low[0])])
-    if end >= EARLY * plan or int(step[-1]) <= 1.15 * end:
+    if end <= 0 or end >= EARLY * plan or int(step[-1]) <= 1.15 * end:
         return
     again = bool(x[top + int(low[0]) :].max() > 0.3 * peak)
     how = "and comes round again" if again else "and stays there"

@@ -4,8 +4,8 @@ What it sees
     Runs that differ only in their seed and end far apart.
 
 How it decides
-    Compares the last levels (medians of the last tenth) of the training loss, or of the evaluation loss, between the runs of
-    a group. It fires when the farthest two differ by more than 40 % and by five times what the noise inside a run explains.
+    Compares the last levels (medians of the last tenth, or fifth) of the training loss, or of the evaluation loss, between the runs of
+    a group. It fires when the farthest two differ by more than 40 % and by three times what the noise inside a run explains.
 
 Cannot tell
     Where one run lies here, or the runs differ in more than their seed.
@@ -28,15 +28,15 @@ from forensics.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
-APART, ERRORS = math.log(1.4), 5.0
+APART, ERRORS = math.log(1.4), 3.0
 
 
 def detect(run: Run) -> Iterator[Finding]:
     if len(run.group) < 2:
         raise CannotTell("one run lies here, or the runs differ in more than the seed")
     judged = False
-    for name in ("loss.eval", "loss.train"):
-        levels = [_level(r, name) for r in run.group]
+    for name, share in ((n, s) for n in ("loss.eval", "loss.train") for s in (10, 5)):
+        levels = [_level(r, name, share) for r in run.group]
         known = [(r, *x) for r, x in zip(run.group, levels, strict=True) if x is not None]
         if len(known) < 2 or min(k[1] for k in known) <= 0:
             continue
@@ -56,15 +56,15 @@ def detect(run: Run) -> Iterator[Finding]:
         raise CannotTell("fewer than two of the runs logged a loss")
 
 
-def _level(run: Run, name: str) -> tuple[float, float] | None:
-    """(last level, its standard error)."""
+def _level(run: Run, name: str, share: int) -> tuple[float, float] | None:
+    """(level of the last 1/share of the values, its standard error)."""
     s = series(run, name)
     if s is None:
         return None
     x = s.value[s.alive & np.isfinite(s.value)]
     if len(x) < 3:
         return None
-    last = x[-max(len(x) // 10, 3) :]
+    last = x[-max(len(x) // share, 3) :]
     noise = 1.4826 * float(np.median(np.abs(last - np.median(last))))
     return float(np.median(last)), 1.25 * noise / math.sqrt(len(last))
 

@@ -68,7 +68,7 @@ def _said(run: Run, said: list[dict[str, object]]) -> Finding:
     facts = {"step": step, "lines": len(said), "at_end": True, "said": True}
     title = f"Processes wait for each other: {str(first['text'])[:140]}"
     time = first["time"] if isinstance(first["time"], float) else None
-    return Finding(f"stall-{step}-said", "stall", title, step, None, "critical", (shown,), facts, (time, None))
+    return Finding(f"stall-{step}-said", "stall", title, step, None, "info" if lives.status(run) == "finished" else "critical", (shown,), facts, (time, None))
 
 
 def _step_before(run: Run) -> int | None:

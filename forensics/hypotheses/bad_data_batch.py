@@ -43,10 +43,14 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(2, "The loss needs a while to come back: the batch moved the weights, or something else did.", [best])
     sudden = best.facts["peak"] - best.facts["start"] <= 2 * (series(run, best.facts["metric"]) or best).interval  # type: ignore[union-attr]
     ledger.add(3 if sudden else -4, "The peak is reached at once." if sudden else "The loss climbs over several values before the peak.", [best])
+    if best.facts["end"] is not None and best.facts["values"] > 20:
+        ledger.add(-6, f"It lasts for {best.facts['values']} values, longer than a single batch does.", [best])
     if len(grave) > 5:
         ledger.add(-6, f"{len(grave)} spikes: a sick optimizer or rate spikes again and again.", grave[:5])
     elif len(grave) <= 2:
         ledger.add(2, "The rest of the run is calm.", [])
+    if of(findings, "plateau", severity=["warning"]):
+        ledger.add(-10, "The loss does not fall in the whole run, which no single batch explains.", of(findings, "plateau"))
     moved = [f for f in of(findings, "lr_schedule") if _near(f, best)]
     if moved:
         ledger.add(-12, "The learning rate moved at that step.", moved)

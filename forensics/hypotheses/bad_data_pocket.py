@@ -37,8 +37,8 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     best = max(stretches, key=lambda f: f.facts["noise_sigmas"] * f.facts["values"] ** 0.5)
     flat, ends = _shape(run, best)
     ledger = Ledger(PRIOR)
-    if flat >= 0.5:
-        ledger.add(9, f"The loss stands high for {best.facts['values']} values in a row, rather than decaying from a peak.", [best])
+    if flat >= 0.5 or ends:
+        ledger.add(9, f"The loss stands high for {best.facts['values']} values in a row, rather than decaying to its old level.", [best])
     else:
         ledger.add(-6, "The loss decays from a peak: the model was hit and recovers.", [best])
     if ends:

@@ -32,6 +32,8 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     ledger = Ledger(PRIOR)
     ledger.add(14, f"{changed[0].title}.", changed)
     step = changed[0].first_step
+    if any(f.facts["batch"] for f in of(findings, "config_change")):
+        ledger.add(-6, "The batch size changed as well, which explains more.", of(findings, "config_change"))
     effects = [f for f in findings if f.kind in ("loss_spike", "resume_break", "lr_schedule", "level_shift", "throughput")
                and step is not None and f.first_step is not None and abs(f.first_step - step) <= 20]  # fmt: skip
     if effects:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
+from forensics.hypotheses.lr_too_high import learns_on
 from forensics.ledger import Ledger, of, span
 from parsers.tables import Run
 
@@ -37,8 +38,13 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(11, "The loss steps to another level and stays there.", shifts[:2])
     else:
         ledger.add(3, "The loss does not come back.", lasting[:1])
-    if of(findings, "divergence"):
+    settled = learns_on(run, of(findings, "divergence"), lasting) if of(findings, "divergence") and lasting else ""
+    if settled:
+        ledger.add(9, settled, lasting[:1])
+    elif of(findings, "divergence"):
         ledger.add(-6, "The loss goes on rising: that is no other level.", of(findings, "divergence"))
+    if of(findings, "nonfinite", severity=["critical"]):
+        ledger.add(-12, "Values become NaN or infinite.", of(findings, "nonfinite")[:1])
     moved = [f for f in [*of(findings, "lr_schedule"), *of(findings, "restart"), *of(findings, "config_change")] if abs((f.first_step or 0) - step) <= 10]
     if moved:
         ledger.add(-12, "Rate, config or the job itself changed at that step.", moved[:2])

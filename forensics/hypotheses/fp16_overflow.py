@@ -41,6 +41,8 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
             ledger.add(16, f"The loss scale falls from {facts['top']:g} to {facts['low']:g}.", scale)
         if facts["share"] >= 0.05:
             ledger.add(8, f"{facts['share']:.0%} of the steps were skipped for overflow.", scale)
+    elif _static(run):
+        ledger.add(9, "The loss scale is static: it cannot give way to an overflow.", [])
     elif series(run, "loss_scale") is not None:
         ledger.add(-6, "The loss scale behaves as a healthy one does.", [])
     elif events(run, "overflow"):
@@ -48,7 +50,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     else:
         ledger.cannot_tell("the loss scale was not logged.")
     if precision == "fp16":
-        ledger.add(5, "Config asks for fp16.", [])
+        ledger.add(8 if dead else 5, "Config asks for fp16" + (", and values overflow to infinity or NaN." if dead else "."), dead[:1])
     elif precision in ("bf16", "fp32"):
         ledger.add(-20, f"Config asks for {precision}, which has no loss scale to overflow.", [])
     else:
@@ -60,3 +62,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         interventions=["Run on in bf16 where the hardware has it.", "Look for the layer whose activations grow; keep it in fp32.",
                        "Lower the rate or clip harder: overflow often follows growing weights."],
     )  # fmt: skip
+
+
+def _static(run: Run) -> bool:
+    """A loss scale above 1 that never moves."""
+    s = series(run, "loss_scale")
+    return s is not None and len(s) > 5 and float(s.value[0]) > 1 and bool((s.value == s.value[0]).all())

@@ -26,7 +26,7 @@ from parsers.tables import Run
 
 TITLE = "Gradient clipping missing"
 PRIOR = -6.0
-HUGE = 20.0
+HUGE, LARGE = 20.0, 4.0
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
@@ -41,11 +41,13 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     elif value and 0 < value < 1e3:
         ledger.add(-12, f"Gradients were clipped at {value:g} ({clip.where}).", [])
     else:
-        ledger.add(5, f"Clipping is off ({clip.where}).", [])
+        ledger.add(6, f"Clipping is off ({clip.where}).", [])
     grads = of(findings, "grad_spike")
     huge = [f for f in grads if f.facts["ratio"] >= HUGE and any(_leads(f, t) for t in trouble)]
     if huge:
-        ledger.add(9, f"The gradient norm jumps to {max(f.facts['ratio'] for f in huge):.3g} times its level with the trouble.", huge[:3])
+        ledger.add(13, f"The gradient norm jumps to {max(f.facts['ratio'] for f in huge):.3g} times its level with the trouble.", huge[:3])
+    elif large := [f for f in grads if f.facts["ratio"] >= LARGE and any(_leads(f, t) for t in trouble)]:
+        ledger.add(9, f"The gradient norm jumps to {max(f.facts['ratio'] for f in large):.3g} times its level with the trouble.", large[:3])
     elif series(run, "grad.norm") is None:
         ledger.cannot_tell("the gradient norm was not logged.")
     else:
@@ -58,4 +60,5 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
 
 def _leads(grad: Finding, trouble: Finding) -> bool:
     begins = trouble.facts.get("start", trouble.first_step) or 0
-    return bool(begins - 10 <= grad.facts["peak"] <= (trouble.facts.get("peak") or begins) + 3)
+    last = trouble.last_step if trouble.kind == "divergence" else (trouble.facts.get("peak") or begins) + 3
+    return bool(begins - 10 <= grad.facts["peak"] <= (last or begins))

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, span
-from forensics.lives import events
+from forensics.lives import events, status
 from parsers.tables import Run
 
 TITLE = "Hang"
@@ -40,6 +40,8 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(14, f"{final[0].facts['seconds'] / 60:.0f} minutes of silence before the end, with the job alive.", final)
     else:
         ledger.add(-4, "Steps go on after the silence.", stalls)
+    if any(f.facts.get("said") for f in final) and status(run) == "finished":
+        ledger.add(-16, "The run went on and finished: what waited there was a crash's echo.", [])
     roots = [e for e in events(run, "traceback", "oom", "hardware") if e["level"] == "error"]
     if roots:
         ledger.add(-10, f"An error stands in the log that explains the end: {roots[0]['text'].splitlines()[-1][:80]}", [])

@@ -22,8 +22,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from forensics.case import Finding, Hypothesis
-from forensics.detectors import lr_schedule
 from forensics.ledger import Ledger, of, span
+from forensics.recipe import recipe
 from forensics.series import series
 from parsers.tables import Run
 
@@ -33,27 +33,52 @@ PRIOR = -6.0
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     stuck = of(findings, "plateau", severity=["warning"])
-    if not stuck:
+    never = _never_learned(run)
+    if not stuck and not never:
         return None
-    facts = stuck[0].facts
     ledger = Ledger(PRIOR)
-    ledger.add(6, f"The loss falls by {max(facts['fall'], 0):.1%} in the whole run.", stuck)
-    if facts["at_chance"]:
-        ledger.add(7, "It stands at what guessing gives.", stuck)
-    elif facts["chance"] is None:
-        ledger.cannot_tell("config names neither vocabulary nor classes, so chance level is not known.")
-    shape = lr_schedule.shape(run)
-    if shape is None:
-        ledger.cannot_tell("the learning rate was not logged.")
-    elif shape.peak < 1e-6:
-        ledger.add(-8, f"The rate never exceeds {shape.peak:.2g}: nothing could move.", [])
+    if stuck:
+        facts = stuck[0].facts
+        ledger.add(6, f"The loss falls by {max(facts['fall'], 0):.1%} in the whole run.", stuck)
+        if facts["at_chance"]:
+            ledger.add(7, "It stands at what guessing gives.", stuck)
+        elif facts["chance"] is None:
+            ledger.cannot_tell("config names neither vocabulary nor classes, so chance level is not known.")
+    if never:
+        ledger.add(8 if stuck else 18, never, of(findings, "train_eval_gap"))
+    _rate_and_gradient(run, ledger)
+    for kind, text in (("layer_gradients", "Layers get no gradient: that is a cause of its own."), ("divergence", "The loss climbs, which wrong labels do not make.")):
+        if of(findings, kind):
+            ledger.add(-8, text, of(findings, kind))
+    return ledger.hypothesis(
+        __name__, TITLE, steps=span([*stuck, *of(findings, "train_eval_gap")]), settle="Overfit one batch: then compare its inputs with its labels by eye.",
+        interventions=["Print ten inputs beside their labels.", "Check the shift between inputs and targets, and the mask.", "Overfit one batch."],
+    )  # fmt: skip
+
+
+def _rate_and_gradient(run: Run, ledger: Ledger) -> None:
+    r = recipe(run)
+    if r.ratio is None:
+        ledger.cannot_tell("neither log nor config says the learning rate.")
+    elif r.ratio <= 0.03:
+        ledger.add(-14, f"The rate never exceeds {r.rate:.2g}: nothing could move.", [])
+    elif r.ratio >= 10:
+        ledger.add(-8, f"The rate of {r.rate:.2g} is {r.ratio:.0f} times the usual, which can keep a loss at chance by itself.", [])
     else:
-        ledger.add(2, f"The rate is ordinary ({shape.peak:.2g} at its peak).", [])
+        ledger.add(2, f"The rate is ordinary ({r.rate:.2g} at its peak).", [])
     grad = series(run, "grad.norm")
     if grad is not None and np.isfinite(grad.value).any():
         usual = float(np.nanmedian(grad.value[np.isfinite(grad.value)]))
         ledger.add(2 if usual > 1e-3 else -4, f"Gradients flow (norm {usual:.2g})." if usual > 1e-3 else f"Hardly any gradient (norm {usual:.2g}).", [])
-    return ledger.hypothesis(
-        __name__, TITLE, steps=span(stuck), settle="Overfit one batch: then compare its inputs with its labels by eye.",
-        interventions=["Print ten inputs beside their labels.", "Check the shift between inputs and targets, and the mask.", "Overfit one batch."],
-    )  # fmt: skip
+
+
+def _never_learned(run: Run) -> str:
+    """Evaluation that was never better than at the beginning, while training falls: learnt by rote. Empty when it was."""
+    held, train = series(run, "loss.eval"), series(run, "loss.train")
+    if held is None or train is None or len(held) < 4 or len(train) < 20:
+        return ""
+    x = held.value[np.isfinite(held.value)]
+    fell = float(np.median(train.value[-10:])) < 0.8 * float(np.median(train.value[:10]))
+    if len(x) >= 4 and fell and x.min() > 0.97 * x[0]:
+        return f"Evaluation never gets better than at the beginning ({x[0]:.4g}), while training loss falls: learnt by rote."
+    return ""

@@ -19,25 +19,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from forensics import settings
 from forensics.case import Finding, Hypothesis
 from forensics.detectors import lr_schedule
 from forensics.ledger import Ledger, of, span
+from forensics.recipe import recipe
 from forensics.series import series
 from parsers.tables import Run
 
 TITLE = "Learning rate too high"
 PRIOR = -4.0
-ADAM_HIGH, SGD_HIGH = 1e-2, 1.0
+HIGH, ORDINARY = 3.0, 1.5  # times the usual rate (forensics.recipe)
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     diverged, spikes = of(findings, "divergence"), of(findings, "loss_spike", severity=["warning", "critical"])
     stuck, dead = of(findings, "plateau", severity=["warning"]), of(findings, "nonfinite", severity=["critical"])
-    if not (diverged or spikes or stuck or dead):
+    little = [f for f in of(findings, "peak_rate") if f.facts["little"]]
+    if not (diverged or spikes or stuck or dead or little):
         return None
     ledger = Ledger(PRIOR)
     shape = lr_schedule.shape(run)
+    if len(run.group) > 1:
+        ledger.add(-8, "Other seeds of the same recipe lie beside it: compare them before blaming the rate.", of(findings, "seed_spread"))
     if diverged:
         ledger.add(8, "The loss turns round and climbs.", diverged)
         if diverged[0].facts["final"] > diverged[0].facts["first"]:
@@ -51,24 +57,51 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.cannot_tell("the learning rate was not logged.")
     elif first is not None:
         _rate_there(run, ledger, first, shape)
-    rate = shape.peak if shape else settings.number(run, "lr")
-    optimizer = str(getattr(settings.setting(run, "optimizer"), "value", "")).lower()
-    limit = SGD_HIGH if "sgd" in optimizer else ADAM_HIGH
-    if rate is not None and rate >= limit:
-        ledger.add(6, f"The peak rate of {rate:.3g} is far above what this kind of optimizer usually bears.", [])
-    elif rate is not None and rate < limit / 30 and optimizer:
-        ledger.add(-4, f"The peak rate of {rate:.3g} is ordinary.", [])
+    r = recipe(run)
+    if r.ratio is not None and r.ratio >= HIGH:
+        ledger.add(8 if r.ratio >= 3 * HIGH else 5, f"The peak rate of {r.rate:.3g} is {r.ratio:.0f} times what is usual for such a model and optimizer.", [])
+    elif r.ratio is not None and r.ratio < ORDINARY:
+        ledger.add(-5, f"The peak rate of {r.rate:.3g} is ordinary.", [])
+    eps = settings.number(run, "eps")
+    if eps is not None and eps < 1e-9 and spikes:
+        ledger.add(-8, f"Epsilon is {eps:g}, which makes spikes of its own.", [])
+    if diverged and (settled := learns_on(run, diverged, spikes)):
+        ledger.add(-12, settled, diverged)
+    if r.clip:
+        ledger.add(2, f"Clipping at {r.clip:g} did not tame it.", [])
+    elif r.clip == 0 and any(f.facts["ratio"] >= 4 for f in of(findings, "grad_spike")):
+        ledger.add(-9, "Clipping is off and the gradient norm jumps: with clipping the same rate may be stable.", of(findings, "grad_spike")[:2])
     if dead and not diverged and (dead[0].facts.get("grad_ratio") or 0) < 3:
         ledger.add(-6, "The values were calm until they became NaN.", dead)
+    for kind, text in (("attention_logits", "Attention logits run away: that is a cause of its own."), ("warmup", "There was no warmup: the same peak may be fine with one.")):
+        if of(findings, kind):
+            ledger.add(-5, text, of(findings, kind))
     if of(findings, "lr_schedule"):
         ledger.add(-5, "The rate left its schedule: that is a cause of its own.", of(findings, "lr_schedule"))
+    if little:
+        ledger.add(7, "The loss hardly gets anywhere at that rate.", little)
     if stuck and not diverged:
         ledger.add(2, "The loss is stuck high from the beginning on.", stuck)
     return ledger.hypothesis(
-        __name__, TITLE, steps=span([*diverged, *spikes, *dead, *stuck]), settle="Run the first steps again at a third of the rate.",
+        __name__, TITLE, steps=span([*diverged, *spikes, *dead, *stuck, *little]), settle="Run the first steps again at a third of the rate.",
         interventions=["Look at the loss against the rate: does trouble begin where the rate peaks?", "Run it again at a third of the peak rate.",
                        "Lengthen the warmup and clip the gradient norm."],
     )  # fmt: skip
+
+
+def learns_on(run: Run, diverged: Sequence[Finding], spikes: Sequence[Finding]) -> str:
+    """A jump after which the loss falls again is another level, not a divergence. Empty where it is none."""
+    s = series(run, "loss.train")
+    jump = next((f for f in spikes if f.facts["class"] == "non_recovering" and abs(f.facts["start"] - (diverged[0].first_step or 0)) <= 20 * (s.interval if s else 1)), None)
+    if s is None or jump is None:
+        return ""
+    after = s.value[(s.step >= jump.facts["peak"]) & s.alive & np.isfinite(s.value)]
+    if len(after) < 20:
+        return ""
+    top, last = float(np.median(after[:5])), float(np.median(after[-max(len(after) // 10, 5) :]))
+    if last - jump.facts["level"] < 0.6 * (top - jump.facts["level"]):
+        return f"After the jump the loss falls again, from {top:.3g} to {last:.3g}: learning goes on at another level."
+    return ""
 
 
 def _rate_there(run: Run, ledger: Ledger, step: int, shape: lr_schedule.Shape) -> None:

@@ -18,15 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forensics import settings
 from forensics.case import Finding, Hypothesis
-from forensics.detectors import lr_schedule
 from forensics.ledger import Ledger, of, span
+from forensics.recipe import recipe
 from parsers.tables import Run
 
 TITLE = "Learning rate too low"
 PRIOR = -6.0
-ADAM_LOW, SGD_LOW = 1e-6, 1e-4
+LOW = 0.03  # times the usual rate (forensics.recipe)
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
@@ -34,17 +33,14 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if not stuck:
         return None
     ledger = Ledger(PRIOR)
-    shape = lr_schedule.shape(run)
-    rate = shape.peak if shape else settings.number(run, "lr")
-    optimizer = str(getattr(settings.setting(run, "optimizer"), "value", "")).lower()
-    low = SGD_LOW if "sgd" in optimizer else ADAM_LOW
+    r = recipe(run)
     ledger.add(4, "The loss hardly moves.", stuck)
-    if rate is None:
+    if r.ratio is None:
         ledger.cannot_tell("neither log nor config says the learning rate.")
-    elif rate <= low:
-        ledger.add(14, f"The peak rate is {rate:.2g}, far below the usual.", [])
+    elif r.ratio <= LOW:
+        ledger.add(16, f"The peak rate of {r.rate:.2g} is {1 / r.ratio:.0f} times below what is usual for such a model and optimizer.", [])
     else:
-        ledger.add(-8, f"The peak rate of {rate:.2g} is not small.", [])
+        ledger.add(-8, f"The peak rate of {r.rate:.2g} is not small.", [])
     if stuck[0].facts["fall"] > 0.003:
         ledger.add(3, "It does fall, slowly and steadily.", stuck)
     if of(findings, "loss_spike") or of(findings, "divergence"):

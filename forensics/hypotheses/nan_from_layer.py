@@ -17,40 +17,50 @@ Folklore
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
 
+from forensics import settings
 from forensics.case import Finding, Hypothesis
 from forensics.hypotheses.nan_from_sample import calm
 from forensics.ledger import Ledger, of, span
+from forensics.lives import events
 from forensics.series import series
 from parsers.tables import Run
 
 TITLE = "NaN from a layer's formula"
+_BACKWARD = re.compile(r"Backward\d*'? returned nan|log\(0\)|divide by zero|detect_anomaly", re.I)
 PRIOR = -7.5
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     dead = [f for f in of(findings, "nonfinite") if f.facts["metric"] in ("loss.train", "grad.norm")]
-    if not any(f.severity == "critical" or not f.facts["recovered"] for f in dead):
+    named = [e for e in events(run, "nonfinite", "traceback") if _BACKWARD.search(e["text"])]
+    if not named and not any(f.severity == "critical" or not f.facts["recovered"] for f in dead):
         return None
-    facts = dead[0].facts
+    dead = dead or of(findings, "nonfinite")
+    facts = dead[0].facts if dead else {"recovered": None, "first": None}
     ledger = Ledger(PRIOR)
-    calm(run, ledger, dead, weight=6)
-    if not facts["recovered"]:
-        ledger.add(2, "Every value after the first is NaN.", dead)
-    else:
+    if named:
+        ledger.add(20, f"The log names the operation: {named[0]['text'].splitlines()[-1][:120]}", dead)
+    if facts["first"] is not None and not facts.get("said"):
+        ledger.add(5, "The loss is NaN or infinite from one value to the next.", dead)
+        calm(run, ledger, dead, findings, weight=6)
+    if facts["recovered"]:
         ledger.add(-8, "The loss is finite again afterwards, with no restart: other batches pass at this state.", dead)
+    elif not named:
+        ledger.add(1, "Every value after the first is NaN.", dead)
     grad = [f for f in dead if f.facts["metric"] == "grad.norm"]
     loss = [f for f in dead if f.facts["metric"] == "loss.train"]
-    if grad and loss and grad[0].facts["first"] < loss[0].facts["first"]:
+    if settings.precision(run) != "fp16" and grad and loss and grad[0].facts["first"] < loss[0].facts["first"]:
         ledger.add(6, "The gradient became NaN while the loss was still finite: a derivative that is infinite at its edge.", [grad[0], loss[0]])
-    drift = _drift(run, facts["first"])
+    drift = _drift(run, facts["first"]) if facts["first"] is not None else ""
     if drift:
         ledger.add(4, drift, dead)
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(dead), settle=f"Replay step {facts['first']} with another batch: NaN again means the layer.",
+        __name__, TITLE, steps=span(dead), settle="Replay that step with another batch: NaN again means the layer.",
         interventions=["Run the step with torch.autograd.set_detect_anomaly(True): it names the operation.",
                        "Guard logs, roots and divisions with an epsilon; mind the gradient at the edge."],
     )  # fmt: skip

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from forensics import settings
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, span
 from forensics.series import series
@@ -34,7 +35,8 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         return None
     facts = dead[0].facts
     ledger = Ledger(PRIOR)
-    calm(run, ledger, dead, weight=6)
+    ledger.add(5, "The loss is NaN or infinite from one value to the next.", dead)
+    calm(run, ledger, dead, findings, weight=6)
     if facts["recovered"] and facts["count"] <= 3:
         ledger.add(8, "The loss is finite again afterwards: the batch made it, the state did not.", dead)
     elif facts["recovered"]:
@@ -50,7 +52,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     )  # fmt: skip
 
 
-def calm(run: Run, ledger: Ledger, dead: Sequence[Finding], *, weight: float) -> None:
+def calm(run: Run, ledger: Ledger, dead: Sequence[Finding], findings: Sequence[Finding], *, weight: float) -> None:
     """What the norm and the loss did just before the first NaN: calm speaks for a sample or a formula, a rise for an explosion."""
     facts = dead[0].facts
     ratio = facts.get("grad_ratio")
@@ -66,5 +68,5 @@ def calm(run: Run, ledger: Ledger, dead: Sequence[Finding], *, weight: float) ->
             ledger.add(weight / 2, "The loss was calm until then.", dead)
         else:
             ledger.add(-5, f"The loss had risen to {rise:.2f} times its level before.", dead)
-    if of(list(dead), "loss_scale") or series(run, "loss_scale") is not None:
-        ledger.add(-3, "Half precision with a loss scale is at work, which makes NaN of its own.", [])
+    if settings.precision(run) == "fp16" or of(findings, "loss_scale"):
+        ledger.add(-10, "Half precision is at work, which makes NaN of its own.", [])

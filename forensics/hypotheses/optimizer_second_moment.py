@@ -43,12 +43,11 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if s is None and eps is None:
         return None
     ledger = Ledger(PRIOR)
-    onset = min((f.facts.get("start", f.first_step) or 0 for f in spikes), default=0)
     if s is None:
         ledger.cannot_tell("the gradient norm was not logged.")
     else:
-        before = s.value[(s.step < onset) & np.isfinite(s.value)][-100:]
-        level = float(np.median(before)) if len(before) else float("nan")
+        levels = [float(np.median(b)) for f in spikes[:20] if len(b := s.value[(s.step < f.first_step) & np.isfinite(s.value)][-100:])]
+        level = float(np.median(levels)) if levels else float("nan")
         if level < TINY:
             ledger.add(12, f"The gradient norm had fallen to {level:.2g} before.", spikes[:2])
         else:

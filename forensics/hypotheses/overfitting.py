@@ -34,6 +34,10 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     ledger = Ledger(PRIOR)
     ledger.add(14 if facts["rise"] >= 0.15 else 10, f"Evaluation loss ends {facts['rise']:.0%} above its best, of step {facts['best_step']}.", gap)
     ledger.add(4, f"Training loss falls by another {facts['train_fall']:.0%} meanwhile.", gap)
+    if of(findings, "eval_jump"):
+        ledger.add(-12, "Evaluation does not turn, it jumps: its data or code changed.", of(findings, "eval_jump"))
+    if facts["improved"] < 0.03:
+        ledger.add(-14, "Evaluation never got better than at the beginning: nothing that holds elsewhere was ever learnt.", gap)
     if of(findings, "divergence"):
         ledger.add(-8, "Training loss diverges, too.", of(findings, "divergence"))
     return ledger.hypothesis(

@@ -35,7 +35,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     ledger.add(15, f"{facts['runs']} runs of one configuration end up to {facts['apart']:.0%} apart.", spread)
     grave = [f for f in findings if f.severity == "critical"]
     if grave:
-        ledger.add(-10, "A run among them broke, which sets it apart without any help of the seed.", grave[:3])
+        ledger.add(-4, "The run shown here broke, which may set it apart without any help of the seed.", grave[:3])
     else:
         ledger.add(3, "None of them broke.", [])
     return ledger.hypothesis(

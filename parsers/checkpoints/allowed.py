@@ -85,7 +85,7 @@ DANGEROUS = {
     "pydoc", "smtplib", "ftplib", "telnetlib", "xmlrpc", "marshal", "inspect", "tempfile", "platform", "pip", "setuptools", "distutils", "ensurepip",
     "venv", "lib2to3", "idlelib", "doctest", "commands", "popen2", "posixpath", "ntpath", "signal", "resource", "pkgutil", "zipimport", "linecache",
     "trace", "test", "unittest", "_osx_support", "_aix_support", "_pyrepl", "logging", "io", "_io", "glob", "fileinput", "builtins", "__builtin__",
-    "__builtins__", "getpass", "gc", "weakref", "site", "sysconfig", "antigravity", "uuid", "nturl2path", "joblib", "torch", "numpy",
+    "__builtins__", "getpass", "gc", "weakref", "site", "sysconfig", "antigravity", "nturl2path", "joblib",
 }  # fmt: skip
 """Top-level modules whose functions run, fetch, write or load something. Reported as such; refused all the same."""
 
@@ -99,8 +99,13 @@ def allowed(name: Name) -> bool:
     return usual and name.name.rpartition(".")[2].lstrip("_")[:1].isupper()
 
 
+_DANGEROUS_PARTS = re.compile(r"(torch|numpy)\.(load|hub|jit|ops|package|fx|testing|f2py|distutils|ctypeslib|_inductor|_dynamo|utils\.(cpp|bottleneck|_config)|"
+                              r"serialization\.load|multiprocessing|distributed\.(rpc|run|launch|elastic)|lib\.|compat|loadtxt|save|fromfile)")  # fmt: skip
+
+
 def dangerous(name: str) -> bool:
-    return name.partition(".")[0] in DANGEROUS
+    """Whether a refused name would run, fetch, load or write something, if a loader followed it."""
+    return name.partition(".")[0] in DANGEROUS or _DANGEROUS_PARTS.match(name) is not None
 
 
 def build(name: Name, args: tuple[Any, ...]) -> Any:

@@ -74,6 +74,7 @@ class Machine:
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
         self.refused: dict[str, int] = {}  # name -> first byte
+        self.whole = False  # load() came to the STOP
 
     @property
     def end(self) -> int:
@@ -88,6 +89,7 @@ class Machine:
                 code = self.data[self.position]
                 self.position += 1
                 if code == 0x2E:  # STOP
+                    self.whole = True
                     return self.pop()
                 handler = handlers.get(code)
                 if handler is None:
@@ -98,6 +100,19 @@ class Machine:
         except (struct.error, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, MemoryError) as e:
             raise Unreadable(f"byte {self.opcode_at}: damaged pickle ({type(e).__name__}: {e})"[:200]) from None
         raise Unreadable(f"more than {MAX_OPCODES} operations in one pickle")
+
+    def remains(self) -> Any:
+        """Of a pickle that broke off: the outermost container, with what waited on the stack to be put into it."""
+        while any(x is _MARK for x in self.stack):
+            items = self.since_mark()
+            target = self.stack[-1] if self.stack else None
+            if isinstance(target, dict):
+                target.update({key(k): v for k, v in zip(items[::2], items[1::2], strict=False)})
+            elif isinstance(target, list):
+                target += items
+            else:
+                self.stack.append(items)
+        return next((x for x in self.stack if isinstance(x, (dict, list, Opaque))), None)
 
     # --- reading arguments
 

@@ -28,7 +28,7 @@ NAMES = {
 
 def short(value: Any) -> Any:
     """Six significant digits: as much as a float32 holds, and the same on every machine."""
-    return float(f"{value:.6g}") if isinstance(value, float) else value
+    return float(f"{value:.6g}") if isinstance(value, float) and abs(value) < 1e6 else value  # clocks stay whole
 
 
 def config_yaml(folder: Path, config: Config, name: str = "config.yaml") -> None:

@@ -1,0 +1,53 @@
+"""Peak rate
+
+What it sees
+    A learning rate far above what such a model and optimizer usually take, in a run that learned little.
+
+How it decides
+    The peak, as logged or configured, against ``forensics.recipe``: ten times the usual, while the loss fell by less than half
+    from its first values, is worth a warning; where the loss fell well it is only remarked.
+
+Cannot tell
+    Where neither log nor config says the rate.
+
+Folklore
+    "Too high bounces": it need not diverge to be too high, it may just not get anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from forensics import evidence
+from forensics.case import Finding
+from forensics.errors import CannotTell
+from forensics.recipe import recipe
+from forensics.series import series
+from parsers.tables import Run
+
+NEEDS = ["loss.train"]
+RATIO, FELL = 10.0, 0.5
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    r = recipe(run)
+    if r.ratio is None:
+        raise CannotTell("neither log nor config says the learning rate")
+    s = series(run, "loss.train")
+    assert s is not None
+    x = s.value[s.alive & np.isfinite(s.value)]
+    if r.ratio < RATIO or len(x) < 20:
+        return
+    first, last = float(np.median(x[:5])), float(np.median(x[-max(len(x) // 10, 5) :]))
+    little = first > 0 and last > FELL * first
+    title = f"The peak rate of {r.rate:.2g} is {r.ratio:.0f} times what is usual for such a model and optimizer"
+    title += f", and the loss only fell from {first:.3g} to {last:.3g}" if little else ""
+    begin, end = int(s.step[0]), int(s.step[-1])
+    shown = evidence.window(s, begin, end, title=s.tag, where=s.place(run, 0), margin=0)
+    yield Finding(f"peak_rate-{begin}", "peak_rate", title, begin, end, "warning" if little else "info", (shown,), {"ratio": r.ratio, "rate": r.rate, "little": little})
+
+
+def smallest_effect(run: Run) -> str:
+    return f"{RATIO:.0f} times the usual rate"

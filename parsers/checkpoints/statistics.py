@@ -1,0 +1,243 @@
+"""Norm, mean, standard deviation, largest magnitude, non-finite values and zeros of a tensor, by one streaming pass.
+
+The pass is made of few numpy calls on blocks of a megabyte. Magnitudes are compared as integers: of IEEE numbers the
+largest signed integer is the largest positive value, the largest unsigned one the largest negative. A bfloat16 is the
+upper half of a float32, so two lie in each 32-bit word: masked and shifted, they are floats without a conversion.
+Sums are float32 within a block (BLAS) and float64 between blocks, merged as in Chan, Golub, LeVeque (1983). A block with a
+non-finite value, with magnitudes whose squares leave float32, or with a spread tiny beside its mean is done in float64.
+
+float8 values are counted by their 256 patterns. Not computed: more exact sums than these (relative error about 1e-6).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Block = NDArray[Any]
+_SMALLEST, _LARGEST = 1e-14, 1e14  # magnitudes whose squares are sure in float32
+_ROW = 4096
+_INFINITY = {"bfloat16": 0x7F80, "float16": 0x7C00, "float32": 0x7F800000, "float64": 0x7FF0000000000000}
+
+
+@dataclass
+class Stats:
+    """Of the finite values; `norm` is the Euclidean one. `count` includes the non-finite."""
+
+    count: int = 0
+    nonfinite: int = 0
+    zeros: int = 0
+    absmax: float = 0.0
+    mean: float = 0.0
+    m2: float = 0.0  # sum of squared distances from the mean
+    squares: float = 0.0
+
+    @property
+    def finite(self) -> int:
+        return self.count - self.nonfinite
+
+    @property
+    def norm(self) -> float:
+        return math.sqrt(self.squares)
+
+    @property
+    def std(self) -> float:
+        return math.sqrt(max(self.m2, 0.0) / self.finite) if self.finite else 0.0
+
+    def merge(self, n: int, total: float, squares: float, m2: float) -> None:
+        """Adds n finite values with this sum, sum of squares, and sum of squares about their own mean. Before `count` grows."""
+        if not n:
+            return
+        mean, before = total / n, self.finite
+        delta = mean - self.mean
+        self.m2 += m2 + delta * delta * before * n / (before + n)
+        self.mean += delta * n / (before + n)
+        self.squares += squares
+
+
+def statistics(blocks: Iterable[Block], dtype: str) -> Stats:
+    """The whole set. ``dtype`` as in parsers.checkpoints.contents.SIZES; blocks hold its raw type."""
+    stats = Stats()
+    scratch = np.empty(0, np.float32)
+    for block in blocks:
+        if not len(block):
+            continue
+        if dtype in ("bfloat16", "float32", "float16"):
+            if len(scratch) < len(block) + 1:
+                scratch = np.empty(len(block) + 2 * _ROW, np.float32)
+            _float(stats, block, dtype, scratch)
+        elif dtype == "float64":
+            _exact(stats, block)
+        elif dtype.startswith("float8"):
+            _float8(stats, block, dtype)
+        elif block.dtype.kind == "c":
+            _exact(stats, np.abs(block).astype(np.float64))
+        else:
+            _exact(stats, block.astype(np.float64))
+    return stats
+
+
+def extremes(blocks: Iterable[Block], dtype: str) -> tuple[float, int]:
+    """(largest finite magnitude, number of non-finite values) alone: about the cost of reading the bytes."""
+    stats = Stats()
+    for block in blocks:
+        if dtype in _INFINITY:
+            bits, limit = _largest(block), _INFINITY[dtype]
+            if bits < limit:
+                stats.absmax = max(stats.absmax, _value(bits, dtype))
+                continue
+        part = statistics([block], dtype)
+        stats.absmax, stats.nonfinite = max(stats.absmax, part.absmax), stats.nonfinite + part.nonfinite
+    return stats.absmax, stats.nonfinite
+
+
+def values(block: Block, dtype: str) -> NDArray[Any]:
+    """A block of raw values as floats (float64 and integers stay what they are)."""
+    if dtype == "bfloat16":
+        return (block.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    if dtype.startswith("float8"):
+        return _table(dtype)[block]
+    return block.astype(np.float32) if dtype == "float16" else block
+
+
+def _largest(block: Block) -> int:
+    """The bits of the largest magnitude."""
+    width = block.dtype.itemsize
+    unsigned = int(block.view(f"u{width}").max())
+    positive = int(block.view(f"i{width}").max())
+    sign = 1 << (8 * width - 1)
+    return max(positive, unsigned - sign if unsigned >= sign else unsigned)
+
+
+def _value(bits: int, dtype: str) -> float:
+    if dtype == "bfloat16":
+        return float(np.array(bits << 16, np.uint32).view(np.float32))
+    kind = np.dtype(dtype)
+    return float(np.array(bits, f"u{kind.itemsize}").view(kind))
+
+
+def _zeros(block: Block) -> int:
+    """Zeros of either sign; counted only where there is one."""
+    width = block.dtype.itemsize
+    plus, minus = block.view(f"u{width}"), block.view(f"i{width}")
+    found = len(block) - int(np.count_nonzero(plus)) if not plus.min() else 0
+    lowest = minus.min()
+    if lowest == np.iinfo(minus.dtype).min:
+        found += int(np.count_nonzero(minus == lowest))
+    return found
+
+
+def _float(stats: Stats, block: Block, dtype: str, scratch: NDArray[np.float32]) -> None:
+    bits = _largest(block)
+    absmax = _value(bits, dtype) if bits < _INFINITY[dtype] else math.inf
+    if not (absmax == 0.0 or _SMALLEST < absmax < _LARGEST):
+        for i in range(0, len(block), 65536):
+            _exact(stats, values(block[i : i + 65536], dtype).astype(np.float64))
+        return
+    zeros = _zeros(block)
+    if dtype == "float32":
+        x: NDArray[np.float32] = block
+    else:
+        x = scratch[: len(block)]
+        _widen(block, dtype, x)
+    n = len(x)
+    squares, total = float(np.dot(x, x)), _sum(x)
+    mean = total / n
+    m2 = squares - n * mean * mean
+    if m2 < 0.1 * squares:
+        centred = np.subtract(x, np.float32(mean), out=scratch[:n])
+        rest = _sum(centred)
+        m2 = max(float(np.dot(centred, centred)) - rest * rest / n, 0.0)
+    stats.merge(n, total, squares, m2)
+    stats.count, stats.zeros, stats.absmax = stats.count + n, stats.zeros + zeros, max(stats.absmax, absmax)
+
+
+def _widen(block: Block, dtype: str, out: NDArray[np.float32]) -> None:
+    """Half precision to float32. bfloat16 comes out in another order (odd places first), which no sum minds."""
+    if dtype == "float16":
+        np.copyto(out, block)
+        return
+    half = len(block) // 2
+    words, wide = block[: 2 * half].view(np.uint32), out.view(np.uint32)
+    np.bitwise_and(words, np.uint32(0xFFFF0000), out=wide[:half])
+    np.left_shift(words, np.uint32(16), out=wide[half : 2 * half])
+    if len(block) % 2:
+        wide[-1] = np.uint32(block[-1]) << np.uint32(16)
+
+
+def _sum(x: NDArray[np.float32]) -> float:
+    """By rows with BLAS, then in float64: faster than ndarray.sum and no less exact."""
+    rows = len(x) // _ROW
+    head = x[: rows * _ROW].reshape(rows, _ROW)
+    return float((head @ _ones()).sum(dtype=np.float64)) + float(x[rows * _ROW :].sum(dtype=np.float64))
+
+
+@cache
+def _ones() -> NDArray[np.float32]:
+    return np.ones(_ROW, np.float32)
+
+
+def _exact(stats: Stats, x: NDArray[np.float64]) -> None:
+    good = np.isfinite(x)
+    n = len(x)
+    finite = x if good.all() else x[good]
+    if len(finite):
+        absmax = float(np.abs(finite).max())
+        scale = 1.0 if 1e-140 < absmax < 1e140 else absmax or 1.0
+        scaled = finite if scale == 1.0 else finite / scale
+        total, squares = float(scaled.sum()), float(np.dot(scaled, scaled))
+        m2 = float(np.square(scaled - total / len(finite)).sum())
+        with np.errstate(over="ignore"):
+            stats.merge(len(finite), total * scale, _times(squares, scale), _times(m2, scale))
+        stats.absmax = max(stats.absmax, absmax)
+        stats.zeros += len(finite) - int(np.count_nonzero(finite))
+    stats.count += n
+    stats.nonfinite += n - len(finite)
+
+
+def _times(squares: float, scale: float) -> float:
+    return squares * scale * scale  # infinity where the norm itself leaves float64
+
+
+def _float8(stats: Stats, block: Block, dtype: str) -> None:
+    counts = np.bincount(block, minlength=256)
+    table = _table(dtype).astype(np.float64)
+    good = np.isfinite(table)
+    c, t = counts[good].astype(np.float64), table[good]
+    n = int(c.sum())
+    if n:
+        total, squares = float(c @ t), float(c @ (t * t))
+        stats.merge(n, total, squares, float(c @ np.square(t - total / n)))
+        stats.absmax = max(stats.absmax, float(np.abs(t[c > 0]).max()))
+        stats.zeros += int(c[t == 0].sum())
+    stats.count += len(block)
+    stats.nonfinite += len(block) - n
+
+
+@cache
+def _table(dtype: str) -> NDArray[np.float32]:
+    """The 256 values of a float8 type (OCP 8-bit floating point, rev. 1.0; fnuz: no negative zero, its bits are NaN)."""
+    codes = np.arange(256)
+    if dtype == "float8_e8m0fnu":
+        return np.where(codes == 255, np.nan, np.exp2((codes - 127).astype(np.float64))).astype(np.float32)
+    exponent_bits, mantissa_bits = int(dtype[8]), int(dtype[10])
+    fnuz = dtype.endswith("fnuz")
+    bias = (1 << (exponent_bits - 1)) - (0 if fnuz else 1)
+    sign = np.where(codes & 128, -1.0, 1.0)
+    exponent, mantissa = codes >> mantissa_bits & ((1 << exponent_bits) - 1), codes & ((1 << mantissa_bits) - 1)
+    fraction = mantissa / (1 << mantissa_bits)
+    x = sign * np.where(exponent == 0, fraction * 2.0 ** (1 - bias), (1 + fraction) * np.exp2((exponent - bias).astype(np.float64)))
+    if fnuz:
+        x[128] = np.nan
+    elif dtype == "float8_e5m2":
+        top = exponent == 31
+        x[top] = np.where(mantissa[top] == 0, sign[top] * np.inf, np.nan)
+    else:  # e4m3fn has no infinity; all ones is NaN
+        x[(codes & 127) == 127] = np.nan
+    return x.astype(np.float32)

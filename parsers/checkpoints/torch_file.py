@@ -1,0 +1,140 @@
+"""torch.save files, both kinds: the zip (since torch 1.6) and the older stream of pickles. torch is not needed.
+
+Zip: one folder, named anything, with ``data.pkl``, the storages as ``data/<key>``, ``version`` and ``byteorder``; members
+are stored, so storages are mapped where they lie. A TorchScript archive has ``code/`` and ``constants.pkl`` as well: its
+code is named and not read. Older files hold five pickles (a magic number, the protocol, the writer's sizes, the value, the
+keys of the storages), then each storage as an int64 count and its values. A pickle without torch's frame is read as such.
+Source: torch/serialization.py of torch 2.13. In all of them a tensor is a shape over a storage given by a persistent id.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+from parsers.checkpoints import allowed, zips
+from parsers.checkpoints.allowed import Storage
+from parsers.checkpoints.contents import SIZES, Contents, File
+from parsers.checkpoints.pickles import Machine, Opaque, Unreadable
+from parsers.checkpoints.tree import Home, gather
+
+MAX_PICKLE = 1 << 30
+_MAGIC = 0x1950A86A20F9469CFC6C
+
+
+def read(path: Path) -> Contents:
+    """Raises Unreadable where nothing can be read, OSError where the file cannot be opened."""
+    file = File(path)
+    found = Contents(path, "torch", files=[path], bytes=file.size)
+    if not file.size:
+        raise Unreadable("the file is empty")
+    root = read_zip(found, file, 0, file.size) if bytes(file.bytes[:4]) == b"PK\x03\x04" else _read_stream(found, file)
+    gather(found, root)
+    return found
+
+
+def read_zip(found: Contents, file: File, start: int, length: int) -> Any:
+    """The value of a torch zip that lies at [start, start + length) of a file, with Views for its tensors."""
+    data = file.bytes[start : start + length]
+    parts, whole = zips.members(data)
+    if not whole:
+        found.complete = False
+        found.gap(f"the zip ends before its directory: the save was cut off; {len(parts)} members were found by their headers", length)
+    pickle = next((m for name, m in parts.items() if name.rpartition("/")[2] == "data.pkl"), None)
+    if pickle is None:
+        listed = ", ".join(sorted(parts)[:5])
+        raise Unreadable(f"a zip without data.pkl is no torch file; it holds {listed[:200]}")
+    prefix = pickle.name.removesuffix("data.pkl")
+    odd = [n for n in parts if ".." in n.split("/") or n.startswith(("/", "\\")) or "\\" in n]
+    found.refused += [{"what": f"a member named {n[:100]!r}", "at": f"byte {start + parts[n].offset}"} for n in odd[:20]]
+    code = [n for n in parts if n.startswith(f"{prefix}code/") and n.endswith(".py")]
+    if code:
+        found.refused.append({"what": f"TorchScript code ({len(code)} files)", "at": f"byte {start + parts[code[0]].offset}"})
+    order = parts.get(f"{prefix}byteorder")
+    swapped = order is not None and bytes(data[order.offset : order.offset + min(order.size, 8)]) == b"big"
+    home = Home(file, swapped)
+    for name, m in parts.items():
+        if name.startswith(f"{prefix}data/"):
+            if m.stored:
+                home.places[name.removeprefix(f"{prefix}data/")] = (start + m.offset, m.size)
+            else:
+                found.gap(f"{name[:80]} is compressed, which torch never does: not read", start + m.offset)
+    content = zips.content(data, pickle, MAX_PICKLE)
+    machine = _machine(memoryview(content), 0, home)
+    root = _load(found, machine)
+    _note_refused(found, machine, start + pickle.offset if pickle.stored else None)
+    return root
+
+
+def _read_stream(found: Contents, file: File) -> Any:
+    """Torch's older stream where it begins with the magic number, else one plain pickle."""
+    if bytes(file.bytes[257:262]) == b"ustar":
+        raise Unreadable("a tar archive (torch before 0.2, or an archive of something else): not read")
+    if file.bytes[0] != 0x80 and bytes(file.bytes[:1]) not in (b"(", b"]", b"}", b"c", b"I", b"."):
+        raise Unreadable("neither a zip nor a pickle")
+    home = Home(file, False)
+    machine = _machine(file.bytes, 0, home)
+    first = _load(found, machine)
+    if first != _MAGIC:
+        _note_refused(found, machine, 0)
+        found.format = "pickle"
+        if machine.end < file.size:
+            found.gap(f"{file.size - machine.end} bytes after the first pickle are not read", machine.end)
+        return first
+    values = []
+    for _ in range(4):  # protocol, sizes of the writer, the value, the storages' keys
+        machine = _machine(file.bytes, machine.end, home)
+        values.append(_load(found, machine))
+        _note_refused(found, machine, 0)
+        if not machine.whole:
+            return values[2] if len(values) > 2 else None
+    _, system, root, keys = values
+    home.swapped = isinstance(system, dict) and system.get("little_endian") is False
+    _place_storages(found, home, keys, machine.end)
+    return root
+
+
+def _place_storages(found: Contents, home: Home, keys: Any, position: int) -> None:
+    for k in keys if isinstance(keys, list) else []:
+        storage = home.storages.get(str(k))
+        if storage is None or position + 8 > home.file.size:
+            found.gap(f"the values of storage {str(k)[:40]} are missing, and all after it", position)
+            found.complete = False
+            return
+        (count,) = struct.unpack_from("<q", home.file.bytes, position)
+        size = count * SIZES[storage.dtype]
+        if count < 0 or position + 8 + size > home.file.size:
+            found.gap(f"storage {str(k)[:40]} claims {count} values, the file ends before: cut off", position)
+            found.complete = False
+            return
+        home.places[str(k)] = (position + 8, size)
+        position += 8 + size
+
+
+def _load(found: Contents, machine: Machine) -> Any:
+    """The pickle's value. A pickle that breaks off still gives what had been built: a dict that was being filled."""
+    try:
+        return machine.load()
+    except Unreadable as e:
+        found.gap(str(e), machine.position)
+        found.complete = False
+        return machine.remains()
+
+
+def _machine(data: memoryview, start: int, home: Home) -> Machine:
+    def persistent(pid: Any) -> Any:
+        if isinstance(pid, tuple) and len(pid) >= 5 and pid[0] == "storage" and type(pid[4]) is int:
+            dtype = allowed.storage_type(pid[1]) or "uint8"
+            return home.storages.setdefault(str(pid[2]), Storage(dtype, str(pid[2]), pid[4], home))
+        if isinstance(pid, tuple) and len(pid) >= 2 and pid[0] == "module":
+            return pid[1]
+        return Opaque("persistent id")
+
+    return Machine(data, start, build=allowed.build, set_state=allowed.set_state, persistent=persistent, allowed=allowed.allowed)
+
+
+def _note_refused(found: Contents, machine: Machine, base: int | None) -> None:
+    for what, at in machine.refused.items():
+        place = f"byte {at + base}" if base is not None else f"byte {at} of the unpacked data.pkl"
+        found.refused.append({"what": what, "at": place})

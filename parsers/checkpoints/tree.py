@@ -1,0 +1,171 @@
+"""From the value of a pickle to tensors and plain values with names: a walk over dicts, lists and opaque objects.
+
+A name is the path, joined with dots: ``model.layers.0.weight``, ``optimizer.state.0.exp_avg``. The insides of a pickled
+``nn.Module`` (``_modules``, ``_parameters``, ``_buffers``) are left out of it, so that names are those of its state_dict.
+A tensor that is met twice is listed twice (tied weights), a container that holds itself is not entered again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from parsers import secrets
+from parsers.checkpoints.allowed import Array, Storage, View
+from parsers.checkpoints.contents import SIZES, Contents, File, Piece, Tensor, chunks, dense, raw_type
+from parsers.checkpoints.pickles import Name, Opaque
+from parsers.checkpoints.statistics import values as as_floats
+
+MAX_VISITS = 2_000_000
+MAX_DEPTH = 60
+MAX_VALUES = 200_000
+_INSIDES = {"_modules", "_parameters", "_buffers"}
+
+
+@dataclass(eq=False)
+class Home:
+    """Where the storages of one torch file lie: key -> (byte, bytes)."""
+
+    file: File
+    swapped: bool
+    places: dict[str, tuple[int, int]] = field(default_factory=dict)
+    storages: dict[str, Storage] = field(default_factory=dict)
+
+
+def gather(found: Contents, root: Any, prefix: str = "") -> None:
+    """Adds the tensors and values below `root` to `found`."""
+    for name, value in _leaves(root, prefix, found):
+        if isinstance(value, View):
+            _add(found, _torch_tensor(name, value, found))
+        elif isinstance(value, Array):
+            _add(found, _array(name, value, found))
+        elif isinstance(value, Storage):
+            _add(found, _torch_tensor(name, View(value, 0, (value.count,), (1,)), found))
+        elif len(found.values) < MAX_VALUES:
+            if isinstance(value, str):
+                found.values[name] = "***" if secrets.is_secret_key(name.rpartition(".")[2]) else secrets.mask_text(value[:500])
+            elif isinstance(value, (bool, int, float)) or value is None:
+                found.values[name] = value
+
+
+def _add(found: Contents, tensor: Tensor) -> None:
+    found.tensors.append(tensor)
+    if tensor.count == 1 and not tensor.why and len(found.values) < MAX_VALUES:
+        for block in chunks(tensor):
+            found.values[tensor.name] = as_floats(block, tensor.dtype)[0].item()
+
+
+def _leaves(root: Any, prefix: str, found: Contents) -> Iterator[tuple[str, Any]]:
+    """(name, value) of what is no container. Bounded in depth and number: a few shared lists can unfold without end."""
+    stack: list[tuple[int, Iterator[tuple[str, Any]]]] = [(0, iter([(prefix, root)]))]
+    for _ in range(MAX_VISITS):
+        if not stack:
+            return
+        item = next(stack[-1][1], None)
+        if item is None:
+            stack.pop()
+            continue
+        path, value = item
+        inner = _children(value)
+        if inner is None:
+            yield path, str(value) if isinstance(value, Name) else value
+        elif len(stack) < MAX_DEPTH and all(id(value) != known for known, _ in stack):
+            stack.append((id(value), _below(path, inner)))
+    found.gap(f"more than {MAX_VISITS} values: the rest is not listed")
+
+
+def _below(path: str, items: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    for key, value in items:
+        yield (path if key in _INSIDES else f"{path}.{key}" if path else key)[:1000], value
+
+
+def _children(value: Any) -> Iterator[tuple[str, Any]] | None:
+    """What a container holds, None for a value. Long lists of numbers (the state of a generator) hold nothing of interest."""
+    if isinstance(value, dict):
+        return ((_text(k), v) for k, v in value.items())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        if len(value) > 64 and all(type(v) in (int, float) for v in value):
+            return iter(())
+        return ((str(i), v) for i, v in enumerate(value))
+    return _parts(value) if isinstance(value, Opaque) else None
+
+
+def _parts(value: Opaque) -> Iterator[tuple[str, Any]]:
+    state = value.state
+    if isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], dict):
+        state = {**(state[0] if isinstance(state[0], dict) else {}), **state[1]}
+    if isinstance(state, dict):
+        yield from ((_text(k), v) for k, v in state.items())
+    elif state is not None:
+        yield "state", state
+    for i, a in enumerate(value.args):
+        yield str(i), a
+    for i, x in enumerate(value.items):
+        yield (_text(x[0]), x[1]) if isinstance(x, tuple) and len(x) == 2 else (str(i), x)
+
+
+def _text(key: Any) -> str:
+    return key if isinstance(key, str) else f"<{key.name}>" if isinstance(key, Opaque) else str(key)
+
+
+def _torch_tensor(name: str, view: View, found: Contents) -> Tensor:
+    storage, source = view.storage, found.path.name
+    home: Home | None = storage.home
+    dtype = view.dtype or storage.dtype
+    place = home.places.get(storage.key) if home is not None else None
+    if home is None or place is None:
+        return Tensor(name, dtype, view.shape, source, why="its values are missing or were not read")
+    if dtype not in SIZES:
+        return Tensor(name, dtype, view.shape, source, place[0], why=f"values of type {dtype} are not read")
+    begin, size = place[0] + view.offset * SIZES[dtype], place[1] - view.offset * SIZES[dtype]
+    available = size // SIZES[dtype]
+    last = sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True))
+    count = _count(view.shape)
+    if count and last >= available:
+        return Tensor(name, dtype, view.shape, source, begin, why="it reaches beyond its storage")
+    shape, strides = view.shape, view.strides
+    if dense(shape, strides) or not count:
+        piece = Piece(home.file, begin, count)
+    elif count > available:
+        return _expanded(name, dtype, view, Piece(home.file, begin, last + 1), home, source)
+    else:
+        piece = Piece(home.file, begin, last + 1, shape, strides)
+    return Tensor(name, dtype, shape, source, begin, (piece,), swapped=home.swapped)
+
+
+def _expanded(name: str, dtype: str, view: View, block: Piece, home: Home, source: str) -> Tensor:
+    """More values than the storage holds: the same ones again and again. Nothing is repeated for the statistics."""
+    return Tensor(name, dtype, view.shape, source, block.offset, why="an expanded view: it repeats the values of a smaller storage")
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    n = 1
+    for s in shape:
+        n *= s
+    return n
+
+
+def _array(name: str, array: Array, found: Contents) -> Tensor:
+    dtype = array.dtype.name if array.dtype else "object"
+    why = ""
+    if dtype not in SIZES:
+        why = "an array of objects: not read" if dtype in ("object", "O8", "O") else f"values of type {dtype[:20]} are not read"
+    elif _count(array.shape) * SIZES[dtype] != len(array.data):
+        why = "its bytes do not fit its shape"
+    if why:
+        return Tensor(name, dtype, array.shape, found.path.name, why=why)
+    assert array.dtype is not None
+    raw, data = raw_type(dtype), array.data
+    swapped = array.dtype.swapped
+
+    def blocks() -> Iterator[Any]:
+        whole = np.frombuffer(data, raw)
+        for i in range(0, len(whole), 1 << 17):
+            block = whole[i : i + (1 << 17)]
+            yield block.byteswap() if swapped else block
+
+    return Tensor(name, dtype, array.shape, found.path.name, inline=blocks)
+
