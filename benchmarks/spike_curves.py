@@ -1,8 +1,8 @@
 """Simulated loss curves with spikes at known places, for fitting and for tests: every noise, smoothing and interval.
 
-A curve is a falling power law with a floor; noise on the log scale is Gaussian, heavy-tailed, one-sided or of two sorts
-of batches; spikes last one value or decay, or climb before they peak; the logger may average, smooth or take medians.
-"""
+A curve is a falling power law with a floor; noise on the log scale is Gaussian, heavy-tailed, one-sided or of
+two sorts of batches; spikes last one value or decay, or climb before they peak; the logger may average, smooth
+or take medians."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Curve:
-    """Logged values and the planted spikes: (first value, peak, height in local sigmas of the log, height on the log scale)."""
+    """Logged values and the planted spikes: (first value, peak, height in local sigmas, height in ln)."""
 
     value: Floats
     planted: list[tuple[int, int, float, float]]
@@ -70,7 +70,12 @@ def _logged(x: Floats, every: int, how: str) -> Floats:
     if how == "mean":
         return np.asarray(blocks.mean(axis=1))
     if how == "median":
-        return np.asarray(np.median(np.lib.stride_tricks.sliding_window_view(np.concatenate([np.full(4, blocks[0, -1]), blocks[:, -1]]), 5), axis=1))
+        return np.asarray(
+            np.median(
+                np.lib.stride_tricks.sliding_window_view(np.concatenate([np.full(4, blocks[0, -1]), blocks[:, -1]]), 5),
+                axis=1,
+            )
+        )
     out = blocks[:, -1].copy()
     if how == "ema":
         for i in range(1, len(out)):

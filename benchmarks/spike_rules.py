@@ -1,8 +1,8 @@
-"""Published spike rules on one loss series, re-stated from their sources; benchmarks/spikes.py scores them beside ours.
+"""Published spike rules on one loss series, re-stated from their sources; benchmarks/spikes.py scores them beside
+ours.
 
-Each returns the flagged values. Flags at most three values apart are one event; end and class follow the same operational
-definition for all, so the comparison is about finding.
-"""
+Each returns the flagged values. Flags at most three values apart are one event; end and class follow the same
+operational definition for all, so the comparison is about finding."""
 
 from __future__ import annotations
 
@@ -81,13 +81,20 @@ def median_rule(x: Floats) -> Flags:
 
 
 RULES: dict[str, Callable[[Floats], Flags]] = {
-    "OLMo-core, 6 sigma over 128": olmo_core, "OLMo 2, 7 sigma over 1000": olmo_2, "trainscope, z 3.5 over 200": trainscope,
-    "Wortsman et al., 3.2 sigma, twice": wortsman, "runmedic, MAD 8 and 1.5 times": runmedic, "Soup, twice the median of 20": soup,
-    "Lightning, rtol 2": lightning, "running median and MAD, 6 sigma": median_rule,
-}  # fmt: skip
+    "OLMo-core, 6 sigma over 128": olmo_core,
+    "OLMo 2, 7 sigma over 1000": olmo_2,
+    "trainscope, z 3.5 over 200": trainscope,
+    "Wortsman et al., 3.2 sigma, twice": wortsman,
+    "runmedic, MAD 8 and 1.5 times": runmedic,
+    "Soup, twice the median of 20": soup,
+    "Lightning, rtol 2": lightning,
+    "running median and MAD, 6 sigma": median_rule,
+}
 
 
-def events(rule: Callable[[Floats], Flags], step: NDArray[np.int64], value: Floats, length: float) -> list[dict[str, Any]]:
+def events(
+    rule: Callable[[Floats], Flags], step: NDArray[np.int64], value: Floats, length: float
+) -> list[dict[str, Any]]:
     """Flags of a rule as events with the end and class of the operational definition."""
     x = np.where(np.isfinite(value), value, np.nanmax(value[np.isfinite(value)]) * 10)
     hits = np.flatnonzero(rule(x))
@@ -108,5 +115,7 @@ def events(rule: Callable[[Floats], Flags], step: NDArray[np.int64], value: Floa
         past = end if end is not None else int(group[-1]) + 1
         took = step[end] - step[start] if end is not None else None
         kind = "non_recovering" if took is None else "fast" if took <= max(0.004 * length, 3 * interval, 20) else "slow"
-        out.append({"start": step[start], "peak": step[peak], "end": step[end] if end is not None else None, "class": kind})
+        out.append(
+            {"start": step[start], "peak": step[peak], "end": step[end] if end is not None else None, "class": kind}
+        )
     return out

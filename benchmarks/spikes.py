@@ -1,10 +1,9 @@
 """Spikes found and classed on annotated real curves: `python benchmarks/spikes.py [--set DIR] [--fit] [--peers]`.
 
-Prints the score of DIR/score.py for the detector's own judgement with run families left out in turn: the classifier that
-judges a family was fitted without it. --peers adds published rules on the same series. --fit writes the numbers that ship
-(forensics/spike_model.py) and the table they were fitted on (benchmarks/spikes_training.csv); without DIR it fits
-from that table.
-"""
+Prints the score of DIR/score.py for the detector's own judgement with run families left out in turn: the
+classifier that judges a family was fitted without it. --peers adds published rules on the same series. --fit
+writes the numbers that ship (forensics/spike_model.py) and the table they were fitted on
+(benchmarks/spikes_training.csv); without DIR it fits from that table."""
 
 from __future__ import annotations
 
@@ -50,7 +49,11 @@ def main() -> None:
     report("this detector, families left out in turn", data, crossed(data, rows))
     if a.peers:
         for name, rule in RULES.items():
-            report(name, data, {sid: events(rule, data.step[sid], data.value[sid], data.length(sid)) for sid in data.annotated})
+            report(
+                name,
+                data,
+                {sid: events(rule, data.step[sid], data.value[sid], data.length(sid)) for sid in data.annotated},
+            )
     if a.fit:
         write_table(rows)
         write_model(fit(rows))
@@ -103,18 +106,26 @@ class Data:
             first, peak = note["start"], max(note["peak"], note["start"])
             last = note["end"] if note["end"] is not None else (x[-1] if note["class"] != "not_a_spike" else peak)
             near = [i for i, e in enumerate(found) if x[e.start] <= peak + tolerance and x[e.peak] >= first - tolerance]
-            within = [i for i, e in enumerate(found) if x[e.start] <= last + tolerance and x[e.peak] >= first - tolerance]
+            within = [
+                i for i, e in enumerate(found) if x[e.start] <= last + tolerance and x[e.peak] >= first - tolerance
+            ]
             for i in within:
                 labels[i] = "" if labels[i] == "none" else labels[i]
             if near and note["class"] != "not_a_spike" and note["confidence"] >= 0.5:
-                best = min(near, key=lambda i: (not (x[found[i].start] <= peak and x[found[i].peak] >= first),
-                                                abs(x[found[i].peak] - note["peak"]), found[i].depth))  # fmt: skip
+                best = min(
+                    near,
+                    key=lambda i: (
+                        not (x[found[i].start] <= peak and x[found[i].peak] >= first),
+                        abs(x[found[i].peak] - note["peak"]),
+                        found[i].depth,
+                    ),
+                )
                 labels[best] = "spike"
         return labels
 
 
 def simulated() -> list[Row]:
-    """Candidates of simulated curves: planted and well visible is a spike, barely visible is not judged, the rest is noise."""
+    """Candidates of simulated curves: clearly visible ones are spikes, hardly visible ones not judged."""
     rng = np.random.default_rng(20260101)
     out: list[Row] = []
     for _ in range(SIMULATED):
@@ -139,11 +150,23 @@ def fit(rows: list[Row], without: str | None = None) -> Row:
     spike = np.array([r["label"] == "spike" for r in used])
     count = collections.Counter((r["group"], r["label"]) for r in used)
     most = {"simulated": 4 * GROUP_SIZE}
-    weight = np.array([min(1.0, (most.get(r["group"], GROUP_SIZE) / count[r["group"], r["label"]]) ** 0.5) if r["group"] != "simulated"
-                       else min(1.0, 2 * GROUP_SIZE / count[r["group"], r["label"]]) for r in used])  # fmt: skip
+    weight = np.array(
+        [
+            min(1.0, (most.get(r["group"], GROUP_SIZE) / count[r["group"], r["label"]]) ** 0.5)
+            if r["group"] != "simulated"
+            else min(1.0, 2 * GROUP_SIZE / count[r["group"], r["label"]])
+            for r in used
+        ]
+    )
     mean, scale = x.mean(axis=0), x.std(axis=0) + 1e-9
     model = LogisticRegression(C=PENALTY, max_iter=2000).fit((x - mean) / scale, spike, sample_weight=weight)
-    return {"MEAN": mean, "SCALE": scale, "WEIGHT": model.coef_[0], "INTERCEPT": float(model.intercept_[0]), "THRESHOLD": THRESHOLD}
+    return {
+        "MEAN": mean,
+        "SCALE": scale,
+        "WEIGHT": model.coef_[0],
+        "INTERCEPT": float(model.intercept_[0]),
+        "THRESHOLD": THRESHOLD,
+    }
 
 
 def crossed(data: Data, rows: list[Row]) -> dict[str, list[Row]]:
@@ -158,9 +181,14 @@ def crossed(data: Data, rows: list[Row]) -> dict[str, list[Row]]:
             setattr(spike_model, k, v)
         x = data.step[sid]
         out[sid] = [
-            {"start": x[s.at.start], "peak": x[s.at.peak], "end": x[s.at.end] if s.at.end is not None and s.at.end < len(x) else None, "class": s.kind}
+            {
+                "start": x[s.at.start],
+                "peak": x[s.at.peak],
+                "end": x[s.at.end] if s.at.end is not None and s.at.end < len(x) else None,
+                "class": s.kind,
+            }
             for s in spike_class.judge(x, data.value[sid], data.length(sid))
-        ]  # fmt: skip
+        ]
     for k, v in shipped.items():
         setattr(spike_model, k, v)
     return out
@@ -173,7 +201,8 @@ def report(name: str, data: Data, predictions: dict[str, list[Row]]) -> None:
     kinds = " ".join(f"{s['f1_' + k]:.2f}" for k in data.score.CLASSES)
     print(
         f"{name:42s} precision {s['precision']:.3f} recall {s['recall']:.3f} macro-F1 {s['macro_f1']:.3f} ({kinds}) "
-        f"traps called a spike {s['trap_hits']}/{s['traps']} false alarms a healthy series {s['false_alarms_per_healthy']:.2f}"
+        f"traps called a spike {s['trap_hits']}/{s['traps']} "
+        f"false alarms a healthy series {s['false_alarms_per_healthy']:.2f}"
     )
 
 
@@ -186,12 +215,20 @@ def write_table(rows: list[Row]) -> None:
 
 def read_table() -> list[Row]:
     with TABLE.open() as f:
-        return [{"group": r["group"], "label": r["label"], "features": [float(r[n]) for n in NAMES]} for r in csv.DictReader(f)]
+        return [
+            {"group": r["group"], "label": r["label"], "features": [float(r[n]) for n in NAMES]}
+            for r in csv.DictReader(f)
+        ]
 
 
 def write_model(model: Row) -> None:
-    lines = ['"""Numbers of the logistic regression in spike_class, in the order of spike_features.NAMES.', "",
-             "Written by `python benchmarks/spikes.py --fit`; not to be edited by hand.", '"""', ""]  # fmt: skip
+    lines = [
+        '"""Numbers of the logistic regression in spike_class, in the order of spike_features.NAMES.',
+        "",
+        "Written by `python benchmarks/spikes.py --fit`; not to be edited by hand.",
+        '"""',
+        "",
+    ]
     for name in ("MEAN", "SCALE", "WEIGHT"):
         lines += [f"{name} = [", *(f"    {float(v):.6g},  # {n}" for v, n in zip(model[name], NAMES, strict=True)), "]"]
     lines += [f"INTERCEPT = {model['INTERCEPT']:.6g}", f"THRESHOLD = {model['THRESHOLD']}", ""]

@@ -42,8 +42,10 @@ def formats() -> str:
 
 
 def tables() -> str:
-    parts = ["# Tables\n\n`forensics tables RUN --out DIR` writes one Parquet file a table, `forensics.read(path).tables` holds them.\n",
-             "```text\n" + inspect.cleandoc(parsers.tables.__doc__ or "") + "\n```\n"]
+    parts = [
+        "# Tables\n\n`forensics tables RUN --out DIR` writes one Parquet file a table, `forensics.read(path).tables` holds them.\n",
+        "```text\n" + inspect.cleandoc(parsers.tables.__doc__ or "") + "\n```\n",
+    ]
     for name, schema in SCHEMAS.items():
         rows = "\n".join(f"| {f.name} | {_type(f.type)} |" for f in schema)
         parts.append(f"## {name}\n\n| column | type |\n|---|---|\n{rows}\n")
@@ -51,7 +53,11 @@ def tables() -> str:
 
 
 def _type(t: object) -> str:
-    return str(t).replace("dictionary<values=string, indices=int32, ordered=0>", "string").replace("list<item: int64>", "list of int64")
+    return (
+        str(t)
+        .replace("dictionary<values=string, indices=int32, ordered=0>", "string")
+        .replace("list<item: int64>", "list of int64")
+    )
 
 
 def commands() -> str:
@@ -63,8 +69,14 @@ def commands() -> str:
 
 
 PAGES = {
-    "detectors.md": lambda: rules("detectors", "Symptoms", "What each detector looks for, and when it cannot tell. `forensics explain ID` prints the same."),
-    "causes.md": lambda: rules("hypotheses", "Causes", "How each cause is weighed. Weights are decibans: +10 is ten times likelier."),
+    "detectors.md": lambda: rules(
+        "detectors",
+        "Symptoms",
+        "What each detector looks for, and when it cannot tell. `forensics explain ID` prints the same.",
+    ),
+    "causes.md": lambda: rules(
+        "hypotheses", "Causes", "How each cause is weighed. Weights are decibans: +10 is ten times likelier."
+    ),
     "formats.md": formats,
     "tables.md": tables,
     "cli.md": commands,
@@ -83,9 +95,16 @@ def screenshots() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as p:
         page_file = Path(folder) / "report.html"
         page_file.write_text(html.render(case), "utf-8")
-        browser = p.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"])
-        for name, width, height, scheme, full in (("report", 1180, 900, "light", False), ("light", 1180, 900, "light", True),
-                                                  ("dark", 1180, 900, "dark", True), ("phone", 375, 800, "light", True)):
+        browser = p.chromium.launch(
+            executable_path=shutil.which("chromium"),
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        for name, width, height, scheme, full in (
+            ("report", 1180, 900, "light", False),
+            ("light", 1180, 900, "light", True),
+            ("dark", 1180, 900, "dark", True),
+            ("phone", 375, 800, "light", True),
+        ):
             page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
             page.goto(page_file.as_uri())
             page.screenshot(path=DOCS / "images" / f"{name}.png", full_page=full)

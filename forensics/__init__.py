@@ -6,12 +6,14 @@ import importlib.util
 import pathlib
 from typing import TYPE_CHECKING, Any
 
+from forensics.version import VERSION
+
 if TYPE_CHECKING:
     from forensics.case import Case
     from parsers.tables import Run
 
-from forensics.version import VERSION as __version__  # noqa: E402,N811
-__all__ = ["analyze", "read"]
+__version__ = VERSION
+__all__ = ["__version__", "analyze", "read"]
 
 
 def _no_shadow() -> None:

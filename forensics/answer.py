@@ -30,10 +30,14 @@ def word(probability: float) -> str:
     return "possibly"
 
 
-def sentence(run: Run, said: str, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], checks: Sequence[Check]) -> str:
+def sentence(
+    run: Run, said: str, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], checks: Sequence[Check]
+) -> str:
     if said == "healthy":
         clear = sum(c.status == "clear" for c in checks)
-        end = {"finished": "The run finished", "running": "The run is still going"}.get(status(run), "The log ends without a sign of trouble")
+        end = {"finished": "The run finished", "running": "The run is still going"}.get(
+            status(run), "The log ends without a sign of trouble"
+        )
         return f"{end}, and nothing looks wrong: {clear} checks are clear."
     if said == "inconclusive":
         missing = [c.note for c in checks if c.id in MATTER and c.status in ("cannot_tell", "error")]

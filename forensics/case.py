@@ -123,17 +123,29 @@ class Case:
 
 def _hypothesis(h: Hypothesis, rank: int) -> dict[str, Any]:
     return {
-        "id": h.id, "title": h.title, "rank": rank, "probability": round(h.probability, 6), "score": round(h.score, 2),
-        "steps": list(h.steps), "clues": [dataclasses.asdict(c) for c in h.clues], "settle": h.settle,
+        "id": h.id,
+        "title": h.title,
+        "rank": rank,
+        "probability": round(h.probability, 6),
+        "score": round(h.score, 2),
+        "steps": list(h.steps),
+        "clues": [dataclasses.asdict(c) for c in h.clues],
+        "settle": h.settle,
         "interventions": list(h.interventions),
-    }  # fmt: skip
+    }
 
 
 def _finding(f: Finding) -> dict[str, Any]:
     return {
-        "id": f.id, "kind": f.kind, "title": f.title, "steps": [f.first_step, f.last_step], "severity": f.severity,
-        "times": [utc(t) for t in f.times], "facts": f.facts, "evidence": [dataclasses.asdict(e) for e in f.evidence],
-    }  # fmt: skip
+        "id": f.id,
+        "kind": f.kind,
+        "title": f.title,
+        "steps": [f.first_step, f.last_step],
+        "severity": f.severity,
+        "times": [utc(t) for t in f.times],
+        "facts": f.facts,
+        "evidence": [dataclasses.asdict(e) for e in f.evidence],
+    }
 
 
 def utc(seconds: float | None) -> str | None:

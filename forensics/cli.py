@@ -48,7 +48,7 @@ class Verbs(click.Group):
             self._trace(ctx)
             _say(f"forensics: this is a mistake of ours: {type(e).__name__}: {e}")
             _say("  `forensics --debug ...` shows where; please report it with the file that caused it.")
-        ctx.exit(1)
+        return ctx.exit(1)
 
     def _trace(self, ctx: click.Context) -> None:
         if ctx.params.get("debug"):
@@ -83,8 +83,14 @@ def _metrics(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
     return {name: tag for name, _, tag in pairs}
 
 
-_metric_option = click.option("--metric", "metrics", multiple=True, metavar="NAME=TAG", callback=_metrics,
-                              help="What a tag of yours means, e.g. loss.train=my/own/tag.")  # fmt: skip
+_metric_option = click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="NAME=TAG",
+    callback=_metrics,
+    help="What a tag of yours means, e.g. loss.train=my/own/tag.",
+)
 
 
 @main.command()
@@ -94,15 +100,23 @@ _metric_option = click.option("--metric", "metrics", multiple=True, metavar="NAM
 @_metric_option
 @click.option("--fail-on", type=click.Choice(["unhealthy"]), help="Exit with 3 where the verdict is this.")
 @click.pass_context
-def analyze(ctx: click.Context, run: str, out: Path | None, json_path: Path | None, md: Path | None, metrics: dict[str, str],
-            redact: bool, fail_on: str | None, force: bool) -> None:
+def analyze(
+    ctx: click.Context,
+    run: str,
+    out: Path | None,
+    json_path: Path | None,
+    md: Path | None,
+    metrics: dict[str, str],
+    redact: bool,
+    fail_on: str | None,
+    force: bool,
+) -> None:
     """Analyze RUN: a folder, one file, or an fsspec URL (s3://...).
 
     Reads TensorBoard event files, W&B files, Hugging Face trainer states, JSON, CSV, console logs and configs, and writes
     one HTML page and the case as JSON. Where several runs lie in the folder, the one written last is analyzed.
     """
-    from forensics import pipeline
-    from forensics import output, progress
+    from forensics import output, pipeline, progress
 
     _without_pandas()
     stem = _stem(run)
@@ -139,13 +153,16 @@ def tables(ctx: click.Context, run: str, out: Path, metrics: dict[str, str], for
 
     import pyarrow.parquet as pq
 
-    from forensics import pipeline
-    from forensics import output, progress
+    from forensics import output, pipeline, progress
 
     _without_pandas()
     with progress.bar(ctx.obj["quiet"]) as tick:
         runs = pipeline.read_runs(run, metrics=metrics, progress=tick)
-    files = [(out / (r.id if len(runs) > 1 else ".") / f"{name}.parquet", table) for r in runs for name, table in r.tables.items()]
+    files = [
+        (out / (r.id if len(runs) > 1 else ".") / f"{name}.parquet", table)
+        for r in runs
+        for name, table in r.tables.items()
+    ]
     for path, _ in files:
         output.check(path, force=force)
     for path, table in files:
@@ -168,7 +185,9 @@ def render(case: Path, out: Path | None, md: Path | None, redact: bool, force: b
         document = json.loads(case.read_text("utf-8"))
         known = document["schema"]
     except (ValueError, KeyError, TypeError, RecursionError) as e:
-        raise ForensicsError(f"{case} is no case of ours: {e}", "`forensics analyze RUN --json CASE.json` writes one.") from e
+        raise ForensicsError(
+            f"{case} is no case of ours: {e}", "`forensics analyze RUN --json CASE.json` writes one."
+        ) from e
     if known != 1:
         raise ForensicsError(f"{case} has schema {known}, this version knows schema 1", "Analyze the run again.")
     name = case.name.removesuffix(".json").removesuffix(".case")

@@ -18,14 +18,30 @@ from forensics.series import Series, m4
 WINDOW_COLUMNS = 300
 
 
-def window(s: Series, first: int, last: int, *, title: str, where: str = "", marks: Sequence[dict[str, Any]] = (),
-           bands: Sequence[dict[str, Any]] = (), margin: float = 1.0) -> Evidence:
+def window(
+    s: Series,
+    first: int,
+    last: int,
+    *,
+    title: str,
+    where: str = "",
+    marks: Sequence[dict[str, Any]] = (),
+    bands: Sequence[dict[str, Any]] = (),
+    margin: float = 1.0,
+) -> Evidence:
     """A series around [first, last], with `margin` times that length (at least 20 points) on either side."""
     pad = max(int((last - first) * margin), 20 * s.interval, 1)
     lo, hi = first - pad, last + pad
     lives = [{"attempt": a, "points": m4(step, value, WINDOW_COLUMNS)} for a, step, value in s.lives(lo, hi)]
-    data = {"metric": s.name, "unit": s.unit, "scale": s.scale, "lives": lives, "window": [lo, hi],
-            "marks": list(marks), "bands": list(bands)}  # fmt: skip
+    data = {
+        "metric": s.name,
+        "unit": s.unit,
+        "scale": s.scale,
+        "lives": lives,
+        "window": [lo, hi],
+        "marks": list(marks),
+        "bands": list(bands),
+    }
     return Evidence("series", title, data, where)
 
 

@@ -1,13 +1,13 @@
 """Finds upward excursions of a noisy, drifting series: pure numpy in, plain records out.
 
-The level before an event is the median of the 15 values before it, the noise 1.4826 x the median absolute deviation of
-80 values from their running median of 9, never less than 0.35 x the median step between neighbours. An excursion begins
-where it leaves level + 3 sigma and ends where a value and the median of it and the two after it are back within 2
-sigma, or within a twentieth of the height where the noise is smaller still. ``candidates`` lists
-whatever reaches 5 sigma, with what rides on the tail of a long one; ``find`` keeps what a plain rule calls an event: 6
-sigma, 1 %, and no crowd (oftener than once in 50 values) unless it reaches 25 sigma. Positive series are judged on the
-log scale, where noise is multiplicative. Values that are not finite count as the highest.
-"""
+The level before an event is the median of the 15 values before it, the noise 1.4826 x the median absolute
+deviation of 80 values from their running median of 9, never less than 0.35 x the median step between
+neighbours. An excursion begins where it leaves level + 3 sigma and ends where a value and the median of it and
+the two after it are back within 2 sigma, or within a twentieth of the height where the noise is smaller still.
+``candidates`` lists whatever reaches 5 sigma, with what rides on the tail of a long one; ``find`` keeps what a
+plain rule calls an event: 6 sigma, 1 %, and no crowd (oftener than once in 50 values) unless it reaches 25
+sigma. Positive series are judged on the log scale, where noise is multiplicative. Values that are not finite
+count as the highest."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def local_noise(x: Floats, floor: float | None = None) -> Floats:
 
 
 def scaled(values: Floats) -> tuple[Floats, bool]:
-    """(series to judge, whether it is the log): ln where most values are positive and none negative, else values over their size.
+    """(series to judge, whether it is the log): ln where most are positive and none negative, else over their size.
 
     Values that are not finite are put above the highest one.
     """
@@ -101,7 +101,7 @@ def scaled(values: Floats) -> tuple[Floats, bool]:
 
 
 def negligible(x: Floats) -> float:
-    """What is added before the log is taken: a thousandth of where the series began; below that all values are alike."""
+    """What is added before the log: a thousandth of where the series began, below which all values are alike."""
     positive = x[np.isfinite(x) & (x > 0)]
     return NEGLIGIBLE * float(np.median(positive[:LEVEL])) if len(positive) else 0.0
 
@@ -117,19 +117,18 @@ def candidates(y: Floats) -> list[Excursion]:
     if len(y) < WARMUP + 2:
         return []
     floor = noise_floor(y)
-    calm = y
-    found: list[Excursion] = []
-    noise = local_noise(y, floor)
-    sigma = noise
-    for second in (False, True):  # the second pass sees level and noise without the events of the first
-        found = _scan(y, before(rolling_median(calm, LEVEL)), sigma, WARMUP)
-        finished = [e for e in found if e.end is not None and e.sigmas > 8]
-        if second or not finished:
-            break
-        calm = y.copy()
+    level, noise = before(rolling_median(y, LEVEL)), local_noise(y, floor)
+    found = _scan(y, level, noise, WARMUP)
+    finished = [e for e in found if e.end is not None and e.sigmas > 8]
+    if finished:  # again, with level and noise of what is left without these
+        calm = np.ones(len(y), bool)
         for e in finished:
-            calm[e.start : e.end] = e.level
-        sigma = local_noise(calm, floor)
+            calm[e.start : e.end] = False
+        last = np.maximum(np.cumsum(calm) - calm - 1, 0)  # the last calm value before each one
+        quiet = y[calm]
+        spread = 1.4826 * rolling_median(np.abs(quiet - centred_median(quiet, RESIDUAL)), NOISE)
+        sigma = np.maximum(spread[last], max(floor, LEAST_SIGMA))
+        found = _scan(y, rolling_median(quiet, LEVEL)[last], sigma, WARMUP)
     todo = list(found)
     while todo and len(found) < FEW:
         e = todo.pop()
@@ -145,7 +144,7 @@ def candidates(y: Floats) -> list[Excursion]:
 
 
 def _shifted(e: Excursion, by: int, depth: int, end: int | None) -> Excursion:
-    """A find in a tail, as one of the whole series; what does not come back within the tail ends where the tail ends."""
+    """A find in a tail as one of the whole series; what does not come back in the tail ends where the tail ends."""
     return replace(e, start=e.start + by, peak=e.peak + by, end=e.end + by if e.end is not None else end, depth=depth)
 
 
@@ -167,7 +166,12 @@ def _scan(y: Floats, level: Floats, sigma: Floats, first: int) -> list[Excursion
         if end is None or end - peak > TAIL:
             end = first_at_most(settled, peak + 1, base + max(END_SIGMA * noise, END_SHARE * height))
         past = end if end is not None else len(y)
-        if found and found[-1].end is not None and start - found[-1].end <= TOUCHING and height < TOUCHED * found[-1].height:
+        if (
+            found
+            and found[-1].end is not None
+            and start - found[-1].end <= TOUCHING
+            and height < TOUCHED * found[-1].height
+        ):
             found[-1] = replace(found[-1], end=end, censored=end is None)
             continue  # the last breath of the one before
         found.append(Excursion(start, peak, end, base, noise, height, end is None))
@@ -246,11 +250,13 @@ def in_units(e: Excursion, x: Floats, place: NDArray[np.int64], logs: bool) -> E
     sigma = float(np.exp(e.level)) * e.sigma if logs else e.sigma * size
     height = float(x[e.peak]) - level if np.isfinite(x[e.peak]) else float("inf")
     end = int(place[e.end]) if e.end is not None else None
-    return replace(e, start=int(place[e.start]), peak=int(place[e.peak]), end=end, level=level, sigma=sigma, height=height)
+    return replace(
+        e, start=int(place[e.start]), peak=int(place[e.peak]), end=end, level=level, sigma=sigma, height=height
+    )
 
 
 def smallest_visible(values: Floats) -> float | None:
-    """The smallest one-value spike this series would have shown, as a share of its level; None where it is too short."""
+    """The smallest one-value spike this series would have shown, as a share of its level; None if too short."""
     x = values[np.isfinite(values)]
     if len(x) < 3 * WARMUP:
         return None

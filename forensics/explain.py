@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 
-from forensics.pipeline import id_of, modules
 from forensics.errors import ForensicsError
+from forensics.pipeline import id_of, modules
 
 KINDS = (("detectors", "Symptoms"), ("hypotheses", "Causes"))
 
@@ -30,7 +30,10 @@ def page(topic: str) -> str:
 
     known = [id_of(m) for kind, _ in KINDS for m in modules(kind)]
     near = difflib.get_close_matches(topic, known, 3)
-    raise ForensicsError(f"no detector or cause is called {topic}", f"Near: {', '.join(near)}" if near else "`forensics explain` lists all.")
+    raise ForensicsError(
+        f"no detector or cause is called {topic}",
+        f"Near: {', '.join(near)}" if near else "`forensics explain` lists all.",
+    )
 
 
 def title(doc: str | None) -> str:

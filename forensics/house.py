@@ -30,7 +30,9 @@ def _read(path: Path) -> dict[str, str]:
     try:
         metrics = tomllib.loads(path.read_text("utf-8")).get("metrics", {})
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
-        raise ForensicsError(f"{path} is not valid TOML: {e}", 'It should hold [metrics] with lines like "loss.train" = "my/own/tag".') from e
+        raise ForensicsError(
+            f"{path} is not valid TOML: {e}", 'It should hold [metrics] with lines like "loss.train" = "my/own/tag".'
+        ) from e
     if not isinstance(metrics, dict) or not all(isinstance(v, str) for v in metrics.values()):
         raise ForensicsError(f"{path}: [metrics] must map names to tags", '"loss.train" = "my/own/tag"')
     return dict(metrics)

@@ -24,13 +24,22 @@ class Ledger:
         """Something that would have weighed in, had it been logged: shown, and weighs nothing."""
         self._clues.append(Clue("Cannot tell: " + text, 0.0))
 
-    def hypothesis(self, module: str, title: str, *, settle: str, interventions: Sequence[str],
-                   steps: tuple[int | None, int | None] = (None, None)) -> Hypothesis:
+    def hypothesis(
+        self,
+        module: str,
+        title: str,
+        *,
+        settle: str,
+        interventions: Sequence[str],
+        steps: tuple[int | None, int | None] = (None, None),
+    ) -> Hypothesis:
         """`module`: the cause's ``__name__``; its last part is the cause id."""
         return Hypothesis(module.rsplit(".", 1)[-1], title, tuple(self._clues), settle, tuple(interventions), steps)
 
 
-def of(findings: Sequence[Finding], kind: str, *, severity: Sequence[str] = ("info", "warning", "critical")) -> list[Finding]:
+def of(
+    findings: Sequence[Finding], kind: str, *, severity: Sequence[str] = ("info", "warning", "critical")
+) -> list[Finding]:
     """The findings of one detector, in step order."""
     found = [f for f in findings if f.kind == kind and f.severity in severity]
     return sorted(found, key=lambda f: (f.first_step is None, f.first_step or 0))

@@ -1,8 +1,9 @@
 """Hugging Face's NaN filter, inverted: how many micro-batches were NaN, from the value that was logged.
 
-The Trainer (``logging_nan_inf_filter``, on by default) adds S / (1 + m) in place of a micro-loss that is not finite: S is
-the sum since the last log, m the optimizer steps finished since then. With k steps a log, a micro-batches a step and a
-loss of L, n NaN micro-batches that come first in step m + 1 of the interval are logged as
+The Trainer (``logging_nan_inf_filter``, on by default) adds S / (1 + m) in place of a micro-loss that is not
+finite: S is the sum since the last log, m the optimizer steps finished since then. With k steps a log, a
+micro-batches a step and a loss of L, n NaN micro-batches that come first in step m + 1 of the interval are
+logged as
 
     X k = L (m (1 + 1/(1 + m))^n + (a - n)/a + (k - m - 1)),
 
@@ -39,12 +40,14 @@ def logged_forever(level: float, steps: int, micro: int, finished: int) -> float
     return total / steps
 
 
-def explain(value: float, level: float, noise: float, steps: int, micro: int, *, forever: bool = False, at_end: bool = False) -> Match | None:
+def explain(
+    value: float, level: float, noise: float, steps: int, micro: int, *, forever: bool = False, at_end: bool = False
+) -> Match | None:
     """How the filter could have made `value` out of `level`, within three times `noise`; None where it could not.
 
-    Several ways may fit. Whole steps come before parts of one, and with `at_end` (the gradient norm of the row, which is
-    the last step's, was not finite) the last step comes before the others; then the nearest. With `forever` only NaN
-    without an end is tried: say so where the next logged value is exactly zero.
+    Several ways may fit. Whole steps come before parts of one, and with `at_end` (the gradient norm of the row,
+    which is the last step's, was not finite) the last step comes before the others; then the nearest. With
+    `forever` only NaN without an end is tried: say so where the next logged value is exactly zero.
     """
     if level <= 0:
         return None
@@ -52,5 +55,11 @@ def explain(value: float, level: float, noise: float, steps: int, micro: int, *,
         tries = [Match(m, micro, logged_forever(level, steps, micro, m), True) for m in range(steps)]
     else:
         tries = [Match(m, n, logged(level, steps, micro, m, n)) for m in range(steps) for n in range(1, micro + 1)]
-    fitting = [t for t in tries if abs(t.expected - value) <= max(3 * noise, 1e-3 * level) * max(t.expected / level, 1.0)]
-    return min(fitting, key=lambda t: (at_end and t.finished != steps - 1, t.nans != micro, abs(t.expected - value)), default=None)
+    fitting = [
+        t for t in tries if abs(t.expected - value) <= max(3 * noise, 1e-3 * level) * max(t.expected / level, 1.0)
+    ]
+    return min(
+        fitting,
+        key=lambda t: (at_end and t.finished != steps - 1, t.nans != micro, abs(t.expected - value)),
+        default=None,
+    )

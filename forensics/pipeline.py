@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import parsers
-from forensics import answer, groups, house, ranking, summary, timeline
+from forensics import answer, batch_links, groups, house, ranking, summary, timeline
 from forensics.case import Case, Check, Finding, Hypothesis
 from forensics.errors import CannotTell, ForensicsError
 from forensics.series import series
@@ -23,8 +23,9 @@ Progress = Callable[[str, int, int], None]
 SHOWN_PER_DETECTOR = 60  # more findings of one kind are counted, not listed
 
 
-def analyze(path: str, *, metrics: dict[str, str] | None = None, progress: Progress | None = None,
-            command: Sequence[str] = ()) -> Case:
+def analyze(
+    path: str, *, metrics: dict[str, str] | None = None, progress: Progress | None = None, command: Sequence[str] = ()
+) -> Case:
     """The case of the run at `path`; `metrics` maps canonical names to the tags of this house."""
     return analyze_run(choose(read_runs(path, metrics=metrics, progress=progress)), command=command)
 
@@ -47,7 +48,8 @@ def analyze_run(run: Run, *, command: Sequence[str] = ()) -> Case:
         verdict=verdict,
         answer=answer.sentence(run, verdict, findings, hypotheses, checks),
         hypotheses=hypotheses,
-        spikes=summary.spikes(findings),
+        spikes=summary.spikes(run, findings),
+        culprits=batch_links.culprits(run, hypotheses, findings),
         findings=tuple(findings),
         checks=tuple(checks),
         blind_spots=summary.blind_spots(run, checks),
@@ -65,7 +67,9 @@ def read_runs(path: str, *, metrics: dict[str, str] | None = None, progress: Pro
     except FileNotFoundError as e:
         raise ForensicsError(str(e), "Give the folder of a run, or one of its files.") from e
     if not any(s.claimed for r in runs for s in r.sources):
-        raise ForensicsError(f"nothing readable in {path}: {_why(runs)}", "See `forensics analyze --help` for the formats.")
+        raise ForensicsError(
+            f"nothing readable in {path}: {_why(runs)}", "See `forensics analyze --help` for the formats."
+        )
     if keep is not None:
         for r in runs:
             r.cache["folder"] = keep  # deleted with the last of the runs
@@ -76,7 +80,11 @@ def read_runs(path: str, *, metrics: dict[str, str] | None = None, progress: Pro
 
 def _why(runs: list[Run]) -> str:
     found = [f"{s.path} is {s.format}" for r in runs for s in r.sources]
-    return "the folder is empty" if not found else "; ".join(found[:3]) + (f"; and {len(found) - 3} more" if len(found) > 3 else "")
+    return (
+        "the folder is empty"
+        if not found
+        else "; ".join(found[:3]) + (f"; and {len(found) - 3} more" if len(found) > 3 else "")
+    )
 
 
 def _local(path: str) -> tuple[Path, tempfile.TemporaryDirectory[str] | None]:
@@ -91,7 +99,9 @@ def _local(path: str) -> tuple[Path, tempfile.TemporaryDirectory[str] | None]:
         fs, remote = fsspec.core.url_to_fs(path)
         fs.get(remote, str(target), recursive=fs.isdir(remote))
     except (OSError, ImportError, ValueError) as e:
-        raise ForensicsError(f"cannot open {path}: {e}", "Remote folders need `pip install 'run-forensics[remote]'`.") from e
+        raise ForensicsError(
+            f"cannot open {path}: {e}", "Remote folders need `pip install 'run-forensics[remote]'`."
+        ) from e
     return target, folder
 
 
@@ -128,7 +138,9 @@ def detect(run: Run) -> tuple[list[Finding], list[Check]]:
         except Exception as e:  # one broken detector costs only itself, and says so on the page
             checks.append(Check(name, "error", f"{type(e).__name__}: {e}"[:300]))
             continue
-        note = f"{len(found)} found" + (f", the first {SHOWN_PER_DETECTOR} are listed" if len(found) > SHOWN_PER_DETECTOR else "")
+        note = f"{len(found)} found" + (
+            f", the first {SHOWN_PER_DETECTOR} are listed" if len(found) > SHOWN_PER_DETECTOR else ""
+        )
         checks.append(Check(name, "fired" if found else "clear", note if found else "", effect))
         findings += found[:SHOWN_PER_DETECTOR]
     findings.sort(key=lambda f: (f.first_step is None, f.first_step or 0, f.kind))

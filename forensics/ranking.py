@@ -7,7 +7,11 @@ from dataclasses import replace
 
 from forensics.case import Clue, Hypothesis
 
-UNKNOWN = Hypothesis("unknown", "Something not on our list", (Clue("The yardstick: every other cause is weighed against this one.", 0.0),))
+UNKNOWN = Hypothesis(
+    "unknown",
+    "Something not on our list",
+    (Clue("The yardstick: every other cause is weighed against this one.", 0.0),),
+)
 TEMPERATURE = 1.0  # decibans are divided by this before they become probabilities
 
 

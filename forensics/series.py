@@ -146,11 +146,20 @@ def _build(run: Run, name: str, only_tag: int | None = None) -> Series | None:
     first = arrays["sources"][int(used[0])]
     meaning = run.meanings.get((first, tag))
     return Series(
-        name=name, tag=tag, step=step, value=arrays["value"][rows], time=arrays["time"][rows], attempt=attempt,
-        alive=_alive(step, attempt), source=[arrays["sources"][int(u)] for u in used], source_code=code.astype(np.int32),
-        at=arrays["at"][rows], unit=meaning.unit if meaning else "", smoothing=meaning.smoothing if meaning else "none",
+        name=name,
+        tag=tag,
+        step=step,
+        value=arrays["value"][rows],
+        time=arrays["time"][rows],
+        attempt=attempt,
+        alive=_alive(step, attempt),
+        source=[arrays["sources"][int(u)] for u in used],
+        source_code=code.astype(np.int32),
+        at=arrays["at"][rows],
+        unit=meaning.unit if meaning else "",
+        smoothing=meaning.smoothing if meaning else "none",
         interval=_interval(step, attempt),
-    )  # fmt: skip
+    )
 
 
 def hash_index(seen: list[str], value: str) -> int:
@@ -167,7 +176,10 @@ def _arrays(run: Run) -> dict[str, Any]:
         coded = {c: t[c].combine_chunks() for c in ("tag", "name", "source")}
         out: dict[str, Any] = {c: a.indices.fill_null(-1).to_numpy(zero_copy_only=False) for c, a in coded.items()}
         out |= {c + "s": a.dictionary.to_pylist() for c, a in coded.items()}
-        out |= {c: t[c].fill_null(f).to_numpy(zero_copy_only=False) for c, f in (("step", 0), ("rank", 0), ("attempt", 0), ("at", -1))}
+        out |= {
+            c: t[c].fill_null(f).to_numpy(zero_copy_only=False)
+            for c, f in (("step", 0), ("rank", 0), ("attempt", 0), ("at", -1))
+        }
         out |= {"stepped": t["step"].is_valid().to_numpy(zero_copy_only=False), "formats": []}
         out |= {c: t[c].to_numpy(zero_copy_only=False) for c in ("value", "time")}
         run.cache["arrays"] = out

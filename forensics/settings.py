@@ -11,7 +11,7 @@ from parsers.tables import Run
 
 _NAMES = {
     "max_steps": "max_steps total_steps train_iters num_steps max_iters total_iters training_steps num_train_steps total_iterations "
-                 "max_iterations iterations num_iterations max_step train_steps total_num_steps max_train_steps max_update steps",
+    "max_iterations iterations num_iterations max_step train_steps total_num_steps max_train_steps max_update steps",
     "lr": "lr learning_rate base_lr peak_lr max_lr lr_max adam_lr lr0",
     "min_lr": "min_lr lr_min end_lr final_lr eta_min",
     "warmup_steps": "warmup_steps num_warmup_steps warmup_iters lr_warmup_iters warmup lr_warmup_steps warmup_updates",
@@ -31,7 +31,7 @@ _NAMES = {
     "heads": "n_head n_heads num_heads num_attention_heads attention_heads",
     "init_std": "init_std initializer_range init_method_std initializer_std init_scale",
     "world_size": "world_size num_gpus n_gpu gpus devices num_processes",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,11 @@ def precision(run: Run) -> str | None:
             return "fp16"
         if found.key.endswith("bf16") and value == "true":
             return "bf16"
-        for known, words in (("bf16", ("bf16", "bfloat16")), ("fp16", ("fp16", "float16", "half", "16-mixed", "16")),
-                             ("fp32", ("fp32", "float32", "32", "no", "32-true"))):
+        for known, words in (
+            ("bf16", ("bf16", "bfloat16")),
+            ("fp16", ("fp16", "float16", "half", "16-mixed", "16")),
+            ("fp32", ("fp32", "float32", "32", "no", "32-true")),
+        ):
             if value in words:
                 return known
     return None

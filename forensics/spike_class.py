@@ -1,10 +1,9 @@
 """Judges excursions of a loss: is it a spike or noise, which of the three kinds, and is it an instability at all?
 
-Spike or noise: a logistic regression over ``spike_features`` whose numbers stand in ``spike_model`` (benchmarks/spikes.py
-fits them). The kind is a rule. What would tempt a detector and is no instability has rules of its own: weights that
-start anew, a level that steps up without an overshoot (a schedule that starts again, other data), the same bump at
-regular distances.
-"""
+Spike or noise: a logistic regression over ``spike_features`` whose numbers stand in ``spike_model``
+(benchmarks/spikes.py fits them). The kind is a rule. What would tempt a detector and is no instability has
+rules of its own: weights that start anew, a level that steps up without an overshoot (a schedule that starts
+again, other data), the same bump at regular distances."""
 
 from __future__ import annotations
 
@@ -14,7 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics import spike_model
-from forensics.excursions import CROWD_SIGMA, END_SIGMA, Excursion, Floats, candidates, centred_median, middle_of_three, scaled
+from forensics.excursions import (
+    CROWD_SIGMA,
+    END_SIGMA,
+    Excursion,
+    Floats,
+    candidates,
+    centred_median,
+    middle_of_three,
+    scaled,
+)
 from forensics.spike_features import features
 from forensics.trend import turn
 
@@ -24,8 +32,9 @@ FAST_SHARE, FAST_INTERVALS, FAST_STEPS = 0.004, 3, 20
 REINIT_VALUES, REINIT_TOP, REINIT_MATCH = 20, 0.05, 0.2
 STEP_VALUES, STEP_RISE, STEP_OVERSHOOT, STEP_MOST, STEP_CLEAR = 25, 6, 4.0, 0.7, 4.0
 BUMPS, BUMP_SIZE, BUMP_DISTANCE = 3, 0.25, 0.15
-JUDGED = 250  # of more excursions in one life the smaller ones are noise
-LASTING, OFFSET = 10, 0.3
+LASTING_RISE = 0.9  # what the rule for it is right in
+JUDGED = 150  # of more excursions in one life the smaller ones are noise
+LASTING, OFFSET = 10, 0.25
 UNFINISHED, OVERGROWN = 0.3, 3.0
 
 
@@ -47,7 +56,11 @@ def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
     strongest = sorted(sorted(range(len(found)), key=lambda i: -found[i].sigmas)[:JUDGED])
     odds = probability(features(y, found, strongest))
     finite = np.isfinite(value)
-    kept = [(found[i], float(p)) for i, p in zip(strongest, odds, strict=True) if p >= spike_model.THRESHOLD or not finite[found[i].peak]]
+    kept = [
+        (found[i], float(p))
+        for i, p in zip(strongest, odds, strict=True)
+        if p >= spike_model.THRESHOLD or not finite[found[i].peak]
+    ]
     kept = _distinct(kept)
     judged = []
     for i, (e, p) in enumerate(kept):
@@ -56,9 +69,10 @@ def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
     judged = _periodic(judged)
     rise = turn(y, found)
     if rise is not None and not any(_explains(s, rise.start, rise.peak) for s in judged):
-        e = Excursion(rise.start, rise.peak, None, rise.level, rise.error * 4, max(rise.rise, float(y[rise.peak]) - rise.level), True)
-        step_up = _steps_up(y, e)
-        judged.append(Spike(e, 0.9, "not_a_spike" if step_up else "non_recovering", _limit(step, e, length), "step" if step_up else "divergence"))
+        height = max(rise.rise, float(y[rise.peak]) - rise.level)
+        e = Excursion(rise.start, rise.peak, None, rise.level, rise.noise, height, True)
+        kind, why = ("not_a_spike", "step") if _steps_up(y, e) else ("non_recovering", "divergence")
+        judged.append(Spike(e, LASTING_RISE, kind, _limit(step, e, length), why))
     return sorted(judged, key=lambda s: s.at.start)
 
 
@@ -85,7 +99,10 @@ def _distinct(kept: list[tuple[Excursion, float]]) -> list[tuple[Excursion, floa
         o, q = out[over[-1]]
         if o.end is None and e.end is None and e.height > o.height:  # it never came back and climbs on: one event
             start, level = (o.start, o.level) if 2 * o.height >= e.height else (e.start, e.level)
-            out[over[-1]] = (replace(e, start=start, level=level, height=e.level + e.height - level, depth=o.depth), max(p, q))
+            out[over[-1]] = (
+                replace(e, start=start, level=level, height=e.level + e.height - level, depth=o.depth),
+                max(p, q),
+            )
             continue
         if e.level > o.level + UNFINISHED * o.height and e.height < OVERGROWN * o.height:
             if e.level + e.height > o.level + o.height:
@@ -113,7 +130,7 @@ def _spike(step: Ints, y: Floats, e: Excursion, p: float, limit: float, followin
 
 
 def _comes_back(y: Floats, e: Excursion, following: int) -> bool:
-    """False where the loss only touched its old level and then stayed above it until the next event or the end of the log."""
+    """False where the loss only touched its old level and then stayed above it until the next event or the end."""
     if e.end is None or following - e.end < LASTING or e.end - e.start < STEP_RISE:
         return True
     above = float(np.median(y[e.end : following])) - e.level
@@ -144,13 +161,19 @@ def _steps_up(y: Floats, e: Excursion) -> bool:
     top = float(y[e.start : e.start + 3 * STEP_VALUES].max())
     flat = top - level <= STEP_OVERSHOOT * noise and float(plateau.min()) > e.level + 0.3 * height
     stretch = y[e.start : e.end] - e.level if e.end is not None else np.zeros(1)
-    ends_at_once = float(np.median(stretch[-len(stretch) // 5 :])) > 0.5 * height  # a stretch of bad data, not a level learned off
+    ends_at_once = (
+        float(np.median(stretch[-len(stretch) // 5 :])) > 0.5 * height
+    )  # a stretch of bad data, not a level learned off
     return at_once and flat and not ends_at_once and STEP_CLEAR * noise < height < STEP_MOST
 
 
 def _periodic(judged: list[Spike]) -> list[Spike]:
     """Marks bumps of one size at regular distances: the loop does that (a loader, a restart), not the optimization."""
-    real = [i for i, s in enumerate(judged) if s.kind in ("fast", "slow") and s.at.end is not None and s.at.end - s.at.start > 5]
+    real = [
+        i
+        for i, s in enumerate(judged)
+        if s.kind in ("fast", "slow") and s.at.end is not None and s.at.end - s.at.start > 5
+    ]
     if len(real) < BUMPS:
         return judged
     heights = np.array([judged[i].at.height for i in real])

@@ -1,4 +1,4 @@
-"""What can be measured at a judged spike: how long half of it lasts, what stays of it, what it cost, what moved first."""
+"""What can be measured at a spike: how long half of it lasts, what stays of it, what it cost, what moved first."""
 
 from __future__ import annotations
 
@@ -13,9 +13,17 @@ from parsers.tables import Run
 
 Ints = NDArray[np.int64]
 
-WATCHED = {"grad.norm": "gradient norm", "lr": "learning rate", "loss_scale": "loss scale", "update.norm": "update norm",
-           "param.norm": "parameter norm", "attn.max_logit": "attention logit", "tput.tokens": "throughput", "time.step": "step time",
-           "batch.size": "batch size"}  # fmt: skip
+WATCHED = {
+    "grad.norm": "gradient norm",
+    "lr": "learning rate",
+    "loss_scale": "loss scale",
+    "update.norm": "update norm",
+    "param.norm": "parameter norm",
+    "attn.max_logit": "attention logit",
+    "tput.tokens": "throughput",
+    "time.step": "step time",
+    "batch.size": "batch size",
+}
 SCHEDULED = ("lr", "loss_scale", "batch.size")  # noiseless: any step of a fifth is a move
 AHEAD, USUAL, MOVED = 20, 60, 6.0
 AFTER = 50  # values that make the level afterwards
@@ -40,7 +48,12 @@ def offset(y: Floats, e: Excursion, until: int) -> dict[str, Any]:
     middle = float(np.median(after))
     spread = max(1.4826 * float(np.median(np.abs(after - middle))), e.sigma)
     error = 1.2533 * float(np.hypot(spread / len(after) ** 0.5, e.sigma / LEVEL**0.5))
-    return {"offset": middle - e.level, "low": middle - e.level - SURE * error, "high": middle - e.level + SURE * error, "values": len(after)}
+    return {
+        "offset": middle - e.level,
+        "low": middle - e.level - SURE * error,
+        "high": middle - e.level + SURE * error,
+        "values": len(after),
+    }
 
 
 def cost(step: Ints, value: Floats, e: Excursion, level: float, until: int) -> tuple[int, float]:
@@ -68,18 +81,28 @@ def moved_first(run: Run, start: int, peak: int, interval: int) -> dict[str, Any
         if s is None or len(s) < 12:
             continue
         looked.append(name)
-        rows = np.flatnonzero(s.alive & (s.step <= peak) & (s.step >= start - (AHEAD + USUAL) * max(s.interval, interval)))
+        rows = np.flatnonzero(
+            s.alive & (s.step <= peak) & (s.step >= start - (AHEAD + USUAL) * max(s.interval, interval))
+        )
         near = rows[s.step[rows] >= start - AHEAD * max(s.interval, interval)]
         usual = s.value[rows[: len(rows) - len(near)]]
         at = _departure(usual[np.isfinite(usual)], s.value[near], name in SCHEDULED)
         if at is not None:
             step = int(s.step[near[at]])
-            moves.append({"metric": name, "what": words, "step": step, "lead": start - step, "bound": max(interval, s.interval)})
+            moves.append(
+                {"metric": name, "what": words, "step": step, "lead": start - step, "bound": max(interval, s.interval)}
+            )
     moves.sort(key=lambda m: -m["lead"])
     first = moves[0] if moves and moves[0]["lead"] >= -moves[0]["bound"] else None
-    return {"first": first["metric"] if first else None, "step": first["step"] if first else None, "lead": first["lead"] if first else None,
-            "bound": first["bound"] if first else interval, "certain": bool(first and first["lead"] > first["bound"]), "looked": looked,
-            "moves": moves}  # fmt: skip
+    return {
+        "first": first["metric"] if first else None,
+        "step": first["step"] if first else None,
+        "lead": first["lead"] if first else None,
+        "bound": first["bound"] if first else interval,
+        "certain": bool(first and first["lead"] > first["bound"]),
+        "looked": looked,
+        "moves": moves,
+    }
 
 
 def _departure(usual: Floats, ahead: Floats, scheduled: bool) -> int | None:

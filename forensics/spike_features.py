@@ -1,10 +1,10 @@
-"""What tells a spike from noise, measured at one excursion: its size against what this stretch of the series does anyway.
+"""What tells a spike from noise, measured at one excursion: its size against what this stretch of the series does
+anyway.
 
-All features are unitless; heights are compared with five yardsticks, because each of them is blind somewhere: the local
-noise (too small on smoothed logs), the spread of the very statistic that was tested (knows smoothing and drift), the
-upper tail of the neighbourhood (knows heavy tails and two-sided crowds), its lower tail (noise is rarely as one-sided as a spike),
-and the level itself.
-"""
+All features are unitless; heights are compared with five yardsticks, because each of them is blind somewhere:
+the local noise (too small on smoothed logs), the spread of the very statistic that was tested (knows smoothing
+and drift), the upper tail of the neighbourhood (knows heavy tails and two-sided crowds), its lower tail (noise
+is rarely as one-sided as a spike), and the level itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,21 @@ from forensics.excursions import CROWD_SIGMA, LEVEL, Excursion, Floats, Ints, be
 
 AROUND = 150  # values on either side that make the neighbourhood
 SETTLED = 5  # values after the end that still belong to the event
-NAMES = ("sigmas", "height", "spread", "upper", "lower", "crowd", "rank", "duration", "rise", "depth", "back", "early", "descent")
+NAMES = (
+    "sigmas",
+    "height",
+    "spread",
+    "upper",
+    "lower",
+    "crowd",
+    "rank",
+    "duration",
+    "rise",
+    "depth",
+    "back",
+    "early",
+    "descent",
+)
 
 
 def features(y: Floats, found: Sequence[Excursion], chosen: Sequence[int] | None = None) -> Floats:
@@ -28,9 +42,15 @@ def features(y: Floats, found: Sequence[Excursion], chosen: Sequence[int] | None
     if not len(chosen):
         return np.empty((0, len(NAMES)))
     level = before(rolling_median(y, LEVEL))
-    around = Around(level, y - level, y - centred_median(y, LEVEL), np.array([e.start for e in found]),
-                    np.array([_stop(e, len(y)) for e in found]), np.array([e.height for e in found]),
-                    np.array([e.sigmas >= CROWD_SIGMA for e in found]))  # fmt: skip
+    around = Around(
+        level,
+        y - level,
+        y - centred_median(y, LEVEL),
+        np.array([e.start for e in found]),
+        np.array([_stop(e, len(y)) for e in found]),
+        np.array([e.height for e in found]),
+        np.array([e.sigmas >= CROWD_SIGMA for e in found]),
+    )
     return np.array([_row(found[i], around) for i in chosen])
 
 
@@ -52,7 +72,13 @@ def _stop(e: Excursion, n: int) -> int:
 
 
 def _row(e: Excursion, around: Around) -> list[float]:
-    departure, residual, starts, stops, heights = around.departure, around.residual, around.starts, around.stops, around.heights
+    departure, residual, starts, stops, heights = (
+        around.departure,
+        around.residual,
+        around.starts,
+        around.stops,
+        around.heights,
+    )
     n = len(departure)
     stop = _stop(e, n)
     lo, hi = max(0, e.start - AROUND), min(n, min(stop, e.peak + AROUND) + AROUND)
@@ -76,11 +102,20 @@ def _row(e: Excursion, around: Around) -> list[float]:
     rank = float((heights[near] > e.height).sum())
 
     return [
-        _log(e.sigmas), _log(e.height), _log(e.height / max(spread, e.sigma * 0.3, 1e-9)), _log(e.height / max(upper, 1e-9)),
-        _log(e.height / max(lower, 1e-9)), float(np.log1p(crowd)), float(np.log1p(rank)), _log(float(stop - e.start)), _log(1.0 + e.peak - e.start),
-        float(min(e.depth, 1)), float(e.end is not None), _log(60.0 / (e.start + 1)) if e.start < 60 else 0.0,
+        _log(e.sigmas),
+        _log(e.height),
+        _log(e.height / max(spread, e.sigma * 0.3, 1e-9)),
+        _log(e.height / max(upper, 1e-9)),
+        _log(e.height / max(lower, 1e-9)),
+        float(np.log1p(crowd)),
+        float(np.log1p(rank)),
+        _log(float(stop - e.start)),
+        _log(1.0 + e.peak - e.start),
+        float(min(e.depth, 1)),
+        float(e.end is not None),
+        _log(60.0 / (e.start + 1)) if e.start < 60 else 0.0,
         float(np.log1p(min(max(float(around.level[max(e.start - LEVEL, 0)]) - e.level, 0.0) / e.height, 10.0))),
-    ]  # fmt: skip
+    ]
 
 
 def _log(x: float) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from forensics import lives
+from forensics import batch_links, lives
 from forensics.case import Check, Finding
 from forensics.series import names, series
 from parsers.tables import Run
@@ -32,15 +32,25 @@ WOULD_TELL = {
 def run(r: Run) -> dict[str, Any]:
     steps = [s for a in r.attempts for s in a["steps"]]
     return {
-        "id": r.id, "path": r.path, "step_origin": step_origin(r), "siblings": r.siblings, "framework": r.framework, "status": lives.status(r),
-        "steps": [min(steps), max(steps)] if steps else [None, None], "planned_steps": lives.planned_steps(r), "attempts": lives.attempts(r),
+        "id": r.id,
+        "path": r.path,
+        "step_origin": step_origin(r),
+        "siblings": r.siblings,
+        "framework": r.framework,
+        "status": lives.status(r),
+        "steps": [min(steps), max(steps)] if steps else [None, None],
+        "planned_steps": lives.planned_steps(r),
+        "attempts": lives.attempts(r),
         "records": {
-            "scalars": r.tables["metrics"].num_rows, "events": r.tables["events"].num_rows,
+            "scalars": r.tables["metrics"].num_rows,
+            "events": r.tables["events"].num_rows,
             "batches": len(r.tables["batches"]["step"].unique()) if r.tables["batches"].num_rows else 0,
-            "checkpoints": _checkpoints(r), "lost": sum(g.lost or 0 for g in r.gaps), "merged": r.merged,
+            "checkpoints": _checkpoints(r),
+            "lost": sum(g.lost or 0 for g in r.gaps),
+            "merged": r.merged,
         },
         "metrics": {n: _metric(r, n) for n in names(r) if series(r, n) is not None},
-    }  # fmt: skip
+    }
 
 
 def _metric(r: Run, name: str) -> dict[str, Any]:
@@ -52,7 +62,9 @@ def _metric(r: Run, name: str) -> dict[str, Any]:
 def _checkpoints(r: Run) -> int:
     """Checkpoints, not files: those of one folder and step are one."""
     table = r.tables["checkpoints"]
-    return len({(row["step"], row["source"].rpartition("/")[0]) for row in table.select(["step", "source"]).to_pylist()})
+    return len(
+        {(row["step"], row["source"].rpartition("/")[0]) for row in table.select(["step", "source"]).to_pylist()}
+    )
 
 
 def step_origin(r: Run) -> int:
@@ -62,34 +74,70 @@ def step_origin(r: Run) -> int:
     return 0 if first == 0 else 1
 
 
-def spikes(findings: Sequence[Finding]) -> tuple[dict[str, Any], ...]:
-    keys = ("metric", "start", "peak", "end", "class", "class_probability", "height", "noise_sigmas", "censored", "cost_steps")
+def spikes(r: Run, findings: Sequence[Finding]) -> tuple[dict[str, Any], ...]:
+    keys = (
+        "metric",
+        "start",
+        "peak",
+        "end",
+        "class",
+        "class_probability",
+        "height",
+        "noise_sigmas",
+        "censored",
+        "cost_steps",
+    )
     found = [f for f in findings if f.kind == "loss_spike"]
-    return tuple({k: f.facts[k] for k in keys} | {"finding": f.id, "batches": f.facts.get("batches", [])} for f in found)
+    return tuple({k: f.facts[k] for k in keys} | {"finding": f.id, "batches": _batches(r, f)} for f in found)
+
+
+def _batches(r: Run, spike: Finding) -> list[dict[str, Any]]:
+    """The recorded batches from the start of a spike to its peak, the first few."""
+    steps = range(spike.facts["start"], min(spike.facts["peak"], spike.facts["start"] + 7) + 1)
+    return [b for s in steps if (b := batch_links.batch(r, s, spike.facts["attempt"])) is not None]
 
 
 def blind_spots(r: Run, checks: Sequence[Check]) -> tuple[dict[str, str], ...]:
     """What was not logged, with what it would have told; the most useful first."""
     found = [{"what": n, "why": "not logged", "would_tell": t} for n, t in WOULD_TELL.items() if series(r, n) is None]
-    if any(x["what"] == "tput.tokens" for x in found) and any(series(r, n) for n in ("tput.samples", "tput.steps", "time.step", "tput.tokens_dev")):
+    if any(x["what"] == "tput.tokens" for x in found) and any(
+        series(r, n) for n in ("tput.samples", "tput.steps", "time.step", "tput.tokens_dev")
+    ):
         found = [x for x in found if x["what"] != "tput.tokens"]
     if not r.tables["batches"].num_rows:
-        found.append({"what": "batch ids", "why": "no file maps steps to samples", "would_tell": "which samples were in the batch of a spike"})
+        found.append(
+            {
+                "what": "batch ids",
+                "why": "no file maps steps to samples",
+                "would_tell": "which samples were in the batch of a spike",
+            }
+        )
     if not r.tables["checkpoints"].num_rows:
-        found.append({"what": "checkpoints", "why": "none in the folder", "would_tell": "the last healthy state to go back to"})
+        found.append(
+            {"what": "checkpoints", "why": "none in the folder", "would_tell": "the last healthy state to go back to"}
+        )
     clocked = r.tables["metrics"]["time"]
     if not len(clocked) or clocked.null_count == len(clocked):
-        found.append({"what": "wall clock", "why": "no row has a time", "would_tell": "stalls, slow-downs, and when it happened"})
+        found.append(
+            {"what": "wall clock", "why": "no row has a time", "would_tell": "stalls, slow-downs, and when it happened"}
+        )
     return tuple(found)
 
 
 def sources(r: Run) -> tuple[dict[str, Any], ...]:
     root = Path(r.root)
     return tuple(
-        {"path": s.path, "format": s.format, "bytes": s.bytes, "records": s.records, "sha256": _sha256(_file(root, s.path), s.format, s.claimed),
-         "claimed": s.claimed, "note": s.note}
+        {
+            "path": s.path,
+            "format": s.format,
+            "bytes": s.bytes,
+            "records": s.records,
+            "sha256": _sha256(_file(root, s.path), s.format, s.claimed),
+            "claimed": s.claimed,
+            "note": s.note,
+        }
         for s in sorted(r.sources, key=lambda s: (not s.claimed, s.path))
-    )  # fmt: skip
+    )
 
 
 def _file(root: Path, path: str) -> Path:
@@ -115,7 +163,11 @@ def gaps(r: Run) -> tuple[dict[str, Any], ...]:
 
 def clock(r: Run, points: int = 40) -> list[dict[str, Any]]:
     """(step, seconds since 1970) along each life, thinned: lets a page write UTC beside any step."""
-    best = max((series(r, n) for n in names(r)), key=lambda s: int(np.isfinite(s.time).sum()) if s is not None else -1, default=None)
+    best = max(
+        (series(r, n) for n in names(r)),
+        key=lambda s: int(np.isfinite(s.time).sum()) if s is not None else -1,
+        default=None,
+    )
     if best is None or not np.isfinite(best.time).any():
         return []
     found = []

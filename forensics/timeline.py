@@ -10,8 +10,23 @@ from forensics.case import Finding
 from forensics.series import m4, names, series
 from parsers.tables import Run
 
-FIRST = ("loss.train", "loss.eval", "grad.norm", "lr", "loss_scale", "tput.tokens", "tput.tokens_dev", "tput.samples", "tput.steps",
-         "time.step", "mem.alloc", "mem.reserved", "acc.train", "acc.eval", "rl.reward")  # fmt: skip
+FIRST = (
+    "loss.train",
+    "loss.eval",
+    "grad.norm",
+    "lr",
+    "loss_scale",
+    "tput.tokens",
+    "tput.tokens_dev",
+    "tput.samples",
+    "tput.steps",
+    "time.step",
+    "mem.alloc",
+    "mem.reserved",
+    "acc.train",
+    "acc.eval",
+    "rl.reward",
+)
 MOST, COLUMNS, FEW_COLUMNS = 24, 400, 120  # series in all; columns of the first ones, of the rest
 SKIPPED = ("axis/", "epoch", "step", "time.total")
 
@@ -33,16 +48,35 @@ def build(run: Run, findings: Sequence[Finding]) -> dict[str, Any]:
 
 
 def _marks(run: Run, findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    marks = [{"step": f.first_step, "label": f.title, "kind": "restart", "finding": f.id} for f in findings if f.kind == "restart"]
-    marks += [{"step": f.first_step, "label": f.title, "kind": "nonfinite", "finding": f.id} for f in findings if f.kind == "nonfinite"]
+    marks = [
+        {"step": f.first_step, "label": f.title, "kind": "restart", "finding": f.id}
+        for f in findings
+        if f.kind == "restart"
+    ]
+    marks += [
+        {"step": f.first_step, "label": f.title, "kind": "nonfinite", "finding": f.id}
+        for f in findings
+        if f.kind == "nonfinite"
+    ]
     steps = sorted({s for s in run.tables["checkpoints"]["step"].to_pylist() if s is not None})
     marks += [{"step": s, "label": f"checkpoint {s}", "kind": "checkpoint"} for s in steps[:: max(1, len(steps) // 50)]]
     drawn = {"loss_spike", "restart", "nonfinite", "divergence", "plateau"}
-    marks += [{"step": f.first_step, "label": f.title, "kind": "event", "finding": f.id}
-              for f in findings if f.kind not in drawn and f.severity != "info"]  # fmt: skip
+    marks += [
+        {"step": f.first_step, "label": f.title, "kind": "event", "finding": f.id}
+        for f in findings
+        if f.kind not in drawn and f.severity != "info"
+    ]
     return [m for m in marks if m["step"] is not None]
 
 
 def _bands(findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    bands = [{"from": f.first_step, "to": f.last_step, "kind": f.facts["class"], "finding": f.id} for f in findings if f.kind == "loss_spike"]
-    return bands + [{"from": f.first_step, "to": f.last_step, "kind": "non_recovering", "finding": f.id} for f in findings if f.kind == "divergence"]
+    bands = [
+        {"from": f.first_step, "to": f.last_step, "kind": f.facts["class"], "finding": f.id}
+        for f in findings
+        if f.kind == "loss_spike"
+    ]
+    return bands + [
+        {"from": f.first_step, "to": f.last_step, "kind": "non_recovering", "finding": f.id}
+        for f in findings
+        if f.kind == "divergence"
+    ]

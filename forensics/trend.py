@@ -24,7 +24,7 @@ class Turn:
     level: float  # before
     rise: float  # of the smoothed series, at the highest
     last: float  # what is left of it at the end
-    error: float  # standard error of one smoothed value
+    noise: float  # of one value
     before: float  # largest rise of the smoothed series until then
 
 
@@ -60,4 +60,4 @@ def turn(y: Floats, found: Sequence[Excursion]) -> Turn | None:
     peak = low + int(np.argmax(reach))
     feet = np.flatnonzero(centred[: peak + 1] <= level + FOOT * (float(reach.max()) - level))
     start = int(feet[-1]) + 1 if len(feet) else low
-    return Turn(min(start, peak), peak, level, height, last, error, before)
+    return Turn(min(start, peak), peak, level, height, last, noise, before)

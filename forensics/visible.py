@@ -25,10 +25,11 @@ def smallest_spike(s: Series) -> str:
         return f"+{share:.1%} for at least {width // 2 + 1} steps (a median of {width} hides what is shorter)"
     if decay:
         gain = 1 - float(decay.group())
-        return f"+{share:.1%} in the smoothed value: +{share / gain:.0%} in one step (moving average, decay {decay.group()})"
+        one = f"+{share / gain:.0%} in one step"
+        return f"+{share:.1%} in the smoothed value: {one} (moving average, decay {decay.group()})"
     if smoothing != "none":
         steps = int(counted.group()) if counted and "." not in smoothing else window
         return f"+{share:.1%} in one logged value: +{share * steps:.0%} in one step ({smoothing} over {steps} steps)"
     if window > 1:
-        return f"+{share:.1%} in one value, if it falls on a logged step (every {window}); it must last {window} steps to be seen for certain"
+        return f"+{share:.1%} in one value, if it falls on a logged step (every {window}), or lasts {window} steps"
     return f"+{share:.1%} in one value ({PEAK_SIGMA:.0f} sigmas)"

@@ -87,7 +87,9 @@ def read_file(path: Path, root: Path) -> assemble.FileRead:
     return assemble.FileRead(path, source, batches, gaps)
 
 
-def read_all(path: str | Path, *, overrides: dict[str, str] | None = None, progress: Progress | None = None) -> list[Run]:
+def read_all(
+    path: str | Path, *, overrides: dict[str, str] | None = None, progress: Progress | None = None
+) -> list[Run]:
     """Every run below a path, the one written last at the end. Raises OSError where there is nothing to open."""
     root = Path(path)
     if not root.exists():

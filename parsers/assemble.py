@@ -65,8 +65,12 @@ def _concat(table: str, files: list[FileRead]) -> pa.Table:
     if not parts:
         return empty(table)
     lengths = [sum(b.num_rows for b in batches) for _, batches in parts]
-    batches = [b for _, part in parts for b in part]
     order = _file_order([[_places(b["at"]) for b in part] for _, part in parts])
+    logged = {c: [b[c] for _, part in parts for b in part] for c in parts[0][1][0].schema.names}
+    parts = [(path, []) for path, _ in parts]
+    if table == "metrics":  # a file with metrics belongs to one run, so that its pieces can go as they are joined
+        for f in files:
+            f.batches.pop(table, None)
     columns = []
     for c in schema:
         if c.name == "source":
@@ -76,24 +80,31 @@ def _concat(table: str, files: list[FileRead]) -> pa.Table:
                 code[starts[i] : starts[i + 1]] = i
             columns.append(buffers.coded(code, [path for path, _ in parts]))
             continue
-        if c.name not in batches[0].schema.names:
-            columns.append(buffers.nothing(sum(lengths), c.type))
-            continue
-        pieces = [b[c.name] for b in batches]
+        pieces = logged.pop(c.name, [])
         if all(p.null_count == len(p) for p in pieces):
             columns.append(buffers.nothing(sum(lengths), c.type))
             continue
         column = _joined(pieces)
+        del pieces
         columns.append(column if order is None else column.take(buffers.numbers(order)))
     return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _joined(pieces: list[pa.Array]) -> pa.Array:
+    """In numpy, which asks for large pages: in small ones, half of the time goes into getting them."""
+    import numpy as np
+
     if len(pieces) == 1:
         return pieces[0]
     if isinstance(pieces[0], pa.DictionaryArray):
         return _joined_codes(pieces)
-    return pa.concat_arrays(pieces)
+    if not buffers.is_number(pieces[0].type):
+        return pa.concat_arrays(pieces)
+    known = [buffers.valid(p) for p in pieces]
+    valid = None
+    if any(k is not None for k in known):
+        valid = np.concatenate([np.ones(len(p), np.bool_) if k is None else k for p, k in zip(pieces, known, strict=True)])
+    return buffers.numbers(np.concatenate([buffers.values(p) for p in pieces]), valid)
 
 
 def _joined_codes(pieces: list[pa.DictionaryArray]) -> pa.DictionaryArray:
@@ -114,7 +125,7 @@ def _joined_codes(pieces: list[pa.DictionaryArray]) -> pa.DictionaryArray:
             there = buffers.valid(p.indices)
             code = buffers.values(p.indices) if there is None else np.where(there, buffers.values(p.indices), 0)
             recoded.append(buffers.numbers(lookup[code], there))
-    return pa.DictionaryArray.from_arrays(pa.concat_arrays(recoded), buffers.texts(list(known)), safe=False)
+    return pa.DictionaryArray.from_arrays(_joined(recoded), buffers.texts(list(known)), safe=False)
 
 
 def _places(at: pa.Array) -> npt.NDArray[np.int64]:

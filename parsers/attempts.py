@@ -318,8 +318,6 @@ def _by_step_or_time(table: pa.Table, rows: NDArray[np.int64], lives: list[list[
     for n, row in enumerate(rows):
         for i, span in enumerate(spans):
             timed = times[row] is not None and span["started"] is not None
-            if timed and span["started"] <= times[row] and (i + 1 == len(spans) or times[row] < (spans[i + 1]["started"] or 0)):
-                found[n] = i
-            elif not timed and steps[row] is not None and span["steps"][0] <= steps[row] <= span["steps"][1]:
+            if (timed and span["started"] <= times[row] and (i + 1 == len(spans) or times[row] < (spans[i + 1]["started"] or 0))) or (not timed and steps[row] is not None and span["steps"][0] <= steps[row] <= span["steps"][1]):
                 found[n] = i
     return found

@@ -31,6 +31,11 @@ def numbers(values: npt.NDArray[Any], valid: Bools | None = None) -> pa.Array:
     return pa.Array.from_buffers(_KINDS[values.dtype.str[1:]], len(values), [bits, pa.py_buffer(values)])
 
 
+def is_number(kind: pa.DataType) -> bool:
+    """Is it one of the types that :func:`numbers` and :func:`values` are for?"""
+    return kind in _DTYPES
+
+
 def nothing(length: int, kind: pa.DataType) -> pa.Array:
     """Nulls of a type of numbers; their pages are never touched, so they take no memory until someone writes."""
     import numpy as np

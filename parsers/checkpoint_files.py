@@ -41,7 +41,7 @@ def claims(path: Path, head: bytes) -> bool:
     suffix = path.suffix.lower()
     if suffix == ".safetensors" or path.name == ".metadata" or suffix == ".distcp":
         return True
-    if head.startswith(b"version https://git-lfs") or head.startswith((b"PAR1", b"SQLite format")):
+    if head.startswith((b"version https://git-lfs", b"PAR1", b"SQLite format")):
         return False
     if _STEP_TF.search(path.name) and suffix != ".json":
         return not _is_text(head)
@@ -61,7 +61,7 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     rows = Rows()
     info = path.stat()
     fmt, complete, why = _format(path, info.st_size)
-    rows.add("checkpoints", step=step_of(path), path=relative(path, path.parent), kind=_kind(path.name), format=fmt, bytes=info.st_size,
+    rows.add("checkpoints", step=step_of(path), path=relative(path, path.parent), kind=kind_of(path.name), format=fmt, bytes=info.st_size,
              complete=complete, time=info.st_mtime, at=0)  # fmt: skip
     if why:
         yield Gap(f"byte {info.st_size}", why, None)
@@ -77,7 +77,8 @@ def step_of(path: Path) -> int | None:
     return None
 
 
-def _kind(name: str) -> str:
+def kind_of(name: str) -> str:
+    """weights, optimizer, scheduler, rng, scaler, arguments, or full, by the file's name."""
     stem = name.lower()
     return next((kind for kind, pattern in _KINDS if re.fullmatch(pattern, stem)), "full")
 

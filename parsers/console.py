@@ -25,14 +25,16 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from parsers import console_shapes
+from parsers import console_bulk, console_shapes
 from parsers.console_events import is_code
 from parsers.console_grammars import read_line
+from parsers.console_prefix import whole
 from parsers.console_reader import Reader
 from parsers.tables import FLUSH_ROWS, HEAD_BYTES, Gap, Note
 
 AT = "line"
-BLOCK, MAX_LINE = 1 << 20, 1 << 20
+BLOCK, MAX_LINE = 1 << 22, 1 << 20
+_MANY = 200  # lines in a block from which on it pays to read them together
 
 _OTHERS = {
     ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".md", ".rst", ".html",
@@ -182,9 +184,13 @@ def _feed(reader: Reader, text: str, n: int, ended: bool) -> int:
     torn = lines.pop() if ended else ""
     last = "" if ended else lines.pop() if lines and not torn else torn
     i = 0
+    many = _Many(reader, text, n) if plain and len(lines) >= _MANY else None
     while i < len(lines):
         shape = reader.shapes[0] if reader.shapes else None
         if shape is not None and shape.simple and reader.dicts.waiting is None:  # lines like the one before
+            if many and (read := many.take(shape, i)):
+                i += read
+                continue
             first, match, put = i, shape.pattern.fullmatch, shape.rows.append
             for s in lines[i:i + 1000]:
                 if (m := match(s)) is None:
@@ -193,7 +199,7 @@ def _feed(reader: Reader, text: str, n: int, ended: bool) -> int:
                 i += 1
             if i > first:
                 shape.places.extend(range((n + first) << 20, (n + i) << 20, 1 << 20))
-                reader.passed(shape, n + i - 1)
+                reader.passed(whole(shape.rows[-1][shape.step_at]), n + i - 1)
                 continue
         s = lines[i]
         if plain or ("\r" not in s and "\0" not in s):
@@ -205,6 +211,30 @@ def _feed(reader: Reader, text: str, n: int, ended: bool) -> int:
     if last:
         _updates(reader, last, n, whole_line=False)
     return n
+
+
+class _Many:
+    """The lines of a block, read for each shape at once when the first of them turns up."""
+
+    def __init__(self, reader: Reader, text: str, n: int) -> None:
+        self.reader, self.text, self.n = reader, text, n
+        self._block: console_bulk.Block | None = None
+        self._read: dict[int, console_bulk.Rows | None] = {}  # by the shape's id
+
+    def take(self, shape: console_shapes.Shape, i: int) -> int:
+        """How many lines from the i-th on are of the shape, and were taken."""
+        if id(shape) not in self._read:
+            self._block = self._block or console_bulk.Block(self.text)
+            measured = [hole for hole, _ in console_shapes.measurements(shape)]
+            self._read[id(shape)] = self._block.read(shape, measured, self.reader.year)
+        rows = self._read[id(shape)]
+        if rows is None:
+            return 0
+        first, count = rows.run(i)
+        if count:
+            shape.many.append((self.n, rows[first : first + count]))
+            self.reader.passed(int(rows.step[first + count - 1]), self.n + i + count - 1)
+        return count
 
 
 def _updates(reader: Reader, text: str, n: int, whole_line: bool) -> None:
@@ -224,7 +254,7 @@ def _flush(reader: Reader) -> Iterator[pa.RecordBatch | Gap]:
     reader.gaps.clear()
     yield from reader.rows.flush()
     rows, reader.metrics, reader.redrawn = reader.metrics, [], (None, 0)
-    shapes = [s for s in (*reader.shapes, *reader.spent) if s.rows]
+    shapes = [s for s in (*reader.shapes, *reader.spent) if s.rows or s.many]
     reader.spent.clear()
     if rows or shapes:
         yield console_shapes.batch(rows, shapes, reader.year)

@@ -51,7 +51,7 @@ class Reader:
 
     def size(self) -> int:
         """Rows that wait to be handed over."""
-        return len(self.metrics) + sum(len(s.rows) * len(s.fields) for s in (*self.shapes, *self.spent))
+        return len(self.metrics) + sum(s.size() for s in (*self.shapes, *self.spent))
 
     def line(self, place: int, text: str, torn: bool = False) -> None:
         if not torn and self.dicts.waiting is None:
@@ -65,9 +65,9 @@ class Reader:
                     return
         self._slow(place, text, torn)
 
-    def passed(self, shape: Shape, n: int) -> None:
-        """Lines up to n were rows of a shape that says its step itself."""
-        self.now.step, self.now.line, self.redrawn = whole(shape.rows[-1][shape.step_at]), n, (None, 0)
+    def passed(self, step: int | None, n: int) -> None:
+        """Lines up to n were rows of a shape that says its step itself; ``step`` is the last one's."""
+        self.now.step, self.now.line, self.redrawn = step, n, (None, 0)
 
     def take(self, shape: Shape, place: int, words: tuple[str, ...]) -> None:
         """A line of a known shape."""

@@ -18,6 +18,8 @@ from parsers.tables import record_batch
 if TYPE_CHECKING:
     import numpy as np
 
+    from parsers.console_bulk import Rows
+
 Row = tuple[int, int | None, str, float, float | None, int | None]  # place, step, tag, value, time, rank
 
 
@@ -34,10 +36,15 @@ class Shape:
     places: list[int] = field(default_factory=list)  # line << 20 | part of the line, of each row
     rows: list[tuple[str, ...]] = field(default_factory=list)
     steps: list[int | None] = field(default_factory=list)  # where they had to be worked out
+    many: list[tuple[int, Rows]] = field(default_factory=list)  # read by console_bulk, and the number of their block's first line
     simple: bool = False  # the step stands in the line: no memory needed
     near: bool = False  # its step is that of the lines before
     missing: bool = False  # Megatron's line without its loss
     step_at: int = 0  # the hole with the step
+
+    def size(self) -> int:
+        """Measurements that wait to be handed over, or a few more."""
+        return len(self.fields) * (len(self.rows) + sum(len(some.line) for _, some in self.many))
 
 
 def has_loss(line: Line) -> bool:
@@ -90,19 +97,20 @@ def batch(rows: list[Row], shapes: list[Shape], year: int) -> pa.RecordBatch:
     tags: dict[str, int] = {}
     parts: list[tuple[Any, ...]] = []
     for shape in shapes:
-        part = _part(shape, year, tags)
+        part = _part(shape, year, tags) if shape.rows else ()
         if part is None:  # a word that is no number after all: row by row
             rows = rows + list(_rows(shape, year))
-        else:
+        elif part:
             parts.append(part)
-        shape.places, shape.rows, shape.steps = [], [], []
+        parts += [_many(shape, first, some, tags) for first, some in shape.many]
+        shape.places, shape.rows, shape.steps, shape.many = [], [], [], []
     if rows:
         place, step, tag, value, time, rank = zip(*rows, strict=True)
         codes = [tags.setdefault(t, len(tags)) for t in tag]
         parts.append((np.array(place, "i8"), *_nullable(list(step), "i8"), np.array(codes, "i4"), np.array(value, "f8"),
                       *_nullable(list(time), "f8"), *_nullable(list(rank), "i4")))
     columns: list[Any] = list(parts[0]) if len(parts) == 1 else [np.concatenate(c) for c in zip(*parts, strict=True)]
-    if len(parts) > 1:
+    if (columns[0][1:] < columns[0][:-1]).any():
         order = np.argsort(columns[0], kind="stable")
         columns = [c[order] for c in columns]
     place, step, has_step, code, value, time, has_time, rank, has_rank = columns
@@ -118,7 +126,7 @@ def _part(shape: Shape, year: int, tags: dict[str, int]) -> tuple[Any, ...] | No
     import numpy as np
 
     words, n = list(zip(*shape.rows, strict=True)), len(shape.rows)
-    metrics = _metrics(shape)
+    metrics = measurements(shape)
     value = np.empty((n, len(metrics)))
     try:
         for j, (i, _) in enumerate(metrics):
@@ -141,6 +149,20 @@ def _part(shape: Shape, year: int, tags: dict[str, int]) -> tuple[Any, ...] | No
     return place, at, has_step, np.tile(code, n), value.ravel(), time, has_time, rank, has_rank
 
 
+def _many(shape: Shape, first: int, rows: Rows, tags: dict[str, int]) -> tuple[Any, ...]:
+    """The same columns, of lines that were read together."""
+    import numpy as np
+
+    n, metrics = len(rows.line), measurements(shape)
+    code = np.array([tags.setdefault(tag, len(tags)) for _, tag in metrics], "i4")
+    time = np.zeros(n) if rows.time is None else rows.time
+    rank = np.zeros(n, "i4") if rows.rank is None else rows.rank.astype("i4")
+    wide = [(rows.line + first) << 20, rows.step, np.ones(n, bool), time, np.full(n, rows.time is not None), rank,
+            np.full(n, rows.rank is not None)]
+    place, step, has_step, time, has_time, rank, has_rank = (np.repeat(c, len(metrics)) for c in wide)
+    return place, step, has_step, np.tile(code, n), rows.values.ravel(), time, has_time, rank, has_rank
+
+
 def _clocks(words: tuple[str, ...], kind: str, year: int) -> list[float | None]:
     """Clocks of one width: each minute is worked out once."""
     if kind.startswith("iso") and len(words[0]) > 17:
@@ -152,7 +174,7 @@ def _clocks(words: tuple[str, ...], kind: str, year: int) -> list[float | None]:
     return [seconds(w, kind, year) for w in words]
 
 
-def _metrics(shape: Shape) -> list[tuple[int, str]]:
+def measurements(shape: Shape) -> list[tuple[int, str]]:
     """Which holes are measurements. The epoch is one where it is not itself the step."""
     stepped = any(f.role in {"step", "it"} for f in shape.fields)
     found = [(i, f.tag) for i, f in enumerate(shape.fields) if f.role == "metric"]
@@ -165,7 +187,7 @@ def _rows(shape: Shape, year: int) -> list[Row]:
         of = {f.role: w for f, w in zip(shape.fields, words, strict=True)}
         step = whole(words[shape.step_at]) if shape.simple else shape.steps[j]
         time = seconds(of["time"], shape.line.clock, year) if "time" in of else None
-        for i, tag in _metrics(shape):
+        for i, tag in measurements(shape):
             try:
                 out.append((place, step, tag, number(words[i]), time, whole(of["rank"]) if "rank" in of else None))
             except ValueError:

@@ -19,8 +19,18 @@ if TYPE_CHECKING:
     import polars as pl
 
 # Better witnesses first: exact values with a clock, then exact values, then what was printed for people.
-_PRECISION = ["tensorboard", "wandb_offline", "mlflow_sqlite", "mlflow_files", "jsonl", "parquet_log", "trainer_state",
-              "csv_log", "json_log", "wandb_folder"]  # fmt: skip
+_PRECISION = [
+    "tensorboard",
+    "wandb_offline",
+    "mlflow_sqlite",
+    "mlflow_files",
+    "jsonl",
+    "parquet_log",
+    "trainer_state",
+    "csv_log",
+    "json_log",
+    "wandb_folder",
+]
 _CONTAINED = 0.9  # share of a file's rows found in a sibling from which on it is a copy of that sibling
 
 
@@ -54,7 +64,9 @@ def _keyed(metrics: pa.Table, formats: dict[str, str]) -> pl.DataFrame:
 
     rows = pl.DataFrame(metrics.select(["step", "name", "value", "time", "source", "rank"])).with_row_index("row")
     rows = rows.with_columns(pl.col("name", "source").cast(pl.String))
-    known = sorted(set(formats.values()), key=lambda f: (_PRECISION.index(f) if f in _PRECISION else len(_PRECISION), f))
+    known = sorted(
+        set(formats.values()), key=lambda f: (_PRECISION.index(f) if f in _PRECISION else len(_PRECISION), f)
+    )
     by_source = {s: known.index(formats[s]) for s in rows["source"].unique()}
     names = {n: key(n) for n in rows["name"].unique()}
     return rows.with_columns(

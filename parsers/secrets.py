@@ -11,16 +11,90 @@ from typing import Any
 
 MASK = "***"
 
-_SECRET_WORDS = {"password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials", "apikey",
-                 "authorization", "bearer", "cookie"}
-_SECRET_PAIRS = {("api", "key"), ("access", "key"), ("secret", "key"), ("private", "key"), ("account", "key"),
-                 ("signing", "key"), ("encryption", "key"), ("ssh", "key"), ("license", "key"), ("client", "secret")}
+_SECRET_WORDS = {
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "secrets",
+    "credential",
+    "credentials",
+    "apikey",
+    "authorization",
+    "bearer",
+    "cookie",
+}
+_SECRET_PAIRS = {
+    ("api", "key"),
+    ("access", "key"),
+    ("secret", "key"),
+    ("private", "key"),
+    ("account", "key"),
+    ("signing", "key"),
+    ("encryption", "key"),
+    ("ssh", "key"),
+    ("license", "key"),
+    ("client", "secret"),
+}
 # "token" alone is a secret's key (HF_TOKEN, auth_token), unless its neighbours say that it counts or names tokens
-_TOKEN_IS_TEXT = {"id", "ids", "type", "types", "eos", "bos", "pad", "unk", "sep", "cls", "mask", "image", "per",
-                  "num", "max", "min", "len", "length", "count", "class", "embeddings", "embedding", "special",
-                  "add", "new", "dim", "size", "level", "mean", "accuracy", "weight", "weights", "dropout", "budget",
-                  "decoder", "start", "end", "prepend", "append", "loss", "mixing", "shift", "first", "last", "next",
-                  "video", "audio", "boi", "eoi", "mixer", "limit", "batch", "train", "eval", "seen", "side"}
+_TOKEN_IS_TEXT = {
+    "id",
+    "ids",
+    "type",
+    "types",
+    "eos",
+    "bos",
+    "pad",
+    "unk",
+    "sep",
+    "cls",
+    "mask",
+    "image",
+    "per",
+    "num",
+    "max",
+    "min",
+    "len",
+    "length",
+    "count",
+    "class",
+    "embeddings",
+    "embedding",
+    "special",
+    "add",
+    "new",
+    "dim",
+    "size",
+    "level",
+    "mean",
+    "accuracy",
+    "weight",
+    "weights",
+    "dropout",
+    "budget",
+    "decoder",
+    "start",
+    "end",
+    "prepend",
+    "append",
+    "loss",
+    "mixing",
+    "shift",
+    "first",
+    "last",
+    "next",
+    "video",
+    "audio",
+    "boi",
+    "eoi",
+    "mixer",
+    "limit",
+    "batch",
+    "train",
+    "eval",
+    "seen",
+    "side",
+}
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 _VALUES = re.compile(
@@ -31,12 +105,16 @@ _VALUES = re.compile(
     re.DOTALL,
 )
 _URL_PASSWORD = re.compile(r"(?<=://)([^/\s:@]+):([^/\s@]+)(?=@)")
-_URL_SIGNATURE = re.compile(r"(?i)((?:x-amz-signature|x-amz-credential|x-amz-security-token|sig|signature|access_token|api_key|token)=)[^&\s'\"]+")
+_URL_SIGNATURE = re.compile(
+    r"(?i)((?:x-amz-signature|x-amz-credential|x-amz-security-token|sig|signature|access_token|api_key|token)=)[^&\s'\"]+"
+)
 _ASSIGNMENT = re.compile(
     r"""(?ix) (?P<key> [A-Za-z_][\w.\-]{1,60} ) (?P<sep> ['"]? \s* [:=] \s* ) (?P<quote> ['"]? ) (?P<value> [^\s'",;&}]{4,} )"""
 )
 _FLAG = re.compile(r"(?i)(?P<flag>--?[a-z][\w.\-]{2,60})(?P<sep>\s+)(?P<value>[^\s\-][^\s]{3,})")
-_AUTHORIZATION = re.compile(r"(?i)(authorization['\"]?\s*[:=]\s*['\"]?(?:bearer|basic|token)\s+|\bbearer\s+)[\w\-.=+/]{8,}")
+_AUTHORIZATION = re.compile(
+    r"(?i)(authorization['\"]?\s*[:=]\s*['\"]?(?:bearer|basic|token)\s+|\bbearer\s+)[\w\-.=+/]{8,}"
+)
 
 
 def is_secret_key(key: str) -> bool:
@@ -66,7 +144,9 @@ def mask_config(key: str, value: Any) -> str:
     return json.dumps(_mask_tree(key, value), default=str, ensure_ascii=False)
 
 
-_HINT = re.compile(r"(?i)key|token|secret|passw|passphrase|credential|auth|bearer|cookie|pwd|hf_|sk-|gh[pousr]_|github_pat|AKIA|ASIA|xox|glpat|AIza|nvapi|ya29|eyJ|wandb_v|://|sig")
+_HINT = re.compile(
+    r"(?i)key|token|secret|passw|passphrase|credential|auth|bearer|cookie|pwd|hf_|sk-|gh[pousr]_|github_pat|AKIA|ASIA|xox|glpat|AIza|nvapi|ya29|eyJ|wandb_v|://|sig"
+)
 
 
 def _might_hold_secret(text: str) -> bool:

@@ -38,7 +38,9 @@ def walk(root: Path) -> Iterator[Path | Source | Gap]:
             path = here / name
             found += 1
             if found > MAX_FILES:
-                yield Gap("byte 0", f"more than {MAX_FILES} files: the rest was not looked at", None, relative(here, root))
+                yield Gap(
+                    "byte 0", f"more than {MAX_FILES} files: the rest was not looked at", None, relative(here, root)
+                )
                 return
             try:
                 mode = path.lstat().st_mode
@@ -54,8 +56,12 @@ def walk(root: Path) -> Iterator[Path | Source | Gap]:
 
 
 def _special(mode: int) -> str:
-    for test, name in ((stat.S_ISFIFO, "named pipe"), (stat.S_ISSOCK, "socket"), (stat.S_ISBLK, "block device"),
-                       (stat.S_ISCHR, "character device")):
+    for test, name in (
+        (stat.S_ISFIFO, "named pipe"),
+        (stat.S_ISSOCK, "socket"),
+        (stat.S_ISBLK, "block device"),
+        (stat.S_ISCHR, "character device"),
+    ):
         if test(mode):
             return f"{name}, not opened"
     return "not a regular file, not opened"

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from parsers import histograms, protowalk, tolerant_json
+from parsers.number_texts import floats
 from parsers.protowalk import BYTES, FIXED64, VARINT, Ints, Words
 from parsers.tables import Rows
 
@@ -110,9 +110,9 @@ def decode(data: bytes, at: Words, start: Ints, stop: Ints, tags: Tags) -> Items
     digits = (first == ord("-")) | ((first >= ord("0")) & (first <= ord("9")))
     plain = np.flatnonzero((json_length > 0) & (json_length <= _LONGEST_NUMBER) & digits)
     if len(plain) == n:
-        value, parsed = _floats(data, at, json_at, json_length)
+        value, parsed = floats(data, at, json_at, json_length)
     else:
-        value[plain], parsed = _floats(data, at, json_at[plain], json_length[plain])
+        value[plain], parsed = floats(data, at, json_at[plain], json_length[plain])
     numeric[plain] = parsed
     rest = np.flatnonzero((json_length > 0) & ~numeric)
     long_text = (first[rest] == ord('"')) & (json_length[rest] > 40)
@@ -140,31 +140,6 @@ def _hash(at: Words, start: Ints, length: Ints) -> Words:
         mixed = (result[rows] ^ word) * _MIX
         result[rows] = mixed ^ (mixed >> _U(29))
     return result
-
-
-def _floats(data: bytes, at: Words, start: Ints, length: Ints) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Parses the texts at ``start``: their values, and which were numbers.
-
-    polars parses them in place, through an Arrow array of string views: 16 bytes a text, its length, its first four
-    bytes, then its other eight or, where it is longer than 12, the buffer's number (0) and the place in it.
-    """
-    import polars as pl
-
-    if not len(start):
-        return np.zeros(0), np.zeros(0, np.bool_)
-    views = np.empty((len(start), 2), _U)
-    head = at[start] & _LOW_BYTES[np.minimum(length, 4)]
-    tail = at[start + 4] & _LOW_BYTES[np.clip(length - 4, 0, 8)]
-    views[:, 0] = length.astype(_U) | head << _U(32)
-    views[:, 1] = np.where(length <= 12, tail, start.astype(_U) << _U(32))
-    buffers = [None, pa.py_buffer(views), pa.py_buffer(data)]
-    parsed = pl.Series(pa.Array.from_buffers(pa.string_view(), len(start), buffers)).cast(pl.Float64, strict=False)
-    return parsed.fill_null(float("nan")).to_numpy(), parsed.is_not_null().to_numpy()
-
-
-def words(data: bytes) -> Words:
-    """The 8-byte little-endian word at every position of ``data`` (a view, nothing is copied)."""
-    return np.ndarray((max(len(data) - 7, 0),), "<u8", data, 0, (1,))
 
 
 def message(data: bytes) -> Message:

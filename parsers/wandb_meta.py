@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parsers import console_events, wandb_items
+from parsers.console_prefix import Where
 from parsers.tables import Gap, Note, Rows
 from parsers.wandb_items import Message, message
 from parsers.wandb_steps import Dropped
@@ -154,13 +155,13 @@ class Meta:
                 return
             self._finish_traceback(stream, rows)
         if console_events.TRACEBACK.search(line):
-            self._traceback[stream] = console_events.Traceback(at or 0, time)
+            self._traceback[stream] = console_events.Traceback(Where(at or 0, time))
         elif not self._dropped.feed(line, at or 0) and (event := console_events.event_of(line)):
             self._event(event, time, at, rows)
 
     def _finish_traceback(self, stream: int, rows: Rows) -> None:
         if (traceback := self._traceback.pop(stream, None)) is not None:
-            self._event(traceback.event(), traceback.time, traceback.place, rows)
+            self._event(traceback.event(), traceback.where.time, traceback.where.place, rows)
 
     def _event(self, event: console_events.Event, time: float | None, at: int | None, rows: Rows) -> None:
         self._events += 1

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from parsers import buffers, leveldb_log, protowalk, wandb_items, wandb_meta
+from parsers import buffers, leveldb_log, number_texts, protowalk, wandb_items, wandb_meta
 from parsers.leveldb_log import Window
 from parsers.protowalk import BYTES, VARINT, Ints, Words
 from parsers.tables import Gap, Note, Rows, record_batch
@@ -85,7 +85,7 @@ class _Reader:
     history_rows: int = 0
 
     def read(self, window: Window) -> Iterator[pa.RecordBatch | Gap]:
-        data, at = window.data, wandb_items.words(window.data)
+        data, at = window.data, number_texts.words(window.data)
         start = np.array(window.start, np.int64)
         place = np.array(window.at, np.int64)
         many: dict[int, list[tuple[Ints, Ints, Ints]]] = {}

@@ -40,11 +40,24 @@ def detect(run: Run) -> Iterator[Finding]:
             continue
         onset = int(np.flatnonzero(x >= HUGE)[0] if grows else np.flatnonzero(x <= COLLAPSE * first)[0])
         step = int(s.step[onset])
-        title = f"Largest attention logit grows from {first:.3g} to {last:.3g}" if grows else f"Attention entropy falls from {first:.3g} to {last:.3g}"
+        title = (
+            f"Largest attention logit grows from {first:.3g} to {last:.3g}"
+            if grows
+            else f"Attention entropy falls from {first:.3g} to {last:.3g}"
+        )
         shown = evidence.window(s, int(s.step[0]), int(s.step[-1]), title=s.tag, where=s.place(run, onset), margin=0)
         facts = {"first": first, "last": last, "step": step}
-        yield Finding(f"attention_logits-{step}", "attention_logits", f"{title} by step {s.step[-1]}", step, int(s.step[-1]), "warning", (shown,), facts,
-                      (s.clock(onset), s.clock(len(s) - 1)))
+        yield Finding(
+            f"attention_logits-{step}",
+            "attention_logits",
+            f"{title} by step {s.step[-1]}",
+            step,
+            int(s.step[-1]),
+            "warning",
+            (shown,),
+            facts,
+            (s.clock(onset), s.clock(len(s) - 1)),
+        )
         return
 
 

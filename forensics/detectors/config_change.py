@@ -39,17 +39,48 @@ def detect(run: Run) -> Iterator[Finding]:
     if changes:
         rows = [[key, old, new, where] for key, old, new, where in changes]
         listed = ", ".join(f"{key} from {old} to {new}" for key, old, new, _ in changes[:3])
-        shown = evidence.table("what differs between the launches", ["setting", "before", "after", "file"], rows, changes[0][3])
-        facts = {"keys": [c[0] for c in changes], "changes": [[c[1], c[2]] for c in changes], "step": step, "batch": any("batch" in c[0].lower() for c in changes)}
-        yield Finding(f"config_change-{step}", "config_change", f"Config changed between launches: {listed}", step, step, "warning", (shown,), facts)
+        shown = evidence.table(
+            "what differs between the launches", ["setting", "before", "after", "file"], rows, changes[0][3]
+        )
+        facts = {
+            "keys": [c[0] for c in changes],
+            "changes": [[c[1], c[2]] for c in changes],
+            "step": step,
+            "batch": any("batch" in c[0].lower() for c in changes),
+        }
+        yield Finding(
+            f"config_change-{step}",
+            "config_change",
+            f"Config changed between launches: {listed}",
+            step,
+            step,
+            "warning",
+            (shown,),
+            facts,
+        )
     sizes = _batch_sizes(run)
     if sizes is not None:
         at, old, new = sizes
         restart = any(abs(a["steps"][0] - at) <= 1 for a in run.attempts[1:])
         facts = {"keys": ["batch size"], "changes": [[old, new]], "step": at, "batch": True, "at_restart": restart}
         shown = evidence.text("batch size", [f"{old:g} samples a step before step {at}, {new:g} from it on"])
-        yield Finding(f"config_change-{at}-batch", "config_change", f"Batch size goes from {old:g} to {new:g} at step {at}", at, at, "warning", (shown,), facts)
-    if not changes and sizes is None and len(_by_source(run)) < 2 and series(run, "batch.size") is None and not run.tables["batches"].num_rows:
+        yield Finding(
+            f"config_change-{at}-batch",
+            "config_change",
+            f"Batch size goes from {old:g} to {new:g} at step {at}",
+            at,
+            at,
+            "warning",
+            (shown,),
+            facts,
+        )
+    if (
+        not changes
+        and sizes is None
+        and len(_by_source(run)) < 2
+        and series(run, "batch.size") is None
+        and not run.tables["batches"].num_rows
+    ):
         raise CannotTell("one config lies here, and the log names no batch size")
 
 
@@ -70,7 +101,11 @@ def _snapshots(run: Run) -> list[tuple[str, str, str, str]]:
             shared = old.keys() & new.keys()
             if len(shared) < ALIKE * min(len(old), len(new)) or len(shared) < 3:
                 continue
-            found += [(k, _short(old[k]), _short(new[k]), source) for k in sorted(shared) if old[k] != new[k] and not FREE.search(k)]
+            found += [
+                (k, _short(old[k]), _short(new[k]), source)
+                for k in sorted(shared)
+                if old[k] != new[k] and not FREE.search(k)
+            ]
     return list({c[0]: c for c in found}.values())
 
 
@@ -105,7 +140,9 @@ def _samples_a_step(run: Run) -> tuple[Any, Any] | None:
     table = run.tables["batches"]
     if not table.num_rows:
         return None
-    kept = table["sample"].is_valid().to_numpy(zero_copy_only=False) & table["step"].is_valid().to_numpy(zero_copy_only=False)
+    kept = table["sample"].is_valid().to_numpy(zero_copy_only=False) & table["step"].is_valid().to_numpy(
+        zero_copy_only=False
+    )
     attempt = table["attempt"].fill_null(0).to_numpy(zero_copy_only=False)[kept]
     step = table["step"].fill_null(0).to_numpy(zero_copy_only=False)[kept]
     keys, counts = np.unique(np.stack([attempt, step]), axis=1, return_counts=True)

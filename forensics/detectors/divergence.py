@@ -4,18 +4,19 @@ What it sees
     The training loss turns round and ends well above the best level it had reached.
 
 How it decides
-    Levels are medians of 15 logged values. It fires when the last level lies above the best one by at least 10 % and by
-    eight times its noise; or, for smaller rises, when the loss smoothed over 25 values has risen four times further than
-    ever before in the run, by 15 standard errors, and keeps at least 40 % of that to the end (``forensics.trend``). The
-    step it names is where the loss last stood near its best, or where the rise began.
+    Levels are medians of 15 logged values. It fires when the last level lies above the best one by at least 10
+    % and by eight times its noise; or, for smaller rises, when the loss smoothed over 25 values has risen four
+    times further than ever before in the run, by 15 standard errors, and keeps at least 40 % of that to the end
+    (``forensics.trend``). The step it names is where the loss last stood near its best, or where the rise
+    began.
 
 Cannot tell
     With fewer than 40 values of the loss. A rise caused by harder data or another loss function looks the same: the
     hypotheses weigh that.
 
 Folklore
-    "Divergence without a spike" is the fourth pattern beside the three kinds of spike (Bekman's training-loss-patterns).
-"""
+    "Divergence without a spike" is the fourth pattern beside the three kinds of spike (Bekman's
+    training-loss-patterns)."""
 
 from __future__ import annotations
 
@@ -59,10 +60,33 @@ def detect(run: Run) -> Iterator[Finding]:
     start, last = int(s.step[row]), int(s.step[rows[-1]])
     low, end = float(np.median(x[max(best - LEVEL + 1, 0) : best + 1])), float(np.median(x[-LEVEL:]))
     title = f"Loss turns at step {start} and ends at {end:.4g}, {end / low - 1:.0%} above its best level of {low:.4g}"
-    facts = {"start": start, "best": low, "final": end, "rise": end / low - 1, "best_step": int(s.step[rows[best]]), "first": float(x[0])}
-    shown = evidence.window(s, start, last, title=f"{s.tag} from step {start} on", where=s.place(run, row),
-                            bands=[{"from": start, "to": last, "kind": "non_recovering"}])  # fmt: skip
-    yield Finding(f"divergence-{start}", "divergence", title, start, last, "critical", (shown,), facts, (s.clock(row), s.clock(rows[-1])))
+    facts = {
+        "start": start,
+        "best": low,
+        "final": end,
+        "rise": end / low - 1,
+        "best_step": int(s.step[rows[best]]),
+        "first": float(x[0]),
+    }
+    shown = evidence.window(
+        s,
+        start,
+        last,
+        title=f"{s.tag} from step {start} on",
+        where=s.place(run, row),
+        bands=[{"from": start, "to": last, "kind": "non_recovering"}],
+    )
+    yield Finding(
+        f"divergence-{start}",
+        "divergence",
+        title,
+        start,
+        last,
+        "critical",
+        (shown,),
+        facts,
+        (s.clock(row), s.clock(rows[-1])),
+    )
 
 
 def smallest_effect(run: Run) -> str:

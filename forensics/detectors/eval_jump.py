@@ -47,14 +47,36 @@ def detect(run: Run) -> Iterator[Finding]:
         size = float(change[i])
         before, after = y[max(i - LASTS, 0) : i + 1], y[i + 1 : i + 1 + LASTS]
         lasting = len(after) >= 2 and abs(np.median(after) - before[-1]) >= 0.6 * abs(size)
-        if abs(size) < max(TIMES * usual, SHARE) or i < 2 or not lasting or abs(_train(run, s, rows, i)) > abs(size) / 3:
+        if (
+            abs(size) < max(TIMES * usual, SHARE)
+            or i < 2
+            or not lasting
+            or abs(_train(run, s, rows, i)) > abs(size) / 3
+        ):
             continue
         step = int(s.step[rows[i + 1]])
         title = f"{s.tag} steps from {x[i]:.4g} to {x[i + 1]:.4g} at step {step} and stays, while training goes on as before"
-        shown = evidence.window(s, int(s.step[rows[max(i - 6, 0)]]), int(s.step[rows[min(i + 7, len(rows) - 1)]]), title=s.tag,
-                                where=s.place(run, rows[i + 1]), marks=[{"step": step, "label": "another level", "kind": "event"}], margin=0)
+        shown = evidence.window(
+            s,
+            int(s.step[rows[max(i - 6, 0)]]),
+            int(s.step[rows[min(i + 7, len(rows) - 1)]]),
+            title=s.tag,
+            where=s.place(run, rows[i + 1]),
+            marks=[{"step": step, "label": "another level", "kind": "event"}],
+            margin=0,
+        )
         facts = {"step": step, "before": float(x[i]), "after": float(x[i + 1]), "size": size, "metric": name}
-        yield Finding(f"eval_jump-{step}", "eval_jump", title, step, int(s.step[rows[-1]]), "warning", (shown,), facts, (s.clock(rows[i + 1]), None))
+        yield Finding(
+            f"eval_jump-{step}",
+            "eval_jump",
+            title,
+            step,
+            int(s.step[rows[-1]]),
+            "warning",
+            (shown,),
+            facts,
+            (s.clock(rows[i + 1]), None),
+        )
         return
     if not judged:
         raise CannotTell(f"fewer than {LEAST} evaluations were logged")

@@ -25,7 +25,7 @@ import numpy as np
 from forensics import evidence, settings
 from forensics.case import Finding
 from forensics.errors import CannotTell
-from forensics.series import parts, series
+from forensics.series import Series, parts, series
 from parsers.tables import Run
 
 NEEDS = ["loss.eval", "loss.train"]
@@ -37,14 +37,9 @@ def detect(run: Run) -> Iterator[Finding]:
     held, train, epoch = series(run, "loss.eval"), series(run, "loss.train"), series(run, "epoch")
     assert held is not None and train is not None
     rows = np.flatnonzero(held.alive & np.isfinite(held.value) & (held.value > 0))
-    other = _other_evaluation(run, float(np.median(held.value[rows[-3:]])) if len(rows) else 0.0)
-    if other is not None:
-        tag, value, step = other
-        mine = float(np.median(held.value[rows[-3:]]))
-        title = f"{tag} is {value:.3g} at the end, {value / mine:.3g} times the {mine:.3g} of {held.tag}"
-        facts = {"passes": None, "train": _level(train.value, train.step, step), "eval": mine, "other": value, "fell_to": None}
-        shown = (evidence.window(held, int(held.step[rows[0]]), step, title=held.tag, where=held.place(run, rows[-1]), margin=0),)
-        yield Finding(f"eval_shadow-{step}", "eval_shadow", title, int(held.step[rows[0]]), step, "warning", shown, facts)
+    rival = _other_evaluation(run, held, rows)
+    if rival is not None:
+        yield rival
         return
     if len(rows) < LEAST:
         raise CannotTell(f"only {len(rows)} evaluations were logged")
@@ -60,17 +55,41 @@ def detect(run: Run) -> Iterator[Finding]:
     if not (beside[last] > 0 and beside[last] < memorized * beside[0] and x[last] <= NEAR * beside[last]):
         return
     title = f"After {passes:.0f} passes training loss is down to {beside[last]:.3g}, and evaluation loss follows it to {x[last]:.3g}"
-    facts = {"passes": passes, "train": float(beside[last]), "eval": float(x[last]), "fell_to": float(beside[last] / beside[0])}
-    shown = [evidence.window(s, int(step[0]), int(step[-1]), title=s.tag, where=s.place(run, 0), margin=0) for s in (held, train)]
-    yield Finding(f"eval_shadow-{step[last]}", "eval_shadow", title, int(step[0]), int(step[last]), "warning", tuple(shown), facts,
-                  (held.clock(rows[0]), held.clock(rows[-1])))
+    facts = {
+        "passes": passes,
+        "train": float(beside[last]),
+        "eval": float(x[last]),
+        "fell_to": float(beside[last] / beside[0]),
+    }
+    shown = [
+        evidence.window(s, int(step[0]), int(step[-1]), title=s.tag, where=s.place(run, 0), margin=0)
+        for s in (held, train)
+    ]
+    yield Finding(
+        f"eval_shadow-{step[last]}",
+        "eval_shadow",
+        title,
+        int(step[0]),
+        int(step[last]),
+        "warning",
+        tuple(shown),
+        facts,
+        (held.clock(rows[0]), held.clock(rows[-1])),
+    )
 
 
-def _other_evaluation(run: Run, level: float) -> tuple[str, float, int] | None:
-    """(tag, last value, step) of another evaluation loss, on other data, that ends at least five times as high."""
+def _other_evaluation(run: Run, held: Series, rows: np.ndarray) -> Finding | None:
+    """A last evaluation on other data that ends at least five times as high as the one used along the way."""
+    mine = float(np.median(held.value[rows[-3:]])) if len(rows) else 0.0
     for s in parts(run, "loss.eval"):
-        if level > 0 and np.isfinite(s.value[-1]) and s.value[-1] > TIMES * level and len(s) <= 3:
-            return s.tag, float(s.value[-1]), int(s.step[-1])
+        value, step = float(s.value[-1]), int(s.step[-1])
+        if mine <= 0 or not np.isfinite(value) or value <= TIMES * mine or len(s) > 3:
+            continue
+        first = int(held.step[rows[0]])
+        title = f"{s.tag} is {value:.3g} at the end, {value / mine:.3g} times the {mine:.3g} of {held.tag}"
+        facts = {"passes": None, "eval": mine, "other": value, "fell_to": None}
+        shown = evidence.window(held, first, step, title=held.tag, where=held.place(run, rows[-1]), margin=0)
+        return Finding(f"eval_shadow-{step}", "eval_shadow", title, first, step, "warning", (shown,), facts)
     return None
 
 

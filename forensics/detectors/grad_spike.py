@@ -46,12 +46,35 @@ def detect(run: Run) -> Iterator[Finding]:
         end = int(s.step[rows[e.end]]) if e.end is not None else None
         ratio = (e.level + e.height) / e.level
         title = f"Gradient norm rises to {e.level + e.height:.4g} at step {peak}, {ratio:.1f} times its level"
-        facts = {"start": start, "peak": peak, "end": end, "ratio": ratio, "level": e.level, "top": e.level + e.height, "attempt": attempt,
-                 "total": len(found)}
-        shown = evidence.window(s, start, end or peak, title=f"{s.tag} around step {peak}", where=s.place(run, rows[e.peak]),
-                                marks=[{"step": peak, "label": f"{ratio:.1f} times", "kind": "event"}])
-        yield Finding(f"grad_spike-{peak}" + (f"-attempt{attempt}" if attempt else ""), "grad_spike", title, start, end or peak, "info", (shown,),
-                      facts, (s.clock(rows[e.start]), s.clock(rows[e.peak])))
+        facts = {
+            "start": start,
+            "peak": peak,
+            "end": end,
+            "ratio": ratio,
+            "level": e.level,
+            "top": e.level + e.height,
+            "attempt": attempt,
+            "total": len(found),
+        }
+        shown = evidence.window(
+            s,
+            start,
+            end or peak,
+            title=f"{s.tag} around step {peak}",
+            where=s.place(run, rows[e.peak]),
+            marks=[{"step": peak, "label": f"{ratio:.1f} times", "kind": "event"}],
+        )
+        yield Finding(
+            f"grad_spike-{peak}" + (f"-attempt{attempt}" if attempt else ""),
+            "grad_spike",
+            title,
+            start,
+            end or peak,
+            "info",
+            (shown,),
+            facts,
+            (s.clock(rows[e.start]), s.clock(rows[e.peak])),
+        )
 
 
 def smallest_effect(run: Run) -> str:

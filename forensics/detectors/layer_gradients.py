@@ -48,15 +48,33 @@ def detect(run: Run) -> Iterator[Finding]:
     last = max(a["steps"][1] for a in run.attempts)
     if (zero or still) and moving:
         rows = [[t, f"{usual[t]:.3g}" if t in usual else "norm of the weights never changes"] for t in (zero or still)]
-        title = f"{len(rows)} of {len(usual) or len(weights)} logged layers never move: {', '.join((zero or still)[:3])}"
-        yield Finding("layer_gradients-frozen", "layer_gradients", title, run.attempts[0]["steps"][0], last, "warning",
-                      (evidence.table("layers that never move", ["layer", "gradient norm"], rows),), {"frozen": zero or still, "starved": []})
+        title = (
+            f"{len(rows)} of {len(usual) or len(weights)} logged layers never move: {', '.join((zero or still)[:3])}"
+        )
+        yield Finding(
+            "layer_gradients-frozen",
+            "layer_gradients",
+            title,
+            run.attempts[0]["steps"][0],
+            last,
+            "warning",
+            (evidence.table("layers that never move", ["layer", "gradient norm"], rows),),
+            {"frozen": zero or still, "starved": []},
+        )
     starved = sorted(t for t, v in usual.items() if 0 < v < STARVES * max(usual.values()))
     if starved:
         rows = [[t, f"{v:.3g}"] for t, v in sorted(usual.items(), key=lambda kv: kv[1])]
         title = f"{len(starved)} of {len(usual)} layers get less than a thousandth of the largest gradient: {', '.join(starved[:3])}"
-        yield Finding("layer_gradients-starved", "layer_gradients", title, run.attempts[0]["steps"][0], last, "warning",
-                      (evidence.table("gradient norm by layer", ["layer", "median norm"], rows),), {"frozen": [], "starved": starved})
+        yield Finding(
+            "layer_gradients-starved",
+            "layer_gradients",
+            title,
+            run.attempts[0]["steps"][0],
+            last,
+            "warning",
+            (evidence.table("gradient norm by layer", ["layer", "median norm"], rows),),
+            {"frozen": [], "starved": starved},
+        )
 
 
 def _dead(run: Run, shares: list) -> Iterator[Finding]:  # type: ignore[type-arg]
@@ -64,8 +82,17 @@ def _dead(run: Run, shares: list) -> Iterator[Finding]:  # type: ignore[type-arg
         if float(np.median(s.value)) >= DEAD and s.value.max() <= 1.0:
             title = f"{np.median(s.value):.0%} of the units are dead or saturated ({s.tag})"
             shown = evidence.window(s, int(s.step[0]), int(s.step[-1]), title=s.tag, where=s.place(run, 0), margin=0)
-            yield Finding("layer_gradients-dead", "layer_gradients", title, int(s.step[0]), int(s.step[-1]), "warning", (shown,),
-                          {"frozen": [], "starved": [], "dead": float(np.median(s.value))}, (s.clock(0), None))
+            yield Finding(
+                "layer_gradients-dead",
+                "layer_gradients",
+                title,
+                int(s.step[0]),
+                int(s.step[-1]),
+                "warning",
+                (shown,),
+                {"frozen": [], "starved": [], "dead": float(np.median(s.value))},
+                (s.clock(0), None),
+            )
             return
 
 

@@ -4,19 +4,20 @@ What it sees
     The loss steps up or down to another level and stays there: by a few percent, without a spike.
 
 How it decides
-    On the log of the loss, with spikes cut off, a curve of second order plus a step is fitted around every value (100
-    values on either side, a quarter of the series where it is short). A step counts when it is at least 1 %, eight
-    standard errors, and five times as large as the steps that the same fit finds elsewhere in the series, which
-    accounts for smoothing. The size comes with its 95 % interval. A step at a restart belongs to resume_break.
+    On the log of the loss, with spikes cut off, a curve of second order plus a step is fitted around every
+    value (100 values on either side, a quarter of the series where it is short). A step counts when it is at
+    least 1 %, eight standard errors, and five times as large as the steps that the same fit finds elsewhere in
+    the series, which accounts for smoothing. The size comes with its 95 % interval. A step at a restart belongs
+    to resume_break.
 
 Cannot tell
-    With fewer than 80 values; in the first fit window, where every loss falls too fast; where a spike stands at the same
-    place (its residual offset says it). The smallest step that would have been seen is given with the check.
+    With fewer than 80 values; in the first fit window, where every loss falls too fast; where a spike stands at
+    the same place (its residual offset says it). The smallest step that would have been seen is given with the
+    check.
 
 Folklore
-    Lower from one value to the next at regular distances: epochs of a model that remembers. Higher: other data, another
-    loss function. "Marin 32B recovered only to 1.975" (marin#1390).
-"""
+    Lower from one value to the next at regular distances: epochs of a model that remembers. Higher: other data,
+    another loss function. "Marin 32B recovered only to 1.975" (marin#1390)."""
 
 from __future__ import annotations
 
@@ -104,12 +105,18 @@ def _fit(x: excursions.Floats) -> tuple[excursions.Floats, float, float, int, ex
     kernel = _kernel(width)
     step = np.convolve(calm, kernel[::-1], "valid")
     usual = 1.4826 * float(np.median(np.abs(step - np.median(step))))
-    return step, noise * float(np.sqrt((kernel**2).sum())), usual, width, np.array([e.start for e in found if e.sigmas > 8], np.int64)
+    return (
+        step,
+        noise * float(np.sqrt((kernel**2).sum())),
+        usual,
+        width,
+        np.array([e.start for e in found if e.sigmas > 8], np.int64),
+    )
 
 
 @cache
 def _kernel(width: int) -> excursions.Floats:
-    """Weights that turn 2 x width values into the least-squares step in their middle, beside a curve of second order."""
+    """Weights that make the least-squares step in the middle of 2 x width values, beside a curve of second order."""
     t = (np.arange(2 * width) - width + 0.5) / width
     design = np.stack([np.ones_like(t), t, t**2, (t > 0).astype(np.float64)], axis=1)
     weights: excursions.Floats = np.linalg.pinv(design)[3]
@@ -123,9 +130,28 @@ def _finding(run: Run, s: Series, rows: excursions.Ints, f: Shift, total: int) -
     rest = s.value[rows[f.at :]]
     before = float(np.median(s.value[rows[max(f.at - 15, 0) : f.at]]))
     stays = float(np.median(rest[-15:])) > before
-    title = f"Loss steps {'up' if ratio > 0 else 'down'} by {abs(ratio):.1%} at step {step} (95 % interval {low:+.1%} to {high:+.1%})"
-    facts = {"step": step, "size": ratio, "low": low, "high": high, "up": ratio > 0, "stays": stays, "level": before, "total": total}
-    shown = evidence.window(s, step, step, title=f"{s.tag} around step {step}", where=s.place(run, row), margin=0,
-                            marks=[{"step": step, "label": f"{ratio:+.1%}", "kind": "event"}])  # fmt: skip
+    way = "up" if ratio > 0 else "down"
+    title = f"Loss steps {way} by {abs(ratio):.1%} at step {step} (95 % interval {low:+.1%} to {high:+.1%})"
+    facts = {
+        "step": step,
+        "size": ratio,
+        "low": low,
+        "high": high,
+        "up": ratio > 0,
+        "stays": stays,
+        "level": before,
+        "total": total,
+    }
+    shown = evidence.window(
+        s,
+        step,
+        step,
+        title=f"{s.tag} around step {step}",
+        where=s.place(run, row),
+        margin=0,
+        marks=[{"step": step, "label": f"{ratio:+.1%}", "kind": "event"}],
+    )
     severity = "warning" if ratio >= GRAVE and stays else "info"
-    return Finding(f"level_shift-{step}", "level_shift", title, step, step, severity, (shown,), facts, (s.clock(row), s.clock(row)))
+    return Finding(
+        f"level_shift-{step}", "level_shift", title, step, step, severity, (shown,), facts, (s.clock(row), s.clock(row))
+    )

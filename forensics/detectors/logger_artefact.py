@@ -1,26 +1,26 @@
 """Logger artefact
 
 What it sees
-    Values that the logging made and the training never had: a spike, dip or zero from a NaN filter, lines without a loss,
-    NaN for ever, a loss in another unit, a gradient norm that was cut before it was logged.
+    Values that the logging made and the training never had: a spike, dip or zero from a NaN filter, lines
+    without a loss, NaN for ever, a loss in another unit, a gradient norm that was cut before it was logged.
 
 How it decides
-    *NaN filter* (Hugging Face Trainer): a logged loss off its level in a row whose gradient norm is not finite, or right
-    before exact zeros. The filter's closed formula is inverted: it says how many micro-batches were NaN, and whether the
-    value is what the filter would have written. *Dropped field* (Megatron): lines that have no loss, which that program
-    writes when it was NaN. *NaN for ever*: the loss is NaN to the end while gradient norm or evaluation loss stay finite:
-    one NaN in a running average. *Unit*: the first loss is ln of the vocabulary times the accumulation steps, or log base 2 of
-    it. *Clipped norm*: the gradient norm never exceeds the clipping threshold and often equals it.
+    *NaN filter* (Hugging Face Trainer): a logged loss off its level in a row whose gradient norm is not finite,
+    or right before exact zeros. The filter's closed formula is inverted: it says how many micro-batches were
+    NaN, and whether the value is what the filter would have written. *Dropped field* (Megatron): lines that
+    have no loss, which that program writes when it was NaN. *NaN for ever*: the loss is NaN to the end while
+    gradient norm or evaluation loss stay finite: one NaN in a running average. *Unit*: the first loss is ln of
+    the vocabulary times the accumulation steps, or log base 2 of it. *Clipped norm*: the gradient norm never
+    exceeds the clipping threshold and often equals it.
 
 Cannot tell
-    Where the gradient norm was not logged and no zeros follow, a filtered NaN looks like a spike of one value. Where config
-    names neither accumulation nor logging steps, the number of NaN micro-batches is open. A NaN of one of W ranks is
-    W times weaker.
+    Where the gradient norm was not logged and no zeros follow, a filtered NaN looks like a spike of one value.
+    Where config names neither accumulation nor logging steps, the number of NaN micro-batches is open. A NaN of
+    one of W ranks is W times weaker.
 
 Folklore
-    With the filter on, accumulation 8 and every micro-batch NaN from the sixth step of ten on, a loss of 2.0 is logged as 127.6
-    (derived from the Trainer's source, and measured).
-"""
+    With the filter on, accumulation 8 and every micro-batch NaN from the sixth step of ten on, a loss of 2.0 is
+    logged as 127.6 (derived from the Trainer's source, and measured)."""
 
 from __future__ import annotations
 
@@ -55,11 +55,13 @@ def detect(run: Run) -> Iterator[Finding]:
 def smallest_effect(run: Run) -> str:
     s = series(run, "loss.train")
     share = excursions.smallest_visible(s.value[s.alive]) if s is not None else None
-    return f"+{share * OFF / excursions.PEAK_SIGMA:.1%} in a row whose gradient norm is NaN" if share is not None else ""
+    return (
+        f"+{share * OFF / excursions.PEAK_SIGMA:.1%} in a row whose gradient norm is NaN" if share is not None else ""
+    )
 
 
 def rows_made(run: Run, s: Series) -> dict[int, nan_filter.Match | None]:
-    """Rows of the loss that the Trainer's NaN filter made, each with the way the filter made it (None: it cannot be told)."""
+    """Rows of the loss that the Trainer's NaN filter made, with the way it made each (None: cannot be told)."""
     if s.name != "loss.train" or run.framework != "hf-trainer" or not _filter_on(run):
         return {}
     y, logs = excursions.scaled(np.where(s.value == 0, np.nan, s.value))
@@ -70,12 +72,21 @@ def rows_made(run: Run, s: Series) -> dict[int, nan_filter.Match | None]:
     nan_at = _nan_steps(run)
     k, a = max(s.interval, 1), int(settings.number(run, "accumulation") or 1)
     found: dict[int, nan_filter.Match | None] = {}
-    for i in np.flatnonzero((np.abs(y - level) > OFF * sigma) & (np.abs(np.expm1(y - level)) > 0.01) & np.isfinite(s.value) & (s.value != 0)):
+    for i in np.flatnonzero(
+        (np.abs(y - level) > OFF * sigma) & (np.abs(np.expm1(y - level)) > 0.01) & np.isfinite(s.value) & (s.value != 0)
+    ):
         zeros_next = i + 1 < len(s) and s.value[i + 1] == 0
         if i >= excursions.WARMUP and (int(s.step[i]) in nan_at or zeros_next):
             base = float(np.exp(level[i]))
-            found[int(i)] = nan_filter.explain(float(s.value[i]), base, base * float(sigma[i]), k, a,
-                                               forever=bool(zeros_next), at_end=int(s.step[i]) in nan_at)
+            found[int(i)] = nan_filter.explain(
+                float(s.value[i]),
+                base,
+                base * float(sigma[i]),
+                k,
+                a,
+                forever=bool(zeros_next),
+                at_end=int(s.step[i]) in nan_at,
+            )
     return found
 
 
@@ -100,10 +111,20 @@ def _filtered(run: Run, s: Series) -> Iterator[Finding]:
             first = step - s.interval + match.finished + 1
             how = "all micro-batches from" if match.forever else f"{match.nans} of {a} micro-batches of"
             count = f"{how} step {first} were NaN, which makes {match.expected:.4g}"
-        title = f"Loss {value:.4g} at step {step} (level {level:.4g}) is the Trainer's NaN filter, not the training: {count}"
-        facts = {"kind": "nan_filter", "step": step, "value": value, "level": level, "nans": match.nans if match else None,
-                 "nan_step": step - s.interval + match.finished + 1 if match else None, "expected": match.expected if match else None,
-                 "forever": bool(match and match.forever), "accumulation": a, "interval": s.interval}  # fmt: skip
+        made = f"Loss {value:.4g} at step {step} (level {level:.4g}) is the Trainer's NaN filter, not the training"
+        title = f"{made}: {count}"
+        facts = {
+            "kind": "nan_filter",
+            "step": step,
+            "value": value,
+            "level": level,
+            "nans": match.nans if match else None,
+            "nan_step": step - s.interval + match.finished + 1 if match else None,
+            "expected": match.expected if match else None,
+            "forever": bool(match and match.forever),
+            "accumulation": a,
+            "interval": s.interval,
+        }
         yield _finding(run, s, row, row, title, "warning", facts, f"logged {value:.4g}")
 
 
@@ -112,13 +133,24 @@ def _dropped(run: Run, s: Series) -> Iterator[Finding]:
     if not lines:
         return
     steps = [e["step"] for e in lines if e["step"] is not None]
-    shown = evidence.text("lines without a loss", [e["text"] for e in lines[:5]], run.where(lines[0]["source"], lines[0]["at"]))
+    shown = evidence.text(
+        "lines without a loss", [e["text"] for e in lines[:5]], run.where(lines[0]["source"], lines[0]["at"])
+    )
     first, last = (min(steps), max(steps)) if steps else (None, None)
     since = f", from step {first} on" if first is not None else ""
     title = f"{len(lines)} lines have no loss{since}: it was NaN, or the iterations were skipped"
     facts = {"kind": "dropped_field", "step": first, "last": last, "count": len(lines)}
-    yield Finding(f"logger_artefact-{first if first is not None else 'lines'}-dropped", "logger_artefact", title, first, last, "warning", (shown,),
-                  facts, (lines[0]["time"], lines[-1]["time"]))  # fmt: skip
+    yield Finding(
+        f"logger_artefact-{first if first is not None else 'lines'}-dropped",
+        "logger_artefact",
+        title,
+        first,
+        last,
+        "warning",
+        (shown,),
+        facts,
+        (lines[0]["time"], lines[-1]["time"]),
+    )
 
 
 def _poisoned(run: Run, s: Series) -> Iterator[Finding]:
@@ -132,8 +164,14 @@ def _poisoned(run: Run, s: Series) -> Iterator[Finding]:
     if not alive or len(s) - first < 3:
         return
     tag = alive[0].tag
-    title = f"Loss is NaN from step {step} to the end while {tag} stays finite: one NaN in a running average, not in the weights"
-    facts = {"kind": "nan_for_ever", "step": step, "last": last, "count": len(s) - first, "finite": [x.name for x in alive]}
+    title = f"Loss is NaN from step {step} to the end while {tag} stays finite: one NaN in a running average"
+    facts = {
+        "kind": "nan_for_ever",
+        "step": step,
+        "last": last,
+        "count": len(s) - first,
+        "finite": [x.name for x in alive],
+    }
     yield _finding(run, s, first, len(s) - 1, title, "warning", facts, "NaN from here on")
 
 
@@ -143,13 +181,22 @@ def _stays_finite(x: Series, first: int, last: int) -> bool:
 
 
 def _unit(run: Run, s: Series) -> Iterator[Finding]:
-    vocabulary, a = settings.number(run, "vocab_size") or settings.number(run, "classes"), settings.number(run, "accumulation") or 1
+    vocabulary, a = (
+        settings.number(run, "vocab_size") or settings.number(run, "classes"),
+        settings.number(run, "accumulation") or 1,
+    )
     start = s.value[np.isfinite(s.value)][:3]
     if not vocabulary or vocabulary < 2 or len(start) < 3 or s.step[0] > max(2 * s.interval, 10):
         return
     first, chance = float(start[0]), math.log(vocabulary)
-    for factor, kind, words in ((a, "times_accumulation", f"{a:.0f} times ln({vocabulary:.0f}): summed over the accumulation steps, not averaged"),
-                                (BITS, "base_2", f"log base 2 of {vocabulary:.0f}: bits, not nats")):  # fmt: skip
+    for factor, kind, words in (
+        (
+            a,
+            "times_accumulation",
+            f"{a:.0f} times ln({vocabulary:.0f}): summed over the accumulation steps, not averaged",
+        ),
+        (BITS, "base_2", f"log base 2 of {vocabulary:.0f}: bits, not nats"),
+    ):
         if factor > 1.2 and abs(first / (factor * chance) - 1) <= CLOSE:
             title = f"The first loss is {first:.4g}, which is {words}"
             facts = {"kind": kind, "step": int(s.step[0]), "first": first, "chance": chance, "factor": factor}
@@ -163,16 +210,45 @@ def _clipped(run: Run) -> Iterator[Finding]:
     x = g.value[np.isfinite(g.value)]
     if len(x) >= 50 and float(x.max()) <= clip * (1 + AT_CLIP) and float((x >= clip * (1 - AT_CLIP)).mean()) >= CLIPPED:
         share = float((x >= clip * (1 - AT_CLIP)).mean())
-        title = f"The gradient norm never exceeds {clip:g}, where it is clipped, and equals it in {share:.0%} of the rows: logged after clipping"
-        yield _finding(run, g, 0, len(g) - 1, title, "info", {"kind": "clipped_norm", "step": int(g.step[0]), "clip": clip, "share": share}, "")
+        title = f"The gradient norm was logged after clipping: never above {clip:g}, at it in {share:.0%} of the rows"
+        yield _finding(
+            run,
+            g,
+            0,
+            len(g) - 1,
+            title,
+            "info",
+            {"kind": "clipped_norm", "step": int(g.step[0]), "clip": clip, "share": share},
+            "",
+        )
 
 
-def _finding(run: Run, s: Series, row: int, last: int, title: str, severity: str, facts: dict[str, Any], label: str) -> Finding:
+def _finding(
+    run: Run, s: Series, row: int, last: int, title: str, severity: str, facts: dict[str, Any], label: str
+) -> Finding:
     step, end = int(s.step[row]), int(s.step[last])
     marks = [{"step": step, "label": label, "kind": "not_a_spike"}] if label else []
-    shown = [evidence.window(s, step, min(end, step + 50 * s.interval), title=f"{s.tag} around step {step}", where=s.place(run, row), marks=marks)]
+    shown = [
+        evidence.window(
+            s,
+            step,
+            min(end, step + 50 * s.interval),
+            title=f"{s.tag} around step {step}",
+            where=s.place(run, row),
+            marks=marks,
+        )
+    ]
     g = series(run, "grad.norm")
     if g is not None and s.name != "grad.norm":
         shown.append(evidence.window(g, step, step, title="gradient norm there"))
-    return Finding(f"logger_artefact-{step}-{facts['kind']}", "logger_artefact", title, step, end, severity, tuple(shown), facts,
-                   (s.clock(row), s.clock(last)))  # fmt: skip
+    return Finding(
+        f"logger_artefact-{step}-{facts['kind']}",
+        "logger_artefact",
+        title,
+        step,
+        end,
+        severity,
+        tuple(shown),
+        facts,
+        (s.clock(row), s.clock(last)),
+    )

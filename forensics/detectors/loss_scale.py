@@ -54,10 +54,30 @@ def detect(run: Run) -> Iterator[Finding]:
     first = int(step[late[0]]) if len(late) else int(step[0])
     what = f"falls from {top:g} to {low:g}" if collapsed else f"falls again and again: {skipped} overflows"
     title = f"Loss scale {what} from step {first} on"
-    facts = {"top": top, "low": low, "final": final, "skipped": skipped, "share": share, "collapsed": collapsed, "first": first, "floor": low <= FLOOR}
-    shown = evidence.window(s, first, int(step[-1]), title=s.tag, where=s.place(run, keep[late[0]] if len(late) else keep[0]), margin=0.3)
-    yield Finding(f"loss_scale-{first}", "loss_scale", title, first, int(step[-1]), "critical" if collapsed else "warning", (shown,), facts,
-                  (s.clock(keep[late[0]] if len(late) else keep[0]), s.clock(keep[-1])))
+    facts = {
+        "top": top,
+        "low": low,
+        "final": final,
+        "skipped": skipped,
+        "share": share,
+        "collapsed": collapsed,
+        "first": first,
+        "floor": low <= FLOOR,
+    }
+    shown = evidence.window(
+        s, first, int(step[-1]), title=s.tag, where=s.place(run, keep[late[0]] if len(late) else keep[0]), margin=0.3
+    )
+    yield Finding(
+        f"loss_scale-{first}",
+        "loss_scale",
+        title,
+        first,
+        int(step[-1]),
+        "critical" if collapsed else "warning",
+        (shown,),
+        facts,
+        (s.clock(keep[late[0]] if len(late) else keep[0]), s.clock(keep[-1])),
+    )
 
 
 def smallest_effect(run: Run) -> str:

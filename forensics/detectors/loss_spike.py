@@ -1,22 +1,23 @@
 """Loss spike
 
 What it sees
-    The training loss leaves its level upwards and comes back fast, slowly, or not at all; or it only rises, without a
-    spike. Values that are not finite are the highest of all.
+    The training loss leaves its level upwards and comes back fast, slowly, or not at all; or it only rises,
+    without a spike. Values that are not finite are the highest of all.
 
 How it decides
-    Candidates stand 5 local sigmas above the median of the 15 values before, on the log scale. A logistic regression
-    tells spikes from noise by their height against five yardsticks, their crowd and their shape; it was fitted on
-    annotated real curves and simulated ones (benchmarks/spikes.py). A spike is *fast* when a value and the median of it
-    and the next two are back within 2 sigma after at most the largest of 0.4 % of the planned steps (of the steps covered,
-    where no plan is known), 3 logging intervals and 20 steps; *slow* when later; *non_recovering* when the loss does not
-    stay there again, or when the smoothed loss rises four times further than ever before and stays up. *not_a_spike* are
-    weights that start anew, a level that steps up without an overshoot, the same bump at regular distances, and what the
-    logger made. A spike that a restart or the end of the log cuts off is *censored*: its class is open.
+    Candidates stand 5 local sigmas above the median of the 15 values before, on the log scale. A logistic
+    regression tells spikes from noise by their height against five yardsticks, their crowd and their shape; it
+    was fitted on annotated real curves and simulated ones (benchmarks/spikes.py). A spike is *fast* when a
+    value and the median of it and the next two are back within 2 sigma after at most the largest of 0.4 % of
+    the planned steps (of the steps covered, where no plan is known), 3 logging intervals and 20 steps; *slow*
+    when later; *non_recovering* when the loss does not stay there again, or when the smoothed loss rises four
+    times further than ever before and stays up. *not_a_spike* are weights that start anew, a level that steps
+    up without an overshoot, the same bump at regular distances, and what the logger made. A spike that a
+    restart or the end of the log cuts off is *censored*: its class is open.
 
 Cannot tell
-    Without a training loss, or with fewer than ten values of it. A spike shorter than the logging interval is averaged
-    away or fell between two points: the check says the smallest one this log could have shown.
+    Without a training loss, or with fewer than ten values of it. A spike shorter than the logging interval is
+    averaged away or fell between two points: the check says the smallest one this log could have shown.
 
 Folklore
     "Fast recovering, slow recovering, not fully recovering": S. Bekman, Machine Learning Engineering Open Book,
@@ -45,7 +46,7 @@ NEEDS = ["loss.train|loss.eval"]
 HISTORY = 1000  # values of the life before that a new life is compared with
 WHY = {
     "reinit": "the loss is where the run began and comes down the same way: weights that start anew",
-    "step": "the level steps up at once without an overshoot and learning goes on: a schedule that starts again, or other data",
+    "step": "the level steps up without an overshoot and learning goes on: a schedule that starts again, or other data",
     "periodic": "the same bump comes at regular distances: the loop makes it, not the optimization",
     "logger": "the logger made it",
 }
@@ -80,7 +81,7 @@ def loss_of(run: Run) -> Series:
 
 
 def histories(s: Series) -> Iterator[tuple[int, Any, int]]:
-    """(attempt, rows, how many of them are history) of each life, with what came before it in the lives it went on from."""
+    """(attempt, rows, how many of them are history) of each life, with the end of what it went on from."""
     kept = np.array([], np.int64)
     for attempt in np.unique(s.attempt):
         rows = np.flatnonzero(s.attempt == attempt)
@@ -100,26 +101,57 @@ def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int)
     censored = end is None and (attempt < int(s.attempt.max()) or last - start <= 2 * j.limit)
     cost_steps, excess = spike_facts.cost(s.step[rows], s.value[rows], e, real.level, until)
     facts = {
-        "metric": s.name, "start": start, "peak": peak, "end": end, "class": j.kind, "class_probability": odds(j, end, start, censored),
-        "censored": censored, "height": top - real.level, "level": real.level, "top": top, "noise_sigmas": e.sigmas, "attempt": attempt,
-        "cost_steps": cost_steps, "cost_excess": excess, "alive": bool(s.alive[rows[e.peak]]), "values": int((e.end or len(rows)) - e.start),
-        "why": j.why, "half_life": spike_facts.half_life(s.step[rows], y, e), "residual_offset": _offset(y, s.value[rows], e, until, logs),
+        "metric": s.name,
+        "start": start,
+        "peak": peak,
+        "end": end,
+        "class": j.kind,
+        "class_probability": odds(j, end, start, censored),
+        "censored": censored,
+        "height": top - real.level,
+        "level": real.level,
+        "top": top,
+        "noise_sigmas": e.sigmas,
+        "attempt": attempt,
+        "cost_steps": cost_steps,
+        "cost_excess": excess,
+        "alive": bool(s.alive[rows[e.peak]]),
+        "values": int((e.end or len(rows)) - e.start),
+        "why": j.why,
+        "half_life": spike_facts.half_life(s.step[rows], y, e),
+        "residual_offset": _offset(y, s.value[rows], e, until, logs),
         "moved_first": spike_facts.moved_first(run, start, peak, s.interval),
-    }  # fmt: skip
+    }
     stop = end if end is not None else last
     shown = evidence.window(
-        s, start, stop, title=f"{s.tag} around step {peak}", where=s.place(run, rows[e.peak]),
-        marks=[{"step": peak, "label": f"step {peak}: {top:.4g}", "kind": j.kind}], bands=[{"from": start, "to": stop, "kind": j.kind}],
-    )  # fmt: skip
+        s,
+        start,
+        stop,
+        title=f"{s.tag} around step {peak}",
+        where=s.place(run, rows[e.peak]),
+        marks=[{"step": peak, "label": f"step {peak}: {top:.4g}", "kind": j.kind}],
+        bands=[{"from": start, "to": stop, "kind": j.kind}],
+    )
     times = (s.clock(rows[e.start]), s.clock(rows[min(e.end, len(rows) - 1)] if e.end is not None else rows[-1]))
-    return Finding(f"loss_spike-{peak}" + (f"-attempt{attempt}" if attempt else ""), "loss_spike", _title(j, facts), start, stop,
-                   severity(j), (shown,), facts, times)  # fmt: skip
+    return Finding(
+        f"loss_spike-{peak}" + (f"-attempt{attempt}" if attempt else ""),
+        "loss_spike",
+        _title(j, facts),
+        start,
+        stop,
+        severity(j),
+        (shown,),
+        facts,
+        times,
+    )
 
 
 def _title(j: Spike, facts: dict[str, Any]) -> str:
     level, top, peak, end, start = (facts[k] for k in ("level", "top", "peak", "end", "start"))
     if j.why == "divergence":
-        return f"Loss rises from {level:.4g} to {top:.4g} between steps {start} and {peak} without a spike, and stays up"
+        return (
+            f"Loss rises from {level:.4g} to {top:.4g} between steps {start} and {peak} without a spike, and stays up"
+        )
     back = f", back after {end - start} steps" if end is not None else ", and does not come back in this log"
     kept = f"; no instability: {WHY[j.why]}" if j.kind == "not_a_spike" else ""
     return f"Loss jumps from {level:.4g} to {top:.4g} at step {peak}{back}{kept}"
@@ -136,13 +168,18 @@ def severity(j: Spike) -> str:
 
 
 def odds(j: Spike, end: int | None, start: int, censored: bool) -> dict[str, float]:
-    """Probability of each class; near the limit between fast and slow both are likely, what is cut off may yet come back."""
+    """Probability of each class: near the limit fast and slow are both likely; what is cut off may yet come back."""
     p = min(j.probability, 0.99)
     if j.kind == "not_a_spike":
         return {"fast": 0.05, "slow": 0.05, "non_recovering": 0.05, "not_a_spike": 0.85}
     if end is None:
         stays = 0.5 if censored else 0.9
-        return {"fast": p * (1 - stays) / 2, "slow": p * (1 - stays) / 2, "non_recovering": p * stays, "not_a_spike": 1 - p}
+        return {
+            "fast": p * (1 - stays) / 2,
+            "slow": p * (1 - stays) / 2,
+            "non_recovering": p * stays,
+            "not_a_spike": 1 - p,
+        }
     fast = 1 / (1 + (max(end - start, 1) / j.limit) ** 6)
     return {"fast": p * fast, "slow": p * (1 - fast), "non_recovering": 0.0, "not_a_spike": 1 - p}
 

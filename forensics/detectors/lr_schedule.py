@@ -69,7 +69,13 @@ def shape(run: Run) -> Shape | None:
     peak = float(x.max())
     top = int(np.flatnonzero(x >= 0.99 * peak)[0])
     rising = top > 0 and x[0] < 0.9 * peak
-    return Shape(peak, int(step[top]), int(step[top] - step[0]) if rising else 0, float(x[-1]) / peak, bool(x.min() > 0.99 * peak))
+    return Shape(
+        peak,
+        int(step[top]),
+        int(step[top] - step[0]) if rising else 0,
+        float(x[-1]) / peak,
+        bool(x.min() > 0.99 * peak),
+    )
 
 
 def smallest_effect(run: Run) -> str:
@@ -93,7 +99,9 @@ def _inside_warmup(s: Series, i: int) -> bool:
         return False
     per_step = np.diff(x) / np.maximum(np.diff(step), 1)
     growing = bool((np.diff(x) >= 0).all())
-    return growing and (len(per_step) < 2 or float(per_step[-1]) <= 3 * float(np.median(per_step[:-1])) or len(life) <= 3)
+    return growing and (
+        len(per_step) < 2 or float(per_step[-1]) <= 3 * float(np.median(per_step[:-1])) or len(life) <= 3
+    )
 
 
 def _returns(s: Series) -> list[int]:
@@ -126,9 +134,32 @@ def _finding(run: Run, s: Series, i: int) -> Finding:
     how = "at the restart" if resumed else "inside one life of the run"
     title = f"Learning rate goes from {old:.3g} to {new:.3g} at step {step}, {how}"
     planned = planned_steps(run)
-    facts = {"step": step, "before": old, "after": new, "ratio": new / old if old else None, "at_resume": resumed, "lasts": length,
-             "planned": planned, "attempt": int(s.attempt[i])}
-    shown = evidence.window(s, step, step + (length or 0), title=f"{s.tag} around step {step}", where=s.place(run, i),
-                            marks=[{"step": step, "label": f"{old:.3g} to {new:.3g}", "kind": "event"}])
-    return Finding(f"lr_schedule-{step}", "lr_schedule", title, step, step + (length or 0), "warning", (shown,), facts,
-                   (s.clock(i - 1), s.clock(i)))
+    facts = {
+        "step": step,
+        "before": old,
+        "after": new,
+        "ratio": new / old if old else None,
+        "at_resume": resumed,
+        "lasts": length,
+        "planned": planned,
+        "attempt": int(s.attempt[i]),
+    }
+    shown = evidence.window(
+        s,
+        step,
+        step + (length or 0),
+        title=f"{s.tag} around step {step}",
+        where=s.place(run, i),
+        marks=[{"step": step, "label": f"{old:.3g} to {new:.3g}", "kind": "event"}],
+    )
+    return Finding(
+        f"lr_schedule-{step}",
+        "lr_schedule",
+        title,
+        step,
+        step + (length or 0),
+        "warning",
+        (shown,),
+        facts,
+        (s.clock(i - 1), s.clock(i)),
+    )

@@ -38,8 +38,17 @@ def detect(run: Run) -> Iterator[Finding]:
         step = first["step"] if first["step"] is not None else last_step(run)
         lines = [e["text"][:300] for e in said[:5]]
         shown = evidence.text("what the log says", lines, run.where(first["source"], first["at"]))
-        yield Finding(f"memory-{step}-said", "memory", f"Out of memory after step {step}: {first['text'].splitlines()[-1][:140]}", step, None,
-                      "critical", (shown,), {"said": True, "step": step}, (first["time"], None))
+        yield Finding(
+            f"memory-{step}-said",
+            "memory",
+            f"Out of memory after step {step}: {first['text'].splitlines()[-1][:140]}",
+            step,
+            None,
+            "critical",
+            (shown,),
+            {"said": True, "step": step},
+            (first["time"], None),
+        )
     for name in ("mem.alloc", "mem.reserved"):
         s = series(run, name)
         if s is None or len(s) < 40:
@@ -51,8 +60,17 @@ def detect(run: Run) -> Iterator[Finding]:
         if growth >= GROWTH and float(np.mean(np.diff(parts) > 0)) >= RISING:
             step, last = int(s.step[half[0]]), int(s.step[half[-1]])
             shown = evidence.window(s, int(s.step[rows[0]]), last, title=s.tag, where=s.place(run, half[0]), margin=0)
-            yield Finding(f"memory-{step}", "memory", f"Memory grows by {growth:.0%} from step {step} to {last} and is still growing", step, last,
-                          "warning", (shown,), {"said": False, "growth": growth, "step": step}, (s.clock(half[0]), s.clock(half[-1])))
+            yield Finding(
+                f"memory-{step}",
+                "memory",
+                f"Memory grows by {growth:.0%} from step {step} to {last} and is still growing",
+                step,
+                last,
+                "warning",
+                (shown,),
+                {"said": False, "growth": growth, "step": step},
+                (s.clock(half[0]), s.clock(half[-1])),
+            )
             return
 
 

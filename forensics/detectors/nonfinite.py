@@ -61,15 +61,47 @@ def _finding(run: Run, s: Series, bad: Any) -> Finding:
     how = "and stays so to the end" if stays or not recovered else f"{len(bad)} values in all, finite again in between"
     scaled = series(run, "loss_scale") is not None
     severity = "critical" if s.name.startswith("loss") else "info" if scaled else "warning"
-    facts: dict[str, Any] = {"metric": s.name, "first": step, "last": last, "count": len(bad), "recovered": recovered,
-                             "attempt": int(s.attempt[first]), "at_start": first == 0} | _before(run, step)  # fmt: skip
-    shown = [evidence.window(s, step, step, title=f"{s.tag} before step {step}", where=s.place(run, first),
-                             marks=[{"step": step, "label": f"step {step}: {word}", "kind": "nonfinite"}], margin=0)]  # fmt: skip
+    facts: dict[str, Any] = {
+        "metric": s.name,
+        "first": step,
+        "last": last,
+        "count": len(bad),
+        "recovered": recovered,
+        "attempt": int(s.attempt[first]),
+        "at_start": first == 0,
+    } | _before(run, step)
+    shown = [
+        evidence.window(
+            s,
+            step,
+            step,
+            title=f"{s.tag} before step {step}",
+            where=s.place(run, first),
+            marks=[{"step": step, "label": f"step {step}: {word}", "kind": "nonfinite"}],
+            margin=0,
+        )
+    ]
     grad = series(run, "grad.norm")
     if grad is not None and s.name != "grad.norm":
-        shown.append(evidence.window(grad, step, step, title="gradient norm on the way there", where=grad.place(run, first)))
-    title = f"{s.tag} is {word} from step {step} on {how}" if stays or not recovered else f"{s.tag} is {word} at step {step}, {how}"
-    return Finding(f"nonfinite-{step}-{s.name}", "nonfinite", title, step, last, severity, tuple(shown), facts, (s.clock(first), s.clock(bad[-1])))
+        shown.append(
+            evidence.window(grad, step, step, title="gradient norm on the way there", where=grad.place(run, first))
+        )
+    title = (
+        f"{s.tag} is {word} from step {step} on {how}"
+        if stays or not recovered
+        else f"{s.tag} is {word} at step {step}, {how}"
+    )
+    return Finding(
+        f"nonfinite-{step}-{s.name}",
+        "nonfinite",
+        title,
+        step,
+        last,
+        severity,
+        tuple(shown),
+        facts,
+        (s.clock(first), s.clock(bad[-1])),
+    )
 
 
 def _before(run: Run, step: int) -> dict[str, Any]:
@@ -91,8 +123,19 @@ def _said(run: Run) -> Iterator[Finding]:
     lines = events(run, "nonfinite")
     if lines:
         first = lines[0]
-        shown = evidence.text("what the log says", [e["text"] for e in lines[:5]], run.where(first["source"], first["at"]))
+        shown = evidence.text(
+            "what the log says", [e["text"] for e in lines[:5]], run.where(first["source"], first["at"])
+        )
         title = f"The log says so {len(lines)} times: {first['text'][:120]}"
         facts = {"metric": "", "first": first["step"], "count": len(lines), "recovered": None, "said": True}
-        yield Finding(f"nonfinite-{first['step']}-said", "nonfinite", title, first["step"], lines[-1]["step"], "warning", (shown,), facts,
-                      (first["time"], lines[-1]["time"]))  # fmt: skip
+        yield Finding(
+            f"nonfinite-{first['step']}-said",
+            "nonfinite",
+            title,
+            first["step"],
+            lines[-1]["step"],
+            "warning",
+            (shown,),
+            facts,
+            (first["time"], lines[-1]["time"]),
+        )

@@ -4,20 +4,19 @@ What it sees
     The loss swings wildly from a step on, many times wider than before; or it freezes and repeats one value.
 
 How it decides
-    The swing is the local noise on the log scale: the median distance of 40 values from their running median. It is wild
-    when over at least 40 values in a row it is four times what it was at its calmest before, at least 15 % of the level,
-    and in units of the loss twice the widest before it began, and 4 % of where the loss began (a loss near zero is
-    naturally noisy). Frozen means at least 30 equal
-    values in a row, not zero, after values that differed.
+    The swing is the local noise on the log scale: the median distance of 40 values from their running median.
+    It is wild when over at least 40 values in a row it is four times what it was at its calmest before, at
+    least 15 % of the level, and in units of the loss twice the widest before it began, and 4 % of where the
+    loss began (a loss near zero is naturally noisy). Frozen means at least 30 equal values in a row, not zero,
+    after values that differed.
 
 Cannot tell
-    With fewer than 120 values. A loss that swings from the very beginning has nothing to be compared with; plateau and
-    divergence look at that. Smoothed logs show no swing.
+    With fewer than 120 values. A loss that swings from the very beginning has nothing to be compared with;
+    plateau and divergence look at that. Smoothed logs show no swing.
 
 Folklore
-    "The loss goes up and down like a saw": a rate at the edge of stability. A constant loss: dead units, or a model that
-    always answers the same.
-"""
+    "The loss goes up and down like a saw": a rate at the edge of stability. A constant loss: dead units, or a
+    model that always answers the same."""
 
 from __future__ import annotations
 
@@ -47,14 +46,18 @@ def detect(run: Run) -> Iterator[Finding]:
     wild = swings(x)
     if wild is not None:
         first, last, before, swing = wild
-        title = f"Loss swings by {swing:.0%} from step {s.step[rows[first]]} on, {swing / before:.0f} times as wide as before"
+        start = s.step[rows[first]]
+        title = f"Loss swings by {swing:.0%} from step {start} on, {swing / before:.0f} times as wide as before"
         facts = {"kind": "wild", "swing": swing, "before": before, "ratio": swing / before}
         yield _finding(run, s, rows, first, last, title, facts)
     frozen = freezes(x)
     if frozen is not None:
         first, last = frozen
-        title = f"Loss freezes at {x[first]:.6g} at step {s.step[rows[first]]}: the same value {last - first + 1} times in a row"
-        yield _finding(run, s, rows, first, last, title, {"kind": "frozen", "value": float(x[first]), "count": last - first + 1})
+        count, start = last - first + 1, s.step[rows[first]]
+        title = f"Loss freezes at {x[first]:.6g} at step {start}: the same value {count} times in a row"
+        yield _finding(
+            run, s, rows, first, last, title, {"kind": "frozen", "value": float(x[first]), "count": last - first + 1}
+        )
 
 
 def smallest_effect(run: Run) -> str:
@@ -71,7 +74,9 @@ def swings(x: excursions.Floats) -> tuple[int, int, float, float] | None:
     calm = np.minimum.accumulate(np.where(np.arange(len(y)) >= WINDOW, swing, np.inf))
     height = 1.4826 * excursions.rolling_median(np.abs(x - excursions.centred_median(x, 9)), WINDOW)
     widest = np.maximum.accumulate(height)
-    earlier = np.concatenate([np.full(WINDOW, np.inf), widest[:-WINDOW]])  # in units of the loss: near zero all swings are small
+    earlier = np.concatenate(
+        [np.full(WINDOW, np.inf), widest[:-WINDOW]]
+    )  # in units of the loss: near zero all swings are small
     earlier[: max(4 * WINDOW, len(x) // 5)] = np.inf
     earlier = np.maximum(earlier, OF_START / WIDER * float(np.median(x[:15])))
     wild = (swing >= TIMES * np.maximum(calm, 1e-4)) & (swing >= LEAST_SWING)
@@ -105,10 +110,27 @@ def freezes(x: excursions.Floats) -> tuple[int, int] | None:
     return first, first + int(lengths[best]) - 1
 
 
-def _finding(run: Run, s: Series, rows: excursions.Ints, first: int, last: int, title: str, facts: dict[str, object]) -> Finding:
+def _finding(
+    run: Run, s: Series, rows: excursions.Ints, first: int, last: int, title: str, facts: dict[str, object]
+) -> Finding:
     start, end = int(s.step[rows[first]]), int(s.step[rows[last]])
     facts = facts | {"start": start, "end": end, "to_end": last >= len(rows) - 2}
-    shown = evidence.window(s, start, end, title=f"{s.tag} from step {start} on", where=s.place(run, rows[first]),
-                            bands=[{"from": start, "to": end, "kind": "event"}])  # fmt: skip
-    return Finding(f"oscillation-{start}-{facts['kind']}", "oscillation", title, start, end, "warning", (shown,), facts,
-                   (s.clock(rows[first]), s.clock(rows[last])))  # fmt: skip
+    shown = evidence.window(
+        s,
+        start,
+        end,
+        title=f"{s.tag} from step {start} on",
+        where=s.place(run, rows[first]),
+        bands=[{"from": start, "to": end, "kind": "event"}],
+    )
+    return Finding(
+        f"oscillation-{start}-{facts['kind']}",
+        "oscillation",
+        title,
+        start,
+        end,
+        "warning",
+        (shown,),
+        facts,
+        (s.clock(rows[first]), s.clock(rows[last])),
+    )

@@ -46,7 +46,16 @@ def detect(run: Run) -> Iterator[Finding]:
     title += f", and the loss only fell from {first:.3g} to {last:.3g}" if little else ""
     begin, end = int(s.step[0]), int(s.step[-1])
     shown = evidence.window(s, begin, end, title=s.tag, where=s.place(run, 0), margin=0)
-    yield Finding(f"peak_rate-{begin}", "peak_rate", title, begin, end, "warning" if little else "info", (shown,), {"ratio": r.ratio, "rate": r.rate, "little": little})
+    yield Finding(
+        f"peak_rate-{begin}",
+        "peak_rate",
+        title,
+        begin,
+        end,
+        "warning" if little else "info",
+        (shown,),
+        {"ratio": r.ratio, "rate": r.rate, "little": little},
+    )
 
 
 def smallest_effect(run: Run) -> str:

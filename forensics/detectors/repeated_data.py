@@ -42,9 +42,25 @@ def detect(run: Run) -> Iterator[Finding]:
             continue
         offset, how = found
         title = f"After the restart at step {step} the run sees the data of step {step - offset} and on again ({how})"
-        facts = {"step": step, "offset": offset, "from_start": step - offset <= run.attempts[0]["steps"][0] + 1, "how": how}
-        shown = evidence.text("the same data", [f"step {step + i} has the batch of step {step + i - offset}" for i in range(IN_A_ROW)])
-        yield Finding(f"repeated_data-{step}", "repeated_data", title, step, run.attempts[attempt]["steps"][1], "warning", (shown,), facts)
+        facts = {
+            "step": step,
+            "offset": offset,
+            "from_start": step - offset <= run.attempts[0]["steps"][0] + 1,
+            "how": how,
+        }
+        shown = evidence.text(
+            "the same data", [f"step {step + i} has the batch of step {step + i - offset}" for i in range(IN_A_ROW)]
+        )
+        yield Finding(
+            f"repeated_data-{step}",
+            "repeated_data",
+            title,
+            step,
+            run.attempts[attempt]["steps"][1],
+            "warning",
+            (shown,),
+            facts,
+        )
 
 
 def _batches(run: Run) -> dict[tuple[int, int], frozenset[str]]:
@@ -90,7 +106,11 @@ def _by_residuals(run: Run, attempt: int) -> tuple[int, str] | None:
         correlation = np.nan_to_num(centred @ (now - now.mean()) / norms)
     best = int(np.argmax(correlation))
     offset = int(s.step[new[0]] - s.step[old[best]])
-    return (offset, "by the ups and downs of the loss") if correlation[best] > CORRELATION and abs(offset) > s.interval else None
+    return (
+        (offset, "by the ups and downs of the loss")
+        if correlation[best] > CORRELATION and abs(offset) > s.interval
+        else None
+    )
 
 
 def _residual(x: np.ndarray) -> np.ndarray:
@@ -98,4 +118,8 @@ def _residual(x: np.ndarray) -> np.ndarray:
 
 
 def smallest_effect(run: Run) -> str:
-    return f"{IN_A_ROW} batches in a row" if run.tables["batches"].num_rows else f"{VALUES} values whose ups and downs agree"
+    return (
+        f"{IN_A_ROW} batches in a row"
+        if run.tables["batches"].num_rows
+        else f"{VALUES} values whose ups and downs agree"
+    )

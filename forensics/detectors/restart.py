@@ -35,17 +35,50 @@ def detect(run: Run) -> Iterator[Finding]:
         wait = f", {_duration(idle)} later" if idle and idle > 0 else ""
         what = f"{redone} steps are done twice" if redone else "no step is done twice"
         title = f"The run stops at step {end} and goes on from step {begin}{wait}: {what}"
-        facts = {"from": begin, "ended": end, "redone": redone, "idle": idle, "why": life["why"], "attempt": after["index"]}
+        facts = {
+            "from": begin,
+            "ended": end,
+            "redone": redone,
+            "idle": idle,
+            "why": life["why"],
+            "attempt": after["index"],
+        }
         shown = []
         loss = series(run, "loss.train") or series(run, "loss.eval")
         if loss is not None:
-            shown.append(evidence.window(loss, begin, max(end, begin), title="loss in both lives",
-                                         marks=[{"step": begin, "label": f"restart at step {begin}", "kind": "restart"}]))  # fmt: skip
-        lines = [e for e in lives.events(run, "resume", "signal", "scheduler", "oom", "traceback") if e["attempt"] in (before["index"], after["index"])]
+            shown.append(
+                evidence.window(
+                    loss,
+                    begin,
+                    max(end, begin),
+                    title="loss in both lives",
+                    marks=[{"step": begin, "label": f"restart at step {begin}", "kind": "restart"}],
+                )
+            )
+        lines = [
+            e
+            for e in lives.events(run, "resume", "signal", "scheduler", "oom", "traceback")
+            if e["attempt"] in (before["index"], after["index"])
+        ]
         if lines:
-            shown.append(evidence.text("what the log says", [e["text"][:300] for e in lines[:6]], run.where(lines[0]["source"], lines[0]["at"])))
-        yield Finding(f"restart-{begin}" + (f"-attempt{after['index']}" if after["index"] > 1 else ""), "restart", title, begin, max(end, begin),
-                      "warning" if redone > 1 else "info", tuple(shown), facts, (before["ended"], after["started"]))  # fmt: skip
+            shown.append(
+                evidence.text(
+                    "what the log says",
+                    [e["text"][:300] for e in lines[:6]],
+                    run.where(lines[0]["source"], lines[0]["at"]),
+                )
+            )
+        yield Finding(
+            f"restart-{begin}" + (f"-attempt{after['index']}" if after["index"] > 1 else ""),
+            "restart",
+            title,
+            begin,
+            max(end, begin),
+            "warning" if redone > 1 else "info",
+            tuple(shown),
+            facts,
+            (before["ended"], after["started"]),
+        )
 
 
 def smallest_effect(run: Run) -> str:

@@ -48,7 +48,11 @@ def detect(run: Run) -> Iterator[Finding]:
 
 def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) -> Iterator[Finding]:
     begin = int(s.step[new[0]])
-    y = np.log(s.value) if (s.value[np.r_[old, new]] > 0).all() else s.value / max(float(np.median(np.abs(s.value[old]))), 1e-12)
+    y = (
+        np.log(s.value)
+        if (s.value[np.r_[old, new]] > 0).all()
+        else s.value / max(float(np.median(np.abs(s.value[old]))), 1e-12)
+    )
     twice, i, j = np.intersect1d(s.step[old], s.step[new], return_indices=True)
     identical = len(twice) >= 5 and bool(np.isclose(s.value[old][i], s.value[new][j], rtol=1e-5).mean() > 0.9)
     noise = float(np.median(excursions.local_noise(y[old])))
@@ -69,12 +73,34 @@ def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) 
     way = "above" if height > 0 else "below"
     lasts = f" and is back after {length} steps" if length and height > 0 else ""
     title = f"After the restart at step {begin} the loss stands {abs(np.expm1(height)):.1%} {way} where it was{lasts}"
-    facts = {"step": begin, "height": float(np.expm1(height)), "sigmas": abs(height) / noise if noise else None, "length": length, "up": height > 0,
-             "compared": "steps logged twice" if len(twice) >= LEAST else "values before", "attempt": attempt}
-    shown = evidence.window(s, begin, begin + (length or AHEAD * s.interval), title="loss across the restart", where=s.place(run, new[0]),
-                            marks=[{"step": begin, "label": "restart", "kind": "restart"}])
-    yield Finding(f"resume_break-{begin}", "resume_break", title, begin, begin + (length or 0), "warning", (shown,), facts,
-                  (s.clock(old[-1]), s.clock(new[0])))
+    facts = {
+        "step": begin,
+        "height": float(np.expm1(height)),
+        "sigmas": abs(height) / noise if noise else None,
+        "length": length,
+        "up": height > 0,
+        "compared": "steps logged twice" if len(twice) >= LEAST else "values before",
+        "attempt": attempt,
+    }
+    shown = evidence.window(
+        s,
+        begin,
+        begin + (length or AHEAD * s.interval),
+        title="loss across the restart",
+        where=s.place(run, new[0]),
+        marks=[{"step": begin, "label": "restart", "kind": "restart"}],
+    )
+    yield Finding(
+        f"resume_break-{begin}",
+        "resume_break",
+        title,
+        begin,
+        begin + (length or 0),
+        "warning",
+        (shown,),
+        facts,
+        (s.clock(old[-1]), s.clock(new[0])),
+    )
 
 
 def smallest_effect(run: Run) -> str:

@@ -56,9 +56,26 @@ def detect(run: Run) -> Iterator[Finding]:
     title = f"The learning rate reaches its end at step {end} of {plan} {how}"
     facts = {"end": end, "plan": plan, "factor": plan / end, "again": again}
     row = rows[top + int(low[0])]
-    shown = evidence.window(s, int(step[0]), int(step[-1]), title=s.tag, where=s.place(run, row), margin=0,
-                            marks=[{"step": end, "label": f"end of the schedule: {end}", "kind": "event"}])
-    yield Finding(f"schedule_length-{end}", "schedule_length", title, end, int(step[-1]), "warning", (shown,), facts, (s.clock(row), None))
+    shown = evidence.window(
+        s,
+        int(step[0]),
+        int(step[-1]),
+        title=s.tag,
+        where=s.place(run, row),
+        margin=0,
+        marks=[{"step": end, "label": f"end of the schedule: {end}", "kind": "event"}],
+    )
+    yield Finding(
+        f"schedule_length-{end}",
+        "schedule_length",
+        title,
+        end,
+        int(step[-1]),
+        "warning",
+        (shown,),
+        facts,
+        (s.clock(row), None),
+    )
 
 
 def smallest_effect(run: Run) -> str:

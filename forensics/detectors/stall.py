@@ -34,7 +34,7 @@ NEEDS = ["loss.train|lr|grad.norm"]
 def detect(run: Run) -> Iterator[Finding]:
     s = series(run, "loss.train") or series(run, "lr") or series(run, "grad.norm")
     assert s is not None
-    said = [e for e in events(run, "nccl", "hang")]
+    said = events(run, "nccl", "hang")
     if said:
         yield _said(run, said)
     clocked = np.flatnonzero(np.isfinite(s.time))
@@ -49,26 +49,59 @@ def detect(run: Run) -> Iterator[Finding]:
         row, after = clocked[i], clocked[i + 1]
         title = f"Silence of {gaps[i] / 60:.0f} minutes after step {s.step[row]}; usual is {usual:.2g} seconds"
         facts = {"step": int(s.step[row]), "seconds": float(gaps[i]), "usual": usual, "at_end": False}
-        shown = evidence.text("clock", [f"step {s.step[row]} and step {s.step[after]} lie {gaps[i]:.0f} s apart"], s.place(run, row))
-        yield Finding(f"stall-{s.step[row]}", "stall", title, int(s.step[row]), int(s.step[after]), "warning", (shown,), facts,
-                      (s.clock(row), s.clock(after)))
+        shown = evidence.text(
+            "clock", [f"step {s.step[row]} and step {s.step[after]} lie {gaps[i]:.0f} s apart"], s.place(run, row)
+        )
+        yield Finding(
+            f"stall-{s.step[row]}",
+            "stall",
+            title,
+            int(s.step[row]),
+            int(s.step[after]),
+            "warning",
+            (shown,),
+            facts,
+            (s.clock(row), s.clock(after)),
+        )
     if lives.stalled(run) and not said:
         wait, usual, what = lives.silence(run) or (0.0, 0.0, "")
         last = clocked[-1]
         title = f"Silence of {wait / 60:.0f} minutes after the last step {s.step[last]}, until: {what[:100]}"
         facts = {"step": int(s.step[last]), "seconds": wait, "usual": usual, "at_end": True}
         shown = evidence.text("the last sign of life", [what], s.place(run, last))
-        yield Finding(f"stall-{s.step[last]}-end", "stall", title, int(s.step[last]), None, "critical", (shown,), facts, (s.clock(last), None))
+        yield Finding(
+            f"stall-{s.step[last]}-end",
+            "stall",
+            title,
+            int(s.step[last]),
+            None,
+            "critical",
+            (shown,),
+            facts,
+            (s.clock(last), None),
+        )
 
 
 def _said(run: Run, said: list[dict[str, object]]) -> Finding:
     first = said[0]
     step = first["step"] if isinstance(first["step"], int) else _step_before(run)
-    shown = evidence.text("what the log says", [str(e["text"]) for e in said[:6]], run.where(str(first["source"]), first["at"]))  # type: ignore[arg-type]
+    shown = evidence.text(
+        "what the log says", [str(e["text"]) for e in said[:6]], run.where(str(first["source"]), first["at"])
+    )  # type: ignore[arg-type]
     facts = {"step": step, "lines": len(said), "at_end": True, "said": True}
     title = f"Processes wait for each other: {str(first['text'])[:140]}"
     time = first["time"] if isinstance(first["time"], float) else None
-    return Finding(f"stall-{step}-said", "stall", title, step, None, "info" if lives.status(run) == "finished" else "critical", (shown,), facts, (time, None))
+    return Finding(
+        f"stall-{step}-said",
+        "stall",
+        title,
+        step,
+        None,
+        "info" if lives.status(run) == "finished" else "critical",
+        (shown,),
+        facts,
+        (time, None),
+    )
 
 
 def _step_before(run: Run) -> int | None:

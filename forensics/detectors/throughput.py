@@ -46,9 +46,24 @@ def detect(run: Run) -> Iterator[Finding]:
     step = int(s.step[rows[min(split, len(rows) - 1)]])
     title = f"The run slows down to {after / before:.0%} of its speed at step {step} and stays slow"
     facts = {"step": step, "ratio": after / before, "metric": s.name, "before": before, "after": after}
-    shown = evidence.window(s, step, int(s.step[rows[-1]]), title=f"{s.tag} from step {step} on", where=s.place(run, rows[min(split, len(rows) - 1)]))
-    yield Finding(f"throughput-{step}", "throughput", title, step, int(s.step[rows[-1]]), "warning", (shown,), facts,
-                  (s.clock(rows[min(split, len(rows) - 1)]), s.clock(rows[-1])))
+    shown = evidence.window(
+        s,
+        step,
+        int(s.step[rows[-1]]),
+        title=f"{s.tag} from step {step} on",
+        where=s.place(run, rows[min(split, len(rows) - 1)]),
+    )
+    yield Finding(
+        f"throughput-{step}",
+        "throughput",
+        title,
+        step,
+        int(s.step[rows[-1]]),
+        "warning",
+        (shown,),
+        facts,
+        (s.clock(rows[min(split, len(rows) - 1)]), s.clock(rows[-1])),
+    )
 
 
 def speed_of(run: Run) -> tuple[Series, np.ndarray]:

@@ -47,14 +47,42 @@ def detect(run: Run) -> Iterator[Finding]:
     at_end = _level(train.value, train.step, int(step[-1]))
     if at_best is None or at_end is None or at_end >= at_best:
         return
-    title = (f"Evaluation loss is lowest at step {step[best]} ({x[best]:.4g}) and ends at {final:.4g}, "
-             f"while training loss goes on falling from {at_best:.4g} to {at_end:.4g}")
-    facts = {"best_step": int(step[best]), "best": float(x[best]), "final": final, "rise": rise / abs(float(x[best])), "train_fall": 1 - at_end / at_best, "improved": 1 - float(x[best]) / float(x[0])}
+    title = (
+        f"Evaluation loss is lowest at step {step[best]} ({x[best]:.4g}) and ends at {final:.4g}, "
+        f"while training loss goes on falling from {at_best:.4g} to {at_end:.4g}"
+    )
+    facts = {
+        "best_step": int(step[best]),
+        "best": float(x[best]),
+        "final": final,
+        "rise": rise / abs(float(x[best])),
+        "train_fall": 1 - at_end / at_best,
+        "improved": 1 - float(x[best]) / float(x[0]),
+    }
     first, last = int(step[best]), int(step[-1])
-    shown = [evidence.window(s, int(step[0]), last, title=s.tag, margin=0, where=s.place(run, 0),
-                             marks=[{"step": first, "label": "lowest evaluation loss", "kind": "event"}]) for s in (held, train)]
-    yield Finding(f"train_eval_gap-{first}", "train_eval_gap", title, first, last, "warning", tuple(shown), facts,
-                  (held.clock(keep[best]), held.clock(keep[-1])))
+    shown = [
+        evidence.window(
+            s,
+            int(step[0]),
+            last,
+            title=s.tag,
+            margin=0,
+            where=s.place(run, 0),
+            marks=[{"step": first, "label": "lowest evaluation loss", "kind": "event"}],
+        )
+        for s in (held, train)
+    ]
+    yield Finding(
+        f"train_eval_gap-{first}",
+        "train_eval_gap",
+        title,
+        first,
+        last,
+        "warning",
+        tuple(shown),
+        facts,
+        (held.clock(keep[best]), held.clock(keep[-1])),
+    )
 
 
 def _level(value: np.ndarray, step: np.ndarray, at: int) -> float | None:

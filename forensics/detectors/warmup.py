@@ -41,8 +41,21 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     title = f"The rate is at its peak of {r.rate:.2g} after {r.warmup:.0f} steps of warmup, {r.ratio:.1f} times what is usual for this width"
     s = series(run, "lr")
-    shown = (evidence.window(s, first, first + 50 * s.interval, title=s.tag, where=s.place(run, 0), margin=0),) if s is not None else ()
-    yield Finding(f"warmup-{first}", "warmup", title, first, first, "warning", shown, {"warmup": r.warmup, "rate": r.rate, "ratio": r.ratio})
+    shown = (
+        (evidence.window(s, first, first + 50 * s.interval, title=s.tag, where=s.place(run, 0), margin=0),)
+        if s is not None
+        else ()
+    )
+    yield Finding(
+        f"warmup-{first}",
+        "warmup",
+        title,
+        first,
+        first,
+        "warning",
+        shown,
+        {"warmup": r.warmup, "rate": r.rate, "ratio": r.ratio},
+    )
 
 
 def smallest_effect(run: Run) -> str:

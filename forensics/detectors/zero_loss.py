@@ -45,7 +45,17 @@ def detect(run: Run) -> Iterator[Finding]:
     title = f"Loss is exactly zero from step {step} on ({count} of {len(s)} values)"
     facts = {"step": step, "count": count, "from_start": first == 0, "to_end": bool(zero[first:].all())}
     shown = evidence.window(s, step, step, title=s.tag, where=s.place(run, first))
-    yield Finding(f"zero_loss-{step}", "zero_loss", title, step, int(s.step[np.flatnonzero(zero)[-1]]), "critical", (shown,), facts, (s.clock(first), None))
+    yield Finding(
+        f"zero_loss-{step}",
+        "zero_loss",
+        title,
+        step,
+        int(s.step[np.flatnonzero(zero)[-1]]),
+        "critical",
+        (shown,),
+        facts,
+        (s.clock(first), None),
+    )
 
 
 def smallest_effect(run: Run) -> str:

@@ -38,11 +38,21 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if kinds == {"fast"}:
         ledger.add(8, "The loss jumps and is back at once: the state of the model survived it.", [best])
     elif "non_recovering" in kinds:
-        ledger.add(-8, "The loss does not come back; a bad batch alone does no lasting harm.", [f for f in spikes if f.facts["class"] == "non_recovering"])
+        ledger.add(
+            -8,
+            "The loss does not come back; a bad batch alone does no lasting harm.",
+            [f for f in spikes if f.facts["class"] == "non_recovering"],
+        )
     else:
-        ledger.add(2, "The loss needs a while to come back: the batch moved the weights, or something else did.", [best])
+        ledger.add(
+            2, "The loss needs a while to come back: the batch moved the weights, or something else did.", [best]
+        )
     sudden = best.facts["peak"] - best.facts["start"] <= 2 * (series(run, best.facts["metric"]) or best).interval  # type: ignore[union-attr]
-    ledger.add(3 if sudden else -4, "The peak is reached at once." if sudden else "The loss climbs over several values before the peak.", [best])
+    ledger.add(
+        3 if sudden else -4,
+        "The peak is reached at once." if sudden else "The loss climbs over several values before the peak.",
+        [best],
+    )
     if best.facts["end"] is not None and best.facts["values"] > 20:
         ledger.add(-6, f"It lasts for {best.facts['values']} values, longer than a single batch does.", [best])
     if len(grave) > 5:
@@ -50,7 +60,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     elif len(grave) <= 2:
         ledger.add(2, "The rest of the run is calm.", [])
     if of(findings, "plateau", severity=["warning"]):
-        ledger.add(-10, "The loss does not fall in the whole run, which no single batch explains.", of(findings, "plateau"))
+        ledger.add(
+            -10, "The loss does not fall in the whole run, which no single batch explains.", of(findings, "plateau")
+        )
     moved = [f for f in of(findings, "lr_schedule") if _near(f, best)]
     if moved:
         ledger.add(-12, "The learning rate moved at that step.", moved)
@@ -66,13 +78,18 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     else:
         ledger.cannot_tell("no file maps steps to samples.")
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(grave or spikes), settle=f"Replay step {best.facts['peak']} with and without its batch.",
+        __name__,
+        TITLE,
+        steps=span(grave or spikes),
+        settle=f"Replay step {best.facts['peak']} with and without its batch.",
         interventions=[
-            f"Keep the run: the loss is back where it was after step {best.facts['end']}." if kinds == {"fast"} else "Go back to the last checkpoint before the spike.",
+            f"Keep the run: the loss is back where it was after step {best.facts['end']}."
+            if kinds == {"fast"}
+            else "Go back to the last checkpoint before the spike.",
             f"Read the samples of steps {best.facts['start']} to {best.facts['peak']}.",
             "Leave these samples out of the next epoch, and look for more of their kind.",
         ],
-    )  # fmt: skip
+    )
 
 
 def _near(f: Finding, spike: Finding) -> bool:

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from forensics.batch_links import shard_ends
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, span
 from forensics.series import series
@@ -37,8 +38,19 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     best = max(stretches, key=lambda f: f.facts["noise_sigmas"] * f.facts["values"] ** 0.5)
     flat, ends = _shape(run, best)
     ledger = Ledger(PRIOR)
+    shard = shard_ends(run, best.facts["start"])
+    if shard and abs(shard[1] - best.facts["start"]) <= 1 and shard[2] - shard[1] >= LEAST:
+        ledger.add(
+            13,
+            f"It begins with the very step at which shard {shard[0]} begins (steps {shard[1]} to {shard[2]}).",
+            [best],
+        )
     if flat >= 0.5 or ends:
-        ledger.add(9, f"The loss stands high for {best.facts['values']} values in a row, rather than decaying to its old level.", [best])
+        ledger.add(
+            9,
+            f"The loss stands high for {best.facts['values']} values in a row, rather than decaying to its old level.",
+            [best],
+        )
     else:
         ledger.add(-6, "The loss decays from a peak: the model was hit and recovers.", [best])
     if ends:
@@ -55,10 +67,16 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     else:
         ledger.cannot_tell("no file maps steps to samples.")
     return ledger.hypothesis(
-        __name__, TITLE, steps=span([best]), settle=f"Replay steps {best.facts['start']} to {best.facts['end']} with other data.",
-        interventions=[f"Read the samples of steps {best.facts['start']} to {best.facts['end']}: which shard, which source?",
-                       "Leave the shard out of the next epoch.", "Go back to the checkpoint before it only if the loss did not come back."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span([best]),
+        settle=f"Replay steps {best.facts['start']} to {best.facts['end']} with other data.",
+        interventions=[
+            f"Read the samples of steps {best.facts['start']} to {best.facts['end']}: which shard, which source?",
+            "Leave the shard out of the next epoch.",
+            "Go back to the checkpoint before it only if the loss did not come back.",
+        ],
+    )
 
 
 def _shape(run: Run, f: Finding) -> tuple[float, bool]:

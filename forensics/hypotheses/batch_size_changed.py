@@ -38,6 +38,12 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if others:
         ledger.add(-3, f"Other settings changed as well: {', '.join(others[:3])}.", of(findings, "config_change"))
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(changed), settle="Compare the launch commands and the number of processes of both lives.",
-        interventions=["Set the global batch explicitly, not per device.", "Scale the rate with it, or go back to the restart."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span(changed),
+        settle="Compare the launch commands and the number of processes of both lives.",
+        interventions=[
+            "Set the global batch explicitly, not per device.",
+            "Scale the rate with it, or go back to the restart.",
+        ],
+    )

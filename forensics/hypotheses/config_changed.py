@@ -34,11 +34,23 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     step = changed[0].first_step
     if any(f.facts["batch"] for f in of(findings, "config_change")):
         ledger.add(-6, "The batch size changed as well, which explains more.", of(findings, "config_change"))
-    effects = [f for f in findings if f.kind in ("loss_spike", "resume_break", "lr_schedule", "level_shift", "throughput")
-               and step is not None and f.first_step is not None and abs(f.first_step - step) <= 20]  # fmt: skip
+    effects = [
+        f
+        for f in findings
+        if f.kind in ("loss_spike", "resume_break", "lr_schedule", "level_shift", "throughput")
+        and step is not None
+        and f.first_step is not None
+        and abs(f.first_step - step) <= 20
+    ]
     if effects:
         ledger.add(6, "The run behaves differently from there on.", effects[:3])
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(changed), settle="Replay the steps after the restart with the first config.",
-        interventions=["Decide which value is meant, and write it down.", "Go back to the restart if it was the first one."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span(changed),
+        settle="Replay the steps after the restart with the first config.",
+        interventions=[
+            "Decide which value is meant, and write it down.",
+            "Go back to the restart if it was the first one.",
+        ],
+    )

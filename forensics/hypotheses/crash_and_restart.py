@@ -32,7 +32,11 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         return None
     redone = sum(f.facts["redone"] for f in restarts)
     ledger = Ledger(PRIOR)
-    ledger.add(12, f"{redone} steps were done twice in {len(restarts)} restart{'s' if len(restarts) > 1 else ''}.", restarts[:5])
+    ledger.add(
+        12,
+        f"{redone} steps were done twice in {len(restarts)} restart{'s' if len(restarts) > 1 else ''}.",
+        restarts[:5],
+    )
     broken = [*of(findings, "resume_break"), *[f for f in of(findings, "lr_schedule") if f.facts["at_resume"]]]
     if broken:
         ledger.add(-12, "Something did not come back as it was.", broken[:3])
@@ -42,7 +46,12 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if grave:
         ledger.add(-6, "A graver symptom stands beside it.", grave[:3])
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(restarts), settle="Compare both lives over the steps that were done twice.",
-        interventions=["Find why the first life ended: its last lines, the scheduler, the machine.",
-                       f"Save more often: these restarts cost {redone} steps."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span(restarts),
+        settle="Compare both lives over the steps that were done twice.",
+        interventions=[
+            "Find why the first life ended: its last lines, the scheduler, the machine.",
+            f"Save more often: these restarts cost {redone} steps.",
+        ],
+    )

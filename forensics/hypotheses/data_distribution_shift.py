@@ -45,12 +45,22 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-6, "The loss goes on rising: that is no other level.", of(findings, "divergence"))
     if of(findings, "nonfinite", severity=["critical"]):
         ledger.add(-12, "Values become NaN or infinite.", of(findings, "nonfinite")[:1])
-    moved = [f for f in [*of(findings, "lr_schedule"), *of(findings, "restart"), *of(findings, "config_change")] if abs((f.first_step or 0) - step) <= 10]
+    moved = [
+        f
+        for f in [*of(findings, "lr_schedule"), *of(findings, "restart"), *of(findings, "config_change")]
+        if abs((f.first_step or 0) - step) <= 10
+    ]
     if moved:
         ledger.add(-12, "Rate, config or the job itself changed at that step.", moved[:2])
     if len(of(findings, "loss_spike", severity=["warning", "critical"])) > 3:
         ledger.add(-5, "Many spikes stand beside it.", [])
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(shifts or lasting), settle=f"Evaluate the checkpoint before step {step} on data from both sides of it.",
-        interventions=["Compare what the loader read before and after.", "If the change is meant: nothing needs doing, mark it on the plot."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span(shifts or lasting),
+        settle=f"Evaluate the checkpoint before step {step} on data from both sides of it.",
+        interventions=[
+            "Compare what the loader read before and after.",
+            "If the change is meant: nothing needs doing, mark it on the plot.",
+        ],
+    )

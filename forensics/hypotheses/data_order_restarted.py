@@ -39,6 +39,12 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if lower:
         ledger.add(4, "The loss is lower after the restart, as for data seen before.", lower)
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(again), settle="Print the first batches after the restart beside those of the first life.",
-        interventions=["Save and load the sampler's state, or skip the batches already seen.", "Go back to the restart if the repeated share is large."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span(again),
+        settle="Print the first batches after the restart beside those of the first life.",
+        interventions=[
+            "Save and load the sampler's state, or skip the batches already seen.",
+            "Go back to the restart if the repeated share is large.",
+        ],
+    )

@@ -43,6 +43,12 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     else:
         ledger.add(-5, "The loss falls all the same.", [])
     return ledger.hypothesis(
-        __name__, TITLE, steps=span([*layers, *stuck]), settle="Draw the activations of each layer for one batch.",
-        interventions=["Check biases and the scale of the initialization.", "Use a rectifier with a leak, residual paths or normalization."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span([*layers, *stuck]),
+        settle="Draw the activations of each layer for one batch.",
+        interventions=[
+            "Check biases and the scale of the initialization.",
+            "Use a rectifier with a leak, residual paths or normalization.",
+        ],
+    )

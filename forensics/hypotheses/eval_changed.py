@@ -33,10 +33,22 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     ledger = Ledger(PRIOR)
     ledger.add(17, jumps[0].title + ".", jumps)
     step = jumps[0].first_step or 0
-    near = [f for f in findings if f.kind in ("lr_schedule", "loss_spike", "resume_break") and f.severity != "info" and abs((f.first_step or 0) - step) <= 20]
+    near = [
+        f
+        for f in findings
+        if f.kind in ("lr_schedule", "loss_spike", "resume_break")
+        and f.severity != "info"
+        and abs((f.first_step or 0) - step) <= 20
+    ]
     if near:
         ledger.add(-12, "Training moved near that step, too.", near[:2])
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(jumps), settle="Evaluate the checkpoint before the step with the present evaluation.",
-        interventions=["Look at what changed in evaluation data, prompt and code at that time.", "Redraw the curve with one evaluation for all checkpoints."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span(jumps),
+        settle="Evaluate the checkpoint before the step with the present evaluation.",
+        interventions=[
+            "Look at what changed in evaluation data, prompt and code at that time.",
+            "Redraw the curve with one evaluation for all checkpoints.",
+        ],
+    )

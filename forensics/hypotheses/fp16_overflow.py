@@ -50,7 +50,11 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     else:
         ledger.cannot_tell("the loss scale was not logged.")
     if precision == "fp16":
-        ledger.add(8 if dead else 5, "Config asks for fp16" + (", and values overflow to infinity or NaN." if dead else "."), dead[:1])
+        ledger.add(
+            8 if dead else 5,
+            "Config asks for fp16" + (", and values overflow to infinity or NaN." if dead else "."),
+            dead[:1],
+        )
     elif precision in ("bf16", "fp32"):
         ledger.add(-20, f"Config asks for {precision}, which has no loss scale to overflow.", [])
     else:
@@ -58,10 +62,16 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if dead and dead[0].severity == "critical":
         ledger.add(2, "Values become NaN.", dead[:1])
     return ledger.hypothesis(
-        __name__, TITLE, steps=span([*scale, *dead]), settle="Replay the first skipped steps in bf16 or fp32.",
-        interventions=["Run on in bf16 where the hardware has it.", "Look for the layer whose activations grow; keep it in fp32.",
-                       "Lower the rate or clip harder: overflow often follows growing weights."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span([*scale, *dead]),
+        settle="Replay the first skipped steps in bf16 or fp32.",
+        interventions=[
+            "Run on in bf16 where the hardware has it.",
+            "Look for the layer whose activations grow; keep it in fp32.",
+            "Lower the rate or clip harder: overflow often follows growing weights.",
+        ],
+    )
 
 
 def _static(run: Run) -> bool:

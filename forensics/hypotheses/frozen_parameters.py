@@ -40,6 +40,12 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if "lora" in keys or "adapter" in keys or "peft" in keys:
         ledger.add(-12, "Config speaks of adapters: a frozen base is meant.", [])
     return ledger.hypothesis(
-        __name__, TITLE, steps=span([*layers, *equal]), settle="Compare the first and the last checkpoint: which tensors are equal?",
-        interventions=["Print requires_grad and the optimizer's parameter groups.", "Look for a detach, a no_grad, a wrong name filter."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span([*layers, *equal]),
+        settle="Compare the first and the last checkpoint: which tensors are equal?",
+        interventions=[
+            "Print requires_grad and the optimizer's parameter groups.",
+            "Look for a detach, a no_grad, a wrong name filter.",
+        ],
+    )

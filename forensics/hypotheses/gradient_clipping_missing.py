@@ -30,7 +30,11 @@ HUGE, LARGE = 20.0, 4.0
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    trouble = [*of(findings, "loss_spike", severity=["warning", "critical"]), *of(findings, "divergence"), *of(findings, "nonfinite", severity=["critical"])]
+    trouble = [
+        *of(findings, "loss_spike", severity=["warning", "critical"]),
+        *of(findings, "divergence"),
+        *of(findings, "nonfinite", severity=["critical"]),
+    ]
     if not trouble:
         return None
     ledger = Ledger(PRIOR)
@@ -45,17 +49,31 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     grads = of(findings, "grad_spike")
     huge = [f for f in grads if f.facts["ratio"] >= HUGE and any(_leads(f, t) for t in trouble)]
     if huge:
-        ledger.add(13, f"The gradient norm jumps to {max(f.facts['ratio'] for f in huge):.3g} times its level with the trouble.", huge[:3])
+        ledger.add(
+            13,
+            f"The gradient norm jumps to {max(f.facts['ratio'] for f in huge):.3g} times its level with the trouble.",
+            huge[:3],
+        )
     elif large := [f for f in grads if f.facts["ratio"] >= LARGE and any(_leads(f, t) for t in trouble)]:
-        ledger.add(9, f"The gradient norm jumps to {max(f.facts['ratio'] for f in large):.3g} times its level with the trouble.", large[:3])
+        ledger.add(
+            9,
+            f"The gradient norm jumps to {max(f.facts['ratio'] for f in large):.3g} times its level with the trouble.",
+            large[:3],
+        )
     elif series(run, "grad.norm") is None:
         ledger.cannot_tell("the gradient norm was not logged.")
     else:
         ledger.add(-6, "The gradient norm does not jump by orders of magnitude.", [])
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(trouble), settle="Replay the same steps, clipped at 1.0.",
-        interventions=["Clip the global norm at 1.0 and go back to the last good checkpoint.", "Log the norm before clipping."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span(trouble),
+        settle="Replay the same steps, clipped at 1.0.",
+        interventions=[
+            "Clip the global norm at 1.0 and go back to the last good checkpoint.",
+            "Log the norm before clipping.",
+        ],
+    )
 
 
 def _leads(grad: Finding, trouble: Finding) -> bool:

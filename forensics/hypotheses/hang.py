@@ -37,16 +37,26 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if any(f.facts.get("said") for f in final):
         ledger.add(16, "The log speaks of processes that wait for each other.", final)
     elif final:
-        ledger.add(14, f"{final[0].facts['seconds'] / 60:.0f} minutes of silence before the end, with the job alive.", final)
+        ledger.add(
+            14, f"{final[0].facts['seconds'] / 60:.0f} minutes of silence before the end, with the job alive.", final
+        )
     else:
         ledger.add(-4, "Steps go on after the silence.", stalls)
     if any(f.facts.get("said") for f in final) and status(run) == "finished":
         ledger.add(-16, "The run went on and finished: what waited there was a crash's echo.", [])
     roots = [e for e in events(run, "traceback", "oom", "hardware") if e["level"] == "error"]
     if roots:
-        ledger.add(-10, f"An error stands in the log that explains the end: {roots[0]['text'].splitlines()[-1][:80]}", [])
+        ledger.add(
+            -10, f"An error stands in the log that explains the end: {roots[0]['text'].splitlines()[-1][:80]}", []
+        )
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(stalls), settle="Dump the stacks of all ranks (py-spy dump) while it hangs; read the flight recorder.",
-        interventions=["Find the first rank that stopped: its log ends earliest.", "Check for a collective inside an `if rank == 0`, and for uneven data.",
-                       "Set TORCH_NCCL_TRACE_BUFFER_SIZE before the next launch."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span(stalls),
+        settle="Dump the stacks of all ranks (py-spy dump) while it hangs; read the flight recorder.",
+        interventions=[
+            "Find the first rank that stopped: its log ends earliest.",
+            "Check for a collective inside an `if rank == 0`, and for uneven data.",
+            "Set TORCH_NCCL_TRACE_BUFFER_SIZE before the next launch.",
+        ],
+    )

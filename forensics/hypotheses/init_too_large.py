@@ -42,7 +42,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     width, std = settings.number(run, "width"), settings.number(run, "init_std")
     if std and width:
         usual = math.sqrt(1 / (3 * width))
-        ledger.add(6 if std > 2 * usual else -3, f"Config sets an init std of {std:g}; sqrt(1 / (3 width)) = {usual:.3g}.", [])
+        ledger.add(
+            6 if std > 2 * usual else -3, f"Config sets an init std of {std:g}; sqrt(1 / (3 width)) = {usual:.3g}.", []
+        )
     else:
         ledger.cannot_tell("config does not name the init std.")
     grad = series(run, "grad.norm")
@@ -52,6 +54,13 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if facts["falls_by"]:
         ledger.add(1, f"The loss is back at chance by step {facts['falls_by']}.", high)
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(high), settle="Compute the loss of one batch at step 0 with the usual initialization.",
-        interventions=["Check the init std of embedding and output layers.", "Scale residual outputs by 1 / sqrt(2 layers).", "Start again: what was lost at the beginning does not come back."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span(high),
+        settle="Compute the loss of one batch at step 0 with the usual initialization.",
+        interventions=[
+            "Check the init std of embedding and output layers.",
+            "Scale residual outputs by 1 / sqrt(2 layers).",
+            "Start again: what was lost at the beginning does not come back.",
+        ],
+    )

@@ -47,13 +47,23 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if never:
         ledger.add(8 if stuck else 18, never, of(findings, "train_eval_gap"))
     _rate_and_gradient(run, ledger)
-    for kind, text in (("layer_gradients", "Layers get no gradient: that is a cause of its own."), ("divergence", "The loss climbs, which wrong labels do not make.")):
+    for kind, text in (
+        ("layer_gradients", "Layers get no gradient: that is a cause of its own."),
+        ("divergence", "The loss climbs, which wrong labels do not make."),
+    ):
         if of(findings, kind):
             ledger.add(-8, text, of(findings, kind))
     return ledger.hypothesis(
-        __name__, TITLE, steps=span([*stuck, *of(findings, "train_eval_gap")]), settle="Overfit one batch: then compare its inputs with its labels by eye.",
-        interventions=["Print ten inputs beside their labels.", "Check the shift between inputs and targets, and the mask.", "Overfit one batch."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span([*stuck, *of(findings, "train_eval_gap")]),
+        settle="Overfit one batch: then compare its inputs with its labels by eye.",
+        interventions=[
+            "Print ten inputs beside their labels.",
+            "Check the shift between inputs and targets, and the mask.",
+            "Overfit one batch.",
+        ],
+    )
 
 
 def _rate_and_gradient(run: Run, ledger: Ledger) -> None:
@@ -63,13 +73,21 @@ def _rate_and_gradient(run: Run, ledger: Ledger) -> None:
     elif r.ratio <= 0.03:
         ledger.add(-14, f"The rate never exceeds {r.rate:.2g}: nothing could move.", [])
     elif r.ratio >= 10:
-        ledger.add(-8, f"The rate of {r.rate:.2g} is {r.ratio:.0f} times the usual, which can keep a loss at chance by itself.", [])
+        ledger.add(
+            -8,
+            f"The rate of {r.rate:.2g} is {r.ratio:.0f} times the usual, which can keep a loss at chance by itself.",
+            [],
+        )
     else:
         ledger.add(2, f"The rate is ordinary ({r.rate:.2g} at its peak).", [])
     grad = series(run, "grad.norm")
     if grad is not None and np.isfinite(grad.value).any():
         usual = float(np.nanmedian(grad.value[np.isfinite(grad.value)]))
-        ledger.add(2 if usual > 1e-3 else -4, f"Gradients flow (norm {usual:.2g})." if usual > 1e-3 else f"Hardly any gradient (norm {usual:.2g}).", [])
+        ledger.add(
+            2 if usual > 1e-3 else -4,
+            f"Gradients flow (norm {usual:.2g})." if usual > 1e-3 else f"Hardly any gradient (norm {usual:.2g}).",
+            [],
+        )
 
 
 def _never_learned(run: Run) -> str:

@@ -39,8 +39,14 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if filtered:
         ledger.add(3, "The log is the Hugging Face Trainer's, whose filter hides NaN.", [])
     if zeros and not zeros[0].facts["from_start"]:
-        ledger.add(12 if filtered else 3, "The loss is exactly zero from one value to the next, as the filter writes it once all is NaN.", zeros)
-        before = [f for f in spikes if (zeros[0].first_step or 0) - (f.facts["end"] or f.facts["peak"]) <= 3 * _interval(run)]
+        ledger.add(
+            12 if filtered else 3,
+            "The loss is exactly zero from one value to the next, as the filter writes it once all is NaN.",
+            zeros,
+        )
+        before = [
+            f for f in spikes if (zeros[0].first_step or 0) - (f.facts["end"] or f.facts["peak"]) <= 3 * _interval(run)
+        ]
         if before:
             ledger.add(6, "A jump stands right before the zeros: the filter's running product.", before)
     if grads:
@@ -50,9 +56,15 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     elif not zeros:
         ledger.add(-10, "The gradient norm is finite there.", [])
     return ledger.hypothesis(
-        __name__, TITLE, steps=span([*zeros, *spikes]), settle="Log with logging_nan_inf_filter=False over the same steps.",
-        interventions=["Do not trust the loss from that step on: look at evaluation and gradient norm.", "Then look for what made the NaN."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span([*zeros, *spikes]),
+        settle="Log with logging_nan_inf_filter=False over the same steps.",
+        interventions=[
+            "Do not trust the loss from that step on: look at evaluation and gradient norm.",
+            "Then look for what made the NaN.",
+        ],
+    )
 
 
 def _interval(run: Run) -> int:

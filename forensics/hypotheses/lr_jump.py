@@ -32,17 +32,28 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         return None
     ledger = Ledger(PRIOR)
     ratio = max(f.facts["ratio"] or 1 for f in jumps)
-    ledger.add(13 if ratio >= 3 else 9, f"The rate jumps by a factor of {ratio:.3g} at step {jumps[0].first_step}.", jumps[:3])
-    harm = [f for f in [*of(findings, "loss_spike"), *of(findings, "divergence"), *of(findings, "nonfinite")] if _follows(f, jumps)]
+    ledger.add(
+        13 if ratio >= 3 else 9, f"The rate jumps by a factor of {ratio:.3g} at step {jumps[0].first_step}.", jumps[:3]
+    )
+    harm = [
+        f
+        for f in [*of(findings, "loss_spike"), *of(findings, "divergence"), *of(findings, "nonfinite")]
+        if _follows(f, jumps)
+    ]
     if harm:
         ledger.add(10, "The loss leaves its level right after it.", harm[:3])
     elif of(findings, "loss_spike") or of(findings, "divergence"):
         ledger.add(-6, "The trouble of the loss begins elsewhere.", [])
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(jumps), settle=f"Replay from the checkpoint before step {jumps[0].first_step} with the rate held.",
-        interventions=["Find what changed the rate at that step: boundaries, a second scheduler, an override.",
-                       f"Go back to the checkpoint before step {jumps[0].first_step} and run on with the intended schedule."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span(jumps),
+        settle=f"Replay from the checkpoint before step {jumps[0].first_step} with the rate held.",
+        interventions=[
+            "Find what changed the rate at that step: boundaries, a second scheduler, an override.",
+            f"Go back to the checkpoint before step {jumps[0].first_step} and run on with the intended schedule.",
+        ],
+    )
 
 
 def _follows(f: Finding, jumps: Sequence[Finding]) -> bool:

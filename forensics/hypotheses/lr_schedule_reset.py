@@ -34,10 +34,20 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     ledger.add(16, f"{resets[0].title}.", resets)
     if resets[0].facts.get("as_first"):
         ledger.add(6, "It begins again with the values that the first life began with.", resets)
-    changed = [f for f in of(findings, "config_change") if any("lr" in k.lower() or "rate" in k.lower() for k in f.facts["keys"])]
+    changed = [
+        f
+        for f in of(findings, "config_change")
+        if any("lr" in k.lower() or "rate" in k.lower() for k in f.facts["keys"])
+    ]
     if changed:
         ledger.add(-16, "Config asks for another rate since then.", changed)
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(resets), settle="Read the scheduler's step count from a checkpoint after the restart.",
-        interventions=["Save and load the scheduler's state with the model's.", "Go back to the restart and run on with the rate where it was."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span(resets),
+        settle="Read the scheduler's step count from a checkpoint after the restart.",
+        interventions=[
+            "Save and load the scheduler's state with the model's.",
+            "Go back to the restart and run on with the rate where it was.",
+        ],
+    )

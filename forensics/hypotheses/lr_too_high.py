@@ -43,7 +43,11 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     ledger = Ledger(PRIOR)
     shape = lr_schedule.shape(run)
     if len(run.group) > 1:
-        ledger.add(-8, "Other seeds of the same recipe lie beside it: compare them before blaming the rate.", of(findings, "seed_spread"))
+        ledger.add(
+            -8,
+            "Other seeds of the same recipe lie beside it: compare them before blaming the rate.",
+            of(findings, "seed_spread"),
+        )
     if diverged:
         ledger.add(8, "The loss turns round and climbs.", diverged)
         if diverged[0].facts["final"] > diverged[0].facts["first"]:
@@ -59,7 +63,11 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         _rate_there(run, ledger, first, shape)
     r = recipe(run)
     if r.ratio is not None and r.ratio >= HIGH:
-        ledger.add(8 if r.ratio >= 3 * HIGH else 5, f"The peak rate of {r.rate:.3g} is {r.ratio:.0f} times what is usual for such a model and optimizer.", [])
+        ledger.add(
+            8 if r.ratio >= 3 * HIGH else 5,
+            f"The peak rate of {r.rate:.3g} is {r.ratio:.0f} times what is usual for such a model and optimizer.",
+            [],
+        )
     elif r.ratio is not None and r.ratio < ORDINARY:
         ledger.add(-5, f"The peak rate of {r.rate:.3g} is ordinary.", [])
     eps = settings.number(run, "eps")
@@ -70,10 +78,17 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if r.clip:
         ledger.add(2, f"Clipping at {r.clip:g} did not tame it.", [])
     elif r.clip == 0 and any(f.facts["ratio"] >= 4 for f in of(findings, "grad_spike")):
-        ledger.add(-9, "Clipping is off and the gradient norm jumps: with clipping the same rate may be stable.", of(findings, "grad_spike")[:2])
+        ledger.add(
+            -9,
+            "Clipping is off and the gradient norm jumps: with clipping the same rate may be stable.",
+            of(findings, "grad_spike")[:2],
+        )
     if dead and not diverged and (dead[0].facts.get("grad_ratio") or 0) < 3:
         ledger.add(-6, "The values were calm until they became NaN.", dead)
-    for kind, text in (("attention_logits", "Attention logits run away: that is a cause of its own."), ("warmup", "There was no warmup: the same peak may be fine with one.")):
+    for kind, text in (
+        ("attention_logits", "Attention logits run away: that is a cause of its own."),
+        ("warmup", "There was no warmup: the same peak may be fine with one."),
+    ):
         if of(findings, kind):
             ledger.add(-5, text, of(findings, kind))
     if of(findings, "lr_schedule"):
@@ -83,16 +98,30 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if stuck and not diverged:
         ledger.add(2, "The loss is stuck high from the beginning on.", stuck)
     return ledger.hypothesis(
-        __name__, TITLE, steps=span([*diverged, *spikes, *dead, *stuck, *little]), settle="Run the first steps again at a third of the rate.",
-        interventions=["Look at the loss against the rate: does trouble begin where the rate peaks?", "Run it again at a third of the peak rate.",
-                       "Lengthen the warmup and clip the gradient norm."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span([*diverged, *spikes, *dead, *stuck, *little]),
+        settle="Run the first steps again at a third of the rate.",
+        interventions=[
+            "Look at the loss against the rate: does trouble begin where the rate peaks?",
+            "Run it again at a third of the peak rate.",
+            "Lengthen the warmup and clip the gradient norm.",
+        ],
+    )
 
 
 def learns_on(run: Run, diverged: Sequence[Finding], spikes: Sequence[Finding]) -> str:
     """A jump after which the loss falls again is another level, not a divergence. Empty where it is none."""
     s = series(run, "loss.train")
-    jump = next((f for f in spikes if f.facts["class"] == "non_recovering" and abs(f.facts["start"] - (diverged[0].first_step or 0)) <= 20 * (s.interval if s else 1)), None)
+    jump = next(
+        (
+            f
+            for f in spikes
+            if f.facts["class"] == "non_recovering"
+            and abs(f.facts["start"] - (diverged[0].first_step or 0)) <= 20 * (s.interval if s else 1)
+        ),
+        None,
+    )
     if s is None or jump is None:
         return ""
     after = s.value[(s.step >= jump.facts["peak"]) & s.alive & np.isfinite(s.value)]

@@ -38,7 +38,11 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if r.ratio is None:
         ledger.cannot_tell("neither log nor config says the learning rate.")
     elif r.ratio <= LOW:
-        ledger.add(16, f"The peak rate of {r.rate:.2g} is {1 / r.ratio:.0f} times below what is usual for such a model and optimizer.", [])
+        ledger.add(
+            16,
+            f"The peak rate of {r.rate:.2g} is {1 / r.ratio:.0f} times below what is usual for such a model and optimizer.",
+            [],
+        )
     else:
         ledger.add(-8, f"The peak rate of {r.rate:.2g} is not small.", [])
     if stuck[0].facts["fall"] > 0.003:
@@ -46,6 +50,12 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if of(findings, "loss_spike") or of(findings, "divergence"):
         ledger.add(-8, "There is instability, which a small rate does not make.", of(findings, "loss_spike")[:2])
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(stuck), settle="Run 200 steps at ten times the rate.",
-        interventions=["Run a range test.", "Check that the scheduler counts optimizer steps and that the warmup ends."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span(stuck),
+        settle="Run 200 steps at ten times the rate.",
+        interventions=[
+            "Run a range test.",
+            "Check that the scheduler counts optimizer steps and that the warmup ends.",
+        ],
+    )

@@ -55,15 +55,24 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     grad = [f for f in dead if f.facts["metric"] == "grad.norm"]
     loss = [f for f in dead if f.facts["metric"] == "loss.train"]
     if settings.precision(run) != "fp16" and grad and loss and grad[0].facts["first"] < loss[0].facts["first"]:
-        ledger.add(6, "The gradient became NaN while the loss was still finite: a derivative that is infinite at its edge.", [grad[0], loss[0]])
+        ledger.add(
+            6,
+            "The gradient became NaN while the loss was still finite: a derivative that is infinite at its edge.",
+            [grad[0], loss[0]],
+        )
     drift = _drift(run, facts["first"]) if facts["first"] is not None else ""
     if drift:
         ledger.add(4, drift, dead)
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(dead), settle="Replay that step with another batch: NaN again means the layer.",
-        interventions=["Run the step with torch.autograd.set_detect_anomaly(True): it names the operation.",
-                       "Guard logs, roots and divisions with an epsilon; mind the gradient at the edge."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span(dead),
+        settle="Replay that step with another batch: NaN again means the layer.",
+        interventions=[
+            "Run the step with torch.autograd.set_detect_anomaly(True): it names the operation.",
+            "Guard logs, roots and divisions with an epsilon; mind the gradient at the edge.",
+        ],
+    )
 
 
 def _drift(run: Run, step: int) -> str:

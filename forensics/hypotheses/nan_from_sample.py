@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from forensics import settings
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, span
-from forensics.series import series
 from parsers.tables import Run
 
 TITLE = "NaN from a sample"
@@ -40,16 +39,26 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if facts["recovered"] and facts["count"] <= 3:
         ledger.add(8, "The loss is finite again afterwards: the batch made it, the state did not.", dead)
     elif facts["recovered"]:
-        ledger.add(3, f"{facts['count']} values are NaN, with finite ones between: some batches make it and others do not.", dead)
+        ledger.add(
+            3,
+            f"{facts['count']} values are NaN, with finite ones between: some batches make it and others do not.",
+            dead,
+        )
     else:
         ledger.add(1, "It stays NaN: the update that followed poisoned the weights.", dead)
     if facts["at_start"]:
         ledger.add(-8, "The very first value is NaN already.", dead)
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(dead), settle=f"Replay step {facts['first']} from the checkpoint before it, with its batch and with another.",
-        interventions=[f"Check the samples of step {facts['first']} for NaN, empty sequences and labels out of range.",
-                       "Go back to the checkpoint before and leave the batch out.", "Skip updates whose gradient is not finite."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span(dead),
+        settle=f"Replay step {facts['first']} from the checkpoint before it, with its batch and with another.",
+        interventions=[
+            f"Check the samples of step {facts['first']} for NaN, empty sequences and labels out of range.",
+            "Go back to the checkpoint before and leave the batch out.",
+            "Skip updates whose gradient is not finite.",
+        ],
+    )
 
 
 def calm(run: Run, ledger: Ledger, dead: Sequence[Finding], findings: Sequence[Finding], *, weight: float) -> None:
@@ -61,7 +70,11 @@ def calm(run: Run, ledger: Ledger, dead: Sequence[Finding], findings: Sequence[F
     elif ratio < EXPLODED:
         ledger.add(weight, f"The gradient norm was calm until then ({ratio:.1f} times its usual value at most).", dead)
     else:
-        ledger.add(-10, f"The gradient norm had grown to {ratio:.3g} times its usual value before: an explosion, not a sample.", dead)
+        ledger.add(
+            -10,
+            f"The gradient norm had grown to {ratio:.3g} times its usual value before: an explosion, not a sample.",
+            dead,
+        )
     rise = facts.get("loss_ratio")
     if rise is not None:
         if rise < 1.3:

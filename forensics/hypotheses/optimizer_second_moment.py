@@ -46,7 +46,11 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if s is None:
         ledger.cannot_tell("the gradient norm was not logged.")
     else:
-        levels = [float(np.median(b)) for f in spikes[:20] if len(b := s.value[(s.step < f.first_step) & np.isfinite(s.value)][-100:])]
+        levels = [
+            float(np.median(b))
+            for f in spikes[:20]
+            if len(b := s.value[(s.step < (f.first_step or 0)) & np.isfinite(s.value)][-100:])
+        ]
         level = float(np.median(levels)) if levels else float("nan")
         if level < TINY:
             ledger.add(12, f"The gradient norm had fallen to {level:.2g} before.", spikes[:2])
@@ -54,7 +58,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
             ledger.add(-10, f"The gradient norm was of ordinary size ({level:.2g}).", [])
     if eps is not None:
         tiny = eps < 1e-9
-        ledger.add(8 if tiny else -2, f"Epsilon is {eps:g}" + (", far below the usual 1e-8." if tiny else ", as usual."), [])
+        ledger.add(
+            8 if tiny else -2, f"Epsilon is {eps:g}" + (", far below the usual 1e-8." if tiny else ", as usual."), []
+        )
     if beta2 is not None and beta2 < 0.97:
         ledger.add(2, f"Beta2 is {beta2:g}: a short memory.", [])
     elif beta2 is not None and beta2 >= 0.999:
@@ -62,6 +68,13 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if len(spikes) >= 2:
         ledger.add(2, f"{len(spikes)} spikes, out of calm.", spikes[:4])
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(spikes or grads), settle="Replay the steps before the first spike with epsilon 1e-5.",
-        interventions=["Raise epsilon towards the gradients' scale.", "Raise beta2, or clip the update.", "Stop: a loss this small has nothing left to learn."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span(spikes or grads),
+        settle="Replay the steps before the first spike with epsilon 1e-5.",
+        interventions=[
+            "Raise epsilon towards the gradients' scale.",
+            "Raise beta2, or clip the update.",
+            "Stop: a loss this small has nothing left to learn.",
+        ],
+    )

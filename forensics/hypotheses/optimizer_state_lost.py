@@ -29,7 +29,11 @@ PRIOR = -5.0
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     breaks = of(findings, "resume_break")
     restarts = of(findings, "restart")
-    spikes = [f for f in of(findings, "loss_spike") if any(0 <= f.facts["start"] - (r.first_step or 0) <= 10 for r in restarts)]
+    spikes = [
+        f
+        for f in of(findings, "loss_spike")
+        if any(0 <= f.facts["start"] - (r.first_step or 0) <= 10 for r in restarts)
+    ]
     if not restarts or not (breaks or spikes):
         return None
     ledger = Ledger(PRIOR)
@@ -45,14 +49,19 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     reset = [f for f in of(findings, "lr_schedule") if f.facts["at_resume"]]
     if reset:
         ledger.add(-9, "The learning rate was reset there, too, which alone can do this.", reset)
-    kinds = {c for c in run.tables["checkpoints"]["kind"].to_pylist()}
+    kinds = set(run.tables["checkpoints"]["kind"].to_pylist())
     if kinds and "weights" in kinds and not kinds & {"optimizer", "full"}:
         ledger.add(7, "The checkpoints in the folder hold weights and no optimizer.", [])
     elif not kinds:
         ledger.cannot_tell("no checkpoint lies in the folder.")
     first = up or breaks or spikes
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(first), settle="Resume once with and once without the optimizer's state, and compare the first steps.",
-        interventions=["Check that the resume path loads optimizer, scheduler and scaler, and fails loudly when one is missing.",
-                       "Go back to the checkpoint and resume with its moments; else warm the rate up again."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span(first),
+        settle="Resume once with and once without the optimizer's state, and compare the first steps.",
+        interventions=[
+            "Check that the resume path loads optimizer, scheduler and scaler, and fails loudly when one is missing.",
+            "Go back to the checkpoint and resume with its moments; else warm the rate up again.",
+        ],
+    )

@@ -44,7 +44,13 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     elif said:
         ledger.add(0, "Memory did not grow before: one large batch or an evaluation asked for more at once.", [])
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(found), settle="Log allocated and reserved memory every step and run to the same place.",
-        interventions=["Halve the micro-batch and double the accumulation.", "Cap the sequence length, and sort out the longest samples.",
-                       "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True against fragmentation."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span(found),
+        settle="Log allocated and reserved memory every step and run to the same place.",
+        interventions=[
+            "Halve the micro-batch and double the accumulation.",
+            "Cap the sequence length, and sort out the longest samples.",
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True against fragmentation.",
+        ],
+    )

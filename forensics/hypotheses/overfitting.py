@@ -32,15 +32,27 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         return None
     facts = gap[0].facts
     ledger = Ledger(PRIOR)
-    ledger.add(14 if facts["rise"] >= 0.15 else 10, f"Evaluation loss ends {facts['rise']:.0%} above its best, of step {facts['best_step']}.", gap)
+    ledger.add(
+        14 if facts["rise"] >= 0.15 else 10,
+        f"Evaluation loss ends {facts['rise']:.0%} above its best, of step {facts['best_step']}.",
+        gap,
+    )
     ledger.add(4, f"Training loss falls by another {facts['train_fall']:.0%} meanwhile.", gap)
     if of(findings, "eval_jump"):
         ledger.add(-12, "Evaluation does not turn, it jumps: its data or code changed.", of(findings, "eval_jump"))
     if facts["improved"] < 0.03:
-        ledger.add(-14, "Evaluation never got better than at the beginning: nothing that holds elsewhere was ever learnt.", gap)
+        ledger.add(
+            -14, "Evaluation never got better than at the beginning: nothing that holds elsewhere was ever learnt.", gap
+        )
     if of(findings, "divergence"):
         ledger.add(-8, "Training loss diverges, too.", of(findings, "divergence"))
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(gap), settle="Evaluate the last checkpoint on a slice of the training set, in evaluation mode.",
-        interventions=[f"Use the checkpoint nearest to step {facts['best_step']}.", "Stop early, add data, or regularize more."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span(gap),
+        settle="Evaluate the last checkpoint on a slice of the training set, in evaluation mode.",
+        interventions=[
+            f"Use the checkpoint nearest to step {facts['best_step']}.",
+            "Stop early, add data, or regularize more.",
+        ],
+    )

@@ -35,7 +35,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     facts = ends[0].facts
     ledger = Ledger(PRIOR)
     ledger.add(11, f"{ends[0].title}.", ends)
-    factors = {name: value for name in ("accumulation", "world_size") if (value := settings.number(run, name)) and value > 1}
+    factors = {
+        name: value for name in ("accumulation", "world_size") if (value := settings.number(run, name)) and value > 1
+    }
     match = [f"{name} {value:g}" for name, value in factors.items() if abs(facts["factor"] / value - 1) <= 0.15]
     if match:
         ledger.add(10, f"The factor of {facts['factor']:.2g} is that of {match[0]}.", ends)
@@ -44,6 +46,12 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     else:
         ledger.cannot_tell("config names no accumulation and no number of processes.")
     return ledger.hypothesis(
-        __name__, TITLE, steps=span(ends), settle="Compare the scheduler's step count in a checkpoint with the optimizer's.",
-        interventions=["Step the scheduler once per optimizer step.", "Go back to the checkpoint before the rate ended and run on with the intended schedule."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span(ends),
+        settle="Compare the scheduler's step count in a checkpoint with the optimizer's.",
+        interventions=[
+            "Step the scheduler once per optimizer step.",
+            "Go back to the checkpoint before the rate ended and run on with the intended schedule.",
+        ],
+    )

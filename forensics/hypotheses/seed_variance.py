@@ -39,6 +39,11 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     else:
         ledger.add(3, "None of them broke.", [])
     return ledger.hypothesis(
-        __name__, TITLE, settle="Run five more seeds, and the same seeds with twice the warmup.",
-        interventions=["Report the spread with every comparison.", "Lower the rate or lengthen the warmup: recipes at their edge scatter."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        settle="Run five more seeds, and the same seeds with twice the warmup.",
+        interventions=[
+            "Report the spread with every comparison.",
+            "Lower the rate or lengthen the warmup: recipes at their edge scatter.",
+        ],
+    )

@@ -46,6 +46,12 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if series(run, "grad.norm") is None:
         ledger.cannot_tell("the gradient norm was not logged.")
     return ledger.hypothesis(
-        __name__, TITLE, steps=span([*absurd, *spikes]), settle="Replay the step on another device: a spike that does not come back was the hardware.",
-        interventions=["Look at ECC and Xid counters of the node of that time.", "Go back to the checkpoint before and run a burn-in test on the device."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span([*absurd, *spikes]),
+        settle="Replay the step on another device: a spike that does not come back was the hardware.",
+        interventions=[
+            "Look at ECC and Xid counters of the node of that time.",
+            "Go back to the checkpoint before and run a burn-in test on the device.",
+        ],
+    )

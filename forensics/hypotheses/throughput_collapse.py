@@ -43,6 +43,13 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if others:
         ledger.add(-6, "A graver symptom stands beside it.", others[:3])
     return ledger.hypothesis(
-        __name__, TITLE, steps=span([*slow, *pauses]), settle="Profile some steps with data from memory: still slow means the device.",
-        interventions=["Look at disk, network and neighbours at that time.", "Log the time spent waiting for data.", "Check GPU clocks and temperature of each node."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span([*slow, *pauses]),
+        settle="Profile some steps with data from memory: still slow means the device.",
+        interventions=[
+            "Look at disk, network and neighbours at that time.",
+            "Log the time spent waiting for data.",
+            "Check GPU clocks and temperature of each node.",
+        ],
+    )

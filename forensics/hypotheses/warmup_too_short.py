@@ -32,20 +32,37 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     r = recipe(run)
     missing = of(findings, "warmup")
     early_end = 0.1 * (last_step(run) or 0)
-    trouble = [f for f in [*of(findings, "loss_spike"), *of(findings, "nonfinite", severity=["critical"]), *of(findings, "grad_spike")]
-               if (f.facts.get("start", f.first_step) or 0) <= early_end]  # fmt: skip
+    trouble = [
+        f
+        for f in [
+            *of(findings, "loss_spike"),
+            *of(findings, "nonfinite", severity=["critical"]),
+            *of(findings, "grad_spike"),
+        ]
+        if (f.facts.get("start", f.first_step) or 0) <= early_end
+    ]
     if not missing:
         return None
     ledger = Ledger(PRIOR)
     ledger.add(12, f"{missing[0].title}.", missing)
     if trouble:
         ledger.add(4, "Trouble shows in the first tenth of the run.", trouble[:3])
-    late = [f for f in [*of(findings, "loss_spike", severity=["warning", "critical"]), *of(findings, "divergence")] if (f.first_step or 0) > 3 * early_end]
+    late = [
+        f
+        for f in [*of(findings, "loss_spike", severity=["warning", "critical"]), *of(findings, "divergence")]
+        if (f.first_step or 0) > 3 * early_end
+    ]
     if late:
         ledger.add(-6, "The trouble begins late, when a warmup would long be over.", late[:2])
-    if r.ratio is not None and r.ratio > 6:
+    if r.ratio is not None and r.ratio > 20:
         ledger.add(-4, f"The rate of {r.rate:.2g} is {r.ratio:.0f} times the usual: too high with any warmup.", [])
     return ledger.hypothesis(
-        __name__, TITLE, steps=span([*missing, *trouble]), settle="Run the first steps again with the same peak rate and a real warmup.",
-        interventions=["Warm up over 1 to 5 % of the run, at least some hundred steps.", "Or start at a third of the rate."],
-    )  # fmt: skip
+        __name__,
+        TITLE,
+        steps=span([*missing, *trouble]),
+        settle="Run the first steps again with the same peak rate and a real warmup.",
+        interventions=[
+            "Warm up over 1 to 5 % of the run, at least some hundred steps.",
+            "Or start at a third of the rate.",
+        ],
+    )

@@ -51,6 +51,7 @@ class Array:
     dtype: Dtype | None = None
     shape: tuple[int, ...] = ()
     data: bytes | memoryview = b""
+    fortran: bool = False
 
 
 STORAGES = {"Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32",
@@ -122,7 +123,7 @@ def set_state(target: Any, state: Any) -> Any:
     if isinstance(target, Array) and isinstance(state, tuple) and len(state) >= 5 and isinstance(state[2], Dtype):
         data = state[4].encode("latin-1") if isinstance(state[4], str) else state[4]
         if isinstance(data, (bytes, memoryview)):
-            return _fill(target, Array(state[2], _shape(state[1]), data))
+            return _fill(target, Array(state[2], _shape(state[1]), data, bool(state[3])))
     if isinstance(target, Dtype) and isinstance(state, tuple) and len(state) > 1:
         target.swapped = state[1] == ">"
     elif isinstance(target, Opaque):
@@ -131,7 +132,7 @@ def set_state(target: Any, state: Any) -> Any:
 
 
 def _fill(target: Array, found: Array) -> Array:
-    target.dtype, target.shape, target.data = found.dtype, found.shape, found.data
+    target.dtype, target.shape, target.data, target.fortran = found.dtype, found.shape, found.data, found.fortran
     return target
 
 
@@ -201,8 +202,8 @@ def _scalar(dtype: Any, data: Any = b"", *_: Any) -> Any:
     return Array(dtype, (), data) if isinstance(dtype, Dtype) and isinstance(data, bytes) else Opaque("numpy scalar")
 
 
-def _from_buffer(data: Any, dtype: Any, shape: Any, *_: Any) -> Any:
-    return Array(dtype, _shape(shape), data) if isinstance(dtype, Dtype) and isinstance(data, (bytes, memoryview)) else Opaque("numpy array")
+def _from_buffer(data: Any, dtype: Any, shape: Any, order: Any = "C", *_: Any) -> Any:
+    return Array(dtype, _shape(shape), data, order == "F") if isinstance(dtype, Dtype) and isinstance(data, (bytes, memoryview)) else Opaque("numpy array")
 
 
 def _reconstructor(cls: Any, base: Any = None, state: Any = None) -> Opaque:

@@ -89,6 +89,7 @@ class Tensor:
     pieces: tuple[Piece, ...] = ()
     inline: Callable[[], Iterator[NDArray[Any]]] | None = None  # values that are not simply there: compressed, or in HDF5
     swapped: bool = False
+    layout: tuple[int, ...] = ()  # strides, or sizes of chunks, where values are not in the usual order of rows
     role: str = "other"
     why: str = ""
 
@@ -159,6 +160,11 @@ def _rows(view: NDArray[Any], most: int) -> Iterator[NDArray[Any]]:
     else:
         for row in view:
             yield from _rows(row, most)
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of an array whose last axis is the quickest."""
+    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
 def dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from parsers.checkpoints import allowed, zips
-from parsers.checkpoints.allowed import Storage
+from parsers.checkpoints.allowed import Array, Storage, View
 from parsers.checkpoints.contents import SIZES, Contents, File
 from parsers.checkpoints.pickles import Machine, Opaque, Unreadable
 from parsers.checkpoints.tree import Home, gather
@@ -30,7 +30,7 @@ def read(path: Path) -> Contents:
     if not file.size:
         raise Unreadable("the file is empty")
     root = read_zip(found, file, 0, file.size) if bytes(file.bytes[:4]) == b"PK\x03\x04" else _read_stream(found, file)
-    gather(found, root)
+    gather(found, root, path.stem if isinstance(root, (View, Storage, Array)) else "")
     return found
 
 
@@ -64,6 +64,14 @@ def read_zip(found: Contents, file: File, start: int, length: int) -> Any:
     machine = _machine(memoryview(content), 0, home)
     root = _load(found, machine)
     _note_refused(found, machine, start + pickle.offset if pickle.stored else None)
+    return root
+
+
+def read_pickle(found: Contents, file: File) -> Any:
+    """The value of a file that is one plain pickle."""
+    machine = _machine(file.bytes, 0, Home(file, False))
+    root = _load(found, machine)
+    _note_refused(found, machine, 0)
     return root
 
 

@@ -7,6 +7,7 @@ A tensor that is met twice is listed twice (tied weights), a container that hold
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,13 +16,14 @@ import numpy as np
 
 from parsers import secrets
 from parsers.checkpoints.allowed import Array, Storage, View
-from parsers.checkpoints.contents import SIZES, Contents, File, Piece, Tensor, chunks, dense, raw_type
+from parsers.checkpoints.contents import SIZES, Contents, File, Piece, Tensor, chunks, dense, raw_type, row_major
 from parsers.checkpoints.pickles import Name, Opaque
 from parsers.checkpoints.statistics import values as as_floats
 
 MAX_VISITS = 2_000_000
 MAX_DEPTH = 60
 MAX_VALUES = 200_000
+MAX_REPEATED = 1 << 22  # values of an expanded view, which says more than its storage holds
 _INSIDES = {"_modules", "_parameters", "_buffers"}
 
 
@@ -39,11 +41,11 @@ def gather(found: Contents, root: Any, prefix: str = "") -> None:
     """Adds the tensors and values below `root` to `found`."""
     for name, value in _leaves(root, prefix, found):
         if isinstance(value, View):
-            _add(found, _torch_tensor(name, value, found))
+            _add(found, tensor_of(name, value, found.path.name))
         elif isinstance(value, Array):
             _add(found, _array(name, value, found))
         elif isinstance(value, Storage):
-            _add(found, _torch_tensor(name, View(value, 0, (value.count,), (1,)), found))
+            _add(found, tensor_of(name, View(value, 0, (value.count,), (1,)), found.path.name))
         elif len(found.values) < MAX_VALUES:
             if isinstance(value, str):
                 found.values[name] = "***" if secrets.is_secret_key(name.rpartition(".")[2]) else secrets.mask_text(value[:500])
@@ -111,8 +113,9 @@ def _text(key: Any) -> str:
     return key if isinstance(key, str) else f"<{key.name}>" if isinstance(key, Opaque) else str(key)
 
 
-def _torch_tensor(name: str, view: View, found: Contents) -> Tensor:
-    storage, source = view.storage, found.path.name
+def tensor_of(name: str, view: View, source: str) -> Tensor:
+    """A View with the place of its values; `why` says it where they cannot be had."""
+    storage = view.storage
     home: Home | None = storage.home
     dtype = view.dtype or storage.dtype
     place = home.places.get(storage.key) if home is not None else None
@@ -123,29 +126,20 @@ def _torch_tensor(name: str, view: View, found: Contents) -> Tensor:
     begin, size = place[0] + view.offset * SIZES[dtype], place[1] - view.offset * SIZES[dtype]
     available = size // SIZES[dtype]
     last = sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True))
-    count = _count(view.shape)
+    count = math.prod(view.shape)
     if count and last >= available:
         return Tensor(name, dtype, view.shape, source, begin, why="it reaches beyond its storage")
     shape, strides = view.shape, view.strides
+    layout: tuple[int, ...] = ()
     if dense(shape, strides) or not count:
         piece = Piece(home.file, begin, count)
-    elif count > available:
-        return _expanded(name, dtype, view, Piece(home.file, begin, last + 1), home, source)
+        usual = all(s == r for n, s, r in zip(shape, strides, row_major(shape), strict=True) if n > 1)
+        layout = () if usual else strides
+    elif count > max(available, MAX_REPEATED):
+        return Tensor(name, dtype, shape, source, begin, why="an expanded view: it repeats the values of a smaller storage")
     else:
         piece = Piece(home.file, begin, last + 1, shape, strides)
-    return Tensor(name, dtype, shape, source, begin, (piece,), swapped=home.swapped)
-
-
-def _expanded(name: str, dtype: str, view: View, block: Piece, home: Home, source: str) -> Tensor:
-    """More values than the storage holds: the same ones again and again. Nothing is repeated for the statistics."""
-    return Tensor(name, dtype, view.shape, source, block.offset, why="an expanded view: it repeats the values of a smaller storage")
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    n = 1
-    for s in shape:
-        n *= s
-    return n
+    return Tensor(name, dtype, shape, source, begin, (piece,), swapped=home.swapped, layout=layout)
 
 
 def _array(name: str, array: Array, found: Contents) -> Tensor:
@@ -153,7 +147,7 @@ def _array(name: str, array: Array, found: Contents) -> Tensor:
     why = ""
     if dtype not in SIZES:
         why = "an array of objects: not read" if dtype in ("object", "O8", "O") else f"values of type {dtype[:20]} are not read"
-    elif _count(array.shape) * SIZES[dtype] != len(array.data):
+    elif math.prod(array.shape) * SIZES[dtype] != len(array.data):
         why = "its bytes do not fit its shape"
     if why:
         return Tensor(name, dtype, array.shape, found.path.name, why=why)
@@ -161,11 +155,13 @@ def _array(name: str, array: Array, found: Contents) -> Tensor:
     raw, data = raw_type(dtype), array.data
     swapped = array.dtype.swapped
 
+    layout = array.shape[::-1] if array.fortran and len(array.shape) > 1 else ()
+
     def blocks() -> Iterator[Any]:
         whole = np.frombuffer(data, raw)
         for i in range(0, len(whole), 1 << 17):
             block = whole[i : i + (1 << 17)]
             yield block.byteswap() if swapped else block
 
-    return Tensor(name, dtype, array.shape, found.path.name, inline=blocks)
+    return Tensor(name, dtype, array.shape, found.path.name, inline=blocks, layout=layout)
 

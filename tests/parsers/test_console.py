@@ -1,6 +1,6 @@
 """Whole logs: which files are claimed, how lines get their steps, what damage costs; the real logs that are shared."""
 
-# ruff: noqa: E501 -- lines of logs are as long as they are
+
 
 from __future__ import annotations
 

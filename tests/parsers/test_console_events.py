@@ -1,6 +1,6 @@
 """Lines that report events: kinds, levels, steps; tracebacks; settings; quoted program text."""
 
-# ruff: noqa: E501 -- lines of logs are as long as they are
+
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """One made line of each framework's form, and what must be read from it: step, tags and numbers."""
 
-# ruff: noqa: E501 -- lines of logs are as long as they are
+
 
 from __future__ import annotations
 

@@ -63,7 +63,9 @@ def test_cumulative_trainer_states_are_one_series(tmp_path: Path) -> None:
         history = [{"step": s, "loss": loss(s), "epoch": s / 10} for s in range(1, last + 1)]
         folder = tmp_path / (f"checkpoint-{last}" if last < 30 else ".")
         folder.mkdir(exist_ok=True)
-        (folder / "trainer_state.json").write_text(json.dumps({"log_history": history, "global_step": last, "max_steps": 30}))
+        (folder / "trainer_state.json").write_text(
+            json.dumps({"log_history": history, "global_step": last, "max_steps": 30})
+        )
     run = parsers.read(tmp_path)
     curve = metrics(run).filter(pl.col("name") == "loss.train")
     assert curve["step"].to_list() == list(range(1, 31))
@@ -74,7 +76,7 @@ def test_cumulative_trainer_states_are_one_series(tmp_path: Path) -> None:
 
 
 def test_steps_that_go_back_are_a_new_life_with_both_branches(tmp_path: Path) -> None:
-    steps = [*range(0, 60), *range(40, 100)]
+    steps = [*range(60), *range(40, 100)]
     jsonl(tmp_path / "log.jsonl", [{"step": s, "loss": loss(s) + (0.5 if n < 60 else 0)} for n, s in enumerate(steps)])
     run = parsers.read(tmp_path)
     assert [a["steps"] for a in run.attempts] == [[0, 59], [40, 99]]
@@ -105,7 +107,10 @@ def test_lives_agree_across_formats(tmp_path: Path) -> None:
 
 def test_siblings_over_the_same_steps_are_several_runs(tmp_path: Path) -> None:
     for n in range(3):
-        jsonl(tmp_path / f"seed_{n}" / "log.jsonl", [{"step": s, "loss": loss(s) + n * 0.1, "time": 1.7e9 + n * 500 + s} for s in range(40)])
+        jsonl(
+            tmp_path / f"seed_{n}" / "log.jsonl",
+            [{"step": s, "loss": loss(s) + n * 0.1, "time": 1.7e9 + n * 500 + s} for s in range(40)],
+        )
     runs = parsers.read_all(tmp_path)
     assert sorted(r.id for r in runs) == ["seed_0", "seed_1", "seed_2"]
     last = parsers.read(tmp_path)
@@ -124,7 +129,7 @@ def test_parts_of_one_run_stay_together(tmp_path: Path) -> None:
 
 
 def test_a_restart_in_a_second_file_is_the_same_run(tmp_path: Path) -> None:
-    csv(tmp_path / "log_1.csv", "step,loss", [(i, loss(i)) for i in range(0, 60)])
+    csv(tmp_path / "log_1.csv", "step,loss", [(i, loss(i)) for i in range(60)])
     csv(tmp_path / "log_2.csv", "step,loss", [(i, loss(i) + 0.02) for i in range(40, 120)])
     runs = parsers.read_all(tmp_path)
     assert len(runs) == 1

@@ -7,15 +7,49 @@ import pytest
 from parsers import secrets
 
 
-@pytest.mark.parametrize("key", ["api_key", "HF_TOKEN", "password", "wandb_api_key", "AWS_SECRET_ACCESS_KEY", "authToken", "db-password",
-                                 "hub_token", "clientSecret", "OPENAI_API_KEY", "token", "private_key", "env/GITHUB_TOKEN"])  # fmt: skip
+@pytest.mark.parametrize(
+    "key",
+    [
+        "api_key",
+        "HF_TOKEN",
+        "password",
+        "wandb_api_key",
+        "AWS_SECRET_ACCESS_KEY",
+        "authToken",
+        "db-password",
+        "hub_token",
+        "clientSecret",
+        "OPENAI_API_KEY",
+        "token",
+        "private_key",
+        "env/GITHUB_TOKEN",
+    ],
+)
 def test_keys_of_secrets(key: str) -> None:
     assert secrets.is_secret_key(key)
     assert "hunter2" not in secrets.mask_config(key, "hunter2hunter2")
 
 
-@pytest.mark.parametrize("key", ["num_key_value_heads", "tokenizer", "max_tokens", "eos_token_id", "pad_token", "tokens_per_second", "keyboard",
-                                 "key", "mask_token", "num_tokens", "max_new_tokens", "monkey", "author", "key_dim", "token_type_ids"])  # fmt: skip
+@pytest.mark.parametrize(
+    "key",
+    [
+        "num_key_value_heads",
+        "tokenizer",
+        "max_tokens",
+        "eos_token_id",
+        "pad_token",
+        "tokens_per_second",
+        "keyboard",
+        "key",
+        "mask_token",
+        "num_tokens",
+        "max_new_tokens",
+        "monkey",
+        "author",
+        "key_dim",
+        "token_type_ids",
+    ],
+)
 def test_keys_that_are_none(key: str) -> None:
     assert not secrets.is_secret_key(key)
     assert "plain" in secrets.mask_config(key, "plain")
@@ -47,6 +81,8 @@ def test_ordinary_text_is_left_alone() -> None:
 
 
 def test_values_inside_structures() -> None:
-    masked = secrets.mask_config("env", {"HF_TOKEN": "abcdef", "list": [{"password": "x1y2z3"}], "lr": 0.1, "nan": float("nan")})
+    masked = secrets.mask_config(
+        "env", {"HF_TOKEN": "abcdef", "list": [{"password": "x1y2z3"}], "lr": 0.1, "nan": float("nan")}
+    )
     assert "abcdef" not in masked and "x1y2z3" not in masked
     assert '"lr": 0.1' in masked and '"nan": "NaN"' in masked

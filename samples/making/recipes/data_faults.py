@@ -65,7 +65,7 @@ def bad_labels_batch_csv(out: Path) -> Expect:
     return Expect(
         top="bad_data_batch",
         acceptable=["silent_data_corruption"],
-        findings=["loss_spike", "grad_spike"],
+        findings=["loss_spike"],
         clear=["divergence", "nonfinite", "restart", "lr_schedule"],
         first_bad_step=618,
         spikes=[spike(rows, 618)],

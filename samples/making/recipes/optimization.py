@@ -61,6 +61,7 @@ def lr_too_low_keras(out: Path) -> Expect:
     files.config_json(out, config)
     files.keras(out / "training.csv", rows, epoch=50)
     return Expect(
+        status="unknown",
         top="lr_too_low",
         acceptable=["frozen_parameters", "labels_wrong"],
         findings=["plateau"],
@@ -101,7 +102,7 @@ def schedule_wrong_units_jsonl(out: Path) -> Expect:
     return Expect(
         top="schedule_wrong_units",
         acceptable=["lr_too_low", "lr_jump"],
-        findings=["lr_schedule"],
+        findings=["schedule_length"],
         clear=["loss_spike", "nonfinite", "restart", "divergence"],
         first_bad_step=20,
     )

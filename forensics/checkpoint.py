@@ -1,0 +1,198 @@
+"""What is in a checkpoint, what is sick in it, and what changed between two: behind `forensics checkpoint`.
+
+``read`` streams every tensor once; memory stays bounded whatever the size. ``of_run`` gives the analysis the checkpoints
+of a run without reading a value, ``tensors`` streams them, within a budget, the first time a detector asks.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forensics.errors import ForensicsError
+from parsers import checkpoint_files, checkpoints
+from parsers.checkpoints.contents import SIZES, Contents, Tensor, chunks
+from parsers.checkpoints.pickles import Unreadable
+from parsers.checkpoints.statistics import Stats, statistics, values
+
+Progress = Callable[[str, int, int], None]
+REREAD = 4  # a file is streamed at most so many times over: many names may share the same bytes
+
+
+@dataclass
+class Checkpoint:
+    """One checkpoint: its contents, and the statistics of each tensor as far as they were read."""
+
+    contents: Contents
+    step: int | None
+    kind: str
+    stats: dict[str, Stats] = field(default_factory=dict)  # by tensor name
+
+    @property
+    def path(self) -> Path:
+        return self.contents.path
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The tensors as the contract has them; null where values could not be read."""
+        return [_row(t, self.stats.get(t.name)) for t in self.contents.tensors]
+
+
+def read(path: str | Path, *, progress: Progress | None = None) -> Checkpoint:
+    """A file or folder, with statistics. Raises ForensicsError where nothing in it can be read."""
+    found = open_checkpoint(Path(path))
+    measure(found, progress=progress)
+    return found
+
+
+def open_checkpoint(path: Path) -> Checkpoint:
+    """Names, shapes and plain values; no tensor is read. Raises ForensicsError."""
+    try:
+        contents = checkpoints.read(path)
+    except Unreadable as e:
+        raise ForensicsError(f"{path} cannot be read: {e}", "docs/checkpoints.md lists the formats that can.") from e
+    except RecursionError as e:
+        raise ForensicsError(f"{path} cannot be read: nested too deeply") from e
+    return Checkpoint(contents, step_of(contents), kind_of(contents))
+
+
+def measure(c: Checkpoint, *, progress: Progress | None = None, only: Callable[[Tensor], bool] | None = None) -> None:
+    """Fills `stats`, one pass over each tensor. Tensors that are the same bytes are streamed once."""
+    todo = [t for t in c.contents.tensors if not t.why and (only is None or only(t))]
+    total, done = sum(t.count * SIZES[t.dtype] for t in todo), 0
+    limit = REREAD * max(c.contents.bytes, 1 << 24)
+    known: dict[Any, Stats] = {}
+    for t in todo:
+        place = tuple((id(p.file), p.offset, p.count, p.shape, p.strides) for p in t.pieces) or id(t)
+        if (place, t.dtype) not in known:
+            size = t.count * SIZES[t.dtype]
+            if done + size > limit:
+                c.contents.gap(f"{t.name[:80]}: more bytes are claimed than the file has, the rest is not read", t.at, t.source)
+                return
+            if progress:
+                progress(f"{c.path.name}: {t.name}", done, total)
+            try:
+                known[place, t.dtype] = statistics(chunks(t), t.dtype)
+            except (Unreadable, ValueError, OSError) as e:
+                c.contents.gap(f"{t.name[:80]}: {e}", t.at, t.source)
+                c.contents.complete = False
+                continue
+            done += size
+        c.stats[t.name] = known[place, t.dtype]
+
+
+def _row(t: Tensor, s: Stats | None) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": t.name, "role": t.role, "dtype": t.dtype, "shape": list(t.shape)}
+    if s is None:
+        return row | dict.fromkeys(("norm", "mean", "std", "absmax", "nonfinite", "zeros")) | {"note": t.why}
+    return row | {"norm": s.norm, "mean": s.mean, "std": s.std, "absmax": s.absmax, "nonfinite": s.nonfinite, "zeros": s.zeros}
+
+
+_STEP_NAMES = ["global_step", "global_steps", "iteration", "num_updates", "iter_num", "update_step", "step", "steps", "current_step"]
+_NOT_THE_STEP = re.compile(r"optim|state\.\d+\.|callbacks|loops|sched|metrics|config|args")
+
+
+def step_of(contents: Contents) -> int | None:
+    """The step that the file states (``global_step``, ``iteration``, ``step``), else the one in its name."""
+    found = []
+    for name, value in contents.values.items():
+        plain = name.rpartition(":")[2]
+        last = plain.rpartition(".")[2]
+        if last in _STEP_NAMES and plain.count(".") <= 1 and not _NOT_THE_STEP.search(plain) and type(value) in (int, float):
+            if math.isfinite(value) and 0 <= value < 1 << 53:
+                found.append((plain.count("."), _STEP_NAMES.index(last), int(value)))
+    return min(found)[2] if found else checkpoint_files.step_of(contents.path)
+
+
+def kind_of(contents: Contents) -> str:
+    """weights, optimizer, full (both), or other."""
+    roles = {t.role for t in contents.tensors}
+    weights, moments = bool(roles & {"weight", "ema"}), bool(roles & {"exp_avg", "exp_avg_sq", "master"})
+    moments = moments or any("param_groups" in k for k in contents.values)
+    return "full" if weights and moments else "weights" if weights else "optimizer" if moments else "other"
+
+
+# --- two checkpoints
+
+
+def compare(a: Checkpoint, b: Checkpoint, *, progress: Progress | None = None) -> list[dict[str, Any]]:
+    """For each tensor of both, in the order of `b`: the norm of the difference, that over the norm in `a`, bit-equality.
+
+    Numbers are null where shapes differ, or where values lie in another order and cannot be paired without both in memory.
+    """
+    before = {plain_name(t.name): t for t in a.contents.tensors if not t.why}
+    pairs = [(before[n], t) for t in b.contents.tensors if (n := plain_name(t.name)) in before and not t.why]
+    total, done = sum(t.count for _, t in pairs), 0
+    rows = []
+    for old, new in pairs:
+        if progress:
+            progress(f"comparing {new.name}", done, total)
+        done += new.count
+        rows.append({"name": new.name, "role": new.role, **_difference(old, new, a.stats.get(old.name))})
+    return rows
+
+
+def plain_name(name: str) -> str:
+    """Without the file in front, and without the wrappers that a save may add: names that two checkpoints share."""
+    name = name.rpartition(":")[2]
+    return re.sub(r"^((model|state_dict|model_state_dict|module|_orig_mod|net|state\.model|model_state)\.)+", "", name)
+
+
+def _difference(old: Tensor, new: Tensor, stats: Stats | None) -> dict[str, Any]:
+    unknown: dict[str, Any] = {"update_norm": None, "relative": None, "equal": None}
+    if old.shape != new.shape:
+        return unknown | {"equal": False}
+    if old.layout != new.layout:
+        return unknown
+    equal, squares, norm = True, 0.0, 0.0
+    try:
+        for x, y in _paired(chunks(old), chunks(new)):
+            same = old.dtype == new.dtype and x.tobytes() == y.tobytes()
+            if stats is None or not same:
+                u = values(x, old.dtype).astype(np.float64)
+            if stats is None:
+                norm += float(np.dot(u, u))
+            if not same:
+                equal = False
+                with np.errstate(invalid="ignore", over="ignore"):
+                    d = values(y, new.dtype).astype(np.float64) - u
+                    squares += float(np.dot(d, d))
+    except (Unreadable, ValueError, OSError):
+        return unknown
+    norm = stats.norm if stats is not None else math.sqrt(norm)
+    update = math.sqrt(squares) if squares >= 0 else math.nan
+    return {"update_norm": update, "relative": update / norm if norm else None, "equal": equal}
+
+
+def _paired(a: Iterable[NDArray[Any]], b: Iterable[NDArray[Any]]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """Blocks of two streams cut to equal lengths. Raises ValueError where one ends first."""
+    left, right = iter(a), iter(b)
+    x, y = next(left, None), next(right, None)
+    while x is not None and y is not None:
+        n = min(len(x), len(y), 1 << 17)
+        if n:
+            yield x[:n], y[:n]
+        x, y = x[n:], y[n:]
+        x = x if len(x) else next(left, None)
+        y = y if len(y) else next(right, None)
+    if x is not None or y is not None:
+        raise ValueError("streams of unequal length")
+
+
+# --- the JSON document
+
+
+def to_json(c: Checkpoint, changed: list[dict[str, Any]] | None = None, findings: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """`forensics checkpoint --json`, as the contract has it; plain values, floats still floats."""
+    n = c.contents
+    return {
+        "schema": 1, "path": str(n.path), "format": n.format, "kind": c.kind, "step": c.step, "complete": n.complete, "bytes": n.bytes,
+        "tensors": c.rows(), "findings": findings or [], "refused": n.refused,
+        "gaps": [{"path": g.path, "at": g.at, "what": g.what, "lost": g.lost} for g in n.gaps], "changed": changed,
+    }  # fmt: skip

@@ -1,0 +1,65 @@
+"""Reads what is in checkpoints: ``read(path)`` gives the tensors with the places of their values, and the plain values.
+
+Nothing that a file names is imported, called or unpacked to disk. parsers.checkpoint_files lists checkpoints for the
+analysis; these readers are asked only when someone wants to know what is in one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from parsers import checkpoint_files
+from parsers.checkpoints.contents import Contents
+from parsers.checkpoints.pickles import Unreadable
+
+_NAMED = {  # recognized by name, never opened
+    ".msgpack": "Flax (msgpack)", ".onnx": "ONNX", ".gguf": "GGUF", ".pdparams": "PaddlePaddle", ".pdopt": "PaddlePaddle",
+    ".tar": "a tar archive", ".index": "TensorFlow's index", ".meta": "TensorFlow's graph", ".t7": "Lua Torch", ".pb": "TensorFlow's saved model",
+    ".tflite": "TensorFlow Lite", ".mlmodel": "Core ML", ".engine": "TensorRT",
+}  # fmt: skip
+_ORBAX = ("_CHECKPOINT_METADATA", "_METADATA", "manifest.ocdbt", "commit_success.txt")
+
+
+def read(path: Path) -> Contents:
+    """A checkpoint file or folder. Raises Unreadable with the reason, OSError where it cannot be opened."""
+    from parsers.checkpoints import folder
+
+    if not path.exists():
+        raise FileNotFoundError(2, "no such file or folder", str(path))
+    if not path.is_dir():
+        return read_file(path)
+    if any((path / n).exists() for n in _ORBAX) and not (path / ".metadata").exists():
+        raise Unreadable("an Orbax checkpoint (JAX): recognized, its contents are not read")
+    return folder.read(path, read_file)
+
+
+def read_file(path: Path) -> Contents:
+    """One file, by its first bytes."""
+    from parsers.checkpoints import dcp, keras_file, npz_file, safetensors_file, torch_file
+    from parsers.checkpoints.roles import with_roles
+
+    if path.name == ".metadata":
+        found = dcp.read(path)
+    elif not path.is_file():
+        raise Unreadable("not a regular file: not opened")
+    else:
+        with path.open("rb") as f:
+            head = f.read(16)
+        suffix = path.suffix.lower()
+        if suffix == ".safetensors":
+            found = safetensors_file.read(path)
+        elif head.startswith(b"\x93NUMPY") or (suffix == ".npz" and head.startswith(b"PK")):
+            found = npz_file.read(path)
+        elif head.startswith(b"\x89HDF") or suffix == ".keras":
+            found = keras_file.read(path)
+        elif suffix in _NAMED and not head.startswith((b"PK\x03\x04", b"\x80")):
+            raise Unreadable(f"{_NAMED[suffix]}: recognized, its contents are not read")
+        elif suffix == ".distcp":
+            raise Unreadable("a shard of torch.distributed.checkpoint: give the folder, whose .metadata says what is in it")
+        else:
+            found = torch_file.read(path)
+    found.tensors = with_roles(found.tensors, checkpoint_files.kind_of(path.name))
+    return found
+
+
+__all__ = ["Contents", "Unreadable", "read", "read_file"]

@@ -1,0 +1,114 @@
+"""A folder that is one checkpoint: its files read each by its reader, and put together.
+
+Hugging Face (model, optimizer, scheduler, rng_state, scaler, training_args; shards named by an index), accelerate,
+torch.distributed.checkpoint, Megatron (``mp_rank_00/model_optim_rng.pt``) and DeepSpeed (``zero_pp_rank_0_...``) lay
+checkpoints out like this. Where two files hold tensors of the same name (ranks), the file's name goes in front.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from parsers import checkpoint_files
+from parsers.checkpoints.contents import Contents
+from parsers.checkpoints.pickles import Unreadable
+from parsers.tables import HEAD_BYTES, relative
+
+MAX_FILES = 20_000
+MAX_DEPTH = 3
+_INDEX = re.compile(r".*\.(safetensors|bin)\.index\.json")
+
+Reader = Callable[[Path], Contents]
+
+
+def files(folder: Path) -> Iterator[Path]:
+    """The checkpoint files of a folder, sorted; links that lead out of it are left out, but for those of a hub cache."""
+    found = 0
+    for path in sorted(folder.rglob("*")):
+        if len(path.relative_to(folder).parts) > MAX_DEPTH or not path.is_file():
+            continue
+        if path.is_symlink():
+            target = path.resolve()
+            if not target.is_relative_to(folder.resolve()) and target.parent.name != "blobs":
+                continue
+        try:
+            with path.open("rb") as f:
+                head = f.read(HEAD_BYTES)
+        except OSError:
+            continue
+        if checkpoint_files.claims(path, head):
+            found += 1
+            if found > MAX_FILES:
+                return
+            yield path
+
+
+def read(folder: Path, read_file: Reader) -> Contents:
+    """Raises Unreadable where none of its files could be read."""
+    together = Contents(folder, "")
+    parts: list[tuple[str, Contents]] = []
+    paths = list(files(folder))
+    for path in paths:
+        name = relative(path, folder)
+        if path.suffix == ".distcp":
+            continue  # read through its .metadata
+        try:
+            part = read_file(path)
+        except (Unreadable, OSError) as e:
+            together.complete = False
+            together.gap(str(getattr(e, "strerror", None) or e), 0, name)
+            continue
+        parts.append((name, part))
+    if not parts:
+        why = "; ".join(f"{g.path}: {g.what}" for g in together.gaps[:3])
+        raise Unreadable(why or "no checkpoint file lies in the folder")
+    together.format = Counter(p.format for _, p in parts).most_common(1)[0][0]
+    twice = {n for n, k in Counter(t.name for _, p in parts for t in p.tensors).items() if k > 1}
+    for name, part in parts:
+        prefix = f"{name}:" if any(t.name in twice for t in part.tensors) else ""
+        together.tensors += [replace(t, name=prefix + t.name, source=_source(name, t.source)) for t in part.tensors]
+        together.values |= {f"{name}:{k}": v for k, v in part.values.items()}
+        together.refused += [{"what": r["what"], "at": f"{name} {r['at']}"} for r in part.refused]
+        together.gaps += [replace(g, path=name) for g in part.gaps]
+        together.files += part.files
+        together.bytes += part.bytes
+        if part.complete is False:
+            together.complete = False
+    _check_indices(together, folder)
+    return together
+
+
+def _source(name: str, source: str) -> str:
+    """The file a tensor lies in, relative to the folder."""
+    if not name.endswith(".metadata"):
+        return name
+    return name.removesuffix(".metadata") + source
+
+
+def _check_indices(together: Contents, folder: Path) -> None:
+    """An index names the shard of every tensor: what it promises and the folder lacks is an incomplete save."""
+    names = {t.name for t in together.tensors}
+    for path in sorted(folder.glob("*.index.json")):
+        if not _INDEX.fullmatch(path.name) or not path.is_file() or path.stat().st_size > 64 << 20:
+            continue
+        try:
+            shards = json.loads(path.read_bytes())["weight_map"]
+            promised = {str(k): str(v) for k, v in shards.items()}
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError):
+            together.gap("the index is damaged", 0, path.name)
+            continue
+        outside = sorted({v for v in promised.values() if "/" in v or "\\" in v or v in ("", ".", "..")})
+        together.refused += [{"what": f"a shard outside the folder: {v[:100]!r}", "at": path.name} for v in outside[:20]]
+        absent = sorted({v for v in promised.values() if v not in outside and not (folder / v).is_file()})
+        for v in absent[:20]:
+            together.complete = False
+            together.gap(f"the index names {v[:100]}, which is missing: {sum(x == v for x in promised.values())} tensors lost", 0, path.name)
+        lacking = [k for k, v in promised.items() if k not in names and v not in absent and v not in outside]
+        if lacking:
+            together.complete = False
+            together.gap(f"{len(lacking)} tensors that the index names are in no shard, {lacking[0][:80]} first", 0, path.name)

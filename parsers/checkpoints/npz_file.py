@@ -1,0 +1,107 @@
+"""numpy's .npz (a zip of .npy members) and .npy: each member a magic, a header in Python literals, the values.
+
+The header is read with ``ast.literal_eval`` on at most 64 KiB (format: numpy/lib/format.py, versions 1 to 3). Arrays of
+objects are pickles inside; they are named and never opened. Packed members are streamed, and never give more bytes than
+their shape asks for.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parsers.checkpoints import zips
+from parsers.checkpoints.contents import CHUNK, SIZES, Contents, File, Piece, Tensor, raw_type
+from parsers.checkpoints.pickles import Unreadable
+
+MAX_HEADER = 65536
+_MAGIC = b"\x93NUMPY"
+
+
+def read(path: Path) -> Contents:
+    file = File(path)
+    found = Contents(path, "npz", files=[path], bytes=file.size)
+    if bytes(file.bytes[:6]) == _MAGIC:
+        found.tensors.append(_tensor(path.stem, file, zips.Member(path.name, 0, file.size, file.size, 0), found))
+        return found
+    parts, found.complete = zips.members(file.bytes)
+    if not found.complete:
+        found.gap("the zip ends before its directory: the save was cut off", file.size)
+    for name, member in parts.items():
+        if ".." in name.split("/") or name.startswith(("/", "\\")):
+            found.refused.append({"what": f"a member named {name[:100]!r}", "at": f"byte {member.offset}"})
+        try:
+            found.tensors.append(_tensor(name.removesuffix(".npy"), file, member, found))
+        except (Unreadable, ValueError, TypeError, KeyError, SyntaxError, RecursionError, MemoryError, struct.error) as e:
+            found.gap(f"{name[:80]} is not read: {e}"[:300], member.offset)
+    return found
+
+
+def _tensor(name: str, file: File, member: zips.Member, found: Contents) -> Tensor:
+    packed = file.bytes[member.offset : member.offset + member.packed]
+    if member.stored:
+        head = bytes(packed[: MAX_HEADER + 12])
+    elif member.method == 8:
+        head = next(zips.inflate(packed, min(member.size, MAX_HEADER + 12), MAX_HEADER + 12), b"")
+    else:
+        raise Unreadable(f"compressed with method {member.method}")
+    begin, code, fortran, shape = _header(head)
+    if "O" in code:
+        found.refused.append({"what": f"an array of objects ({name[:100]}): a pickle", "at": f"byte {member.offset}"})
+        return Tensor(name, "object", shape, found.path.name, member.offset, why="an array of objects: not read")
+    raw = np.dtype(code)
+    dtype = raw.newbyteorder("=").name
+    if dtype not in SIZES:
+        return Tensor(name, dtype[:40], shape, found.path.name, member.offset, why=f"values of type {dtype[:40]} are not read")
+    count = math.prod(shape)
+    if begin + count * raw.itemsize > member.size:
+        return Tensor(name, dtype, shape, found.path.name, member.offset, why=f"it claims {count} values, more than are there")
+    swapped = raw.byteorder == ">"
+    layout = shape[::-1] if fortran and len(shape) > 1 else ()
+    if member.stored:
+        return Tensor(name, dtype, shape, found.path.name, member.offset, (Piece(file, member.offset + begin, count),), swapped=swapped, layout=layout)
+    size = begin + count * raw.itemsize
+
+    def blocks() -> Iterator[Any]:
+        return _unpacked(packed, size, begin, dtype, swapped)
+
+    return Tensor(name, dtype, shape, found.path.name, member.offset, inline=blocks, layout=layout)
+
+
+def _header(head: bytes) -> tuple[int, str, bool, tuple[int, ...]]:
+    """(bytes before the values, dtype string, column order, shape)."""
+    if head[:6] != _MAGIC:
+        raise Unreadable("not an .npy member")
+    wide = head[6] >= 2
+    length = struct.unpack_from("<I" if wide else "<H", head, 8)[0]
+    start = 12 if wide else 10
+    if length > MAX_HEADER or start + length > len(head):
+        raise Unreadable(f"its header claims {length} bytes")
+    header = ast.literal_eval(head[start : start + length].decode("latin-1"))
+    code, shape = header["descr"], header["shape"]
+    if not isinstance(code, str):
+        code = "V" if "O" not in repr(code) else "O"
+    if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape) or len(shape) > 64:
+        raise ValueError("its shape is no shape")
+    return start + length, code, bool(header["fortran_order"]), shape
+
+
+def _unpacked(packed: memoryview, size: int, begin: int, dtype: str, swapped: bool) -> Iterator[Any]:
+    raw = raw_type(dtype)
+    rest, skip = b"", begin
+    for block in zips.inflate(packed, size, CHUNK):
+        if skip:
+            cut = min(skip, len(block))
+            block, skip = block[cut:], skip - cut
+        rest += block
+        whole = len(rest) // raw.itemsize * raw.itemsize
+        if whole:
+            values = np.frombuffer(rest[:whole], raw)
+            yield values.byteswap() if swapped else values
+            rest = rest[whole:]

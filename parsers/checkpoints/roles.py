@@ -1,0 +1,47 @@
+"""What a tensor is to the training: weight, exp_avg, exp_avg_sq, master, ema, buffer or other, by its name and its file's kind.
+
+Names: torch.optim, apex and Megatron (``fp32_from_fp16_params``), DeepSpeed (``single_partition_of_fp32_groups``),
+bitsandbytes (``state1``), Keras (``optimizer/.../momentum``), optax (``mu``, ``nu``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from parsers.checkpoints.contents import Tensor
+
+_FIRST = {"exp_avg", "exp_avgs", "state1", "mu", "_momentums"}
+_SECOND = {"exp_avg_sq", "exp_avg_sqs", "max_exp_avg_sq", "exp_avg_sq_row", "exp_avg_sq_col", "state2", "nu", "_velocities", "square_avg"}
+_MASTER = re.compile(r"(^|\.)(single_partition_of_fp32_groups|fp32_flat_groups|fp32_from_fp16_params|fp32_from_float16_params|master_weights?|master_params?|fp32_param|"
+                     r"shard_fp32_from_float16_groups|param_fp32)(\.|$)")  # fmt: skip
+_EMA = re.compile(r"(?i)(^|[._])(ema|model_ema|ema_model|ema_state_dict|shadow_params|averaged_model|state_dict_ema)([._]|$)")
+_APART = re.compile(r"(?i)(^|\.)(optimi[sz]er\w*|optim\w*|_optimizers|lr_schedulers?|schedulers?|opt_param_scheduler|scaler|rng\w*|random\w*|callbacks|loops|"
+                    r"sampler\w*|cuda_rng\w*|python|numpy|metrics|dataloader\w*|amp|grad_scaler|hyper_parameters|args|datamodule)(\.|$)")  # fmt: skip
+_BUFFER = re.compile(r"(^|[._])(running_mean|running_var|num_batches_tracked|inv_freq|masked_bias|position_ids|token_type_ids|relative_position_index|"
+                     r"original_inv_freq|cos_cached|sin_cached|attn_mask|causal_mask|tril|mask)$")  # fmt: skip
+_FLOATS = ("float", "bfloat", "complex", "F4", "F6")
+
+
+def role(name: str, dtype: str, kind: str) -> str:
+    """`kind` is the file's, as parsers.checkpoint_files names it."""
+    parts = [p for p in re.split(r"[./]", name) if p]
+    last = parts[-1] if parts else ""
+    if _FIRST & set(parts[-2:]):
+        return "exp_avg"
+    if _SECOND & set(parts[-2:]):
+        return "exp_avg_sq"
+    if _MASTER.search(name) or (kind == "optimizer" and last == "param"):
+        return "master"
+    if kind in ("optimizer", "rng", "scheduler", "scaler", "arguments") or _APART.search(name):
+        return "other"
+    if _EMA.search(name):
+        return "ema"
+    if _BUFFER.search(name) or not dtype.startswith(_FLOATS):
+        return "buffer"
+    return "weight"
+
+
+def with_roles(tensors: Iterable[Tensor], kind: str) -> list[Tensor]:
+    return [replace(t, role=role(t.name, t.dtype, kind)) for t in tensors]
