@@ -18,7 +18,7 @@ $(VENV)/installed-test: $(VENV)/installed
 	@touch $@
 
 demo: $(VENV)/installed  ## install, analyze a shipped sample, print where the report is
-	$(BIN)/forensics analyze samples/bad_data_batch --out demo.html --force
+	$(BIN)/forensics analyze samples/bad_batch_jsonl --out demo.html --force
 	@echo "Open it in a browser: $(CURDIR)/demo.html"
 
 test: $(VENV)/installed-test  ## install the rest, run every check and test

@@ -29,7 +29,7 @@ from forensics import excursions, spike_class, spike_model  # noqa: E402
 from forensics.spike_features import NAMES, features  # noqa: E402
 
 TABLE, MODEL = HERE / "spikes_training.csv", HERE.parent / "forensics" / "spike_model.py"
-SIMULATED, THRESHOLD, PENALTY = 500, 0.4, 0.5
+SIMULATED, THRESHOLD, PENALTY = 500, 0.35, 0.5
 GROUP_SIZE = 20  # rows of one label that a run family counts for in full
 Row = dict[str, Any]
 

@@ -89,7 +89,7 @@ def screenshots() -> None:
 
     from reports import html
 
-    sample = "samples/bad_data_batch"
+    sample = "samples/bad_batch_jsonl"
     case = forensics.analyze(str(DOCS.parent / sample), command=["forensics", "analyze", sample]).to_json()
     case["run"]["path"] = sample
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as p:

@@ -23,6 +23,19 @@ def batch(run: Run, step: int, attempt: int = 0) -> dict[str, Any] | None:
     return {"step": step, "samples": samples, "shard": shard, "how": "recorded", "confidence": 1.0}
 
 
+def answer(run: Run, step: int) -> dict[str, Any]:
+    """The batch of a step in its surviving life, with `why`; `how` is "unknown" where no file says it."""
+    lives = sorted({attempt for attempt, s in _recorded(run) if s == step})
+    if lives:
+        found = batch(run, step, lives[-1])
+        assert found is not None
+        twice = f", in {len(lives)} lives; this is the last one's" if len(lives) > 1 else ""
+        return found | {"why": f"a file of the run lists it{twice}"}
+    known = sorted(s for _, s in _recorded(run))
+    why = f"the files of the run list batches of steps {known[0]} to {known[-1]} only" if known else "no file of the run maps steps to samples"
+    return {"step": step, "samples": [], "shard": None, "how": "unknown", "confidence": 0.0, "why": why}
+
+
 def shard_ends(run: Run, step: int) -> tuple[str, int, int] | None:
     """(shard, first step, last step) of a shard that is read at a step, in one stretch and nowhere else; None where none is."""
     if "shard_ends" not in run.cache:

@@ -25,6 +25,7 @@ ALONE = 0.9  # one value with this share of a tensor's squares
 ALONE_SIZE = 50.0  # times what the others are worth (root mean square), in tensors of at least ALONE_COUNT
 ALONE_COUNT = 256
 SPAM = 5000.0  # g^2 > 5000 v is a spike of the gradient (Huang et al., SPAM, 2025)
+SPIKED = 0.01  # of a tensor's elements; single ones are nothing to speak of
 GREW = 2.0  # q/k norms that double between two checkpoints of one run
 ADAM_MOST = 3.3  # |m|/sqrt(v) of Adam is at most (1-b1)/sqrt(1-b2) = 3.16 for the usual betas
 SHOWN = 50
@@ -92,25 +93,30 @@ def absurd(c: Checkpoint) -> list[Found]:
     found = []
     for t, s in measured(c, *WEIGHTS, "exp_avg"):
         if s.absmax > ABSURD:
-            title = f"{t.name} holds a value of {s.absmax:.3g}, which no training reaches; the others are about {_others(s):.3g}"
+            title = f"{t.name} holds a value of {s.absmax:.3g}, which no training reaches; the others are about {_rest(t, s):.2g}"
             found.append(finding("absurd_value", "critical", title, [t.name]))
         elif t.role != "exp_avg" and stands_alone(s):
-            title = f"One value of {t.name} is {s.absmax:.3g} where the others are about {_others(s):.3g}"
+            title = f"One value of {t.name} is {s.absmax:.3g} where the others are about {_rest(t, s):.2g}"
             found.append(finding("lone_value", "warning", title, [t.name]))
     return found
 
 
 def stands_alone(s: Stats) -> bool:
-    if s.count < ALONE_COUNT or not s.squares or s.absmax**2 < ALONE * s.squares:
+    """One value holds nearly all of the tensor's squares, far above what the rest is worth."""
+    if s.count < ALONE_COUNT or s.absmax**2 < ALONE * s.squares:
         return False
-    return s.absmax > ALONE_SIZE * max(_others(s), 1e-300)
-
-
-def _others(s: Stats) -> float:
-    """Root mean square of all values but the largest (the sums' rounding sets a floor)."""
     rest = max(s.squares - s.absmax**2, 0.0)
-    rest = rest if rest > 1e-6 * s.squares else 0.0
-    return math.sqrt(rest / max(s.finite - 1, 1))
+    return s.absmax**2 > ALONE_SIZE**2 * rest / (s.finite - 1)
+
+
+def _rest(t: Tensor, s: Stats) -> float:
+    """Root mean square of the values less than half the largest: read again, because the sums have lost them."""
+    squares, n = 0.0, 0
+    for block in chunks(t):
+        x = np.abs(values(block, t.dtype).astype(np.float64))
+        x = x[x < s.absmax / 2]
+        squares, n = squares + float(np.dot(x, x)), n + len(x)
+    return math.sqrt(squares / n) if n else 0.0
 
 
 # --- counts of steps
@@ -161,7 +167,7 @@ def counters_disagree(c: Checkpoint) -> list[Found]:
         title += f": one for {n.label // n.optimizer} (accumulation), or it began anew on the way" if whole else ": it began anew on the way"
         found.append(finding("optimizer_behind", "info" if whole else "warning", title))
     reference = n.optimizer or n.label
-    if n.scheduler and reference and n.scheduler >= 2 * reference and n.scheduler % reference == 0 and n.scheduler // reference <= 64:
+    if n.scheduler and reference and n.scheduler != n.label and n.scheduler >= 2 * reference and n.scheduler % reference == 0 and n.scheduler // reference <= 64:
         k = n.scheduler // reference
         title = f"The schedule has been stepped {k} times for each step of the optimizer ({n.scheduler} against {reference})"
         found.append(finding("schedule_ahead", "warning", f"{title}: for each micro-batch, or each process"))
@@ -180,7 +186,7 @@ def optimizer(c: Checkpoint) -> list[Found]:
     elif n.states and n.params > n.states:
         title = f"{n.params - n.states} of {n.params} parameters of the optimizer have no state: they never had a gradient"
         found.append(finding("optimizer_partial", "warning" if n.states < 0.8 * n.params else "info", title))
-    if seconds and all(s.absmax == 0.0 for _, s in seconds):
+    if seconds and all(s.zeros == s.count for _, s in seconds):
         found.append(finding("optimizer_fresh", "warning", "All second moments are zero: the optimizer has not taken a step since it was made"))
     else:
         still = [t.name for t, s in seconds if s.count and s.zeros == s.count]
@@ -212,18 +218,17 @@ def spikes(c: Checkpoint) -> list[Found]:
     limit = (1 - b1) ** 2 * SPAM / (b2 + (1 - b2) * SPAM) * (1 - b1**n.optimizer) ** 2 / (1 - b2**n.optimizer)
     firsts = {t.name.rpartition(".")[0]: t for t, _ in measured(c, "exp_avg")}
     seconds = {t.name.rpartition(".")[0]: t for t, _ in measured(c, "exp_avg_sq")}
-    found, total = [], 0
+    found = []
     for name in firsts.keys() & seconds.keys():
         m, v = firsts[name], seconds[name]
         if m.shape == v.shape and m.layout == v.layout and limit > 1:
             count = _over(m, v, limit)
-            total += count
-            if count:
+            if count >= SPIKED * m.count and count > 1:
                 found.append((count / m.count, count, m.name))
     if not found:
         return []
-    share, count, name = max(found)
-    title = f"{total} elements had a gradient with g^2 > 5000 v in the last steps, {name} above all ({share:.2%} of it)"
+    share, _, name = max(found)
+    title = f"{share:.1%} of {name} had a gradient with g^2 > 5000 v in the last steps" + (f", and parts of {len(found) - 1} more" if found[1:] else "")
     return [finding("gradient_spike", "info", title, [x for _, _, x in sorted(found, reverse=True)])]
 
 
@@ -312,11 +317,13 @@ def _too_far(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Fou
     if not far:
         return []
     times, name = max(far)
-    title = f"{name} moved {times:.1f} times as far as Adam can at a rate of {rate:.3g} in {b.step - a.step} steps"
+    title = f"{name} moved {times:.3g} times as far as Adam can at a rate of {rate:.3g} in {b.step - a.step} steps"
     return [finding("too_far", "warning", title, [x for _, x in sorted(far, reverse=True)])]
 
 
 _QK = re.compile(r"(?i)(q_proj|k_proj|qkv|query|key|\bwq\b|\bwk\b|in_proj|query_key_value|c_attn)[\w.]*weight$")
+
+_ENDS = re.compile(r"(?i)emb|wte|lm_head|(^|\.)(head|output|classifier)\.")
 
 
 def _growth(a: Checkpoint, b: Checkpoint) -> list[Found]:
@@ -325,8 +332,7 @@ def _growth(a: Checkpoint, b: Checkpoint) -> list[Found]:
     grown = []
     for t, s in measured(b, "weight"):
         old = before.get(plain_name(t.name))
-        if old is not None and old.norm > 0 and s.norm / old.norm > GREW and re.search(r"(?i)emb|wte|lm_head|head|output", t.name + "|") or (
-            old is not None and old.norm > 0 and s.norm / old.norm > GREW and _QK.search(t.name)):
+        if old is not None and old.norm > 0 and s.norm > GREW * old.norm and (_QK.search(t.name) or _ENDS.search(t.name)):
             grown.append((s.norm / old.norm, t.name))
     if not grown:
         return []

@@ -175,6 +175,27 @@ def tables(ctx: click.Context, run: str, out: Path, metrics: dict[str, str], for
 
 
 @main.command()
+@click.argument("run")
+@click.option("--step", type=int, required=True, help="An optimizer step, as the log labels it.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def batch(run: str, step: int, as_json: bool) -> None:
+    """Print which samples were in the batch of a step of RUN, and how that is known.
+
+    Known where a file of the run records it (a manifest, or ids in the log); otherwise the answer is "unknown", and why.
+    """
+    from forensics import batch_links, pipeline
+
+    _without_pandas()
+    found = batch_links.answer(pipeline.choose(pipeline.read_runs(run)), step)
+    if as_json:
+        click.echo(json.dumps(found))
+    else:
+        click.echo(f"step {step}: {', '.join(map(str, found['samples'])) or 'unknown'}")
+        click.echo(f"shard {found['shard']}" if found["shard"] else "shard unknown")
+        click.echo(f"{found['how']}: {found['why']}")
+
+
+@main.command()
 @click.argument("case", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @_outputs
 def render(case: Path, out: Path | None, md: Path | None, redact: bool, force: bool) -> None:

@@ -31,7 +31,7 @@ Ints = NDArray[np.int64]
 FAST_SHARE, FAST_INTERVALS, FAST_STEPS = 0.004, 3, 20
 REINIT_VALUES, REINIT_TOP, REINIT_MATCH = 20, 0.05, 0.2
 STEP_VALUES, STEP_RISE, STEP_OVERSHOOT, STEP_MOST, STEP_CLEAR = 25, 6, 4.0, 0.7, 4.0
-BUMPS, BUMP_SIZE, BUMP_DISTANCE = 3, 0.25, 0.15
+BUMPS, BUMP_VALUES, BUMP_SIZE, BUMP_DISTANCE, BUMP_DENSE, LIKELY = 3, 6, 0.4, 0.15, 6.0, 0.1
 LASTING_RISE = 0.9  # what the rule for it is right in
 JUDGED = 150  # of more excursions in one life the smaller ones are noise
 LASTING, OFFSET = 10, 0.25
@@ -66,7 +66,8 @@ def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
     for i, (e, p) in enumerate(kept):
         following = next((o.start for o, _ in kept[i + 1 :] if e.end is not None and o.start >= e.end), len(y))
         judged.append(_spike(step, y, e, p, _limit(step, e, length), following, bool(finite[e.peak])))
-    judged = _periodic(judged)
+    likely = [found[i] for i, p in zip(strongest, odds, strict=True) if p >= LIKELY]
+    judged = [replace(s, kind="not_a_spike", why="periodic") if _periodic(s, likely) else s for s in judged]
     rise = turn(y, found)
     if rise is not None and not any(_explains(s, rise.start, rise.peak) for s in judged):
         height = max(rise.rise, float(y[rise.peak]) - rise.level)
@@ -114,7 +115,8 @@ def _distinct(kept: list[tuple[Excursion, float]]) -> list[tuple[Excursion, floa
 
 def _explains(s: Spike, first: int, last: int) -> bool:
     """Whether a judged excursion accounts for a rise of the level from `first` to `last`."""
-    return s.at.start >= first - STEP_RISE or (s.kind != "fast" and s.at.end is None) or (s.at.end or 0) > last
+    never_back = s.kind != "fast" and s.at.end is None
+    return s.at.start >= first - STEP_RISE or never_back or (s.at.end or 0) >= first - STEP_VALUES
 
 
 def _spike(step: Ints, y: Floats, e: Excursion, p: float, limit: float, following: int, finite: bool) -> Spike:
@@ -167,20 +169,22 @@ def _steps_up(y: Floats, e: Excursion) -> bool:
     return at_once and flat and not ends_at_once and STEP_CLEAR * noise < height < STEP_MOST
 
 
-def _periodic(judged: list[Spike]) -> list[Spike]:
-    """Marks bumps of one size at regular distances: the loop does that (a loader, a restart), not the optimization."""
-    real = [
-        i
-        for i, s in enumerate(judged)
-        if s.kind in ("fast", "slow") and s.at.end is not None and s.at.end - s.at.start > 5
+def _periodic(s: Spike, likely: list[Excursion]) -> bool:
+    """Whether bumps like this one come at regular distances: the loop makes them (a loader, a restart), not training."""
+    if s.kind not in ("fast", "slow") or _values(s.at) < BUMP_VALUES:
+        return False
+    alike = [
+        e
+        for e in likely
+        if e.end is not None
+        and BUMP_SIZE <= e.height / s.at.height <= 1 / BUMP_SIZE
+        and BUMP_SIZE <= _values(e) / _values(s.at) <= 1 / BUMP_SIZE
     ]
-    if len(real) < BUMPS:
-        return judged
-    heights = np.array([judged[i].at.height for i in real])
-    gaps = np.diff([judged[i].at.start for i in real])
-    widths = np.array([(judged[i].at.end or 0) - judged[i].at.start for i in real])
-    regular = np.ptp(gaps) <= BUMP_DISTANCE * gaps.mean() and np.ptp(heights) <= 2 * BUMP_SIZE * heights.mean()
-    if regular and np.ptp(widths) <= 1.0 * widths.mean():
-        for i in real:
-            judged[i] = replace(judged[i], kind="not_a_spike", why="periodic")
-    return judged
+    if len(alike) < BUMPS:
+        return False
+    gaps, width = np.diff([e.start for e in alike]), float(np.mean([_values(e) for e in alike]))
+    return bool(np.ptp(gaps) <= BUMP_DISTANCE * gaps.mean() and gaps.mean() <= BUMP_DENSE * width)
+
+
+def _values(e: Excursion) -> int:
+    return (e.end if e.end is not None else e.peak) - e.start

@@ -187,7 +187,8 @@ def _cut(source: str, step: NDArray[np.int64], at: NDArray[np.int64], time: NDAr
         if 0 < row < len(step):
             cuts.add(row)
     pauses = np.diff(time)
-    usual = float(np.nanmedian(pauses)) if np.isfinite(pauses).any() else 0.0
+    known = pauses[np.isfinite(pauses)] if launches else pauses[:0]
+    usual = float(np.median(known)) if len(known) else 0.0
     for launch in launches:
         after = np.flatnonzero(time >= launch)
         if len(after) and after[0] > 0 and pauses[after[0] - 1] > _PAUSE * usual:

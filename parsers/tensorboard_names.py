@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,7 +24,7 @@ class Spans:
         self.values: list[bytes] = []
         self._codes: dict[bytes, int] = {}
         self._by_hash: dict[int, int] = {}
-        self._factors = np.random.default_rng().integers(1, 1 << 64, LONGEST // 8 + 2, np.uint64) | np.uint64(1)
+        self._factors = np.frombuffer(os.urandom(LONGEST + 16), np.uint64) | np.uint64(1)
         self._slots = np.zeros(1 << 14, np.int32)  # top bits of a hash -> code: right for all but a few
         self._hashes = np.zeros(1, np.uint64)  # of the string a code was last given for
 

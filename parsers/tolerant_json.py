@@ -27,6 +27,8 @@ _LONE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 )
 _LOOSE = re.compile(r"(?<=[:\[,\s])(?:([+-]?)inf(?:inity)?|[+-]?nan)(?=\s*[,}\]])", re.IGNORECASE)
+_SEAM = re.compile(r"\}\s*,\s*\{")
+_PIECE = 4096  # characters
 _TOKEN = re.compile(
     r"""[ \t\r\n]+|"(?:[^"\\\x00-\x1f]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"""
     r"""|true|false|null|NaN|-?Infinity|[{}\[\]:,]""",
@@ -73,7 +75,9 @@ def clean(text: str) -> str:
     if "\\u" in text:
         text = _LONE.sub(r"\\ufffd", text)
     lower = text.lower()
-    if "nan" not in lower and "inf" not in lower:
+    nan, infinity = lower.count("nan"), lower.count("inf")
+    usual = text.count("NaN") == nan and text.count("Infinity") == infinity  # no other spelling
+    if usual and not any(sign in text for sign in ("+NaN", "-NaN", "+Infinity")):
         return text
     return _LOOSE.sub(lambda m: "NaN" if "a" in m[0].lower() else m[1].replace("+", "") + "Infinity", text)
 
@@ -90,6 +94,29 @@ def loads(data: bytes | str) -> Any:
         except ValueError:
             pass
     return json.loads(clean(text))
+
+
+def rows(text: str, begin: int) -> tuple[list[dict[str, Any]], int]:
+    """The objects of a list from ``begin`` on, as far as they are whole: (objects, where what is not begins).
+
+    Pieces of some kilobytes are parsed at a time, so that one NaN costs its piece the fast reader and no more. A piece
+    ends where an object seems to; that it parses proves it.
+    """
+    found: list[dict[str, Any]] = []
+    seam = _SEAM.search(text, begin)
+    while seam:
+        end = text.find(seam[0], begin + _PIECE)
+        if end < 0:
+            break
+        try:
+            piece = loads(f"[{text[begin : end + 1]}]")
+        except (ValueError, RecursionError):
+            break
+        if set(map(type, piece)) != {dict}:
+            break
+        found += piece
+        begin = end + len(seam[0]) - 1
+    return found, begin
 
 
 def objects(text: str, start: int = 0) -> Iterator[tuple[int, int, dict[str, Any]]]:

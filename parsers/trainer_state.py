@@ -38,6 +38,7 @@ _STATE = {
     "best_model_checkpoint",
     "log_history",
 }
+_HISTORY = re.compile(r'"log_history"\s*:\s*\[\s*(?=\{)')
 _SETTING = re.compile(
     r'"(max_steps|num_train_epochs|logging_steps|save_steps|eval_steps|train_batch_size|global_step|total_flos|best_metric)"'
     r"\s*:\s*(-?[\d.]+(?:[eE][+-]?\d+)?)(?=\s*[,}])"
@@ -63,22 +64,35 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
         return
     text, gaps = tolerant_json.read(path)
     yield from gaps
-    behind: list[dict[str, Any]] = []
-    try:
-        state = tolerant_json.loads(text)
-    except (ValueError, RecursionError):
-        text = tolerant_json.clean(text)
-        state, behind, damage = _damaged(text)
-        yield from damage
+    opening = _HISTORY.search(text)
+    rows, state, behind, damage = _state(text, opening.end() if opening else None)
+    if rows and not (isinstance(state, dict) and isinstance(state.get("log_history"), list)):  # not the list it seemed
+        rows, state, behind, damage = _state(text, None)
+    yield from damage
     history = state.get("log_history") if isinstance(state, dict) else state
     if history is None and isinstance(state, dict) and "results" in path.stem.lower():
         history, state = [state], {}  # all_results.json: one entry without a step
     entries = [e if isinstance(e, dict) else {} for e in history] if isinstance(history, list) else []
     log = Log(fill=False)
-    yield from log.add([*entries, *behind], range(1, len(entries) + len(behind) + 1))
+    entries = [*rows, *entries, *behind]
+    yield from log.add(entries, range(1, len(entries) + 1))
     if isinstance(state, dict):
         _settings(state, log)
     yield from log.finish()
+
+
+def _state(text: str, begin: int | None) -> tuple[list[dict[str, Any]], Any, list[dict[str, Any]], list[Gap]]:
+    """The rows of the list that opens before ``begin``, as far as they are sound; then all the rest: the document
+    without these rows, the rows behind a damage, and the gaps."""
+    rows, end = tolerant_json.rows(text, begin) if begin is not None else ([], 0)
+    start = begin or 0
+    skipped = len(text[start:end].encode("utf-8", "replace"))
+    text = text[:start] + text[end:]
+    try:
+        return rows, tolerant_json.loads(text), [], []
+    except (ValueError, RecursionError):
+        state, behind, gaps = _damaged(tolerant_json.clean(text), start, skipped)
+        return rows, state, behind, gaps
 
 
 def _settings(state: dict[str, Any], log: Log) -> None:
@@ -97,8 +111,16 @@ def _settings(state: dict[str, Any], log: Log) -> None:
             log.rows.config(key, value)
 
 
-def _damaged(text: str) -> tuple[dict[str, Any], list[dict[str, Any]], list[Gap]]:
-    """What a broken state says before its first damage, the entries behind it, and the gaps between them."""
+def _damaged(text: str, start: int, skipped: int) -> tuple[dict[str, Any], list[dict[str, Any]], list[Gap]]:
+    """What a broken state says before its first damage, the entries behind it, and the gaps between them.
+
+    ``skipped`` bytes were taken out of the text at ``start``.
+    """
+
+    def place(position: int) -> str:
+        before = len(text[:position].encode("utf-8", "replace"))
+        return f"byte {before + skipped * (position >= start)}"
+
     document, at, in_row = tolerant_json.recover(text)
     state = document if isinstance(document, dict) else {"log_history": document} if isinstance(document, list) else {}
     end, behind, gaps = at, [], []
@@ -106,7 +128,7 @@ def _damaged(text: str) -> tuple[dict[str, Any], list[dict[str, Any]], list[Gap]
         if "step" not in value and "epoch" not in value and "loss" not in value:
             continue  # the arguments of a callback
         if text[end:start].strip(" \t\r\n,"):
-            gaps.append(Gap(tolerant_json.byte_at(text, end), "damaged: the log entry here could not be read", 1))
+            gaps.append(Gap(place(end), "damaged: the log entry here could not be read", 1))
         behind.append(value)
         end = stop
     for m in _SETTING.finditer(text, end):
@@ -115,9 +137,9 @@ def _damaged(text: str) -> tuple[dict[str, Any], list[dict[str, Any]], list[Gap]
     if rest and (not behind or not rest.endswith("}")):
         lost = 1 if (in_row and not behind) or "{" in rest else None
         what = "cut off: the last log entry is not whole" if lost else "cut off behind the last whole value"
-        gaps.append(Gap(tolerant_json.byte_at(text, end), what, lost))
+        gaps.append(Gap(place(end), what, lost))
     if not gaps:
-        gaps.append(Gap(tolerant_json.byte_at(text, at), "damaged JSON", None))
+        gaps.append(Gap(place(at), "damaged JSON", None))
     return state, behind, gaps
 
 

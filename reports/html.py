@@ -25,6 +25,7 @@ VENDOR = HERE / "vendor" / "uplot-1.6.32"
 OPEN_FINDINGS = 12  # shown in full; the rest is one line each, folded
 MANY = 8  # folded findings in a row that share one fold
 DETAILED_CHARTS = 60
+SAID = {"metric", "start", "peak", "end", "class", "alive", "attempt", "step", "first", "last", "values", "at_resume"}
 PLACES = ("answer", "causes", "timeline", "symptoms", "replay", "clear", "not-known", "read", "case", "summary")
 
 
@@ -64,9 +65,14 @@ def _environment() -> Environment:
     env.filters.update(
         rich=rich, num=words.number, db=words.decibans, pct=words.percent, sure=words.certainty, size=words.bytes_,
         steps=words.steps, moment=words.moment, period=words.period, plural=words.plural, metric=words.metric,
-        spike=lambda kind: words.SPIKES.get(kind, kind), clip=_clip,
+        spike=lambda kind: words.SPIKES.get(kind, kind), clip=_clip, plain_facts=_plain_facts,
     )  # fmt: skip
     return env
+
+
+def _plain_facts(facts: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Single numbers and words that the title and the tables do not already say."""
+    return [(k, v) for k, v in facts.items() if k not in SAID and v not in (None, "") and not isinstance(v, (dict, list, bool))]
 
 
 def _shown(x: Any) -> Any:

@@ -119,6 +119,15 @@ def test_house_names_from_a_file(spike_run: Path, tmp_path: Path) -> None:
     assert p.returncode == 1 and "forensics.toml" in p.stderr
 
 
+def test_batch_names_samples_or_says_unknown(spike_run: Path, tmp_path: Path) -> None:
+    p = run("batch", spike_run, "--step", "150", "--json", cwd=tmp_path)
+    assert p.returncode == 0 and json.loads(p.stdout)["how"] == "unknown"
+    (spike_run / "batches.jsonl").write_text("".join(json.dumps({"step": i, "sample_ids": [i, i + 1000], "shard": f"s{i // 100}"}) + "\n" for i in range(300)))
+    answer = json.loads(run("batch", spike_run, "--step", "150", "--json", cwd=tmp_path).stdout)
+    assert answer["samples"] == [150, 1150] and answer["shard"] == "s1" and answer["how"] == "recorded"
+    assert "150, 1150" in run("batch", spike_run, "--step", "150", cwd=tmp_path).stdout
+
+
 def test_explain_lists_and_prints(tmp_path: Path) -> None:
     listed = run("explain", cwd=tmp_path).stdout
     assert "loss_spike" in listed and "bad_data_batch" in listed

@@ -1,28 +1,35 @@
 """Checkpoint damage
 
 What it sees
-    Checkpoint files that are empty, cut off, or not what their header says.
+    Checkpoint files that are empty, cut off, or not what their header says; values in them that are not finite, or of a
+    size that no training reaches; pickles that ask their reader to run something.
 
 How it decides
-    A safetensors file must end where its header says, a zip must have its directory. Contents are not read.
+    A safetensors file must end where its header says, a zip must have its directory. Then every value of weights and
+    moments is looked at once (up to 2 GB in all): NaN and infinities; magnitudes above 1e6; a single value that holds nine
+    tenths of its tensor's squares and is fifty times what the others are worth. Masks full of infinities are no damage.
 
 Cannot tell
-    For formats that carry no length (legacy pickles, raw arrays), and where no checkpoint lies in the folder.
+    For formats that carry no length (legacy pickles, raw arrays), beyond the budget, and where no checkpoint lies in the folder.
 
 Folklore
-    "Keep-3 deleted the last healthy checkpoint": know which one is whole before you need it.
+    "Keep-3 deleted the last healthy checkpoint": know which one is whole before you need it. Megatron-LM#5281: a corrupt
+    checkpoint that loads, and gives NaN three steps later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics import evidence
+from forensics import evidence, run_checkpoints
 from forensics.case import Finding
+from forensics.checkpoint import Checkpoint
+from forensics.checkpoint_findings import absurd, foreign_code, nonfinite
 from forensics.errors import CannotTell
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+_COLUMNS = ("name", "role", "shape", "norm", "absmax", "nonfinite")
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -33,9 +40,39 @@ def detect(run: Run) -> Iterator[Finding]:
     for c in broken[:20]:
         why = next((g.what for g in run.gaps if g.path == c["source"]), "incomplete")
         shown = evidence.table("the file", ["file", "bytes", "what is wrong"], [[c["source"], c["bytes"], why]], c["source"])
-        yield Finding(f"checkpoint_damage-{c['step']}-{c['path']}", "checkpoint_damage", f"Checkpoint {c['source']} is damaged: {why}", c["step"],
-                      c["step"], "warning", (shown,), {"path": c["source"], "bytes": c["bytes"]}, (c["time"], None))
+        yield Finding(
+            f"checkpoint_damage-{c['step']}-{c['path']}", "checkpoint_damage", f"Checkpoint {c['source']} is damaged: {why}",
+            c["step"], c["step"], "warning", (shown,), {"path": c["source"], "bytes": c["bytes"]}, (c["time"], None),
+        )  # fmt: skip
+    yield from _values(run)
+
+
+def _values(run: Run) -> Iterator[Finding]:
+    """One finding for each kind of sickness: the first checkpoint that has it, and how many do."""
+    found = run_checkpoints.tensors(run)
+    for kind, look, severity in (("nonfinite", nonfinite, "critical"), ("absurd", absurd, "critical"), ("code", foreign_code, "")):
+        sick = [(c, told[0]) for c in found if (told := [f for f in look(c) if f["severity"] != "info"])]
+        if not sick:
+            continue
+        first, told = sick[0]
+        place = run_checkpoints.name(first, run)
+        more = f"; {len(sick)} of {len(found)} checkpoints are like this" if len(sick) > 1 else ""
+        step = first.step
+        yield Finding(
+            f"checkpoint_damage-{kind}-{step}", "checkpoint_damage", f"Checkpoint {place}: {told['title']}{more}", step, sick[-1][0].step,
+            "warning" if told["severity"] == "warning" else severity or "critical", (_shown(first, told["tensors"], place),),
+            {"path": place, "what": kind, "absurd": kind == "absurd", "checkpoints": len(sick)},
+        )  # fmt: skip
+
+
+def _shown(c: Checkpoint, names: list[str], place: str) -> evidence.Evidence:
+    rows = [[_plain(r[k]) for k in _COLUMNS] for r in c.rows() if r["name"] in set(names)]
+    return evidence.table("the tensors", _COLUMNS, rows[:20], place)
+
+
+def _plain(x: object) -> object:
+    return float(f"{x:.6g}") if isinstance(x, float) else x if isinstance(x, (int, str)) else str(x)
 
 
 def smallest_effect(run: Run) -> str:
-    return "one byte missing at the end"
+    return "one byte missing at the end, one value that is not finite"

@@ -5,7 +5,7 @@ What it sees
 
 How it decides
     Levels are medians of 15 logged values. It fires when the last level lies above the best one by at least 10
-    % and by eight times its noise; or, for smaller rises, when the loss smoothed over 25 values has risen four
+    % and by eight times its noise, and by 5 % of all it had fallen; or, for smaller rises, when the loss smoothed over 25 values has risen four
     times further than ever before in the run, by 15 standard errors, and keeps at least 40 % of that to the end
     (``forensics.trend``). The step it names is where the loss last stood near its best, or where the rise
     began.
@@ -33,7 +33,7 @@ from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]
 LEAST_VALUES, LEVEL = 40, 15
-RISE, NOISES = 0.10, 8.0
+RISE, NOISES, UNDONE = 0.10, 8.0, 0.05
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -42,12 +42,14 @@ def detect(run: Run) -> Iterator[Finding]:
     if len(rows) < LEAST_VALUES:
         raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
     x = s.value[rows]
-    y, _ = excursions.scaled(x)
+    y, logs = excursions.scaled(x)
     level = excursions.rolling_median(y, LEVEL)
     best = int(np.argmin(level[LEVEL:])) + LEVEL
     noise = float(np.median(excursions.local_noise(y))) / np.sqrt(LEVEL) * 1.25
     rise = float(level[-1] - level[best])
-    if rise >= max(np.log1p(RISE), NOISES * noise) and best <= len(rows) - LEVEL:
+    undone = float(np.exp(y[:LEVEL].mean()) - np.exp(level[best])) * UNDONE
+    above = float(np.exp(level[-1]) - np.exp(level[best]))
+    if rise >= max(np.log1p(RISE), NOISES * noise) and best <= len(rows) - LEVEL and (not logs or above >= undone):
         near = np.flatnonzero(level <= level[best] + max(3 * noise, 0.25 * rise))
         at = int(near[-1])
     else:

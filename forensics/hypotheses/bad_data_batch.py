@@ -86,7 +86,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
             f"Keep the run: the loss is back where it was after step {best.facts['end']}."
             if kinds == {"fast"}
             else "Go back to the last checkpoint before the spike.",
-            f"Read the samples of steps {best.facts['start']} to {best.facts['peak']}.",
+            f"Read the samples of {_steps(best)}.",
             "Leave these samples out of the next epoch, and look for more of their kind.",
         ],
     )
@@ -95,3 +95,8 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
 def _near(f: Finding, spike: Finding) -> bool:
     end = spike.facts["end"] or spike.facts["peak"]
     return f.first_step is not None and spike.facts["start"] - 5 <= f.first_step <= end
+
+
+def _steps(spike: Finding) -> str:
+    first, last = spike.facts["start"], spike.facts["peak"]
+    return f"step {first}" if first == last else f"steps {first} to {last}"

@@ -75,7 +75,7 @@ _PLAIN_CLASSES = {
     "numpy.random._pickle.__randomstate_ctor", "numpy.random._pickle.__generator_ctor", "numpy.random._pickle.__bit_generator_ctor",
     "torch._utils._rebuild_sparse_tensor", "torch._utils._rebuild_sparse_csr_tensor", "torch._utils._rebuild_meta_tensor_no_storage",
     "torch._utils._rebuild_wrapper_subclass", "torch._utils._rebuild_nested_tensor", "torch.strided", "torch.sparse_coo", "torch.contiguous_format",
-    "torch.per_tensor_affine", "torch.per_channel_affine", "torch.serialization._get_layout", "torch._C._disabled_torch_function_impl",
+    "torch.per_tensor_affine", "torch.per_channel_affine", "torch.serialization._get_layout", "torch.storage._load_from_bytes", "torch._C._disabled_torch_function_impl",
     "builtins.int", "builtins.float", "builtins.str", "builtins.bool", "builtins.object", "builtins.NoneType", "builtins.slice", "builtins.range",
     "ml_dtypes.bfloat16",
 }  # fmt: skip

@@ -66,6 +66,13 @@ class File:
             self.map.madvise(mmap.MADV_DONTNEED, first, length)
 
 
+class Memory(File):
+    """Bytes that are already there (a file inside a pickle), read like a file."""
+
+    def __init__(self, path: Path, data: bytes | memoryview) -> None:
+        self.path, self.size, self.map, self.bytes = path, len(data), None, memoryview(data)
+
+
 @dataclass(frozen=True, eq=False)
 class Piece:
     """Values in one place: `count` of them at byte `offset` of a file, of which `shape` and `strides` pick some (None: all)."""

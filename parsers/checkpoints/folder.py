@@ -49,24 +49,32 @@ def files(folder: Path) -> Iterator[Path]:
 
 
 def read(folder: Path, read_file: Reader) -> Contents:
-    """Raises Unreadable where none of its files could be read."""
+    """The whole folder. Raises Unreadable where none of its files could be read."""
+    together = join(folder, list(files(folder)), read_file)
+    if not together.format:
+        why = "; ".join(f"{g.path}: {g.what}" for g in together.gaps[:3])
+        raise Unreadable(why or "no checkpoint file lies in the folder")
+    _check_indices(together, folder)
+    return together
+
+
+def join(folder: Path, paths: list[Path], read_file: Reader) -> Contents:
+    """These files as one checkpoint. What cannot be read is a gap; `format` is empty where nothing could."""
     together = Contents(folder, "")
     parts: list[tuple[str, Contents]] = []
-    paths = list(files(folder))
     for path in paths:
         name = relative(path, folder)
         if path.suffix == ".distcp":
             continue  # read through its .metadata
         try:
             part = read_file(path)
-        except (Unreadable, OSError) as e:
+        except (Unreadable, OSError, RecursionError, MemoryError) as e:
             together.complete = False
             together.gap(str(getattr(e, "strerror", None) or e), 0, name)
             continue
         parts.append((name, part))
     if not parts:
-        why = "; ".join(f"{g.path}: {g.what}" for g in together.gaps[:3])
-        raise Unreadable(why or "no checkpoint file lies in the folder")
+        return together
     together.format = Counter(p.format for _, p in parts).most_common(1)[0][0]
     twice = {n for n, k in Counter(t.name for _, p in parts for t in p.tensors).items() if k > 1}
     for name, part in parts:
@@ -79,7 +87,6 @@ def read(folder: Path, read_file: Reader) -> Contents:
         together.bytes += part.bytes
         if part.complete is False:
             together.complete = False
-    _check_indices(together, folder)
     return together
 
 

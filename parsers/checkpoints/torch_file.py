@@ -15,8 +15,8 @@ from typing import Any
 
 from parsers.checkpoints import allowed, zips
 from parsers.checkpoints.allowed import Array, Storage, View
-from parsers.checkpoints.contents import SIZES, Contents, File
-from parsers.checkpoints.pickles import Machine, Opaque, Unreadable
+from parsers.checkpoints.contents import SIZES, Contents, File, Memory
+from parsers.checkpoints.pickles import Machine, Name, Opaque, Unreadable
 from parsers.checkpoints.tree import Home, gather
 
 MAX_PICKLE = 1 << 30
@@ -61,7 +61,7 @@ def read_zip(found: Contents, file: File, start: int, length: int) -> Any:
             else:
                 found.gap(f"{name[:80]} is compressed, which torch never does: not read", start + m.offset)
     content = zips.content(data, pickle, MAX_PICKLE)
-    machine = _machine(memoryview(content), 0, home)
+    machine = _machine(memoryview(content), 0, home, found)
     root = _load(found, machine)
     _note_refused(found, machine, start + pickle.offset if pickle.stored else None)
     return root
@@ -75,24 +75,27 @@ def read_pickle(found: Contents, file: File) -> Any:
     return root
 
 
-def _read_stream(found: Contents, file: File) -> Any:
+def _read_stream(found: Contents, file: File, *, inner: bool = False) -> Any:
     """Torch's older stream where it begins with the magic number, else one plain pickle."""
+    if not file.size:
+        raise Unreadable("nothing in it")
     if bytes(file.bytes[257:262]) == b"ustar":
         raise Unreadable("a tar archive (torch before 0.2, or an archive of something else): not read")
     if file.bytes[0] != 0x80 and bytes(file.bytes[:1]) not in (b"(", b"]", b"}", b"c", b"I", b"."):
         raise Unreadable("neither a zip nor a pickle")
     home = Home(file, False)
-    machine = _machine(file.bytes, 0, home)
+    nested = None if inner else found
+    machine = _machine(file.bytes, 0, home, nested)
     first = _load(found, machine)
     if first != _MAGIC:
         _note_refused(found, machine, 0)
-        found.format = "pickle"
+        found.format = found.format if inner else "pickle"
         if machine.end < file.size:
             found.gap(f"{file.size - machine.end} bytes after the first pickle are not read", machine.end)
         return first
     values = []
     for _ in range(4):  # protocol, sizes of the writer, the value, the storages' keys
-        machine = _machine(file.bytes, machine.end, home)
+        machine = _machine(file.bytes, machine.end, home, nested)
         values.append(_load(found, machine))
         _note_refused(found, machine, 0)
         if not machine.whole:
@@ -130,7 +133,17 @@ def _load(found: Contents, machine: Machine) -> Any:
         return machine.remains()
 
 
-def _machine(data: memoryview, start: int, home: Home) -> Machine:
+def _machine(data: memoryview, start: int, home: Home, found: Contents | None = None) -> Machine:
+    """`found`: where to report what files inside the pickle hold; None within such a file, so that none lies in another."""
+
+    def build(name: Name, args: tuple[Any, ...]) -> Any:
+        if found is not None and name.name == "_load_from_bytes" and args and isinstance(args[0], (bytes, memoryview)):
+            try:
+                return _read_stream(found, Memory(found.path, args[0]), inner=True)
+            except Unreadable as e:
+                found.gap(f"a storage inside the pickle: {e}", name.at)
+        return allowed.build(name, args)
+
     def persistent(pid: Any) -> Any:
         if isinstance(pid, tuple) and len(pid) >= 5 and pid[0] == "storage" and type(pid[4]) is int:
             dtype = allowed.storage_type(pid[1]) or "uint8"
@@ -139,7 +152,7 @@ def _machine(data: memoryview, start: int, home: Home) -> Machine:
             return pid[1]
         return Opaque("persistent id")
 
-    return Machine(data, start, build=allowed.build, set_state=allowed.set_state, persistent=persistent, allowed=allowed.allowed)
+    return Machine(data, start, build=build, set_state=allowed.set_state, persistent=persistent, allowed=allowed.allowed)
 
 
 def _note_refused(found: Contents, machine: Machine, base: int | None) -> None:

@@ -261,7 +261,8 @@ def test_wrong_bytes_and_endless_lines(tmp_path: Path) -> None:
     assert tables["metrics"][-1]["at"] == 5
 
 
-def test_a_bar_in_one_line_of_megabytes(tmp_path: Path) -> None:
+def test_a_bar_in_one_line_of_megabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "BLOCK", 1 << 20)
     bar = "\r".join(f" 50%|#####     | {i}/60000 [00:01<00:09, 9.5it/s, loss={i / 4}]" for i in range(1, 40001))
     tables, gaps, _ = log(tmp_path, bar + "\nstep 60000 loss 1.0\n")
     assert len(bar) > 2 * console.BLOCK

@@ -1,0 +1,113 @@
+"""Checkpoint state
+
+What it sees
+    Optimizer, schedule and weights of a checkpoint that do not belong together: the optimizer has counted fewer steps than
+    the weights, its state is empty or missing, the schedule began anew or runs ahead.
+
+How it decides
+    Each checkpoint says how many steps its optimizer has taken (``state.*.step`` of Adam) and where its schedule stands
+    (``last_epoch``). Counts that go with the steps up to one checkpoint and fall back in a later one began anew in between.
+    A first checkpoint is judged against the restarts of the log: a count from there on is a count begun there. A schedule
+    at a whole multiple of the steps in all checkpoints was stepped so many times a step (or once for each process).
+
+Cannot tell
+    Optimizers that count nothing (SGD), schedules stepped by the epoch, runs without checkpoints. Skipped steps of half
+    precision make the optimizer's count a little smaller than the label; only a fall or a gap that a restart explains counts.
+
+Folklore
+    "Training resumes with increased loss despite checkpoint loading" (transformers#33336): the count tells which part was not loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from forensics import evidence, run_checkpoints
+from forensics.case import Finding
+from forensics.checkpoint import Checkpoint
+from forensics.checkpoint_findings import Counters, counters
+from forensics.errors import CannotTell
+from parsers.tables import Run
+
+NEEDS: list[str] = []
+CLOSE = 0.02  # of the step: counts that differ less are the same (skipped steps, a label that is one off)
+MOST_TIMES = 64
+
+Row = tuple[Checkpoint, Counters]
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    found = [(c, counters(c)) for c in run_checkpoints.of_run(run) if c.step]
+    if not found:
+        raise CannotTell("no checkpoint with a step could be read")
+    starts = [a["steps"][0] for a in run.attempts[1:] if a.get("steps")]
+    yield from _began_anew(run, found, starts, "optimizer")
+    yield from _began_anew(run, found, starts, "scheduler")
+    yield from _ahead(run, found)
+    yield from _without(run, found, starts)
+
+
+def _began_anew(run: Run, found: list[Row], starts: list[int], part: str) -> Iterator[Finding]:
+    counted = [(c, n) for c, n in found if getattr(n, part) is not None]
+    before: Row | None = None
+    for c, n in counted:
+        age, step = getattr(n, part), c.step or 0
+        since = next((s for s in starts if s <= step and _close(age, step - s, step) or _close(age, step - s + 1, step)), None)
+        fell = before is not None and age < getattr(before[1], part) and _close(getattr(before[1], part), before[0].step or 0, before[0].step or 0)
+        told = since is not None and age < 0.9 * step
+        if not (fell or told):
+            if _close(age, step, step):
+                before = (c, n)
+            continue
+        begin = since if told and since is not None else step - age
+        what = "optimizer's state" if part == "optimizer" else "learning-rate schedule"
+        title = f"The {what} began anew after step {max(begin - 1, 0) if told else begin}: in the checkpoint of step {step} it has counted {age} steps"
+        yield _finding(run, f"{part}_anew", title, begin, step, counted, {"age": age, "step": step, "since": begin, "fell": fell}, "warning")
+        return
+
+
+def _close(a: float, b: float, step: float) -> bool:
+    return abs(a - b) <= max(CLOSE * step, 2)
+
+
+def _ahead(run: Run, found: list[Row]) -> Iterator[Finding]:
+    """A schedule that stands at k times the steps, k whole and the same in all."""
+    rows = [(c, n) for c, n in found if n.scheduler]
+    times = {round((n.scheduler or 0) / (n.optimizer or c.step or 1), 2) for c, n in rows}
+    if not rows or len(times) != 1 or any(n.scheduler == c.step for c, n in rows):
+        return
+    k = times.pop()
+    if k != int(k) or not 2 <= k <= MOST_TIMES or (len(rows) < 2 and rows[0][1].optimizer is None):
+        return
+    title = f"The learning-rate schedule was stepped {k:.0f} times for each step: it stands at {rows[-1][1].scheduler} in the checkpoint of step {rows[-1][0].step}"
+    yield _finding(run, "scheduler_ahead", title, None, rows[-1][0].step, rows, {"times": k}, "warning")
+
+
+def _without(run: Run, found: list[Row], starts: list[int]) -> Iterator[Finding]:
+    """Weights without an optimizer where others of the run have one; worse, where a life began from them. Adam without state."""
+    empty = [(c, n) for c, n in found if n.adam and n.params and not n.states and n.optimizer is None and (c.step or 0) > 1]
+    if empty:
+        title = f"The optimizer's state is empty in the checkpoint of step {empty[0][0].step}: who resumes from it begins with fresh moments"
+        yield _finding(run, "optimizer_empty", title, empty[0][0].step, empty[-1][0].step, empty, {}, "warning")
+    if not any(c.kind == "full" for c, _ in found):
+        return
+    bare = [(c, n) for c, n in found if c.kind == "weights"]
+    if not bare:
+        return
+    begun = [c.step for c, _ in bare if any(abs(s - (c.step or 0)) <= 1 for s in starts)]
+    which = ", ".join(str(c.step) for c, _ in bare[:5])
+    title = f"Checkpoints of step {which} hold weights and no optimizer, unlike others of the run"
+    title += f"; the run went on from that of step {begun[0]}" if begun else ""
+    yield _finding(run, "optimizer_missing", title, bare[0][0].step, bare[-1][0].step, found, {"resumed": begun}, "warning" if begun else "info")
+
+
+def _finding(run: Run, what: str, title: str, first: int | None, last: int | None, rows: list[Row], facts: dict[str, Any], severity: str) -> Finding:
+    columns = ["checkpoint", "step", "optimizer counts", "schedule counts", "states", "rate"]
+    shown = [[run_checkpoints.name(c, run), c.step, n.optimizer, n.scheduler, n.states, n.lr] for c, n in rows[:30]]
+    table = evidence.table("what the checkpoints say of their age", columns, shown)
+    return Finding(f"checkpoint_state-{what}", "checkpoint_state", title, first, last, severity, (table,), {"what": what, **facts})
+
+
+def smallest_effect(run: Run) -> str:
+    return "a count that is off by a tenth of the step"

@@ -1,0 +1,69 @@
+"""Frozen weights
+
+What it sees
+    Weights that are bit for bit the same in two checkpoints of a run while others moved.
+
+How it decides
+    The first and the last checkpoint that hold the same weights are compared tensor by tensor. Tensors that a checkpoint
+    format stores twice count twice. It is a warning where a fifth of all tensors stood still; adapters (LoRA) are frozen on
+    purpose and only noted.
+
+Cannot tell
+    Where fewer than two checkpoints with weights lie in the folder, or where all weights are equal (a rate of zero, a copy).
+
+Folklore
+    "Verify that the optimizer actually has the parameters": a requires_grad left off after a probe, a list where a ModuleList
+    should be, a detach on the way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from forensics import evidence, run_checkpoints
+from forensics.case import Finding
+from forensics.checkpoint import Checkpoint, compare, plain_name
+from forensics.errors import CannotTell
+from parsers.tables import Run
+
+NEEDS: list[str] = []
+SHARE = 0.2  # of the tensors
+_ADAPTER = re.compile(r"(?i)lora_|adapter|prompt_encoder|ia3_")
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    pair = _pair(run_checkpoints.tensors(run))
+    if pair is None:
+        raise CannotTell("no two checkpoints with the same weights lie in the folder")
+    a, b = pair
+    changed = [r for r in compare(a, b) if r["role"] == "weight" and r["equal"] is not None]
+    still = [r for r in changed if r["equal"]]
+    if not still or len(still) == len(changed):
+        return
+    share = len(still) / len(changed)
+    meant = any(_ADAPTER.search(r["name"]) for r in changed)
+    names = ", ".join(plain_name(r["name"]) for r in still[:3]) + (" ..." if len(still) > 3 else "")
+    title = f"{len(still)} of {len(changed)} weights are bit for bit the same at step {a.step} and at step {b.step}, while others moved: {names}"
+    rows = [[r["name"], "no" if r["equal"] else "yes", None if r["relative"] is None else float(f"{r['relative']:.4g}")] for r in changed]
+    moved = sorted(rows, key=lambda r: r[1] == "yes")[:40]
+    yield Finding(
+        f"frozen_weights-{b.step}", "frozen_weights", title, a.step, b.step, "warning" if share >= SHARE and not meant else "info",
+        (evidence.table("what moved", ["tensor", "moved", "norm of the move / norm"], moved, run_checkpoints.name(b, run)),),
+        {"still": len(still), "of": len(changed), "share": share, "adapter": meant, "tensors": [r["name"] for r in still[:50]]},
+    )  # fmt: skip
+
+
+def _pair(found: list[Checkpoint]) -> tuple[Checkpoint, Checkpoint] | None:
+    """The first and the last that were read and hold weights of the same names."""
+    read = [(c, {plain_name(t.name) for t in c.contents.tensors if t.role == "weight" and not t.why}) for c in found if c.stats]
+    read = [(c, names) for c, names in read if names and c.step is not None]
+    for i, (a, names) in enumerate(read):
+        for b, others in reversed(read[i + 1 :]):
+            if len(names & others) > 1 and a.step != b.step:
+                return a, b
+    return None
+
+
+def smallest_effect(run: Run) -> str:
+    return "one tensor in which no bit moved"
