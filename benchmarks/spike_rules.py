@@ -2,7 +2,8 @@
 ours.
 
 Each returns the flagged values. Flags at most three values apart are one event; end and class follow the same
-operational definition for all, so the comparison is about finding."""
+operational definition for all, so the comparison is about finding.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 Prints the score of DIR/score.py for the detector's own judgement with run families left out in turn: the
 classifier that judges a family was fitted without it. --peers adds published rules on the same series. --fit
 writes the numbers that ship (forensics/spike_model.py) and the table they were fitted on
-(benchmarks/spikes_training.csv); without DIR it fits from that table."""
+(benchmarks/spikes_training.csv); without DIR it fits from that table.
+"""
 
 from __future__ import annotations
 

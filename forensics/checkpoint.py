@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forensics.case import jsonable
 from forensics.errors import ForensicsError
 from parsers import checkpoint_files, checkpoints
 from parsers.checkpoints.contents import SIZES, Contents, Tensor, chunks
 from parsers.checkpoints.pickles import Unreadable
 from parsers.checkpoints.statistics import Stats, statistics, values
+from parsers.tables import Gap
 
 Progress = Callable[[str, int, int], None]
 REREAD = 4  # a file is streamed at most so many times over: many names may share the same bytes
@@ -122,7 +124,7 @@ def kind_of(contents: Contents) -> str:
 
 
 def compare(a: Checkpoint, b: Checkpoint, *, progress: Progress | None = None) -> list[dict[str, Any]]:
-    """For each tensor of both, in the order of `b`: the norm of the difference, that over the norm in `a`, bit-equality.
+    """For each tensor of both, in the order of `b` and with the names of `a`: the norm of the difference, that over the norm in `a`, bit-equality.
 
     Numbers are null where shapes differ, or where values lie in another order and cannot be paired without both in memory.
     """
@@ -134,7 +136,7 @@ def compare(a: Checkpoint, b: Checkpoint, *, progress: Progress | None = None) -
         if progress:
             progress(f"comparing {new.name}", done, total)
         done += new.count
-        rows.append({"name": new.name, "role": new.role, **_difference(old, new, a.stats.get(old.name))})
+        rows.append({"name": old.name, "role": new.role, **_difference(old, new, a.stats.get(old.name))})
     return rows
 
 
@@ -185,14 +187,41 @@ def _paired(a: Iterable[NDArray[Any]], b: Iterable[NDArray[Any]]) -> Iterator[tu
         raise ValueError("streams of unequal length")
 
 
-# --- the JSON document
+# --- the document
 
 
-def to_json(c: Checkpoint, changed: list[dict[str, Any]] | None = None, findings: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """`forensics checkpoint --json`, as the contract has it; plain values, floats still floats."""
+def report(path: Path, path2: Path | None = None, *, progress: Progress | None = None) -> dict[str, Any]:
+    """The document of `forensics checkpoint --json`: of PATH alone, or with what changed from PATH to PATH2.
+
+    Raises ForensicsError where nothing in one of them can be read.
+    """
+    from forensics import checkpoint_findings as sick
+
+    first = read(path, progress=progress)
+    if path2 is None:
+        return to_json(first, sick.findings(first))
+    second = read(path2, progress=progress)
+    changed = compare(first, second, progress=progress)
+    others = [f | {"title": f"{path2}: {f['title']}"} for f in sick.findings(second)]
+    document = to_json(first, [*sick.between(first, second, changed), *sick.findings(first), *others], changed)
+    document["path2"] = str(path2)
+    document["refused"] += [r | {"at": f"{path2} {r['at']}"} for r in second.contents.refused]
+    document["gaps"] += [_gap(g) for g in second.contents.gaps]
+    return document
+
+
+def to_json(c: Checkpoint, findings: list[dict[str, Any]], changed: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """Only JSON types; NaN and infinities as the strings of the contract."""
     n = c.contents
-    return {
+    document = {
         "schema": 1, "path": str(n.path), "format": n.format, "kind": c.kind, "step": c.step, "complete": n.complete, "bytes": n.bytes,
-        "tensors": c.rows(), "findings": findings or [], "refused": n.refused,
-        "gaps": [{"path": g.path, "at": g.at, "what": g.what, "lost": g.lost} for g in n.gaps], "changed": changed,
+        "tensors": c.rows(), "findings": findings, "refused": n.refused,
+        "gaps": [_gap(g) for g in n.gaps], "changed": changed,
     }  # fmt: skip
+    plain = jsonable(document)
+    assert isinstance(plain, dict)
+    return plain
+
+
+def _gap(g: Gap) -> dict[str, Any]:
+    return {"path": g.path, "at": g.at, "what": g.what, "lost": g.lost}

@@ -307,7 +307,7 @@ def _too_far(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Fou
     if not n.adam and not m.adam or a.step is None or b.step is None or b.step <= a.step:
         return []
     rate = max([v for c in (a, b) for k, v in c.contents.values.items() if re.search(r"param_groups\.\d+\.(initial_)?lr$", k) and type(v) is float], default=0.0)
-    size = {t.name: t.count for t in b.contents.tensors}
+    size = {t.name: t.count for t in a.contents.tensors}
     far = []
     for r in changed:
         if r["role"] == "weight" and r["update_norm"] and rate and size[r["name"]] >= 16:

@@ -7,7 +7,8 @@ the two after it are back within 2 sigma, or within a twentieth of the height wh
 ``candidates`` lists whatever reaches 5 sigma, with what rides on the tail of a long one; ``find`` keeps what a
 plain rule calls an event: 6 sigma, 1 %, and no crowd (oftener than once in 50 values) unless it reaches 25
 sigma. Positive series are judged on the log scale, where noise is multiplicative. Values that are not finite
-count as the highest."""
+count as the highest.
+"""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def analyze_run(run: Run, *, command: Sequence[str] = ()) -> Case:
     verdict = answer.verdict(run, findings, checks)
     return Case(
         tool={"name": "forensics", "version": VERSION, "command": list(command)},
-        run=summary.run(run),
+        run=summary.run(run, findings),
         verdict=verdict,
         answer=answer.sentence(run, verdict, findings, hypotheses, checks),
         hypotheses=hypotheses,

@@ -15,7 +15,7 @@ from forensics.case import Finding
 from forensics.checkpoint import Checkpoint, kind_of, measure, step_of
 from forensics.checkpoint_findings import absurd, measured, nonfinite
 from parsers import checkpoint_files
-from parsers.checkpoints import folder, read_file
+from parsers.checkpoints import Contents, folder, read_file
 from parsers.tables import Gap, Run
 
 BUDGET = 2 << 30  # bytes of values streamed for one analysis
@@ -111,8 +111,16 @@ def _open(run: Run) -> list[Checkpoint]:
             if not contents.tensors and not contents.values and "missing" not in g.what and all(x.path != sources[0] for x in run.gaps):
                 run.gaps.append(Gap(g.at, f"its contents: {g.what}"[:300], None, sources[0]))
         if contents.tensors or contents.values:
-            found.append(Checkpoint(contents, step if step is not None else step_of(contents), kind_of(contents)))
+            stated = step if step is not None else step_of(contents)
+            found.append(Checkpoint(contents, None if _is_epoch(stated, contents, run) else stated, kind_of(contents)))
     return sorted(found, key=lambda c: (c.step is None, c.step or 0))
+
+
+def _is_epoch(step: int | None, contents: Contents, run: Run) -> bool:
+    """True where the number in the name is that of the epoch: checkpoint-3.pth.tar of a run that has thousands of steps."""
+    epochs = [v for k, v in contents.values.items() if k.rpartition(":")[2] == "epoch" and type(v) in (int, float)]
+    last = max((a["steps"][1] for a in run.attempts if a.get("steps")), default=0)
+    return step is not None and any(abs(e - step) <= 1 for e in epochs) and last > 5 * step
 
 
 def _spread(groups: list[Any]) -> list[Any]:

@@ -3,7 +3,8 @@
 Spike or noise: a logistic regression over ``spike_features`` whose numbers stand in ``spike_model``
 (benchmarks/spikes.py fits them). The kind is a rule. What would tempt a detector and is no instability has
 rules of its own: weights that start anew, a level that steps up without an overshoot (a schedule that starts
-again, other data), the same bump at regular distances."""
+again, other data), the same bump at regular distances.
+"""
 
 from __future__ import annotations
 

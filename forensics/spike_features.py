@@ -4,7 +4,8 @@ anyway.
 All features are unitless; heights are compared with five yardsticks, because each of them is blind somewhere:
 the local noise (too small on smoothed logs), the spread of the very statistic that was tested (knows smoothing
 and drift), the upper tail of the neighbourhood (knows heavy tails and two-sided crowds), its lower tail (noise
-is rarely as one-sided as a spike), and the level itself."""
+is rarely as one-sided as a spike), and the level itself.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +34,7 @@ NAMES = (
     "back",
     "early",
     "descent",
+    "smooth",
 )
 
 
@@ -91,6 +93,7 @@ def _row(e: Excursion, around: Around) -> list[float]:
     d, r = departure[lo:hi][ours], residual[lo:hi][ours]
     if len(d) < 10:
         d, r = departure[lo:hi], residual[lo:hi]
+    smooth = float(r[1:] @ r[:-1]) / max(float(r @ r), 1e-12)  # how much a value has of the one before
     d = np.sort(d)
     middle, ninth = float(d[len(d) // 2]), len(d) // 10
     spread = max(1.4826 * float(np.median(np.abs(d - middle))), (float(d[-1 - ninth]) - middle) / 1.28)
@@ -115,6 +118,7 @@ def _row(e: Excursion, around: Around) -> list[float]:
         float(e.end is not None),
         _log(60.0 / (e.start + 1)) if e.start < 60 else 0.0,
         float(np.log1p(min(max(float(around.level[max(e.start - LEVEL, 0)]) - e.level, 0.0) / e.height, 10.0))),
+        min(max(smooth, 0.0), 1.0) * _log(e.sigmas),
     ]
 
 

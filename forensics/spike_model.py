@@ -4,49 +4,49 @@ Written by `python benchmarks/spikes.py --fit`; not to be edited by hand.
 """
 
 MEAN = [
-    2.56904,  # sigmas
-    -1.70081,  # height
-    1.14925,  # spread
-    0.454051,  # upper
-    0.849541,  # lower
-    1.06173,  # crowd
-    1.61641,  # rank
-    1.19666,  # duration
-    0.450399,  # rise
-    0.0470135,  # depth
-    0.977071,  # back
-    0.0292971,  # early
-    0.175213,  # descent
+    2.52416,  # sigmas
+    -1.63985,  # height
+    1.18376,  # spread
+    0.483551,  # upper
+    0.900749,  # lower
+    1.05352,  # crowd
+    1.59149,  # rank
+    1.17349,  # duration
+    0.435653,  # rise
+    0.0426045,  # depth
+    0.97709,  # back
+    0.0293148,  # early
+    0.166515,  # descent
 ]
 SCALE = [
-    1.2327,  # sigmas
-    1.66446,  # height
-    1.40288,  # spread
-    1.26912,  # upper
-    1.28143,  # lower
-    0.787288,  # crowd
-    1.17367,  # rank
-    1.31201,  # duration
-    0.695897,  # rise
-    0.211668,  # depth
-    0.149676,  # back
-    0.175598,  # early
-    0.27508,  # descent
+    1.22846,  # sigmas
+    1.65333,  # height
+    1.41983,  # spread
+    1.28624,  # upper
+    1.2853,  # lower
+    0.796214,  # crowd
+    1.18348,  # rank
+    1.30186,  # duration
+    0.681241,  # rise
+    0.201964,  # depth
+    0.149617,  # back
+    0.174286,  # early
+    0.2585,  # descent
 ]
 WEIGHT = [
-    1.33427,  # sigmas
-    1.05765,  # height
-    2.01625,  # spread
-    0.739821,  # upper
-    1.02946,  # lower
-    -0.465494,  # crowd
-    -0.488541,  # rank
-    0.466534,  # duration
-    -0.331085,  # rise
-    0.669615,  # depth
-    0.170783,  # back
-    -0.238189,  # early
-    -0.12641,  # descent
+    1.31679,  # sigmas
+    0.88031,  # height
+    2.02106,  # spread
+    0.590668,  # upper
+    1.11375,  # lower
+    -0.360177,  # crowd
+    -0.532065,  # rank
+    0.493925,  # duration
+    -0.273872,  # rise
+    0.562452,  # depth
+    0.210414,  # back
+    -0.24788,  # early
+    -0.110849,  # descent
 ]
-INTERCEPT = -2.31277
-THRESHOLD = 0.4
+INTERCEPT = -2.04664
+THRESHOLD = 0.35

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from forensics import batch_links, lives
+from forensics import batch_links, lives, run_checkpoints
 from forensics.case import Check, Finding
 from forensics.series import names, series
 from parsers.tables import Run
@@ -29,7 +29,7 @@ WOULD_TELL = {
 }
 
 
-def run(r: Run) -> dict[str, Any]:
+def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
     steps = [s for a in r.attempts for s in a["steps"]]
     return {
         "id": r.id,
@@ -49,6 +49,7 @@ def run(r: Run) -> dict[str, Any]:
             "lost": sum(g.lost or 0 for g in r.gaps),
             "merged": r.merged,
         },
+        "last_healthy_checkpoint": run_checkpoints.last_healthy(r, findings),
         "metrics": {n: _metric(r, n) for n in names(r) if series(r, n) is not None},
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from forensics.excursions import Excursion, Floats, centred_median, noise_floor,
 
 WINDOW, REFERENCE = 25, 100  # values that make a level; values before the turn that make the old level
 LEAST_RISE, TIMES_BEFORE, ERRORS, KEPT = 0.007, 4.0, 15.0, 0.4
+MANY = 10_000  # values that are enough to see a trend by
 FOOT = 0.25  # the turn is where a quarter of the rise was last undercut
 STRONG = 8.0  # excursions of so many sigma are taken out before the trend is drawn
 
@@ -42,13 +43,21 @@ def turn(y: Floats, found: Sequence[Excursion]) -> Turn | None:
     if len(y) < 4 * WINDOW:
         return None
     calm = without(y, found)
+    if len(y) >= 2 * MANY:  # a long log is looked at in blocks
+        each = len(y) // MANY
+        slow = _turn(np.median(calm[: len(y) // each * each].reshape(-1, each), axis=1))
+        return slow and replace(slow, start=slow.start * each, peak=slow.peak * each)
+    return _turn(calm)
+
+
+def _turn(calm: Floats) -> Turn | None:
     smooth = rolling_median(calm, WINDOW)[WINDOW - 1 :]
     lowest = np.minimum.accumulate(smooth)
     rise = smooth - lowest
     top = int(np.argmax(rise))
     low = int(np.flatnonzero(smooth[: top + 1] <= lowest[top])[-1])
     before = float(rise[: low - WINDOW].max()) if low > WINDOW else 0.0
-    noise = max(1.4826 * float(np.median(np.abs(calm - centred_median(calm, 9)))), noise_floor(y))
+    noise = max(1.4826 * float(np.median(np.abs(calm - centred_median(calm, 9)))), noise_floor(calm))
     error = 1.25 * noise / WINDOW**0.5
     height, last = float(rise[top]), float(rise[-1])
     if height < max(LEAST_RISE, ERRORS * error, TIMES_BEFORE * max(before, 2 * error)) or last < KEPT * height:

@@ -30,6 +30,7 @@ from parsers.console_events import is_code
 from parsers.console_grammars import read_line
 from parsers.console_prefix import whole
 from parsers.console_reader import Reader
+from parsers.delimited import odd_characters
 from parsers.tables import FLUSH_ROWS, HEAD_BYTES, Gap, Note
 
 AT = "line"
@@ -78,7 +79,7 @@ def _decoded(head: bytes) -> str | None:
     """The head as text, or None where it is binary."""
     text = codecs.decode(head, _encoding(head), "replace")
     body = text.replace("\0", "")
-    odd = sum(c < " " and c not in "\t\r\n\x1b\x08\x07\f" for c in body) + body.count("\ufffd")
+    odd = odd_characters(body, usual=b"\x1b\x08\x07\f")
     return text if body.strip() and odd <= len(body) // 20 else None
 
 

@@ -54,7 +54,7 @@ def claims(path: Path, head: bytes) -> bool:
         return named and bool(head)
     if (
         text.startswith(_NOT_A_TABLE)
-        or sum((c < " " and c not in "\t\r\n") or c == "\ufffd" for c in text) > len(text) / 50
+        or delimited.odd_characters(text) > len(text) / 50
     ):
         return False
     lines = [x for x in re.split(r"[\r\n]+", text) if x and not x.startswith("#")]

@@ -17,6 +17,16 @@ MAX_LINE = 1 << 24
 AXES = {*columns.STEP_NAMES, *columns.WEAK_STEP_NAMES, *columns.EPOCH_NAMES, *columns.TIME_NAMES}
 
 
+_CONTROLS = bytes(set(range(32)) - set(b"\t\r\n"))
+
+
+def odd_characters(text: str, usual: bytes = b"") -> int:
+    """Control characters but tab and line ends (and ``usual``), and what could not be decoded."""
+    data = text.encode("utf-8", "replace")
+    odd = bytes(set(_CONTROLS) - set(usual))
+    return len(data) - len(data.translate(None, odd)) + text.count("\ufffd")
+
+
 def encoding(head: bytes) -> str:
     """utf-8, or UTF-16 by its byte order mark or by the NUL in every second byte (what PowerShell's ``>`` writes)."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):

@@ -14,12 +14,14 @@ the files say, then on where they lie:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 import numpy as np
+import pyarrow as pa
 
-from parsers import merge, names
+from parsers import buffers, likeness, merge, names
 from parsers.assemble import FileRead, Group
 
 _PART = re.compile(
@@ -56,7 +58,10 @@ class Unit:
     home: str
     format: str
     files: list[FileRead]
-    metrics: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)  # key -> (steps, values)
+    index: int = 0  # among the units, and in `alike`
+    alike: np.ndarray = field(default_factory=lambda: np.ones((1, 1), np.bool_), repr=False)  # likeness.maybe_copies
+    keys: frozenset[str] = frozenset()  # of its metrics
+    series: dict[str, tuple[np.ndarray, np.ndarray]] | None = None  # key -> (steps, values), once they are asked for
     first: int = 0
     last: int = 0
     times: tuple[float, float] | None = None
@@ -67,15 +72,21 @@ def split(files: list[FileRead], root: Path, overrides: dict[str, str]) -> list[
     units = _units(files)
     if len(units) <= 1:
         return [Group(_root_id(root), str(root), files)]
-    units = [_filled(u, overrides) for u in units]
+    alike = likeness.maybe_copies([_fill(u, overrides) for u in units])
+    for i, unit in enumerate(units):
+        unit.index, unit.alike = i, alike
     runs: list[list[Unit]] = []
+    near = _Near(len(units))
     for unit in sorted(units, key=lambda u: (u.times or (0.0, 0.0), u.home, u.files[0].source.path)):
-        candidates = [r for r in runs if not any(_conflict(u, unit) for u in r)]
-        candidates = [r for r in candidates if any(_related(u, unit) for u in r)]
+        related = [i for i, u in near.of(unit) if _related(u, unit, overrides)]
+        candidates = [r for r in dict.fromkeys(related) if not any(_conflict(u, unit, overrides) for u in runs[r])]
         if candidates:
-            max(candidates, key=lambda r: max(_nearness(u.home, unit.home) for u in r)).append(unit)
+            chosen = max(sorted(candidates), key=lambda r: max(_nearness(u.home, unit.home) for u in runs[r]))
+            runs[chosen].append(unit)
         else:
+            chosen = len(runs)
             runs.append([unit])
+        near.add(unit, chosen)
     if len(runs) <= 1:
         return [Group(_root_id(root), str(root), files)]
     groups = [_group(r, root, runs) for r in runs]
@@ -119,37 +130,114 @@ def _units(files: list[FileRead]) -> list[Unit]:
     return list(found.values())
 
 
-def _filled(unit: Unit, overrides: dict[str, str]) -> Unit:
-    first, last, t0, t1 = [], [], [], []
+class _Near:
+    """The units placed so far, and which of them may be related to another: a quick choice, that leaves out none."""
+
+    def __init__(self, count: int) -> None:
+        self.units: list[tuple[int, Unit]] = []  # with the number of its run
+        self.at: dict[str, list[int]] = {}  # by home
+        self.below: dict[str, list[int]] = {}  # by the folders above the home
+        self.first, self.last, self.start = (np.zeros(count) for _ in range(3))
+
+    def add(self, unit: Unit, run: int) -> None:
+        n = len(self.units)
+        self.units.append((run, unit))
+        self.at.setdefault(unit.home, []).append(n)
+        for folder in _above(unit.home):
+            self.below.setdefault(folder, []).append(n)
+        self.first[n], self.last[n] = unit.first, unit.last
+        self.start[n] = unit.times[0] if unit.times else np.nan
+
+    def of(self, unit: Unit) -> list[tuple[int, Unit]]:
+        n = len(self.units)
+        found = set(self.below.get(unit.home, ())) | set(self.at.get("", ()))
+        found.update(*(self.at.get(folder, ()) for folder in (unit.home, *_above(unit.home))))
+        found |= set(range(n)) if unit.home == "" else set()
+        placed = np.array([u.index for _, u in self.units], np.int64)
+        found.update(np.flatnonzero(unit.alike[unit.index, placed]).tolist())
+        start = unit.times[0] if unit.times else np.nan
+        mine = (np.full(n, float(unit.first)), np.full(n, float(unit.last)), np.full(n, start))
+        theirs = (self.first[:n], self.last[:n], self.start[:n])
+        found.update(np.flatnonzero(_begins_within(theirs, mine) | _begins_within(mine, theirs)).tolist())
+        return [self.units[i] for i in sorted(found)]
+
+
+def _begins_within(a: tuple[np.ndarray, ...], b: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Of many pairs at once: does b begin in the middle of a, or right after it, and later by the clock?"""
+    span = np.maximum(a[1] - a[0], 1)
+    inside = (a[0] + np.maximum(_RESTART_SHARE * span, 2) <= b[0]) & (b[0] <= a[1] + 0.25 * span + 1)
+    out: np.ndarray = inside & ~(a[2] >= b[2])
+    return out
+
+
+def _above(folder: str) -> list[str]:
+    parts = folder.split("/")
+    return ["/".join(parts[:n]) for n in range(1, len(parts))]
+
+
+def _fill(unit: Unit, overrides: dict[str, str]) -> likeness.Sketch:
+    """Its keys, its first and last step and time; -> a sketch of its values."""
+    numbers: dict[str, int] = {}
+    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    steps: list[int] = []
+    times: list[float] = []
+    for keys, code, step, value, time in _columns(unit, overrides):
+        if len(step):
+            steps += [int(step.min()), int(step.max())]
+        time = time[np.isfinite(time)]
+        if len(time):
+            times += [float(time.min()), float(time.max())]
+        known = np.array([-1 if k is None else numbers.setdefault(k, len(numbers)) for k in keys], np.int64)
+        parts.append((known[code], step, value))
+    unit.keys = frozenset(numbers)
+    unit.first, unit.last = min(steps, default=0), max(steps, default=0)
+    unit.times = (min(times), max(times)) if times else None
+    key, step, value = (np.concatenate(column) for column in zip(*parts, strict=True))
+    told = [k in _SAME_IN_ALL for k in numbers]
+    if any(told):
+        key = np.where(np.array([*told, True])[key], -1, key)
+    return likeness.sketch(list(numbers), key, step, value)
+
+
+def _columns(unit: Unit, overrides: dict[str, str]) -> Iterator[tuple[list[str | None], np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """Of each file: what its tags are compared by (None: they are not), and tag, step and value of the rows with a step;
+    the times of all."""
     for f in unit.files:
-        table = f.table("metrics")
-        tags = table["tag"].combine_chunks()
-        folder = f.source.path.rpartition("/")[0]
-        values = tags.dictionary.to_pylist()
-        known = frozenset(values)
-        step = table["step"].to_numpy(zero_copy_only=False).astype(np.float64)
-        value, codes = table["value"].to_numpy(zero_copy_only=False), tags.indices.to_numpy()
-        time = table["time"].to_numpy(zero_copy_only=False)
-        if np.isfinite(step).any():
-            first.append(np.nanmin(step))
-            last.append(np.nanmax(step))
-        if np.isfinite(time).any():
-            t0.append(float(np.nanmin(time)))
-            t1.append(float(np.nanmax(time)))
-        order = np.argsort(codes, kind="stable")
-        bounds = np.searchsorted(codes[order], np.arange(len(values) + 1))
-        for i, tag in enumerate(values):
-            rows = order[bounds[i] : bounds[i + 1]]
-            rows = rows[np.isfinite(step[rows])]
+        batches = f.batches["metrics"]
+        table = pa.Table.from_batches(batches).unify_dictionaries() if len(batches) > 1 else pa.Table.from_batches(batches)
+        code, tags = buffers.codes(table["tag"])
+        folder, known = f.source.path.rpartition("/")[0], frozenset(tags)
+        keys: list[str | None] = []
+        for tag in tags:
             name = names.meaning(tag, folder=folder, siblings=known, overrides=overrides).name
-            if len(rows) and not name.startswith("axis/") and name not in {"step", "epoch"}:
-                unit.metrics.setdefault(merge.key(name), (step[rows], value[rows]))
-    unit.first, unit.last = int(min(first, default=0)), int(max(last, default=0))
-    unit.times = (min(t0), max(t1)) if t0 else None
-    return unit
+            keys.append(None if name.startswith("axis/") or name in {"step", "epoch"} else merge.key(name))
+        step, value, time = (buffers.values(table[c]) for c in ("step", "value", "time"))
+        there = buffers.valid(table["time"])
+        time = time if there is None else time[there]
+        there = buffers.valid(table["step"])
+        if there is not None:
+            code, step, value = code[there], step[there], value[there]
+        seen = np.zeros(len(tags), np.bool_)
+        seen[code] = True
+        keys = [key if here else None for key, here in zip(keys, seen.tolist(), strict=True)]
+        yield keys, code, step, value, time
 
 
-def _conflict(a: Unit, b: Unit) -> bool:
+def _series(unit: Unit, overrides: dict[str, str]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """key -> steps and values; the first tag of a key speaks for it."""
+    if unit.series is None:
+        unit.series = {}
+        for keys, code, step, value, _ in _columns(unit, overrides):
+            order = np.argsort(code, kind="stable")
+            bounds = np.searchsorted(code[order], np.arange(len(keys) + 1))
+            for i, key in enumerate(keys):
+                rows = order[bounds[i] : bounds[i + 1]]
+                if key is not None and len(rows):
+                    unit.series.setdefault(key, (step[rows], value[rows]))
+    return unit.series
+
+
+def _conflict(a: Unit, b: Unit, overrides: dict[str, str]) -> bool:
     """True where both log the same metric over the same steps with other values: two runs."""
     if a.home == b.home and a.format != b.format:
         return False
@@ -158,17 +246,20 @@ def _conflict(a: Unit, b: Unit) -> bool:
         return False
     if _ranks(a, b) or _continues(a, b) or _continues(b, a):
         return False
-    copy = _copy(a, b)
+    copy = _copy(a, b, overrides)
     return a.home != b.home if copy is None else not copy
 
 
 def _shared(a: Unit, b: Unit) -> list[str]:
-    return [k for k in a.metrics.keys() & b.metrics.keys() if not k.startswith("axis/") and k not in _SAME_IN_ALL]
+    return [k for k in a.keys & b.keys if not k.startswith("axis/") and k not in _SAME_IN_ALL]
 
 
-def _copy(a: Unit, b: Unit) -> bool | None:
+def _copy(a: Unit, b: Unit, overrides: dict[str, str]) -> bool | None:
     """True where most of the shared metrics have equal values at equal steps; None without a common step."""
-    equal = [e for k in _shared(a, b) if (e := _equal_share(a.metrics[k], b.metrics[k])) is not None]
+    if not a.alike[a.index, b.index]:
+        return False
+    one, two = _series(a, overrides), _series(b, overrides)
+    equal = [e for k in _shared(a, b) if (e := _equal_share(one[k], two[k])) is not None]
     return bool(np.median(equal) >= 0.5) if equal else None
 
 
@@ -196,12 +287,12 @@ def _ranks(a: Unit, b: Unit) -> bool:
     return one != two and bool(_RANK.search(one)) and _RANK.sub("#", one) == _RANK.sub("#", two)
 
 
-def _related(a: Unit, b: Unit) -> bool:
+def _related(a: Unit, b: Unit, overrides: dict[str, str]) -> bool:
     """Near enough to be one run: the same folder, one above the other, or siblings that continue or copy each other."""
     if a.home == b.home or a.home.startswith(b.home + "/") or b.home.startswith(a.home + "/") or "" in (a.home, b.home):
         return True
     shared = _shared(a, b)
-    if _copy(a, b):
+    if _copy(a, b, overrides):
         return True
     same_parent = PurePosixPath(a.home).parent == PurePosixPath(b.home).parent
     return same_parent and bool(shared) and (_continues(a, b) or _continues(b, a))

@@ -131,7 +131,7 @@ def single_values(leaves: list[Leaf], stem: str, rows_found: bool = False) -> It
 def _is_result(key: str, told: bool) -> bool:
     """Is a number a result by its name, not a setting? ``told``: the file's name says that it holds results."""
     name = last(key)
-    if SETTING.search(name) or IDENTIFIER.search(name) or re.search(r"(?i)config|args|hparams|params", key):
+    if SETTING.search(name) or IDENTIFIER.search(name) or re.search(r"(?i)config|args|hparams|params|max_(grad_)?norm|clip", key):
         return False
     return RESULT.search(key) is not None or (told and "/" not in key)
 

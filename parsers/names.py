@@ -47,7 +47,10 @@ def meaning(tag: str, *, framework: str | None = None, folder: str = "", sibling
     the same source, empty where they are unknown (pass the same object for all of them: answers are cached).
     ``overrides`` is the user's ``{canonical: tag}``: that tag gets the name, and others lose it.
     """
-    found = _meaning(tag[:LONGEST], framework, folder, siblings)
+    tag_as_read = tag[:LONGEST]
+    if _with_folder_key(tag_as_read, folder) == tag_as_read:  # then only the split it names matters: one answer for many runs
+        folder = "eval" if _folder_split(folder) == "eval" else ""
+    found = _meaning(tag_as_read, framework, folder, siblings)
     for name, wanted in overrides.items():
         if wanted == tag:
             return found if found.name == name else Meaning(name, vocabulary().get(name, ("", ""))[1])

@@ -4,11 +4,11 @@ What it sees
     The training loss turns round and ends well above the best level it had reached.
 
 How it decides
-    Levels are medians of 15 logged values. It fires when the last level lies above the best one by at least 10
-    % and by eight times its noise, and by 5 % of all it had fallen; or, for smaller rises, when the loss smoothed over 25 values has risen four
-    times further than ever before in the run, by 15 standard errors, and keeps at least 40 % of that to the end
-    (``forensics.trend``). The step it names is where the loss last stood near its best, or where the rise
-    began.
+    Levels are medians of 15 logged values. It fires when the last level lies above the best one by at least 10 %
+    and by eight times its noise, and by 5 % of all it had fallen; or, for smaller rises, when the loss
+    smoothed over 25 values has risen four times further than ever before in the run, by 15 standard errors, and
+    keeps at least 40 % of that to the end (``forensics.trend``). The step it names is where the loss last stood
+    near its best, or where the rise began.
 
 Cannot tell
     With fewer than 40 values of the loss. A rise caused by harder data or another loss function looks the same: the
@@ -16,7 +16,8 @@ Cannot tell
 
 Folklore
     "Divergence without a spike" is the fourth pattern beside the three kinds of spike (Bekman's
-    training-loss-patterns)."""
+    training-loss-patterns).
+"""
 
 from __future__ import annotations
 

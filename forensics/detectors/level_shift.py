@@ -17,7 +17,8 @@ Cannot tell
 
 Folklore
     Lower from one value to the next at regular distances: epochs of a model that remembers. Higher: other data,
-    another loss function. "Marin 32B recovered only to 1.975" (marin#1390)."""
+    another loss function. "Marin 32B recovered only to 1.975" (marin#1390).
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ Cannot tell
 
 Folklore
     With the filter on, accumulation 8 and every micro-batch NaN from the sixth step of ten on, a loss of 2.0 is
-    logged as 127.6 (derived from the Trainer's source, and measured)."""
+    logged as 127.6 (derived from the Trainer's source, and measured).
+"""
 
 from __future__ import annotations
 

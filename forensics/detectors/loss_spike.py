@@ -152,7 +152,11 @@ def _title(j: Spike, facts: dict[str, Any]) -> str:
         return (
             f"Loss rises from {level:.4g} to {top:.4g} between steps {start} and {peak} without a spike, and stays up"
         )
-    back = f", back after {end - start} step{'s' if end - start > 1 else ''}" if end is not None else ", and does not come back in this log"
+    back = (
+        f", back after {end - start} step{'s' if end - start > 1 else ''}"
+        if end is not None
+        else ", and does not come back in this log"
+    )
     kept = f"; no instability: {WHY[j.why]}" if j.kind == "not_a_spike" else ""
     return f"Loss jumps from {level:.4g} to {top:.4g} at step {peak}{back}{kept}"
 

@@ -16,7 +16,8 @@ Cannot tell
 
 Folklore
     "The loss goes up and down like a saw": a rate at the edge of stability. A constant loss: dead units, or a
-    model that always answers the same."""
+    model that always answers the same.
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ analysis; these readers are asked only when someone wants to know what is in one
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from parsers import checkpoint_files
@@ -58,8 +59,27 @@ def read_file(path: Path) -> Contents:
             raise Unreadable("a shard of torch.distributed.checkpoint: give the folder, whose .metadata says what is in it")
         else:
             found = torch_file.read(path)
+    _make_printable(found)
     found.tensors = with_roles(found.tensors, checkpoint_files.kind_of(path.name))
     return found
+
+
+def _make_printable(found: Contents) -> None:
+    """Names come from the file: what would steer a terminal or cannot be encoded is escaped."""
+    found.tensors = [t if _is_plain(t.name) else replace(t, name=_escaped(t.name)) for t in found.tensors]
+    found.values = {_escaped(k): _escaped(v) if isinstance(v, str) else v for k, v in found.values.items()}
+    found.refused = [{k: _escaped(v) for k, v in r.items()} for r in found.refused]
+    found.gaps = [replace(g, what=_escaped(g.what)) for g in found.gaps]
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and text.isprintable()
+
+
+def _escaped(text: str) -> str:
+    if _is_plain(text):
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
 
 
 __all__ = ["Contents", "Unreadable", "read", "read_file"]

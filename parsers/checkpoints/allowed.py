@@ -104,9 +104,13 @@ _DANGEROUS_PARTS = re.compile(r"(torch|numpy)\.(load|hub|jit|ops|package|fx|test
                               r"serialization\.load|multiprocessing|distributed\.(rpc|run|launch|elastic)|lib\.|compat|loadtxt|save|fromfile)")  # fmt: skip
 
 
+_ANYWHERE = {"os", "posix", "subprocess", "sys", "builtins", "importlib", "runpy", "ctypes", "eval", "exec", "__import__", "__reduce__", "__globals__"}
+
+
 def dangerous(name: str) -> bool:
     """Whether a refused name would run, fetch, load or write something, if a loader followed it."""
-    return name.partition(".")[0] in DANGEROUS or _DANGEROUS_PARTS.match(name) is not None
+    parts = name.split(".")
+    return parts[0] in DANGEROUS or bool(_ANYWHERE & set(parts)) or _DANGEROUS_PARTS.match(name) is not None
 
 
 def build(name: Name, args: tuple[Any, ...]) -> Any:

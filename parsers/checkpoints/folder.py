@@ -75,7 +75,7 @@ def join(folder: Path, paths: list[Path], read_file: Reader) -> Contents:
         parts.append((name, part))
     if not parts:
         return together
-    together.format = Counter(p.format for _, p in parts).most_common(1)[0][0]
+    together.format = max(parts, key=lambda x: sum(t.count for t in x[1].tensors if t.role == "weight"))[1].format
     twice = {n for n, k in Counter(t.name for _, p in parts for t in p.tensors).items() if k > 1}
     for name, part in parts:
         prefix = f"{name}:" if any(t.name in twice for t in part.tensors) else ""

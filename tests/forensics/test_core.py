@@ -1,0 +1,197 @@
+"""Settings, recipe, ranking, lives, batches and seed groups, on small runs written for the purpose."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import forensics
+from forensics import batch_links, groups, lives, pipeline, ranking, recipe, settings
+from forensics.case import Clue, Hypothesis, jsonable, utc
+from forensics.ledger import Ledger
+
+
+def loss(i: int) -> float:
+    return 1.5 + 2.5 * math.exp(-i / 80) + 0.01 * ((i * 7919) % 13 - 6)
+
+
+def make(folder: Path, rows: list[dict[str, Any]], config: dict[str, Any] | None = None, log: str = "") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    if config:
+        (folder / "config.json").write_text(json.dumps(config))
+    if log:
+        (folder / "train.log").write_text(log)
+    return folder
+
+
+def rows(n: int = 300, **more: Any) -> list[dict[str, Any]]:
+    extra = {k: v for k, v in more.items() if not callable(v)}
+    return [{"step": i, "loss": loss(i)} | extra | {k: f(i) for k, f in more.items() if callable(f)} for i in range(n)]
+
+
+# --- settings and recipe
+
+
+@pytest.mark.parametrize(
+    ("config", "what", "value"),
+    [
+        ({"optim": {"lr": 0.1}}, "lr", 0.1),
+        ({"trainer": {"max_steps": "500"}}, "max_steps", 500),
+        ({"clip": None, "max_grad_norm": 1}, "clip", 1),
+        ({"training": {"adam-beta2": 0.95}}, "beta2", 0.95),
+    ],
+)
+def test_settings_are_found_under_the_names_of_frameworks(
+    tmp_path: Path, config: dict[str, Any], what: str, value: float
+) -> None:
+    run = forensics.read(str(make(tmp_path / "r", rows(20), config)))
+    assert settings.number(run, what) == value
+
+
+@pytest.mark.parametrize(
+    ("config", "want"),
+    [
+        ({"bf16": True}, "bf16"),
+        ({"fp16": True, "bf16": False}, "fp16"),
+        ({"precision": "16-mixed"}, "fp16"),
+        ({"dtype": "float32"}, "fp32"),
+        ({"lr": 1}, None),
+    ],
+)
+def test_precision(tmp_path: Path, config: dict[str, Any], want: str | None) -> None:
+    assert settings.precision(forensics.read(str(make(tmp_path / "r", rows(20), config)))) == want
+
+
+def test_recipe_judges_a_rate_by_width_and_optimizer(tmp_path: Path) -> None:
+    wide = forensics.read(
+        str(make(tmp_path / "a", rows(20), {"n_head": 32, "d_model": 4096, "lr": 3e-4, "optimizer": "adamw"}))
+    )
+    assert recipe.recipe(wide).ratio == pytest.approx(0.8, rel=0.05)
+    sgd = forensics.read(str(make(tmp_path / "b", rows(20), {"optimizer": "sgd", "lr": 0.1})))
+    assert recipe.recipe(sgd).ratio == pytest.approx(1.0)
+
+
+# --- ranking
+
+
+def test_probabilities_follow_from_sums_of_decibans() -> None:
+    ledger = Ledger(-5)
+    ledger.add(15, "for")
+    ledger.cannot_tell("not logged")
+    h = ledger.hypothesis("forensics.hypotheses.some_cause", "Some cause", settle="", interventions=[])
+    ranked = ranking.rank([h, Hypothesis("other", "Other", (Clue("against", -10.0),))])
+    assert [x.id for x in ranked] == ["some_cause", "unknown", "other"]
+    assert [x.probability for x in ranked] == pytest.approx([10 / 11.1, 1 / 11.1, 0.1 / 11.1])
+
+
+# --- verdict, status, lives
+
+
+def test_healthy_inconclusive_and_not_logged(tmp_path: Path) -> None:
+    case = forensics.analyze(str(make(tmp_path / "ok", rows(), {"max_steps": 300}))).to_json()
+    assert case["verdict"] == "healthy" and case["run"]["status"] == "finished"
+    assert next(c for c in case["checks"] if c["id"] == "loss_spike")["smallest_effect"]
+    assert "grad.norm" in {b["what"] for b in case["blind_spots"]}
+    bare = forensics.analyze(
+        str(make(tmp_path / "bare", [{"step": i, "temperature": 0.7} for i in range(50)]))
+    ).to_json()
+    assert bare["verdict"] == "inconclusive"
+    assert next(c for c in bare["checks"] if c["id"] == "loss_spike")["status"] == "cannot_tell"
+
+
+def test_a_nan_is_found_and_the_log_before_it_weighed(tmp_path: Path) -> None:
+    bad = rows(grad_norm=lambda i: 1.0 + 0.01 * (i % 5))
+    for r in bad[200:]:
+        r["loss"] = math.nan
+    case = forensics.analyze(str(make(tmp_path / "r", bad))).to_json()
+    assert case["verdict"] == "unhealthy"
+    first = next(f for f in case["findings"] if f["kind"] == "nonfinite")
+    assert first["steps"][0] == 200
+    assert case["hypotheses"][0]["id"] in {"nan_from_sample", "nan_from_layer"}
+    json.dumps(case, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        ("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n", "crashed"),
+        ("slurmstepd: error: *** JOB 1 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO PREEMPTION ***\n", "stopped"),
+        ("Training completed.\n", "finished"),
+        ("", "unknown"),
+    ],
+)
+def test_status_from_the_last_lines(tmp_path: Path, line: str, status: str) -> None:
+    log = "".join(f"step {i}: loss {loss(i):.4f}\n" for i in range(100)) + line
+    folder = tmp_path / "r"
+    folder.mkdir()
+    (folder / "train.log").write_text(log)
+    assert lives.status(forensics.read(str(folder))) == status
+
+
+def test_a_restart_that_repeats_work_is_named_with_its_cost(tmp_path: Path) -> None:
+    twice = [*rows(200), *[{"step": i, "loss": loss(i)} for i in range(150, 300)]]
+    case = forensics.analyze(str(make(tmp_path / "r", twice))).to_json()
+    assert [a["steps"] for a in case["run"]["attempts"]] == [[0, 199], [150, 299]]
+    restart = next(f for f in case["findings"] if f["kind"] == "restart")
+    assert restart["facts"]["redone"] == 50
+    assert case["hypotheses"][0]["id"] == "crash_and_restart"
+
+
+# --- batches
+
+
+def test_a_bad_batch_is_named_only_where_a_file_names_it(tmp_path: Path) -> None:
+    spiky = rows()
+    spiky[180]["loss"] += 3
+    folder = make(tmp_path / "r", spiky, {"max_steps": 300})
+    assert forensics.analyze(str(folder)).culprits == ()
+    (folder / "batches.jsonl").write_text(
+        "".join(json.dumps({"step": i, "sample_ids": [2 * i, 2 * i + 1]}) + "\n" for i in range(300))
+    )
+    case = forensics.analyze(str(folder)).to_json()
+    assert case["hypotheses"][0]["id"] == "bad_data_batch"
+    assert [(c["step"], c["samples"], c["how"]) for c in case["culprits"]] == [(180, [360, 361], "recorded")]
+
+
+def test_nobody_is_accused_on_a_healthy_run(tmp_path: Path) -> None:
+    folder = make(tmp_path / "r", rows(), {"max_steps": 300})
+    (folder / "batches.jsonl").write_text(
+        "".join(json.dumps({"step": i, "sample_ids": [i]}) + "\n" for i in range(300))
+    )
+    assert forensics.analyze(str(folder)).culprits == ()
+    assert batch_links.answer(forensics.read(str(folder)), 999)["how"] == "unknown"
+
+
+# --- seeds
+
+
+def test_seed_groups_are_told_from_other_siblings(tmp_path: Path) -> None:
+    for seed in (1, 2, 3):
+        make(
+            tmp_path / "g" / f"s{seed}",
+            rows(100, other=lambda i, s=seed: s * i),
+            {"seed": seed, "lr": 0.1, "batch_size": 4},
+        )
+    runs = pipeline.read_runs(str(tmp_path / "g"))
+    assert len(runs) == 3 or len(runs) == 1
+    for seed in (1, 2, 3):
+        rates = [{"step": i, "loss": loss(i) * (1 + seed / 5)} for i in range(100)]
+        make(tmp_path / "h" / f"s{seed}", rates, {"seed": seed, "lr": 0.1, "batch_size": 4})
+    runs = pipeline.read_runs(str(tmp_path / "h"))
+    assert len(runs) == 3 and groups.are_seeds(runs)
+    (tmp_path / "h" / "s2" / "config.json").write_text(json.dumps({"seed": 2, "lr": 0.2, "batch_size": 4}))
+    assert not groups.are_seeds(pipeline.read_runs(str(tmp_path / "h")))
+
+
+# --- plain data
+
+
+def test_jsonable_and_utc() -> None:
+    assert jsonable({"a": math.nan, "b": (math.inf, -math.inf)}) == {"a": "NaN", "b": ["Infinity", "-Infinity"]}
+    assert utc(1_700_000_000) == "2023-11-14T22:13:20Z"
+    assert utc(math.nan) is None and utc(1e300) is None and utc(-5) is None

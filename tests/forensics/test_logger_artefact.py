@@ -1,0 +1,94 @@
+"""What the logging made: filtered NaN, dropped fields, poisoned averages, other units, norms after clipping."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from forensics import nan_filter
+from forensics.case import Finding
+from forensics.detectors import logger_artefact, loss_spike
+from parsers.tables import Run
+from tests.forensics.curves import noisy, run_of
+
+TEN = {"gradient_accumulation_steps": 8, "logging_steps": 10}
+
+
+def found(run: Run) -> dict[str, Finding]:
+    return {f.facts["kind"]: f for f in logger_artefact.detect(run)}
+
+
+def filtered(last_step: bool = True, **config: object) -> Run:
+    x, g = noisy(100, 0.002), np.full(100, 1.0)
+    x[60] = nan_filter.logged(float(np.median(x[45:60])), 10, 8, 9 if last_step else 5, 8)
+    g[60] = np.nan
+    settings = TEN | config
+    return run_of({"loss.train": x, "grad.norm": g}, interval=10, config=settings, framework="hf-trainer")
+
+
+def test_the_filter_is_inverted() -> None:
+    f = found(filtered())["nan_filter"]
+    assert (f.facts["step"], f.facts["nans"], f.facts["nan_step"]) == (600, 8, 600)
+    assert f.facts["expected"] == pytest.approx(f.facts["value"], rel=0.01)
+
+
+def test_such_a_row_is_no_spike() -> None:
+    (f,) = loss_spike.detect(filtered())
+    assert (f.facts["class"], f.facts["why"], f.severity) == ("not_a_spike", "logger", "info")
+
+
+def test_a_real_spike_with_a_finite_norm_is_no_artefact() -> None:
+    x = noisy(100, 0.002)
+    x[60] *= 1.9
+    run = run_of({"loss.train": x, "grad.norm": np.ones(100)}, interval=10, config=TEN, framework="hf-trainer")
+    assert found(run) == {}
+    (f,) = loss_spike.detect(run)
+    assert f.facts["class"] == "fast"
+
+
+def test_the_filter_turned_off_explains_nothing() -> None:
+    assert "nan_filter" not in found(filtered(logging_nan_inf_filter=False))
+
+
+def test_nan_for_good_is_a_jump_and_then_zeros() -> None:
+    x = noisy(100, 0.002)
+    x[60] = nan_filter.logged_forever(float(np.median(x[45:60])), 10, 8, 5)
+    x[61:] = 0.0
+    f = found(run_of({"loss.train": x}, interval=10, config=TEN, framework="hf-trainer"))["nan_filter"]
+    assert f.facts["forever"] and f.facts["nan_step"] == 596
+
+
+def test_lines_without_a_loss() -> None:
+    lines = [
+        {"step": s, "kind": "missing_field", "level": "warning", "text": "no lm loss", "source": "log.txt", "at": s}
+        for s in (120, 121, 122)
+    ]
+    f = found(run_of({"loss.train": noisy(200, 0.01)}, events=lines))["dropped_field"]
+    assert (f.first_step, f.last_step, f.facts["count"]) == (120, 122, 3)
+
+
+def test_one_nan_in_a_running_average() -> None:
+    x = noisy(200, 0.01)
+    x[120:] = np.nan
+    f = found(run_of({"loss.train": x, "grad.norm": np.ones(200)}))["nan_for_ever"]
+    assert (f.facts["step"], f.facts["count"], f.facts["finite"]) == (120, 80, ["grad.norm"])
+    assert found(run_of({"loss.train": x, "grad.norm": np.where(np.isnan(x), np.nan, 1.0)})) == {}
+
+
+@pytest.mark.parametrize(
+    ("factor", "kind"), [(8.0, "times_accumulation"), (1 / math.log(2), "base_2"), (1.0, None), (1.2, None)]
+)
+def test_the_unit_of_the_first_loss(factor: float, kind: str | None) -> None:
+    x = factor * math.log(50_000) * np.linspace(1, 0.4, 100)
+    got = found(run_of({"loss.train": x}, config={"vocab_size": 50_000, "gradient_accumulation_steps": 8}))
+    assert list(got) == ([kind] if kind else [])
+
+
+def test_a_norm_that_was_clipped_before_it_was_logged() -> None:
+    g = np.minimum(np.exp(np.random.default_rng(0).standard_normal(200)), 1.0)
+    run = run_of({"loss.train": noisy(200, 0.01), "grad.norm": g}, config={"max_grad_norm": 1.0})
+    assert found(run)["clipped_norm"].facts["share"] > 0.3
+    run = run_of({"loss.train": noisy(200, 0.01), "grad.norm": 2 * g}, config={"max_grad_norm": 1.0})
+    assert found(run) == {}

@@ -1,0 +1,193 @@
+"""Spikes of a run: found, classed, measured; and the four sorts of things that are none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from forensics.case import Finding
+from forensics.detectors import loss_spike
+from forensics.errors import CannotTell
+from forensics.excursions import Floats
+from parsers.tables import Run
+from tests.forensics.curves import noisy, run_of
+
+
+def spikes(run: Run) -> list[Finding]:
+    return list(loss_spike.detect(run))
+
+
+def one(run: Run) -> Finding:
+    (found,) = spikes(run)
+    return found
+
+
+def decaying(x: Floats, at: int, factor: float, values: float) -> Floats:
+    out = x.copy()
+    out[at:] *= 1 + (factor - 1) * np.exp(-np.arange(len(x) - at) / values)
+    return out
+
+
+def test_a_fast_spike_with_all_its_measures() -> None:
+    x = noisy(1000, 0.01)
+    x[500:503] = x[485:500].mean() * np.array([3.0, 2.0, 1.4])
+    f = one(run_of({"loss.train": x}))
+    assert (f.facts["start"], f.facts["peak"], f.facts["end"]) == (500, 500, 503)
+    assert f.facts["class"] == "fast" and f.severity == "warning" and not f.facts["censored"]
+    assert sum(f.facts["class_probability"].values()) == pytest.approx(1, abs=0.01)
+    assert f.facts["class_probability"]["fast"] > 0.9
+    assert f.facts["height"] == pytest.approx(2 * f.facts["level"], rel=0.05)
+    assert f.facts["half_life"] in (1, 2)
+    assert f.facts["cost_steps"] in range(3, 8)
+    assert f.facts["cost_excess"] == pytest.approx((2 + 1 + 0.4) * f.facts["level"], rel=0.1)
+    offset = f.facts["residual_offset"]
+    assert offset["low"] < 0 < offset["high"] and offset["high"] - offset["low"] < 0.05 * f.facts["level"]
+    assert f.evidence[0].data["marks"][0]["kind"] == "fast"
+
+
+def test_slow_means_longer_than_the_share_of_the_plan() -> None:
+    x = decaying(noisy(1000, 0.01), 500, 2.0, 15)
+    assert one(run_of({"loss.train": x})).facts["class"] == "slow"
+    assert one(run_of({"loss.train": x}, config={"max_steps": 40_000})).facts["class"] == "fast"
+
+
+def test_a_spike_of_one_coarse_interval_is_fast() -> None:
+    x = noisy(300, 0.01)
+    x[150] *= 1.8
+    f = one(run_of({"loss.train": x}, interval=500))
+    assert (f.facts["class"], f.facts["end"] - f.facts["start"]) == ("fast", 500)
+
+
+def test_what_does_not_come_back_is_critical() -> None:
+    x = noisy(600, 0.01)
+    x[300:] *= 1.2
+    x[300:306] *= [2.2, 1.9, 1.6, 1.4, 1.2, 1.1]
+    f = one(run_of({"loss.train": x}))
+    assert (f.facts["class"], f.facts["end"], f.severity) == ("non_recovering", None, "critical")
+    offset = f.facts["residual_offset"]
+    assert offset["low"] > 0 and offset["offset"] == pytest.approx(0.2 * f.facts["level"], rel=0.2)
+
+
+def test_divergence_without_a_spike_is_found_where_it_begins() -> None:
+    x = noisy(1000, 0.007)
+    x[800:] *= 1 + np.linspace(0, 0.06, 200)
+    f = one(run_of({"loss.train": x}))
+    assert f.facts["why"] == "divergence" and f.facts["class"] == "non_recovering"
+    assert 800 <= f.facts["start"] <= 900
+
+
+def test_the_end_of_the_log_censors() -> None:
+    x = noisy(600, 0.01)
+    x[596:] *= 3
+    f = one(run_of({"loss.train": x}))
+    assert f.facts["censored"] and f.facts["class_probability"]["non_recovering"] <= 0.5
+
+
+def test_a_rollback_censors_and_the_new_life_is_compared_with_the_old() -> None:
+    x = noisy(400, 0.01)
+    first, second = x[:200].copy(), x[150:].copy()
+    first[190:] *= 3  # diverges; rolled back to 150
+    second[50] *= 2.5  # and a spike at 200 of the new life
+    steps = [*range(200), *range(150, 400)]
+    found = spikes(
+        run_of({"loss.train": np.r_[first, second]}, steps=steps, attempts=[0] * 200 + [1] * 250)
+    )
+    assert [(f.facts["start"], f.facts["attempt"], f.facts["censored"]) for f in found] == [
+        (190, 0, True),
+        (200, 1, False),
+    ]
+    assert not found[0].facts["alive"]
+
+
+def test_a_bump_right_after_a_restart_is_seen_against_the_life_before() -> None:
+    x = noisy(400, 0.01)
+    x[200:204] *= [1.9, 1.6, 1.3, 1.1]
+    f = one(run_of({"loss.train": x}, attempts=[0] * 200 + [1] * 200))
+    assert (f.facts["start"], f.facts["attempt"]) == (200, 1)
+
+
+def test_nan_is_the_highest_spike() -> None:
+    x = noisy(300, 0.01)
+    x[200:] = np.nan
+    f = one(run_of({"loss.train": x}))
+    assert (f.facts["class"], f.facts["why"], f.facts["start"]) == ("non_recovering", "nonfinite", 200)
+    assert f.facts["residual_offset"]["offset"] is None
+
+
+def test_weights_that_start_anew_are_no_spike() -> None:
+    t = np.arange(300)
+    begin = 2 + 8 * np.exp(-t / 30)
+    x = np.r_[begin, begin] * np.exp(0.01 * np.random.default_rng(0).standard_normal(600))
+    f = one(run_of({"loss.train": x}))
+    assert (f.facts["class"], f.facts["why"], f.severity, f.facts["start"]) == ("not_a_spike", "reinit", "info", 300)
+
+
+def test_a_level_that_steps_up_and_learns_on_is_no_spike() -> None:
+    x = noisy(600, 0.01)
+    x[300:] *= 1 + 0.4 * np.exp(-np.arange(300) / 300)
+    f = one(run_of({"loss.train": x}))
+    assert (f.facts["class"], f.facts["why"]) == ("not_a_spike", "step")
+
+
+def test_a_stretch_of_bad_data_is_a_spike_although_it_is_flat() -> None:
+    x = noisy(600, 0.01)
+    x[300:345] *= 1.6
+    f = one(run_of({"loss.train": x}))
+    assert (f.facts["class"], f.facts["end"]) == ("slow", 345)
+
+
+def test_equal_bumps_at_regular_distances_are_the_loops() -> None:
+    x = noisy(500, 0.004)
+    for at in (150, 250, 350):
+        x[at : at + 25] *= 1 + 0.06 * np.exp(-np.arange(25) / 10)
+    found = spikes(run_of({"loss.train": x}))
+    assert len(found) == 3 and {f.facts["why"] for f in found} == {"periodic"}
+
+
+def test_what_moved_first_comes_with_the_bound_of_the_log() -> None:
+    rng = np.random.default_rng(1)
+    x, g = noisy(600, 0.01), np.exp(0.1 * rng.standard_normal(600))
+    lr = np.full(600, 1e-3)
+    x[400:405] *= [2.5, 2.0, 1.6, 1.3, 1.1]
+    g[392:405] *= 30
+    f = one(run_of({"loss.train": x, "grad.norm": g, "lr": lr}))
+    first = f.facts["moved_first"]
+    assert (first["metric"] if "metric" in first else first["first"]) == "grad.norm"
+    assert (first["lead"], first["bound"], first["certain"]) == (8, 1, True)
+    assert set(first["looked"]) == {"grad.norm", "lr"}
+    lr[400:] *= 10
+    g[392:400] = 1.0
+    first = one(run_of({"loss.train": x, "grad.norm": g, "lr": lr}, interval=10)).facts["moved_first"]
+    assert (first["lead"], first["bound"], first["certain"]) == (0, 10, False)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_healthy_curves_of_every_noise_and_smoothing_are_clear(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(150, 3000))
+    noise = [rng.standard_normal(n), rng.standard_t(4, n), rng.gamma(2, 0.7, n)][seed % 3] * rng.choice([0.005, 0.05, 0.15])
+    x = np.exp(np.log(1 + 5 * (1 + np.arange(n) / 20) ** -0.5) + noise)
+    if seed % 4 == 0:  # exponential smoothing
+        for i in range(1, n):
+            x[i] = 0.9 * x[i - 1] + 0.1 * x[i]
+    assert [f.title for f in spikes(run_of({"loss.train": x})) if f.severity != "info"] == []
+
+
+def test_an_eval_loss_serves_where_there_is_no_training_loss() -> None:
+    x = noisy(300, 0.01)
+    x[150] *= 2
+    assert one(run_of({"loss.eval": x})).facts["metric"] == "loss.eval"
+
+
+def test_a_short_log_cannot_tell() -> None:
+    with pytest.raises(CannotTell):
+        spikes(run_of({"loss.train": np.ones(9)}))
+
+
+def test_the_table_of_the_case_has_what_it_needs() -> None:
+    from forensics import summary
+
+    x = noisy(400, 0.01)
+    x[200] *= 3
+    (row,) = summary.spikes(spikes(run_of({"loss.train": x})))
+    assert row["start"] == row["peak"] == 200 and row["class"] == "fast"

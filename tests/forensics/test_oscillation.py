@@ -1,0 +1,56 @@
+"""A loss that begins to swing, and one that freezes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from forensics.detectors import oscillation
+from forensics.errors import CannotTell
+from tests.forensics.curves import noisy, run_of
+
+
+def test_wild_swings_are_found_where_they_begin() -> None:
+    x = noisy(600, 0.02)
+    x[300:] *= np.exp(0.6 * np.random.default_rng(2).standard_normal(300))
+    (f,) = oscillation.detect(run_of({"loss.train": x}))
+    assert f.facts["kind"] == "wild" and f.severity == "warning" and f.facts["to_end"]
+    assert 280 <= f.facts["start"] <= 345
+    assert f.facts["swing"] == pytest.approx(0.5, abs=0.25) and f.facts["ratio"] > 10
+
+
+def test_a_loss_near_zero_is_naturally_noisy() -> None:
+    t = np.arange(1000)
+    rng = np.random.default_rng(0)
+    x = 2 * np.exp(-t / 60) + np.abs(0.02 * rng.standard_normal(1000))
+    assert list(oscillation.detect(run_of({"loss.train": x}))) == []
+
+
+def test_steady_noise_however_large_is_no_oscillation() -> None:
+    assert list(oscillation.detect(run_of({"loss.train": noisy(800, 0.3)}))) == []
+
+
+def test_one_spike_is_no_oscillation() -> None:
+    x = noisy(600, 0.01)
+    x[300:310] *= 5
+    assert list(oscillation.detect(run_of({"loss.train": x}))) == []
+
+
+def test_a_loss_that_freezes() -> None:
+    x = noisy(400, 0.02)
+    x[250:] = 2.302585
+    (f,) = oscillation.detect(run_of({"loss.train": x}))
+    assert (f.facts["kind"], f.facts["start"], f.facts["count"]) == ("frozen", 250, 150)
+
+
+def test_rounded_values_and_zeros_are_not_frozen() -> None:
+    x = np.round(noisy(400, 0.001), 2)
+    assert list(oscillation.detect(run_of({"loss.train": x}))) == []
+    x = noisy(400, 0.02)
+    x[200:] = 0.0  # zero_loss says that
+    assert list(oscillation.detect(run_of({"loss.train": x}))) == []
+
+
+def test_a_short_log_cannot_tell() -> None:
+    with pytest.raises(CannotTell):
+        list(oscillation.detect(run_of({"loss.train": noisy(100, 0.01)})))

@@ -1,0 +1,109 @@
+"""Hostile checkpoints are read or refused with a sentence, run nothing, and cost little."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import resource
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from forensics import checkpoint as checkpoints
+from forensics.errors import ForensicsError
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import hostile_pickles as hostile
+
+NAMES = ["os.system", "posix.system", "builtins.eval", "runpy._run_code"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], Path]:
+    folder = tmp_path_factory.mktemp("hostile")
+    canary = tmp_path_factory.mktemp("canary") / "canary"
+    return hostile.corpus(folder, canary), canary
+
+
+def test_the_canary_works(tmp_path: Path) -> None:
+    """The payloads would run: Python's own loader makes the file."""
+    canary = tmp_path / "canary"
+    pickle.loads(hostile.pickles(canary)["os_system"])
+    assert canary.exists()
+
+
+def test_every_hostile_file_is_read_or_refused_and_runs_nothing(corpus: tuple[list[Path], Path]) -> None:
+    files, canary = corpus
+    assert len(files) > 250
+    before, outside = set(os.listdir(files[0].parent)), set(os.listdir(files[0].parents[1]))
+    for path in files:
+        began = time.monotonic()
+        try:
+            document = checkpoints.report(path)
+        except ForensicsError as e:
+            assert len(e.message) > len(str(path)) + 10, path.name
+        else:
+            assert document["tensors"] or document["findings"] or document["refused"] or document["gaps"] or document["complete"], path.name
+        assert time.monotonic() - began < 60, f"{path.name} does not end"
+    assert not canary.exists()
+    assert set(os.listdir(files[0].parent)) == before, "a file was written"
+    assert set(os.listdir(files[0].parents[1])) == outside, "a file was written outside"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 4_000_000, "kilobytes"
+
+
+@pytest.mark.parametrize(("name", "what"), [
+    ("os_system.pkl", "os.system"), ("stack_global.zip.pt", "os.system"), ("memo_global.old.pt", "os.system"), ("eval.zip.pt", "builtins.eval"),
+    ("inst.pkl", "os.system"), ("newobj.pkl", "os.system"), ("embedded.pkl", "os.system"), ("dotted.zip.pt", "transformers.os.system"),
+    ("from_type.pkl", "os.system"), ("jit.pt", "TorchScript code (1 files)"), ("getattr.pkl", "builtins.getattr"), ("py2_eval.pkl", "__builtin__.eval"),
+])  # fmt: skip
+def test_what_was_refused_is_named_with_its_place(corpus: tuple[list[Path], Path], name: str, what: str) -> None:
+    path = next(p for p in corpus[0] if p.name == name)
+    document = checkpoints.report(path)
+    assert what in [r["what"] for r in document["refused"]]
+    assert all(r["at"].startswith("byte ") for r in document["refused"])
+    assert document["findings"][0]["id"] == "foreign_code"
+    assert document["findings"][0]["severity"] == "critical"
+
+
+def test_the_place_is_that_of_the_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.pt"
+    path.write_bytes(hostile.torch_zip(hostile.PROTO + hostile.call("posix", "system", "true") + b"."))
+    (refused,) = checkpoints.report(path)["refused"]
+    at = int(refused["at"].removeprefix("byte "))
+    assert path.read_bytes()[at:].startswith(b"cposix\nsystem\n")
+
+
+def test_tensors_beside_hostile_names_are_still_read(tmp_path: Path) -> None:
+    """Reading goes on around what is refused."""
+    bad = hostile.call("os", "system", "true")
+    good = hostile.tensor_pickle((2,), (1,), 2)[:-2]
+    path = tmp_path / "model.pt"
+    content = good + b"s" + hostile.text("evil") + bad + b"s."
+    path.write_bytes(hostile.torch_zip(content, members={"archive/data/0": b"\x00\x00\x80\x3f" * 2}))
+    document = checkpoints.report(path)
+    assert [(t["name"], t["norm"]) for t in document["tensors"]] == [("w", pytest.approx(2**0.5))]
+    assert document["refused"][0]["what"] == "os.system"
+
+
+def test_names_cannot_steer_the_terminal(corpus: tuple[list[Path], Path]) -> None:
+    from reports import checkpoint as page
+
+    path = next(p for p in corpus[0] if p.name == "escape.zip.pt")
+    assert "\x1b" not in page.render(checkpoints.report(path))
+
+
+def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "model.safetensors")
+    with pytest.raises(ForensicsError):
+        checkpoints.report(tmp_path / "model.safetensors")
+
+
+def test_links_out_of_a_folder_are_not_followed(tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoint-5"
+    folder.mkdir()
+    (tmp_path / "secret.pt").write_bytes(hostile.torch_zip(hostile.tensor_pickle((1,), (1,), 1), members={"archive/data/0": b"abcd"}))
+    (folder / "model.pt").symlink_to(tmp_path / "secret.pt")
+    with pytest.raises(ForensicsError):
+        checkpoints.report(folder)
