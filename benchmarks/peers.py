@@ -25,7 +25,10 @@ Reading = Callable[[Path], Found]
 
 def ours() -> Reading:
     """``forensics.read``: Arrow tables, named, merged, with their attempts. Every run below the path is counted."""
+    import parsers
     from forensics.pipeline import read_runs
+
+    parsers.modules()
 
     def read(path: Path) -> Found:
         count, total = 0, 0.0
@@ -40,7 +43,10 @@ def ours() -> Reading:
 
 def ours_megatron() -> Reading:
     """The same; the loss is counted, as by the loop over lines."""
+    import parsers
     from forensics.pipeline import read_runs
+
+    parsers.modules()
 
     def read(path: Path) -> Found:
         metrics = read_runs(str(path))[-1].tables["metrics"]
@@ -53,8 +59,11 @@ def ours_megatron() -> Reading:
 
 def ours_analyze() -> Reading:
     """``forensics analyze``: read, all detectors and causes, and the page."""
+    import parsers
     from forensics import pipeline
     from reports import html
+
+    parsers.modules()
 
     def read(path: Path) -> Found:
         run = pipeline.read_runs(str(path))[-1]

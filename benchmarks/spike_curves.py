@@ -37,7 +37,7 @@ def curve(rng: np.random.Generator) -> Curve:
         bump += _shape(rng, len(t), at, every) * height
         places.append(at)
     raw, smooth = np.exp(clean + noise + bump), np.exp(clean + noise)
-    how = str(rng.choice(["point", "mean", "ema", "median"], p=[0.4, 0.2, 0.3, 0.1]))
+    how = str(rng.choice(["point", "mean", "ema", "median"], p=[0.5, 0.25, 0.15, 0.1]))
     logged, quiet = _logged(raw, every, how), _logged(smooth, every, how)
     return Curve(logged, _visible(np.log(logged), np.log(quiet), [p // every for p in places]))
 

@@ -61,7 +61,7 @@ def _events(folder: Path, event: Callable[..., Any], steps: int, tags: list[str]
         f.write(tfrecord(Event(wall_time=_START, file_version="brain.Event:2").SerializeToString()))
         for step in range(steps):
             for k, tag in enumerate(tags):
-                value = float32(rng.random() + 100 * k / (step + 1))
+                value = float32(1e-3 * (1 - step / steps) if k == 2 else rng.random() + 100 * k / (step + 1))
                 total += value
                 f.write(tfrecord(event(_START + step + k * 1e-3, step, tag, value).SerializeToString()))
     return steps * len(tags), total

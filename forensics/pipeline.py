@@ -7,7 +7,6 @@ import pkgutil
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
@@ -17,6 +16,7 @@ from forensics.case import Case, Check, Finding, Hypothesis
 from forensics.errors import CannotTell, ForensicsError
 from forensics.series import series
 from forensics.version import VERSION
+from parsers import plugins
 from parsers.tables import Run
 
 Progress = Callable[[str, int, int], None]
@@ -110,8 +110,7 @@ def modules(kind: str) -> tuple[ModuleType, ...]:
     """The detectors or hypotheses: the modules of that folder, then those of installed packages."""
     package = importlib.import_module(f"forensics.{kind}")
     ours = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
-    theirs = [e.load() for e in sorted(entry_points(group=f"run_forensics.{kind}"), key=lambda e: e.name)]
-    return (*ours, *theirs)
+    return (*ours, *plugins.load(f"run_forensics.{kind}"))
 
 
 def id_of(module: ModuleType) -> str:

@@ -24,7 +24,7 @@ from forensics.excursions import (
     middle_of_three,
     scaled,
 )
-from forensics.spike_features import features
+from forensics.spike_features import NAMES, features, smoothness
 from forensics.trend import turn
 
 Ints = NDArray[np.int64]
@@ -33,6 +33,9 @@ FAST_SHARE, FAST_INTERVALS, FAST_STEPS = 0.004, 3, 20
 REINIT_VALUES, REINIT_TOP, REINIT_MATCH = 20, 0.05, 0.2
 STEP_VALUES, STEP_RISE, STEP_OVERSHOOT, STEP_MOST, STEP_CLEAR = 25, 6, 4.0, 0.7, 4.0
 BUMPS, BUMP_VALUES, BUMP_SIZE, BUMP_DISTANCE, BUMP_DENSE, LIKELY = 3, 6, 0.4, 0.15, 6.0, 0.1
+SPREAD = NAMES.index("spread")
+# Where neighbours are alike the local noise is too small a yardstick, and the spread of the tested statistic decides.
+SMOOTH, CLEAR_SPREAD = 0.65, 6.2
 LASTING_RISE = 0.9  # what the rule for it is right in
 JUDGED = 150  # of more excursions in one life the smaller ones are noise
 LASTING, OFFSET = 10, 0.25
@@ -55,12 +58,14 @@ def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
     y, _ = scaled(value)
     found = candidates(y)
     strongest = sorted(sorted(range(len(found)), key=lambda i: -found[i].sigmas)[:JUDGED])
-    odds = probability(features(y, found, strongest))
+    rows = features(y, found, strongest)
+    odds = probability(rows)
     finite = np.isfinite(value)
     kept = [
         (found[i], float(p))
-        for i, p in zip(strongest, odds, strict=True)
-        if p >= spike_model.THRESHOLD or not finite[found[i].peak]
+        for i, p, spread in zip(strongest, odds, np.exp(rows[:, SPREAD]), strict=True)
+        if not finite[found[i].peak]
+        or (p >= spike_model.THRESHOLD and (spread >= CLEAR_SPREAD or smoothness(y, found[i]) < SMOOTH))
     ]
     kept = _distinct(kept)
     judged = []

@@ -34,7 +34,6 @@ NAMES = (
     "back",
     "early",
     "descent",
-    "smooth",
 )
 
 
@@ -54,6 +53,13 @@ def features(y: Floats, found: Sequence[Excursion], chosen: Sequence[int] | None
         np.array([e.sigmas >= CROWD_SIGMA for e in found]),
     )
     return np.array([_row(found[i], around) for i in chosen])
+
+
+def smoothness(y: Floats, e: Excursion) -> float:
+    """Correlation of neighbouring values before an excursion: near 0 for raw losses, 0.6 and more for smoothed ones."""
+    past = y[max(e.start - AROUND, 0) : e.start]
+    r = past - centred_median(past, 2 * LEVEL + 1)
+    return float(r[1:] @ r[:-1]) / max(float(r @ r), 1e-12) if len(r) > 1 else 0.0
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,6 @@ def _row(e: Excursion, around: Around) -> list[float]:
     d, r = departure[lo:hi][ours], residual[lo:hi][ours]
     if len(d) < 10:
         d, r = departure[lo:hi], residual[lo:hi]
-    smooth = float(r[1:] @ r[:-1]) / max(float(r @ r), 1e-12)  # how much a value has of the one before
     d = np.sort(d)
     middle, ninth = float(d[len(d) // 2]), len(d) // 10
     spread = max(1.4826 * float(np.median(np.abs(d - middle))), (float(d[-1 - ninth]) - middle) / 1.28)
@@ -118,7 +123,6 @@ def _row(e: Excursion, around: Around) -> list[float]:
         float(e.end is not None),
         _log(60.0 / (e.start + 1)) if e.start < 60 else 0.0,
         float(np.log1p(min(max(float(around.level[max(e.start - LEVEL, 0)]) - e.level, 0.0) / e.height, 10.0))),
-        min(max(smooth, 0.0), 1.0) * _log(e.sigmas),
     ]
 
 

@@ -12,13 +12,12 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
 import pyarrow as pa
 
-from parsers import assemble, grouping
+from parsers import assemble, grouping, plugins
 from parsers.tables import HEAD_BYTES, Gap, Note, Run, Source, relative, table_of
 from parsers.unclaimed import describe
 from parsers.walk import walk
@@ -30,7 +29,7 @@ Progress = Callable[[str, int, int], None]  # what is being read, bytes done, by
 def modules() -> tuple[ModuleType, ...]:
     """The parsers of this folder, then those of installed packages, each in alphabetical order."""
     ours = [importlib.import_module(f"parsers.{m.name}") for m in pkgutil.iter_modules(__path__)]
-    theirs = [e.load() for e in sorted(entry_points(group="run_forensics.parsers"), key=lambda e: e.name)]
+    theirs = plugins.load("run_forensics.parsers")
     return tuple(m for m in [*ours, *theirs] if hasattr(m, "claims") and hasattr(m, "parse"))
 
 

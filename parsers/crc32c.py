@@ -21,7 +21,8 @@ Bytes = npt.NDArray[np.uint8]
 Crcs = npt.NDArray[np.uint32]
 
 LONGEST_LENGTH = 1 << 28
-_GROUP_BYTES, _SMALLEST_GROUP, _LONGEST_GROUPED = 1 << 20, 64, 2048
+_TOGETHER = 64  # texts that are summed by one call, a power of two
+_PART_BYTES, _LONGEST_GROUPED = 1 << 20, 2048
 _ONES = 0xFFFFFFFF
 _FRONT = np.array([(1 << 64) - (1 << 8 * pad) for pad in range(8)], np.uint64)  # clears the first bytes of a word
 
@@ -94,14 +95,13 @@ def _shift(crcs: Crcs, table: Crcs) -> Crcs:
     return shifted
 
 
-def _combined(crcs: Crcs, length: int) -> int:
-    """Linear part of the crc32c of pieces of one length laid end to end, from that of each: AB = shift(A, |B|) ^ B."""
-    while len(crcs) > 1:
-        if len(crcs) % 2:
-            crcs = np.concatenate([np.zeros(1, np.uint32), crcs])  # an empty piece in front changes nothing
+def _combined(crcs: Crcs, length: int) -> Crcs:
+    """Linear part of the crc32c of _TOGETHER pieces of one length laid end to end, from that of each, for many such rows
+    of pieces: AB = shift(A, |B|) ^ B."""
+    for _ in range(_TOGETHER.bit_length() - 1):
         crcs = _shift(crcs[0::2], _zeros_table(length)) ^ crcs[1::2]
         length *= 2
-    return int(crcs[0])
+    return crcs
 
 
 @lru_cache(maxsize=1)
@@ -118,20 +118,26 @@ def failing(data: Bytes, start: Ints, length: Ints) -> Ints:
     order = np.argsort(size.astype(np.uint16), kind="stable")  # 16 bits: numpy sorts them by radix
     cuts = np.flatnonzero(np.diff(size[order])) + 1
     single = [np.zeros(0, np.int64)]
+    extend = google_crc32c.extend
     for group in np.split(order, cuts) if len(order) else []:
         words = int(size[group[0]])
-        if words == 0 or len(group) < _SMALLEST_GROUP:
+        if words == 0 or len(group) < _TOGETHER:
             single.append(group)
             continue
         rows = unaligned(data, f"V{8 * words}")
-        count = max(_GROUP_BYTES // (8 * words), 1)
+        count = max(_PART_BYTES // (8 * words * _TOGETHER), 1) * _TOGETHER
         for part in (group[first : first + count] for first in range(0, len(group), count)):
+            empty = -len(part) % _TOGETHER  # rows of zeros, which change nothing in front
+            laid = np.zeros((empty + len(part), words), np.uint64)
             pad = 8 * words - length[part]
-            laid = rows[start[part] - pad].view(np.uint64).reshape(-1, words)
-            laid[:, 0] &= _FRONT.take(pad)
-            expected = _combined(stored[part] ^ _zeros_crc()[length[part]], 8 * words)
-            if google_crc32c.extend(_ONES, laid) ^ _ONES != expected:
-                single.append(part)
+            laid[empty:] = rows[start[part] - pad].view(np.uint64).reshape(-1, words)
+            laid[empty:, 0] &= _FRONT.take(pad)
+            crcs = np.zeros(empty + len(part), np.uint32)
+            crcs[empty:] = stored[part] ^ _zeros_crc()[length[part]]
+            expected = _combined(crcs, 8 * words).tolist()
+            for k, (texts, crc) in enumerate(zip(laid.reshape(-1, words * _TOGETHER), expected, strict=True)):
+                if extend(_ONES, texts) ^ _ONES != crc:
+                    single.append(part[max(k * _TOGETHER - empty, 0) : (k + 1) * _TOGETHER - empty])
     suspects = np.sort(np.concatenate(single))
     crc32c = google_crc32c.value  # takes arrays as they are
     spans = zip(*(column[suspects].tolist() for column in (np.arange(len(start)), start, length, stored)), strict=True)

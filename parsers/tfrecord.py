@@ -48,7 +48,7 @@ def read(path: Path, window: int = WINDOW) -> Iterator[Records | Gap]:
         size = file.seek(0, 2)
         file.seek(0)
         reader = _Reader(size)
-        data = np.zeros(min(size, window) + PADDING, np.uint8)
+        data = np.empty(min(size, window) + PADDING, np.uint8)
         base = kept = 0  # data[:kept] came with the last window
         while base < size:
             wanted = min(len(data) - PADDING, size - base)
@@ -141,7 +141,7 @@ class _Reader:
         here = max(after, self._torn + 1 - base)
         heads = chain.heads()
         head: int
-        for head in heads[np.searchsorted(heads, here) :].tolist():
+        for head in map(int, heads[np.searchsorted(heads, here) :]):  # seldom more than the first few
             length = chain.header(head)
             assert length is not None
             if head + length + FRAME > chain.left:

@@ -111,7 +111,7 @@ def _fit(x: excursions.Floats) -> tuple[excursions.Floats, float, float, int, ex
         noise * float(np.sqrt((kernel**2).sum())),
         usual,
         width,
-        np.array([e.start for e in found if e.sigmas > 8], np.int64),
+        np.array([e.start for e in found if e.sigmas > 8 and e.end is not None], np.int64),
     )
 
 

@@ -168,7 +168,8 @@ def severity(j: Spike) -> str:
     if j.kind == "non_recovering":
         return "critical"
     large = j.at.height >= HUGE or (j.at.sigmas >= CLEAR_SIGMA and j.at.height >= CLEAR_SHARE)
-    return "warning" if j.kind == "slow" or j.why == "nonfinite" or (large and j.probability >= CLEAR_ODDS) else "info"
+    clear = (large or j.kind == "slow") and j.probability >= CLEAR_ODDS
+    return "warning" if clear or j.why == "nonfinite" else "info"
 
 
 def odds(j: Spike, end: int | None, start: int, censored: bool) -> dict[str, float]:

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-MAX_OPCODES = 20_000_000
+MAX_OPCODES = 10_000_000
 MAX_TEXT = 1 << 20  # of a line-ended argument
 MAX_LONG = 256  # bytes of an integer
 

@@ -147,13 +147,13 @@ def _float(stats: Stats, block: Block, dtype: str, scratch: NDArray[np.float32])
         x = scratch[: len(block)]
         _widen(block, dtype, x)
     n = len(x)
-    squares, total = float(np.dot(x, x)), _sum(x)
+    squares, total = _squares(x), _sum(x)
     mean = total / n
     m2 = squares - n * mean * mean
     if m2 < 0.1 * squares:
         centred = np.subtract(x, np.float32(mean), out=scratch[:n])
         rest = _sum(centred)
-        m2 = max(float(np.dot(centred, centred)) - rest * rest / n, 0.0)
+        m2 = max(_squares(centred) - rest * rest / n, 0.0)
     stats.merge(n, total, squares, m2)
     stats.count, stats.zeros, stats.absmax = stats.count + n, stats.zeros + zeros, max(stats.absmax, absmax)
 
@@ -176,6 +176,13 @@ def _sum(x: NDArray[np.float32]) -> float:
     rows = len(x) // _ROW
     head = x[: rows * _ROW].reshape(rows, _ROW)
     return float((head @ _ones()).sum(dtype=np.float64)) + float(x[rows * _ROW :].sum(dtype=np.float64))
+
+
+def _squares(x: NDArray[np.float32]) -> float:
+    """The sum of squares, likewise: the longer a float32 sum, the more of it is rounding."""
+    rows = len(x) // _ROW
+    head, tail = x[: rows * _ROW].reshape(rows, _ROW), x[rows * _ROW :]
+    return float(np.vecdot(head, head).sum(dtype=np.float64)) + float(np.dot(tail, tail))
 
 
 @cache

@@ -19,7 +19,7 @@ from parsers.checkpoints.contents import SIZES, Contents, File, Memory
 from parsers.checkpoints.pickles import Machine, Name, Opaque, Unreadable
 from parsers.checkpoints.tree import Home, gather
 
-MAX_PICKLE = 1 << 30
+MAX_PICKLE = 256 << 20
 _MAGIC = 0x1950A86A20F9469CFC6C
 
 

@@ -20,7 +20,7 @@ from parsers.checkpoints.contents import SIZES, Contents, File, Piece, Tensor, c
 from parsers.checkpoints.pickles import Name, Opaque
 from parsers.checkpoints.statistics import values as as_floats
 
-MAX_VISITS = 2_000_000
+MAX_VISITS = 500_000
 MAX_DEPTH = 60
 MAX_VALUES = 200_000
 MAX_REPEATED = 1 << 22  # values of an expanded view, which says more than its storage holds

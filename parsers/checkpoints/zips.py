@@ -7,6 +7,7 @@ paths. Format: PKWARE APPNOTE 6.3; sizes of 0xffffffff stand in the zip64 extra 
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 
 from parsers.checkpoints.pickles import Unreadable
 
+_DESCRIPTOR = re.compile(rb"PK\x07\x08")
 MAX_MEMBERS = 2_000_000
 _END, _END64, _LOCATOR64, _DIRECTORY, _LOCAL = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07", b"PK\x01\x02", b"PK\x03\x04"
 
@@ -80,7 +82,7 @@ def _local(data: memoryview, at: int, name: str, method: int, packed: int, size:
 
 
 def _walk(data: memoryview) -> Iterator[Member]:
-    """From local header to local header, as far as each says how long it is."""
+    """From local header to local header. torch writes sizes only behind the bytes, in a descriptor: that is searched for."""
     at = 0
     for _ in range(MAX_MEMBERS):
         if at + 30 > len(data) or bytes(data[at : at + 4]) != _LOCAL:
@@ -90,12 +92,28 @@ def _walk(data: memoryview) -> Iterator[Member]:
         fields = bytes(data[at + 30 + n : at + 30 + n + extra])
         size, packed, _ = _zip64(fields, size, packed, 0)
         begin = at + 30 + n + extra
+        following = begin + packed
+        if flags & 8:
+            found = _described(data, begin)
+            if found is None:
+                return
+            packed, size, following = found
         if begin + packed > len(data):
             return
         yield Member(str(data[at + 30 : at + 30 + n], "utf-8", "replace"), begin, size, packed, method)
-        at = begin + packed
-        if flags & 8:  # a data descriptor follows, with or without signature, in 4- or 8-byte sizes
-            at = next((at + k for k in (0, 12, 16, 20, 24) if bytes(data[at + k : at + k + 4]) in (_LOCAL, _DIRECTORY)), at)
+        at = following
+
+
+def _described(data: memoryview, begin: int) -> tuple[int, int, int] | None:
+    """(packed size, size, where the next header stands) by the data descriptor whose size fits its place."""
+    for match in _DESCRIPTOR.finditer(data, begin):
+        at = match.start()
+        for fmt, end in (("<II", 16), ("<QQ", 24)):
+            if at + end <= len(data):
+                packed, size = struct.unpack_from(fmt, data, at + 8)
+                if packed == at - begin:
+                    return packed, size, at + end
+    return None
 
 
 def _zip64(fields: bytes, size: int, packed: int, local: int) -> tuple[int, int, int]:

@@ -195,3 +195,18 @@ def test_jsonable_and_utc() -> None:
     assert jsonable({"a": math.nan, "b": (math.inf, -math.inf)}) == {"a": "NaN", "b": ["Infinity", "-Infinity"]}
     assert utc(1_700_000_000) == "2023-11-14T22:13:20Z"
     assert utc(math.nan) is None and utc(1e300) is None and utc(-5) is None
+
+
+# --- remote folders
+
+
+def test_a_run_behind_a_url_reads_like_a_folder() -> None:
+    import fsspec
+
+    fs = fsspec.filesystem("memory")
+    fs.pipe("/bucket/xyz/metrics.jsonl", "".join(json.dumps(r) + "\n" for r in rows(100)).encode())
+    case = forensics.analyze("memory://bucket/xyz").to_json()
+    assert case["run"]["id"] == "xyz" and case["run"]["path"] == "memory://bucket/xyz"
+    assert case["sources"][0]["sha256"]
+    with pytest.raises(forensics.pipeline.ForensicsError):
+        forensics.analyze("memory://bucket/nothing")
