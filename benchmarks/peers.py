@@ -35,7 +35,7 @@ def ours() -> Reading:
         for run in read_runs(str(path)):
             metrics = run.tables["metrics"]
             count += metrics.num_rows
-            total += _sum(metrics["value"].to_numpy())
+            total += _sum(_column(metrics["value"]))
         return count, total
 
     return read
@@ -50,8 +50,8 @@ def ours_megatron() -> Reading:
 
     def read(path: Path) -> Found:
         metrics = read_runs(str(path))[-1].tables["metrics"]
-        tags = metrics["tag"].combine_chunks()
-        loss = metrics["value"].to_numpy()[tags.indices.to_numpy() == tags.dictionary.to_pylist().index("lm loss")]
+        tags = metrics["tag"].chunk(0)
+        loss = _column(metrics["value"])[_column(tags.indices) == tags.dictionary.to_pylist().index("lm loss")]
         return len(loss), _sum(loss)
 
     return read
@@ -69,7 +69,7 @@ def ours_analyze() -> Reading:
         run = pipeline.read_runs(str(path))[-1]
         metrics = run.tables["metrics"]
         html.render(pipeline.analyze_run(run).to_json())
-        return metrics.num_rows, _sum(metrics["value"].to_numpy())
+        return metrics.num_rows, _sum(_column(metrics["value"]))
 
     return read
 
@@ -203,7 +203,7 @@ def wandb_rows() -> Reading:
 
 
 def wandb_leet() -> Reading:
-    """The only reader that wandb 0.31 ships: ``wandb leet inspect --json`` (a Go program), and ``json.loads`` of what it prints."""
+    """The only reader that wandb 0.31 ships, ``wandb leet inspect --json`` (a Go program), and ``json.loads`` of what it prints."""
 
     def read(path: Path) -> Found:
         file = next(path.glob("*.wandb"))
@@ -214,11 +214,9 @@ def wandb_leet() -> Reading:
             for line in leet.stdout:
                 row = json.loads(line)
                 if row.get("type") == "history":
-                    for item in row["history"]["item"]:
-                        name = item.get("key") or "/".join(item.get("nestedKey") or item.get("nested_key") or [])
-                        text = item.get("valueJson") or item.get("value_json")
+                    for name, value in row["history"]["item"].items():
                         if name not in ("_step", "_timestamp"):
-                            count, total = count + 1, total + float(json.loads(text))
+                            count, total = count + 1, total + float(value)
         return count, total
 
     return read
@@ -292,6 +290,13 @@ def regex_lines() -> Reading:
 
 def _rows(rows: list[dict[str, Any]]) -> Found:
     return sum(len(row) - 1 for row in rows), float("nan")
+
+
+def _column(column: Any) -> Any:
+    """An Arrow column as numpy. Its own ``to_numpy`` imports pandas, which has no place in a measurement."""
+    from parsers import buffers
+
+    return buffers.values(column)
 
 
 def _sum(values: Any) -> float:

@@ -35,7 +35,7 @@ STEP_VALUES, STEP_RISE, STEP_OVERSHOOT, STEP_MOST, STEP_CLEAR = 25, 6, 4.0, 0.7,
 BUMPS, BUMP_VALUES, BUMP_SIZE, BUMP_DISTANCE, BUMP_DENSE, LIKELY = 3, 6, 0.4, 0.15, 6.0, 0.1
 SPREAD = NAMES.index("spread")
 # Where neighbours are alike the local noise is too small a yardstick, and the spread of the tested statistic decides.
-SMOOTH, CLEAR_SPREAD = 0.65, 6.2
+SMOOTH, CLEAR_SPREAD, PLAIN_SIGMA = 0.65, 6.2, 30.0
 LASTING_RISE = 0.9  # what the rule for it is right in
 JUDGED = 150  # of more excursions in one life the smaller ones are noise
 LASTING, OFFSET = 10, 0.25
@@ -65,7 +65,7 @@ def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
         (found[i], float(p))
         for i, p, spread in zip(strongest, odds, np.exp(rows[:, SPREAD]), strict=True)
         if not finite[found[i].peak]
-        or (p >= spike_model.THRESHOLD and (spread >= CLEAR_SPREAD or smoothness(y, found[i]) < SMOOTH))
+        or (p >= spike_model.THRESHOLD and (spread >= CLEAR_SPREAD or _plain(y, found[i])))
     ]
     kept = _distinct(kept)
     judged = []
@@ -81,6 +81,10 @@ def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
         kind, why = ("not_a_spike", "step") if _steps_up(y, e) else ("non_recovering", "divergence")
         judged.append(Spike(e, LASTING_RISE, kind, _limit(step, e, length), why))
     return sorted(judged, key=lambda s: s.at.start)
+
+
+def _plain(y: Floats, e: Excursion) -> bool:
+    return e.sigmas >= PLAIN_SIGMA or smoothness(y, e) < SMOOTH
 
 
 def probability(rows: Floats) -> Floats:

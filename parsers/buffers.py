@@ -75,7 +75,7 @@ def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         codes: dict[str | None, int] = {v: i for i, v in enumerate(dict.fromkeys(v for v in values if v is not None))}
         picked = np.fromiter((codes.get(v, -1) for v in values), np.int32, len(values))
         indices = numbers(np.maximum(picked, 0), picked >= 0)
-        return pa.DictionaryArray.from_arrays(indices, texts(list(codes)), safe=False)  # type: ignore[arg-type]
+        return pa.DictionaryArray.from_arrays(indices, texts(list(codes)), safe=False)
     if pa.types.is_string(kind):
         return texts(values)
     if kind not in _DTYPES:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from parsers.console_prefix import seconds
 
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from parsers.console_shapes import Shape
 
     Ints = npt.NDArray[np.int64]
+    Floats = npt.NDArray[np.float64]
+    Bools = npt.NDArray[np.bool_]
     Words = npt.NDArray[np.uint64]
 
 _LONGEST_LINE, _LONGEST_NUMBER = 2000, 24  # bytes
 _PAD = bytes(4096)  # no line that falls out walks further than this behind the last one
-_IN_NUMBERS = frozenset("-+.0123456789eEnaifNIAFtyKMBT,")
+_IN_NUMBERS = frozenset("-+.0123456789eEnaifNIAFty")  # as in console_shapes
 
 
 @dataclass
@@ -34,8 +36,8 @@ class Rows:
 
     line: Ints  # index in the block
     step: Ints
-    values: npt.NDArray[np.float64]  # a column for each measurement
-    time: npt.NDArray[np.float64] | None
+    values: Floats  # a column for each measurement
+    time: Floats | None
     rank: Ints | None
     _breaks: Ints | None = None  # rows before which lines of another shape stand, and the end
 
@@ -51,15 +53,24 @@ class Rows:
         return first, int(self._breaks[np.searchsorted(self._breaks, first, side="right")]) - first
 
     def __getitem__(self, part: slice) -> Rows:
-        time, rank = (None if c is None else c[part] for c in (self.time, self.rank))
+        time = None if self.time is None else self.time[part]
+        rank = None if self.rank is None else self.rank[part]
         return Rows(self.line[part], self.step[part], self.values[part], time, rank)
 
 
 @dataclass(frozen=True)
 class _Hole:
-    word: bytes  # what stands before it, without the spaces at its end
-    padded: bool  # any number of spaces may follow the word
+    before: bytes  # the words before it, without the spaces at their end
+    padded: bool  # any number of spaces may follow them
     width: int  # of a clock; 0: a number
+    stop: int  # the byte that ends a number
+
+
+@dataclass(frozen=True)
+class _Template:
+    holes: list[_Hole]
+    tail: bytes  # behind the last hole
+    of_field: list[int]  # the hole of each field of the shape
 
 
 class Block:
@@ -77,64 +88,69 @@ class Block:
         self.starts = np.concatenate([np.zeros(1, np.int64), self.ends + 1])[:-1]
 
     def read(self, shape: Shape, measured: list[int], year: int) -> Rows | None:
-        """The lines that are of the shape; None where it is none for this reader. ``measured``: the holes that are."""
+        """The lines that are of the shape; None where it is none for this reader. ``measured``: the fields that are."""
         import numpy as np
 
         from parsers import number_texts
 
-        holes = _holes(shape)
-        if holes is None or shape.step_at < 0:
+        template = _template(shape)
+        if template is None or shape.step_at < 0:
             return None
-        lines, at = np.arange(len(self.starts)), self.starts
-        begins, ends = [], []
-        for i, hole in enumerate(holes[0]):
-            here = self._past(at, hole.word)
-            if here is not None:
-                lines, at = lines[here], at[here]
-                begins, ends = [b[here] for b in begins], [e[here] for e in ends]
-            at = at + len(hole.word)
-            if hole.padded:
-                at = self._past_spaces(at)
-            begins.append(at)
-            if i + 1 < len(holes[0]):
-                after = holes[0][i + 1].word
-                at = at + hole.width if hole.width else self._up_to(at, after[0] if after else holes[1])
-                ends.append(at)
-        begin, end = np.stack(begins[:-1]), np.stack(ends)
+        lines, begin, end, at = self._walk(template)
         good = self._past_spaces(at) == self.ends[lines]
-        is_number = [i for i, hole in enumerate(holes[0][:-1]) if not hole.width]
-        size = end[is_number] - begin[is_number]
-        value, known = number_texts.floats(self.data, self.words, begin[is_number].ravel(), np.maximum(size, 0).ravel())
+        numbers = [i for i, hole in enumerate(template.holes) if not hole.width]
+        size = end[numbers] - begin[numbers]
+        value, known = number_texts.floats(self.data, self.words, begin[numbers].ravel(), size.ravel())
         value, known = value.reshape(size.shape), known.reshape(size.shape)
         good &= known.all(axis=0)
-        time = None
-        kept = holes[2]  # hole of each field
-        number = {hole: n for n, hole in enumerate(is_number)}
-        for f, hole in zip(shape.fields, kept, strict=True):
+        row = {hole: n for n, hole in enumerate(numbers)}  # of value
+        time, rank = None, None
+        for f, hole in zip(shape.fields, template.of_field, strict=True):
             if f.role == "time":
-                time, sound = self._clock(begin[hole], holes[0][hole].width, shape.line.clock, year)
+                time, sound = self._clock(begin[hole], template.holes[hole].width, shape.line.clock, year)
                 good &= sound
-        whole = [number[hole] for f, hole in zip(shape.fields, kept, strict=True) if f.role in _WHOLE]
-        with np.errstate(invalid="ignore"):
-            good &= ((value[whole] >= 0) & (value[whole] < 2.0**53) & (value[whole] % 1 == 0)).all(axis=0)
+            elif f.role in _WHOLE:
+                number = value[row[hole]]
+                with np.errstate(invalid="ignore"):
+                    good &= (number >= 0) & (number < 2.0**31 if f.role == "rank" else number < 2.0**53) & (number % 1 == 0)
+                rank = number if f.role == "rank" else rank
         rows = np.flatnonzero(good)
-        of = {f.role: number[hole] for f, hole in zip(shape.fields, kept, strict=True) if f.role != "time"}
-        rank = value[of["rank"]][rows].astype(np.int64) if "rank" in of else None
-        step = value[number[kept[shape.step_at]]][rows].astype(np.int64)
-        values = value[[number[kept[i]] for i in measured]].T[rows]
-        return Rows(lines[rows], step, values, None if time is None else time[rows], rank)
+        step = value[row[template.of_field[shape.step_at]]][rows].astype(np.int64)
+        values = value[[row[template.of_field[i]] for i in measured]].T[rows]
+        return Rows(lines[rows], step, values, None if time is None else time[rows],
+                    None if rank is None else rank[rows].astype(np.int64))  # fmt: skip
 
-    def _past(self, at: Ints, word: bytes) -> Ints | None:
-        """Which of the lines have the word here; None: all."""
+    def _walk(self, template: _Template) -> tuple[Ints, Ints, Ints, Ints]:
+        """-> the lines that have all the words, where each of their holes begins and ends, and where they are then."""
         import numpy as np
 
-        here: Any = None
+        lines, at = np.arange(len(self.starts)), self.starts
+        places = np.zeros((0, 2, len(at)), np.int64)  # hole, begin or end, line
+        for hole in template.holes:
+            at, here = self._past(at, hole.before)
+            if here is not None:
+                lines, places = lines[here], places[:, :, here]
+            begin = self._past_spaces(at) if hole.padded else at
+            at = begin + hole.width if hole.width else self._up_to(begin, hole.stop)
+            places = np.concatenate([places, np.stack([begin, at])[None]])
+        at, here = self._past(at, template.tail)
+        if here is not None:
+            lines, places = lines[here], places[:, :, here]
+        return lines, places[:, 0], places[:, 1], at
+
+    def _past(self, at: Ints, word: bytes) -> tuple[Ints, Ints | None]:
+        """-> the places behind the word, of the lines that have it here, and which these are (None: all)."""
+        import numpy as np
+
+        same = np.ones(len(at), np.bool_)
         for k in range(0, len(word), 8):
             piece = word[k : k + 8]
             mask = np.uint64((1 << 8 * len(piece)) - 1)
-            same = self.words[at + k] & mask == np.uint64(int.from_bytes(piece, "little"))
-            here = same if here is None else here & same
-        return None if here is None or here.all() else np.flatnonzero(here)
+            same &= self.words[at + k] & mask == np.uint64(int.from_bytes(piece, "little"))
+        if same.all():
+            return at + len(word), None
+        here = np.flatnonzero(same)
+        return at[here] + len(word), here
 
     def _past_spaces(self, at: Ints) -> Ints:
         import numpy as np
@@ -170,8 +186,8 @@ class Block:
             more = more[count == 8]
         return at
 
-    def _clock(self, at: Ints, width: int, kind: str, year: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-        """ISO clocks: each minute is worked out once, the seconds come digit by digit."""
+    def _clock(self, at: Ints, width: int, kind: str, year: int) -> tuple[Floats, Bools]:
+        """ISO clocks, and which are sound: each minute is worked out once, the seconds come digit by digit."""
         import numpy as np
 
         first, second = self.words[at], self.words[at + 8]
@@ -209,29 +225,28 @@ def _lowest(word: Words) -> Ints:
     return (np.bitwise_count(below) >> 3).astype(np.int64)
 
 
-def _holes(shape: Shape) -> tuple[list[_Hole], int, list[int]] | None:
-    """The shape's words, each with the hole behind it (none behind the last), what ends the last hole, and the hole of each field."""
+def _template(shape: Shape) -> _Template | None:
+    """The shape's words and holes, where each hole's end can be told from the byte behind it."""
     line, text = shape.line, shape.line.text
     if not shape.simple or line.scaled or len(text) > _LONGEST_LINE:
         return None
-    holes, kept, position = [], [], 0
-    for f in line.fields:
-        literal, word = text[position : f.start], text[f.start : f.end]
+    holes: list[_Hole] = []
+    of_field: list[int] = []
+    position = 0
+    for f, after in zip(line.fields, [*(g.start for g in line.fields[1:]), len(text)], strict=True):
+        before, word, behind = text[position : f.start], text[f.start : f.end], text[f.end : after].rstrip(" ")
         width = len(word) if f.role == "time" else 0
-        if "%|" in literal or f.tag == "clock" or ("," in word and not width) or (width and not _ISO.fullmatch(word)):
+        if "%|" in before or f.tag == "clock" or (width and not _ISO.fullmatch(word)) or ("," in word and not width):
             return None
-        bare = literal.rstrip(" ")
-        if holes and not holes[-1].width and (not bare or bare[0] in _IN_NUMBERS or ord(bare[0]) > 127):
+        stop = behind[:1] or ("\n" if after == len(text) else "")
+        if not width and (not stop or stop in _IN_NUMBERS or not stop.isascii()):
             return None
-        holes.append(_Hole(bare.encode(), bare != literal, width))
+        bare = before.rstrip(" ")
+        holes.append(_Hole(bare.encode("utf-8", "replace"), bare != before, width, ord(stop) if stop else 0))
         if f.role not in {"skip", "epochs"}:
-            kept.append(len(holes) - 1)
+            of_field.append(len(holes) - 1)
         position = f.end
-    rest = text[position:].rstrip()
-    if not holes or (rest and not holes[-1].width and (rest[0] in _IN_NUMBERS or ord(rest[0]) > 127)):
-        return None
-    ends = ord(rest[0]) if rest else 10
-    return [*holes, _Hole(rest.encode(), False, 0)], ends, kept
+    return _Template(holes, text[position:].rstrip().encode("utf-8", "replace"), of_field) if holes else None
 
 
 _ISO = re.compile(r"\d{4}.\d\d.\d\d.\d\d:\d\d:\d\d([.,]\d{1,9})?")

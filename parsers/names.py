@@ -77,7 +77,7 @@ def detect_framework(tags: Iterable[str], config_keys: Iterable[str] = (), forma
 
     def found(sign: str) -> bool:
         where, _, regex = sign.partition(":")
-        return bool(_regex(regex, re.MULTILINE).search(text[where]))
+        return bool(text[where] and _regex(regex, re.MULTILINE).search(text[where]))
 
     frameworks = _data()["framework"].items()
     return next((name for name, entry in frameworks if any(all(map(found, signs)) for signs in entry["signs"])), None)

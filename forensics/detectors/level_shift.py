@@ -40,7 +40,7 @@ NEEDS = ["loss.train|loss.eval"]
 WIDTH, LEAST_WIDTH, LEAST_VALUES = 100, 20, 80
 LEAST, ERRORS, USUAL = 0.01, 8.0, 5.0
 GRAVE = 0.02  # a step up of this size that stays is a warning
-MOST = 20
+MOST, LONG = 20, 10
 
 
 @dataclass(frozen=True)
@@ -82,18 +82,19 @@ def shifts(x: excursions.Floats) -> list[Shift]:
     found: list[Shift] = []
     size = np.abs(step)
     size[:width] = 0  # the fall at the beginning is no step
+    for first, last in spikes:
+        size[max(first - 2 * width, 0) : max(last, 0)] = 0  # nor is what the fit makes of a spike
     while len(found) < 10 * MOST:
         at = int(np.argmax(size))
         if size[at] < limit:
             break
-        if not (np.abs(spikes - (at + width)) <= 5).any():
-            found.append(Shift(at + width, float(step[at]), max(error, usual / 2)))
+        found.append(Shift(at + width, float(step[at]), max(error, usual / 2)))
         size[max(at - width, 0) : at + width] = 0
     return sorted(found, key=lambda f: f.at)
 
 
-def _fit(x: excursions.Floats) -> tuple[excursions.Floats, float, float, int, excursions.Ints] | None:
-    """(step at each value from index `width` on, standard error, usual size, width, starts of spikes)."""
+def _fit(x: excursions.Floats) -> tuple[excursions.Floats, float, float, int, list[tuple[int, int]]] | None:
+    """(step at each value from index `width` on, standard error, usual size, width, long spikes)."""
     y, logs = excursions.scaled(x)
     width = min(WIDTH, len(y) // 4)
     if not logs or width < LEAST_WIDTH:
@@ -111,7 +112,7 @@ def _fit(x: excursions.Floats) -> tuple[excursions.Floats, float, float, int, ex
         noise * float(np.sqrt((kernel**2).sum())),
         usual,
         width,
-        np.array([e.start for e in found if e.sigmas > 8 and e.end is not None], np.int64),
+        [(e.start, e.end) for e in found if e.sigmas > 8 and e.end is not None and e.end - e.start > LONG],
     )
 
 

@@ -50,7 +50,7 @@ WHY = {
     "periodic": "the same bump comes at regular distances: the loop makes it, not the optimization",
     "logger": "the logger made it",
 }
-CLEAR_ODDS, CLEAR_SIGMA, CLEAR_SHARE, HUGE = 0.7, 9.0, 0.15, 1.0  # heights in units of ln
+CLEAR_ODDS, CLEAR_SIGMA, CLEAR_SHARE, HUGE = 0.7, 9.0, 0.15, 2.0  # heights in units of ln
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -167,8 +167,9 @@ def severity(j: Spike) -> str:
         return "info"
     if j.kind == "non_recovering":
         return "critical"
-    large = j.at.height >= HUGE or (j.at.sigmas >= CLEAR_SIGMA and j.at.height >= CLEAR_SHARE)
-    clear = (large or j.kind == "slow") and j.probability >= CLEAR_ODDS
+    likely = j.probability >= CLEAR_ODDS
+    large = j.at.sigmas >= CLEAR_SIGMA and j.at.height >= CLEAR_SHARE
+    clear = (likely and (large or j.kind == "slow")) or j.at.height >= HUGE
     return "warning" if clear or j.why == "nonfinite" else "info"
 
 

@@ -55,6 +55,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-6, "The loss decays from a peak: the model was hit and recovers.", [best])
     if ends:
         ledger.add(6, "It is back from one value to the next, as when a shard ends.", [best])
+    graver = [*of(findings, "divergence"), *of(findings, "nonfinite", severity=["critical"])]
+    if graver:
+        ledger.add(-10, "Graver trouble stands beside it, which no stretch of data explains.", graver[:2])
     if of(findings, "lr_schedule"):
         ledger.add(-10, "The learning rate moved as well.", of(findings, "lr_schedule")[:1])
     if any(abs((r.first_step or 0) - best.facts["start"]) <= 5 for r in of(findings, "restart")):

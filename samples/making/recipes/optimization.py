@@ -50,6 +50,28 @@ def lr_too_high_diverges(out: Path) -> Expect:
     return Expect(top="lr_too_high", acceptable=["warmup_too_short"], findings=["divergence"], clear=["restart"])
 
 
+def swinging_rate_csv(out: Path) -> Expect:
+    """Momentum SGD with a rate that grows through the whole run, as in a range test that nobody stopped: the perceptron
+    learns, then the loss swings ever wider and is lost. CSV."""
+    config = settings(
+        max_steps=600,
+        optimizer="sgd",
+        momentum=0.9,
+        lr=1.0,
+        warmup_steps=550,
+        seed=11,
+        schedule="constant",
+        batch_size=64,
+        weight_decay=0.0,
+        grad_clip=1.0,
+    )
+    job = Job(clusters(61, samples=3200), Perceptron, config, Clock("2026-03-12T08:00:00", 0.03))
+    rows = list(job.run())
+    files.config_yaml(out, config)
+    files.table(out / "log.csv", rows, {"loss": "train/loss", "lr": "train/lr", "grad_norm": "train/grad_norm"})
+    return Expect(top="lr_too_high", findings=["oscillation", "divergence"], clear=["restart", "nonfinite"])
+
+
 def lr_too_low_keras(out: Path) -> Expect:
     """A rate of 2e-6 where 2e-3 is right: the loss creeps down in a straight line, far from what the data allow. Keras'
     log, one line an epoch."""
