@@ -47,7 +47,7 @@ elif what == "torch":
 else:
     from forensics import checkpoint
     from parsers import checkpoints
-    from parsers.checkpoints import torch_file, safetensors_file, roles
+    from parsers.checkpoints import dcp, folder, keras_file, npz_file, roles, safetensors_file, torch_file
     from parsers.checkpoints.contents import chunks
     from parsers.checkpoints.statistics import extremes
     def work():

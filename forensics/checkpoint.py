@@ -106,9 +106,9 @@ def step_of(contents: Contents) -> int | None:
     for name, value in contents.values.items():
         plain = name.rpartition(":")[2]
         last = plain.rpartition(".")[2]
-        if last in _STEP_NAMES and plain.count(".") <= 1 and not _NOT_THE_STEP.search(plain) and type(value) in (int, float):
-            if math.isfinite(value) and 0 <= value < 1 << 53:
-                found.append((plain.count("."), _STEP_NAMES.index(last), int(value)))
+        named = last in _STEP_NAMES and plain.count(".") <= 1 and not _NOT_THE_STEP.search(plain)
+        if named and type(value) in (int, float) and math.isfinite(value) and 0 <= value < 1 << 53:
+            found.append((plain.count("."), _STEP_NAMES.index(last), int(value)))
     return min(found)[2] if found else checkpoint_files.step_of(contents.path)
 
 

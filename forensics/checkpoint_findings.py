@@ -304,7 +304,7 @@ def _frozen(changed: Sequence[Found]) -> list[Found]:
 def _too_far(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found]:
     """Adam moves a value by at most about the rate in a step: a move beyond that was made by something else."""
     n, m = counters(a), counters(b)
-    if not n.adam and not m.adam or a.step is None or b.step is None or b.step <= a.step:
+    if (not n.adam and not m.adam) or a.step is None or b.step is None or b.step <= a.step:
         return []
     rate = max([v for c in (a, b) for k, v in c.contents.values.items() if re.search(r"param_groups\.\d+\.(initial_)?lr$", k) and type(v) is float], default=0.0)
     size = {t.name: t.count for t in a.contents.tensors}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 
 import parsers
-
 from forensics.errors import ForensicsError
 from forensics.pipeline import id_of, modules
 

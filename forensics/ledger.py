@@ -38,10 +38,15 @@ class Ledger:
 
 
 def of(
-    findings: Sequence[Finding], kind: str, *, severity: Sequence[str] = ("info", "warning", "critical")
+    findings: Sequence[Finding],
+    kind: str,
+    *,
+    severity: Sequence[str] = ("info", "warning", "critical"),
+    traps: bool = False,
 ) -> list[Finding]:
-    """The findings of one detector, in step order."""
+    """The findings of one detector, in step order; what only looks like a spike (class ``not_a_spike``) with `traps` only."""
     found = [f for f in findings if f.kind == kind and f.severity in severity]
+    found = [f for f in found if traps or f.facts.get("class") != "not_a_spike"]
     return sorted(found, key=lambda f: (f.first_step is None, f.first_step or 0))
 
 

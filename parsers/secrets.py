@@ -144,13 +144,16 @@ def mask_config(key: str, value: Any) -> str:
     return json.dumps(_mask_tree(key, value), default=str, ensure_ascii=False)
 
 
-_HINT = re.compile(
-    r"(?i)key|token|secret|passw|passphrase|credential|auth|bearer|cookie|pwd|hf_|sk-|gh[pousr]_|github_pat|AKIA|ASIA|xox|glpat|AIza|nvapi|ya29|eyJ|wandb_v|://|sig"
-)
+_HINTS = (
+    "key", "token", "secret", "passw", "passphrase", "credential", "auth", "bearer", "cookie", "pwd", "hf_", "sk-", "ghp_", "gho_",
+    "ghu_", "ghs_", "ghr_", "github_pat", "akia", "asia", "xox", "glpat", "aiza", "nvapi", "ya29", "eyj", "wandb_v", "://", "sig",
+)  # fmt: skip
 
 
 def _might_hold_secret(text: str) -> bool:
-    return _HINT.search(text) is not None
+    """A quick no for nearly all text; a regex of these words takes a hundred times longer."""
+    lower = text.lower()
+    return any(hint in lower for hint in _HINTS)
 
 
 def _mask_tree(key: str, value: Any) -> Any:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from forensics import evidence, run_checkpoints
-from forensics.case import Finding
+from forensics.case import Evidence, Finding
 from forensics.checkpoint import Checkpoint
 from forensics.checkpoint_findings import absurd, foreign_code, nonfinite
 from forensics.errors import CannotTell
@@ -54,18 +54,18 @@ def _values(run: Run) -> Iterator[Finding]:
         sick = [(c, told[0]) for c in found if (told := [f for f in look(c) if f["severity"] != "info"])]
         if not sick:
             continue
-        first, told = sick[0]
+        first, worst = sick[0]
         place = run_checkpoints.name(first, run)
         more = f"; {len(sick)} of {len(found)} checkpoints are like this" if len(sick) > 1 else ""
         step = first.step
         yield Finding(
-            f"checkpoint_damage-{kind}-{step}", "checkpoint_damage", f"Checkpoint {place}: {told['title']}{more}", step, sick[-1][0].step,
-            "warning" if told["severity"] == "warning" else severity or "critical", (_shown(first, told["tensors"], place),),
+            f"checkpoint_damage-{kind}-{step}", "checkpoint_damage", f"Checkpoint {place}: {worst['title']}{more}", step, sick[-1][0].step,
+            "warning" if worst["severity"] == "warning" else severity or "critical", (_shown(first, worst["tensors"], place),),
             {"path": place, "what": kind, "absurd": kind == "absurd", "checkpoints": len(sick)},
         )  # fmt: skip
 
 
-def _shown(c: Checkpoint, names: list[str], place: str) -> evidence.Evidence:
+def _shown(c: Checkpoint, names: list[str], place: str) -> Evidence:
     rows = [[_plain(r[k]) for k in _COLUMNS] for r in c.rows() if r["name"] in set(names)]
     return evidence.table("the tensors", _COLUMNS, rows[:20], place)
 

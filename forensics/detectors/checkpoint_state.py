@@ -53,7 +53,7 @@ def _began_anew(run: Run, found: list[Row], starts: list[int], part: str) -> Ite
     before: Row | None = None
     for c, n in counted:
         age, step = getattr(n, part), c.step or 0
-        since = next((s for s in starts if s <= step and _close(age, step - s, step) or _close(age, step - s + 1, step)), None)
+        since = next((s for s in starts if (s <= step and _close(age, step - s, step)) or _close(age, step - s + 1, step)), None)
         fell = before is not None and age < getattr(before[1], part) and _close(getattr(before[1], part), before[0].step or 0, before[0].step or 0)
         told = since is not None and age < 0.9 * step
         if not (fell or told):

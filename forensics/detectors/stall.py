@@ -18,6 +18,7 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -82,12 +83,12 @@ def detect(run: Run) -> Iterator[Finding]:
         )
 
 
-def _said(run: Run, said: list[dict[str, object]]) -> Finding:
+def _said(run: Run, said: list[dict[str, Any]]) -> Finding:
     first = said[0]
     step = first["step"] if isinstance(first["step"], int) else _step_before(run)
     shown = evidence.text(
         "what the log says", [str(e["text"]) for e in said[:6]], run.where(str(first["source"]), first["at"])
-    )  # type: ignore[arg-type]
+    )
     facts = {"step": step, "lines": len(said), "at_end": True, "said": True}
     title = f"Processes wait for each other: {str(first['text'])[:140]}"
     time = first["time"] if isinstance(first["time"], float) else None

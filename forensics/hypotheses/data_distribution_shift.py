@@ -29,7 +29,7 @@ PRIOR = -6.0
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     shifts = of(findings, "level_shift")
-    lasting = [f for f in of(findings, "loss_spike") if f.facts["class"] in ("non_recovering", "not_a_spike")]
+    lasting = [f for f in of(findings, "loss_spike", traps=True) if f.facts["class"] in ("non_recovering", "not_a_spike")]
     if not shifts and not lasting:
         return None
     ledger = Ledger(PRIOR)

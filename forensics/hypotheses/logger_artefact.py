@@ -32,9 +32,12 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     zeros = of(findings, "zero_loss")
     spikes = of(findings, "loss_spike")
     filtered = run.framework == "hf-trainer"
-    if not zeros and not (spikes and filtered):
+    artefacts = of(findings, "logger_artefact")
+    if not artefacts and not zeros and not (spikes and filtered):
         return None
     ledger = Ledger(PRIOR)
+    if artefacts:
+        ledger.add(14, f"{artefacts[0].title}.", artefacts[:3])
     grads = [f for f in of(findings, "nonfinite") if f.facts["metric"] == "grad.norm"]
     if filtered:
         ledger.add(3, "The log is the Hugging Face Trainer's, whose filter hides NaN.", [])

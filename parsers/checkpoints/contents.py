@@ -53,10 +53,8 @@ class File:
             os.close(fd)
 
     def alive(self) -> bool:
-        try:
-            return self.map is None or os.stat(self.path).st_size >= self.size
-        except OSError:
-            return True  # deleted meanwhile: the map still holds it
+        """False where the file was cut since it was mapped: its last pages must not be touched."""
+        return self.map is None or self.map.size() >= self.size
 
     def give_back(self, first: int, last: int) -> None:
         """The pages that lie wholly within [first, last) need not stay in memory."""
@@ -134,7 +132,7 @@ def chunks(tensor: Tensor) -> Iterator[NDArray[Any]]:
 
 def _plain(piece: Piece, tensor: Tensor) -> Iterator[NDArray[Any]]:
     raw = raw_type(tensor.dtype)
-    step = max(CHUNK // raw.itemsize, 1)
+    step = max(-(-piece.count // max(-(-piece.count * raw.itemsize // CHUNK), 1)), 1)  # blocks of equal length
     dropped = piece.offset
     for i in range(0, piece.count, step):
         if not piece.file.alive():

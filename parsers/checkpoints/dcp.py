@@ -7,6 +7,7 @@ plain names in the same folder. Source: torch/distributed/checkpoint/{metadata,f
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,10 +104,8 @@ def _tensor(found: Contents, name: str, entry: dict[Any, Any], there: list[Place
         layout = tuple(sorted(p[2] for p in there)) if len(there) > 1 else ()
         tensor = Tensor(name, dtype, shape, source, at, inline=blocks, layout=layout)
         if math.prod(shape) == 1:
-            try:
+            with contextlib.suppress(Unreadable, StopIteration):
                 found.values[name] = next(iter(blocks()))[0].item()
-            except (Unreadable, StopIteration):
-                pass
         return tensor
     return Tensor(name, dtype or "unknown", shape, source, at, why=why)
 

@@ -244,7 +244,7 @@ def _string_line(m: Machine) -> str:
     line = m.line().strip()
     if len(line) < 2 or line[0] != line[-1] or line[:1] not in (b"'", b'"'):
         raise ValueError("a string without quotes")
-    return codecs.escape_decode(line[1:-1])[0].decode("latin-1")  # type: ignore[attr-defined, no-any-return]
+    return codecs.escape_decode(line[1:-1])[0].decode("latin-1")
 
 
 def _tuple(m: Machine, n: int) -> None:

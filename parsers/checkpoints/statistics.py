@@ -109,8 +109,8 @@ def values(block: Block, dtype: str) -> NDArray[Any]:
 def _largest(block: Block) -> int:
     """The bits of the largest magnitude."""
     width = block.dtype.itemsize
-    unsigned = int(block.view(f"u{width}").max())
-    positive = int(block.view(f"i{width}").max())
+    unsigned = int(np.maximum.reduce(block.view(f"u{width}")))
+    positive = int(np.maximum.reduce(block.view(f"i{width}")))
     sign = 1 << (8 * width - 1)
     return max(positive, unsigned - sign if unsigned >= sign else unsigned)
 
@@ -126,10 +126,10 @@ def _zeros(block: Block) -> int:
     """Zeros of either sign; counted only where there is one."""
     width = block.dtype.itemsize
     plus, minus = block.view(f"u{width}"), block.view(f"i{width}")
-    found = len(block) - int(np.count_nonzero(plus)) if not plus.min() else 0
-    lowest = minus.min()
-    if lowest == np.iinfo(minus.dtype).min:
-        found += int(np.count_nonzero(minus == lowest))
+    negative_zero = -(1 << (8 * width - 1))
+    found = len(block) - int(np.count_nonzero(plus)) if not np.minimum.reduce(plus) else 0
+    if np.minimum.reduce(minus) == negative_zero:
+        found += int(np.count_nonzero(minus == negative_zero))
     return found
 
 
@@ -178,14 +178,14 @@ def _sum(x: NDArray[np.float32]) -> float:
     """
     rows = len(x) // _ROW
     head = x[: rows * _ROW].reshape(rows, _ROW)
-    return float(np.vecdot(head, _ones()).sum(dtype=np.float64)) + float(x[rows * _ROW :].sum(dtype=np.float64))
+    return float(np.add.reduce(np.vecdot(head, _ones()), dtype=np.float64)) + float(x[rows * _ROW :].sum(dtype=np.float64))
 
 
 def _squares(x: NDArray[np.float32]) -> float:
     """The sum of squares, likewise: the longer a float32 sum, the more of it is rounding."""
     rows = len(x) // _ROW
     head, tail = x[: rows * _ROW].reshape(rows, _ROW), x[rows * _ROW :]
-    return float(np.vecdot(head, head).sum(dtype=np.float64)) + float(np.dot(tail, tail))
+    return float(np.add.reduce(np.vecdot(head, head), dtype=np.float64)) + float(np.dot(tail, tail))
 
 
 @cache
