@@ -22,7 +22,7 @@ Crcs = npt.NDArray[np.uint32]
 
 LONGEST_LENGTH = 1 << 28
 _TOGETHER = 64  # texts that are summed by one call, a power of two
-_PART_BYTES, _LONGEST_GROUPED = 1 << 20, 2048
+_PART_BYTES, _LONGEST_GROUPED = 1 << 18, 2048
 _ONES = 0xFFFFFFFF
 _FRONT = np.array([(1 << 64) - (1 << 8 * pad) for pad in range(8)], np.uint64)  # clears the first bytes of a word
 
