@@ -75,7 +75,9 @@ def measure(c: Checkpoint, *, progress: Progress | None = None, only: Callable[[
         if (place, t.dtype) not in known:
             size = t.count * SIZES[t.dtype]
             if done + size > limit:
-                c.contents.gap(f"{t.name[:80]}: more bytes are claimed than the file has, the rest is not read", t.at, t.source)
+                c.contents.gap(
+                    f"{t.name[:80]}: more bytes are claimed than the file has, the rest is not read", t.at, t.source
+                )
                 return
             if progress:
                 progress(f"{c.path.name}: {t.name}", done, total)
@@ -93,10 +95,27 @@ def _row(t: Tensor, s: Stats | None) -> dict[str, Any]:
     row: dict[str, Any] = {"name": t.name, "role": t.role, "dtype": t.dtype, "shape": list(t.shape)}
     if s is None:
         return row | dict.fromkeys(("norm", "mean", "std", "absmax", "nonfinite", "zeros")) | {"note": t.why}
-    return row | {"norm": s.norm, "mean": s.mean, "std": s.std, "absmax": s.absmax, "nonfinite": s.nonfinite, "zeros": s.zeros}
+    return row | {
+        "norm": s.norm,
+        "mean": s.mean,
+        "std": s.std,
+        "absmax": s.absmax,
+        "nonfinite": s.nonfinite,
+        "zeros": s.zeros,
+    }
 
 
-_STEP_NAMES = ["global_step", "global_steps", "iteration", "num_updates", "iter_num", "update_step", "step", "steps", "current_step"]
+_STEP_NAMES = [
+    "global_step",
+    "global_steps",
+    "iteration",
+    "num_updates",
+    "iter_num",
+    "update_step",
+    "step",
+    "steps",
+    "current_step",
+]
 _NOT_THE_STEP = re.compile(r"optim|state\.\d+\.|callbacks|loops|sched|metrics|config|args")
 
 
@@ -187,6 +206,16 @@ def _paired(a: Iterable[NDArray[Any]], b: Iterable[NDArray[Any]]) -> Iterator[tu
         raise ValueError("streams of unequal length")
 
 
+def findings(c: Checkpoint) -> list[dict[str, Any]]:
+    """Everything that is sick in one checkpoint, the gravest first."""
+    from forensics import checkpoint_age as age
+    from forensics import checkpoint_findings as sick
+
+    looks = (sick.foreign_code, sick.incomplete, sick.nonfinite, sick.absurd, sick.ranks)
+    found = [f for look in (*looks, age.counters_disagree, age.optimizer, age.spikes) for f in look(c)]
+    return sorted(found, key=lambda f: ("critical", "warning", "info").index(f["severity"]))
+
+
 # --- the document
 
 
@@ -195,27 +224,29 @@ def report(path: Path, path2: Path | None = None, *, progress: Progress | None =
 
     Raises ForensicsError where nothing in one of them can be read.
     """
-    from forensics import checkpoint_findings as sick
+    from forensics.checkpoint_changes import between
 
     first = read(path, progress=progress)
     if path2 is None:
-        return to_json(first, sick.findings(first))
+        return to_json(first, findings(first))
     second = read(path2, progress=progress)
     changed = compare(first, second, progress=progress)
-    others = [f | {"title": f"{path2}: {f['title']}"} for f in sick.findings(second)]
-    document = to_json(first, [*sick.between(first, second, changed), *sick.findings(first), *others], changed)
+    others = [f | {"title": f"{path2}: {f['title']}"} for f in findings(second)]
+    document = to_json(first, [*between(first, second, changed), *findings(first), *others], changed)
     document["path2"] = str(path2)
     document["refused"] += [r | {"at": f"{path2} {r['at']}"} for r in second.contents.refused]
     document["gaps"] += [_gap(g) for g in second.contents.gaps]
     return document
 
 
-def to_json(c: Checkpoint, findings: list[dict[str, Any]], changed: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+def to_json(
+    c: Checkpoint, found: list[dict[str, Any]], changed: list[dict[str, Any]] | None = None
+) -> dict[str, Any]:
     """Only JSON types; NaN and infinities as the strings of the contract."""
     n = c.contents
     document = {
         "schema": 1, "path": str(n.path), "format": n.format, "kind": c.kind, "step": c.step, "complete": n.complete, "bytes": n.bytes,
-        "tensors": c.rows(), "findings": findings, "refused": n.refused,
+        "tensors": c.rows(), "findings": found, "refused": n.refused,
         "gaps": [_gap(g) for g in n.gaps], "changed": changed,
     }  # fmt: skip
     plain = jsonable(document)

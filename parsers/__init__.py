@@ -9,8 +9,9 @@ from __future__ import annotations
 import gc
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +22,8 @@ from parsers import assemble, grouping, plugins
 from parsers.tables import HEAD_BYTES, Gap, Note, Run, Source, relative, table_of
 from parsers.unclaimed import describe
 from parsers.walk import walk
+
+_SMALL, _TOGETHER = 1 << 20, 1 << 24  # bytes: of a file, and of files that are read together
 
 Progress = Callable[[str, int, int], None]  # what is being read, bytes done, bytes in all
 
@@ -51,8 +54,39 @@ def claimants(path: Path, head: bytes) -> list[ModuleType]:
     return found
 
 
-def read_file(path: Path, root: Path) -> assemble.FileRead:
-    """One file into batches and gaps; whatever goes wrong in it stays in it."""
+@dataclass
+class _Opened:
+    """A file that a parser claims."""
+
+    path: Path
+    rel: str
+    size: int
+    parser: ModuleType
+
+    def read(self, found: Iterable[pa.RecordBatch] | None = None) -> assemble.FileRead:
+        """What the parser yields (or has ``found``), gathered; whatever goes wrong in a file stays in it."""
+        batches: dict[str, list[pa.RecordBatch]] = {}
+        gaps, notes, records = [], [], 0
+        try:
+            for item in self.parser.parse(self.path) if found is None else found:
+                if isinstance(item, Gap):
+                    gaps.append(Gap(item.at, item.what, item.lost, self.rel))
+                elif isinstance(item, Note):
+                    notes.append(item.text)
+                elif item.num_rows:
+                    batches.setdefault(table_of(item), []).append(item)
+                    records += item.num_rows
+        except (MemoryError, RecursionError) as e:
+            gaps.append(Gap("byte 0", f"too large or too deep to read whole ({type(e).__name__})", None, self.rel))
+        except Exception as e:  # our mistake, not the file's; what was read before it stands
+            what = f"the {name_of(self.parser)} parser broke off: {type(e).__name__}: {e}"
+            gaps.append(Gap("byte 0", what[:300], None, self.rel))
+        unit = getattr(self.parser, "AT", "line")
+        source = Source(self.rel, name_of(self.parser), self.size, records, unit=unit, note="; ".join(notes))
+        return assemble.FileRead(self.path, source, batches, gaps)
+
+
+def _open(path: Path, root: Path) -> _Opened | assemble.FileRead:
     rel = relative(path, root)
     try:
         size = path.stat().st_size
@@ -66,24 +100,47 @@ def read_file(path: Path, root: Path) -> assemble.FileRead:
         what = describe(path, head)
         gaps = [Gap("byte 0", what, None, rel)] if "never fetched" in what else []
         return assemble.FileRead(path, Source(rel, what, size, claimed=False), {}, gaps)
-    batches: dict[str, list[pa.RecordBatch]] = {}
-    gaps, notes, records = [], [], 0
-    try:
-        for item in parser.parse(path):
-            if isinstance(item, Gap):
-                gaps.append(Gap(item.at, item.what, item.lost, rel))
-            elif isinstance(item, Note):
-                notes.append(item.text)
-            elif item.num_rows:
-                batches.setdefault(table_of(item), []).append(item)
-                records += item.num_rows
-    except (MemoryError, RecursionError) as e:
-        gaps.append(Gap("byte 0", f"too large or too deep to read whole ({type(e).__name__})", None, rel))
-    except Exception as e:  # our mistake, not the file's; what was read before it stands
-        gaps.append(Gap("byte 0", f"the {name_of(parser)} parser broke off: {type(e).__name__}: {e}"[:300], None, rel))
-    unit = getattr(parser, "AT", "line")
-    source = Source(rel, name_of(parser), size, records, unit=unit, note="; ".join(notes))
-    return assemble.FileRead(path, source, batches, gaps)
+    return _Opened(path, rel, size, parser)
+
+
+def read_file(path: Path, root: Path) -> assemble.FileRead:
+    """One file into batches and gaps."""
+    opened = _open(path, root)
+    return opened if isinstance(opened, assemble.FileRead) else opened.read()
+
+
+def _read_files(paths: list[Path], root: Path, progress: Progress | None) -> Iterator[assemble.FileRead]:
+    """The same for many. Small files in a row are read together where their parser can (``parse_many``)."""
+    total, done = sum(_size(p) for p in paths), 0
+    together: list[_Opened] = []
+    for path in paths:
+        if progress:
+            progress(relative(path, root), done, total)
+        done += _size(path)
+        opened = _open(path, root)
+        small = isinstance(opened, _Opened) and opened.size <= _SMALL and hasattr(opened.parser, "parse_many")
+        other = bool(together) and (not small or together[0].parser is not opened.parser)  # type: ignore[union-attr]
+        if other or sum(o.size for o in together) > _TOGETHER:
+            yield from _read_together(together)
+            together = []
+        if isinstance(opened, assemble.FileRead):
+            yield opened
+        elif small:
+            together.append(opened)
+        else:
+            yield opened.read()
+    yield from _read_together(together)
+
+
+def _read_together(opened: list[_Opened]) -> Iterator[assemble.FileRead]:
+    found = None
+    if len(opened) > 2:
+        try:
+            found = opened[0].parser.parse_many([o.path for o in opened])
+        except Exception:  # whatever it is, it comes again where the file is read alone, and is noted there
+            found = None
+    for i, o in enumerate(opened):
+        yield o.read(None if found is None else found[i])
 
 
 def read_all(
@@ -95,14 +152,8 @@ def read_all(
         raise FileNotFoundError(f"no such file or folder: {root}")
     found = list(walk(root))
     paths = [p for p in found if isinstance(p, Path)]
-    total, done = sum(_size(p) for p in paths), 0
-    files = []
     with _no_collection():
-        for p in paths:
-            if progress:
-                progress(relative(p, root), done, total)
-            files.append(read_file(p, root))
-            done += _size(p)
+        files = list(_read_files(paths, root, progress))
     others = [s for s in found if isinstance(s, Source)]
     gaps = [g for g in found if isinstance(g, Gap)]
     groups = grouping.split(files, root, overrides or {})

@@ -59,16 +59,19 @@ def assign(tables: dict[str, pa.Table], formats: dict[str, str]) -> tuple[dict[s
 def _with_dealt_rows(lives: list[dict[str, Any]], metrics: pa.Table) -> list[dict[str, Any]]:
     """The lives with the steps of all their rows, those of sparse files included."""
     name_codes, names = buffers.codes(metrics["name"])
-    step, attempt = buffers.values(metrics["step"]), buffers.values(metrics["attempt"])
     known = [v for c in ("step", "attempt") if (v := buffers.valid(metrics[c])) is not None]
     counted = np.array([not n.startswith("axis/") for n in names])
     if not counted.all():
         known.append(counted[name_codes])
+    if len(lives) == 1 and not known:
+        lives[0]["steps"] = [int(x) for x in buffers.ends(metrics["step"])]
+        return lives
+    step, attempt = buffers.values(metrics["step"]), buffers.values(metrics["attempt"])
     if known:
         rows = np.flatnonzero(np.logical_and.reduce(known))
         step, attempt = step[rows], attempt[rows]
     for life in lives:
-        mine = step if len(lives) == 1 and not known else step[attempt == life["index"]]
+        mine = step[attempt == life["index"]]
         if len(mine):
             life["steps"] = [int(mine.min()), int(mine.max())]
     return lives
@@ -89,7 +92,6 @@ def _segments(tables: dict[str, pa.Table], formats: dict[str, str]) -> list[Segm
     if not metrics.num_rows:
         return []
     (codes, sources), (tags, _), (name_codes, names) = (buffers.codes(metrics[c]) for c in ("source", "tag", "name"))
-    numbers = {c: (buffers.values(metrics[c]), buffers.valid(metrics[c])) for c in ("step", "at", "time", "rank")}
     counted = np.array([not n.startswith("axis/") for n in names] or [True])
     resumed = _resume_places(tables["events"])
     launches = _launches(tables)
@@ -97,24 +99,27 @@ def _segments(tables: dict[str, pa.Table], formats: dict[str, str]) -> list[Segm
     found: list[Segment] = []
     bounds = np.searchsorted(codes, np.arange(len(sources) + 1)) if len(sources) > 1 else np.array([0, len(codes)])
     for i, s in enumerate(sources):
-        span = slice(bounds[i], bounds[i + 1])
-        column = {c: (values[span], None if valid is None else valid[span]) for c, (values, valid) in numbers.items()}
-        found += _segments_of(s, column, tags[span], name_codes[span], names, counted, resumed.get(s, []), launches, resume_steps, len(found))
+        span = slice(int(bounds[i]), int(bounds[i + 1]))
+        rows = metrics.select(["step", "at", "time", "rank"]).slice(span.start, span.stop - span.start)
+        found += _segments_of(s, rows, tags[span], name_codes[span], names, counted, resumed.get(s, []), launches, resume_steps, len(found))
     # a summary of one or two rows without a clock tells no life of its own
     return [s for s in found if s.times or s.rows >= _FEW] or found
 
 
-def _segments_of(source: str, column: dict[str, tuple[NDArray[Any], NDArray[np.bool_] | None]], tags: NDArray[np.int32],
+def _segments_of(source: str, table: pa.Table, tags: NDArray[np.int32],
                  name_codes: NDArray[np.int32], names: list[str], counted: NDArray[np.bool_], resumed: list[int],
                  launches: list[float], resume_steps: list[int], order: int) -> list[Segment]:
     """The segments of one file: only the rows of its clock tag are looked at, once that is known."""
+    if not len(tags):
+        return []
     usable: Any = slice(None)
-    (step, has_step), (at, has_at), (time, has_time), (rank, has_rank) = (column[c] for c in ("step", "at", "time", "rank"))
+    has_step, has_at, has_time, has_rank = (buffers.valid(table[c]) for c in ("step", "at", "time", "rank"))
     if has_step is not None or not counted.all():
         usable = np.flatnonzero(counted[name_codes] if has_step is None else has_step & counted[name_codes])
         if not len(usable):
             return []
     if has_rank is None or has_rank.any():
+        rank = buffers.values(table["rank"])
         ranks = (rank if has_rank is None else np.where(has_rank, rank, 0))[usable]
         usable = np.arange(len(tags))[usable][ranks == ranks.min()]
     used, named = tags[usable], name_codes[usable]
@@ -124,9 +129,12 @@ def _segments_of(source: str, column: dict[str, tuple[NDArray[Any], NDArray[np.b
     if not isinstance(usable, slice):
         clock = usable[clock]
     logged = frozenset(names[c] for c in np.flatnonzero(np.bincount(named)).tolist())
-    places = at[clock] if has_at is None else np.where(has_at, at, -1)[clock]
-    times = time[clock] if has_time is None else np.where(has_time[clock], time[clock], np.nan)
-    return _cut(source, step[clock], places, times, resumed, launches, resume_steps, order, logged)
+    step, at, time = (buffers.picked(table[c], clock) for c in ("step", "at", "time"))
+    if has_at is not None:
+        at = np.where(has_at[clock], at, -1)
+    if has_time is not None:
+        time = np.where(has_time[clock], time, np.nan)
+    return _cut(source, step, at, time, resumed, launches, resume_steps, order, logged)
 
 
 def _clock_tag(tags: NDArray[np.int32], name_codes: NDArray[np.int32], names: list[str]) -> int:

@@ -125,18 +125,19 @@ class Block:
         import numpy as np
 
         lines, at = np.arange(len(self.starts)), self.starts
-        places = np.zeros((0, 2, len(at)), np.int64)  # hole, begin or end, line
+        begins: list[Ints] = []
+        ends: list[Ints] = []
         for hole in template.holes:
             at, here = self._past(at, hole.before)
             if here is not None:
-                lines, places = lines[here], places[:, :, here]
-            begin = self._past_spaces(at) if hole.padded else at
-            at = begin + hole.width if hole.width else self._up_to(begin, hole.stop)
-            places = np.concatenate([places, np.stack([begin, at])[None]])
+                lines, begins, ends = lines[here], [b[here] for b in begins], [e[here] for e in ends]
+            begins.append(self._past_spaces(at) if hole.padded else at)
+            at = begins[-1] + hole.width if hole.width else self._up_to(begins[-1], hole.stop)
+            ends.append(at)
         at, here = self._past(at, template.tail)
         if here is not None:
-            lines, places = lines[here], places[:, :, here]
-        return lines, places[:, 0], places[:, 1], at
+            lines, begins, ends = lines[here], [b[here] for b in begins], [e[here] for e in ends]
+        return lines, np.stack(begins), np.stack(ends), at
 
     def _past(self, at: Ints, word: bytes) -> tuple[Ints, Ints | None]:
         """-> the places behind the word, of the lines that have it here, and which these are (None: all)."""

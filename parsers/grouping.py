@@ -14,6 +14,7 @@ the files say, then on where they lie:
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -89,7 +90,8 @@ def split(files: list[FileRead], root: Path, overrides: dict[str, str]) -> list[
         near.add(unit, chosen)
     if len(runs) <= 1:
         return [Group(_root_id(root), str(root), files)]
-    groups = [_group(r, root, runs) for r in runs]
+    homes = Counter(home for r in runs for home in {u.home for u in r})
+    groups = [_group(r, root, homes) for r in runs]
     _attach_rest(groups, files, {id(f) for u in units for f in u.files})
     latest = {id(g): max((u.times[1] for u in r if u.times), default=0.0) for g, r in zip(groups, runs, strict=True)}
     return sorted(groups, key=lambda g: (latest[id(g)], max(_mtime(f) for f in g.files), g.id))
@@ -303,10 +305,10 @@ def _nearness(a: str, b: str) -> int:
     return sum(x == y for x, y in zip(one, two, strict=False))
 
 
-def _group(run: list[Unit], root: Path, runs: list[list[Unit]]) -> Group:
+def _group(run: list[Unit], root: Path, homes: Counter[str]) -> Group:
     """Named by its folder; by its file where several runs share the folder."""
     where = run[0].home
-    alone = sum(any(u.home == where for u in r) for r in runs) == 1 and where != ""
+    alone = homes[where] == 1 and where != ""
     if alone:
         path = where if (root / where).exists() else PurePosixPath(run[0].files[0].source.path).parent.as_posix()
     else:

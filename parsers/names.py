@@ -56,7 +56,12 @@ def meaning(tag: str, *, framework: str | None = None, folder: str = "", sibling
             return found if found.name == name else Meaning(name, vocabulary().get(name, ("", ""))[1])
     if found.name in overrides:
         found = replace(found, name="loss.aux" if found.name.startswith("loss.") else "other")
-    return replace(found, name=f"{found.name}/{tag}") if found.name in ("other", "axis") else found
+    return _with_tag(found, tag) if found.name in ("other", "axis") else found
+
+
+@lru_cache(maxsize=65536)
+def _with_tag(found: Meaning, tag: str) -> Meaning:
+    return replace(found, name=f"{found.name}/{tag}")
 
 
 @cache
@@ -73,14 +78,19 @@ def detect_framework(tags: Iterable[str], config_keys: Iterable[str] = (), forma
     "ultralytics".
     """
     seen = {"tag": tags, "config": config_keys, "format": formats, "file": file_names}
-    text = {where: "\n".join(x[:LONGEST] for x in set(names)) for where, names in seen.items()}
+    text = {where: "\n".join(sorted({x[:LONGEST] for x in names})) for where, names in seen.items()}
 
     def found(sign: str) -> bool:
         where, _, regex = sign.partition(":")
-        return bool(text[where] and _regex(regex, re.MULTILINE).search(text[where]))
+        return bool(text[where]) and _is_in(regex, text[where])
 
     frameworks = _data()["framework"].items()
     return next((name for name, entry in frameworks if any(all(map(found, signs)) for signs in entry["signs"])), None)
+
+
+@lru_cache(maxsize=4096)  # the runs of a folder log the same tags
+def _is_in(regex: str, text: str) -> bool:
+    return _regex(regex, re.MULTILINE).search(text) is not None
 
 
 # -- one tag ----------------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +218,7 @@ def table_of(batch: pa.RecordBatch) -> str:
     return str((batch.schema.metadata or {})[b"table"].decode())
 
 
+@cache
 def empty(table: str) -> pa.Table:
     return pa.Table.from_arrays([pa.nulls(0, f.type) for f in SCHEMAS[table]], schema=SCHEMAS[table])  # without pandas
 

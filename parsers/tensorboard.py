@@ -16,7 +16,7 @@ Images, audio, graphs and the data of other plugins are counted, not decoded. ``
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,7 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     """Tables metrics, histograms, events and config of one file."""
     from parsers import tfrecord
 
-    reader = _Reader()
+    reader = Reader()
     try:
         for piece in tfrecord.read(path):
             if isinstance(piece, Gap):
@@ -64,7 +64,14 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
         yield Note(note)
 
 
-class _Reader:
+def parse_many(paths: Sequence[Path]) -> list[list[pa.RecordBatch]] | None:
+    """What ``parse`` yields for each of many small files; None where they have to be read one by one."""
+    from parsers import tensorboard_many
+
+    return tensorboard_many.parse(paths)
+
+
+class Reader:
     """What is known between windows: the names, and what was only counted."""
 
     def __init__(self) -> None:

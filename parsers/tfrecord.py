@@ -82,6 +82,13 @@ def read(path: Path, window: int = WINDOW) -> Iterator[Records | Gap]:
         yield from reader.gaps
 
 
+def whole(data: Bytes, filled: int) -> Records | None:
+    """The records of a file that is in memory, with PADDING behind it; None where anything is wrong with it."""
+    reader = _Reader(filled)
+    used, records = reader.window(data, 0, filled)
+    return None if used < filled or reader.gaps or reader.torn else records
+
+
 @dataclass
 class _Reader:
     """What is known between windows: the file's size, an open gap, and how long records are on average."""
@@ -128,6 +135,11 @@ class _Reader:
                 at = end
         heads = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
         return at, self._verified(chain, base, heads)
+
+    @property
+    def torn(self) -> bool:
+        """Is a gap open?"""
+        return self._torn is not None
 
     def _tear(self, chain: Chain, base: int, at: int) -> int:
         length = chain.header(at)

@@ -71,7 +71,9 @@ def pickles(canary: Path) -> dict[str, bytes]:
         "no_stop": b"}" * 100, "bad_opcode": b"\xfe", "bad_utf8": b"X\x02\x00\x00\x00\xff\xff", "pop_empty": b"0", "surrogates": b"X\x03\x00\x00\x00\xed\xa0\x80",
         "long_name": b"c" + b"a" * 100_000 + b"\nb\n)R", "escape": b"}" + text("\x1b[2J\x1b]0;gone\x07") + b"K\x01s", "next_buffer": b"\x97",
     }  # fmt: skip
-    return {k: PROTO + v + (b"" if k == "no_stop" else b".") for k, v in found.items()} | {"protocol_0": call("os", "system", touch)[:-2] + b"tR."}
+    return {k: PROTO + v + (b"" if k == "no_stop" else b".") for k, v in found.items()} | {
+        "protocol_0": call("os", "system", touch)[:-2] + b"tR."
+    }
 
 
 def _bytes(raw: bytes) -> bytes:
@@ -101,7 +103,15 @@ def tensor_pickle(shape: tuple[int, ...], strides: tuple[int, ...], count: int, 
     numbers = b"".join(b"I%d\n" % n for n in shape)
     steps = b"".join(b"I%d\n" % n for n in strides)
     pid = b"(" + text("storage") + b"ctorch\nFloatStorage\n" + text("0") + text("cpu") + b"I%d\ntQ" % count
-    view = b"ctorch._utils\n_rebuild_tensor_v2\n(" + pid + b"I%d\n(" % offset + numbers + b"t(" + steps + b"t\x89ccollections\nOrderedDict\n)RtR"
+    view = (
+        b"ctorch._utils\n_rebuild_tensor_v2\n("
+        + pid
+        + b"I%d\n(" % offset
+        + numbers
+        + b"t("
+        + steps
+        + b"t\x89ccollections\nOrderedDict\n)RtR"
+    )
     return PROTO + b"}" + text("w") + view + b"s."
 
 
@@ -128,7 +138,11 @@ def others(canary: Path) -> dict[str, bytes]:
     objects = pickle.dumps({"x": 1})
     good = tensor_pickle((1,), (1,), 1)
     slip = {"../../slip": b"x", "/etc/slip": b"x", "archive/data/0": small}
-    jit = {"archive/code/__torch__.py": b"import os\nos.system('x')\n", "archive/constants.pkl": system, "archive/data/0": small}
+    jit = {
+        "archive/code/__torch__.py": b"import os\nos.system('x')\n",
+        "archive/constants.pkl": system,
+        "archive/data/0": small,
+    }
     twice = bytearray(torch_zip(good, members={"archive/data/0": small}))
     end = twice.rfind(b"PK\x05\x06")
     struct.pack_into("<HH", twice, end + 8, 65535, 65535)

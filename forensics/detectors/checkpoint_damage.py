@@ -39,7 +39,9 @@ def detect(run: Run) -> Iterator[Finding]:
     broken = [c for c in table.to_pylist() if c["complete"] is False]
     for c in broken[:20]:
         why = next((g.what for g in run.gaps if g.path == c["source"]), "incomplete")
-        shown = evidence.table("the file", ["file", "bytes", "what is wrong"], [[c["source"], c["bytes"], why]], c["source"])
+        shown = evidence.table(
+            "the file", ["file", "bytes", "what is wrong"], [[c["source"], c["bytes"], why]], c["source"]
+        )
         yield Finding(
             f"checkpoint_damage-{c['step']}-{c['path']}", "checkpoint_damage", f"Checkpoint {c['source']} is damaged: {why}",
             c["step"], c["step"], "warning", (shown,), {"path": c["source"], "bytes": c["bytes"]}, (c["time"], None),
@@ -50,7 +52,11 @@ def detect(run: Run) -> Iterator[Finding]:
 def _values(run: Run) -> Iterator[Finding]:
     """One finding for each kind of sickness: the first checkpoint that has it, and how many do."""
     found = run_checkpoints.tensors(run)
-    for kind, look, severity in (("nonfinite", nonfinite, "critical"), ("absurd", absurd, "critical"), ("code", foreign_code, "")):
+    for kind, look, severity in (
+        ("nonfinite", nonfinite, "critical"),
+        ("absurd", absurd, "critical"),
+        ("code", foreign_code, ""),
+    ):
         sick = [(c, told[0]) for c in found if (told := [f for f in look(c) if f["severity"] != "info"])]
         if not sick:
             continue

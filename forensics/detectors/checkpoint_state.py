@@ -26,8 +26,9 @@ from typing import Any
 from forensics import evidence, run_checkpoints
 from forensics.case import Finding
 from forensics.checkpoint import Checkpoint
-from forensics.checkpoint_findings import Counters, counters
+from forensics.checkpoint_age import Counters, counters
 from forensics.errors import CannotTell
+from forensics.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
@@ -50,20 +51,33 @@ def detect(run: Run) -> Iterator[Finding]:
 
 def _began_anew(run: Run, found: list[Row], starts: list[int], part: str) -> Iterator[Finding]:
     counted = [(c, n) for c, n in found if getattr(n, part) is not None]
+    skips = series(run, "loss_scale") is not None  # steps that overflow are not counted: a count may stand still
     before: Row | None = None
     for c, n in counted:
         age, step = getattr(n, part), c.step or 0
-        since = next((s for s in starts if (s <= step and _close(age, step - s, step)) or _close(age, step - s + 1, step)), None)
-        fell = before is not None and age < getattr(before[1], part) and _close(getattr(before[1], part), before[0].step or 0, before[0].step or 0)
+        begins = starts + [(o.step or 0) + 1 for o, _ in found if o.step and o.step < step and not skips]
+        since = next(
+            (s for s in begins if s <= step and (_close(age, step - s, step) or _close(age, step - s + 1, step))), None
+        )
         told = since is not None and age < 0.9 * step
-        if not (fell or told):
-            if _close(age, step, step):
-                before = (c, n)
+        fell = before is not None and age < getattr(before[1], part)
+        if _close(age, step, step):
+            before = (c, n)
+        if not fell and not (told and (before is not None or (part == "optimizer" and since in starts))):
             continue
         begin = since if told and since is not None else step - age
         what = "optimizer's state" if part == "optimizer" else "learning-rate schedule"
         title = f"The {what} began anew after step {max(begin - 1, 0) if told else begin}: in the checkpoint of step {step} it has counted {age} steps"
-        yield _finding(run, f"{part}_anew", title, begin, step, counted, {"age": age, "step": step, "since": begin, "fell": fell}, "warning")
+        yield _finding(
+            run,
+            f"{part}_anew",
+            title,
+            begin,
+            step,
+            counted,
+            {"age": age, "step": step, "since": begin, "fell": fell},
+            "warning",
+        )
         return
 
 
@@ -86,7 +100,9 @@ def _ahead(run: Run, found: list[Row]) -> Iterator[Finding]:
 
 def _without(run: Run, found: list[Row], starts: list[int]) -> Iterator[Finding]:
     """Weights without an optimizer where others of the run have one; worse, where a life began from them. Adam without state."""
-    empty = [(c, n) for c, n in found if n.adam and n.params and not n.states and n.optimizer is None and (c.step or 0) > 1]
+    empty = [
+        (c, n) for c, n in found if n.adam and n.params and not n.states and n.optimizer is None and (c.step or 0) > 1
+    ]
     if empty:
         title = f"The optimizer's state is empty in the checkpoint of step {empty[0][0].step}: who resumes from it begins with fresh moments"
         yield _finding(run, "optimizer_empty", title, empty[0][0].step, empty[-1][0].step, empty, {}, "warning")
@@ -99,14 +115,34 @@ def _without(run: Run, found: list[Row], starts: list[int]) -> Iterator[Finding]
     which = ", ".join(str(c.step) for c, _ in bare[:5])
     title = f"Checkpoints of step {which} hold weights and no optimizer, unlike others of the run"
     title += f"; the run went on from that of step {begun[0]}" if begun else ""
-    yield _finding(run, "optimizer_missing", title, bare[0][0].step, bare[-1][0].step, found, {"resumed": begun}, "warning" if begun else "info")
+    yield _finding(
+        run,
+        "optimizer_missing",
+        title,
+        bare[0][0].step,
+        bare[-1][0].step,
+        found,
+        {"resumed": begun},
+        "warning" if begun else "info",
+    )
 
 
-def _finding(run: Run, what: str, title: str, first: int | None, last: int | None, rows: list[Row], facts: dict[str, Any], severity: str) -> Finding:
+def _finding(
+    run: Run,
+    what: str,
+    title: str,
+    first: int | None,
+    last: int | None,
+    rows: list[Row],
+    facts: dict[str, Any],
+    severity: str,
+) -> Finding:
     columns = ["checkpoint", "step", "optimizer counts", "schedule counts", "states", "rate"]
     shown = [[run_checkpoints.name(c, run), c.step, n.optimizer, n.scheduler, n.states, n.lr] for c, n in rows[:30]]
     table = evidence.table("what the checkpoints say of their age", columns, shown)
-    return Finding(f"checkpoint_state-{what}", "checkpoint_state", title, first, last, severity, (table,), {"what": what, **facts})
+    return Finding(
+        f"checkpoint_state-{what}", "checkpoint_state", title, first, last, severity, (table,), {"what": what, **facts}
+    )
 
 
 def smallest_effect(run: Run) -> str:

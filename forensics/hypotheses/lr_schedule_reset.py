@@ -28,11 +28,15 @@ PRIOR = -5.0
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     resets = [f for f in of(findings, "lr_schedule") if f.facts["at_resume"]]
-    if not resets:
+    anew = [f for f in of(findings, "checkpoint_state") if f.facts.get("what") == "scheduler_anew"]
+    if not resets and not anew:
         return None
     ledger = Ledger(PRIOR)
-    ledger.add(16, f"{resets[0].title}.", resets)
-    if resets[0].facts.get("as_first"):
+    if resets:
+        ledger.add(16, f"{resets[0].title}.", resets)
+    if anew:
+        ledger.add(16, f"{anew[0].title}.", anew)
+    if resets and resets[0].facts.get("as_first"):
         ledger.add(6, "It begins again with the values that the first life began with.", resets)
     changed = [
         f
@@ -44,7 +48,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     return ledger.hypothesis(
         __name__,
         TITLE,
-        steps=span(resets),
+        steps=span([*resets, *anew]),
         settle="Read the scheduler's step count from a checkpoint after the restart.",
         interventions=[
             "Save and load the scheduler's state with the model's.",

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 from forensics import run_checkpoints
 from forensics.case import Finding, Hypothesis
-from forensics.checkpoint_findings import counters
+from forensics.checkpoint_age import counters
 from forensics.ledger import Ledger, of, span
 from parsers.tables import Run
 

@@ -30,11 +30,15 @@ PRIOR = -6.0
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     ends = of(findings, "schedule_length")
-    if not ends:
+    ahead = [f for f in of(findings, "checkpoint_state") if f.facts.get("what") == "scheduler_ahead"]
+    if not ends and not ahead:
         return None
-    facts = ends[0].facts
+    facts = ends[0].facts if ends else {"factor": ahead[0].facts.get("times", 0.0)}
     ledger = Ledger(PRIOR)
-    ledger.add(11, f"{ends[0].title}.", ends)
+    if ends:
+        ledger.add(11, f"{ends[0].title}.", ends)
+    if ahead:
+        ledger.add(14, f"{ahead[0].title}.", ahead)
     factors = {
         name: value for name in ("accumulation", "world_size") if (value := settings.number(run, name)) and value > 1
     }
@@ -48,7 +52,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     return ledger.hypothesis(
         __name__,
         TITLE,
-        steps=span(ends),
+        steps=span([*ends, *ahead]),
         settle="Compare the scheduler's step count in a checkpoint with the optimizer's.",
         interventions=[
             "Step the scheduler once per optimizer step.",

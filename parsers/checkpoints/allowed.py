@@ -104,7 +104,21 @@ _DANGEROUS_PARTS = re.compile(r"(torch|numpy)\.(load|hub|jit|ops|package|fx|test
                               r"serialization\.load|multiprocessing|distributed\.(rpc|run|launch|elastic)|lib\.|compat|loadtxt|save|fromfile)")  # fmt: skip
 
 
-_ANYWHERE = {"os", "posix", "subprocess", "sys", "builtins", "importlib", "runpy", "ctypes", "eval", "exec", "__import__", "__reduce__", "__globals__"}
+_ANYWHERE = {
+    "os",
+    "posix",
+    "subprocess",
+    "sys",
+    "builtins",
+    "importlib",
+    "runpy",
+    "ctypes",
+    "eval",
+    "exec",
+    "__import__",
+    "__reduce__",
+    "__globals__",
+}
 
 
 def dangerous(name: str) -> bool:
@@ -169,7 +183,9 @@ def _view(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> View:
     return found
 
 
-def _view_v3(storage: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any, hooks: Any, dtype: Any, *_: Any) -> View:
+def _view_v3(
+    storage: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any, hooks: Any, dtype: Any, *_: Any
+) -> View:
     found = _view(storage, offset, shape, strides)
     found.dtype = storage_type(dtype)
     return found
@@ -207,7 +223,11 @@ def _scalar(dtype: Any, data: Any = b"", *_: Any) -> Any:
 
 
 def _from_buffer(data: Any, dtype: Any, shape: Any, order: Any = "C", *_: Any) -> Any:
-    return Array(dtype, _shape(shape), data, order == "F") if isinstance(dtype, Dtype) and isinstance(data, (bytes, memoryview)) else Opaque("numpy array")
+    return (
+        Array(dtype, _shape(shape), data, order == "F")
+        if isinstance(dtype, Dtype) and isinstance(data, (bytes, memoryview))
+        else Opaque("numpy array")
+    )
 
 
 def _reconstructor(cls: Any, base: Any = None, state: Any = None) -> Opaque:

@@ -92,7 +92,9 @@ class Tensor:
     source: str  # the file's name
     at: int = 0
     pieces: tuple[Piece, ...] = ()
-    inline: Callable[[], Iterator[NDArray[Any]]] | None = None  # values that are not simply there: compressed, or in HDF5
+    inline: Callable[[], Iterator[NDArray[Any]]] | None = (
+        None  # values that are not simply there: compressed, or in HDF5
+    )
     swapped: bool = False
     layout: tuple[int, ...] = ()  # strides, or sizes of chunks, where values are not in the usual order of rows
     role: str = "other"
@@ -110,7 +112,9 @@ class Contents:
     path: Path
     format: str
     tensors: list[Tensor] = field(default_factory=list)
-    values: dict[str, Any] = field(default_factory=dict)  # numbers and short texts by path: "optimizer.param_groups.0.lr"
+    values: dict[str, Any] = field(
+        default_factory=dict
+    )  # numbers and short texts by path: "optimizer.param_groups.0.lr"
     refused: list[dict[str, str]] = field(default_factory=list)  # {"what", "at"}
     gaps: list[Gap] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
@@ -151,7 +155,9 @@ def _strided(piece: Piece, tensor: Tensor) -> Iterator[NDArray[Any]]:
     assert piece.shape is not None and piece.strides is not None
     raw = raw_type(tensor.dtype)
     base = np.frombuffer(piece.file.bytes, raw, piece.count, piece.offset)
-    view = np.lib.stride_tricks.as_strided(base, piece.shape, [s * raw.itemsize for s in piece.strides], writeable=False)
+    view = np.lib.stride_tricks.as_strided(
+        base, piece.shape, [s * raw.itemsize for s in piece.strides], writeable=False
+    )
     yield from _rows(view, max(CHUNK // raw.itemsize, 1))
 
 

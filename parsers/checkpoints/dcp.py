@@ -56,7 +56,14 @@ def _places(found: Contents, storage: Any) -> dict[str, list[Place]]:
     for index, info in storage.items() if isinstance(storage, dict) else []:
         where, name = _fields(info), _fields(index).get("fqn")
         path, offset, length = where.get("relative_path"), where.get("offset"), where.get("length")
-        if not (isinstance(name, str) and isinstance(path, str) and type(offset) is int and type(length) is int and offset >= 0 and length >= 0):
+        if not (
+            isinstance(name, str)
+            and isinstance(path, str)
+            and type(offset) is int
+            and type(length) is int
+            and offset >= 0
+            and length >= 0
+        ):
             continue
         if "/" in path or "\\" in path or path in ("", ".", ".."):
             if len(found.refused) < 100:
@@ -97,6 +104,7 @@ def _tensor(found: Contents, name: str, entry: dict[Any, Any], there: list[Place
         found.complete = False
         why = f"{len(missing) or 'all'} of its {len(there) or 'no'} chunks are missing"
     else:
+
         def blocks() -> Iterator[Any]:
             for place in there:
                 yield from _chunk(found, shards, place, dtype)

@@ -110,12 +110,20 @@ def _check_indices(together: Contents, folder: Path) -> None:
             together.gap("the index is damaged", 0, path.name)
             continue
         outside = sorted({v for v in promised.values() if "/" in v or "\\" in v or v in ("", ".", "..")})
-        together.refused += [{"what": f"a shard outside the folder: {v[:100]!r}", "at": path.name} for v in outside[:20]]
+        together.refused += [
+            {"what": f"a shard outside the folder: {v[:100]!r}", "at": path.name} for v in outside[:20]
+        ]
         absent = sorted({v for v in promised.values() if v not in outside and not (folder / v).is_file()})
         for v in absent[:20]:
             together.complete = False
-            together.gap(f"the index names {v[:100]}, which is missing: {sum(x == v for x in promised.values())} tensors lost", 0, path.name)
+            together.gap(
+                f"the index names {v[:100]}, which is missing: {sum(x == v for x in promised.values())} tensors lost",
+                0,
+                path.name,
+            )
         lacking = [k for k, v in promised.items() if k not in names and v not in absent and v not in outside]
         if lacking:
             together.complete = False
-            together.gap(f"{len(lacking)} tensors that the index names are in no shard, {lacking[0][:80]} first", 0, path.name)
+            together.gap(
+                f"{len(lacking)} tensors that the index names are in no shard, {lacking[0][:80]} first", 0, path.name
+            )

@@ -96,6 +96,7 @@ def _tensor(found: Contents, data: Any, name: str) -> Tensor:
 
 def _blocks(data: Any) -> list[Any]:
     """Read while the file is open; weights in HDF5 are those of small models."""
+
     def rows() -> Iterator[Any]:
         if data.ndim == 0:
             yield data[()].reshape(1)

@@ -38,7 +38,16 @@ def read(path: Path) -> Contents:
             found.refused.append({"what": f"a member named {name[:100]!r}", "at": f"byte {member.offset}"})
         try:
             found.tensors.append(_tensor(name.removesuffix(".npy"), file, member, found))
-        except (Unreadable, ValueError, TypeError, KeyError, SyntaxError, RecursionError, MemoryError, struct.error) as e:
+        except (
+            Unreadable,
+            ValueError,
+            TypeError,
+            KeyError,
+            SyntaxError,
+            RecursionError,
+            MemoryError,
+            struct.error,
+        ) as e:
             found.gap(f"{name[:80]} is not read: {e}"[:300], member.offset)
     return found
 
@@ -58,14 +67,27 @@ def _tensor(name: str, file: File, member: zips.Member, found: Contents) -> Tens
     raw = np.dtype(code)
     dtype = raw.newbyteorder("=").name
     if dtype not in SIZES:
-        return Tensor(name, dtype[:40], shape, found.path.name, member.offset, why=f"values of type {dtype[:40]} are not read")
+        return Tensor(
+            name, dtype[:40], shape, found.path.name, member.offset, why=f"values of type {dtype[:40]} are not read"
+        )
     count = math.prod(shape)
     if begin + count * raw.itemsize > member.size:
-        return Tensor(name, dtype, shape, found.path.name, member.offset, why=f"it claims {count} values, more than are there")
+        return Tensor(
+            name, dtype, shape, found.path.name, member.offset, why=f"it claims {count} values, more than are there"
+        )
     swapped = raw.byteorder == ">"
     layout = shape[::-1] if fortran and len(shape) > 1 else ()
     if member.stored:
-        return Tensor(name, dtype, shape, found.path.name, member.offset, (Piece(file, member.offset + begin, count),), swapped=swapped, layout=layout)
+        return Tensor(
+            name,
+            dtype,
+            shape,
+            found.path.name,
+            member.offset,
+            (Piece(file, member.offset + begin, count),),
+            swapped=swapped,
+            layout=layout,
+        )
     size = begin + count * raw.itemsize
 
     def blocks() -> Iterator[Any]:

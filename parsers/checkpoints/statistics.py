@@ -6,7 +6,7 @@ upper half of a float32, so two lie in each 32-bit word: masked and shifted, the
 Sums are float32 within a block (BLAS) and float64 between blocks, merged as in Chan, Golub, LeVeque (1983). A block with a
 non-finite value, with magnitudes whose squares leave float32, or with a spread tiny beside its mean is done in float64.
 
-float8 values are counted by their 256 patterns. Not computed: more exact sums than these (relative error about 1e-6).
+float8 values are counted by their 256 patterns. Sums are good to about 1e-6.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 Block = NDArray[Any]
 _SMALLEST, _LARGEST = 1e-14, 1e14  # magnitudes whose squares are sure in float32
 _ROW = 4096
+_LARGE = 1 << 17  # values of a block
 _INFINITY = {"bfloat16": 0x7F80, "float16": 0x7C00, "float32": 0x7F800000, "float64": 0x7FF0000000000000}
 
 
@@ -123,14 +124,15 @@ def _value(bits: int, dtype: str) -> float:
 
 
 def _zeros(block: Block) -> int:
-    """Zeros of either sign; counted only where there is one."""
+    """Zeros of either sign, counted only where there is one. In a large block the search is for positive ones alone: one
+    pass less, and where training leaves negative zeros (underflow, masks) there are positive ones beside them."""
     width = block.dtype.itemsize
     plus, minus = block.view(f"u{width}"), block.view(f"i{width}")
     negative_zero = -(1 << (8 * width - 1))
-    found = len(block) - int(np.count_nonzero(plus)) if not np.minimum.reduce(plus) else 0
-    if np.minimum.reduce(minus) == negative_zero:
-        found += int(np.count_nonzero(minus == negative_zero))
-    return found
+    positive = not np.minimum.reduce(plus)
+    if not positive and (len(block) > _LARGE or np.minimum.reduce(minus) != negative_zero):
+        return 0
+    return len(block) - int(np.count_nonzero(plus)) + int(np.count_nonzero(minus == negative_zero))
 
 
 def _float(stats: Stats, block: Block, dtype: str, scratch: NDArray[np.float32]) -> None:
@@ -178,7 +180,9 @@ def _sum(x: NDArray[np.float32]) -> float:
     """
     rows = len(x) // _ROW
     head = x[: rows * _ROW].reshape(rows, _ROW)
-    return float(np.add.reduce(np.vecdot(head, _ones()), dtype=np.float64)) + float(x[rows * _ROW :].sum(dtype=np.float64))
+    return float(np.add.reduce(np.vecdot(head, _ones()), dtype=np.float64)) + float(
+        x[rows * _ROW :].sum(dtype=np.float64)
+    )
 
 
 def _squares(x: NDArray[np.float32]) -> float:
@@ -242,7 +246,9 @@ def _table(dtype: str) -> NDArray[np.float32]:
     sign = np.where(codes & 128, -1.0, 1.0)
     exponent, mantissa = codes >> mantissa_bits & ((1 << exponent_bits) - 1), codes & ((1 << mantissa_bits) - 1)
     fraction = mantissa / (1 << mantissa_bits)
-    x = sign * np.where(exponent == 0, fraction * 2.0 ** (1 - bias), (1 + fraction) * np.exp2((exponent - bias).astype(np.float64)))
+    x = sign * np.where(
+        exponent == 0, fraction * 2.0 ** (1 - bias), (1 + fraction) * np.exp2((exponent - bias).astype(np.float64))
+    )
     if fnuz:
         x[128] = np.nan
     elif dtype == "float8_e5m2":

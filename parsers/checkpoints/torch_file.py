@@ -13,7 +13,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
-from parsers.checkpoints import allowed, zips
+from parsers.checkpoints import allowed, opcodes, zips
 from parsers.checkpoints.allowed import Array, Storage, View
 from parsers.checkpoints.contents import SIZES, Contents, File, Memory
 from parsers.checkpoints.pickles import Machine, Name, Opaque, Unreadable
@@ -40,17 +40,24 @@ def read_zip(found: Contents, file: File, start: int, length: int) -> Any:
     parts, whole = zips.members(data)
     if not whole:
         found.complete = False
-        found.gap(f"the zip ends before its directory: the save was cut off; {len(parts)} members were found by their headers", length)
+        found.gap(
+            f"the zip ends before its directory: the save was cut off; {len(parts)} members were found by their headers",
+            length,
+        )
     pickle = next((m for name, m in parts.items() if name.rpartition("/")[2] == "data.pkl"), None)
     if pickle is None:
         listed = ", ".join(sorted(parts)[:5])
         raise Unreadable(f"a zip without data.pkl is no torch file; it holds {listed[:200]}")
     prefix = pickle.name.removesuffix("data.pkl")
     odd = [n for n in parts if ".." in n.split("/") or n.startswith(("/", "\\")) or "\\" in n]
-    found.refused += [{"what": f"a member named {n[:100]!r}", "at": f"byte {start + parts[n].offset}"} for n in odd[:20]]
+    found.refused += [
+        {"what": f"a member named {n[:100]!r}", "at": f"byte {start + parts[n].offset}"} for n in odd[:20]
+    ]
     code = [n for n in parts if n.startswith(f"{prefix}code/") and n.endswith(".py")]
     if code:
-        found.refused.append({"what": f"TorchScript code ({len(code)} files)", "at": f"byte {start + parts[code[0]].offset}"})
+        found.refused.append(
+            {"what": f"TorchScript code ({len(code)} files)", "at": f"byte {start + parts[code[0]].offset}"}
+        )
     order = parts.get(f"{prefix}byteorder")
     swapped = order is not None and bytes(data[order.offset : order.offset + min(order.size, 8)]) == b"big"
     home = Home(file, swapped)
@@ -126,7 +133,7 @@ def _place_storages(found: Contents, home: Home, keys: Any, position: int) -> No
 def _load(found: Contents, machine: Machine) -> Any:
     """The pickle's value. A pickle that breaks off still gives what had been built: a dict that was being filled."""
     try:
-        return machine.load()
+        return opcodes.load(machine)
     except Unreadable as e:
         found.gap(str(e), machine.position)
         found.complete = False
@@ -152,7 +159,9 @@ def _machine(data: memoryview, start: int, home: Home, found: Contents | None = 
             return pid[1]
         return Opaque("persistent id")
 
-    return Machine(data, start, build=build, set_state=allowed.set_state, persistent=persistent, allowed=allowed.allowed)
+    return Machine(
+        data, start, build=build, set_state=allowed.set_state, persistent=persistent, allowed=allowed.allowed
+    )
 
 
 def _note_refused(found: Contents, machine: Machine, base: int | None) -> None:

@@ -48,7 +48,9 @@ def gather(found: Contents, root: Any, prefix: str = "") -> None:
             _add(found, tensor_of(name, View(value, 0, (value.count,), (1,)), found.path.name))
         elif len(found.values) < MAX_VALUES:
             if isinstance(value, str):
-                found.values[name] = "***" if secrets.is_secret_key(name.rpartition(".")[2]) else secrets.mask_text(value[:500])
+                found.values[name] = (
+                    "***" if secrets.is_secret_key(name.rpartition(".")[2]) else secrets.mask_text(value[:500])
+                )
             elif isinstance(value, (bool, int, float)) or value is None:
                 found.values[name] = value
 
@@ -136,7 +138,9 @@ def tensor_of(name: str, view: View, source: str) -> Tensor:
         usual = all(s == r for n, s, r in zip(shape, strides, row_major(shape), strict=True) if n > 1)
         layout = () if usual else strides
     elif count > max(available, MAX_REPEATED):
-        return Tensor(name, dtype, shape, source, begin, why="an expanded view: it repeats the values of a smaller storage")
+        return Tensor(
+            name, dtype, shape, source, begin, why="an expanded view: it repeats the values of a smaller storage"
+        )
     else:
         piece = Piece(home.file, begin, last + 1, shape, strides)
     return Tensor(name, dtype, shape, source, begin, (piece,), swapped=home.swapped, layout=layout)
@@ -146,7 +150,11 @@ def _array(name: str, array: Array, found: Contents) -> Tensor:
     dtype = array.dtype.name if array.dtype else "object"
     why = ""
     if dtype not in SIZES:
-        why = "an array of objects: not read" if dtype in ("object", "O8", "O") else f"values of type {dtype[:20]} are not read"
+        why = (
+            "an array of objects: not read"
+            if dtype in ("object", "O8", "O")
+            else f"values of type {dtype[:20]} are not read"
+        )
     elif math.prod(array.shape) * SIZES[dtype] != len(array.data):
         why = "its bytes do not fit its shape"
     if why:
@@ -164,4 +172,3 @@ def _array(name: str, array: Array, found: Contents) -> Tensor:
             yield block.byteswap() if swapped else block
 
     return Tensor(name, dtype, array.shape, found.path.name, inline=blocks, layout=layout)
-

@@ -21,7 +21,9 @@ torch = pytest.importorskip("torch")
 ROOT = Path(__file__).parents[2]
 
 
-def write_safetensors(path: Path, tensors: dict[str, tuple[str, list[int], bytes]], metadata: dict[str, str] | None = None) -> None:
+def write_safetensors(
+    path: Path, tensors: dict[str, tuple[str, list[int], bytes]], metadata: dict[str, str] | None = None
+) -> None:
     header: dict[str, Any] = {"__metadata__": metadata} if metadata else {}
     content = b""
     for name, (dtype, shape, data) in tensors.items():
@@ -33,7 +35,9 @@ def write_safetensors(path: Path, tensors: dict[str, tuple[str, list[int], bytes
 
 def test_safetensors_agree_with_the_library(tmp_path: Path) -> None:
     library = pytest.importorskip("safetensors.torch")
-    saved = {k: v.contiguous().clone() for k, v in everything().items() if isinstance(v, torch.Tensor) and k != "complex"}
+    saved = {
+        k: v.contiguous().clone() for k, v in everything().items() if isinstance(v, torch.Tensor) and k != "complex"
+    }
     library.save_file(saved, tmp_path / "model.safetensors", metadata={"format": "pt"})
     found = checkpoints.read(tmp_path / "model.safetensors")
     assert not found.gaps and found.complete
@@ -54,7 +58,9 @@ def test_safetensors_cut_off_keeps_what_is_whole(tmp_path: Path) -> None:
 def test_safetensors_at_odd_offsets(tmp_path: Path) -> None:
     """Older writers did not align: a bfloat16 may begin at an odd byte."""
     x = np.arange(1001, dtype=np.uint16)
-    write_safetensors(tmp_path / "a.safetensors", {"byte": ("U8", [1], b"x"), "w": ("BF16", [1001], x.tobytes())}, {"pad": "x"})
+    write_safetensors(
+        tmp_path / "a.safetensors", {"byte": ("U8", [1], b"x"), "w": ("BF16", [1001], x.tobytes())}, {"pad": "x"}
+    )
     found = checkpoints.read(tmp_path / "a.safetensors")
     want = torch.from_numpy(x.view(np.int16)).view(torch.bfloat16).float().numpy()
     np.testing.assert_array_equal(whole(found.tensors[1]), want)
@@ -92,7 +98,9 @@ def test_sharded_checkpoints_in_bounded_memory(tmp_path: Path) -> None:
         "private = int(next(x for x in open('/proc/self/status') if x.startswith('RssAnon')).split()[1])\n"
         "print(len(d['tensors']), sum(t['zeros'] for t in d['tensors']), len(ticks), private)"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True, cwd=ROOT
+    )
     tensors, zeros, ticks, private = (int(x) for x in done.stdout.split())
     assert (tensors, zeros, ticks) == (8, 8 * size // 2, 8)
     assert private < 400_000, "kilobytes of private memory"
@@ -140,7 +148,12 @@ def test_ranks_are_told_apart(tmp_path: Path) -> None:
         folder = tmp_path / "iter_0000010" / f"mp_rank_0{rank}"
         folder.mkdir(parents=True)
         torch.save({"iteration": 10, "model": {"w": torch.full((4,), float(rank))}}, folder / "model_optim_rng.pt")
-    zero = {"optimizer_state_dict": {"single_partition_of_fp32_groups": [torch.ones(8)], "base_optimizer_state": {"state": {0: {"exp_avg": torch.ones(8)}}}}}
+    zero = {
+        "optimizer_state_dict": {
+            "single_partition_of_fp32_groups": [torch.ones(8)],
+            "base_optimizer_state": {"state": {0: {"exp_avg": torch.ones(8)}}},
+        }
+    }
     torch.save(zero, tmp_path / "iter_0000010" / "zero_pp_rank_0_mp_rank_00_optim_states.pt")
     found = checkpoints.read(tmp_path / "iter_0000010")
     weights = {t.name: whole(t)[0] for t in found.tensors if t.role == "weight"}

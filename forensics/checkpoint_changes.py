@@ -1,0 +1,169 @@
+"""What is odd between two checkpoints: frozen weights, moves that no rate explains, norms that grew, another model or tokenizer."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from forensics.checkpoint import Checkpoint, plain_name
+from forensics.checkpoint_age import counters
+from forensics.checkpoint_findings import Found, finding, measured
+
+GREW = 2.0  # norms that double between two checkpoints of one run
+ADAM_MOST = 3.3  # |m|/sqrt(v) of Adam is at most (1-b1)/sqrt(1-b2) = 3.16 for the usual betas
+
+
+def between(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found]:
+    return [*_one_model(a, b, changed), *_frozen(changed), *_too_far(a, b, changed), *_growth(a, b), *_tokenizer(a, b)]
+
+
+def _one_model(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found]:
+    mine, other = ({plain_name(t.name): t.shape for t in c.contents.tensors if t.role == "weight"} for c in (a, b))
+    if not mine or not other:
+        return []
+    shared = mine.keys() & other.keys()
+    reshaped = [n for n in shared if mine[n] != other[n]]
+    odd = sorted(mine.keys() ^ other.keys())
+    if len(shared) < 0.5 * max(len(mine), len(other)):
+        return [
+            finding(
+                "another_model",
+                "warning",
+                f"Only {len(shared)} of {max(len(mine), len(other))} weights have a namesake: not one model",
+                odd,
+            )
+        ]
+    if reshaped:
+        return [
+            finding(
+                "another_model", "warning", f"{len(reshaped)} weights have another shape, {reshaped[0]} first", reshaped
+            )
+        ]
+    far = [r for r in changed if r["role"] == "weight" and (r["relative"] or 0) > 1.2]
+    moved = [r for r in changed if r["role"] == "weight" and r["relative"] is not None]
+    if moved and len(far) > 0.6 * len(moved):
+        title = f"{len(far)} of {len(moved)} weights differ by more than their own norm: two trainings, not two states of one"
+        return [finding("another_model", "warning", title, [r["name"] for r in far])]
+    return [finding("other_names", "info", f"{len(odd)} weights are in one of the two only", odd)] if odd else []
+
+
+def _frozen(changed: Sequence[Found]) -> list[Found]:
+    weights = [r for r in changed if r["role"] == "weight" and r["equal"] is not None]
+    still = [r["name"] for r in weights if r["equal"]]
+    if weights and len(still) == len(weights):
+        return [finding("same_weights", "info", "All weights are bit for bit the same")]
+    if not still:
+        return []
+    return [
+        finding(
+            "frozen",
+            "warning",
+            f"{len(still)} of {len(weights)} weights are bit for bit the same while others moved",
+            still,
+        )
+    ]
+
+
+def _too_far(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found]:
+    """Adam moves a value by at most about the rate in a step: a move beyond that was made by something else."""
+    n, m = counters(a), counters(b)
+    if (not n.adam and not m.adam) or a.step is None or b.step is None or b.step <= a.step:
+        return []
+    rate = max(
+        [
+            v
+            for c in (a, b)
+            for k, v in c.contents.values.items()
+            if re.search(r"param_groups\.\d+\.(initial_)?lr$", k) and type(v) is float
+        ],
+        default=0.0,
+    )
+    size = {t.name: t.count for t in a.contents.tensors}
+    far = []
+    for r in changed:
+        if r["role"] == "weight" and r["update_norm"] and rate and size[r["name"]] >= 16:
+            most = ADAM_MOST * rate * (b.step - a.step) * math.sqrt(size[r["name"]])
+            if r["update_norm"] > 1.5 * most:
+                far.append((r["update_norm"] / most, r["name"]))
+    if not far:
+        return []
+    times, name = max(far)
+    title = f"{name} moved {times:.3g} times as far as Adam can at a rate of {rate:.3g} in {b.step - a.step} steps"
+    return [finding("too_far", "warning", title, [x for _, x in sorted(far, reverse=True)])]
+
+
+_QK = re.compile(r"(?i)(q_proj|k_proj|qkv|query|key|\bwq\b|\bwk\b|in_proj|query_key_value|c_attn)[\w.]*weight$")
+
+_ENDS = re.compile(r"(?i)emb|wte|lm_head|(^|\.)(head|output|classifier)\.")
+
+
+def _growth(a: Checkpoint, b: Checkpoint) -> list[Found]:
+    """Norms of queries and keys, of the embedding and of the head."""
+    before = {plain_name(t.name): s for t, s in measured(a, "weight")}
+    grown = []
+    for t, s in measured(b, "weight"):
+        old = before.get(plain_name(t.name))
+        if (
+            old is not None
+            and old.norm > 0
+            and s.norm > GREW * old.norm
+            and (_QK.search(t.name) or _ENDS.search(t.name))
+        ):
+            grown.append((s.norm / old.norm, t.name))
+    if not grown:
+        return []
+    times, name = max(grown)
+    title = f"The norm of {name} is {times:.1f} times what it was ({len(grown)} of the attention, embedding or head)"
+    return [finding("norm_growth", "info", title, [x for _, x in sorted(grown, reverse=True)])]
+
+
+_TOKENIZER = (
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+    "generation_config.json",
+    "added_tokens.json",
+)
+_TELLING = re.compile(
+    r"(?i)token|template|padding_side|truncation_side|class|lower|prefix|clean_up|max_length|legacy|normali"
+)
+
+
+def _tokenizer(a: Checkpoint, b: Checkpoint) -> list[Found]:
+    """Settings of the tokenizer and the chat template that are not the same in both folders."""
+    differ = []
+    for name in _TOKENIZER:
+        one, two = ((c.path if c.path.is_dir() else c.path.parent) / name for c in (a, b))
+        if (
+            one == two
+            or not (one.is_file() and two.is_file())
+            or max(one.stat().st_size, two.stat().st_size) > 16 << 20
+        ):
+            continue
+        x, y = one.read_bytes(), two.read_bytes()
+        if x == y:
+            continue
+        try:
+            old, new = json.loads(x), json.loads(y)
+        except (ValueError, RecursionError):
+            differ.append(name)
+            continue
+        if isinstance(old, dict) and isinstance(new, dict):
+            keys = sorted(k for k in old.keys() | new.keys() if old.get(k) != new.get(k) and _TELLING.search(k))
+            differ += [f"{k} ({_short(old.get(k))} -> {_short(new.get(k))})" for k in keys]
+    if not differ:
+        return []
+    return [
+        finding(
+            "tokenizer_changed", "warning", f"The tokenizer is not the same in both: {'; '.join(differ[:5])}", differ
+        )
+    ]
+
+
+def _short(x: Any) -> str:
+    x = x.get("content", x) if isinstance(x, dict) else x
+    text = str(x)
+    return text if len(text) <= 40 else f"{len(text)} characters"

@@ -1,0 +1,171 @@
+"""The quick ways through the readers give what the slow ones give: files together, columns by buffers, runs by sketches."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import parsers
+from parsers import buffers, likeness, secrets, tensorboard, tensorboard_many, tolerant_json
+from parsers.tables import Run
+
+
+def events(path: Path, rows: list[tuple[int, str, float]], plugin: str = "") -> None:
+    from google_crc32c import value as crc
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
+
+    def masked(data: bytes) -> bytes:
+        c = crc(data)
+        return (((c >> 15 | c << 17) + 0xA282EAD8) & 0xFFFFFFFF).to_bytes(4, "little")
+
+    out = b""
+    for step, tag, number in rows:
+        value = Summary.Value(tag=tag, simple_value=number)
+        if plugin:
+            value.metadata.CopyFrom(SummaryMetadata(plugin_data={"plugin_name": plugin}))
+        data = Event(wall_time=1.7e9 + step, step=step, summary={"value": [value]}).SerializeToString()
+        length = len(data).to_bytes(8, "little")
+        out += length + masked(length) + data + masked(data)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(out)
+
+
+def many(root: Path, count: int, same: bool = False) -> list[Path]:
+    paths = []
+    for i in range(count):
+        r = random.Random(0 if same else i)
+        tags = ["loss", "lr", f"own/{i % 3}"] if i % 2 else ["loss"]
+        paths.append(root / f"run{i:02d}" / "events.out.tfevents.1.host")
+        events(paths[-1], [(s, t, r.random()) for s in range(60) for t in tags])
+    return paths
+
+
+def rows_of(found: list[Any]) -> list[dict[str, Any]]:
+    return [row for batch in found if isinstance(batch, pa.RecordBatch) for row in batch.to_pylist()]
+
+
+def test_small_event_files_together_are_what_they_are_alone(tmp_path: Path) -> None:
+    paths = many(tmp_path, 9)
+    paths[4].write_bytes(b"")
+    together = tensorboard_many.parse(paths)
+    assert together is not None
+    for path, found in zip(paths, together, strict=True):
+        assert rows_of(found) == rows_of(list(tensorboard.parse(path)))
+    assert together[4] == []
+    assert together[0][0]["tag"].dictionary.to_pylist() == ["loss"]  # no tag of another file
+
+
+@pytest.mark.parametrize("damage", ["torn", "flipped", "zeros", "plugin"])
+def test_a_file_that_is_not_sound_is_read_alone(damage: str, tmp_path: Path) -> None:
+    paths = many(tmp_path, 6)
+    data = bytearray(paths[2].read_bytes())
+    if damage == "torn":
+        data = data[:-7]
+    elif damage == "flipped":
+        data[len(data) // 2] ^= 4
+    elif damage == "zeros":
+        data += bytes(4096)
+    else:
+        events(paths[2], [(1, "loss", 1.0)], plugin="pr_curves")
+        data = bytearray(paths[2].read_bytes())
+    paths[2].write_bytes(data)
+    assert tensorboard_many.parse(paths) is None
+    runs = parsers.read_all(tmp_path)
+    assert sum(r.tables["metrics"].num_rows for r in runs) >= sum(len(rows_of(list(tensorboard.parse(p)))) for p in paths) > 0
+    assert damage == "plugin" or [g.path for r in runs for g in r.gaps] == ["run02/events.out.tfevents.1.host"]
+
+
+def by_path(runs: list[Run]) -> dict[str, list[dict[str, Any]]]:
+    return {r.path: r.tables["metrics"].to_pylist() for r in runs}
+
+
+def test_many_runs_stay_apart_and_copies_are_found(tmp_path: Path) -> None:
+    many(tmp_path / "a", 12)
+    assert len(parsers.read_all(tmp_path / "a")) == 12
+    r = random.Random(5)
+    for name in ("x", "y"):  # one run, whose folder was copied
+        r.seed(5)
+        events(tmp_path / "b" / name / "events.out.tfevents.1.host", [(s, "loss", r.random()) for s in range(300)])
+    for i in range(4):
+        r.seed(i)
+        events(tmp_path / "b" / f"other{i}" / "events.out.tfevents.1.host", [(s, "loss", r.random()) for s in range(300)])
+    assert len(parsers.read_all(tmp_path / "b")) == 5
+
+
+def test_read_alone_or_together_makes_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    many(tmp_path, 8)
+    together = by_path(parsers.read_all(tmp_path))
+    monkeypatch.setattr(parsers, "_SMALL", -1)
+    assert by_path(parsers.read_all(tmp_path)) == together
+
+
+def test_a_sketch_never_says_no_to_a_copy() -> None:
+    rng = np.random.default_rng(0)
+    steps = np.tile(np.arange(400), 3)
+    key = np.repeat(np.arange(3), 400)
+    values = rng.random((5, 1200))
+    values[3] = values[0] * (1 + 1e-4)  # a rounded copy
+    values[4] = np.where(key == 0, rng.random(1200), values[1])  # one metric of three differs
+    sketches = [likeness.sketch(["a", "b", "c"], key, steps, v) for v in values]
+    alike = likeness.maybe_copies(sketches)
+    assert alike[0, 3] and alike[3, 0] and alike[1, 4]
+    assert not alike[0, 1] and not alike[0, 2] and not alike[1, 2] and not alike[2, 4]
+    apart = [likeness.sketch(["a"], np.zeros(9, np.int64), np.arange(9) + 100 * i, rng.random(9)) for i in range(2)]
+    assert likeness.maybe_copies(apart).all()  # no common step says nothing
+
+
+def test_columns_by_their_buffers() -> None:
+    kinds = {pa.int64(): [1, None, -(2**63)], pa.float64(): [0.5, float("inf"), None], pa.int32(): [None, None], pa.string(): ["a", None, "ü"]}
+    for kind, column in kinds.items():
+        array = buffers.column(column, kind)
+        array.validate(full=True)
+        assert array.to_pylist() == column
+        assert array.equals(pa.array(column, kind))
+    tags = buffers.column(["x", None, "y", "x"], pa.dictionary(pa.int32(), pa.string()))
+    tags.validate(full=True)
+    assert tags.to_pylist() == ["x", None, "y", "x"]
+    assert buffers.texts(["a\ud800"]).to_pylist() == ["a?"]
+    assert buffers.nothing(70, pa.float64()).null_count == 70
+    parts = pa.chunked_array([pa.array([1, None, 3]), pa.array([4, 5]).slice(1), pa.array([], pa.int64())])
+    assert buffers.valid(parts).tolist() == [True, False, True, True]  # type: ignore[union-attr]
+    assert buffers.values(parts)[[0, 2, 3]].tolist() == [1, 3, 5]
+    assert buffers.picked(parts, np.array([0, 2, 3])).tolist() == [1, 3, 5]
+    assert buffers.ends(pa.chunked_array([pa.array([4, 2]), pa.array([9])])) == (2, 9)
+
+
+@pytest.mark.parametrize("odd", ["", "NaN", "nested", "text", "torn", "junk"])
+def test_rows_of_a_list_in_pieces(odd: str) -> None:
+    rows: list[dict[str, Any]] = [{"step": i, "loss": i / 7} for i in range(400)]
+    if odd == "NaN":
+        rows[200]["loss"] = float("-inf")
+    elif odd == "nested":
+        rows[200]["more"] = [{"a": 1}, {"b": [{"c": 2}, {"d": 3}]}]
+    elif odd == "text":
+        rows[200]["says"] = "},\n  {, ]} \\"
+    text = '{"log_history": ' + json.dumps(rows, indent=1)
+    if odd == "torn":
+        text = text[: text.rindex("}")]
+    elif odd == "junk":
+        text = text[:9000] + "\x01" + text[9001:]
+    begin = text.index("[") + 1
+    found, end = tolerant_json.rows(text, begin)
+    assert found == rows[: len(found)]
+    if odd in ("", "NaN", "torn"):
+        assert len(found) > 250
+    if odd != "junk" and odd != "torn":
+        assert found + json.loads("[" + text[end:]) == rows
+    assert text[end:].lstrip()[:1] == "{"
+
+
+def test_hints_of_secrets_are_in_any_case() -> None:
+    for text in ("HF_abcdefghijklmnopqrst", "Authorization: Bearer abcdefghijkl", "https://a:geheim@host", "AWS_SECRET_ACCESS_KEY=abcdefgh"):
+        assert "***" in secrets.mask_text(text) or text.startswith("HF_")
+    assert secrets.mask_text("hf_abcdefghijklmnopqrst") == "***"
+    assert secrets.mask_text("a sample of what the model says") == "a sample of what the model says"
