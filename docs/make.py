@@ -11,8 +11,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-import click
-
 import forensics
 import parsers
 from forensics import cli, pipeline
@@ -62,8 +60,10 @@ def _type(t: object) -> str:
 
 def commands() -> str:
     parts = ["# Command line\n"]
+    root = cli.main.make_context("forensics", [], resilient_parsing=True)
     for name, command in [("", cli.main), *sorted(cli.main.commands.items())]:
-        with click.Context(command, info_name=f"forensics {name}".strip()) as ctx:
+        # Contexts as the command line makes them, so that the page shows what a user sees.
+        with command.make_context(name, [], parent=root, resilient_parsing=True) if name else root as ctx:
             parts.append(f"## `forensics {name}`".replace(" `", "`") + f"\n\n```text\n{command.get_help(ctx)}\n```\n")
     return NOTICE + "\n".join(parts)
 

@@ -22,7 +22,10 @@ def parse(paths: Sequence[Path]) -> list[list[pa.RecordBatch]] | None:
     offsets = np.cumsum([0, *map(len, texts)])
     data = np.frombuffer(b"".join([*texts, bytes(tfrecord.PADDING)]), np.uint8)
     records = tfrecord.whole(data, int(offsets[-1]))
-    if records is None or not np.isin(offsets[:-1][np.diff(offsets) > 0], records.at()).all():
+    if records is None or not len(records.start):
+        return None
+    begins, at = offsets[:-1][np.diff(offsets) > 0], records.at()
+    if (at[np.minimum(np.searchsorted(at, begins), len(at) - 1)] != begins).any():
         return None
     reader = tensorboard.Reader()
     batches = [*reader.window(records), *reader.flush()]
