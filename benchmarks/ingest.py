@@ -216,7 +216,7 @@ def main() -> None:
     if sys.argv[1:2] == ["--read"]:
         return _read(sys.argv[2], Path(sys.argv[3]))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help=f"workloads of {QUICK:.0%} of their size, one round")
+    parser.add_argument("--quick", action="store_true", help=f"workloads of {QUICK:g} of their size, one round")
     parser.add_argument("--only", metavar="WORD", default="", help="workloads whose name holds the word")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--fast-peers", action="store_true", help="leave out the peers that take minutes")

@@ -64,6 +64,8 @@ def ours_analyze() -> Reading:
     from reports import html
 
     parsers.modules()
+    for kind in ("detectors", "hypotheses"):
+        pipeline.modules(kind)
 
     def read(path: Path) -> Found:
         run = pipeline.read_runs(str(path))[-1]

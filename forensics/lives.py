@@ -8,6 +8,7 @@ import numpy as np
 
 from forensics import settings
 from forensics.case import utc
+from forensics.series import arrays
 from parsers.tables import Run
 
 _ENDINGS = [  # event kinds that end a life, the most telling first
@@ -78,15 +79,21 @@ def silence(run: Run) -> tuple[float, float, str] | None:
     Signs of life are rows without a step (a monitor that says that the process is alive) and lines of any log. None
     where the log has no clock.
     """
-    metrics = run.tables["metrics"]
-    if not metrics.num_rows:
-        return None
-    time = metrics["time"].to_numpy(zero_copy_only=False)
-    stepped = metrics["step"].is_valid().to_numpy(zero_copy_only=False) & np.isfinite(time)
+    if "silence" not in run.cache:
+        run.cache["silence"] = _silence(run)
+    found: tuple[float, float, str] | None = run.cache["silence"]
+    return found
+
+
+def _silence(run: Run) -> tuple[float, float, str] | None:
+    columns = arrays(run)
+    time = columns["time"]
+    stepped = columns["stepped"] & np.isfinite(time)
     if stepped.sum() < 10:
         return None
     last = float(time[stepped].max())
-    pauses = np.diff(np.unique(time[stepped]))
+    pauses = np.diff(time[stepped])
+    pauses = pauses[pauses > 0] if (pauses >= 0).all() else np.diff(np.unique(time[stepped]))
     usual = float(np.median(pauses)) if len(pauses) else 0.0
     signs = [(e["time"], e["text"]) for e in events(run, *_SIGNS) if e["time"] is not None]
     alive = time[np.isfinite(time) & ~stepped]

@@ -14,7 +14,7 @@ from typing import Any
 from forensics.case import Finding
 from forensics.checkpoint import Checkpoint, kind_of, measure, step_of
 from forensics.checkpoint_findings import absurd, measured, nonfinite
-from parsers import checkpoint_files
+from parsers import buffers, checkpoint_files
 from parsers.checkpoints import Contents, folder, read_file
 from parsers.tables import Gap, Run
 
@@ -203,11 +203,7 @@ def _fill_table(run: Run, found: list[Checkpoint]) -> None:
                     "at": t.at,
                 }
             )
-    columns = []
-    for f in schema:
-        kind = pa.string() if pa.types.is_dictionary(f.type) else f.type
-        column = pa.array([r.get(f.name) for r in rows], kind)
-        columns.append(column.dictionary_encode() if kind is not f.type else column)
+    columns = [buffers.column([r.get(f.name) for r in rows], f.type) for f in schema]
     run.tables["tensors"] = pa.Table.from_arrays(columns, schema=schema)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from parsers import buffers
 from parsers.tables import Run
 
 Floats = NDArray[np.float64]
@@ -119,43 +121,41 @@ def series(run: Run, name: str) -> Series | None:
 
 def names(run: Run) -> list[str]:
     """Every canonical name that was logged, in alphabetical order."""
-    column = run.tables["metrics"]["name"]
-    return sorted(x for x in column.unique().to_pylist() if x) if len(column) else []
+    columns = arrays(run)
+    logged = np.flatnonzero(np.diff(columns["ends"])).tolist()
+    return sorted(columns["names"][code] for code in logged if columns["names"][code])
 
 
 def _build(run: Run, name: str, only_tag: int | None = None) -> Series | None:
-    arrays = _arrays(run)
-    if name not in arrays["names"]:
-        return None
-    rows = np.flatnonzero((arrays["name"] == arrays["names"].index(name)) & arrays["stepped"])
+    columns = arrays(run)
+    rows = _rows(columns, name)
     if only_tag is not None:
-        rows = rows[arrays["tag"][rows] == only_tag]
+        rows = rows[columns["tag"][rows] == only_tag]
     if not len(rows):
         return None
     formats = {s.path: s.format for s in run.sources}
-    group_of = np.array([hash_index(arrays["formats"], formats.get(s, s)) for s in arrays["sources"]], np.int64)
-    groups = arrays["tag"][rows].astype(np.int64) * 1000 + group_of[arrays["source"][rows]]
-    codes, counts = np.unique(groups, return_counts=True)
-    best = codes[np.argmax(counts)]
-    rows = rows[groups == best]
-    rank = arrays["rank"][rows]
+    group_of = np.array([hash_index(columns["formats"], formats.get(s, s)) for s in columns["sources"]], np.int64)
+    groups = columns["tag"][rows].astype(np.int64) * len(columns["formats"]) + group_of[columns["source"][rows]]
+    rows = rows[groups == np.argmax(np.bincount(groups))]
+    rank = columns["rank"][rows]
     rows = rows[rank == rank.min()]
-    tag = arrays["tags"][int(arrays["tag"][rows[0]])]
-    step, attempt = arrays["step"][rows], arrays["attempt"][rows]
-    used, code = np.unique(arrays["source"][rows], return_inverse=True)
-    first = arrays["sources"][int(used[0])]
+    tag = columns["tags"][int(columns["tag"][rows[0]])]
+    step, attempt = columns["step"][rows], columns["attempt"][rows]
+    is_used = np.bincount(columns["source"][rows]) > 0
+    used, code = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[columns["source"][rows]]
+    first = columns["sources"][int(used[0])]
     meaning = run.meanings.get((first, tag))
     return Series(
         name=name,
         tag=tag,
         step=step,
-        value=arrays["value"][rows],
-        time=arrays["time"][rows],
+        value=columns["value"][rows],
+        time=columns["time"][rows],
         attempt=attempt,
         alive=_alive(step, attempt),
-        source=[arrays["sources"][int(u)] for u in used],
+        source=[columns["sources"][int(u)] for u in used],
         source_code=code.astype(np.int32),
-        at=arrays["at"][rows],
+        at=columns["at"][rows],
         unit=meaning.unit if meaning else "",
         smoothing=meaning.smoothing if meaning else "none",
         interval=_interval(step, attempt),
@@ -169,22 +169,34 @@ def hash_index(seen: list[str], value: str) -> int:
     return seen.index(value)
 
 
-def _arrays(run: Run) -> dict[str, Any]:
-    """The metrics table as numpy columns, made once."""
+def _rows(columns: dict[str, Any], name: str) -> Ints:
+    """The rows that have the name and a step, in file order."""
+    if name not in columns["names"]:
+        return np.zeros(0, np.int64)
+    code = columns["names"].index(name)
+    rows = columns["by_name"][columns["ends"][code] : columns["ends"][code + 1]]
+    return np.asarray(rows[columns["stepped"][rows]], np.int64)
+
+
+def arrays(run: Run) -> dict[str, Any]:
+    """The metrics table as numpy columns, made once: texts as codes ("tag") and what they stand for ("tags"); "stepped"
+    is where a row has a step; "by_name" are the rows sorted by name, those of name i between "ends" i and i + 1.
+    """
     if "arrays" not in run.cache:
         t = run.tables["metrics"]
         coded = {c: t[c].combine_chunks() for c in ("tag", "name", "source")}
-        out: dict[str, Any] = {c: a.indices.fill_null(-1).to_numpy(zero_copy_only=False) for c, a in coded.items()}
+        out: dict[str, Any] = {c: buffers.filled(a.indices, -1) for c, a in coded.items()}
         out |= {c + "s": a.dictionary.to_pylist() for c, a in coded.items()}
-        out |= {
-            c: t[c].fill_null(f).to_numpy(zero_copy_only=False)
-            for c, f in (("step", 0), ("rank", 0), ("attempt", 0), ("at", -1))
-        }
-        out |= {"stepped": t["step"].is_valid().to_numpy(zero_copy_only=False), "formats": []}
-        out |= {c: t[c].to_numpy(zero_copy_only=False) for c in ("value", "time")}
+        fills = {"step": 0, "rank": 0, "attempt": 0, "at": -1, "value": math.nan, "time": math.nan}
+        out |= {c: buffers.filled(t[c], fill) for c, fill in fills.items()}
+        stepped = buffers.valid(t["step"])
+        out |= {"stepped": np.ones(len(t), bool) if stepped is None else stepped, "formats": []}
+        few = len(out["names"]) < 1 << 15  # numpy sorts 16 bits in one pass
+        out["by_name"] = np.argsort(out["name"].astype(np.int16) if few else out["name"], kind="stable")
+        out["ends"] = np.cumsum([np.sum(out["name"] < 0), *np.bincount(out["name"][out["name"] >= 0], minlength=len(out["names"]))])
         run.cache["arrays"] = out
-    arrays: dict[str, Any] = run.cache["arrays"]
-    return arrays
+    found: dict[str, Any] = run.cache["arrays"]
+    return found
 
 
 def _alive(step: Ints, attempt: NDArray[np.int32]) -> NDArray[np.bool_]:
@@ -208,13 +220,11 @@ def parts(run: Run, name: str) -> list[Series]:
     """Every tag that carries a name, each as a series of its own: the layers of ``grad.norm_layer``, the sets of ``loss.part``."""
     key = ("parts", name)
     if key not in run.cache:
-        arrays = _arrays(run)
+        columns = arrays(run)
         found = []
-        if name in arrays["names"]:
-            rows = np.flatnonzero((arrays["name"] == arrays["names"].index(name)) & arrays["stepped"])
-            for tag in np.unique(arrays["tag"][rows]):
-                s = _build(run, name, int(tag))
-                found += [s] if s is not None else []
+        for tag in np.flatnonzero(np.bincount(columns["tag"][_rows(columns, name)])):
+            s = _build(run, name, int(tag))
+            found += [s] if s is not None else []
         run.cache[key] = found
     result: list[Series] = run.cache[key]
     return result

@@ -78,12 +78,32 @@ def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         return pa.DictionaryArray.from_arrays(indices, texts(list(codes)), safe=False)
     if pa.types.is_string(kind):
         return texts(values)
+    if pa.types.is_list(kind):
+        return _lists(values, kind)
+    if pa.types.is_boolean(kind):
+        bits = [_bits([v is not None for v in values]), _bits([v is True for v in values])]
+        return pa.Array.from_buffers(kind, len(values), bits)
     if kind not in _DTYPES:
         return pa.array(values, kind, from_pandas=False)
     if None not in values:
         return numbers(np.array(values, _DTYPES[kind]))
     valid = np.array([v is not None for v in values], np.bool_)
     return numbers(np.array([0 if v is None else v for v in values], _DTYPES[kind]), valid)
+
+
+def _lists(lists: Sequence[Sequence[Any] | None], kind: pa.ListType) -> pa.Array:
+    import numpy as np
+
+    ends = np.fromiter(accumulate((len(x or ()) for x in lists), initial=0), np.int32, len(lists) + 1)
+    inner = column([v for x in lists for v in x or ()], kind.value_type)
+    there = _bits([x is not None for x in lists])
+    return pa.Array.from_buffers(kind, len(lists), [there, pa.py_buffer(ends)], children=[inner])
+
+
+def _bits(flags: Sequence[bool]) -> pa.Buffer:
+    import numpy as np
+
+    return pa.py_buffer(np.packbits(np.array(flags, np.bool_), bitorder="little"))
 
 
 def values(array: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
@@ -129,6 +149,14 @@ def valid(array: pa.Array | pa.ChunkedArray) -> Bools | None:
         return np.concatenate([np.ones(n, np.bool_) if v is None else v for v, n in parts])
     bits = np.unpackbits(np.frombuffer(array.buffers()[0], np.uint8), bitorder="little")
     return bits[array.offset : array.offset + len(array)].view(np.bool_)
+
+
+def filled(array: pa.Array | pa.ChunkedArray, fill: float) -> npt.NDArray[Any]:
+    """A column of numbers with ``fill`` where it is null."""
+    import numpy as np
+
+    is_there = valid(array)
+    return values(array) if is_there is None else np.where(is_there, values(array), values(array).dtype.type(fill))
 
 
 def codes(array: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[str]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from parsers import buffers
 from parsers.columns import Roles
 from parsers.table_rows import EpochClock, wide_batch
 
@@ -55,25 +57,22 @@ def read(
         column[i] if i not in (roles.step, roles.rank) else column[i].cast(pa.float64(), safe=False)
         for i in roles.metrics
     ]
-    step = pa.array(np.arange(first_row, first_row + n))
+    step = buffers.numbers(np.arange(first_row, first_row + n))
     if roles.step is not None:
         step = column[roles.step]
         if step.null_count:
             return None
     rank = column[roles.rank] if roles.rank is not None else None
-    if rank is not None and (rank.null_count or not 0 <= min(rank.to_numpy()) <= max(rank.to_numpy()) < 2**31):
+    if rank is not None and (rank.null_count or not 0 <= buffers.values(rank).min() <= buffers.values(rank).max() < 2**31):
         return None
     if roles.step is not None and roles.epoch not in (None, roles.step):
-        epochs = column[roles.epoch].fill_null(float("nan")).to_numpy(zero_copy_only=False)
-        if not clock.untouched(step.to_numpy(), epochs):
+        if not clock.untouched(buffers.values(step), buffers.filled(column[roles.epoch], math.nan)):
             return None
     time = None
     if roles.time is not None:
-        time = pa.array(
-            column[roles.time].to_numpy(zero_copy_only=False) * roles.time_scale,
-            mask=column[roles.time].is_null().to_numpy(False),
-        )
-    at = pa.array(np.arange(first_line, first_line + n))
+        logged = column[roles.time]
+        time = buffers.numbers(buffers.filled(logged, math.nan) * roles.time_scale, buffers.valid(logged))
+    at = buffers.numbers(np.arange(first_line, first_line + n))
     batch = wide_batch([tags[i] for i in roles.metrics], values, step=step, time=time, rank=rank, at=at)
     return batch, column
 

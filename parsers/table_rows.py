@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from parsers import buffers
 from parsers.tables import Rows, record_batch
 
 if TYPE_CHECKING:
@@ -130,12 +131,16 @@ def wide_batch(tags: Sequence[str], values: Sequence[pa.Array], **axes: pa.Array
     import numpy as np
 
     wide = len(tags)
-    valid = np.column_stack([v.is_valid().to_numpy(zero_copy_only=False) for v in values]).ravel()
-    matrix = np.column_stack([v.fill_null(0.0).to_numpy(zero_copy_only=False) for v in values]).ravel()
-    places = np.flatnonzero(valid)
-    rows = pa.array(places // wide)
-    tag = pa.DictionaryArray.from_arrays(
-        pa.array((places % wide).astype(np.int32)), pa.array(list(tags), pa.string())
-    )
-    columns: dict[str, Any] = {name: axis.take(rows) for name, axis in axes.items() if axis is not None}
-    return record_batch("metrics", {"value": pa.array(matrix[places]), "tag": tag, **columns})
+    logged = [buffers.valid(v) for v in values]
+    everywhere = np.ones(len(values[0]), np.bool_)
+    places = np.flatnonzero(np.column_stack([everywhere if v is None else v for v in logged]))
+    matrix = np.column_stack([buffers.values(v) for v in values]).ravel()
+    rows = places // wide
+    columns: dict[str, Any] = {name: _taken(axis, rows) for name, axis in axes.items() if axis is not None}
+    tag = buffers.coded(places % wide, tags)
+    return record_batch("metrics", {"value": buffers.numbers(matrix[places]), "tag": tag, **columns})
+
+
+def _taken(axis: pa.Array | pa.ChunkedArray, rows: Any) -> pa.Array:
+    there = buffers.valid(axis)
+    return buffers.numbers(buffers.values(axis)[rows], None if there is None else there[rows])

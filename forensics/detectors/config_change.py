@@ -27,6 +27,7 @@ from forensics.case import Finding
 from forensics.errors import CannotTell
 from forensics.groups import FREE
 from forensics.series import series
+from parsers import buffers
 from parsers.tables import Run
 
 NEEDS: list[str] = []
@@ -143,8 +144,8 @@ def _samples_a_step(run: Run) -> tuple[Any, Any] | None:
     kept = table["sample"].is_valid().to_numpy(zero_copy_only=False) & table["step"].is_valid().to_numpy(
         zero_copy_only=False
     )
-    attempt = table["attempt"].fill_null(0).to_numpy(zero_copy_only=False)[kept]
-    step = table["step"].fill_null(0).to_numpy(zero_copy_only=False)[kept]
+    attempt = buffers.filled(table["attempt"], 0)[kept]
+    step = buffers.filled(table["step"], 0)[kept]
     keys, counts = np.unique(np.stack([attempt, step]), axis=1, return_counts=True)
     order = np.argsort(keys[1], kind="stable")
     return keys[1][order], counts[order].astype(np.float64)

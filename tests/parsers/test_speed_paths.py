@@ -122,7 +122,7 @@ def test_a_sketch_never_says_no_to_a_copy() -> None:
 
 
 def test_columns_by_their_buffers() -> None:
-    kinds = {pa.int64(): [1, None, -(2**63)], pa.float64(): [0.5, float("inf"), None], pa.int32(): [None, None], pa.string(): ["a", None, "ü"]}
+    kinds: dict[pa.DataType, list[Any]] = {pa.int64(): [1, None, -(2**63)], pa.float64(): [0.5, float("inf"), None], pa.int32(): [None, None], pa.string(): ["a", None, "ü"]}
     for kind, column in kinds.items():
         array = buffers.column(column, kind)
         array.validate(full=True)
@@ -131,6 +131,11 @@ def test_columns_by_their_buffers() -> None:
     tags = buffers.column(["x", None, "y", "x"], pa.dictionary(pa.int32(), pa.string()))
     tags.validate(full=True)
     assert tags.to_pylist() == ["x", None, "y", "x"]
+    for kind, column in {pa.bool_(): [True, None, False] * 5, pa.list_(pa.int64()): [[1, 2], None, [], [3]]}.items():
+        array = buffers.column(column, kind)
+        array.validate(full=True)
+        assert array.to_pylist() == column
+    assert buffers.filled(pa.array([1, None, 3]), -1).tolist() == [1, -1, 3]
     assert buffers.texts(["a\ud800"]).to_pylist() == ["a?"]
     assert buffers.nothing(70, pa.float64()).null_count == 70
     parts = pa.chunked_array([pa.array([1, None, 3]), pa.array([4, 5]).slice(1), pa.array([], pa.int64())])
