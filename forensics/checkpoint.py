@@ -22,6 +22,7 @@ from parsers import checkpoint_files, checkpoints
 from parsers.checkpoints.contents import SIZES, Contents, Tensor, chunks
 from parsers.checkpoints.pickles import Unreadable
 from parsers.checkpoints.statistics import Stats, statistics, values
+from parsers.checkpoints.units import lines_of
 from parsers.tables import Gap
 
 Progress = Callable[[str, int, int], None]
@@ -82,7 +83,7 @@ def measure(c: Checkpoint, *, progress: Progress | None = None, only: Callable[[
             if progress:
                 progress(f"{c.path.name}: {t.name}", done, total)
             try:
-                known[place, t.dtype] = statistics(chunks(t), t.dtype)
+                known[place, t.dtype] = _streamed(t)
             except (Unreadable, ValueError, OSError) as e:
                 c.contents.gap(f"{t.name[:80]}: {e}", t.at, t.source)
                 c.contents.complete = False
@@ -91,20 +92,22 @@ def measure(c: Checkpoint, *, progress: Progress | None = None, only: Callable[[
         c.stats[t.name] = known[place, t.dtype]
 
 
+def _streamed(t: Tensor) -> Stats:
+    lines = lines_of(t) if t.role in ("weight", "exp_avg_sq") else None
+    stats = statistics(chunks(t), t.dtype, lines.see if lines else None)
+    if lines:
+        stats.zero_rows, stats.zero_columns = lines.counts()
+    return stats
+
+
 def _row(t: Tensor, s: Stats | None) -> dict[str, Any]:
     row: dict[str, Any] = {"name": t.name, "role": t.role, "dtype": t.dtype, "shape": list(t.shape)}
     if s is None:
-        return row | dict.fromkeys(("norm", "mean", "std", "absmax", "nonfinite", "zeros")) | {"note": t.why}
-    return row | {
-        "norm": s.norm,
-        "mean": s.mean,
-        "std": s.std,
-        "absmax": s.absmax,
-        "nonfinite": s.nonfinite,
-        "zeros": s.zeros,
-    }
+        return row | dict.fromkeys(_FIGURES) | {"note": t.why}
+    return row | {name: getattr(s, name) for name in _FIGURES}
 
 
+_FIGURES = ("norm", "mean", "std", "absmax", "nonfinite", "zeros", "zero_rows", "zero_columns")
 _STEP_NAMES = [
     "global_step",
     "global_steps",
@@ -155,7 +158,7 @@ def compare(a: Checkpoint, b: Checkpoint, *, progress: Progress | None = None) -
         if progress:
             progress(f"comparing {new.name}", done, total)
         done += new.count
-        rows.append({"name": old.name, "role": new.role, **_difference(old, new, a.stats.get(old.name))})
+        rows.append({"name": old.name, "role": new.role, **difference(old, new, a.stats.get(old.name))})
     return rows
 
 
@@ -165,7 +168,8 @@ def plain_name(name: str) -> str:
     return re.sub(r"^((model|state_dict|model_state_dict|module|_orig_mod|net|state\.model|model_state)\.)+", "", name)
 
 
-def _difference(old: Tensor, new: Tensor, stats: Stats | None) -> dict[str, Any]:
+def difference(old: Tensor, new: Tensor, stats: Stats | None) -> dict[str, Any]:
+    """One row of ``compare`` without its names; `stats` are those of `old` where they are known."""
     unknown: dict[str, Any] = {"update_norm": None, "relative": None, "equal": None}
     if old.shape != new.shape:
         return unknown | {"equal": False}
@@ -210,8 +214,10 @@ def findings(c: Checkpoint) -> list[dict[str, Any]]:
     """Everything that is sick in one checkpoint, the gravest first."""
     from forensics import checkpoint_age as age
     from forensics import checkpoint_findings as sick
+    from forensics import checkpoint_weights as weights
+    from forensics.checkpoint_ranks import ranks
 
-    looks = (sick.foreign_code, sick.incomplete, sick.nonfinite, sick.absurd, sick.ranks)
+    looks = (sick.foreign_code, sick.incomplete, sick.nonfinite, sick.absurd, ranks, weights.units, weights.start)
     found = [f for look in (*looks, age.counters_disagree, age.optimizer, age.spikes) for f in look(c)]
     return sorted(found, key=lambda f: ("critical", "warning", "info").index(f["severity"]))
 

@@ -128,16 +128,6 @@ def optimizer(c: Checkpoint) -> list[Found]:
                     still,
                 )
             )
-        dead = [t.name for t, s in seconds if len(t.shape) > 1 and 0.2 < s.zeros / max(s.count, 1) < 1]
-        if dead:
-            found.append(
-                finding(
-                    "dead_units",
-                    "info",
-                    f"{len(dead)} tensors in which every fifth value has never had a gradient (dead units, unseen tokens)",
-                    dead,
-                )
-            )
     if c.kind == "full" and c.path.is_dir():
         names = (
             " ".join(f.name for f in c.contents.files).lower()

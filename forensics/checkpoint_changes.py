@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Sequence
-from typing import Any
 
+from forensics import tokenizer_files
 from forensics.checkpoint import Checkpoint, plain_name
 from forensics.checkpoint_age import counters
 from forensics.checkpoint_findings import Found, finding, measured
@@ -17,7 +16,7 @@ ADAM_MOST = 3.3  # |m|/sqrt(v) of Adam is at most (1-b1)/sqrt(1-b2) = 3.16 for t
 
 
 def between(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found]:
-    return [*_one_model(a, b, changed), *_frozen(changed), *_too_far(a, b, changed), *_growth(a, b), *_tokenizer(a, b)]
+    return [*_one_model(a, b, changed), *_frozen(changed), *_too_far(a, b, changed), *growth(a, b), *_tokenizer(a, b)]
 
 
 def _one_model(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found]:
@@ -95,12 +94,12 @@ def _too_far(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Fou
     return [finding("too_far", "warning", title, [x for _, x in sorted(far, reverse=True)])]
 
 
-_QK = re.compile(r"(?i)(q_proj|k_proj|qkv|query|key|\bwq\b|\bwk\b|in_proj|query_key_value|c_attn)[\w.]*weight$")
+QK = re.compile(r"(?i)(q_proj|k_proj|qkv|query|key|\bwq\b|\bwk\b|in_proj|query_key_value|c_attn)[\w.]*weight$")
+EMBEDDING = re.compile(r"(?i)emb|wte")
+HEAD = re.compile(r"(?i)lm_head|(^|\.)(head|output|classifier)\.(\w+\.)?weight$")
 
-_ENDS = re.compile(r"(?i)emb|wte|lm_head|(^|\.)(head|output|classifier)\.")
 
-
-def _growth(a: Checkpoint, b: Checkpoint) -> list[Found]:
+def growth(a: Checkpoint, b: Checkpoint) -> list[Found]:
     """Norms of queries and keys, of the embedding and of the head."""
     before = {plain_name(t.name): s for t, s in measured(a, "weight")}
     grown = []
@@ -110,7 +109,7 @@ def _growth(a: Checkpoint, b: Checkpoint) -> list[Found]:
             old is not None
             and old.norm > 0
             and s.norm > GREW * old.norm
-            and (_QK.search(t.name) or _ENDS.search(t.name))
+            and (QK.search(t.name) or EMBEDDING.search(t.name) or HEAD.search(t.name))
         ):
             grown.append((s.norm / old.norm, t.name))
     if not grown:
@@ -120,50 +119,10 @@ def _growth(a: Checkpoint, b: Checkpoint) -> list[Found]:
     return [finding("norm_growth", "info", title, [x for _, x in sorted(grown, reverse=True)])]
 
 
-_TOKENIZER = (
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "chat_template.jinja",
-    "generation_config.json",
-    "added_tokens.json",
-)
-_TELLING = re.compile(
-    r"(?i)token|template|padding_side|truncation_side|class|lower|prefix|clean_up|max_length|legacy|normali"
-)
-
-
 def _tokenizer(a: Checkpoint, b: Checkpoint) -> list[Found]:
     """Settings of the tokenizer and the chat template that are not the same in both folders."""
-    differ = []
-    for name in _TOKENIZER:
-        one, two = ((c.path if c.path.is_dir() else c.path.parent) / name for c in (a, b))
-        if (
-            one == two
-            or not (one.is_file() and two.is_file())
-            or max(one.stat().st_size, two.stat().st_size) > 16 << 20
-        ):
-            continue
-        x, y = one.read_bytes(), two.read_bytes()
-        if x == y:
-            continue
-        try:
-            old, new = json.loads(x), json.loads(y)
-        except (ValueError, RecursionError):
-            differ.append(name)
-            continue
-        if isinstance(old, dict) and isinstance(new, dict):
-            keys = sorted(k for k in old.keys() | new.keys() if old.get(k) != new.get(k) and _TELLING.search(k))
-            differ += [f"{k} ({_short(old.get(k))} -> {_short(new.get(k))})" for k in keys]
+    differ = tokenizer_files.differences(tokenizer_files.home(a.path), tokenizer_files.home(b.path))
     if not differ:
         return []
-    return [
-        finding(
-            "tokenizer_changed", "warning", f"The tokenizer is not the same in both: {'; '.join(differ[:5])}", differ
-        )
-    ]
-
-
-def _short(x: Any) -> str:
-    x = x.get("content", x) if isinstance(x, dict) else x
-    text = str(x)
-    return text if len(text) <= 40 else f"{len(text)} characters"
+    title = f"The tokenizer is not the same in both: {'; '.join(differ[:5])}"
+    return [finding("tokenizer_changed", "warning", title, differ)]

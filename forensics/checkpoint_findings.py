@@ -124,33 +124,5 @@ def _rest(t: Tensor, s: Stats) -> float:
     return math.sqrt(squares / n) if n else 0.0
 
 
-def ranks(c: Checkpoint) -> list[Found]:
-    """Norms (layer norms) that every rank of a tensor-parallel save holds whole: they must be the same in all."""
-    held: dict[str, list[Tensor]] = {}
-    for t, _ in measured(c, "weight"):
-        if (
-            len(t.shape) == 1
-            and re.search(r"(?i)(layer_?norm|rms_?norm|norm|ln_?\w*)\.(weight|bias)$", t.name)
-            and "rank" in t.source
-        ):
-            place = re.sub(r"(?i)(mp_|model_|tp_?|tensor_)?rank[-_]?\d+", "rank", t.source, count=1)
-            held.setdefault(f"{place}:{t.name.rpartition(':')[2]}", []).append(t)
-    differ = []
-    for copies in held.values():
-        first = copies[0]
-        if any(t.shape == first.shape and c.stats[t.name] != c.stats[first.name] for t in copies[1:]):
-            differ.append(first.name)
-    if not differ:
-        return []
-    return [
-        finding(
-            "ranks_differ",
-            "warning",
-            f"{len(differ)} norms that all ranks should share differ between ranks, {differ[0]} first",
-            differ,
-        )
-    ]
-
-
 def measured(c: Checkpoint, *roles: str) -> list[tuple[Tensor, Stats]]:
     return [(t, c.stats[t.name]) for t in c.contents.tensors if t.role in roles and t.name in c.stats]

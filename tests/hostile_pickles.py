@@ -31,6 +31,26 @@ def stack_call(module: str, name: str, *args: str) -> bytes:
     return text(module) + text(name) + b"\x93(" + b"".join(text(a) for a in args) + b"tR"
 
 
+_MORE = [  # that scanners list, or were found to have missed
+    "subprocess.Popen", "subprocess.check_output", "os.popen", "os.execv", "os.spawnlp", "posix.execve", "pickle.load", "_pickle.loads", "dill.loads",
+    "cloudpickle.loads", "importlib.import_module", "imp.load_source", "runpy.run_path", "sys.exit", "sys.setprofile", "socket.socket", "ssl.get_server_certificate",
+    "requests.api.get", "httplib.HTTPSConnection", "aiohttp.client.ClientSession", "ftplib.FTP", "smtplib.SMTP", "telnetlib.Telnet", "xmlrpc.client.ServerProxy",
+    "urllib.request.urlretrieve", "multiprocessing.util.spawnv_passfds", "threading.Thread", "signal.signal", "atexit.register", "ensurepip._run_pip", "doctest.debug_script",
+    "lib2to3.pgen2.pgen.ParserGenerator.make_label", "lib2to3.pgen2.grammar.Grammar.loads", "idlelib.run.Executive.runcode", "idlelib.calltip.get_entity",
+    "idlelib.autocomplete.AutoComplete.get_entity", "idlelib.debugobj.ObjectTreeItem.SetText", "trace.Trace.run", "trace.Trace.runctx", "profile.Profile.runctx", "profile.run", "cProfile.runctx",
+    "pydoc.pipepager", "pydoc.locate", "_osx_support._read_output", "_aix_support._read_cmd_output", "_pyrepl.pager.pipe_pager", "distutils.file_util.write_file", "logging.config.listen",
+    "numpy.f2py.crackfortran.getlincoef", "numpy.f2py.crackfortran._eval_length", "numpy.distutils.exec_command.exec_command", "numpy.testing._private.utils.measure", "numpy.ctypeslib.load_library",
+    "torch.utils.bottleneck.__main__.run_cprofile", "torch.utils._config_module.ConfigModule.load_config", "torch.utils.collect_env.run", "torch.utils.data.datapipes.utils.decoder.basichandlers",
+    "torch.distributed.rpc.rpc_sync", "torch.distributed.launcher.api.elastic_launch", "torch.fx.experimental.symbolic_shapes.ShapeEnv.evaluate_guards_expression", "torch._dynamo.guards.GuardBuilder.get",
+    "torch.jit.unsupported_tensor_ops.execWrapper", "torch.ops.load_library", "torch.classes.load_library", "torch.serialization.load", "torch.storage.torch.load", "torch.package.PackageImporter",
+    "pandas.read_pickle", "pandas.io.pickle.read_pickle", "pandas.core.computation.eval.eval", "joblib.numpy_pickle.load", "tensorflow.python.platform.gfile.GFile", "keras.models.load_model",
+    "transformers.utils.import_utils.run", "transformers.os.popen", "huggingface_hub.snapshot_download", "fsspec.open", "jinja2.Template", "mako.template.Template", "yaml.unsafe_load",
+    "builtins.delattr", "builtins.setattr", "builtins.input", "builtins.breakpoint", "builtins.globals", "builtins.vars", "builtins.apply", "__builtin__.file", "__builtin__.execfile",
+    "operator.methodcaller", "functools.reduce", "_io.FileIO", "io.open", "pathlib.Path.unlink", "shutil.copy", "tempfile.mktemp", "zipimport.zipimporter", "site.main", "venv.create",
+    "nturl2path.url2pathname", "uuid._get_command_stdout", "imaplib.IMAP4_stream", "asyncio.subprocess.create_subprocess_shell", "gc.get_objects", "weakref.finalize", "sqlite3.connect", "ctypes.cdll.LoadLibrary",
+]  # fmt: skip
+
+
 def pickles(canary: Path) -> dict[str, bytes]:
     touch, python = f"touch {canary}", f"open({str(canary)!r}, 'w').close()"
     found = {
@@ -69,6 +89,18 @@ def pickles(canary: Path) -> dict[str, bytes]:
         "marks": b"(" * 200_000 + b"t" * 200_000, "self_list": b"]\x94h\x00a", "self_dict": b"}\x94" + text("x") + b"h\x00s",
         "laughs": _laughs(), "laughs_objects": _laughs(b"c__main__\nThing\n)R"), "unhashable": b"}]Ns}}Ns", "lone_mark": b"(", "empty": b"",
         "no_stop": b"}" * 100, "bad_opcode": b"\xfe", "bad_utf8": b"X\x02\x00\x00\x00\xff\xff", "pop_empty": b"0", "surrogates": b"X\x03\x00\x00\x00\xed\xa0\x80",
+        "extension2": b"\x83\x01\x01", "extension4": b"\x84\x01\x00\x00\x7f", "extension_called": b"\x82\x01" + text(touch) + b"\x85R",
+        "persistent_text": b"Pposix.system\n", "persistent_called": b"(" + text("storage") + b"cos\nsystem\n" + text("0") + text("cpu") + b"K\x01tQ" + text(touch) + b"\x85R",
+        "bytearray8_bomb": b"\x96" + b"\xff" * 7 + b"\x7f", "long_binput_bombs": b"".join(b"]r" + struct.pack("<I", 0xFFFFFFFF - i) + b"0" for i in range(2000)) + b"N",
+        "frames_nested": (b"\x95" + struct.pack("<Q", 1 << 40)) * 1000 + b"N", "set_bomb": b"\x8f(" + b"".join(b"J" + struct.pack("<i", i) for i in range(50_000)) + b"\x90",
+        "object_array": b"cnumpy._core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00\x85C\x01btR(K\x01K\x01\x85cnumpy\ndtype\n" + text("O8")
+        + b"\x89\x88\x87R(K\x03" + text("|") + b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK?tb\x89]" + call("os", "system", touch) + b"atb",
+        "build_dict": b"c__main__\nThing\n)\x81}" + text("__class__") + b"cos\nsystem\nsb", "build_slots": b"cargparse\nNamespace\n)\x81N}" + text("run") + call("os", "system", touch) + b"s\x86b",
+        "newobj_meta": b"cbuiltins\ntype\n(" + text("X") + b")}" + text("__del__") + b"cos\nsystem\nstR)\x81", "code_object": b"ctypes\nFunctionType\n(ctypes\nCodeType\n)R}tR",
+        "add_extension": b"ccopyreg\nadd_extension\n(" + text("os") + text("system") + b"K\x01tR0\x82\x01" + text(touch) + b"\x85R",
+        "broken_after": call("os", "system", touch) + b"\xfe", "unicode_lookalike": "cоs\nsystem\n".encode() + b"(" + text(touch) + b"tR",
+        "three_calls": b"".join(call("os", "system", touch) + b"0" for _ in range(3)) + b"N", "proto_late": call("os", "system", touch) + b"\x80\x05",
+        **{f"more_{i}": call(*name.rsplit(".", 1), python) for i, name in enumerate(_MORE)},
         "long_name": b"c" + b"a" * 100_000 + b"\nb\n)R", "escape": b"}" + text("\x1b[2J\x1b]0;gone\x07") + b"K\x01s", "next_buffer": b"\x97",
     }  # fmt: skip
     return {k: PROTO + v + (b"" if k == "no_stop" else b".") for k, v in found.items()} | {
@@ -168,8 +200,38 @@ def others(canary: Path) -> dict[str, bytes]:
         "negative.safetensors": _safetensors(json.dumps({"a": entry | {"shape": [-1], "data_offsets": [4, 0]}}).encode(), small), "types.safetensors": _safetensors(json.dumps({"a": 1, "b": None, "c": [], "d": entry | {"dtype": {}}}).encode(), small),
         "twice.safetensors": _safetensors(b'{"a":' + json.dumps(entry).encode() + b',"a":' + json.dumps(entry).encode() + b"}", small), "not_utf8.safetensors": _safetensors(b"\xff\xfe{}"),
         "joblib.pkl": b"\x80\x04\x95" + struct.pack("<Q", 40) + b"\x8c\x13joblib.numpy_pickle\x94\x8c\x11NumpyArrayWrapper\x94\x93\x94)\x81.", "zlib.pt": zlib.compress(system), "gzip.pt": b"\x1f\x8b" + bytes(50),
-        "keras_lambda.keras": _keras(system), "tar.pt": bytes(257) + b"ustar" + bytes(250),
+        "keras_lambda.keras": _keras(system), "joblib_arrays.joblib": _joblib(system), "two_pickles.pt": torch_zip(good, members={"archive/../data.pkl": system, "other/data.pkl": system}),
+        "flags.pt": _flagged(torch_zip(system)), "local_differs.pt": torch_zip(system).replace(b"archive/data.pkl", b"archive/dato.pkl", 1), "quine.pt": _overlapping(),
+        "appended.pt": torch_zip(good, members={"archive/data/0": small}) + system, "before.pt": system + torch_zip(good), "lambda.h5": b"\x89HDF\r\n\x1a\n" + bytes(100),
+        "nested_zip.pt": torch_zip(torch_zip(system)), "metadata.safetensors": _safetensors(json.dumps({"__metadata__": {"__reduce__": "os.system", "\x1b[2J": "\x1b"}, "a": entry}).encode(), small),
+        ".metadata": PROTO + call("os", "system", f"touch {canary}") + b".", "tar.pt": bytes(257) + b"ustar" + bytes(250),
     }  # fmt: skip
+
+
+def _joblib(code: bytes) -> bytes:
+    """joblib puts an array's bytes into the middle of the pickle; of an array of objects, a second pickle."""
+    wrapper = PROTO + b"cjoblib.numpy_pickle\nNumpyArrayWrapper\n)\x81}(" + text("subclass") + b"cnumpy\nndarray\n" + text("shape") + b"K\x01\x85"
+    return wrapper + text("order") + text("C") + text("dtype") + b"cnumpy\ndtype\n" + text("O8") + b"\x89\x88\x87Rub" + code + b"."
+
+
+def _flagged(archive: bytes) -> bytes:
+    """The bit of encryption is set and sums are wrong: scanners gave up on such files, loaders did not."""
+    damaged = bytearray(archive)
+    damaged[6] |= 1
+    damaged[14:18] = b"\xde\xad\xbe\xef"
+    central = damaged.find(b"PK\x01\x02")
+    damaged[central + 8] |= 1
+    return bytes(damaged)
+
+
+def _overlapping(members: int = 2000) -> bytes:
+    """A zip whose members all point at the same packed megabytes (Fifield 2019)."""
+    packed = zlib.compressobj(9, zlib.DEFLATED, -15)
+    body = packed.compress(bytes(20_000_000)) + packed.flush()
+    local = b"PK\x03\x04" + struct.pack("<HHHHHIIIHH", 20, 0, 8, 0, 0, 0, len(body), 20_000_000, 16, 0) + b"archive/data.pkl" + body
+    names = [b"archive/data.pkl", *(b"archive/data/%d" % i for i in range(members))]
+    central = b"".join(b"PK\x01\x02" + struct.pack("<HHHHHHIIIHHHHHII", 20, 20, 0, 8, 0, 0, 0, len(body), 20_000_000, len(n), 0, 0, 0, 0, 0, 0) + n for n in names)
+    return local + central + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, len(names), len(names), len(central), len(local), 0)
 
 
 def _keras(code: bytes) -> bytes:

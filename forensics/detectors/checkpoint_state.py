@@ -2,13 +2,15 @@
 
 What it sees
     Optimizer, schedule and weights of a checkpoint that do not belong together: the optimizer has counted fewer steps than
-    the weights, its state is empty or missing, the schedule began anew or runs ahead.
+    the weights, its state is empty or missing, the schedule began anew or runs ahead. A tokenizer or chat template that
+    changed between two checkpoints.
 
 How it decides
     Each checkpoint says how many steps its optimizer has taken (``state.*.step`` of Adam) and where its schedule stands
     (``last_epoch``). Counts that go with the steps up to one checkpoint and fall back in a later one began anew in between.
     A first checkpoint is judged against the restarts of the log: a count from there on is a count begun there. A schedule
     at a whole multiple of the steps in all checkpoints was stepped so many times a step (or once for each process).
+    Tokenizer files beside two checkpoints are compared by their settings, special tokens, template and vocabulary.
 
 Cannot tell
     Optimizers that count nothing (SGD), schedules stepped by the epoch, runs without checkpoints. Skipped steps of half
@@ -21,9 +23,10 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
-from forensics import evidence, run_checkpoints
+from forensics import evidence, run_checkpoints, tokenizer_files
 from forensics.case import Finding
 from forensics.checkpoint import Checkpoint
 from forensics.checkpoint_age import Counters, counters
@@ -39,14 +42,31 @@ Row = tuple[Checkpoint, Counters]
 
 
 def detect(run: Run) -> Iterator[Finding]:
+    changed = list(_tokenizer(run))
+    yield from changed
     found = [(c, counters(c)) for c in run_checkpoints.of_run(run) if c.step]
-    if not found:
+    if not found and not changed:
         raise CannotTell("no checkpoint with a step could be read")
     starts = [a["steps"][0] for a in run.attempts[1:] if a.get("steps")]
     yield from _began_anew(run, found, starts, "optimizer")
     yield from _began_anew(run, found, starts, "scheduler")
     yield from _ahead(run, found)
     yield from _without(run, found, starts)
+
+
+def _tokenizer(run: Run) -> Iterator[Finding]:
+    """The first checkpoint whose tokenizer is not that of the one before."""
+    for a, b in pairwise(run_checkpoints.of_run(run)):
+        differ = tokenizer_files.differences(tokenizer_files.home(a.path), tokenizer_files.home(b.path))
+        if differ:
+            names = [run_checkpoints.name(c, run) for c in (a, b)]
+            title = f"The tokenizer of {names[1]} is not that of {names[0]}: {'; '.join(differ[:3])}"
+            shown = evidence.table("what differs in the tokenizer's files", ["setting"], [[d] for d in differ[:30]], names[1])
+            facts = {"what": "tokenizer", "differ": differ[:30]}
+            yield Finding(
+                "checkpoint_state-tokenizer", "checkpoint_state", title, a.step, b.step, "warning", (shown,), facts
+            )
+            return
 
 
 def _began_anew(run: Run, found: list[Row], starts: list[int], part: str) -> Iterator[Finding]:

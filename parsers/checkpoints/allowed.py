@@ -54,6 +54,10 @@ class Array:
     fortran: bool = False
 
 
+class Size(tuple[int, ...]):
+    """torch.Size: one value, not a container."""
+
+
 STORAGES = {"Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32",
             "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool", "ComplexFloat": "complex64", "ComplexDouble": "complex128",
             "QInt8": "int8", "QUInt8": "uint8", "QInt32": "int32", "Untyped": "uint8"}  # fmt: skip
@@ -240,7 +244,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_parameter_with_state": lambda data, *_: data,
     "torch._utils._rebuild_device_tensor_from_numpy": lambda data, *_: data, "torch._utils._rebuild_device_tensor_from_cpu_tensor": lambda data, *_: data,
     "torch._tensor._rebuild_from_type": _typed, "torch._tensor._rebuild_from_type_v2": _typed,
-    "torch.Size": lambda x=(): _shape(tuple(x)), "torch.device": lambda *x: ":".join(map(str, x[:2])),
+    "torch.Size": lambda x=(): Size(_shape(tuple(x))), "torch.device": lambda *x: ":".join(map(str, x[:2])),
     "collections.OrderedDict": _dict, "collections.Counter": _dict, "collections.defaultdict": lambda f=None, pairs=(): _dict(pairs),
     "builtins.dict": _dict, "collections.deque": _list, "builtins.list": _list, "builtins.tuple": lambda x=(): tuple(_list(x)),
     "builtins.set": lambda x=(): {key(v) for v in _list(x)}, "builtins.frozenset": lambda x=(): frozenset(key(v) for v in _list(x)),

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from parsers.checkpoints.pickles import Unreadable
 from parsers.tables import Gap
 
-CHUNK = 1 << 20  # bytes; larger blocks leave the processor's cache, smaller ones cost calls
+CHUNK = 2 << 20  # bytes; larger blocks leave the cache, smaller ones cost calls
+ROUND = 8192  # values; a block is a multiple of it
 DROP = 64 << 20  # pages of a map are given back after so many bytes
 
 SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "uint16": 2,
@@ -136,7 +137,8 @@ def chunks(tensor: Tensor) -> Iterator[NDArray[Any]]:
 
 def _plain(piece: Piece, tensor: Tensor) -> Iterator[NDArray[Any]]:
     raw = raw_type(tensor.dtype)
-    step = max(-(-piece.count // max(-(-piece.count * raw.itemsize // CHUNK), 1)), 1)  # blocks of equal length
+    step = max(-(-piece.count // max(-(-piece.count * raw.itemsize // CHUNK), 1)), 1)  # blocks of about equal length
+    step = min(-(-step // ROUND) * ROUND, max(CHUNK // raw.itemsize, 1))
     dropped = piece.offset
     for i in range(0, piece.count, step):
         if not piece.file.alive():

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from parsers import checkpoint_files
+from parsers.checkpoints import zero
 from parsers.checkpoints.contents import Contents
 from parsers.checkpoints.pickles import Unreadable
 from parsers.tables import HEAD_BYTES, relative
@@ -75,6 +76,7 @@ def join(folder: Path, paths: list[Path], read_file: Reader) -> Contents:
         parts.append((name, part))
     if not parts:
         return together
+    zero.join(parts)
     together.format = max(parts, key=lambda x: sum(t.count for t in x[1].tensors if t.role == "weight"))[1].format
     twice = {n for n, k in Counter(t.name for _, p in parts for t in p.tensors).items() if k > 1}
     for name, part in parts:

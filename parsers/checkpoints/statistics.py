@@ -1,6 +1,6 @@
 """Norm, mean, standard deviation, largest magnitude, non-finite values and zeros of a tensor, by one streaming pass.
 
-The pass is made of few numpy calls on blocks of a megabyte. Magnitudes are compared as integers: of IEEE numbers the
+The pass is made of few numpy calls on blocks of two megabytes. Magnitudes are compared as integers: of IEEE numbers the
 largest signed integer is the largest positive value, the largest unsigned one the largest negative. A bfloat16 is the
 upper half of a float32, so two lie in each 32-bit word: masked and shifted, they are floats without a conversion.
 Sums are float32 within a block (BLAS) and float64 between blocks, merged as in Chan, Golub, LeVeque (1983). A block with a
@@ -12,18 +12,20 @@ float8 values are counted by their 256 patterns. Sums are good to about 1e-6.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Block = NDArray[Any]
+Watch = Callable[[int, Block, int], None]
 _SMALLEST, _LARGEST = 1e-14, 1e14  # magnitudes whose squares are sure in float32
 _ROW = 4096
 _LARGE = 1 << 17  # values of a block
+_UPPER, _SIXTEEN = np.uint32(0xFFFF0000), np.uint32(16)
 _INFINITY = {"bfloat16": 0x7F80, "float16": 0x7C00, "float32": 0x7F800000, "float64": 0x7FF0000000000000}
 
 
@@ -38,6 +40,8 @@ class Stats:
     mean: float = 0.0
     m2: float = 0.0  # sum of squared distances from the mean
     squares: float = 0.0
+    zero_rows: int | None = None  # of a matrix: rows and columns of zeros; None where they were not counted
+    zero_columns: int | None = None
 
     @property
     def finite(self) -> int:
@@ -62,13 +66,17 @@ class Stats:
         self.squares += squares
 
 
-def statistics(blocks: Iterable[Block], dtype: str) -> Stats:
-    """The whole set. ``dtype`` as in parsers.checkpoints.contents.SIZES; blocks hold its raw type."""
+def statistics(blocks: Iterable[Block], dtype: str, watch: Watch | None = None) -> Stats:
+    """The whole set. ``dtype`` as in parsers.checkpoints.contents.SIZES; blocks hold its raw type.
+
+    ``watch`` is called after each block with its place, itself, and the number of its zeros.
+    """
     stats = Stats()
     scratch = np.empty(0, np.float32)
     for block in blocks:
         if not len(block):
             continue
+        place, zeros = stats.count, stats.zeros
         if dtype in ("bfloat16", "float32", "float16"):
             if len(scratch) < len(block) + 1:
                 scratch = np.empty(len(block) + 2 * _ROW, np.float32)
@@ -81,6 +89,8 @@ def statistics(blocks: Iterable[Block], dtype: str) -> Stats:
             _exact(stats, np.abs(block).astype(np.float64))
         else:
             _exact(stats, block.astype(np.float64))
+        if watch is not None:
+            watch(place, block, stats.zeros - zeros)
     return stats
 
 
@@ -116,6 +126,7 @@ def _largest(block: Block) -> int:
     return max(positive, unsigned - sign if unsigned >= sign else unsigned)
 
 
+@lru_cache(4096)
 def _value(bits: int, dtype: str) -> float:
     if dtype == "bfloat16":
         return float(np.array(bits << 16, np.uint32).view(np.float32))
@@ -137,40 +148,62 @@ def _zeros(block: Block) -> int:
 
 def _float(stats: Stats, block: Block, dtype: str, scratch: NDArray[np.float32]) -> None:
     bits = _largest(block)
+    if not bits:  # zeros alone, of either sign: holes of a sparse file, moments that never moved
+        stats.merge(len(block), 0.0, 0.0, 0.0)
+        stats.count, stats.zeros = stats.count + len(block), stats.zeros + len(block)
+        return
     absmax = _value(bits, dtype) if bits < _INFINITY[dtype] else math.inf
-    if not (absmax == 0.0 or _SMALLEST < absmax < _LARGEST):
+    if not (_SMALLEST < absmax < _LARGEST):
         for i in range(0, len(block), 65536):
             _exact(stats, values(block[i : i + 65536], dtype).astype(np.float64))
         return
     zeros = _zeros(block)
-    if dtype == "float32":
-        x: NDArray[np.float32] = block
+    n = len(block)
+    if dtype == "bfloat16":
+        total, squares = _pairs(block, scratch)
     else:
-        x = scratch[: len(block)]
-        _widen(block, dtype, x)
-    n = len(x)
-    squares, total = _squares(x), _sum(x)
+        x = _widened(block, dtype, scratch)
+        total, squares = _sum(x), _squares(x)
     mean = total / n
     m2 = squares - n * mean * mean
     if m2 < 0.1 * squares:
-        centred = np.subtract(x, np.float32(mean), out=scratch[:n])
+        centred = np.subtract(_widened(block, dtype, scratch), np.float32(mean), out=scratch[:n])
         rest = _sum(centred)
         m2 = max(_squares(centred) - rest * rest / n, 0.0)
     stats.merge(n, total, squares, m2)
     stats.count, stats.zeros, stats.absmax = stats.count + n, stats.zeros + zeros, max(stats.absmax, absmax)
 
 
-def _widen(block: Block, dtype: str, out: NDArray[np.float32]) -> None:
-    """Half precision to float32. bfloat16 comes out in another order (odd places first), which no sum minds."""
+def _widened(block: Block, dtype: str, scratch: NDArray[np.float32]) -> NDArray[np.float32]:
+    if dtype == "float32":
+        return block
+    out = scratch[: len(block)]
     if dtype == "float16":
         np.copyto(out, block)
-        return
-    half = len(block) // 2
-    words, wide = block[: 2 * half].view(np.uint32), out.view(np.uint32)
-    np.bitwise_and(words, np.uint32(0xFFFF0000), out=wide[:half])
-    np.left_shift(words, np.uint32(16), out=wide[half : 2 * half])
-    if len(block) % 2:
-        wide[-1] = np.uint32(block[-1]) << np.uint32(16)
+    else:
+        np.left_shift(block, np.uint32(16), out=out.view(np.uint32), dtype=np.uint32)
+    return out
+
+
+def _pairs(block: Block, scratch: NDArray[np.float32]) -> tuple[float, float]:
+    """(sum, sum of squares) of bfloat16: those in odd places first, then the others, in the same part of the scratch.
+
+    Rows as in ``_sum``, the last one filled up with zeros.
+    """
+    half, rows = len(block) // 2, -(-(len(block) // 2) // _ROW)
+    words, x = block[: 2 * half].view(np.uint32), scratch[: rows * _ROW]
+    bits, table = x[:half].view(np.uint32), x.reshape(rows, _ROW)
+    x[half:] = 0
+    found = np.empty((4, rows), np.float32)
+    np.bitwise_and(words, _UPPER, out=bits)
+    np.vecdot(table, _ones(), out=found[0])
+    np.vecdot(table, table, out=found[1])
+    np.left_shift(words, _SIXTEEN, out=bits)
+    np.vecdot(table, _ones(), out=found[2])
+    np.vecdot(table, table, out=found[3])
+    odd, odd_squares, even, even_squares = np.add.reduce(found, axis=1, dtype=np.float64).tolist()
+    last = float(values(block[2 * half :], "bfloat16").sum())  # of an odd number, one is left
+    return odd + even + last, odd_squares + even_squares + last * last
 
 
 def _sum(x: NDArray[np.float32]) -> float:
@@ -179,17 +212,16 @@ def _sum(x: NDArray[np.float32]) -> float:
     Rows are short on purpose: BLAS would share longer ones out to threads, which wait for each other at full load.
     """
     rows = len(x) // _ROW
-    head = x[: rows * _ROW].reshape(rows, _ROW)
-    return float(np.add.reduce(np.vecdot(head, _ones()), dtype=np.float64)) + float(
-        x[rows * _ROW :].sum(dtype=np.float64)
-    )
+    total = float(np.add.reduce(np.vecdot(x[: rows * _ROW].reshape(rows, _ROW), _ones()), dtype=np.float64))
+    return total if rows * _ROW == len(x) else total + float(x[rows * _ROW :].sum(dtype=np.float64))
 
 
 def _squares(x: NDArray[np.float32]) -> float:
     """The sum of squares, likewise: the longer a float32 sum, the more of it is rounding."""
     rows = len(x) // _ROW
     head, tail = x[: rows * _ROW].reshape(rows, _ROW), x[rows * _ROW :]
-    return float(np.add.reduce(np.vecdot(head, head), dtype=np.float64)) + float(np.dot(tail, tail))
+    total = float(np.add.reduce(np.vecdot(head, head), dtype=np.float64))
+    return total + float(np.dot(tail, tail)) if len(tail) else total
 
 
 @cache

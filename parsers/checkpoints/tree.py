@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from parsers import secrets
-from parsers.checkpoints.allowed import Array, Storage, View
+from parsers.checkpoints.allowed import Array, Size, Storage, View
 from parsers.checkpoints.contents import SIZES, Contents, File, Piece, Tensor, chunks, dense, raw_type, row_major
 from parsers.checkpoints.pickles import Name, Opaque
 from parsers.checkpoints.statistics import values as as_floats
@@ -53,6 +53,8 @@ def gather(found: Contents, root: Any, prefix: str = "") -> None:
                 )
             elif isinstance(value, (bool, int, float)) or value is None:
                 found.values[name] = value
+            elif isinstance(value, Size):
+                found.values[name] = str(list(value))
 
 
 def _add(found: Contents, tensor: Tensor) -> None:
@@ -90,7 +92,7 @@ def _children(value: Any) -> Iterator[tuple[str, Any]] | None:
     """What a container holds, None for a value. Long lists of numbers (the state of a generator) hold nothing of interest."""
     if isinstance(value, dict):
         return ((_text(k), v) for k, v in value.items())
-    if isinstance(value, (list, tuple, set, frozenset)):
+    if isinstance(value, (list, tuple, set, frozenset)) and not isinstance(value, Size):
         if len(value) > 64 and all(type(v) in (int, float) for v in value):
             return iter(())
         return ((str(i), v) for i, v in enumerate(value))

@@ -16,6 +16,7 @@ from forensics import checkpoint as checkpoints
 from forensics.cli import main
 
 torch = pytest.importorskip("torch")
+torch.set_num_threads(1)  # tiny models: threads only wait for each other
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import hostile_pickles as hostile  # noqa: E402
 
@@ -168,6 +169,41 @@ def test_a_tokenizer_that_changed(tmp_path: Path) -> None:
     assert found["tokenizer_changed"]["title"].endswith("add_bos_token (False -> True)")
 
 
+def tokenizer(folder: Path, *, bos: str = "", special: int = 1, template: str = "x" * 100) -> None:
+    """The files that transformers saves beside a model."""
+    single = [{"SpecialToken": {"id": bos, "type_id": 0}}] * bool(bos) + [{"Sequence": {"id": "A", "type_id": 0}}]
+    whole = {"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}}, "added_tokens": [{"id": special, "content": "<s>"}],
+             "post_processor": {"type": "TemplateProcessing", "single": single}, "normalizer": None}  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tokenizer.json").write_text(json.dumps(whole))
+    (folder / "chat_template.jinja").write_text(template)
+    (folder / "special_tokens_map.json").write_text(json.dumps({"eos_token": {"content": f"<{special}>"}}))
+
+
+@pytest.mark.parametrize(("change", "told"), [
+    ({}, None), ({"bos": "<s>"}, "the token put before every text (none -> <s>)"), ({"template": "y" * 90}, "the chat template (100 characters -> 90 characters)"),
+    ({"special": 2}, "eos_token (<1> -> <2>)"),
+])  # fmt: skip
+def test_the_files_of_a_tokenizer(tmp_path: Path, change: dict[str, Any], told: str | None) -> None:
+    for name, settings in (("base", {}), ("run", change)):
+        save(tmp_path / name / "model.pt", 1, make()[0])
+        tokenizer(tmp_path / name, **settings)
+    found = {f["id"]: f for f in checkpoints.report(tmp_path / "base", tmp_path / "run")["findings"]}
+    assert (told in found["tokenizer_changed"]["tensors"]) if told else ("tokenizer_changed" not in found)
+
+
+def test_a_tokenizer_that_changed_within_a_run(tmp_path: Path) -> None:
+    model, optimizer, schedule = make()
+    log(tmp_path, range(1, 201))
+    for step, bos in ((100, ""), (200, "<s>")):
+        train(model, optimizer, schedule, 100)
+        save(tmp_path / f"checkpoint-{step}" / "model.pt", step, model, optimizer, schedule)
+        tokenizer(tmp_path / f"checkpoint-{step}", bos=bos)
+    found = [f for f in analyzed(tmp_path)["findings"] if f["kind"] == "checkpoint_state"]
+    assert [(f["facts"]["what"], f["steps"]) for f in found] == [("tokenizer", [100, 200])]
+    assert "the token put before every text (none -> <s>)" in found[0]["title"]
+
+
 def test_norms_that_differ_between_ranks(tmp_path: Path) -> None:
     for rank, norm in enumerate((1.0, 1.0, 1.5)):
         folder = tmp_path / "iter_0000010" / f"mp_rank_0{rank}"
@@ -278,9 +314,53 @@ def test_the_last_healthy_checkpoint(tmp_path: Path) -> None:
     assert "deletes this one" in healthy["warning"]
 
 
+def test_retention_is_told_by_the_saves_that_are_gone(tmp_path: Path) -> None:
+    """No config says it: three saves lie there, one every fifty steps, and none of the first four."""
+    model, optimizer, schedule = make()
+    log(tmp_path, range(1, 351))
+    train(model, optimizer, schedule, 200)
+    for step in (250, 300, 350):
+        train(model, optimizer, schedule, 50)
+        if step == 300:
+            with torch.no_grad():
+                model[2].weight[0, 0] = float("nan")
+        save(tmp_path / "checkpoints" / f"step_{step}.pt", step, model, optimizer, schedule)
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    bad = [r | ({"loss": float("nan")} if r["step"] >= 290 else {}) for r in lines]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(r) + "\n" for r in bad))
+    healthy = analyzed(tmp_path)["run"]["last_healthy_checkpoint"]
+    assert healthy["step"] == 250 and "the last 3 saves, one every 50 steps" in healthy["warning"]
+
+
+def test_the_section_of_the_case_and_of_the_page(tmp_path: Path) -> None:
+    from reports import html, markdown
+
+    model, optimizer, schedule = make()
+    log(tmp_path, range(1, 301))
+    sizes = {}
+    for step in (100, 200, 300):
+        train(model, optimizer, schedule, 100)
+        if step == 300:
+            with torch.no_grad():
+                model[2].weight[0, 0] = float("inf")
+        save(tmp_path / "checkpoints" / f"step_{step}.pt", step, model, optimizer, schedule)
+        sizes[step] = {k: v.clone() for k, v in model.state_dict().items()}
+    case = analyzed(tmp_path)
+    rows = {r["step"]: r for r in case["run"]["checkpoints"]["rows"]}
+    assert [rows[s]["healthy"] for s in (100, 200, 300)] == [True, True, False]
+    assert [rows[s]["optimizer_steps"] for s in (100, 200, 300)] == [100, 200, 300]
+    moved = math.sqrt(sum((sizes[200][k] - sizes[100][k]).double().square().sum().item() for k in sizes[100]))
+    assert rows[200]["moved"]["norm"] == pytest.approx(moved, rel=1e-4) and rows[200]["moved"]["since"] == 100
+    assert 0 < rows[200]["moved"]["step_over_rate"] < 1
+    assert [(f["step"], f["id"]) for f in case["run"]["checkpoints"]["findings"]][:1] == [(300, "nonfinite")]
+    page, text = html.render(case), markdown.render(case)
+    assert 'id="checkpoints"' in page and "## Checkpoints" in text and "sick values" in text
+
+
 def test_logs_alone_open_no_checkpoint(tmp_path: Path) -> None:
     log(tmp_path, range(1, 101))
-    assert analyzed(tmp_path)["run"]["last_healthy_checkpoint"] is None
+    run = analyzed(tmp_path)["run"]
+    assert run["last_healthy_checkpoint"] is None and run["checkpoints"] is None
 
 
 def test_the_tensors_table(tmp_path: Path) -> None:

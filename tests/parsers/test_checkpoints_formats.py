@@ -8,6 +8,7 @@ import resource
 import struct
 import subprocess
 import sys
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,28 @@ def test_sharded_checkpoints_in_bounded_memory(tmp_path: Path) -> None:
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1_000_000
 
 
+def test_a_checkpoint_of_a_terabyte_is_listed_at_once(tmp_path: Path) -> None:
+    """Two hundred sparse shards of five gigabytes, ten tensors each: names, shapes and completeness, without their values."""
+    size = 512 << 20
+    for i in range(200):
+        header = {f"h.{i}.w{j}": {"dtype": "BF16", "shape": [size // 2], "data_offsets": [j * size, (j + 1) * size]} for j in range(10)}
+        text = json.dumps(header).encode()
+        with (tmp_path / f"model-{i + 1:05}-of-00200.safetensors").open("wb") as f:
+            f.write(struct.pack("<Q", len(text)) + text)
+            f.truncate(8 + len(text) + 10 * size)
+    code = (
+        "import sys, pathlib; from forensics import checkpoint as c\n"
+        "d = c.open_checkpoint(pathlib.Path(sys.argv[1])).contents\n"
+        "c.measure(c.Checkpoint(d, None, 'weights'), only=lambda t: t.name == 'h.150.w9')\n"
+        "private = int(next(x for x in open('/proc/self/status') if x.startswith('RssAnon')).split()[1])\n"
+        "print(len(d.tensors), d.bytes, d.complete, private)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True, cwd=ROOT)
+    tensors, total, complete, private = done.stdout.split()
+    assert (tensors, complete) == ("2000", "True") and int(total) > 10**12
+    assert int(private) < 200_000, "kilobytes of private memory"
+
+
 def test_distributed_checkpoint(tmp_path: Path) -> None:
     dcp = pytest.importorskip("torch.distributed.checkpoint")
     model, optimizer, _ = trained()
@@ -159,6 +182,64 @@ def test_ranks_are_told_apart(tmp_path: Path) -> None:
     weights = {t.name: whole(t)[0] for t in found.tensors if t.role == "weight"}
     assert weights == {"mp_rank_00/model_optim_rng.pt:model.w": 0.0, "mp_rank_01/model_optim_rng.pt:model.w": 1.0}
     assert {t.role for t in found.tensors} == {"weight", "master", "exp_avg"}
+
+
+def zero_checkpoint(folder: Path, stage: int, world: int) -> dict[str, Any]:
+    """What DeepSpeed writes for two groups of parameters, cut up for `world` ranks; the whole parameters are returned."""
+    torch.manual_seed(0)
+    groups = [{"h.weight": (5, 3), "out.weight": (4, 5)}, {"h.bias": (5,), "scale": (), "out.bias": (4,)}]
+    kinds = ("fp32", "exp_avg", "exp_avg_sq")
+    whole = {f"{n}.{k}": torch.randn(shape) for group in groups for n, shape in group.items() for k in kinds}
+    cut: dict[str, list[list[Any]]] = {}  # kind -> rank -> group
+    for k in kinds:
+        cut[k] = [[] for _ in range(world)]
+        for group in groups:
+            if stage == 3:
+                parts = [[] for _ in range(world)]
+                for n in group:
+                    flat = whole[f"{n}.{k}"].reshape(-1)
+                    size = -(-len(flat) // world)
+                    flat = torch.nn.functional.pad(flat, (0, size * world - len(flat)), value=99.0)
+                    for rank in range(world):
+                        parts[rank].append(flat[rank * size : (rank + 1) * size])
+                for rank in range(world):
+                    cut[k][rank].append(torch.cat(parts[rank]))
+            else:
+                flat = torch.cat([whole[f"{n}.{k}"].reshape(-1) for n in group])
+                flat = torch.nn.functional.pad(flat, (0, -len(flat) % (2 * world)), value=99.0)
+                for rank, part in enumerate(flat.chunk(world)):
+                    cut[k][rank].append(part.clone())
+    shapes = [OrderedDict((n, torch.Size(shape)) for n, shape in group.items()) for group in groups]
+    model = {"module": {"h.weight": torch.ones(5, 3)} if stage < 3 else {}, "param_shapes": shapes, "global_steps": 7}
+    folder.mkdir(parents=True)
+    torch.save(model, folder / ("zero_pp_rank_0_" * (stage == 3) + "mp_rank_00_model_states.pt"))
+    for rank in range(world):
+        state = {i: {"step": 7, "exp_avg": cut["exp_avg"][rank][i], "exp_avg_sq": cut["exp_avg_sq"][rank][i]} for i in range(2)}
+        inner = {"state": state, "param_groups": [{"lr": 0.1, "betas": (0.9, 0.99), "params": [0]}]}
+        flat_name, inner_name = ("fp32_flat_groups", "optimizer_state_dict") if stage == 3 else ("single_partition_of_fp32_groups", "base_optimizer_state")
+        saved = {"zero_stage": stage, "partition_count": world, flat_name: cut["fp32"][rank], inner_name: inner}
+        torch.save({"optimizer_state_dict": saved}, folder / f"zero_pp_rank_{rank}_mp_rank_00_optim_states.pt")
+    return whole
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+@pytest.mark.parametrize("world", [1, 2, 3])
+def test_shards_of_zero_are_joined_to_parameters(tmp_path: Path, stage: int, world: int) -> None:
+    want = zero_checkpoint(tmp_path / "global_step7", stage, world)
+    found = checkpoints.read(tmp_path / "global_step7")
+    ours = {t.name.rpartition(":")[2]: t for t in found.tensors if t.role in ("master", "exp_avg", "exp_avg_sq")}
+    assert ours.keys() == want.keys()
+    for name, value in want.items():
+        np.testing.assert_array_equal(whole(ours[name]), value.numpy(), err_msg=name)
+        assert ours[name].role == {"fp32": "master"}.get(name.rpartition(".")[2], name.rpartition(".")[2])
+
+
+def test_shards_of_zero_stay_where_a_rank_is_missing(tmp_path: Path) -> None:
+    zero_checkpoint(tmp_path / "global_step7", 2, 3)
+    (tmp_path / "global_step7" / "zero_pp_rank_1_mp_rank_00_optim_states.pt").unlink()
+    found = checkpoints.read(tmp_path / "global_step7")
+    assert not any(t.name.endswith("h.weight.fp32") for t in found.tensors)
+    assert sum("single_partition_of_fp32_groups" in t.name for t in found.tensors) == 4
 
 
 @pytest.mark.parametrize("packed", [True, False])

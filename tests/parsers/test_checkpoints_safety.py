@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import resource
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -27,16 +28,54 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], Path]:
     return hostile.corpus(folder, canary), canary
 
 
-def test_the_canary_works(tmp_path: Path) -> None:
-    """The payloads would run: Python's own loader makes the file."""
+ARMED = ["os_system", "posix_system", "eval", "exec", "subprocess", "cprofile", "stack_global", "stack_tuple", "memo_global", "nested", "inst", "obj",
+         "protocol_0", "broken_after", "three_calls", "object_array", "ordered_dict_of_call", "build_slots"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ARMED)
+def test_the_canary_works(tmp_path: Path, name: str) -> None:
+    """The payloads would run: Python's own loader, in a process of its own, makes the file (and may stumble afterwards)."""
     canary = tmp_path / "canary"
-    pickle.loads(hostile.pickles(canary)["os_system"])
+    (tmp_path / "a.pkl").write_bytes(hostile.pickles(canary)[name])
+    code = "import pickle, sys; pickle.load(open(sys.argv[1], 'rb'))"
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "a.pkl")], capture_output=True, cwd=tmp_path, timeout=60)
     assert canary.exists()
+
+
+def test_attacks_as_python_itself_writes_them(tmp_path: Path) -> None:
+    """Classes with a hostile __reduce__ in every protocol, alone, in torch.save's zip, and in joblib's files."""
+    canary = tmp_path / "canary"
+
+    class Evil:
+        def __reduce__(self) -> tuple[object, ...]:
+            return os.system, (f"touch {canary}",)
+
+    class Later:
+        def __reduce__(self) -> tuple[object, ...]:
+            return dict, (), {"x": 1}, None, None, exec  # the sixth is called with the object and its state
+
+    for protocol in range(6):
+        for i, value in enumerate([Evil(), {"model": [Evil()]}, Later()]):
+            raw = pickle.dumps(value, protocol)
+            for name, content in (("a.pkl", raw), ("a.pt", hostile.torch_zip(raw))):
+                path = tmp_path / f"{protocol}{i}{name}"
+                path.write_bytes(content)
+                document = checkpoints.report(path)
+                assert document["findings"][0]["id"] == "foreign_code", path.name
+    if joblib := pytest.importorskip("joblib"):
+        import numpy as np
+
+        joblib.dump({"w": np.arange(4.0), "evil": np.array([Evil()], dtype=object)}, tmp_path / "model.joblib")
+        try:
+            assert checkpoints.report(tmp_path / "model.joblib")["findings"]
+        except ForensicsError as e:
+            assert "cannot be read" in e.message
+    assert not canary.exists()
 
 
 def test_every_hostile_file_is_read_or_refused_and_runs_nothing(corpus: tuple[list[Path], Path]) -> None:
     files, canary = corpus
-    assert len(files) > 250
+    assert len(files) > 600
     before, outside = set(os.listdir(files[0].parent)), set(os.listdir(files[0].parents[1]))
     for path in files:
         began = time.monotonic()
@@ -63,6 +102,8 @@ def test_every_hostile_file_is_read_or_refused_and_runs_nothing(corpus: tuple[li
     ("os_system.pkl", "os.system"), ("stack_global.zip.pt", "os.system"), ("memo_global.old.pt", "os.system"), ("eval.zip.pt", "builtins.eval"),
     ("inst.pkl", "os.system"), ("newobj.pkl", "os.system"), ("embedded.pkl", "os.system"), ("dotted.zip.pt", "transformers.os.system"),
     ("from_type.pkl", "os.system"), ("jit.pt", "TorchScript code (1 files)"), ("getattr.pkl", "builtins.getattr"), ("py2_eval.pkl", "__builtin__.eval"),
+    ("extension4.pkl", "extension code 2130706433"), ("add_extension.pkl", "extension code 1"), ("object_array.pkl", "os.system"), ("build_slots.pkl", "os.system"),
+    ("persistent_called.pkl", "os.system"), ("joblib_arrays.joblib", "joblib.numpy_pickle.NumpyArrayWrapper"), ("broken_after.zip.pt", "os.system"), ("code_object.pkl", "types.CodeType"),
 ])  # fmt: skip
 def test_what_was_refused_is_named_with_its_place(corpus: tuple[list[Path], Path], name: str, what: str) -> None:
     path = next(p for p in corpus[0] if p.name == name)

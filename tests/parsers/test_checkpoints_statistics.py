@@ -103,3 +103,25 @@ def test_every_float8_value() -> None:
 def test_no_values() -> None:
     got = statistics([], "float32")
     assert (got.count, got.norm, got.std, got.absmax) == (0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("dtype", FLOATS[:4], ids=str)
+@pytest.mark.parametrize("shape", [(7, 5), (300, 41), (40, 3, 3, 2), (3, 1000), (1000, 3), (1, 6), (6, 1)])
+def test_rows_and_columns_of_zeros(dtype: Any, shape: tuple[int, ...]) -> None:
+    """However blocks cut the rows."""
+    from parsers.checkpoints.contents import Tensor
+    from parsers.checkpoints.units import lines_of
+
+    g = torch.Generator().manual_seed(sum(shape))
+    x = torch.randn(shape, generator=g)
+    x[:: max(shape[0] // 3, 2)] = 0.0
+    x.view(shape[0], -1)[:, 1::2] *= torch.rand(1, generator=g).round()
+    x[torch.rand(shape, generator=g) < 0.1] = -0.0
+    x = x.to(dtype)
+    flat = x.double().view(shape[0], -1)
+    want = (int((flat == 0).all(1).sum()), int((flat == 0).all(0).sum()))
+    for size in (1, 7, 64, 1001, 100_000):
+        lines = lines_of(Tensor("w", str(dtype)[6:], shape, "a"))
+        assert lines is not None
+        statistics(blocks(raw(x), size), str(dtype)[6:], lines.see)
+        assert lines.counts() == want, size

@@ -1,0 +1,79 @@
+"""Rows and columns of a matrix that hold nothing but zeros: units, channels and tokens that are not there.
+
+``Lines`` looks on while parsers.checkpoints.statistics streams a tensor. A block with few zeros costs it nothing,
+one with many about two passes more; memory is a byte for each row and each column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsers.checkpoints.contents import Tensor
+
+MOST = 1 << 23  # rows and columns
+_FLOATS = ("float64", "float32", "float16", "bfloat16")
+
+
+@dataclass
+class Lines:
+    """Of a tensor seen as a matrix: its first axis against all others."""
+
+    rows: int
+    width: int
+    dead: int = 0  # rows of zeros among those that lie whole in one block
+    parts: dict[int, int] = field(default_factory=dict)  # of rows that blocks cut: zeros seen so far
+    alive: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))  # columns in which something was seen
+
+    def see(self, start: int, block: NDArray[Any], zeros: int) -> None:
+        """The values from place `start` on, in the order of rows, with the number of zeros among them."""
+        if not zeros:
+            self._all_alive(start, len(block))
+            return
+        row, column = divmod(start, self.width)
+        head = min((-column) % self.width, len(block))
+        if head:
+            self._part(row, column, _zeros(block[:head]))
+            row += 1
+        whole = (len(block) - head) // self.width
+        end = head + whole * self.width
+        if whole and zeros < min(self.width, whole):  # too few for a row or a column
+            self.alive[:] = True
+        elif whole:
+            table = _zeros(block[head:end]).reshape(whole, self.width)
+            self.dead += int(np.count_nonzero(np.logical_and.reduce(table, axis=1)))
+            self.alive |= ~np.logical_and.reduce(table, axis=0)
+        if end < len(block):
+            self._part(row + whole, 0, _zeros(block[end:]))
+
+    def _part(self, row: int, column: int, zero: NDArray[np.bool_]) -> None:
+        self.parts[row] = self.parts.get(row, 0) + int(np.count_nonzero(zero))
+        self.alive[column : column + len(zero)] |= ~zero
+
+    def _all_alive(self, start: int, n: int) -> None:
+        first = start % self.width
+        self.alive[first : first + n] = True
+        if first + n > self.width:
+            self.alive[: first + n - self.width] = True
+
+    def counts(self) -> tuple[int, int]:
+        """(rows of zeros, columns of zeros)."""
+        cut = sum(n == self.width for n in self.parts.values())
+        return self.dead + cut, self.width - int(np.count_nonzero(self.alive))
+
+
+def _zeros(block: NDArray[Any]) -> NDArray[np.bool_]:
+    """Of either sign."""
+    found: NDArray[np.bool_] = np.left_shift(block.view(f"u{block.itemsize}"), 1) == 0
+    return found
+
+
+def lines_of(tensor: Tensor) -> Lines | None:
+    """None where rows mean nothing (vectors, other orders of values) or would cost too much."""
+    rows, count = (tensor.shape or (0,))[0], tensor.count
+    if len(tensor.shape) < 2 or tensor.dtype not in _FLOATS or tensor.layout or not count or rows + count // rows > MOST:
+        return None
+    return Lines(rows, count // rows, alive=np.zeros(count // rows, bool))
