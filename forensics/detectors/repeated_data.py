@@ -1,125 +1,100 @@
 """Repeated data
 
 What it sees
-    After a restart the run sees batches again that it had seen at other steps.
+    After a restart the run does not go on with the data that come next: batches are repeated, skipped, or dealt anew.
 
 How it decides
-    With a manifest: five batches in a row hold the very samples of an earlier stretch at another step (the same steps done again
-    after a rollback are no repetition). Without: the ups and downs of the loss after the restart repeat those of an
-    earlier stretch (correlation of the residuals above 0.6 over at least 40 values), which also names the offset.
+    With a manifest: five batches in a row hold the very samples of an earlier stretch at another step (the same steps
+    done again after a rollback are no repetition, nor is an order that repeats each epoch); ids that count upwards leave
+    a gap, or the epoch ends with batches that nobody saw (skipped); samples come again before the epoch ends (dealt
+    anew). Without: the ups and downs of the loss after the restart follow those of an earlier stretch (correlation of at
+    least 40 residuals, at least 0.3, and p below 0.01 against surrogates with the same spectrum), which also names the
+    offset in steps. A lower loss that joins the old curve again speaks for data seen before.
 
 Cannot tell
-    Without a restart; without a manifest where less than 40 values follow it.
+    Without a restart; without a manifest where less than 48 values follow it, where the offset is no multiple of
+    the logging interval, or where batches are so large that all are alike. Data that were skipped and never seen
+    leave no trace in the loss.
 
 Folklore
-    "Loss is lower upon resumption because it repeats samples" (llm-foundry#1277).
+    "Loss is lower upon resumption because it repeats samples" (llm-foundry#1277). Lightning drops the rest of the epoch
+    or repeats it ; accelerate's loader began at the first batch (accelerate#2016).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from forensics import evidence, excursions
+from forensics import evidence
+from forensics.batches import resume_data, resume_loss
+from forensics.batches.recurrence import epochs_of
+from forensics.batches.resume_data import Change
 from forensics.case import Finding
 from forensics.errors import CannotTell
 from forensics.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
-IN_A_ROW, VALUES, CORRELATION = 5, 40, 0.6
+MOST = 20  # restarts judged by the loss
 
 
 def detect(run: Run) -> Iterator[Finding]:
     if len(run.attempts) < 2:
         raise CannotTell("the run was not restarted")
-    batches = _batches(run)
-    for attempt in range(1, len(run.attempts)):
-        step = run.attempts[attempt]["steps"][0]
-        found = _by_samples(batches, attempt) if batches else _by_residuals(run, attempt)
-        if found is None:
-            continue
-        offset, how = found
-        title = f"After the restart at step {step} the run sees the data of step {step - offset} and on again ({how})"
-        facts = {
-            "step": step,
-            "offset": offset,
-            "from_start": step - offset <= run.attempts[0]["steps"][0] + 1,
-            "how": how,
-        }
-        shown = evidence.text(
-            "the same data", [f"step {step + i} has the batch of step {step + i - offset}" for i in range(IN_A_ROW)]
-        )
-        yield Finding(
-            f"repeated_data-{step}",
-            "repeated_data",
-            title,
-            step,
-            run.attempts[attempt]["steps"][1],
-            "warning",
-            (shown,),
-            facts,
-        )
-
-
-def _batches(run: Run) -> dict[tuple[int, int], frozenset[str]]:
-    """(attempt, step) -> samples."""
-    table = run.tables["batches"]
-    found: dict[tuple[int, int], set[str]] = {}
-    for attempt, step, sample in zip(*(table[c].to_pylist() for c in ("attempt", "step", "sample")), strict=True):
-        if sample is not None and step is not None:
-            found.setdefault((attempt or 0, step), set()).add(sample)
-    return {k: frozenset(v) for k, v in found.items()}
-
-
-def _by_samples(batches: dict[tuple[int, int], frozenset[str]], attempt: int) -> tuple[int, str] | None:
-    steps = sorted(s for a, s in batches if a == attempt)
-    earlier: dict[frozenset[str], list[int]] = {}
-    for (a, s), samples in batches.items():
-        if a < attempt:
-            earlier.setdefault(samples, []).append(s)
-    for start in steps[:3]:
-        for old in earlier.get(batches[attempt, start], []):
-            offset = start - old
-            run_of = [s for s in steps if start <= s < start + 3 * IN_A_ROW]
-            same = [s for s in run_of if s - offset in earlier.get(batches[attempt, s], [])]
-            if offset and len(same) >= IN_A_ROW:
-                return offset, "by its samples"
-    return None
-
-
-def _by_residuals(run: Run, attempt: int) -> tuple[int, str] | None:
+    batches = resume_data.contents(run)
     s = series(run, "loss.train")
-    if s is None:
-        return None
-    old = np.flatnonzero((s.attempt < attempt) & np.isfinite(s.value))
-    new = np.flatnonzero((s.attempt == attempt) & np.isfinite(s.value))
-    n = min(len(new), 200)
-    if n < VALUES or len(old) < n or s.interval > 10:
-        return None
-    past, now = _residual(s.value[old]), _residual(s.value[new[:n]])
-    windows = np.lib.stride_tricks.sliding_window_view(past, n)
-    centred = windows - windows.mean(axis=1, keepdims=True)
-    norms = np.linalg.norm(centred, axis=1) * np.linalg.norm(now - now.mean())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        correlation = np.nan_to_num(centred @ (now - now.mean()) / norms)
-    best = int(np.argmax(correlation))
-    offset = int(s.step[new[0]] - s.step[old[best]])
-    return (
-        (offset, "by the ups and downs of the loss")
-        if correlation[best] > CORRELATION and abs(offset) > s.interval
-        else None
+    epochs = epochs_of(run)
+    length = epochs.steps if epochs else None
+    named = {a for a, _ in batches}
+    restarts = range(1, len(run.attempts))
+    by_loss = [a for a in restarts if a not in named and s is not None][:MOST]
+    for attempt in restarts:
+        if attempt in named:
+            found = resume_data.by_samples(batches, attempt, length)
+        elif attempt in by_loss and s is not None:
+            found = resume_loss.by_residuals(s, attempt, len(by_loss), length)
+        else:
+            found = None
+        if found is not None:
+            yield _finding(run, found)
+
+
+def _finding(run: Run, found: Change) -> Finding:
+    s = series(run, "loss.train")
+    begin, end = run.attempts[found.attempt]["steps"]
+    lower = resume_loss.dip(s, found.attempt) if s is not None and found.what == "repeated" else None
+    facts = {
+        "what": found.what,
+        "step": begin,
+        "offset": found.offset,
+        "from_start": found.from_start,
+        "how": found.how,
+        "attempt": found.attempt,
+        "p": found.p,
+        "share": found.share,
+        "lower": lower.share if lower else None,
+        "joins": lower.until if lower else None,
+    }
+    lines = list(found.lines)
+    if lower:
+        lines.append(f"the loss is {lower.share:.1%} lower until step {lower.until}, where it joins the old curve")
+    text = found.text
+    if found.what == "repeated" and found.offset is not None:
+        text = f"sees the data of step {begin - found.offset} and on again"  # the manifest may begin a little later
+    proven = found.what != "reshuffled" or bool(found.share)
+    return Finding(
+        f"repeated_data-{begin}" + (f"-attempt{found.attempt}" if found.attempt > 1 else ""),
+        "repeated_data",
+        f"After the restart at step {begin} the run {text} ({found.how})",
+        begin,
+        end,
+        "warning" if proven else "info",
+        (evidence.text("the data after the restart", lines),) if lines else (),
+        facts,
     )
-
-
-def _residual(x: np.ndarray) -> np.ndarray:
-    return np.clip(x - excursions.centred_median(x, 15), *np.percentile(x - excursions.centred_median(x, 15), [1, 99]))
 
 
 def smallest_effect(run: Run) -> str:
-    return (
-        f"{IN_A_ROW} batches in a row"
-        if run.tables["batches"].num_rows
-        else f"{VALUES} values whose ups and downs agree"
-    )
+    if run.tables["batches"].num_rows:
+        return f"{resume_data.IN_A_ROW} batches in a row, or {resume_data.AGAIN:.0%} of samples that come again"
+    return f"{resume_loss.VALUES} values whose ups and downs agree"

@@ -1,0 +1,43 @@
+"""A way in which the run may have read its data: what it rests on, and the samples it gives a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from forensics.batches.torch_random import Ids
+
+Step = Callable[[int], list[Ids]]  # steps done before -> samples of each rank; [] where the order ends or is not known there
+
+
+@dataclass(frozen=True)
+class Loader:
+    """`length` is the optimizer steps of an epoch, `size` the samples of the data set; None where unknown."""
+
+    what: str
+    step: Step
+    rests_on: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    length: float | None = None
+    size: int | None = None
+    trust: float = 0.9  # that this is the loader, before the log is asked
+    ids: str = "row numbers of the data set"
+    resumes: tuple[str, ...] = ("continues",)  # what it may do after a restart, see `shifted`
+    named: bool = True  # framework or config name it; else it is one of the usual ways
+    total: int | None = None  # samples of a step, where its program may count epochs in samples done
+
+
+def shifted(loader: Loader, resume: str, first: int) -> Loader:
+    """The loader as it is after a restart whose first step has `first` steps done before it.
+
+    "continues": goes on where it was. "begins the epoch again": from the first batch of that epoch. "begins anew": from the
+    first batch of all.
+    """
+    if resume == "continues" or first == 0:
+        return loader
+    again = 0 if resume == "begins anew" else int(first // loader.length * loader.length) if loader.length else 0
+    return replace(
+        loader,
+        step=lambda done: loader.step(done - first + again),
+        what=f"{loader.what}; after the restart it {resume}",
+    )

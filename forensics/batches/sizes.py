@@ -1,0 +1,130 @@
+"""How many samples a step takes and who takes them: (batch of a process, processes, accumulation), as config and log leave it open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics import settings
+from forensics.batches import facts
+from forensics.series import series
+from parsers.tables import Run
+
+_EACH = (
+    "per_device_train_batch_size per_device_batch_size instantaneous_batch_size_per_device micro_batch_size "
+    "train_micro_batch_size_per_gpu device_batch_size local_batch_size per_gpu_train_batch_size"
+)
+_ALL = "global_batch_size total_batch_size effective_batch_size total_train_batch_size global_train_batch_size"
+_SOME = "batch_size train_batch_size bsz"  # of a process or of all: names that people use for both
+_DATASET = "num_samples num_examples dataset_size train_dataset_size dataset_length dataset_len num_train_examples n_train train_size n_samples"
+WORLDS = (1, 2, 4, 8)  # tried where nothing says how many processes there were
+
+
+@dataclass(frozen=True)
+class Size:
+    """One way to deal a step: `assumed` names what no file says."""
+
+    micro: int
+    world: int
+    accumulation: int
+    rests_on: tuple[str, ...]
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        return self.micro * self.world * self.accumulation
+
+    def __str__(self) -> str:
+        parts = [f"batches of {self.micro}"]
+        parts += [f"{self.world} processes"] if self.world > 1 else []
+        parts += [f"{self.accumulation} a step"] if self.accumulation > 1 else []
+        return ", ".join(parts)
+
+
+def flag(run: Run, name: str) -> bool | None:
+    """A setting that is on or off, None where nothing says which."""
+    found = settings.named(run, name)
+    value = found[-1].value if found else None
+    return value if isinstance(value, bool) else {"true": True, "false": False}.get(str(value).lower())
+
+
+def text(run: Run, name: str) -> str | None:
+    """A setting that is a word, in lower case, without the name of an enumeration before it."""
+    found = settings.named(run, name)
+    return str(found[-1].value).rsplit(".", 1)[-1].lower() if found and found[-1].value is not None else None
+
+
+def dataset(run: Run) -> tuple[int, str] | None:
+    """The number of training samples by config."""
+    return whole(run, _DATASET)
+
+
+def whole(run: Run, names: str) -> tuple[int, str] | None:
+    """A positive whole number among settings of these names, with the sentence "16 (args.json line 3)"; the last one said."""
+    for found in reversed(settings.named(run, names)):
+        value = settings.as_number(found.value)
+        if value is not None and value >= 1 and value == int(value):
+            return int(value), f"{found.key} {int(value)} ({found.where})"
+    return None
+
+
+def samples_a_step(run: Run) -> tuple[int, str] | None:
+    """Samples of an optimizer step over all processes, from the log or a setting; None where unknown or where it changes."""
+    taken = facts.consumed(run)
+    if taken is not None:
+        steps = sorted([facts.origin(run) - 1, *taken.after])
+        counts = [taken.after.get(s, 0) for s in steps]
+        rates = {(b - a) / (t - s) for s, t, a, b in zip(steps, steps[1:], counts, counts[1:], strict=False)}
+        if len(rates) == 1 and (rate := rates.pop()) == int(rate) and rate > 0:
+            return int(rate), f"{taken.what} grows by {int(rate)} a step"
+        return None
+    s = series(run, "batch.size")
+    if s is not None and len(s) and s.unit in ("", "samples") and np.isfinite(s.value).all() and len(set(s.value.tolist())) == 1:
+        return int(s.value[0]), f"'{s.tag}' is {int(s.value[0])}"
+    return whole(run, _ALL)
+
+
+def sizes(run: Run) -> list[Size]:
+    """Every way that config and log allow, the plainest first; [] where no batch size is known."""
+    total = samples_a_step(run)
+    each, some = whole(run, _EACH), whole(run, _SOME)
+    worlds = _worlds(run)
+    steps = _accumulation(run)
+    known = each or some
+    if known is None:
+        return [Size(total[0], 1, 1, (total[1],), ("one process",))] if total else []
+    found: list[Size] = []
+    for world, world_said, sure in worlds:
+        for accumulation, accumulation_said in steps:
+            rests = [x for x in (known[1], world_said if sure else "", accumulation_said, total[1] if total else "") if x]
+            assumed = () if sure or (total and len(worlds) > 1 and known[0] * world * accumulation == total[0]) else (world_said,)
+            ways = [known[0]]
+            if each is None:  # it may be meant for all processes, or for all micro-batches too
+                ways += [known[0] // k for k in (world, world * accumulation) if k > 1 and known[0] % k == 0]
+            for micro in dict.fromkeys(ways):
+                if total is None or micro * world * accumulation == total[0]:
+                    found.append(Size(micro, world, accumulation, tuple(rests), assumed))
+    if total is not None and not found and known[0] and total[0] % known[0] == 0:
+        found.append(Size(known[0], total[0] // known[0], 1, (known[1], total[1]), ("that the steps are shared out among processes",)))
+    return found
+
+
+def _worlds(run: Run) -> list[tuple[int, str, bool]]:
+    """(processes, said, whether a file says it)."""
+    for found in reversed(settings.settings(run, "world_size")):
+        value = settings.as_number(found.value)
+        if value is not None and 1 <= value <= 100_000 and value == int(value):
+            return [(int(value), f"{found.key} {int(value)} ({found.where})", True)]
+    ranks = {r for r in run.tables["batches"]["rank"].unique().to_pylist() if r is not None}
+    if len(ranks) > 1:
+        return [(max(ranks) + 1, f"ranks 0 to {max(ranks)} in the manifest", True)]
+    return [(w, f"{w} process{'es' if w > 1 else ''}", False) for w in WORLDS]
+
+
+def _accumulation(run: Run) -> list[tuple[int, str]]:
+    found = settings.setting(run, "accumulation")
+    value = settings.as_number(found.value) if found else None
+    if found is None or value is None or value < 1 or value != int(value):
+        return [(1, "")]
+    return [(int(value), f"{found.key} {int(value)} ({found.where})")]

@@ -1,0 +1,84 @@
+"""torch.utils.data: which samples its samplers put into which batch.
+
+Facts, from torch/utils/data/{sampler,distributed,dataloader}.py (1.6 to 2.13):
+
+- ``DistributedSampler`` permutes with a generator of its own, seeded by ``seed + epoch``; ``seed`` is 0 unless given, and ``epoch``
+  stays 0 where nobody calls ``set_epoch``: then every epoch has the same order. It pads with the first samples of the
+  order, or drops the tail, and gives rank r every world_size-th sample from r on.
+- ``RandomSampler`` without a generator draws 64 bits from the global one at the start of an epoch and permutes with a fresh
+  generator seeded by them. ``DataLoader`` draws its base seed from the global generator just before that. What else a program
+  draws there (initial weights, dropout) comes in between: with nothing known of it, the order of the second epoch is lost.
+- With a generator given to DataLoader (or to the sampler), it permutes with that one, and once more at the end of an epoch for
+  the no samples that remain; DataLoader takes its base seed from its generator, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from forensics.batches import torch_random
+from forensics.batches.torch_random import Ids
+
+
+def distributed(
+    n: int, world: int, rank: int, *, seed: int = 0, epoch: int = 0, shuffle: bool = True, drop_last: bool = False
+) -> Ids:
+    """The samples of one rank in the order in which ``DistributedSampler`` yields them in an epoch."""
+    return padded(order(n, seed + epoch, shuffle), world, drop_last)[rank::world]
+
+
+def order(n: int, seed: int, shuffle: bool = True) -> Ids:
+    """A permutation from a seed, or 0, 1, 2, ... where nothing is shuffled."""
+    return torch_random.seeded_randperm(n, seed) if shuffle else np.arange(n, dtype=np.int64)
+
+
+def padded(samples: Ids, world: int, drop_last: bool) -> Ids:
+    """As many samples as `world` divides: the first ones again at the end, or the tail dropped."""
+    n = len(samples)
+    if drop_last and n % world:
+        return samples[: math.ceil((n - world) / world) * world]
+    return np.resize(samples, math.ceil(n / world) * world)
+
+
+def batches(samples: Ids, size: int, drop_last: bool = False) -> list[Ids]:
+    """``BatchSampler``: consecutive batches, the short last one kept or dropped."""
+    end = len(samples) // size * size if drop_last else len(samples)
+    return [samples[i : i + size] for i in range(0, end, size)]
+
+
+def global_epochs(n: int, seed: int, burnt: int = 0) -> Iterator[Ids]:
+    """The orders of ``DataLoader(shuffle=True)`` after ``manual_seed(seed)``, where nothing but the loader draws from the
+    global generator, except `burnt` draws of 32 bits before the first epoch."""
+    bits = torch_random.stream(seed)
+    bits.random_raw(burnt)
+    while True:
+        torch_random.draw64(bits)  # DataLoader's base seed
+        yield torch_random.seeded_randperm(n, torch_random.draw64(bits))
+
+
+def generator_epochs(n: int, seed: int, *, loader_has_it: bool = True, remainder_drawn: bool = True) -> Iterator[Ids]:
+    """The orders of a generator given to DataLoader (`loader_has_it`) or to its RandomSampler only.
+
+    `remainder_drawn`: newer versions of torch permute once more at the end of each epoch, for nothing.
+    """
+    bits = torch_random.stream(seed)
+    while True:
+        if loader_has_it:
+            torch_random.draw64(bits)
+        yield torch_random.randperm(n, bits)
+        if remainder_drawn:
+            bits.random_raw(max(n - 1, 0))
+
+
+def accumulated(micro: Sequence[Ids], accumulation: int, step: int, *, keep_rest: bool = True) -> Ids | None:
+    """The samples of the `step`-th optimizer step of an epoch, `accumulation` batches each; None beyond the epoch.
+
+    `keep_rest`: the batches that remain at the end make a last, smaller step.
+    """
+    picked = micro[step * accumulation : (step + 1) * accumulation]
+    if not picked or (len(picked) < accumulation and not keep_rest):
+        return None
+    return np.concatenate(picked)

@@ -1,0 +1,60 @@
+"""Index files of data loaders that lie in a run: Megatron's document, sample and shuffle index, OLMo's global indices. A helper, no parser.
+
+``*document_index.npy``, ``*sample_index.npy``, ``*shuffle_index.npy`` (``*_doc_idx.npy`` and so on before Megatron Core) are numpy files;
+``global_indices.npy`` is bare uint32 in spite of its name. Nothing is unpickled; arrays are mapped, not read.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from parsers.tables import Run
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_KINDS = {
+    "document": re.compile(r"(?:document_index|doc_idx)\.npy$"),
+    "sample": re.compile(r"sample_(?:index|idx)\.npy$"),
+    "shuffle": re.compile(r"shuffle_(?:index|idx)\.npy$"),
+}
+_OTHER_SPLIT = re.compile(r"(?i)(?:^|[-_/])(?:valid(?:ation)?|test)(?:[-_]|$)")
+
+
+def megatron(run: Run) -> dict[str, NDArray[Any]]:
+    """{"document", "sample", "shuffle"} -> array of the training split; {} where not all three are there exactly once."""
+    import numpy as np
+
+    found: dict[str, NDArray[Any]] = {}
+    for path in _files(run):
+        for kind, name in _KINDS.items():
+            if not name.search(path.name) or _OTHER_SPLIT.search(path.name):
+                continue
+            if kind in found:
+                return {}
+            try:
+                found[kind] = np.load(path, mmap_mode="r", allow_pickle=False)
+            except (OSError, ValueError):
+                return {}
+    return found if len(found) == len(_KINDS) else {}
+
+
+def olmo(run: Run) -> tuple[NDArray[np.uint32], str] | None:
+    """The order of the epoch and the file's name, or None where there is none or it is damaged."""
+    import numpy as np
+
+    for path in _files(run):
+        if path.name == "global_indices.npy" and path.stat().st_size % 4 == 0 and path.stat().st_size:
+            with path.open("rb") as f:
+                if f.read(6) == b"\x93NUMPY":
+                    continue
+            return np.memmap(path, np.uint32, "r"), path.name
+    return None
+
+
+def _files(run: Run) -> list[Path]:
+    root = Path(run.root)
+    return [p for s in run.sources if s.path.endswith(".npy") and (p := root / s.path).is_file()]
