@@ -42,6 +42,11 @@ def sentence(
     if said == "inconclusive":
         missing = [c.note for c in checks if c.id in MATTER and c.status in ("cannot_tell", "error")]
         return f"Cannot tell whether this run is healthy: {missing[0] if missing else 'too little was logged'}."
+    return explained(findings, hypotheses)
+
+
+def explained(findings: Sequence[Finding], hypotheses: Sequence[Hypothesis]) -> str:
+    """What happened and the likeliest cause, in the words that its probability allows."""
     symptom = main(findings)
     best = hypotheses[0] if hypotheses else None
     happened = symptom.title if symptom else "Something went wrong"

@@ -8,7 +8,8 @@ How it decides
     and by eight times its noise, and by 5 % of all it had fallen; or, for smaller rises, when the loss
     smoothed over 25 values has risen four times further than ever before in the run, by 15 standard errors, and
     keeps at least 40 % of that to the end (``forensics.trend``). The step it names is where the loss last stood
-    near its best, or where the rise began.
+    near its best, or where the rise began. A loss that stands a quarter above its first level for a tenth of the run and
+    then comes back was divergence, too, until something (usually the falling rate) caught it: a warning.
 
 Cannot tell
     With fewer than 40 values of the loss. A rise caused by harder data or another loss function looks the same: the
@@ -29,12 +30,14 @@ from forensics import evidence, excursions
 from forensics.case import Finding
 from forensics.detectors.loss_spike import loss_of
 from forensics.errors import CannotTell
+from forensics.series import Series
 from forensics.trend import turn
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]
 LEAST_VALUES, LEVEL = 40, 15
 RISE, NOISES, UNDONE = 0.10, 8.0, 0.05
+FEW, CLIMB, STRETCH = 5, 1.25, 0.1  # median of so many values above so many times the first, for this share of the run
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -56,6 +59,7 @@ def detect(run: Run) -> Iterator[Finding]:
     else:
         slow = turn(y, excursions.candidates(y))
         if slow is None:
+            yield from _above_first(run, s, rows)
             return
         at = slow.start
         best = min(best, at)
@@ -90,6 +94,31 @@ def detect(run: Run) -> Iterator[Finding]:
         facts,
         (s.clock(row), s.clock(rows[-1])),
     )
+
+
+def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding]:
+    """A loss that stood far above its first level for a tenth of the run, though it came back in the end."""
+    x = s.value[rows]
+    first = float(np.median(x[:3]))
+    high = np.flatnonzero(excursions.rolling_median(x, FEW) > CLIMB * first)
+    if first <= 0 or len(high) < max(LEVEL, STRETCH * len(x)) or np.median(x[-LEVEL:]) >= first:
+        return
+    a, b = int(high[0]), int(high[-1])
+    start, last, top = int(s.step[rows[a]]), int(s.step[rows[b]]), float(x[a : b + 1].max())
+    title = f"Loss climbs from {first:.4g} to {top:.4g}: it stands above its first level for {len(high)} values, until step {last}"
+    facts = {
+        "start": start,
+        "best": first,
+        "final": float(np.median(x[-LEVEL:])),
+        "rise": top / first - 1,
+        "best_step": int(s.step[rows[0]]),
+        "first": first,
+        "above_first": len(high),
+    }
+    band = [{"from": start, "to": last, "kind": "slow"}]
+    shown = evidence.window(s, start, last, title=f"{s.tag} above its first level", where=s.place(run, rows[a]), bands=band)
+    clock = (s.clock(rows[a]), s.clock(rows[b]))
+    yield Finding(f"divergence-{start}", "divergence", title, start, last, "warning", (shown,), facts, clock)
 
 
 def smallest_effect(run: Run) -> str:

@@ -5,8 +5,9 @@ What it sees
 
 How it decides
     The change between neighbouring evaluations is held against the usual change: more than eight times its median absolute
-    deviation and 15 % of the level, lasting to the end or for five evaluations, with a training loss that moves by less
-    than a third of that.
+    deviation and 15 % of the level (15 points of an accuracy; five times that of its ten neighbours where that one
+    change makes 70 % of the way from there to the end, which no slow turn does), lasting to the end or for five evaluations, with a training loss that
+    moves by less than a third of that in the same direction.
 
 Cannot tell
     With fewer than eight evaluations.
@@ -29,6 +30,7 @@ from parsers.tables import Run
 
 NEEDS = ["loss.eval|acc.eval"]
 LEAST, TIMES, SHARE, LASTS = 8, 8.0, 0.15, 5
+ALONE, ALONE_TIMES = 0.7, 5.0
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -40,18 +42,22 @@ def detect(run: Run) -> Iterator[Finding]:
             continue
         judged = True
         x = s.value[rows]
-        y = np.log(x) if (x > 0).all() else x
+        y = np.log(x) if (x > 0).all() and name == "loss.eval" else x  # a share of hits is no ratio scale
         change = np.diff(y)
         usual = 1.4826 * float(np.median(np.abs(change - np.median(change)))) + 1e-9
         i = int(np.argmax(np.abs(change)))
         size = float(change[i])
         before, after = y[max(i - LASTS, 0) : i + 1], y[i + 1 : i + 1 + LASTS]
+        times = TIMES
+        if _alone(y, i):  # held against its neighbours, not against the steep beginning
+            beside = np.delete(change, i)[max(i - LASTS, 0) : i + LASTS]
+            times, usual = ALONE_TIMES, 1.4826 * float(np.median(np.abs(beside - np.median(beside)))) + 1e-9
         lasting = len(after) >= 2 and abs(np.median(after) - before[-1]) >= 0.6 * abs(size)
         if (
-            abs(size) < max(TIMES * usual, SHARE)
+            abs(size) < max(times * usual, SHARE)
             or i < 2
             or not lasting
-            or abs(_train(run, s, rows, i)) > abs(size) / 3
+            or _train(run, s, rows, i) * np.sign(size) > abs(size) / 3
         ):
             continue
         step = int(s.step[rows[i + 1]])
@@ -80,6 +86,12 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     if not judged:
         raise CannotTell(f"fewer than {LEAST} evaluations were logged")
+
+
+def _alone(y: np.ndarray, i: int) -> bool:
+    """Whether one change makes nearly all of the way from the level before it to the end, with four values after it at least."""
+    way = float(np.median(y[-3:]) - np.median(y[max(i - 1, 0) : i + 1]))
+    return len(y) - i > 4 and way * (y[i + 1] - y[i]) > 0 and abs(y[i + 1] - y[i]) >= ALONE * abs(way)
 
 
 def _train(run: Run, held: Series, rows: np.ndarray, i: int) -> float:

@@ -5,8 +5,8 @@ What it sees
 
 How it decides
     A step of the rate by more than half within one logging interval is a jump; the first values of a warmup, the drops of
-    a step schedule and jumps that come again at regular distances (warm restarts) are schedule. A jump at the beginning
-    of a new life is a schedule that was reset; inside a life the rate left its own path. It also tells the shape (constant,
+    a step schedule and jumps that come again at regular distances, or back to the peak and down the same way (warm restarts)
+    are schedule. A jump at the beginning of a new life (or of one that only a silence tells) is a schedule that was reset; inside a life the rate left its own path. It also tells the shape (constant,
     warmup, decay), the peak, and how many steps the warmup took.
 
 Cannot tell
@@ -19,7 +19,7 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,6 +32,8 @@ from parsers.tables import Run
 NEEDS = ["lr"]
 JUMP = 1.5
 REGULAR = 0.1  # distances of warm restarts agree this well
+LOW = 0.4  # of the peak: from below this a warm restart comes
+SILENCE, SILENCE_TIMES, LEAST_PAUSES, ANEW = 60.0, 50.0, 10, 5  # seconds; usual pauses; values
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,12 @@ class Shape:
 def detect(run: Run) -> Iterator[Finding]:
     s = series(run, "lr")
     assert s is not None
+    s = _with_silent_restarts(s)
     ups = [i for i in _jumps(s) if not _inside_warmup(s, i)]
     inside = [i for i in ups if s.attempt[i] == s.attempt[i - 1]]
     if len(inside) >= 3 and _regular(s.step[inside]):
         inside = []  # cosine with warm restarts, cyclic
+    inside = [i for i in inside if not _cycle(s, i)]
     resets = [i for i in ups if s.attempt[i] != s.attempt[i - 1]]
     for i in [*inside, *resets, *_returns(s)]:
         yield _finding(run, s, i)
@@ -116,6 +120,37 @@ def _returns(s: Series) -> list[int]:
         if old > 0 and 0 <= new < old / JUMP and len(ahead) > 2 and float(ahead.max()) > 2 * max(new, 1e-30):
             found.append(int(i))
     return found
+
+
+def _with_silent_restarts(s: Series) -> Series:
+    """The series with another life where the rate begins anew after a silence: a restart that the log does not speak of.
+
+    A silence is a minute and fifty usual pauses; the rate begins anew where the values after it are those of step one.
+    """
+    pauses = np.diff(s.time)
+    known = pauses[np.isfinite(pauses) & (np.diff(s.attempt) == 0)]
+    if len(known) < LEAST_PAUSES:
+        return s
+    silent = np.flatnonzero(pauses > max(SILENCE, SILENCE_TIMES * float(np.median(known)))) + 1
+    attempt = s.attempt.copy()
+    for i in silent.tolist():
+        n = min(ANEW, len(s) - i, i)
+        same_life = s.attempt[i] == s.attempt[i - 1] and n >= 2
+        if same_life and np.allclose(s.value[i : i + n], s.value[:n], rtol=0.02) and abs(s.value[i] / s.value[i - 1] - 1) > 0.1:
+            attempt[i:] += 1
+    return replace(s, attempt=attempt)
+
+
+def _cycle(s: Series, i: int) -> bool:
+    """A warm restart: from low back to the very peak, and down again the way the first cycle went."""
+    life = np.flatnonzero(s.attempt == s.attempt[i])
+    top = life[0] + int(np.argmax(s.value[life[0] : i]))
+    if not 0.95 <= s.value[i] / max(float(s.value[top]), 1e-30) <= 1.05 or s.value[i - 1] > LOW * s.value[i]:
+        return False
+    n = min(i - top, len(s) - i)
+    first, again = s.value[top : top + n], s.value[i : i + n]
+    moved = n >= 5 and float(np.ptp(first)) > 0.1 * float(first.max())
+    return moved and bool(np.median(np.abs(again - first)) <= 0.1 * float(np.ptp(first)))
 
 
 def _regular(steps: np.ndarray) -> bool:

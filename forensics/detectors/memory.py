@@ -1,77 +1,121 @@
 """Memory
 
 What it sees
-    The run ends for want of memory, or its memory grows and grows.
+    The run ends for want of memory, or its memory grows and grows; and which kind of want it was.
 
 How it decides
     Lines that say so (CUDA out of memory, oom-kill, cannot allocate). Growth: the logged memory rises over the last half of
-    the run by 15 % or more, and more than nine of ten neighbouring stretches rise.
+    the run by 15 % or more, and more than nine of ten neighbouring stretches rise. The kind, in this order: the host's
+    memory (the kernel's or the scheduler's words), a device that others fill, an evaluation or a save (the stack, a line
+    that begins it, the cadence of evaluations), a leak (growth), fragmentation (the request would fit into what is
+    reserved but unallocated), one long batch (the last length or memory is the highest by 15 %), the first three steps,
+    one request for a quarter of the device. Where nothing of this is seen, the kind is open. A process that was killed
+    (exit code 137, SIGKILL) without a word of the scheduler is named as what it may be.
 
 Cannot tell
     Where no memory was logged and no line speaks of it.
 
 Folklore
     A retained graph grows a little every step; one long batch or an evaluation needs more at once; fragmentation shows as
-    reserved far above allocated.
+    reserved far above allocated (PyTorch, notes on CUDA memory management).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from forensics import evidence
+from forensics import evidence, memory_kinds
 from forensics.case import Finding
-from forensics.lives import events, last_step
+from forensics.lives import events, last_step, status
 from forensics.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
-GROWTH, RISING = 0.15, 0.9
+GROWTH = memory_kinds.GROWTH
+_KILLED = re.compile(r"(?i)\b(?:exit(?:ed)?|code|status)\b[\w :=]{0,20}\b137\b|exitcode\s*:?\s*-9\b|SIGKILL|signal 9\b|killed by signal: Killed|^\s*Killed\b|line \d+:\s+\d+ Killed\b|task \d+: Killed")
 
 
 def detect(run: Run) -> Iterator[Finding]:
     said = [e for e in events(run, "oom") if e["level"] == "error"]
     if said:
-        first = said[0]
-        step = first["step"] if first["step"] is not None else last_step(run)
-        lines = [e["text"][:300] for e in said[:5]]
-        shown = evidence.text("what the log says", lines, run.where(first["source"], first["at"]))
-        yield Finding(
-            f"memory-{step}-said",
-            "memory",
-            f"Out of memory after step {step}: {first['text'].splitlines()[-1][:140]}",
-            step,
-            None,
-            "critical",
-            (shown,),
-            {"said": True, "step": step},
-            (first["time"], None),
-        )
+        yield _said(run, said)
+    elif (killed := _killed(run)) is not None:
+        yield killed
     for name in ("mem.alloc", "mem.reserved"):
         s = series(run, name)
-        if s is None or len(s) < 40:
+        if s is None or len(s) < 2 * memory_kinds.HALF_ROWS or (grown := memory_kinds.growth(s)) is None:
             continue
         rows = np.flatnonzero(s.alive & np.isfinite(s.value))
         half = rows[len(rows) // 2 :]
-        parts = [float(np.median(p)) for p in np.array_split(s.value[half], 12)]
-        growth = parts[-1] / parts[0] - 1 if parts[0] > 0 else 0.0
-        if growth >= GROWTH and float(np.mean(np.diff(parts) > 0)) >= RISING:
-            step, last = int(s.step[half[0]]), int(s.step[half[-1]])
-            shown = evidence.window(s, int(s.step[rows[0]]), last, title=s.tag, where=s.place(run, half[0]), margin=0)
-            yield Finding(
-                f"memory-{step}",
-                "memory",
-                f"Memory grows by {growth:.0%} from step {step} to {last} and is still growing",
-                step,
-                last,
-                "warning",
-                (shown,),
-                {"said": False, "growth": growth, "step": step},
-                (s.clock(half[0]), s.clock(half[-1])),
-            )
-            return
+        step, last = int(s.step[half[0]]), int(s.step[half[-1]])
+        shown = evidence.window(s, int(s.step[rows[0]]), last, title=s.tag, where=s.place(run, half[0]), margin=0)
+        yield Finding(
+            f"memory-{step}",
+            "memory",
+            f"Memory grows by {grown[0]:.0%} from step {step} to {last} and is still growing",
+            step,
+            last,
+            "warning",
+            (shown,),
+            {"said": False, "growth": grown[0], "per_step": grown[1], "step": step, "kind": "leak"},
+            (s.clock(half[0]), s.clock(half[-1])),
+        )
+        return
+
+
+def _said(run: Run, said: list[dict[str, Any]]) -> Finding:
+    first = said[0]
+    step = _step(run, first)
+    kind = memory_kinds.of_run(run, said, step)
+    shown = evidence.text("what the log says", [e["text"][:500] for e in said[:5]], run.where(first["source"], first["at"]))
+    words = f", {kind.words}" if kind.words else ""
+    when = f"after step {step}" if step is not None else "before the first step"
+    return Finding(
+        f"memory-{step}-said",
+        "memory",
+        f"Out of memory {when}{words}: {first['text'].splitlines()[-1][:140]}",
+        step,
+        None,
+        "critical",
+        (shown,),
+        {"said": True, "step": step, "kind": kind.id, "words": kind.words, "why": kind.why, "do": list(kind.do)} | kind.facts,
+        (first["time"], None),
+    )
+
+
+def _killed(run: Run) -> Finding | None:
+    """SIGKILL comes from the kernel's out-of-memory killer, a scheduler or a person; a word of the scheduler settles it."""
+    killed = [e for e in events(run, "signal", "scheduler", "warning", "traceback", "exit") if _KILLED.search(str(e["text"]))]
+    told = [e for e in events(run, "scheduler") if re.search(r"(?i)due to|cancelled|preempt|requeue|time limit|evicted", str(e["text"]))]
+    if not killed or told or status(run) == "finished":
+        return None
+    first = killed[0]
+    step = _step(run, first)
+    shown = evidence.text("what the log says", [e["text"][:300] for e in killed[:5]], run.where(first["source"], first["at"]))
+    return Finding(
+        f"memory-{step}-killed",
+        "memory",
+        f"A process was killed after step {step} (SIGKILL), as the kernel does when the host has no memory left",
+        step,
+        None,
+        "warning",
+        (shown,),
+        {"said": False, "killed": True, "step": step, "kind": "host", "words": "memory of the host, by the look of it"},
+        (first["time"], None),
+    )
+
+
+def _step(run: Run, event: dict[str, Any]) -> int | None:
+    """The last step done: an error that ended the run comes after all that was logged, whatever the console printed last."""
+    done = last_step(run)
+    if event["step"] is None:
+        return done
+    ended = event["attempt"] in (None, len(run.attempts) - 1) and status(run) == "crashed"
+    return max(event["step"], done) if ended and done is not None else int(event["step"])
 
 
 def smallest_effect(run: Run) -> str:

@@ -113,9 +113,11 @@ def _before(run: Run, step: int) -> dict[str, Any]:
             continue
         before = s.value[(s.step < step) & np.isfinite(s.value)]
         if len(before) >= 8:
-            usual = float(np.median(before[-60:-3])) if len(before) > 12 else float(np.median(before))
+            earlier = before[-60:-5] if len(before) > 12 else before
+            usual, highest = float(np.median(earlier)), float(earlier.max())
             peak = float(before[-5:].max())
             facts |= {f"{key}_ratio": peak / usual if usual else None, f"{key}_before": peak, f"{key}_usual": usual}
+            facts[f"{key}_highest"] = highest
     return facts
 
 

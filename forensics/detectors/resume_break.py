@@ -5,7 +5,7 @@ What it sees
 
 How it decides
     Compares the first values of the new life with those of the old one at the same steps; where no step was logged twice,
-    with the last values before. A difference of more than five standard errors of the local noise and 1 % is a break:
+    with the last values before (downwards: with the line through them). A difference of more than five standard errors of the local noise and 1 % is a break:
     upwards, with the steps it takes to decay, downwards (data seen before), or none.
 
 Cannot tell
@@ -63,7 +63,12 @@ def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) 
         gap = y[new][:AHEAD] - np.median(y[kept])
     else:
         return
-    height = float(np.median(gap[: max(len(gap) // 4, 3)]))
+    few = max(len(gap) // 4, 3)
+    height = float(np.median(gap[:few]))
+    if height < 0 and len(twice) < LEAST:
+        # a loss that was falling goes on falling: only what lies below its own trend is a break
+        trend = np.polyfit(s.step[kept], y[kept], 1)
+        height = min(max(height, float(np.median(y[new][:few] - np.polyval(trend, s.step[new][:few])))), 0.0)
     error = noise * 1.25 / np.sqrt(max(len(gap) // 4, 3))
     if identical or abs(height) < ERRORS * error or abs(height) < SHARE:
         return

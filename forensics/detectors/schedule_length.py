@@ -44,6 +44,8 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     x, step = s.value[rows], s.step[rows]
     peak, least = float(x.max()), settings.number(run, "min_lr") or 0.0
+    if least >= 0.9 * peak:
+        return  # no decay is meant
     top = int(np.argmax(x))
     low = np.flatnonzero(x[top:] <= least + LOW * (peak - least))
     if not len(low) or peak <= 0:

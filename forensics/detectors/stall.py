@@ -5,37 +5,44 @@ What it sees
 
 How it decides
     The time between logged rows, inside one life, against its median: a silence of at least two minutes and fifty times
-    the usual is a stall. Time-outs of collectives and watchdogs in the log are one, too, and so is silence at the very
-    end where the log says that the job was killed only later.
+    the usual is a stall. Time-outs of collectives, of the data loader and of watchdogs in the log are one, too, and so is
+    silence at the very end where the log says that the job was killed only later. Its kind: collectives that differ by
+    rank (torch's fingerprints; the operation and sequence number in which each rank timed out), a rank that died before
+    the others gave up, a rank that is missing or behind, ranks with different last steps (uneven data), the loader's
+    workers, storage, a checkpoint or an evaluation that was due, and what the GPUs did meanwhile (100 % busy: a
+    collective that waits; idle: the host). Where nothing of this is seen, the kind is open.
 
 Cannot tell
     Where the log has no clock and no such line.
 
 Folklore
-    The first rank to fail is the root, the time-outs of the others are the cascade (NVRx).
+    The first rank to fail is the root, the time-outs of the others are the cascade (NVRx). BLOOM-176B hung at evaluations
+    with its GPUs at 100 %: a deadlock of the loader's workers (BigScience chronicles).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from forensics import evidence, lives
+from forensics import evidence, hang_kinds, lives
 from forensics.case import Finding
 from forensics.errors import CannotTell
-from forensics.lives import SILENCE_SECONDS, SILENCE_TIMES, events
+from forensics.lives import SILENCE_SECONDS, SILENCE_TIMES
 from forensics.series import series
 from parsers.tables import Run
 
+_FRONT = re.compile(r"^\s*\[[EWIF] ?[^\]]*\] ?")  # the logger's own clock, file and line
 NEEDS = ["loss.train|lr|grad.norm"]
 
 
 def detect(run: Run) -> Iterator[Finding]:
     s = series(run, "loss.train") or series(run, "lr") or series(run, "grad.norm")
     assert s is not None
-    said = events(run, "nccl", "hang")
+    said = hang_kinds.said(run)
     if said:
         yield _said(run, said)
     clocked = np.flatnonzero(np.isfinite(s.time))
@@ -67,8 +74,10 @@ def detect(run: Run) -> Iterator[Finding]:
     if lives.stalled(run) and not said:
         wait, usual, what = lives.silence(run) or (0.0, 0.0, "")
         last = clocked[-1]
-        title = f"Silence of {wait / 60:.0f} minutes after the last step {s.step[last]}, until: {what[:100]}"
-        facts = {"step": int(s.step[last]), "seconds": wait, "usual": usual, "at_end": True}
+        kind = hang_kinds.of_run(run, int(s.step[last]))
+        words = f" ({kind.words})" if kind.words else ""
+        title = f"Silence of {wait / 60:.0f} minutes after the last step {s.step[last]}{words}, until: {what[:100]}"
+        facts = {"step": int(s.step[last]), "seconds": wait, "usual": usual, "at_end": True} | _facts(kind)
         shown = evidence.text("the last sign of life", [what], s.place(run, last))
         yield Finding(
             f"stall-{s.step[last]}-end",
@@ -85,12 +94,16 @@ def detect(run: Run) -> Iterator[Finding]:
 
 def _said(run: Run, said: list[dict[str, Any]]) -> Finding:
     first = said[0]
-    step = first["step"] if isinstance(first["step"], int) else _step_before(run)
+    step = first["step"] if isinstance(first["step"], int) else lives.last_step(run)
+    kind = hang_kinds.of_run(run, step)
+    echo = all(e["level"] == "warning" for e in said) and lives.status(run) == "crashed"  # what a crash leaves behind
     shown = evidence.text(
-        "what the log says", [str(e["text"]) for e in said[:6]], run.where(str(first["source"]), first["at"])
+        "what the log says", [_told(e) for e in _one_a_rank(said)[:8]], run.where(str(first["source"]), first["at"])
     )
-    facts = {"step": step, "lines": len(said), "at_end": True, "said": True}
-    title = f"Processes wait for each other: {str(first['text'])[:140]}"
+    facts = {"step": step, "lines": len(said), "at_end": True, "said": True, "echo": echo} | _facts(kind)
+    words = f" ({kind.words})" if kind.words else ""
+    line = _FRONT.sub("", str(first["text"]).splitlines()[-1])
+    title = f"Processes wait for each other{words}: {line[:140]}"
     time = first["time"] if isinstance(first["time"], float) else None
     return Finding(
         f"stall-{step}-said",
@@ -98,15 +111,32 @@ def _said(run: Run, said: list[dict[str, Any]]) -> Finding:
         title,
         step,
         None,
-        "info" if lives.status(run) == "finished" else "critical",
+        "info" if echo or lives.status(run) == "finished" else "critical",
         (shown,),
         facts,
         (time, None),
     )
 
 
-def _step_before(run: Run) -> int | None:
-    return max((a["steps"][1] for a in run.attempts), default=None)
+def _one_a_rank(said: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first line of each rank, then the rest."""
+    seen: set[int | None] = set()
+    first: list[dict[str, Any]] = []
+    rest: list[dict[str, Any]] = []
+    for e in said:
+        rank = hang_kinds.rank_of(e)
+        (rest if rank in seen else first).append(e)
+        seen.add(rank)
+    return first + rest
+
+
+def _told(e: dict[str, Any]) -> str:
+    rank = hang_kinds.rank_of(e)
+    return (f"rank {rank}: " if rank is not None else "") + str(e["text"])[:400]
+
+
+def _facts(kind: hang_kinds.Kind) -> dict[str, Any]:
+    return {"kind": kind.id, "words": kind.words, "why": kind.why, "do": list(kind.do)} | kind.facts
 
 
 def smallest_effect(run: Run) -> str:

@@ -4,8 +4,8 @@ What it is
     A contiguous stretch of bad batches, usually a shard, that ends.
 
 How it is weighed
-    For it: a loss that stands on a higher level for a stretch, begins and ends at once, and is back where it was; a calm rate.
-    Against it: a single high value (a bad batch), a decay back to the level (the model was hit), no end (a lasting change).
+    For it: a loss that stands on a higher level for a stretch, begins and ends at once, and is back where it was; a calm rate;
+    a shard or source that several stretches share. Against it: a single high value (a bad batch), a decay back to the level (the model was hit), no end (a lasting change).
 
 What settles it
     Reading the samples of the stretch; replaying with them left out.
@@ -21,6 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from forensics.batch_links import shard_ends
+from forensics.batches.enrichment import decibans
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, span
 from forensics.series import series
@@ -55,6 +56,10 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-6, "The loss decays from a peak: the model was hit and recovers.", [best])
     if ends:
         ledger.add(6, "It is back from one value to the next, as when a shard ends.", [best])
+    for f in of(findings, "spike_data"):
+        if f.facts["how"] == "shared" and f.facts["what"] in ("shard", "source"):
+            # 8 at most: the shard is proven as well as for a single batch, the stretch is weighed above
+            ledger.add(decibans(f.facts["p"], 8), f"{f.title}.", [f])
     graver = [*of(findings, "divergence"), *of(findings, "nonfinite", severity=["critical"])]
     if graver:
         ledger.add(-10, "Graver trouble stands beside it, which no stretch of data explains.", graver[:2])

@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
-from forensics.hypotheses.lr_too_high import learns_on
+from forensics.hypotheses.lr_too_high import learns_on, over_at_once
+from forensics.hypotheses.silent_data_corruption import state_hit
 from forensics.ledger import Ledger, of, span
 from parsers.tables import Run
 
@@ -38,11 +39,22 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(11, "The loss steps to another level and stays there.", shifts[:2])
     else:
         ledger.add(3, "The loss does not come back.", lasting[:1])
+    forgotten = [f for f in of(findings, "dataset_loss") if abs((f.first_step or 0) - step) <= f.facts["interval"]]
+    if forgotten:
+        ledger.add(14, f"{forgotten[0].title}: the mixture of the data changed.", forgotten)
+    hit = state_hit(run, lasting)
     settled = learns_on(run, of(findings, "divergence"), lasting) if of(findings, "divergence") and lasting else ""
     if settled:
-        ledger.add(9, settled, lasting[:1])
+        ledger.add(6 if hit else 9, settled, lasting[:1])  # damaged weights are learnt away as well
+    elif over := over_at_once(run, lasting):
+        ledger.add(7, over, lasting[:1])
     elif of(findings, "divergence"):
         ledger.add(-6, "The loss goes on rising: that is no other level.", of(findings, "divergence"))
+    absurd = [f for f in findings if f.facts.get("absurd")]
+    if absurd:
+        ledger.add(-15, "A checkpoint holds a value that no data make.", absurd)
+    if hit is not None:
+        ledger.add(-10, "The loss is thrown above what it was before training, as damaged weights do; data seldom do.", [hit])
     if of(findings, "nonfinite", severity=["critical"]):
         ledger.add(-12, "Values become NaN or infinite.", of(findings, "nonfinite")[:1])
     moved = [

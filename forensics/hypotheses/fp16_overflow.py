@@ -49,10 +49,13 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(3, f"The log speaks of overflow {len(events(run, 'overflow'))} times.", [])
     else:
         ledger.cannot_tell("the loss scale was not logged.")
+    # infinite gradients are how a dynamic scaler searches: where its scale holds and no loss was hurt they say nothing
+    routine = not scale and series(run, "loss_scale") is not None and not _static(run)
+    harmed = bool(dead) and not (routine and all(f.severity == "info" for f in dead))
     if precision == "fp16":
         ledger.add(
-            8 if dead else 5,
-            "Config asks for fp16" + (", and values overflow to infinity or NaN." if dead else "."),
+            8 if harmed else 2 if routine else 5,
+            "Config asks for fp16" + (", and values overflow to infinity or NaN." if harmed else "."),
             dead[:1],
         )
     elif precision in ("bf16", "fp32"):

@@ -20,6 +20,8 @@ from collections.abc import Sequence
 
 from forensics import settings
 from forensics.case import Finding, Hypothesis
+from forensics.hypotheses.lr_too_high import trained_well
+from forensics.hypotheses.nan_from_sample import quiet
 from forensics.ledger import Ledger, of, span
 from forensics.series import series
 from parsers.tables import Run
@@ -45,16 +47,17 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     elif value and 0 < value < 1e3:
         ledger.add(-12, f"Gradients were clipped at {value:g} ({clip.where}).", [])
     else:
-        ledger.add(6, f"Clipping is off ({clip.where}).", [])
+        ledger.add(5, f"Clipping is off ({clip.where}).", [])
     grads = of(findings, "grad_spike")
-    huge = [f for f in grads if f.facts["ratio"] >= HUGE and any(_leads(f, t) for t in trouble)]
+    large = [f for f in grads if f.facts["ratio"] >= LARGE and any(_leads(f, t) for t in trouble)]
+    huge = [f for f in large if f.facts["ratio"] >= HUGE]
     if huge:
         ledger.add(
             13,
             f"The gradient norm jumps to {max(f.facts['ratio'] for f in huge):.3g} times its level with the trouble.",
             huge[:3],
         )
-    elif large := [f for f in grads if f.facts["ratio"] >= LARGE and any(_leads(f, t) for t in trouble)]:
+    elif large:
         ledger.add(
             9,
             f"The gradient norm jumps to {max(f.facts['ratio'] for f in large):.3g} times its level with the trouble.",
@@ -64,6 +67,13 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.cannot_tell("the gradient norm was not logged.")
     else:
         ledger.add(-6, "The gradient norm does not jump by orders of magnitude.", [])
+    off = clip is not None and not (value and 0 < value < 1e3)
+    well = trained_well(run, min(t.first_step or 0 for t in trouble))
+    if off and large and of(findings, "divergence") and well:
+        ledger.add(4, f"{well} Then a single large gradient was enough.", [])
+    calm = [f for f in of(findings, "nonfinite", severity=["critical"]) if f.facts["metric"] == "loss.train" and quiet(f)]
+    if calm and not of(findings, "divergence"):
+        ledger.add(-6, "The loss was no higher than its scatter until it became NaN: an explosion shows there first.", calm)
     return ledger.hypothesis(
         __name__,
         TITLE,

@@ -24,12 +24,15 @@ import numpy as np
 
 from forensics import settings
 from forensics.case import Finding, Hypothesis
+from forensics.hypotheses.lr_too_high import HIGH
 from forensics.ledger import Ledger, of, span
+from forensics.recipe import recipe
 from forensics.series import series
 from parsers.tables import Run
 
 TITLE = "Initialization too large"
 PRIOR = -5.0
+FIRST = 3  # until this step a loss is that of the initialization
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
@@ -38,7 +41,16 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         return None
     facts = high[0].facts
     ledger = Ledger(PRIOR)
-    ledger.add(15, f"{high[0].title}.", high)
+    late = (high[0].first_step or 0) > FIRST
+    ledger.add(9 if late else 15, f"{high[0].title}.", high)
+    ratio = recipe(run).ratio
+    if late and ratio is not None and ratio >= HIGH:
+        ledger.add(-6, f"That is the value of step {high[0].first_step}: a rate {ratio:.0f} times the usual can have done it by then.")
+    elif late:
+        ledger.cannot_tell(f"the loss of the first step was not logged, only that of step {high[0].first_step}.")
+    dead = [f for f in of(findings, "nonfinite", severity=["critical"]) if (f.first_step or 0) > facts["falls_by"]]
+    if dead:
+        ledger.add(-8, "The run had recovered from it when it died of something else.", dead[:1])
     width, std = settings.number(run, "width"), settings.number(run, "init_std")
     if std and width:
         usual = math.sqrt(1 / (3 * width))

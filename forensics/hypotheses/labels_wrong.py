@@ -41,12 +41,19 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         facts = stuck[0].facts
         ledger.add(6, f"The loss falls by {max(facts['fall'], 0):.1%} in the whole run.", stuck)
         if facts["at_chance"]:
-            ledger.add(7, "It stands at what guessing gives.", stuck)
+            # where no gradient was logged, a dead or frozen model looks the same: the clue is worth less
+            ledger.add(7 if series(run, "grad.norm") else 4, "It stands at what guessing gives.", stuck)
         elif facts["chance"] is None:
             ledger.cannot_tell("config names neither vocabulary nor classes, so chance level is not known.")
     if never:
         ledger.add(8 if stuck else 18, never, of(findings, "train_eval_gap"))
     _rate_and_gradient(run, ledger)
+    wild = [f for f in of(findings, "loss_spike", severity=["warning", "critical"]) if f.facts["top"] > 2 * f.facts["level"]]
+    if wild:
+        ledger.add(-8, "The loss spikes to more than twice its level: instability, which wrong labels do not make.", wild[:3])
+    dead = of(findings, "nonfinite", severity=["critical"])
+    if dead:
+        ledger.add(-8, "Values become NaN, which wrong labels do not make.", dead[:1])
     for kind, text in (
         ("layer_gradients", "Layers get no gradient: that is a cause of its own."),
         ("divergence", "The loss climbs, which wrong labels do not make."),
@@ -81,6 +88,8 @@ def _rate_and_gradient(run: Run, ledger: Ledger) -> None:
     else:
         ledger.add(2, f"The rate is ordinary ({r.rate:.2g} at its peak).", [])
     grad = series(run, "grad.norm")
+    if grad is None:
+        ledger.cannot_tell("the gradient norm was not logged: dead or frozen layers would look the same.")
     if grad is not None and np.isfinite(grad.value).any():
         usual = float(np.nanmedian(grad.value[np.isfinite(grad.value)]))
         ledger.add(

@@ -36,8 +36,12 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if not artefacts and not zeros and not (spikes and filtered):
         return None
     ledger = Ledger(PRIOR)
-    if artefacts:
-        ledger.add(14, f"{artefacts[0].title}.", artefacts[:3])
+    dropped = [f for f in artefacts if f.facts["kind"] == "dropped_field"]
+    made = [f for f in artefacts if f not in dropped]
+    if made:
+        ledger.add(14, f"{made[0].title}.", made[:3])
+    elif dropped:
+        ledger.add(3, f"{dropped[0].title}. The logger hides it, but what it hides is real.", dropped[:3])
     grads = [f for f in of(findings, "nonfinite") if f.facts["metric"] == "grad.norm"]
     if filtered:
         ledger.add(3, "The log is the Hugging Face Trainer's, whose filter hides NaN.", [])
@@ -52,7 +56,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ]
         if before:
             ledger.add(6, "A jump stands right before the zeros: the filter's running product.", before)
-    if grads:
+    if grads and not (dropped and not made):
         ledger.add(8, "The gradient norm is NaN in the same rows, while the loss looks finite.", grads[:2])
     elif series(run, "grad.norm") is None:
         ledger.cannot_tell("the gradient norm was not logged: it would be NaN in these rows.")

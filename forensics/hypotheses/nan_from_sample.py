@@ -26,6 +26,7 @@ from parsers.tables import Run
 TITLE = "NaN from a sample"
 PRIOR = -7.0
 EXPLODED = 5.0
+RISEN = 1.1  # times the highest of the fifty values before: more than scatter
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
@@ -61,6 +62,13 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     )
 
 
+def quiet(dead: Finding) -> bool:
+    """Whether the loss kept to its ordinary scatter in the last values before it became NaN; False where it is not known."""
+    facts = dead.facts
+    ratio = facts.get("loss_ratio")
+    return ratio is not None and (ratio < 1.3 or facts["loss_before"] <= RISEN * facts["loss_highest"])
+
+
 def calm(run: Run, ledger: Ledger, dead: Sequence[Finding], findings: Sequence[Finding], *, weight: float) -> None:
     """What the norm and the loss did just before the first NaN: calm speaks for a sample or a formula, a rise for an explosion."""
     facts = dead[0].facts
@@ -77,8 +85,8 @@ def calm(run: Run, ledger: Ledger, dead: Sequence[Finding], findings: Sequence[F
         )
     rise = facts.get("loss_ratio")
     if rise is not None:
-        if rise < 1.3:
-            ledger.add(weight / 2, "The loss was calm until then.", dead)
+        if quiet(dead[0]):
+            ledger.add(weight / 2, "The loss was calm until then: no higher than its ordinary scatter.", dead)
         else:
             ledger.add(-5, f"The loss had risen to {rise:.2f} times its level before.", dead)
     if settings.precision(run) == "fp16" or of(findings, "loss_scale"):

@@ -74,6 +74,31 @@ def bad_labels_batch_csv(out: Path) -> Expect:
     )
 
 
+def bad_sample_shuffled_jsonl(out: Path) -> Expect:
+    """One sample of 960 is thirty times too large and has a wrong label. Each epoch deals the data anew, so it comes at
+    another step each time, and the loss jumps wherever it comes. JSONL and a manifest."""
+    config = settings(max_steps=720, lr=2e-3, batch_size=8, seed=12, eval_every=0, schedule="constant")
+    task = clusters(19, samples=960, spread=0.5)
+    bad = 417
+    task.inputs[bad] *= 30
+    task.targets[bad] = (task.targets[bad] + 5) % 10
+    job = Job(task, Perceptron, config, Clock("2026-03-11T07:20:00", 0.028))
+    rows = list(job.run())
+    hit = [row["step"] for row in rows if bad in row["ids"]]
+    files.config_yaml(out, config)
+    files.jsonl(out / "metrics.jsonl", rows)
+    files.manifest_jsonl(out / "batches.jsonl", rows, task)
+    return Expect(
+        top="bad_data_batch",
+        findings=["loss_spike", "spike_data"],
+        clear=["divergence", "nonfinite", "restart", "lr_schedule"],
+        first_bad_step=hit[0],
+        spikes=[spike(rows, hit[-1])],
+        culprits=hit,
+        culprit_samples=[bad],
+    )
+
+
 def bad_shard_tensorboard(out: Path) -> Expect:
     """Samples are read shard after shard, and shard 8 (steps 257 to 288) holds scrambled text: the loss is high from
     the shard's first batch to its last. TensorBoard and a manifest."""

@@ -148,3 +148,31 @@ def phantom_spike_trainer(out: Path) -> Expect:
         spikes=[{"metric": "loss.train", "start": 480, "peak": 480, "class": "not_a_spike"}],
         emulated="the Trainer (its file's layout and arithmetic), the NaN of one step and the clock",
     )
+
+
+def starved_loader_csv(out: Path) -> Expect:
+    """From step 301 on the loader reads from a file system that became slow: most of each step is spent waiting for data
+    and the load of the GPU falls to a third; loss and gradients are those of a sound run. CSV."""
+    config = settings(max_steps=700, lr=4e-3, seed=87, eval_every=0)
+    job = Job(language(66), lambda: Recurrent(width=32), config, Clock("2026-05-09T08:00:00", 0.3))
+    job.slower = lambda step: 2.6 if step > 300 else 1.0
+
+    def watched(row: Row) -> Row:
+        wobble = 1 + 0.1 * math.sin(row["step"])
+        compute = 0.26 * (1 + 0.02 * math.cos(3 * row["step"]))
+        return row | {
+            "data_time": max(row["step_time"] - compute, 0.01 * wobble),
+            "gpu_util": round(100 * min(compute / row["step_time"], 0.97) * (1 + 0.02 * math.sin(5 * row["step"]))),
+        }
+
+    rows = [watched(row) for row in job.run()]
+    files.config_yaml(out, config)
+    names = {"loss": "loss", "grad_norm": "grad_norm", "lr": "lr", "step_time": "step_time", "data_time": "data_time"}
+    files.table(out / "log.csv", rows, names | {"gpu_util": "gpu_util"})
+    return Expect(
+        top="throughput_collapse",
+        findings=["throughput", "utilization"],
+        clear=["loss_spike", "nonfinite", "restart", "divergence", "stall"],
+        first_bad_step=301,
+        emulated="step times, waiting times and the load of the GPU",
+    )

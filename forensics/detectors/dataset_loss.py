@@ -1,0 +1,73 @@
+"""Loss by dataset
+
+What it sees
+    One dataset that becomes worse while the others go on improving: its loss rises, though the mean over all may fall.
+
+How it decides
+    All tags that carry an evaluation loss, or the training loss of one part of the data, of which two or more were logged at
+    least six times. It fires for a set whose last three values lie 5 % and three noises above its lowest, at least three
+    evaluations back, while the median of the other sets fell over the same steps. For information: to forget one source
+    can be what a new mixture is meant to do, and overfitting has its own detector.
+
+Cannot tell
+    Where only one evaluation loss was logged: a mean over datasets hides what each of them does.
+
+Folklore
+    A change of mixture shows in the parts before it shows in the mean; evaluate every source by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from forensics import evidence
+from forensics.case import Finding
+from forensics.errors import CannotTell
+from forensics.series import Series, parts
+from parsers.tables import Run
+
+NEEDS: list[str] = []
+LEAST, RISE, NOISES, BACK = 6, 0.05, 3.0, 3
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    judged = False
+    for name in ("loss.eval", "loss.part"):
+        sets = [(s, rows) for s in parts(run, name) if len(rows := np.flatnonzero(s.alive & np.isfinite(s.value))) >= LEAST]
+        if len(sets) < 2:
+            continue
+        judged = True
+        for i, (s, rows) in enumerate(sets):
+            x = s.value[rows]
+            best, end = int(np.argmin(x)), float(np.median(x[-3:]))
+            noise = 1.4826 * float(np.median(np.abs(np.diff(x, 2)))) / np.sqrt(6)
+            rise = end - float(x[best])
+            if len(x) - 1 - best < BACK or rise < max(RISE * abs(x[best]), NOISES * noise):
+                continue
+            changes = [_change(o, r, int(s.step[rows[best]])) for j, (o, r) in enumerate(sets) if j != i]
+            others = [c for c in changes if c is not None]
+            if not others or float(np.median(others)) >= 0:
+                continue
+            first, last = int(s.step[rows[best]]), int(s.step[rows[-1]])
+            title = f"{s.tag} rises from {x[best]:.4g} at step {first} to {end:.4g} while the other {len(others)} improve by {-float(np.median(others)):.1%}"
+            table = [[o.tag, float(f"{o.value[r[0]]:.4g}"), float(f"{o.value[r].min():.4g}"), float(f"{o.value[r[-1]]:.4g}")] for o, r in sets[:20]]
+            shown = (
+                evidence.window(s, first, last, title=s.tag, where=s.place(run, rows[best])),
+                evidence.table("losses by dataset", ["tag", "first", "lowest", "last"], table),
+            )
+            facts = {"tag": s.tag, "rise": rise, "step": first, "others": len(others), "interval": s.interval}
+            yield Finding(f"dataset_loss-{first}-{i}", "dataset_loss", title, first, last, "info", shown, facts, (s.clock(rows[best]), s.clock(rows[-1])))
+    if not judged:
+        raise CannotTell("the loss of fewer than two datasets was logged")
+
+
+def _change(s: Series, rows: np.ndarray, since: int) -> float | None:
+    """Relative change of another set over the same steps."""
+    x = s.value[rows][s.step[rows] >= since]
+    return float(np.median(x[-3:]) / x[0] - 1) if len(x) >= BACK and x[0] else None
+
+
+def smallest_effect(run: Run) -> str:
+    return f"one dataset {RISE:.0%} above its lowest, for three evaluations"

@@ -1,0 +1,73 @@
+"""Evaluation noise
+
+What it sees
+    How much evaluations scatter from one to the next, and evaluations that no longer improve beyond that scatter.
+
+How it decides
+    The noise is 1.48 times the median absolute second difference over the square root of six, which a smooth trend does not
+    touch. The last third of the evaluations is saturated where it improves by less than two standard errors of that noise
+    and 0.5 % of the level, after the first third had improved by more than both, where a fifth of that early progress would
+    have been seen. With at least fifteen evaluations. For information: a run may be meant to end there.
+
+Cannot tell
+    With fewer than fifteen evaluations.
+
+Folklore
+    Two evaluations that differ by less than their noise are equal; choosing the better one chooses noise. The noise falls
+    with the root of the number of evaluated samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from forensics import evidence
+from forensics.case import Finding
+from forensics.errors import CannotTell
+from forensics.series import Floats, Series, series
+from parsers.tables import Run
+
+NEEDS = ["loss.eval|acc.eval"]
+LEAST, ERRORS, SHARE, TELLING = 15, 2.0, 0.005, 0.2
+
+
+def noise_of(x: Floats) -> float:
+    """Scatter of one evaluation, smooth trends taken off."""
+    return 1.4826 * float(np.median(np.abs(np.diff(x, 2)))) / float(np.sqrt(6))
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    s, x, rows = _values(run)
+    third = len(x) // 3
+    noise, sign = noise_of(x), 1.0 if s.name == "loss.eval" else -1.0
+    early = sign * float(np.median(x[: max(third // 3, 1)]) - np.median(x[third : third + max(third // 3, 2)]))
+    tail = x[-third:]
+    late = sign * float(np.median(tail[: third // 2]) - np.median(tail[-(third // 2) :]))
+    error = ERRORS * noise * float(np.sqrt(2 / max(third // 2, 1)))
+    level = abs(float(np.median(tail)))
+    if early <= max(error, SHARE * level) or abs(late) >= max(error, SHARE * level):
+        return
+    if error > TELLING * early:
+        return  # too noisy to say that it stopped: progress at a fifth of the early pace would not be seen
+    first, last = int(s.step[rows[-third]]), int(s.step[rows[-1]])
+    title = f"{s.tag} no longer improves from step {first} on: {late * sign:+.3g} over {third} evaluations that scatter by {noise:.2g}"
+    shown = evidence.window(s, first, last, title=s.tag, where=s.place(run, rows[-third]))
+    facts = {"step": first, "noise": noise, "change": late, "evaluations": third}
+    yield Finding(f"eval_noise-{first}", "eval_noise", title, first, last, "info", (shown,), facts, (s.clock(rows[-third]), s.clock(rows[-1])))
+
+
+def _values(run: Run) -> tuple[Series, Floats, np.ndarray]:
+    for name in ("loss.eval", "acc.eval"):
+        s = series(run, name)
+        if s is not None:
+            rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+            if len(rows) >= LEAST:
+                return s, s.value[rows], rows
+    raise CannotTell(f"fewer than {LEAST} evaluations were logged")
+
+
+def smallest_effect(run: Run) -> str:
+    _, x, _ = _values(run)
+    return f"a difference of {ERRORS * np.sqrt(2) * noise_of(x):.3g} between two evaluations; below it they are equal"

@@ -1,0 +1,132 @@
+"""Principles of the ranking, each on a small run written for it: what speaks for one neighbour must speak against the other."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import forensics
+from forensics import pipeline
+from forensics.case import Case
+
+Rows = list[dict[str, Any]]
+
+
+def curve(n: int, *, low: float = 1.0, high: float = 4.0, tau: float = 60.0, noise: float = 0.01, seed: int = 0) -> list[float]:
+    rng = random.Random(seed)
+    return [(low + (high - low) * math.exp(-i / tau)) * (1 + noise * rng.gauss(0, 1)) for i in range(n)]
+
+
+def analyzed(folder: Path, rows: Rows, config: dict[str, Any] | None = None, log: str = "") -> Case:
+    folder.mkdir(parents=True)
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    (folder / "config.json").write_text(json.dumps(config or {}))
+    if log:
+        (folder / "slurm.out").write_text(log)
+    return pipeline.analyze(str(folder))
+
+
+def kinds(case: Case) -> set[str]:
+    return {f.kind for f in case.findings if f.severity != "info"}
+
+
+def probability(case: Case, cause: str) -> float:
+    return next((h.probability for h in case.hypotheses if h.id == cause), 0.0)
+
+
+def cosine(i: int, period: int, peak: float = 1e-3) -> float:
+    return peak * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * (i % period) / period)))
+
+
+def test_one_warm_restart_is_schedule_and_a_jump_above_the_peak_is_none(tmp_path: Path) -> None:
+    x = curve(300)
+    restarts = [{"step": i, "loss": x[i], "lr": cosine(i, 150)} for i in range(300)]
+    jump = [{"step": i, "loss": x[i], "lr": cosine(i, 300) * (8 if i >= 150 else 1)} for i in range(300)]
+    assert "lr_schedule" not in kinds(analyzed(tmp_path / "a", restarts))
+    assert "lr_schedule" in kinds(analyzed(tmp_path / "b", jump))
+
+
+def test_a_rate_that_begins_anew_after_a_silence_was_reset(tmp_path: Path) -> None:
+    x = curve(300)
+    rate = [1e-3 * min((i + 1) / 40, 1.0) for i in range(200)]
+    rows = [{"step": i, "loss": x[i], "lr": rate[i if i < 120 else i - 120], "timestamp": 1.7e9 + i + (900 if i >= 120 else 0)} for i in range(300)]  # fmt: skip
+    case = analyzed(tmp_path / "r", rows)
+    assert case.hypotheses[0].id == "lr_schedule_reset"
+
+
+def test_a_line_that_ends_the_job_cuts_the_lives_where_rows_go_on_after_a_pause(tmp_path: Path) -> None:
+    x = curve(200)
+    rows = [{"step": i, "loss": x[i], "timestamp": 1.7e9 + i + (600 if i >= 100 else 0)} for i in range(200)]
+    log = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2023-11-14T22:14:59 DUE TO PREEMPTION ***\n"  # 1.7e9 + 99
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    assert len(forensics.read(str(tmp_path / "r")).attempts) == 1
+    (tmp_path / "r" / "slurm.out").write_text(log)
+    assert [a["steps"] for a in forensics.read(str(tmp_path / "r")).attempts] == [[0, 99], [100, 199]]
+
+
+def test_a_loss_that_falls_on_over_a_sound_restart_is_no_break(tmp_path: Path) -> None:
+    x = curve(200, tau=80, noise=0.003)
+    sound = [{"step": i, "loss": x[i], "timestamp": 1.7e9 + i + (600 if i >= 60 else 0)} for i in range(200)]
+    lower = [r | {"loss": r["loss"] * (0.8 if r["step"] >= 60 else 1)} for r in sound]
+    log = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2023-11-14T22:14:19 DUE TO PREEMPTION ***\n"
+    assert "resume_break" not in kinds(analyzed(tmp_path / "a", sound, log=log))
+    assert "resume_break" in kinds(analyzed(tmp_path / "b", lower, log=log))
+
+
+def test_a_loss_that_climbs_above_its_first_level_and_comes_back_late_diverged(tmp_path: Path) -> None:
+    x = curve(300, noise=0.05)
+    wild = [v + (6.0 * math.exp(-i / 60) if i > 5 else 0) for i, v in enumerate(x)]
+    config = {"lr": 0.06, "optimizer": "adamw", "grad_clip": 1.0, "max_steps": 300}
+    rows = [{"step": i, "loss": wild[i], "lr": 0.06 * (1 - i / 300)} for i in range(300)]
+    case = analyzed(tmp_path / "a", rows, config)
+    assert case.verdict == "unhealthy" and case.hypotheses[0].id == "lr_too_high"
+    assert analyzed(tmp_path / "b", [r | {"loss": x[i]} for i, r in enumerate(rows)], config).verdict == "healthy"
+
+
+def test_a_step_that_rises_no_further_is_another_level_and_no_divergence(tmp_path: Path) -> None:
+    x = curve(300, tau=40, noise=0.03)
+    rows = [{"step": i, "loss": x[i] * (1.6 if i >= 180 else 1), "lr": 1e-3} for i in range(300)]
+    case = analyzed(tmp_path / "r", rows, {"lr": 1e-3, "optimizer": "adamw"})
+    assert case.hypotheses[0].id == "data_distribution_shift"
+    assert probability(case, "lr_too_high") < 0.1
+
+
+def test_accuracy_is_no_ratio_scale_and_a_lone_step_of_evaluation_is_found(tmp_path: Path) -> None:
+    x = curve(300, noise=0.02)
+    rows: Rows = [{"step": i, "loss": x[i]} for i in range(300)]
+    learning = [r | ({"val_acc": 0.05 * 1.7 ** (r["step"] / 60)} if r["step"] % 25 == 0 else {}) for r in rows]
+    assert "eval_jump" not in kinds(analyzed(tmp_path / "a", learning))
+    stepped = [r | ({"val_loss": x[r["step"]] * (1.6 if r["step"] >= 150 else 1)} if r["step"] % 20 == 0 else {}) for r in rows]
+    assert analyzed(tmp_path / "b", stepped).hypotheses[0].id == "eval_changed"
+
+
+def test_what_megatron_leaves_out_of_its_lines_is_real(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    folder.mkdir()
+    line = " [2026-01-07 16:{m:02d}:{s:02d}] iteration {i:8d}/     200 | consumed samples: {c:12d} | elapsed time per iteration (ms): 2477.3 | learning rate: 3.000000E-03 | global batch size:     8 | {loss}loss scale: 16777216.0 | grad norm: {g} | number of skipped iterations:   0 | number of nan iterations: {n:3d} |\n"
+    bad = 4
+    text = "".join(
+        line.format(m=i // 20, s=3 * (i % 20), i=i, c=8 * i, loss="lm loss: 2.757650E+00 | " if i < bad else "", g="inf" if i < bad else "nan", n=int(i >= bad))
+        for i in range(1, 120)
+    )  # fmt: skip
+    (folder / "pretrain.out").write_text(text)
+    (folder / "config.json").write_text('{"dtype": "fp16", "max_iters": 200}')
+    case = pipeline.analyze(str(folder))
+    assert case.hypotheses[0].id == "fp16_overflow"
+    assert probability(case, "logger_artefact") < 0.2
+
+
+def test_without_a_gradient_norm_wrong_labels_are_less_sure_and_the_page_says_why(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    rows = [{"step": i, "loss": math.log(10) * (1 + 0.01 * rng.gauss(0, 1)), "lr": 1e-3, "grad_norm": 0.3 + 0.02 * rng.random()} for i in range(300)]
+    config = {"lr": 1e-3, "num_classes": 10, "optimizer": "adamw"}
+    seen = analyzed(tmp_path / "a", rows, config)
+    blind = analyzed(tmp_path / "b", [{k: v for k, v in r.items() if k != "grad_norm"} for r in rows], config)
+    assert probability(blind, "labels_wrong") < probability(seen, "labels_wrong")
+    clues = next(h for h in blind.hypotheses if h.id == "labels_wrong").clues
+    assert any(c.text.startswith("Cannot tell: the gradient norm was not logged") and c.weight == 0 for c in clues)
+    assert any(b["what"] == "grad.norm" and b["would_tell"] for b in blind.blind_spots)

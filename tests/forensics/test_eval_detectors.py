@@ -1,0 +1,62 @@
+"""Evaluations that scatter and stop improving; datasets that part."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from runs import case, only, read, write
+
+from forensics.detectors import dataset_loss, eval_noise
+from forensics.errors import CannotTell
+
+
+def scatter(i: int) -> float:
+    return 0.02 * math.sin(i * i * 0.37)
+
+
+def every(n: int, value: object) -> object:
+    return lambda i: value(i) if i % n == 0 else None  # type: ignore[operator]
+
+
+def test_evaluations_within_their_noise_are_saturated(tmp_path: Path) -> None:
+    flat = write(tmp_path / "r", 600, val_loss=every(20, lambda i: 1.5 + 2 * math.exp(-i / 60) + scatter(i)))
+    found = only(list(eval_noise.detect(read(flat))))
+    assert found.severity == "info"
+    assert found.facts["noise"] == pytest.approx(0.014, abs=0.01)
+    falling = write(tmp_path / "s", 600, val_loss=every(20, lambda i: 3.5 - i / 400 + scatter(i)))
+    assert not list(eval_noise.detect(read(falling)))
+
+
+def test_a_smooth_trend_is_no_noise(tmp_path: Path) -> None:
+    run = read(write(tmp_path / "r", 600, val_loss=every(20, lambda i: 3.5 - i / 400)))
+    assert eval_noise.smallest_effect(run).startswith("a difference of")
+    assert not list(eval_noise.detect(run))
+
+
+def test_few_evaluations_cannot_tell(tmp_path: Path) -> None:
+    with pytest.raises(CannotTell, match="fewer than 15"):
+        list(eval_noise.detect(read(write(tmp_path / "r", 100, val_loss=every(20, lambda i: 2.0)))))
+
+
+def test_one_dataset_becomes_worse_while_others_improve(tmp_path: Path) -> None:
+    more = {
+        "eval/wiki/loss": every(50, lambda i: 2 - i / 1000 if i < 300 else 1.7 + (i - 300) / 300),
+        "eval/code/loss": every(50, lambda i: 3 - i / 500),
+        "eval/web/loss": every(50, lambda i: 2.5 - i / 800),
+    }
+    found = only(list(dataset_loss.detect(read(write(tmp_path / "r", 600, **more)))))  # type: ignore[arg-type]
+    assert found.facts["tag"] == "eval/wiki/loss"
+    assert (found.first_step, found.severity) == (300, "info")
+    assert case(tmp_path / "r")["verdict"] != "inconclusive"
+
+
+def test_all_datasets_worse_is_another_matter(tmp_path: Path) -> None:
+    more = {f"eval/{n}/loss": every(50, lambda i: 2 - i / 1000 if i < 300 else 1.7 + (i - 300) / 300) for n in ("wiki", "code")}
+    assert not list(dataset_loss.detect(read(write(tmp_path / "r", 600, **more))))  # type: ignore[arg-type]
+
+
+def test_one_dataset_cannot_tell(tmp_path: Path) -> None:
+    with pytest.raises(CannotTell, match="fewer than two"):
+        list(dataset_loss.detect(read(write(tmp_path / "r", 600, val_loss=every(50, lambda i: 2.0)))))  # type: ignore[arg-type]

@@ -1,0 +1,72 @@
+"""Interruptions, lost steps, goodput and the cadence of checkpoints."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import START, case, loss, read, top, write
+
+from forensics import goodput
+from reports import summary
+
+
+def interrupted(folder: Path, save_seconds: float = 0.0) -> Path:
+    """Saves every 50 steps, stops after 180, comes back 600 s later from step 150, and so does steps 151 to 180 twice."""
+    folder.mkdir()
+    now, rows, log = START, [], []
+    for life, steps in enumerate((range(1, 181), range(151, 401))):
+        now += 600 * life
+        for s in steps:
+            now += 1.0 + 0.001 * ((s * 7919) % 13)
+            rows.append({"step": s, "loss": loss(s), "time": now})
+            if s % 50 == 0:
+                now += save_seconds
+                log.append(f"saved checkpoints/step_{s}.pt")
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    (folder / "train.log").write_text("\n".join(log) + "\n")
+    (folder / "config.json").write_text(json.dumps({"max_steps": 400}))
+    return folder
+
+
+def test_lost_steps_and_shares(tmp_path: Path) -> None:
+    found = goodput.measure(read(interrupted(tmp_path / "r")))
+    assert (found["interruptions"], found["steps_done"], found["steps_lost"]) == (1, 430, 30)
+    assert found["share_steps"] == pytest.approx(400 / 430, abs=1e-4)
+    assert found["seconds_down"] == pytest.approx(601, abs=1)
+    assert found["share_time"] == pytest.approx(400 / (430 + 600), abs=0.01)
+    assert found["checkpoint_every_steps"] == 50
+    assert found["save_seconds"] is None
+
+
+def test_the_best_interval_is_that_of_young(tmp_path: Path) -> None:
+    found = goodput.measure(read(interrupted(tmp_path / "r", save_seconds=4.0)))
+    assert found["save_seconds"] == pytest.approx(4, abs=0.2)
+    assert found["best_every_seconds"] == pytest.approx(math.sqrt(2 * found["save_seconds"] * found["seconds_between"]))
+    assert found["best_every_steps"] == round(found["best_every_seconds"] / (found["seconds_running"] / 430))
+
+
+def test_case_page_and_advice_say_it(tmp_path: Path) -> None:
+    got = case(interrupted(tmp_path / "r", save_seconds=4.0))
+    assert top(got)["id"] == "crash_and_restart"
+    assert any("Young" in text for text in top(got)["interventions"])
+    assert got["run"]["goodput"]["steps_lost"] == 30
+    line = summary.goodput(got)
+    assert line.startswith("93 % of the steps and")
+    assert "1 interruption" in line
+    assert "saved every 50 steps" in line
+
+
+def test_a_run_without_interruption_has_no_line(tmp_path: Path) -> None:
+    got = case(write(tmp_path / "r", config={"max_steps": 300}))
+    assert got["run"]["goodput"]["interruptions"] == 0
+    assert got["run"]["goodput"]["share_steps"] == 1
+    assert summary.goodput(got) == ""
+
+
+@pytest.mark.parametrize("damaged", [None, "x", {"interruptions": "many"}, {"interruptions": 2, "share_steps": None}])
+def test_the_line_stands_a_damaged_case(damaged: Any) -> None:
+    assert isinstance(summary.goodput({"run": {"goodput": damaged}}), str)

@@ -1,0 +1,118 @@
+"""Kinds of hang, from the words of torch's watchdog, wrapper, launcher and loader, of the kernel, and from the metrics."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from runs import START, case, only, read, top, write
+
+from forensics.detectors import stall
+
+LATER = "2026-06-06T13:49:25"
+
+
+def work(rank: int, sequence: int, operation: str, numbers: int = 9801523, second: int = 44) -> str:
+    return (
+        f"[rank{rank}]:[E626 06:24:{second}.903881913 ProcessGroupNCCL.cpp:616] [Rank {rank}] Watchdog caught collective operation timeout:"
+        f" WorkNCCL(SeqNum={sequence}, OpType={operation}, NumelIn={numbers}, NumelOut={numbers}, Timeout(ms)=600000) ran for 600020"
+        " milliseconds before timing out.\n"
+    )
+
+
+def state(rank: int, at: int, enqueued: int, completed: int) -> str:
+    return (
+        f"[rank{rank}]:[E626 06:24:44.906457629 ProcessGroupNCCL.cpp:1785] [PG ID 0 PG GUID 0(default_pg) Rank {rank}] Exception (either an"
+        f" error or timeout) detected by watchdog at work: {at}, last enqueued NCCL work: {enqueued}, last completed NCCL work: {completed}.\n"
+    )
+
+
+PRINTS = (
+    "[rank1]: RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running collective: CollectiveFingerPrint("
+    "SequenceNumber=101, OpType=ALLGATHER, TensorShape=[1], TensorDtypes=Long), but Rank 7 is running collective:"
+    " CollectiveFingerPrint(SequenceNumber=0OpType=REDUCE).Collectives differ in the following aspects: Op type: ALLGATHERvs REDUCE\n"
+)
+ELASTIC = (
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\ntrain.py FAILED\nRoot Cause (first observed failure):\n[0]:\n"
+    "  time      : 2026-06-06_13:49:25\n  host      : n1\n  rank      : 3 (local_rank: 3)\n  exitcode  : -6 (pid: 4242)\n"
+)
+
+
+@pytest.mark.parametrize(("log", "kind", "word"), [
+    (work(0, 808, "BROADCAST", 5056) + work(1, 808, "ALLREDUCE", 2106881), "mismatch", "rank 0 waits in BROADCAST"),
+    (work(0, 808, "ALLREDUCE", 12) + work(1, 808, "ALLREDUCE", 99), "mismatch", "rank 1 in ALLREDUCE of 99"),
+    (PRINTS, "mismatch", "rank 1 ran ALLGATHER, rank 7 ran REDUCE"),
+    (work(0, 808, "ALLREDUCE") + state(0, 808, 811, 807) + state(1, 808, 811, 807) + state(2, 790, 792, 789), "rank_missing", "Rank 2 had started 792"),
+    ("RuntimeError: [Rank 0]: Ranks 1 failed to pass monitoredBarrier in 30000 ms\n", "rank_missing", "The barrier names it"),
+    ("RuntimeError: Detected at least one rank that exhausted inputs. Throwing across all ranks.\n", "uneven_data", "exhausted"),
+    ("RuntimeError: DataLoader timed out after 600 seconds\n", "loader", "workers"),
+    (work(0, 8, "ALLREDUCE") + ELASTIC, "dead_rank", "first failure"),
+    (work(0, 8, "ALLREDUCE") + "INFO: task python:4242 blocked for more than 120 seconds.\n", "storage", "storage"),
+    (work(0, 8, "ALLREDUCE") + work(1, 8, "ALLREDUCE"), "open", ""),
+])  # fmt: skip
+def test_kind_from_the_words(tmp_path: Path, log: str, kind: str, word: str) -> None:
+    found = only(list(stall.detect(read(write(tmp_path / "r", log=log)))))
+    assert found.facts["kind"] == kind, found.facts
+    assert word in found.facts["why"]
+
+
+def test_the_rank_that_says_nothing_is_the_missing_one(tmp_path: Path) -> None:
+    log = "".join(work(r, 808, "ALLREDUCE") for r in range(8) if r != 5)
+    found = only(list(stall.detect(read(write(tmp_path / "r", log=log, config={"world_size": 8})))))
+    assert (found.facts["kind"], found.facts["ranks"]) == ("rank_missing", "5")
+    whole = write(tmp_path / "s", log=log + work(5, 808, "ALLREDUCE"), config={"world_size": 8})
+    assert only(list(stall.detect(read(whole)))).facts["kind"] == "open"
+
+
+def test_the_first_rank_to_die_is_the_root(tmp_path: Path) -> None:
+    trace = '[rank2]: Traceback (most recent call last):\n[rank2]:   File "/src/train.py", line 7, in <module>\n[rank2]: ValueError: bad shard\n'
+    found = only(list(stall.detect(read(write(tmp_path / "r", log=trace + work(0, 8, "ALLREDUCE") + work(1, 8, "ALLREDUCE"))))))
+    assert (found.facts["kind"], found.facts["ranks"]) == ("dead_rank", "2")
+    after = read(write(tmp_path / "s", log=work(0, 8, "ALLREDUCE") + work(1, 8, "ALLREDUCE") + trace))
+    assert only(list(stall.detect(after))).facts["kind"] == "open"
+
+
+def silent(tmp_path: Path, log: str = "", **more: object) -> dict[str, object]:
+    """A run of 300 steps that is killed hours later."""
+    end = f"slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT {LATER} DUE TO TIME LIMIT ***\n"
+    return only(list(stall.detect(read(write(tmp_path / "r", log=log + end, **more))))).facts  # type: ignore[arg-type]
+
+
+def test_silence_where_a_checkpoint_was_due(tmp_path: Path) -> None:
+    log = "".join(f"saved checkpoints/step_{s}.pt\n" for s in (100, 200))
+    assert silent(tmp_path, log)["kind"] == "storage"
+
+
+def test_silence_in_an_evaluation(tmp_path: Path) -> None:
+    assert silent(tmp_path, "step 300 loss 1.50\n***** Running Evaluation *****\n")["kind"] == "evaluation"
+
+
+@pytest.mark.parametrize(("busy", "kind"), [(100, "collective"), (3, "host"), (55, "open")])
+def test_what_the_gpus_did_meanwhile(tmp_path: Path, busy: int, kind: str) -> None:
+    folder = write(tmp_path / "r")
+    clock = [datetime.fromtimestamp(START + 60 * i, UTC).strftime("%Y-%m-%d %H:%M:%S") for i in range(90)]
+    lines = [f"{c} pid=17145 alive rss=5.85G gpu_util={busy if i > 3 else 95}%\n" for i, c in enumerate(clock)]
+    (folder / "monitor.log").write_text("".join(lines))
+    assert only(list(stall.detect(read(folder)))).facts["kind"] == kind
+
+
+def test_the_kind_is_in_answer_cause_and_interventions(tmp_path: Path) -> None:
+    got = case(write(tmp_path / "r", log=work(0, 808, "BROADCAST", 5056) + work(1, 808, "ALLREDUCE", 2106881)))
+    assert top(got)["id"] == "hang"
+    assert top(got)["title"] == "Hang: ranks called different collectives"
+    assert "ranks called different collectives" in got["answer"]
+    assert "branch" in top(got)["interventions"][0]
+
+
+def test_connections_that_break_in_a_crash_are_an_echo(tmp_path: Path) -> None:
+    trace = 'Traceback (most recent call last):\n  File "/src/train.py", line 7, in <module>\nValueError: bad shard\n'
+    echo = "[W321 03:53:34.507342514 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl: Connection was likely closed.\n"
+    got = case(write(tmp_path / "r", log=trace + echo))
+    assert [f["severity"] for f in got["findings"] if f["kind"] == "stall"] == ["info"]
+    assert top(got)["id"] != "hang"
+
+
+def test_an_error_that_explains_the_end_is_no_hang(tmp_path: Path) -> None:
+    trace = '[rank2]: Traceback (most recent call last):\n[rank2]:   File "/src/train.py", line 7, in <module>\n[rank2]: torch.OutOfMemoryError: CUDA out of memory.\n'
+    assert top(case(write(tmp_path / "r", log=trace + work(0, 8, "ALLREDUCE"))))["id"] == "out_of_memory"
