@@ -24,10 +24,17 @@ SHOWN_PER_DETECTOR = 60  # more findings of one kind are counted, not listed
 
 
 def analyze(
-    path: str, *, metrics: dict[str, str] | None = None, progress: Progress | None = None, command: Sequence[str] = ()
+    path: str,
+    *,
+    metrics: dict[str, str] | None = None,
+    progress: Progress | None = None,
+    command: Sequence[str] = (),
+    baseline: str | None = None,
 ) -> Case:
-    """The case of the run at `path`; `metrics` maps canonical names to the tags of this house."""
-    return analyze_run(choose(read_runs(path, metrics=metrics, progress=progress)), command=command)
+    """The case of the run at `path`; `metrics` maps canonical names to the tags of this house, `baseline` is a known good run."""
+    run = choose(read_runs(path, metrics=metrics, progress=progress))
+    known = choose(read_runs(baseline, metrics=metrics, progress=progress)) if baseline is not None else None
+    return analyze_run(run, command=command, baseline=known)
 
 
 def choose(runs: list[Run]) -> Run:
@@ -38,9 +45,17 @@ def choose(runs: list[Run]) -> Run:
     return run
 
 
-def analyze_run(run: Run, *, command: Sequence[str] = ()) -> Case:
+def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None = None) -> Case:
+    """The case of a run; a `baseline` (a known good run) adds a finding and clues."""
     findings, checks = detect(run)
-    hypotheses = ranking.rank(weigh(run, findings))
+    weighed = weigh(run, findings)
+    if baseline is not None:
+        from forensics import baseline as known_good
+
+        beside = known_good.beside(run, baseline)
+        weighed = known_good.clues(weighed, beside, findings)
+        findings, checks = [*findings, *beside.findings], [*checks, known_good.check(beside)]
+    hypotheses = ranking.rank(weighed)
     verdict = answer.verdict(run, findings, checks)
     return Case(
         tool={"name": "forensics", "version": VERSION, "command": list(command)},
@@ -49,7 +64,7 @@ def analyze_run(run: Run, *, command: Sequence[str] = ()) -> Case:
         answer=answer.sentence(run, verdict, findings, hypotheses, checks),
         hypotheses=hypotheses,
         spikes=summary.spikes(run, findings),
-        culprits=batch_links.culprits(run, hypotheses, findings),
+        culprits=batch_links.culprits(run, hypotheses, findings, verdict),
         findings=tuple(findings),
         checks=tuple(checks),
         blind_spots=summary.blind_spots(run, checks),

@@ -16,7 +16,7 @@ from typing import Any
 from jinja2 import ChainableUndefined, Environment, FileSystemLoader
 from markupsafe import Markup
 
-from reports import chart, markdown, summary, timeline, words
+from reports import chart, markdown, replay, saves, summary, timeline, words
 from reports.labels import pct, tag
 from reports.shape import complete, plain
 
@@ -26,7 +26,7 @@ OPEN_FINDINGS = 12  # shown in full; the rest is one line each, folded
 MANY = 8  # folded findings in a row that share one fold
 DETAILED_CHARTS = 60
 SAID = {"metric", "start", "peak", "end", "class", "alive", "attempt", "step", "first", "last", "values", "at_resume"}
-PLACES = ("answer", "causes", "timeline", "symptoms", "replay", "clear", "not-known", "read", "case", "summary")
+PLACES = ("answer", "causes", "timeline", "symptoms", "replay", "checkpoints", "clear", "not-known", "read", "case", "summary")
 
 
 def render(case: dict[str, Any]) -> str:
@@ -37,20 +37,20 @@ def render(case: dict[str, Any]) -> str:
     panels = timeline.panels(full, x)
     style = (VENDOR / "uPlot.min.css").read_text("utf-8") + (HERE / "templates" / "report.css").read_text("utf-8")
     scripts = [(VENDOR / "uPlot.iife.min.js").read_text("utf-8"), (HERE / "templates" / "report.js").read_text("utf-8")]
-    page = _environment().get_template("report.html")
+    page = environment().get_template("report.html")
     first, more = panels[: timeline.OPEN_PANELS], panels[timeline.OPEN_PANELS :]
     return page.render(
-        case=full, embedded=plain(case), run=full["run"], s=summary, anchors=anchors, top=summary.top(full),
-        causes=_causes(full), symptoms=_symptoms(full, anchors), kinds=_kinds(full), arms=_arms(full),
+        case=full, embedded=plain(case), run=full["run"], s=summary, saves=saves, anchors=anchors, top=summary.top(full),
+        causes=_causes(full), symptoms=_symptoms(full, anchors), kinds=_kinds(full), arms=replay.arms(full), replayed=replay,
         hero=timeline.hero(full, x), panels=first, more_panels=more, lanes=timeline.lanes(full, x), domain=x,
         axis=timeline.axis(full, x), short_axis=timeline.axis(full, x, clock=False, count=4),
         markdown=markdown.brief(full), style=Markup(style), scripts=[Markup(s) for s in scripts],
-        style_hash=_hash(style), script_hashes=[_hash(s) for s in scripts],
+        style_hash=policy_hash(style), script_hashes=[policy_hash(s) for s in scripts],
     )  # fmt: skip
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
     env = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
@@ -86,7 +86,7 @@ def _clip(text: Any, limit: int = 2000) -> str:
     return line if len(line) <= limit else f"{line[:limit]} \u2026 ({len(line) - limit} more characters)"
 
 
-def _hash(text: str) -> str:
+def policy_hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -228,18 +228,3 @@ def _evidence(case: dict[str, Any], e: dict[str, Any], detailed: bool) -> dict[s
                                columns=200 if detailed else 60, bands=lists["bands"], marks=lists["marks"])  # fmt: skip
     shown["axis"] = timeline.axis(case, x, count=5)
     return shown
-
-
-def _arms(case: dict[str, Any]) -> list[dict[str, Any]]:
-    """Replay's experiments, each with a bar of its highest loss on one common scale."""
-    replay = case.get("replay")
-    arms = [a for a in replay.get("arms") or [] if isinstance(a, dict)] if isinstance(replay, dict) else []
-    peaks = [p for a in arms if (p := chart.value(a.get("peak"))) == p and 0 <= p < float("inf")]
-    x = chart.Scale(0.0, max(peaks, default=1.0) or 1.0)
-    bar = '<svg class="arm" width="100%" height="12" aria-hidden="true">{}</svg>'
-    out = []
-    for a in arms:
-        peak, kind = chart.value(a.get("peak")), "hit" if a.get("outcome") in ("spike", "nan") else "none"
-        line = tag('<line class="{}" x1="0" x2="{}" y1="6" y2="6"/>', kind, pct(x(peak))) if peak == peak else ""
-        out.append({"arm": a, "bar": tag(bar, line)})
-    return out

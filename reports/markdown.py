@@ -10,7 +10,8 @@ import re
 from functools import partial
 from typing import Any
 
-from reports import summary, words
+from reports import replay as replayed
+from reports import saves, summary, words
 from reports.shape import complete
 from reports.words import decibans, number
 
@@ -57,7 +58,7 @@ def table(head: tuple[str, ...], rows: list[str]) -> list[str]:
 def render(case: Case) -> str:
     """The whole postmortem."""
     full = complete(case)
-    parts = [brief(full), _causes(full), _symptoms(full), _replay(full), _checked(full), _unknown(full), _read(full)]
+    parts = [brief(full), _causes(full), _symptoms(full), _replay(full), _checkpoints(full), _checked(full), _unknown(full), _read(full)]
     return "\n\n".join(p.strip() for p in parts if p.strip()) + "\n"
 
 
@@ -78,7 +79,11 @@ def brief(case: Case) -> str:
         rows.append(
             ("Or else", ", ".join(f"{esc(h.get('title'))} {esc(words.percent(h['probability']))}" for h in others))
         )
+    rows += [("Ruled out by the author", f"{esc(title)}: {esc(why)}") for title, why in summary.ruled_out(case)]
+    rows += [("Author's note", esc(remark)) for remark in summary.remarks(case)]
     rows += [("Suspect", esc("; ".join(summary.suspects(case)))), ("Cost", esc(summary.cost(case)))]
+    rows.append(("Goodput", esc(summary.goodput(case))))
+    rows.append(("In the data", esc("; ".join(summary.looked_at(case)))))
     rows.append(("Last healthy checkpoint", esc(summary.checkpoint(case))))
     lines += [f"- {name}: {text}" for name, text in rows if text]
     todo = [f"{esc(lead)} {action(text)}".strip() for lead, text in summary.do_next(case)]
@@ -133,7 +138,23 @@ def _replay(case: Case) -> str:
         row(esc(a.get("name")), esc(a.get("outcome")), esc(number(a.get("peak"))), esc(a.get("steps"))) for a in arms
     ]
     head = ("experiment", "outcome", ">highest loss", ">steps")
-    return "\n".join([f"## Replay: {esc(replay.get('verdict'))}", "", intro, *table(head, rows)])
+    more = [line for text in replayed.said(case) for line in ("", esc(text))]
+    for t in replayed.tables(case)[:1]:
+        more += ["", f"### {esc(t['title'])}", *table(tuple(t["columns"]), [row(*(esc(number(c)) for c in r)) for r in t["rows"]])]
+    return "\n".join([f"## Replay: {esc(replay.get('verdict'))}", "", intro, *more, *table(head, rows)])
+
+
+def _checkpoints(case: Case) -> str:
+    found = saves.rows(case)
+    if not found:
+        return ""
+    told = [f"- **{esc(severity)}** {esc(text)}" for severity, text in saves.found(case)]
+    shown = []
+    for r in found:
+        step, *others = (esc(x) for x in saves.cells(r))
+        shown.append(row(step, code(r["path"]), *others))
+    out = ["## Checkpoints", "", *told] if told else ["## Checkpoints"]
+    return "\n".join([*out, *table(saves.HEAD, shown)])
 
 
 def _checked(case: Case) -> str:

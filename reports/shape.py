@@ -55,9 +55,12 @@ LIVES = [{"attempt": index, "points": points}]
 SERIES = {"metric": text, "tag": text, "unit": text, "scale": text, "lives": LIVES}
 DATA = {"metric": text, "unit": text, "scale": text, "window": steps, "lives": LIVES, "marks": [MARK], "bands": [BAND],
         "columns": [text], "rows": [[None]], "lines": [text]}  # fmt: skip
+SAVED = {"rows": [{"path": text, "step": number, "kind": text, "bytes": number, "optimizer_steps": number, "healthy": None, "complete": None,
+                   "norms": {"weights": number}, "moved": {"relative": number, "step_over_rate": number}}],
+         "findings": [{"path": text, "title": text, "severity": one_of("critical", "warning", "info")}]}  # fmt: skip
 ATTEMPT = {"index": index, "steps": steps, "started": text, "ended": text, "why": text}
 RUN = {"id": text, "path": text, "status": text, "framework": text, "steps": steps, "siblings": [None], "metrics": {},
-       "records": {}, "attempts": [ATTEMPT]}  # fmt: skip
+       "records": {}, "goodput": {}, "checkpoints": SAVED, "attempts": [ATTEMPT]}  # fmt: skip
 CLUE = {"text": text, "weight": number, "findings": [text], "part": text}
 CAUSE = {"id": text, "title": text, "probability": share, "score": number, "steps": steps, "clues": [CLUE],
          "settle": text, "interventions": [text]}  # fmt: skip
@@ -90,6 +93,8 @@ def complete(case: Any) -> dict[str, Any]:
     full: dict[str, Any] = shaped(plain(case), SHAPE)
     replay = full.get("replay")
     arms = [{"name": text, "outcome": text}]
+    looked = full.get("suspects")
+    full["suspects"] = shaped(looked, {"data": text, "why": text, "lines": [text]}) if isinstance(looked, dict) else None
     full["replay"] = (
         shaped(replay, {"verdict": text, "device": text, "arms": arms}) if isinstance(replay, dict) else None
     )

@@ -28,6 +28,17 @@ def top(case: Case) -> dict[str, Any] | None:
     return ranked[0] if ranked and case["verdict"] != "healthy" else None
 
 
+def ruled_out(case: Case) -> list[tuple[str, str]]:
+    """(title, the author's reason) of each cause that the author ruled out."""
+    found = [(h, h["ruled_out"]) for h in case["hypotheses"] if h.get("ruled_out")]
+    return [(str(h.get("title")), str(why.get("because") if isinstance(why, dict) else why)) for h, why in found]
+
+
+def remarks(case: Case) -> list[str]:
+    """What the author added."""
+    return [str(n.get("text") if isinstance(n, dict) else n) for n in case["notes"]]
+
+
 def is_open(case: Case) -> bool:
     """Whether no cause leads clearly enough to be acted on alone."""
     leader = top(case)
@@ -95,12 +106,31 @@ def cost(case: Case) -> str:
     return "; ".join(parts + ([f"{words.plural(spent, 'step')} until the loss was back"] if spent else []))
 
 
+def goodput(case: Case) -> str:
+    """How much of the work was of use, in one line; nothing where nothing interrupted the run."""
+    found = case["run"].get("goodput")
+    known = {k: v for k, v in found.items() if isinstance(v, (int, float))} if isinstance(found, dict) else {}
+    if not known.get("interruptions") or min(known.get("share_steps", 0), known.get("share_time", 0)) >= 1:
+        return ""
+    shares = [("share_steps", "of the steps"), ("share_time", "of the wall clock")]
+    parts = [f"{words.percent(known[key])} {of}" for key, of in shares if key in known]
+    line = " and ".join(parts) + " of use; " if parts else ""
+    line += words.plural(int(known["interruptions"]), "interruption")
+    if "seconds_between" in known:
+        line += f", one in {words.duration(known['seconds_between'])} of running"
+    if "checkpoint_every_steps" in known:
+        line += f"; saved every {words.plural(int(known['checkpoint_every_steps']), 'step')}"
+        line += f", Young's rule says every {known['best_every_steps']}" if "best_every_steps" in known else ""
+    return line
+
+
 def checkpoint(case: Case) -> str:
-    """The last healthy checkpoint, as path and step."""
+    """The last healthy checkpoint, as path and step, with the warning where the run is about to delete it."""
     found = case["run"].get("last_healthy_checkpoint")
     if not isinstance(found, dict):
         return f"`{found}`" if found else ""
-    return f"`{found.get('path', '?')}`" + (f", step {found['step']}" if found.get("step") is not None else "")
+    text = f"`{found.get('path', '?')}`" + (f", step {found['step']}" if found.get("step") is not None else "")
+    return text + (f". {str(found['warning'])[:1].upper()}{str(found['warning'])[1:]}" if found.get("warning") else "")
 
 
 def suspects(case: Case, limit: int = 3) -> list[str]:
@@ -116,6 +146,17 @@ def suspects(case: Case, limit: int = 3) -> list[str]:
         )
     hidden = len(case["culprits"]) - limit
     return lines + ([f"and {words.plural(hidden, 'step')} more"] if hidden > 0 else [])
+
+
+def looked_at(case: Case, limit: int = 5) -> list[str]:
+    """What `--data` showed of the suspects, or why nothing; [] where it was not asked for."""
+    found = case.get("suspects")
+    if not found:
+        return []
+    if found["why"]:
+        return [f"{found['data']} was not looked at: {found['why']}"]
+    asked = f"{words.plural(int(found.get('looked_at') or 0), 'sample')} of {found['data']} compared with {found.get('random')} random rows"
+    return [f"{asked}: nothing stands out"] if not found["lines"] else [*found["lines"][:limit], asked]
 
 
 def counted(case: Case) -> str:

@@ -76,6 +76,8 @@ def _rows(case: Case) -> list[tuple[str, str]]:
         rows.append(
             ("Or else", ", ".join(f"{one_line(h.get('title'))} {words.percent(h['probability'])}" for h in others))
         )
+    rows += [("Not", f"{one_line(title)}, says the author: {one_line(why)}") for title, why in summary.ruled_out(case)]
+    rows += [("Note", one_line(remark)) for remark in summary.remarks(case)]
     rows.append(("Suspect", one_line("; ".join(summary.suspects(case, 2)))))
     rows += [("Cost", summary.cost(case)), ("Healthy", one_line(summary.checkpoint(case)))]
     for i, (lead, text) in enumerate(summary.do_next(case)[:4], 1):

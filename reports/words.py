@@ -70,6 +70,14 @@ def certainty(p: float, first: bool = True) -> str:
     )
 
 
+def duration(seconds: float) -> str:
+    """'41 seconds', '35 minutes', '8 hours', '3 days': the largest unit of which there are two."""
+    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} seconds"
+
+
 def percent(p: Any) -> str:
     """A probability; never 0 or 100 %, which no log can prove."""
     if not isinstance(p, (int, float)) or not math.isfinite(p):

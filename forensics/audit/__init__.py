@@ -1,0 +1,228 @@
+"""Analyze over many runs: one row each, what they share, pages for those worth opening. Top to bottom:
+
+    find places -> work (in parallel, kept one by one) -> join restarts -> rows and conclusions -> pages -> outputs
+
+Everything that is finished is kept below `<out>/.audit` as it comes, so that `--resume` does nothing twice.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from forensics.audit import engines, judged, places, record, store, together, work
+from forensics.audit.places import Place
+from forensics.case import jsonable
+from forensics.errors import ForensicsError
+from forensics.version import VERSION
+
+SCHEMA = 1
+PAGES = 50
+SECONDS = 300.0
+OUTPUTS = ("audit.parquet", "audit.json", "index.html", "summary.md")
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """How the results are drawn; forensics knows no pixels, so the caller says it. Each must be importable by name."""
+
+    page: Callable[[dict[str, Any]], str]  # a case -> runs/<id>.html
+    index: Callable[[dict[str, Any]], str]  # the document of `audit` -> index.html
+    markdown: Callable[[dict[str, Any]], str]
+
+
+def audit(
+    roots: Sequence[str],
+    out: str,
+    outputs: Outputs,
+    *,
+    engine: str = "local",
+    jobs: int | None = None,
+    resume: bool = False,
+    limit: int | None = None,
+    known: str | None = None,
+    since: str | None = None,
+    pages: int = PAGES,
+    seconds: float = SECONDS,
+    prepare: Callable[[], None] | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Audits every run below the roots (folders, files, fsspec URLs) into `out`; -> the document that the page is drawn from:
+    that of `audit.json`, with ``rows`` and ``curves``. Raises ForensicsError where nothing is found or written."""
+    accepted = judged.read_known(known) if known else []
+    before = judged.read_previous(since) if since else None
+    found = places.find(roots, out)[:limit]
+    if not found:
+        raise ForensicsError(f"nothing readable in {', '.join(roots)}", "Give folders that hold runs, or a folder above them.")
+    if not resume:
+        _clear(out)
+    jobs = jobs or _cores()
+    if any(p.root.startswith("memory://") for p in found) or out.startswith("memory://"):
+        engine = "here"  # this file system lives in this process
+    with tempfile.TemporaryDirectory(prefix="forensics-audit-") as notes, engines.opened(engine, jobs) as pool:
+        job = work.Job(out, notes, seconds, os.getpid(), prepare)
+        run = partial(engines.run, pool=pool, jobs=jobs, notes=Path(notes))
+        _work(found, job, run, progress)
+        found = _join(found, job, run)
+        table = together.load(found, out, accepted)
+        if not table.rows:
+            raise ForensicsError(f"no run in {', '.join(roots)}", "Nothing there has steps, events or checkpoints.")
+        document = _document(roots, table, before)
+        _pages(found, table, job, run, outputs, pages, progress)
+    _write(out, table, document, outputs)
+    _empty(out, work.CASES)
+    return document | {"rows": list(table.dicts()), "curves": table.curves}
+
+
+def _cores() -> int:
+    from joblib import cpu_count
+
+    return int(cpu_count())
+
+
+def _clear(out: str) -> None:
+    """What an earlier audit kept here, and its pages; nothing else that lies in the folder."""
+    _empty(out, work.ROWS)
+    _empty(out, work.CASES)
+    _clear_pages(out, set())
+
+
+def _empty(out: str, folder: str) -> None:
+    for name in store.names(out, folder):
+        store.remove(out, f"{folder}/{name}")
+
+
+def _work(found: list[Place], job: work.Job, run: Callable[..., None], progress: Progress | None) -> None:
+    have = set(store.names(job.out, work.ROWS))
+    left = {p.key: p for p in found if f"{p.key}.json" not in have or work.kept(p, job.out) is None}
+    done, total = len(found) - len(left), len(found)
+
+    def tick(n: int) -> None:
+        if progress:
+            progress("runs", done + n, total)
+
+    run(left, partial(work.do, job=job), done=partial(_is_kept, found, job.out), give_up=partial(_give_up, job.out), tick=tick)
+
+
+def _is_kept(found: list[Place], out: str, key: str) -> bool:
+    return any(work.kept(p, out) is not None for p in found if p.key == key)
+
+
+def _give_up(out: str, place: Place, why: str) -> None:
+    name = place.name or place.home
+    work.keep(place, out, [record.failed(work.id_of(place, name), work.where(place), why)])
+
+
+def _join(found: list[Place], job: work.Job, run: Callable[..., None]) -> list[Place]:
+    """Places that are one run, restarted in another folder, become one place; where they are not, all stays as it is."""
+    tried = {i[0]: (places.joined([found[n] for n in i]), i) for i in together.restarts(found, job.out)}
+    left = {p.key: p for p, _ in tried.values() if work.kept(p, job.out) is None}
+    mine = [p for p, _ in tried.values()]
+    run(left, partial(work.do, job=job), done=partial(_is_kept, mine, job.out), give_up=partial(_give_up, job.out), tick=lambda n: None)
+    out = list(found)
+    gone: set[int] = set()
+    for first, (place, parts) in tried.items():
+        records = work.kept(place, job.out) or []
+        if 0 < len(records) < len(parts) and not any(r["row"]["error"] for r in records):
+            out[first] = place
+            gone |= set(parts[1:])
+    return [p for i, p in enumerate(out) if i not in gone]
+
+
+def _document(roots: Sequence[str], table: together.Table, before: dict[str, Any] | None) -> dict[str, Any]:
+    told = together.conclusions(table)
+    rows = list(table.dicts())
+    causes = Counter(r["top_cause"] for r in rows if r["verdict"] == "unhealthy")
+    document = {
+        "schema": SCHEMA,
+        "tool": {"name": "forensics", "version": VERSION},
+        "roots": list(roots),
+        "runs": len(rows),
+        "verdicts": {v: sum(r["verdict"] == v for r in rows) for v in ("unhealthy", "inconclusive", "healthy")},
+        "failed": [{"id": r["id"], "path": r["path"], "error": r["error"]} for r in rows if r["error"]],
+        "known": sum(r["known"] for r in rows),
+        "causes": [{"cause": c, "runs": n} for c, n in sorted(causes.items(), key=lambda x: (-x[1], str(x[0])))],
+        **told,
+        "since": judged.changes(before, rows) if before is not None else None,
+    }
+    plain: dict[str, Any] = jsonable(document)
+    return plain
+
+
+def _pages(
+    found: list[Place],
+    table: together.Table,
+    job: work.Job,
+    run: Callable[..., None],
+    outputs: Outputs,
+    most: int,
+    progress: Progress | None,
+) -> None:
+    """A page for the worst of each cause in turn, until there are enough."""
+    chosen = _worth_opening(list(table.dicts()), most)
+    items = {table.rows[i][0]: (found[table.raw[i][0]], table.rows[i][0], table.raw[i][1]) for i in chosen}
+    task = partial(_page, job=job, render=outputs.page)
+    failed: dict[str, str] = {}
+
+    def tick(n: int) -> None:
+        if progress:
+            progress("pages", n, len(items))
+
+    def done(id: str) -> bool:
+        return store.exists(job.out, f"runs/{id}.html")
+
+    _clear_pages(job.out, set(items))
+    fresh = set(store.names(job.out, work.CASES))  # analyzed in this audit, so that a page of before is old
+    left = {id: x for id, x in items.items() if work.case_name(x[0], x[2]) in fresh or not done(id)}
+    run(left, task, done=done, give_up=lambda item, why: failed.update({item[1]: why}), tick=tick)
+    for i in chosen:
+        if table.rows[i][0] not in failed:
+            table.change(i, page=f"runs/{table.rows[i][0]}.html")
+
+
+def _page(item: tuple[Place, str, str], job: work.Job, render: Callable[[dict[str, Any]], str]) -> str:
+    return work.page(*item, job=job, render=render)
+
+
+def _clear_pages(out: str, kept: set[str]) -> None:
+    """Pages of an earlier audit that are not wanted now. Those that are wanted are written again where their run was."""
+    for name in store.names(out, "runs"):
+        id = name.removesuffix(".html").removesuffix(".case.json")
+        if name.endswith((".html", ".case.json")) and id not in kept:
+            store.remove(out, f"runs/{name}")
+
+
+def _worth_opening(rows: list[dict[str, Any]], most: int) -> list[int]:
+    by_cause: dict[str, list[int]] = {}
+    for i, r in enumerate(rows):
+        if r["verdict"] == "unhealthy" and r["top_cause"] != "seed_variance":
+            by_cause.setdefault(str(r["top_cause"]), []).append(i)
+    for members in by_cause.values():
+        members.sort(key=lambda i: (-(rows[i]["probability"] or 0), -rows[i]["grave"], rows[i]["id"]))
+    ranked = [(n, -len(m), cause, i) for cause, m in by_cause.items() for n, i in enumerate(m)]
+    return sorted(i for _, _, _, i in sorted(ranked)[:most])
+
+
+def _write(out: str, table: together.Table, document: dict[str, Any], outputs: Outputs) -> None:
+    import json
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = list(zip(*table.rows, strict=True))
+    arrays = [pa.array(list(c), pa.type_for_alias(t)) for c, t in zip(columns, record.COLUMNS.values(), strict=True)]
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays(arrays, names=list(record.COLUMNS)), buffer, compression="zstd")
+    drawn = document | {"rows": list(table.dicts()), "curves": table.curves}
+    store.write(out, "summary.md", outputs.markdown(drawn))
+    store.write(out, "index.html", outputs.index(drawn))
+    store.write(out, "audit.json", json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1) + "\n")
+    store.write(out, "audit.parquet", buffer.getvalue())

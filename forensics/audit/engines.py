@@ -1,0 +1,200 @@
+"""Many places at once, through joblib: processes here (loky), or a Dask or Ray cluster that is already there.
+
+A worker that dies takes down what joblib has in flight. So each process notes what it has in hand (work.py); after such a
+death the noted places are tried again, each alone, and the one that kills its worker again is given up, with the reason in its row. All others go on.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from forensics.errors import ForensicsError
+
+ENGINES = ("local", "dask", "ray")
+T = TypeVar("T")
+Task = Callable[[T], str]
+Pool = Callable[[Any, Any, int], Iterator[str]]  # (task, items, how many at once) -> keys as they are done
+
+
+def run(
+    items: dict[str, T],
+    task: Task[T],
+    *,
+    pool: Pool,
+    jobs: int,
+    notes: Path,
+    done: Callable[[str], bool],
+    give_up: Callable[[T, str], None],
+    tick: Callable[[int], None],
+) -> None:
+    """Does `task` for every item (key -> item); the task gives back the key.
+
+    `done` says whether the result of a key is there, `give_up` notes an item that ends its worker, and why; `tick` hears how
+    many are finished.
+    """
+    left, total = dict(items), len(items)
+    while left:
+        try:
+            for key in pool(task, list(left.values()), jobs):
+                left.pop(key, None)
+                tick(total - len(left))
+            if left:
+                raise RuntimeError("the pool ended early")
+        except ForensicsError:
+            raise
+        except Exception:  # TerminatedWorkerError, KilledWorker, WorkerCrashedError: each engine has its own
+            left = {k: v for k, v in left.items() if not done(k)}
+            for key in _suspects(notes, left, jobs):
+                _alone(pool, task, left.pop(key), key, notes, done, give_up)
+                tick(total - len(left))
+
+
+def _suspects(notes: Path, left: dict[str, Any], jobs: int) -> list[str]:
+    """What was in hand when a worker died; without notes (another machine's) the next few."""
+    noted = []
+    for note in sorted(notes.glob("now-*")):
+        noted.append(note.read_text())
+        note.unlink(missing_ok=True)
+    return [k for k in dict.fromkeys(noted) if k in left] or list(left)[: 2 * jobs]
+
+
+def _alone(
+    pool: Pool, task: Task[T], item: T, key: str, notes: Path, done: Callable[[str], bool], give_up: Callable[[T, str], None]
+) -> None:
+    try:
+        if not _hung(notes, key):
+            list(pool(task, [item], 1))
+    except ForensicsError:
+        raise
+    except Exception as e:
+        if not done(key):
+            give_up(item, _hung(notes, key) or f"the process that worked at it died ({type(e).__name__}): killed, or out of memory")
+    else:
+        if not done(key):
+            give_up(item, _hung(notes, key) or "it gave no result")
+    for note in notes.glob("now-*"):
+        note.unlink(missing_ok=True)
+
+
+def _hung(notes: Path, key: str) -> str:
+    """Why the watchdog ended a worker; empty where it did not."""
+    trace = notes / f"hung-{key}"
+    try:
+        text = trace.read_text(errors="replace")
+    except OSError:
+        return ""
+    if "Timeout" not in text:
+        return ""
+    places = [line.strip() for line in text.splitlines() if line.strip().startswith("File")]
+    return f"took too long and was ended{'; it was at ' + places[0] if places else ''}"
+
+
+@contextmanager
+def opened(name: str, jobs: int) -> Iterator[Pool]:
+    """The engine, for as long as it is needed: a function (task, items, jobs) -> results as they come."""
+    from joblib import parallel_config
+
+    with ExitStack() as stack:
+        if name == "dask":
+            stack.enter_context(_dask(jobs))
+            stack.enter_context(parallel_config(backend="dask"))
+            yield _streamed
+        elif name == "ray":
+            stack.enter_context(_ray(jobs))
+            stack.enter_context(parallel_config(backend="ray"))
+            yield _in_chunks
+        elif name == "here":  # in this process: for file systems that live in it
+            yield lambda task, items, jobs: iter(map(task, items))
+        else:
+            stack.enter_context(_few_threads())
+            stack.enter_context(parallel_config(backend="loky", inner_max_num_threads=1))
+            yield _streamed
+
+
+def _streamed(task: Task[T], items: Sequence[T], jobs: int) -> Iterator[str]:
+    from joblib import Parallel, delayed
+
+    if jobs == 1:  # joblib would do one job in this process, where a death is ours
+        options: dict[str, Any] = {"n_jobs": 2, "pre_dispatch": 1, "batch_size": 1}
+    else:
+        options = {"n_jobs": jobs, "pre_dispatch": "4*n_jobs", "batch_size": "auto"}
+    yield from Parallel(return_as="generator_unordered", **options)(delayed(task)(i) for i in items)
+
+
+def _in_chunks(task: Task[T], items: Sequence[T], jobs: int) -> Iterator[str]:
+    """For a backend that gives its results at the end only."""
+    from joblib import Parallel, delayed
+
+    size = 16 * max(jobs, 2)
+    for i in range(0, len(items), size):
+        yield from Parallel(n_jobs=max(jobs, 2))(delayed(task)(x) for x in items[i : i + size])
+
+
+@contextmanager
+def _few_threads() -> Iterator[None]:
+    """New processes start with one thread for each library: there is one process a core."""
+    names = {"POLARS_MAX_THREADS": "1", "ARROW_NUM_THREADS": "1", "ARROW_IO_THREADS": "1"}
+    before = {n: os.environ.get(n) for n in names}
+    os.environ.update({n: v for n, v in names.items() if before[n] is None})
+    try:
+        yield
+    finally:
+        for n, v in before.items():
+            if v is None:
+                os.environ.pop(n, None)
+
+
+@contextmanager
+def _dask(jobs: int) -> Iterator[None]:
+    """The client that is there; that of DASK_SCHEDULER_ADDRESS; else a cluster here."""
+    try:
+        distributed: Any = importlib.import_module("distributed")
+    except ImportError as e:
+        raise ForensicsError("--engine dask needs Dask", "pip install 'run-forensics[dask]'") from e
+    try:
+        distributed.default_client()
+        yield
+        return
+    except ValueError:
+        pass
+    address = os.environ.get("DASK_SCHEDULER_ADDRESS")
+    with ExitStack() as stack:
+        try:
+            cluster = address or stack.enter_context(
+                distributed.LocalCluster(
+                    n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+                )
+            )
+            stack.enter_context(distributed.Client(cluster))
+        except OSError as e:
+            raise ForensicsError(f"cannot reach the Dask scheduler: {e}", "DASK_SCHEDULER_ADDRESS names it.") from e
+        yield
+
+
+@contextmanager
+def _ray(jobs: int) -> Iterator[None]:
+    """The cluster that is there; that of RAY_ADDRESS; else one here."""
+    try:
+        ray: Any = importlib.import_module("ray")
+        register_ray: Any = importlib.import_module("ray.util.joblib").register_ray
+    except ImportError as e:
+        raise ForensicsError("--engine ray needs Ray", "pip install 'run-forensics[ray]'") from e
+    started = not ray.is_initialized()
+    if started:
+        address = os.environ.get("RAY_ADDRESS")
+        options: dict[str, Any] = {"address": address} if address else {"num_cpus": jobs, "include_dashboard": False}
+        try:
+            ray.init(log_to_driver=False, logging_level="ERROR", **options)
+        except (ConnectionError, RuntimeError, ValueError) as e:
+            raise ForensicsError(f"cannot start or reach Ray: {e}", "RAY_ADDRESS names a cluster.") from e
+    register_ray()
+    try:
+        yield
+    finally:
+        if started:
+            ray.shutdown()

@@ -1,0 +1,132 @@
+"""The verbs about many runs and about two: `audit` and `compare`. Like cli.py, each reads its arguments, calls one function, prints."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from forensics.errors import ForensicsError
+
+UNHEALTHY = 3
+OUT = "audit"
+
+
+@click.command()
+@click.argument("roots", nargs=-1, required=True, metavar="ROOT...")
+@click.option("--out", metavar="DIR", help=f"The audit's folder or URL; default ./{OUT}.")
+@click.option("--jobs", type=click.IntRange(1), help="Runs at once; default the number of cores.")
+@click.option(
+    "--engine", type=click.Choice(["local", "dask", "ray"]), default="local", show_default=True, help="Where the workers are."
+)
+@click.option("--resume", is_flag=True, help="Go on with what is finished in DIR; only new and changed runs are analyzed.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="The first N run folders only.")
+@click.option("--known", metavar="FILE", help="Findings judged before, a line each: RUN FINDING WHY; they count no more.")
+@click.option("--since", metavar="AUDIT", help="An earlier audit's folder: what is new, gone, worse.")
+@click.option("--pages", type=click.IntRange(0), default=50, show_default=True, metavar="N", help="Pages for the N worst runs.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=1), default=300.0, show_default=True, metavar="S", help="Give up a run after S seconds."
+)
+@click.option("--fail-on", type=click.Choice(["unhealthy"]), help="Exit with 3 where any run's verdict is this.")
+@click.option("--force", is_flag=True, help="Replace an earlier audit in DIR.")
+@click.pass_context
+def audit(
+    ctx: click.Context,
+    roots: tuple[str, ...],
+    out: str | None,
+    jobs: int | None,
+    engine: str,
+    resume: bool,
+    limit: int | None,
+    known: str | None,
+    since: str | None,
+    pages: int,
+    timeout: float,
+    fail_on: str | None,
+    force: bool,
+) -> None:
+    """Analyze every run below ROOT... (folders, files, fsspec URLs), and what the runs share.
+
+    Writes index.html, audit.parquet (one row a run), audit.json, summary.md, and runs/<id>.html for those worth opening.
+    Finished runs are kept as they come: after a kill, --resume goes on. One bad run never stops the rest.
+    """
+    from forensics import audit as many
+    from forensics import progress
+    from forensics.audit import store
+    from forensics.cli import _without_pandas
+    from reports import audit as drawn
+    from reports import html
+
+    _without_pandas()
+    target = out or OUT
+    if not (resume or force or out is None) and any(store.exists(target, name) for name in many.OUTPUTS):
+        raise ForensicsError(f"{target} holds an audit already", "Use --resume to go on with it, --force to replace it.")
+    if out is None and not resume and not force:
+        _own(Path(OUT))
+    with progress.bar(ctx.obj["quiet"], rate=True) as tick:
+        document = many.audit(
+            roots,
+            target,
+            many.Outputs(html.render, drawn.render, drawn.markdown),
+            engine=engine,
+            jobs=jobs,
+            resume=resume,
+            limit=limit,
+            known=known,
+            since=since,
+            pages=pages,
+            seconds=timeout,
+            prepare=_without_pandas,
+            progress=tick,
+        )
+    click.echo(drawn.terminal(document))
+    click.echo(f"audit: {target.rstrip('/')}/index.html")
+    if fail_on and document["verdicts"][fail_on]:
+        ctx.exit(UNHEALTHY)
+
+
+def _own(folder: Path) -> None:
+    """The default folder may be replaced where all that is in it is an audit of ours."""
+    from forensics import audit as many
+    from forensics.audit import store
+
+    if folder.exists() and not folder.is_dir():
+        raise ForensicsError(f"{folder} exists already, and is no folder", "Give another place with --out.")
+    strange = [p.name for p in folder.iterdir() if p.name not in {*many.OUTPUTS, "runs", store.STATE}] if folder.exists() else []
+    if strange:
+        raise ForensicsError(f"{folder} holds {strange[0]}, which is no part of an audit", "Give another place with --out.")
+
+
+@click.command()
+@click.argument("run_a", metavar="RUN_A")
+@click.argument("run_b", metavar="RUN_B")
+@click.option("--out", type=click.Path(path_type=Path), help="The report; default <a>-<b>.html in this folder.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="The comparison as JSON, too.")
+@click.option("--force", is_flag=True, help="Replace existing outputs.")
+@click.pass_context
+def compare(ctx: click.Context, run_a: str, run_b: str, out: Path | None, json_path: Path | None, force: bool) -> None:
+    """Where RUN_A and RUN_B part, and what differs in config, environment, data and recipe.
+
+    The loss is set against steps, wall time, tokens and FLOPs, as far as they were logged.
+    """
+    from forensics import compare as two
+    from forensics import output, pipeline, progress
+    from forensics.cli import _stem, _without_pandas
+    from reports import compare as drawn
+
+    _without_pandas()
+    page = out or Path(f"{_stem(run_a)}-{_stem(run_b)}.html")
+    output.check(page, force=force, replace_own=out is None)
+    if json_path is not None:
+        output.check(json_path, force=force)
+    with progress.bar(ctx.obj["quiet"]) as tick:
+        runs = [pipeline.choose(pipeline.read_runs(path, progress=tick)) for path in (run_a, run_b)]
+        document: dict[str, Any] = two.compare(*runs, command=["forensics", *sys.argv[1:]])
+    output.write(page, drawn.render(document))
+    if json_path is not None:
+        output.write(json_path, output.case_json(document))
+    click.echo(drawn.terminal(document, width=min(shutil.get_terminal_size((100, 24)).columns, 110)))
+    click.echo(f"report: {page}")

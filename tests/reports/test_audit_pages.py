@@ -1,0 +1,203 @@
+"""The audit's page and the comparison's, in a real browser: usable with 10 000 rows, without script, in light and dark."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cases
+import pytest
+
+from reports import audit, compare
+
+CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
+CAUSES = ["lr_too_high", "bad_data_batch", "fp16_overflow"]
+
+
+def document(n: int, hostile: bool = False) -> dict[str, Any]:
+    rng, rows, curves = random.Random(3), [], []
+    for i in range(n):
+        bad = i % 4 == 0
+        id = cases.HOSTILE + str(i) if hostile else f"project-{i % 17}__sweep_{i // 100:03d}__run-{i:05d}-lr{rng.random():.4f}"
+        row = dict.fromkeys(["second_cause", "started", "error", "page", "first_bad_step", "probability", "top_cause"])
+        row |= {"id": id, "path": id, "framework": "lightning", "status": "finished", "verdict": "unhealthy" if bad else "healthy",
+                "spikes_fast": int(bad), "spikes_slow": 0, "spikes_non_recovering": 0, "attempts": 1, "steps": 5000 + i, "scalars": 5000,
+                "lost": 0, "seconds": 1e3, "answer": id, "grave": int(bad), "known": 0, "loss": rng.random() * 3, "loss_metric": "loss.train",
+                "host": f"node-{i % 40:03d}", "first_step": 0}  # fmt: skip
+        if bad:
+            row |= {"top_cause": CAUSES[i // 4 % 3], "probability": rng.random(), "first_bad_step": rng.randrange(5000), "page": f"runs/{i}.html"}
+        rows.append(row)
+        curves.append(bytes(min(99, int(99 * 0.9**k + rng.random() * 5)) for k in range(32)))
+    name = rows[0]["id"]
+    differs = [{"key": "lr", "a": "1", "b": name}]
+    shared = {"first": 9, "steps": {name: 919}, "offset_groups": [{"offset": 0, "runs": [name]}, {"offset": 5, "runs": []}], "runs": 28,
+              "exposed": 30, "spared": [], "p": 1e-30, "samples_recorded": False, "family": "", "says": f"28 of 30 runs spike. {name}"}  # fmt: skip
+    cause = {"cause": "hang", "key": "host", "value": name, "runs": 9, "of": 10, "expected": 1.2, "p": 1e-9, "ids": [name], "same_runs": [name]}
+    seeds = {"runs": [name], "seeds": ["1"], "metric": "loss.train", "mean": 2.0, "sd": 0.1, "low": 1.9, "high": 2.1, "wide": True, "off": [{"id": name, "p": 0.0}]}
+    two = {"a": 0, "b": 0, "differs": differs, "metric": "loss.train", "pairs": 3, "runs": [3, 3], "left_out": 0, "effect": 0.1,
+           "interval": [-0.1, 0.3], "p": 0.4, "verdict": "not separable from seed noise"}  # fmt: skip
+    change = {"id": name, "path": name, "verdict": "unhealthy", "top_cause": "hang", "was": None, "why": name}
+    return {
+        "schema": 1, "tool": {"name": "forensics", "version": "0"}, "roots": [name], "runs": n, "known": 1,
+        "verdicts": {"unhealthy": n // 4, "inconclusive": 0, "healthy": n - n // 4}, "failed": [{"id": name, "path": name, "error": name}],
+        "causes": [{"cause": c, "runs": 5} for c in CAUSES], "shared_batches": [shared], "shared_causes": [cause], "seed_groups": [seeds],
+        "comparisons": [two], "duplicates": [{"kind": "fork", "runs": [name], "until": 9, "parts_by": 12, "differs": differs}],
+        "outcomes": [{"name": "lr", "known": 9, "rows": [{"value": name, "runs": 9, "unhealthy": 1, "spiked": 1, "loss": 2.0, "losses": 9}]}],
+        "since": {"new": [change], "gone": [], "worse": [], "better": [], "other_cause": []}, "rows": rows, "curves": curves,
+    }  # fmt: skip
+
+
+def comparison(text: str) -> dict[str, Any]:
+    run = {"id": text, "path": text, "framework": None, "status": "finished", "steps": [0, 99], "attempts": 1, "scalars": 100}
+    points = [[i, 2.0 * 0.99**i] for i in range(100)]
+    parted = {"common": 100, "log": True, "equal": 5, "last_equal": 4, "first_unequal": 5, "excursion": 30, "excursion_height": 1.0, "level": 40,
+              "sigma": 0.01, "last_difference": 0.3}  # fmt: skip
+    entry = {"axis": "steps", "at": 99.0, "a": 1.0, "b": 1.1, "sigma": 0.01, "better": "A", "cannot_tell": "", "reach": [50.0, None]}
+    return {
+        "schema": 1, "kind": "comparison", "tool": {"name": "forensics", "version": "0", "command": [text]}, "runs": [run, run], "metric": "loss.train",
+        "divergence": {"loss.train": parted}, "environment": [], "recipe": [{"name": "rate", "a": 1e-3, "b": None, "differs": True}],
+        "config": [{"key": text, "a": text, "b": None, "kind": "other", "suspicion": 45.0, "why": text}], "warnings": [text],
+        "data_order": {"order": "unknown", "from": None, "shift": None, "how": "", "why": text}, "throughput": [],
+        "learning": [entry, entry | {"axis": "flops", "at": None, "cannot_tell": text}], "answer": text,
+        "curves": [{"metric": "loss.train", "unit": "nats", "scale": "log", "a": points, "b": [[s, v * 1.1] for s, v in points]}],
+    }  # fmt: skip
+
+
+PAGES = {
+    "small": audit.render(document(40)),
+    "hostile": audit.render(document(8, hostile=True)),
+    "many": audit.render(document(10_000)),
+    "compare": compare.render(comparison("a run")),
+    "compare-hostile": compare.render(comparison(cases.HOSTILE)),
+}
+
+
+def test_ten_thousand_rows_fit_into_five_megabytes() -> None:
+    assert len(PAGES["many"].encode()) < 5_000_000
+    assert PAGES["many"].count("<svg>") == 10_000
+
+
+def test_where_room_runs_out_healthy_runs_lose_their_curves_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "ROOM", 12_000)
+    page = audit.render(document(40))
+    bad = page.count('<tr class="u">')
+    assert bad == 10 and len(re.findall(r'<tr class="u"><td>[^\n]*?<svg>', page)) == bad
+    assert len(re.findall(r'<tr class="h"><td>[^\n]*?<svg>', page)) < 30
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_only_our_own_style_and_script(name: str) -> None:
+    page = PAGES[name]
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
+    assert policy and policy[1].startswith("default-src 'none'; base-uri 'none'; form-action 'none';") and "unsafe" not in policy[1]
+    code = re.findall(r"<style>(.*?)</style>", page, re.S) + re.findall(r"<script>(.*?)</script>", page, re.S)
+    hashes = {base64.b64encode(hashlib.sha256(c.encode()).digest()).decode() for c in code}
+    assert hashes == set(re.findall(r"'sha256-([^']+)'", policy[1]))
+    assert not re.search(r"<(img|link|iframe|object|embed|base|form)\b", page)
+
+
+def test_markdown_escapes_and_counts() -> None:
+    text = audit.markdown(document(40))
+    assert text.startswith("# 10 of 40 runs went wrong")
+    hostile = audit.markdown(document(8, hostile=True))
+    assert "<script" not in re.sub(r"(?<!`)(`+)(?!`)(.*?)(?<!`)\1(?!`)", "", hostile)
+    assert "10 of 40" in audit.terminal(document(40))
+    assert "\x1b" not in audit.terminal(document(8, hostile=True)) + compare.terminal(comparison(cases.HOSTILE))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api")
+    path = next((p for p in CHROMIUM if Path(p).exists()), None)
+    if path is None:
+        pytest.skip("no Chromium on this machine")
+    with playwright.sync_playwright() as p:
+        chromium = p.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def show(browser: Any, tmp_path: Path) -> Iterator[Any]:
+    contexts, complaints = [], []
+
+    def opened(name: str, **options: Any) -> Any:
+        (tmp_path / f"{name}.html").write_text(PAGES[name], encoding="utf-8")
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}} | options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda m: complaints.append(m.text))
+        page.on("pageerror", lambda e: complaints.append(str(e)))
+        page.on("dialog", lambda d: (complaints.append(d.message), d.dismiss()))
+        address = (tmp_path / f"{name}.html").as_uri()
+        page.on("request", lambda r: r.url.partition("#")[0] != address and complaints.append(r.url))
+        page.goto(address)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.mark.parametrize("name", ["small", "compare", "hostile"])
+def test_axe_finds_nothing(show: Any, name: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page = show(name, bypass_csp=True)
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    options = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa"]}, "resultTypes": ["violations"]}
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        found = axe.run(page, options=options).response["violations"]
+        assert [(scheme, v["id"], v["nodes"][0]["html"][:200]) for v in found] == []
+
+
+def test_many_rows_are_sorted_and_filtered(show: Any) -> None:
+    page = show("many")
+    assert page.locator("#live tbody tr").count() == 100
+    assert page.locator("#count").inner_text() == "10000 of 10000 runs"
+    page.locator("#find").fill("NODE-007")
+    page.locator("#count", has_text="250 of").wait_for()
+    page.locator("#find").fill("")
+    page.locator("#verdict").select_option("unhealthy")
+    page.locator("#cause").select_option("fp16_overflow")
+    page.locator("#count", has_text="833 of").wait_for()
+    page.locator("#live th button", has_text="first bad step").click()
+    steps = [int(x) for x in page.locator("#live tbody tr td:nth-child(7)").all_inner_texts()]
+    assert steps == sorted(steps) and len(steps) == 100
+    page.locator("#live th button", has_text="first bad step").click()
+    assert page.locator("#live th[aria-sort=descending]").count() == 1
+    page.locator("#next").click()
+    assert page.locator("#place").inner_text() == "101 to 200 of 833"
+
+
+def test_without_script_all_rows_are_there(show: Any) -> None:
+    page = show("many", java_script_enabled=False)
+    assert page.locator("details.page").count() == 40
+    assert page.locator("details.page tbody tr").count() == 10_000
+    page.locator("details.page > summary").nth(1).click()
+    assert page.locator("details.page").nth(1).locator("tbody tr").first.is_visible()
+    assert page.locator("input:visible, button:visible").count() == 0
+
+
+@pytest.mark.parametrize("name", ["hostile", "compare-hostile"])
+@pytest.mark.parametrize("script", [True, False])
+def test_hostile_text_stays_text(show: Any, name: str, script: bool) -> None:
+    page = show(name, java_script_enabled=script)
+    assert page.locator("img, b:text-is('bold')").count() == 0
+    assert "onerror=alert(1)" in page.locator("main").inner_text()
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\u2028]", page.locator("body").inner_text())
+
+
+@pytest.mark.parametrize("name", ["small", "compare"])
+def test_no_page_scrolls_sideways(show: Any, name: str) -> None:
+    page = show(name)
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    for width in (1280, 760, 375):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
