@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from parsers.secrets import mask_shapes
+
 SCHEMA = 1
 
 
@@ -135,6 +137,18 @@ def _hypothesis(h: Hypothesis, rank: int) -> dict[str, Any]:
     }
 
 
+def hypothesis_of(document: dict[str, Any]) -> Hypothesis:
+    """A cause of a saved case, ready to be ranked again; what only the page needs is left out."""
+    clues = (Clue(c["text"], float(c["weight"]), tuple(c["findings"]), c.get("part", "log")) for c in document["clues"])
+    return Hypothesis(document["id"], document["title"], tuple(clues), document["settle"], tuple(document["interventions"]))
+
+
+def finding_of(document: dict[str, Any]) -> Finding:
+    """A symptom of a saved case, without its evidence."""
+    first, last = document["steps"]
+    return Finding(document["id"], document["kind"], document["title"], first, last, document["severity"])
+
+
 def _finding(f: Finding) -> dict[str, Any]:
     return {
         "id": f.id,
@@ -166,12 +180,14 @@ def number(value: float) -> float | str:
 
 def jsonable(x: Any) -> Any:
     """Recursively: dataclasses and tuples to JSON types, numpy scalars to Python ones, non-finite floats to strings."""
-    if x is None or isinstance(x, (str, bool, int)):
+    if isinstance(x, str):
+        return mask_shapes(x)  # whatever way it came: a path that was given, a name, an error's text
+    if x is None or isinstance(x, (bool, int)):
         return x
     if isinstance(x, float):
         return number(x)
     if isinstance(x, dict):
-        return {str(k): jsonable(v) for k, v in x.items()}
+        return {mask_shapes(str(k)): jsonable(v) for k, v in x.items()}
     if isinstance(x, (list, tuple)):
         return [jsonable(v) for v in x]
     if dataclasses.is_dataclass(x) and not isinstance(x, type):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,23 +29,92 @@ def check(path: Path, *, force: bool, replace_own: bool = False) -> None:
 
 def write(path: Path, text: str | bytes) -> None:
     """Atomically: a file of that name is either the old one or the whole new one."""
+    write_all([(path, text)])
+
+
+def write_all(files: Iterable[tuple[Path, str | bytes]]) -> None:
+    """Several files, none of which appears before all of them are on the disk: a full disk leaves the old ones, or none."""
+    with ExitStack() as stack:
+        staged = [(path, stack.enter_context(_staged(path, text))) for path, text in files]
+        for path, handle in staged:
+            with _told(path):
+                _publish(handle, path)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as e:
+        raise ForensicsError(f"cannot write {path}: {e.strerror}", "Choose another place with --out.") from e
+
+
+@contextmanager
+def _staged(path: Path, text: str | bytes) -> Iterator[int | str]:
+    """The content beside its place: in a file without a name, that vanishes with us however we end, where the system has
+    such (a descriptor); else in one of another name."""
     data = text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text
-    try:
+    with _told(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}-")
-    except OSError as e:
-        raise ForensicsError(f"cannot write {path}: {e.strerror}", "Choose another place with --out.") from e
+        handle, name = _unnamed(path.parent), ""
+        if handle is None:
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}-")
     try:
-        with os.fdopen(handle, "wb") as f:
+        with _told(path), os.fdopen(handle, "wb", closefd=False) as f:
             f.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, path)
-    except OSError as e:
-        raise ForensicsError(f"cannot write {path}: {e.strerror}", "Choose another place with --out.") from e
+            f.flush()
+            umask = os.umask(0)
+            os.umask(umask)
+            os.fchmod(handle, 0o666 & ~umask)
+        yield name or handle
     finally:
-        Path(name).unlink(missing_ok=True)
+        os.close(handle)
+        if name:
+            Path(name).unlink(missing_ok=True)
+
+
+def _unnamed(folder: Path) -> int | None:
+    flag = getattr(os, "O_TMPFILE", 0)
+    if not flag or not Path("/proc/self/fd").is_dir():
+        return None
+    try:
+        return os.open(folder, os.O_WRONLY | flag, 0o600)
+    except OSError:  # a file system without them; what else is wrong shows when a file of another name is tried
+        return None
+
+
+def _publish(staged: int | str, path: Path) -> None:
+    if isinstance(staged, str):
+        os.replace(staged, path)
+        return
+    try:
+        _name(staged, path)
+    except FileExistsError:
+        beside = path.with_name(f".{path.name[:40]}-{os.getpid()}")
+        _name(staged, beside)
+        try:
+            os.replace(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def _name(handle: int, path: Path) -> None:
+    """Gives a file without a name one. With a folder's descriptor Python follows the link in /proc, without it does not."""
+    os.link(f"/proc/self/fd/{handle}", path, src_dir_fd=handle, follow_symlinks=True)
+
+
+def saved_case(path: Path) -> dict[str, Any]:
+    """A case that was written earlier. Raises ForensicsError where it is none, or of another schema."""
+    try:
+        document = json.loads(path.read_text("utf-8"))
+        known = document["schema"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as e:
+        raise ForensicsError(
+            f"{path} is no case of ours: {e}", "`forensics analyze RUN --json CASE.json` writes one."
+        ) from e
+    if known != 1:
+        raise ForensicsError(f"{path} has schema {known}, this version knows schema 1", "Analyze the run again.")
+    return dict(document)
 
 
 def case_json(document: dict[str, Any]) -> str:

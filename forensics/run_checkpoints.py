@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +77,10 @@ def last_healthy(run: Run, findings: Sequence[Finding]) -> dict[str, Any] | None
         return None
     best = good[-1]
     told: dict[str, Any] = {"path": name(best, run), "step": best.step}
-    limit = _retention(run)
-    later = len([c for c in kept if c.step is not None and best.step is not None and c.step > best.step])
+    limit, why = _retention(run, kept)
+    later = len({c.step for c in kept if c.step is not None and best.step is not None and c.step > best.step})
     if limit is not None and later >= limit - 1:
-        told["warning"] = f"the run keeps {limit} checkpoints: its next save deletes this one"
+        told["warning"] = f"{why}: its next save deletes this one; copy it before the run goes on"
     return told
 
 
@@ -104,22 +105,23 @@ def is_whole(c: Checkpoint) -> bool:
     )
 
 
-def _retention(run: Run) -> int | None:
-    """How many checkpoints the config says to keep."""
+_KEPT = ("save_total_limit", "keep_last_n", "keep_last", "keep_latest_k", "max_to_keep", "save_top_k")
+
+
+def _retention(run: Run, kept: Sequence[Checkpoint]) -> tuple[int | None, str]:
+    """(how many checkpoints the run keeps, how that is known): by its config, else by the saves that are no longer there."""
     table = run.tables["config"]
     for key, value in zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True):
-        if key.rpartition(".")[2].rpartition("/")[2] in (
-            "save_total_limit",
-            "keep_last_n",
-            "keep_last",
-            "keep_latest_k",
-            "max_to_keep",
-            "save_top_k",
-        ):
+        if key.rpartition(".")[2].rpartition("/")[2] in _KEPT:
             digits = str(value).strip('"')
             if digits.isdigit() and int(digits) > 0:
-                return int(digits)
-    return None
+                return int(digits), f"the run keeps {digits} checkpoints"
+    steps = sorted({c.step for c in kept if c.step is not None})
+    gaps = {b - a for a, b in pairwise(steps)}
+    began = min((a["steps"][0] for a in run.attempts if a.get("steps")), default=0)
+    if len(steps) >= 2 and len(gaps) == 1 and steps[0] - began >= 2 * (every := gaps.pop()):
+        return len(steps), f"the folder holds the last {len(steps)} saves, one every {every} steps, and none before"
+    return None, ""
 
 
 def _open(run: Run) -> list[Checkpoint]:

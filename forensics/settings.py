@@ -31,6 +31,12 @@ _NAMES = {
     "heads": "n_head n_heads num_heads num_attention_heads attention_heads",
     "init_std": "init_std initializer_range init_method_std initializer_std init_scale",
     "world_size": "world_size num_gpus n_gpu gpus devices num_processes",
+    "dataset_size": "num_samples num_examples dataset_size train_dataset_size dataset_length dataset_len num_train_examples n_train "
+    "train_size n_samples",
+    "data_seed": "data_seed dataloader_seed sampler_seed shuffle_seed",
+    "drop_last": "dataloader_drop_last drop_last",
+    "shuffle": "shuffle shuffle_data shuffle_train train_shuffle",
+    "rampup": "rampup_batch_size",
 }
 
 
@@ -58,6 +64,12 @@ def settings(run: Run, what: str) -> list[Setting]:
         if name in by_name:
             return by_name[name]
     return []
+
+
+def named(run: Run, names: str) -> list[Setting]:
+    """All settings under any of the names, given as one text with blanks between: for what only one place asks."""
+    by_name = _config(run)
+    return [s for name in names.split() for s in by_name.get(name, ())]
 
 
 def number(run: Run, what: str) -> float | None:
@@ -99,7 +111,7 @@ def _config(run: Run) -> dict[str, list[Setting]]:
         found: dict[str, list[Setting]] = {}
         rows = zip(*(table[c].to_pylist() for c in ("key", "value", "source", "at", "attempt")), strict=True)
         for key, value, source, at, attempt in rows:
-            last = re.split(r"[./]", key)[-1].lower().replace("-", "_").lstrip("_")
+            last = re.split(r"[./]", key)[-1].lower().replace("-", "_").replace(" ", "_").lstrip("_")
             found.setdefault(last, []).append(Setting(key, _plain(value), run.where(source, at), attempt))
         run.cache["config"] = found
     config: dict[str, list[Setting]] = run.cache["config"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forensics.excursions import LEVEL, Excursion, Floats, middle_of_three, rolling_median
-from forensics.series import series
+from forensics.series import parts, series
 from parsers.tables import Run
 
 Ints = NDArray[np.int64]
@@ -28,6 +29,8 @@ SCHEDULED = ("lr", "loss_scale", "batch.size")  # noiseless: any step of a fifth
 AHEAD, USUAL, MOVED = 20, 60, 6.0
 AFTER = 50  # values that make the level afterwards
 SURE = 1.96
+EVALUATION = re.compile(r"(?i)(^|[^a-z])(eval|val|valid|validation|test|dev)([^a-z]|$)")
+MOST_SOURCES = 64
 
 
 def half_life(step: Ints, y: Floats, e: Excursion) -> int | None:
@@ -102,7 +105,36 @@ def moved_first(run: Run, start: int, peak: int, interval: int) -> dict[str, Any
         "certain": bool(first and first["lead"] > first["bound"]),
         "looked": looked,
         "moves": moves,
+        "source": source_first(run, start, peak, interval),
     }
+
+
+def source_first(run: Run, start: int, peak: int, interval: int) -> dict[str, Any] | None:
+    """Which data source's own loss left its usual range first, from a log with a loss for each source or data set.
+
+    None where there are fewer than two such losses. ``alone``: no other left it up to the peak. Of several that leave at
+    the same step the one that leaves furthest, in units of its noise, is named; ``rises`` lists them all.
+    """
+    sources = [s for s in parts(run, "loss.part") if len(s) >= 12 and not EVALUATION.search(s.tag)][:MOST_SOURCES]
+    if len(sources) < 2:
+        return None
+    rises: list[dict[str, Any]] = []
+    for s in sources:
+        rows = np.flatnonzero(s.alive & (s.step <= peak))
+        near = rows[s.step[rows] >= start - max(s.interval, interval) + 1]
+        usual = s.value[rows[: len(rows) - len(near)]][-USUAL:]
+        usual = usual[np.isfinite(usual)]
+        at = _departure(usual, s.value[near], False)
+        if at is None:
+            continue
+        top = float(np.nanmax(s.value[near])) if np.isfinite(s.value[near]).any() else np.inf
+        noise = max(1.4826 * float(np.median(np.abs(usual - np.median(usual)))), 1e-12)
+        if top > np.median(usual):  # upwards
+            rises.append({"tag": s.tag, "step": int(s.step[near[at]]), "noises": (top - float(np.median(usual))) / noise})
+    rises.sort(key=lambda r: (r["step"], -r["noises"]))
+    if not rises:
+        return None
+    return {**rises[0], "alone": len(rises) == 1, "looked": len(sources), "rises": rises[:8]}
 
 
 def _departure(usual: Floats, ahead: Floats, scheduled: bool) -> int | None:

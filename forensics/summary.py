@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from forensics import batch_links, lives, run_checkpoints
+from forensics import checkpoint_section, goodput, lives, run_checkpoints
+from forensics.batches import links
 from forensics.case import Check, Finding
 from forensics.series import names, series
 from parsers.tables import Run
@@ -49,7 +50,9 @@ def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
             "lost": sum(g.lost or 0 for g in r.gaps),
             "merged": r.merged,
         },
+        "goodput": goodput.measure(r),
         "last_healthy_checkpoint": run_checkpoints.last_healthy(r, findings),
+        "checkpoints": checkpoint_section.section(r),
         "metrics": {n: _metric(r, n) for n in names(r) if series(r, n) is not None},
     }
 
@@ -93,9 +96,9 @@ def spikes(r: Run, findings: Sequence[Finding]) -> tuple[dict[str, Any], ...]:
 
 
 def _batches(r: Run, spike: Finding) -> list[dict[str, Any]]:
-    """The recorded batches from the start of a spike to its peak, the first few."""
+    """The batches from the start of a spike to its peak, the first few: recorded, or rebuilt where the loader is known."""
     steps = range(spike.facts["start"], min(spike.facts["peak"], spike.facts["start"] + 7) + 1)
-    return [b for s in steps if (b := batch_links.batch(r, s, spike.facts["attempt"])) is not None]
+    return [b for s in steps if (b := links.batch(r, s, spike.facts["attempt"])) is not None]
 
 
 def blind_spots(r: Run, checks: Sequence[Check]) -> tuple[dict[str, str], ...]:

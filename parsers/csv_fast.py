@@ -65,9 +65,9 @@ def read(
     rank = column[roles.rank] if roles.rank is not None else None
     if rank is not None and (rank.null_count or not 0 <= buffers.values(rank).min() <= buffers.values(rank).max() < 2**31):
         return None
-    if roles.step is not None and roles.epoch not in (None, roles.step):
-        if not clock.untouched(buffers.values(step), buffers.filled(column[roles.epoch], math.nan)):
-            return None
+    epoch = roles.epoch if roles.step not in (None, roles.epoch) else None
+    if epoch is not None and not clock.untouched(buffers.values(step), buffers.filled(column[epoch], math.nan)):
+        return None
     time = None
     if roles.time is not None:
         logged = column[roles.time]

@@ -85,8 +85,9 @@ def test_probabilities_follow_from_sums_of_decibans() -> None:
     ledger.cannot_tell("not logged")
     h = ledger.hypothesis("forensics.hypotheses.some_cause", "Some cause", settle="", interventions=[])
     ranked = ranking.rank([h, Hypothesis("other", "Other", (Clue("against", -10.0),))])
+    ten = 10 ** (1 / ranking.TEMPERATURE)
     assert [x.id for x in ranked] == ["some_cause", "unknown", "other"]
-    assert [x.probability for x in ranked] == pytest.approx([10 / 11.1, 1 / 11.1, 0.1 / 11.1])
+    assert [x.probability for x in ranked] == pytest.approx([x / (ten + 1 + 1 / ten) for x in (ten, 1, 1 / ten)])
 
 
 # --- verdict, status, lives
