@@ -67,7 +67,7 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
         culprits=batch_links.culprits(run, hypotheses, findings, verdict),
         findings=tuple(findings),
         checks=tuple(checks),
-        blind_spots=summary.blind_spots(run, checks),
+        blind_spots=summary.blind_spots(run, hypotheses),
         sources=summary.sources(run),
         gaps=summary.gaps(run),
         timeline=timeline.build(run, findings),

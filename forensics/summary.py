@@ -12,7 +12,7 @@ import numpy as np
 
 from forensics import checkpoint_section, goodput, lives, run_checkpoints
 from forensics.batches import links
-from forensics.case import Check, Finding
+from forensics.case import Finding, Hypothesis
 from forensics.series import names, series
 from parsers.tables import Run
 
@@ -101,8 +101,24 @@ def _batches(r: Run, spike: Finding) -> list[dict[str, Any]]:
     return [b for s in steps if (b := links.batch(r, s, spike.facts["attempt"])) is not None]
 
 
-def blind_spots(r: Run, checks: Sequence[Check]) -> tuple[dict[str, str], ...]:
-    """What was not logged, with what it would have told; the most useful first."""
+# What is not there would have spoken for or against these causes.
+SPEAKS_TO = {
+    "loss.eval": "overfitting train_eval_leakage eval_changed data_distribution_shift labels_wrong",
+    "grad.norm": "bad_data_batch bad_data_pocket gradient_clipping_missing lr_too_high warmup_too_short nan_from_sample "
+    "nan_from_layer silent_data_corruption optimizer_second_moment attention_logit_growth init_too_large labels_wrong",
+    "lr": "lr_too_high lr_too_low warmup_too_short schedule_wrong_units lr_jump lr_schedule_reset optimizer_state_lost",
+    "loss_scale": "fp16_overflow nan_from_layer nan_from_sample",
+    "tput.tokens": "throughput_collapse hang",
+    "mem.alloc": "out_of_memory",
+    "batch ids": "bad_data_batch bad_data_pocket nan_from_sample data_order_restarted",
+    "checkpoints": "silent_data_corruption optimizer_state_lost frozen_parameters dead_or_saturated_units nan_from_layer "
+    "init_too_large",
+    "wall clock": "hang throughput_collapse crash_and_restart",
+}
+
+
+def blind_spots(r: Run, hypotheses: Sequence[Hypothesis]) -> tuple[dict[str, str], ...]:
+    """What was not logged, with what it would have told; first what speaks to the causes that are in play."""
     found = [{"what": n, "why": "not logged", "would_tell": t} for n, t in WOULD_TELL.items() if series(r, n) is None]
     if any(x["what"] == "tput.tokens" for x in found) and any(
         series(r, n) for n in ("tput.samples", "tput.steps", "time.step", "tput.tokens_dev")
@@ -125,7 +141,12 @@ def blind_spots(r: Run, checks: Sequence[Check]) -> tuple[dict[str, str], ...]:
         found.append(
             {"what": "wall clock", "why": "no row has a time", "would_tell": "stalls, slow-downs, and when it happened"}
         )
-    return tuple(found)
+
+    def in_play(spot: dict[str, str]) -> float:
+        causes = SPEAKS_TO.get(spot["what"], "").split()
+        return round(sum(h.probability for h in hypotheses if h.id in causes), 2)
+
+    return tuple(sorted(found, key=in_play, reverse=True))
 
 
 def sources(r: Run) -> tuple[dict[str, Any], ...]:
