@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,8 @@ class Verbs(click.Group):
 @click.pass_context
 def main(ctx: click.Context, debug: bool, quiet: bool) -> None:
     """Find out why a training run went wrong, from what it left behind."""
+    if not debug:
+        warnings.simplefilter("ignore")  # of libraries about numbers that a log holds; they say nothing to its reader
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a name that is no UTF-8, a terminal that is not

@@ -1,0 +1,93 @@
+"""Whether precision or a formula makes it: the same steps one precision higher, or with every formula guarded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from forensics.replay.client import ReplayFailed
+from forensics.replay.experiments import Arms
+from forensics.replay.lab import Lab
+from forensics.replay.reproduce import Reproduction
+
+LOW = ("fp16", "bf16")
+MOST_FRAMES = 60  # rows of the table of modules
+
+
+def precision_arms(lab: Lab, arms: Arms, again: Reproduction, precision: str, until: int) -> dict[str, str]:
+    """"fp32" for a run in half precision, "fp64" for one in fp32; fp64 only where a value is not finite.
+
+    A finite spike in fp32 is no rounding error by itself, and another precision would merely be another trajectory.
+    """
+    effect = again.effect
+    assert effect is not None
+    outcomes: dict[str, str] = {}
+    begin = lab.nearest(max(again.first - (8 if effect.nonfinite else 16), again.trace.first))
+    if precision in LOW:
+        outcomes["fp32"] = _arm(lab, arms, f"fp32 for {precision}", begin, until, {"precision": "fp32"})
+    elif effect.nonfinite:
+        outcomes["fp64"] = _arm(lab, arms, "fp64 for fp32", begin, until, {"precision": "fp64"})
+    return outcomes
+
+
+def guard_arm(lab: Lab, arms: Arms, again: Reproduction, until: int) -> str:
+    begin = lab.nearest(max(again.first - 4, again.trace.first))
+    return _arm(lab, arms, "formulas guarded", begin, until, {"guard": True}, "what is made non-finite from finite numbers is made finite")
+
+
+def _arm(lab: Lab, arms: Arms, name: str, begin: int, until: int, changes: dict[str, Any], says: str = "") -> str:
+    try:
+        return arms.tried(name, lambda: lab.along(begin, until, changes=changes), begin, until, says=says)
+    except ReplayFailed as e:  # a cast that the model does not allow is no reason to stop
+        if e.kind not in ("adapter", "memory"):
+            raise
+        arms.rows.append({"name": name, "outcome": "undecided", "peak": None, "steps": 0, "says": e.sentence[:200], "curve": []})
+        return "undecided"
+
+
+def look(lab: Lab, again: Reproduction, spare: list[int]) -> dict[str, Any]:
+    """At the step of the first non-finite value: the operation that made it, and all modules beside a control batch."""
+    step = origin(again)
+    begin = lab.nearest(step)
+    name = lab.states[begin]
+    if begin != step:
+        name = f"look {step}"
+        lab.along(begin, step - 1, keep={str(step - begin): name})
+    try:
+        suspect = lab.worker.ask("frames", state=name, batch=step)
+        control = lab.worker.ask("frames", state=name, batch=spare[0])
+    except ReplayFailed:
+        return {}
+    lab.looks += 2
+    beside = {(f["module"], f["what"]): f for f in control["frames"]}
+    rows = [{**f, "control_absmin": c.get("absmin"), "control_absmax": c.get("absmax")} for f in suspect["frames"] if (c := beside.get((f["module"], f["what"]), {})) is not None]
+    bad = next((i for i, r in enumerate(rows) if r["nonfinite"]), len(rows))
+    rows = rows[max(0, bad - MOST_FRAMES // 2) : bad + MOST_FRAMES // 2]
+    return {"step": step + again.overlay.shift, "first": suspect["first"], "frames": rows, "batch": suspect["batch"], "gradients": suspect["gradients"],
+            "control_batch": spare[0] + again.overlay.shift, "control_first": control["first"]}  # fmt: skip
+
+
+def origin(again: Reproduction) -> int:
+    """The first step with a non-finite loss or gradient norm from which the loss does not come back finite."""
+    trace = again.trace
+    step = again.first
+    while step - 1 >= trace.first:
+        norm = trace.norm[step - 1 - trace.first]
+        if norm is None or abs(norm) < float("inf"):
+            break
+        step -= 1
+    return step
+
+
+def grew_first(layers: list[dict[str, float]], usual: int) -> str | None:
+    """The layer whose gradient norm left its usual range first, None where none did."""
+    if len(layers) <= usual:
+        return None
+    for row in layers[usual:]:
+        ratios = {}
+        for name, value in row.items():
+            before = sorted(r[name] for r in layers[:usual] if r.get(name) == r.get(name) and name in r)
+            if before and before[len(before) // 2] > 0:
+                ratios[name] = value / before[len(before) // 2] if value == value else float("inf")
+        if ratios and max(ratios.values()) > 4:
+            return max(ratios, key=lambda k: ratios[k])
+    return None

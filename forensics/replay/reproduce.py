@@ -1,0 +1,165 @@
+"""Reproduce first: the same steps three times, the noise floor, and where replay and log part.
+
+Two kinds of noise are measured: what identical replays differ by (kernels that are not deterministic), and what a change of
+the weights by one rounding grows to (what another machine or kernel would give). A difference from the log counts only
+where it is larger than both.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from forensics.replay.lab import Effect, Lab, Trace, peak, spread
+from forensics.replay.trouble import SHARE, Logged, Trouble
+
+TIMES = 3
+BACK = 24  # steps before the onset in which the cause is looked for
+NUDGES = (1,)
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """The replay laid over the log. `shift`: label - step; `parts`: first label where they differ by more than noise."""
+
+    shift: int
+    mean_of: int  # the log shows means of so many steps
+    agreed: int  # labels that agreed before they part, or in all
+    parts: int | None
+    why: str  # "loss", "grad.norm" or "lr": what parts first
+    sizes: dict[int, float] = field(default_factory=dict)  # label -> relative difference
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    traces: tuple[Trace, ...]
+    floor: float
+    drift: tuple[float, ...]  # by step: what a change of one rounding makes of the loss
+    overlay: Overlay
+    effect: Effect | None  # None where the effect does not come back
+    seen: int  # in how many of the identical replays
+    first: int  # the step where the effect shows in the replay (the onset in the log, where it does not)
+
+    @property
+    def trace(self) -> Trace:
+        return self.traces[0]
+
+
+def shown(trace: Trace, shift: int, mean_of: int, label: int) -> float | None:
+    """What the log would print at a label: the loss, or the mean of the last `mean_of`; None outside the trace."""
+    step = label - shift
+    if step - mean_of + 1 < trace.first or step >= trace.first + len(trace):
+        return None
+    values = trace.window(step - mean_of + 1, step)
+    return sum(values) / len(values)
+
+
+def overlay(traces: tuple[Trace, ...], drift: tuple[float, ...], floor: float, log: Logged, origin: int, last: int) -> Overlay:
+    """The shift and averaging under which most labels agree, and where the agreement ends."""
+    trace = traces[0]
+    best: Overlay | None = None
+    for shift in sorted((0, 1), key=lambda s: s != origin):
+        for mean_of in sorted({1, log.interval}):
+            found = _compare(trace, drift, floor, log, shift, mean_of, last)
+            if best is None or found.agreed > best.agreed:
+                best = found
+    assert best is not None
+    return best
+
+
+def _compare(trace: Trace, drift: tuple[float, ...], floor: float, log: Logged, shift: int, mean_of: int, last: int) -> Overlay:
+    sizes: dict[int, float] = {}
+    agreed, parts, why, reach = 0, None, "", 0.0
+    for label in sorted(s for s in log.loss if s <= last):
+        value = shown(trace, shift, mean_of, label)
+        if value is None:
+            continue
+        step = label - shift
+        noise = drift[step - trace.first] if step - trace.first < len(drift) else math.inf
+        reach = max(reach, noise) if math.isfinite(noise) else reach
+        logged = log.loss[label]
+        off = _apart(value, logged, max(20 * reach, 3 * floor))
+        sizes[label] = abs(value - logged) / max(abs(logged), 1e-12) if math.isfinite(value - logged) else math.inf
+        norm = trace.norm[step - trace.first]
+        off_norm = label in log.norm and norm is not None and _apart(norm, log.norm[label], 0.2 * abs(norm))
+        off_lr = label in log.lr and mean_of == 1 and _apart(trace.lr[step - trace.first], log.lr[label], 0.02 * abs(log.lr[label]))
+        if off or (off_norm and mean_of == 1):
+            parts, why = label, "loss" if off else "grad.norm"
+            break
+        if off_lr and not why:
+            why = "lr"
+        agreed += 1
+    return Overlay(shift, mean_of, agreed, parts, why, sizes)
+
+
+def _apart(replayed: float, logged: float, noise: float) -> bool:
+    """Differ by more than noise and what a log rounds away (about four digits)."""
+    if not (math.isfinite(replayed) and math.isfinite(logged)):
+        return math.isfinite(replayed) != math.isfinite(logged)
+    return abs(replayed - logged) > noise + 1.1e-3 * abs(logged) + 1e-7
+
+
+def reproduce(lab: Lab, start: int, state: str, trouble: Trouble, log: Logged, origin: int, thin: int) -> Reproduction:
+    """Runs from the start state to the end of the trouble, keeps the states around its onset, and lays it over the log."""
+    last = trouble.until - origin
+    first_kept = max(start, trouble.onset - origin - max(BACK, 2 * log.interval))
+    keep = {s: f"at {s}" for s in range(first_kept, last + 1) if (s - first_kept) % thin == 0 and s != start}
+    middle = (start + first_kept) // 2
+    if middle - start >= 16:
+        keep[middle] = f"at {middle}"  # another state to try a batch at
+    lab.states = {start: state}
+    steps = range(start, last + 1)
+    traces = [lab.run(state, start, steps, keep={str(s - start): name for s, name in keep.items()})]
+    lab.states |= keep
+    traces += [lab.run(state, start, steps) for _ in range(TIMES - 1)]
+    floor = max((_largest(traces[0].loss, t.loss) for t in traces[1:]), default=0.0)
+    nudged = [lab.run(state, start, steps, changes={"nudge": n}) for n in NUDGES]
+    drift = tuple(max(abs(a - t.loss[i]) for t in nudged) for i, a in enumerate(traces[0].loss))
+    over = overlay(tuple(traces), drift, floor, log, origin, trouble.until)
+    effects = [_effect(t, trouble, log, over, floor) for t in traces]
+    seen = [e for e in effects if e is not None]
+    effect = effects[0] or (seen[0] if seen else None)
+    return Reproduction(tuple(traces), floor, drift, over, effect, len(seen), _first(traces[0], trouble, over, log, effect))
+
+
+def _largest(a: tuple[float, ...], b: tuple[float, ...]) -> float:
+    pairs = [(x, y) for x, y in zip(a, b, strict=True) if math.isfinite(x) or math.isfinite(y)]
+    return max((abs(x - y) if math.isfinite(x - y) else math.inf for x, y in pairs), default=0.0)
+
+
+def _effect(trace: Trace, trouble: Trouble, log: Logged, over: Overlay, floor: float) -> Effect | None:
+    """The effect in a replay, None where it does not come back to at least half of its logged height."""
+    begin = trouble.onset - over.shift - (log.interval - 1 if log.interval > 1 else 0)
+    if trouble.subtle:
+        return None
+    before, inside = trace.window(begin - 32, begin - 1), trace.window(begin, trouble.until - over.shift)
+    level, sigma = spread(list(before))
+    if not math.isfinite(level):
+        level = trouble.level
+    top = peak(inside)
+    if not inside:
+        return None
+    if math.isnan(top):
+        ordinary = [x for x in trace.loss if math.isfinite(x)]
+        usual, noise = spread(ordinary)
+        return Effect(level, math.nan, usual + max(abs(usual), 20 * noise, 3 * floor), sigma, True, floor)
+    if trouble.nonfinite:
+        return None
+    height = top - level
+    labels = [v for s in log.loss if trouble.onset <= s <= trouble.until and (v := shown(trace, over.shift, over.mean_of, s)) is not None]
+    as_logged = max(labels, default=top) if over.mean_of > 1 else top
+    if as_logged - trouble.level < SHARE * (trouble.top - trouble.level) or height <= 3 * floor:
+        return None
+    rises = ((begin + i, x - level) for i, x in enumerate(inside) if x - level > 2 * sigma)
+    shape = tuple((s, x) for s, x in rises if trouble.end is None or s < max(trouble.end - over.shift, begin + 1))
+    return Effect(level, height, level + max(0.5 * height, 3 * floor), sigma, False, floor, shape)
+
+
+def _first(trace: Trace, trouble: Trouble, over: Overlay, log: Logged, effect: Effect | None) -> int:
+    """The step where the effect first shows in the replay."""
+    begin = trouble.onset - over.shift - (log.interval - 1 if log.interval > 1 else 0)
+    if effect is not None:
+        for i, x in enumerate(trace.loss):
+            if trace.first + i >= begin and effect.of([x]) in ("spike", "nan"):
+                return trace.first + i
+    return trouble.onset - over.shift

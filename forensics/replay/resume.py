@@ -1,0 +1,89 @@
+"""Where the replay does not show what the log shows: what a restart may have lost, and rates other than the schedule's.
+
+An experiment here counts when it brings the logged effect back: the replay with this fault agrees with the log, the one
+without does not.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from forensics.replay.bisect import OutOfBudget
+from forensics.replay.lab import Lab, Trace, peak
+from forensics.replay.reproduce import Reproduction, shown
+from forensics.replay.trouble import SHARE, Logged, Trouble
+
+CLOSER = 0.25  # the mean distance to the log must fall to this share of what it was
+
+
+@dataclass(frozen=True)
+class Explained:
+    """The arm that brings the effect back, or none."""
+
+    arm: str
+    rows: tuple[dict[str, Any], ...]
+
+
+def explain(lab: Lab, again: Reproduction, trouble: Trouble, log: Logged) -> Explained:
+    """Tries the faults of a restart, and the rate as the log has it, from before the first difference."""
+    shift, last = again.overlay.shift, trouble.until - again.overlay.shift
+    rows: list[dict[str, Any]] = []
+    for name, begin, options in _faults(again, trouble, log):
+        spent = lab.spent
+        try:
+            trace = lab.along(begin, last, **options)
+        except OutOfBudget:
+            break
+        back = _matches(trace, again, trouble, log)
+        first = max(begin - 4, trace.first)
+        curve = [[s + shift, trace.at(s)] for s in range(first, trace.first + len(trace))]
+        outcome = _outcome(trace, trouble, shift)
+        rows.append({"name": name, "outcome": outcome, "peak": peak(trace.window(begin, last)), "steps": lab.spent - spent,
+                     "says": "agrees with the log" if back else "does not agree with the log", "curve": curve})  # fmt: skip
+        if back:
+            return Explained(name, tuple(rows))
+    return Explained("", tuple(rows))
+
+
+def _faults(again: Reproduction, trouble: Trouble, log: Logged) -> list[tuple[str, int, dict[str, Any]]]:
+    shift, trace = again.overlay.shift, again.trace
+    found: list[tuple[str, int, dict[str, Any]]] = []
+    restarts = [r - shift for r in log.restarts if trace.first <= r - shift <= trouble.until - shift]
+    for r in restarts:
+        near = {r} | ({r + 1} if log.interval == 1 else {r - r % log.interval})
+        found += [(f"moments reset at step {s + shift}", s, {"reset": s}) for s in sorted(near) if s >= trace.first]
+    if not restarts and again.overlay.parts is not None:
+        s = again.overlay.parts - shift
+        found += [(f"moments reset at step {x + shift}", x, {"reset": x}) for x in (s - 1, s) if x >= trace.first]
+    rates = {str(s - shift): v for s, v in log.lr.items() if trace.first <= s - shift < trace.first + len(trace)}
+    differs = [int(s) for s, v in rates.items() if abs(trace.lr[int(s) - trace.first] - v) > 0.05 * abs(v)]
+    if differs and log.interval == 1:
+        found.insert(0, ("rate as logged", min(differs), {"changes": {"lr_as_logged": rates}}))
+    return found
+
+
+def _matches(trace: Trace, again: Reproduction, trouble: Trouble, log: Logged) -> bool:
+    """The trace has the logged effect, and lies much closer to the log than the plain replay."""
+    shift, mean_of = again.overlay.shift, again.overlay.mean_of
+    pairs = []
+    for label, v in log.loss.items():
+        if trouble.onset - 2 * log.interval <= label <= trouble.until:
+            a, b = shown(trace, shift, mean_of, label), shown(again.trace, shift, mean_of, label)
+            if a is not None and b is not None and math.isfinite(v):
+                pairs.append((abs(a - v) if math.isfinite(a) else math.inf, abs(b - v)))
+    if not pairs:
+        return False
+    near, plain = sum(p[0] for p in pairs), sum(p[1] for p in pairs)
+    if plain <= 1e-6 + 1e-3 * abs(trouble.level):
+        return False  # there is no difference from the log to explain
+    return (trouble.subtle or _outcome(trace, trouble, shift) != "no spike") and near <= CLOSER * plain
+
+
+def _outcome(trace: Trace, trouble: Trouble, shift: int) -> str:
+    inside = trace.window(trouble.onset - shift, trouble.until - shift)
+    top = peak(inside)
+    if math.isnan(top):
+        return "nan"
+    return "spike" if not trouble.nonfinite and top - trouble.level >= SHARE * (trouble.top - trouble.level) else "no spike"

@@ -1,0 +1,190 @@
+"""The user's file, and what it does not define filled in: the contract of a replay adapter.
+
+Needed: build(), batch(step), loss(model, batch). Optional: train_step, load, checkpoints, select, sample_ids, CLIP, PRECISION,
+LAST_STEP. `Adapter` holds the model, optimizer and schedule of one training, on one device.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import sys
+from typing import Any
+
+HALVES = {"bf16": "bfloat16", "fp16": "float16"}
+
+
+class Wrong(Exception):
+    """The adapter does not do what the contract asks, in one sentence."""
+
+
+def import_file(path: str) -> Any:
+    """The adapter as a module; its folder is importable, as it is when it is run as a script."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    spec = importlib.util.spec_from_file_location("replay_adapter", path)
+    if spec is None or spec.loader is None:
+        raise Wrong(f"the adapter {path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["replay_adapter"] = module
+    argv, sys.argv = sys.argv, [path]
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.argv = argv
+    for name in ("build", "batch", "loss"):
+        if not callable(getattr(module, name, None)):
+            raise Wrong(f"the adapter defines no {name}(); `forensics replay --init` writes a template")
+    return module
+
+
+def moved(x: Any, device: Any, floats: Any = None) -> Any:
+    """Tensors of a nested batch on a device; `floats` also changes the dtype of floating-point ones."""
+    import torch
+
+    if isinstance(x, torch.Tensor):
+        x = x.to(device)
+        return x.to(floats) if floats is not None and x.is_floating_point() else x
+    if isinstance(x, dict) or hasattr(x, "items"):
+        return {k: moved(v, device, floats) for k, v in x.items()}
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return type(x)(*(moved(v, device, floats) for v in x))
+    if isinstance(x, (list, tuple)):
+        return type(x)(moved(v, device, floats) for v in x)
+    return x
+
+
+def tensors(x: Any) -> list[Any]:
+    import torch
+
+    if isinstance(x, torch.Tensor):
+        return [x]
+    values = x.values() if isinstance(x, dict) else x if isinstance(x, (list, tuple)) else []
+    return [t for v in values for t in tensors(v)]
+
+
+def rows_of(batch: Any) -> int:
+    """The number of samples: the length of dimension 0 that most tensors share."""
+    lengths = [len(t) for t in tensors(batch) if t.dim()]
+    return max(set(lengths), key=lambda n: (lengths.count(n), n)) if lengths else 0
+
+
+def take(batch: Any, indices: Any, length: int) -> Any:
+    """The default `select`: dimension 0 of every tensor of the batch's length."""
+    import torch
+
+    if isinstance(batch, torch.Tensor):
+        return batch[torch.as_tensor(indices, device=batch.device)] if batch.dim() and len(batch) == length else batch
+    if isinstance(batch, dict):
+        return {k: take(v, indices, length) for k, v in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(take(v, indices, length) for v in batch))
+    if isinstance(batch, list) and len(batch) == length and not tensors(batch):
+        return [batch[i] for i in indices]
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(take(v, indices, length) for v in batch)
+    return batch
+
+
+class Adapter:
+    """One training as the user's file builds it, on one device."""
+
+    def __init__(self, path: str, device: str) -> None:
+        import torch
+
+        self.module = import_file(path)
+        self.device = torch.device(device)
+        built = self.module.build()
+        if not isinstance(built, (tuple, list)) or len(built) not in (2, 3):
+            raise Wrong(f"build() must return (model, optimizer) or (model, optimizer, scheduler), it returned {type(built).__name__}")
+        self.model, self.optimizer = built[0], built[1]
+        self.scheduler = built[2] if len(built) == 3 else None
+        if not isinstance(self.model, torch.nn.Module) or not isinstance(self.optimizer, torch.optim.Optimizer):
+            raise Wrong("build() must return a torch.nn.Module and a torch.optim.Optimizer")
+        self.model.to(self.device)
+        precision = str(getattr(self.module, "PRECISION", "fp32")).lower()
+        self.half = getattr(torch, HALVES[precision]) if precision in HALVES else None
+        self.clip = getattr(self.module, "CLIP", None)
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=precision == "fp16" and not self.has("train_step"))
+        self.training = self.model.training
+        self.ambient = False  # whether the adapter's own tensors must be made on the device
+        self.batches: dict[int, Any] = {}
+
+    def has(self, name: str) -> bool:
+        return callable(getattr(self.module, name, None))
+
+    def batch(self, step: int) -> Any:
+        """The batch of a step, on the device; the last ones are kept."""
+        if step not in self.batches:
+            found = self.module.batch(step)
+            if not tensors(found):
+                raise Wrong(f"batch({step}) holds no tensor")
+            while len(self.batches) >= 16:
+                self.batches.pop(next(iter(self.batches)))
+            self.batches[step] = moved(found, self.device)
+        return self.batches[step]
+
+    def select(self, batch: Any, indices: list[int]) -> Any:
+        if self.has("select"):
+            return self.module.select(batch, indices)
+        return take(batch, indices, rows_of(batch))
+
+    def ids(self, step: int) -> list[Any] | None:
+        """Names of the samples of a batch: sample_ids(), or batch["ids"]."""
+        if self.has("sample_ids"):
+            found = self.module.sample_ids(step)
+        else:
+            batch = self.batch(step)
+            found = batch.get("ids") if isinstance(batch, dict) else None
+        if found is None:
+            return None
+        values = found.flatten().tolist() if hasattr(found, "tolist") else list(found)
+        return [v.item() if hasattr(v, "item") else v for v in values]
+
+    @contextlib.contextmanager
+    def on_device(self) -> Any:
+        """For adapters that make tensors of their own (positions, masks) without naming a device."""
+        if self.ambient:
+            with self.device:
+                yield
+        else:
+            yield
+
+    def loss(self, batch: Any, rows: bool = False) -> Any:
+        """The scalar loss, or with `rows` one loss a sample; raises Wrong for another shape."""
+        import torch
+
+        cast = torch.autocast(self.device.type, self.half) if self.half is not None else contextlib.nullcontext()
+        with self.on_device(), cast:
+            found = self.module.loss(self.model, batch, reduction="none") if rows else self.module.loss(self.model, batch)
+        shape = tuple(getattr(found, "shape", (None,)))
+        if rows and shape != (rows_of(batch),):
+            raise Wrong(f"loss(reduction='none') must return one loss a sample, shape ({rows_of(batch)},); it returned shape {shape}")
+        if not rows and shape not in ((), (1,)):
+            raise Wrong(f"loss() must return a scalar; it returned shape {shape}")
+        return found if rows else found.reshape(())
+
+    def step(self, batch: Any) -> tuple[float, float | None]:
+        """One optimizer step, theirs or the default; returns loss and gradient norm (None where theirs does not say)."""
+        import torch
+
+        if self.has("train_step"):
+            with self.on_device():
+                found = self.module.train_step(self.model, self.optimizer, self.scheduler, batch)
+            pair = found if isinstance(found, (tuple, list)) else (found, None)
+            try:
+                return float(pair[0]), None if len(pair) < 2 or pair[1] is None else float(pair[1])
+            except (TypeError, ValueError, RuntimeError) as e:
+                raise Wrong(f"train_step() must return the loss or (loss, grad_norm): {e}") from e
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self.loss(batch)
+        self.scaler.scale(loss).backward()
+        self.scaler.unscale_(self.optimizer)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), float("inf") if self.clip is None else self.clip)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        if self.scheduler is not None:
+            self.scheduler.step()
+        return float(loss.detach()), float(norm)

@@ -1,0 +1,203 @@
+"""What an experiment changes while steps run: rate, clipping, epsilon, beta2, moments, precision, guarded formulas, rounding.
+
+Everything is put back at the end. Precision and guards work below autograd (TorchDispatchMode), so they reach the casts that
+autocast and the adapter's own code make, forward and backward.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+LARGE = 1e4  # what an infinity is replaced with in a guarded formula
+
+
+def finite(t: Any) -> bool:
+    import torch
+
+    return not (isinstance(t, torch.Tensor) and t.is_floating_point()) or bool(torch.isfinite(t).all())
+
+
+def flat(x: Any) -> list[Any]:
+    """The tensors among the arguments or results of an operation."""
+    import torch
+
+    if isinstance(x, torch.Tensor):
+        return [x]
+    values = x.values() if isinstance(x, dict) else x if isinstance(x, (list, tuple)) else []
+    return [t for v in values for t in flat(v)]
+
+
+def means_infinity(args: Any) -> bool:
+    """True where an operation is given an infinite number on purpose, as masks are."""
+    if isinstance(args, float):
+        return args in (float("inf"), float("-inf")) or args != args
+    values = args.values() if isinstance(args, dict) else args if isinstance(args, (list, tuple)) else []
+    return any(means_infinity(v) for v in values)
+
+
+def casting(target: Any, sources: list[Any]) -> Any:
+    """A mode in which casts to `sources` give `target` instead."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Casting(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            kwargs = dict(kwargs or {})
+            if kwargs.get("dtype") in sources:
+                kwargs["dtype"] = target
+            return func(*args, **kwargs)
+
+    return Casting()  # type: ignore[no-untyped-call]
+
+
+def guarding() -> Any:
+    """A mode in which an operation that makes NaN or infinity from finite numbers gives a finite number instead."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Guarding(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            kwargs = kwargs or {}
+            safe = all(finite(t) for t in flat(args)) and not means_infinity(args) and not means_infinity(kwargs)
+            out = func(*args, **kwargs)
+            if safe and isinstance(out, torch.Tensor) and not finite(out) and not func.__name__.startswith("empty"):
+                return torch.nan_to_num(out, nan=0.0, posinf=LARGE, neginf=-LARGE)
+            return out
+
+    return Guarding()  # type: ignore[no-untyped-call]
+
+
+@contextlib.contextmanager
+def hooked(optimizer: Any, before: Any, after: Any) -> Any:
+    """Calls around optimizer.step, inside whatever train_step the user has."""
+    handles = [optimizer.register_step_pre_hook(lambda *a: before()), optimizer.register_step_post_hook(lambda *a: after())]
+    try:
+        yield
+    finally:
+        for h in handles:
+            h.remove()
+
+
+class Changes:
+    """The changes of one run. `rate` may be a number, or {position: factor}; `lr_as_logged` {position: rate}."""
+
+    def __init__(self, adapter: Any, wanted: dict[str, Any]) -> None:
+        self.adapter, self.wanted = adapter, wanted
+        self.position = 0
+        self.saved: list[float] = []
+        self.norm: float | None = None
+        self.layers: dict[str, float] | None = None
+
+    @contextlib.contextmanager
+    def active(self) -> Any:
+        import torch
+
+        want, a = self.wanted, self.adapter
+        with contextlib.ExitStack() as stack:
+            if want.get("precision") in ("fp32", "fp64"):
+                stack.enter_context(self._precision(want["precision"]))
+            if want.get("guard"):
+                stack.enter_context(guarding())
+            if want.get("clip") == "off":
+                stack.enter_context(_unclipped())
+                stack.callback(setattr, a, "clip", a.clip)
+                a.clip = None
+            for key, name in (("eps", "eps"), ("beta2", "betas")):
+                if key in want:
+                    stack.enter_context(self._group(name, want[key]))
+            stack.enter_context(hooked(a.optimizer, self._before, self._after))
+            if want.get("nudge"):
+                generator = torch.Generator().manual_seed(int(want["nudge"]))
+                with torch.no_grad():
+                    for p in a.model.parameters():
+                        if p.is_floating_point():
+                            sign = torch.randint(-1, 2, p.shape, generator=generator).to(p.device, p.dtype)
+                            p.mul_(1 + sign * torch.finfo(p.dtype).eps)
+            yield
+
+    @contextlib.contextmanager
+    def _group(self, name: str, value: float) -> Any:
+        groups = [g for g in self.adapter.optimizer.param_groups if name in g]
+        old = [g[name] for g in groups]
+        for g in groups:
+            g[name] = (g[name][0], value) if name == "betas" else value
+        try:
+            yield
+        finally:
+            for g, v in zip(groups, old):  # noqa: B905  (Python 3.9)
+                g[name] = v
+
+    @contextlib.contextmanager
+    def _precision(self, name: str) -> Any:
+        import torch
+
+        a = self.adapter
+        half = a.half
+        a.half = None
+        if name == "fp64":
+            a.model.double()
+            _cast_state(a.optimizer, torch.float64)
+            mode = casting(torch.float64, [torch.float32, torch.float16, torch.bfloat16])
+        else:
+            a.model.float()
+            _cast_state(a.optimizer, torch.float32)
+            mode = casting(torch.float32, [torch.float16, torch.bfloat16])
+        default = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64 if name == "fp64" else torch.float32)
+        try:
+            with torch.autocast(a.device.type, enabled=False), mode:
+                yield
+        finally:
+            torch.set_default_dtype(default)
+            a.half = half
+
+    def _before(self) -> None:
+        import torch
+
+        want, optimizer = self.wanted, self.adapter.optimizer
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        if want.get("layers"):
+            named = self.adapter.model.named_parameters()
+            self.layers = {n: float(p.grad.norm()) for n, p in named if p.grad is not None}
+        clip = want.get("clip")
+        if grads and isinstance(clip, (int, float)):
+            torch.nn.utils.clip_grad_norm_([p for g in optimizer.param_groups for p in g["params"]], clip)
+        self.saved = [g["lr"] for g in optimizer.param_groups]
+        for g in optimizer.param_groups:
+            factor = want.get("lr", 1.0)
+            if want.get("warmup"):
+                factor *= min(1.0, (self.position + 1) / want["warmup"])
+            g["lr"] = g["lr"] * factor
+        logged = want.get("lr_as_logged", {}).get(str(self.position))
+        if logged is not None and self.saved and float(self.saved[0]):
+            ratio = logged / float(self.saved[0])
+            for g in optimizer.param_groups:
+                g["lr"] = g["lr"] * ratio
+
+    def _after(self) -> None:
+        for g, lr in zip(self.adapter.optimizer.param_groups, self.saved):  # noqa: B905
+            g["lr"] = lr
+
+
+def _cast_state(optimizer: Any, dtype: Any) -> None:
+    for state in optimizer.state.values():
+        for key, value in state.items():
+            if hasattr(value, "is_floating_point") and value.is_floating_point() and value.dim():
+                state[key] = value.to(dtype)
+
+
+@contextlib.contextmanager
+def _unclipped() -> Any:
+    """Inside, torch's clipping measures and does not clip."""
+    import torch
+
+    original = torch.nn.utils.clip_grad_norm_
+
+    def measure(parameters: Any, max_norm: Any, *args: Any, **kwargs: Any) -> Any:
+        return original(parameters, float("inf"), *args, **kwargs)
+
+    torch.nn.utils.clip_grad_norm_ = measure
+    try:
+        yield
+    finally:
+        torch.nn.utils.clip_grad_norm_ = original

@@ -1,0 +1,230 @@
+"""What the worker can be told: open, start, run, losses, samples, frames, leaks, ids, probe, drop."""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from typing import Any
+
+from . import looks, states
+from .adapter import Adapter, Wrong, rows_of
+from .changes import Changes
+
+
+class Session:
+    """The adapter of this process and the states it has kept."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self.torch = torch
+        self.adapter: Any = None
+        self.store: Any = None
+
+
+def do(session: Session, command: dict[str, Any], step: Any) -> dict[str, Any]:
+    """Runs one command; `step` is called with what each training step gave."""
+    return COMMANDS[command.pop("op")](session, step, **command)  # type: ignore[no-any-return,operator]
+
+
+def describe(e: BaseException) -> dict[str, Any]:
+    """An exception as the parent needs it: of which kind, one line, the whole traceback."""
+    kind = "adapter"
+    name = type(e).__name__
+    if isinstance(e, MemoryError) or name == "OutOfMemoryError" or "out of memory" in str(e).lower() or "DefaultCPUAllocator" in str(e):
+        kind = "memory"
+    elif isinstance(e, (FileNotFoundError, states.Unusable)):
+        kind = "files"
+    elif isinstance(e, KeyError) and e.__traceback__ is not None and "states.py" in traceback.format_exc():
+        kind = "worker"
+    lines = [x for x in str(e).strip().splitlines() if x.strip()] or [""]
+    what = lines[0] if isinstance(e, (Wrong, states.Unusable)) else f"{name}: {lines[0]}"
+    return {"kind": kind, "what": what[:300], "traceback": traceback.format_exc()}
+
+
+def open_(session: Session, step: Any, adapter: str, device: str, threads: int, memory: int) -> dict[str, Any]:
+    torch = session.torch
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    if threads:
+        torch.set_num_threads(threads)
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise Wrong("no CUDA device was found; use --device cpu")
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.backends.cudnn.benchmark = False
+    a = session.adapter = Adapter(adapter, device)
+    session.store = states.Store(memory)
+    module = a.module
+    own = [[int(s), str(p)] for s, p in module.checkpoints()] if a.has("checkpoints") else None
+    name = torch.cuda.get_device_name(a.device) if a.device.type == "cuda" else "cpu"
+    group = a.optimizer.param_groups[0]
+    put(session, "built")
+    return {
+        "device": name, "torch": torch.__version__, "parameters": sum(p.numel() for p in a.model.parameters()),
+        "precision": str(getattr(module, "PRECISION", None) or _dtype(a.model)), "clip": a.clip, "optimizer": type(a.optimizer).__name__,
+        "settings": {k: v for k, v in group.items() if isinstance(v, (int, float, str)) and k != "params"} | {"betas": list(group.get("betas", []))},
+        "adaptive": "eps" in group, "last_step": getattr(module, "LAST_STEP", None), "checkpoints": own, "own_step": a.has("train_step"),
+        "dropout": any(isinstance(m, torch.nn.modules.dropout._DropoutNd) and m.p > 0 for m in a.model.modules()),
+        "gpus": torch.cuda.device_count() if a.device.type == "cuda" else 0,
+    }
+
+
+def _dtype(model: Any) -> str:
+    kinds = {str(p.dtype) for p in model.parameters()}
+    return "fp16" if kinds == {"torch.float16"} else "bf16" if kinds == {"torch.bfloat16"} else "fp32"
+
+
+def put(session: Session, name: str) -> None:
+    a = session.adapter
+    session.store.put(name, states.copied({
+        "model": a.model.state_dict(), "optimizer": a.optimizer.state_dict(),
+        "scheduler": a.scheduler.state_dict() if a.scheduler is not None else None,
+        "scaler": a.scaler.state_dict(), "generators": states.generators(), "training": a.model.training,
+    }))
+
+
+def restore(session: Session, name: str) -> None:
+    a, state = session.adapter, session.store.get(name)
+    kinds = {p.dtype for p in a.model.parameters()}
+    wanted = {t.dtype for k, t in state["model"].items() if t.is_floating_point()}
+    if kinds != wanted and len(wanted) == 1:
+        a.model.to(next(iter(wanted)))  # an experiment in another precision went before
+    a.model.load_state_dict(state["model"])
+    a.optimizer.load_state_dict(states.copied(state["optimizer"]))  # it keeps the tensors that it is given
+    if a.scheduler is not None:
+        a.scheduler.load_state_dict(dict(states.copied(state["scheduler"])))
+    if state["scaler"]:
+        a.scaler.load_state_dict(state["scaler"])
+    states.set_generators(state["generators"])
+    a.model.train(state["training"])
+    a.optimizer.zero_grad(set_to_none=True)
+
+
+def start(session: Session, step: Any, path: str | None, name: str) -> dict[str, Any]:
+    """The state of a checkpoint, or as built, under a name."""
+    a = session.adapter
+    restore(session, "built")
+    if path is None:
+        put(session, name)
+        return {"step": 0, "count": 0, "parts": ["as built"]}
+    if a.has("load"):
+        stated, parts = a.module.load(path, a.model, a.optimizer, a.scheduler), ["by the adapter's load()"]
+    else:
+        stated, parts = states.load_checkpoint(path, a.model, a.optimizer, a.scheduler)
+    count = states.count_of(a.optimizer, a.scheduler)
+    put(session, name)
+    return {"step": None if stated is None else int(stated), "count": count, "parts": parts}
+
+
+def run(session: Session, step: Any, state: str, plan: list[dict[str, Any]], keep: dict[str, str] | None = None,
+        changes: dict[str, Any] | None = None, reset: int | None = None, stop_above: float | None = None) -> dict[str, Any]:  # fmt: skip
+    """Training steps from a state. `plan`: {"batch": label, "rows": which, "mix": another label for the other rows}.
+
+    `keep`: position -> name of the state before it. `reset`: the position before which the optimizer's state is emptied.
+    """
+    a = session.adapter
+    restore(session, state)
+    change = Changes(a, changes or {})
+    begin = time.perf_counter()
+    with change.active():
+        for i, item in enumerate(plan):
+            if keep and str(i) in keep:
+                put(session, keep[str(i)])
+            if reset == i:
+                a.optimizer.state.clear()
+            batch = a.batch(item["batch"])
+            if item.get("rows") is not None:
+                batch = a.select(batch, item["rows"])
+            if (changes or {}).get("precision") == "fp64":
+                from .adapter import moved
+
+                batch = moved(batch, a.device, session.torch.float64)
+            change.position = i
+            lr = float(a.optimizer.param_groups[0]["lr"])
+            loss, norm = _step(a, batch)
+            told = {"i": i, "loss": _number(loss), "norm": None if norm is None else _number(norm), "lr": lr}
+            if change.layers is not None:
+                told["layers"] = {k: _number(v) for k, v in change.layers.items()}
+            step(told)
+    if keep and str(len(plan)) in keep:
+        put(session, keep[str(len(plan))])
+    return {"seconds": time.perf_counter() - begin}
+
+
+def _step(a: Any, batch: Any) -> Any:
+    """One step; where the adapter makes tensors on the wrong device, once more with the device as the default."""
+    try:
+        return a.step(batch)
+    except RuntimeError as e:
+        if a.ambient or a.device.type == "cpu" or "device" not in str(e):
+            raise
+        a.ambient = True
+        return a.step(batch)
+
+
+def _number(x: float) -> Any:
+    if x == x and abs(x) != float("inf"):
+        return x
+    return "NaN" if x != x else "Infinity" if x > 0 else "-Infinity"
+
+
+def losses(session: Session, step: Any, state: str, batches: list[int], rows: bool = False) -> dict[str, Any]:
+    """Losses without a step: one a batch, or with `rows` one a sample of each batch."""
+    restore(session, state)
+    a, torch = session.adapter, session.torch
+    found: list[Any] = []
+    with torch.no_grad():
+        for b in batches:
+            batch = a.batch(b)
+            try:
+                found.append([_number(x) for x in looks.sample_losses(a, batch)] if rows else _number(float(a.loss(batch))))
+            except RuntimeError as e:
+                if a.ambient or a.device.type == "cpu" or "device" not in str(e):
+                    raise
+                a.ambient = True
+                found.append([_number(x) for x in looks.sample_losses(a, batch)] if rows else _number(float(a.loss(batch))))
+    return {"losses": found}
+
+
+def gradients(session: Session, step: Any, state: str, batch: int) -> dict[str, Any]:
+    restore(session, state)
+    norms, how = looks.gradient_norms(session.adapter, session.adapter.batch(batch))
+    return {"norms": [_number(x) for x in norms], "how": how}
+
+
+def frames(session: Session, step: Any, state: str, batch: int) -> dict[str, Any]:
+    restore(session, state)
+    return plain(looks.frames(session.adapter, session.adapter.batch(batch)))  # type: ignore[no-any-return]
+
+
+def leaks(session: Session, step: Any, state: str, batch: int) -> dict[str, Any]:
+    restore(session, state)
+    return plain(looks.leaks(session.adapter, session.adapter.batch(batch)))  # type: ignore[no-any-return]
+
+
+def plain(x: Any) -> Any:
+    """JSON has no NaN: the contract's strings instead."""
+    if isinstance(x, float):
+        return _number(x)
+    if isinstance(x, dict):
+        return {k: plain(v) for k, v in x.items()}
+    return [plain(v) for v in x] if isinstance(x, (list, tuple)) else x
+
+
+def ids(session: Session, step: Any, batches: list[int]) -> dict[str, Any]:
+    a = session.adapter
+    return {"ids": [a.ids(b) for b in batches], "rows": [rows_of(a.batch(b)) for b in batches]}
+
+
+def drop(session: Session, step: Any, names: list[str]) -> dict[str, Any]:
+    for n in names:
+        session.store.drop(n)
+    return {}
+
+
+COMMANDS = {
+    "open": open_, "start": start, "run": run, "losses": losses, "gradients": gradients, "frames": frames, "leaks": leaks,
+    "ids": ids, "drop": drop,
+}  # fmt: skip

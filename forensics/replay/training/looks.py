@@ -1,0 +1,215 @@
+"""Looks at one state with one batch: losses and gradient norms of its samples, the operation that first makes NaN, leaks."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from .adapter import rows_of, take
+from .changes import finite, flat, means_infinity
+
+
+def sample_losses(adapter: Any, batch: Any) -> list[float]:
+    """One loss a sample: by reduction="none", else sample by sample."""
+    import torch
+
+    with torch.no_grad():
+        try:
+            return [float(x) for x in adapter.loss(batch, rows=True).detach()]
+        except (TypeError, NotImplementedError):
+            return [float(adapter.loss(adapter.select(batch, [i]))) for i in range(rows_of(batch))]
+
+
+def gradient_norms(adapter: Any, batch: Any) -> tuple[list[float], str]:
+    """Norm of each sample's own gradient, and how it was had: torch.func.vmap, or a loop where that does not work."""
+    import torch
+
+    try:
+        return _vectorized(adapter, batch), "torch.func"
+    except Exception:  # data-dependent control flow, unsupported operations, in-place changes, memory: many ways to fail
+        norms = []
+        params = [p for p in adapter.model.parameters() if p.requires_grad]
+        for i in range(rows_of(batch)):
+            loss = adapter.loss(adapter.select(batch, [i]))
+            grads = torch.autograd.grad(loss, params, allow_unused=True)
+            norms.append(float(sum((g.float() ** 2).sum() for g in grads if g is not None)) ** 0.5)
+        return norms, "loop"
+
+
+def _vectorized(adapter: Any, batch: Any) -> list[float]:
+    import torch
+    from torch.func import functional_call, grad, vmap
+
+    length = rows_of(batch)
+    params = {k: v.detach() for k, v in adapter.model.named_parameters() if v.requires_grad}
+    buffers = {k: v.detach() for k, v in adapter.model.named_buffers()}
+    keep, chosen = _split(batch, length)
+
+    class Called(torch.nn.Module):
+        """Stands in for the model inside the adapter's loss: the same module with the parameters of this call."""
+
+        def __init__(self, values: Any) -> None:
+            super().__init__()
+            self.__dict__["values"] = values
+
+        def forward(self, *args: Any, **kwargs: Any) -> Any:
+            return functional_call(adapter.model, self.__dict__["values"], args, kwargs)
+
+    def one(p: Any, rows: list[Any]) -> Any:
+        single = keep([r.unsqueeze(0) for r in rows])
+        with adapter.on_device():
+            return adapter.module.loss(Called({**p, **buffers}), single).reshape(())
+
+    chunk = max(1, min(length, int(2e9 // max(1, 4 * sum(p.numel() for p in params.values())))))
+    grads = vmap(grad(one), in_dims=(None, 0), randomness="different", chunk_size=chunk)
+    squares = torch.zeros(length, device=adapter.device)
+    for start in range(0, length, chunk):  # chunks here, so that the gradients of all samples are never in memory at once
+        found = grads(params, [t[start : start + chunk] for t in chosen])
+        squares[start : start + chunk] = sum((g.float() ** 2).flatten(1).sum(1) for g in found.values())
+    return [float(x) for x in squares.sqrt()]
+
+
+def _split(batch: Any, length: int) -> tuple[Any, list[Any]]:
+    """The batch's tensors of one row a sample, and a function that builds a batch with others in their place."""
+    import torch
+
+    def of_rows(t: Any) -> bool:
+        return isinstance(t, torch.Tensor) and t.dim() > 0 and len(t) == length
+
+    chosen = [t for t in flat(batch) if of_rows(t)]
+
+    def rebuilt(x: Any, rest: Any) -> Any:
+        if isinstance(x, torch.Tensor):
+            return next(rest) if of_rows(x) else x
+        if isinstance(x, dict):
+            return {k: rebuilt(v, rest) for k, v in x.items()}
+        if isinstance(x, tuple) and hasattr(x, "_fields"):
+            return type(x)(*(rebuilt(v, rest) for v in x))
+        return type(x)(rebuilt(v, rest) for v in x) if isinstance(x, (list, tuple)) else x
+
+    return (lambda rows: rebuilt(batch, iter(rows))), chosen
+
+
+def extremes(t: Any) -> dict[str, Any]:
+    """abs-min and abs-max of the finite values, and how many are not finite."""
+    import torch
+
+    x = t.detach()
+    x = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    good = torch.isfinite(x)
+    size = x[good].abs()
+    count = int(x.numel() - int(good.sum()))
+    return {"absmin": float(size.min()) if size.numel() else None, "absmax": float(size.max()) if size.numel() else None, "nonfinite": count}
+
+
+def frames(adapter: Any, batch: Any) -> dict[str, Any]:
+    """One training step watched: for each leaf module the extremes of weight, input and output, and the first
+    operation that makes a non-finite value from finite ones, with its module."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    rows: list[dict[str, Any]] = []
+    stack: list[str] = []
+    first: list[dict[str, Any]] = []
+
+    class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            kwargs = kwargs or {}
+            given = [t for t in flat(args) + flat(kwargs) if t.is_floating_point()]
+            sound = not first and all(finite(t) for t in given) and not means_infinity(args) and not means_infinity(kwargs)
+            told = [extremes(t) for t in given[:3]] if sound else []
+            out = func(*args, **kwargs)
+            if sound and not func.__name__.startswith(("empty", "new_empty")) and not all(finite(t) for t in flat(out)):
+                backward = torch._C._current_graph_task_id() != -1
+                first.append({"operation": func.__name__.split(".")[0], "phase": "backward" if backward else "forward", "module": stack[-1] if stack else "", "inputs": told})
+            return out
+
+    def enter(name: str) -> Any:
+        def hook(module: Any, args: Any) -> None:
+            stack.append(name)
+        return hook
+
+    def leave(name: str) -> Any:
+        def hook(module: Any, args: Any, out: Any) -> None:
+            if stack and stack[-1] == name:
+                stack.pop()
+            if next(module.children(), None) is None and len(rows) < 400:
+                weight = getattr(module, "weight", None)
+                for what, values in (("weight", [weight]), ("input", flat(args)), ("output", flat(out))):
+                    for t in values:
+                        if isinstance(t, torch.Tensor) and t.is_floating_point():
+                            rows.append({"module": name, "what": what, **extremes(t)})
+        return hook
+
+    with contextlib.ExitStack() as handles:
+        for name, module in adapter.model.named_modules():
+            handles.callback(module.register_forward_pre_hook(enter(name or "(model)")).remove)
+            handles.callback(module.register_forward_hook(leave(name or "(model)")).remove)
+        with Watch():  # type: ignore[no-untyped-call]
+            loss, norm = adapter.step(batch)
+    inputs = [extremes(t) for t in flat(batch) if t.is_floating_point()]
+    grads = [n for n, p in adapter.model.named_parameters() if p.grad is not None and not finite(p.grad)]
+    return {"first": first[0] if first else None, "frames": rows, "batch": inputs, "loss": loss, "norm": norm, "gradients": grads[:20]}
+
+
+def leaks(adapter: Any, batch: Any) -> dict[str, Any]:
+    """Whether outputs at early positions depend on later inputs, and outputs of a sample on other samples.
+
+    Where the first embedding gives (samples, positions, width) and the model (samples, positions, ...): the gradient of an
+    output in the middle with respect to later inputs, then another value and NaN in the last position, and NaN in the last sample.
+    """
+    import torch
+
+    model = adapter.model
+    table = next((m for m in model.modules() if isinstance(m, torch.nn.Embedding)), None)
+    if table is None:
+        return {"why": "the model has no embedding to take a gradient at"}
+    held: dict[str, Any] = {}
+    held_nan = [False]
+
+    def run(poison: Any = None) -> Any:
+        def at_input(module: Any, args: Any, out: Any) -> Any:
+            if "in" in held or out.dim() != 3:
+                return None
+            out = out.detach().clone().requires_grad_(True)
+            held["in"] = out
+            if poison is None:
+                return out
+            changed = out.detach().clone()
+            changed[poison] = float("nan") if held_nan[0] else 3.0 - 2.0 * changed[poison]
+            return changed
+
+        def at_output(module: Any, args: Any, out: Any) -> None:
+            value = flat(out if not hasattr(out, "logits") else out.logits)
+            held["out"] = value[0] if value else None
+
+        held.clear()
+        handles = [table.register_forward_hook(at_input), model.register_forward_hook(at_output)]
+        try:
+            adapter.loss(batch)
+        finally:
+            for h in handles:
+                h.remove()
+        return held.get("in"), held.get("out")
+
+    small = take(batch, list(range(min(4, rows_of(batch)))), rows_of(batch))
+    batch = small
+    was = model.training
+    model.eval()
+    try:
+        x, y = run()
+        if x is None or y is None or y.dim() < 3 or y.shape[:2] != x.shape[:2] or x.shape[1] < 4:
+            return {"why": "outputs are not one a position of the input"}
+        middle = x.shape[1] // 2
+        g = torch.autograd.grad(y[0, middle].float().sum(), x)[0]
+        found = {"future_gradient": float(g[0, middle + 1 :].abs().max()), "other_samples_gradient": float(g[1:].abs().max()) if len(g) > 1 else 0.0}
+        with torch.no_grad():
+            plain = y.detach()
+            later, sample = (slice(None), -1), (-1,)
+            found["future_change"] = float((run(poison=later)[1] - plain)[:, :-1].abs().max())
+            held_nan[0] = True  # spreads also where a weight of exactly zero multiplies it, so it convicts of nothing by itself
+            found["nan_spreads_back"] = not finite(run(poison=later)[1][:, :-1])
+            found["nan_spreads_to_samples"] = len(y) > 1 and not finite(run(poison=sample)[1][:-1])
+        return found
+    finally:
+        model.train(was)

@@ -1,0 +1,111 @@
+"""The replay of a case for the page and Markdown: its experiments with small charts, what was found, and how to go on."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from markupsafe import Markup
+
+from reports import chart, words
+from reports.labels import pct, tag
+
+Case = dict[str, Any]
+HIT = ("spike", "nan")
+WIDTH, HEIGHT = 1000, 36  # of a small chart, in its own units across and in pixels down
+MOST = 32  # rows of a table
+
+
+def of(case: Case) -> Case:
+    """The replay of a case; empty where there is none."""
+    replay = case.get("replay")
+    return replay if isinstance(replay, dict) else {}
+
+
+def arms(case: Case) -> list[dict[str, Any]]:
+    """Each experiment with its losses as a small chart, all on one scale; a bar of its peak where it has no curve."""
+    rows = [a for a in _list(of(case).get("arms")) if isinstance(a, dict)]
+    curves = [chart.points(a.get("curve")) for a in rows]
+    peaks = [p for a in rows if math.isfinite(p := chart.value(a.get("peak"))) and p >= 0]
+    seen = [v for c in curves for _, v in c]
+    down = chart.scale(seen, log=bool(seen) and min((v for v in seen if v > 0), default=1.0) * 30 < max((v for v in seen if math.isfinite(v)), default=1.0))
+    across = chart.Scale(0.0, max(peaks, default=1.0) or 1.0)
+    out = []
+    for a, curve in zip(rows, curves, strict=True):
+        hit = a.get("outcome") in HIT
+        out.append({"arm": a, "hit": hit, "bar": _small(curve, down, hit) if len(curve) > 1 else _bar(chart.value(a.get("peak")), across, hit)})
+    return out
+
+
+def _bar(peak: float, across: chart.Scale, hit: bool) -> Markup:
+    line = tag('<line class="{}" x1="0" x2="{}" y1="6" y2="6"/>', "hit" if hit else "none", pct(across(peak))) if peak == peak else ""
+    return tag('<svg class="arm" width="100%" height="12" aria-hidden="true">{}</svg>', line)
+
+
+def _small(curve: list[chart.Point], down: chart.Scale, hit: bool) -> Markup:
+    """The loss from step to step, with a mark where it is not finite."""
+    x = chart.Scale(curve[0][0], max(curve[-1][0], curve[0][0] + 1))
+    spots = [(round(x(s) * WIDTH), round(2 + (1 - down(v)) * (HEIGHT - 4), 1)) for s, v in curve if math.isfinite(v)]
+    parts = [tag('<polyline points="{}"/>', " ".join(f"{a},{b}" for a, b in spots))]
+    parts += [tag('<line x1="{0}" x2="{0}" y1="0" y2="{1}"/>', round(x(s) * WIDTH), HEIGHT) for s, v in curve if not math.isfinite(v)][:40]
+    return tag(
+        '<svg class="armcurve {}" width="100%" height="{}" viewBox="0 0 {} {}" preserveAspectRatio="none" aria-hidden="true">{}</svg>',
+        "hit" if hit else "none", HEIGHT, WIDTH, HEIGHT, Markup("").join(parts),
+    )  # fmt: skip
+
+
+def said(case: Case) -> list[str]:
+    """What the replay says in sentences, the verdict's reason first."""
+    r = of(case)
+    out = [str(r[k]) for k in ("why", "trouble", "budget_note") if r.get(k)]
+    start = r.get("from")
+    if isinstance(start, dict):
+        place = f"`{start['checkpoint']}`" if start.get("checkpoint") else "the model as built"
+        out.append(f"Begun from {place} at step {start.get('step')} ({', '.join(map(str, _list(start.get('parts'))))}).")
+    if r.get("agreed") is not None:
+        end = f", then parts from it at step {r['parts']}, in the {words.metric(str(r.get('parts_in')))}" if r.get("parts") is not None else ""
+        out.append(f"The replay agrees with {words.number(r['agreed'])} logged values{end}.")
+    if r.get("rounding_reach") is not None:
+        out.append(f"A change of the weights by one rounding moves the loss by {words.number(r['rounding_reach'])} at most.")
+    if r.get("bound") is not None:
+        out.append(f"{words.number(r.get('steps_replayed'))} steps of training were run again; one culprit should take at most {words.number(r['bound'])} for a window of {words.number(r.get('window'))}.")
+    first = r.get("nonfinite")
+    if isinstance(first, dict) and isinstance(first.get("first"), dict):
+        f = first["first"]
+        where = f" in `{f['module']}`" if f.get("module") else ""
+        out.append(f"The first value that is not finite comes from `{f.get('operation')}`{where}, {f.get('phase')}, at step {first.get('step')}; what went in was finite.")
+    if r.get("grew_first"):
+        out.append(f"The gradient of `{r['grew_first']}` grew first.")
+    leaks = r.get("leaks")
+    if isinstance(leaks, dict) and _leaky(leaks):
+        out.append("Outputs depend on later inputs or on other samples: the model sees what it should predict.")
+    return out
+
+
+def _leaky(leaks: Case) -> bool:
+    change, gradient = chart.value(leaks.get("future_change")), chart.value(leaks.get("future_gradient"))
+    return (change > 1e-5 and gradient > 1e-8) or chart.value(leaks.get("other_samples_gradient")) > 1e-8
+
+
+def tables(case: Case) -> list[dict[str, Any]]:
+    """{"title", "columns", "rows"}: the skip list, the ranking of samples, and the modules before a non-finite value."""
+    r, out = of(case), []
+    skip = [s for s in _list(r.get("skip")) if isinstance(s, dict)]
+    if skip:
+        out.append({"title": "Skip list for the next attempt", "columns": ["step", "samples"], "rows": [[s.get("step"), ", ".join(map(str, _list(s.get("samples")))) or "the whole batch"] for s in skip]})
+    for s in [s for s in _list(r.get("samples")) if isinstance(s, dict)]:
+        ranking = [x for x in _list(s.get("ranking")) if isinstance(x, dict)][:MOST]
+        rows = [[str(x.get("sample")), "blamed" if x.get("blamed") else "", x.get("loss"), x.get("gradient")] for x in ranking]
+        out.append({"title": f"Samples of step {s.get('step')}, {s.get('how')}", "columns": ["sample", "", "loss", "gradient norm"], "rows": rows})
+    seen = r.get("nonfinite")
+    seen = seen if isinstance(seen, dict) else {}
+    frames = [f for f in _list(seen.get("frames")) if isinstance(f, dict)]
+    if frames:
+        keys = ("module", "what", "absmin", "absmax", "nonfinite", "control_absmin", "control_absmax")
+        head = ["module", "of", "smallest", "largest", "not finite", "smallest, other batch", "largest, other batch"]
+        out.append({"title": f"Modules at step {seen.get('step')}, beside batch {seen.get('control_batch')}", "columns": head, "rows": [[f.get(k) for k in keys] for f in frames]})
+    return out
+
+
+def _list(x: Any) -> list[Any]:
+    return x if isinstance(x, list) else []

@@ -1,0 +1,150 @@
+"""Replay's pure parts: delta debugging, verdicts, weights, laying a replay over a log."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forensics.replay import verdict
+from forensics.replay.bisect import OutOfBudget, minimal
+from forensics.replay.lab import Effect, Trace
+from forensics.replay.reproduce import overlay
+from forensics.replay.samples import _above_gap, _until_ordinary
+from forensics.replay.trouble import Logged
+from forensics.replay.verdict import Outcomes, decide
+
+
+@given(st.integers(1, 64), st.sets(st.integers(0, 63), min_size=1, max_size=4), st.randoms())
+def test_the_minimal_set_is_found_whatever_the_order(n: int, wanted: set[int], random: object) -> None:
+    culprits = {c % n for c in wanted}
+    order = list(range(n))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    assert set(minimal(order, lambda some: culprits <= set(some))) == culprits
+
+
+@given(st.integers(2, 256), st.integers(0, 255))
+def test_one_culprit_ranked_first_costs_one_question(n: int, culprit: int) -> None:
+    first = culprit % n
+    asked: list[list[int]] = []
+
+    def suffices(some: list[int]) -> bool:
+        asked.append(some)
+        return first in some
+
+    assert minimal([first, *[i for i in range(n) if i != first]], suffices) == [first]
+    assert len(asked) == 1
+
+
+@given(st.integers(4, 256), st.integers(0, 255))
+def test_one_culprit_ranked_last_costs_a_logarithm(n: int, culprit: int) -> None:
+    asked: list[list[int]] = []
+
+    def suffices(some: list[int]) -> bool:
+        asked.append(some)
+        return culprit % n in some
+
+    assert minimal(range(n), suffices) == [culprit % n]
+    assert len(asked) <= 3 * math.log2(n) + 6
+
+
+def test_a_spent_budget_gives_the_smallest_set_known() -> None:
+    left = [2]
+
+    def suffices(some: list[int]) -> bool:
+        if not left[0]:
+            raise OutOfBudget("spent")
+        left[0] -= 1
+        return {5, 6} <= set(some)
+
+    with pytest.raises(OutOfBudget) as e:
+        minimal([5, 6, *range(5)], suffices, most=1)
+    assert e.value.best == [5, 6]
+
+
+HERE = {"reproduced": 3, "times": 3}
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "word"),
+    [
+        (Outcomes(**HERE, needed=1, other_batch=("no spike",), alone=("spike",), elsewhere=("spike", "spike", "no spike")), "data"),
+        (Outcomes(**HERE, needed=1, other_batch=("no spike",), alone=("spike",), elsewhere=("no spike", "no spike")), "state x data"),
+        (Outcomes(**HERE, needed=1, other_batch=("no spike",), alone=("no spike",), elsewhere=("no spike",), optimizer={"rate x 0.1": "no spike"}), "optimizer-hyperparameter"),
+        (Outcomes(**HERE, needed=0, optimizer={"rate x 0.1": "no spike", "clipping on": "spike"}), "optimizer-hyperparameter"),
+        (Outcomes(**HERE, needed=0, optimizer={"rate x 0.1": "spike"}), "deterministic code"),
+        (Outcomes(**HERE, needed=0, nonfinite=True, guarded="no spike"), "numerics"),
+        (Outcomes(**HERE, needed=1, other_batch=("no spike",), elsewhere=("no spike",), precision={"fp64": "no spike"}, nonfinite=True), "numerics"),
+        (Outcomes(**HERE, needed=1, other_batch=("no spike",), elsewhere=("nan",), precision={"fp64": "nan"}, nonfinite=True, batch_nonfinite=True), "data"),
+        (Outcomes(**HERE, needed=1, other_batch=("no spike",), elsewhere=()), "undecided"),
+        (Outcomes(**HERE), "undecided"),
+        (Outcomes(1, 3), "undecided"),
+        (Outcomes(0, 3, agreed=40, parts_near=True, why_parts="grad.norm"), "transient hardware"),
+        (Outcomes(0, 3, agreed=40, parts_near=True, explained="moments reset at step 300"), "optimizer-hyperparameter"),
+        (Outcomes(0, 3, agreed=40), "cannot reproduce"),
+        (Outcomes(0, 3), "cannot reproduce"),
+    ],
+)  # fmt: skip
+def test_outcomes_give_the_verdict_of_the_contract(outcomes: Outcomes, word: str) -> None:
+    said, why = decide(outcomes)
+    assert said == word
+    assert why.endswith(".")
+
+
+def test_weights_follow_what_was_shown() -> None:
+    lost = Outcomes(0, 3, agreed=9, explained="moments reset at step 3")
+    assert verdict.weights("optimizer-hyperparameter", lost, False)[0]["optimizer_state_lost"] > 20
+    nan = Outcomes(3, 3, needed=1, nonfinite=True)
+    named, others = verdict.weights("data", nan, False)
+    assert "nan_from_sample" in named
+    assert "bad_data_batch" not in named
+    assert others is not None
+    assert others < 0
+    assert verdict.weights("undecided", nan, False) == ({}, None)
+
+
+def trace(values: list[float], first: int = 0) -> Trace:
+    return Trace(first, tuple(values), (None,) * len(values), (0.1,) * len(values))
+
+
+def log(values: dict[int, float], interval: int = 1) -> Logged:
+    return Logged(values, {}, {}, interval, ())
+
+
+VALUES = [3.0 - 0.05 * i + 0.3 * math.sin(7 * i) for i in range(40)]
+
+
+@pytest.mark.parametrize(("shift", "mean_of"), [(0, 1), (1, 1), (1, 5)])
+def test_the_overlay_finds_how_the_log_counts(shift: int, mean_of: int) -> None:
+    printed = {s + shift: sum(VALUES[s - mean_of + 1 : s + 1]) / mean_of for s in range(mean_of - 1, 40, mean_of)}
+    found = overlay((trace(VALUES),), (0.0,) * 40, 0.0, log(printed, mean_of), 0, 99)
+    assert (found.shift, found.mean_of, found.parts) == (shift, mean_of, None)
+    assert found.agreed == len(printed)
+
+
+def test_the_overlay_says_where_they_part_and_not_within_noise() -> None:
+    printed = {i: v + (0.5 if i >= 25 else 0.0) for i, v in enumerate(VALUES)}
+    assert overlay((trace(VALUES),), (0.0,) * 40, 0.0, log(printed), 0, 99).parts == 25
+    assert overlay((trace(VALUES),), (0.1,) * 40, 0.0, log(printed), 0, 99).parts is None
+
+
+def test_no_effect_below_the_noise_is_claimed() -> None:
+    effect = Effect(level=2.0, height=2.0, threshold=3.0, sigma=0.1, nonfinite=False, floor=0.5)
+    assert effect.of([2.1, 2.6]) == "no spike"
+    assert effect.of([2.1, 2.9]) == "undecided"
+    assert effect.of([2.1, 3.1]) == "spike"
+    assert effect.of([2.1, math.nan]) == "nan"
+    assert effect.elsewhere([2.3, 2.4], [2.0, 2.1]) == "no spike"
+    assert effect.elsewhere([3.9, 2.0], [2.0, 2.1]) == "spike"
+    assert effect.elsewhere([3.9, 3.9], [3.5, 3.5]) == "undecided"  # there the ordinary loss is as high as the effect
+
+
+def test_samples_stand_out_by_a_gap_not_by_a_tail() -> None:
+    control = [2.0 + 0.4 * math.sin(13 * i) for i in range(128)]
+    width, rows = _above_gap([2.1, 6.0, 2.3, 5.5, 1.9, 2.2], control)
+    assert sorted(rows) == [1, 3]
+    assert width > 2
+    assert _above_gap([2.1, 2.5, 2.3, 2.2, 1.9, 2.2], control) == (0.0, [])
+    assert sorted(_until_ordinary([2.1, 6.0, 2.3, 5.5, 1.9, 2.2], [control])) == [1, 3]
