@@ -29,7 +29,7 @@ def names(run: Path, given: dict[str, str] | None) -> dict[str, str]:
 def _read(path: Path) -> dict[str, str]:
     try:
         metrics = tomllib.loads(path.read_text("utf-8")).get("metrics", {})
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+    except (ValueError, RecursionError) as e:
         raise ForensicsError(
             f"{path} is not valid TOML: {e}", 'It should hold [metrics] with lines like "loss.train" = "my/own/tag".'
         ) from e

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 _MAIL = re.compile(r"[\w.+\-]+@[\w\-]+(?:\.[\w\-]+)+")
-_PATH = re.compile(r"(?<![\w/.:])(?:[A-Za-z]:[\\/]|/|~/|\\\\)(?:[\w.@+\-~ ]+[\\/])+([\w.@+\-~]*)")
+_PATH = re.compile(r"(?<![\w/.])(?:file://)?(?:[A-Za-z]:[\\/]|/|~/|\\\\)(?:[\w.@+\-~ ]+[\\/])+([\w.@+\-~]*)")
 _IP = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b")
 _EVENT_HOST = re.compile(r"(tfevents\.\d+\.)(.+?)((?:\.\d+)*(?:\.v2)?)$")
 _HOST_KEYS = re.compile(r"(?i)(host(name)?|node(name|list)?|user(name)?|email|machine|master_addr)$")
@@ -33,11 +33,13 @@ def _names(document: Any) -> set[str]:
             for k, v in x.items():
                 look(v, str(k))
         elif isinstance(x, list):
-            for v in x:
+            if len(x) > 1 and isinstance(x[0], str) and _HOST_KEYS.search(x[0]):
+                key = x[0]  # a row of a table: the setting's name, then its value
+            for v in x[1:] if key and x and key == x[0] else x:
                 look(v, key)
         elif isinstance(x, str):
             if _HOST_KEYS.search(key):
-                found.add(x)
+                found.add(x.strip('"'))
             for part in x.split("/"):
                 match = _EVENT_HOST.search(part)
                 if match:

@@ -18,6 +18,7 @@ from parsers.tables import Run
 
 HASHED = 512 * 1024 * 1024  # larger files carry no hash
 CHECKPOINTS = "checkpoint_files"
+MOST_OTHERS = 5000  # metrics without a meaning that the case lists; the tables have all
 
 WOULD_TELL = {
     "loss.train": "whether and where the training went wrong at all",
@@ -53,8 +54,15 @@ def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
         "goodput": goodput.measure(r),
         "last_healthy_checkpoint": run_checkpoints.last_healthy(r, findings),
         "checkpoints": checkpoint_section.section(r),
-        "metrics": {n: _metric(r, n) for n in names(r) if series(r, n) is not None},
+        "metrics": {n: _metric(r, n) for n in _listed(r) if series(r, n) is not None},
     }
+
+
+def _listed(r: Run) -> list[str]:
+    """The names that are told of one by one: all that mean something, and the first MOST_OTHERS of the others."""
+    others = [n for n in names(r) if n.startswith(("other/", "axis/"))]
+    left_out = set(others[MOST_OTHERS:])
+    return [n for n in names(r) if n not in left_out]
 
 
 def _metric(r: Run, name: str) -> dict[str, Any]:
@@ -189,7 +197,7 @@ def gaps(r: Run) -> tuple[dict[str, Any], ...]:
 def clock(r: Run, points: int = 40) -> list[dict[str, Any]]:
     """(step, seconds since 1970) along each life, thinned: lets a page write UTC beside any step."""
     best = max(
-        (series(r, n) for n in names(r)),
+        (series(r, n) for n in _listed(r)),
         key=lambda s: int(np.isfinite(s.time).sum()) if s is not None else -1,
         default=None,
     )

@@ -38,8 +38,10 @@ def build(run: Run, findings: Sequence[Finding]) -> dict[str, Any]:
     chosen += [n for n in known if n not in chosen]
     shown: list[dict[str, Any]] = []
     for i, name in enumerate(chosen):
+        if len(shown) >= MOST:
+            break
         s = series(run, name)
-        if s is None or len(s) < 2 or len(shown) >= MOST:
+        if s is None or len(s) < 2:
             continue
         columns = COLUMNS if i < 6 else FEW_COLUMNS
         lives = [{"attempt": a, "points": m4(step, value, columns)} for a, step, value in s.lives()]

@@ -51,6 +51,8 @@ def turn(y: Floats, found: Sequence[Excursion]) -> Turn | None:
 
 
 def _turn(calm: Floats) -> Turn | None:
+    if not np.isfinite(calm).any():
+        return None
     smooth = rolling_median(calm, WINDOW)[WINDOW - 1 :]
     lowest = np.minimum.accumulate(smooth)
     rise = smooth - lowest

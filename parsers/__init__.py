@@ -18,7 +18,7 @@ from types import ModuleType
 
 import pyarrow as pa
 
-from parsers import assemble, grouping, plugins
+from parsers import assemble, buffers, grouping, plugins, secrets
 from parsers.tables import HEAD_BYTES, Gap, Note, Run, Source, relative, table_of
 from parsers.unclaimed import describe
 from parsers.walk import walk
@@ -70,10 +70,11 @@ class _Opened:
         try:
             for item in self.parser.parse(self.path) if found is None else found:
                 if isinstance(item, Gap):
-                    gaps.append(Gap(item.at, item.what, item.lost, self.rel))
+                    gaps.append(Gap(item.at, secrets.mask_text(item.what), item.lost, self.rel))
                 elif isinstance(item, Note):
-                    notes.append(item.text)
+                    notes.append(secrets.mask_text(item.text))
                 elif item.num_rows:
+                    item = buffers.each_text(item, secrets.has_shapes, secrets.mask_shapes)
                     batches.setdefault(table_of(item), []).append(item)
                     records += item.num_rows
         except (MemoryError, RecursionError) as e:
@@ -151,17 +152,22 @@ def read_all(
     if not root.exists():
         raise FileNotFoundError(f"no such file or folder: {root}")
     found = list(walk(root))
-    paths = [p for p in found if isinstance(p, Path)]
+    runs = read_files([p for p in found if isinstance(p, Path)], root, overrides=overrides, progress=progress)
+    for r in runs:
+        r.sources += [s for s in found if isinstance(s, Source)]
+        r.gaps += [g for g in found if isinstance(g, Gap)]
+    return runs
+
+
+def read_files(
+    paths: list[Path], root: Path, *, overrides: dict[str, str] | None = None, progress: Progress | None = None
+) -> list[Run]:
+    """Every run that these files below root make up, the one written last at the end."""
     with _no_collection():
         files = list(_read_files(paths, root, progress))
-    others = [s for s in found if isinstance(s, Source)]
-    gaps = [g for g in found if isinstance(g, Gap)]
-    groups = grouping.split(files, root, overrides or {})
-    runs = [assemble.run(g, overrides or {}) for g in groups]
+    runs = [assemble.run(g, overrides or {}) for g in grouping.split(files, root, overrides or {})]
     for r in runs:
         r.root = str(root)
-        r.sources += others
-        r.gaps += gaps
         r.siblings = [x.path for x in runs if x is not r]
     return runs
 

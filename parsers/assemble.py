@@ -173,9 +173,8 @@ def _meanings(metrics: pa.Table, framework: str | None, overrides: dict[str, str
         seen = np.zeros(len(tags), np.bool_)
         seen[tag[first:last]] = True
         logged = [tags[code] for code in np.flatnonzero(seen).tolist()]
-        siblings = frozenset(logged)
-        for t in logged:
-            found[paths[i], t] = names.meaning(t, framework=framework, folder=folder, siblings=siblings, overrides=overrides)
+        known = names.meanings(logged, framework=framework, folder=folder, overrides=overrides)
+        found.update({(paths[i], t): meaning for t, meaning in known.items()})
     return found
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from parsers import buffers
 from parsers.tables import SCHEMAS
 
-_MAX_CUTS = 500  # more step-backs than this in one file are disorder, not restarts
+_MAX_CUTS = 200  # more step-backs than this in one file are disorder, not restarts
 _RANK = re.compile(r"(?i)(rank|worker|node|process|gpu)[-_.]?\d+")
 _STAMP = re.compile(r"(?<!\d)(20\d{6})[-_T]?(\d{6})(?!\d)")
 _PAUSE = 5  # a launch shows in the clock as a pause of this many usual steps
@@ -166,10 +166,17 @@ def _resume_places(events: pa.Table) -> dict[str, list[int]]:
 
 
 def _launches(tables: dict[str, pa.Table]) -> list[float]:
-    """When a process was started: lines that say so, and configs that carry the moment in their names."""
+    """When a process was started: lines that say so, and configs that carry the moment in their names.
+
+    A line that ends a job (cancelled, preempted) counts, too: rows that come after it, and after a pause, are another life's.
+    """
     events = tables["events"]
-    said = zip(*(events[c].to_pylist() for c in ("kind", "time")), strict=True)
-    found = {t for kind, t in said if kind in ("start", "resume") and t is not None}
+    said = zip(*(events[c].to_pylist() for c in ("kind", "level", "time")), strict=True)
+    found = {
+        t
+        for kind, level, t in said
+        if t is not None and (kind in ("start", "resume") or (kind in ("scheduler", "signal") and level == "error"))
+    }
     for source in buffers.codes(tables["config"]["source"])[1]:
         match = _STAMP.search(source)
         if match:
@@ -198,9 +205,11 @@ def _cut(source: str, step: NDArray[np.int64], at: NDArray[np.int64], time: NDAr
     known = pauses[np.isfinite(pauses)] if launches else pauses[:0]
     usual = float(np.median(known)) if len(known) else 0.0
     for launch in launches:
-        after = np.flatnonzero(time >= launch)
-        if len(after) and after[0] > 0 and pauses[after[0] - 1] > _PAUSE * usual:
-            cuts.add(int(after[0]))
+        after = np.flatnonzero(time >= np.floor(launch))  # lines often tell whole seconds, rows their fractions
+        for row in after[:2].tolist():
+            if row > 0 and pauses[row - 1] > _PAUSE * usual:
+                cuts.add(row)
+                break
     if len(cuts) == 1 and not np.isfinite(time).any():
         # no clock and no step back: where a line of another file says that training resumes at a step, a life begins
         cuts |= {int(i) for i in np.searchsorted(step, resume_steps, side="right") if 0 < i < len(step)}

@@ -70,9 +70,19 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
 # ---- TOML, JSON
 
 
+_MANY_PARTS = re.compile(r"(?<![\w\-])(?:[\w\-]++\s*+\.\s*+){200}")
+
+
+def _toml_loads(text: str) -> dict[str, Any]:
+    """A key of so many parts is none, and tomllib takes memory by the square of them."""
+    if _MANY_PARTS.search(text):
+        raise ValueError("a key of too many parts")
+    return tomllib.loads(text)
+
+
 def _toml(text: str) -> Iterator[Item]:
     try:
-        yield from _with_lines(tomllib.loads(text), text, r"(?m)^\s*(?:[\w.\-\"']+\.)?[\"']?{}[\"']?\s*=")
+        yield from _with_lines(_toml_loads(text), text, r"(?m)^\s*(?:[\w.\-\"']+\.)?[\"']?{}[\"']?\s*=")
         return
     except (tomllib.TOMLDecodeError, ValueError, RecursionError):
         pass
@@ -83,7 +93,7 @@ def _toml(text: str) -> Iterator[Item]:
             table = header[1].replace(".", "/") + "/"
             continue
         try:
-            for key, value in _flat("", tomllib.loads(line)):
+            for key, value in _flat("", _toml_loads(line)):
                 yield table + key, value, number
         except (tomllib.TOMLDecodeError, ValueError, RecursionError):
             yield Gap(f"line {number}", "not TOML", 1)

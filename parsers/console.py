@@ -63,6 +63,8 @@ def claims(path: Path, head: bytes) -> bool:
     name, suffix = path.name, path.suffix.lower()
     if suffix in _OTHERS or _NOT_LOGS.match(name) or not head.strip(b"\0 \r\n\t"):
         return False
+    if 0 in head[:12] and ("tfevents" in name or _is_framed(head)):
+        return False  # an event file, though all that can be seen of it is the text of a long tag
     text = _decoded(head)
     if text is None:
         return False
@@ -73,6 +75,12 @@ def claims(path: Path, head: bytes) -> bool:
     if _LOG_SUFFIX.search(name) or _LOG_NAME.search(name):
         return True
     return suffix in {"", ".txt"} and _reads_like_a_log(lines)
+
+
+def _is_framed(head: bytes) -> bool:
+    from parsers.tfrecord_chain import sound_header
+
+    return sound_header(head)
 
 
 def _decoded(head: bytes) -> str | None:
@@ -119,7 +127,7 @@ def _reads_like_a_log(lines: list[str]) -> bool:
 
 def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     """Metrics, events, settings and printed batches of a log, in the order of the file."""
-    year = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC).year
+    year = _year(path)
     reader: Reader | None = None
     n = 1  # number of the line that begins here
     for text, ended, gap in _blocks(path):
@@ -134,6 +142,14 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
         reader.finish()
         yield from _flush(reader)
         yield from (Note(s) for s in reader.notes)
+
+
+def _year(path: Path) -> int:
+    """Of the file's last change, for clocks that name none; of the epoch where the file system says nonsense."""
+    try:
+        return datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC).year
+    except (ValueError, OverflowError, OSError):
+        return 1970
 
 
 def _srun(text: str) -> bool:

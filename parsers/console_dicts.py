@@ -28,7 +28,7 @@ class Dicts:
         self.bar = (-100, 0, 0)  # line, position and total of the training bar (evaluation has shorter ones)
 
     def saw_bar(self, n: int, parts: dict[str, int]) -> None:
-        if "it" in parts and parts.get("total", 0) >= (self.header.get("Total optimization steps") or self.bar[2]):
+        if "it" in parts and "total" in parts and parts["total"] >= (self.header.get("Total optimization steps") or self.bar[2]):
             self.bar = (n, parts["it"], parts["total"])
 
     def step(self, waiting: Waiting, bar: dict[str, int]) -> tuple[int, str]:

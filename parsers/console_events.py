@@ -3,8 +3,8 @@
 A traceback is one event: its last line with the innermost frame, at the line where it begins. Order of evidence follows
 NVRx's log signatures: a *root candidate* has level ``error``; what only follows from another failure (a peer's NCCL
 abort, torchrun's ChildFailedError, "broken pipe" of a heartbeat thread) and what is only supposed ("might be caused
-by") is ``warning``. Kinds: start, resume, checkpoint_saved, finished, traceback, oom, nccl, hardware, overflow,
-nonfinite, scheduler, signal, rows_dropped, missing_field, warning.
+by") is ``warning``. Kinds: start, resume, evaluation (one begins), checkpoint_saved, finished, traceback, oom, nccl,
+hardware, overflow, nonfinite, scheduler, signal, rows_dropped, missing_field, warning.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _WORDS: list[tuple[str, str, list[str]]] = [
         r"CUDA out of memory", r"OutOfMemoryError", r"oom[-_ ]kill", r"out of memory: kill", r"killed process \d+",
         r"DefaultCPUAllocator", r"(?:hip|cuda|mps|xla) ?(?:backend )?out of memory", r"RESOURCE_EXHAUSTED",
         r"std::bad_alloc", r"\bMemoryError\b", r"cannot allocate memory", r"exceeded memory limit",
-        r"(?:CUDNN|CUBLAS)_STATUS_ALLOC_FAILED"]),
+        r"(?:CUDNN|CUBLAS)_STATUS_ALLOC_FAILED", r"\bOOMKilled\b", r"\btasks? [\d,-]+: Out Of Memory"]),
     ("hardware", "error", [
         r"\bNVRM: Xid", r"\bXid\b.{0,20}\d+", r"uncorrectable", r"double[- ]bit", r"\bECC\b.{0,20}error",
         r"row remap.{0,20}fail", r"nvlink.{0,30}error", r"pcie.{0,30}error", r"fallen off the bus", r"GPU is lost",
@@ -47,6 +47,9 @@ _WORDS: list[tuple[str, str, list[str]]] = [
         r"watchdog caught collective", r"collective operation timeout", r"collective.{0,40}timed? ?out",
         r"nccl(?:System|Internal|UnhandledCuda|Remote)Error", r"NCCL (?:error|timeout)", r"DistBackendError",
         r"NCCL WARN .{0,60}(?:error|fail|timeout)", r"NCCL communicator was aborted", r"TCPStore",
+        r"mismatch between collectives", r"mismatched collective", r"failed to pass monitoredBarrier",
+        r"reached monitoredBarrier", r"watchdog (?:got stuck|hang\b)", r"timeout at NCCL work",
+        r"detected by watchdog at work", r"rank that exhausted inputs", r"DistStoreError",
         r"process group .{0,60}(?:abort|timed? ?out)", r"ibv_\w+.{0,40}(?:fail|error)",
         r"gloo.{0,40}(?:timed? ?out|reset)", r"connection (?:reset|closed) by (?:remote )?peer"]),
     ("scheduler", "error", [
@@ -58,6 +61,8 @@ _WORDS: list[tuple[str, str, list[str]]] = [
     ("signal", "error", [
         r"(?-i:\bSIG(?:TERM|KILL|INT|SEGV|ABRT|BUS|HUP|FPE|USR[12])\b)", r"segmentation fault", r"bus error",
         r"core dumped", r"(?:received|caught|got) signal", r"exitcode\s*:?\s*-\d+", r"signal (?:9|15|11|6)\b",
+        r"(?-i:line \d+:\s+\d+ (?:Killed|Aborted|Terminated|Segmentation fault)\b)",
+        r"\bexit(?:ed)?\b(?: with)?(?: exit)?(?: code| status)[: ]*137\b",
         r"keyboardinterrupt", r"(?-i:^\s*Killed\b|^Terminated\b|^Aborted\b)", r"ChildFailedError"]),
     ("nonfinite", "error", [
         r"(?:nan|inf(?:inite)?)(?:s|/inf)? (?:was |were |values? )?(?:detected|encountered|found)",
@@ -89,7 +94,12 @@ _WORDS: list[tuple[str, str, list[str]]] = [
         r"roll(?:ing )?back", r"recovering from", r"corrupt", r"truncated", r"checksum", r"lost connection",
         r"heartbeat.{0,30}(?:miss|lost|timeout)", r"straggler", r"throttl", r"diverg", r"lr_scheduler\.step\(\)",
         r"did not (?:converge|improve)", r"stopping_early", r"mismatch",
-        r"learning rate .{0,40}(?:override|reset|reduc)", r"overriding learning rate", r"(?:missing|unexpected) key"]),
+        r"learning rate .{0,40}(?:override|reset|reduc)", r"overriding learning rate", r"(?:missing|unexpected) key",
+        r"blocked for more than \d+ seconds", r"not responding, (?:still trying|timed out)", r"thermal slowdown",
+        r"slowdown: thermal", r"^\W*rank\s*: \d+ \(local_rank: \d+\)", r"bus error encountered in worker"]),
+    ("evaluation", "info", [
+        r"\*{3,} ?running (?:evaluation|prediction|validation)", r"^\W*evaluating\b(?!.*\d%)",
+        r"(?:^|[\]:] ?)\W*(?:running|starting|begin|beginning|start|entering) (?:the )?(?:validation|evaluation|eval)\b(?! set| data)"]),
     ("start", "info", [
         r"^\W*(?:starting|start|begin|beginning|running) (?:the )?training", r"\*{3,} ?running training",
         r"begin training epoch", r"training starts at step", r"^\W*training \.\.\.",
@@ -110,7 +120,8 @@ _HINTS = (
     "quota", "stale", "files", "spike", "roll", "recover", "corrupt", "truncat", "checksum", "lost", "heartbeat",
     "straggl", "throttl", "diverg", "converge", "improve", "mismatch", "key", "start", "param", "cmd", "exception",
     "fatal", "assert", "interrupt", "monotonic", "step", "exhausted", "bus", "uncorrectable", "hardware", "machine",
-    "lr_scheduler", "learning", "walltime",
+    "lr_scheduler", "learning", "walltime", "evaluat", "validat", "blocked", "responding", "slowdown", "local_rank",
+    "barrier", "watchdog",
 )
 _CASCADE = re.compile("(?i)" + "|".join([
     r"ChildFailedError", r"SignalException", r"broken pipe", r"NCCL communicator was aborted", r"TCPStore",
@@ -184,6 +195,12 @@ def when(text: str) -> str | None:
 
 TRACEBACK = re.compile(r"Traceback \(most recent call last\)")
 _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:, in (\S+))?')
+# functions of evaluating, saving, loading data and waiting for others; torch's own "checkpoint" recomputes activations
+_PHASE = re.compile("(?i)^(?:" + "|".join([
+    r"(?:\w*_)?(?:eval|evaluate|evaluation|validate|validation)(?:_\w+)?",
+    r"_?(?:val|valid|test|predict)(?:_(?:step|epoch|loop|model|one_epoch))?", r"estimate_loss", r"_?save",
+    r"(?:\w*_)?save_(?:\w*_)?(?:checkpoint|ckpt|model|state|weights|pretrained|optimizer)(?:_\w+)?",
+    r"_next_data", r"_try_get_data", r"barrier", r"all_?reduce", r"all_?gather", r"broadcast"]) + ")$")
 _LAST = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?[A-Za-z_]\w*(?:: ?.*)?$")
 
 
@@ -192,6 +209,7 @@ class Traceback:
 
     def __init__(self, where: Where, handled: bool = False) -> None:
         self.where, self.frame, self.last, self.lines = where, "", "", 0
+        self.phase = ""  # the outermost frame that says what the program was doing
         self.handled = handled  # printed as a warning: the program went on
 
     def feed(self, text: str) -> bool:
@@ -200,6 +218,8 @@ class Traceback:
             return False
         if (m := _FRAME.match(text)) is not None:
             self.frame = f"{m[1]}:{m[2]}" + (f" in {m[3]}" if m[3] else "")
+            if not self.phase and m[3] and _PHASE.search(m[3]):
+                self.phase = self.frame
             return True
         if not text.strip() or text[:1] in " \t" or text.startswith(("[...]", "^", "~")):
             return True
@@ -212,7 +232,8 @@ class Traceback:
         special = inner is not None and inner.kind in {"oom", "nccl", "hardware", "nonfinite", "signal"}
         kind = inner.kind if inner is not None and special and "ChildFailed" not in text else "traceback"
         level = "warning" if self.handled or _CASCADE.search(text) else "error"
-        return Event(kind, level, text[:MAX_TEXT] + (f"  [{self.frame}]" if self.frame else ""))
+        called = f", called from {self.phase}" if self.phase and self.phase != self.frame else ""
+        return Event(kind, level, text[:MAX_TEXT] + (f"  [{self.frame}{called}]" if self.frame else ""))
 
 
 _SURE_CODE = re.compile(r"^\s*+(?:" + "|".join([

@@ -116,6 +116,7 @@ class Reader:
             return
         if words.batch(n, text, where.rank) or self._table(where, text):
             return
+        text = words.without_ids(n, text, where.rank)
         line = read_line(text)
         if self.dicts.waiting and not line.bar:
             self._settle({})

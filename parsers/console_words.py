@@ -13,6 +13,12 @@ from parsers.tables import Rows
 MAX_ALIKE, MAX_OVERFLOWS = 200, 10_000
 _BATCH = re.compile(r"\b(?P<key>shards?|files|ids|sample_ids|samples|indices|doc_ids)=\[(?P<list>[^\]]*)\]")
 _BATCH_STEP = re.compile(r"\bbatch\b.*?\b(?:step|iter|iteration)[= :]+(\d{1,15})\b")
+_WITH_IDS = re.compile(r"[,;|]?\s*['\"]?\b(?P<key>(?:batch_)?(?:sample|example|doc|document|data|row|item|instance|record)_?(?:ids?|idxs?|indices|indexes)"
+                       r"|batch_(?:ids?|indices)|indices|shards?|files)\b['\"]?\s*[:=]\s*[\[(](?P<list>[^\])]*)[\])]")
+_STEP = re.compile(r"(?i)\b(?:(?:global|train|optimizer)[_ ]?)?(?:step|iteration|iter|update)\b['\"]?\s*[:=#]?\s*(\d{1,15})\b")
+_WORD = re.compile(r"'[^']*'|\"[^\"]*\"|[^,\s]+")
+_SHARDS = {"shard", "shards", "files"}
+_LONGEST_HEADER = 200  # characters; in a line of stars, where the stars end is a question with too many answers
 _HF_HEADER = re.compile(r"^\s*(Num examples|Num Epochs|Instantaneous batch size per device|Total train batch size[^=]*|"
                         r"Gradient Accumulation steps|Total optimization steps) = ([\d,]+)")
 
@@ -97,7 +103,7 @@ class Words:
 
     def settings(self, n: int, text: str, body: str, started: bool, known: dict[str, int]) -> None:
         """Settings in the lines before training; transformers prints its own at each start."""
-        if console_config.HEADER.match(text):
+        if len(text) < _LONGEST_HEADER and console_config.HEADER.match(text):
             self.in_header = True
             return
         if (m := _HF_HEADER.match(text)):
@@ -124,12 +130,26 @@ class Words:
         """``batch step=1 shards=['a', 'b'] ids=[7519, 6015]``: the samples of a batch, as the loader printed them."""
         if "=[" not in text or not (m := _BATCH_STEP.search(text)):
             return False
-        lists = {b["key"]: [w.strip(" '\"") for w in b["list"].split(",") if w.strip()] for b in _BATCH.finditer(text)}
-        shards = next((v for k, v in lists.items() if k in {"shard", "shards", "files"}), [])
-        samples = next((v for k, v in lists.items() if k not in {"shard", "shards", "files"}), [])
+        return self._ids(n, int(m[1]), rank, {b["key"]: b["list"] for b in _BATCH.finditer(text)})
+
+    def without_ids(self, n: int, text: str, rank: int | None) -> str:
+        """``step 120 loss 2.1 sample_ids=[7519, 6015]``: takes the samples out of a line and gives back what else it says."""
+        if "[" not in text and "(" not in text:
+            return text
+        lists = {b["key"]: b["list"] for b in _WITH_IDS.finditer(text)}
+        step = _STEP.search(text) if lists.keys() - _SHARDS else None
+        if step is None or not self._ids(n, int(step[1]), rank, lists):
+            return text
+        return _WITH_IDS.sub("", text)
+
+    def _ids(self, n: int, step: int, rank: int | None, lists: dict[str, str]) -> bool:
+        """Rows of the batches table; False where the lists are empty."""
+        words = {k: [x for w in _WORD.findall(v) if (x := w.strip("'\"")) not in {"", "...", "…"}] for k, v in lists.items()}
+        shards = next((v for k, v in words.items() if k in _SHARDS), [])
+        samples = next((v for k, v in words.items() if k not in _SHARDS), [])
         size = max(len(shards), len(samples))
         shards = shards * size if len(shards) == 1 else shards if len(shards) == size else []
         for i in range(size):
-            self.rows.add("batches", step=int(m[1]), rank=rank, position=i, at=n, how="recorded",
+            self.rows.add("batches", step=step, rank=rank, position=i, at=n, how="recorded",
                           sample=samples[i] if i < len(samples) else None, shard=shards[i] if shards else None)
         return bool(lists)

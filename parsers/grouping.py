@@ -13,6 +13,7 @@ the files say, then on where they lie:
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -93,8 +94,20 @@ def split(files: list[FileRead], root: Path, overrides: dict[str, str]) -> list[
     homes = Counter(home for r in runs for home in {u.home for u in r})
     groups = [_group(r, root, homes) for r in runs]
     _attach_rest(groups, files, {id(f) for u in units for f in u.files})
+    for g, more in zip(groups, _again([g.id for g in groups]), strict=True):
+        g.id += more
     latest = {id(g): max((u.times[1] for u in r if u.times), default=0.0) for g, r in zip(groups, runs, strict=True)}
     return sorted(groups, key=lambda g: (latest[id(g)], max(_mtime(f) for f in g.files), g.id))
+
+
+def _again(ids: list[str]) -> list[str]:
+    """What to add where an id comes again: `a/b` and `a__b` are two runs."""
+    seen: Counter[str] = Counter()
+    added = []
+    for name in ids:
+        seen[name] += 1
+        added.append(f"~{seen[name]}" if seen[name] > 1 else "")
+    return added
 
 
 def _root_id(root: Path) -> str:
@@ -208,10 +221,9 @@ def _columns(unit: Unit, overrides: dict[str, str]) -> Iterator[tuple[list[str |
         batches = f.batches["metrics"]
         table = pa.Table.from_batches(batches).unify_dictionaries() if len(batches) > 1 else pa.Table.from_batches(batches)
         code, tags = buffers.codes(table["tag"])
-        folder, known = f.source.path.rpartition("/")[0], frozenset(tags)
+        known = names.meanings(tags, folder=f.source.path.rpartition("/")[0], overrides=overrides)
         keys: list[str | None] = []
-        for tag in tags:
-            name = names.meaning(tag, folder=folder, siblings=known, overrides=overrides).name
+        for name in (known[tag].name for tag in tags):
             keys.append(None if name.startswith("axis/") or name in {"step", "epoch"} else merge.key(name))
         step, value, time = (buffers.values(table[c]) for c in ("step", "value", "time"))
         there = buffers.valid(table["time"])
@@ -313,7 +325,15 @@ def _group(run: list[Unit], root: Path, homes: Counter[str]) -> Group:
         path = where if (root / where).exists() else PurePosixPath(run[0].files[0].source.path).parent.as_posix()
     else:
         path = run[0].files[0].source.path
-    return Group(path.replace("/", "__"), str(root / path), [f for u in run for f in u.files])
+    return Group(_id(path), str(root / path), [f for u in run for f in u.files])
+
+
+def _id(path: str) -> str:
+    """A name that one folder can have: long ones end in a hash of the whole."""
+    name = path.replace("/", "__")
+    if len(name.encode("utf-8", "surrogateescape")) <= 200:
+        return name
+    return f"{name[:40]}-{hashlib.sha256(name.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}"
 
 
 def _attach_rest(groups: list[Group], files: list[FileRead], placed: set[int]) -> None:

@@ -24,7 +24,7 @@ from parsers.json_values import MISSING, last, plain
 from parsers.tables import FLUSH_ROWS, Note, Rows
 
 Row = dict[str, Any]
-_MAX_LIST, _MAX_DEPTH, _MAX_TAGS = 16, 20, 5000
+_MAX_LIST, _MAX_DEPTH, _MAX_TAGS = 16, 20, 500_000
 
 
 class Log:

@@ -10,6 +10,7 @@ import math
 import re
 from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -150,19 +151,22 @@ def as_number(value: Any) -> float | None:
 def whole_column(column: Sequence[Any]) -> array[int] | None:
     """A column of steps (MISSING where a row has none), None where it holds anything else. "12/300" is step 12."""
     if set(map(type, column)) == {int}:
-        try:
+        with suppress(OverflowError):
             return array("q", column)
-        except OverflowError:
-            return None
     found = array("q")
     for value in column:
         if isinstance(value, (bool, list, dict)):
             return None
         step = columns.whole(value.partition("/")[0] if isinstance(value, str) else value)
-        if step is None and value is not None:
+        if step is None and value is not None and not _beyond(value):
             return None
         found.append(MISSING if step is None else step)
     return None if all(s == MISSING for s in found) else found
+
+
+def _beyond(value: Any) -> bool:
+    """A number too large for a step: a mistake of one row, and the others' steps are as they are."""
+    return isinstance(value, (int, float)) and abs(value) >= 2**63
 
 
 def float_column(column: Sequence[Any]) -> array[float] | None:

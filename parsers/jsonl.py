@@ -24,6 +24,7 @@ from parsers.tables import Gap, Note
 _BLOCK = 4 << 20
 _MAX_LINE = 64 << 20
 _MAX_GAPS = 1000
+_ZEROS = "zero bytes (a write that never reached the disk)"
 _NO_OBJECT = "a line that is no whole JSON object"
 
 Entry = tuple[list[dict[str, Any]], list[int] | range]
@@ -83,7 +84,7 @@ def _patient(line: bytes, place: int, gaps: _Gaps) -> list[dict[str, Any]]:
         bare = line.strip(b" \t\r\n\x00\xef\xbb\xbf,")
         if not bare:
             if line.strip(b" \t\r\n\xef\xbb\xbf"):
-                gaps.add(place, "zero bytes (a write that never reached the disk)", None)
+                gaps.add(place, _ZEROS, None)
             return []
         text = tolerant_json.clean(bare.decode("utf-8", "replace"))
         found, end, whole = [], 0, True
@@ -93,6 +94,8 @@ def _patient(line: bytes, place: int, gaps: _Gaps) -> list[dict[str, Any]]:
             found.append(value)
         if not whole or text[end:].strip(" \t\r,\0"):
             gaps.add(place, _NO_OBJECT, 1)
+        elif b"\0" in line:
+            gaps.add(place, _ZEROS, None)
         return [f for f in found if len(f) > 0 and (whole or _is_row(f))]
     if isinstance(value, dict):
         return [value]

@@ -24,6 +24,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 LONGEST = 300  # characters of a tag that are looked at; names are shorter, damage and prose are not
+_WIDE, _MOST_SHAPES = 2000, 5000  # tags of one source beyond which they are named by shape, and how many shapes are
+_NUMBER = re.compile(r"\d+")
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -57,6 +59,33 @@ def meaning(tag: str, *, framework: str | None = None, folder: str = "", sibling
     if found.name in overrides:
         found = replace(found, name="loss.aux" if found.name.startswith("loss.") else "other")
     return _with_tag(found, tag) if found.name in ("other", "axis") else found
+
+
+def meanings(tags: Iterable[str], *, framework: str | None = None, folder: str = "",
+             overrides: Mapping[str, str] = NOTHING) -> dict[str, Meaning]:
+    """What each tag of one source stands for.
+
+    Where there are thousands, tags that differ in their numbers only (``layer.0.norm``, ``layer.1.norm``) are taken to
+    mean the same, and of these shapes the first _MOST_SHAPES are looked at; the rest is ``other/<tag>``.
+    """
+    logged = list(tags)
+    if len(logged) <= _WIDE:
+        siblings = frozenset(logged)
+        return {t: meaning(t, framework=framework, folder=folder, siblings=siblings, overrides=overrides) for t in logged}
+    shapes = {t: _NUMBER.sub("0", t[:LONGEST]) for t in logged}
+    first: dict[str, str] = {}
+    for t, shape in shapes.items():
+        if len(first) < _MOST_SHAPES or shape in first:
+            first.setdefault(shape, t)
+    siblings, given = frozenset(first.values()), frozenset(overrides.values())
+    found = {}
+    for t, shape in shapes.items():
+        speaker = t if t in given else first.get(shape)
+        known = Meaning("other/") if speaker is None else meaning(
+            speaker, framework=framework, folder=folder, siblings=siblings, overrides=overrides)
+        kind, is_own, _ = known.name.partition("/")
+        found[t] = replace(known, name=f"{kind}/{t}") if is_own and kind in ("other", "axis") else known
+    return found
 
 
 @lru_cache(maxsize=65536)

@@ -13,12 +13,14 @@ messages of a log have few shapes, so most steps do the same for all of them. Wh
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 VARINT, FIXED64, BYTES, BEGIN, END, FIXED32 = range(6)
+_TURNS, _FEW_ROWS = 200, 4
 _MASK64 = (1 << 64) - 1
 
 Ints = npt.NDArray[np.int64]
@@ -99,7 +101,11 @@ def lockstep(words: Words, start: Ints, end: Ints, owner: Ints,
     """
     rows = np.arange(len(start))
     at = start
-    while True:
+    for turn in count():
+        if turn >= _TURNS and len(rows) <= _FEW_ROWS:  # a message of thousands of fields: numpy's turns cost more than Python's
+            for row, first_byte, stop in zip(rows.tolist(), at.tolist(), end.tolist(), strict=True):
+                yield from _alone(words, row, first_byte, stop, owner, odd)
+            return
         live = at < end
         if not live.all():
             over = at > end
@@ -137,6 +143,41 @@ def lockstep(words: Words, start: Ints, end: Ints, owner: Ints,
             if len(same):
                 yield rows[same], _number(key), key & 7, values, lengths
         at = following
+
+
+def _alone(words: Words, row: int, at: int, end: int, owner: Ints,
+           odd: npt.NDArray[np.bool_]) -> Iterator[tuple[Ints, int, int, Any, Any]]:
+    """The rest of one row, as lockstep gives it."""
+    rows = np.array([row])
+    while at < end:
+        word = int(words[at])
+        size = 2 if word & 0x80 else 1
+        key = word & (0xFFFF if word & 0x80 else 0xFF)
+        number, wire = _number(key), key & 7
+        at += size
+        length, value = None, np.zeros(1, np.uint64)
+        good = not (key & 0x8000 or number == 0 or wire in (BEGIN, END) or wire > FIXED32)
+        if good and wire in (VARINT, BYTES):
+            value, number_of_bytes, sound = varints(words, np.array([at]))
+            good = sound is None
+            at += int(np.ravel(number_of_bytes)[0])
+            if wire == BYTES:
+                length = value.view(np.int64)
+                good = good and 0 <= int(length[0]) <= end - at
+                value = np.array([at])
+                at += int(length[0]) if good else 0
+        elif good and wire == FIXED64:
+            value = words[at : at + 1].copy()
+            at += 8
+        elif good:
+            value = np.array([word >> 8 * size & 0xFFFFFFFF], np.uint32)
+            at += 4
+        if not good:
+            odd[owner[row]] = True
+            return
+        yield rows, number, wire, value, length
+    if at > end:
+        odd[owner[row]] = True
 
 
 def _number(key: int) -> int:

@@ -104,10 +104,11 @@ _VALUES = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)",
     re.DOTALL,
 )
-_URL_PASSWORD = re.compile(r"(?<=://)([^/\s:@]+):([^/\s@]+)(?=@)")
+_URL_PASSWORD = re.compile(r"(?<=://)([^/\s:@]*):([^/\s@]+)(?=@)")
 _URL_SIGNATURE = re.compile(
     r"(?i)((?:x-amz-signature|x-amz-credential|x-amz-security-token|sig|signature|access_token|api_key|token)=)[^&\s'\"]+"
 )
+_SHAPES = re.compile("|".join(f"(?s:{p.pattern})" for p in (_VALUES, _URL_PASSWORD)).encode() + b"|(?i:" + _URL_SIGNATURE.pattern[4:].encode() + b")")
 _ASSIGNMENT = re.compile(
     r"""(?ix) (?P<key> [A-Za-z_][\w.\-]{1,60} ) (?P<sep> ['"]? \s* [:=] \s* ) (?P<quote> ['"]? ) (?P<value> [^\s'",;&}]{4,} )"""
 )
@@ -124,7 +125,24 @@ def is_secret_key(key: str) -> bool:
         return True
     if "token" in words:
         return not _TOKEN_IS_TEXT & set(words)
+    if words[-1:] == ["pass"]:  # of a database or a user; a forward_pass is none
+        return len(words) == 1 or words[-2] in _HAVE_A_PASS
     return bool(words) and words[-1] in {"pwd", "auth"}
+
+
+_HAVE_A_PASS = {"auth", "db", "user", "smtp", "redis", "mysql", "postgres", "proxy", "ftp", "admin", "root", "key", "login"}
+
+
+def mask_shapes(text: str) -> str:
+    """Names (tags, keys, paths, ids): only what is a secret by its own shape, for a name has no value beside it."""
+    if _SHAPES.search(text.encode("utf-8", "replace")) is None:
+        return text
+    return _URL_SIGNATURE.sub(rf"\1{MASK}", _URL_PASSWORD.sub(rf"\1:{MASK}", _VALUES.sub(MASK, text)))
+
+
+def has_shapes(texts: bytes | memoryview) -> bool:
+    """Is a secret by its shape anywhere in these UTF-8 bytes?"""
+    return _SHAPES.search(texts) is not None
 
 
 def mask_text(text: str) -> str:
@@ -158,13 +176,17 @@ def _might_hold_secret(text: str) -> bool:
 
 def _mask_tree(key: str, value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(k): _mask_tree(str(k), v) for k, v in value.items()}
+        named = next((value[k] for k in ("name", "key", "variable") if isinstance(value.get(k), str)), "")
+        hidden = named if is_secret_key(named) else ""  # {"name": "HF_TOKEN", "value": ...}, as Kubernetes has it
+        return {mask_shapes(str(k)): _mask_tree(hidden if k == "value" and hidden else str(k), v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [_mask_tree(key, v) for v in value]
     if isinstance(value, str):
         return MASK if value and is_secret_key(key) else mask_text(value)
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, int) and abs(value) >= 1 << 1024:
+        return "Infinity" if value > 0 else "-Infinity"  # Python writes no number of thousands of digits
     if value is None or isinstance(value, (bool, int, float)):
         return value if isinstance(value, bool) or value is None or not is_secret_key(key) else MASK
     return mask_text(str(value))

@@ -230,4 +230,4 @@ def relative(path: Path, root: Path) -> str:
     except ValueError:
         text = path.as_posix()
     text = path.name if text == "." else text
-    return text.encode("utf-8", "backslashreplace").decode()
+    return secrets.mask_shapes(text.encode("utf-8", "backslashreplace").decode())

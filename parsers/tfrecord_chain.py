@@ -87,13 +87,15 @@ class Chain:
     def inside(self, head: int, end: int) -> list[int]:
         """Headers of records inside this one that lead exactly to its end: it was torn and another writer went on."""
         heads = self.heads()
+        astray: set[int] = set()  # chains that meet one that missed the end miss it, too
         for first in heads[np.searchsorted(heads, head + 1) : np.searchsorted(heads, end)].tolist():
             chain, at = [], first
-            while at < end and (length := self.header(at)) is not None:
+            while at < end and at not in astray and (length := self.header(at)) is not None:
                 chain.append(at)
                 at += length + FRAME
             if at == end and any(self.holds(h) for h in chain):
                 return chain
+            astray.update(chain)
         return []
 
     def _walk(self) -> Ints:

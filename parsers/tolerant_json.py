@@ -28,6 +28,7 @@ _LONE = re.compile(
 )
 _LOOSE = re.compile(r"(?<=[:\[,\s])(?:([+-]?)inf(?:inity)?|[+-]?nan)(?=\s*[,}\]])", re.IGNORECASE)
 _SEAM = re.compile(r"\}\s*,\s*\{")
+_OPENING = re.compile(r'\{[ \t\r\n]*["}]')  # of an object; what else follows a brace is no JSON
 _PIECE = 4096  # characters
 _TOKEN = re.compile(
     r"""[ \t\r\n]+|"(?:[^"\\\x00-\x1f]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"""
@@ -90,10 +91,15 @@ def loads(data: bytes | str) -> Any:
         text = data if isinstance(data, str) else data.decode("utf-8")
     if "\\u" not in text:
         try:
-            return json.loads(text)
+            return json.loads(text, parse_int=_integer)
         except ValueError:
             pass
-    return json.loads(clean(text))
+    return json.loads(clean(text), parse_int=_integer)
+
+
+def _integer(digits: str) -> int | float:
+    """Python refuses whole numbers of thousands of digits, whose reading takes quadratic time: as a float they are infinite."""
+    return int(digits) if len(digits) < 400 else float(digits)
 
 
 def rows(text: str, begin: int) -> tuple[list[dict[str, Any]], int]:
@@ -124,13 +130,17 @@ def objects(text: str, start: int = 0) -> Iterator[tuple[int, int, dict[str, Any
 
     Failed attempts may cost some passes over the text and no more, then the search ends.
     """
-    decoder, budget = json.JSONDecoder(), 20 * len(text) + 1_000_000
-    at = text.find("{", start)
-    while at >= 0:
+    decoder, budget = json.JSONDecoder(parse_int=_integer), 20 * len(text) + 1_000_000
+    opening = _OPENING.search(text, start)
+    while opening:
+        at = opening.start()
         try:
-            value, end = decoder.raw_decode(text, at)
-        except ValueError as e:
-            budget -= getattr(e, "pos", at) - at + 20
+            value, end = _object(decoder, text, at)
+        except json.JSONDecodeError as e:  # which counts the lines before it: what it was given is what it cost
+            budget -= e.pos + 20 if len(e.doc) <= _PIECE else e.pos - at + 20 + e.pos // 50
+            end = at + 1
+        except ValueError:
+            budget -= 20
             end = at + 1
         except RecursionError:
             budget -= 20_000
@@ -139,7 +149,20 @@ def objects(text: str, start: int = 0) -> Iterator[tuple[int, int, dict[str, Any
             yield at, end, value
         if budget < 0:
             return
-        at = text.find("{", end)
+        opening = _OPENING.search(text, end)
+
+
+def _object(decoder: json.JSONDecoder, text: str, at: int) -> tuple[dict[str, Any], int]:
+    """The object that begins there, and where it ends: in the next kilobytes, else in all of the text."""
+    piece = text[at : at + _PIECE]
+    try:
+        value, end = decoder.raw_decode(piece)
+        return value, at + end
+    except json.JSONDecodeError as e:
+        if len(piece) < _PIECE or (e.pos < _PIECE - 64 and not e.msg.startswith("Unterminated")):
+            raise
+    found: tuple[Any, int] = decoder.raw_decode(text, at)
+    return found
 
 
 def recover(text: str) -> tuple[Any, int, bool]:
@@ -148,13 +171,13 @@ def recover(text: str) -> tuple[Any, int, bool]:
     The document is cut after its last whole value, and its open brackets are closed.
     """
     try:
-        json.loads(text)
+        json.loads(text, parse_int=_integer)
         damage = len(text)
     except json.JSONDecodeError as e:
         damage = e.pos
     except (ValueError, RecursionError):
         damage = len(text)
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(parse_int=_integer)
     stack: list[str] = []
     safe, closers, after_colon, in_row, pos = 0, "", False, False, 0
     while pos < damage and len(stack) < _MAX_DEPTH:
@@ -189,7 +212,7 @@ def recover(text: str) -> tuple[Any, int, bool]:
     if not safe:
         return None, min(damage, pos), in_row
     try:
-        return json.loads(text[:safe] + closers), safe, in_row
+        return json.loads(text[:safe] + closers, parse_int=_integer), safe, in_row
     except (ValueError, RecursionError):
         return None, min(damage, pos), in_row
 

@@ -17,30 +17,32 @@ def walk(root: Path) -> Iterator[Path | Source | Gap]:
     """Regular files below root, sorted; what is no regular file comes as a Source that says what it is.
 
     Links that stay inside the run are skipped (their target is read anyway), links out of it are named and not followed.
+    Folders may lie in one another to any depth.
     """
     if root.is_file():
         yield root
         return
     inside = root.resolve()
     found = 0
-    for folder, subfolders, files in os.walk(root, onerror=None, followlinks=False):
-        here = Path(folder)
-        for name in sorted(d for d in subfolders if d in _NEVER):
+    waiting = [root]
+    while waiting:
+        here = waiting.pop()
+        try:
+            with os.scandir(here) as entries:
+                kinds = {e.name: e.is_dir(follow_symlinks=False) for e in entries}
+        except OSError as e:
+            yield Gap("byte 0", f"folder cannot be opened: {e.strerror}", None, relative(here, root))
+            continue
+        folders = sorted(name for name, is_folder in kinds.items() if is_folder)
+        for name in (n for n in folders if n in _NEVER):
             yield Source(relative(here / name, root), "folder of tools, not read", 0, claimed=False)
-        subfolders[:] = sorted(d for d in subfolders if d not in _NEVER)
-        for name in list(subfolders):
-            if (here / name).is_symlink():
-                subfolders.remove(name)
-                yield _link(here / name, root, inside)
-            elif not os.access(here / name, os.R_OK | os.X_OK):
-                yield Gap("byte 0", "folder cannot be opened: no permission", None, relative(here / name, root))
-        for name in sorted(files):
+        waiting += [here / name for name in reversed(folders) if name not in _NEVER]
+        for name in sorted(name for name, is_folder in kinds.items() if not is_folder):
             path = here / name
             found += 1
             if found > MAX_FILES:
-                yield Gap(
-                    "byte 0", f"more than {MAX_FILES} files: the rest was not looked at", None, relative(here, root)
-                )
+                what = f"more than {MAX_FILES} files: the rest was not looked at"
+                yield Gap("byte 0", what, None, relative(here, root))
                 return
             try:
                 mode = path.lstat().st_mode

@@ -119,7 +119,7 @@ class _Reader:
     def _history(self, data: bytes, at: Words, place: Ints, start: Ints, stop: Ints) -> Iterator[pa.RecordBatch | Gap]:
         n = len(start)
         self.history_rows += n
-        step, time = np.full(n, np.nan), np.full(n, np.nan)
+        step, time, exact = np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, np.int64)
         parts: list[tuple[Ints, Ints, Ints]] = []
         broken = np.zeros(n, np.bool_)
         for rows, number, wire, v, length in protowalk.lockstep(at, start, stop, np.arange(n), broken):
@@ -130,6 +130,7 @@ class _Reader:
                 for inner, k, w, x, _ in protowalk.lockstep(at, v, v + length, rows, broken):
                     if k == 1 and w == VARINT:
                         step[rows[inner]] = x.view(np.int64)
+                        exact[rows[inner]] = x.view(np.int64)
         yield from _breaks(broken, place)
         row, begin, end = _in_order(parts)
         items = wandb_items.decode(data, at, begin, end, self.tags)
@@ -145,7 +146,7 @@ class _Reader:
         step = self.axes.steps(step, row[here], items.value[here])
         keep = np.flatnonzero(items.numeric & ((role == 0) | (role == _IS_AXIS)))
         kept = row[keep]
-        yield _metrics(self.tags, items.code[keep], items.value[keep], step[kept], time[kept], place[kept])
+        yield _metrics(self.tags, items.code[keep], items.value[keep], step[kept], time[kept], place[kept], exact[kept])
         self.seen["text"] += items.texts
 
         def where(r: int) -> dict[str, Any]:
@@ -246,10 +247,13 @@ def _in_order(parts: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
 
 
 def _metrics(tags: wandb_items.Tags, code: NDArray[np.int32], value: NDArray[np.float64], step: NDArray[np.float64],
-             time: NDArray[np.float64], at: Ints) -> pa.RecordBatch:  # fmt: skip
+             time: NDArray[np.float64], at: Ints, exact: Ints | None = None) -> pa.RecordBatch:  # fmt: skip
     tag = pa.DictionaryArray.from_arrays(_arrow(code, pa.int32()), buffers.texts(tags.names))
     known = np.abs(step) < 2.0**63
     steps = np.where(known, step, 0).astype(np.int64)
+    if exact is not None and (np.abs(step) >= 2.0**53).any():  # where a float is too coarse for a step
+        same = exact.astype(np.float64) == step
+        steps, known = np.where(same, exact, steps), known | same
     columns = {"step": _arrow(steps, pa.int64(), known), "tag": tag, "value": _arrow(value, pa.float64()),
                "time": _arrow(time, pa.float64(), np.isfinite(time)), "at": _arrow(at, pa.int64())}  # fmt: skip
     return record_batch("metrics", columns)

@@ -120,11 +120,13 @@ def _nodes(node: yaml.Node, name: str, stem: str, budget: list[int], depth: int)
 def _pairs(node: yaml.Node, depth: int = 0) -> list[tuple[str, int, yaml.Node]] | None:
     """Key, line and value of a mapping, an OrderedDict's list of pairs included; None where it is something else."""
     if isinstance(node, yaml.MappingNode):
-        pairs = []
+        pairs: list[tuple[str, int, yaml.Node]] = []
         for key, value in node.value:
             if key.tag == "tag:yaml.org,2002:merge" and depth < 50:
                 merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
-                pairs += [p for m in merged[:100] for p in _pairs(m, depth + 10) or []]
+                for m in {id(m): m for m in merged}.values():
+                    if len(pairs) < _MAX_NODES:
+                        pairs += _pairs(m, depth + 10) or []
             else:
                 name = str(key.value) if isinstance(key, yaml.ScalarNode) else str(_plain(key, [100], 40))
                 pairs.append((name, key.start_mark.line + 1, value))
@@ -164,11 +166,11 @@ def _scalar(node: yaml.ScalarNode) -> Any:
             return _CONSTRUCT.construct_yaml_bool(node)
         if node.tag == "tag:yaml.org,2002:int" and len(text) < 100:
             return _CONSTRUCT.construct_yaml_int(node)
-        if node.tag == "tag:yaml.org,2002:float":
+        if node.tag == "tag:yaml.org,2002:float" and len(text) < 100:
             return _CONSTRUCT.construct_yaml_float(node)
     except (ValueError, KeyError, OverflowError):
         return text
-    if not node.style and node.tag == "tag:yaml.org,2002:str" and _EXPONENT.fullmatch(text):
+    if len(text) < 100 and not node.style and node.tag == "tag:yaml.org,2002:str" and _EXPONENT.fullmatch(text):
         return float(text)
     return (
         kind if not text and not node.tag.startswith("tag:yaml.org,2002:str") else text

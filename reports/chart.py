@@ -33,6 +33,8 @@ class Scale:
     def __call__(self, v: float) -> float:
         lo, hi, v = (math.log(max(x, 1e-300)) if self.log else x for x in (self.lo, self.hi, v))
         span = hi - lo  # inf where the ends lie 1e308 apart: halve all three then
+        if span == 0:  # steps near 2**63, of which a float tells only one in a thousand apart
+            return 0.5
         t = (v - lo) / span if math.isfinite(span) else (v / 2 - lo / 2) / (hi / 2 - lo / 2)
         return min(max(t, 0.0), 1.0)
 

@@ -105,7 +105,7 @@ def state_and_data(root: Path) -> Plants:
             only_data = write(Plant(name, "", base, data=plant.data), root, quiet=True)
             others = [write(Plant(name, "", config, data=_like(step, other)), root, quiet=True) for other in (21, 37)]
             rises = [_rise(values, step) for values in (both, only_rate, only_data, *others)]
-            if rises[0] > _noticed(both, step) and max(rises[1:]) < 0.25 * rises[0]:
+            if _noticed(both, step) < rises[0] < math.inf and max(rises[1:]) < 0.25 * rises[0]:
                 yield plant
                 break
         else:

@@ -230,6 +230,24 @@ def test_batches_that_the_loader_printed(tmp_path: Path) -> None:
         (3, 0, "17", "a.bin", "recorded"), (3, 1, "4", "b.bin", "recorded")]
 
 
+@pytest.mark.parametrize(("line", "samples", "metrics"), [
+    ("step {i} loss 1.5 sample_ids=[17, 4] lr 0.1", ["17", "4"], ["loss", "lr"]),
+    ("[train] iter: {i}, loss: 1.5, batch_indices: (17, 4)", ["17", "4"], ["loss"]),
+    ("global_step={i} loss=1.5 doc_ids=['a', 'b', ...]", ["a", "b"], ["loss"]),
+    ("step {i} loss=1.5 indices=[17 4 23]", ["17", "4", "23"], ["loss"]),
+    ("step {i} sample_ids=[17, 4]", ["17", "4"], []),
+    ("step {i} loss 1.5 input_ids=[17, 4]", [], ["loss"]),
+    ("loss 1.5 sample_ids=[17, 4]", [], None),
+])
+def test_ids_within_a_line_of_metrics(tmp_path: Path, line: str, samples: list[str], metrics: list[str] | None) -> None:
+    tables, _, _ = log(tmp_path, "".join(line.format(i=i) + "\n" for i in range(1, 40)))
+    assert [(b["step"], b["sample"]) for b in tables["batches"]] == [(i, x) for i in range(1, 40) for x in samples]
+    if metrics is not None:
+        found = {(r["step"], r["tag"]) for r in tables["metrics"]}
+        assert found >= {(i, tag) for i in range(1, 40) for tag in metrics}
+        assert samples == [] or {t for _, t in found} == set(metrics)
+
+
 def test_secrets_stay_inside(tmp_path: Path) -> None:
     tables, _, _ = log(tmp_path, "Hyperparameters:\n  hf_token: hf_abcdefghijklmnopqrstuvwx\nRuntimeError: failed with api_key=abcdef123456\n")
     assert "abcdef" not in json.dumps(tables)

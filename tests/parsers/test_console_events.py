@@ -49,6 +49,22 @@ from parsers.console_prefix import Where
     ("OSError: [Errno 28] No space left on device", "warning", "warning", None),
     ("DataLoader worker (pid 77) is killed by signal: Killed.", "warning", "warning", None),
     ("***** Running training *****", "start", "info", None),
+    ("***** Running Evaluation *****", "evaluation", "info", None),
+    ("Running validation at step 500", "evaluation", "info", None),
+    ("step 400: starting evaluation", "evaluation", "info", None),
+    ("srun: error: nid001277: tasks 1-3: Out Of Memory", "oom", "error", None),
+    ("Last State: Terminated, Reason: OOMKilled", "oom", "error", None),
+    ("command terminated with exit code 137", "signal", "error", None),
+    ("/var/spool/slurm_script: line 12: 4242 Killed                  python train.py", "signal", "error", None),
+    ("RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running collective: ...", "nccl", "error", None),
+    ("init.cc:1247 NCCL WARN Mismatched collective detected", "nccl", "error", None),
+    ("RuntimeError: [Rank 0]: Ranks 1 failed to pass monitoredBarrier in 30000 ms", "nccl", "error", None),
+    ("[PG ID 2 PG GUID 9 Rank 4] Timeout at NCCL work: 610, last enqueued NCCL work: 616, last completed NCCL work: 609.", "nccl", "error", None),
+    ("RuntimeError: Detected at least one rank that exhausted inputs. Throwing across all ranks.", "nccl", "error", None),
+    ("INFO: task python:4242 blocked for more than 120 seconds.", "warning", "warning", None),
+    ("nfs: server storage01 not responding, still trying", "warning", "warning", None),
+    ("  rank      : 3 (local_rank: 3)", "warning", "warning", None),
+    ("clocks throttle reasons: SW Thermal Slowdown active", "warning", "warning", None),
 ])
 def test_event(text: str, kind: str, level: str, step: int | None) -> None:
     event = event_of(text)
@@ -139,3 +155,10 @@ def test_namespace() -> None:
     ("    lr=args.lr,", False, []), ("hello world", False, [])])
 def test_header(text: str, indented: bool, pairs: list[tuple[str, object]]) -> None:
     assert console_config.header(text, indented) == pairs
+
+
+def test_traceback_names_the_frame_that_says_what_the_program_was_doing() -> None:
+    t = Traceback(Where(1))
+    for line in ['  File "a.py", line 1, in main', '  File "a.py", line 7, in evaluate', '  File "m.py", line 9, in forward', "torch.OutOfMemoryError: CUDA out of memory."]:
+        assert t.feed(line)
+    assert t.event() == Event("oom", "error", "torch.OutOfMemoryError: CUDA out of memory.  [m.py:9 in forward, called from a.py:7 in evaluate]")

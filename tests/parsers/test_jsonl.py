@@ -262,7 +262,7 @@ def test_each_bad_line_costs_itself(tmp_path: Path) -> None:
     ]
     found = read(tmp_path / "log.jsonl", rows)
     assert curve(found, "loss") == [(1, 1.0), (2, 2.0), (3, 3.0), (5, 5.0), (6, 6.0)]
-    assert [(g.at, g.lost) for g in found.gaps] == [("line 2", 1), ("line 4", 1), ("line 7", 1)]
+    assert [(g.at, g.lost) for g in found.gaps] == [("line 2", 1), ("line 4", 1), ("line 6", None), ("line 7", 1)]
     assert [r["at"] for r in found.metrics if r["step"] in (2, 3)] == [3, 3]
 
 
@@ -305,8 +305,7 @@ def test_nesting_without_end_and_keys_without_number(tmp_path: Path) -> None:
     assert curve(found, "loss") == [(2, 1.0)]
     assert [g.at for g in found.gaps] == ["line 1"]
     wide = read(tmp_path / "wide.jsonl", [{"step": i, f"k{i}": 1.0} for i in range(6000)])
-    assert len({r["tag"] for r in wide.metrics}) == 5000
-    assert any("different keys" in n for n in wide.notes)
+    assert len({r["tag"] for r in wide.metrics}) == 6000
 
 
 def test_many_blocks_keep_their_line_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

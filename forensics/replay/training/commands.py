@@ -127,7 +127,7 @@ def run(session: Session, step: Any, state: str, plan: list[dict[str, Any]], kee
     a = session.adapter
     restore(session, state)
     change = Changes(a, changes or {})
-    begin = time.perf_counter()
+    begin, cpu = time.perf_counter(), time.process_time()
     with change.active():
         for i, item in enumerate(plan):
             if keep and str(i) in keep:
@@ -150,7 +150,7 @@ def run(session: Session, step: Any, state: str, plan: list[dict[str, Any]], kee
             step(told)
     if keep and str(len(plan)) in keep:
         put(session, keep[str(len(plan))])
-    return {"seconds": time.perf_counter() - begin}
+    return {"seconds": time.perf_counter() - begin, "cpu": time.process_time() - cpu}
 
 
 def _step(a: Any, batch: Any) -> Any:
