@@ -234,7 +234,7 @@ def sabotage() -> None:
 def test_a_bad_run_costs_itself_only(root: Path, tmp_path: Path) -> None:
     for i, mark in ((0, "KILL"), (2, "HANG"), (4, "BREAK")):
         (root / f"r{i}" / mark).write_text("")
-    told = audit.audit([str(root)], str(tmp_path / "o"), TEXT, jobs=2, seconds=8, prepare=sabotage)
+    told = audit.audit([str(root)], str(tmp_path / "o"), TEXT, jobs=2, seconds=20, prepare=sabotage)
     rows = {r["id"]: r for r in told["rows"]}
     assert [rows[f"r{i}"]["verdict"] for i in (1, 3, 5)] == ["unhealthy"] * 3
     assert "died" in rows["r0"]["error"] and "too long" in rows["r2"]["error"] and "broken on purpose" in rows["r4"]["error"]

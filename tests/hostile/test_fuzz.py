@@ -17,7 +17,7 @@ def test_every_parser_has_seeds() -> None:
 
 @pytest.mark.parametrize("name", sorted(p.name for p in (fuzz.HERE / "seeds").iterdir()))
 def test_short_run(name: str) -> None:
-    done, found = fuzz.run(name, runs=150, seed=11)
+    done, found = fuzz.run(name, runs=150, seed=11, seconds=3600)
     assert done == 150
     assert [what for what, _ in found] == []
 
