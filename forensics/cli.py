@@ -66,6 +66,7 @@ def main(ctx: click.Context, debug: bool, quiet: bool) -> None:
     """Find out why a training run went wrong, from what it left behind."""
     if not debug:
         warnings.simplefilter("ignore")  # of libraries about numbers that a log holds; they say nothing to its reader
+        warnings.filterwarnings("default", message=".* cannot be loaded: ")  # but a plugin that is missing is our news
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a name that is no UTF-8, a terminal that is not
