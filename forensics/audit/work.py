@@ -22,7 +22,7 @@ ROWS, CASES = f"{store.STATE}/rows", f"{store.STATE}/cases"
 LONGEST = 150  # bytes of an id
 PER_BYTE = 60 / 100e6  # seconds more for every byte: a large run is not a hung one
 _started = threading.Lock()
-_prepared = False
+_prepared: set[tuple[str, str]] = set()  # what was done first in this process, by name: loky keeps its workers between audits
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,9 @@ def _size(path: Path) -> int:
 
 
 def _prepare(job: Job) -> None:
-    global _prepared
-    if job.prepare is not None and not _prepared:
+    if job.prepare is None:
+        return
+    name = (job.prepare.__module__, job.prepare.__qualname__)
+    if name not in _prepared:
         job.prepare()
-    _prepared = True
+        _prepared.add(name)
