@@ -53,8 +53,8 @@ LOOP = """
 import sys, os, pathlib
 os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[0]})
 from forensics import pipeline, output
-from forensics.cli import _without_pandas
-_without_pandas()
+from forensics.verbs.shared import without_pandas
+without_pandas()
 root, out, pages = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3] == "pages"
 if pages:
     from reports import html

@@ -1,17 +1,14 @@
-"""The verbs about many runs and about two: `audit` and `compare`. Like cli.py, each reads its arguments, calls one function, prints."""
+"""`forensics audit`: every run below some folders, and what they share."""
 
 from __future__ import annotations
 
-import shutil
-import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
 from forensics.errors import ForensicsError
+from forensics.verbs.shared import UNHEALTHY, without_pandas
 
-UNHEALTHY = 3
 OUT = "audit"
 
 
@@ -56,11 +53,10 @@ def audit(
     from forensics import audit as many
     from forensics import progress
     from forensics.audit import store
-    from forensics.cli import _without_pandas
     from reports import audit as drawn
     from reports import html
 
-    _without_pandas()
+    without_pandas()
     target = out or OUT
     if not (resume or force or out is None) and any(store.exists(target, name) for name in many.OUTPUTS):
         raise ForensicsError(f"{target} holds an audit already", "Use --resume to go on with it, --force to replace it.")
@@ -79,7 +75,7 @@ def audit(
             since=since,
             pages=pages,
             seconds=timeout,
-            prepare=_without_pandas,
+            prepare=without_pandas,
             progress=tick,
         )
     click.echo(drawn.terminal(document))
@@ -98,35 +94,3 @@ def _own(folder: Path) -> None:
     strange = [p.name for p in folder.iterdir() if p.name not in {*many.OUTPUTS, "runs", store.STATE}] if folder.exists() else []
     if strange:
         raise ForensicsError(f"{folder} holds {strange[0]}, which is no part of an audit", "Give another place with --out.")
-
-
-@click.command()
-@click.argument("run_a", metavar="RUN_A")
-@click.argument("run_b", metavar="RUN_B")
-@click.option("--out", type=click.Path(path_type=Path), help="The report; default <a>-<b>.html in this folder.")
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="The comparison as JSON, too.")
-@click.option("--force", is_flag=True, help="Replace existing outputs.")
-@click.pass_context
-def compare(ctx: click.Context, run_a: str, run_b: str, out: Path | None, json_path: Path | None, force: bool) -> None:
-    """Where RUN_A and RUN_B part, and what differs in config, environment, data and recipe.
-
-    The loss is set against steps, wall time, tokens and FLOPs, as far as they were logged.
-    """
-    from forensics import compare as two
-    from forensics import output, pipeline, progress
-    from forensics.cli import _stem, _without_pandas
-    from reports import compare as drawn
-
-    _without_pandas()
-    page = out or Path(f"{_stem(run_a)}-{_stem(run_b)}.html")
-    output.check(page, force=force, replace_own=out is None)
-    if json_path is not None:
-        output.check(json_path, force=force)
-    with progress.bar(ctx.obj["quiet"]) as tick:
-        runs = [pipeline.choose(pipeline.read_runs(path, progress=tick)) for path in (run_a, run_b)]
-        document: dict[str, Any] = two.compare(*runs, command=["forensics", *sys.argv[1:]])
-    output.write(page, drawn.render(document))
-    if json_path is not None:
-        output.write(json_path, output.case_json(document))
-    click.echo(drawn.terminal(document, width=min(shutil.get_terminal_size((100, 24)).columns, 110)))
-    click.echo(f"report: {page}")

@@ -1,0 +1,93 @@
+"""`forensics analyze`: one run, one page."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from forensics.verbs.shared import (
+    UNHEALTHY,
+    attach,
+    batches_option,
+    metric_option,
+    outputs,
+    places,
+    say,
+    show,
+    with_notes,
+    without_pandas,
+    write_all,
+)
+
+
+@click.command()
+@click.argument("run")
+@outputs
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="The case; default <run>.case.json.")
+@metric_option
+@batches_option
+@click.option(
+    "--data",
+    type=click.Path(exists=True, path_type=Path),
+    help="The training data: compare the samples behind the spikes with random ones (off unless given).",
+)
+@click.option("--baseline", metavar="RUN", help="A known good run: where they part, and what that says about each cause.")
+@click.option("--fail-on", type=click.Choice(["unhealthy"]), help="Exit with 3 where the verdict is this.")
+@click.pass_context
+def analyze(
+    ctx: click.Context,
+    run: str,
+    out: Path | None,
+    json_path: Path | None,
+    md: Path | None,
+    metrics: dict[str, str],
+    baseline: str | None,
+    data: Path | None,
+    manifest: Path | None,
+    redact: bool,
+    fail_on: str | None,
+    force: bool,
+) -> None:
+    """Analyze RUN: a folder, one file, or an fsspec URL (s3://...).
+
+    Reads TensorBoard event files, W&B files, Hugging Face trainer states, JSON, CSV, console logs and configs, and writes
+    one HTML page and the case as JSON. Where several runs lie in the folder, the one written last is analyzed.
+    """
+    from forensics import pipeline, progress
+
+    without_pandas()
+    page, case_path = places(run, out, json_path, md, force=force)
+    with progress.bar(ctx.obj["quiet"]) as tick:
+        runs = pipeline.read_runs(run, metrics=metrics, progress=tick)
+        chosen = pipeline.choose(runs)
+        attach(chosen, manifest)
+        known = pipeline.choose(pipeline.read_runs(baseline, metrics=metrics, progress=tick)) if baseline else None
+        case = pipeline.analyze_run(chosen, command=["forensics", *sys.argv[1:]], baseline=known)
+        document = _with_data(chosen, case, data) if data else case.to_json()
+    document = with_notes(document, case_path)
+    if not ctx.obj["quiet"]:
+        _name_siblings(chosen)
+    write_all(document, page, case_path, md, redact=redact)
+    show(document, page)
+    if fail_on and document["verdict"] == fail_on:
+        ctx.exit(UNHEALTHY)
+
+
+def _with_data(run: Any, case: Any, data: Path) -> dict[str, Any]:
+    from forensics.batches import suspects
+
+    return suspects.document(run, case, data)
+
+
+def _name_siblings(run: Any) -> None:
+    """Which of several runs was analyzed, and the command that opens each of the others."""
+    if run.siblings:
+        which = "one configuration under several seeds; shown is" if run.group else "this is the one written last,"
+        say(f"{len(run.siblings) + 1} runs lie here, {which} {run.path}. The others:")
+        for path in run.siblings[:10]:
+            say(f"  forensics analyze {path}")
+        if len(run.siblings) > 10:
+            say(f"  and {len(run.siblings) - 10} more")

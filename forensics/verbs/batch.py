@@ -1,0 +1,48 @@
+"""`forensics batch`: which samples a step saw."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from forensics.verbs.shared import attach, batches_option, steady, without_pandas
+
+
+@click.command()
+@click.argument("run")
+@click.option("--step", type=int, required=True, help="An optimizer step, as the log labels it.")
+@batches_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def batch(run: str, step: int, manifest: Path | None, as_json: bool) -> None:
+    """Print which samples were in the batch of a step of RUN, and how that is known.
+
+    Recorded where a file lists it (a manifest, or ids in the log). Else rebuilt where the loader, its seed and the size of the data
+    are known, and the log agrees with them; then with what that rests on. Else "unknown", and what is missing.
+    """
+    from forensics import pipeline
+    from forensics.batches import links
+
+    without_pandas()
+    chosen = pipeline.choose(pipeline.read_runs(run))
+    attach(chosen, manifest)
+    found = links.answer(chosen, step)
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    click.echo(steady(f"step {step}: {_listed(found['samples']) or 'unknown'}"))
+    click.echo(steady(f"shard {found['shard']}") if found["shard"] else "shard unknown")
+    sure = f", {found['confidence']:.0%} sure" if found["how"] == "rebuilt" else ""
+    click.echo(steady(f"{found['how']}{sure}: {found['why']}"))
+    for heading, key in (("rests on", "rests_on"), ("assumed", "assumed")):
+        for line in found.get(key, ()):
+            click.echo(steady(f"  {heading} {line}"))
+
+
+def _listed(samples: list[Any]) -> str:
+    """'320 to 329' where numbers follow each other, else all of them."""
+    if len(samples) > 3 and all(isinstance(x, int) for x in samples) and samples == list(range(samples[0], samples[-1] + 1)):
+        return f"{samples[0]} to {samples[-1]}"
+    return ", ".join(map(str, samples))

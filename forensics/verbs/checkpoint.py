@@ -1,0 +1,31 @@
+"""`forensics checkpoint`: what is in one, and what changed to another."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path2", type=click.Path(path_type=Path), required=False)
+@click.option("--json", "as_json", is_flag=True, help="Everything as JSON on standard output.")
+@click.pass_context
+def checkpoint(ctx: click.Context, path: Path, path2: Path | None, as_json: bool) -> None:
+    """What is in the checkpoint PATH, what is sick, and what changed from PATH to PATH2.
+
+    Reads safetensors, torch, torch.distributed, numpy and Keras files and folders of them. Nothing in them is run.
+    """
+    from forensics import checkpoint as checkpoints
+    from forensics import progress
+    from reports import checkpoint as page
+
+    with progress.bar(ctx.obj["quiet"]) as tick:
+        document = checkpoints.report(path, path2, progress=tick)
+    if as_json:
+        click.echo(json.dumps(document, indent=1, allow_nan=False))
+    else:
+        click.echo(page.render(document, width=max(shutil.get_terminal_size((110, 24)).columns, 80)))

@@ -1,0 +1,49 @@
+"""`forensics note`: the author's word in a case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from forensics.verbs.shared import name_of, show, write_all
+
+
+@click.command()
+@click.argument("case", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--add", "remarks", multiple=True, metavar="TEXT", help="A remark, shown under the answer.")
+@click.option("--rule-out", "ruled_out", multiple=True, metavar="CAUSE", help="A cause that it was not (its id).")
+@click.option("--because", "reasons", multiple=True, metavar="TEXT", help="Why; one for each --rule-out.")
+@click.option("--reinstate", "reinstated", multiple=True, metavar="CAUSE", help="Weigh a ruled-out cause again.")
+@click.option("--out", type=click.Path(path_type=Path), help="Another report, its case beside it; CASE.json stays as it is.")
+@click.option("--force", is_flag=True, help="Replace existing outputs.")
+def note(
+    case: Path,
+    remarks: tuple[str, ...],
+    ruled_out: tuple[str, ...],
+    reasons: tuple[str, ...],
+    reinstated: tuple[str, ...],
+    out: Path | None,
+    force: bool,
+) -> None:
+    """Put your word into CASE.json and write its page again.
+
+    A cause that you rule out stays visible, struck through, with your reason; the others are ranked again. Without --out
+    the case is updated in place, and the report beside it is replaced.
+    """
+    from forensics import notes, output
+
+    if len(ruled_out) != len(reasons):
+        raise click.UsageError("each --rule-out needs a --because with the reason, in the same order")
+    words = [notes.Note(text) for text in remarks]
+    words += [notes.Note(why, cause) for cause, why in zip(ruled_out, reasons, strict=True)]
+    words += [notes.Note("", cause, reinstated=True) for cause in reinstated]
+    if not words:
+        raise click.UsageError("nothing to note: give --add TEXT, or --rule-out CAUSE --because TEXT")
+    page = out or case.with_name(f"{name_of(case)}.html")
+    written = out.with_suffix(".case.json") if out else case
+    document = notes.noted(output.saved_case(case), words)
+    for path in (page, written):
+        output.check(path, force=force, replace_own=out is None)
+    write_all(document, page, written, None, redact=False)
+    show(document, page)

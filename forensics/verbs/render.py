@@ -1,0 +1,25 @@
+"""`forensics render`: the page of a saved case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from forensics.verbs.shared import name_of, outputs, write_all
+
+
+@click.command()
+@click.argument("case", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@outputs
+def render(case: Path, out: Path | None, md: Path | None, redact: bool, force: bool) -> None:
+    """Write the page again from a saved CASE.json; the same case gives the same bytes."""
+    from forensics import output
+
+    document = output.saved_case(case)
+    page = out or Path(f"{name_of(case)}.html")
+    for path in (page, md):
+        if path is not None:
+            output.check(path, force=force, replace_own=out is None)
+    write_all(document, page, None, md, redact=redact)
+    click.echo(str(page))

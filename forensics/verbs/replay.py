@@ -1,0 +1,82 @@
+"""`forensics replay`: the trouble again, by experiment."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from forensics.verbs.shared import outputs, places, say, show, with_notes, without_pandas, write_all
+
+
+def _span(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    first, _, last = value.partition(":")
+    if not first.isdigit() or not last.isdigit() or int(last) < int(first):
+        raise click.BadParameter("give A:B, two steps as the log labels them, such as 400:432")
+    return int(first), int(last)
+
+
+@click.command()
+@click.argument("run", required=False)
+@click.option("--adapter", help="Your Python file with build(), batch(step), loss(model, batch); or `hf`.")
+@click.option("--steps", callback=_span, metavar="A:B", help="Replay from step A on, and explain what is worst up to B.")
+@click.option("--checkpoint", type=click.Path(), help="Begin from this one; default the last good one before the trouble.")
+@click.option("--device", default="auto", show_default=True, help="cuda or cpu; auto takes CUDA where there is one.")
+@click.option("--python", default=sys.executable, help="The interpreter of the training environment; default ours.")
+@click.option("--budget", type=click.IntRange(min=1), help="Training steps to spend; default grows with the window.")
+@click.option("--timeout", type=float, default=300, show_default=True, help="Seconds that one step may take.")
+@click.option("--init", is_flag=True, help="Write a commented adapter to the path of --adapter (adapter.py), and stop.")
+@outputs
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="The case; default <run>.case.json.")
+@click.pass_context
+def replay(
+    ctx: click.Context,
+    run: str | None,
+    adapter: str | None,
+    steps: tuple[int, int] | None,
+    checkpoint: str | None,
+    device: str,
+    python: str,
+    budget: int | None,
+    timeout: float,
+    init: bool,
+    out: Path | None,
+    json_path: Path | None,
+    md: Path | None,
+    redact: bool,
+    force: bool,
+) -> None:
+    """Run the steps around the trouble of RUN again, and find out by experiment what makes it.
+
+    The adapter is the only file of yours that is ever run, in a process of its own. From the last good checkpoint the steps
+    are reproduced, then batches and samples are bisected, and rate, optimizer and precision are changed one at a time.
+    """
+    from forensics import output, pipeline, progress
+    from forensics.replay import conclude, template
+    from forensics.replay.session import Options
+
+    if init:
+        output.check(path := Path(adapter or "adapter.py"), force=force)
+        output.write(path, template.TEXT)
+        click.echo(str(path))
+        return
+    if run is None or adapter is None:
+        raise click.UsageError("give RUN and --adapter FILE.py; `forensics replay --init` writes one to fill in")
+    without_pandas()
+    page, case_path = places(run, out, json_path, md, force=force)
+    options = Options(conclude.adapter_file(adapter), python, device, budget, steps, checkpoint, timeout)
+    with progress.bar(ctx.obj["quiet"]) as tick:
+        chosen = pipeline.choose(pipeline.read_runs(run, progress=tick))
+        case, result = conclude.replayed(chosen, options, tick, command=["forensics", *sys.argv[1:]])
+    document = with_notes(case.to_json(), case_path)
+    write_all(document, page, case_path, md, redact=redact)
+    show(document, page)
+    if result.failed:
+        say(f"forensics: replay stopped: {result.failed}")
+        if result.traceback:
+            output.write(page.with_suffix(".traceback.txt"), result.traceback)
+            say(f"  the traceback is in {page.with_suffix('.traceback.txt')}; the analysis without replay stands")
+        ctx.exit(130 if result.interrupted else 1)

@@ -1,0 +1,148 @@
+"""What several verbs have in common: options, the names of outputs, and how results are shown."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from forensics.errors import ForensicsError
+
+UNHEALTHY = 3
+
+
+def outputs(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--force", is_flag=True, help="Replace existing outputs."),
+        click.option("--redact", is_flag=True, help="Hide hosts, users, mail addresses and absolute paths."),
+        click.option("--md", type=click.Path(path_type=Path), help="Write a Markdown summary here, too."),
+        click.option("--out", type=click.Path(path_type=Path), help="The report; default <run>.html in this folder."),
+    ):
+        command = option(command)
+    return command
+
+
+def _metrics(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    pairs = [v.partition("=") for v in values]
+    if any(not name or not tag for name, _, tag in pairs):
+        raise click.BadParameter("give NAME=TAG, such as loss.train=my/own/tag")
+    return {name: tag for name, _, tag in pairs}
+
+
+metric_option = click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="NAME=TAG",
+    callback=_metrics,
+    help="What a tag of yours means, e.g. loss.train=my/own/tag.",
+)
+
+
+batches_option = click.option(
+    "--batches",
+    "manifest",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file that maps steps to samples, batch ids, shards or sources, in place of what the run has.",
+)
+
+
+def attach(run: Any, manifest: Path | None) -> None:
+    if manifest is not None:
+        from forensics.batches import manifest as manifests
+
+        manifests.attach(run, manifest)
+
+
+def without_pandas() -> None:
+    """pyarrow imports pandas, where it is installed, merely to ask whether a list is a Series: half a second of nothing.
+
+    It asks once in the life of a process; this answers "not installed". Only for the command, never for `import forensics`.
+    """
+    import pyarrow
+
+    class NotInstalled:
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> None:
+            if name == "pandas":
+                raise ModuleNotFoundError(name)
+
+    sys.meta_path.insert(0, NotInstalled)
+    try:
+        pyarrow.array([0])
+    finally:
+        sys.meta_path.remove(NotInstalled)
+
+
+def name_of(case: Path) -> str:
+    return case.name.removesuffix(".json").removesuffix(".case")
+
+
+def stem_of(run: str) -> str:
+    name = run.rstrip("/\\").replace("\\", "/").rsplit("/", 1)[-1]
+    name = name if name not in ("", ".", "..") else Path(run).resolve().name or "run"
+    return os.fsdecode(os.fsencode(name)[:200])  # a folder's name may be so long that no ending fits behind it
+
+
+def places(run: str, out: Path | None, json_path: Path | None, md: Path | None, *, force: bool) -> tuple[Path, Path]:
+    """The page and the case of a run, once it is sure that they and `md` may be written."""
+    from forensics import output
+
+    page = out or Path(f"{stem_of(run)}.html")
+    case_path = json_path or (page.with_suffix(".case.json") if out else Path(f"{stem_of(run)}.case.json"))
+    for path, own in ((page, out is None), (case_path, json_path is None and out is None), (md, False)):
+        if path is not None:
+            output.check(path, force=force, replace_own=own)
+    return page, case_path
+
+
+def write_all(document: dict[str, Any], page: Path, case_path: Path | None, md: Path | None, *, redact: bool) -> None:
+    from forensics import output
+    from reports import html, markdown
+
+    if redact:
+        from forensics.redact import redacted
+
+        document = redacted(document)
+    files: list[tuple[Path, str | bytes]] = [(page, html.render(document))]
+    if case_path is not None:
+        files.append((case_path, output.case_json(document)))
+    if md is not None:
+        files.append((md, markdown.render(document)))
+    output.write_all(files)
+
+
+def with_notes(document: dict[str, Any], case_path: Path) -> dict[str, Any]:
+    """The author's word in a case that is about to be replaced is kept."""
+    from forensics import notes, output
+
+    try:
+        return notes.carried(document, output.saved_case(case_path)) if case_path.exists() else document
+    except (ForensicsError, AttributeError, KeyError, TypeError):  # no case of ours, or one that somebody edited
+        return document
+
+
+def show(document: dict[str, Any], page: Path) -> None:
+    from reports import terminal
+
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    width = min(shutil.get_terminal_size((100, 24)).columns, 110)
+    click.echo(terminal.render(document, width=width, color=colour))
+    click.echo(steady(f"report: {page}"))
+
+
+def say(text: str) -> None:
+    click.echo(steady(text), err=True)
+
+
+def steady(text: str) -> str:
+    """One line that may hold names and texts of a run: nothing in it steers the terminal, and no secret is in it."""
+    from parsers.secrets import mask_text
+    from reports.words import visible
+
+    return visible(mask_text(text)).replace("\n", "\\n")
