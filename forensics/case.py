@@ -72,7 +72,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Check:
-    """What became of one detector: fired, clear (with the smallest effect it could have seen), cannot_tell or error."""
+    """What became of one detector, or of a cause that broke: fired, clear (with the smallest effect it could have seen), cannot_tell or error."""
 
     id: str
     status: str

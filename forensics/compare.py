@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from forensics import batch_links, config_diff, learning, lives, parting
+from forensics import config_diff, learning, lives, parting
+from forensics.batches import recorded
 from forensics.case import jsonable
 from forensics.errors import ForensicsError
 from forensics.recipe import recipe
@@ -104,7 +105,7 @@ def data_order(a: Run, b: Run) -> dict[str, Any]:
     """``{"order": "same" | "differs" | "unknown", "from", "shift", "how", "why"}``: recorded batches decide, else the noise of the losses."""
     steps = [set(r.tables["batches"]["step"].drop_null().to_pylist()) for r in (a, b)]
     both = sorted(steps[0] & steps[1])[:BATCHES]
-    pairs = [(s, batch_links.batch(a, s), batch_links.batch(b, s)) for s in both]
+    pairs = [(s, recorded.batch(a, s), recorded.batch(b, s)) for s in both]
     known = [(s, x["samples"], y["samples"]) for s, x, y in pairs if x and y and x["samples"] and y["samples"]]
     if known:
         other = [s for s, x, y in known if sorted(map(str, x)) != sorted(map(str, y))]

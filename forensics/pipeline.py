@@ -11,7 +11,8 @@ from pathlib import Path
 from types import ModuleType
 
 import parsers
-from forensics import answer, batch_links, groups, house, ranking, summary, timeline
+from forensics import answer, groups, house, ranking, summary, timeline
+from forensics.batches.culprits import culprits
 from forensics.case import Case, Check, Finding, Hypothesis
 from forensics.errors import CannotTell, ForensicsError
 from forensics.series import series
@@ -48,7 +49,8 @@ def choose(runs: list[Run]) -> Run:
 def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None = None) -> Case:
     """The case of a run; a `baseline` (a known good run) adds a finding and clues."""
     findings, checks = detect(run)
-    weighed = weigh(run, findings)
+    weighed, broken = weigh(run, findings)
+    checks += broken
     if baseline is not None:
         from forensics import baseline as known_good
 
@@ -64,7 +66,7 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
         answer=answer.sentence(run, verdict, findings, hypotheses, checks),
         hypotheses=hypotheses,
         spikes=summary.spikes(run, findings),
-        culprits=batch_links.culprits(run, hypotheses, findings, verdict),
+        culprits=culprits(run, hypotheses, findings, verdict),
         findings=tuple(findings),
         checks=tuple(checks),
         blind_spots=summary.blind_spots(run, hypotheses),
@@ -161,7 +163,15 @@ def detect(run: Run) -> tuple[list[Finding], list[Check]]:
     return findings, checks
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> list[Hypothesis]:
-    """Every cause that has something to say about the findings, not yet ranked."""
-    weighed = [h.weigh(run, findings) for h in modules("hypotheses")]
-    return [h for h in weighed if h is not None]
+def weigh(run: Run, findings: Sequence[Finding]) -> tuple[list[Hypothesis], list[Check]]:
+    """Every cause that has something to say about the findings, not yet ranked; and those that broke."""
+    weighed, broken = [], []
+    for hypothesis in modules("hypotheses"):
+        try:
+            found = hypothesis.weigh(run, findings)
+        except Exception as e:  # as for detectors: it costs only itself
+            broken.append(Check(id_of(hypothesis), "error", f"{type(e).__name__}: {e}"[:300]))
+            continue
+        if found is not None:
+            weighed.append(found)
+    return weighed, broken

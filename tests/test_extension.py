@@ -35,12 +35,17 @@ def weigh(run, findings):
     ledger.add(30, "because", of(findings, "house_symptom"))
     return ledger.hypothesis(__name__, "House cause", settle="ask the house", interventions=["wait"])
 '''
+BREAKS = '''"""House cause that breaks"""
+def weigh(run, findings):
+    return findings[0].facts["not there"]
+'''
 ENTRY_POINTS = """[run_forensics.parsers]
 house_log = house.house_log
 [run_forensics.detectors]
 house_symptom = house.house_symptom
 [run_forensics.hypotheses]
 house_cause = house.house_cause
+house_breaks = house.house_breaks
 broken = house.missing
 """
 
@@ -49,7 +54,7 @@ def test_modules_of_other_packages_take_part(tmp_path: Path) -> None:
     site, run = tmp_path / "site", tmp_path / "run"
     (site / "house").mkdir(parents=True)
     (site / "house-1.0.dist-info").mkdir()
-    for name, text in (("__init__", ""), ("house_log", PARSER), ("house_symptom", DETECTOR), ("house_cause", CAUSE)):
+    for name, text in (("__init__", ""), ("house_log", PARSER), ("house_symptom", DETECTOR), ("house_cause", CAUSE), ("house_breaks", BREAKS)):
         (site / "house" / f"{name}.py").write_text(text)
     (site / "house-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: house\nVersion: 1.0\n")
     (site / "house-1.0.dist-info" / "entry_points.txt").write_text(ENTRY_POINTS)
@@ -66,6 +71,9 @@ def test_modules_of_other_packages_take_part(tmp_path: Path) -> None:
     case = json.loads((tmp_path / "case.json").read_text())
     assert case["sources"][0]["format"] == "house_log" and case["run"]["records"]["scalars"] == 50
     assert case["hypotheses"][0]["id"] == "house_cause"
+    assert [(c["id"], c["status"], c["note"]) for c in case["checks"] if c["status"] == "error"] == [
+        ("house_breaks", "error", "KeyError: 'not there'")
+    ]
     assert "house.missing" in p.stderr and "cannot be loaded" in p.stderr
     listed = forensics("explain").stdout
     assert all(x in listed for x in ("house_log", "house_symptom", "house_cause"))

@@ -18,7 +18,7 @@ import numpy as np
 
 from forensics import recipe, settings
 from forensics.answer import GRAVE
-from forensics.batch_links import batch, shares
+from forensics.batches.recorded import batch, shares
 from forensics.case import Case, jsonable
 from forensics.series import Series, names, series
 from parsers.tables import Run

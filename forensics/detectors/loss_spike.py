@@ -26,7 +26,7 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -53,7 +53,15 @@ WHY = {
 CLEAR_ODDS, CLEAR_SIGMA, CLEAR_SHARE, HUGE = 0.7, 9.0, 0.15, 2.0  # heights in units of ln
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Sequence[Finding]:
+    """Kept, since other detectors ask for the spikes, too."""
+    if "loss_spikes" not in run.cache:
+        run.cache["loss_spikes"] = tuple(_detected(run))
+    found: tuple[Finding, ...] = run.cache["loss_spikes"]
+    return found
+
+
+def _detected(run: Run) -> Iterator[Finding]:
     s = loss_of(run)
     if len(s) < excursions.WARMUP + 2:
         raise CannotTell(f"only {len(s)} values of {s.tag} were logged")

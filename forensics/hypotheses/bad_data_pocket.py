@@ -20,8 +20,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from forensics.batch_links import shard_ends
 from forensics.batches.enrichment import decibans
+from forensics.batches.recorded import shard_ends
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, span
 from forensics.series import series

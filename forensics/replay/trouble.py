@@ -106,7 +106,7 @@ def logged(run: Run, attempt: int | None = None) -> Logged:
                 if s.attempt[i] <= limit:
                     path[int(s.step[i])] = float(s.value[i])
         values[key] = path
-    from forensics.batch_links import batch
+    from forensics.batches.recorded import batch
 
     samples = {}
     for step in list(values["loss"])[-4000:]:

@@ -15,8 +15,9 @@ import pytest
 from click.testing import CliRunner
 
 import forensics
-from forensics import batch_links, cli
+from forensics import cli
 from forensics.batches import facts, links, manifest, olmo, plain
+from forensics.batches.culprits import culprits
 from forensics.case import Clue, Finding, Hypothesis
 from forensics.errors import ForensicsError
 
@@ -342,7 +343,7 @@ def spike(start: int, peak: int, end: int | None, level: float = 1.5) -> Finding
 
 
 def named(run: Any, *hypotheses: Hypothesis, findings: list[Finding], verdict: str = "unhealthy") -> list[int]:
-    return [c["step"] for c in batch_links.culprits(run, hypotheses, findings, verdict)]
+    return [c["step"] for c in culprits(run, hypotheses, findings, verdict)]
 
 
 def test_culprits(tmp_path: Path) -> None:
@@ -372,5 +373,5 @@ def test_culprits(tmp_path: Path) -> None:
 def test_the_confidence_of_a_culprit_is_the_causes(tmp_path: Path) -> None:
     run = write(tmp_path / "r", rows(300), {"seed": 1}, {i: [i] for i in range(300)})
     one = spike(180, 180, 181)
-    found = batch_links.culprits(run, [cause("bad_data_batch", 0.8, one.id)], [one])
+    found = culprits(run, [cause("bad_data_batch", 0.8, one.id)], [one])
     assert [(c["samples"], c["how"], c["confidence"]) for c in found] == [([180], "recorded", 0.8)]

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import forensics
-from forensics import batch_links, groups, lives, pipeline, ranking, recipe, settings
+from forensics import groups, lives, pipeline, ranking, recipe, settings
+from forensics.batches import links
 from forensics.case import Clue, Hypothesis, jsonable, utc
 from forensics.ledger import Ledger
 
@@ -165,7 +166,7 @@ def test_nobody_is_accused_on_a_healthy_run(tmp_path: Path) -> None:
         "".join(json.dumps({"step": i, "sample_ids": [i]}) + "\n" for i in range(300))
     )
     assert forensics.analyze(str(folder)).culprits == ()
-    assert batch_links.answer(forensics.read(str(folder)), 999)["how"] == "unknown"
+    assert links.answer(forensics.read(str(folder)), 999)["how"] == "unknown"
 
 
 # --- seeds

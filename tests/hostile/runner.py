@@ -56,13 +56,13 @@ def prime() -> None:
     import yaml
 
     import parsers
-    from forensics import batch_links, cli, output, pipeline, redact
+    from forensics import cli, output, pipeline, redact
     from reports import html, markdown, terminal
 
     parsers.modules()
     pipeline.modules("detectors"), pipeline.modules("hypotheses")
     html.render({})  # compiles the templates
-    assert all((polars, pyarrow.dataset, pyarrow.parquet, yaml, batch_links, cli, output, redact, markdown, terminal))
+    assert all((polars, pyarrow.dataset, pyarrow.parquet, yaml, cli, output, redact, markdown, terminal))
 
 
 def held(case: Case, options: tuple[str, ...] = ()) -> dict[str, Any]:
