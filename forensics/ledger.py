@@ -50,6 +50,14 @@ def of(
     return sorted(found, key=lambda f: (f.first_step is None, f.first_step or 0))
 
 
+def overflowed(findings: Sequence[Finding]) -> Finding | None:
+    """The gradient norm that became infinite, not NaN, while every logged loss is finite."""
+    dead = of(findings, "nonfinite")
+    if any(f.facts["metric"] != "grad.norm" for f in dead):
+        return None
+    return next((f for f in dead if f.facts["infinite"]), None)
+
+
 def span(findings: Sequence[Finding]) -> tuple[int | None, int | None]:
     """First and last step that a set of findings covers."""
     firsts = [f.first_step for f in findings if f.first_step is not None]

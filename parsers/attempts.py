@@ -24,6 +24,8 @@ from parsers.tables import SCHEMAS
 _MAX_CUTS = 200  # more step-backs than this in one file are disorder, not restarts
 _RANK = re.compile(r"(?i)(rank|worker|node|process|gpu)[-_.]?\d+")
 _STAMP = re.compile(r"(?<!\d)(20\d{6})[-_T]?(\d{6})(?!\d)")
+_DEATHS = {"signal", "scheduler", "hardware"}
+_GONE = re.compile(r"(?i)CUDA error|cancelled|preempted|node[_ ]fail|time limit|terminat|killed|segmentation fault|core dumped|aborted")
 _PAUSE = 5  # a launch shows in the clock as a pause of this many usual steps
 _FEW = 3  # rows
 _SAME_STEPS = 0.5  # share of the shorter of two step ranges that two files of one life have in common
@@ -93,7 +95,7 @@ def _segments(tables: dict[str, pa.Table], formats: dict[str, str]) -> list[Segm
         return []
     (codes, sources), (tags, _), (name_codes, names) = (buffers.codes(metrics[c]) for c in ("source", "tag", "name"))
     counted = np.array([not n.startswith("axis/") for n in names] or [True])
-    resumed = _resume_places(tables["events"])
+    resumed, ended = _places(tables["events"])
     launches = _launches(tables)
     resume_steps = _resume_steps(tables["events"])
     found: list[Segment] = []
@@ -101,13 +103,13 @@ def _segments(tables: dict[str, pa.Table], formats: dict[str, str]) -> list[Segm
     for i, s in enumerate(sources):
         span = slice(int(bounds[i]), int(bounds[i + 1]))
         rows = metrics.select(["step", "at", "time", "rank"]).slice(span.start, span.stop - span.start)
-        found += _segments_of(s, rows, tags[span], name_codes[span], names, counted, resumed.get(s, []), launches, resume_steps, len(found))
+        found += _segments_of(s, rows, tags[span], name_codes[span], names, counted, resumed.get(s, []), ended.get(s, []), launches, resume_steps, len(found))
     # a summary of one or two rows without a clock tells no life of its own
     return [s for s in found if s.times or s.rows >= _FEW] or found
 
 
 def _segments_of(source: str, table: pa.Table, tags: NDArray[np.int32],
-                 name_codes: NDArray[np.int32], names: list[str], counted: NDArray[np.bool_], resumed: list[int],
+                 name_codes: NDArray[np.int32], names: list[str], counted: NDArray[np.bool_], resumed: list[int], ended: list[int],
                  launches: list[float], resume_steps: list[int], order: int) -> list[Segment]:
     """The segments of one file: only the rows of its clock tag are looked at, once that is known."""
     if not len(tags):
@@ -134,7 +136,7 @@ def _segments_of(source: str, table: pa.Table, tags: NDArray[np.int32],
         at = np.where(has_at[clock], at, -1)
     if has_time is not None:
         time = np.where(has_time[clock], time, np.nan)
-    return _cut(source, step, at, time, resumed, launches, resume_steps, order, logged)
+    return _cut(source, step, at, time, resumed, ended, launches, resume_steps, order, logged)
 
 
 def _clock_tag(tags: NDArray[np.int32], name_codes: NDArray[np.int32], names: list[str]) -> int:
@@ -156,13 +158,18 @@ def _resume_steps(events: pa.Table) -> list[int]:
     return sorted({step for kind, step in rows if kind == "resume" and step})
 
 
-def _resume_places(events: pa.Table) -> dict[str, list[int]]:
-    places: dict[str, list[int]] = {}
+def _places(events: pa.Table) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+    """By file, the places of lines that say a life begins, and of lines that say the process is gone."""
+    begun: dict[str, list[int]] = {}
+    ended: dict[str, list[int]] = {}
     if events.num_rows:
-        for kind, source, at in zip(*(events[c].to_pylist() for c in ("kind", "source", "at")), strict=True):
+        columns = ("kind", "level", "text", "source", "at")
+        for kind, level, text, source, at in zip(*(events[c].to_pylist() for c in columns), strict=True):
             if kind == "resume" and at is not None:
-                places.setdefault(source, []).append(at)
-    return places
+                begun.setdefault(source, []).append(at)
+            elif level == "error" and at is not None and kind in _DEATHS and _GONE.search(text):
+                ended.setdefault(source, []).append(at)
+    return begun, ended
 
 
 def _launches(tables: dict[str, pa.Table]) -> list[float]:
@@ -185,7 +192,7 @@ def _launches(tables: dict[str, pa.Table]) -> list[float]:
     return sorted(found)
 
 
-def _cut(source: str, step: NDArray[np.int64], at: NDArray[np.int64], time: NDArray[np.float64], resumed: list[int], launches: list[float], resume_steps: list[int],
+def _cut(source: str, step: NDArray[np.int64], at: NDArray[np.int64], time: NDArray[np.float64], resumed: list[int], ended: list[int], launches: list[float], resume_steps: list[int],
          order: int, names: frozenset[str]) -> list[Segment]:
     """A file's rows of one tag into segments."""
     cuts = {0}
@@ -202,17 +209,22 @@ def _cut(source: str, step: NDArray[np.int64], at: NDArray[np.int64], time: NDAr
         if 0 < row < len(step):
             cuts.add(row)
     pauses = np.diff(time)
-    known = pauses[np.isfinite(pauses)] if launches else pauses[:0]
+    known = pauses[np.isfinite(pauses)] if launches or resume_steps or ended else pauses[:0]
     usual = float(np.median(known)) if len(known) else 0.0
+    for place in ended:  # rows that follow are another life's; with a clock, after a pause
+        row = int(np.searchsorted(at, place))
+        if 0 < row < len(step) and (not usual or pauses[row - 1] > _PAUSE * usual):
+            cuts.add(row)
     for launch in launches:
         after = np.flatnonzero(time >= np.floor(launch))  # lines often tell whole seconds, rows their fractions
         for row in after[:2].tolist():
             if row > 0 and pauses[row - 1] > _PAUSE * usual:
                 cuts.add(row)
                 break
-    if len(cuts) == 1 and not np.isfinite(time).any():
-        # no clock and no step back: where a line of another file says that training resumes at a step, a life begins
-        cuts |= {int(i) for i in np.searchsorted(step, resume_steps, side="right") if 0 < i < len(step)}
+    if len(cuts) == 1:
+        # no step back: where a line of another file says that training resumes at a step, a life begins; a clock must pause there
+        begins = [int(i) for i in np.searchsorted(step, resume_steps, side="right") if 0 < i < len(step)]
+        cuts |= {i for i in begins if not usual or pauses[i - 1] > _PAUSE * usual}
     starts = sorted(cuts)
     found = []
     for n, (i, j) in enumerate(zip(starts, [*starts[1:], len(step)], strict=True)):

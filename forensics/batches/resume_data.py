@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from parsers.tables import Run
 
 Batches = dict[tuple[int, int], frozenset[str]]  # (attempt, step) -> samples
+MOST = 20  # places of one manifest that are looked at
 IN_A_ROW = 5  # equal batches that are no accident
 ALIKE = 0.6  # share of a batch that makes it the same one: manifests lose lines
 AGAIN = 0.05  # share of samples seen before in this epoch
@@ -115,6 +116,23 @@ def by_samples(batches: Batches, attempt: int, epoch: float | None = None) -> Ch
         or _never_seen(new, before, batches, attempt)
         or _others(new, gone, twice, same, attempt)
     )
+
+
+def unannounced(batches: Batches, epoch: float | None = None) -> Change | None:
+    """In a run whose log tells of no restart: batches in a row that come again at another step, before their epoch is over."""
+    path = {s: x for (_, s), x in sorted(batches.items())}
+    steps, seen = list(path), dict[frozenset[str], int]()
+    offsets = []
+    for s, x in path.items():
+        offsets.append(s - seen[x] if x in seen else 0)
+        seen.setdefault(x, s)
+    runs = [i for i in range(len(steps) - IN_A_ROW + 1) if offsets[i] and len(set(offsets[i : i + IN_A_ROW])) == 1]
+    for i in [i for i in runs if i - 1 not in runs][:MOST]:
+        split = {(int(s >= steps[i]), s): x for s, x in path.items()}
+        found = by_samples(split, 1, epoch)
+        if found is not None and found.what == "repeated":
+            return found
+    return None
 
 
 def _at_another_step(

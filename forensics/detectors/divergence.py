@@ -66,7 +66,8 @@ def detect(run: Run) -> Iterator[Finding]:
     row = rows[at]
     start, last = int(s.step[row]), int(s.step[rows[-1]])
     low, end = float(np.median(x[max(best - LEVEL + 1, 0) : best + 1])), float(np.median(x[-LEVEL:]))
-    title = f"Loss turns at step {start} and ends at {end:.4g}, {end / low - 1:.0%} above its best level of {low:.4g}"
+    how = f"{end / low - 1:.0%} above" if abs(end) < 100 * abs(low) else f"{end / low:.2g} times"
+    title = f"Loss turns at step {start} and ends at {end:.4g}, {how} its best level of {low:.4g}"
     facts = {
         "start": start,
         "best": low,

@@ -59,7 +59,7 @@ def detect(run: Run) -> Iterator[Finding]:
             last,
             "warning",
             (evidence.table("layers that never move", ["layer", "gradient norm"], rows),),
-            {"frozen": zero or still, "starved": []},
+            {"frozen": zero or still, "starved": [], "every": len(zero) == len(usual) >= 2},
         )
     starved = sorted(t for t, v in usual.items() if 0 < v < STARVES * max(usual.values()))
     if starved:

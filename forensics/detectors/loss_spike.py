@@ -47,9 +47,12 @@ HISTORY = 1000  # values of the life before that a new life is compared with
 WHY = {
     "reinit": "the loss is where the run began and comes down the same way: weights that start anew",
     "step": "the level steps up without an overshoot and learning goes on: a schedule that starts again, or other data",
+    "data": "the level steps up without an overshoot, learning goes on, and the rate stays as it was: other data",
     "periodic": "the same bump comes at regular distances: the loop makes it, not the optimization",
     "logger": "the logger made it",
 }
+SAME_RATE = 1.2
+BEFORE, STRETCH, FLAT = 50, 5, 0.9  # values; share of a stretch that stands within a third of its median
 CLEAR_ODDS, CLEAR_SIGMA, CLEAR_SHARE, HUGE = 0.7, 9.0, 0.15, 2.0  # heights in units of ln
 
 
@@ -73,7 +76,22 @@ def _detected(run: Run) -> Iterator[Finding]:
             until = min((o.at.start for o in judged[i + 1 :] if o.at.start > j.at.peak), default=len(rows))
             if rows[j.at.peak] in made:
                 j = replace(j, kind="not_a_spike", why="logger")
+            elif j.why == "step" and _rate_stays(run, int(s.step[rows[j.at.start]]), attempt):
+                j = replace(j, why="data")
             yield _finding(run, s, rows, j, until, attempt)
+
+
+def _rate_stays(run: Run, step: int, attempt: int) -> bool:
+    """Whether the logged rate is the same before and after a step inside a life; False where it is not known."""
+    lr = series(run, "lr")
+    if lr is None:
+        return False
+    mine = lr.attempt == attempt
+    before, after = lr.value[mine & (lr.step < step)][-5:], lr.value[mine & (lr.step >= step)][:5]
+    if len(before) < 5 or len(after) < 5:
+        return False
+    a, b = float(np.median(before)), float(np.median(after))
+    return min(a, b) > 0 and max(a, b) < SAME_RATE * min(a, b)
 
 
 def smallest_effect(run: Run) -> str:
@@ -108,7 +126,7 @@ def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int)
     last, top = int(s.step[rows[-1]]), float(s.value[rows[e.peak]])
     censored = end is None and (attempt < int(s.attempt.max()) or last - start <= 2 * j.limit)
     cost_steps, excess = spike_facts.cost(s.step[rows], s.value[rows], e, real.level, until)
-    facts = {
+    facts: dict[str, Any] = {
         "metric": s.name,
         "start": start,
         "peak": peak,
@@ -126,6 +144,8 @@ def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int)
         "alive": bool(s.alive[rows[e.peak]]),
         "values": int((e.end or len(rows)) - e.start),
         "why": j.why,
+        "over_highest": _over_highest(y, e),
+        "falls_at": _falls_at(s.step[rows], y, e),
         "half_life": spike_facts.half_life(s.step[rows], y, e),
         "residual_offset": _offset(y, s.value[rows], e, until, logs),
         "moved_first": spike_facts.moved_first(run, start, peak, s.interval),
@@ -147,7 +167,7 @@ def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int)
         _title(j, facts),
         start,
         stop,
-        severity(j),
+        severity(j, facts["over_highest"]),
         (shown,),
         facts,
         times,
@@ -169,15 +189,42 @@ def _title(j: Spike, facts: dict[str, Any]) -> str:
     return f"Loss jumps from {level:.4g} to {top:.4g} at step {peak}{back}{kept}"
 
 
-def severity(j: Spike) -> str:
+def _over_highest(y: excursions.Floats, e: excursions.Excursion) -> float | None:
+    """Height over the highest of the values before it, in units of ln; None where it is not finite or nothing is before it.
+
+    Some losses scatter over factors of a hundred: what is far above their level is still no event.
+    """
+    before = y[max(e.start - BEFORE, 0) : e.start]
+    before = before[np.isfinite(before)]
+    return float(y[e.peak] - before.max()) if len(before) and np.isfinite(y[e.peak]) else None
+
+
+def _falls_at(step: Any, y: excursions.Floats, e: excursions.Excursion) -> int | None:
+    """Where a flat high stretch, entered and left from one value to the next, ends; None where it is no such stretch.
+
+    An optimizer that recovers takes many values; data that end take one.
+    """
+    x = y[e.start :] - e.level
+    x = x[: np.flatnonzero(~np.isfinite(x))[0]] if not np.isfinite(x).all() else x
+    if len(x) < STRETCH + 3:
+        return None
+    last = STRETCH + int(np.argmax(x[STRETCH - 1 : -3] - x[STRETCH:-2]))
+    high = float(np.median(x[:last]))
+    flat = high > 0 and float((np.abs(x[:last] - high) < high / 3).mean()) >= FLAT
+    over = flat and x[last] < 0.5 * high and float(np.median(x[last : last + STRETCH])) < 0.5 * high
+    return int(step[e.start + last]) if over else None
+
+
+def severity(j: Spike, over_highest: float | None) -> str:
     """critical: it does not come back; info: no instability, or a small one that is over at once; else warning."""
     if j.kind == "not_a_spike":
-        return "info"
+        return "warning" if j.why == "data" else "info"
     if j.kind == "non_recovering":
         return "critical"
     likely = j.probability >= CLEAR_ODDS
     large = j.at.sigmas >= CLEAR_SIGMA and j.at.height >= CLEAR_SHARE
-    clear = (likely and (large or j.kind == "slow")) or j.at.height >= HUGE
+    huge = j.at.height >= HUGE and (over_highest is None or over_highest >= HUGE / 2)
+    clear = (likely and (large or j.kind == "slow")) or huge
     return "warning" if clear or j.why == "nonfinite" else "info"
 
 

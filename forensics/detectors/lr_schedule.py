@@ -55,7 +55,8 @@ def detect(run: Run) -> Iterator[Finding]:
     inside = [i for i in ups if s.attempt[i] == s.attempt[i - 1]]
     if len(inside) >= 3 and _regular(s.step[inside]):
         inside = []  # cosine with warm restarts, cyclic
-    inside = [i for i in inside if not _cycle(s, i)]
+    cycles = [i for i in inside if _cycle(s, i)]
+    inside = [i for i in inside if i not in cycles and not any(_same_jump(s, c, i) for c in cycles)]
     resets = [i for i in ups if s.attempt[i] != s.attempt[i - 1]]
     for i in [*inside, *resets, *_returns(s)]:
         yield _finding(run, s, i)
@@ -151,6 +152,11 @@ def _cycle(s: Series, i: int) -> bool:
     first, again = s.value[top : top + n], s.value[i : i + n]
     moved = n >= 5 and float(np.ptp(first)) > 0.1 * float(first.max())
     return moved and bool(np.median(np.abs(again - first)) <= 0.1 * float(np.ptp(first)))
+
+
+def _same_jump(s: Series, known: int, i: int) -> bool:
+    """Whether a later jump goes from low to where a known warm restart went: too near the end to show its way down."""
+    return known < i and s.value[i - 1] <= LOW * s.value[i] and 0.95 <= s.value[i] / s.value[known] <= 1.05
 
 
 def _regular(steps: np.ndarray) -> bool:

@@ -69,6 +69,7 @@ def _finding(run: Run, s: Series, bad: Any) -> Finding:
         "recovered": recovered,
         "attempt": int(s.attempt[first]),
         "at_start": first == 0,
+        "infinite": word == "infinite",
     } | _before(run, step)
     shown = [
         evidence.window(

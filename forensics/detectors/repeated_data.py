@@ -4,16 +4,16 @@ What it sees
     After a restart the run does not go on with the data that come next: batches are repeated, skipped, or dealt anew.
 
 How it decides
-    With a manifest: five batches in a row hold the very samples of an earlier stretch at another step (the same steps
-    done again after a rollback are no repetition, nor is an order that repeats each epoch); ids that count upwards leave
-    a gap, or the epoch ends with batches that nobody saw (skipped); samples come again before the epoch ends (dealt
+    With a manifest (then also where no restart was logged): five batches in a row hold the very samples of an earlier stretch
+    at another step (the same steps done again after a rollback are no repetition, nor is an order that repeats each epoch);
+    ids that count upwards leave a gap, or the epoch ends with batches that nobody saw (skipped); samples come again before the epoch ends (dealt
     anew). Without: the ups and downs of the loss after the restart follow those of an earlier stretch (correlation of at
     least 40 residuals, at least 0.3, and p below 0.01 against surrogates with the same spectrum), which also names the
     offset in steps. A lower loss that joins the old curve again speaks for data seen before.
 
 Cannot tell
-    Without a restart; without a manifest where less than 48 values follow it, where the offset is no multiple of
-    the logging interval, or where batches are so large that all are alike. Data that were skipped and never seen
+    With neither a restart nor a manifest; without a manifest where less than 48 values follow it, where the offset is no
+    multiple of the logging interval, or where batches are so large that all are alike. Data that were skipped and never seen
     leave no trace in the loss.
 
 Folklore
@@ -39,12 +39,18 @@ MOST = 20  # restarts judged by the loss
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    if len(run.attempts) < 2:
+    rows = run.tables["batches"].num_rows
+    if len(run.attempts) < 2 and not rows:
         raise CannotTell("the run was not restarted")
     batches = resume_data.contents(run)
     s = series(run, "loss.train")
     epochs = epochs_of(run)
     length = epochs.steps if epochs else None
+    if len(run.attempts) == 1:
+        again = resume_data.unannounced(batches, length)
+        if again is not None:
+            yield _finding(run, again, "From step {step} on, where no restart was logged, the run {text} ({how})")
+        return
     named = {a for a, _ in batches}
     restarts = range(1, len(run.attempts))
     by_loss = [a for a in restarts if a not in named and s is not None][:MOST]
@@ -56,13 +62,15 @@ def detect(run: Run) -> Iterator[Finding]:
         else:
             found = None
         if found is not None:
-            yield _finding(run, found)
+            yield _finding(run, found, "After the restart at step {step} the run {text} ({how})")
 
 
-def _finding(run: Run, found: Change) -> Finding:
+def _finding(run: Run, found: Change, words: str) -> Finding:
     s = series(run, "loss.train")
-    begin, end = run.attempts[found.attempt]["steps"]
-    lower = resume_loss.dip(s, found.attempt) if s is not None and found.what == "repeated" else None
+    logged = found.attempt < len(run.attempts)
+    begin = run.attempts[found.attempt]["steps"][0] if logged else found.step
+    end = run.attempts[-1 if not logged else found.attempt]["steps"][1]
+    lower = resume_loss.dip(s, found.attempt) if s is not None and logged and found.what == "repeated" else None
     facts = {
         "what": found.what,
         "step": begin,
@@ -85,7 +93,7 @@ def _finding(run: Run, found: Change) -> Finding:
     return Finding(
         f"repeated_data-{begin}" + (f"-attempt{found.attempt}" if found.attempt > 1 else ""),
         "repeated_data",
-        f"After the restart at step {begin} the run {text} ({found.how})",
+        words.format(step=begin, text=text, how=found.how),
         begin,
         end,
         "warning" if proven else "info",

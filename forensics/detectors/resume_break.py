@@ -101,7 +101,7 @@ def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) 
         title,
         begin,
         begin + (length or 0),
-        "warning",
+        "warning" if height > 0 else "info",  # lower is no harm; where samples come again, repeated_data says so
         (shown,),
         facts,
         (s.clock(old[-1]), s.clock(new[0])),

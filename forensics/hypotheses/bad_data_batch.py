@@ -6,7 +6,7 @@ What it is
 How it is weighed
     For it: a spike that comes at once and is back as fast, a calm run before and after, a calm learning rate, the same
     spike in two lives of the run; several spikes that share a sample, a batch, a shard or a place in the epoch, which is
-    the one clue that says data rather than optimizer; the loss of one data source alone. Against it: spikes again and again, a learning rate that moved, a restart at that step.
+    the one clue that says data rather than optimizer; the loss of one data source alone. Against it: a loss whose scatter reaches almost as high, spikes again and again, a learning rate that moved, a restart at that step.
 
 What settles it
     Replaying the step with and without the batch.
@@ -27,6 +27,7 @@ from parsers.tables import Run
 
 TITLE = "Bad data batch"
 PRIOR = -6.0
+DOUBT, FAR = 0.3, 1.0  # probability of no spike; height over the highest value before, in units of ln
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
@@ -57,6 +58,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         "The peak is reached at once." if sudden else "The loss climbs over several values before the peak.",
         [best],
     )
+    doubt, over = best.facts["class_probability"]["not_a_spike"], best.facts["over_highest"]
+    if doubt > DOUBT and over is not None and over < FAR:
+        ledger.add(-9, f"In this loss it may be scatter: values as far out come without cause ({doubt:.0%} likely).", [best])
     if best.facts["end"] is not None and best.facts["values"] > 20:
         ledger.add(-6, f"It lasts for {best.facts['values']} values, longer than a single batch does.", [best])
     if len(grave) > 5:

@@ -33,11 +33,12 @@ LEAST = 5  # values
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    stretches = [f for f in of(findings, "loss_spike") if f.facts["values"] >= LEAST and f.facts["end"] is not None]
+    stretches = [f for f in of(findings, "loss_spike") if f.facts["values"] >= LEAST and _end(f) is not None]
     if not stretches:
         return None
     best = max(stretches, key=lambda f: f.facts["noise_sigmas"] * f.facts["values"] ** 0.5)
-    flat, ends = _shape(run, best)
+    end = _end(best)
+    flat, values, ends = _shape(run, best)
     ledger = Ledger(PRIOR)
     shard = shard_ends(run, best.facts["start"])
     if shard and abs(shard[1] - best.facts["start"]) <= 1 and shard[2] - shard[1] >= LEAST:
@@ -49,18 +50,19 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if flat >= 0.5 or ends:
         ledger.add(
             9,
-            f"The loss stands high for {best.facts['values']} values in a row, rather than decaying to its old level.",
+            f"The loss stands high for {values} values in a row, rather than decaying to its old level.",
             [best],
         )
     else:
         ledger.add(-6, "The loss decays from a peak: the model was hit and recovers.", [best])
     if ends:
-        ledger.add(6, "It is back from one value to the next, as when a shard ends.", [best])
+        ledger.add(6, "It comes down from one value to the next, as when a shard ends.", [best])
     for f in of(findings, "spike_data"):
         if f.facts["how"] == "shared" and f.facts["what"] in ("shard", "source"):
             # 8 at most: the shard is proven as well as for a single batch, the stretch is weighed above
             ledger.add(decibans(f.facts["p"], 8), f"{f.title}.", [f])
-    graver = [*of(findings, "divergence"), *of(findings, "nonfinite", severity=["critical"])]
+    graver = [f for f in of(findings, "divergence") if not best.facts["start"] <= (f.first_step or 0) <= (end or 0)]
+    graver += of(findings, "nonfinite", severity=["critical"])
     if graver:
         ledger.add(-10, "Graver trouble stands beside it, which no stretch of data explains.", graver[:2])
     if of(findings, "lr_schedule"):
@@ -78,24 +80,30 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         __name__,
         TITLE,
         steps=span([best]),
-        settle=f"Replay steps {best.facts['start']} to {best.facts['end']} with other data.",
+        settle=f"Replay steps {best.facts['start']} to {end} with other data.",
         interventions=[
-            f"Read the samples of steps {best.facts['start']} to {best.facts['end']}: which shard, which source?",
+            f"Read the samples of steps {best.facts['start']} to {end}: which shard, which source?",
             "Leave the shard out of the next epoch.",
             "Go back to the checkpoint before it only if the loss did not come back.",
         ],
     )
 
 
-def _shape(run: Run, f: Finding) -> tuple[float, bool]:
-    """(share of the stretch that stands above half its height, whether it ends at once)."""
+def _end(f: Finding) -> int | None:
+    """The step at which a stretch is over: back at the old level, or left at once for a level that is a little higher."""
+    end: int | None = f.facts["end"] if f.facts["end"] is not None else f.facts["falls_at"]
+    return end
+
+
+def _shape(run: Run, f: Finding) -> tuple[float, int, bool]:
+    """(share of the stretch that stands above half its height, its values, whether it ends at once)."""
     s = series(run, f.facts["metric"])
     if s is None:
-        return 0.0, False
-    rows = np.flatnonzero((s.attempt == f.facts["attempt"]) & (s.step >= f.facts["start"]) & (s.step < f.facts["end"]))
+        return 0.0, 0, False
+    rows = np.flatnonzero((s.attempt == f.facts["attempt"]) & (s.step >= f.facts["start"]) & (s.step < (_end(f) or 0)))
     x = s.value[rows] - f.facts["level"]
     height = float(np.percentile(x, 80)) if len(x) else 0.0
     if height <= 0:
-        return 0.0, False
+        return 0.0, len(x), False
     last = x[-min(3, len(x)) :]
-    return float((x > 0.5 * height).mean()), bool(np.median(last) > 0.5 * height)
+    return float((x > 0.5 * height).mean()), len(x), bool(np.median(last) > 0.5 * height)

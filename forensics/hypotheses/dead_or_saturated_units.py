@@ -4,7 +4,8 @@ What it is
     Activations are stuck at zero or at their ends, so that no gradient passes: the loss stays at chance.
 
 How it is weighed
-    For it: a logged share of dead units, first layers that get a thousandth of the last layers' gradient, a loss at
+    For it: a logged share of dead units, first layers that get a thousandth of the last layers' gradient, every
+    logged layer without any while the whole norm is not zero (biases learn), a loss at
     chance with an ordinary rate. Against it: gradients of like size in all layers.
 
 What settles it
@@ -30,13 +31,16 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     layers = of(findings, "layer_gradients")
     dead = [f for f in layers if f.facts.get("dead")]
     starved = [f for f in layers if f.facts["starved"]]
-    if not dead and not starved:
+    silent = [f for f in layers if f.facts["frozen"] and f.facts["every"]]
+    if not dead and not starved and not silent:
         return None
     ledger = Ledger(PRIOR)
     if dead:
         ledger.add(16, f"{dead[0].title}.", dead)
     if starved:
         ledger.add(11, f"{starved[0].title}.", starved)
+    if silent and not dead:
+        ledger.add(11, "No logged layer gets a gradient, and yet the whole norm is not zero: dead inputs leave only biases to learn.", silent)
     stuck = of(findings, "plateau")
     if stuck:
         ledger.add(6, "The loss does not fall.", stuck)

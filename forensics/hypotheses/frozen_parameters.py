@@ -5,7 +5,7 @@ What it is
 
 How it is weighed
     For it: layers whose gradient is exactly zero, weights that are bit-equal in successive checkpoints while others move.
-    Against it: an adapter run, where a frozen base is meant.
+    Against it: an adapter run, where a frozen base is meant; a gradient that is zero in every layer.
 
 What settles it
     Comparing two checkpoints tensor by tensor.
@@ -36,6 +36,8 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(18, f"{equal[0].title}.", equal)
     if layers:
         ledger.add(14, f"{layers[0].title}.", layers)
+        if layers[0].facts["every"]:
+            ledger.add(-10, "It is every logged layer, and yet the whole norm is not zero: freezing leaves some layer to learn.", layers)
     keys = " ".join(run.tables["config"]["key"].to_pylist()).lower()
     if "lora" in keys or "adapter" in keys or "peft" in keys:
         ledger.add(-12, "Config speaks of adapters: a frozen base is meant.", [])

@@ -71,6 +71,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     well = trained_well(run, min(t.first_step or 0 for t in trouble))
     if off and large and of(findings, "divergence") and well:
         ledger.add(4, f"{well} Then a single large gradient was enough.", [])
+    stretch = [f for f in trouble if f.facts.get("falls_at")]
+    if stretch:
+        ledger.add(-9, f"The loss stands at one high level and leaves it at once at step {stretch[0].facts['falls_at']}: no explosion does.", stretch[:1])
     calm = [f for f in of(findings, "nonfinite", severity=["critical"]) if f.facts["metric"] == "loss.train" and quiet(f)]
     if calm and not of(findings, "divergence"):
         ledger.add(-6, "The loss was no higher than its scatter until it became NaN: an explosion shows there first.", calm)

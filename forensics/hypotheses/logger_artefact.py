@@ -6,7 +6,8 @@ What it is
 How it is weighed
     For it: Hugging Face's NaN filter, which replaces a non-finite micro-loss by the mean so far and so fabricates a spike and
     then exact zeros when several micro-batches are NaN in one interval; a NaN gradient norm in the very row. Against it:
-    a gradient norm that moved, later values that remember the spike.
+    a gradient norm that moved, later values that remember the spike, NaN in the loss itself; a unit (bits, a sum) beside a
+    grave fault, which no unit explains.
 
 What settles it
     Logging the raw loss of each micro-batch (logging_nan_inf_filter=False) over the same steps.
@@ -26,6 +27,7 @@ from parsers.tables import Run
 
 TITLE = "Logger artefact"
 PRIOR = -7.0
+UNITS = ("base_2", "times_accumulation", "clipped_norm")  # artefacts of every value alike
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
@@ -40,10 +42,15 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     made = [f for f in artefacts if f not in dropped]
     if made:
         ledger.add(14, f"{made[0].title}.", made[:3])
+        grave = [f for f in findings if f.severity == "critical"]
+        if grave and all(f.facts["kind"] in UNITS for f in made):
+            ledger.add(-14, f"No unit of measure explains this: {grave[0].title}.", grave[:1])
     elif dropped:
         ledger.add(3, f"{dropped[0].title}. The logger hides it, but what it hides is real.", dropped[:3])
-    grads = [f for f in of(findings, "nonfinite") if f.facts["metric"] == "grad.norm"]
-    if filtered:
+    dead = of(findings, "nonfinite")
+    shown = any(f.facts["metric"].startswith("loss") for f in dead)
+    grads = [f for f in dead if f.facts["metric"] == "grad.norm" and not shown]
+    if filtered and not shown:
         ledger.add(3, "The log is the Hugging Face Trainer's, whose filter hides NaN.", [])
     if zeros and not zeros[0].facts["from_start"]:
         ledger.add(

@@ -25,7 +25,7 @@ import numpy as np
 from forensics import settings
 from forensics.case import Finding, Hypothesis
 from forensics.hypotheses.nan_from_sample import calm
-from forensics.ledger import Ledger, of, span
+from forensics.ledger import Ledger, of, overflowed, span
 from forensics.lives import events
 from forensics.series import series
 from parsers.tables import Run
@@ -45,15 +45,17 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     ledger = Ledger(PRIOR)
     if named:
         ledger.add(20, f"The log names the operation: {named[0]['text'].splitlines()[-1][:120]}", dead)
+    grad = [f for f in dead if f.facts["metric"] == "grad.norm"]
+    loss = [f for f in dead if f.facts["metric"] == "loss.train"]
     if facts["first"] is not None and not facts.get("said"):
-        ledger.add(5, "The loss is NaN or infinite from one value to the next.", dead)
+        ledger.add(5, f"The {'loss' if loss else 'gradient norm'} is NaN or infinite from one value to the next.", dead)
         calm(run, ledger, dead, findings, weight=6)
     if facts["recovered"]:
         ledger.add(-8, "The loss is finite again afterwards, with no restart: other batches pass at this state.", dead)
     elif not named:
         ledger.add(1, "Every value after the first is NaN.", dead)
-    grad = [f for f in dead if f.facts["metric"] == "grad.norm"]
-    loss = [f for f in dead if f.facts["metric"] == "loss.train"]
+    if (over := overflowed(findings)) is not None:
+        ledger.add(-8, "The norm is infinite and not NaN, the loss goes on finite: numbers overflow, which no formula at its edge does.", [over])
     if settings.precision(run) != "fp16" and grad and loss and grad[0].facts["first"] < loss[0].facts["first"]:
         ledger.add(
             6,

@@ -5,7 +5,7 @@ What it is
 
 How it is weighed
     For it: one absurd value in a checkpoint where all else is sane; errors of the hardware in the log; one rank that leaves
-    the others at once; a spike that a replay does not show. Against it: nothing in the log tells it from a bad batch, so without such a sign it stays far behind.
+    the others at once; a gradient norm that overflows out of a calm state, outside half precision; a spike that a replay does not show. Against it: nothing in the log tells it from a bad batch, so without such a sign it stays far behind.
 
 What settles it
     Replaying the step: the same result again means it was not the hardware.
@@ -16,18 +16,22 @@ Folklore
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
 
+from forensics import settings
 from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.ledger import Ledger, of, overflowed, span
 from forensics.lives import events
 from forensics.series import series
 from parsers.tables import Run
 
 TITLE = "Silent data corruption (hardware)"
 PRIOR = -11.0
+_KERNEL = re.compile(r"(?i)illegal memory access|launch failure|misaligned address")  # a kernel's bug more often than the chip's
+CALM = 3.0  # times the usual gradient norm
 
 
 def state_hit(run: Run, spikes: Sequence[Finding]) -> Finding | None:
@@ -52,14 +56,17 @@ def _near_restart(findings: Sequence[Finding], hit: Finding) -> bool:
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     absurd = [f for f in findings if f.facts.get("absurd")]
-    errors = events(run, "hardware")
+    errors = [e for e in events(run, "hardware") if not _KERNEL.search(e["text"])]
     spikes = of(findings, "loss_spike", severity=["warning", "critical"])
     alone = [
         f
         for f in of(findings, "rank_disagreement")
         if f.facts["pattern"] in ("jump", "parts") and f.facts["rank"] is not None and not f.facts["metric"].startswith("time.")
     ]
-    if not absurd and not errors and not spikes and not alone:
+    over = overflowed(findings)
+    if over is not None and (settings.precision(run) == "fp16" or over.facts["at_start"] or over.facts.get("grad_ratio", 9) > CALM):
+        over = None
+    if not absurd and not errors and not spikes and not alone and not over:
         return None
     ledger = Ledger(PRIOR)
     if absurd:
@@ -75,6 +82,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     hit = state_hit(run, spikes)
     if hit and not of(findings, "lr_schedule") and not _near_restart(findings, hit):
         ledger.add(10, "From one step to the next the loss is thrown above what it was before training, and learns anew.", [hit])
+    if over is not None:
+        weight = 4 if over.facts["recovered"] else 14
+        ledger.add(weight, "The gradient norm overflows out of a calm state while the loss stays finite: one number became huge at once.", [over])
     if series(run, "grad.norm") is None:
         ledger.cannot_tell("the gradient norm was not logged.")
     return ledger.hypothesis(

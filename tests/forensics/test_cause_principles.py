@@ -71,10 +71,13 @@ def test_a_line_that_ends_the_job_cuts_the_lives_where_rows_go_on_after_a_pause(
 def test_a_loss_that_falls_on_over_a_sound_restart_is_no_break(tmp_path: Path) -> None:
     x = curve(200, tau=80, noise=0.003)
     sound = [{"step": i, "loss": x[i], "timestamp": 1.7e9 + i + (600 if i >= 60 else 0)} for i in range(200)]
+    higher = [r | {"loss": r["loss"] * (1.25 if r["step"] >= 60 else 1)} for r in sound]
     lower = [r | {"loss": r["loss"] * (0.8 if r["step"] >= 60 else 1)} for r in sound]
     log = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2023-11-14T22:14:19 DUE TO PREEMPTION ***\n"
     assert "resume_break" not in kinds(analyzed(tmp_path / "a", sound, log=log))
-    assert "resume_break" in kinds(analyzed(tmp_path / "b", lower, log=log))
+    assert "resume_break" in kinds(analyzed(tmp_path / "b", higher, log=log))
+    told = analyzed(tmp_path / "c", lower, log=log)  # worth a line, but no harm
+    assert [f.severity for f in told.findings if f.kind == "resume_break"] == ["info"] and told.verdict == "healthy"
 
 
 def test_a_loss_that_climbs_above_its_first_level_and_comes_back_late_diverged(tmp_path: Path) -> None:
@@ -130,3 +133,99 @@ def test_without_a_gradient_norm_wrong_labels_are_less_sure_and_the_page_says_wh
     clues = next(h for h in blind.hypotheses if h.id == "labels_wrong").clues
     assert any(c.text.startswith("Cannot tell: the gradient norm was not logged") and c.weight == 0 for c in clues)
     assert any(b["what"] == "grad.norm" and b["would_tell"] for b in blind.blind_spots)
+
+
+def test_the_last_warm_restart_of_several_is_schedule_however_near_the_end(tmp_path: Path) -> None:
+    x = curve(250)
+    restarts = [{"step": i, "loss": x[i], "lr": cosine(i, 120)} for i in range(250)]
+    jump = [r | {"lr": r["lr"] * (4 if r["step"] >= 240 else 1)} for r in restarts]
+    assert "lr_schedule" not in kinds(analyzed(tmp_path / "a", restarts))
+    assert "lr_schedule" in kinds(analyzed(tmp_path / "b", jump))
+
+
+def test_a_flat_high_stretch_that_ends_at_once_is_data_and_one_that_decays_is_not(tmp_path: Path) -> None:
+    x, rng = curve(260, tau=40, noise=0.03), random.Random(1)
+    after = [1.0 if i < 130 else 1.6 for i in range(260)]  # the stretch did harm: the old level does not come back
+
+    def rows(high: list[float]) -> Rows:
+        return [{"step": i, "loss": x[i] * after[i] + high[i], "grad_norm": 0.3 + high[i] / 3, "lr": 1e-3} for i in range(260)]
+
+    flat = rows([20 + rng.random() if 130 <= i < 165 else 0.0 for i in range(260)])
+    hit = rows([20 * math.exp(-(i - 130) / 12) if i >= 130 else 0.0 for i in range(260)])
+    off = {"grad_clip": 0, "learning_rate": 1e-3}
+    assert analyzed(tmp_path / "a", flat, off).hypotheses[0].id == "bad_data_pocket"
+    assert probability(analyzed(tmp_path / "b", hit, off), "bad_data_pocket") < 0.1
+
+
+def test_a_level_that_steps_up_at_a_steady_rate_is_other_data(tmp_path: Path) -> None:
+    x = curve(300, low=2.0, tau=80, noise=0.004)
+    up = [v * (1.13 if i >= 180 else 1) for i, v in enumerate(x)]
+    steady = [{"step": i, "loss": up[i], "grad_norm": 0.5, "lr": 1e-3} for i in range(300)]
+    unknown = [{"step": i, "loss": up[i], "grad_norm": 0.5} for i in range(300)]
+    case = analyzed(tmp_path / "a", steady)
+    assert (case.verdict, case.hypotheses[0].id) == ("unhealthy", "data_distribution_shift")
+    assert probability(analyzed(tmp_path / "b", unknown), "data_distribution_shift") <= case.hypotheses[0].probability
+
+
+def test_wide_scatter_is_no_bad_batch_and_a_value_far_outside_it_is_one(tmp_path: Path) -> None:
+    rng = random.Random(5)
+    wide = [0.2 * math.exp(rng.gauss(0, 0.8)) for _ in range(200)]
+    highest = max(wide[60:120])
+    for name, top in (("a", 1.3 * highest), ("b", 30 * highest)):
+        x = [*wide[:120], top, *wide[121:]]
+        case = analyzed(tmp_path / name, [{"step": i, "loss": v, "lr": 1e-3, "grad_norm": 0.5} for i, v in enumerate(x)])
+        accused = case.verdict == "unhealthy" and probability(case, "bad_data_batch") > 0.5
+        assert accused == (name == "b")
+
+
+def test_a_norm_that_overflows_beside_a_finite_loss_is_no_formula(tmp_path: Path) -> None:
+    x = curve(200, low=2.0)
+    rows = [{"step": i, "loss": x[i] * (1.5 ** max(i - 125, 0) if i > 125 else 1), "grad_norm": 0.5 if i < 120 else math.inf, "lr": 1e-3} for i in range(200)]  # fmt: skip
+    case = analyzed(tmp_path / "a", rows, {"precision": "fp32"})
+    assert case.hypotheses[0].id == "silent_data_corruption" and probability(case, "nan_from_layer") < 0.3
+    nan = [r | {"grad_norm": 0.5 if r["step"] < 120 else math.nan, "loss": r["loss"] if r["step"] <= 120 else math.nan} for r in rows]
+    assert analyzed(tmp_path / "b", nan, {"precision": "fp32"}).hypotheses[0].id in ("nan_from_layer", "nan_from_sample")
+
+
+def test_no_gradient_in_any_layer_is_dead_units_and_in_some_is_freezing(tmp_path: Path) -> None:
+    x = [math.log(5) + 0.003 * math.sin(i) for i in range(150)]
+    layers = [f"grad_norm/layers.{k}.weight" for k in range(4)]
+    dead = [{"step": i, "loss": x[i], "grad_norm": 0.1, "lr": 1e-3} | dict.fromkeys(layers, 0.0) for i in range(150)]
+    frozen = [r | {layers[3]: 0.1, "loss": curve(150, low=0.5, high=1.6)[i]} for i, r in enumerate(dead)]
+    config = {"num_classes": 5, "learning_rate": 1e-3}
+    assert analyzed(tmp_path / "a", dead, config).hypotheses[0].id == "dead_or_saturated_units"
+    assert analyzed(tmp_path / "b", frozen, config).hypotheses[0].id == "frozen_parameters"
+
+
+def test_a_unit_of_the_log_does_not_explain_a_nan(tmp_path: Path) -> None:
+    x = [math.log2(8) * 1.003 * math.exp(-i / 90) + 0.4 for i in range(200)]
+    x[0] = x[1] = x[2] = 3.013
+    rows = [{"step": i, "loss": x[i], "grad_norm": 0.5, "lr": 1e-3} for i in range(200)]
+    bits = analyzed(tmp_path / "a", rows, {"num_classes": 8})
+    died = analyzed(tmp_path / "b", [r | ({"loss": math.nan, "grad_norm": math.nan} if r["step"] >= 150 else {}) for r in rows], {"num_classes": 8})
+    assert any(f.kind == "logger_artefact" for f in bits.findings)
+    assert died.hypotheses[0].id.startswith("nan_from")
+
+
+def test_a_process_that_died_in_the_middle_of_a_log_ends_a_life(tmp_path: Path) -> None:
+    rate = [1e-3 * min((i % 100 + 1) / 40, 1.0) for i in range(200)]
+    x = curve(200)
+    lines = [f"iter {i}: loss {x[i]:.4f}, time 20.5ms, mfu 30.1%, lr {rate[i]:.4e}" for i in range(200)]
+    dead = "RuntimeError: CUDA error: an illegal memory access was encountered"
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "train.log").write_text("\n".join([*lines[:100], dead, *lines[100:]]) + "\n")
+    run = forensics.read(str(tmp_path / "r"))
+    assert [a["steps"] for a in run.attempts] == [[0, 99], [100, 199]]
+    assert pipeline.analyze_run(run).hypotheses[0].id == "lr_schedule_reset"
+    (tmp_path / "r" / "train.log").write_text("\n".join([*lines[:100], "RuntimeError: could not upload the plot", *lines[100:]]) + "\n")
+    assert len(forensics.read(str(tmp_path / "r")).attempts) == 1
+
+
+def test_a_resume_line_without_a_clock_counts_where_the_clock_of_the_rows_pauses(tmp_path: Path) -> None:
+    x = curve(200)
+    for name, pause, lives in (("a", 600, 2), ("b", 0, 1)):
+        (tmp_path / name).mkdir()
+        rows = [{"step": i, "loss": x[i], "timestamp": 1.7e9 + i + (pause if i > 100 else 0)} for i in range(200)]
+        (tmp_path / name / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+        (tmp_path / name / "job.log").write_text("Resuming from checkpoint step 100\n")
+        assert len(forensics.read(str(tmp_path / name)).attempts) == lives

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from forensics.batches import resume_loss
-from forensics.batches.resume_data import Batches, by_samples, passes, surviving
+from forensics.batches.resume_data import Batches, by_samples, passes, surviving, unannounced
 from forensics.batches.resume_loss import best_match, by_residuals, dip, prepared, residuals, surrogates
 from forensics.detectors import repeated_data
 from forensics.errors import CannotTell
@@ -45,6 +45,15 @@ def test_a_loader_that_begins_anew_is_named_with_its_offset() -> None:
     found = by_samples(lives((1, got[:120]), (121, got[:60])), 1)
     assert found is not None
     assert (found.what, found.offset, found.from_start, found.step) == ("repeated", 120, True, 121)
+
+
+def test_a_restart_that_no_log_tells_of_shows_in_the_manifest() -> None:
+    got = cut(shuffled(1))
+    found = unannounced(lives((1, [*got[:120], *got[:60]])))
+    assert found is not None and (found.what, found.step, found.offset) == ("repeated", 121, 120)
+    assert unannounced(lives((1, got))) is None
+    whole_epochs = [*got, *got, *got]  # one order, epoch after epoch
+    assert unannounced(lives((1, whole_epochs))) is None
 
 
 def test_a_lossy_manifest_is_enough() -> None:
