@@ -59,13 +59,15 @@ def _turn(calm: Floats) -> Turn | None:
     top = int(np.argmax(rise))
     low = int(np.flatnonzero(smooth[: top + 1] <= lowest[top])[-1])
     before = float(rise[: low - WINDOW].max()) if low > WINDOW else 0.0
-    noise = max(1.4826 * float(np.median(np.abs(calm - centred_median(calm, 9)))), noise_floor(calm))
+    off = np.abs(calm - centred_median(calm, 9))
+    corner = low + WINDOW  # the first value that the lowest level does not contain
+    parts = (off, off[max(corner - REFERENCE, 0) : corner], off[low : top + WINDOW])  # a loss near zero scatters more, as a share
+    noise = max(1.4826 * max(float(np.median(x)) for x in parts), noise_floor(calm))
     error = 1.25 * noise / WINDOW**0.5
     height, last = float(rise[top]), float(rise[-1])
     if height < max(LEAST_RISE, ERRORS * error, TIMES_BEFORE * max(before, 2 * error)) or last < KEPT * height:
         return None
     centred = centred_median(calm, WINDOW)
-    corner = low + WINDOW  # the first value that the lowest level does not contain
     level = float(np.median(calm[max(0, corner - REFERENCE) : corner]))
     reach = centred[low : top + WINDOW]
     peak = low + int(np.argmax(reach))

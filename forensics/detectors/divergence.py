@@ -49,7 +49,8 @@ def detect(run: Run) -> Iterator[Finding]:
     y, logs = excursions.scaled(x)
     level = excursions.rolling_median(y, LEVEL)
     best = int(np.argmin(level[LEVEL:])) + LEVEL
-    noise = float(np.median(excursions.local_noise(y))) / np.sqrt(LEVEL) * 1.25
+    spread = excursions.local_noise(y)
+    noise = float(max(np.median(spread), spread[best], np.median(spread[best:]))) / np.sqrt(LEVEL) * 1.25  # a loss near zero scatters more, as a share
     rise = float(level[-1] - level[best])
     undone = float(np.exp(y[:LEVEL].mean()) - np.exp(level[best])) * UNDONE
     above = float(np.exp(level[-1]) - np.exp(level[best]))
@@ -66,6 +67,8 @@ def detect(run: Run) -> Iterator[Finding]:
     row = rows[at]
     start, last = int(s.step[row]), int(s.step[rows[-1]])
     low, end = float(np.median(x[max(best - LEVEL + 1, 0) : best + 1])), float(np.median(x[-LEVEL:]))
+    if end <= low:
+        return
     how = f"{end / low - 1:.0%} above" if abs(end) < 100 * abs(low) else f"{end / low:.2g} times"
     title = f"Loss turns at step {start} and ends at {end:.4g}, {how} its best level of {low:.4g}"
     facts = {

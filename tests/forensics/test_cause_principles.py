@@ -229,3 +229,13 @@ def test_a_resume_line_without_a_clock_counts_where_the_clock_of_the_rows_pauses
         (tmp_path / name / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
         (tmp_path / name / "job.log").write_text("Resuming from checkpoint step 100\n")
         assert len(forensics.read(str(tmp_path / name)).attempts) == lives
+
+
+def test_a_loss_that_scatters_more_the_lower_it_is_does_not_diverge(tmp_path: Path) -> None:
+    level = curve(400, low=0.5, high=1.6, tau=250, noise=0)
+    for seed in (4, 11, 23, 69, 96):  # where the noise of the whole run would have said so
+        rng = random.Random(seed)
+        x = [v * math.exp(rng.gauss(0, 0.02 if v > 0.9 else 0.2)) for v in level]
+        assert "divergence" not in kinds(analyzed(tmp_path / f"a{seed}", [{"step": i, "loss": v} for i, v in enumerate(x)]))
+    up = [v * (1 if i < 300 else 1.02 ** (i - 300)) for i, v in enumerate(x)]
+    assert "divergence" in kinds(analyzed(tmp_path / "b", [{"step": i, "loss": v} for i, v in enumerate(up)]))
