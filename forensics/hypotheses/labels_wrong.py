@@ -39,7 +39,8 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     ledger = Ledger(PRIOR)
     if stuck:
         facts = stuck[0].facts
-        ledger.add(6, f"The loss falls by {max(facts['fall'], 0):.1%} in the whole run.", stuck)
+        # where chance level is not known, data without a signal, a dead and a frozen model look the same
+        ledger.add(3 if facts["chance"] is None else 6, f"The loss falls by {max(facts['fall'], 0):.1%} in the whole run.", stuck)
         if facts["at_chance"]:
             # where no gradient was logged, a dead or frozen model looks the same: the clue is worth less
             ledger.add(7 if series(run, "grad.norm") else 4, "It stands at what guessing gives.", stuck)
