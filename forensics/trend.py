@@ -62,8 +62,8 @@ def _turn(calm: Floats) -> Turn | None:
     off = np.abs(calm - centred_median(calm, 9))
     corner = low + WINDOW  # the first value that the lowest level does not contain
     parts = (off, off[max(corner - REFERENCE, 0) : corner], off[low : top + WINDOW])  # a loss near zero scatters more, as a share
-    noise = max(1.4826 * max(float(np.median(x)) for x in parts), noise_floor(calm))
-    error = 1.25 * noise / WINDOW**0.5
+    noise, *near = (max(1.4826 * float(np.median(x)), noise_floor(calm)) for x in parts)
+    error = 1.25 * max(noise, *near) / WINDOW**0.5
     height, last = float(rise[top]), float(rise[-1])
     if height < max(LEAST_RISE, ERRORS * error, TIMES_BEFORE * max(before, 2 * error)) or last < KEPT * height:
         return None
