@@ -69,7 +69,7 @@ KNOWN = {
     "skip.count": ["number of skipped iterations", "skipped", "train/skipped_steps", "optim/step skipped"],
     "spike.score": ["spike/SpikeScore"],
     "step": ["step", "global_step", "_step", "iter", "iteration", "trainer/global_step", "num_updates"],
-    "epoch": ["epoch", "train/epoch"],
+    "epoch": ["epoch", "train/epoch", "ep"],
     "tokens.seen": ["num_input_tokens_seen", "n_tokens_seen", "total_tokens", "time/token", "train/tokens"],
     "samples.seen": ["consumed samples", "samples_seen", "train/num_input_samples", "time/total_timesteps"],
     "batch.size": ["batch-size", "global batch size", "bsz"],
