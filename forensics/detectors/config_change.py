@@ -17,6 +17,7 @@ Folklore
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,6 +32,7 @@ from parsers import buffers
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 ALIKE = 0.7  # share of keys that two snapshots have in common
 
 
@@ -105,9 +107,14 @@ def _snapshots(run: Run) -> list[tuple[str, str, str, str]]:
             found += [
                 (k, _short(old[k]), _short(new[k]), source)
                 for k in sorted(shared)
-                if old[k] != new[k] and not FREE.search(k)
+                if _plain(old[k]) != _plain(new[k]) and not FREE.search(k)
             ]
     return list({c[0]: c for c in found}.values())
+
+
+def _plain(value: str) -> str:
+    """Without the addresses of objects, which differ from launch to launch."""
+    return _ADDRESS.sub("", value)
 
 
 def _short(value: str) -> str:

@@ -69,13 +69,13 @@ def detect(run: Run) -> Iterator[Finding]:
     low, end = float(np.median(x[max(best - LEVEL + 1, 0) : best + 1])), float(np.median(x[-LEVEL:]))
     if end <= low:
         return
-    how = f"{end / low - 1:.0%} above" if abs(end) < 100 * abs(low) else f"{end / low:.2g} times"
+    how = f"{end / low - 1:.0%} above" if abs(end) < 100 * abs(low) else f"{end / low:.2g} times" if low else "above"
     title = f"Loss turns at step {start} and ends at {end:.4g}, {how} its best level of {low:.4g}"
     facts = {
         "start": start,
         "best": low,
         "final": end,
-        "rise": end / low - 1,
+        "rise": end / low - 1 if low else float("inf"),
         "best_step": int(s.step[rows[best]]),
         "first": float(x[0]),
     }

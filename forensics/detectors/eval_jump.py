@@ -71,14 +71,17 @@ def detect(run: Run) -> Iterator[Finding]:
             marks=[{"step": step, "label": "another level", "kind": "event"}],
             margin=0,
         )
-        facts = {"step": step, "before": float(x[i]), "after": float(x[i + 1]), "size": size, "metric": name}
+        alone = name == "acc.eval" and _loss_goes_on(run, int(s.step[rows[i]]), step)
+        if alone:
+            title += "; the evaluation loss does not"
+        facts = {"step": step, "before": float(x[i]), "after": float(x[i + 1]), "size": size, "metric": name, "alone": alone}
         yield Finding(
             f"eval_jump-{step}",
             "eval_jump",
             title,
             step,
             int(s.step[rows[-1]]),
-            "warning",
+            "info" if alone else "warning",  # learning makes steps of a share of hits; another evaluation moves both
             (shown,),
             facts,
             (s.clock(rows[i + 1]), None),
@@ -86,6 +89,19 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     if not judged:
         raise CannotTell(f"fewer than {LEAST} evaluations were logged")
+
+
+def _loss_goes_on(run: Run, before: int, after: int) -> bool:
+    """Whether the evaluation loss, logged at both steps, changes there no more than elsewhere; False where it was not logged."""
+    s = series(run, "loss.eval")
+    if s is None:
+        return False
+    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    change = np.diff(s.value[rows])
+    here = (s.step[rows][:-1] == before) & (s.step[rows][1:] == after)
+    if not here.any() or len(change) < LEAST - 1:
+        return False
+    return bool(abs(change[here][0]) <= 3 * np.median(np.abs(change)))
 
 
 def _alone(y: np.ndarray, i: int) -> bool:

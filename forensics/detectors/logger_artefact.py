@@ -56,9 +56,9 @@ def detect(run: Run) -> Iterator[Finding]:
 def smallest_effect(run: Run) -> str:
     s = series(run, "loss.train")
     share = excursions.smallest_visible(s.value[s.alive]) if s is not None else None
-    return (
-        f"+{share * OFF / excursions.PEAK_SIGMA:.1%} in a row whose gradient norm is NaN" if share is not None else ""
-    )
+    if share is None or share > 1:  # a loss that scatters so widely hides them all
+        return ""
+    return f"+{share * OFF / excursions.PEAK_SIGMA:.1%} in a row whose gradient norm is NaN"
 
 
 def rows_made(run: Run, s: Series) -> dict[int, nan_filter.Match | None]:

@@ -5,7 +5,8 @@ What it sees
 
 How it decides
     Compares the last evaluation losses with the lowest: it fires when the last (the median of the last three) lies 5 % and
-    three times the noise of neighbouring evaluations above the lowest, which is at least three evaluations back, and the training loss fell meanwhile.
+    three times the noise of neighbouring evaluations above the lowest (or climbs steadily from there: Kendall's tau of 0.7
+    over at least eight), which is at least three evaluations back, and the training loss fell meanwhile.
 
 Cannot tell
     With fewer than six evaluations, or where no evaluation loss was logged.
@@ -28,6 +29,7 @@ from parsers.tables import Run
 
 NEEDS = ["loss.eval", "loss.train"]
 LEAST_EVALS, RISE, NOISES = 6, 0.05, 3.0
+STEADY, TAU, LATE = 8, 0.7, 0.8
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -41,7 +43,7 @@ def detect(run: Run) -> Iterator[Finding]:
     final = float(np.median(x[-3:]))
     noise = 1.4826 * float(np.median(np.abs(np.diff(x) - np.median(np.diff(x)))))
     rise = final - float(x[best])
-    if best > len(x) - 4 or rise < RISE * abs(float(x[best])) or rise < NOISES * noise:
+    if best > len(x) - 4 or rise < RISE * abs(float(x[best])) or (rise < NOISES * noise and not _climbs(x[best:])):
         return
     at_best = _level(train.value, train.step, int(step[best]))
     at_end = _level(train.value, train.step, int(step[-1]))
@@ -58,6 +60,7 @@ def detect(run: Run) -> Iterator[Finding]:
         "rise": rise / abs(float(x[best])),
         "train_fall": 1 - at_end / at_best,
         "improved": 1 - float(x[best]) / float(x[0]),
+        "late": bool(x[0] < LATE * np.median(train.value[np.isfinite(train.value)][:5])),  # much was learnt by the first evaluation
     }
     first, last = int(step[best]), int(step[-1])
     shown = [
@@ -83,6 +86,14 @@ def detect(run: Run) -> Iterator[Finding]:
         facts,
         (held.clock(keep[best]), held.clock(keep[-1])),
     )
+
+
+def _climbs(x: np.ndarray) -> bool:
+    """Whether nearly all later evaluations are higher than earlier ones: Kendall's tau of at least 0.7 over at least eight."""
+    if len(x) < STEADY:
+        return False
+    i, j = np.triu_indices(len(x), 1)
+    return float(np.sign(x[j] - x[i]).mean()) >= TAU
 
 
 def _level(value: np.ndarray, step: np.ndarray, at: int) -> float | None:

@@ -30,6 +30,7 @@ from parsers.tables import Run
 TITLE = "Pocket of bad data"
 PRIOR = -6.0
 LEAST = 5  # values
+FLAT = 0.8  # share of a stretch above half its height that no recovery has
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
@@ -49,7 +50,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         )
     if flat >= 0.5 or ends:
         ledger.add(
-            9,
+            9 if ends or flat >= FLAT else 6,
             f"The loss stands high for {values} values in a row, rather than decaying to its old level.",
             [best],
         )

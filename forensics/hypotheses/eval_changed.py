@@ -31,7 +31,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if not jumps:
         return None
     ledger = Ledger(PRIOR)
-    ledger.add(17, jumps[0].title + ".", jumps)
+    ledger.add(4 if jumps[0].facts["alone"] else 17, jumps[0].title + ".", jumps)
     step = jumps[0].first_step or 0
     near = [
         f

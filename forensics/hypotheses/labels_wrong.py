@@ -107,6 +107,7 @@ def _never_learned(run: Run) -> str:
         return ""
     x = held.value[np.isfinite(held.value)]
     fell = float(np.median(train.value[-10:])) < 0.8 * float(np.median(train.value[:10]))
-    if len(x) >= 4 and fell and x.min() > 0.97 * x[0]:
+    late = x[0] < 0.8 * float(np.median(train.value[:5])) if len(x) else False  # by its first time much was learnt
+    if len(x) >= 4 and fell and not late and x.min() > 0.97 * x[0]:
         return f"Evaluation never gets better than at the beginning ({x[0]:.4g}), while training loss falls: learnt by rote."
     return ""

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from forensics import settings
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, span
+from forensics.series import series
 from parsers.tables import Run
 
 TITLE = "NaN from a sample"
@@ -74,7 +75,8 @@ def calm(run: Run, ledger: Ledger, dead: Sequence[Finding], findings: Sequence[F
     facts = dead[0].facts
     ratio = facts.get("grad_ratio")
     if ratio is None:
-        ledger.cannot_tell("the gradient norm was not logged: whether an explosion led up to it is open.")
+        why = "was not logged" if series(run, "grad.norm") is None else "has too few values before it"
+        ledger.cannot_tell(f"the gradient norm {why}: whether an explosion led up to it is open.")
     elif ratio < EXPLODED:
         ledger.add(weight, f"The gradient norm was calm until then ({ratio:.1f} times its usual value at most).", dead)
     else:

@@ -38,9 +38,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         gap,
     )
     ledger.add(4, f"Training loss falls by another {facts['train_fall']:.0%} meanwhile.", gap)
-    if of(findings, "eval_jump"):
-        ledger.add(-12, "Evaluation does not turn, it jumps: its data or code changed.", of(findings, "eval_jump"))
-    if facts["improved"] < 0.03:
+    if jumps := of(findings, "eval_jump", severity=["warning"]):
+        ledger.add(-12, "Evaluation does not turn, it jumps: its data or code changed.", jumps)
+    if facts["improved"] < 0.03 and not facts["late"]:
         ledger.add(
             -14, "Evaluation never got better than at the beginning: nothing that holds elsewhere was ever learnt.", gap
         )

@@ -239,3 +239,55 @@ def test_a_loss_that_scatters_more_the_lower_it_is_does_not_diverge(tmp_path: Pa
         assert "divergence" not in kinds(analyzed(tmp_path / f"a{seed}", [{"step": i, "loss": v} for i, v in enumerate(x)]))
     up = [v * (1 if i < 300 else 1.02 ** (i - 300)) for i, v in enumerate(x)]
     assert "divergence" in kinds(analyzed(tmp_path / "b", [{"step": i, "loss": v} for i, v in enumerate(up)]))
+
+
+def test_the_address_of_an_object_is_no_change_of_config(tmp_path: Path) -> None:
+    for name, scaler in (("a", "<GradScaler object at 0x{}>"), ("b", "<GradScaler object {}>")):
+        (tmp_path / name).mkdir()
+        rows = [{"step": i, "loss": v} for i, v in enumerate(curve(100))]
+        (tmp_path / name / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+        for launch, mark in (("1", "7f00aa10"), ("2", "7f11bb20")):
+            config = {"lr": 1e-3, "batch_size": 8, "seed": 1, "scaler": scaler.format(mark)}
+            (tmp_path / name / f"config_{launch}.json").write_text(json.dumps(config))
+        changed = any(f.kind == "config_change" for f in pipeline.analyze(str(tmp_path / name)).findings)
+        assert changed == (name == "b")
+
+
+def evaluated(x: list[float], every: int, held: dict[int, dict[str, float]]) -> Rows:
+    return [{"step": i, "loss": v, "grad_norm": 0.5, "lr": 1e-3} | (held[i // every] if i % every == 0 else {}) for i, v in enumerate(x)]
+
+
+def test_a_share_of_hits_that_steps_up_while_its_loss_goes_on_is_learning(tmp_path: Path) -> None:
+    x = curve(320, low=1.2, high=2.1, tau=150)
+    hits = [0.1, 0.13, 0.15, 0.16, 0.48, 0.49, 0.5, 0.51, 0.52, 0.52, 0.53, 0.53, 0.54, 0.54, 0.54, 0.55]
+    smooth = {k: {"eval_loss": x[20 * k] * 1.02, "eval_accuracy": hits[k]} for k in range(16)}
+    both = {k: {"eval_loss": x[20 * k] * (1.02 if k < 4 else 0.6), "eval_accuracy": hits[k]} for k in range(16)}
+    assert analyzed(tmp_path / "a", evaluated(x, 20, smooth)).verdict == "healthy"
+    assert analyzed(tmp_path / "b", evaluated(x, 20, both)).hypotheses[0].id == "eval_changed"
+
+
+def test_an_evaluation_that_comes_late_and_then_climbs_is_overfitting_and_no_wrong_labels(tmp_path: Path) -> None:
+    x = [2.0 * math.exp(-i / 25) + 1e-4 for i in range(320)]
+    rng = random.Random(2)
+    held = {k: {"eval_loss": 0.6 + 0.03 * k + 0.01 * rng.random()} for k in range(16)}
+    rows = evaluated(x, 20, held)
+    rows[0].pop("eval_loss")
+    case = analyzed(tmp_path / "a", rows)
+    assert case.hypotheses[0].id == "overfitting" and probability(case, "labels_wrong") < 0.1
+    rote = {k: {"eval_loss": 2.2 + 0.03 * k + 0.01 * rng.random()} for k in range(16)}
+    assert analyzed(tmp_path / "b", evaluated(x, 20, rote)).hypotheses[0].id == "labels_wrong"
+
+
+def test_a_noisy_evaluation_that_climbs_steadily_overfits(tmp_path: Path) -> None:
+    x = [2.8 * math.exp(-i / 80) + 1e-3 for i in range(400)]
+    down, up = [2.8, 2.66, 2.36, 2.24, 2.0, 1.9, 1.88, 1.99], [1.86, 1.93, 1.95, 2.04, 1.97, 2.0, 2.04, 2.1, 2.07, 2.09, 2.11, 2.11]
+    climbs = {k: {"eval_loss": v} for k, v in enumerate([*down, *up])}
+    flat = {k: {"eval_loss": v} for k, v in enumerate([*down, *[1.86 + 0.1 * (k % 3) for k in range(12)]])}
+    assert "train_eval_gap" in kinds(analyzed(tmp_path / "a", evaluated(x, 20, climbs)))
+    assert "train_eval_gap" not in kinds(analyzed(tmp_path / "b", evaluated(x, 20, flat)))
+
+
+def test_a_loss_that_reached_zero_can_diverge(tmp_path: Path) -> None:
+    x = [max(2 - i / 40, 0.0) if i < 120 else (i - 120) / 20 for i in range(240)]
+    case = analyzed(tmp_path / "a", [{"step": i, "loss": v} for i, v in enumerate(x)])
+    assert "divergence" in kinds(case) and not any(c.status == "error" for c in case.checks)
