@@ -72,12 +72,14 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Check:
-    """What became of one detector, or of a cause that broke: fired, clear (with the smallest effect it could have seen), cannot_tell or error."""
+    """What became of one detector, or of a cause that broke: fired (with its rule), clear (with the smallest effect it could
+    have seen), cannot_tell or error."""
 
     id: str
     status: str
     note: str = ""
     smallest_effect: str = ""
+    rule: str = ""
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,15 @@ class Case:
         assert isinstance(plain, dict)
         return plain
 
+    def __repr__(self) -> str:
+        return f"<Case {self.run.get('id')}: {self.verdict}. {self.answer}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the page."""
+        from forensics import notebook
+
+        return notebook.frame(self.to_json())
+
 
 def _hypothesis(h: Hypothesis, rank: int) -> dict[str, Any]:
     return {
@@ -144,9 +155,10 @@ def hypothesis_of(document: dict[str, Any]) -> Hypothesis:
 
 
 def finding_of(document: dict[str, Any]) -> Finding:
-    """A symptom of a saved case, without its evidence."""
+    """A symptom of a saved case, as far as the answer needs it."""
     first, last = document["steps"]
-    return Finding(document["id"], document["kind"], document["title"], first, last, document["severity"])
+    shown = tuple(Evidence(e["kind"], e["title"], e["data"], e["where"]) for e in document["evidence"])
+    return Finding(document["id"], document["kind"], document["title"], first, last, document["severity"], shown)
 
 
 def _finding(f: Finding) -> dict[str, Any]:
@@ -189,7 +201,7 @@ def jsonable(x: Any) -> Any:
     if isinstance(x, dict):
         return {mask_shapes(str(k)): jsonable(v) for k, v in x.items()}
     if isinstance(x, (list, tuple)):
-        return [jsonable(v) for v in x]
+        return [v if type(v) is int or (type(v) is float and -math.inf < v < math.inf) else jsonable(v) for v in x]  # curves are long
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
         return jsonable(dataclasses.asdict(x))
     if hasattr(x, "tolist"):  # numpy scalars and arrays

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
+import re
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -46,8 +49,9 @@ def choose(runs: list[Run]) -> Run:
     return run
 
 
-def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None = None) -> Case:
-    """The case of a run; a `baseline` (a known good run) adds a finding and clues."""
+def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None = None, brief: bool = False) -> Case:
+    """The case of a run; a `baseline` (a known good run) adds a finding and clues. With `brief` a run that is not unhealthy
+    goes without what only a page shows: the timeline, and the smallest effects that the checks could have seen."""
     findings, checks = detect(run)
     weighed, broken = weigh(run, findings)
     checks += broken
@@ -59,6 +63,11 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
         findings, checks = [*findings, *beside.findings], [*checks, known_good.check(beside)]
     hypotheses = ranking.rank(weighed)
     verdict = answer.verdict(run, findings, checks)
+    shown = verdict == "unhealthy" or not brief
+    if shown:
+        from forensics.replay import advice
+
+        checks, hypotheses = _with_effects(run, checks), advice.offered(run, hypotheses)
     return Case(
         tool={"name": "forensics", "version": VERSION, "command": list(command)},
         run=summary.run(run, findings),
@@ -72,7 +81,7 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
         blind_spots=summary.blind_spots(run, hypotheses),
         sources=summary.sources(run),
         gaps=summary.gaps(run),
-        timeline=timeline.build(run, findings),
+        timeline=timeline.build(run, findings) if shown else {},
     )
 
 
@@ -142,12 +151,10 @@ def detect(run: Run) -> tuple[list[Finding], list[Check]]:
         name = id_of(detector)
         missing = [need for need in detector.NEEDS if not any(series(run, n) for n in need.split("|"))]
         if missing:
-            wanted = " and ".join(m.replace("|", " or ") for m in missing)
-            checks.append(Check(name, "cannot_tell", f"{wanted} was not logged"))
+            checks.append(Check(name, "cannot_tell", " and ".join(map(_absent, missing))))
             continue
         try:
             found = list(detector.detect(run))
-            effect = detector.smallest_effect(run) if hasattr(detector, "smallest_effect") else ""
         except CannotTell as e:
             checks.append(Check(name, "cannot_tell", str(e)))
             continue
@@ -157,10 +164,38 @@ def detect(run: Run) -> tuple[list[Finding], list[Check]]:
         note = f"{len(found)} found" + (
             f", the first {SHOWN_PER_DETECTOR} are listed" if len(found) > SHOWN_PER_DETECTOR else ""
         )
-        checks.append(Check(name, "fired" if found else "clear", note if found else "", effect))
+        checks.append(Check(name, "fired", note, rule=_rule(detector)) if found else Check(name, "clear"))
         findings += found[:SHOWN_PER_DETECTOR]
     findings.sort(key=lambda f: (f.first_step is None, f.first_step or 0, f.kind))
     return findings, checks
+
+
+def _with_effects(run: Run, checks: Sequence[Check]) -> list[Check]:
+    """The checks, each that ran with the smallest effect that it could have seen."""
+    smallest = {id_of(d): d.smallest_effect for d in modules("detectors") if hasattr(d, "smallest_effect")}
+    ran = {c.id for c in checks if c.status in ("fired", "clear")} & smallest.keys()
+    return [replace(c, smallest_effect=_effect(smallest[c.id], run)) if c.id in ran else c for c in checks]
+
+
+def _effect(smallest: Callable[[Run], str], run: Run) -> str:
+    try:
+        return smallest(run)
+    except CannotTell:
+        return ""
+    except Exception as e:  # what the detector found stands
+        return f"unknown: {type(e).__name__}: {e}"[:300]
+
+
+def _absent(need: str) -> str:
+    """'lr was not logged', 'neither a nor b was logged'"""
+    names = need.split("|")
+    return f"{need} was not logged" if len(names) == 1 else f"neither {', '.join(names[:-1])} nor {names[-1]} was logged"
+
+
+def _rule(detector: ModuleType) -> str:
+    """How the detector decides, from its docstring: on the page beside what it found."""
+    _, _, rest = inspect.cleandoc(detector.__doc__ or "").partition("\nHow it decides\n")
+    return re.sub(r"\*(\w+)\*", r"\1", " ".join(rest.split("\n\n")[0].split()).replace("``", "`"))
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> tuple[list[Hypothesis], list[Check]]:

@@ -135,7 +135,7 @@ def _replay(case: Case) -> str:
     intro = f"On {esc(replay.get('device'))}, {esc(replay.get('steps_replayed', '?'))} steps; {spread}"
     arms = [a for a in replay.get("arms") or [] if isinstance(a, dict)]
     rows = [
-        row(esc(a.get("name")), esc(a.get("outcome")), esc(number(a.get("peak"))), esc(a.get("steps"))) for a in arms
+        row(esc(replayed.named(a)), esc(a.get("outcome")), esc(number(a.get("peak"))), esc(a.get("steps"))) for a in arms
     ]
     head = ("experiment", "outcome", ">highest loss", ">steps")
     more = [line for text in replayed.said(case) for line in ("", esc(text))]

@@ -23,18 +23,29 @@ def of(case: Case) -> Case:
 
 
 def arms(case: Case) -> list[dict[str, Any]]:
-    """Each experiment with its losses as a small chart, all on one scale; a bar of its peak where it has no curve."""
+    """Each experiment with its losses as a small chart, all on one scale of loss; a bar of its peak where it has no curve.
+
+    Those that run over the steps of the first one, the run as logged, share its axis of steps, too.
+    """
     rows = [a for a in _list(of(case).get("arms")) if isinstance(a, dict)]
     curves = [chart.points(a.get("curve")) for a in rows]
     peaks = [p for a in rows if math.isfinite(p := chart.value(a.get("peak"))) and p >= 0]
     seen = [v for c in curves for _, v in c]
     down = chart.scale(seen, log=bool(seen) and min((v for v in seen if v > 0), default=1.0) * 30 < max((v for v in seen if math.isfinite(v)), default=1.0))
-    across = chart.Scale(0.0, max(peaks, default=1.0) or 1.0)
+    bar = chart.Scale(0.0, max(peaks, default=1.0) or 1.0)
+    beside = [bool(c) and bool(curves[0]) and not a.get("apart") and c[0][0] <= curves[0][-1][0] and c[-1][0] >= curves[0][0][0] for a, c in zip(rows, curves, strict=True)]
+    steps = [s for c, together in zip(curves, beside, strict=True) if together for s, _ in c]
+    shared = chart.Scale(min(steps), max(*steps, min(steps) + 1)) if steps else None
     out = []
-    for a, curve in zip(rows, curves, strict=True):
+    for a, curve, together in zip(rows, curves, beside, strict=True):
         hit = a.get("outcome") in HIT
-        out.append({"arm": a, "hit": hit, "bar": _small(curve, down, hit) if len(curve) > 1 else _bar(chart.value(a.get("peak")), across, hit)})
+        out.append({"arm": a, "hit": hit, "bar": _small(curve, shared if together else None, down, hit) if len(curve) > 1 else _bar(chart.value(a.get("peak")), bar, hit)})
     return out
+
+
+def named(arm: dict[str, Any]) -> str:
+    """An experiment with what is said of it, in one cell."""
+    return f"{arm.get('name')}: {arm['says']}" if arm.get("says") else str(arm.get("name"))
 
 
 def _bar(peak: float, across: chart.Scale, hit: bool) -> Markup:
@@ -42,9 +53,9 @@ def _bar(peak: float, across: chart.Scale, hit: bool) -> Markup:
     return tag('<svg class="arm" width="100%" height="12" aria-hidden="true">{}</svg>', line)
 
 
-def _small(curve: list[chart.Point], down: chart.Scale, hit: bool) -> Markup:
+def _small(curve: list[chart.Point], across: chart.Scale | None, down: chart.Scale, hit: bool) -> Markup:
     """The loss from step to step, with a mark where it is not finite."""
-    x = chart.Scale(curve[0][0], max(curve[-1][0], curve[0][0] + 1))
+    x = across or chart.Scale(curve[0][0], max(curve[-1][0], curve[0][0] + 1))
     spots = [(round(x(s) * WIDTH), round(2 + (1 - down(v)) * (HEIGHT - 4), 1)) for s, v in curve if math.isfinite(v)]
     parts = [tag('<polyline points="{}"/>', " ".join(f"{a},{b}" for a, b in spots))]
     parts += [tag('<line x1="{0}" x2="{0}" y1="0" y2="{1}"/>', round(x(s) * WIDTH), HEIGHT) for s, v in curve if not math.isfinite(v)][:40]
@@ -72,19 +83,29 @@ def said(case: Case) -> list[str]:
     first = r.get("nonfinite")
     if isinstance(first, dict) and isinstance(first.get("first"), dict):
         f = first["first"]
-        where = f" in `{f['module']}`" if f.get("module") else ""
+        where = f" in `{f['module']}`" if f.get("module") else " outside the model's modules, as in the loss,"
         out.append(f"The first value that is not finite comes from `{f.get('operation')}`{where}, {f.get('phase')}, at step {first.get('step')}; what went in was finite.")
     if r.get("grew_first"):
         out.append(f"The gradient of `{r['grew_first']}` grew first.")
     leaks = r.get("leaks")
-    if isinstance(leaks, dict) and _leaky(leaks):
-        out.append("Outputs depend on later inputs or on other samples: the model sees what it should predict.")
+    out += _seen(leaks) if isinstance(leaks, dict) else []
+    left = [str(x) for x in _list(r.get("not_tried"))]
+    if left:
+        out.append(f"Not tried for want of steps: {', '.join(left)}; a larger `--budget` would.")
     return out
 
 
-def _leaky(leaks: Case) -> bool:
+def _seen(leaks: Case) -> list[str]:
+    """What outputs depend on that a model may not see; rounding is not counted."""
     change, gradient = chart.value(leaks.get("future_change")), chart.value(leaks.get("future_gradient"))
-    return (change > 1e-5 and gradient > 1e-8) or chart.value(leaks.get("other_samples_gradient")) > 1e-8
+    out = []
+    if change > 1e-5 and gradient > 1e-8:
+        out.append("Outputs depend on later positions: right for an encoder, a leak in a model that is to predict what comes next.")
+    if chart.value(leaks.get("other_samples_gradient")) > 1e-8:
+        out.append("The output of a sample depends on the other samples of its batch, in evaluation mode, too.")
+    if chart.value(leaks.get("padding_change")) > 1e-5:
+        out.append("Masked positions change the outputs of the others: the mask is not applied everywhere.")
+    return out
 
 
 def tables(case: Case) -> list[dict[str, Any]]:

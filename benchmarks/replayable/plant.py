@@ -7,6 +7,7 @@ others there do not, and the batch without the jump does not; these runs are mad
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
 import math
@@ -30,7 +31,7 @@ class Plant:
     data: Callable[[dict[str, Any], Any], None] | None = None
     grads: Hook | None = None  # called before the optimizer's step
     after: Hook | None = None
-    resume: dict[str, Any] = field(default_factory=dict)  # {"at", "forget"}
+    resume: dict[str, Any] = field(default_factory=dict)  # {"at", "forget", "rate", "stale"}: the step whose moments are put in again
     log: str = "jsonl"  # jsonl (from 0), csv (from 1), mean (of five, from 1)
     replay: dict[str, Any] = field(default_factory=dict)  # options of the command
     edit: dict[str, Any] = field(default_factory=dict)  # settings that the adapter sees and the training did not have
@@ -104,15 +105,19 @@ def _train(plant: Plant, module: Any, quiet: bool) -> list[float]:
     model, optimizer, scheduler = module.build()
     rows: list[dict[str, float]] = []
     handle = None
-    state = {"step": 0}
+    state, early = {"step": 0}, {}
     if plant.grads:
         handle = optimizer.register_step_pre_hook(lambda *a: plant.grads(model, optimizer, state["step"]))  # type: ignore[misc]
     for step in range(plant.config["steps"]):
         state["step"] = step
         if plant.every and step and step % plant.every == 0 and not quiet:
             module.save(model, optimizer, scheduler, step)
+        if step == plant.resume.get("stale"):
+            early = copy.deepcopy(optimizer.state_dict()["state"])
         if plant.resume and step == plant.resume["at"] and "optimizer" in plant.resume["forget"]:
             optimizer.state.clear()
+        if "stale" in plant.resume and step == plant.resume["at"]:
+            optimizer.load_state_dict({"state": early, "param_groups": optimizer.state_dict()["param_groups"]})
         lr = optimizer.param_groups[0]["lr"] * (plant.resume.get("rate", 1.0) if plant.resume and step >= plant.resume["at"] else 1.0)
         for g in optimizer.param_groups:
             g["lr"] = lr

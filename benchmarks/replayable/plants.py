@@ -174,6 +174,8 @@ def optimizer() -> Plants:
     lost = {"at": 200, "forget": ["optimizer"]}
     yield Plant("moments-lost", "optimizer-hyperparameter", TEXT | {"rows": 320, "width": 48, "lr": 6e-3, "seed": 41}, resume=lost)
     yield Plant("moments-lost-gru", "optimizer-hyperparameter", GRU | {"rows": 320, "width": 48, "lr": 8e-3, "seed": 42}, resume={"at": 150, "forget": ["optimizer"]})
+    kick = {"at": 190, "forget": [], "stale": 150}  # a bad batch just before the checkpoint has left a large momentum in it
+    yield Plant("moments-stale", "optimizer-hyperparameter", LINE | {"seed": 48}, data=_changed({149: [1, 4, 7, 9, 12]}, far_off), resume=kick, replay={"steps": [190, 202]})
     yield Plant("rate-jump", "optimizer-hyperparameter", TEXT | {"boost": [[180, 186, 25]], "seed": 43})
     yield Plant("rate-jump-sgd", "optimizer-hyperparameter", KINDS | {"optimizer": "sgd", "lr": 0.05, "boost": [[210, 216, 60]], "seed": 44}, log="csv")
     yield Plant("rate-jump-one-step", "optimizer-hyperparameter", GRU | {"boost": [[165, 166, 60]], "seed": 45})

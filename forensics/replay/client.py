@@ -144,3 +144,12 @@ def _sentence(e: dict[str, Any], adapter: Path) -> str:
         "files": f"{name} needs something that is not there: {what}",
         "torch": f"the interpreter has no usable torch ({what}); name one that has with --python, or pip install 'run-forensics[replay]'",
     }.get(e["kind"], f"{name} failed: {what}")
+
+
+def further_cards(device: str, gpus: int) -> list[str]:
+    """The GPUs beside the one in use, as CUDA_VISIBLE_DEVICES names them."""
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    cards = (listed.split(",") if listed else [str(i) for i in range(gpus)])[:gpus]
+    number = device.partition(":")[2]
+    used = int(number) if number.isdigit() else 0
+    return [card for i, card in enumerate(cards) if i != used]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 from forensics import answer, pipeline, ranking
 from forensics.case import Case, Clue, Hypothesis
 from forensics.errors import ForensicsError
-from forensics.replay import session, verdict
+from forensics.replay import advice, session, verdict
 from forensics.replay.session import Options, Result
 from parsers.tables import Run
 
@@ -54,39 +53,43 @@ def replayed(run: Run, options: Options, progress: Any, *, command: Sequence[str
 
 
 def concluded(run: Run, case: Case, result: Result, options: Options) -> Case:
-    """The case with the replay in it. Where replay failed before a verdict, the analysis without it stands."""
+    """The case with the replay in it. Where replay failed before a verdict, the analysis without it stands; a replay that ran and
+    names nobody accuses nobody."""
     document, outcomes = result.document, result.outcomes
     said = document["verdict"]
     document |= {"skip": [{"step": c["step"], "samples": c["samples"]} for c in result.culprits], "script": _script(run, result, options)}
-    if outcomes is None:  # no experiment was run: the causes stand; a replay that ran and names nobody accuses nobody
-        return replace(case, replay=document, culprits=case.culprits if result.failed else ())
-    named, others = verdict.weights(said, outcomes, result.low_precision)
-    hypotheses = case.hypotheses
-    if others is not None:
-        hypotheses = ranking.rank(_weighed(case, named, others, f"Replay: {document['why']}"))
+    if result.failed and outcomes is None:
+        return replace(case, replay=document)
+    found = list(case.hypotheses)
+    if outcomes is not None:
+        named, others = verdict.weights(said, outcomes, result.low_precision)
+        found = _weighed(found, named, others, f"Replay: {document['why']}") if others is not None else found
+        for sentence, weights in verdict.more(said, outcomes.further):
+            found = _weighed(found, weights, 0.0, f"Replay: {sentence}.", new=False)
+    own = {h.id: h.settle for h in pipeline.weigh(run, case.findings)[0]}  # alone; the ranking says it anew for the first two
+    ranked = ranking.rank([replace(h, settle=own.get(h.id, "")) for h in found if h.id != "unknown"])
+    hypotheses = advice.resolved(run, ranked, document, str(options.adapter))
     grave = any(f.severity in ("warning", "critical") for f in case.findings)
-    sentence = answer.sentence(run, case.verdict, case.findings, hypotheses, case.checks) if grave else case.answer
+    told = answer.sentence(run, case.verdict, case.findings, hypotheses, case.checks) if grave else case.answer
     culprits = tuple({k: v for k, v in c.items() if k != "effect"} for c in result.culprits)
-    return replace(case, hypotheses=hypotheses, answer=sentence, culprits=culprits, replay=document)
+    return replace(case, hypotheses=hypotheses, answer=told, culprits=culprits, replay=document)
 
 
-def _weighed(case: Case, named: dict[str, float], others: float, text: str) -> list[Hypothesis]:
-    found = [h for h in case.hypotheses if h.id != "unknown"]
+def _weighed(causes: Sequence[Hypothesis], named: dict[str, float], others: float, text: str, *, new: bool = True) -> list[Hypothesis]:
+    """The causes with a clue of these decibans; with `new` those that the log gave no reason to weigh, where the replay gives one."""
+    found = [h for h in causes if h.id != "unknown"]
     present = {h.id for h in found}
     for cause in named:
-        if cause not in present and cause != "unknown" and named[cause] >= 10:
+        if new and cause not in present and cause != "unknown" and named[cause] >= 10:
             module = importlib.import_module(f"forensics.hypotheses.{cause}")
             found.append(Hypothesis(cause, module.TITLE, (Clue("Starting point: how often this cause is met, against one not on our list.", module.PRIOR),)))
-    out = []
-    for h in found:
-        weight = named.get(h.id, others)
-        out.append(replace(h, clues=(*h.clues, Clue(text, weight, (), "replay"))) if weight else h)
-    return out
+    weighed = [(h, named.get(h.id, others)) for h in found]
+    return [replace(h, clues=(*h.clues, Clue(text, weight, (), "replay"))) if weight else h for h, weight in weighed]
 
 
 def _script(run: Run, result: Result, options: Options) -> str:
     first, last = (result.document.get("steps") or [0, 0])[:2]
-    command = f"forensics replay {shlex.quote(run.path)} --adapter {shlex.quote(str(options.adapter))} --steps {first}:{last}"
+    command = advice.command(run, str(options.adapter), "--steps", f"{first}:{last}")
     if not result.culprits:
         return ""
     skip: dict[int, Any] = {c["step"]: c["rows"] for c in result.culprits}

@@ -16,13 +16,16 @@ from forensics.replay.bisect import OutOfBudget
 from forensics.replay.lab import Effect, Lab, Trace, peak
 from forensics.replay.reproduce import Reproduction
 
-OPTIMIZER = ("rate x 0.1", "clipping on", "clipping off", "larger epsilon", "smaller beta2", "moments reset", "warmup again", "rate held")
 ASKED_BY = {
     "lr_too_high": ("rate x 0.1", "rate held"), "lr_jump": ("rate held", "rate x 0.1"), "lr_schedule_reset": ("rate held", "warmup again"),
     "warmup_too_short": ("warmup again", "rate x 0.1"), "schedule_wrong_units": ("rate x 0.1",),
     "gradient_clipping_missing": ("clipping on",), "optimizer_second_moment": ("larger epsilon", "smaller beta2"),
-    "optimizer_state_lost": ("moments reset", "warmup again"), "config_changed": ("rate x 0.1",),
+    "optimizer_state_lost": ("moments as saved", "moments reset", "warmup again"), "config_changed": ("rate x 0.1",),
 }  # fmt: skip
+
+
+GENERAL = ("rate held", "rate x 0.1", "clipping on", "larger epsilon", "moments reset", "smaller beta2", "warmup again", "clipping off", "moments as saved")
+BY_ADAPTER = "by the adapter's load()"  # what the worker says of a state that the adapter's own code has loaded
 
 
 @dataclass
@@ -47,47 +50,60 @@ class Arms:
         self.rows.append({"name": name, "outcome": result, "peak": peak(trace.window(first, last)), "steps": steps, "says": says, "curve": curve})
 
 
-def optimizer_arms(again: Reproduction, about: dict[str, Any], leading: Sequence[str]) -> list[tuple[str, dict[str, Any], str]]:
-    """(name, changes, what is said) of the arms on rate and optimizer, the most informative first.
+def saves_moments(parts: Sequence[str]) -> bool:
+    """Whether a state holds the optimizer's moments, as far as the worker says of what parts it is."""
+    return bool({"optimizer", BY_ADAPTER} & set(parts))
+
+
+@dataclass(frozen=True)
+class Arm:
+    """An arm that changes how the run's own steps go: `options` of `Lab.along`, and what the report says of it."""
+
+    name: str
+    options: dict[str, Any]
+    says: str = ""
+
+
+def optimizer_arms(again: Reproduction, about: dict[str, Any], leading: Sequence[str], begin: int, parts: Sequence[str]) -> list[Arm]:
+    """The arms on rate and optimizer from step `begin` on, the most informative first; `parts` of the state that it all began from.
 
     Those that a leading cause asks for come first, in the order of the causes; then the cheap general ones.
     """
     trace, adaptive = again.trace, about["adaptive"]
-    begin = max(again.first - 16, trace.first)
     norms = sorted(n for i, n in enumerate(trace.norm) if n is not None and n == n and trace.first + i < begin)
     usual = norms[len(norms) // 2] if norms else None
     rates = trace.lr[: max(begin - trace.first, 1)]
     base = sorted(rates)[len(rates) // 2]
     now = trace.lr[begin - trace.first :]
     possible: dict[str, tuple[dict[str, Any], str]] = {
-        "rate x 0.1": ({"lr": 0.1}, f"the rate was {max(now):.3g}"),
-        "clipping on": ({"clip": usual}, f"at the usual norm, {usual:.3g}" if usual else ""),
-        "clipping off": ({"clip": "off"}, ""),
-        "warmup again": ({"warmup": max(20, again.first - begin + 8)}, "the rate grows from zero over the window"),
+        "rate x 0.1": ({"changes": {"lr": 0.1}}, f"the rate was {max(now):.3g}"),
+        "warmup again": ({"changes": {"warmup": max(20, again.first - begin + 8)}}, "the rate grows from zero over the window"),
     }
-    if usual is None or not usual < float("inf"):
-        possible.pop("clipping on")
-    if about["clip"] is None and not about["own_step"]:
-        possible.pop("clipping off")
+    if usual is not None and usual < float("inf"):
+        possible["clipping on"] = ({"changes": {"clip": usual}}, f"at the usual norm, {usual:.3g}")
+    if about["clip"] is not None or about["own_step"]:
+        possible["clipping off"] = ({"changes": {"clip": "off"}}, "")
     if max(now) > 1.3 * base and base > 0:
         held = {str(s): base for s in range(begin, trace.first + len(trace) + 1)}
-        possible["rate held"] = ({"lr_as_logged": held}, f"at {base:.3g}, what it was before")
+        possible["rate held"] = ({"changes": {"lr_as_logged": held}}, f"at {base:.3g}, what it was before")
     if adaptive:
         eps, betas = about["settings"].get("eps", 1e-8), about["settings"].get("betas") or [0.9, 0.999]
-        possible["larger epsilon"] = ({"eps": max(1e3 * eps, 1e-5)}, f"{max(1e3 * eps, 1e-5):g} for {eps:g}")
+        possible["larger epsilon"] = ({"changes": {"eps": max(1e3 * eps, 1e-5)}}, f"{max(1e3 * eps, 1e-5):g} for {eps:g}")
         if len(betas) > 1 and betas[1] > 0.95:
-            possible["smaller beta2"] = ({"beta2": 0.95}, f"0.95 for {betas[1]:g}")
-        possible["moments reset"] = ({"moments": "reset"}, "")
+            possible["smaller beta2"] = ({"changes": {"beta2": 0.95}}, f"0.95 for {betas[1]:g}")
+        possible["moments reset"] = ({"reset": begin}, "")
+        if begin > trace.first and saves_moments(parts):
+            possible["moments as saved"] = ({"moments": [begin, "start"]}, f"those of step {trace.first + again.overlay.shift} once more")
     wanted = [a for cause in leading for a in ASKED_BY.get(cause, ())]
-    names = list(dict.fromkeys([a for a in wanted if a in possible] + [a for a in ("rate held", "rate x 0.1", "clipping on", "larger epsilon", "moments reset", "smaller beta2", "warmup again", "clipping off") if a in possible]))
-    return [(n, *possible[n]) for n in names]
+    return [Arm(n, *possible[n]) for n in dict.fromkeys([*wanted, *GENERAL]) if n in possible]
 
 
-def run_arms(lab: Lab, arms: Arms, again: Reproduction, wanted: list[tuple[str, dict[str, Any], str]], until: int, more: Sequence[Lab] = ()) -> dict[str, str]:
-    """Outcome by arm, as far as the budget reaches; each begins a little before the effect. `more`: labs on other devices, that
-    take arms at the same time and stand at the same start."""
-    begin = lab.nearest(max(again.first - 16, again.trace.first))
-    todo: queue.SimpleQueue[tuple[str, dict[str, Any], str]] = queue.SimpleQueue()
+def run_arms(lab: Lab, arms: Arms, again: Reproduction, wanted: Sequence[Arm], begin: int, until: int, more: Sequence[Lab] = ()) -> tuple[dict[str, str], list[str]]:
+    """(outcome by arm as far as the budget reaches, the arms that it did not reach); each begins a little before the effect.
+
+    `more`: labs on other devices, that take arms at the same time and stand at the same start.
+    """
+    todo: queue.SimpleQueue[Arm] = queue.SimpleQueue()
     for arm in wanted:
         todo.put(arm)
     outcomes: dict[str, str] = {}
@@ -99,20 +115,16 @@ def run_arms(lab: Lab, arms: Arms, again: Reproduction, wanted: list[tuple[str, 
                 bench.along(again.trace.first, begin - 1, keep={str(begin - again.trace.first): f"at {begin}"})
                 bench.states[begin] = f"at {begin}"
             while True:
-                name, changes, says = todo.get_nowait()
-                outcomes[name] = "undecided"
-                options: dict[str, Any] = {"changes": {k: v for k, v in changes.items() if k != "moments"}}
-                if changes.get("moments") == "reset":
-                    options["reset"] = begin
-                outcomes[name] = mine.tried(name, lambda options=options: bench.along(begin, until, **options), max(begin, again.first - 2), until, says=says)  # type: ignore[misc]
+                arm = todo.get_nowait()
+                outcomes[arm.name] = mine.tried(arm.name, lambda arm=arm: bench.along(begin, until, **arm.options), max(begin, again.first - 2), until, says=arm.says)  # type: ignore[misc]
 
-    if not more:
+    if more:
+        for bench in more:
+            bench.budget = max(lab.budget - lab.spent, 0) // (len(more) + 1)
+        with ThreadPoolExecutor(len(more) + 1) as pool:
+            for done in [pool.submit(work, bench) for bench in (lab, *more)]:
+                done.result()
+        lab.spent += sum(bench.spent for bench in more)
+    else:
         work(lab)
-        return outcomes
-    for bench in more:
-        bench.budget = max(lab.budget - lab.spent, 0) // (len(more) + 1)
-    with ThreadPoolExecutor(len(more) + 1) as pool:
-        for done in [pool.submit(work, bench) for bench in (lab, *more)]:
-            done.result()
-    lab.spent += sum(bench.spent for bench in more)
-    return outcomes
+    return outcomes, [arm.name for arm in wanted if arm.name not in outcomes]

@@ -7,7 +7,8 @@ replacements are batches that the log shows to be ordinary.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from forensics.replay.bisect import minimal
 from forensics.replay.experiments import Arms
@@ -23,11 +24,8 @@ class Hunted:
     """`steps`: the minimal set of batches without which there is no effect, empty where any batches make it."""
 
     steps: tuple[int, ...]
-    persists: bool  # the effect came back with every batch of the window replaced
     other_batch: tuple[str, ...] = ()  # outcomes with the culprits replaced by further batches
     alone: tuple[str, ...] = ()  # outcomes with all others replaced
-    elsewhere: tuple[str, ...] = ()  # outcomes of the culprits at other states
-    notes: list[str] = field(default_factory=list)
 
 
 def ordinary(log: Logged, trouble: Trouble, shift: int, start: int, first: int, count: int) -> list[int]:
@@ -77,24 +75,24 @@ def hunt(lab: Lab, arms: Arms, again: Reproduction, spare: list[int], until: int
         more = list(range(wide, begin))
         suspects, begin = [*suspects, *reversed(more)], wide
         if lab.nearest(wide) + 4 * WINDOW < wide:
-            return Hunted((), True)
+            return Hunted(())
         outcome = arms.tried("all batches of a wider window replaced", lambda: lab.along(begin, until, {s: spare[i % len(spare)] for i, s in enumerate(suspects)}), begin, until)
     if outcome != "no spike":
-        return Hunted((), True)
+        return Hunted(())
     culprits = sorted(minimal(suspects, lambda some: without(some) == "no spike"))
-    words = _words(culprits, again)
+    named = words(culprits, again)
     others = []
     for offset in (1, 5):
         swap = {s: spare[(i * 2 + offset) % len(spare)] for i, s in enumerate(culprits)}
-        name = f"{words} replaced by {'another batch' if len(culprits) == 1 else 'other batches'} ({', '.join(str(b + again.overlay.shift) for b in swap.values())})"
+        name = f"{named} replaced by {'another batch' if len(culprits) == 1 else 'other batches'} ({', '.join(str(b + again.overlay.shift) for b in swap.values())})"
         others.append(arms.tried(name, lambda swap=swap: lab.along(culprits[0], until, swap), culprits[0], until))  # type: ignore[misc]
     rest = [s for s in range(begin, end + 1) if s not in culprits]
     swap = {s: spare[i % len(spare)] for i, s in enumerate(rest)}
-    alone = arms.tried(f"all batches around {words} replaced", lambda: lab.along(begin, until, swap), begin, until)
-    return Hunted(tuple(culprits), False, tuple(others), (alone,))
+    alone = arms.tried(f"all batches around {named} replaced", lambda: lab.along(begin, until, swap), begin, until)
+    return Hunted(tuple(culprits), tuple(others), (alone,))
 
 
-def _words(steps: list[int], again: Reproduction) -> str:
+def words(steps: Sequence[int], again: Reproduction) -> str:
     labels = [str(s + again.overlay.shift) for s in steps]
     return f"batch {labels[0]}" if len(labels) == 1 else f"batches {', '.join(labels)}"
 
@@ -104,13 +102,13 @@ def elsewhere(lab: Lab, arms: Arms, again: Reproduction, culprits: tuple[int, ..
     effect = again.effect
     assert effect is not None
     length = min(max(until - culprits[0] + 1, len(culprits) + 3), 24)
-    skip = _own(again, culprits, until)
+    skip = own(again, culprits, until)
     outcomes = []
     for step, name in states:
         usual = list(range(step, step + length))
         control = lab.run(name, step, usual)
         tried = [*culprits, *usual[len(culprits) :]]
-        words = _words(list(culprits), again)
+        named = words(culprits, again)
         found: list[str] = []
 
         def compare(name: str = name, step: int = step, tried: list[int] = tried, control: object = control, found: list[str] = found) -> object:
@@ -118,12 +116,12 @@ def elsewhere(lab: Lab, arms: Arms, again: Reproduction, culprits: tuple[int, ..
             found.append(effect.elsewhere(list(trace.loss[skip:]), list(control.loss[skip:])))  # type: ignore[attr-defined]
             return trace
 
-        arms.tried(f"{words} at the state of step {step + again.overlay.shift}", compare, step, step + length, outcome=found)
+        arms.tried(f"{named} at the state of step {step + again.overlay.shift}", compare, step, step + length, outcome=found)
         outcomes.append(found[0])
     return tuple(outcomes)
 
 
-def _own(again: Reproduction, culprits: tuple[int, ...], until: int) -> int:
+def own(again: Reproduction, culprits: tuple[int, ...], until: int) -> int:
     """How many losses to leave out elsewhere: the culprits' own, where the effect is what they did to the state.
 
     It is that where the losses after them rise clearly higher than their own (their own is a rise of less than 0.8 of it).
@@ -131,7 +129,7 @@ def _own(again: Reproduction, culprits: tuple[int, ...], until: int) -> int:
     effect, trace = again.effect, again.trace
     assert effect is not None
     after = [trace.at(s) for s in range(culprits[-1] + 1, until + 1)]
-    own = max(trace.at(s) for s in culprits)
-    if effect.nonfinite or not after or not math.isfinite(own):
+    rise = max(trace.at(s) for s in culprits)
+    if effect.nonfinite or not after or not math.isfinite(rise):
         return 0
-    return len(culprits) if own - effect.level < 0.8 * (max(after) - effect.level) else 0
+    return len(culprits) if rise - effect.level < 0.8 * (max(after) - effect.level) else 0

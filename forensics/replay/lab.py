@@ -42,7 +42,6 @@ class Lab:
     states: dict[int, str] = field(default_factory=dict)
     spent: int = 0
     looks: int = 0  # forward-only passes over a batch
-    names: int = 0
 
     def run(self, state: str, first: int, batches: Iterable[int | Mapping[str, Any]], **options: Any) -> Trace:
         """Steps from a state; raises OutOfBudget before it would spend more than is left."""
@@ -69,12 +68,14 @@ class Lab:
     def along(self, first: int, last: int, instead: Mapping[int, int | Mapping[str, Any]] | None = None, **options: Any) -> Trace:
         """Steps `first` to `last` of the run's own trajectory with some batches replaced, from the nearest kept state.
 
-        `reset` is a step here. The trace begins at that kept state.
+        `reset` and `moments` (step, name of a state) are of steps here. The trace begins at that kept state.
         """
         begin = self.nearest(first)
         swap = instead or {}
         if options.get("reset") is not None:
             options["reset"] -= begin
+        if options.get("moments") is not None:
+            options["moments"] = [options["moments"][0] - begin, options["moments"][1]]
         changes = options.get("changes") or {}
         if "lr_as_logged" in changes:
             moved = {str(int(s) - begin): v for s, v in changes["lr_as_logged"].items()}
@@ -84,10 +85,6 @@ class Lab:
     def sample_losses(self, state: str, batches: list[int]) -> list[list[float]]:
         self.looks += len(batches)
         return [[float(x) for x in row] for row in self.worker.ask("losses", state=state, batches=batches, rows=True)["losses"]]
-
-    def batch_losses(self, state: str, batches: list[int]) -> list[float]:
-        self.looks += len(batches)
-        return [float(x) for x in self.worker.ask("losses", state=state, batches=batches)["losses"]]
 
     def load(self, path: str | None, name: str) -> dict[str, Any]:
         return self.worker.ask("start", path=path, name=name)

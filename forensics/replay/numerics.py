@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from forensics.replay.client import ReplayFailed
@@ -11,6 +12,7 @@ from forensics.replay.reproduce import Reproduction
 
 LOW = ("fp16", "bf16")
 MOST_FRAMES = 60  # rows of the table of modules
+GREW = 4  # times its usual gradient norm
 
 
 def precision_arms(lab: Lab, arms: Arms, again: Reproduction, precision: str, until: int) -> dict[str, str]:
@@ -79,7 +81,10 @@ def origin(again: Reproduction) -> int:
 
 
 def grew_first(layers: list[dict[str, float]], usual: int) -> str | None:
-    """The layer whose gradient norm left its usual range first, None where none did."""
+    """The layer whose gradient norm left its usual range first, None where none did or where several became non-finite at once.
+
+    `layers`: gradient norm by parameter, step by step; the first `usual` steps say what is usual.
+    """
     if len(layers) <= usual:
         return None
     for row in layers[usual:]:
@@ -87,7 +92,8 @@ def grew_first(layers: list[dict[str, float]], usual: int) -> str | None:
         for name, value in row.items():
             before = sorted(r[name] for r in layers[:usual] if r.get(name) == r.get(name) and name in r)
             if before and before[len(before) // 2] > 0:
-                ratios[name] = value / before[len(before) // 2] if value == value else float("inf")
-        if ratios and max(ratios.values()) > 4:
-            return max(ratios, key=lambda k: ratios[k])
+                ratios[name] = value / before[len(before) // 2] if value == value else math.inf
+        if ratios and max(ratios.values()) > GREW:
+            first = max(ratios, key=lambda k: ratios[k])
+            return None if sum(r == math.inf for r in ratios.values()) > 1 else first
     return None

@@ -8,7 +8,7 @@ where it is larger than both.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from forensics.replay.lab import Effect, Lab, Trace, peak, spread
 from forensics.replay.trouble import SHARE, Logged, Trouble
@@ -27,7 +27,6 @@ class Overlay:
     agreed: int  # labels that agreed before they part, or in all
     parts: int | None
     why: str  # "loss", "grad.norm" or "lr": what parts first
-    sizes: dict[int, float] = field(default_factory=dict)  # label -> relative difference
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,6 @@ def overlay(traces: tuple[Trace, ...], drift: tuple[float, ...], floor: float, l
 
 
 def _compare(trace: Trace, drift: tuple[float, ...], floor: float, log: Logged, shift: int, mean_of: int, last: int) -> Overlay:
-    sizes: dict[int, float] = {}
     agreed, parts, why, reach = 0, None, "", 0.0
     for label in sorted(s for s in log.loss if s <= last):
         value = shown(trace, shift, mean_of, label)
@@ -79,7 +77,6 @@ def _compare(trace: Trace, drift: tuple[float, ...], floor: float, log: Logged, 
         reach = max(reach, noise) if math.isfinite(noise) else reach
         logged = log.loss[label]
         off = _apart(value, logged, max(20 * reach, 3 * floor))
-        sizes[label] = abs(value - logged) / max(abs(logged), 1e-12) if math.isfinite(value - logged) else math.inf
         norm = trace.norm[step - trace.first]
         off_norm = label in log.norm and norm is not None and _apart(norm, log.norm[label], 0.2 * abs(norm))
         off_lr = label in log.lr and mean_of == 1 and _apart(trace.lr[step - trace.first], log.lr[label], 0.02 * abs(log.lr[label]))
@@ -89,7 +86,7 @@ def _compare(trace: Trace, drift: tuple[float, ...], floor: float, log: Logged, 
         if off_lr and not why:
             why = "lr"
         agreed += 1
-    return Overlay(shift, mean_of, agreed, parts, why, sizes)
+    return Overlay(shift, mean_of, agreed, parts, why)
 
 
 def _apart(replayed: float, logged: float, noise: float) -> bool:

@@ -7,10 +7,12 @@ without does not.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from forensics.replay.bisect import OutOfBudget
+from forensics.replay.experiments import saves_moments
 from forensics.replay.lab import Lab, Trace, peak
 from forensics.replay.reproduce import Reproduction, shown
 from forensics.replay.trouble import SHARE, Logged, Trouble
@@ -26,11 +28,14 @@ class Explained:
     rows: tuple[dict[str, Any], ...]
 
 
-def explain(lab: Lab, again: Reproduction, trouble: Trouble, log: Logged) -> Explained:
-    """Tries the faults of a restart, and the rate as the log has it, from before the first difference."""
+def explain(lab: Lab, again: Reproduction, trouble: Trouble, log: Logged, parts: Sequence[str]) -> Explained:
+    """Tries the faults of a restart, and the rate as the log has it, from before the first difference.
+
+    `parts` of the state that it all began from: with an optimizer in it, its moments may be the stale ones of a restart.
+    """
     shift, last = again.overlay.shift, trouble.until - again.overlay.shift
     rows: list[dict[str, Any]] = []
-    for name, begin, options in _faults(again, trouble, log):
+    for name, begin, options in _faults(again, trouble, log, saves_moments(parts)):
         spent = lab.spent
         try:
             trace = lab.along(begin, last, **options)
@@ -47,16 +52,16 @@ def explain(lab: Lab, again: Reproduction, trouble: Trouble, log: Logged) -> Exp
     return Explained("", tuple(rows))
 
 
-def _faults(again: Reproduction, trouble: Trouble, log: Logged) -> list[tuple[str, int, dict[str, Any]]]:
+def _faults(again: Reproduction, trouble: Trouble, log: Logged, moments: bool) -> list[tuple[str, int, dict[str, Any]]]:
     shift, trace = again.overlay.shift, again.trace
     found: list[tuple[str, int, dict[str, Any]]] = []
     restarts = [r - shift for r in log.restarts if trace.first <= r - shift <= trouble.until - shift]
-    for r in restarts:
-        near = {r} | ({r + 1} if log.interval == 1 else {r - r % log.interval})
-        found += [(f"moments reset at step {s + shift}", s, {"reset": s}) for s in sorted(near) if s >= trace.first]
-    if not restarts and again.overlay.parts is not None:
-        s = again.overlay.parts - shift
-        found += [(f"moments reset at step {x + shift}", x, {"reset": x}) for x in (s - 1, s) if x >= trace.first]
+    at = [sorted({r} | ({r + 1} if log.interval == 1 else {r - r % log.interval})) for r in restarts]
+    if not restarts and again.overlay.parts is not None:  # the log of a restart may show none
+        at = [[again.overlay.parts - shift - 1, again.overlay.parts - shift]]
+    for steps in at:
+        found += [(f"moments reset at step {s + shift}", s, {"reset": s}) for s in steps if s >= trace.first]
+        found += [(f"moments of step {trace.first + shift} at step {s + shift}", s, {"moments": [s, "start"]}) for s in steps if moments and s > trace.first]
     rates = {str(s - shift): v for s, v in log.lr.items() if trace.first <= s - shift < trace.first + len(trace)}
     differs = [int(s) for s, v in rates.items() if abs(trace.lr[int(s) - trace.first] - v) > 0.05 * abs(v)]
     if differs and log.interval == 1:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from forensics import run_checkpoints
 from forensics.checkpoint_findings import absurd, nonfinite
+from forensics.replay.lab import Lab
 from parsers.tables import Run
 
 MARGIN = 10  # steps: closer to the onset a checkpoint may hold the trouble already
@@ -20,7 +23,7 @@ class Start:
     path: str | None
 
 
-def good(run: Run, own: list[tuple[int, str]] | None) -> list[Start]:
+def good(run: Run, own: Sequence[Sequence[Any]] | None) -> list[Start]:
     """Whole checkpoints without non-finite or absurd values, in step order; those that the adapter names are taken as they are."""
     if own is not None:
         return sorted((Start(step, path) for step, path in own), key=lambda s: s.step)
@@ -45,3 +48,12 @@ def others(starts: list[Start], used: Start, onset: int, until: int) -> list[Sta
     earlier = [s for s in starts if s.step < used.step][-2:]
     later = [s for s in starts if s.step > until][:1]
     return [*reversed(earlier), *later]
+
+
+def load(lab: Lab, start: Start, name: str) -> tuple[int, list[str]]:
+    """Loads a state under a name: the step it is of (the optimizer's own count where it is one off what the file says), its parts."""
+    told = lab.load(start.path, name)
+    stated = told["step"] if told["step"] is not None else start.step
+    count = told["count"]
+    step = count if count is not None and abs(count - stated) <= 1 else stated
+    return int(step), told["parts"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,7 +30,6 @@ class Logged:
     lr: dict[int, float]
     interval: int
     restarts: tuple[int, ...]
-    samples: dict[int, list[object]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,6 @@ class Trouble:
     sigma: float  # noise of single values before
     attempt: int
     findings: tuple[Finding, ...]
-    at_restart: bool = False
     end: int | None = None  # the label where the loss is back, where it is
     subtle: bool = False  # nothing rises; only the checkpoints say that a restart lost something
 
@@ -106,30 +104,23 @@ def logged(run: Run, attempt: int | None = None) -> Logged:
                 if s.attempt[i] <= limit:
                     path[int(s.step[i])] = float(s.value[i])
         values[key] = path
-    from forensics.batches.recorded import batch
-
-    samples = {}
-    for step in list(values["loss"])[-4000:]:
-        if (found := batch(run, step, min(limit, len(run.attempts) - 1))) is not None:
-            samples[step] = found["samples"]
-    return Logged(values["loss"], values["norm"], values["lr"], loss.interval if loss is not None else 1, tuple(begins), samples)
+    return Logged(values["loss"], values["norm"], values["lr"], loss.interval if loss is not None else 1, tuple(begins))
 
 
 def _trouble(run: Run, group: list[Finding]) -> Trouble:
-    first = group[0]
     attempt = next((f.facts["attempt"] for f in group if "attempt" in f.facts), len(run.attempts) - 1)
     onset = min(_onset(f) or 0 for f in group)
     peaks = [f.facts["peak"] for f in group if f.kind in ("loss_spike", "grad_spike") and f.facts.get("peak") is not None]
     ends = [f.facts.get("end") for f in group if f.kind == "loss_spike"]
     end = None if not ends or None in ends else max(e for e in ends if e is not None)
-    return replace(_measured(run, onset, max(peaks, default=onset), attempt, tuple(group), first.kind == "resume_break", end), end=end)
+    return replace(_measured(run, onset, max(peaks, default=onset), attempt, tuple(group)), end=end)
 
 
 def _restarted(run: Run, f: Finding) -> Trouble:
     """A restart after which the optimizer had forgotten, without a rise of the loss."""
     begin = f.facts.get("since")
     onset = int(begin if begin is not None else f.first_step or 0)
-    return replace(_measured(run, onset, onset, len(run.attempts) - 1, (f,), True), subtle=True)
+    return replace(_measured(run, onset, onset, len(run.attempts) - 1, (f,)), subtle=True)
 
 
 def _named(run: Run, steps: tuple[int, int], findings: Sequence[Finding]) -> Trouble:
@@ -139,20 +130,19 @@ def _named(run: Run, steps: tuple[int, int], findings: Sequence[Finding]) -> Tro
     bad = [s for s, v in inside.items() if not math.isfinite(v)]
     top = min(bad) if bad else max(inside, key=lambda s: inside[s], default=steps[1])
     near = tuple(f for f in findings if f.first_step is not None and steps[0] <= f.first_step <= steps[1])
-    return _measured(run, min([top, *[_onset(f) or top for f in near]]), top, len(run.attempts) - 1, near, False)
+    return _measured(run, min([top, *[_onset(f) or top for f in near]]), top, len(run.attempts) - 1, near)
 
 
-def _measured(run: Run, onset: int, peak: int, attempt: int, findings: tuple[Finding, ...], at_restart: bool, end: int | None = None) -> Trouble:
+def _measured(run: Run, onset: int, peak: int, attempt: int, findings: tuple[Finding, ...]) -> Trouble:
     log = logged(run, attempt)
     step = np.array(sorted(log.loss), dtype=np.int64)
     value = np.array([log.loss[int(s)] for s in step])
     before = value[(step < onset) & np.isfinite(value)][-40:]
     level = float(np.median(before)) if len(before) else float("nan")
     noise = 1.4826 * float(np.median(np.abs(before - level))) if len(before) > 3 else 0.0
-    until = onset + min(max(peak - onset, 2 * log.interval, (end or onset) - onset), LOOK * log.interval) + 2 * log.interval
+    until = onset + min(max(peak - onset, 2 * log.interval), LOOK * log.interval) + 2 * log.interval
     inside = value[(step >= onset) & (step <= until)]
     norms = [v for s, v in log.norm.items() if onset <= s <= until]
     bad = any(not math.isfinite(v) for v in [*inside, *norms])
     top = float("nan") if bad else float(inside.max()) if len(inside) else float("nan")
-    restart = at_restart or any(0 <= onset - r <= 10 * log.interval for r in log.restarts)
-    return Trouble(onset, peak, until, level, top, noise, attempt, findings, restart)
+    return Trouble(onset, peak, until, level, top, noise, attempt, findings)

@@ -33,6 +33,7 @@ class Outcomes:
     guarded: str = ""
     batch_nonfinite: bool = False  # the inputs themselves are not finite
     nonfinite: bool = False
+    further: Mapping[str, str] = field(default_factory=dict)  # arms that decide nothing: skip, later, heart, kernels, device
     complete: bool = True  # the budget sufficed
 
 
@@ -54,7 +55,7 @@ def decide(o: Outcomes) -> tuple[str, str]:
         if o.batch_nonfinite or makes_it:
             return DATA, f"Without the batch there is no effect, and the batch makes it at {len(harmful)} of {len(o.elsewhere)} other states."
         if not harmless:
-            return UNDECIDED, "Without the batch there is no effect; there was no other state to try it at."
+            return UNDECIDED, f"Without the batch there is no effect; {'there was no other state to try it at' if o.complete else 'the budget ended before it was tried at another state'}."
         if o.nonfinite and o.guarded == "no spike":
             return NUMERICS, "The batch is harmless at other states, and with a guarded formula here, too."
         if o.alone and all(x == "no spike" for x in o.alone):
@@ -67,7 +68,7 @@ def decide(o: Outcomes) -> tuple[str, str]:
 
 def _absent(o: Outcomes) -> tuple[str, str]:
     if o.explained:
-        return OPTIMIZER, f"The replay with the state as saved shows no effect; with \u201c{o.explained}\u201d it agrees with the log."
+        return OPTIMIZER, f"The plain replay shows no effect; with \u201c{o.explained}\u201d it agrees with the log."
     if o.agreed >= 3 and o.parts_near:
         first = "gradient norm" if o.why_parts == "grad.norm" else "loss"
         return HARDWARE, f"The replay agrees with {o.agreed} logged values, then the {first} parts from the log; {o.times} identical replays do not show the effect."
@@ -107,6 +108,34 @@ BY_ARM = {
 }  # fmt: skip
 
 
+BROKEN = {"dead_or_saturated_units": 8.0, "frozen_parameters": 6.0, "labels_all_masked": 6.0}  # what cannot learn one batch by heart
+LEARNS = dict.fromkeys(BROKEN, -8.0)
+FURTHER: dict[tuple[str, str], tuple[str, dict[str, float]]] = {
+    ("heart", "learnt"): ("one batch seen over and over is learnt by heart, so model and loss can learn", {**LEARNS, "labels_wrong": 2.0}),
+    ("heart", "faster"): ("one batch seen over and over is learnt only at a higher rate", {**LEARNS, "lr_too_low": 8.0}),
+    ("heart", "no"): ("one batch seen over and over is not learnt, at a hundred times the rate neither", {**BROKEN, "labels_wrong": -4.0, "lr_too_low": -4.0}),
+    ("later", "spike"): ("the batch makes the effect some steps later, too", {"bad_data_batch": 3.0, "nan_from_sample": 3.0}),
+    ("later", "nan"): ("the batch makes the effect some steps later, too", {"bad_data_batch": 3.0, "nan_from_sample": 3.0}),
+    ("later", "no spike"): ("the batch is harmless some steps later", {"bad_data_batch": -2.0, "gradient_clipping_missing": 2.0, "lr_too_high": 2.0, "optimizer_second_moment": 2.0}),
+}  # fmt: skip
+ONLY_OPEN: dict[tuple[str, str], tuple[str, dict[str, float]]] = {  # what a verdict would say already, and with more weight
+    ("skip", "no spike"): ("with later batches there is no effect", {"bad_data_batch": 3.0, "bad_data_pocket": 3.0, "nan_from_sample": 3.0}),
+    ("skip", "spike"): ("later batches make the effect, too", {"bad_data_batch": -4.0, "bad_data_pocket": -4.0, "data_distribution_shift": -2.0}),
+    ("skip", "nan"): ("later batches make the effect, too", {"nan_from_sample": -4.0}),
+    ("device", "spike"): ("a second device gives the same effect", {"silent_data_corruption": -10.0}),
+    ("device", "nan"): ("a second device gives the same effect", {"silent_data_corruption": -10.0}),
+    ("device", "no spike"): ("a second device does not give the effect that this one gives every time", {"silent_data_corruption": 10.0}),
+    ("kernels", "spike"): ("other kernels give the same effect", {"silent_data_corruption": -6.0}),
+    ("kernels", "nan"): ("other kernels give the same effect", {"silent_data_corruption": -6.0}),
+}  # fmt: skip
+
+
+def more(said: str, further: Mapping[str, str]) -> list[tuple[str, dict[str, float]]]:
+    """(sentence, decibans by cause) of the arms that decide no verdict."""
+    told = {**FURTHER, **ONLY_OPEN} if said not in SAYS else FURTHER
+    return [told[pair] for pair in further.items() if pair in told]
+
+
 def weights(verdict: str, o: Outcomes, low_precision: bool) -> tuple[dict[str, float], float | None]:
     """Decibans by cause, and for every other cause (None: replay says nothing of them)."""
     if verdict not in SAYS:
@@ -119,7 +148,7 @@ def weights(verdict: str, o: Outcomes, low_precision: bool) -> tuple[dict[str, f
     if verdict == NUMERICS:
         named.pop("nan_from_layer" if low_precision else "fp16_overflow")
     if verdict == OPTIMIZER:
-        if o.explained.startswith("moments reset"):
+        if o.explained.startswith("moments"):
             named["optimizer_state_lost"] = 26.0
         arms = [o.explained] if o.explained in BY_ARM else [k for k, x in o.optimizer.items() if x == "no spike"]
         for arm in arms:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from forensics.replay import verdict
 from forensics.replay.bisect import OutOfBudget, minimal
 from forensics.replay.lab import Effect, Trace
+from forensics.replay.numerics import grew_first
 from forensics.replay.reproduce import overlay
 from forensics.replay.samples import _above_gap, _until_ordinary
 from forensics.replay.trouble import Logged
@@ -148,3 +149,12 @@ def test_samples_stand_out_by_a_gap_not_by_a_tail() -> None:
     assert width > 2
     assert _above_gap([2.1, 2.5, 2.3, 2.2, 1.9, 2.2], control) == (0.0, [])
     assert sorted(_until_ordinary([2.1, 6.0, 2.3, 5.5, 1.9, 2.2], [control])) == [1, 3]
+
+
+def test_the_layer_that_grew_first_is_named_only_where_one_did() -> None:
+    calm = [{"a": 1.0, "b": 2.0}] * 6
+    assert grew_first([*calm, {"a": 1.1, "b": 9.0}, {"a": 50.0, "b": 90.0}], 6) == "b"
+    assert grew_first([*calm, {"a": 1.1, "b": math.nan}], 6) == "b"
+    assert grew_first([*calm, {"a": math.nan, "b": math.inf}], 6) is None  # the loss was not finite, and with it all of them
+    assert grew_first([*calm, {"a": 2.0, "b": 3.0}], 6) is None
+    assert grew_first(calm, 6) is None

@@ -278,7 +278,7 @@ def test_the_same_verdict_on_a_gpu(run: Path, tmp_path: Path) -> None:
 
 
 def test_arms_on_several_workers_say_what_one_says(run: Path, tmp_path: Path) -> None:
-    """A rate that jumps, replayed with one worker and with two: the same outcomes, in whatever order."""
+    """A rate that jumps, replayed with one worker and with three: the same outcomes, in whatever order."""
     from forensics import pipeline
     from forensics.replay import conclude
     from forensics.replay.session import Options
@@ -288,7 +288,7 @@ def test_arms_on_several_workers_say_what_one_says(run: Path, tmp_path: Path) ->
             torch.manual_seed(3)
             model = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 1))
             optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-            return model, optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k: 60.0 if 60 <= k < 64 else 1.0)
+            return model, optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k: 200.0 if 60 <= k < 64 else 1.0)
         def batch(step):
             x = torch.randn(8, 6, generator=torch.Generator().manual_seed(step))
             return {"x": x, "y": torch.tanh(x.sum(1))}
@@ -308,7 +308,7 @@ def test_arms_on_several_workers_say_what_one_says(run: Path, tmp_path: Path) ->
             scheduler.step()
             f.write(json.dumps({"step": step, "loss": float(loss.detach()), "grad_norm": float(norm), "lr": lr}) + "\n")
     told = []
-    for more in (0, 1):
+    for more in (0, 2):
         options = Options(path, sys.executable, "cpu", threads=1, more_workers=more)
         case, result = conclude.replayed(pipeline.choose(pipeline.read_runs(str(tmp_path))), options, None)
         assert not result.failed, result.traceback

@@ -12,6 +12,8 @@ import os
 import sys
 from typing import Any
 
+from .states import generators, set_generators
+
 HALVES = {"bf16": "bfloat16", "fp16": "float16"}
 
 
@@ -116,9 +118,12 @@ class Adapter:
         return callable(getattr(self.module, name, None))
 
     def batch(self, step: int) -> Any:
-        """The batch of a step, on the device; the last ones are kept."""
+        """The batch of a step, on the device; the last ones are kept. Random numbers that making it takes are given back, so that
+        the step draws the same ones whether its batch was kept or not."""
         if step not in self.batches:
+            drawn = generators(numpy=False)
             found = self.module.batch(step)
+            set_generators(drawn)
             if not tensors(found):
                 raise Wrong(f"batch({step}) holds no tensor")
             while len(self.batches) >= 16:
@@ -152,12 +157,15 @@ class Adapter:
         else:
             yield
 
-    def loss(self, batch: Any, rows: bool = False) -> Any:
-        """The scalar loss, or with `rows` one loss a sample; raises Wrong for another shape."""
+    def cast(self) -> Any:
+        """The autocast of PRECISION."""
         import torch
 
-        cast = torch.autocast(self.device.type, self.half) if self.half is not None else contextlib.nullcontext()
-        with self.on_device(), cast:
+        return torch.autocast(self.device.type, self.half) if self.half is not None else contextlib.nullcontext()
+
+    def loss(self, batch: Any, rows: bool = False) -> Any:
+        """The scalar loss, or with `rows` one loss a sample; raises Wrong for another shape."""
+        with self.on_device(), self.cast():
             found = self.module.loss(self.model, batch, reduction="none") if rows else self.module.loss(self.model, batch)
         shape = tuple(getattr(found, "shape", (None,)))
         if rows and shape != (rows_of(batch),):

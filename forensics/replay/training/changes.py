@@ -98,8 +98,10 @@ class Changes:
                 stack.enter_context(self._precision(want["precision"]))
             if want.get("guard"):
                 stack.enter_context(guarding())
+            if want.get("kernels"):
+                stack.enter_context(_other_kernels(a.device.type))
             if want.get("clip") == "off":
-                stack.enter_context(_unclipped())
+                stack.enter_context(_unclipped(a.module))
                 stack.callback(setattr, a, "clip", a.clip)
                 a.clip = None
             for key, name in (("eps", "eps"), ("beta2", "betas")):
@@ -169,10 +171,10 @@ class Changes:
                 factor *= min(1.0, (self.position + 1) / want["warmup"])
             g["lr"] = g["lr"] * factor
         logged = want.get("lr_as_logged", {}).get(str(self.position))
-        if logged is not None and self.saved and float(self.saved[0]):
-            ratio = logged / float(self.saved[0])
+        if logged is not None and self.saved:
+            now = float(self.saved[0])
             for g in optimizer.param_groups:
-                g["lr"] = g["lr"] * ratio
+                g["lr"] = g["lr"] * (logged / now) if now else logged
 
     def _after(self) -> None:
         for g, lr in zip(self.adapter.optimizer.param_groups, self.saved):  # noqa: B905
@@ -187,8 +189,8 @@ def _cast_state(optimizer: Any, dtype: Any) -> None:
 
 
 @contextlib.contextmanager
-def _unclipped() -> Any:
-    """Inside, torch's clipping measures and does not clip."""
+def _unclipped(module: Any) -> Any:
+    """Inside, torch's clipping measures and does not clip, also where the adapter has imported it by its name."""
     import torch
 
     original = torch.nn.utils.clip_grad_norm_
@@ -196,8 +198,37 @@ def _unclipped() -> Any:
     def measure(parameters: Any, max_norm: Any, *args: Any, **kwargs: Any) -> Any:
         return original(parameters, float("inf"), *args, **kwargs)
 
-    torch.nn.utils.clip_grad_norm_ = measure
+    places = [(torch.nn.utils, "clip_grad_norm_"), *((module, k) for k, v in list(vars(module).items()) if v is original)]
+    for place, name in places:
+        setattr(place, name, measure)
     try:
         yield
     finally:
-        torch.nn.utils.clip_grad_norm_ = original
+        for place, name in places:
+            setattr(place, name, original)
+
+
+@contextlib.contextmanager
+def _other_kernels(device: str) -> Any:
+    """The same formulas by other kernels, which round otherwise: what hardware or a race makes does not come back alike."""
+    import torch
+
+    if device == "cpu":
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1 if threads > 1 else 2)
+        try:
+            with torch.backends.mkldnn.flags(enabled=False):
+                yield
+        finally:
+            torch.set_num_threads(threads)
+        return
+    blas, benchmark = torch.backends.cuda.preferred_blas_library(), torch.backends.cudnn.benchmark
+    torch.use_deterministic_algorithms(False)
+    torch.backends.cudnn.benchmark = True
+    try:
+        torch.backends.cuda.preferred_blas_library("cublaslt" if "lt" not in str(blas).lower() else "cublas")
+        yield
+    finally:
+        torch.backends.cuda.preferred_blas_library(blas)
+        torch.backends.cudnn.benchmark = benchmark
+        torch.use_deterministic_algorithms(True, warn_only=True)

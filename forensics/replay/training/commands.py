@@ -1,4 +1,4 @@
-"""What the worker can be told: open, start, run, losses, samples, frames, leaks, ids, probe, drop."""
+"""What the worker can be told: open, start, run, losses, gradients, frames, leaks, ids."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 import traceback
 from typing import Any
 
+from . import leaks as leaking
 from . import looks, states
 from .adapter import Adapter, Wrong, rows_of
 from .changes import Changes
@@ -87,10 +88,11 @@ def put(session: Session, name: str) -> None:
 
 def restore(session: Session, name: str) -> None:
     a, state = session.adapter, session.store.get(name)
-    kinds = {p.dtype for p in a.model.parameters()}
-    wanted = {t.dtype for k, t in state["model"].items() if t.is_floating_point()}
-    if kinds != wanted and len(wanted) == 1:
-        a.model.to(next(iter(wanted)))  # an experiment in another precision went before
+    a.optimizer.zero_grad(set_to_none=True)
+    for name, t in [*a.model.named_parameters(), *a.model.named_buffers()]:
+        kept = state["model"].get(name)
+        if kept is not None and kept.dtype != t.dtype:
+            t.data = t.data.to(kept.dtype)  # an experiment in another precision went before
     a.model.load_state_dict(state["model"])
     a.optimizer.load_state_dict(states.copied(state["optimizer"]))  # it keeps the tensors that it is given
     if a.scheduler is not None:
@@ -99,7 +101,6 @@ def restore(session: Session, name: str) -> None:
         a.scaler.load_state_dict(state["scaler"])
     states.set_generators(state["generators"])
     a.model.train(state["training"])
-    a.optimizer.zero_grad(set_to_none=True)
 
 
 def start(session: Session, step: Any, path: str | None, name: str) -> dict[str, Any]:
@@ -112,17 +113,18 @@ def start(session: Session, step: Any, path: str | None, name: str) -> dict[str,
     if a.has("load"):
         stated, parts = a.module.load(path, a.model, a.optimizer, a.scheduler), ["by the adapter's load()"]
     else:
-        stated, parts = states.load_checkpoint(path, a.model, a.optimizer, a.scheduler)
+        stated, parts = states.load_checkpoint(path, a.model, a.optimizer, a.scheduler, a.scaler)
     count = states.count_of(a.optimizer, a.scheduler)
     put(session, name)
     return {"step": None if stated is None else int(stated), "count": count, "parts": parts}
 
 
 def run(session: Session, step: Any, state: str, plan: list[dict[str, Any]], keep: dict[str, str] | None = None,
-        changes: dict[str, Any] | None = None, reset: int | None = None, stop_above: float | None = None) -> dict[str, Any]:  # fmt: skip
-    """Training steps from a state. `plan`: {"batch": label, "rows": which, "mix": another label for the other rows}.
+        changes: dict[str, Any] | None = None, reset: int | None = None, moments: list[Any] | None = None) -> dict[str, Any]:  # fmt: skip
+    """Training steps from a state. `plan`: {"batch": label, "rows": which}.
 
-    `keep`: position -> name of the state before it. `reset`: the position before which the optimizer's state is emptied.
+    `keep`: position -> name of the state before it. `reset`: the position before which the optimizer's state is emptied;
+    `moments`: [position, name of the state whose optimizer moments are put in before it].
     """
     a = session.adapter
     restore(session, state)
@@ -134,6 +136,9 @@ def run(session: Session, step: Any, state: str, plan: list[dict[str, Any]], kee
                 put(session, keep[str(i)])
             if reset == i:
                 a.optimizer.state.clear()
+            if moments and moments[0] == i:
+                saved = states.copied(session.store.get(moments[1])["optimizer"]["state"])
+                a.optimizer.load_state_dict({"state": saved, "param_groups": a.optimizer.state_dict()["param_groups"]})
             batch = a.batch(item["batch"])
             if item.get("rows") is not None:
                 batch = a.select(batch, item["rows"])
@@ -141,7 +146,7 @@ def run(session: Session, step: Any, state: str, plan: list[dict[str, Any]], kee
                 from .adapter import moved
 
                 batch = moved(batch, a.device, session.torch.float64)
-            change.position = i
+            change.position, change.layers = i, None
             lr = float(a.optimizer.param_groups[0]["lr"])
             loss, norm = _step(a, batch)
             told = {"i": i, "loss": _number(loss), "norm": None if norm is None else _number(norm), "lr": lr}
@@ -201,7 +206,7 @@ def frames(session: Session, step: Any, state: str, batch: int) -> dict[str, Any
 
 def leaks(session: Session, step: Any, state: str, batch: int) -> dict[str, Any]:
     restore(session, state)
-    return plain(looks.leaks(session.adapter, session.adapter.batch(batch)))  # type: ignore[no-any-return]
+    return plain(leaking.leaks(session.adapter, session.adapter.batch(batch)))  # type: ignore[no-any-return]
 
 
 def plain(x: Any) -> Any:
@@ -218,13 +223,7 @@ def ids(session: Session, step: Any, batches: list[int]) -> dict[str, Any]:
     return {"ids": [a.ids(b) for b in batches], "rows": [rows_of(a.batch(b)) for b in batches]}
 
 
-def drop(session: Session, step: Any, names: list[str]) -> dict[str, Any]:
-    for n in names:
-        session.store.drop(n)
-    return {}
-
-
 COMMANDS = {
     "open": open_, "start": start, "run": run, "losses": losses, "gradients": gradients, "frames": frames, "leaks": leaks,
-    "ids": ids, "drop": drop,
+    "ids": ids,
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from .adapter import rows_of, take
+from .adapter import rows_of
 from .changes import finite, flat, means_infinity
 
 
@@ -57,7 +57,7 @@ def _vectorized(adapter: Any, batch: Any) -> list[float]:
 
     def one(p: Any, rows: list[Any]) -> Any:
         single = keep([r.unsqueeze(0) for r in rows])
-        with adapter.on_device():
+        with adapter.on_device(), adapter.cast():
             return adapter.module.loss(Called({**p, **buffers}), single).reshape(())
 
     chunk = max(1, min(length, int(2e9 // max(1, 4 * sum(p.numel() for p in params.values())))))
@@ -150,66 +150,3 @@ def frames(adapter: Any, batch: Any) -> dict[str, Any]:
     inputs = [extremes(t) for t in flat(batch) if t.is_floating_point()]
     grads = [n for n, p in adapter.model.named_parameters() if p.grad is not None and not finite(p.grad)]
     return {"first": first[0] if first else None, "frames": rows, "batch": inputs, "loss": loss, "norm": norm, "gradients": grads[:20]}
-
-
-def leaks(adapter: Any, batch: Any) -> dict[str, Any]:
-    """Whether outputs at early positions depend on later inputs, and outputs of a sample on other samples.
-
-    Where the first embedding gives (samples, positions, width) and the model (samples, positions, ...): the gradient of an
-    output in the middle with respect to later inputs, then another value and NaN in the last position, and NaN in the last sample.
-    """
-    import torch
-
-    model = adapter.model
-    table = next((m for m in model.modules() if isinstance(m, torch.nn.Embedding)), None)
-    if table is None:
-        return {"why": "the model has no embedding to take a gradient at"}
-    held: dict[str, Any] = {}
-    held_nan = [False]
-
-    def run(poison: Any = None) -> Any:
-        def at_input(module: Any, args: Any, out: Any) -> Any:
-            if "in" in held or out.dim() != 3:
-                return None
-            out = out.detach().clone().requires_grad_(True)
-            held["in"] = out
-            if poison is None:
-                return out
-            changed = out.detach().clone()
-            changed[poison] = float("nan") if held_nan[0] else 3.0 - 2.0 * changed[poison]
-            return changed
-
-        def at_output(module: Any, args: Any, out: Any) -> None:
-            value = flat(out if not hasattr(out, "logits") else out.logits)
-            held["out"] = value[0] if value else None
-
-        held.clear()
-        handles = [table.register_forward_hook(at_input), model.register_forward_hook(at_output)]
-        try:
-            adapter.loss(batch)
-        finally:
-            for h in handles:
-                h.remove()
-        return held.get("in"), held.get("out")
-
-    small = take(batch, list(range(min(4, rows_of(batch)))), rows_of(batch))
-    batch = small
-    was = model.training
-    model.eval()
-    try:
-        x, y = run()
-        if x is None or y is None or y.dim() < 3 or y.shape[:2] != x.shape[:2] or x.shape[1] < 4:
-            return {"why": "outputs are not one a position of the input"}
-        middle = x.shape[1] // 2
-        g = torch.autograd.grad(y[0, middle].float().sum(), x)[0]
-        found = {"future_gradient": float(g[0, middle + 1 :].abs().max()), "other_samples_gradient": float(g[1:].abs().max()) if len(g) > 1 else 0.0}
-        with torch.no_grad():
-            plain = y.detach()
-            later, sample = (slice(None), -1), (-1,)
-            found["future_change"] = float((run(poison=later)[1] - plain)[:, :-1].abs().max())
-            held_nan[0] = True  # spreads also where a weight of exactly zero multiplies it, so it convicts of nothing by itself
-            found["nan_spreads_back"] = not finite(run(poison=later)[1][:, :-1])
-            found["nan_spreads_to_samples"] = len(y) > 1 and not finite(run(poison=sample)[1][:-1])
-        return found
-    finally:
-        model.train(was)

@@ -1,0 +1,101 @@
+"""The adapter of Hugging Face Trainer folders beside a Trainer that was run here, dropout included."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+datasets = pytest.importorskip("datasets")
+
+from forensics.replay import conclude  # noqa: E402
+from forensics.replay.training import adapter, commands  # noqa: E402
+
+WORDS, STEPS = 16, 24
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A one-block GPT-2 with dropout, trained for two epochs, saved every 10 steps, its log in trainer_state.json."""
+    folder = tmp_path_factory.mktemp("hf")
+    x = torch.randint(WORDS, (96, 12), generator=torch.Generator().manual_seed(0)).tolist()
+    rows = datasets.Dataset.from_dict({"input_ids": x, "labels": x})
+    rows.save_to_disk(str(folder / "data"))
+    transformers.set_seed(5)
+    config = transformers.GPT2Config(vocab_size=WORDS, n_positions=12, n_embd=16, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0)
+    args = transformers.TrainingArguments(
+        output_dir=str(folder), per_device_train_batch_size=8, max_steps=STEPS, logging_steps=1, save_steps=10, learning_rate=3e-3,
+        report_to=[], seed=7, use_cpu=True, disable_tqdm=True, warmup_steps=4,
+    )  # fmt: skip
+    trainer = transformers.Trainer(model=transformers.GPT2LMHeadModel(config), args=args, train_dataset=rows)
+    trainer.train()
+    (folder / "log.json").write_text(json.dumps({r["step"]: r["loss"] for r in trainer.state.log_history if "loss" in r}))
+    return folder
+
+
+def opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, dict[str, Any]]:
+    monkeypatch.setenv("FORENSICS_RUN", str(folder))
+    session = commands.Session()
+    told = commands.open_(session, None, str(conclude.adapter_file("hf")), "cpu", 0, 1 << 30)
+    return session, told
+
+
+def test_steps_from_a_checkpoint_meet_the_log_with_its_dropout(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, told = opened(trained, monkeypatch)
+    assert [s for s, _ in told["checkpoints"]] == [10, 20, 24]
+    assert told["dropout"]
+    begun = commands.start(session, None, str(trained / "checkpoint-10"), "start")
+    assert begun["step"] == begun["count"] == 10
+    assert begun["parts"] == ["weights", "optimizer", "scheduler", "random numbers"]
+    rows: list[dict[str, Any]] = []
+    commands.run(session, rows.append, "start", [{"batch": s} for s in range(10, STEPS)])
+    logged = {int(k): v for k, v in json.loads((trained / "log.json").read_text()).items()}
+    replayed = [r["loss"] for r in rows]
+    assert replayed[:2] == pytest.approx([logged[11], logged[12]], abs=1e-5)  # of the same epoch: the same batches, the same dropout
+    assert replayed == pytest.approx([logged[s + 1] for s in range(10, STEPS)], abs=0.3)
+
+
+def test_losses_of_samples_are_those_of_the_batch(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, _ = opened(trained, monkeypatch)
+    session.adapter.model.eval()
+    batch = session.adapter.batch(3)
+    rows = session.adapter.loss(batch, rows=True)
+    assert rows.shape == (8,)
+    assert len(session.adapter.ids(3)) == 8
+    mean = float(session.adapter.module.loss(session.adapter.model, batch).detach())
+    assert float(rows.mean()) * 11 / 12 == pytest.approx(mean, rel=1e-4)  # the Trainer divides by the first token of each row, too
+
+
+def test_folders_that_lack_something_are_told_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FileNotFoundError, match="no checkpoint-N folder"):
+        module(tmp_path, monkeypatch).build()
+    (tmp_path / "checkpoint-5").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"no training_args.bin"):
+        module(tmp_path, monkeypatch).build()
+    torch.save(Path("x"), tmp_path / "training_args.bin")
+    with pytest.raises(ValueError, match="which is neither transformers nor accelerate"):
+        module(tmp_path, monkeypatch).build()
+
+
+def module(folder: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.setenv("FORENSICS_RUN", str(folder))
+    spec = importlib.util.spec_from_file_location("hf_of_test", conclude.adapter_file("hf"))
+    assert spec is not None and spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    sys.modules["hf_of_test"] = found
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_the_adapter_needs_nothing_of_forensics() -> None:
+    text = conclude.adapter_file("hf").read_text("utf-8")
+    assert "import forensics" not in text
+    assert "from forensics" not in text
+    assert adapter.HALVES == {"bf16": "bfloat16", "fp16": "float16"}
