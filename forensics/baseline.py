@@ -13,7 +13,7 @@ from typing import Any
 
 from forensics import config_diff, evidence, parting, settings
 from forensics.case import Check, Clue, Finding, Hypothesis
-from forensics.compare import data_order
+from forensics.compare import data_order, own_spikes
 from forensics.recipe import Recipe, recipe
 from forensics.series import series
 from parsers.tables import Run
@@ -145,13 +145,11 @@ def _data(b: Beside, findings: Sequence[Finding]) -> Said:
     """The same batch in the baseline: harmful there, too, or not."""
     if b.order["order"] != "same":
         return None
-    from forensics import pipeline
-
     starts = [f.facts["start"] for f in findings if f.kind == "loss_spike" and f.facts.get("class") != "not_a_spike"]
     if not starts:
         return None
     shift = b.order["shift"] or 0
-    there = [f.facts["start"] + shift for f in pipeline.detect(b.base)[0] if f.kind == "loss_spike" and f.facts.get("class") != "not_a_spike"]
+    there = [s["start"] + shift for s in own_spikes(b.base)[0]]
     both = [s for s in starts if any(abs(s - t) <= NEAR for t in there)]
     if both:
         return 8.0, f"The baseline reads the same data in the same order, and spikes there, too (step {both[0]})."

@@ -12,7 +12,8 @@ import numpy as np
 from forensics import config_diff, learning, lives, parting
 from forensics.batches import recorded
 from forensics.case import jsonable
-from forensics.errors import ForensicsError
+from forensics.detectors import loss_spike
+from forensics.errors import CannotTell, ForensicsError
 from forensics.recipe import recipe
 from forensics.series import Series, m4, names, series
 from forensics.version import VERSION
@@ -44,6 +45,7 @@ def compare(a: Run, b: Run, *, command: Sequence[str] = ()) -> dict[str, Any]:
         "runs": [_run(r) for r in (a, b)],
         "metric": main,
         "divergence": {n: asdict(p) for n, p in parted.items()},
+        "spikes": _spikes(a, b),
         "config": [d for d in differs if d["kind"] != "environment"],
         "environment": [d for d in differs if d["kind"] == "environment"],
         "recipe": _recipes(a, b),
@@ -84,16 +86,49 @@ def answer(told: dict[str, Any]) -> str:
     suspect = [d for d in told["config"] + told["environment"] if d["suspicion"] >= SUSPECT]
     first = max(suspect, key=lambda d: d["suspicion"], default=None)
     blame = f" The most suspect difference: {first['key']}, {first['a']} in A and {first['b']} in B." if first else " No setting that was logged explains it."
+    spike = next(iter(told["spikes"]), None)
+    alone = f"at step {spike['step']} {spike['run']} alone spikes ({spike['class'].replace('_', ' ')})" if spike else ""
     if found["equal"] == found["common"]:
-        return f"The losses are equal at all {found['common']} common steps."
+        return f"The losses are equal at all {found['common']} common steps{f', but {alone}' if alone else ''}."
     start = f"The losses are equal to step {found['last_equal']}; they" if found["equal"] >= 3 else "The losses"
     if found["level"] is not None:
         way = "higher" if found["last_difference"] > 0 else "lower"
         return f"{start} part at step {found['level']}, and B ends {way}.{blame}"
+    if alone:
+        more = len(told["spikes"]) - 1
+        return f"{start} agree within their noise, but {alone}{f'; {more} more spikes are of one alone' if more else ''}.{blame}"
     if found["excursion"] is not None:
-        which = "B" if (found["excursion_height"] or 0) > 0 else "A"
-        return f"{start} agree within their noise, but at step {found['excursion']} {which} alone jumps.{blame}"
+        which, way = found["excursion_by"], found["excursion_way"]
+        why = blame if way != "drops" else ""  # one easy batch is nothing to explain
+        return f"{start} agree within their noise, but at step {found['excursion']} {which} alone {way}.{why}"
     return f"{start} do not part beyond their noise over {found['common']} common steps."
+
+
+def _spikes(a: Run, b: Run) -> list[dict[str, Any]]:
+    """``{"run", "step", "peak", "class"}`` of the loss spikes of one alone, at steps that the other came by; also between the
+    steps that both logged."""
+    found = [own_spikes(r) for r in (a, b)]
+    alone = []
+    for i, (spikes, _) in enumerate(found):
+        others, other = found[1 - i]
+        if other is None:
+            continue
+        near = 3 + 2 * other.interval
+        alone += [
+            {"run": "AB"[i], "step": f["start"], "peak": f["peak"], "class": f["class"]}
+            for f in spikes
+            if other.step.min() <= f["start"] <= other.step.max() and not any(abs(f["start"] - o["start"]) <= near for o in others)
+        ]
+    return sorted(alone, key=lambda s: (s["step"], s["run"]))
+
+
+def own_spikes(r: Run) -> tuple[list[dict[str, Any]], Series | None]:
+    """The facts of its spikes, and the loss that they are in."""
+    try:
+        spikes = [f.facts for f in loss_spike.detect(r) if f.facts["class"] != "not_a_spike"]
+        return spikes, loss_spike.loss_of(r)
+    except CannotTell:
+        return [], None
 
 
 def _recipes(a: Run, b: Run) -> list[dict[str, Any]]:

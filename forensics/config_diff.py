@@ -16,15 +16,15 @@ from forensics.groups import FREE
 from parsers.tables import Run
 
 KINDS: tuple[tuple[str, float, str, bool], ...] = (  # pattern, points, kind, acts on the very first step
-    (r"version|torch$|cuda|cudnn|driver|nccl|python|platform|^os$|gpu(_?(name|type|model))?$|cpu|commit|git|docker|transformers$|accelerate$|deepspeed$", 25, "environment", False),
+    (r"version|torch$|cuda|cudnn|driver|nccl|python|platform|^os$|gpu(_?(name|type|model))?$|cpu|commit|(^|_)git|docker|transformers$|accelerate$|deepspeed$", 25, "environment", False),
     (r"seed", 40, "seed", True),
     (r"learning_?rate|(^|_)lr(_|$|\d)|warm_?up|sched|decay|(^|_)(beta|eps)|momentum|optim|clip|max_(grad_)?norm|max_steps|total_steps|train_iters|epochs", 85, "schedule and optimizer", False),
     (r"batch|accum|micro_?bs|bsz|world_size|num_gpus|devices|nnodes|parallel", 80, "batch and parallelism", True),
-    (r"precision|dtype|fp16|bf16|fp8|tf32|amp|loss_scale|compile|flash|deterministic", 75, "precision", True),
+    (r"precision|dtype|fp16|bf16|fp8|tf32|(^|_)amp(_|$)|loss_scale|compile|flash|deterministic", 75, "precision", True),
     (r"token|vocab|seq_?len|max_len|block_size|context|template", 72, "tokens", True),
     (r"data|corpus|shuffle|sampler|shard|mix|split|fold|augment|collat|mask|pack", 70, "data", True),
-    (r"eval|valid|(^|_)val(_|$)|test", 55, "evaluation", False),
-    (r"layer|hidden|head|embd|embed|model|dropout|norm|init|width|depth|activation|expert|rope|tie", 65, "model", True),
+    (r"eval|valid|(^|_)val(_|$)|(^|_)test", 55, "evaluation", False),
+    (r"layer|hidden|(^|_)(n_?)?heads?(_|$)|embd|embed|model|dropout|norm|init|width|depth|activation|expert|(^|_)rope|(^|_)tied?(_|$)", 65, "model", True),
 )  # fmt: skip
 UNKNOWN, NAMES, ONE_SIDED, EXCUSED = 45.0, 4.0, 20.0, 45.0
 

@@ -106,6 +106,8 @@ def _name(handle: int, path: Path) -> None:
 def saved_case(path: Path) -> dict[str, Any]:
     """A case that was written earlier. Raises ForensicsError where it is none, or of another schema."""
     try:
+        if path.exists() and not path.is_file():
+            raise ValueError("not a regular file")  # a named pipe would wait for ever
         document = json.loads(path.read_text("utf-8"))
         known = document["schema"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as e:
@@ -115,6 +117,18 @@ def saved_case(path: Path) -> dict[str, Any]:
     if known != 1:
         raise ForensicsError(f"{path} has schema {known}, this version knows schema 1", "Analyze the run again.")
     return dict(document)
+
+
+@contextmanager
+def edited(path: Path) -> Iterator[None]:
+    """Whatever breaks on a saved case that was damaged or edited by hand becomes a sentence."""
+    try:
+        yield
+    except (ForensicsError, OSError):
+        raise
+    except Exception as e:
+        what = next(iter(str(e).splitlines()), "") or type(e).__name__
+        raise ForensicsError(f"{path} cannot be used: it was damaged or edited ({what[:160]})", "Analyze the run again.") from e
 
 
 def case_json(document: dict[str, Any]) -> str:

@@ -41,6 +41,8 @@ class Parting:
     first_unequal: int | None
     excursion: int | None
     excursion_height: float | None
+    excursion_by: str | None  # "A" or "B": the run that leaves its own level there
+    excursion_way: str | None  # jumps, drops, or is not finite
     level: int | None
     sigma: float  # noise of the difference
     last_difference: float  # median over the last tenth
@@ -61,6 +63,7 @@ def find(a: Series, b: Series) -> Parting | None:
     sigma = _noise(rest[equal:])
     jumps = np.flatnonzero((np.abs(rest - _level(rest)) > max(EXCURSION * sigma, LEAST_EXCURSION)) | (np.isfinite(x) != np.isfinite(y)))
     jumps = jumps[jumps >= equal]
+    by, way = _whose(x, y, int(jumps[0]), log) if len(jumps) else (None, None)
     part = _part(rest, sigma, equal)
     last = rest[-max(len(rest) // 10, 5) :]
     return Parting(
@@ -71,10 +74,25 @@ def find(a: Series, b: Series) -> Parting | None:
         first_unequal=int(step[equal]) if equal < len(step) else None,
         excursion=int(step[jumps[0]]) if len(jumps) else None,
         excursion_height=float(d[jumps[0]]) if len(jumps) else None,
+        excursion_by=by,
+        excursion_way=way,
         level=int(step[part]) if part is not None else None,
         sigma=sigma,
         last_difference=float(np.median(last)),
     )
+
+
+def _whose(x: Floats, y: Floats, row: int, log: bool) -> tuple[str, str]:
+    """Which run leaves its own level at a row, and how: a difference alone does not say which of the two moved."""
+    if np.isfinite(x[row]) != np.isfinite(y[row]):
+        return "B" if np.isfinite(x[row]) else "A", "is not finite"
+    moved = []
+    for values in (x, y):
+        near = values[max(row - 4, 0) : row + 5]
+        near, here = (np.log(near), np.log(values[row])) if log else (near, values[row])
+        moved.append(float(here - np.median(near[np.isfinite(near)])))
+    most = int(abs(moved[1]) >= abs(moved[0]))
+    return "AB"[most], "jumps" if moved[most] > 0 else "drops"
 
 
 def common(a: Series, b: Series) -> tuple[np.ndarray, Floats, Floats]:

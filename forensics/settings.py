@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -79,12 +80,14 @@ def number(run: Run, what: str) -> float | None:
 
 
 def as_number(value: Any) -> float | None:
+    """None for what is no finite number: `clip: inf` clips nothing, and no count is infinite."""
     if isinstance(value, bool) or value is None:
         return None
     try:
-        return float(value)
-    except (TypeError, ValueError):
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
         return None
+    return number if math.isfinite(number) else None
 
 
 def precision(run: Run) -> str | None:

@@ -147,8 +147,14 @@ def _read_together(opened: list[_Opened]) -> Iterator[assemble.FileRead]:
 def read_all(
     path: str | Path, *, overrides: dict[str, str] | None = None, progress: Progress | None = None
 ) -> list[Run]:
-    """Every run below a path, the one written last at the end. Raises OSError where there is nothing to open."""
+    """Every run below a path, the one written last at the end; below ``<file>/<run>`` that run of a file of several.
+    Raises OSError where there is nothing to open."""
     root = Path(path)
+    if not root.exists() and root.parent.is_file():
+        runs = [r for r in read_all(root.parent, overrides=overrides, progress=progress) if r.path == str(root)]
+        if not runs:
+            raise FileNotFoundError(f"no run {root.name} in {root.parent}")
+        return runs
     if not root.exists():
         raise FileNotFoundError(f"no such file or folder: {root}")
     found = list(walk(root))

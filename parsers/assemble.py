@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from parsers import attempts, buffers, merge, names
-from parsers.tables import SCHEMAS, Gap, Run, Source, empty
+from parsers.tables import SCHEMAS, Gap, Run, Source, empty, run_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,17 +18,30 @@ if TYPE_CHECKING:
 
 @dataclass
 class FileRead:
-    """What one file gave: record batches by table, and what could not be read of it."""
+    """What one file gave: record batches by table, and what could not be read of it. Where it holds several runs
+    (`parts`), what it gave of ``run``."""
 
     path: Path
     source: Source
     batches: dict[str, list[pa.RecordBatch]]
     gaps: list[Gap]
+    run: str = ""
 
     def table(self, name: str) -> pa.Table:
         """The file's rows of one table, without the columns that are filled in later."""
         parts = self.batches.get(name, [])
         return pa.Table.from_batches(parts).unify_dictionaries().combine_chunks() if parts else empty(name)
+
+
+def parts(f: FileRead) -> list[FileRead]:
+    """A file for each run that it holds; mostly the file itself."""
+    found: dict[str, dict[str, list[pa.RecordBatch]]] = {}
+    for table, batches in f.batches.items():
+        for b in batches:
+            found.setdefault(run_of(b), {}).setdefault(table, []).append(b)
+    if found.keys() <= {""}:
+        return [f]
+    return [FileRead(f.path, f.source, batches, f.gaps, run) for run, batches in found.items()]
 
 
 @dataclass

@@ -9,6 +9,8 @@ the files say, then on where they lie:
 * different metrics: the same run, when their folders are parts of one (``train/``, ``logs/``, ``wandb/run-*``);
 * steps that begin in the middle of the other's: a restart of the same run;
 * otherwise: runs of their own.
+
+Where a file itself says that it holds several runs (a database), each is a run of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from parsers import buffers, likeness, merge, names
-from parsers.assemble import FileRead, Group
+from parsers.assemble import FileRead, Group, parts
 
 _PART = re.compile(
     r"(?i)(train(ing)?|val(id(ation)?)?|eval(uation)?|test|dev|holdout|logs?|tb(oard)?|tensorboard(_?logs?)?|events?|summar(y|ies)"
@@ -71,8 +73,17 @@ class Unit:
 
 def split(files: list[FileRead], root: Path, overrides: dict[str, str]) -> list[Group]:
     """The runs below root, the one written last at the end; files without metrics go with the run they lie nearest to."""
+    files = [part for f in files for part in parts(f)]
     units = _units(files)
-    if len(units) <= 1:
+    silent = [f for f in files if f.run and not f.batches.get("metrics")]  # runs that ended before they logged anything
+    rest = [f for f in files if not any(f is s for s in silent)] if silent else files
+    if silent and not units:
+        return [Group(*_named(f), [f, *rest]) for f in silent]
+    return [*(Group(*_named(f), [f]) for f in silent), *_split(rest, units, root, overrides)]
+
+
+def _split(files: list[FileRead], units: list[Unit], root: Path, overrides: dict[str, str]) -> list[Group]:
+    if len(units) <= 1 and not any(f.run for f in files):
         return [Group(_root_id(root), str(root), files)]
     alike = likeness.maybe_copies([_fill(u, overrides) for u in units])
     for i, unit in enumerate(units):
@@ -89,7 +100,7 @@ def split(files: list[FileRead], root: Path, overrides: dict[str, str]) -> list[
             chosen = len(runs)
             runs.append([unit])
         near.add(unit, chosen)
-    if len(runs) <= 1:
+    if len(runs) <= 1 and not any(f.run for f in files):
         return [Group(_root_id(root), str(root), files)]
     homes = Counter(home for r in runs for home in {u.home for u in r})
     groups = [_group(r, root, homes) for r in runs]
@@ -137,10 +148,10 @@ def _units(files: list[FileRead]) -> list[Unit]:
         if not f.batches.get("metrics"):
             continue
         where, fmt = home(f.source.path), f.source.format
-        parts: tuple[str, ...] = (where, fmt)
+        key: tuple[str, ...] = (where, fmt)
         if fmt not in {"tensorboard", "wandb_offline", "wandb_folder", "trainer_state", "mlflow_files"}:
-            parts = (where, fmt, f.source.path)
-        unit = found.setdefault(parts, Unit(where, fmt, []))
+            key = (where, fmt, f.source.path, f.run)
+        unit = found.setdefault(key, Unit(where, fmt, []))
         unit.files.append(f)
     return list(found.values())
 
@@ -253,6 +264,9 @@ def _series(unit: Unit, overrides: dict[str, str]) -> dict[str, tuple[np.ndarray
 
 def _conflict(a: Unit, b: Unit, overrides: dict[str, str]) -> bool:
     """True where both log the same metric over the same steps with other values: two runs."""
+    one, two = a.files[0], b.files[0]
+    if one.path == two.path and one.run != two.run:
+        return True
     if a.home == b.home and a.format != b.format:
         return False
     shared = _shared(a, b)
@@ -318,14 +332,23 @@ def _nearness(a: str, b: str) -> int:
 
 
 def _group(run: list[Unit], root: Path, homes: Counter[str]) -> Group:
-    """Named by its folder; by its file where several runs share the folder."""
+    """Named by its folder; by its file where several runs share the folder; by what the file calls it where that holds several."""
+    files = [f for u in run for f in u.files]
+    told = next((f for f in files if f.run), None)
+    if told is not None:
+        return Group(*_named(told), files)
     where = run[0].home
     alone = homes[where] == 1 and where != ""
     if alone:
         path = where if (root / where).exists() else PurePosixPath(run[0].files[0].source.path).parent.as_posix()
     else:
         path = run[0].files[0].source.path
-    return Group(_id(path), str(root / path), [f for u in run for f in u.files])
+    return Group(_id(path), str(root / path), files)
+
+
+def _named(f: FileRead) -> tuple[str, str]:
+    """Id and path of a run in a file of several; `forensics analyze` takes the path."""
+    return _id(f"{f.source.path}/{f.run}"), f"{f.path}/{f.run}"
 
 
 def _id(path: str) -> str:

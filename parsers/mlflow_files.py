@@ -90,7 +90,7 @@ def _metric(path: Path, tag: str, rows: Rows) -> Iterator[pa.RecordBatch | Gap |
                 if not line.strip():
                     continue
             words = line.decode("utf-8", "replace").split()
-            time = columns.whole(words[0])
+            time = columns.whole(words[0]) if words else None  # text has more blanks than bytes have
             value = columns.number(words[1]) if len(words) > 1 else None
             step = columns.whole(words[2]) if len(words) > 2 else 0 if line.endswith(b"\n") else None
             if time is None or value is None or step is None:

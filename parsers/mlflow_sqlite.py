@@ -8,7 +8,7 @@ Format, from mlflow/store/tracking/dbmodels/models.py, trackio's sqlite_storage.
   left out.
 - trackio stores a JSON object for each step (in a BLOB or as text), where "NaN", "Infinity" and "-Infinity" are
   strings, and no status. One timestamp stands for a whole batch of rows that were sent together.
-- Where a file holds several runs, tags and config keys carry the run's name ("brave-owl-12/loss").
+- Where a file holds several runs, each is a run of its own, by its name ("brave-owl-12").
 - SQLite writes beside a database that it opens, even read-only, and a log in use is in ``-wal``: both are copied to a
   temporary folder and read there.
 - ``at`` is the row id.
@@ -21,6 +21,7 @@ import re
 import shutil
 import sqlite3
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -29,11 +30,12 @@ from typing import Any
 import pyarrow as pa
 
 from parsers import columns
-from parsers.tables import Gap, Note, Rows
+from parsers.tables import FLUSH_ROWS, Gap, Note, Rows
 
 AT = "row"
 
 _MAGIC = b"SQLite format 3\x00"
+_MOST_DAMAGES = 200  # places of a table behind which reading goes on
 _MOST_TICKS = 50_000  # of 100 000 steps of SQLite's machine each: a minute or two, some hundred million rows
 _SMALL = 1 << 24  # a database whose tables are all in its write-ahead log is not larger
 _LARGEST = 1.7976931348623157e308
@@ -64,15 +66,20 @@ def claims(path: Path, head: bytes) -> bool:
 
 def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     """Metrics, params and statuses of every run that was not deleted, run by run, each in the order of writing."""
-    rows = Rows()
+    runs: dict[str, Rows] = {}
     try:
         with _copied(path) as database:
             kind = _kind(database)
-            yield from (_mlflow if kind == "mlflow" else _trackio)(database, rows)
-    except (sqlite3.Error, UnicodeDecodeError) as e:
-        yield from rows.flush()
+            yield from (_mlflow if kind == "mlflow" else _trackio)(database, runs)
+    except (sqlite3.Error, UnicodeDecodeError, MemoryError) as e:
+        yield from _flush(runs)
         yield Gap("row 0", f"SQLite cannot read on: {str(e)[:120]}", None)
-    yield from rows.flush()
+    yield from _flush(runs)
+
+
+def _flush(runs: dict[str, Rows]) -> Iterator[pa.RecordBatch]:
+    for rows in runs.values():
+        yield from rows.flush()
 
 
 class _copied:
@@ -133,21 +140,24 @@ def _walk(database: sqlite3.Connection, table: str, wanted: str) -> Iterator[tup
     """Rows (row id first) in the order of writing. Behind a damaged page, reading goes on at the next readable row."""
     query = f"SELECT rowid, {wanted} FROM {table} WHERE rowid > ? ORDER BY rowid"
     last = 0
-    while True:
+    for _ in range(_MOST_DAMAGES):
         try:
             with closing(database.execute(query, [last])) as cursor:
                 for row in cursor:
+                    if row[0] <= last:  # a torn tree may lead back to where it was, for ever
+                        raise sqlite3.DatabaseError("its rows are out of order")
                     last = row[0]
                     yield row
             return
         except sqlite3.DatabaseError as e:
             found = _next_readable(database, table, last)
             what = f"{table}: {str(e)[:100]}"
-            if found is None:
+            if found is None or found <= last:
                 yield Gap(f"row {last}", f"{what}; no rows behind it can be read", None)
                 return
             yield Gap(f"row {last}", f"{what}; read on from row {found}", found - last - 1)
             last = found - 1
+    yield Gap(f"row {last}", f"{table}: damaged in more than {_MOST_DAMAGES} places; the rest is not read", None)
 
 
 def _next_readable(database: sqlite3.Connection, table: str, last: int) -> int | None:
@@ -180,21 +190,21 @@ def _next_readable(database: sqlite3.Connection, table: str, last: int) -> int |
     return row_behind(works)
 
 
-def _mlflow(database: sqlite3.Connection, rows: Rows) -> Iterator[pa.RecordBatch | Gap | Note]:
-    runs: list[tuple[Any, ...]] = []
+def _mlflow(database: sqlite3.Connection, runs: dict[str, Rows]) -> Iterator[pa.RecordBatch | Gap | Note]:
+    known: list[tuple[Any, ...]] = []
     for row in _walk(database, "runs", "run_uuid, name, status, start_time, end_time, lifecycle_stage"):
         if isinstance(row, Gap):
             yield row
         else:
-            runs.append(row)
-    living = [r for r in runs if r[6] != "deleted"]
+            known.append(row)
+    living = [r for r in known if r[6] != "deleted"]
     names = _names([(r[1], r[2]) for r in living])
-    prefix = {run: f"{name}/" if len(living) > 1 else "" for run, name in names.items()}
+    runs |= {run: Rows(name if len(living) > 1 else "") for run, name in names.items()}
     if len(living) > 1:
         yield Note(f"{len(living)} runs: " + ", ".join(f"{names[r[1]]} ({r[3]})" for r in living[:20]))
-    if len(runs) > len(living):
-        yield Note(f"{len(runs) - len(living)} deleted runs left out")
-    infinite = 0
+    if len(known) > len(living):
+        yield Note(f"{len(known) - len(living)} deleted runs left out")
+    infinite, held = 0, 0
     is_nan = "is_nan" if "is_nan" in _columns_of(database, "metrics") else "0"
     for row in _walk(database, "metrics", f"run_uuid, key, value, step, timestamp, {is_nan}"):
         if isinstance(row, Gap):
@@ -202,7 +212,7 @@ def _mlflow(database: sqlite3.Connection, rows: Rows) -> Iterator[pa.RecordBatch
             continue
         at, run, tag, value, step, time, nan = row
         number = float("nan") if nan else columns.cell(str(value))
-        if run not in prefix:
+        if run not in runs:
             continue
         if not isinstance(number, (int, float)):
             yield Gap(f"row {at}", f"metric {tag!r}: no number", 1)
@@ -210,27 +220,29 @@ def _mlflow(database: sqlite3.Connection, rows: Rows) -> Iterator[pa.RecordBatch
         if abs(number) == _LARGEST:
             number = float("inf") if number > 0 else float("-inf")
             infinite += 1
-        rows.metric(_whole(step), f"{prefix[run]}{tag}", number, time=_seconds(time), at=at)
-        if rows.full():
-            yield from rows.flush()
+        runs[run].metric(_whole(step), str(tag), number, time=_seconds(time), at=at)
+        held += 1
+        if held % FLUSH_ROWS == 0:
+            yield from _flush(runs)
     for table in ("params", "tags"):
         for row in _walk(database, table, "run_uuid, key, value"):
             if isinstance(row, Gap):
                 yield row
-            elif row[1] in prefix:
-                rows.config(f"{prefix[row[1]]}{row[2]}", row[3], at=row[0])
+            elif row[1] in runs:
+                runs[row[1]].config(str(row[2]), row[3], at=row[0])
     for at, run, _, status, start, end, _ in living:
-        text = f"mlflow status {status}" + (f" ({names[run]})" if prefix[run] else "")
         time = _seconds(end if end is not None else start)
-        rows.event("status", text, level="error" if status in _ERROR else "info", time=time, at=at)
+        runs[run].event("status", f"mlflow status {status}", level="error" if status in _ERROR else "info", time=time, at=at)
     if infinite:
         yield Note(f"{infinite} values of +-1.7976931348623157e308 read as infinity, which is how MLflow stores it")
 
 
-def _trackio(database: sqlite3.Connection, rows: Rows) -> Iterator[pa.RecordBatch | Gap | Note]:
-    runs = [r[0] for r in database.execute("SELECT run_name, MIN(id) FROM metrics GROUP BY run_name ORDER BY 2")]
-    if len(runs) > 1:
-        yield Note(f"{len(runs)} runs: " + ", ".join(str(r) for r in runs[:20]))
+def _trackio(database: sqlite3.Connection, runs: dict[str, Rows]) -> Iterator[pa.RecordBatch | Gap | Note]:
+    told = [str(r[0]) for r in database.execute("SELECT run_name, MIN(id) FROM metrics GROUP BY run_name ORDER BY 2")]
+    runs |= {run: Rows(name if len(told) > 1 else "") for run, name in _names([(run, run) for run in told]).items()}
+    held = 0
+    if len(told) > 1:
+        yield Note(f"{len(told)} runs: " + ", ".join(told[:20]))
     for table in ("metrics", "system_metrics"):
         if "metrics" not in _columns_of(database, table):
             continue
@@ -244,21 +256,32 @@ def _trackio(database: sqlite3.Connection, rows: Rows) -> Iterator[pa.RecordBatc
             if values is None:
                 yield Gap(f"row {at}", f"{table}: not a JSON object", 1)
                 continue
-            prefix = f"{run}/" if len(runs) > 1 else ""
+            rows = _of(runs, run)
             for tag, value in _flat(values):
                 number = columns.cell(value) if isinstance(value, str) else value
                 if isinstance(number, (int, float)) and not isinstance(number, bool) and tag not in _TRACKIO_META:
                     number = _double(number)
-                    rows.metric(_whole(step), prefix + tag, number, time=columns.seconds(time, 0.0), at=at)
-            if rows.full():
-                yield from rows.flush()
+                    rows.metric(_whole(step), tag, number, time=columns.seconds(time, 0.0), at=at)
+                    held += 1
+            if held >= FLUSH_ROWS:
+                yield from _flush(runs)
+                held = 0
     if "config" in _columns_of(database, "configs"):
         for at, run, text in database.execute("SELECT rowid, run_name, config FROM configs"):
             for key, value in (_json(text) or {}).items():
-                rows.config((f"{run}/" if len(runs) > 1 else "") + key, value, at=at)
+                _of(runs, run).config(key, value, at=at)
     if {"title", "text", "level"} <= _columns_of(database, "alerts"):
-        for at, title, text, level, step in database.execute("SELECT rowid, title, text, level, step FROM alerts"):
-            rows.event("alert", f"{title}: {text}", level=str(level).lower(), step=_whole(step), at=at)
+        whose = "run_name" if "run_name" in _columns_of(database, "alerts") else "NULL"
+        for at, run, title, text, level, step in database.execute(f"SELECT rowid, {whose}, title, text, level, step FROM alerts"):
+            _of(runs, run).event("alert", f"{title}: {text}", level=str(level).lower(), step=_whole(step), at=at)
+
+
+def _of(runs: dict[str, Rows], run: Any) -> Rows:
+    """The rows of a run; of the only one, where a table does not say whose they are."""
+    name = str(run)
+    if run is None and len(runs) == 1:
+        return next(iter(runs.values()))
+    return runs.setdefault(name, Rows(name if len(runs) else ""))
 
 
 def _json(text: Any) -> dict[str, Any] | None:
@@ -284,9 +307,10 @@ def _flat(values: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _names(runs: list[tuple[str, str | None]]) -> dict[str, str]:
-    """Run id -> its name, with the beginning of its id where the name is missing or not the only one."""
-    names = [name for _, name in runs]
-    return {run: name if name and names.count(name) == 1 else f"{name or 'run'}-{run[:8]}" for run, name in runs}
+    """Run id -> its name as the last part of a path, with the beginning of its id where the name is missing or not the only one."""
+    names = [re.sub(r"[\x00-\x1f/\\]+", "_", str(name or "run")).lstrip(".") for _, name in runs]
+    count = Counter(names)
+    return {run: name if told and count[name] == 1 else f"{name}-{str(run)[:8]}" for (run, told), name in zip(runs, names, strict=True)}
 
 
 def _whole(value: Any) -> int | None:

@@ -135,10 +135,12 @@ class Run:
 class Rows:
     """Collects rows of any table and hands them over as record batches of that table's schema.
 
-    Text and config are masked here, so that no secret ever leaves a parser.
+    Text and config are masked here, so that no secret ever leaves a parser. ``run`` names the run that the rows belong to,
+    where a file holds several; it is none of the columns, and the file becomes several runs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, run: str = "") -> None:
+        self._run = secrets.mask_shapes(run)
         self._columns: dict[str, dict[str, list[Any]]] = {}
         self._count: dict[str, int] = {}
 
@@ -185,12 +187,13 @@ class Rows:
 
     def flush(self) -> Iterator[pa.RecordBatch]:
         for table, columns in self._columns.items():
-            yield record_batch(table, columns)
+            yield record_batch(table, columns, self._run)
         self._columns, self._count = {}, {}
 
 
-def record_batch(table: str, columns: dict[str, Any]) -> pa.RecordBatch:
-    """Columns (lists, numpy or Arrow arrays) -> a batch that knows its table; missing columns are null.
+def record_batch(table: str, columns: dict[str, Any], run: str = "") -> pa.RecordBatch:
+    """Columns (lists, numpy or Arrow arrays) -> a batch that knows its table, and its run in a file of several; missing
+    columns are null.
 
     Arrow arrays (:mod:`parsers.buffers`) are the fast way in: a Python list is walked value by value.
     """
@@ -211,11 +214,16 @@ def record_batch(table: str, columns: dict[str, Any]) -> pa.RecordBatch:
             array = pa.array(column, f.type, from_pandas=False)
         arrays.append(array)
         fields.append(pa.field(f.name, f.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata={"table": table}))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata={"table": table} | ({"run": run} if run else {})))
 
 
 def table_of(batch: pa.RecordBatch) -> str:
     return str((batch.schema.metadata or {})[b"table"].decode())
+
+
+def run_of(batch: pa.RecordBatch) -> str:
+    """The run that a batch belongs to, where its file holds several; else nothing."""
+    return str((batch.schema.metadata or {}).get(b"run", b"").decode())
 
 
 @cache

@@ -8,6 +8,7 @@ The same policy as for a case: no request, everything escaped, style and script 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
@@ -100,10 +101,14 @@ def _cells(r: dict[str, Any]) -> tuple[str, str]:
     cause = r["top_cause"] if r["verdict"] == "unhealthy" else ""
     sure = words.percent(r["probability"]) if cause and r["probability"] is not None else ""
     told = [verdict, cause, sure, "" if spikes == ["0", "0", "0"] else "/".join(spikes), r["first_bad_step"], r["steps"]]
-    told += [words.number(r["loss"]) if r["loss"] is not None else "", r["status"], r["framework"], r["host"]]
+    told += [_loss(r["loss"]), r["status"], r["framework"], r["host"]]
     tail = "".join(f"<td>{escape(words.one_line(x)) if x is not None else ''}" for x in told).rstrip()
     kind = {"unhealthy": "u", "healthy": "h"}.get(str(r["verdict"]), "i")
     return f'<tr class="{kind}"><td>{first}<td>', tail
+
+
+def _loss(x: float | None) -> str:
+    return "" if x is None else words.number(x) if math.isfinite(x) else "NaN"
 
 
 def spark(curve: Sequence[int]) -> str:

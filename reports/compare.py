@@ -36,10 +36,13 @@ def _panels(document: dict[str, Any]) -> tuple[list[dict[str, Any]], Markup]:
             continue
         found = document["divergence"].get(c["metric"]) or {}
         at = found.get("level") if found.get("level") is not None else found.get("excursion")
-        marks = [{"step": at, "label": f"part at {at}", "kind": "event"}] if at is not None else []
+        what = "part" if found.get("level") is not None else f"{found.get('excursion_by')} {found.get('excursion_way')}"
+        marks = [{"step": at, "label": f"{what} at {at}", "kind": "event"}] if at is not None else []
+        if not out:  # the loss
+            marks += [{"step": s["step"], "label": f"{s['run']} spikes at {s['step']}", "kind": "event"} for s in document["spikes"][:12]]
         name = f"{words.metric(c['metric'])} of both runs over steps"
         drawn = [chart.Curve(a, "run"), chart.Curve(b, "eval")]
-        svg = chart.panel(drawn, x, log=c["scale"] == "log", height=220 if not out else 130, name=name, marks=marks, rows=1)
+        svg = chart.panel(drawn, x, log=c["scale"] == "log", height=220 if not out else 130, name=name, marks=marks, rows=2)
         out.append({"metric": c["metric"], "unit": c["unit"], "log": c["scale"] == "log", "svg": svg})
     return out, timeline.axis({"timeline": {"clock": []}, "run": {"attempts": []}}, x, clock=False)
 

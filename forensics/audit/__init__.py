@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forensics.audit import engines, judged, places, record, store, together, work
+from forensics.audit import engines, hidden, judged, places, record, store, together, work
 from forensics.audit.places import Place
 from forensics.case import jsonable
 from forensics.errors import ForensicsError
@@ -52,6 +52,7 @@ def audit(
     since: str | None = None,
     pages: int = PAGES,
     seconds: float = SECONDS,
+    redact: bool = False,
     prepare: Callable[[], None] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -76,9 +77,14 @@ def audit(
         if not table.rows:
             raise ForensicsError(f"no run in {', '.join(roots)}", "Nothing there has steps, events or checkpoints.")
         document = _document(roots, table, before)
-        _pages(found, table, job, run, outputs, pages, progress)
+        names = hidden.names(table, roots) if redact else None
+        if names is not None:
+            document = hidden.hide(table, document, names)
+        _pages(found, table, job, run, outputs, pages, progress, names)
     _write(out, table, document, outputs)
     _empty(out, work.CASES)
+    if redact:
+        _empty(out, work.ROWS)  # they hold what the outputs hide
     return document | {"rows": list(table.dicts()), "curves": table.curves}
 
 
@@ -109,11 +115,11 @@ def _work(found: list[Place], job: work.Job, run: Callable[..., None], progress:
         if progress:
             progress("runs", done + n, total)
 
-    run(left, partial(work.do, job=job), done=partial(_is_kept, found, job.out), give_up=partial(_give_up, job.out), tick=tick)
+    run(left, partial(work.do, job=job), done=partial(_is_kept, left, job.out), give_up=partial(_give_up, job.out), tick=tick)
 
 
-def _is_kept(found: list[Place], out: str, key: str) -> bool:
-    return any(work.kept(p, out) is not None for p in found if p.key == key)
+def _is_kept(wanted: dict[str, Place], out: str, key: str) -> bool:
+    return work.kept(wanted[key], out) is not None
 
 
 def _give_up(out: str, place: Place, why: str) -> None:
@@ -125,8 +131,7 @@ def _join(found: list[Place], job: work.Job, run: Callable[..., None]) -> list[P
     """Places that are one run, restarted in another folder, become one place; where they are not, all stays as it is."""
     tried = {i[0]: (places.joined([found[n] for n in i]), i) for i in together.restarts(found, job.out)}
     left = {p.key: p for p, _ in tried.values() if work.kept(p, job.out) is None}
-    mine = [p for p, _ in tried.values()]
-    run(left, partial(work.do, job=job), done=partial(_is_kept, mine, job.out), give_up=partial(_give_up, job.out), tick=lambda n: None)
+    run(left, partial(work.do, job=job), done=partial(_is_kept, left, job.out), give_up=partial(_give_up, job.out), tick=lambda n: None)
     out = list(found)
     gone: set[int] = set()
     for first, (place, parts) in tried.items():
@@ -165,11 +170,12 @@ def _pages(
     outputs: Outputs,
     most: int,
     progress: Progress | None,
+    names: hidden.Names | None,
 ) -> None:
     """A page for the worst of each cause in turn, until there are enough."""
     chosen = _worth_opening(list(table.dicts()), most)
     items = {table.rows[i][0]: (found[table.raw[i][0]], table.rows[i][0], table.raw[i][1]) for i in chosen}
-    task = partial(_page, job=job, render=outputs.page)
+    task = partial(_page, job=job, render=outputs.page, names=names)
     failed: dict[str, str] = {}
 
     def tick(n: int) -> None:
@@ -179,7 +185,7 @@ def _pages(
     def done(id: str) -> bool:
         return store.exists(job.out, f"runs/{id}.html")
 
-    _clear_pages(job.out, set(items))
+    _clear_pages(job.out, set(items) if names is None else set())  # one of the same name may be of a time without --redact
     fresh = set(store.names(job.out, work.CASES))  # analyzed in this audit, so that a page of before is old
     left = {id: x for id, x in items.items() if work.case_name(x[0], x[2]) in fresh or not done(id)}
     run(left, task, done=done, give_up=lambda item, why: failed.update({item[1]: why}), tick=tick)
@@ -188,8 +194,10 @@ def _pages(
             table.change(i, page=f"runs/{table.rows[i][0]}.html")
 
 
-def _page(item: tuple[Place, str, str], job: work.Job, render: Callable[[dict[str, Any]], str]) -> str:
-    return work.page(*item, job=job, render=render)
+def _page(
+    item: tuple[Place, str, str], job: work.Job, render: Callable[[dict[str, Any]], str], names: hidden.Names | None
+) -> str:
+    return work.page(*item, job=job, render=render, names=names)
 
 
 def _clear_pages(out: str, kept: set[str]) -> None:

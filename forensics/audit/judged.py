@@ -36,6 +36,8 @@ class Known:
 def read_known(path: str) -> list[Known]:
     """Raises ForensicsError for a file that is not there or has a line with one word."""
     try:
+        if Path(path).exists() and not Path(path).is_file():
+            raise OSError("not a regular file")  # a named pipe would wait for ever
         text = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as e:
         raise ForensicsError(f"cannot read {path}: {e}", "One line a finding: RUN FINDING WHY.") from e
@@ -71,6 +73,7 @@ def _matches(pattern: str, row: dict[str, Any]) -> bool:
 
 def read_previous(path: str) -> dict[str, dict[str, Any]]:
     """The rows of an earlier audit by id: of its folder, its audit.parquet or its audit.json."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     folder = path if not path.endswith((".parquet", ".json", ".html")) else path.rpartition("/")[0] or "."
@@ -80,8 +83,11 @@ def read_previous(path: str) -> dict[str, dict[str, Any]]:
         raise ForensicsError(f"no audit in {path}", "--since takes the folder that `forensics audit --out` wrote.")
     try:
         rows = pq.read_table(io.BytesIO(data)).to_pylist()
+        texts = all(isinstance(r[k], (str, type(None))) for r in rows for k in ("id", "path", "verdict", "top_cause"))
+        if not texts or any(r["id"] is None for r in rows) or not all(isinstance(r["grave"], (int, type(None))) for r in rows):
+            raise ValueError("its columns hold something else")
         return {r["id"]: r for r in rows}
-    except (OSError, ValueError, KeyError) as e:
+    except (OSError, ValueError, KeyError, TypeError, MemoryError, pa.ArrowException) as e:
         raise ForensicsError(f"{folder}/{name} is no audit of ours: {e}", "Make the earlier audit again.") from e
 
 

@@ -13,6 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 import parsers
@@ -54,7 +55,7 @@ class Place:
     files: tuple[str, ...]
     stamp: str  # changes when a file does
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A file name for what is kept of the place."""
         text = "\0".join([self.prefix, self.root, self.home, *self.files])

@@ -43,7 +43,8 @@ def read(out: str, name: str) -> bytes | None:
     """The bytes of a file; None where there is none."""
     try:
         if not is_url(out):
-            return (Path(out) / name).read_bytes()
+            path = Path(out) / name
+            return path.read_bytes() if path.is_file() else None  # a named pipe would wait for ever
         fs, base = _open(out)
         data: bytes = fs.cat_file(posixpath.join(base, name))
         return data

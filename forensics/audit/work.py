@@ -13,10 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from forensics.audit import store
 from forensics.audit.places import Place
+
+if TYPE_CHECKING:
+    from forensics.audit import hidden
 
 ROWS, CASES = f"{store.STATE}/rows", f"{store.STATE}/cases"
 LONGEST = 150  # bytes of an id
@@ -48,7 +51,10 @@ def do(place: Place, job: Job) -> str:
 
 
 def keep(place: Place, out: str, records: list[dict[str, Any]]) -> None:
-    text = json.dumps({"stamp": place.stamp, "name": place.name, "records": records}, separators=(",", ":"))
+    from parsers import secrets
+
+    name = secrets.mask_shapes(place.name)
+    text = json.dumps({"stamp": place.stamp, "name": name, "records": records}, separators=(",", ":"))
     store.write(out, f"{ROWS}/{place.key}.json", text)
 
 
@@ -59,14 +65,17 @@ def kept(place: Place, out: str) -> list[dict[str, Any]] | None:
         return None
     try:
         found = json.loads(data)
-    except ValueError:
+        return found["records"] if found["stamp"] == place.stamp else None
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    return found["records"] if found.get("stamp") == place.stamp else None
 
 
-def page(place: Place, id: str, raw: str, job: Job, render: Callable[[dict[str, Any]], str]) -> str:
-    """Writes runs/<id>.html and runs/<id>.case.json; -> the id."""
+def page(
+    place: Place, id: str, raw: str, job: Job, render: Callable[[dict[str, Any]], str], names: hidden.Names | None = None
+) -> str:
+    """Writes runs/<id>.html and runs/<id>.case.json, with `names` hidden; -> the id."""
     from forensics import output
+    from forensics.audit import hidden
 
     _prepare(job)
     with _in_hand(place, job):
@@ -75,6 +84,8 @@ def page(place: Place, id: str, raw: str, job: Job, render: Callable[[dict[str, 
             data = _records(place)[1][case_name(place, raw)]
         document = json.loads(gzip.decompress(data))
         document["run"]["id"] = id
+        if names is not None:
+            document = hidden.case(document, names)
         store.write(job.out, f"runs/{id}.case.json", output.case_json(document))
         store.write(job.out, f"runs/{id}.html", render(document))
     return id
@@ -97,7 +108,7 @@ def _records(place: Place) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
             try:
                 if not record.worth_a_row(run):
                     continue
-                case = pipeline.analyze_run(run, command=["forensics", "analyze", run.path])
+                case = pipeline.analyze_run(run, command=["forensics", "analyze", run.path], brief=True)
                 found = record.of(run, case)
                 if case.verdict == "unhealthy":
                     text = json.dumps(case.to_json(), allow_nan=False, ensure_ascii=False, separators=(",", ":"))

@@ -19,6 +19,7 @@ from parsers.tables import Run
 
 MEGATRON = ("megatron", "megatron-deepspeed", "gpt-neox", "nemo")
 RANDOM_OFFSETS = ("nanogpt",)
+MOST_PROCESSES = 1_000_000
 OWN = "the Trainer's own sampler and data set order"
 LOST = "the order of the samples came from a random generator whose state no file holds"
 
@@ -80,6 +81,8 @@ def _cyclic(run: Run, places: Callable[[int], tuple[int, int] | None], rests: tu
     world = sizes.whole(run, "data_parallel_size")
     if total is None or micro is None or world is None:
         return [], "dataloader_type is cyclic, and the number of samples, micro_batch_size or data_parallel_size is not known"
+    if world[0] > MOST_PROCESSES:
+        return [], f"data_parallel_size {world[0]} is no number of processes"
 
     def step(sharding: bool, done: int) -> list[Ids]:
         span = places(done)

@@ -60,11 +60,14 @@ def look(run: Run, case: Case, path: Path) -> dict[str, Any]:
     cannot be opened.
     """
     try:
-        data = data_sets.open_data(path, _block(run))
+        return _looked_at(run, case, path, data_sets.open_data(path, _block(run)))
     except (data_sets.Unreadable, OSError) as e:
         raise ForensicsError(
             f"--data: {e}", "Give a jsonl, parquet, arrow, npy or bin file, or a folder of them."
         ) from e
+
+
+def _looked_at(run: Run, case: Case, path: Path, data: DataSet) -> dict[str, Any]:
     found: dict[str, Any] = {"data": path.name, "kind": data.kind, "rows": data.rows, "looked_at": 0, "random": 0,
                              "steps": [], "lines": [], "odd": [], "why": ""}  # fmt: skip
     steps, wanted = _suspects(run, case.findings)

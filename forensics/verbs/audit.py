@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import click
 
 from forensics.errors import ForensicsError
-from forensics.verbs.shared import UNHEALTHY, without_pandas
+from forensics.verbs.shared import UNHEALTHY, steady, without_pandas
 
 OUT = "audit"
 
@@ -28,6 +29,7 @@ OUT = "audit"
     "--timeout", type=click.FloatRange(min=1), default=300.0, show_default=True, metavar="S", help="Give up a run after S seconds."
 )
 @click.option("--fail-on", type=click.Choice(["unhealthy"]), help="Exit with 3 where any run's verdict is this.")
+@click.option("--redact", is_flag=True, help="Hide hosts, users, mail addresses and absolute paths; what --resume needs goes.")
 @click.option("--force", is_flag=True, help="Replace an earlier audit in DIR.")
 @click.pass_context
 def audit(
@@ -43,6 +45,7 @@ def audit(
     pages: int,
     timeout: float,
     fail_on: str | None,
+    redact: bool,
     force: bool,
 ) -> None:
     """Analyze every run below ROOT... (folders, files, fsspec URLs), and what the runs share.
@@ -75,13 +78,20 @@ def audit(
             since=since,
             pages=pages,
             seconds=timeout,
-            prepare=without_pandas,
+            redact=redact,
+            prepare=_prepare,
             progress=tick,
         )
     click.echo(drawn.terminal(document))
-    click.echo(f"audit: {target.rstrip('/')}/index.html")
+    click.echo(steady(f"audit: {target.rstrip('/')}/index.html"))
     if fail_on and document["verdicts"][fail_on]:
         ctx.exit(UNHEALTHY)
+
+
+def _prepare() -> None:
+    """In each worker, as in the command itself."""
+    without_pandas()
+    warnings.simplefilter("ignore")
 
 
 def _own(folder: Path) -> None:

@@ -10,6 +10,8 @@ import click
 
 from forensics.verbs.shared import attach, batches_option, steady, without_pandas
 
+LONGEST = 20_000  # characters of a list of samples on the terminal
+
 
 @click.command()
 @click.argument("run")
@@ -42,7 +44,8 @@ def batch(run: str, step: int, manifest: Path | None, as_json: bool) -> None:
 
 
 def _listed(samples: list[Any]) -> str:
-    """'320 to 329' where numbers follow each other, else all of them."""
+    """'320 to 329' where numbers follow each other, else all of them, as far as they fit."""
     if len(samples) > 3 and all(isinstance(x, int) for x in samples) and samples == list(range(samples[0], samples[-1] + 1)):
         return f"{samples[0]} to {samples[-1]}"
-    return ", ".join(map(str, samples))
+    text = ", ".join(map(str, samples))
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(samples)} samples; --json has them all)"

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from forensics.verbs.shared import stem_of, without_pandas
+from forensics.verbs.shared import steady, stem_of, without_pandas
 
 
 @click.command()
@@ -17,9 +17,10 @@ from forensics.verbs.shared import stem_of, without_pandas
 @click.argument("run_b", metavar="RUN_B")
 @click.option("--out", type=click.Path(path_type=Path), help="The report; default <a>-<b>.html in this folder.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="The comparison as JSON, too.")
+@click.option("--redact", is_flag=True, help="Hide hosts, users, mail addresses and absolute paths.")
 @click.option("--force", is_flag=True, help="Replace existing outputs.")
 @click.pass_context
-def compare(ctx: click.Context, run_a: str, run_b: str, out: Path | None, json_path: Path | None, force: bool) -> None:
+def compare(ctx: click.Context, run_a: str, run_b: str, out: Path | None, json_path: Path | None, redact: bool, force: bool) -> None:
     """Where RUN_A and RUN_B part, and what differs in config, environment, data and recipe.
 
     The loss is set against steps, wall time, tokens and FLOPs, as far as they were logged.
@@ -36,8 +37,13 @@ def compare(ctx: click.Context, run_a: str, run_b: str, out: Path | None, json_p
     with progress.bar(ctx.obj["quiet"]) as tick:
         runs = [pipeline.choose(pipeline.read_runs(path, progress=tick)) for path in (run_a, run_b)]
         document: dict[str, Any] = two.compare(*runs, command=["forensics", *sys.argv[1:]])
-    output.write(page, drawn.render(document))
+    if redact:
+        from forensics.redact import redacted
+
+        document = redacted(document)
+    files: list[tuple[Path, str | bytes]] = [(page, drawn.render(document))]
     if json_path is not None:
-        output.write(json_path, output.case_json(document))
+        files.append((json_path, output.case_json(document)))
+    output.write_all(files)
     click.echo(drawn.terminal(document, width=min(shutil.get_terminal_size((100, 24)).columns, 110)))
-    click.echo(f"report: {page}")
+    click.echo(steady(f"report: {page}"))

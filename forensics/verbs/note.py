@@ -42,8 +42,11 @@ def note(
         raise click.UsageError("nothing to note: give --add TEXT, or --rule-out CAUSE --because TEXT")
     page = out or case.with_name(f"{name_of(case)}.html")
     written = out.with_suffix(".case.json") if out else case
-    document = notes.noted(output.saved_case(case), words)
+    saved = output.saved_case(case)
+    with output.edited(case):
+        document = notes.noted(saved, words)
     for path in (page, written):
         output.check(path, force=force, replace_own=out is None)
-    write_all(document, page, written, None, redact=False)
-    show(document, page)
+    with output.edited(case):
+        write_all(document, page, written, None, redact=False)
+        show(document, page)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from forensics.verbs.shared import name_of, outputs, write_all
+from forensics.verbs.shared import name_of, outputs, steady, write_all
 
 
 @click.command()
@@ -21,5 +21,6 @@ def render(case: Path, out: Path | None, md: Path | None, redact: bool, force: b
     for path in (page, md):
         if path is not None:
             output.check(path, force=force, replace_own=out is None)
-    write_all(document, page, None, md, redact=redact)
-    click.echo(str(page))
+    with output.edited(case):
+        write_all(document, page, None, md, redact=redact)
+    click.echo(steady(str(page)))

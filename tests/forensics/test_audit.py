@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -18,6 +19,8 @@ import pytest
 from forensics import audit
 from forensics.audit import judged, places, work
 from forensics.errors import ForensicsError
+from reports import audit as drawn
+from reports import html
 
 COMMAND = [sys.executable, "-c", "import sys; from forensics.cli import main; sys.argv[0] = 'forensics'; main()"]
 CONTRACT = ["id", "path", "framework", "status", "verdict", "top_cause", "probability", "second_cause", "spikes_fast", "spikes_slow",
@@ -107,6 +110,34 @@ def test_several_runs_in_one_folder_are_rows_of_their_own(tmp_path: Path) -> Non
     assert sorted(r["id"] for r in table(tmp_path / "out")) == ["run0.jsonl", "run1.jsonl", "run2.jsonl"]
 
 
+def test_runs_of_one_database_are_rows_of_their_own(tmp_path: Path) -> None:
+    """Tables as of MLflow 2 and 3, as far as they hold a run; a server's store has the runs of a whole team."""
+    (tmp_path / "store").mkdir()
+    db = sqlite3.connect(tmp_path / "store" / "mlflow.db")
+    db.executescript("""
+        CREATE TABLE runs (run_uuid TEXT PRIMARY KEY, name TEXT, status TEXT, start_time BIGINT, end_time BIGINT, lifecycle_stage TEXT);
+        CREATE TABLE metrics (key TEXT, value FLOAT, timestamp BIGINT, run_uuid TEXT, step BIGINT, is_nan BOOLEAN);
+        CREATE TABLE params (key TEXT, value TEXT, run_uuid TEXT);
+        CREATE TABLE tags (key TEXT, value TEXT, run_uuid TEXT);
+        CREATE TABLE latest_metrics (key TEXT, value FLOAT, run_uuid TEXT);
+    """)
+    for i, name in enumerate(("fine", "spiky", "fine-too")):
+        run = f"{i}" * 32
+        db.execute("INSERT INTO runs VALUES (?, ?, 'FINISHED', 1700000000000, NULL, 'active')", [run, name])
+        logged = [json.loads(line) for line in curve(i, (150,) if name == "spiky" else ()).splitlines()]
+        db.executemany("INSERT INTO metrics VALUES ('loss', ?, ?, ?, ?, 0)", [(x["loss"], x["time"] * 1000, run, x["step"]) for x in logged])
+        db.execute("INSERT INTO params VALUES ('lr', '0.001', ?)", [run])
+    db.commit()
+    db.close()
+    audit.audit([str(tmp_path / "store")], str(tmp_path / "o"), TEXT, jobs=2)
+    rows = {r["id"]: r for r in table(tmp_path / "o")}
+    assert {i: (r["verdict"], r["first_bad_step"], r["scalars"]) for i, r in rows.items()} == {
+        "mlflow.db__fine": ("healthy", None, 300), "mlflow.db__fine-too": ("healthy", None, 300), "mlflow.db__spiky": ("unhealthy", 150, 300),
+    }  # fmt: skip
+    p = forensics("analyze", rows["mlflow.db__spiky"]["path"], "--fail-on", "unhealthy", cwd=tmp_path)
+    assert p.returncode == 3 and (tmp_path / "spiky.html").exists(), p.stderr
+
+
 def test_a_run_that_goes_on_in_another_folder_is_one_row(tmp_path: Path) -> None:
     for name, first, seed in (("a", 0, 1), ("b", 300, 1), ("c", 0, 7)):
         folder = put(tmp_path / "runs" / name, seed)
@@ -170,6 +201,41 @@ def test_known_findings_count_no_more(root: Path, tmp_path: Path) -> None:
     (tmp_path / "known").write_text("r1\n")
     with pytest.raises(ForensicsError, match="line 1"):
         judged.read_known(str(tmp_path / "known"))
+
+
+HIDDEN = ("jane", "gpu-node-17", "gpu-node-18", "example.com", "/scratch")
+
+
+def private(folder: Path) -> Path:
+    """Six runs of two hosts in folders named after them; the home, the mail address and the data are in the configs."""
+    for i in range(6):
+        host = f"gpu-node-{17 + i % 2}"
+        data = f"/scratch/jane/{host}/train.bin"
+        put(folder / "home" / "jane" / "runs" / host / f"r{i}", i, (150,) if i % 2 else (), hostname=host, owner="jane@example.com", data=data)
+    return folder / "home" / "jane" / "runs"
+
+
+def said(out: Path) -> str:
+    """All that an audit wrote, names of files included."""
+    files = [p for p in sorted(out.rglob("*")) if p.is_file()]
+    texts = [str(table(out)) if p.suffix == ".parquet" else p.read_text() for p in files]
+    return "\n".join([*(p.relative_to(out).as_posix() for p in files), *texts])
+
+
+def test_redact_hides_people_and_places_in_every_output(tmp_path: Path) -> None:
+    root = private(tmp_path)
+    outputs = audit.Outputs(html.render, drawn.render, drawn.markdown)
+    for out, redact in (("plain", False), ("hidden", True), ("plain", True)):
+        document = audit.audit([str(root)], str(tmp_path / out), outputs, jobs=2, redact=redact)
+        told = said(tmp_path / out) + drawn.terminal(document)
+        for secret in (*HIDDEN, str(tmp_path)):
+            assert (secret in told) == (not redact), secret
+    rows = table(tmp_path / "hidden")
+    assert {(r["id"], r["host"]) for r in rows} == {(f"host-{1 + i % 2}__r{i}", f"<host-{1 + i % 2}>") for i in range(6)}
+    assert {r["path"] for r in rows if r["verdict"] == "unhealthy"} == {f"<path>/runs/<host-2>/r{i}" for i in (1, 3, 5)}
+    assert {x.name for x in (tmp_path / "hidden" / "runs").glob("*.html")} == {f"host-2__r{i}.html" for i in (1, 3, 5)}
+    case = json.loads((tmp_path / "hidden" / "runs" / "host-2__r1.case.json").read_text())
+    assert (case["run"]["id"], case["run"]["path"]) == ("host-2__r1", "<path>/runs/<host-2>/r1")
 
 
 def test_since_an_earlier_audit(root: Path, tmp_path: Path) -> None:

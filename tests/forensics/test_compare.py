@@ -58,6 +58,11 @@ def test_equal_values_and_one_that_jumps_alone() -> None:
     b[120] += 1.0
     p = parting.find(series(a), series(b))
     assert p is not None and (p.equal, p.last_equal, p.first_unequal, p.excursion, p.level) == (120, 119, 120, 120, None)
+    assert (p.excursion_by, p.excursion_way) == ("B", "jumps")
+    a[200] -= 1.0  # the difference rises there, and it is A that moved
+    p = parting.find(series(np.r_[a[121:], a[:121]]), series(np.r_[b[121:], b[:121]]))
+    assert p is not None and (p.excursion, p.excursion_by, p.excursion_way) == (79, "A", "drops")
+    a[200] += 1.0
     same = parting.find(series(a), series(a))
     assert same is not None and same.equal == same.common == 300 and same.level is None and same.excursion is None
     assert parting.find(series(a[:10]), series(b[:10])) is None
@@ -127,6 +132,19 @@ def test_recorded_batches_decide_the_data_order(tmp_path: Path) -> None:
     assert compare.data_order(a, c) | {"why": ""} == {"order": "differs", "from": 100, "shift": None, "how": "recorded", "why": ""}
 
 
+def test_a_spike_of_one_alone_is_told_also_between_common_steps(tmp_path: Path) -> None:
+    """A logs every other step, so that what B does at step 301 is at no step of both."""
+    a, b = write(tmp_path / "a"), write(tmp_path / "b")
+    for folder, kept, spike in ((a, 2, None), (b, 1, 301)):
+        rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()][::kept]
+        rows = [r | {"loss": r["loss"] + 3.0 * (r["step"] == spike)} for r in rows]
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    told = compare.compare(*runs(a, b))
+    assert told["spikes"] == [{"run": "B", "step": 301, "peak": 301, "class": "fast"}]
+    assert told["answer"] == "The losses are equal at all 250 common steps, but at step 301 B alone spikes (fast)."
+    assert compare.compare(*runs(b, b))["spikes"] == []
+
+
 def test_nothing_in_common(tmp_path: Path) -> None:
     a, b = write(tmp_path / "a"), tmp_path / "b"
     b.mkdir()
@@ -160,3 +178,20 @@ def test_the_command(tmp_path: Path) -> None:
     assert run(a, b).returncode == 0
     assert run(a, b, "--json", "c.json").returncode == 1
     assert run(a, tmp_path / "nowhere").returncode == 1
+    for folder, host in ((a, "gpu-node-17"), (b, "gpu-node-18")):
+        told = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(told | {"hostname": host, "owner": f"{host}@example.com", "data": f"/home/jane/{host}/x"}))
+    for options in ((), ("--redact",)):
+        assert run(a, b, "--json", "r.json", "--out", "r.html", "--force", *options).returncode == 0
+        written = (tmp_path / "r.json").read_text() + (tmp_path / "r.html").read_text()
+        for secret in ("gpu-node-17", "gpu-node-18", "example.com", "/home/jane", str(tmp_path)):
+            assert (secret in written) == (not options), secret
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [("num_samples", "other"), ("use_amp", "precision"), ("early_stopping.patience", "other"), ("z_loss_logits", "other"),
+     ("git_sha", "environment"), ("latest_only", "other"), ("test_size", "evaluation"), ("n_head", "model"), ("tie_word_embeddings", "model")],
+)  # fmt: skip
+def test_settings_are_known_by_whole_words(key: str, kind: str) -> None:
+    assert config_diff.kind_of(key)[0] == kind

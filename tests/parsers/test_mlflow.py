@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from parsers import mlflow_files, mlflow_sqlite
-from parsers.tables import HEAD_BYTES, Gap, Note, table_of
+from parsers import mlflow_files, mlflow_sqlite, read_all
+from parsers.tables import HEAD_BYTES, Gap, Note, run_of, table_of
 
 RUN = "0123456789abcdef0123456789abcdef"
 LARGEST = 1.7976931348623157e308
@@ -22,6 +22,7 @@ class Read:
     def __init__(self, parser: ModuleType, path: Path) -> None:
         self.claimed = parser.claims(path, path.read_bytes()[:HEAD_BYTES])
         self.tables: dict[str, list[dict[str, Any]]] = {}
+        self.runs: dict[str, list[str]] = {}  # run -> tags
         self.gaps: list[Gap] = []
         self.notes: list[str] = []
         for item in parser.parse(path):
@@ -31,6 +32,8 @@ class Read:
                 self.notes.append(item.text)
             else:
                 self.tables.setdefault(table_of(item), []).extend(item.to_pylist())
+                if table_of(item) == "metrics":
+                    self.runs.setdefault(run_of(item), []).extend(item["tag"].to_pylist())
 
     @property
     def rows(self) -> list[tuple[Any, ...]]:
@@ -150,6 +153,34 @@ def test_one_run(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == before, "nothing is written beside the input"
 
 
+def test_runs_of_one_store_are_runs_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "mlflow.db"
+    db = database(path, [("a" * 32, "owl", "FINISHED", "active"), ("b" * 32, "../hen", "KILLED", "active"), ("c" * 32, "cat", "FAILED", "active")])
+    for step in range(50):  # hen goes on where owl stops, which makes it no part of owl: the store says whose a value is
+        log(db, "a" * 32, "train/loss", 3.0 - step / 50, step)
+        log(db, "b" * 32, "train/loss", 2.0 - step / 50, step + 40)
+    db.execute("INSERT INTO params VALUES ('lr', '0.1', ?), ('lr', '0.2', ?)", ["a" * 32, "b" * 32])
+    db.commit()
+    db.close()
+    (tmp_path / "common.yaml").write_text("optimizer: adam\n")
+    for root in (path, tmp_path):
+        runs = read_all(root)
+        assert [r.id for r in runs] == ["mlflow.db__cat", "mlflow.db__owl", "mlflow.db___hen"], "the last one was written last"
+        assert [r.path for r in runs] == [f"{path}/{name}" for name in ("cat", "owl", "_hen")]
+        _, owl, hen = runs
+        assert [r.tables["metrics"].num_rows for r in runs] == [0, 50, 50]
+        assert owl.tables["metrics"]["step"].to_pylist() == list(range(50)) and set(hen.tables["metrics"]["name"].to_pylist()) == {"loss.train"}
+        told = [dict(zip(*(r.tables["config"][c].to_pylist() for c in ("key", "value")), strict=True)) for r in runs]
+        assert [t.get("lr") for t in told] == [None, '"0.1"', '"0.2"']
+        assert [r.tables["events"]["text"].to_pylist() for r in runs] == [[f"mlflow status {s}"] for s in ("FAILED", "FINISHED", "KILLED")]
+        assert len(owl.siblings) == 2
+    assert [t.get("optimizer") for t in told] == [None, '"adam"', '"adam"'], "a config beside the store goes with those that logged"
+    (alone,) = read_all(tmp_path / "mlflow.db" / "owl")
+    assert alone.id == "mlflow.db__owl" and alone.tables["metrics"].num_rows == 50
+    with pytest.raises(FileNotFoundError, match="no run dog in"):
+        read_all(tmp_path / "mlflow.db" / "dog")
+
+
 def test_several_runs_carry_their_names(tmp_path: Path) -> None:
     path = tmp_path / "mlflow.db"
     ids = [c * 32 for c in "abc"]
@@ -166,7 +197,7 @@ def test_several_runs_carry_their_names(tmp_path: Path) -> None:
     db.commit()
     db.close()
     got = Read(mlflow_sqlite, path)
-    assert [r[1] for r in got.rows] == ["owl-aaaaaaaa/loss", "owl-bbbbbbbb/loss", "hen/loss"]
+    assert got.runs == {"owl-aaaaaaaa": ["loss"], "owl-bbbbbbbb": ["loss"], "hen": ["loss"]}
     assert any(n.startswith("3 runs: ") for n in got.notes) and len(got.events) == 3
 
 
