@@ -1,17 +1,14 @@
 """Writes the generated pages of docs/ from docstrings, help texts and schemas: `python docs/make.py [--screenshots]`.
 
-tests/test_docs.py holds that the committed pages are what this writes. Screenshots need Chromium and playwright.
+tests/test_docs.py holds that the committed pages are what this writes. The pictures are made by docs/pictures.py.
 """
 
 from __future__ import annotations
 
 import inspect
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
-import forensics
 import parsers
 from forensics import cli, pipeline
 from parsers.tables import SCHEMAS
@@ -83,40 +80,13 @@ PAGES = {
 }
 
 
-def screenshots() -> None:
-    """The report of a shipped sample, as four pictures."""
-    from playwright.sync_api import sync_playwright
-
-    from reports import html
-
-    sample = "samples/bad_batch_jsonl"
-    case = forensics.analyze(str(DOCS.parent / sample), command=["forensics", "analyze", sample]).to_json()
-    case["run"]["path"] = sample
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as p:
-        page_file = Path(folder) / "report.html"
-        page_file.write_text(html.render(case), "utf-8")
-        browser = p.chromium.launch(
-            executable_path=shutil.which("chromium"),
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
-        for name, width, height, scheme, full in (
-            ("report", 1180, 900, "light", False),
-            ("light", 1180, 900, "light", True),
-            ("dark", 1180, 900, "dark", True),
-            ("phone", 375, 800, "light", True),
-        ):
-            page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
-            page.goto(page_file.as_uri())
-            page.screenshot(path=DOCS / "images" / f"{name}.png", full_page=full)
-        browser.close()
-
-
 def main() -> None:
     for name, write in PAGES.items():
         (DOCS / name).write_text(write(), "utf-8")
     if "--screenshots" in sys.argv:
-        (DOCS / "images").mkdir(exist_ok=True)
-        screenshots()
+        import pictures
+
+        pictures.write()
 
 
 if __name__ == "__main__":

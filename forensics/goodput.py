@@ -17,6 +17,7 @@ from parsers.tables import Run
 
 ENDED_BADLY = ("crashed", "hung", "stopped")
 LEAST_SAVES = 3
+MOST_PROCESSES = 100_000
 SAVE_KEYS = ("save_every", "save_steps", "save_interval", "save_freq", "checkpoint_interval", "checkpoint_every", "ckpt_interval")
 
 
@@ -39,6 +40,7 @@ def measure(run: Run) -> dict[str, Any]:
         "interruptions": interruptions,
         "steps_done": done,
         "steps_lost": lost,
+        "processes": processes(run),
         "share_steps": round((done - lost) / done, 4) if done else None,
         "seconds_running": running,
         "seconds_down": down,
@@ -50,6 +52,14 @@ def measure(run: Run) -> dict[str, Any]:
         "best_every_seconds": best,
         "best_every_steps": max(round(best / a_step), 1) if best and a_step else None,
     }
+
+
+def processes(run: Run) -> int | None:
+    """How many processes trained at once, as config says or as the ranks in the log show; None where neither tells."""
+    said = [settings.as_number(s.value) for s in settings.named(run, "world_size num_processes num_gpus")]
+    ranks = [r for r in run.tables["metrics"]["rank"].unique().to_pylist() if r is not None]
+    known = [int(n) for n in said if n and 1 <= n <= MOST_PROCESSES and n == int(n)] + ([max(ranks) + 1] if len(ranks) > 1 else [])
+    return max(known, default=None)
 
 
 def cadence(run: Run) -> int | None:

@@ -156,7 +156,8 @@ def panel(
     y = scale((v for c in curves for _, v in c.points), log)
     named = _nan_labels(x, curves)
     others = [m for m in marks if not (named and m.get("kind") == "nonfinite")]
-    wanted = [*named, *_band_labels(x, bands), *_mark_labels(x, others)]
+    said = {a for a, _, _ in nonfinite(curves)}  # "NaN from 412" says more than the spike that it makes
+    wanted = [*named, *_band_labels(x, [b for b in bands if value(b.get("from")) not in said]), *_mark_labels(x, others)]
     labels = place(wanted, rows, room)
     top = 8 + 14 * (max((label.row for label in labels), default=-1) + 1)
     bottom = height - 5
@@ -243,7 +244,13 @@ def _mark_labels(x: Scale, marks: Sequence[Mark]) -> list[Label]:
 
 def _band_labels(x: Scale, bands: Sequence[Mark]) -> list[Label]:
     shown = [b for b in bands if inside(x, b.get("from")) and b.get("kind") in SPIKES]
-    return [Label(x(value(b["from"])), f"{b['from']}: {SPIKES[b['kind']]}", b["kind"]) for b in shown]
+    return [Label(x(value(b["from"])), f"{b['from']}: {band_name(b)}", b["kind"]) for b in shown]
+
+
+def band_name(band: Mark) -> str:
+    """What a band shows: the class of the spike, or the finding where that is no spike."""
+    kind = one_line(band.get("finding") or "").split("-")[0]
+    return kind.replace("_", " ") if kind not in ("", "loss_spike") else SPIKES.get(str(band.get("kind")), str(band.get("kind")))
 
 
 def _short(mark: Mark, limit: int = 28) -> str:

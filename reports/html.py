@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import re
 from functools import cache
 from pathlib import Path
@@ -16,17 +17,18 @@ from typing import Any
 from jinja2 import ChainableUndefined, Environment, FileSystemLoader
 from markupsafe import Markup
 
-from reports import chart, markdown, replay, saves, summary, timeline, words
-from reports.labels import pct, tag
+from reports import chart, ledger, markdown, replay, saves, summary, timeline, words
 from reports.shape import complete, plain
 
 HERE = Path(__file__).parent
 VENDOR = HERE / "vendor" / "uplot-1.6.32"
 OPEN_FINDINGS = 12  # shown in full; the rest is one line each, folded
+OPEN_OF_A_KIND = 4
 MANY = 8  # folded findings in a row that share one fold
 DETAILED_CHARTS = 60
-SAID = {"metric", "start", "peak", "end", "class", "alive", "attempt", "step", "first", "last", "values", "at_resume"}
-PLACES = ("answer", "causes", "timeline", "symptoms", "replay", "checkpoints", "clear", "not-known", "read", "case", "summary")
+SAID = {"metric", "start", "peak", "end", "class", "alive", "attempt", "step", "first", "last", "values", "at_resume", "from",
+        "ended", "said", "words", "do", "kind", "what"}  # fmt: skip
+PLACES = ("answer", "causes", "timeline", "symptoms", "rules", "replay", "checkpoints", "clear", "not-known", "read", "case", "summary")
 
 
 def render(case: dict[str, Any]) -> str:
@@ -41,7 +43,8 @@ def render(case: dict[str, Any]) -> str:
     first, more = panels[: timeline.OPEN_PANELS], panels[timeline.OPEN_PANELS :]
     return page.render(
         case=full, embedded=plain(case), run=full["run"], s=summary, saves=saves, anchors=anchors, top=summary.top(full),
-        causes=_causes(full), symptoms=_symptoms(full, anchors), kinds=_kinds(full), arms=replay.arms(full), replayed=replay,
+        rules=_rules(full), again=timeline.replayed(full), band_names=timeline.band_names(full), weighs=ledger.weighs(full),
+        causes=ledger.causes(full), symptoms=_symptoms(full, anchors), kinds=_kinds(full), arms=replay.arms(full), replayed=replay,
         hero=timeline.hero(full, x), panels=first, more_panels=more, lanes=timeline.lanes(full, x), domain=x,
         axis=timeline.axis(full, x), short_axis=timeline.axis(full, x, clock=False, count=4),
         markdown=markdown.brief(full), style=Markup(style), scripts=[Markup(s) for s in scripts],
@@ -63,16 +66,25 @@ def environment() -> Environment:
     env.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     env.tests["command"] = words.is_command
     env.filters.update(
-        rich=rich, num=words.number, db=words.decibans, pct=words.percent, sure=words.certainty, size=words.bytes_,
+        rich=rich, parts=parts, num=words.number, db=words.decibans, pct=words.percent, sure=words.certainty, size=words.bytes_,
         steps=words.steps, moment=words.moment, period=words.period, plural=words.plural, metric=words.metric,
-        spike=lambda kind: words.SPIKES.get(kind, kind), clip=_clip, plain_facts=_plain_facts,
+        spike=lambda kind: words.SPIKES.get(kind, kind), band=chart.band_name, clip=_clip, plain_facts=_plain_facts,
+        numeric=_numeric,
     )  # fmt: skip
     return env
 
 
 def _plain_facts(facts: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Single numbers and words that the title and the tables do not already say."""
-    return [(k, v) for k, v in facts.items() if k not in SAID and v not in (None, "") and not isinstance(v, (dict, list, bool))]
+    """Single numbers, and sentences, that the title and the tables do not already say."""
+    told = [(k, v) for k, v in facts.items() if k not in SAID and v not in (None, "") and not isinstance(v, (dict, list, bool))]
+    return [(words.FACTS.get(k, k.replace("_", " ")), v) for k, v in told if not isinstance(v, str) or " " in v]
+
+
+def _numeric(rows: list[Any]) -> list[bool]:
+    """For each column whether it holds numbers only (and empty cells)."""
+    columns = max((len(r) for r in rows), default=0)
+    cells = [[r[j] for r in rows if j < len(r) and r[j] is not None] for j in range(columns)]
+    return [bool(c) and all(isinstance(v, (int, float)) or v == "NaN" for v in c) for c in cells]
 
 
 def _shown(x: Any) -> Any:
@@ -92,12 +104,17 @@ def policy_hash(text: str) -> str:
 
 def rich(text: Any) -> Markup:
     """A sentence of the case; what stands between backticks becomes code, everything is escaped."""
-    parts = words.visible("" if text is None else text).split("`")
-    if len(parts) % 2 == 0:  # a lone backtick is a character
-        return Markup.escape("`".join(parts))
-    return Markup("").join(
-        Markup("<code>{}</code>").format(p) if i % 2 else Markup.escape(p) for i, p in enumerate(parts)
-    )
+    return Markup("").join(Markup("<code>{}</code>").format(p) if code else Markup.escape(p) for p, code in parts(text))
+
+
+def parts(text: Any) -> list[tuple[str, bool]]:
+    """A sentence of the case, cut at its backticks: (text, whether it is code). A command alone is code without them."""
+    if words.is_command(text):
+        return [(words.visible(text), True)]
+    cut = words.visible("" if text is None else text).split("`")
+    if len(cut) % 2 == 0:  # a lone backtick is a character
+        cut = ["`".join(cut)]
+    return [(p, i % 2 == 1) for i, p in enumerate(cut) if p]
 
 
 def _anchors(case: dict[str, Any]) -> dict[str, str]:
@@ -115,57 +132,10 @@ def _anchors(case: dict[str, Any]) -> dict[str, str]:
     return out
 
 
-def _causes(case: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each cause with its ledger: one axis for all, every bar starting where the last one ended."""
-    sums = [0.0]
-    for h in case["hypotheses"]:
-        total = 0.0
-        for c in h["clues"]:
-            total += _weight(c)
-            sums.append(total)
-    sums += [s for h in case["hypotheses"] if (s := chart.value(h.get("score"))) == s]
-    lo, hi = min(sums), max(sums)
-    pad = max((hi - lo) * 0.06, 1.0)
-    x = chart.Scale(lo - pad, hi + pad)
-    marks = chart.ticks(x.lo, x.hi, 5)
-    scale = Markup("").join(
-        tag('<text class="wl" x="{}" y="13">{}</text>', pct(x(m)), words.decibans(m)) for m in marks
-    )
-    head = tag('<svg class="wf" width="100%" height="18" aria-hidden="true">{}</svg>', scale)
-    out = []
-    for h in case["hypotheses"]:
-        at, rows = 0.0, []
-        parts = {c.get("part", "log") for c in h["clues"]}
-        for i, c in enumerate(h["clues"]):
-            if len(parts) > 1 and i and c.get("part", "log") != h["clues"][i - 1].get("part", "log"):
-                rows.append({"subtotal": at, "bar": _bar(x, marks, None, 0.0, at)})
-            start, at = at, at + _weight(c)
-            rows.append({"clue": c, "sum": at, "bar": _bar(x, marks, c, start, at, last=i + 1 == len(h["clues"]))})
-        score = chart.value(h.get("score"))
-        score = at if score != score else score
-        out.append({"h": h, "rows": rows, "score": score, "bar": _bar(x, marks, None, 0.0, score), "head": head})
-    return out
-
-
-def _weight(clue: dict[str, Any]) -> float:
-    w = clue.get("weight")
-    return float(w) if isinstance(w, (int, float)) else 0.0
-
-
-def _bar(x: chart.Scale, marks: list[float], clue: Any, start: float, end: float, last: bool = False) -> Markup:
-    """A row of the ledger: a clue's bar from the sum before it to the sum after it; without a clue the sum itself."""
-    out = [tag('<line class="wg" x1="{0}" x2="{0}" y1="0" y2="100%"/>', pct(x(m))) for m in marks]
-    a, b, zero = pct(x(start)), pct(x(end)), pct(x(0.0))
-    out.append(tag('<line class="wz" x1="{0}" x2="{0}" y1="0" y2="100%"/>', zero))
-    if clue is None:
-        out.append(tag('<line class="ws" x1="{}" x2="{}" y1="50%" y2="50%"/>', zero, b))
-        out.append(tag('<circle class="wd" cx="{}" cy="50%" r="4.5"/>', b))
-    else:
-        kind = "for" if end >= start else "against"
-        out.append(tag('<line class="wb {}" x1="{}" x2="{}" y1="50%" y2="50%"/>', kind, a, b))
-        if not last:
-            out.append(tag('<line class="wc" x1="{0}" x2="{0}" y1="50%" y2="100%"/>', b))
-    return Markup('<svg class="wf" width="100%" height="100%" aria-hidden="true">{}</svg>').format(Markup("").join(out))
+def _rules(case: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """How each symptom that was found is decided, by the id of its check: {"anchor", "text"}."""
+    told = [c for c in case["checks"] if c.get("rule")]
+    return {c["id"]: {"anchor": f"rule-{i}", "text": c["rule"]} for i, c in enumerate(told, 1)}
 
 
 def _symptoms(case: dict[str, Any], anchors: dict[str, str]) -> list[list[dict[str, Any]]]:
@@ -174,7 +144,11 @@ def _symptoms(case: dict[str, Any], anchors: dict[str, str]) -> list[list[dict[s
     cited = {i for h in case["hypotheses"][:3] for c in h["clues"] for i in c.get("findings") or []}
     serious = [f for f in ordered if f.get("severity") in ("critical", "warning")]
     serious.sort(key=lambda f: (f.get("id") not in cited, f.get("severity") != "critical"))
-    shown = {id(f) for f in serious[:OPEN_FINDINGS]}
+    of_a_kind: dict[Any, list[int]] = {}
+    for f in serious:
+        of_a_kind.setdefault(f.get("kind"), []).append(id(f))
+    few = {i for alike in of_a_kind.values() for i in alike[:OPEN_OF_A_KIND]}
+    shown = {id(f) for f in [f for f in serious if id(f) in few][:OPEN_FINDINGS]}
     detailed = {id(f) for f in (serious + ordered)[:DETAILED_CHARTS]}
     groups: list[list[dict[str, Any]]] = []
     run: list[dict[str, Any]] = []
@@ -216,6 +190,8 @@ def _evidence(case: dict[str, Any], e: dict[str, Any], detailed: bool) -> dict[s
     if e.get("kind") != "series":
         return shown
     drawn = timeline.curves(data, timeline.abandoned_from(case))
+    if drawn and not any(math.isfinite(v) for c in drawn for _, v in c.points):
+        return shown | {"kind": "text", "data": {"lines": [timeline.describe(str(data.get("metric")), drawn)]}}
     at = [chart.value(v) for v in data.get("window") or []] + [p[0] for c in drawn for p in (c.points[0], c.points[-1])]
     at = [v for v in at if v == v and abs(v) != float("inf")]
     if not drawn:

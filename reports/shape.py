@@ -60,7 +60,7 @@ SAVED = {"rows": [{"path": text, "step": number, "kind": text, "bytes": number, 
          "findings": [{"path": text, "title": text, "severity": one_of("critical", "warning", "info")}]}  # fmt: skip
 ATTEMPT = {"index": index, "steps": steps, "started": text, "ended": text, "why": text}
 RUN = {"id": text, "path": text, "status": text, "framework": text, "steps": steps, "siblings": [None], "metrics": {},
-       "records": {}, "goodput": {}, "checkpoints": SAVED, "attempts": [ATTEMPT]}  # fmt: skip
+       "records": {"scalars": index, "events": index, "batches": index, "checkpoints": index}, "goodput": {}, "checkpoints": SAVED, "attempts": [ATTEMPT]}  # fmt: skip
 CLUE = {"text": text, "weight": number, "findings": [text], "part": text}
 CAUSE = {"id": text, "title": text, "probability": share, "score": number, "steps": steps, "clues": [CLUE],
          "settle": text, "interventions": [text]}  # fmt: skip
@@ -79,7 +79,7 @@ SHAPE: dict[str, Any] = {
     "hypotheses": [CAUSE],
     "spikes": [SPIKE],
     "findings": [FINDING],
-    "checks": [{"id": text, "status": text, "note": text, "smallest_effect": text}],
+    "checks": [{"id": text, "status": text, "note": text, "smallest_effect": text, "rule": text}],
     "culprits": [{"step": number, "samples": [None], "how": text}],
     "blind_spots": [{"what": text, "why": text, "would_tell": text}],
     "sources": [{"path": text, "format": text, "sha256": text, "note": text}],

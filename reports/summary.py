@@ -14,6 +14,7 @@ from typing import Any
 from reports import words
 
 Case = dict[str, Any]
+TELLING = ("loss_spike", "nonfinite", "divergence", "grad_spike", "plateau", "throughput")  # of the clear checks, first
 SEVERITIES = ("critical", "warning", "info")
 
 
@@ -25,7 +26,8 @@ def causes(case: Case) -> list[dict[str, Any]]:
 def top(case: Case) -> dict[str, Any] | None:
     """The leading cause where there is something to explain."""
     ranked = causes(case)
-    return ranked[0] if ranked and case["verdict"] != "healthy" else None
+    idle = case["verdict"] == "healthy" or (case["verdict"] == "inconclusive" and ranked and ranked[0].get("id") == "unknown")
+    return ranked[0] if ranked and not idle else None
 
 
 def ruled_out(case: Case) -> list[tuple[str, str]]:
@@ -75,11 +77,13 @@ def when(case: Case) -> tuple[str, str]:
     leader = top(case)
     serious = [f for f in case["findings"] if f.get("severity") in SEVERITIES[:2]]
     cited = [f for f in serious if leader and any(f.get("id") in (c.get("findings") or []) for c in leader["clues"])]
-    for pair in [leader.get("steps") if leader else None, *(f.get("steps") for f in cited + serious)]:
+    run = case["run"]
+    said = [leader.get("steps") if leader else None, *(f.get("steps") for f in cited)]
+    narrow = [pair for pair in said if pair != run.get("steps")]  # "steps 0 to the end" says least
+    for pair in [*narrow, *said, *(f.get("steps") for f in serious)]:
         text = words.steps(pair)
         if text and case["verdict"] != "healthy":
             return text, _clock(case, pair, cited + serious)
-    run = case["run"]
     first, last = (run.get("steps") or [None, None])[:2]
     begin, end = times(case, first), times(case, last)
     return words.steps(run.get("steps")), words.period([begin[0][1], end[-1][1]]) if begin and end else ""
@@ -98,25 +102,47 @@ def _clock(case: Case, pair: Any, findings: list[dict[str, Any]]) -> str:
 
 
 def cost(case: Case) -> str:
-    """What it cost in steps: done twice, and spent until the loss was back."""
+    """What it cost: steps done twice, spent until the loss was back, or run on without recovery; in time and GPU-hours
+    where the log has a clock and says how many processes there were."""
     attempts = [a["steps"] for a in case["run"]["attempts"] if None not in (a.get("steps") or [None])]
     again = sum(max(0, a[1] - b[0] + 1) for a, b in pairwise(attempts))
-    spent = sum(s.get("cost_steps") or 0 for s in case["spikes"] if s.get("class") != "not_a_spike")
-    parts = [f"{words.plural(again, 'step')} done twice"] if again else []
-    return "; ".join(parts + ([f"{words.plural(spent, 'step')} until the loss was back"] if spent else []))
+    spikes = [s for s in case["spikes"] if s.get("class") not in ("not_a_spike", "non_recovering")]
+    spent = sum(s.get("cost_steps") or 0 for s in spikes)
+    last = (case["run"].get("steps") or [None, None])[1]
+    cut = {str(s["finding"]) for s in case["spikes"] if s.get("censored") and s.get("finding")}  # by the end of the log
+    bands = [b for b in case["timeline"]["bands"] if b.get("kind") == "non_recovering" and str(b.get("finding")) not in cut]
+    lost = [b["from"] for b in bands if b.get("from") is not None]
+    standing = [s for s in lost if not any(begin[0] <= s <= end[1] for end, begin in pairwise(attempts))]
+    vain = last - min(standing) + 1 if standing and last is not None else 0
+    told = ((again, "done twice"), (spent, "until the loss was back"), (vain, "run on without recovery"))
+    text = "; ".join(f"{words.plural(n, 'step')} {what}" for n, what in told if n > 0)
+    return text + _spent(case, again + spent + max(vain, 0)) if text else ""
+
+
+def _spent(case: Case, steps: float) -> str:
+    """': 12 minutes, 12.8 GPU-hours on 64 processes' for so many steps, as far as it is known."""
+    known = _goodput(case)
+    running, done = known.get("seconds_running"), known.get("steps_done")
+    if not running or not done:
+        return ""
+    seconds, n = steps * running / done, known.get("processes", 0)
+    return f": {words.duration(seconds)}" + (f", {words.number(seconds * n / 3600)} GPU-hours on {int(n)} processes" if n > 1 else "")
+
+
+def _goodput(case: Case) -> dict[str, float]:
+    found = case["run"].get("goodput")
+    return {k: v for k, v in found.items() if isinstance(v, (int, float))} if isinstance(found, dict) else {}
 
 
 def goodput(case: Case) -> str:
-    """How much of the work was of use, in one line; nothing where nothing interrupted the run."""
-    found = case["run"].get("goodput")
-    known = {k: v for k, v in found.items() if isinstance(v, (int, float))} if isinstance(found, dict) else {}
-    if not known.get("interruptions") or min(known.get("share_steps", 0), known.get("share_time", 0)) >= 1:
+    """How much of the work was of use, in one line; nothing where nothing was lost."""
+    known = _goodput(case)
+    shares = [(known[key], of) for key, of in (("share_steps", "the steps"), ("share_time", "the wall clock")) if key in known]
+    if not known.get("interruptions") or all(share >= 1 for share, _ in shares):
         return ""
-    shares = [("share_steps", "of the steps"), ("share_time", "of the wall clock")]
-    parts = [f"{words.percent(known[key])} {of}" for key, of in shares if key in known]
-    line = " and ".join(parts) + " of use; " if parts else ""
-    line += words.plural(int(known["interruptions"]), "interruption")
-    if "seconds_between" in known:
+    line = " and ".join(f"all of {of}" if share >= 1 else f"{words.percent(share)} of {of}" for share, of in shares)
+    line = f"{line} of use; {words.plural(int(known['interruptions']), 'interruption')}"
+    if known["interruptions"] > 1 and "seconds_between" in known:
         line += f", one in {words.duration(known['seconds_between'])} of running"
     if "checkpoint_every_steps" in known:
         line += f"; saved every {words.plural(int(known['checkpoint_every_steps']), 'step')}"
@@ -125,25 +151,29 @@ def goodput(case: Case) -> str:
 
 
 def checkpoint(case: Case) -> str:
-    """The last healthy checkpoint, as path and step, with the warning where the run is about to delete it."""
-    found = case["run"].get("last_healthy_checkpoint")
+    """The last healthy checkpoint, as path and step, with what speaks against it; in trouble also that there is none."""
+    found, saved = case["run"].get("last_healthy_checkpoint"), case["run"]["checkpoints"]["rows"]
+    if not found:
+        none = f"none of {words.plural(len(saved), 'checkpoint')}" if saved else "no checkpoint lies beside the log"
+        return none if case["verdict"] == "unhealthy" else ""
     if not isinstance(found, dict):
-        return f"`{found}`" if found else ""
+        return f"`{found}`"
     text = f"`{found.get('path', '?')}`" + (f", step {found['step']}" if found.get("step") is not None else "")
+    if any(r["path"] == found.get("path") and r["kind"] == "weights" for r in saved):
+        text += "; it holds the weights alone, no optimizer"
     return text + (f". {str(found['warning'])[:1].upper()}{str(found['warning'])[1:]}" if found.get("warning") else "")
 
 
-def suspects(case: Case, limit: int = 3) -> list[str]:
+def suspects(case: Case, limit: int = 3, most: int = 6) -> list[str]:
     """The samples that are blamed, one line a step."""
     lines = []
     for c in case["culprits"][:limit]:
         ids = c.get("samples") or []
-        samples = words.number(ids)
+        shown = ", ".join(words.number(i) for i in ids[:most]) + (f" and {len(ids) - most} more" if len(ids) > most else "")
         sure = f"{c.get('how', '?')}, {words.percent(c.get('confidence'))}"
-        lines.append(
-            f"step {c.get('step')}: "
-            + (f"sample{'s' * (len(ids) > 1)} {samples} ({sure})" if ids else f"its batch ({sure})")
-        )
+        whole = len(ids) > most and c.get("how") != "bisected"  # the batch, not what a replay found in it
+        several = f"one or more of {len(ids)} samples: " if whole else f"sample{'s' * (len(ids) > 1)} "
+        lines.append(f"step {c.get('step')}, " + (f"{several}{shown} ({sure})" if ids else f"its batch ({sure})"))
     hidden = len(case["culprits"]) - limit
     return lines + ([f"and {words.plural(hidden, 'step')} more"] if hidden > 0 else [])
 
@@ -177,31 +207,49 @@ def by_status(case: Case, *status: str) -> list[dict[str, Any]]:
     return [c for c in case["checks"] if c.get("status") in status]
 
 
+def would_have_seen(case: Case, most: int = 4) -> list[dict[str, Any]]:
+    """The clear checks that carry a clean bill of health, with the smallest effect each could have seen."""
+    known = {c.get("id"): c for c in by_status(case, "clear") if c.get("smallest_effect")}
+    return [known[i] for i in (*(i for i in TELLING if i in known), *(i for i in known if i not in TELLING))][:most]
+
+
 def do_next(case: Case) -> list[tuple[str, str]]:
     """The first things to do, quickest first: (lead-in, text or command of the case)."""
     leader = top(case)
     blind = [b for b in case["blind_spots"] if b.get("would_tell")]
-    log = [(f"Next time log `{b.get('what')}`, which would show", str(b["would_tell"])) for b in blind]
+    lead = "Log" if case["verdict"] == "healthy" else "Next time log"
+    log = [(f"{lead} `{b.get('what')}`, which would show", f"{str(b['would_tell']).rstrip('.')}.") for b in blind]
     if case["verdict"] == "healthy":
         return [("", "Nothing needs doing."), *log[:2]]
     if leader is None:
         return log[:3]
-    if is_open(case):  # acting on a guess is worse than deciding first: the commands that split the leaders
-        by_text: dict[str, list[str]] = {}
-        for h in causes(case)[:3]:
-            if h.get("settle"):
-                by_text.setdefault(str(h["settle"]), []).append(str(h.get("title")))
-        split = [
-            ("To settle " + " and ".join(f"\u201c{t}\u201d" for t in titles) + ":", text)
-            for text, titles in by_text.items()
-        ][:2]
-        return split + [("", str(i)) for i in leader["interventions"][:1]] + log[:1]
+    if is_open(case):  # acting on a guess is worse than deciding first: what splits the leaders
+        steps = [*_decide(causes(case)[:3])[:2], *_commands(case), *(("", str(i)) for i in leader["interventions"][:1])]
+        return steps + log[:1]
     steps = [("", str(i)) for i in leader["interventions"][:3]]
-    return steps + ([("To settle it:", str(leader["settle"]))] if leader.get("settle") else [])
+    return steps + ([("To settle it:", str(leader["settle"]))] if leader.get("settle") else []) + _commands(case)
 
 
-def look(case: Case) -> str:
-    """The command that prints the suspect batch."""
-    step = next((c.get("step") for c in case["culprits"]), None)
+def _decide(leaders: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """What settles the leading causes; one experiment that is told from either's side is told once."""
+    by_experiment: dict[str, tuple[list[str], str]] = {}
+    for h in leaders:
+        if text := str(h.get("settle") or ""):
+            titles, _ = by_experiment.setdefault(text.split(". If ")[0], ([], text))
+            titles.append(f"\u201c{h.get('title')}\u201d")
+    return [(f"To {'settle' if len(t) == 1 else 'decide between'} {words.joined(t)}:", text) for t, text in by_experiment.values()]
+
+
+def _commands(case: Case) -> list[tuple[str, str]]:
+    """Commands to paste that do what the sentences ask for: print the suspect batch, run the steps again."""
     path = case["run"].get("path")
-    return f"forensics batch {shlex.quote(words.one_line(path))} --step {step}" if step is not None and path else ""
+    leader = top(case)
+    if not path or leader is None or case["verdict"] != "unhealthy":
+        return []
+    run = shlex.quote(words.one_line(path))
+    step = next((c.get("step") for c in case["culprits"]), None)
+    out = [("Look at the batch:", f"forensics batch {run} --step {step}")] if step is not None else []
+    asked = " ".join(str(h.get("settle") or "") for h in (causes(case)[:2] if is_open(case) else [leader]))
+    if "replay" in asked.lower() and "forensics replay" not in asked and not case.get("replay"):
+        out.append(("To run the steps again:", f"forensics replay {run} --adapter adapter.py"))
+    return out

@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from reports import summary, words
-from reports.chart import Curve, Point, Scale, constant, panel, points, ticks, value, whole
+from reports.chart import Curve, Point, Scale, band_name, constant, panel, points, ticks, value, whole
 from reports.labels import Label, pct, place, tag, text
 
 FIRST = ("loss.train", "loss.eval", "grad.norm", "lr", "loss_scale")  # then throughput, memory, the rest
@@ -125,7 +125,7 @@ def lanes(case: Case, x: Scale) -> Markup:
     spans = [(a, value((a.get("steps") or [None])[0]), value((a.get("steps") or [None])[-1])) for a in attempts]
     spans = [s for s in spans if math.isfinite(s[1]) and math.isfinite(s[2])]
     room = 28 if len(spans) <= 5 else 10 if len(spans) <= 12 else 6
-    height = room * len(spans) + 6
+    height = room * len(spans) + 6 + (30 if replayed(case) else 0)
     out = [
         tag('<svg class="plot lanes" width="100%" height="{}" role="img" aria-label="{}">', height, lives_text(case))
     ]
@@ -140,6 +140,10 @@ def lanes(case: Case, x: Scale) -> Markup:
             clock = f", {words.day(since)} {since[11:16]} UTC" if words.is_time(since) else ""
             said = f"attempt {a.get('index', row)}{clock}"
             out += [text(label, y - 7) for label in place([Label(x(first), said, "")], 1)]
+    if again := replayed(case):
+        y = height - 7
+        out.append(tag('<line class="life replay" x1="{0}" x2="{1}" y1="{2}" y2="{2}"/>', pct(x(again[0])), pct(x(again[1])), y))
+        out += [text(label, y - 7) for label in place([Label(x(again[0]), "replayed", "")], 1)]
     for m in case["timeline"]["marks"]:
         at = value(m.get("step"))
         row = max((i for i, (_, first, last) in enumerate(spans) if first <= at <= last), default=-1)
@@ -147,6 +151,20 @@ def lanes(case: Case, x: Scale) -> Markup:
             y = room * (row + 1)
             out.append(tag('<line class="checkpoint" x1="{0}" x2="{0}" y1="{1}" y2="{2}"/>', pct(x(at)), y - 5, y + 5))
     return Markup("").join([*out, Markup("</svg>")])
+
+
+def replayed(case: Case) -> tuple[float, float] | None:
+    """The steps that a replay ran again, from its checkpoint on."""
+    replay = case["replay"] or {}
+    begun, steps = replay.get("from"), replay.get("steps")
+    known = [begun.get("step") if isinstance(begun, dict) else None, *(steps if isinstance(steps, list) else ())]
+    ends = [v for v in map(value, known) if math.isfinite(v)]
+    return (min(ends), max(ends)) if len(ends) > 1 else None
+
+
+def band_names(case: Case) -> list[str]:
+    """What the bands of the timeline are called, for those that have a beginning."""
+    return [band_name(b) for b in case["timeline"]["bands"] if isinstance(b.get("from"), (int, float))]
 
 
 def lives_text(case: Case) -> str:

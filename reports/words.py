@@ -26,6 +26,14 @@ METRICS = {
     "attn.max_logit": "largest attention logit", "acc.train": "training accuracy", "acc.eval": "evaluation accuracy",
     "skip.count": "skipped steps", "batch.size": "batch size",
 }  # fmt: skip
+FACTS = {  # how the numbers of a finding are named; others by their own name
+    "noise_sigmas": "noise widths", "sigmas": "noise widths", "cost_steps": "steps lost", "cost_excess": "excess loss in all",
+    "half_life": "steps to half its height", "top": "highest", "level": "usual", "redone": "steps done twice",
+    "idle": "seconds down", "count": "values", "grad_ratio": "gradient norm, times its usual",
+    "grad_before": "gradient norm just before", "grad_usual": "usual gradient norm", "grad_highest": "highest gradient norm before",
+    "loss_ratio": "loss, times its usual", "loss_before": "loss just before", "loss_usual": "usual loss",
+    "loss_highest": "highest loss before", "residual_offset": "stays above by",
+}  # fmt: skip
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 # C0 without tab and newline, DEL and C1, the marks that reorder text, line separators, and halves of surrogate pairs:
 # harmless in a log, but on a page or a terminal they hide, reorder or command.

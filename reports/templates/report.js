@@ -41,21 +41,27 @@
   $("#copy-summary").addEventListener("click", (e) => copy(e.currentTarget, text("#summary"), $("#summary")));
   $("#copy-json").addEventListener("click", (e) => copy(e.currentTarget, JSON.stringify(data(), null, 1), null));
 
-  // Links open every fold around their target, and the target itself.
-  const reveal = () => {
+  // Links open every fold around their target, and the target itself; #steps=282-325 zooms the timeline.
+  let zoom = () => {};
+  const reveal = (hash) => {
+    const steps = /^#steps=(-?\d+)-(-?\d+)$/.exec(hash);
+    if (steps) { zoom(+steps[1], +steps[2]); $("#timeline").scrollIntoView(); return; }
     let id = "";
-    try { id = decodeURIComponent(location.hash.slice(1)); } catch { return; }
+    try { id = decodeURIComponent(hash.slice(1)); } catch { return; }
     const target = id && document.getElementById(id);
     if (!target) return;
     for (let e = target; e; e = e.parentElement) if (e.tagName === "DETAILS") e.open = true;
     target.scrollIntoView();
   };
-  addEventListener("hashchange", reveal);
+  const within = location.protocol === "about:"; // shown in a notebook's frame, where an address would leave the page
+  addEventListener("hashchange", () => reveal(location.hash));
   document.addEventListener("click", (e) => {
     const link = e.target.closest && e.target.closest('a[href^="#"]');
-    if (link && link.getAttribute("href") === location.hash) reveal();
+    if (!link || link.dataset.from) return;
+    const hash = link.getAttribute("href");
+    if (within) e.preventDefault();
+    if (within || hash === location.hash) reveal(hash);
   });
-  reveal();
 
   // Paper has no folds and no canvas.
   let opened = [];
@@ -70,7 +76,7 @@
   let parsed;
   const data = () => parsed || (parsed = JSON.parse(text("#case")));
   const stack = $("#stack");
-  if (!stack) { theme(); return; }
+  if (!stack) { theme(); reveal(location.hash); return; }
   const figures = $$(".panel", stack), readout = $("#readout");
   if (matchMedia("(pointer: fine)").matches) readout.textContent = "Drag across a chart to zoom.";
   const idle = readout.textContent;
@@ -78,36 +84,52 @@
 
   const number = (v, digits = 4) => v == null ? "–" : v === 0 || (Math.abs(v) >= 1e-3 && Math.abs(v) < 1e6)
     ? String(+v.toPrecision(digits)) : (+v.toPrecision(digits)).toExponential();
-  const round = (u, vs) => vs.map((v) => v != null && u.scales.y.max / u.scales.y.min > 100 && Math.log10(v) % 1 ? null : v);
   const starts = () => (data().run.attempts || []).filter((a) => a.steps && a.steps[0] != null).map((a) => [a.index, a.steps[0]]);
+  // The timeline is thinned; the windows of the findings are finer, and lie in the case already.
+  let windows;
+  const finer = (metric, attempt) => {
+    if (!windows) {
+      windows = new Map();
+      for (const finding of data().findings || []) for (const e of finding.evidence || []) {
+        if (e.kind !== "series" || !e.data) continue;
+        for (const life of e.data.lives || []) {
+          const key = `${life.attempt} ${e.data.metric}`;
+          windows.set(key, (windows.get(key) || []).concat(life.points || []));
+        }
+      }
+    }
+    return windows.get(`${attempt} ${metric}`) || [];
+  };
   const columns = (indices) => {
-    const tables = [], names = [], odd = []; // odd: steps with NaN or infinity, drawn on the upper edge
+    const tables = [], names = [], odd = []; // odd: [first, last] step of NaN and infinity, drawn on the upper edge
     for (const i of indices) {
       const series = data().timeline.series[i];
       for (const life of series.lives || []) {
-        const points = (life.points || []).filter((p) => typeof p[0] === "number").sort((a, b) => a[0] - b[0]);
+        const all = new Map([...(life.points || []), ...finer(series.metric, life.attempt)].filter((p) => typeof p[0] === "number"));
+        const points = [...all].sort((a, b) => a[0] - b[0]);
         if (!points.length) continue;
         // What a later attempt did again is drawn as on paper: grey, and beneath what stands.
         const later = series.lives.some((l) => l.attempt > life.attempt && (l.points || []).length);
         const cut = later ? Math.min(...starts().filter(([a]) => a > life.attempt).map(([, s]) => s)) : Infinity;
-        odd.push(...points.filter((p) => typeof p[1] === "string").map((p) => p[0]));
+        points.forEach(([step, v], k) => {
+          if (typeof v !== "string") return;
+          if (k && typeof points[k - 1][1] === "string") odd[odd.length - 1][1] = step;
+          else odd.push([step, step]);
+        });
         for (const old of [true, false]) {
           const part = points.filter((p) => (p[0] >= cut) === old);
           if (!part.length || (old && i !== indices[0])) continue;
           tables.push([part.map((p) => p[0]), part.map((p) => typeof p[1] === "number" ? p[1] : null)]);
-          names.push({ metric: series.metric, attempt: life.attempt, beside: i !== indices[0], old });
+          names.push({ attempt: life.attempt, several: series.lives.length > 1, beside: i !== indices[0], old });
         }
       }
     }
     return { joined: tables.length ? uPlot.join(tables) : [[], []], names, odd };
   };
+  const probe = stack.appendChild(document.createElement("i"));
   const color = (name) => {
-    const probe = document.createElement("i");
     probe.style.color = `var(${name})`;
-    document.body.append(probe);
-    const found = getComputedStyle(probe).color;
-    probe.remove();
-    return found;
+    return getComputedStyle(probe).color;
   };
   const clock = (step) => {
     let found = null;
@@ -122,55 +144,105 @@
   };
   const gutter = () => parseFloat(getComputedStyle(figures[0]).paddingLeft);
 
+  // Ticks as on paper: round numbers, and 1, 2, 5 on a scale over decades.
+  const logTicks = (lo, hi) => {
+    const decades = Math.log10(hi / lo), found = [];
+    if (!(decades > 0)) return [lo];
+    const step = 10 ** Math.floor(Math.log10((hi - lo) / 3)), unit = step * ((hi - lo) / step > 12 ? 5 : (hi - lo) / step > 6 ? 2 : 1);
+    if (decades < 0.7) for (let v = Math.ceil(lo / unit) * unit; v <= hi; v += unit) found.push(+v.toPrecision(12));
+    const every = Math.max(1, Math.round(decades / 5));
+    if (!found.length) for (let e = Math.floor(Math.log10(lo)); e <= Math.log10(hi); e += every)
+      found.push(...(decades < 2 ? [1, 2, 5] : [1]).map((f) => +(f * 10 ** e).toPrecision(6)));
+    return found.filter((v) => v >= lo && v <= hi);
+  };
+  const STEPS = [1, 2, 5].flatMap((f) => [...Array(15).keys()].map((e) => f * 10 ** e)).sort((a, b) => a - b);
+  const bands = () => (data().timeline.bands || []).filter((b) => typeof b.from === "number");
+  const bandNames = JSON.parse(stack.dataset.bands);
+  const again = stack.dataset.again ? stack.dataset.again.split(",").map(Number) : null;
+
   function draw() {
     charts.forEach((c) => c.destroy());
     charts = [];
-    const sync = uPlot.sync("steps"), left = gutter();
-    const ink = color("--ink"), dim = color("--dim"), grid = color("--grid"), pale = color("--old"), blue = color("--pro"), red = color("--bad");
+    const sync = uPlot.sync("steps"), left = gutter(), font = "12px system-ui, sans-serif";
+    const ink = color("--ink"), dim = color("--dim"), grid = color("--grid"), pale = color("--old"), blue = color("--pro"), red = color("--bad"), ground = color("--bg");
     const tint = { fast: color("--fast"), slow: color("--slow"), non_recovering: color("--non") };
-    for (const figure of figures) {
-      if (!figure.clientWidth) continue; // folded: drawn when it is opened
+    const widths = new Map(figures.map((f) => [f, f.clientWidth])); // all before the first change: reading lays the page out
+    const open = figures.filter((f) => widths.get(f)); // folded ones are drawn when they are opened
+    for (const figure of open) {
       const { joined, names, odd } = columns(figure.dataset.series.split(",").map(Number));
       if (!joined[0].length) continue;
       const log = figure.dataset.log === "1" && joined.slice(1).every((ys) => ys.every((y) => y == null || y > 0));
+      const foot = figure === open[open.length - 1];
+      const shown = $(".val", figure) || figure.querySelector("figcaption").appendChild(Object.assign(document.createElement("span"), { className: "val" }));
+      const air = (u, lo, hi) => {
+        if (lo == null) return log ? [1, 10] : [0, 1];
+        const f = log ? Math.max((hi / lo) ** 0.06, 1.02) : (hi - lo) * 0.06 || Math.abs(hi) * 0.06 || 0.5;
+        return log ? [lo / f, hi * f] : [lo >= 0 && lo < f ? 0 : lo - f, hi + f];
+      };
+      // What lies behind the curves (bands, the replayed stretch) and what marks a step.
+      const behind = (u) => {
+        const { ctx, bbox } = u, at = (step) => u.valToPos(step, "x", true), r = devicePixelRatio;
+        ctx.save();
+        ctx.beginPath(); ctx.rect(bbox.left, bbox.top - 14 * r, bbox.width, bbox.height + 14 * r); ctx.clip();
+        for (const band of bands()) {
+          const a = at(band.from), width = Math.max((band.to == null ? bbox.left + bbox.width : at(band.to)) - a, 2 * r);
+          ctx.globalAlpha = 0.28;
+          ctx.fillStyle = tint[band.kind] || grid;
+          ctx.fillRect(a, bbox.top, width, bbox.height);
+        }
+        ctx.globalAlpha = 1;
+        if (again) { ctx.fillStyle = blue; ctx.fillRect(at(again[0]), bbox.top + bbox.height - 3 * r, at(again[1]) - at(again[0]), 3 * r); }
+        for (const mark of data().timeline.marks || []) {
+          const x = Math.round(at(mark.step)), saved = mark.kind === "checkpoint";
+          ctx.fillStyle = ctx.strokeStyle = saved ? blue : dim;
+          if (saved) ctx.fillRect(x - r, bbox.top + bbox.height - 8 * r, 2 * r, 8 * r);
+          else if (mark.kind === "restart" || mark.kind === "event") {
+            ctx.setLineDash(mark.kind === "restart" ? [4 * r, 3 * r] : [r, 3 * r]);
+            ctx.beginPath(); ctx.moveTo(x, bbox.top); ctx.lineTo(x, bbox.top + bbox.height); ctx.stroke();
+          }
+        }
+        ctx.fillStyle = red;
+        for (const [a, b] of odd) ctx.fillRect(at(a) - r, bbox.top, at(b) - at(a) + 2 * r, 5 * r);
+        ctx.restore();
+      };
+      const named = (u) => { // over the first chart, as far as there is room
+        if (figure !== open[0]) return;
+        const { ctx, bbox } = u, r = devicePixelRatio;
+        ctx.save();
+        ctx.font = `600 ${12 * r}px system-ui, sans-serif`; ctx.textBaseline = "bottom"; ctx.fillStyle = ink;
+        const taken = [], labels = bands().map((b, k) => [b.from, `${b.from}: ${bandNames[k]}`]);
+        for (const mark of data().timeline.marks || []) if (mark.kind === "restart") labels.push([mark.step, `${mark.step}: restart`]);
+        for (const [step, label] of labels) {
+          const x = u.valToPos(step, "x", true), width = ctx.measureText(label).width;
+          if (x < bbox.left || x > bbox.left + bbox.width) continue;
+          const left = [x, x - width].find((a) => a >= bbox.left && a + width <= bbox.left + bbox.width && taken.every(([c, d]) => a > d || a + width < c));
+          if (left == null) continue;
+          ctx.fillText(label, left, bbox.top - 2 * r);
+          taken.push([left - 8 * r, left + width + 8 * r]);
+        }
+        ctx.restore();
+      };
       const chart = new uPlot({
-        width: figure.clientWidth, height: Math.max(+figure.dataset.height, 70) + 30,
-        padding: [8, 4, 0, 0], cursor: { sync: { key: sync.key }, drag: { x: true, y: false } },
-        scales: { x: { time: false, min: range[0], max: range[1] }, y: { distr: log ? 3 : 1 } },
-        axes: [{ stroke: dim, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid }, size: 30, font: "12px system-ui, sans-serif" },
-               { stroke: dim, grid: { stroke: grid, width: 1, ...(log ? { filter: round } : {}) }, ticks: { show: false }, size: left, font: "12px system-ui, sans-serif", values: (u, vs) => vs.map((v) => v == null ? "" : number(v)) }],
-        series: [{ label: "step" }, ...names.map((n) => ({
-          label: (n.beside ? n.metric : "value") + (names.length > 1 ? `, attempt ${n.attempt}${n.old ? ", done again" : ""}` : ""),
-          stroke: n.beside ? blue : n.old ? pale : ink, width: n.old ? 3 : 1.2,
-          dash: n.beside ? [4, 3] : undefined, points: { show: n.beside ? true : undefined, size: 5 }, value: (u, v) => number(v, 6) }))],
+        width: widths.get(figure), height: Math.max(+figure.dataset.height, 70) + (foot ? 30 : 8),
+        padding: [figure === open[0] ? 18 : 6, 0, 0, 0], legend: { show: false },
+        cursor: { sync: { key: sync.key }, drag: { x: true, y: false }, points: { size: 6 } },
+        scales: { x: { time: false, min: range[0], max: range[1] }, y: { distr: log ? 3 : 1, range: air } },
+        axes: [{ stroke: dim, grid: { stroke: grid, width: 1 }, ticks: { show: false }, size: foot ? 26 : 4, font, incrs: STEPS, space: 70,
+                 values: (u, vs) => vs.map((v) => foot && v < u.scales.x.max - 0.02 * (u.scales.x.max - u.scales.x.min) ? String(v) : "") },
+               { stroke: dim, grid: { stroke: grid, width: 1 }, ticks: { show: false }, size: left, font, ...(log ? { splits: (u, i, lo, hi) => logTicks(lo, hi), filter: (u, vs) => vs } : { space: 28 }),
+                 values: (u, vs) => vs.map((v) => v == null ? "" : number(v)) }],
+        series: [{}, ...names.map((n) => ({
+          stroke: n.beside ? blue : n.old ? pale : ink, width: n.old ? 3 : 1.2, dash: n.beside ? [4, 3] : undefined,
+          points: { show: n.beside ? true : undefined, size: 5, fill: ground } }))],
         hooks: {
-          drawClear: [(u) => {
-            const { ctx, bbox } = u;
-            ctx.save();
-            for (const band of data().timeline.bands || []) {
-              const a = u.valToPos(band.from, "x", true), b = u.valToPos(band.to ?? u.scales.x.max, "x", true);
-              if (b < bbox.left || a > bbox.left + bbox.width) continue;
-              const x0 = Math.max(a, bbox.left), x1 = Math.min(Math.max(b, a + 3), bbox.left + bbox.width);
-              ctx.globalAlpha = 0.3;
-              ctx.fillStyle = tint[band.kind] || grid;
-              ctx.fillRect(x0, bbox.top, x1 - x0, bbox.height);
-            }
-            ctx.globalAlpha = 1;
-            ctx.fillStyle = red;
-            for (const step of odd) {
-              const x = u.valToPos(step, "x", true);
-              if (x >= bbox.left && x <= bbox.left + bbox.width) ctx.fillRect(x - 1, bbox.top, 3, 6);
-            }
-            ctx.restore();
-          }],
-          setScale: [(u, key) => {
-            if (key !== "x" || moving) return;
-            go(u.scales.x.min, u.scales.x.max);
-          }],
+          drawClear: [behind], draw: [named],
+          // Charts commit later, all of them: only what the reader dragged over is news.
+          setScale: [(u, key) => { const { min, max } = u.scales.x; if (key === "x" && (min !== range[0] || max !== range[1])) go(min, max); }],
           setCursor: [(u) => {
-            const step = u.cursor.idx == null ? null : u.data[0][u.cursor.idx];
-            if (step != null && u === charts.find((c) => c.cursor.event) || charts[0] === u)
-              readout.textContent = step == null ? idle : `Step ${step}${clock(step)}`;
+            const i = u.cursor.idx, step = i == null ? null : u.data[0][i];
+            const told = step == null ? [] : names.map((n, k) => [n, u.data[k + 1][i]]).filter(([, v]) => v != null);
+            shown.textContent = told.map(([n, v]) => `${n.beside ? "evaluation " : ""}${number(v, 5)}${n.several ? ` (attempt ${n.attempt})` : ""}`).join(", ");
+            if (u === charts[0]) readout.textContent = step == null ? spanned() : `Step ${step}${clock(step)}`;
           }],
         },
       }, joined, figure);
@@ -178,7 +250,7 @@
       charts.push(chart);
     }
   }
-  let moving = false;
+  const spanned = () => `Steps ${Math.round(range[0])} to ${Math.round(range[1])}`;
   function go(from, to) {
     if (!whole) {
       const steps = data().timeline.series.flatMap((s) => (s.lives || []).flatMap((l) => (l.points || []).map((p) => p[0]))).filter(Number.isFinite);
@@ -186,20 +258,25 @@
     }
     const span = Math.max(to - from, 2);
     range = [Math.max(whole[0], Math.min(from, whole[1] - span)), Math.min(whole[1], Math.max(to, from + span))];
-    if (!stack.classList.contains("live")) {
+    if (stack.classList.contains("live")) charts.forEach((c) => c.setScale("x", { min: range[0], max: range[1] }));
+    else {
       stack.classList.add("live");
       draw();
     }
-    moving = true;
-    charts.forEach((c) => c.setScale("x", { min: range[0], max: range[1] }));
-    moving = false;
-    readout.textContent = `Steps ${Math.round(range[0])} to ${Math.round(range[1])}`;
+    const [a, b] = range.map(Math.round), share = 100 / (range[1] - range[0]);
+    const lanes = $(".lanes", stack), [first, last] = stack.dataset.steps.split(",").map(Number);
+    if (lanes) Object.assign(lanes.style, { width: `${(last - first) * share}%`, marginLeft: `${(first - range[0]) * share}%` });
+    readout.textContent = spanned();
+    try { history.replaceState(null, "", `#steps=${a}-${b}`); } catch { /* in a frame without an address */ }
   }
   function still() {
     charts.forEach((c) => c.destroy());
     charts = [];
     range = null;
     stack.classList.remove("live");
+    const lanes = $(".lanes", stack);
+    if (lanes) lanes.style.width = lanes.style.marginLeft = "";
+    $$(".val", stack).forEach((v) => v.remove());
     readout.textContent = idle;
   }
   const current = () => { if (!range) { go(-Infinity, Infinity); range = [...whole]; } return range; };
@@ -208,8 +285,9 @@
   $("#z-out").addEventListener("click", by((a, b, w) => [a - w / 2, b + w / 2]));
   $("#z-left").addEventListener("click", by((a, b, w) => [Math.max(a - w / 3, whole[0]), Math.max(b - w / 3, whole[0] + w)]));
   $("#z-right").addEventListener("click", by((a, b, w) => [Math.min(a + w / 3, whole[1] - w), Math.min(b + w / 3, whole[1])]));
-  $("#z-all").addEventListener("click", still);
-  $$("button.zoom").forEach((b) => b.addEventListener("click", () => {
+  $("#z-all").addEventListener("click", () => { still(); try { history.replaceState(null, "", "#timeline"); } catch { /* as above */ } });
+  $$("[data-from]").forEach((b) => b.addEventListener("click", (e) => {
+    e.preventDefault();
     const from = +b.dataset.from, to = Math.max(+b.dataset.to, from);
     const pad = Math.max(2 * (to - from), 20);
     go(from - pad, to + pad);
@@ -244,5 +322,7 @@
     addEventListener("pointermove", move);
     addEventListener("pointerup", up, { once: true });
   }));
+  zoom = go;
   theme();
+  reveal(location.hash);
 })();

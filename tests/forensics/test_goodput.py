@@ -70,3 +70,11 @@ def test_a_run_without_interruption_has_no_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damaged", [None, "x", {"interruptions": "many"}, {"interruptions": 2, "share_steps": None}])
 def test_the_line_stands_a_damaged_case(damaged: Any) -> None:
     assert isinstance(summary.goodput({"run": {"goodput": damaged}}), str)
+
+
+def test_how_many_processes_trained_is_told_or_left_open(tmp_path: Path) -> None:
+    folder = interrupted(tmp_path / "r")
+    assert goodput.measure(read(folder))["processes"] is None
+    (folder / "config.json").write_text(json.dumps({"max_steps": 400, "world_size": 16}))
+    found = goodput.measure(read(folder))
+    assert found["processes"] == 16

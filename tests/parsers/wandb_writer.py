@@ -3,39 +3,13 @@
 from __future__ import annotations
 
 import json
-import struct
-import zlib
 from typing import Any
 
+from hostile.wire import BLOCK, chunk, framed
+from hostile.wire import WANDB_HEADER as HEADER
 from wandb.proto import wandb_internal_pb2 as pb
 
-BLOCK = 32768
-HEADER = b":W&B\xe1\xbe\x00"
-
-
-def chunk(kind: int, data: bytes) -> bytes:
-    return struct.pack("<IHB", zlib.crc32(bytes([kind]) + data), len(data), kind) + data
-
-
-def framed(records: list[bytes], header: bytes = HEADER) -> tuple[bytes, list[int]]:
-    """A whole file, and where each record begins in it."""
-    out, places = bytearray(header), []
-    for record in records:
-        room = BLOCK - len(out) % BLOCK
-        if room < 7:
-            out += bytes(room)
-            room = BLOCK
-        places.append(len(out))
-        if len(record) + 7 <= room:
-            out += chunk(1, record)
-            continue
-        out += chunk(2, record[: room - 7])
-        rest = record[room - 7 :]
-        while len(rest) > BLOCK - 7:
-            out += chunk(3, rest[: BLOCK - 7])
-            rest = rest[BLOCK - 7 :]
-        out += chunk(4, rest)
-    return bytes(out), places
+__all__ = ["BLOCK", "HEADER", "chunk", "framed", "history", "record"]
 
 
 def record(kind: str, message: Any) -> bytes:

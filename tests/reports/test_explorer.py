@@ -1,0 +1,103 @@
+"""The explorer of the timeline in a real browser: zoom by button, key, drag and link; what is marked while zoomed."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import cases
+import pytest
+
+from reports import html
+
+
+@pytest.fixture
+def show(open_page: Any) -> Any:
+    """Opens the page of a case by its name, or of a case."""
+
+    def shown(case: Any, anchor: str = "", **options: Any) -> Any:
+        return open_page(html.render(cases.ALL[case]() if isinstance(case, str) else case), anchor, **options)
+
+    return shown
+
+
+def test_zoom_from_a_finding_buttons_and_dragging(show: Any) -> None:
+    page = show("spike")
+    page.locator("#loss_spike-418 a[data-from]").click()
+    assert page.locator("#stack .uplot").count() == 5
+    assert page.locator("#readout").inner_text() == "Steps 392 to 457"
+    page.locator("#z-in").click()
+    assert page.locator("#readout").inner_text() != "Steps 392 to 457"
+    page.locator("#z-all").click()
+    assert page.locator("#stack .uplot").count() == 0
+    box = page.locator("#stack .panel svg.plot").first.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 4, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60)
+    page.mouse.up()
+    first, last = (int(n) for n in re.findall(r"\d+", page.locator("#readout").inner_text()))
+    assert abs(first - 599 / 4) < 3 and abs(last - 599 / 2) < 3
+    plot = page.locator("#stack .u-over").first.bounding_box()
+    page.mouse.move(plot["x"] + plot["width"] / 2, plot["y"] + 20)
+    assert re.fullmatch(r"Step 22\d, 2026-11-21 \d\d:\d\d:\d\d UTC", page.locator("#readout").inner_text())
+    page.locator("#theme").click()
+    assert page.locator("#stack .uplot").count() == 5
+
+
+def test_zoom_by_keyboard_on_a_run_with_nan(show: Any) -> None:
+    page = show("nan")
+    page.locator("#z-in").focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#readout").inner_text() == "Steps 100 to 300"
+    page.locator("#z-right").focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#readout").inner_text() == "Steps 167 to 367"
+
+
+def test_zoomed_charts_fit_a_phone_and_mark_nan(show: Any) -> None:
+    page = show("nan", viewport={"width": 375, "height": 800})
+    page.locator("#z-in").click()
+    page.locator("#z-right").click()
+    assert page.locator("#stack .uplot").count() == 3
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    red = """() => {
+      const c = document.querySelector("#stack canvas");
+      const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+      let n = 0;
+      for (let i = 0; i < d.length; i += 4) n += d[i] > 150 && d[i + 1] < 60 && d[i + 2] < 60;
+      return n;
+    }"""
+    assert page.evaluate(red) > 50
+
+
+def test_a_link_zooms_and_the_address_follows(show: Any) -> None:
+    page = show("spike", "#steps=400-440")
+    assert page.locator("#stack .uplot").count() == 5
+    assert page.locator("#readout").inner_text() == "Steps 400 to 440"
+    assert page.locator("#timeline").bounding_box()["y"] < 200
+    page.locator("#loss_spike-418 a[data-from]").click()
+    assert page.url.endswith("#steps=392-457")
+    page.locator("#z-all").click()
+    assert page.url.endswith("#timeline")
+
+
+def test_the_explorer_shows_every_point_of_a_finding_and_follows_with_its_lanes(show: Any) -> None:
+    case = cases.spike()
+    loss = case["timeline"]["series"][0]
+    for life in loss["lives"]:
+        life["points"] = life["points"][::40]  # a long run, thinned; the finding's window has every step
+    page = show(case, "#steps=410-426")
+    over = page.locator("#stack .u-over").first
+    box = over.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
+    assert page.locator("#stack .val").first.inner_text().startswith("4.06")
+    lanes = page.locator(".lanes").bounding_box()
+    assert lanes["width"] > 30 * box["width"] and page.locator(".lanebox").bounding_box()["width"] < 1200
+
+
+def test_the_replayed_steps_have_a_lane(show: Any) -> None:
+    case = cases.replayed()
+    case["replay"] |= {"from": {"step": 400, "checkpoint": "a.pt", "parts": ["model"]}, "steps": [418, 431]}
+    page = show(case)
+    lane, plot = page.locator(".life.replay").bounding_box(), page.locator(".lanes").bounding_box()
+    assert lane["width"] / plot["width"] == pytest.approx(31 / 599, abs=0.01)
