@@ -119,4 +119,6 @@ def plain(x: Any) -> Any:
         return "NaN" if math.isnan(x) else "Infinity" if x > 0 else "-Infinity"
     if isinstance(x, dict):
         return {plain(str(k)): plain(v) for k, v in x.items()}
-    return [plain(v) for v in x] if isinstance(x, (list, tuple)) else x
+    if isinstance(x, (list, tuple)):
+        return [v if type(v) is int or (type(v) is float and -math.inf < v < math.inf) else plain(v) for v in x]
+    return x

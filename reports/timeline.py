@@ -21,7 +21,8 @@ Case = dict[str, Any]
 def domain(case: Case) -> Scale:
     """The steps that the charts span."""
     seen = [value(s) for s in case["run"].get("steps") or []]
-    seen += [p[0] for s in case["timeline"]["series"] for _, pts in lives(s) for p in (pts[:1] + pts[-1:])]
+    seen += [p[0] for s in case["timeline"]["series"] for raw in s.get("lives") or [] if isinstance(raw, dict)
+             for pts in [raw.get("points") or []] if isinstance(pts, list) for p in points(pts[:1] + pts[-1:])]  # fmt: skip
     seen = [s for s in seen if math.isfinite(s)]
     lo, hi = (min(seen), max(seen)) if seen else (0.0, 1.0)
     return Scale(lo, hi if hi > lo else lo + 1)
@@ -49,9 +50,9 @@ def abandoned_from(case: Case) -> dict[int, float]:
 
 def curves(series: dict[str, Any], cut: dict[int, float], kind: str = "run") -> list[Curve]:
     """The lives of a series as curves: what stands, and beneath it what a later life replaced."""
-    out = []
-    for attempt, pts in lives(series):
-        later = any(a > attempt and p for a, p in lives(series))  # else this metric knows of no second telling
+    out, told = [], lives(series)
+    for attempt, pts in told:
+        later = any(a > attempt and p for a, p in told)  # else this metric knows of no second telling
         end = cut.get(attempt, math.inf) if later else math.inf
         out.append(Curve([p for p in pts if p[0] < end], kind))
         out.append(Curve([p for p in pts if p[0] >= end], "old"))
