@@ -129,7 +129,7 @@ def step_of(contents: Contents) -> int | None:
         plain = name.rpartition(":")[2]
         last = plain.rpartition(".")[2]
         named = last in _STEP_NAMES and plain.count(".") <= 1 and not _NOT_THE_STEP.search(plain)
-        if named and type(value) in (int, float) and math.isfinite(value) and 0 <= value < 1 << 53:
+        if named and type(value) in (int, float) and 0 <= value < 1 << 53:
             found.append((plain.count("."), _STEP_NAMES.index(last), int(value)))
     return min(found)[2] if found else checkpoint_files.step_of(contents.path)
 

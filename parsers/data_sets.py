@@ -18,14 +18,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from parsers import index_files
+
 Row = dict[str, Any]
 IDS = ("id", "sample_id", "idx", "index", "uid", "doc_id", "row_id", "sample")
 BLOCK = 1 << 24
 LLMC_MAGIC, LLMC_HEADER = 20240520, 1024  # llm.c's token files begin with 256 int32
 
 
+# what numpy, Arrow and json raise of a damaged file; OSError says by itself what it is about
+_DAMAGE = (pa.ArrowException, ValueError, LookupError, TypeError, AttributeError, EOFError, OverflowError, MemoryError, RecursionError)
+
+
 class Unreadable(Exception):
-    """Why a data set could not be opened, in one sentence."""
+    """Why a data set, or a row of it, could not be read, in one sentence."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ class DataSet:
 
 
 def open_data(path: Path, block: int | None = None) -> DataSet:
-    """The data set at a path. `block`: tokens a sample, for flat token files. Raises Unreadable or OSError."""
+    """The data set at a path. `block`: tokens a sample, for flat token files. Raises Unreadable or OSError, and so do its functions."""
     if not path.exists():
         raise Unreadable(f"{path.name} does not exist")
     folder = path if path.is_dir() else path.parent
@@ -57,11 +63,29 @@ def open_data(path: Path, block: int | None = None) -> DataSet:
             found = _tokens(files, block)
         else:
             raise Unreadable(f"{path.name} holds no jsonl, parquet, arrow, npy or bin file")
-    except (pa.ArrowInvalid, ValueError, KeyError) as e:
-        raise Unreadable(f"{path.name} cannot be read: {str(e).splitlines()[0][:160]}") from e
+    except _DAMAGE as e:
+        raise _unreadable(path, e) from e
     if not found.rows:
         raise Unreadable(f"{path.name} has no rows")
-    return DataSet(found.kind, found.rows, found.get, found.ids, _vocabulary(folder))
+
+    def get(rows: Sequence[int]) -> list[Row]:
+        try:
+            return found.get(rows)
+        except _DAMAGE as e:
+            raise _unreadable(path, e) from e
+
+    def ids() -> list[Any] | None:
+        try:
+            return found.ids()
+        except _DAMAGE as e:
+            raise _unreadable(path, e) from e
+
+    return DataSet(found.kind, found.rows, get, ids, _vocabulary(folder))
+
+
+def _unreadable(path: Path, error: BaseException) -> Unreadable:
+    what = next(iter(str(error).splitlines()), "") or type(error).__name__
+    return Unreadable(f"{path.name} cannot be read: {what[:160]}")
 
 
 def _files(path: Path) -> list[Path]:
@@ -85,12 +109,14 @@ def _vocabulary(folder: Path) -> int | None:
     """Size of the vocabulary of a tokenizer.json in the folder or the one above."""
     for path in (folder / "tokenizer.json", folder.parent / "tokenizer.json"):
         try:
+            if not path.is_file():  # a named pipe would wait for ever
+                continue
             read = json.loads(path.read_text("utf-8"))
             vocabulary = read["model"]["vocab"]
             ids = vocabulary.values() if isinstance(vocabulary, dict) else range(len(vocabulary))
             added = [t["id"] for t in read.get("added_tokens") or []]
             return int(max([*ids, *added])) + 1
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             continue
     return None
 
@@ -180,41 +206,56 @@ def _parquet(files: list[Path]) -> DataSet:
 
 
 def _arrow(files: list[Path]) -> DataSet:
-    tables = [_arrow_table(path) for path in files]
+    batches = [b for path in files for b in _arrow_batches(path)]
     indices = _indices(files[0].parent)
-    sizes = [t.num_rows for t in tables]
-    get = _joined(sizes, lambda part, rows: list(tables[part].take(pa.array(rows)).to_pylist()))
+    sizes = [b.num_rows for b in batches]
+    get = _joined(sizes, lambda part, rows: list(_sound(batches[part]).take(pa.array(rows)).to_pylist()))
+
+    def column() -> list[Any] | None:
+        name = next((k for k in IDS if batches and k in batches[0].schema.names), None)
+        return [x for b in batches for x in _sound(b.select([name])).column(0).to_pylist()] if name else None
+
     if indices is None:
-        return DataSet("Arrow", sum(sizes), get, lambda: _column_ids(tables))
+        return DataSet("Arrow", sum(sizes), get, column)
     order = indices
 
     def through(rows: Sequence[int]) -> list[Row]:
         wanted = [int(order[r]) for r in rows]
+        if wanted and not 0 <= min(wanted) <= max(wanted) < sum(sizes):
+            raise IndexError("its indices name rows that it does not have")
         return get(wanted)
 
     def ids() -> list[Any] | None:
-        found = _column_ids(tables)
+        found = column()
         return [found[int(i)] for i in order] if found else None
 
     return DataSet("Arrow", len(order), through, ids)
 
 
-def _arrow_table(path: Path) -> pa.Table:
+def _sound(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch after a look at all of it: Arrow believes what a file says of lengths, and reading on would end the process."""
+    batch.validate(full=True)
+    return batch
+
+
+def _arrow_batches(path: Path) -> list[pa.RecordBatch]:
     source = pa.memory_map(str(path))
     try:
-        return pa.ipc.open_stream(source).read_all()
+        return list(pa.ipc.open_stream(source))
     except pa.ArrowInvalid:
-        return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+        file = pa.ipc.open_file(pa.memory_map(str(path)))
+        return [file.get_batch(i) for i in range(file.num_record_batches)]
 
 
 def _indices(folder: Path) -> NDArray[np.int64] | None:
     """The row numbers that a selection or shuffle left, as ``save_to_disk`` of older versions of datasets writes them."""
+    state = folder / "state.json"
     try:
-        listed = json.loads((folder / "state.json").read_text("utf-8")).get("_indices_files") or []
-    except (OSError, ValueError):
+        listed = json.loads(state.read_text("utf-8")).get("_indices_files") or [] if state.is_file() else []
+    except (OSError, ValueError, AttributeError, RecursionError):
         return None
-    tables = [_arrow_table(folder / Path(f["filename"]).name) for f in listed]
-    return np.concatenate([t.column(0).to_numpy() for t in tables]) if tables else None
+    columns = [_sound(b).column(0).to_numpy(zero_copy_only=False) for f in listed for b in _arrow_batches(folder / Path(f["filename"]).name)]
+    return np.concatenate(columns) if columns else None
 
 
 def _tokens(files: list[Path], block: int | None) -> DataSet:
@@ -236,7 +277,7 @@ def _tokens(files: list[Path], block: int | None) -> DataSet:
 def _array(path: Path) -> NDArray[Any]:
     """A memory map; of a flat file uint32 where every other half of its words is all but always zero, else uint16."""
     if path.suffix == ".npy":
-        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+        return np.asarray(index_files.mapped(path))
     if path.stat().st_size < 2:
         raise Unreadable(f"{path.name} is empty")
     with path.open("rb") as f:

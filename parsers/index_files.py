@@ -26,8 +26,6 @@ _OTHER_SPLIT = re.compile(r"(?i)(?:^|[-_/])(?:valid(?:ation)?|test)(?:[-_]|$)")
 
 def megatron(run: Run) -> dict[str, NDArray[Any]]:
     """{"document", "sample", "shuffle"} -> array of the training split; {} where not all three are there exactly once."""
-    import numpy as np
-
     found: dict[str, NDArray[Any]] = {}
     for path in _files(run):
         for kind, name in _KINDS.items():
@@ -36,10 +34,26 @@ def megatron(run: Run) -> dict[str, NDArray[Any]]:
             if kind in found:
                 return {}
             try:
-                found[kind] = np.load(path, mmap_mode="r", allow_pickle=False)
+                found[kind] = mapped(path)
             except (OSError, ValueError):
                 return {}
-    return found if len(found) == len(_KINDS) else {}
+    shaped = [(found[k].ndim, found[k].dtype.kind in "iu" and len(found[k]) > 0) for k in _KINDS if k in found and found[k].ndim]
+    return found if shaped == [(1, True), (2, True), (1, True)] and found["sample"].shape[1] == 2 else {}
+
+
+def mapped(path: Path) -> NDArray[Any]:
+    """An .npy file as a memory map. Raises OSError, or ValueError where it is damaged or holds objects."""
+    import warnings
+
+    import numpy as np
+
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return np.lib.format.open_memmap(path, mode="r")  # numpy.load would take a zip or a pickle for one, too
+    except OSError:
+        raise
+    except Exception as e:  # its header is Python's literals: tokenize, SyntaxError, OverflowError, TypeError, ...
+        raise ValueError(f"{path.name} is no array: {next(iter(str(e).splitlines()), '')[:100]}") from e
 
 
 def olmo(run: Run) -> tuple[NDArray[np.uint32], str] | None:

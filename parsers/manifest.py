@@ -33,10 +33,20 @@ _FIRST, _LAST, _END = (
 _SHARD = re.compile(r"(?:shard|file|source|domain|dataset|url|tar|part|corpus|language)s?(?:_?(?:id|name|path)s?)?|data_source")
 _RANK = re.compile(r"(?:global_|data_parallel_|dp_)?rank|worker|process_index")
 _LONGEST = 1_000_000  # samples of a range
+_MOST = 3_000_000  # samples in all: a small file of ranges may name billions
 
 
 def read(path: Path) -> pa.Table:
     """Rows of the batches table (without attempts) in the order of the file. Raises OSError, or ValueError with a sentence."""
+    if not path.is_file():
+        raise ValueError("not a regular file")
+    try:
+        return _read(path)
+    except (pa.ArrowException, csv.Error, RecursionError, OverflowError, MemoryError) as e:
+        raise ValueError(f"{path.name} is damaged: {next(iter(str(e).splitlines()), type(e).__name__)[:160]}") from e
+
+
+def _read(path: Path) -> pa.Table:
     found = parsers.read_all(path)
     tables = [r.tables["batches"] for r in found if r.tables["batches"].num_rows]
     if tables:
@@ -44,6 +54,8 @@ def read(path: Path) -> pa.Table:
     rows = Rows()
     count = 0
     for at, row in _rows(path):
+        if count > _MOST:
+            raise ValueError(f"{path.name} lists more than {_MOST:,} samples: cut it to the steps in question")
         count += _add(rows, {re.sub(r"[\s.\-/]+", "_", str(k).strip()).lower(): v for k, v in row.items()}, at)
     parts = [b for b in rows.flush() if table_of(b) == "batches"]
     if not count or not parts:
@@ -62,7 +74,7 @@ def _add(rows: Rows, row: dict[str, Any], at: int) -> int:
     step = next((n for k, v in row.items() if _STEP.fullmatch(k) and (n := _whole(v)) is not None), None)
     if step is None:
         return 0
-    rank = next((n for k, v in row.items() if _RANK.fullmatch(k) and (n := _whole(v)) is not None), None)
+    rank = next((n for k, v in row.items() if _RANK.fullmatch(k) and (n := _whole(v)) is not None and 0 <= n < 2**31), None)
     shards = [s for k, v in row.items() if _SHARD.fullmatch(k) for s in _words(v)]
     samples = next((w for k, v in row.items() if _IDS.fullmatch(k) and not _STEP.fullmatch(k) and k != "batch_id" and (w := _words(v))), [])
     samples = samples or _range(row) or _words(row.get("batch_id"))
@@ -100,7 +112,7 @@ def _words(value: Any) -> list[str]:
 def _whole(value: Any) -> int | None:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return int(number) if number == number // 1 and abs(number) < 2**62 and not isinstance(value, bool) else None
 

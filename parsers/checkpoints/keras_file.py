@@ -1,43 +1,97 @@
 """Keras: ``.h5``/``.hdf5`` through h5py where it is installed, ``.keras`` (a zip with ``model.weights.h5``) likewise.
 
-Without h5py the file is recognized and named. Links out of the file (external links, virtual and external storage) are not
-followed; nothing of the architecture's JSON is evaluated (a Lambda layer holds marshalled code).
+Without h5py the file is recognized and named. HDF5 is read in a process of its own (hdf5_reader), which may die of a damaged
+file; nothing of the architecture's JSON is evaluated (a Lambda layer holds marshalled code).
 """
 
 from __future__ import annotations
 
-import importlib
-import io
+import importlib.util
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from parsers.checkpoints import zips
-from parsers.checkpoints.contents import CHUNK, SIZES, Contents, File, Tensor
+from parsers.checkpoints.contents import CHUNK, Contents, File, Tensor
 from parsers.checkpoints.pickles import Unreadable
 
-MAX_OBJECTS = 100_000
 MAX_WEIGHTS = 4 << 30  # of a compressed model.weights.h5, which has to be unpacked
+_SECONDS, _PER_BYTE, _MEMORY = 10, 1 / 20e6, 4 << 30  # of CPU: to start, and for each byte; bytes beside the file's own
+_ROOT = str(Path(__file__).resolve().parents[2])
+_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from parsers.checkpoints.hdf5_reader import main; main(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))"
 
 
 def read(path: Path) -> Contents:
     file = File(path)
     found = Contents(path, "keras", files=[path], bytes=file.size)
-    source: Any = file
+    source: memoryview | bytes | None = None
     if bytes(file.bytes[:4]) == b"PK\x03\x04":
         source = _weights_of(found, file)
-    try:
-        h5py: Any = importlib.import_module("h5py")
-    except ImportError:
+    if importlib.util.find_spec("h5py") is None:
         found.gap("HDF5: reading what is in it needs h5py (pip install h5py)")
         return found
-    try:
-        with h5py.File(path if source is file else io.BytesIO(source), "r") as f:
-            _list(found, h5py, f)
-    except (OSError, RuntimeError, ValueError, KeyError) as e:
-        found.complete = False
-        raise Unreadable(f"HDF5 cannot open it: {e}"[:300]) from None
+    size = file.size if source is None else len(source)
+    _take(found, _frames(found, path, source, size))
+    found.tensors.sort(key=lambda t: t.name)
     return found
+
+
+def _frames(found: Contents, path: Path, source: memoryview | bytes | None, size: int) -> Iterator[tuple[dict[str, Any], memoryview]]:
+    """What the reader said, each with its values; at the end a gap where it broke off."""
+    seconds = int(_SECONDS + size * _PER_BYTE)
+    arguments = [json.dumps([_ROOT, *filter(None, sys.path)]), "-" if source is not None else str(path.resolve()), str(seconds), str(_MEMORY + 3 * size)]
+    feed: dict[str, Any] = {"stdin": subprocess.DEVNULL} if source is None else {"input": source}
+    try:  # -I: nothing of the folder that we stand in, or of the environment, is imported
+        done = subprocess.run([sys.executable, "-I", "-c", _START, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=10 * seconds, check=False, **feed)
+        said, why = memoryview(done.stdout), f"it ended with {done.returncode}"
+    except subprocess.TimeoutExpired as e:
+        said, why = memoryview(e.stdout or b""), "it took too long"
+    at, last = 0, {}
+    while at + 4 <= len(said):
+        begin = at + 4 + int.from_bytes(said[at : at + 4], "little")
+        if begin > len(said):
+            break
+        last = json.loads(bytes(said[at + 4 : begin]))
+        at = begin + last.get("bytes", 0)
+        if at > len(said):
+            break
+        yield last, said[begin:at]
+    if not ("end" in last or "error" in last):
+        found.complete = False
+        found.gap(f"HDF5's own reader failed in this file, which is damaged ({why}): what it had not read is lost")
+
+
+def _take(found: Contents, frames: Iterator[tuple[dict[str, Any], memoryview]]) -> None:
+    for facts, raw in frames:
+        if "error" in facts:
+            found.complete = False
+            if not found.tensors:
+                raise Unreadable(f"HDF5 cannot open it: {facts['error']}"[:300])
+            found.gap(f"HDF5 cannot read on: {facts['error']}"[:300])
+        elif "gap" in facts:
+            found.gap(facts["gap"])
+        elif "refused" in facts:
+            found.refused.append({"what": facts["refused"], "at": "byte 0"})
+        elif "tensor" in facts:
+            found.tensors.append(_tensor(found, facts, raw))
+    if found.complete is False and not found.tensors:
+        raise Unreadable(found.gaps[-1].what if found.gaps else "HDF5 cannot open it")
+
+
+def _tensor(found: Contents, facts: dict[str, Any], raw: memoryview) -> Tensor:
+    name, dtype, shape = facts["tensor"], facts["dtype"], tuple(facts["shape"])
+    if facts["why"]:
+        return Tensor(name, dtype, shape, found.path.name, why=facts["why"])
+    array = np.frombuffer(raw, dtype)
+    if array.size == 1:
+        found.values[name.replace("/", ".")] = array[0].item()
+    step = max(CHUNK // array.itemsize, 1)
+    return Tensor(name, dtype, shape, found.path.name, facts["at"], inline=lambda: (array[i : i + step] for i in range(0, array.size, step)))
 
 
 def _weights_of(found: Contents, file: File) -> memoryview | bytes:
@@ -53,57 +107,3 @@ def _weights_of(found: Contents, file: File) -> memoryview | bytes:
     if weights is None:
         raise Unreadable("no model.weights.h5 in it: not a Keras file")
     return zips.content(file.bytes, weights, MAX_WEIGHTS)
-
-
-def _list(found: Contents, h5py: Any, f: Any) -> None:
-    """All arrays by name, and single numbers as values. Values are copied chunk by chunk when they are asked for."""
-    config = f.attrs.get("model_config")
-    if config is not None and "Lambda" in str(config):
-        found.refused.append({"what": "a Lambda layer: marshalled code in model_config", "at": "byte 0"})
-    stack, visited = [(f, "")], 0
-    while stack:
-        group, path = stack.pop()
-        for name in group:
-            visited += 1
-            if visited > MAX_OBJECTS:
-                found.gap(f"more than {MAX_OBJECTS} objects: the rest is not listed")
-                return
-            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-                found.refused.append({"what": f"a link named {name[:80]!r}", "at": "byte 0"})
-                continue
-            inner = f"{path}/{name}" if path else name
-            value = group.get(name)
-            if isinstance(value, h5py.Group) and inner.count("/") < 40:
-                stack.append((value, inner))
-            elif isinstance(value, h5py.Dataset):
-                found.tensors.append(_tensor(found, value, inner))
-    found.tensors.sort(key=lambda t: t.name)
-
-
-def _tensor(found: Contents, data: Any, name: str) -> Tensor:
-    dtype = data.dtype.newbyteorder("=").name if data.dtype.kind in "biufc" else str(data.dtype)[:40]
-    shape, source = tuple(int(n) for n in data.shape or ()), found.path.name
-    if dtype not in SIZES or data.external or data.is_virtual:
-        return Tensor(name, dtype, shape, source, why=f"values of type {dtype}, or outside the file, are not read")
-    stored = data.id.get_storage_size()
-    if not stored or data.size * SIZES[dtype] > 1000 * stored:
-        return Tensor(name, dtype, shape, source, why=f"{data.size} values are claimed, {stored} bytes are stored")
-    if data.size == 1:
-        found.values[name.replace("/", ".")] = data[()].item() if data.shape == () else data[(0,) * len(shape)].item()
-    blocks = _blocks(data)
-    return Tensor(name, dtype, shape, source, data.id.get_offset() or 0, inline=lambda: iter(blocks))
-
-
-def _blocks(data: Any) -> list[Any]:
-    """Read while the file is open; weights in HDF5 are those of small models."""
-
-    def rows() -> Iterator[Any]:
-        if data.ndim == 0:
-            yield data[()].reshape(1)
-            return
-        row = max(data.nbytes // max(len(data), 1), 1)
-        step = max(CHUNK // row, 1)
-        for i in range(0, len(data), step):
-            yield data[i : i + step].reshape(-1)
-
-    return list(rows())

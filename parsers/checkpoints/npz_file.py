@@ -22,13 +22,18 @@ from parsers.checkpoints.pickles import Unreadable
 
 MAX_HEADER = 65536
 _MAGIC = b"\x93NUMPY"
+# what a damaged header raises where it is read as Python's literals, and what it claims is taken for a type
+_DAMAGE = (ValueError, TypeError, LookupError, SyntaxError, RecursionError, MemoryError, OverflowError, struct.error)
 
 
 def read(path: Path) -> Contents:
     file = File(path)
     found = Contents(path, "npz", files=[path], bytes=file.size)
     if bytes(file.bytes[:6]) == _MAGIC:
-        found.tensors.append(_tensor(path.stem, file, zips.Member(path.name, 0, file.size, file.size, 0), found))
+        try:
+            found.tensors.append(_tensor(path.stem, file, zips.Member(path.name, 0, file.size, file.size, 0), found))
+        except _DAMAGE as e:
+            raise Unreadable(f"{path.name} is no array that can be read: {e}"[:300]) from None
         return found
     parts, found.complete = zips.members(file.bytes)
     if not found.complete:
@@ -38,16 +43,7 @@ def read(path: Path) -> Contents:
             found.refused.append({"what": f"a member named {name[:100]!r}", "at": f"byte {member.offset}"})
         try:
             found.tensors.append(_tensor(name.removesuffix(".npy"), file, member, found))
-        except (
-            Unreadable,
-            ValueError,
-            TypeError,
-            KeyError,
-            SyntaxError,
-            RecursionError,
-            MemoryError,
-            struct.error,
-        ) as e:
+        except (Unreadable, *_DAMAGE) as e:
             found.gap(f"{name[:80]} is not read: {e}"[:300], member.offset)
     return found
 

@@ -51,6 +51,8 @@ def gather(found: Contents, root: Any, prefix: str = "") -> None:
                 found.values[name] = (
                     "***" if secrets.is_secret_key(name.rpartition(".")[2]) else secrets.mask_text(value[:500])
                 )
+            elif isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:  # no step and no size; JSON and floats cannot take it
+                found.values[name] = str(value) if value.bit_length() < 300 else f"an integer of {value.bit_length()} bits"
             elif isinstance(value, (bool, int, float)) or value is None:
                 found.values[name] = value
             elif isinstance(value, Size):

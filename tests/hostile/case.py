@@ -21,7 +21,8 @@ class Case:
     table holds, neither fewer nor more. ``gaps`` are (end of the file's path, beginning of the place) of losses that
     have to be named; ``lost`` is the number of records that all gaps count together. ``absent`` are strings that no
     output may hold, ``present`` those that the tables or the page must. ``grow`` is called again and again while the
-    run is read.
+    run is read. ``verbs`` are the commands to run in place of `analyze` and `tables`, "{in}", "{run}" and "{out}" in them
+    standing for the folders; a function among them is called with the folder of the outputs.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Case:
     options: tuple[str, ...] = ()
     target: str = ""  # what is analyzed: a path inside the run folder, or its name where it is another
     grow: Callable[[Path], object] | None = None
+    verbs: tuple[tuple[str, ...] | Callable[[Path], object], ...] = ()
     seconds: int = 60  # of CPU
     megabytes: int = 1500  # resident
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from hostile.case import CANARY, Case, Points
 
@@ -87,6 +88,9 @@ def _broken(case: Case, work: Path) -> Iterator[str]:
     if codes[0] == 1 and not text["stderr"].strip():
         yield "exit 1 without a word"
     files = {p.relative_to(work / "out").as_posix(): p for p in (work / "out").rglob("*") if p.is_file()}
+    if case.verbs:
+        yield from _any_outputs(case, text, files)
+        return
     if codes[0] == 1 and any(n.startswith("r.") for n in files):
         yield f"failed, and left {sorted(files)}"
     known = re.compile(r"r\.html|r\.md|r\.case\.json|tables/(?:[^/]+/)?\w+\.parquet")
@@ -98,6 +102,11 @@ def _broken(case: Case, work: Path) -> Iterator[str]:
         yield from _report(case, everything)
     rows = _tables(work / "out" / "tables")
     everything["tables"] = "\n".join(_texts(rows))
+    yield from _words(case, everything)
+    yield from _kept(case, rows.get("metrics", []))
+
+
+def _words(case: Case, everything: dict[str, str]) -> Iterator[str]:
     for secret in case.absent:  # "page:..." is hidden from the report, for --redact is no option of `tables`
         secret, report_only = secret.removeprefix("page:"), secret.startswith("page:")
         for name, held in everything.items():
@@ -109,7 +118,25 @@ def _broken(case: Case, work: Path) -> Iterator[str]:
     for word in case.present:
         if not any(word in held for held in everything.values()):
             yield f"{word!r} is nowhere"
-    yield from _kept(case, rows.get("metrics", []))
+
+
+def _any_outputs(case: Case, said: dict[str, str], files: dict[str, Path]) -> Iterator[str]:
+    """What holds for the pages, texts and tables of any verb, whatever their names."""
+    everything = dict(said)
+    for name, path in files.items():
+        if path.suffix == ".parquet":
+            import pyarrow.parquet as pq
+
+            everything[name] = "\n".join(_texts({"": pq.read_table(path, use_threads=False).to_pylist()}))
+            continue
+        everything[name] = text = path.read_text("utf-8")
+        if path.suffix == ".html":
+            yield from (f"{name}: {what}" for what in _page(text, path.parent))
+        elif path.suffix == ".md":
+            yield from (f"{name}: {what}" for what in _markdown(text))
+        elif path.suffix == ".json":
+            json.loads(text, parse_constant=lambda c: 1 / 0)
+    yield from _words(case, everything)
 
 
 def _report(case: Case, out: dict[str, str]) -> Iterator[str]:
@@ -131,15 +158,23 @@ def _report(case: Case, out: dict[str, str]) -> Iterator[str]:
     lost = sum(g["lost"] or 0 for g in document["gaps"])
     if case.lost is not None and lost != case.lost:
         yield f"{lost} records counted as lost, not {case.lost}: {[(g['at'], g['what'], g['lost']) for g in document['gaps']][:8]}"
-    page = out["r.html"]
+    yield from _page(out["r.html"])
+    yield from _markdown(out["r.md"])
+
+
+def _page(page: str, beside: Path | None = None) -> Iterator[str]:
+    """`beside`: the folder in which other pages of ours may be linked to."""
     if not page.startswith("<!doctype html>") or not page.rstrip().endswith("</html>"):
         yield "the page is not whole"
     if len(page) > 30_000_000:
         yield f"the page has {len(page)} characters"
     if match := CONTROL.search(re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.DOTALL)):
         yield f"the page holds {match[0]!r}"
-    yield from _markup(page)
-    prose = re.sub(r"(`+).*?\1", "", out["r.md"], flags=re.DOTALL)
+    yield from _markup(page, beside)
+
+
+def _markdown(text: str) -> Iterator[str]:
+    prose = re.sub(r"(`+).*?\1", "", text, flags=re.DOTALL)
     if match := re.search(r"(?<!\\)<[a-zA-Z!/]", prose):
         yield f"Markdown holds markup: {prose[match.start() : match.start() + 60]!r}"
 
@@ -164,7 +199,7 @@ class _Elements(HTMLParser):
             self.scripts[-1] = (facts, before + data)
 
 
-def _markup(page: str) -> Iterator[str]:
+def _markup(page: str, beside: Path | None) -> Iterator[str]:
     """Nothing of the input may have become an element, a handler, a script or an address."""
     parser = _Elements()
     parser.feed(page)
@@ -175,7 +210,7 @@ def _markup(page: str) -> Iterator[str]:
         if tag in {"iframe", "object", "embed", "form", "base", "link", "img", "video", "audio", "marquee", "frame"}:
             yield f"the page has <{tag} {facts}>"
         for name, value in facts.items():
-            if name.startswith("on") or (name in {"href", "src", "xlink:href", "action"} and not value.startswith("#")):
+            if name.startswith("on") or (name in {"href", "src", "xlink:href", "action"} and not _is_ours(value, beside)):
                 yield f"the page has <{tag} {name}={value[:80]!r}>"
     for facts, content in parser.scripts:
         if facts.get("type") == "application/json":
@@ -184,6 +219,12 @@ def _markup(page: str) -> Iterator[str]:
         digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
         if f"'sha256-{digest}'" not in policy:
             yield f"a script that is not ours: {content[:80]!r}"
+
+
+def _is_ours(address: str, beside: Path | None) -> bool:
+    if beside is None or ":" in address or len(address) > 1000:
+        return address.startswith("#")
+    return address.startswith("#") or (beside / unquote(address)).is_file()
 
 
 def _tables(folder: Path) -> dict[str, list[dict[str, Any]]]:

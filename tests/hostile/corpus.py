@@ -11,11 +11,12 @@ from hostile import (
     secret_files,
     setting_files,
     table_files,
+    verb_cases,
     wandb_files,
 )
 from hostile.case import Case, unique
 
-FORMATS = (event_files, wandb_files, json_files, table_files, consoles, setting_files, checkpoint_files, secret_files, odd_files)
+FORMATS = (event_files, wandb_files, json_files, table_files, consoles, setting_files, checkpoint_files, secret_files, odd_files, verb_cases)
 
 
 def cases() -> list[Case]:

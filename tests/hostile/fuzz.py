@@ -1,28 +1,30 @@
 """Fuzzes one parser: ``python tests/hostile/fuzz.py PARSER [--seconds N] [--runs N] [--seed N] [--atheris]``.
 
-PARSER is the name of a module of parsers/ that reads a format. A finding is any exception but OSError, or more than ten
-seconds of CPU on an input of some kilobytes; the input is written to the current folder. Inputs are mutations of the
-small files in ``seeds/PARSER``. Without ``--atheris`` the mutations are our own and blind, the same for the same seed, so
-that the tests can run some; with it libFuzzer picks those that reach new code, and keeps them in ``--keep FOLDER``.
+PARSER is a target of targets.py: a module of parsers/ that reads a format, or another reader. A finding is any exception but
+those that are answers, or more than ten seconds of CPU on an input of some kilobytes; the input is written to the current
+folder. Inputs are mutations of the small files in ``seeds/PARSER``. Without ``--atheris`` the mutations are our own and blind, the same for the same seed, so
+that the tests can run some; with it libFuzzer picks those that reach new code, and keeps them in ``--keep FOLDER``
+(``--smallest FOLDER`` instead copies into FOLDER the fewest of them that reach the same code).
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import pkgutil
 import random
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-SUFFIX = {"tensorboard": "events.out.tfevents.1.h", "wandb_offline": "run-x.wandb", "csv_log": "x.csv", "jsonl": "x.jsonl", "json_log": "history.json",
-          "trainer_state": "trainer_state.json", "config_file": "config.yaml", "console": "train.log", "parquet_log": "x.parquet", "mlflow_sqlite": "mlflow.db",
-          "checkpoint_files": "model.safetensors", "mlflow_files": "metrics/loss", "wandb_folder": "wandb-summary.json"}  # fmt: skip
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent)]
+
+from hostile import targets  # noqa: E402  (where this file is run by itself, it has to be found first)
+
 _SPLICES = (b"\0" * 16, b"\xff" * 8, b"\x80" * 10, b"{", b"}", b"[[[[", b'"', b"\\", b"\n", b"\r", b",,,,", b": ", b"- ", b"nan", b"1e999", b"-9223372036854775808",
             b"9" * 30, b"\xef\xbb\xbf", b"\xff\xfe", b"&a *a", b"!!python/name:os.system", b"Namespace(", b"{'loss': ", b"step 5 loss 1", b"%|", b"\x1b[0m")  # fmt: skip
 
@@ -63,28 +65,6 @@ def seeds(name: str) -> list[bytes]:
     return [p.read_bytes() for p in sorted((HERE / "seeds" / name).glob("*"))]
 
 
-def target(name: str, folder: Path) -> Callable[[bytes], None]:
-    """What is done with each input: claimed, parsed to the end, every batch validated."""
-    import parsers
-    from parsers.tables import HEAD_BYTES
-
-    parser: ModuleType = next(m for m in parsers.modules() if parsers.name_of(m) == name)
-    path = folder / SUFFIX.get(name, "x.bin")
-    path.parent.mkdir(parents=True, exist_ok=True)
-
-    def once(data: bytes) -> None:
-        path.write_bytes(data)
-        try:
-            parsers.claimants(path, data[:HEAD_BYTES])
-            for item in parser.parse(path):
-                if hasattr(item, "num_rows"):
-                    item.validate(full=True)
-        except OSError:
-            pass
-
-    return once
-
-
 def run(name: str, *, seconds: float = 1e9, runs: int = 1 << 60, seed: int = 0) -> tuple[int, list[tuple[str, bytes]]]:
     """Blind mutations -> executions, and findings (what, input), each kind once."""
     rng, known = random.Random(seed), seeds(name)
@@ -97,7 +77,7 @@ def run(name: str, *, seconds: float = 1e9, runs: int = 1 << 60, seed: int = 0) 
     previous = signal.signal(signal.SIGVTALRM, late)
     try:
         with tempfile.TemporaryDirectory(dir=_memory()) as folder:
-            once = target(name, Path(folder))
+            once = targets.target(name, Path(folder))
             while done < runs and time.monotonic() - began < seconds:
                 data = mutated(rng.choice(known), known, rng)
                 signal.setitimer(signal.ITIMER_VIRTUAL, 10)
@@ -127,30 +107,35 @@ def _memory() -> str | None:
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
-def guided(name: str, seconds: int, keep: str | None) -> None:
+def guided(name: str, seconds: int, keep: str | None, smallest: str | None = None) -> None:
     """libFuzzer through atheris; does not return. It writes what crashes to the current folder."""
     import atheris  # type: ignore[import-not-found]
 
-    with atheris.instrument_imports(include=["parsers"]):
+    with atheris.instrument_imports(include=["parsers", "forensics"]):
         import parsers
+        import parsers.checkpoints
 
-        parsers.modules()
-    folder = tempfile.mkdtemp(dir=_memory())
+        for package in (parsers, parsers.checkpoints):
+            for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+                importlib.import_module(module.name)
+        once = targets.target(name, Path(tempfile.mkdtemp(dir=_memory())))
     known = Path(keep or tempfile.mkdtemp())
     known.mkdir(parents=True, exist_ok=True)
     options = [f"-max_total_time={seconds}", "-max_len=65536", "-timeout=60", "-rss_limit_mb=4096", "-print_final_stats=1", "-detect_leaks=0"]
-    once = target(name, Path(folder))
+    folders = [str(known), str(HERE / "seeds" / name)]
+    if smallest:
+        Path(smallest).mkdir(parents=True, exist_ok=True)
+        options, folders = ["-merge=1", "-timeout=60"], [smallest, *folders]
 
     def each(data: bytes) -> None:
         once(data)
 
-    arguments: list[Any] = [sys.argv[0], *options, str(known), str(HERE / "seeds" / name)]
+    arguments: list[Any] = [sys.argv[0], *options, *folders]
     atheris.Setup(arguments, each)
     atheris.Fuzz()
 
 
 def main() -> int:
-    sys.path.insert(0, str(HERE.parents[1]))
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("parser")
     words.add_argument("--seconds", type=int, default=60)
@@ -158,9 +143,10 @@ def main() -> int:
     words.add_argument("--seed", type=int, default=0)
     words.add_argument("--atheris", action="store_true")
     words.add_argument("--keep")
+    words.add_argument("--smallest")
     given = words.parse_args()
     if given.atheris:
-        guided(given.parser, given.seconds, given.keep)
+        guided(given.parser, given.seconds, given.keep, given.smallest)
     done, found = run(given.parser, seconds=given.seconds, runs=given.runs, seed=given.seed)
     print(f"{given.parser}: {done} executions, {len(found)} findings")
     for i, (what, data) in enumerate(found):

@@ -21,6 +21,7 @@ from typing import Any
 from hostile import checks
 from hostile.case import Case
 
+ROOT = Path(__file__).resolve().parents[2]
 ADDRESS_SPACE = 6 << 30  # bytes; Arrow and polars reserve much that they never touch
 
 
@@ -121,20 +122,37 @@ def forked(task: Any, case: Case, run: Path) -> tuple[int, resource.struct_rusag
 
 
 def _command(case: Case, target: Path, work: Path) -> int:
-    """``forensics analyze`` and ``forensics tables``, as the command line runs them; exit codes into a file."""
+    """The case's verbs, or ``analyze`` and ``tables``, as the command line runs them; exit codes into a file."""
     os.chdir(work / "cwd")
     os.environ |= {"HOME": str(work / "home"), "TMPDIR": str(work / "tmp"), "COLUMNS": "100"}
     tempfile.tempdir = None
     for number, name in ((1, "stdout"), (2, "stderr")):
         os.dup2(os.open(work / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
     out = work / "out"
-    page = [str(out / "r.html"), "--md", str(out / "r.md"), *case.options]
-    codes = [_verb("analyze", str(target), "--out", *page), _verb("tables", str(target), "--out", str(out / "tables"))]
+    places = {"{in}": str(work / "in"), "{run}": str(target), "{out}": str(out)}
+    codes = []
+    for verb in case.verbs or _usual(case.options):
+        if callable(verb):
+            verb(out)
+        else:
+            codes.append(_verb(*(_placed(word, places) for word in verb)))
     (work / "codes").write_text(json.dumps(codes))
     return 0
 
 
+def _usual(options: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    return (("analyze", "{run}", "--out", "{out}/r.html", "--md", "{out}/r.md", *options), ("tables", "{run}", "--out", "{out}/tables"))
+
+
+def _placed(word: str, places: dict[str, str]) -> str:
+    for name, path in places.items():
+        word = word.replace(name, path)
+    return word
+
+
 def _verb(*arguments: str) -> int:
+    if arguments[0] == "audit":  # it has workers of its own, who want a process that was started, not forked
+        return subprocess.run([sys.executable, "-m", "forensics", *arguments], env=os.environ | {"PYTHONPATH": str(ROOT)}).returncode
     from forensics.cli import main as command
 
     sys.argv = ["forensics", *arguments]

@@ -57,6 +57,18 @@ def cases() -> Iterator[Case]:
     yield case("in_wandb", {"run-a.wandb": framed([config({"api_key": PASSWORD, "note": some}), output(f"export HF_TOKEN={some}\n"), *(history(s, {"x": value(s)}) for s in range(20))])[0]}, some, PASSWORD)
     meta = {"args": ["--hf-token", PASSWORD, "--lr", "1"], "env": {"WANDB_API_KEY": PASSWORD}, "git": {"remote": URL}}
     yield case("in_wandb_metadata", {"run-20240101_000000-abc/files/wandb-metadata.json": json.dumps(meta), "run-20240101_000000-abc/files/config.yaml": f"db_password:\n  value: {PASSWORD}\n"}, PASSWORD)
+    store = "0123456789abcdef0123456789abcdef"
+    mlflow: dict[str, bytes | str] = {
+        f"{store}/metrics/acc": "".join(f"{1700000000000 + s} {value(s)} {s}\n" for s in range(20)), f"{store}/params/api_key": PASSWORD, f"{store}/params/note": f"with {some}",
+        f"{store}/tags/mlflow.source.git.repoURL": URL, f"{store}/tags/env": f"{{'HF_TOKEN': '{PASSWORD}'}}", f"{store}/metrics/{some}": "1700000000000 1 0\n",
+        f"{store}/meta.yaml": f"artifact_uri: s3://x\nlifecycle_stage: active\nrun_id: {store}\nrun_name: {some}\nstatus: 4\nstart_time: 1700000000000\n",
+    }  # fmt: skip
+    yield Case("secrets/in_mlflow", writes(mlflow), absent=(some, PASSWORD))
+    state = {"global_step": 3, "log_history": [{"step": s, "loss": value(s), f"note_{some}": 1.0} for s in range(4)], "trial_params": {"hub_token": PASSWORD}, "best_model_checkpoint": URL, "best_metric": None}
+    yield case("in_a_trainer_state", {"trainer_state.json": json.dumps(state)}, some, PASSWORD, kept={})
+    hung = f'step 1 acc 2.0\nTraceback (most recent call last):\n  File "/x/{some}.py", line 5, in f\n    login(token="{some}", password="{PASSWORD}")\nrequests.exceptions.HTTPError: 401 for url: {URL}\nstep 2 acc 1.9\n'
+    yield case("in_a_traceback", {"train.log": hung, "nohup.out": hung.replace("1 acc", "3 acc")}, some, PASSWORD)
+    yield case("in_a_checkpoint_name", {f"checkpoint-{some}/model.safetensors": b"\2\0\0\0\0\0\0\0{}", f"ckpt-5-{some}.pt": b"\x80\x02}."}, some)
     keys = ("password", "db_password", "PASSWD", "secret", "client_secret", "api_key", "apiKey", "API-KEY", "openai.api_key", "access_key", "secretAccessKey",
             "aws_secret_access_key", "AWS_SECRET_ACCESS_KEY", "private_key", "HF_TOKEN", "hub_token", "auth_token", "token", "bearer", "authorization", "credentials",
             "wandb_api_key", "WANDB_API_KEY", "ssh_key", "cookie", "passphrase", "redis_pwd", "account_key", "SLACK_WEBHOOK_SECRET", "refresh_token", "push_to_hub_token")  # fmt: skip

@@ -19,13 +19,14 @@ from hostile import corpus
 ROOT = Path(__file__).resolve().parents[2]
 CASES = {c.name: c for c in corpus.cases()}
 # pickles and archives are held to the same in tests/parsers/test_checkpoints_safety.py, without the whole command
-THINNED = ("pickles/", "archives/")
+THINNED = ("pickles/", "archives/", "verbs/checkpoint_0")
 LONG = {
     "markup/long", "console/steps_back_and_forth",
     "csv/line_of_commas", "console/many_errors", "jsonl/line_of_braces", "jsonl/line_of_openings", "csv/headers_without_end",
     "events/200k_tags", "events/20k_values_in_one", "jsonl/line_of_30_megabytes", "events/large_within", "events/sparse_8_gigabytes", "wandb/kinds_everywhere", "wandb/300k_config_keys",
     "wandb/20k_keys", "wandb/dict_bomb", "jsonl/200k_tags", "jsonl/20k_shapes", "jsonl/line_of_a_million_objects", "json/300k_settings",
     "json/list_of_5_million", "csv/50k_columns", "parquet/3_million_rows", "console/text_noise",
+    "verbs/batches_ranges", "verbs/audit_markup", "verbs/audit_oddities", "verbs/audit_secrets", "verbs/audit_resumes_torn", "verbs/audit_fifos",
     "folder/20_000_files", "folder/2000_logs", "folder/sparse_files", "sqlite/endless_view", "settings/yaml_300k_keys",
 }  # fmt: skip
 
@@ -56,11 +57,11 @@ def test_case(verdicts: dict[str, list[str]], name: str) -> None:
 
 
 def test_there_are_cases_of_every_format() -> None:
-    assert len(CASES) > 600
+    assert len(CASES) > 1000
     assert set(CASES) > LONG
     kinds = {n.split("/")[0] for n in CASES}
     assert kinds >= {"events", "wandb", "jsonl", "json", "state", "csv", "parquet", "arrow", "sqlite", "console", "settings",
-                     "pickles", "archives", "secrets", "markup", "folder", "names"}  # fmt: skip
+                     "pickles", "archives", "secrets", "markup", "folder", "names", "verbs"}  # fmt: skip
 
 
 def test_the_checks_notice_what_they_are_for(tmp_path: Path) -> None:
