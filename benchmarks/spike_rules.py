@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from forensics import excursions
+from forensics.spikes import excursions
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -74,7 +74,7 @@ def lightning(x: Floats) -> Flags:
 
 
 def median_rule(x: Floats) -> Flags:
-    """The plain median and MAD rule of forensics.excursions (6 sigma, 1 %, no crowd)."""
+    """The plain median and MAD rule of forensics.spikes.excursions (6 sigma, 1 %, no crowd)."""
     out = np.zeros(len(x), bool)
     for e in excursions.find(x):
         out[e.start : e.peak + 1] = True

@@ -2,7 +2,7 @@
 
 Prints the score of DIR/score.py for the detector's own judgement with run families left out in turn: the
 classifier that judges a family was fitted without it. --peers adds published rules on the same series. --fit
-writes the numbers that ship (forensics/spike_model.py) and the table they were fitted on
+writes the numbers that ship (forensics/spikes/spike_model.py) and the table they were fitted on
 (benchmarks/spikes_training.csv); without DIR it fits from that table.
 """
 
@@ -26,8 +26,8 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 from spike_curves import curve  # noqa: E402
 from spike_rules import RULES, events  # noqa: E402
 
-from forensics import excursions, spike_class, spike_model  # noqa: E402
-from forensics.spike_features import NAMES, features  # noqa: E402
+from forensics.spikes import excursions, spike_class, spike_model  # noqa: E402
+from forensics.spikes.spike_features import NAMES, features  # noqa: E402
 
 TABLE, MODEL = HERE / "spikes_training.csv", HERE.parent / "forensics" / "spike_model.py"
 SIMULATED, THRESHOLD, PENALTY = 500, 0.35, 0.5

@@ -56,7 +56,7 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
     weighed, broken = weigh(run, findings)
     checks += broken
     if baseline is not None:
-        from forensics import baseline as known_good
+        from forensics.comparing import baseline as known_good
 
         beside = known_good.beside(run, baseline)
         weighed = known_good.clues(weighed, beside, findings)

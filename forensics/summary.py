@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from forensics import checkpoint_section, goodput, lives, run_checkpoints
+from forensics import lives
 from forensics.batches import links
 from forensics.case import Finding, Hypothesis
+from forensics.checkpoints import checkpoint_section, run_checkpoints
+from forensics.measures import goodput
 from forensics.series import names, series
 from parsers.tables import Run
 

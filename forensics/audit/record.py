@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from forensics import recipe, settings
+from forensics import settings
 from forensics.answer import GRAVE
 from forensics.batches.recorded import batch, shares
 from forensics.case import Case, jsonable
+from forensics.measures import recipe
 from forensics.series import Series, names, series
 from parsers.tables import Run
 

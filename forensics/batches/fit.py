@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from forensics import excursions
 from forensics.batches import candidates, facts, usual
 from forensics.batches.loader import Loader, shifted
 from forensics.batches.recorded import recorded
 from forensics.batches.torch_random import TooLarge
 from forensics.series import series
+from forensics.spikes import excursions
 from parsers.tables import Run
 
 PROBES = 12  # recorded steps that a loader has to give

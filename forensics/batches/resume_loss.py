@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics import excursions
 from forensics.batches.resume_data import Change
 from forensics.series import Series
+from forensics.spikes import excursions
 
 Floats = NDArray[np.float64]
 VALUES, LONGEST = 40, 200  # values compared

@@ -21,10 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics import evidence, run_checkpoints
+from forensics import evidence
 from forensics.case import Evidence, Finding
-from forensics.checkpoint import Checkpoint
-from forensics.checkpoint_findings import absurd, foreign_code, nonfinite
+from forensics.checkpoints import run_checkpoints
+from forensics.checkpoints.checkpoint import Checkpoint
+from forensics.checkpoints.checkpoint_findings import absurd, foreign_code, nonfinite
 from forensics.errors import CannotTell
 from parsers.tables import Run
 

@@ -26,10 +26,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from forensics import evidence, run_checkpoints, tokenizer_files
+from forensics import evidence
 from forensics.case import Finding
-from forensics.checkpoint import Checkpoint
-from forensics.checkpoint_age import Counters, counters
+from forensics.checkpoints import run_checkpoints, tokenizer_files
+from forensics.checkpoints.checkpoint import Checkpoint
+from forensics.checkpoints.checkpoint_age import Counters, counters
 from forensics.errors import CannotTell
 from forensics.series import series
 from parsers.tables import Run

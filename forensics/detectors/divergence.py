@@ -7,7 +7,7 @@ How it decides
     Levels are medians of 15 logged values. It fires when the last level lies above the best one by at least 10 %
     and by eight times its noise, and by 5 % of all it had fallen; or, for smaller rises, when the loss
     smoothed over 25 values has risen four times further than ever before in the run, by 15 standard errors, and
-    keeps at least 40 % of that to the end (``forensics.trend``). The step it names is where the loss last stood
+    keeps at least 40 % of that to the end (``forensics.spikes.trend``). The step it names is where the loss last stood
     near its best, or where the rise began. A loss that stands a quarter above its first level for a tenth of the run and
     then comes back was divergence, too, until something (usually the falling rate) caught it: a warning.
 
@@ -26,12 +26,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from forensics import evidence, excursions
+from forensics import evidence
 from forensics.case import Finding
 from forensics.detectors.loss_spike import loss_of
 from forensics.errors import CannotTell
 from forensics.series import Series
-from forensics.trend import turn
+from forensics.spikes import excursions
+from forensics.spikes.trend import turn
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]

@@ -21,9 +21,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from forensics import evidence, run_checkpoints
+from forensics import evidence
 from forensics.case import Finding
-from forensics.checkpoint import Checkpoint, compare, plain_name
+from forensics.checkpoints import run_checkpoints
+from forensics.checkpoints.checkpoint import Checkpoint, compare, plain_name
 from forensics.errors import CannotTell
 from parsers.tables import Run
 

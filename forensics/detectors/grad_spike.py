@@ -4,7 +4,7 @@ What it sees
     The global gradient norm leaves its level upwards.
 
 How it decides
-    The same rule as for the loss (``forensics.excursions``) on the log of the norm, but at least a doubling. Says how the
+    The same rule as for the loss (``forensics.spikes.excursions``) on the log of the norm, but at least a doubling. Says how the
     largest compares with the usual norm, and whether the loss moved at the same step, before, or after.
 
 Cannot tell
@@ -21,9 +21,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from forensics import evidence, excursions
+from forensics import evidence
 from forensics.case import Finding
 from forensics.series import series
+from forensics.spikes import excursions
 from parsers.tables import Run
 
 NEEDS = ["grad.norm"]

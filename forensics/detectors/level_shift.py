@@ -28,12 +28,13 @@ from functools import cache
 
 import numpy as np
 
-from forensics import evidence, excursions
+from forensics import evidence
 from forensics.case import Finding
 from forensics.detectors.loss_spike import loss_of
 from forensics.errors import CannotTell
 from forensics.series import Series
-from forensics.trend import without
+from forensics.spikes import excursions
+from forensics.spikes.trend import without
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]

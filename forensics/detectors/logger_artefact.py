@@ -31,10 +31,12 @@ from typing import Any
 
 import numpy as np
 
-from forensics import evidence, excursions, nan_filter, settings
+from forensics import evidence, settings
 from forensics.case import Finding
 from forensics.lives import events
+from forensics.measures import nan_filter
 from forensics.series import Series, series
+from forensics.spikes import excursions
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]

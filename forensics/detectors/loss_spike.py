@@ -32,14 +32,15 @@ from typing import Any
 
 import numpy as np
 
-from forensics import evidence, excursions, spike_facts
+from forensics import evidence
 from forensics.case import Finding
 from forensics.detectors import logger_artefact
 from forensics.errors import CannotTell
 from forensics.lives import planned_steps
 from forensics.series import Series, series
-from forensics.spike_class import Spike, judge
-from forensics.visible import smallest_spike
+from forensics.spikes import excursions, spike_facts
+from forensics.spikes.spike_class import Spike, judge
+from forensics.spikes.visible import smallest_spike
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]

@@ -28,9 +28,10 @@ from typing import Any
 
 import numpy as np
 
-from forensics import evidence, memory_kinds
+from forensics import evidence
 from forensics.case import Finding
 from forensics.lives import events, last_step, status
+from forensics.measures import memory_kinds
 from forensics.series import series
 from parsers.tables import Run
 

@@ -25,11 +25,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from forensics import evidence, excursions
+from forensics import evidence
 from forensics.case import Finding
 from forensics.detectors.loss_spike import loss_of
 from forensics.errors import CannotTell
 from forensics.series import Series
+from forensics.spikes import excursions
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]

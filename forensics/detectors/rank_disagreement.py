@@ -27,11 +27,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from forensics import evidence, lives, rank_shapes, ranks
+from forensics import evidence, lives
 from forensics.case import Evidence, Finding
 from forensics.errors import CannotTell
-from forensics.rank_shapes import Shape
-from forensics.ranks import Matrix
+from forensics.measures import rank_shapes, ranks
+from forensics.measures.rank_shapes import Shape
+from forensics.measures.ranks import Matrix
 from forensics.series import series
 from parsers.tables import Run
 

@@ -22,10 +22,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from forensics import evidence, excursions
+from forensics import evidence
 from forensics.case import Finding
 from forensics.errors import CannotTell
 from forensics.series import Series, series
+from forensics.spikes import excursions
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]

@@ -28,10 +28,11 @@ from typing import Any
 
 import numpy as np
 
-from forensics import evidence, hang_kinds, lives
+from forensics import evidence, lives
 from forensics.case import Finding
 from forensics.errors import CannotTell
 from forensics.lives import SILENCE_SECONDS, SILENCE_TIMES
+from forensics.measures import hang_kinds
 from forensics.series import series
 from parsers.tables import Run
 

@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from forensics import goodput
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, span
+from forensics.measures import goodput
 from parsers.tables import Run
 
 TITLE = "Crash and restart, with work done twice"

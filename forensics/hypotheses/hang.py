@@ -20,10 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forensics import hang_kinds
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, span
 from forensics.lives import status
+from forensics.measures import hang_kinds
 from parsers.tables import Run
 
 TITLE = "Hang"

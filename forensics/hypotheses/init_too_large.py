@@ -26,7 +26,7 @@ from forensics import settings
 from forensics.case import Finding, Hypothesis
 from forensics.hypotheses.lr_too_high import HIGH
 from forensics.ledger import Ledger, of, span
-from forensics.recipe import recipe
+from forensics.measures.recipe import recipe
 from forensics.series import series
 from parsers.tables import Run
 

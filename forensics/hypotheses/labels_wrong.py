@@ -23,7 +23,7 @@ import numpy as np
 
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, span
-from forensics.recipe import recipe
+from forensics.measures.recipe import recipe
 from forensics.series import series
 from parsers.tables import Run
 

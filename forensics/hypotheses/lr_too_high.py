@@ -26,13 +26,13 @@ from forensics.case import Finding, Hypothesis
 from forensics.detectors import lr_schedule
 from forensics.hypotheses.nan_from_sample import quiet
 from forensics.ledger import Ledger, of, span
-from forensics.recipe import recipe
+from forensics.measures.recipe import recipe
 from forensics.series import series
 from parsers.tables import Run
 
 TITLE = "Learning rate too high"
 PRIOR = -4.0
-HIGH, ORDINARY = 3.0, 1.5  # times the usual rate (forensics.recipe)
+HIGH, ORDINARY = 3.0, 1.5  # times the usual rate (forensics.measures.recipe)
 BELOW = 0.9  # of the first loss
 LONG, FALLEN = 0.2, 0.75  # share of the run at the full rate, share of the first loss: it trained well before
 

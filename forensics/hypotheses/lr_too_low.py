@@ -20,12 +20,12 @@ from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, span
-from forensics.recipe import recipe
+from forensics.measures.recipe import recipe
 from parsers.tables import Run
 
 TITLE = "Learning rate too low"
 PRIOR = -6.0
-LOW = 0.03  # times the usual rate (forensics.recipe)
+LOW = 0.03  # times the usual rate (forensics.measures.recipe)
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forensics import run_checkpoints
 from forensics.case import Finding, Hypothesis
-from forensics.checkpoint_age import counters
+from forensics.checkpoints import run_checkpoints
+from forensics.checkpoints.checkpoint_age import counters
 from forensics.ledger import Ledger, of, span
 from parsers.tables import Run
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, span
 from forensics.lives import last_step
-from forensics.recipe import recipe
+from forensics.measures.recipe import recipe
 from parsers.tables import Run
 
 TITLE = "Warmup too short"

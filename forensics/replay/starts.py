@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forensics import run_checkpoints
-from forensics.checkpoint_findings import absurd, nonfinite
+from forensics.checkpoints import run_checkpoints
+from forensics.checkpoints.checkpoint_findings import absurd, nonfinite
 from forensics.replay.lab import Lab
 from parsers.tables import Run
 

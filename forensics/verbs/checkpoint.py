@@ -19,8 +19,8 @@ def checkpoint(ctx: click.Context, path: Path, path2: Path | None, as_json: bool
 
     Reads safetensors, torch, torch.distributed, numpy and Keras files and folders of them. Nothing in them is run.
     """
-    from forensics import checkpoint as checkpoints
     from forensics import progress
+    from forensics.checkpoints import checkpoint as checkpoints
     from reports import checkpoint as page
 
     with progress.bar(ctx.obj["quiet"]) as tick:

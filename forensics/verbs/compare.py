@@ -25,8 +25,8 @@ def compare(ctx: click.Context, run_a: str, run_b: str, out: Path | None, json_p
 
     The loss is set against steps, wall time, tokens and FLOPs, as far as they were logged.
     """
-    from forensics import compare as two
     from forensics import output, pipeline, progress
+    from forensics.comparing import compare as two
     from reports import compare as drawn
 
     without_pandas()

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from forensics.excursions import Floats
 from forensics.series import Series
+from forensics.spikes.excursions import Floats
 from parsers.tables import SCHEMAS, Run, empty
 
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import forensics
-from forensics import checkpoint as checkpoints
+from forensics.checkpoints import checkpoint as checkpoints
 from forensics.cli import main
 
 torch = pytest.importorskip("torch")
@@ -365,7 +365,7 @@ def test_logs_alone_open_no_checkpoint(tmp_path: Path) -> None:
 
 def test_the_tensors_table(tmp_path: Path) -> None:
     import parsers
-    from forensics import run_checkpoints
+    from forensics.checkpoints import run_checkpoints
 
     model, optimizer, _ = make()
     log(tmp_path, range(1, 101))

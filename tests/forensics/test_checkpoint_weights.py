@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forensics import checkpoint as checkpoints
+from forensics.checkpoints import checkpoint as checkpoints
 
 torch = pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parent))

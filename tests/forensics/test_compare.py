@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import forensics
-from forensics import compare, config_diff, parting, pipeline
+from forensics import pipeline
+from forensics.comparing import compare, config_diff, parting
 from forensics.errors import ForensicsError
 from forensics.series import Series
 

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import forensics
-from forensics import groups, lives, pipeline, ranking, recipe, settings
+from forensics import groups, lives, pipeline, ranking, settings
 from forensics.batches import links
 from forensics.case import Clue, Hypothesis, jsonable, utc
 from forensics.ledger import Ledger
+from forensics.measures import recipe
 
 
 def loss(i: int) -> float:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from forensics import excursions, nan_filter, trend
-from forensics.excursions import Floats
-from forensics.visible import smallest_spike
+from forensics.measures import nan_filter
+from forensics.spikes import excursions, trend
+from forensics.spikes.excursions import Floats
+from forensics.spikes.visible import smallest_spike
 from tests.forensics.curves import log_of, noisy
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from runs import START, case, loss, read, top, write
 
-from forensics import goodput
+from forensics.measures import goodput
 from reports import summary
 
 

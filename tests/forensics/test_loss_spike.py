@@ -8,7 +8,7 @@ import pytest
 from forensics.case import Finding
 from forensics.detectors import loss_spike
 from forensics.errors import CannotTell
-from forensics.excursions import Floats
+from forensics.spikes.excursions import Floats
 from parsers.tables import Run
 from tests.forensics.curves import noisy, run_of
 

@@ -12,9 +12,9 @@ from forensics.batches.resume_data import Batches, by_samples, passes, surviving
 from forensics.batches.resume_loss import best_match, by_residuals, dip, prepared, residuals, surrogates
 from forensics.detectors import repeated_data
 from forensics.errors import CannotTell
-from forensics.excursions import Floats
 from forensics.hypotheses import data_order_restarted
 from forensics.series import Series, series
+from forensics.spikes.excursions import Floats
 from parsers.tables import Run
 from tests.forensics.curves import _table, run_of
 from tests.forensics.test_spike_data import manifest

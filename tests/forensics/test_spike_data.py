@@ -8,12 +8,12 @@ from math import comb
 import numpy as np
 import pytest
 
-from forensics import spike_facts
 from forensics.batches import enrichment, recurrence
 from forensics.batches.recurrence import Epochs, blame, epochs_of, recurring, window
 from forensics.detectors import spike_data
 from forensics.errors import CannotTell
 from forensics.series import series
+from forensics.spikes import spike_facts
 from parsers.tables import SCHEMAS, Run
 from tests.forensics.curves import _table, log_of, noisy, run_of
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from runs import START, case, read, top, write
 
-from forensics import peak_flops
 from forensics.detectors import utilization
 from forensics.errors import CannotTell
+from forensics.measures import peak_flops
 
 
 def facts(folder: Path) -> dict[str, dict[str, Any]]:

@@ -107,7 +107,7 @@ def _wandb(records: list[bytes]) -> bytes:
 
 def _checkpoint(path: Path) -> Once:
     """Opened, and every tensor streamed, as ``forensics checkpoint`` does."""
-    from forensics import checkpoint
+    from forensics.checkpoints import checkpoint
     from forensics.errors import ForensicsError
 
     def once(data: bytes) -> None:
@@ -120,7 +120,7 @@ def _checkpoint(path: Path) -> Once:
 
 def _dcp(folder: Path) -> Once:
     """The first record is the ``.metadata``, the second the shard."""
-    from forensics import checkpoint
+    from forensics.checkpoints import checkpoint
     from forensics.errors import ForensicsError
 
     def once(data: bytes) -> None:

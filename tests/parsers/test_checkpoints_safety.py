@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from forensics import checkpoint as checkpoints
+from forensics.checkpoints import checkpoint as checkpoints
 from forensics.errors import ForensicsError
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

@@ -10,8 +10,8 @@ import math
 import re
 from collections import Counter
 
-from forensics.checkpoint import Checkpoint, difference, plain_name
-from forensics.checkpoint_findings import Found, finding, measured
+from forensics.checkpoints.checkpoint import Checkpoint, difference, plain_name
+from forensics.checkpoints.checkpoint_findings import Found, finding, measured
 from parsers.checkpoints.contents import Tensor
 from parsers.checkpoints.statistics import Stats
 

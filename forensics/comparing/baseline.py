@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from forensics import config_diff, evidence, parting, settings
+from forensics import evidence, settings
 from forensics.case import Check, Clue, Finding, Hypothesis
-from forensics.compare import data_order, own_spikes
-from forensics.recipe import Recipe, recipe
+from forensics.comparing import config_diff, parting
+from forensics.comparing.compare import data_order, own_spikes
+from forensics.measures.recipe import Recipe, recipe
 from forensics.series import series
 from parsers.tables import Run
 

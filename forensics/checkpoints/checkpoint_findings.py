@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from forensics.checkpoint import Checkpoint
+from forensics.checkpoints.checkpoint import Checkpoint
 from parsers.checkpoints import allowed
 from parsers.checkpoints.contents import Tensor, chunks
 from parsers.checkpoints.statistics import Stats, values

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics import spike_model
-from forensics.excursions import (
+from forensics.spikes import spike_model
+from forensics.spikes.excursions import (
     CROWD_SIGMA,
     END_SIGMA,
     Excursion,
@@ -24,8 +24,8 @@ from forensics.excursions import (
     middle_of_three,
     scaled,
 )
-from forensics.spike_features import NAMES, features, smoothness
-from forensics.trend import turn
+from forensics.spikes.spike_features import NAMES, features, smoothness
+from forensics.spikes.trend import turn
 
 Ints = NDArray[np.int64]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from forensics.excursions import PEAK_SIGMA, smallest_visible
 from forensics.series import Series
+from forensics.spikes.excursions import PEAK_SIGMA, smallest_visible
 
 
 def smallest_spike(s: Series) -> str:

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from forensics import lives, ranks, settings, system_metrics
+from forensics import lives, settings
+from forensics.measures import ranks, system_metrics
 from forensics.series import series
 from parsers.tables import Run
 

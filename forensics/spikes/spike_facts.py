@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics.excursions import LEVEL, Excursion, Floats, middle_of_three, rolling_median
 from forensics.series import parts, series
+from forensics.spikes.excursions import LEVEL, Excursion, Floats, middle_of_three, rolling_median
 from parsers.tables import Run
 
 Ints = NDArray[np.int64]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from forensics.excursions import Excursion, Floats, centred_median, noise_floor, rolling_median
+from forensics.spikes.excursions import Excursion, Floats, centred_median, noise_floor, rolling_median
 
 WINDOW, REFERENCE = 25, 100  # values that make a level; values before the turn that make the old level
 LEAST_RISE, TIMES_BEFORE, ERRORS, KEPT = 0.007, 4.0, 15.0, 0.4

@@ -212,10 +212,10 @@ def _paired(a: Iterable[NDArray[Any]], b: Iterable[NDArray[Any]]) -> Iterator[tu
 
 def findings(c: Checkpoint) -> list[dict[str, Any]]:
     """Everything that is sick in one checkpoint, the gravest first."""
-    from forensics import checkpoint_age as age
-    from forensics import checkpoint_findings as sick
-    from forensics import checkpoint_weights as weights
-    from forensics.checkpoint_ranks import ranks
+    from forensics.checkpoints import checkpoint_age as age
+    from forensics.checkpoints import checkpoint_findings as sick
+    from forensics.checkpoints import checkpoint_weights as weights
+    from forensics.checkpoints.checkpoint_ranks import ranks
 
     looks = (sick.foreign_code, sick.incomplete, sick.nonfinite, sick.absurd, ranks, weights.units, weights.start)
     found = [f for look in (*looks, age.counters_disagree, age.optimizer, age.spikes) for f in look(c)]
@@ -230,7 +230,7 @@ def report(path: Path, path2: Path | None = None, *, progress: Progress | None =
 
     Raises ForensicsError where nothing in one of them can be read.
     """
-    from forensics.checkpoint_changes import between
+    from forensics.checkpoints.checkpoint_changes import between
 
     first = read(path, progress=progress)
     if path2 is None:

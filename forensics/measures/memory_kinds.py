@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from forensics import lives, system_metrics
+from forensics import lives
+from forensics.measures import system_metrics
 from forensics.series import Series, series
 from parsers.tables import Run
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from forensics import config_diff, learning, lives, parting
+from forensics import lives
 from forensics.batches import recorded
 from forensics.case import jsonable
+from forensics.comparing import config_diff, learning, parting
 from forensics.detectors import loss_spike
 from forensics.errors import CannotTell, ForensicsError
-from forensics.recipe import recipe
+from forensics.measures.recipe import recipe
 from forensics.series import Series, m4, names, series
 from forensics.version import VERSION
 from parsers.tables import Run

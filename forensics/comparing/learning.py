@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from forensics import settings
-from forensics.config_diff import last_values
-from forensics.excursions import Floats
+from forensics.comparing.config_diff import last_values
 from forensics.series import Series, series
+from forensics.spikes.excursions import Floats
 from parsers.tables import Run
 
 AXES = (("steps", "steps"), ("seconds", "seconds of training"), ("tokens", "tokens"), ("flops", "FLOPs"))
@@ -60,7 +60,7 @@ def _level(x: Floats, y: Floats, at: float) -> tuple[float, float]:
 
 def _reach(x: Floats, y: Floats, level: float) -> float | None:
     """Where the running median first comes down to a level."""
-    from forensics.excursions import rolling_median
+    from forensics.spikes.excursions import rolling_median
 
     low = np.flatnonzero(rolling_median(y, 15) <= level)
     return float(x[low[0]]) if len(low) else None

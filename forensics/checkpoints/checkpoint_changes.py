@@ -6,10 +6,10 @@ import math
 import re
 from collections.abc import Sequence
 
-from forensics import tokenizer_files
-from forensics.checkpoint import Checkpoint, plain_name
-from forensics.checkpoint_age import counters
-from forensics.checkpoint_findings import Found, finding, measured
+from forensics.checkpoints import tokenizer_files
+from forensics.checkpoints.checkpoint import Checkpoint, plain_name
+from forensics.checkpoints.checkpoint_age import counters
+from forensics.checkpoints.checkpoint_findings import Found, finding, measured
 
 GREW = 2.0  # norms that double between two checkpoints of one run
 ADAM_MOST = 3.3  # |m|/sqrt(v) of Adam is at most (1-b1)/sqrt(1-b2) = 3.16 for the usual betas

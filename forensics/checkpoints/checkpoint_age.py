@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forensics.checkpoint import Checkpoint
-from forensics.checkpoint_findings import MOMENTS, Found, finding, measured
+from forensics.checkpoints.checkpoint import Checkpoint
+from forensics.checkpoints.checkpoint_findings import MOMENTS, Found, finding, measured
 from parsers.checkpoints.contents import Tensor, chunks
 from parsers.checkpoints.pickles import Unreadable
 from parsers.checkpoints.statistics import values

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forensics import excursions
 from forensics.series import Series
+from forensics.spikes import excursions
 
 LEAST = 20
 ALIKE = 2e-6

@@ -16,7 +16,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics.excursions import CROWD_SIGMA, LEVEL, Excursion, Floats, Ints, before, centred_median, rolling_median
+from forensics.spikes.excursions import (
+    CROWD_SIGMA,
+    LEVEL,
+    Excursion,
+    Floats,
+    Ints,
+    before,
+    centred_median,
+    rolling_median,
+)
 
 AROUND = 150  # values on either side that make the neighbourhood
 SETTLED = 5  # values after the end that still belong to the event

@@ -7,9 +7,9 @@ import re
 from collections import Counter
 from typing import Any
 
-from forensics.checkpoint import Checkpoint, plain_name
-from forensics.checkpoint_age import Counters, counters
-from forensics.checkpoint_findings import Found, finding, measured
+from forensics.checkpoints.checkpoint import Checkpoint, plain_name
+from forensics.checkpoints.checkpoint_age import Counters, counters
+from forensics.checkpoints.checkpoint_findings import Found, finding, measured
 from parsers.checkpoints.contents import Tensor
 from parsers.checkpoints.statistics import Stats
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from forensics.case import Finding
-from forensics.checkpoint import Checkpoint, kind_of, measure, step_of
-from forensics.checkpoint_findings import absurd, measured, nonfinite
+from forensics.checkpoints.checkpoint import Checkpoint, kind_of, measure, step_of
+from forensics.checkpoints.checkpoint_findings import absurd, measured, nonfinite
 from parsers import buffers, checkpoint_files
 from parsers.checkpoints import Contents, folder, read_file
 from parsers.tables import Gap, Run

@@ -10,11 +10,11 @@ import math
 from itertools import pairwise
 from typing import Any
 
-from forensics import run_checkpoints
-from forensics.checkpoint import Checkpoint, compare, findings, plain_name
-from forensics.checkpoint_age import counters
-from forensics.checkpoint_changes import EMBEDDING, HEAD, QK, growth
-from forensics.checkpoint_findings import absurd, measured, nonfinite
+from forensics.checkpoints import run_checkpoints
+from forensics.checkpoints.checkpoint import Checkpoint, compare, findings, plain_name
+from forensics.checkpoints.checkpoint_age import counters
+from forensics.checkpoints.checkpoint_changes import EMBEDDING, HEAD, QK, growth
+from forensics.checkpoints.checkpoint_findings import absurd, measured, nonfinite
 from parsers.tables import Run
 
 AGAIN = 256 << 20  # bytes read a second time
