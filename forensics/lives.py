@@ -30,6 +30,7 @@ _SIGNS = (
     "nccl",
     "warning",
     "console",
+    "alive",
 )  # lines that a job writes while it does no steps
 SILENCE_SECONDS, SILENCE_TIMES = 120.0, 50.0
 

@@ -346,6 +346,8 @@ def _by_step_or_time(table: pa.Table, rows: NDArray[np.int64], lives: list[list[
     times = table["time"].to_pylist() if "time" in table.column_names else [None] * table.num_rows
     steps = table["step"].to_pylist() if "step" in table.column_names else [None] * table.num_rows
     for n, row in enumerate(rows):
+        if steps[row] is not None:  # between two lives it is the later one's, before all of them the first one's
+            found[n] = next((i for i, span in enumerate(spans) if steps[row] <= span["steps"][1]), len(spans) - 1)
         for i, span in enumerate(spans):
             timed = times[row] is not None and span["started"] is not None
             if (timed and span["started"] <= times[row] and (i + 1 == len(spans) or times[row] < (spans[i + 1]["started"] or 0))) or (not timed and steps[row] is not None and span["steps"][0] <= steps[row] <= span["steps"][1]):

@@ -4,7 +4,7 @@ A traceback is one event: its last line with the innermost frame, at the line wh
 NVRx's log signatures: a *root candidate* has level ``error``; what only follows from another failure (a peer's NCCL
 abort, torchrun's ChildFailedError, "broken pipe" of a heartbeat thread) and what is only supposed ("might be caused
 by") is ``warning``. Kinds: start, resume, evaluation (one begins), checkpoint_saved, finished, traceback, oom, nccl,
-hardware, overflow, nonfinite, scheduler, signal, rows_dropped, missing_field, warning.
+hardware, overflow, nonfinite, scheduler, signal, rows_dropped, missing_field, warning, alive (of a file the last one counts).
 """
 
 from __future__ import annotations
@@ -100,6 +100,8 @@ _WORDS: list[tuple[str, str, list[str]]] = [
     ("evaluation", "info", [
         r"\*{3,} ?running (?:evaluation|prediction|validation)", r"^\W*evaluating\b(?!.*\d%)",
         r"(?:^|[\]:] ?)\W*(?:running|starting|begin|beginning|start|entering) (?:the )?(?:validation|evaluation|eval)\b(?! set| data)"]),
+    ("alive", "info", [
+        r"\b(?:pid|process|rank|job|worker|run|node)\b.{0,40}\balive\b", r"\bstill (?:running|alive|waiting)\b", r"^\W*heartbeat\b"]),
     ("start", "info", [
         r"^\W*(?:starting|start|begin|beginning|running) (?:the )?training", r"\*{3,} ?running training",
         r"begin training epoch", r"training starts at step", r"^\W*training \.\.\.",
@@ -121,7 +123,7 @@ _HINTS = (
     "straggl", "throttl", "diverg", "converge", "improve", "mismatch", "key", "start", "param", "cmd", "exception",
     "fatal", "assert", "interrupt", "monotonic", "step", "exhausted", "bus", "uncorrectable", "hardware", "machine",
     "lr_scheduler", "learning", "walltime", "evaluat", "validat", "blocked", "responding", "slowdown", "local_rank",
-    "barrier", "watchdog",
+    "barrier", "watchdog", "alive", "still",
 )
 _CASCADE = re.compile("(?i)" + "|".join([
     r"ChildFailedError", r"SignalException", r"broken pipe", r"NCCL communicator was aborted", r"TCPStore",

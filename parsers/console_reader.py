@@ -48,6 +48,7 @@ class Reader:
         self.tables = Tables()
         self.redrawn: tuple[object, int] = (None, 0)  # key and number of the rows that the next update may replace
         self.dicts = Dicts()
+        self.alive: tuple[Where, Event, int | None] | None = None
 
     def size(self) -> int:
         """Rows that wait to be handed over."""
@@ -166,6 +167,9 @@ class Reader:
         if event.kind == "resume":  # where the run goes back to, not where it was
             step = event.step
             self.now.step = step if step is not None else self.now.step
+        if event.kind == "alive":  # a monitor says so every minute
+            self.alive = (where, event, step)
+            return
         self.words.event(where, event, step)
 
     def _table(self, where: Where, text: str) -> bool:
@@ -298,6 +302,8 @@ class Reader:
 
     def finish(self) -> None:
         self._settle({})
+        if self.alive is not None:
+            self.words.event(*self.alive)
         self.words.close_all(self.now.step)
         for sentence in self.words.counted()[:20]:
             self.notes[sentence] = None

@@ -291,3 +291,33 @@ def test_a_loss_that_reached_zero_can_diverge(tmp_path: Path) -> None:
     x = [max(2 - i / 40, 0.0) if i < 120 else (i - 120) / 20 for i in range(240)]
     case = analyzed(tmp_path / "a", [{"step": i, "loss": v} for i, v in enumerate(x)])
     assert "divergence" in kinds(case) and not any(c.status == "error" for c in case.checks)
+
+
+def test_a_monitor_that_outlives_the_steps_tells_a_hang(tmp_path: Path) -> None:
+    x = curve(200)
+    rows = [{"step": i, "loss": x[i], "timestamp": 1.7e9 + i} for i in range(200)]  # to 22:16:39
+    alive = "".join(f"2023-11-14 22:{m}:39,000 INFO monitor: pid 81 alive, gpu util 100%\n" for m in range(17, 58, 5))
+    done = "2023-11-14 22:16:40,000 INFO Training finished\n"
+    case = analyzed(tmp_path / "a", rows, log=alive)
+    assert case.hypotheses[0].id == "hang" and case.run["status"] == "hung"
+    run = forensics.read(str(tmp_path / "a"))
+    assert [e["kind"] for e in run.tables["events"].to_pylist()] == ["alive"], "of many lines the last one"
+    assert analyzed(tmp_path / "b", rows, log=done).verdict == "healthy"
+
+
+def test_a_manifest_without_a_clock_belongs_to_the_lives_by_its_steps(tmp_path: Path) -> None:
+    """Rows of the log come every five steps, the manifest has every step: those before a row are the life's that reaches it."""
+    folder = tmp_path / "r"
+    folder.mkdir()
+    x = curve(200)
+    logged = [{"step": i, "loss": x[i], "timestamp": 1.7e9 + i + (900 if i >= 100 else 0)} for i in range(4, 200, 5)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in logged))
+    order = random.Random(3).sample(range(4000), 800)
+    seen = [order[8 * (i % 100) : 8 * (i % 100) + 8] for i in range(200)]
+    (folder / "data_order.jsonl").write_text("".join(json.dumps({"step": i, "sample_ids": s}) + "\n" for i, s in enumerate(seen)))
+    (folder / "slurm.out").write_text("slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2023-11-14T22:15:00 DUE TO PREEMPTION ***\n")
+    run = forensics.read(str(folder))
+    batches = run.tables["batches"]
+    first = [a for s, a in zip(batches["step"].to_pylist(), batches["attempt"].to_pylist(), strict=True) if s < 100]
+    assert len(run.attempts) == 2 and set(first) == {0}
+    assert pipeline.analyze_run(run).hypotheses[0].id == "data_order_restarted"
