@@ -14,11 +14,13 @@ hostile file; text in STRING opcodes is escaped Latin-1; protocol-2 files of Pyt
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+_MEMBER = re.compile(r"[A-Z][A-Z0-9_]*")  # of an enumeration, as they are named
 MAX_TEXT = 1 << 20  # of a line-ended argument
 
 
@@ -82,6 +84,8 @@ class Machine:
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
         self.refused: dict[str, int] = {}  # name -> first byte
+        self.members: set[str] = set()  # of enumerations, named by a getattr
+        self.other_getattr = False
         self.whole = False  # it came to its STOP
 
     @property
@@ -165,14 +169,30 @@ class Machine:
         """What REDUCE or NEWOBJ leaves on the stack: a plain value, or an Opaque."""
         args = tuple(args) if isinstance(args, (tuple, list)) else (args,)
         if isinstance(function, Opaque):  # calling what a refused call would have returned
+            if function.name in self.members:
+                self.refuse(f"a call of {function.name}", self.opcode_at)
             return Opaque(function.name, args)
         if not isinstance(function, Name):
             self.refuse(f"a call of {type(function).__name__}", self.opcode_at)
             return Opaque("?", args)
+        if function.name == "getattr" and function.module in ("builtins", "__builtin__"):
+            return self._member(function, args)
         try:
             return self.build(function, args)
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError):
             return Opaque(str(function), args)  # right name, wrong arguments
+
+    def _member(self, function: Name, args: tuple[Any, ...]) -> Opaque:
+        """A member of an enumeration, which early releases of Python 3.11 write as ``getattr(Class, "MEMBER")``. Any other getattr is refused."""
+        owner, member = args if len(args) == 2 else (None, None)
+        if isinstance(owner, Name) and isinstance(member, str) and _MEMBER.fullmatch(member) and self.allowed(owner):
+            if not self.other_getattr:
+                self.refused.pop(str(function), None)
+            self.members.add(f"{owner}.{member}")
+            return Opaque(f"{owner}.{member}")
+        self.other_getattr = True
+        self.refuse(str(function), function.at)
+        return Opaque(str(function), args)
 
     def put_items(self, pairs: list[Any]) -> None:
         target = self.top()

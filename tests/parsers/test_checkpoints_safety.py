@@ -122,6 +122,28 @@ def test_the_place_is_that_of_the_name(tmp_path: Path) -> None:
     assert path.read_bytes()[at:].startswith(b"cposix\nsystem\n")
 
 
+def test_members_of_enumerations_as_early_python_311_writes_them(tmp_path: Path) -> None:
+    """``getattr(Class, "MEMBER")`` of a usual library is a name; any other getattr is refused, and so is a call of what it gave."""
+
+    def refused(*calls: bytes) -> list[str]:
+        path = tmp_path / "a.pkl"
+        path.write_bytes(hostile.PROTO + b"(" + b"".join(calls) + b"l.")
+        return [x["what"] for x in checkpoints.report(path)["refused"]]
+
+    def getattr_of(owner: str, member: str) -> bytes:
+        module, _, name = owner.rpartition(".")
+        return b"c__builtin__\ngetattr\n(" + f"c{module}\n{name}\n".encode() + hostile.text(member) + b"tR"
+
+    sound = getattr_of("transformers.trainer_utils.IntervalStrategy", "STEPS")
+    assert refused(sound, sound) == []
+    assert "os.system" in refused(sound, getattr_of("os.system", "STEPS"))
+    for bad in (getattr_of("transformers.Trainer", "from_pretrained"), getattr_of("transformers.Trainer", "__init__")):
+        assert refused(sound, bad) == refused(bad, sound) == ["__builtin__.getattr"]
+    assert refused(b"c__builtin__\ngetattr\n") == ["__builtin__.getattr"]
+    called = sound + b"(" + hostile.text("x") + b"tR"
+    assert refused(called) == ["a call of transformers.trainer_utils.IntervalStrategy.STEPS"]
+
+
 def test_tensors_beside_hostile_names_are_still_read(tmp_path: Path) -> None:
     """Reading goes on around what is refused."""
     bad = hostile.call("os", "system", "true")

@@ -10,6 +10,7 @@ can be loaded, else a fresh initialization that need not be the run's: begin fro
 
 from __future__ import annotations
 
+import enum
 import json
 import os
 from pathlib import Path
@@ -41,15 +42,24 @@ def _arguments() -> Any:
         paths = [p for p in (RUN / "training_args.bin", *(f / "training_args.bin" for _, f in _folders())) if p.exists()]
         if not paths:
             raise FileNotFoundError(f"no training_args.bin in {RUN} or its checkpoints")
-        allowed = []
+        allowed: list[Any] = []
         for name in torch.serialization.get_unsafe_globals_in_checkpoint(str(paths[0])):
             module, _, rest = name.rpartition(".")
+            if name == "builtins.getattr":  # early releases of Python 3.11 write members of enumerations so
+                allowed.append((_member, name))
+                continue
             if name.split(".")[0] not in ("transformers", "accelerate", "torch"):
                 raise ValueError(f"training_args.bin wants {name}, which is neither transformers nor accelerate")
             allowed.append(getattr(importlib.import_module(module), rest))
         with torch.serialization.safe_globals(allowed):
             _kept["arguments"] = torch.load(paths[0], weights_only=True)
     return _kept["arguments"]
+
+
+def _member(owner: Any, name: str) -> Any:
+    if isinstance(owner, type) and issubclass(owner, enum.Enum):
+        return owner[name]
+    raise ValueError(f"training_args.bin asks for {name} of something that is no enumeration")
 
 
 def _data() -> Any:
