@@ -30,7 +30,7 @@ from parsers.tables import Run
 
 NEEDS = ["loss.eval|acc.eval"]
 LEAST, TIMES, SHARE, LASTS = 8, 8.0, 0.15, 5
-ALONE, ALONE_TIMES = 0.7, 5.0
+ALONE, ALONE_TIMES, STEADY = 0.7, 5.0, 4.0
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -52,6 +52,8 @@ def detect(run: Run) -> Iterator[Finding]:
         if _alone(y, i):  # held against its neighbours, not against the steep beginning
             beside = np.delete(change, i)[max(i - LASTS, 0) : i + LASTS]
             times, usual = ALONE_TIMES, 1.4826 * float(np.median(np.abs(beside - np.median(beside)))) + 1e-9
+            if abs(size) < STEADY * _scatter(y[i + 1 :]):
+                continue
         lasting = len(after) >= 2 and abs(np.median(after) - before[-1]) >= 0.6 * abs(size)
         if (
             abs(size) < max(times * usual, SHARE)
@@ -89,6 +91,14 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     if not judged:
         raise CannotTell(f"fewer than {LEAST} evaluations were logged")
+
+
+def _scatter(y: np.ndarray) -> float:
+    """Robust scatter of the evaluations after a step about their trend; 0 where they are too few to tell."""
+    if len(y) < LASTS + 1:
+        return 0.0
+    at = np.arange(len(y))
+    return 1.4826 * float(np.median(np.abs(y - np.polyval(np.polyfit(at, y, 1), at))))
 
 
 def _loss_goes_on(run: Run, before: int, after: int) -> bool:

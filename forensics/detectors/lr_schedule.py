@@ -4,7 +4,7 @@ What it sees
     The rate jumps, warms up hardly at all, or begins again from the start.
 
 How it decides
-    A step of the rate by more than half within one logging interval is a jump; the first values of a warmup, the drops of
+    A step of the rate by more than half, and by 2 % of its peak, within one logging interval is a jump; the first values of a warmup, the drops of
     a step schedule and jumps that come again at regular distances, or back to the peak and down the same way (warm restarts)
     are schedule. A jump at the beginning of a new life (or of one that only a silence tells) is a schedule that was reset; inside a life the rate left its own path. It also tells the shape (constant,
     warmup, decay), the peak, and how many steps the warmup took.
@@ -30,7 +30,7 @@ from forensics.series import Series, series
 from parsers.tables import Run
 
 NEEDS = ["lr"]
-JUMP = 1.5
+JUMP, SHARE = 1.5, 0.02  # of the row before; of the peak
 REGULAR = 0.1  # distances of warm restarts agree this well
 LOW = 0.4  # of the peak: from below this a warm restart comes
 SILENCE, SILENCE_TIMES, LEAST_PAUSES, ANEW = 60.0, 50.0, 10, 5  # seconds; usual pauses; values
@@ -91,8 +91,10 @@ def _jumps(s: Series) -> list[int]:
     """Rows whose rate is more than JUMP times that of the row before (in step order within a life)."""
     before, after = s.value[:-1], s.value[1:]
     ok = (before > 0) & np.isfinite(before) & np.isfinite(after) & (np.diff(s.step) > 0)
+    known = s.value[np.isfinite(s.value)]
+    least = SHARE * float(known.max()) if len(known) else 0.0  # near zero the smoothest schedule grows by factors
     with np.errstate(divide="ignore", invalid="ignore"):
-        return [int(i) + 1 for i in np.flatnonzero(ok & (after > JUMP * before))]
+        return [int(i) + 1 for i in np.flatnonzero(ok & (after > JUMP * before) & (after - before > least))]
 
 
 def _inside_warmup(s: Series, i: int) -> bool:

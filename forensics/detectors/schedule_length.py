@@ -46,7 +46,7 @@ def detect(run: Run) -> Iterator[Finding]:
     peak, least = float(x.max()), settings.number(run, "min_lr") or 0.0
     if least >= 0.9 * peak:
         return  # no decay is meant
-    top = int(np.argmax(x))
+    top = int(np.flatnonzero(x >= 0.99 * peak)[0])  # a later cycle may reach as high
     low = np.flatnonzero(x[top:] <= least + LOW * (peak - least))
     if not len(low) or peak <= 0:
         return

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
 from forensics.hypotheses.lr_too_high import learns_on, over_at_once
+from forensics.hypotheses.overfitting import turned_with_training
 from forensics.hypotheses.silent_data_corruption import state_hit
 from forensics.ledger import Ledger, of, span
 from parsers.tables import Run
@@ -31,14 +32,18 @@ PRIOR = -6.0
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     shifts = of(findings, "level_shift")
     lasting = [f for f in of(findings, "loss_spike", traps=True) if f.facts["class"] in ("non_recovering", "not_a_spike")]
-    if not shifts and not lasting:
+    relearnt = [f for f in turned_with_training(run, findings) if f not in lasting]
+    if not shifts and not lasting and not relearnt:
         return None
     ledger = Ledger(PRIOR)
-    step = (shifts or lasting)[0].first_step or 0
+    step = (shifts or lasting or relearnt)[0].first_step or 0
     if shifts:
         ledger.add(11, "The loss steps to another level and stays there.", shifts[:2])
-    else:
+    elif lasting:
         ledger.add(3, "The loss does not come back.", lasting[:1])
+    if relearnt:
+        # 12: what is learnt anew and forgotten at once is another distribution; damaged weights are bad at both
+        ledger.add(12, "From there on evaluation gets worse while training learns on: it is judged by other data than it sees.", relearnt[:1])
     other = [f for f in lasting if f.facts["why"] == "data"]
     if other and not shifts:
         ledger.add(8, "The level steps up without an overshoot and learning goes on, at a rate that was logged and did not move.", other[:1])
@@ -74,7 +79,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     return ledger.hypothesis(
         __name__,
         TITLE,
-        steps=span(shifts or lasting),
+        steps=span(shifts or lasting or relearnt),
         settle=f"Evaluate the checkpoint before step {step} on data from both sides of it.",
         interventions=[
             "Compare what the loader read before and after.",

@@ -22,6 +22,7 @@ from forensics import settings
 from forensics.case import Finding, Hypothesis
 from forensics.hypotheses.lr_too_high import trained_well
 from forensics.hypotheses.nan_from_sample import quiet
+from forensics.hypotheses.overfitting import turned_with_training
 from forensics.ledger import Ledger, of, span
 from forensics.series import series
 from parsers.tables import Run
@@ -71,6 +72,8 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     well = trained_well(run, min(t.first_step or 0 for t in trouble))
     if off and large and of(findings, "divergence") and well:
         ledger.add(4, f"{well} Then a single large gradient was enough.", [])
+    if there := turned_with_training(run, findings):
+        ledger.add(-8, "Training learns on from there while evaluation gets worse: weights that exploded are bad at both.", there)
     stretch = [f for f in trouble if f.facts.get("falls_at")]
     if stretch:
         ledger.add(-9, f"The loss stands at one high level and leaves it at once at step {stretch[0].facts['falls_at']}: no explosion does.", stretch[:1])

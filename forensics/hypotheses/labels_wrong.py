@@ -47,7 +47,8 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         elif facts["chance"] is None:
             ledger.cannot_tell("config names neither vocabulary nor classes, so chance level is not known.")
     if never:
-        ledger.add(8 if stuck else 18, never, of(findings, "train_eval_gap"))
+        text, weight = never
+        ledger.add(8 if stuck else weight, text, of(findings, "train_eval_gap"))
     _rate_and_gradient(run, ledger)
     wild = [f for f in of(findings, "loss_spike", severity=["warning", "critical"]) if f.facts["top"] > 2 * f.facts["level"]]
     if wild:
@@ -100,14 +101,17 @@ def _rate_and_gradient(run: Run, ledger: Ledger) -> None:
         )
 
 
-def _never_learned(run: Run) -> str:
-    """Evaluation that was never better than at the beginning, while training falls: learnt by rote. Empty when it was."""
+def _never_learned(run: Run) -> tuple[str, float] | None:
+    """Evaluation that was never better than at the beginning, while training falls: learnt by rote. None when it was."""
     held, train = series(run, "loss.eval"), series(run, "loss.train")
     if held is None or train is None or len(held) < 4 or len(train) < 20:
-        return ""
+        return None
     x = held.value[np.isfinite(held.value)]
-    fell = float(np.median(train.value[-10:])) < 0.8 * float(np.median(train.value[:10]))
+    left = float(np.median(train.value[-10:])) / float(np.median(train.value[:10]))
+    climbs = len(x) >= 8 and float(np.median(x[-3:])) > 1.03 * x[0]
+    fell = left < 0.8 or (left < 0.95 and climbs)  # a little rote shows in an evaluation that gets worse
     late = x[0] < 0.8 * float(np.median(train.value[:5])) if len(x) else False  # by its first time much was learnt
     if len(x) >= 4 and fell and not late and x.min() > 0.97 * x[0]:
-        return f"Evaluation never gets better than at the beginning ({x[0]:.4g}), while training loss falls: learnt by rote."
-    return ""
+        text = f"Evaluation never gets better than at the beginning ({x[0]:.4g}), while training loss falls: learnt by rote."
+        return text, 18.0 if left < 0.8 else 11.0
+    return None

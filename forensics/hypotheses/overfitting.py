@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, span
+from forensics.series import series
 from parsers.tables import Run
 
 TITLE = "Overfitting"
@@ -40,6 +41,8 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     ledger.add(4, f"Training loss falls by another {facts['train_fall']:.0%} meanwhile.", gap)
     if jumps := of(findings, "eval_jump", severity=["warning"]):
         ledger.add(-12, "Evaluation does not turn, it jumps: its data or code changed.", jumps)
+    if there := turned_with_training(run, findings):
+        ledger.add(-12, f"Evaluation turns just where the training loss jumps, at step {there[0].facts['start']}: what happened there did both.", there)
     if facts["improved"] < 0.03 and not facts["late"]:
         ledger.add(
             -14, "Evaluation never got better than at the beginning: nothing that holds elsewhere was ever learnt.", gap
@@ -56,3 +59,17 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
             "Stop early, add data, or regularize more.",
         ],
     )
+
+
+def turned_with_training(run: Run, findings: Sequence[Finding]) -> list[Finding]:
+    """Spikes of the training loss that begin between the best evaluation and the next one: then it was no slow turn."""
+    held = series(run, "loss.eval")
+    gap = of(findings, "train_eval_gap")
+    if not gap or held is None:
+        return []
+    best = gap[0].facts["best_step"]
+    after = held.step[held.alive & (held.step > best)]
+    if not len(after):
+        return []
+    spikes = of(findings, "loss_spike", severity=["warning", "critical"])
+    return [f for f in spikes if best < f.facts["start"] <= int(after[0]) and f.facts["class"] != "fast"]

@@ -321,3 +321,39 @@ def test_a_manifest_without_a_clock_belongs_to_the_lives_by_its_steps(tmp_path: 
     first = [a for s, a in zip(batches["step"].to_pylist(), batches["attempt"].to_pylist(), strict=True) if s < 100]
     assert len(run.attempts) == 2 and set(first) == {0}
     assert pipeline.analyze_run(run).hypotheses[0].id == "data_order_restarted"
+
+
+def test_a_cosine_that_comes_round_again_is_no_jump_however_low_it_gets(tmp_path: Path) -> None:
+    x = curve(350)
+    rate = [1e-3 * 0.5 * (1 + math.cos(math.pi * (i - 10) / 78)) + 1e-8 if i >= 10 else 1e-4 * (i + 1) for i in range(350)]
+    rows = [{"step": i, "loss": x[i], "lr": rate[i]} for i in range(0, 350, 2)]
+    config = {"max_steps": 350, "lr_scheduler": "cosine", "gradient_accumulation_steps": 4}
+    case = analyzed(tmp_path / "a", rows, config)
+    assert "lr_schedule" not in kinds(case) and case.hypotheses[0].id == "schedule_wrong_units"
+    jump = [r | {"lr": r["lr"] * (20 if r["step"] > 40 else 1)} for r in rows]
+    assert "lr_schedule" in kinds(analyzed(tmp_path / "b", jump, config))
+
+
+def test_an_evaluation_that_turns_where_training_jumps_did_not_overfit(tmp_path: Path) -> None:
+    rng = random.Random(7)
+    x = [(3.9 * math.exp(-i / 450) if i < 160 else 2.6 + 1.5 * math.exp(-(i - 160) / 40)) * (1 + 0.01 * rng.gauss(0, 1)) for i in range(350)]
+    old = {k: {"eval_loss": x[25 * k] * 1.02 if k <= 6 else 3.4 + 0.1 * (k - 7)} for k in range(14)}
+    case = analyzed(tmp_path / "a", evaluated(x, 25, old), {"grad_clip": 0})
+    assert case.hypotheses[0].id == "data_distribution_shift" and probability(case, "overfitting") < 0.3
+
+
+def test_labels_learnt_by_rote_a_little_are_wrong_labels(tmp_path: Path) -> None:
+    rng = random.Random(8)
+    x = [(2.77 if i < 120 else 2.77 - 0.3 * (i - 120) / 230) * (1 + 0.01 * rng.gauss(0, 1)) for i in range(350)]
+    rote = {k: {"eval_loss": 2.78 + 0.02 * max(k - 4, 0)} for k in range(14)}
+    learns = {k: {"eval_loss": 2.78 - 0.02 * max(k - 4, 0)} for k in range(14)}
+    config = {"num_classes": 16, "learning_rate": 1e-3}
+    assert analyzed(tmp_path / "a", evaluated(x, 25, rote), config).hypotheses[0].id == "labels_wrong"
+    assert probability(analyzed(tmp_path / "b", evaluated(x, 25, learns), config), "labels_wrong") < 0.2
+
+
+def test_a_wide_scatter_of_evaluations_holds_no_step(tmp_path: Path) -> None:
+    x = curve(350, low=2.2, high=3.4, tau=35)
+    held = [3.32, 3.13, 2.93, 2.73, 2.16, 2.5, 2.42, 2.16, 2.13, 2.22, 2.12, 2.44, 2.41, 2.36, 2.35, 2.26, 2.21, 2.16, 2.27, 2.49, 2.23, 2.13, 2.12, 2.2]
+    rows = evaluated(x, 15, {k: {"eval_loss": v} for k, v in enumerate(held)})
+    assert "eval_jump" not in kinds(analyzed(tmp_path / "a", rows))
