@@ -17,7 +17,6 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 QUANTILES = {"p05": 0.05, "p25": 0.25, "p50": 0.50, "p75": 0.75, "p95": 0.95}
-STATISTICS = ("count", "min", "max", "mean", "std")
 
 
 @dataclass(frozen=True)

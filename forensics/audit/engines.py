@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 from forensics.errors import ForensicsError
 
-ENGINES = ("local", "dask", "ray")
 T = TypeVar("T")
 Task = Callable[[T], str]
 Pool = Callable[[Any, Any, int], Iterator[str]]  # (task, items, how many at once) -> keys as they are done

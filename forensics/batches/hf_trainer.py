@@ -8,8 +8,7 @@ Facts, from transformers/trainer.py and trainer_pt_utils.py (4.38 to 5.23):
 - Epochs count batches of one process; an optimizer step takes ``gradient_accumulation_steps`` of them, the last one of an epoch
   what is left.
 - A resumed run skips the batches it had done in that epoch; with ``ignore_data_skip`` it begins the epoch again.
-- Grouping by length permutes, cuts into megabatches of 50 batches (fewer for small sets), sorts each by length, longest first, and
-  brings the longest sample of all to the front. Its permutation comes from the global generator: no config tells it.
+- Grouping by length begins with a permutation from the global generator: no config tells it, and it is not rebuilt.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from forensics.batches import accelerate_loaders, torch_loaders
+from forensics.batches import accelerate_loaders
 from forensics.batches.torch_random import Ids
 
 
@@ -64,15 +63,3 @@ def step(turns: Sequence[Sequence[Ids]], accumulation: int, within: int) -> list
     """The samples of each rank in optimizer step `within` of an epoch (from 0), None beyond its end."""
     picked = turns[within * accumulation : (within + 1) * accumulation]
     return [np.concatenate([t[r] for t in picked]) for r in range(len(picked[0]))] if picked else None
-
-
-def grouped_by_length(lengths: Sequence[int], size: int, permutation: Ids) -> Ids:
-    """``get_length_grouped_indices`` from its random permutation; `size` is the batch size times the accumulation."""
-    mult = min(len(lengths) // (size * 4), 50) or 1
-    groups = [
-        sorted(g.tolist(), key=lambda i: lengths[i], reverse=True) for g in torch_loaders.batches(permutation, mult * size)
-    ]
-    longest = [lengths[g[0]] for g in groups]
-    at = longest.index(max(longest))
-    groups[0][0], groups[at][0] = groups[at][0], groups[0][0]
-    return np.array([i for g in groups for i in g], np.int64)

@@ -30,8 +30,3 @@ def global_indices(n: int, seed: int, epoch: int = 0, world: int = 1, *, drop_la
 def step(order: Ids, size: int, done: int) -> Ids:
     """The samples of the step after `done` steps of this epoch; `size` is the global batch."""
     return order[done * size : (done + 1) * size]
-
-
-def of_rank(batch: Ids, world: int, rank: int) -> Ids:
-    """A rank's part of a global batch that begins at a multiple of the world size."""
-    return batch[rank::world]

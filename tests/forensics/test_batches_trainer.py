@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import forensics
-from forensics.batches import hf_trainer, links, torch_random
+from forensics.batches import hf_trainer, links
 
 Seen = dict[int, list[int]]
 
@@ -96,18 +96,6 @@ def test_a_run_resumed_in_mid_epoch(tmp_path: Path) -> None:
     train(tmp_path / "again", 45, again, resume=str(tmp_path / "checkpoint-8"), ignore_data_skip=True, **options)
     for step in range(9, 13):  # six steps an epoch: the second one, which step 9 is in, begins again
         assert rebuilt(45, 4, 9, step - 2, 2) == again[step]
-
-
-def test_grouped_by_length(tmp_path: Path) -> None:
-    """The permutation comes from the global generator; with that known, the rest follows."""
-    torch: Any = pytest.importorskip("torch")
-    utilities: Any = pytest.importorskip("transformers.trainer_pt_utils")
-    lengths = [int(x) for x in np.random.default_rng(0).integers(1, 40, 300)]
-    for size in (1, 4, 16, 100):
-        generator = torch.Generator().manual_seed(size)
-        want = utilities.get_length_grouped_indices(lengths, size, generator=generator)
-        mine = hf_trainer.grouped_by_length(lengths, size, torch_random.seeded_randperm(300, size))
-        assert mine.tolist() == want
 
 
 def as_logged(folder: Path, trainer: Any, n: int, *, examples: bool = True) -> Path:

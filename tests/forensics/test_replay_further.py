@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +12,6 @@ import pytest
 
 pytest.importorskip("torch")
 
-import replays
 import torch
 from replays import PLAIN, Direct, outcome, replayed, train, train_again
 
@@ -25,12 +23,6 @@ from forensics.replay.lab import Lab
 from forensics.replay.session import Options
 
 pytestmark = pytest.mark.filterwarnings("ignore:TF32 acceleration")
-
-
-@pytest.fixture
-def here() -> Iterator[None]:
-    with replays.direct():
-        yield
 
 
 @pytest.mark.usefixtures("here")

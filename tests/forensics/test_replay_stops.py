@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch")
 
-import replays
 from replays import replayed, train, train_again
 
 pytestmark = pytest.mark.filterwarnings("ignore:TF32 acceleration")
-
-
-@pytest.fixture
-def here() -> Iterator[None]:
-    with replays.direct():
-        yield
 
 
 STOPS = '''

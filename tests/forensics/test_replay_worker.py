@@ -18,62 +18,18 @@ from forensics.replay.client import ReplayFailed, Worker
 
 torch = pytest.importorskip("torch")
 
-ADAPTER = '''
-import torch
-from torch import nn
-
-def build():
-    torch.manual_seed(3)
-    model = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 1))
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    return model, optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k: 1.0)
-
-def batch(step):
-    x = torch.randn(8, 6, generator=torch.Generator().manual_seed(step))
-    y = torch.tanh(x.sum(1))
-    if step == 60:
-        y[[2, 5]] = 9.0
-    return {"x": x, "y": y, "ids": torch.arange(8) + 8 * step}
-
-def loss(model, batch, reduction="mean"):
-    rows = (model(batch["x"])[:, 0] - batch["y"]) ** 2
-    return rows if reduction == "none" else rows.mean()
-
-CLIP = 5.0
-'''
+from replays import PLAIN, train  # noqa: E402 - needs torch
 
 
 def adapter(folder: Path, extra: str = "", name: str = "train.py") -> Path:
     path = folder / name
-    path.write_text(ADAPTER + textwrap.dedent(extra))
+    path.write_text(PLAIN + textwrap.dedent(extra))
     return path
-
-
-def write_run(folder: Path) -> Path:
-    """Trains the adapter for real in this process and logs it."""
-    space: dict[str, object] = {}
-    exec(compile(ADAPTER, "train.py", "exec"), space)
-    model, optimizer, scheduler = space["build"]()  # type: ignore[operator]
-    with (folder / "metrics.jsonl").open("w") as f:
-        for step in range(90):
-            if step == 40:
-                state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step,
-                         "scheduler": {k: v for k, v in scheduler.state_dict().items() if k != "lr_lambdas"}}  # fmt: skip
-                (folder / "checkpoints").mkdir()
-                torch.save(state, folder / "checkpoints" / "step_40.pt")
-            optimizer.zero_grad()
-            loss = space["loss"](model, space["batch"](step))  # type: ignore[operator]
-            loss.backward()
-            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
-            optimizer.step()
-            scheduler.step()
-            f.write(json.dumps({"step": step, "loss": float(loss.detach()), "grad_norm": float(norm), "lr": 0.01}) + "\n")
-    return folder
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_run(tmp_path_factory.mktemp("planted"))
+    return train(tmp_path_factory.mktemp("planted")).parent
 
 
 def replay(run: Path, adapter: Path, out: Path, *options: str) -> tuple[int, str, dict[str, object]]:
