@@ -169,6 +169,7 @@ def read_files(
     paths: list[Path], root: Path, *, overrides: dict[str, str] | None = None, progress: Progress | None = None
 ) -> list[Run]:
     """Every run that these files below root make up, the one written last at the end."""
+    _keep_freed_pages()
     with _no_collection():
         files = list(_read_files(paths, root, progress))
     runs = [assemble.run(g, overrides or {}) for g in grouping.split(files, root, overrides or {})]
@@ -194,6 +195,13 @@ def _no_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+@cache
+def _keep_freed_pages() -> None:
+    """glibc hands every freed array back to the system, and gets its pages anew for the next, until it has seen a large
+    block freed (malloc(3), M_MMAP_THRESHOLD, which grows up to 32 MiB). This one is never written to, so it is free."""
+    bytes(31 << 20)
 
 
 def _size(path: Path) -> int:

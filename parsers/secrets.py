@@ -97,18 +97,33 @@ _TOKEN_IS_TEXT = {
 }
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
-_VALUES = re.compile(
-    r"hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_\-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}"
-    r"|(?:AKIA|ASIA)[A-Z0-9]{16}|xox[abprs]-[A-Za-z0-9\-]{10,}|glpat-[A-Za-z0-9_\-]{16,}|AIza[A-Za-z0-9_\-]{30,}"
-    r"|wandb_v\d_[A-Za-z0-9_]{20,}|nvapi-[A-Za-z0-9_\-]{20,}|ya29\.[A-Za-z0-9_\-]{20,}|eyJ[\w\-]{10,}\.[\w\-]{10,}\.[\w\-]{10,}"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)",
-    re.DOTALL,
-)
+# What a token looks like, beside the text that any of its kind holds: looking for that first is many times faster.
+_TOKENS = {
+    "hf_": r"hf_[A-Za-z0-9]{16,}",
+    "sk-": r"sk-[A-Za-z0-9_\-]{16,}",
+    "gh": r"gh[pousr]_[A-Za-z0-9]{20,}",
+    "github_pat_": r"github_pat_[A-Za-z0-9_]{20,}",
+    "AKIA": r"AKIA[A-Z0-9]{16}",
+    "ASIA": r"ASIA[A-Z0-9]{16}",
+    "xox": r"xox[abprs]-[A-Za-z0-9\-]{10,}",
+    "glpat-": r"glpat-[A-Za-z0-9_\-]{16,}",
+    "AIza": r"AIza[A-Za-z0-9_\-]{30,}",
+    "wandb_v": r"wandb_v\d_[A-Za-z0-9_]{20,}",
+    "nvapi-": r"nvapi-[A-Za-z0-9_\-]{20,}",
+    "ya29.": r"ya29\.[A-Za-z0-9_\-]{20,}",
+    "eyJ": r"eyJ[\w\-]{10,}\.[\w\-]{10,}\.[\w\-]{10,}",
+    "-----BEGIN": r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)",
+}
+_VALUES = re.compile("|".join(_TOKENS.values()), re.DOTALL)
 _URL_PASSWORD = re.compile(r"(?<=://)([^/\s:@]*):([^/\s@]+)(?=@)")
 _URL_SIGNATURE = re.compile(
     r"(?i)((?:x-amz-signature|x-amz-credential|x-amz-security-token|sig|signature|access_token|api_key|token)=)[^&\s'\"]+"
 )
-_SHAPES = re.compile("|".join(f"(?s:{p.pattern})" for p in (_VALUES, _URL_PASSWORD)).encode() + b"|(?i:" + _URL_SIGNATURE.pattern[4:].encode() + b")")
+_SHAPES = [
+    *(([hint.lower().encode()], re.compile(pattern.encode(), re.DOTALL)) for hint, pattern in _TOKENS.items()),
+    ([b"://"], re.compile(_URL_PASSWORD.pattern.encode())),
+    ([b"sig=", b"signature=", b"credential=", b"token=", b"key="], re.compile(_URL_SIGNATURE.pattern.encode())),
+]
 _ASSIGNMENT = re.compile(
     r"""(?ix) (?P<key> [A-Za-z_][\w.\-]{1,60} ) (?P<sep> ['"]? \s* [:=] \s* ) (?P<quote> ['"]? ) (?P<value> [^\s'",;&}]{4,} )"""
 )
@@ -135,14 +150,15 @@ _HAVE_A_PASS = {"auth", "db", "user", "smtp", "redis", "mysql", "postgres", "pro
 
 def mask_shapes(text: str) -> str:
     """Names (tags, keys, paths, ids): only what is a secret by its own shape, for a name has no value beside it."""
-    if _SHAPES.search(text.encode("utf-8", "replace")) is None:
+    if not has_shapes(text.encode("utf-8", "replace")):
         return text
     return _URL_SIGNATURE.sub(rf"\1{MASK}", _URL_PASSWORD.sub(rf"\1:{MASK}", _VALUES.sub(MASK, text)))
 
 
 def has_shapes(texts: bytes | memoryview) -> bool:
     """Is a secret by its shape anywhere in these UTF-8 bytes?"""
-    return _SHAPES.search(texts) is not None
+    lower = bytes(texts).lower()
+    return any(any(hint in lower for hint in hints) and pattern.search(texts) for hints, pattern in _SHAPES)
 
 
 def mask_text(text: str) -> str:

@@ -86,3 +86,21 @@ def test_values_inside_structures() -> None:
     )
     assert "abcdef" not in masked and "x1y2z3" not in masked
     assert '"lr": 0.1' in masked and '"nan": "NaN"' in masked
+
+
+SHAPED = [
+    "hf_" + "a1" * 10, "sk-" + "a1" * 10, *(f"gh{kind}_" + "a1" * 12 for kind in "pousr"), "github_pat_" + "a1" * 12,
+    "AKIA" + "A1" * 8, "ASIA" + "A1" * 8, "xoxb-" + "a1" * 8, "glpat-" + "a1" * 10, "AIza" + "a1" * 18,
+    "wandb_v1_" + "a1" * 12, "nvapi-" + "a1" * 12, "ya29." + "a1" * 12, "eyJ" + ".".join(["a1" * 6] * 3),
+    "-----BEGIN PRIVATE KEY-----\nMIIabc\n-----END PRIVATE KEY-----", "s3://jane:pa55word@bucket",
+    *(f"https://x.org/?{key}=0123456789" for key in (
+        "sig", "Signature", "access_token", "api_key", "TOKEN", "X-Amz-Credential", "X-Amz-Security-Token", "X-Amz-Signature")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("secret", SHAPED)
+def test_secrets_are_known_by_their_shape_alone(secret: str) -> None:
+    text = f"loss/{secret} rest"
+    assert secrets.has_shapes(text.encode()) and secrets.has_shapes(memoryview(text.encode()))
+    assert secrets.MASK in secrets.mask_shapes(text) and secret not in secrets.mask_shapes(text)
+    assert not secrets.has_shapes(text[: len("loss/") + 3].encode())
