@@ -97,10 +97,21 @@ class Reader:
                     columns["at"] = at[columns.pop("record") + first]
                     pile.append(columns)
                     self._waiting += len(columns["at"])
+            if len(some.texts["record"]):
+                self._texts(records, some.texts, first)
             if len(some.odd):
                 yield from self._one_by_one(records, some.odd + first)
         if self._waiting >= _BATCH or self._rows.full():
             yield from self.flush()
+
+    def _texts(self, records: Records, found: Columns, first: int) -> None:
+        from parsers import tensorboard_event as single
+
+        view, at = records.data.data, records.at()[found["record"] + first]
+        names = ("tag", "body_at", "body_size", "step", "time")
+        for place, tag, start, size, step, time in zip(at.tolist(), *(found[n].tolist() for n in names), strict=True):
+            said = f"{single.text(self.names.tags.values[tag])}: {single.text(view[start : start + size])}"
+            self._rows.event("text", said, step=step, time=time, at=place)
 
     def flush(self) -> Iterator[pa.RecordBatch]:
         """Everything read so far."""

@@ -1,4 +1,4 @@
-"""Thousands of TensorBoard events at once: scalars, tensor scalars and histograms of the usual shapes.
+"""Thousands of TensorBoard events at once: scalars, tensor scalars, texts and histograms of the usual shapes.
 
 The walk goes down four levels (Event, Summary, Value, TensorProto or HistogramProto), each level for all records
 together. A record is taken as a whole or not at all: anything unusual in it (another kind of value, a field given
@@ -17,12 +17,13 @@ from parsers import histograms
 from parsers import tensorboard_event as single
 from parsers.crc32c import Bytes, unaligned
 from parsers.protowalk import BYTES, FIXED32, FIXED64, VARINT, Ints, Words, lockstep, varints
-from parsers.tensorboard_names import LONGEST, Names
+from parsers.tensorboard_names import LONGEST, NO_SCALARS, Names
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Columns = dict[str, npt.NDArray[Any]]
 _STATISTICS = ("min", "max", "count", "total", "squares")
+_TEXT = 100  # the kind of a tensor that holds one string; no field of a Value has this number
 
 
 @dataclass
@@ -31,6 +32,7 @@ class Decoded:
 
     metrics: Columns
     histograms: Columns
+    texts: Columns  # where each lies: ``body_at``, ``body_size``
     counts: dict[str, int]
     odd: Ints  # records that were not
 
@@ -42,19 +44,21 @@ def decode(data: Bytes, start: Ints, length: Ints, names: Names) -> Decoded:
     with np.errstate(invalid="ignore"):  # a signalling NaN is a value too
         wall, step, values = _events(words, start, length, odd)
         tensors = _rows(values["kind"] == single.TENSOR)
-        values["number"][tensors] = _tensors(words, _pick(values, tensors), odd)
+        values["number"][tensors] = _tensors(words, values, tensors, odd)
     summary = _histograms(data, words, _pick(values, _rows(values["kind"] == single.HISTOGRAM)), odd)
 
     values = _even(values, odd)
     values["tag"] = names.tags.codes(data, words, values["tag_at"], values["tag_size"])
     described = _pick(values, _rows(values["plugin_size"] > 0))
     names.learn(described["tag"], names.metadata.codes(data, words, described["plugin_at"], described["plugin_size"]))
-    refused = names.no_scalar()
+    kind, written = values["kind"], values["kind"] == _TEXT
+    refused = (kind == single.TENSOR) & names.are(NO_SCALARS)[values["tag"]]
+    if written.any():
+        refused |= written & ~names.are(("text",))[values["tag"]]
     if refused.any():
-        odd[values["record"][refused[values["tag"]] & (values["kind"] == single.TENSOR)]] = True
+        odd[values["record"][refused]] = True
         values = _even(values, odd)
-
-    kind = values["kind"]
+        kind = values["kind"]
     scalars = _pick(values, _rows((kind == single.SIMPLE) | (kind == single.TENSOR)))
     of = scalars["record"]
     metrics = {"record": of, "step": step[of], "tag": scalars["tag"], "value": scalars["number"], "time": wall[of]}
@@ -62,8 +66,11 @@ def decode(data: Bytes, start: Ints, length: Ints, names: Names) -> Decoded:
         summary = _even(summary, odd)
         of = summary["record"]
         summary |= {"step": step[of], "tag": values["tag"][kind == single.HISTOGRAM], "time": wall[of]}
+    texts = _pick(values, kind == _TEXT)
+    of = texts["record"]
+    texts = {name: texts[name] for name in ("record", "tag", "body_at", "body_size")} | {"step": step[of], "time": wall[of]}
     counts = {"image": int((kind == single.IMAGE).sum()), "audio clip": int((kind == single.AUDIO).sum())}
-    return Decoded(metrics, summary, counts, np.flatnonzero(odd))
+    return Decoded(metrics, summary, texts, counts, np.flatnonzero(odd))
 
 
 def _rows(mask: Bools) -> Any:
@@ -134,18 +141,19 @@ def _values(words: Words, owner: Ints, start: Ints, size: Ints, odd: Bools) -> C
 _BODIES = (single.IMAGE, single.HISTOGRAM, single.AUDIO, single.TENSOR)
 
 
-def _tensors(words: Words, values: Columns, odd: Bools) -> Floats:
-    """The number that each tensor holds. Where it is not one of a type we know and no dimension, its record is odd."""
-    owner, start, size = values["record"], values["body_at"], values["body_size"]
+def _tensors(words: Words, values: Columns, tensors: Any, odd: Bools) -> Floats:
+    """The number that each of these tensors holds. One that holds a string becomes a _TEXT, its body that string. Where it
+    is neither one string nor one number of a type we know, without dimensions, its record is odd."""
+    owner, start, size = (values[name][tensors] for name in ("record", "body_at", "body_size"))
     count = len(owner)
     dtype, held, width = np.zeros(count, np.int64), np.zeros(count, np.int8), np.zeros(count, np.int64)
     bits = np.zeros(count, np.uint64)
-    usual = np.ones(count, np.bool_)
+    usual, shaped = np.ones(count, np.bool_), np.zeros(count, np.bool_)
     for rows, number, wire, value, length in lockstep(words, start, start + size, owner, odd):
         if number == 1 and wire == VARINT:
             dtype[rows] = np.minimum(value, np.uint64(255)).view(np.int64)
         elif number == 2 and wire == BYTES:
-            usual[rows[length > 0]] = False
+            shaped[rows[length > 0]] = True
         elif number == 3 and wire == VARINT:
             pass  # version
         elif number in _HOLDERS:
@@ -153,6 +161,8 @@ def _tensors(words: Words, values: Columns, odd: Bools) -> Floats:
             held[rows] = number
             if number == 4 and wire == BYTES:
                 bits[rows], width[rows] = words[value], length
+            elif number == _STRINGS and wire == BYTES:
+                bits[rows], width[rows] = value.view(np.uint64), length
             elif wire == BYTES and number in (5, 6):  # packed
                 bits[rows] = words[value]
                 usual[rows[length != (4 if number == 5 else 8)]] = False
@@ -160,7 +170,7 @@ def _tensors(words: Words, values: Columns, odd: Bools) -> Floats:
                 unpacked, used, good = varints(words, value)
                 bits[rows] = unpacked
                 usual[rows[(length != used) if good is None else (length != used) | ~good]] = False
-            elif wire == {5: FIXED32, 6: FIXED64}.get(number, VARINT):
+            elif number != _STRINGS and wire == {5: FIXED32, 6: FIXED64}.get(number, VARINT):
                 bits[rows] = value
             else:
                 usual[rows] = False
@@ -168,18 +178,25 @@ def _tensors(words: Words, values: Columns, odd: Bools) -> Floats:
             usual[rows] = False
     out, known = np.full(count, np.nan), np.zeros(count, np.bool_)
     for code in np.flatnonzero(np.bincount(dtype)).tolist():
-        if code not in single.DTYPES:
+        if code == single.STRING:
+            mine = np.flatnonzero(usual & (dtype == code) & (held == _STRINGS))
+            at = np.arange(len(values["kind"]))[tensors][mine]
+            values["kind"][at], values["body_at"][at], values["body_size"][at] = _TEXT, bits[mine].view(np.int64), width[mine]
+        elif code in single.DTYPES:
+            kind, holder = single.DTYPES[code]
+            item = np.dtype(kind).itemsize
+            alone = usual & ~shaped & (dtype == code)
+            mine = np.flatnonzero(alone & ((held == holder) | ((held == 4) & (width == item))))
+            out[mine] = _numbers(bits[mine], code, kind, item, held[mine] == 4)
+        else:
             continue
-        kind, holder = single.DTYPES[code]
-        item = np.dtype(kind).itemsize
-        mine = np.flatnonzero(usual & (dtype == code) & ((held == holder) | ((held == 4) & (width == item))))
-        out[mine] = _numbers(bits[mine], code, kind, item, held[mine] == 4)
         known[mine] = True
     odd[owner[~known]] = True
     return out
 
 
-_HOLDERS = {4} | {number for _, number in single.DTYPES.values()}
+_STRINGS = 8
+_HOLDERS = {4, _STRINGS} | {number for _, number in single.DTYPES.values()}
 
 
 def _numbers(bits: Words, dtype: int, kind: str, item: int, content: Bools) -> Any:

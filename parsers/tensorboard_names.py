@@ -13,7 +13,7 @@ from parsers.protowalk import Ints, Words
 from parsers.tensorboard_event import plugin
 
 LONGEST = 256  # bytes: longer tags and plugin data are not read by the thousand
-_NO_SCALARS = ("hparams", "text", "images", "audio", "histograms")
+NO_SCALARS = ("hparams", "text", "images", "audio", "histograms")  # plugins whose tensors are something else
 _KEEP = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)  # keeps the first bytes of a word
 
 
@@ -95,8 +95,8 @@ class Names:
                 if name:
                     self.plugin[tag] = name
 
-    def no_scalar(self) -> npt.NDArray[np.bool_]:
-        """By code: tags of plugins whose tensors are no scalars."""
+    def are(self, plugins: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+        """By code: tags of these plugins."""
         out = np.zeros(len(self.tags.values), np.bool_)
-        out[[tag for tag, name in self.plugin.items() if name in _NO_SCALARS]] = True
+        out[[tag for tag, name in self.plugin.items() if name in plugins]] = True
         return out

@@ -439,9 +439,9 @@ class Wire:
     def number(self) -> float:
         return self.rng.choice([0.0, -0.0, 1.5, -2.25, math.inf, math.nan, self.rng.gauss(0, 1)])
 
-    def tensor(self) -> bytes:
+    def tensor(self, dtype: int = 0) -> bytes:
         rng = self.rng
-        dtype = rng.choice([1, 1, 1, 2, 3, 4, 5, 6, 9, 10, 14, 17, 19, 22, 23, 7, 8])
+        dtype = dtype or rng.choice([1, 1, 1, 2, 3, 4, 5, 6, 9, 10, 14, 17, 19, 22, 23, 7, 8])
         parts = [field(1, dtype, 0)]
         if not self.maybe(self.rare):
             dims = rng.choice([[], [], [], [1], [2]]) if self.maybe(self.rare) else []
@@ -450,7 +450,8 @@ class Wire:
             parts.append(field(3, 1, 0))
         small = rng.randrange(0, 100)
         if dtype == 7:
-            parts.append(field(8, b"words"))
+            count = rng.choice([1, 1, 0, 2]) if self.maybe(self.rare) else 1
+            parts += [field(8, rng.choice([b"words", b"", "größer".encode(), b"\xff"])) for _ in range(count)]
         elif dtype != 8 and self.maybe(0.5):
             content = np.array([small], np.uint16 if dtype == BF16 else NUMPY[dtype]).tobytes()
             parts.append(field(4, content))
@@ -474,7 +475,8 @@ class Wire:
         rng = self.rng
         tag = rng.choice(["loss", "train/acc", "größe", "", "a" * 40, "x\ny", "L" * 300, "words", "shots"]).encode()
         parts = [field(1, tag)] if tag else []
-        bodies = [float_field(2, self.number()), field(8, self.tensor())]
+        words = tag == b"words" and self.maybe(0.8)
+        bodies = [field(8, self.tensor(7))] if words else [float_field(2, self.number()), field(8, self.tensor())]
         parts.append(rng.choice(bodies))
         if self.maybe(self.rare):
             parts += rng.sample([*bodies, field(4, b"\x08\x02"), field(7, b"node")], 2)
@@ -527,6 +529,14 @@ class Oracle:
                 out.append((v.tag, parsed.step, number, parsed.wall_time))
         return out
 
+    def texts(self, data: bytes) -> list[tuple[int, str]]:
+        """Once the scalars have been asked for, which learns the plugins."""
+        parsed = event_pb2.Event.FromString(data)
+        held = [v for v in parsed.summary.value if v.WhichOneof("value") == "tensor" and v.tensor.dtype == 7]
+        held = [v for v in held if self.plugin.get(v.tag) == "text"]
+        joined = [(v.tag, "\n".join(t.decode("utf-8", "backslashreplace") for t in v.tensor.string_val)) for v in held]
+        return [(parsed.step, f"{tag}: {text}") for tag, text in joined]
+
     @staticmethod
     def element(t: tensor_pb2.TensorProto) -> float | None:
         if t.dtype not in (*NUMPY, BF16) or any(d.size != 1 for d in t.tensor_shape.dim):
@@ -554,6 +564,9 @@ def test_random_events_equal_protobuf(tmp_path_factory: pytest.TempPathFactory, 
     assert read.gaps == []
     expected = [row for e in events for row in oracle.scalars(e)]
     assert same(read.scalars(), expected)
+    said = [row for e in events for row in oracle.texts(e)]
+    told = sorted((row for row in read.rows["events"] if row["kind"] == "text"), key=lambda row: row["at"])
+    assert [(row["step"], row["text"]) for row in told] == said
     starts = np.cumsum([0] + [len(e) + 16 for e in events]).tolist()
     assert {row["at"] for row in read.rows["metrics"]} <= set(starts)
 
