@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 AT = "byte"
 _EVENT_KEYS = frozenset(b"\x09\x10\x1a\x22\x2a\x32\x3a\x42\x4a\x52")  # the first byte of an Event's first field
+HEADER = 12  # bytes before a payload
 _CHUNK = 1 << 14  # records decoded together: their columns fit the second-level cache
 _BATCH = 1 << 17  # rows in a record batch, or a few more
 
@@ -48,7 +49,7 @@ def claims(path: Path, head: bytes) -> bool:
 
 def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     """Tables metrics, histograms, events and config of one file."""
-    from parsers import tfrecord
+    from parsers import tensorboard_names, tfrecord
 
     reader = Reader()
     try:
@@ -60,7 +61,7 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
         yield from reader.flush()
     except OSError as error:
         yield Gap("byte 0", f"cannot be read: {error.strerror or error}", None)
-    if note := _counted(reader.counts):
+    if note := tensorboard_names.counted(reader.counts):
         yield Note(note)
 
 
@@ -76,8 +77,10 @@ class Reader:
 
     def __init__(self) -> None:
         from parsers.tensorboard_names import Names
+        from parsers.tensorboard_stretch import Shapes
 
         self.names: Names = Names()
+        self._shapes = Shapes()
         self.counts: Counter[str] = Counter()
         self._rows = Rows()
         self._metrics: list[Columns] = []
@@ -85,31 +88,56 @@ class Reader:
         self._waiting = 0  # rows in both
 
     def window(self, records: Records) -> Iterator[pa.RecordBatch | Gap]:
-        from parsers import tensorboard_lockstep
+        """Stretches whose sizes repeat as tables, the records between them by the thousand."""
+        import numpy as np
 
-        at = records.at()
-        for first in range(0, len(at), _CHUNK):
-            chunk = slice(first, first + _CHUNK)
-            some = tensorboard_lockstep.decode(records.data, records.start[chunk], records.length[chunk], self.names)
-            self.counts.update(some.counts)
-            for columns, pile in ((some.metrics, self._metrics), (some.histograms, self._histograms)):
-                if len(columns["record"]):
-                    columns["at"] = at[columns.pop("record") + first]
-                    pile.append(columns)
-                    self._waiting += len(columns["at"])
-            if len(some.texts["record"]):
-                self._texts(records, some.texts, first)
-            if len(some.odd):
-                yield from self._one_by_one(records, some.odd + first)
+        from parsers import tensorboard_stretch
+
+        heads, data = records.start - HEADER, records.data
+        left = np.ones(len(heads), np.bool_)
+        tables = [tensorboard_stretch.look(data, stretch, records.bad, self._shapes) for stretch in records.stretches]
+        for table in tables:
+            rows, turn, place = table.stretch.find(heads)
+            left[rows] = ~table.read()[turn, place]
+        yield from self._records(records, np.flatnonzero(left))  # first: they may say what a tag means
+        for table in (t for t in tables if len(t.plain)):
+            metrics, refused = tensorboard_stretch.decode(data, table, self.names)
+            metrics["at"] += records.base
+            self._keep(metrics, self._metrics)
+            if len(refused):
+                rows, turn, place = table.stretch.find(heads)
+                yield from self._records(records, rows[table.alike[turn] & np.isin(place, refused)])
         if self._waiting >= _BATCH or self._rows.full():
             yield from self.flush()
 
-    def _texts(self, records: Records, found: Columns, first: int) -> None:
+    def _records(self, records: Records, rows: Any) -> Iterator[Gap]:
+        """These records, many at a time; what is odd about one is left to be read alone."""
+        from parsers import tensorboard_lockstep
+
+        for some in (rows[first : first + _CHUNK] for first in range(0, len(rows), _CHUNK)):
+            start = records.start[some]
+            found = tensorboard_lockstep.decode(records.data, start, records.length[some], self.names)
+            self.counts.update(found.counts)
+            at = start + (records.base - HEADER)
+            for columns, pile in ((found.metrics, self._metrics), (found.histograms, self._histograms)):
+                columns["at"] = at[columns.pop("record")]
+                self._keep(columns, pile)
+            if len(found.texts["record"]):
+                self._texts(records, found.texts, at)
+            if len(found.odd):
+                yield from self._one_by_one(records, some[found.odd])
+
+    def _keep(self, columns: Columns, pile: list[Columns]) -> None:
+        if len(columns["at"]):
+            pile.append(columns)
+            self._waiting += len(columns["at"])
+
+    def _texts(self, records: Records, found: Columns, at: Any) -> None:
         from parsers import tensorboard_event as single
 
-        view, at = records.data.data, records.at()[found["record"] + first]
+        view, places = records.data.data, at[found["record"]]
         names = ("tag", "body_at", "body_size", "step", "time")
-        for place, tag, start, size, step, time in zip(at.tolist(), *(found[n].tolist() for n in names), strict=True):
+        for place, tag, start, size, step, time in zip(places.tolist(), *(found[n].tolist() for n in names), strict=True):
             said = f"{single.text(self.names.tags.values[tag])}: {single.text(view[start : start + size])}"
             self._rows.event("text", said, step=step, time=time, at=place)
 
@@ -157,7 +185,7 @@ class Reader:
         metrics: list[tuple[int, int, int, float, float]] = []
         for i in odd.tolist():
             start = int(records.start[i])
-            at = records.base + start - 12
+            at = records.base + start - HEADER
             try:
                 event = single.event(view, start, start + int(records.length[i]))
                 found = [self._value(view, value) for value in event.values]
@@ -208,7 +236,7 @@ class Reader:
     def _value(self, view: memoryview, value: tensorboard_event.Value) -> tuple[str, Any]:
         """-> metric, histogram, text or hparams and its content; or the noun under which it is counted."""
         from parsers import tensorboard_event as single
-        from parsers import tensorboard_hparams
+        from parsers import tensorboard_hparams, tensorboard_names
 
         tag = self.names.tags.code(value.tag)
         if value.plugin:
@@ -225,25 +253,19 @@ class Reader:
         if plugin == "hparams":
             return "hparams", tensorboard_hparams.hparams(view, value.content)
         if value.kind != single.TENSOR:
-            return _noun(plugin) if plugin else "value without content", None
+            return tensorboard_names.noun(plugin) if plugin else "value without content", None
         tensor = single.tensor(view, value.parts)
         if plugin == "text" and tensor.dtype == single.STRING:
             return "text", "\n".join(tensor.strings)
         if plugin == "histograms" and tensor.numbers is not None and len(tensor.shape) == 2 and tensor.shape[1] == 3:
             return "histogram", _bucketed(tensor)
-        if plugin not in _NOUNS and (number := tensor.scalar()) is not None:
+        if plugin not in tensorboard_names.NOUNS and (number := tensor.scalar()) is not None:
             return "metric", number
-        return _noun(plugin) if plugin not in ("", "scalars") else "tensor", None
+        return tensorboard_names.noun(plugin) if plugin not in ("", "scalars") else "tensor", None
 
 
 _HISTOGRAM_COLUMNS = ("count", "min", "max", "mean", "std", "p05", "p25", "p50", "p75", "p95")
 _TYPES = {"at": "i8", "step": "i8", "tag": "i4"}
-_NOUNS = {"images": "image", "audio": "audio clip", "text": "text of another shape", "hparams": "hparams record",
-          "histograms": "histogram of another shape"}
-
-
-def _noun(plugin: str) -> str:
-    return _NOUNS.get(plugin, f"record of plugin {plugin}")
 
 
 def _known_histogram(known: list[float], edges: Any, weights: Any) -> dict[str, Any]:
@@ -268,20 +290,6 @@ def _bucketed(tensor: tensorboard_event.Tensor) -> dict[str, Any]:
     buckets = tensor.numbers.astype(np.float64)
     buckets = buckets[: len(buckets) // 3 * 3].reshape(-1, 3)
     return histograms.one(buckets[:, 0], buckets[:, 1], buckets[:, 2])
-
-
-def _counted(counts: Counter[str]) -> str:
-    """'12 images and 3 audio clips, counted, not decoded'."""
-    parts = [f"{n} {noun if n == 1 else _plural(noun)}" for noun, n in sorted(counts.items()) if n]
-    if not parts:
-        return ""
-    return (" and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else parts[0]) + ", counted, not decoded"
-
-
-def _plural(noun: str) -> str:
-    head, of, tail = noun.partition(" of ")
-    head, without, rest = head.partition(" without ")
-    return f"{head}s{without}{rest}{of}{tail}"
 
 
 def _arrow(column: Any) -> pa.Array:

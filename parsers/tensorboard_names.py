@@ -1,8 +1,9 @@
-"""Names in a TensorBoard file as numbers: which tag a value has, and which plugin a tag belongs to."""
+"""Names in a TensorBoard file: tags as numbers, the plugin that a tag belongs to, and what is only counted."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -100,3 +101,26 @@ class Names:
         out = np.zeros(len(self.tags.values), np.bool_)
         out[[tag for tag, name in self.plugin.items() if name in plugins]] = True
         return out
+
+
+NOUNS = {"images": "image", "audio": "audio clip", "text": "text of another shape", "hparams": "hparams record",
+          "histograms": "histogram of another shape"}
+
+
+def noun(plugin: str) -> str:
+    """What a record of a plugin is counted as."""
+    return NOUNS.get(plugin, f"record of plugin {plugin}")
+
+
+def counted(counts: Counter[str]) -> str:
+    """'12 images and 3 audio clips, counted, not decoded'."""
+    parts = [f"{n} {what if n == 1 else _plural(what)}" for what, n in sorted(counts.items()) if n]
+    if not parts:
+        return ""
+    return (" and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else parts[0]) + ", counted, not decoded"
+
+
+def _plural(what: str) -> str:
+    head, of, tail = what.partition(" of ")
+    head, without, rest = head.partition(" without ")
+    return f"{head}s{without}{rest}{of}{tail}"

@@ -22,6 +22,7 @@ from parsers.crc32c import LONGEST_LENGTH as LONGEST
 from parsers.crc32c import Bytes, Ints, failing
 from parsers.tables import Gap
 from parsers.tfrecord_chain import FRAME, HEADER, Chain
+from parsers.tfrecord_rhythm import Stretch, stretches
 
 WINDOW = 1 << 21  # bytes
 _FEW, _WIDEST = 8192, 1 << 23  # records in a window below which it is doubled, and how far
@@ -37,6 +38,8 @@ class Records:
     base: int  # position of data[0] in the file
     start: Ints  # of each payload, in data
     length: Ints
+    stretches: list[Stretch]  # where their sizes repeat, with those whose checksum does not hold ...
+    bad: Ints  # ... which are these, by the place of their header in data
 
     def at(self) -> Ints:
         """Where each record begins in the file, in bytes."""
@@ -136,7 +139,14 @@ class _Reader:
                 pieces.append(run)
                 at = end
         heads = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
-        return at, self._verified(chain, base, heads)
+        sizes = chain.lengths(heads) + FRAME
+        in_rhythm = stretches(heads, sizes)
+        if in_rhythm and base + n < self.size:  # the next window begins with a whole turn
+            end = in_rhythm[-1].end
+            rest = int(np.searchsorted(heads, end))
+            if len(heads) - rest < len(in_rhythm[-1].sizes) and end + int(sizes[rest:].sum()) == at:
+                at, heads, sizes = end, heads[:rest], sizes[:rest]
+        return at, self._verified(chain, base, heads, sizes - FRAME, in_rhythm)
 
     @property
     def torn(self) -> bool:
@@ -153,9 +163,7 @@ class _Reader:
         """From inside a gap to the next sound record, closing the gap; else to the window's end, leaving it open."""
         assert self._torn is not None
         here = max(after, self._torn + 1 - base)
-        heads = chain.heads()
-        head: int
-        for head in map(int, heads[np.searchsorted(heads, here) :]):  # seldom more than the first few
+        for head in chain.heads(here):  # seldom more than the first few
             length = chain.header(head)
             assert length is not None
             if head + length + FRAME > chain.left:
@@ -215,18 +223,18 @@ class _Reader:
             what = f"{length} damaged bytes"
         self.gaps.append(Gap(f"byte {start}", what, lost))
 
-    def _verified(self, chain: Chain, base: int, heads: Ints) -> Records:
+    def _verified(self, chain: Chain, base: int, heads: Ints, length: Ints, in_rhythm: list[Stretch]) -> Records:
         """Those records whose payload checksum holds; a Gap for each stretch of others."""
         start = heads + HEADER
-        length = chain.lengths(heads)
         bad = failing(chain.data, start, length)
         self._records += len(heads)
         self._bytes += int(length.sum()) + FRAME * len(heads)
+        broken = heads[bad]
         if len(bad):
-            rescued = self._failed(chain, base, heads[bad])
+            rescued = self._failed(chain, base, broken)
             heads = np.sort(np.concatenate([np.delete(heads, bad), rescued]))
             start, length = heads + HEADER, chain.lengths(heads)
-        return Records(chain.data, base, start, length)
+        return Records(chain.data, base, start, length, in_rhythm, broken)
 
     def _failed(self, chain: Chain, base: int, heads: Ints) -> Ints:
         """Notes the loss; -> records that lie inside a failed one, where it was torn and another writer went on."""

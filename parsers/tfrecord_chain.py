@@ -1,25 +1,29 @@
 """The headers of a window of a TFRecord file, and how they follow one another.
 
-Where nothing is damaged a window is one chain. Small records: headers are looked for near some thousand places, and
-the chains from each are walked all at once, until each meets the next. Large records: header by header. Only where the
-chain breaks is every position tested; those that pass are the sound headers to go on from.
+Where nothing is damaged a window is one chain. Records in a rhythm (:mod:`parsers.tfrecord_rhythm`): where the next
+headers lie is foretold and only tested. Other small records: headers are looked for near some thousand places, and the
+chains from each are walked all at once, until each meets the next. Large records: header by header. Only where the chain
+breaks is every position tested; those that pass are the sound headers to go on from.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 import google_crc32c
 import numpy as np
 
 from parsers.crc32c import LONGEST_LENGTH as LONGEST
 from parsers.crc32c import Bytes, Ints, length_crc, mask, short_lengths, unaligned, unmasked
+from parsers.tfrecord_rhythm import LOOK, Stretch, rhythm
 
 HEADER, FOOTER = 12, 4
 FRAME = HEADER + FOOTER
-_BLOCK = 1 << 18  # bytes tested for headers at a time: fits the second-level cache
+_BLOCK, _LARGEST_BLOCK = 1 << 9, 1 << 17  # bytes tested for headers at a time: a few at first, the next is mostly near
 _SPACING = 1024  # bytes from one walker to the next
 _SPARSE = 256  # bytes: where records are longer than that, they are walked one by one
+_TRIES = 8  # stretches in a rhythm that are looked for in a window
 _header = struct.Struct("<QI")
 
 
@@ -35,9 +39,6 @@ class Chain:
         self.data, self.n, self.left = data, n, left  # left: bytes of the file from data[0] on
         self._view = data.data
         self._words, self._lengths, self._halves = (unaligned(data, kind) for kind in ("<u8", "<i8", "<u4"))
-        self._heads: Ints | None = None
-        self._breaks: Ints | None = None
-        self._walked = self._walk()
 
     def header(self, at: int) -> int | None:
         """Length of the record at this position, where its checksum holds."""
@@ -66,29 +67,14 @@ class Chain:
         return heads + self.lengths(heads) + FRAME
 
     def mean(self) -> float:
-        heads = self.heads()
-        return float(self.lengths(heads).mean()) + FRAME if len(heads) else 0.0
-
-    def run(self, at: int) -> Ints:
-        """From this record on those that follow one another without a break and lie in the window."""
-        if at == 0:
-            return self._walked
-        heads = self.heads()
-        first = int(np.searchsorted(heads, at))
-        if first == len(heads) or heads[first] != at:  # an empty record, which heads() leaves out
-            return np.array([at], np.int64)
-        if self._breaks is None:
-            ends = self.end(heads)
-            self._breaks = np.append(np.flatnonzero(ends[:-1] != heads[1:]), len(heads) - 1)
-        stop = int(self._breaks[np.searchsorted(self._breaks, first)]) + 1
-        run = heads[first:stop]
-        return run if int(self.end(run[-1:])[0]) <= self.n else run[:-1]
+        """Bytes of the records that seem to be here, on average."""
+        sizes = [int(self._lengths[at]) + FRAME for at in self.heads(0)]
+        return sum(sizes) / len(sizes) if sizes else 0.0
 
     def inside(self, head: int, end: int) -> list[int]:
         """Headers of records inside this one that lead exactly to its end: it was torn and another writer went on."""
-        heads = self.heads()
         astray: set[int] = set()  # chains that meet one that missed the end miss it, too
-        for first in heads[np.searchsorted(heads, head + 1) : np.searchsorted(heads, end)].tolist():
+        for first in self.heads(head + 1, end):
             chain, at = [], first
             while at < end and at not in astray and (length := self.header(at)) is not None:
                 chain.append(at)
@@ -98,12 +84,36 @@ class Chain:
             astray.update(chain)
         return []
 
-    def _walk(self) -> Ints:
-        """The chain from the window's start as far as it goes."""
-        few = self._walk_alone(64)
-        if len(few) < 64 or few[-1] > 64 * _SPARSE:
-            return self._walk_alone()
-        return self._walk_together(self._scattered())
+    def run(self, at: int) -> Ints:
+        """From here on the records that follow one another without a break and lie in the window."""
+        pieces = []
+        for _ in range(_TRIES):
+            few = self._walk_alone(at, LOOK)
+            pieces.append(few)
+            if len(few) < LOOK:
+                return np.concatenate(pieces)
+            end = int(self.end(few[-1:])[0])
+            if end - at > LOOK * _SPARSE:
+                return np.concatenate([*pieces, self._walk_alone(end)])
+            ahead = self._foretold(end, np.diff(few, append=end))
+            pieces.append(ahead)
+            at = int(self.end(ahead[-1:])[0]) if len(ahead) else end
+        return np.concatenate([*pieces, self._walk_together(self._scattered(at))])
+
+    def _foretold(self, at: int, sizes: Ints) -> Ints:
+        """The headers from here on that follow the rhythm of the records before, turn by turn."""
+        sizes = sizes[len(sizes) - rhythm(sizes) :]
+        stretch = Stretch(at, sizes, (self.n - at) // max(int(sizes.sum()), 1))
+        if not len(sizes) or not stretch.turns:
+            return np.zeros(0, np.int64)
+        sound = np.ones(stretch.turns, np.bool_)
+        crcs = length_crc(sizes - FRAME)
+        masked = (crcs >> np.uint32(15) | crcs << np.uint32(17)) + np.uint32(0xA282EAD8)
+        for place, size, crc in zip(stretch.places.tolist(), sizes, masked, strict=True):
+            lengths, stored = (np.ndarray((stretch.turns,), kind, self.data, place + skip, (stretch.size,)) for kind, skip in (("<i8", 0), ("<u4", 8)))
+            sound &= (lengths == size - FRAME) & (stored == crc)
+        turns = stretch.turns if sound.all() else int(sound.argmin())
+        return Stretch(at, sizes, turns).heads()
 
     def _walk_together(self, starts: Ints) -> Ints:
         """The same, from these headers all at once."""
@@ -124,12 +134,12 @@ class Chain:
         wrong = np.flatnonzero(~sound)
         return heads[: int(wrong[0])] if len(wrong) else heads
 
-    def _scattered(self) -> Ints:
-        """Headers spread over the window, the first one included."""
-        count = max((self.n - _SPARSE) // _SPACING, 1)
+    def _scattered(self, first: int) -> Ints:
+        """Headers spread over the window from the first one on, that one included."""
+        count = max((self.n - first - _SPARSE) // _SPACING, 1)
         starts = np.full(count, -1, np.int64)
-        starts[0] = 0
-        for offset in range(0, _SPARSE, 32):
+        starts[0] = first
+        for offset in range(first, first + _SPARSE, 32):
             missing = np.flatnonzero(starts < 0)
             near = np.ndarray((count, 32), "<u8", self.data, offset, (_SPACING, 1))[missing]
             row, column = np.nonzero(near - np.uint64(1) < np.uint64(LONGEST))
@@ -138,11 +148,10 @@ class Chain:
             starts[missing[row[sound]]] = at[sound]  # backwards: the first of several stays
         return starts[starts >= 0]
 
-    def _walk_alone(self, most: int = 1 << 62) -> Ints:
-        """The chain from the window's start, header by header, up to so many."""
+    def _walk_alone(self, at: int, most: int = 1 << 62) -> Ints:
+        """The chain from here, header by header, up to so many."""
         unpack, view, short, last = _header.unpack_from, self._view, short_lengths(), self.n - FRAME
         heads: list[int] = []
-        at = 0
         while at <= last and len(heads) < most:
             length, crc = unpack(view, at)
             if (short[length] != crc if length < 65536 else self.header(at) is None) or at + length > last:
@@ -151,18 +160,14 @@ class Chain:
             at += length + FRAME
         return np.array(heads, np.int64)
 
-    def heads(self) -> Ints:
-        """Every position with a sound header of a length from 1 to LONGEST, in order."""
-        if self._heads is None:
-            found = [np.zeros(0, np.int64)]
-            for block in range(0, self.n - HEADER + 1, _BLOCK):
-                stop = min(block + _BLOCK, self.n - HEADER + 1)
-                for shift in range(min(8, stop - block)):
-                    words = np.frombuffer(self.data, "<u8", (stop - block - shift + 7) // 8, block + shift)
-                    # unsigned: length 0 wraps around and is left out, so that a hole of zeros costs nothing
-                    near = np.flatnonzero(words - np.uint64(1) < np.uint64(LONGEST))
-                    if len(near):
-                        at = near * 8 + (block + shift)
-                        found.append(at[length_crc(words[near].view(np.int64)) == unmasked(self._halves[at + 8])])
-            self._heads = np.sort(np.concatenate(found))
-        return self._heads
+    def heads(self, first: int, stop: int | None = None) -> Iterator[int]:
+        """Every position from first to stop with a sound header of a length from 1 to LONGEST, in order."""
+        stop = min(self.n - HEADER + 1, self.n if stop is None else stop)
+        block = _BLOCK
+        while first < stop:
+            last = min(first + block, stop)
+            # unsigned: length 0 wraps around and is left out, so that a hole of zeros costs nothing
+            at = np.flatnonzero(self._words[first:last] - np.uint64(1) < np.uint64(LONGEST)) + first
+            if len(at):
+                yield from at[length_crc(self._lengths[at]) == unmasked(self._halves[at + 8])].tolist()
+            first, block = last, min(2 * block, _LARGEST_BLOCK)

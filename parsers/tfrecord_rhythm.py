@@ -1,0 +1,87 @@
+"""Records that come in a rhythm: a loop logs the same things at every step, so that their sizes repeat.
+
+A stretch of records whose sizes repeat lies in the file like a table, a row for each turn of the loop, and a field of it
+is a column at a fixed distance: no position has to be looked up record by record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from parsers.crc32c import Ints
+
+LOOK = 384  # records in which a rhythm shows
+_TIMES = 3  # that it has to come before it is believed
+TURNS = 16  # fewer are not worth the effort of treating them as a table
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """``turns`` times records of these sizes (bytes, frame included), the first one's header at ``at``."""
+
+    at: int
+    sizes: Ints  # (p,)
+    turns: int
+
+    @cached_property
+    def places(self) -> Ints:
+        """Where the headers of the first turn lie, (p,)."""
+        return self.at + np.cumsum(self.sizes) - self.sizes
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes in a turn."""
+        return int(self.sizes.sum())
+
+    @property
+    def end(self) -> int:
+        return self.at + self.turns * self.size
+
+    def heads(self) -> Ints:
+        """Where every header lies, (turns * p,)."""
+        return np.add.outer(np.arange(self.turns) * self.size, self.places).ravel()
+
+    def find(self, heads: Ints) -> tuple[Ints, Ints, Ints]:
+        """Of ascending headers, those of this stretch: their indices, and the turn and the place in it of each."""
+        first, end = np.searchsorted(heads, [self.at, self.end]).tolist()
+        if end - first == self.turns * len(self.sizes):
+            turn, place = np.divmod(np.arange(end - first), len(self.sizes))
+        else:
+            turn, inside = np.divmod(heads[first:end] - self.at, self.size)
+            place = np.searchsorted(self.places - self.at, inside, side="right") - 1  # that of the record around it, in a torn one
+        return np.arange(first, end), turn, place
+
+
+def rhythm(sizes: Ints) -> int:
+    """After how many records the last of these sizes come again, all through the last half; 0 where they do not."""
+    last = sizes[::-1]
+    for period in (np.flatnonzero(last[1 : len(last) // _TIMES + 1] == last[0]) + 1).tolist():
+        shown = max(_TIMES * period, len(last) // 2)
+        if (last[period:shown] == last[: shown - period]).all():
+            return int(period)
+    return 0
+
+
+def stretches(heads: Ints, sizes: Ints) -> list[Stretch]:
+    """Those of TURNS turns or more, among records that begin at these places and are that large."""
+    sizes = sizes.copy()
+    last = np.flatnonzero(heads[1:] != heads[:-1] + sizes[:-1])  # before a gap, which is in no rhythm
+    sizes[last] = -1 - last
+    found, first = [], 0
+    while first + LOOK <= len(sizes):
+        period = rhythm(sizes[first : first + LOOK])
+        if not period:
+            first += LOOK
+            continue
+        begin = first + LOOK - max(_TIMES * period, LOOK // 2)
+        before = sizes[first:begin] != sizes[first + period : begin + period]
+        begin -= int(before[::-1].argmax()) if before.any() else len(before)
+        other = sizes[begin + period :] != sizes[begin:-period]
+        turns = (int(other.argmax()) if other.any() else len(other)) // period + 1
+        if turns >= TURNS:
+            found.append(Stretch(int(heads[begin]), sizes[begin : begin + period], turns))
+        first = begin + turns * period
+    return found
