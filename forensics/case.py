@@ -112,7 +112,7 @@ class Case:
             "hypotheses": [_hypothesis(h, rank) for rank, h in enumerate(self.hypotheses, 1)],
             "spikes": list(self.spikes),
             "findings": [_finding(f) for f in self.findings],
-            "checks": [dataclasses.asdict(c) for c in self.checks],
+            "checks": list(self.checks),
             "culprits": list(self.culprits),
             "replay": self.replay,
             "blind_spots": list(self.blind_spots),
@@ -142,7 +142,7 @@ def _hypothesis(h: Hypothesis, rank: int) -> dict[str, Any]:
         "probability": round(h.probability, 6),
         "score": round(h.score, 2),
         "steps": list(h.steps),
-        "clues": [dataclasses.asdict(c) for c in h.clues],
+        "clues": list(h.clues),
         "settle": h.settle,
         "interventions": list(h.interventions),
     }
@@ -170,7 +170,7 @@ def _finding(f: Finding) -> dict[str, Any]:
         "severity": f.severity,
         "times": [utc(t) for t in f.times],
         "facts": f.facts,
-        "evidence": [dataclasses.asdict(e) for e in f.evidence],
+        "evidence": list(f.evidence),
     }
 
 
@@ -192,6 +192,8 @@ def number(value: float) -> float | str:
 
 def jsonable(x: Any) -> Any:
     """Recursively: dataclasses and tuples to JSON types, numpy scalars to Python ones, non-finite floats to strings."""
+    if isinstance(x, (list, tuple)):
+        return [v if type(v) is int or (type(v) is float and -math.inf < v < math.inf) else jsonable(v) for v in x]  # curves are long
     if isinstance(x, str):
         return mask_shapes(x)  # whatever way it came: a path that was given, a name, an error's text
     if x is None or isinstance(x, (bool, int)):
@@ -200,10 +202,8 @@ def jsonable(x: Any) -> Any:
         return number(x)
     if isinstance(x, dict):
         return {mask_shapes(str(k)): jsonable(v) for k, v in x.items()}
-    if isinstance(x, (list, tuple)):
-        return [v if type(v) is int or (type(v) is float and -math.inf < v < math.inf) else jsonable(v) for v in x]  # curves are long
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
-        return jsonable(dataclasses.asdict(x))
+        return {f.name: jsonable(getattr(x, f.name)) for f in dataclasses.fields(x)}
     if hasattr(x, "tolist"):  # numpy scalars and arrays
         return jsonable(x.tolist())
     return str(x)

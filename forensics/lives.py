@@ -92,9 +92,10 @@ def _silence(run: Run) -> tuple[float, float, str] | None:
     stepped = columns["stepped"] & np.isfinite(time)
     if stepped.sum() < 10:
         return None
-    last = float(time[stepped].max())
-    pauses = np.diff(time[stepped])
-    pauses = pauses[pauses > 0] if (pauses >= 0).all() else np.diff(np.unique(time[stepped]))
+    ticks = time[stepped]
+    last = float(ticks.max())
+    pauses = np.diff(ticks)
+    pauses = pauses[pauses > 0] if (pauses >= 0).all() else np.diff(np.unique(ticks))
     usual = float(np.median(pauses)) if len(pauses) else 0.0
     signs = [(e["time"], e["text"]) for e in events(run, *_SIGNS) if e["time"] is not None]
     alive = time[np.isfinite(time) & ~stepped]

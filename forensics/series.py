@@ -82,7 +82,7 @@ def m4(step: Ints, value: Floats, columns: int) -> list[list[Any]]:
     else:
         span = max(int(step.max()) - int(step.min()), 1)
         column = ((step - step.min()).astype(np.float64) * (columns - 1) / span).astype(np.int64)
-        order = np.argsort(column, kind="stable")
+        order = np.argsort(column, kind="stable") if (column[1:] < column[:-1]).any() else np.arange(n)
         starts = np.flatnonzero(np.r_[True, np.diff(column[order]) > 0])
         low = np.where(np.isfinite(value), value, np.inf)[order]
         high = np.where(np.isfinite(value), value, -np.inf)[order]
@@ -93,7 +93,7 @@ def m4(step: Ints, value: Floats, columns: int) -> list[list[Any]]:
         odd = np.flatnonzero(~np.isfinite(value))
         picks.append(odd[:: max(1, len(odd) // columns)])
         chosen = np.unique(np.concatenate(picks))
-    return [[int(s), float(f"{v:.7g}")] for s, v in zip(step[chosen], value[chosen], strict=True)]
+    return [[int(s), float(f"{v:.7g}")] for s, v in zip(step[chosen].tolist(), value[chosen].tolist(), strict=True)]
 
 
 def _arg_in_groups(x: Floats, starts: Ints, ends: Ints) -> Ints:
@@ -101,8 +101,7 @@ def _arg_in_groups(x: Floats, starts: Ints, ends: Ints) -> Ints:
     smallest = np.minimum.reduceat(x, starts)
     group = np.repeat(np.arange(len(starts)), ends - starts)
     hits = np.flatnonzero(x == smallest[group])
-    first = np.unique(group[hits], return_index=True)[1]
-    return np.asarray(hits[first], dtype=np.int64)
+    return np.asarray(hits[np.flatnonzero(np.diff(group[hits], prepend=-1))], dtype=np.int64)
 
 
 def series(run: Run, name: str) -> Series | None:
@@ -133,17 +132,19 @@ def _build(run: Run, name: str, only_tag: int | None = None) -> Series | None:
         rows = rows[columns["tag"][rows] == only_tag]
     if not len(rows):
         return None
-    formats = {s.path: s.format for s in run.sources}
-    group_of = np.array([hash_index(columns["formats"], formats.get(s, s)) for s in columns["sources"]], np.int64)
-    groups = columns["tag"][rows].astype(np.int64) * len(columns["formats"]) + group_of[columns["source"][rows]]
-    groups -= groups.min()  # one name's tags are few: counting from the first tag of all costs a pass over all tags
-    rows = rows[groups == np.argmax(np.bincount(groups))]
-    rank = columns["rank"][rows]
-    rows = rows[rank == rank.min()]
+    tag, source = columns["tag"][rows], _of(columns, "source", rows)
+    if (tag != tag[0]).any() or (source != source[0]).any():
+        formats = {s.path: s.format for s in run.sources}
+        group_of = np.array([hash_index(columns["formats"], formats.get(s, s)) for s in columns["sources"]], np.int64)
+        groups = tag.astype(np.int64) * len(columns["formats"]) + group_of[source]
+        groups -= groups.min()  # one name's tags are few: counting from the first tag of all costs a pass over all tags
+        rows = rows[groups == np.argmax(np.bincount(groups))]
+    rank = _of(columns, "rank", rows)
+    rows = rows[rank == rank.min()] if (rank != rank[0]).any() else rows
     tag = columns["tags"][int(columns["tag"][rows[0]])]
-    step, attempt = columns["step"][rows], columns["attempt"][rows]
-    is_used = np.bincount(columns["source"][rows]) > 0
-    used, code = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[columns["source"][rows]]
+    step, attempt, source = columns["step"][rows], _of(columns, "attempt", rows), _of(columns, "source", rows)
+    is_used = np.bincount(source) > 0
+    used, code = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[source]
     first = columns["sources"][int(used[0])]
     meaning = run.meanings.get((first, tag))
     return Series(
@@ -179,9 +180,15 @@ def _rows(columns: dict[str, Any], name: str) -> Ints:
     return np.asarray(rows[columns["stepped"][rows]], np.int64)
 
 
+def _of(columns: dict[str, Any], name: str, rows: Ints) -> NDArray[np.int32]:
+    """A column at these rows; one that is the same everywhere is not looked up."""
+    column: NDArray[np.int32] = columns[name]
+    return np.full(len(rows), column[0], column.dtype) if name in columns["constant"] else column[rows]
+
+
 def arrays(run: Run) -> dict[str, Any]:
     """The metrics table as numpy columns, made once: texts as codes ("tag") and what they stand for ("tags"); "stepped"
-    is where a row has a step; "by_name" are the rows sorted by name, those of name i between "ends" i and i + 1.
+    is where a row has a step; "constant" names columns that hold one value; "by_name" are the rows sorted by name, those of name i between "ends" i and i + 1.
     """
     if "arrays" not in run.cache:
         t = run.tables["metrics"]
@@ -191,6 +198,7 @@ def arrays(run: Run) -> dict[str, Any]:
         out["code_of"] = {n: i for i, n in enumerate(out["names"])}
         fills = {"step": 0, "rank": 0, "attempt": 0, "at": -1, "value": math.nan, "time": math.nan}
         out |= {c: buffers.filled(t[c], fill) for c, fill in fills.items()}
+        out["constant"] = {c for c in ("source", "rank", "attempt") if len(t) and (out[c] == out[c][0]).all()}
         stepped = buffers.valid(t["step"])
         out |= {"stepped": np.ones(len(t), bool) if stepped is None else stepped, "formats": []}
         few = len(out["names"]) < 1 << 15  # numpy sorts 16 bits in one pass
@@ -204,6 +212,8 @@ def arrays(run: Run) -> dict[str, Any]:
 def _alive(step: Ints, attempt: NDArray[np.int32]) -> NDArray[np.bool_]:
     """False where a later life begins at or before the step: that row's work was done again."""
     alive = np.ones(len(step), bool)
+    if (attempt == attempt[:1]).all():
+        return alive
     lives = np.unique(attempt)
     begins = np.array([step[attempt == a].min() for a in lives])
     for a in lives[:-1]:

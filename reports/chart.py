@@ -31,12 +31,19 @@ class Scale:
     log: bool = False
 
     def __call__(self, v: float) -> float:
-        lo, hi, v = (math.log(max(x, 1e-300)) if self.log else x for x in (self.lo, self.hi, v))
+        return self.all((v,))[0]
+
+    def all(self, values: Iterable[float]) -> list[float]:
+        """Many at once: a page has some ten thousand."""
+        lo, hi = (math.log(max(x, 1e-300)) if self.log else x for x in (self.lo, self.hi))
+        if self.log:
+            values = [math.log(v) if v > 1e-300 else math.log(1e-300) for v in values]
         span = hi - lo  # inf where the ends lie 1e308 apart: halve all three then
         if span == 0:  # steps near 2**63, of which a float tells only one in a thousand apart
-            return 0.5
-        t = (v - lo) / span if math.isfinite(span) else (v / 2 - lo / 2) / (hi / 2 - lo / 2)
-        return min(max(t, 0.0), 1.0)
+            return [0.5 for _ in values]
+        if not math.isfinite(span):
+            values, lo, span = [v / 2 for v in values], lo / 2, hi / 2 - lo / 2
+        return [0.0 if v <= lo else min((v - lo) / span, 1.0) for v in values]
 
 
 @dataclass(frozen=True)
@@ -107,18 +114,21 @@ def log_ticks(lo: float, hi: float, n: int = 4) -> list[float]:
 def path(pts: Sequence[Point], x: Scale, y: Scale) -> str:
     """The 'd' of a path through the finite points, in grid units, relative and integer; a gap at each NaN."""
     out: list[str] = []
-    last: tuple[int, int] | None = None
-    for step, v in pts:
+    before_x = before_y = -1  # no point before
+    finite = [p for p in pts if math.isfinite(p[1])]
+    places = iter(zip(x.all(p[0] for p in finite), y.all(p[1] for p in finite), strict=True))
+    for _, v in pts:
         if not math.isfinite(v):
-            last = None
+            before_x = -1
             continue
-        at = round(x(step) * GRID), round((1 - y(v)) * GRID)
-        if last is None:
-            out.append(f"M{at[0]} {at[1]}l0 0")  # the empty line shows a point that stands alone (round caps)
-        elif at != last:
-            dx, dy = at[0] - last[0], at[1] - last[1]
+        across, up = next(places)
+        at_x, at_y = round(across * GRID), round((1 - up) * GRID)
+        if before_x < 0:
+            out.append(f"M{at_x} {at_y}l0 0")  # the empty line shows a point that stands alone (round caps)
+        elif at_x != before_x or at_y != before_y:
+            dx, dy = at_x - before_x, at_y - before_y
             out.append(f"{'' if dx < 0 else ' '}{dx}{'' if dy < 0 else ' '}{dy}")
-        last = at
+        before_x, before_y = at_x, at_y
     return "".join(out)
 
 
@@ -128,9 +138,10 @@ def thin(pts: Sequence[Point], x: Scale, columns: int) -> list[Point]:
         return list(pts)
     cells: dict[int, list[int]] = {}
     keep: set[int] = set()
-    for i, (step, v) in enumerate(pts):
+    across = x.all(step for step, _ in pts)
+    for i, (_, v) in enumerate(pts):
         if math.isfinite(v):
-            cells.setdefault(int(x(step) * columns), []).append(i)
+            cells.setdefault(int(across[i] * columns), []).append(i)
         elif i == 0 or math.isfinite(pts[i - 1][1]):
             keep.add(i)
     for cell in cells.values():

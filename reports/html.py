@@ -9,12 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+import os
 import re
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import ChainableUndefined, Environment, FileSystemLoader
+from jinja2 import ChainableUndefined, Environment, FileSystemBytecodeCache, FileSystemLoader
 from markupsafe import Markup
 
 from reports import chart, ledger, markdown, replay, saves, summary, timeline, words
@@ -62,6 +63,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
         undefined=ChainableUndefined,
         finalize=_shown,
+        bytecode_cache=_compiled(),
     )
     env.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     env.tests["command"] = words.is_command
@@ -72,6 +74,16 @@ def environment() -> Environment:
         numeric=_numeric,
     )  # fmt: skip
     return env
+
+
+def _compiled() -> FileSystemBytecodeCache | None:
+    """Compiled templates are kept beside them, as Python keeps its own; where nothing can be written, they are not."""
+    folder = HERE / "templates" / "__pycache__"
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError:
+        return None
+    return FileSystemBytecodeCache(str(folder)) if os.access(folder, os.W_OK) else None
 
 
 def _plain_facts(facts: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -38,6 +38,8 @@ def times(x: Any) -> list[Any]:
 def points(x: Any) -> list[Any]:
     """[step, value] pairs; the value may be the string of a NaN or an infinity."""
     pairs = [p for p in x if isinstance(p, list) and len(p) == 2] if isinstance(x, list) else []
+    if all(type(s) is int and -1e300 < s < 1e300 and type(v) is float and -1e300 < v < 1e300 for s, v in pairs):  # nearly always, and there are many
+        return pairs
     return [[s, v if isinstance(v, str) else number(v)] for s, v in pairs if number(s) is not None]
 
 
@@ -113,12 +115,12 @@ def shaped(x: Any, shape: Any) -> Any:
 
 def plain(x: Any) -> Any:
     """The case as JSON and UTF-8 can carry it: non-finite floats as strings, no half surrogate pairs."""
+    if isinstance(x, (list, tuple)):
+        return [v if type(v) is int or (type(v) is float and -math.inf < v < math.inf) else plain(v) for v in x]
     if isinstance(x, str):
         return x.encode("utf-8", "replace").decode("utf-8")
     if isinstance(x, float) and not math.isfinite(x):
         return "NaN" if math.isnan(x) else "Infinity" if x > 0 else "-Infinity"
     if isinstance(x, dict):
         return {plain(str(k)): plain(v) for k, v in x.items()}
-    if isinstance(x, (list, tuple)):
-        return [v if type(v) is int or (type(v) is float and -math.inf < v < math.inf) else plain(v) for v in x]
     return x

@@ -13,6 +13,7 @@ count as the highest.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import polars as pl
@@ -33,6 +34,7 @@ TAIL, DEEPEST = 4, 3  # a tail of so many values can carry spikes of its own, an
 NEGLIGIBLE = 1e-3
 LEAST_SIGMA = 0.0005  # no loss is less noisy; what is, was rounded
 NOT_FINITE = 5.0  # what a NaN stands above the highest value, in units of ln
+REMEMBERED = 1 << 17  # values of a series whose medians are remembered
 FEW = 600  # more candidates in one series are noise of a kind that no single one can be told from
 
 
@@ -56,11 +58,26 @@ class Excursion:
 
 def rolling_median(x: Floats, window: int) -> Floats:
     """Median of the `window` values up to and with each; shorter at the beginning."""
-    return np.array(pl.Series(x).rolling_median(window, min_samples=1).to_numpy(), dtype=np.float64)
+    return _median(x, window, False)
 
 
 def centred_median(x: Floats, window: int) -> Floats:
-    return np.array(pl.Series(x).rolling_median(window, min_samples=1, center=True).to_numpy(), dtype=np.float64)
+    return _median(x, window, True)
+
+
+def _median(x: Floats, window: int, center: bool) -> Floats:
+    """Several detectors judge one series: the last few medians are remembered, if that takes little memory."""
+    x = np.asarray(x, np.float64)
+    return _computed(x, window, center) if len(x) > REMEMBERED else _remembered(x.tobytes(), window, center).copy()
+
+
+@lru_cache(maxsize=16)
+def _remembered(raw: bytes, window: int, center: bool) -> Floats:
+    return _computed(np.frombuffer(raw), window, center)
+
+
+def _computed(x: Floats, window: int, center: bool) -> Floats:
+    return np.array(pl.Series(x).rolling_median(window, min_samples=1, center=center).to_numpy(), dtype=np.float64)
 
 
 def before(x: Floats) -> Floats:

@@ -147,3 +147,16 @@ def test_the_nan_filter_is_inverted() -> None:
     assert found is not None and (found.finished, found.nans) == (5, 8)
     assert nan_filter.explain(30.0, 2.0, 0.01, 10, 8) is None
     assert nan_filter.explain(2.0, 0.0, 0.01, 10, 8) is None
+
+
+@pytest.mark.parametrize("length", [50, excursions.REMEMBERED + 1])
+def test_a_remembered_median_is_nobodys_to_change(length: int) -> None:
+    x = np.random.default_rng(1).normal(size=length)
+    first = excursions.rolling_median(x, 9)
+    expected, centred = first.copy(), excursions.centred_median(x, 9)
+    first[:] = 0
+    assert np.array_equal(excursions.rolling_median(x, 9), expected)
+    assert np.array_equal(excursions.centred_median(x, 9), centred) and not np.array_equal(expected, centred)
+    x[length // 2] = 1e6  # the same array with another number in it
+    assert not np.array_equal(excursions.centred_median(x, 1), expected)
+    assert excursions.centred_median(x, 1)[length // 2] == 1e6

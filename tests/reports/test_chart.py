@@ -156,3 +156,14 @@ def test_a_long_label_of_a_finding_becomes_its_kind() -> None:
     }
     svg = chart.panel([Curve([(0.0, 1.0), (9.0, 2.0)])], Scale(0, 9), log=False, height=120, name="x", marks=[mark])
     assert "7: grad spike" in "".join(ET.fromstring(svg).itertext())
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize(("lo", "hi"), [(1.0, 100.0), (-1e308, 1e308), (5.0, 5.0), (0.0, 1e-310)])
+def test_many_values_lie_where_each_does(log: bool, lo: float, hi: float) -> None:
+    scale = Scale(lo, hi, log)
+    values = [lo, hi, (lo / 2 + hi / 2), lo - 1, hi * 2, 0.0, 3.5]
+    places = scale.all(values)
+    assert places == [scale(v) for v in values] and all(0 <= p <= 1 for p in places)
+    if lo < hi and not log:
+        assert places[:3] == [0.0, 1.0, pytest.approx(0.5)]

@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import cases
@@ -273,3 +274,28 @@ def test_no_drawing_is_cut_on_paper(show: Any) -> None:
     assert page.evaluate(wide) == []
     kept = "() => [...document.querySelectorAll('.panel, .hero, .ev')].every((e) => getComputedStyle(e).breakInside === 'avoid')"
     assert page.evaluate(kept)
+
+
+def test_compiled_templates_are_kept_where_that_is_possible(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    case = cases.spike()
+    page = html.render(case)
+    (tmp_path / "templates").mkdir()
+    for template in (html.HERE / "templates").glob("*.*"):
+        (tmp_path / "templates" / template.name).write_bytes(template.read_bytes())
+    monkeypatch.setattr(html, "HERE", tmp_path)
+    kept = tmp_path / "templates" / "__pycache__"
+    for _ in range(2):  # written, then read
+        html.environment.cache_clear()
+        assert html.render(case) == page and list(kept.iterdir())
+    report = tmp_path / "templates" / "report.html"
+    report.write_text(report.read_text("utf-8") + "<!-- changed -->", "utf-8")
+    html.environment.cache_clear()
+    assert html.render(case).endswith("<!-- changed -->")
+    for file in kept.iterdir():
+        file.unlink()
+    kept.rmdir()
+    kept.write_text("a file where the folder would be")
+    html.environment.cache_clear()
+    assert html.render(case).endswith("<!-- changed -->")
+    monkeypatch.undo()
+    html.environment.cache_clear()
