@@ -50,9 +50,7 @@ def meaning(tag: str, *, framework: str | None = None, folder: str = "", sibling
     ``overrides`` is the user's ``{canonical: tag}``: that tag gets the name, and others lose it.
     """
     tag_as_read = tag[:LONGEST]
-    if _with_folder_key(tag_as_read, folder) == tag_as_read:  # then only the split it names matters: one answer for many runs
-        folder = "eval" if _folder_split(folder) == "eval" else ""
-    found = _meaning(tag_as_read, framework, folder, siblings)
+    found = _meaning(tag_as_read, framework, _telling(folder, (_folder_start(tag_as_read),)), siblings)
     for name, wanted in overrides.items():
         if wanted == tag:
             return found if found.name == name else Meaning(name, vocabulary().get(name, ("", ""))[1])
@@ -62,16 +60,15 @@ def meaning(tag: str, *, framework: str | None = None, folder: str = "", sibling
 
 
 def meanings(tags: Iterable[str], *, framework: str | None = None, folder: str = "",
-             overrides: Mapping[str, str] = NOTHING) -> dict[str, Meaning]:
+             overrides: Mapping[str, str] = NOTHING) -> Mapping[str, Meaning]:
     """What each tag of one source stands for.
 
     Where there are thousands, tags that differ in their numbers only (``layer.0.norm``, ``layer.1.norm``) are taken to
     mean the same, and of these shapes the first _MOST_SHAPES are looked at; the rest is ``other/<tag>``.
     """
-    logged = list(tags)
+    logged = tuple(tags)
     if len(logged) <= _WIDE:
-        siblings = frozenset(logged)
-        return {t: meaning(t, framework=framework, folder=folder, siblings=siblings, overrides=overrides) for t in logged}
+        return _meanings(logged, framework, _telling(folder, _folder_starts(logged)), tuple(overrides.items()))
     shapes = {t: _NUMBER.sub("0", t[:LONGEST]) for t in logged}
     first: dict[str, str] = {}
     for t, shape in shapes.items():
@@ -86,6 +83,26 @@ def meanings(tags: Iterable[str], *, framework: str | None = None, folder: str =
         kind, is_own, _ = known.name.partition("/")
         found[t] = replace(known, name=f"{kind}/{t}") if is_own and kind in ("other", "axis") else known
     return found
+
+
+@lru_cache(maxsize=64)
+def _meanings(tags: tuple[str, ...], framework: str | None, folder: str,
+              overrides: tuple[tuple[str, str], ...]) -> Mapping[str, Meaning]:
+    """One answer for the many runs of a folder, which log the same tags."""
+    siblings, given = frozenset(tags), dict(overrides)
+    return MappingProxyType({t: meaning(t, framework=framework, folder=folder, siblings=siblings, overrides=given) for t in tags})
+
+
+def _telling(folder: str, starts: tuple[str, ...]) -> str:
+    """What tags have to know of their folder: all of it where add_scalars may have written it, else the split it names."""
+    if _last(folder).startswith(starts):
+        return folder
+    return "eval" if _folder_split(folder) == "eval" else ""
+
+
+@lru_cache(maxsize=64)
+def _folder_starts(tags: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(_folder_start(tag[:LONGEST]) for tag in tags)
 
 
 @lru_cache(maxsize=65536)
@@ -106,18 +123,35 @@ def detect_framework(tags: Iterable[str], config_keys: Iterable[str] = (), forma
     All that logs through Hugging Face's Trainer (TRL, Axolotl, LLaMA-Factory, ms-swift) is "hf-trainer", YOLOv5 is
     "ultralytics".
     """
-    seen = {"tag": tags, "config": config_keys, "format": formats, "file": file_names}
-    text = {where: "\n".join(sorted({x[:LONGEST] for x in names})) for where, names in seen.items()}
+    said = {"tag": tags, "config": config_keys, "format": formats}
+    paths = _lines_of(file_names)
+    files = frozenset(sign for sign in _file_signs() if paths and _found(sign.partition(":")[2], paths, re.MULTILINE))
+    return _detected(*((where, _lines_of(names)) for where, names in said.items()), files=files)
+
+
+def _lines_of(names: Iterable[str]) -> str:
+    return "\n".join(sorted({x[:LONGEST] for x in names}))
+
+
+@cache
+def _file_signs() -> tuple[str, ...]:
+    entries = _data()["framework"].values()
+    return tuple({s: None for entry in entries for signs in entry["signs"] for s in signs if s.startswith("file:")})
+
+
+@lru_cache(maxsize=64)  # the runs of a folder log the same tags; only their files are called otherwise
+def _detected(*said: tuple[str, str], files: frozenset[str]) -> str | None:
+    text = dict(said)
 
     def found(sign: str) -> bool:
         where, _, regex = sign.partition(":")
-        return bool(text[where]) and _is_in(regex, text[where])
+        return sign in files if where == "file" else bool(text[where]) and _is_in(regex, text[where])
 
     frameworks = _data()["framework"].items()
     return next((name for name, entry in frameworks if any(all(map(found, signs)) for signs in entry["signs"])), None)
 
 
-@lru_cache(maxsize=4096)  # the runs of a folder log the same tags
+@lru_cache(maxsize=4096)
 def _is_in(regex: str, text: str) -> bool:
     return _found(regex, text, re.MULTILINE)
 
@@ -217,8 +251,16 @@ def _folder_split(folder: str) -> str:
 
 def _with_folder_key(tag: str, folder: str) -> str:
     """``SummaryWriter.add_scalars("loss", {"val": x})`` writes "loss" into a folder "loss_val": -> "loss/val"."""
-    last, start = folder.rstrip("/").rsplit("/", 1)[-1], tag.replace("/", "_") + "_"
+    last, start = _last(folder), _folder_start(tag)
     return f"{tag}/{last[len(start):]}" if len(last) > len(start) and last.startswith(start) else tag
+
+
+def _last(folder: str) -> str:
+    return folder.rstrip("/").rsplit("/", 1)[-1]
+
+
+def _folder_start(tag: str) -> str:
+    return tag.replace("/", "_") + "_"
 
 
 class Loss(NamedTuple):
