@@ -58,14 +58,12 @@ def run(group: Group, overrides: dict[str, str]) -> Run:
     files = group.files
     tables = {t: _concat(t, files) for t in SCHEMAS}
     framework = _framework(tables, files)
-    meanings = _meanings(tables["metrics"], framework, overrides)
-    tables["metrics"] = _named(tables["metrics"], meanings)
+    tables["metrics"], meanings = _named(tables["metrics"], framework, overrides)
     formats = {f.source.path: f.source.format for f in files}
     tables["metrics"], merged = merge.drop_copies(tables["metrics"], formats)
     tables, lives = attempts.assign(tables, formats)
     found = Run(group.id, group.path, tables, [f.source for f in files], [g for f in files for g in f.gaps])
-    found.attempts, found.merged, found.framework = lives, merged, framework
-    found.meanings = {(s, t): m for (s, t), m in meanings.items()}
+    found.attempts, found.merged, found.framework, found.meanings = lives, merged, framework, meanings
     return found
 
 
@@ -156,14 +154,15 @@ def _file_order(places: list[list[npt.NDArray[np.int64]]]) -> npt.NDArray[np.int
     """Parsers may gather rows by layout; `at` says where they stood. None where they stand so already."""
     import numpy as np
 
-    orders, moved, first = [], False, 0
-    for part in places:
-        ends = [(p[0], p[-1]) for p in part]
-        ordered = all(a[1] <= b[0] for a, b in zip(ends, ends[1:], strict=False)) and all(bool((p[1:] >= p[:-1]).all()) for p in part)
+    grows = [all(bool((p[1:] >= p[:-1]).all()) for p in part) and all(a[-1] <= b[0] for a, b in zip(part, part[1:], strict=False)) for part in places]
+    if all(grows):
+        return None
+    orders, first = [], 0
+    for part, grown in zip(places, grows, strict=True):
         rows = sum(len(p) for p in part)
-        orders.append(np.arange(first, first + rows) if ordered else first + np.argsort(np.concatenate(part), kind="stable"))
-        first, moved = first + rows, moved or not ordered
-    return np.concatenate(orders) if moved else None
+        orders.append(np.arange(first, first + rows) if grown else first + np.argsort(np.concatenate(part), kind="stable"))
+        first += rows
+    return np.concatenate(orders)
 
 
 def _framework(tables: dict[str, pa.Table], files: list[FileRead]) -> str | None:
@@ -175,20 +174,34 @@ def _framework(tables: dict[str, pa.Table], files: list[FileRead]) -> str | None
     )
 
 
-def _meanings(metrics: pa.Table, framework: str | None, overrides: dict[str, str]) -> dict[tuple[str, str], names.Meaning]:
-    """(source, tag) -> what the tag means there."""
+def _named(metrics: pa.Table, framework: str | None, overrides: dict[str, str]) -> tuple[pa.Table, dict[tuple[str, str], names.Meaning]]:
+    """Fills the column `name`: one lookup for each distinct (source, tag), then integers only. -> (source, tag) -> what
+    the tag means there."""
+    if not metrics.num_rows:
+        return metrics, {}
     import numpy as np
 
     (source, paths), (tag, tags) = buffers.codes(metrics["source"]), buffers.codes(metrics["tag"])
-    found = {}
-    for i, (first, last) in enumerate(_spans(source, len(paths))):
-        folder, _, _ = paths[i].rpartition("/")
+    spans = _spans(source, len(paths))
+    meanings: dict[tuple[str, str], names.Meaning] = {}
+    named: list[tuple[npt.NDArray[np.int64], list[str]]] = []  # of each file the codes of its tags, and their names
+    for path, (first, last) in zip(paths, spans, strict=True):
         seen = np.zeros(len(tags), np.bool_)
         seen[tag[first:last]] = True
-        logged = [tags[code] for code in np.flatnonzero(seen).tolist()]
-        known = names.meanings(logged, framework=framework, folder=folder, overrides=overrides)
-        found.update({(paths[i], t): meaning for t, meaning in known.items()})
-    return found
+        logged = np.flatnonzero(seen)
+        folder, _, _ = path.rpartition("/")
+        mine = [tags[i] for i in logged.tolist()]
+        known = names.meanings(mine, framework=framework, folder=folder, overrides=overrides)
+        meanings.update({(path, t): meaning for t, meaning in known.items()})
+        named.append((logged, [known[t].name for t in mine]))
+    distinct = sorted({name for _, found in named for name in found})
+    code = {name: i for i, name in enumerate(distinct)}
+    picked = np.empty(len(tag), np.int32)
+    for (logged, found), (first, last) in zip(named, spans, strict=True):
+        lookup = np.zeros(len(tags), np.int32)
+        lookup[logged] = [code[name] for name in found]
+        np.take(lookup, tag[first:last], out=picked[first:last], mode="clip")  # "raise" would copy
+    return metrics.set_column(metrics.column_names.index("name"), "name", buffers.coded(picked, distinct)), meanings
 
 
 def _spans(source: npt.NDArray[np.int32], count: int) -> list[tuple[int, int]]:
@@ -199,22 +212,3 @@ def _spans(source: npt.NDArray[np.int32], count: int) -> list[tuple[int, int]]:
         return [(0, len(source))]
     starts = np.searchsorted(source, np.arange(count + 1)).tolist()
     return list(zip(starts[:-1], starts[1:], strict=True))
-
-
-def _named(metrics: pa.Table, meanings: dict[tuple[str, str], names.Meaning]) -> pa.Table:
-    """Fills the column `name`: one lookup for each distinct (source, tag), then integers only."""
-    if not metrics.num_rows:
-        return metrics
-    import numpy as np
-
-    (source, paths), (tag, tags) = buffers.codes(metrics["source"]), buffers.codes(metrics["tag"])
-    distinct = sorted({m.name for m in meanings.values()})
-    code = {n: i for i, n in enumerate(distinct)}
-    lookup: dict[str, Any] = {path: np.zeros(len(tags), np.int32) for path in paths}
-    place = {t: i for i, t in enumerate(tags)}
-    for (s, t), m in meanings.items():
-        lookup[s][place[t]] = code[m.name]
-    picked = np.empty(len(tag), np.int32)
-    for path, (first, last) in zip(paths, _spans(source, len(paths)), strict=True):
-        np.take(lookup[path], tag[first:last], out=picked[first:last], mode="clip")  # "raise" would copy
-    return metrics.set_column(metrics.column_names.index("name"), "name", buffers.coded(picked, distinct))

@@ -99,10 +99,11 @@ def _segments(tables: dict[str, pa.Table], formats: dict[str, str]) -> list[Segm
     launches = _launches(tables)
     resume_steps = _resume_steps(tables["events"])
     found: list[Segment] = []
-    bounds = np.searchsorted(codes, np.arange(len(sources) + 1)) if len(sources) > 1 else np.array([0, len(codes)])
-    for i, s in enumerate(sources):
-        span = slice(int(bounds[i]), int(bounds[i + 1]))
-        rows = metrics.select(["step", "at", "time", "rank"]).slice(span.start, span.stop - span.start)
+    bounds = np.searchsorted(codes, np.arange(len(sources) + 1)).tolist() if len(sources) > 1 else [0, len(codes)]
+    clocks = metrics.select(["step", "at", "time", "rank"])
+    for s, first, last in zip(sources, bounds, bounds[1:], strict=False):
+        span = slice(first, last)
+        rows = clocks.slice(first, last - first) if len(sources) > 1 else clocks
         found += _segments_of(s, rows, tags[span], name_codes[span], names, counted, resumed.get(s, []), ended.get(s, []), launches, resume_steps, len(found))
     # a summary of one or two rows without a clock tells no life of its own
     return [s for s in found if s.times or s.rows >= _FEW] or found
@@ -115,14 +116,13 @@ def _segments_of(source: str, table: pa.Table, tags: NDArray[np.int32],
     if not len(tags):
         return []
     usable: Any = slice(None)
-    has_step, has_at, has_time, has_rank = (buffers.valid(table[c]) for c in ("step", "at", "time", "rank"))
+    has_step, has_at, has_time = (buffers.valid(table[c]) for c in ("step", "at", "time"))
     if has_step is not None or not counted.all():
         usable = np.flatnonzero(counted[name_codes] if has_step is None else has_step & counted[name_codes])
         if not len(usable):
             return []
-    if has_rank is None or has_rank.any():
-        rank = buffers.values(table["rank"])
-        ranks = (rank if has_rank is None else np.where(has_rank, rank, 0))[usable]
+    if table["rank"].null_count < len(tags):
+        ranks = buffers.filled(table["rank"], 0)[usable]
         usable = np.arange(len(tags))[usable][ranks == ranks.min()]
     used, named = tags[usable], name_codes[usable]
     if not len(used):
@@ -142,18 +142,21 @@ def _segments_of(source: str, table: pa.Table, tags: NDArray[np.int32],
 def _clock_tag(tags: NDArray[np.int32], name_codes: NDArray[np.int32], names: list[str]) -> int:
     """The tag whose steps tell the lives of a file: the training loss or rate where it is logged often, else the commonest."""
     count = np.bincount(tags)
+    often = 0.5 * count.max()
     name_of = np.zeros(len(count), np.int32)
     name_of[tags] = name_codes
 
     def rank(tag: int) -> tuple[bool, int]:
-        trained = names[name_of[tag]] in {"loss.train", "lr", "grad.norm"}
-        return bool(trained and count[tag] >= 0.5 * count.max()), int(count[tag])
+        times = int(count[tag])
+        return times >= often and names[name_of[tag]] in {"loss.train", "lr", "grad.norm"}, times
 
     return max(np.flatnonzero(count).tolist(), key=rank)
 
 
 def _resume_steps(events: pa.Table) -> list[int]:
     """Steps at which lines of any file say that a life begins."""
+    if not events.num_rows:
+        return []
     rows = zip(*(events[c].to_pylist() for c in ("kind", "step")), strict=True)
     return sorted({step for kind, step in rows if kind == "resume" and step})
 
@@ -197,7 +200,7 @@ def _cut(source: str, step: NDArray[np.int64], at: NDArray[np.int64], time: NDAr
     """A file's rows of one tag into segments."""
     cuts = {0}
     back = np.flatnonzero(np.diff(step) < 0) + 1
-    if len(back) <= max(_MAX_CUTS, 1):
+    if 0 < len(back) <= _MAX_CUTS:
         before = np.maximum.accumulate(step)
         for i in back.tolist():
             # a single late row (a logger's thread) goes on above the old maximum at once; a restart goes on below it
@@ -221,14 +224,15 @@ def _cut(source: str, step: NDArray[np.int64], at: NDArray[np.int64], time: NDAr
             if row > 0 and pauses[row - 1] > _PAUSE * usual:
                 cuts.add(row)
                 break
-    if len(cuts) == 1:
+    if len(cuts) == 1 and resume_steps:
         # no step back: where a line of another file says that training resumes at a step, a life begins; a clock must pause there
         begins = [int(i) for i in np.searchsorted(step, resume_steps, side="right") if 0 < i < len(step)]
         cuts |= {i for i in begins if not usual or pauses[i - 1] > _PAUSE * usual}
     starts = sorted(cuts)
     found = []
     for n, (i, j) in enumerate(zip(starts, [*starts[1:], len(step)], strict=True)):
-        clocks = time[i:j][np.isfinite(time[i:j])]
+        clocks = time[i:j]
+        clocks = clocks[np.isfinite(clocks)]
         times = (float(clocks.min()), float(clocks.max())) if len(clocks) else None
         first_at = -1 if n == 0 else int(at[i])
         found.append(Segment(source, first_at, (int(step[i:j].min()), int(step[i:j].max())), times, order + n, j - i, names))

@@ -126,6 +126,9 @@ def picked(column: pa.ChunkedArray, rows: npt.NDArray[np.int64]) -> npt.NDArray[
     """Some values of a column of numbers, by ascending row; the column is not laid end to end for them."""
     import numpy as np
 
+    if column.num_chunks == 1:
+        found: npt.NDArray[Any] = values(column.chunk(0))[rows]
+        return found
     ends = np.cumsum([0, *map(len, column.chunks)])
     cuts = np.searchsorted(rows, ends).tolist()
     parts = [values(c)[rows[i:j] - first] for c, first, i, j in zip(column.chunks, ends.tolist(), cuts, cuts[1:], strict=False)]
