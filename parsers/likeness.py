@@ -54,9 +54,11 @@ def maybe_copies(sketches: Sequence[Sketch]) -> Bools:
     count = len(sketches)
     numbers: dict[str, int] = {}
     recoded = [np.array([numbers.setdefault(k, len(numbers)) for k in s.keys], np.int64)[s.key] for s in sketches]
-    has = np.zeros((count, max(len(numbers), 1)), np.float32)
-    for i, s in enumerate(sketches):
-        has[i, [numbers[k] for k in s.keys]] = 1
+    kinds: dict[tuple[str, ...], int] = {}
+    kind = np.array([kinds.setdefault(tuple(s.keys), len(kinds)) for s in sketches])
+    has = np.zeros((len(kinds), max(len(numbers), 1)), np.float32)  # by kind: few, where runs log alike, so that no threads start
+    for keys, n in kinds.items():
+        has[n, [numbers[k] for k in keys]] = 1
     shared = has @ has.T
     place = np.concatenate(recoded) << 44 | np.concatenate([s.step for s in sketches]) & (1 << 44) - 1
     value = np.concatenate([s.value for s in sketches])
@@ -73,13 +75,17 @@ def maybe_copies(sketches: Sequence[Sketch]) -> Bools:
     held = np.full((count, len(common)), np.nan)
     held[owner[column >= 0], column[column >= 0]] = value[column >= 0]
     turns = np.flatnonzero(np.diff(places[common] >> 44, prepend=-1))  # where the columns of another metric begin
+    whole = bool(np.isfinite(held).all())  # then all pairs have as many values in common
+    both = np.diff(turns, append=len(common))
+    enough = 2e-3 * np.abs(held) + 1e-8
+    small = np.uint8 if both.max() < 256 else np.int32
     out = np.ones((count, count), np.bool_)
-    for i in range(count - 1):
-        with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):
+        for i in range(count - 1):
             apart = np.abs(held[i + 1 :] - held[i])
-            equal = apart <= 2e-3 * np.abs(held[i]) + 1e-8
-        both = np.add.reduceat(~np.isnan(apart), turns, axis=1, dtype=np.int32)
-        alike = np.add.reduceat(equal, turns, axis=1, dtype=np.int32)
-        other = ((both >= _ENOUGH) & (alike < _ALIKE * both)).sum(axis=1)
-        out[i, i + 1 :] = out[i + 1 :, i] = other <= 0.5 * shared[i, i + 1 :]
+            alike = np.add.reduceat(apart <= enough[i], turns, axis=1, dtype=small)
+            if not whole:
+                both = np.add.reduceat(~np.isnan(apart), turns, axis=1, dtype=np.int32)
+            other = ((both >= _ENOUGH) & (alike < _ALIKE * both)).sum(axis=1)
+            out[i, i + 1 :] = out[i + 1 :, i] = other <= 0.5 * shared[kind[i], kind[i + 1 :]]
     return out
