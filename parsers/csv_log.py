@@ -49,7 +49,10 @@ _HOLE = "NUL bytes: a hole left by a crash"
 def claims(path: Path, head: bytes) -> bool:
     """A header of names over rows of numbers, whatever the extension; any text at all where that is .csv or .tsv."""
     named = path.suffix.lower() in (".csv", ".tsv")
-    text = head.decode(delimited.encoding(head), "replace").replace("\x00", "").lstrip("\ufeff \r\n")
+    encoding = delimited.encoding(head)
+    if not named and encoding == "utf-8" and len(head) - len(head.translate(None, delimited.CONTROLS)) > len(head) / 50:
+        return False  # the same as below, without decoding
+    text = head.decode(encoding, "replace").replace("\x00", "").lstrip("\ufeff \r\n")
     if not text.strip():
         return named and bool(head)
     if (

@@ -15,15 +15,13 @@ from parsers.tables import Gap
 FIRST_BLOCK, BLOCK = 1 << 16, 1 << 21
 MAX_LINE = 1 << 24
 AXES = {*columns.STEP_NAMES, *columns.WEAK_STEP_NAMES, *columns.EPOCH_NAMES, *columns.TIME_NAMES}
-
-
-_CONTROLS = bytes(set(range(32)) - set(b"\t\r\n"))
+CONTROLS = bytes(set(range(1, 32)) - set(b"\t\r\n"))  # NUL is told apart: a hole left by a crash
 
 
 def odd_characters(text: str, usual: bytes = b"") -> int:
     """Control characters but tab and line ends (and ``usual``), and what could not be decoded."""
     data = text.encode("utf-8", "replace")
-    odd = bytes(set(_CONTROLS) - set(usual))
+    odd = bytes(set(b"\0" + CONTROLS) - set(usual))
     return len(data) - len(data.translate(None, odd)) + text.count("\ufffd")
 
 

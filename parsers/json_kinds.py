@@ -15,6 +15,8 @@ from parsers import tolerant_json
 
 _LINES = {".jsonl", ".ndjson", ".jsonlines", ".jl"}
 _CONFIG_TEXT = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml", ".ini": "ini", ".cfg": "ini", ".conf": "ini"}
+_TEXT = {".json", *_LINES, *_CONFIG_TEXT}
+_BLANK = b"\0\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f "  # what strip() takes off text; zero bytes are read as spaces
 _WANDB_RUN = re.compile(r"(?:offline-|dry)?run-\d{8}_\d{6}-\w+")
 _WANDB_NAME = re.compile(r"wandb-(?:summary|metadata|history|events)\.jsonl?")
 _RESULTS = re.compile(r"(?:all|train|eval|test|predict)_results\.json")
@@ -50,6 +52,9 @@ def kind_of(path: Path, head: bytes) -> str | None:
         return None
     if name.startswith("trainer_state") and suffix == ".json":
         return "trainer"
+    begins = head.lstrip(_BLANK)[:1]
+    if b"" < begins < b" " and not (suffix in _TEXT or _ARGS_TEXT.fullmatch(name)):
+        return None  # a control character: nothing of ours, and not decoded for that
     text = tolerant_json.decode(head)[0].lstrip()
     if suffix in _CONFIG_TEXT:
         return _config_text(path, text, suffix)
