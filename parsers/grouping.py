@@ -20,6 +20,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -163,6 +164,7 @@ class _Near:
         self.units: list[tuple[int, Unit]] = []  # with the number of its run
         self.at: dict[str, list[int]] = {}  # by home
         self.below: dict[str, list[int]] = {}  # by the folders above the home
+        self.index = np.zeros(count, np.int64)
         self.first, self.last, self.start = (np.zeros(count) for _ in range(3))
 
     def add(self, unit: Unit, run: int) -> None:
@@ -171,7 +173,7 @@ class _Near:
         self.at.setdefault(unit.home, []).append(n)
         for folder in _above(unit.home):
             self.below.setdefault(folder, []).append(n)
-        self.first[n], self.last[n] = unit.first, unit.last
+        self.index[n], self.first[n], self.last[n] = unit.index, unit.first, unit.last
         self.start[n] = unit.times[0] if unit.times else np.nan
 
     def of(self, unit: Unit) -> list[tuple[int, Unit]]:
@@ -179,10 +181,9 @@ class _Near:
         found = set(self.below.get(unit.home, ())) | set(self.at.get("", ()))
         found.update(*(self.at.get(folder, ()) for folder in (unit.home, *_above(unit.home))))
         found |= set(range(n)) if unit.home == "" else set()
-        placed = np.array([u.index for _, u in self.units], np.int64)
-        found.update(np.flatnonzero(unit.alike[unit.index, placed]).tolist())
+        found.update(np.flatnonzero(unit.alike[unit.index, self.index[:n]]).tolist())
         start = unit.times[0] if unit.times else np.nan
-        mine = (np.full(n, float(unit.first)), np.full(n, float(unit.last)), np.full(n, start))
+        mine = (np.array(float(unit.first)), np.array(float(unit.last)), np.array(start))
         theirs = (self.first[:n], self.last[:n], self.start[:n])
         found.update(np.flatnonzero(_begins_within(theirs, mine) | _begins_within(mine, theirs)).tolist())
         return [self.units[i] for i in sorted(found)]
@@ -210,18 +211,17 @@ def _fill(unit: Unit, overrides: dict[str, str]) -> likeness.Sketch:
     for keys, code, step, value, time in _columns(unit, overrides):
         if len(step):
             steps += [int(step.min()), int(step.max())]
-        time = time[np.isfinite(time)]
+        known_times = np.isfinite(time)
+        time = time if known_times.all() else time[known_times]
         if len(time):
             times += [float(time.min()), float(time.max())]
-        known = np.array([-1 if k is None else numbers.setdefault(k, len(numbers)) for k in keys], np.int64)
-        parts.append((known[code], step, value))
+        known = [-1 if k is None else numbers.setdefault(k, len(numbers)) for k in keys]
+        compared = [-1 if k in _SAME_IN_ALL else n for k, n in zip(keys, known, strict=True)]
+        parts.append((np.array(compared, np.int64)[code], step, value))
     unit.keys = frozenset(numbers)
     unit.first, unit.last = min(steps, default=0), max(steps, default=0)
     unit.times = (min(times), max(times)) if times else None
-    key, step, value = (np.concatenate(column) for column in zip(*parts, strict=True))
-    told = [k in _SAME_IN_ALL for k in numbers]
-    if any(told):
-        key = np.where(np.array([*told, True])[key], -1, key)
+    key, step, value = parts[0] if len(parts) == 1 else (np.concatenate(column) for column in zip(*parts, strict=True))
     return likeness.sketch(list(numbers), key, step, value)
 
 
@@ -230,12 +230,10 @@ def _columns(unit: Unit, overrides: dict[str, str]) -> Iterator[tuple[list[str |
     the times of all."""
     for f in unit.files:
         batches = f.batches["metrics"]
-        table = pa.Table.from_batches(batches).unify_dictionaries() if len(batches) > 1 else pa.Table.from_batches(batches)
+        table = pa.Table.from_batches(batches).unify_dictionaries() if len(batches) > 1 else batches[0]
         code, tags = buffers.codes(table["tag"])
         known = names.meanings(tags, folder=f.source.path.rpartition("/")[0], overrides=overrides)
-        keys: list[str | None] = []
-        for name in (known[tag].name for tag in tags):
-            keys.append(None if name.startswith("axis/") or name in {"step", "epoch"} else merge.key(name))
+        keys = [_key(known[tag].name) for tag in tags]
         step, value, time = (buffers.values(table[c]) for c in ("step", "value", "time"))
         there = buffers.valid(table["time"])
         time = time if there is None else time[there]
@@ -246,6 +244,11 @@ def _columns(unit: Unit, overrides: dict[str, str]) -> Iterator[tuple[list[str |
         seen[code] = True
         keys = [key if here else None for key, here in zip(keys, seen.tolist(), strict=True)]
         yield keys, code, step, value, time
+
+
+@lru_cache(maxsize=4096)
+def _key(name: str) -> str | None:
+    return None if name.startswith("axis/") or name in {"step", "epoch"} else merge.key(name)
 
 
 def _series(unit: Unit, overrides: dict[str, str]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
