@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import ModuleType
 
@@ -24,6 +25,7 @@ from parsers.unclaimed import describe
 from parsers.walk import walk
 
 _SMALL, _TOGETHER = 1 << 20, 1 << 24  # bytes: of a file, and of files that are read together
+_NAMES = 1 << 14  # bytes: of the tags of a file, mostly
 
 Progress = Callable[[str, int, int], None]  # what is being read, bytes done, bytes in all
 
@@ -74,7 +76,7 @@ class _Opened:
                 elif isinstance(item, Note):
                     notes.append(secrets.mask_text(item.text))
                 elif item.num_rows:
-                    item = buffers.each_text(item, secrets.has_shapes, secrets.mask_shapes)
+                    item = buffers.each_text(item, _suspicious, secrets.mask_shapes)
                     batches.setdefault(table_of(item), []).append(item)
                     records += item.num_rows
         except (MemoryError, RecursionError) as e:
@@ -87,12 +89,20 @@ class _Opened:
         return assemble.FileRead(self.path, source, batches, gaps)
 
 
+def _suspicious(texts: memoryview) -> bool:
+    return _suspicious_names(texts.tobytes()) if len(texts) <= _NAMES else secrets.has_shapes(texts)
+
+
+@lru_cache(maxsize=64)  # the runs of a folder log the same tags
+def _suspicious_names(texts: bytes) -> bool:
+    return secrets.has_shapes(texts)
+
+
 def _open(path: Path, root: Path) -> _Opened | assemble.FileRead:
     rel = relative(path, root)
     try:
-        size = path.stat().st_size
-        with path.open("rb") as f:
-            head = f.read(HEAD_BYTES)
+        with open(path, "rb", buffering=0) as f:
+            size, head = os.fstat(f.fileno()).st_size, f.read(HEAD_BYTES)
     except OSError as e:
         source = Source(rel, "unreadable", 0, claimed=False)
         return assemble.FileRead(path, source, {}, [Gap("byte 0", f"cannot be opened: {e.strerror}", None, rel)])
@@ -112,12 +122,12 @@ def read_file(path: Path, root: Path) -> assemble.FileRead:
 
 def _read_files(paths: list[Path], root: Path, progress: Progress | None) -> Iterator[assemble.FileRead]:
     """The same for many. Small files in a row are read together where their parser can (``parse_many``)."""
-    total, done = sum(_size(p) for p in paths), 0
+    total, done = sum(_size(p) for p in paths) if progress else 0, 0
     together: list[_Opened] = []
     for path in paths:
         if progress:
             progress(relative(path, root), done, total)
-        done += _size(path)
+            done += _size(path)
         opened = _open(path, root)
         small = isinstance(opened, _Opened) and opened.size <= _SMALL and hasattr(opened.parser, "parse_many")
         other = bool(together) and (not small or together[0].parser is not opened.parser)  # type: ignore[union-attr]
@@ -173,9 +183,9 @@ def read_files(
     with _no_collection():
         files = list(_read_files(paths, root, progress))
     runs = [assemble.run(g, overrides or {}) for g in grouping.split(files, root, overrides or {})]
-    for r in runs:
-        r.root = str(root)
-        r.siblings = [x.path for x in runs if x is not r]
+    paths_of = [r.path for r in runs]
+    for i, r in enumerate(runs):
+        r.root, r.siblings = str(root), [*paths_of[:i], *paths_of[i + 1 :]]
     return runs
 
 
