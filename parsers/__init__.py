@@ -101,7 +101,7 @@ def _suspicious_names(texts: bytes) -> bool:
 def _open(path: Path, root: Path) -> _Opened | assemble.FileRead:
     rel = relative(path, root)
     try:
-        with open(path, "rb", buffering=0) as f:
+        with path.open("rb") as f:
             size, head = os.fstat(f.fileno()).st_size, f.read(HEAD_BYTES)
     except OSError as e:
         source = Source(rel, "unreadable", 0, claimed=False)

@@ -167,7 +167,7 @@ def _file_order(places: list[list[npt.NDArray[np.int64]]]) -> npt.NDArray[np.int
 
 def _framework(tables: dict[str, pa.Table], files: list[FileRead]) -> str | None:
     return names.detect_framework(
-        buffers.codes(tables["metrics"]["tag"])[1],
+        buffers.words(tables["metrics"]["tag"]),
         config_keys=set(tables["config"]["key"].to_pylist()),
         formats={f.source.format for f in files},
         file_names=[f.source.path for f in files],

@@ -60,11 +60,10 @@ def assign(tables: dict[str, pa.Table], formats: dict[str, str]) -> tuple[dict[s
 
 def _with_dealt_rows(lives: list[dict[str, Any]], metrics: pa.Table) -> list[dict[str, Any]]:
     """The lives with the steps of all their rows, those of sparse files included."""
-    name_codes, names = buffers.codes(metrics["name"])
     known = [v for c in ("step", "attempt") if (v := buffers.valid(metrics[c])) is not None]
-    counted = np.array([not n.startswith("axis/") for n in names])
-    if not counted.all():
-        known.append(counted[name_codes])
+    counted = [not n.startswith("axis/") for n in buffers.words(metrics["name"])]
+    if not all(counted):
+        known.append(np.array(counted)[buffers.codes(metrics["name"])[0]])
     if len(lives) == 1 and not known:
         lives[0]["steps"] = [int(x) for x in buffers.ends(metrics["step"])]
         return lives
@@ -127,30 +126,24 @@ def _segments_of(source: str, table: pa.Table, tags: NDArray[np.int32],
     used, named = tags[usable], name_codes[usable]
     if not len(used):
         return []
-    clock = np.flatnonzero(used == _clock_tag(used, named, names))
+    count, name_of = np.bincount(used), np.zeros(int(used.max()) + 1, np.int32)
+    name_of[used] = named
+    logged = {tag: names[name_of[tag]] for tag in np.flatnonzero(count).tolist()}
+    clock = np.flatnonzero(used == _clock_tag(count.tolist(), logged))
     if not isinstance(usable, slice):
         clock = usable[clock]
-    logged = frozenset(names[c] for c in np.flatnonzero(np.bincount(named)).tolist())
     step, at, time = (buffers.picked(table[c], clock) for c in ("step", "at", "time"))
     if has_at is not None:
         at = np.where(has_at[clock], at, -1)
     if has_time is not None:
         time = np.where(has_time[clock], time, np.nan)
-    return _cut(source, step, at, time, resumed, ended, launches, resume_steps, order, logged)
+    return _cut(source, step, at, time, resumed, ended, launches, resume_steps, order, frozenset(logged.values()))
 
 
-def _clock_tag(tags: NDArray[np.int32], name_codes: NDArray[np.int32], names: list[str]) -> int:
+def _clock_tag(count: list[int], logged: dict[int, str]) -> int:
     """The tag whose steps tell the lives of a file: the training loss or rate where it is logged often, else the commonest."""
-    count = np.bincount(tags)
-    often = 0.5 * count.max()
-    name_of = np.zeros(len(count), np.int32)
-    name_of[tags] = name_codes
-
-    def rank(tag: int) -> tuple[bool, int]:
-        times = int(count[tag])
-        return times >= often and names[name_of[tag]] in {"loss.train", "lr", "grad.norm"}, times
-
-    return max(np.flatnonzero(count).tolist(), key=rank)
+    often = 0.5 * max(count)
+    return max(logged, key=lambda t: (count[t] >= often and logged[t] in {"loss.train", "lr", "grad.norm"}, count[t]))
 
 
 def _resume_steps(events: pa.Table) -> list[int]:
@@ -181,13 +174,13 @@ def _launches(tables: dict[str, pa.Table]) -> list[float]:
     A line that ends a job (cancelled, preempted) counts, too: rows that come after it, and after a pause, are another life's.
     """
     events = tables["events"]
-    said = zip(*(events[c].to_pylist() for c in ("kind", "level", "time")), strict=True)
+    said = zip(*(events[c].to_pylist() for c in ("kind", "level", "time") if events.num_rows), strict=True)
     found = {
         t
         for kind, level, t in said
         if t is not None and (kind in ("start", "resume") or (kind in ("scheduler", "signal") and level == "error"))
     }
-    for source in buffers.codes(tables["config"]["source"])[1]:
+    for source in buffers.words(tables["config"]["source"]):
         match = _STAMP.search(source)
         if match:
             with contextlib.suppress(ValueError):
@@ -299,12 +292,13 @@ def _fill(table: pa.Table, segments: list[Segment], lives: list[list[Segment]], 
     """The attempt of each row: the segment of its file it stands in, else the last life that covers its step."""
     if not table.num_rows or "attempt" not in table.column_names:
         return table
-    codes, paths = buffers.codes(table["source"])
     by_source: dict[str, list[Segment]] = {}
     for segment in segments:
         by_source.setdefault(segment.source, []).append(segment)
+    paths = buffers.words(table["source"])
     if len(lives) == 1 and all(by_source.get(path) and all(p.life == 0 for p in by_source[path]) for path in paths):
         return _with_attempt(table, name, np.zeros(table.num_rows, np.int32))
+    codes, _ = buffers.codes(table["source"])
     here = buffers.valid(table["at"])
     at = buffers.values(table["at"]) if here is None else np.where(here, buffers.values(table["at"]), -1)
     attempt = np.full(table.num_rows, -1, np.int32)
@@ -328,7 +322,7 @@ def _fill(table: pa.Table, segments: list[Segment], lives: list[list[Segment]], 
 
 def _with_attempt(table: pa.Table, name: str, attempt: NDArray[np.int32]) -> pa.Table:
     column = buffers.numbers(attempt, attempt >= 0 if attempt.any() else None)
-    return table.set_column(table.column_names.index("attempt"), SCHEMAS[name].field("attempt"), column)
+    return table.set_column(table.schema.get_field_index("attempt"), SCHEMAS[name].field("attempt"), column)
 
 
 def _deal(steps: list[int | None], spans: list[list[int]]) -> list[int]:

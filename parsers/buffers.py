@@ -115,11 +115,11 @@ def values(array: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
             parts = [values(c) for c in array.chunks]
             return np.concatenate(parts) if parts else np.zeros(0, _DTYPES[array.type])
         array = array.chunk(0)
-    held = array.buffers()[1]
+    held, dtype, offset = array.buffers()[1], _DTYPES[array.type], array.offset
     if held is None:
-        return np.zeros(len(array), _DTYPES[array.type])
-    whole = np.frombuffer(held, _DTYPES[array.type], len(array) + array.offset)
-    return whole[array.offset :]
+        return np.zeros(len(array), dtype)
+    whole = np.frombuffer(held, dtype, len(array) + offset)
+    return whole[offset:] if offset else whole
 
 
 def picked(column: pa.ChunkedArray, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
@@ -171,6 +171,11 @@ def codes(array: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], lis
             return np.zeros(0, np.int32), []
         array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
     return values(array.indices), array.dictionary.to_pylist()
+
+
+def words(array: pa.ChunkedArray) -> list[str]:
+    """What the codes of a dictionary column stand for."""
+    return array.chunk(0).dictionary.to_pylist() if array.num_chunks == 1 else codes(array)[1]
 
 
 def each_text(batch: pa.RecordBatch, suspicious: Callable[[memoryview], bool], change: Callable[[str], str]) -> pa.RecordBatch:

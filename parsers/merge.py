@@ -36,7 +36,7 @@ _CONTAINED = 0.9  # share of a file's rows found in a sibling from which on it i
 
 def drop_copies(metrics: pa.Table, formats: dict[str, str]) -> tuple[pa.Table, int]:
     """The table without copies, order kept, and how many rows were left out."""
-    if len(buffers.codes(metrics["source"])[1]) < 2:
+    if len(buffers.words(metrics["source"])) < 2:
         return metrics, 0
     import polars as pl
 
