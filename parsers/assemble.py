@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,11 +68,15 @@ def run(group: Group, overrides: dict[str, str]) -> Run:
     return found
 
 
+@cache
+def _columns(table: str) -> list[tuple[str, pa.DataType]]:
+    return [(f.name, f.type) for f in SCHEMAS[table]]
+
+
 def _concat(table: str, files: list[FileRead]) -> pa.Table:
     """All files' rows, in file order; tags get one dictionary."""
     import numpy as np
 
-    schema = SCHEMAS[table]
     parts = [(f.source.path, f.batches[table]) for f in files if f.batches.get(table)]
     if not parts:
         return empty(table)
@@ -83,25 +88,25 @@ def _concat(table: str, files: list[FileRead]) -> pa.Table:
         for f in files:
             f.batches.pop(table, None)
     columns = []
-    for c in schema:
-        if c.name == "source":
-            code = np.zeros(sum(lengths), np.int32)  # of the first file: its pages are never touched
+    total = sum(lengths)
+    for name, kind in _columns(table):
+        if name == "source":
+            code = np.zeros(total, np.int32)  # of the first file: its pages are never touched
             starts = np.cumsum([0, *lengths])
             for i in range(1, len(parts)):
                 code[starts[i] : starts[i + 1]] = i
             columns.append(buffers.coded(code, [path for path, _ in parts]))
             continue
-        pieces = logged.pop(c.name, [])
+        pieces = logged.pop(name, [])
         if all(p.null_count == len(p) for p in pieces):
-            columns.append(buffers.nothing(sum(lengths), c.type))
-            continue
-        if order is not None:
+            columns.append(buffers.nothing(total, kind))
+        elif order is not None:
             columns.append(_joined(pieces).take(buffers.numbers(order)))
-        elif buffers.is_number(c.type):
+        elif buffers.is_number(kind):
             columns.append(pa.chunked_array(pieces))  # as they are: laying them end to end takes longer than reading some files
         else:
             columns.append(_joined(pieces))
-    return pa.Table.from_arrays(columns, schema=schema)
+    return pa.Table.from_arrays(columns, schema=SCHEMAS[table])
 
 
 def _joined(pieces: list[pa.Array]) -> pa.Array:
