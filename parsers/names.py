@@ -125,7 +125,8 @@ def detect_framework(tags: Iterable[str], config_keys: Iterable[str] = (), forma
     """
     said = {"tag": tags, "config": config_keys, "format": formats}
     paths = _lines_of(file_names)
-    files = frozenset(sign for sign in _file_signs() if paths and _found(sign.partition(":")[2], paths, re.MULTILINE))
+    files = frozenset(sign for sign, alternative, pieces in _file_signs()
+                      if all(p in paths for p in pieces) and paths and _regex(alternative, re.MULTILINE).search(paths))
     return _detected(*((where, _lines_of(names)) for where, names in said.items()), files=files)
 
 
@@ -134,9 +135,11 @@ def _lines_of(names: Iterable[str]) -> str:
 
 
 @cache
-def _file_signs() -> tuple[str, ...]:
+def _file_signs() -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Each sign that a file name gives, by the alternatives of its regex and what each of them needs."""
     entries = _data()["framework"].values()
-    return tuple({s: None for entry in entries for signs in entry["signs"] for s in signs if s.startswith("file:")})
+    found = {s for entry in entries for signs in entry["signs"] for s in signs if s.startswith("file:")}
+    return tuple((sign, *alternative) for sign in found for alternative in _alternatives(sign.partition(":")[2]))
 
 
 @lru_cache(maxsize=64)  # the runs of a folder log the same tags; only their files are called otherwise
