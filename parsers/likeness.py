@@ -40,10 +40,11 @@ def sketch(keys: list[str], key: Ints, step: Ints, value: Floats) -> Sketch:
     import numpy as np
 
     share = _STEPS * max(len(keys), 1) / max(len(step), 1)
-    kept = key >= 0
     if share < 1:
-        kept &= (step.astype(np.uint32) * np.uint32(0x9E3779B1)) < np.uint32(share * 0xFFFFFFFF)
-    rows = np.flatnonzero(kept)
+        rows = np.flatnonzero((step.astype(np.uint32) * np.uint32(0x9E3779B1)) < np.uint32(share * 0xFFFFFFFF))
+        rows = rows[key[rows] >= 0]
+    else:
+        rows = np.flatnonzero(key >= 0)
     return Sketch(keys, key[rows], step[rows], value[rows])
 
 
@@ -79,10 +80,12 @@ def maybe_copies(sketches: Sequence[Sketch]) -> Bools:
     both = np.diff(turns, append=len(common))
     enough = 2e-3 * np.abs(held) + 1e-8
     small = np.uint8 if both.max() < 256 else np.int32
+    gap = np.empty_like(held)
     out = np.ones((count, count), np.bool_)
     with np.errstate(invalid="ignore"):
         for i in range(count - 1):
-            apart = np.abs(held[i + 1 :] - held[i])
+            apart = np.subtract(held[i + 1 :], held[i], out=gap[i + 1 :])
+            np.abs(apart, out=apart)
             alike = np.add.reduceat(apart <= enough[i], turns, axis=1, dtype=small)
             if not whole:
                 both = np.add.reduceat(~np.isnan(apart), turns, axis=1, dtype=np.int32)
