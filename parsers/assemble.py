@@ -206,7 +206,7 @@ def _named(metrics: pa.Table, framework: str | None, overrides: dict[str, str]) 
         lookup = np.zeros(len(tags), np.int32)
         lookup[logged] = [code[name] for name in found]
         np.take(lookup, tag[first:last], out=picked[first:last], mode="clip")  # "raise" would copy
-    return metrics.set_column(metrics.column_names.index("name"), "name", buffers.coded(picked, distinct)), meanings
+    return metrics.set_column(metrics.schema.get_field_index("name"), "name", buffers.coded(picked, distinct)), meanings
 
 
 def _spans(source: npt.NDArray[np.int32], count: int) -> list[tuple[int, int]]:

@@ -126,7 +126,8 @@ def _segments_of(source: str, table: pa.Table, tags: NDArray[np.int32],
     used, named = tags[usable], name_codes[usable]
     if not len(used):
         return []
-    count, name_of = np.bincount(used), np.zeros(int(used.max()) + 1, np.int32)
+    count = np.bincount(used)
+    name_of = np.zeros(len(count), np.int32)
     name_of[used] = named
     logged = {tag: names[name_of[tag]] for tag in np.flatnonzero(count).tolist()}
     clock = np.flatnonzero(used == _clock_tag(count.tolist(), logged))
@@ -204,8 +205,8 @@ def _cut(source: str, step: NDArray[np.int64], at: NDArray[np.int64], time: NDAr
         row = int(np.searchsorted(at, place))
         if 0 < row < len(step):
             cuts.add(row)
-    pauses = np.diff(time)
-    known = pauses[np.isfinite(pauses)] if launches or resume_steps or ended else pauses[:0]
+    pauses = np.diff(time) if launches or resume_steps or ended else time[:0]
+    known = pauses[np.isfinite(pauses)]
     usual = float(np.median(known)) if len(known) else 0.0
     for place in ended:  # rows that follow are another life's; with a clock, after a pause
         row = int(np.searchsorted(at, place))
@@ -290,7 +291,7 @@ def _shared_steps(life: list[Segment], s: Segment) -> float:
 
 def _fill(table: pa.Table, segments: list[Segment], lives: list[list[Segment]], name: str) -> pa.Table:
     """The attempt of each row: the segment of its file it stands in, else the last life that covers its step."""
-    if not table.num_rows or "attempt" not in table.column_names:
+    if not table.num_rows or table.schema.get_field_index("attempt") < 0:
         return table
     by_source: dict[str, list[Segment]] = {}
     for segment in segments:

@@ -217,7 +217,7 @@ def _fill(unit: Unit, overrides: dict[str, str]) -> likeness.Sketch:
             times += [float(time.min()), float(time.max())]
         known = [-1 if k is None else numbers.setdefault(k, len(numbers)) for k in keys]
         compared = [-1 if k in _SAME_IN_ALL else n for k, n in zip(keys, known, strict=True)]
-        parts.append((np.array(compared, np.int64)[code], step, value))
+        parts.append((np.array(compared, np.int64).take(code), step, value))
     unit.keys = frozenset(numbers)
     unit.first, unit.last = min(steps, default=0), max(steps, default=0)
     unit.times = (min(times), max(times)) if times else None
