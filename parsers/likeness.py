@@ -78,7 +78,6 @@ def maybe_copies(sketches: Sequence[Sketch]) -> Bools:
     turns = np.flatnonzero(np.diff(places[common] >> 44, prepend=-1))  # where the columns of another metric begin
     whole = bool(np.isfinite(held).all())  # then all pairs have as many values in common
     both = np.diff(turns, append=len(common))
-    enough = 2e-3 * np.abs(held) + 1e-8
     small = np.uint8 if both.max() < 256 else np.int32
     gap = np.empty_like(held)
     out = np.ones((count, count), np.bool_)
@@ -86,7 +85,8 @@ def maybe_copies(sketches: Sequence[Sketch]) -> Bools:
         for i in range(count - 1):
             apart = np.subtract(held[i + 1 :], held[i], out=gap[i + 1 :])
             np.abs(apart, out=apart)
-            alike = np.add.reduceat(apart <= enough[i], turns, axis=1, dtype=small)
+            equal = apart <= 2e-3 * np.abs(held[i]) + 1e-8
+            alike = np.add.reduceat(equal, turns, axis=1, dtype=small)
             if not whole:
                 both = np.add.reduceat(~np.isnan(apart), turns, axis=1, dtype=np.int32)
             other = ((both >= _ENOUGH) & (alike < _ALIKE * both)).sum(axis=1)
