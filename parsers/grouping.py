@@ -165,7 +165,7 @@ class _Near:
         self.at: dict[str, list[int]] = {}  # by home
         self.below: dict[str, list[int]] = {}  # by the folders above the home
         self.index = np.zeros(count, np.int64)
-        self.first, self.last, self.start = (np.zeros(count) for _ in range(3))
+        self.first, self.low, self.high, self.start = (np.zeros(count) for _ in range(4))
 
     def add(self, unit: Unit, run: int) -> None:
         n = len(self.units)
@@ -173,7 +173,8 @@ class _Near:
         self.at.setdefault(unit.home, []).append(n)
         for folder in _above(unit.home):
             self.below.setdefault(folder, []).append(n)
-        self.index[n], self.first[n], self.last[n] = unit.index, unit.first, unit.last
+        self.index[n], self.first[n] = unit.index, unit.first
+        self.low[n], self.high[n] = _room(unit)
         self.start[n] = unit.times[0] if unit.times else np.nan
 
     def of(self, unit: Unit) -> list[tuple[int, Unit]]:
@@ -183,18 +184,18 @@ class _Near:
         found |= set(range(n)) if unit.home == "" else set()
         found.update(np.flatnonzero(unit.alike[unit.index, self.index[:n]]).tolist())
         start = unit.times[0] if unit.times else np.nan
-        mine = (np.array(float(unit.first)), np.array(float(unit.last)), np.array(start))
-        theirs = (self.first[:n], self.last[:n], self.start[:n])
-        found.update(np.flatnonzero(_begins_within(theirs, mine) | _begins_within(mine, theirs)).tolist())
+        low, high = _room(unit)
+        first, started = self.first[:n], self.start[:n]
+        goes_on = (self.low[:n] <= unit.first) & (unit.first <= self.high[:n]) & ~(started >= start)
+        goes_before = (low <= first) & (first <= high) & ~(start >= started)
+        found.update(np.flatnonzero(goes_on | goes_before).tolist())
         return [self.units[i] for i in sorted(found)]
 
 
-def _begins_within(a: tuple[np.ndarray, ...], b: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Of many pairs at once: does b begin in the middle of a, or right after it, and later by the clock?"""
-    span = np.maximum(a[1] - a[0], 1)
-    inside = (a[0] + np.maximum(_RESTART_SHARE * span, 2) <= b[0]) & (b[0] <= a[1] + 0.25 * span + 1)
-    out: np.ndarray = inside & ~(a[2] >= b[2])
-    return out
+def _room(unit: Unit) -> tuple[float, float]:
+    """The steps at which a restart of it may begin: from its middle to right after it."""
+    span = max(unit.last - unit.first, 1)
+    return unit.first + max(_RESTART_SHARE * span, 2), unit.last + 0.25 * span + 1
 
 
 def _above(folder: str) -> list[str]:
@@ -304,8 +305,8 @@ def _equal_share(a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarr
 
 def _continues(a: Unit, b: Unit) -> bool:
     """b begins in the middle of a, or right after it: a restart (in another folder, only with clocks that agree)."""
-    span = max(a.last - a.first, 1)
-    if not a.first + max(_RESTART_SHARE * span, 2) <= b.first <= a.last + 0.25 * span + 1:
+    low, high = _room(a)
+    if not low <= b.first <= high:
         return False
     if a.times and b.times:
         return a.times[0] < b.times[0]
