@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import parsers
-from parsers import buffers, likeness, secrets, tensorboard, tensorboard_many, tolerant_json
+from parsers import buffers, likeness, names, secrets, tensorboard, tensorboard_many, tolerant_json
 from parsers.tables import Run
 
 
@@ -119,6 +119,25 @@ def test_a_sketch_never_says_no_to_a_copy() -> None:
     assert not alike[0, 1] and not alike[0, 2] and not alike[1, 2] and not alike[2, 4]
     apart = [likeness.sketch(["a"], np.zeros(9, np.int64), np.arange(9) + 100 * i, rng.random(9)) for i in range(2)]
     assert likeness.maybe_copies(apart).all()  # no common step says nothing
+
+
+def test_holes_and_infinities_do_not_hide_a_copy() -> None:
+    rng = np.random.default_rng(0)
+    steps, key = np.tile(np.arange(400), 3), np.repeat(np.arange(3), 400)
+    values = rng.random((3, 1200))
+    values[:, key == 0] = np.inf  # equal, but their difference is no number
+    values[1] = np.where(key == 1, values[0], values[1])
+    sketches = [likeness.sketch(["a", "b", "c"], key, steps, v) for v in values]
+    sketches[2] = likeness.sketch(["b"], np.zeros(200, np.int64), steps[400:600], values[2, 400:600])
+    alike = likeness.maybe_copies(sketches)
+    assert alike[0, 1] and not alike[0, 2] and not alike[1, 2]
+
+
+@pytest.mark.parametrize("folder", ["", "run1", "run1/val", "run1/loss_val", "run1/loss_", "loss/train_x", "test"])
+def test_all_tags_of_a_source_mean_what_each_means(folder: str) -> None:
+    tags, overrides = ["loss", "loss/train", "lr", "x/y", "val_acc"], {"loss.eval": "x/y"}
+    together = names.meanings(tags, folder=folder, overrides=overrides)
+    assert dict(together) == {t: names.meaning(t, folder=folder, siblings=frozenset(tags), overrides=overrides) for t in tags}
 
 
 def test_columns_by_their_buffers() -> None:
