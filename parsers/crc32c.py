@@ -37,8 +37,12 @@ def mask(crc: int) -> int:
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-def unmasked(masked: Crcs) -> Crcs:
-    rotated = masked - np.uint32(0xA282EAD8)
+def masked(crcs: Crcs) -> Crcs:
+    return (crcs >> np.uint32(15) | crcs << np.uint32(17)) + np.uint32(0xA282EAD8)
+
+
+def unmasked(stored: Crcs) -> Crcs:
+    rotated = stored - np.uint32(0xA282EAD8)
     return rotated >> np.uint32(17) | rotated << np.uint32(15)
 
 
@@ -60,7 +64,7 @@ def _length_tables() -> tuple[Crcs, Crcs]:
 def short_lengths() -> list[int]:
     """The masked checksum of every length below 64 KiB, for a loop over headers in Python."""
     crc = length_crc(np.arange(1 << 16, dtype=np.int64))
-    return ((crc >> np.uint32(15) | crc << np.uint32(17)) + np.uint32(0xA282EAD8)).tolist()  # type: ignore[no-any-return]
+    return masked(crc).tolist()  # type: ignore[no-any-return]
 
 
 def length_crc(lengths: Ints) -> Crcs:

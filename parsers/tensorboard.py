@@ -100,11 +100,11 @@ class Reader:
             rows, turn, place = table.stretch.find(heads)
             left[rows] = ~table.read()[turn, place]
         yield from self._records(records, np.flatnonzero(left))  # first: they may say what a tag means
-        for table in (t for t in tables if len(t.plain)):
-            metrics, refused = tensorboard_stretch.decode(data, table, self.names)
+        for alike in tensorboard_stretch.together(tables):
+            metrics, refused = tensorboard_stretch.decode(data, alike, self.names)
             metrics["at"] += records.base
             self._keep(metrics, self._metrics)
-            if len(refused):
+            for table in alike if len(refused) else ():
                 rows, turn, place = table.stretch.find(heads)
                 yield from self._records(records, rows[table.alike[turn] & np.isin(place, refused)])
         if self._waiting >= _BATCH or self._rows.full():

@@ -215,14 +215,24 @@ def look(data: Bytes, stretch: Stretch, bad: Ints, shapes: Shapes) -> Table:
     return Table(stretch, turn, alike, np.flatnonzero(turn.known & steady & alike.any()), changed)
 
 
-def decode(data: Bytes, table: Table, names: Names) -> tuple[Columns, Ints]:
-    """-> metrics, each with ``at``, the place of its record in ``data``; and those places (k,) whose tensors belong to a
-    plugin that means something else by them, which are not among the metrics."""
-    turn, plain = table.turn, table.plain
-    heads = np.add.outer(np.flatnonzero(table.alike) * table.stretch.size, table.stretch.places[plain])
+def together(tables: list[Table]) -> list[list[Table]]:
+    """Those that can be decoded at once; without those that hold nothing."""
+    found: dict[tuple[int, bytes], list[Table]] = {}
+    for t in tables:
+        if len(t.plain):
+            found.setdefault((id(t.turn), t.plain.tobytes()), []).append(t)
+    return list(found.values())
+
+
+def decode(data: Bytes, tables: list[Table], names: Names) -> tuple[Columns, Ints]:
+    """Tables of one turn and with the same plain places -> metrics, each with ``at``, the place of its record in ``data``;
+    and those places (k,) whose tensors belong to a plugin that means something else by them: they are not among them."""
+    turn, plain = tables[0].turn, tables[0].plain
+    starts = [t.stretch.at + np.flatnonzero(t.alike) * t.stretch.size for t in tables]
+    heads = np.add.outer(np.concatenate(starts), turn.starts[plain])
     payloads = heads + HEADER
     words = unaligned(data, "<u8")
-    tags = _tags(data, words, payloads, table, names)
+    tags = _tags(data, words, payloads, np.array([len(s) for s in starts]), tables, names)
     value = np.empty(heads.shape)
     with np.errstate(invalid="ignore"):  # a signalling NaN is a value too
         for width, kind in ((4, "<f4"), (8, "<f8")):
@@ -258,16 +268,19 @@ def _changed(data: Bytes, stretch: Stretch, alike: Bools, first: int, turn: Turn
     return together.view(np.uint8)[: stretch.size]
 
 
-def _tags(data: Bytes, words: Words, payloads: Ints, table: Table, names: Names) -> npt.NDArray[np.int32]:
+def _tags(data: Bytes, words: Words, payloads: Ints, turns: Ints, tables: list[Table], names: Names) -> npt.NDArray[np.int32]:
     """Their codes (turns, k), one by one only where they change from turn to turn. What metadata say of them is learnt."""
-    turn, plain = table.turn, table.plain
+    turn, plain = tables[0].turn, tables[0].plain
     at, sizes = payloads + turn.tag[plain], turn.tag_size[plain]
-    codes = np.empty(payloads.shape, np.int32)
-    codes[:] = names.tags.codes(data, words, at[0], sizes)
-    columns = np.flatnonzero(np.bitwise_or.reduceat(table.changed & turn.tags, turn.starts)[plain])
+
+    def codes_at(places: Ints, of: Ints) -> npt.NDArray[np.int32]:
+        return names.tags.codes(data, words, places.ravel(), np.broadcast_to(of, places.shape).ravel()).reshape(places.shape)
+
+    codes = np.repeat(codes_at(at[np.cumsum(turns) - turns], sizes), turns, axis=0)
+    changed: Bytes = np.bitwise_or.reduce([t.changed for t in tables], axis=0)
+    columns = np.flatnonzero(np.bitwise_or.reduceat(changed & turn.tags, turn.starts)[plain])
     if len(columns):
-        some = np.broadcast_to(sizes, at.shape)[:, columns].ravel()
-        codes[:, columns] = names.tags.codes(data, words, at[:, columns].ravel(), some).reshape(-1, len(columns))
+        codes[:, columns] = codes_at(at[:, columns], sizes[columns])
     told = [(i, s.metadata) for i, k in enumerate(plain.tolist()) if (s := turn.shapes[k]) and s.metadata]
     if told:
         what = np.array([names.metadata.code(metadata) for _, metadata in told])

@@ -15,7 +15,7 @@ import google_crc32c
 import numpy as np
 
 from parsers.crc32c import LONGEST_LENGTH as LONGEST
-from parsers.crc32c import Bytes, Ints, length_crc, mask, short_lengths, unaligned, unmasked
+from parsers.crc32c import Bytes, Ints, length_crc, mask, masked, short_lengths, unaligned, unmasked
 from parsers.tfrecord_rhythm import LOOK, Stretch, rhythm
 
 HEADER, FOOTER = 12, 4
@@ -23,7 +23,9 @@ FRAME = HEADER + FOOTER
 _BLOCK, _LARGEST_BLOCK = 1 << 9, 1 << 17  # bytes tested for headers at a time: a few at first, the next is mostly near
 _SPACING = 1024  # bytes from one walker to the next
 _SPARSE = 256  # bytes: where records are longer than that, they are walked one by one
-_TRIES = 8  # stretches in a rhythm that are looked for in a window
+_MISSES = 4  # times that no rhythm is found, or none that goes on, after which none is looked for
+_AGAIN = 5  # periods in which the next rhythm shows
+_AHEAD = 1 << 10  # records that are foretold at first
 _header = struct.Struct("<QI")
 
 
@@ -86,34 +88,43 @@ class Chain:
 
     def run(self, at: int) -> Ints:
         """From here on the records that follow one another without a break and lie in the window."""
-        pieces = []
-        for _ in range(_TRIES):
-            few = self._walk_alone(at, LOOK)
+        pieces, look, misses = [], LOOK, 0
+        while misses < _MISSES:
+            few = self._walk_alone(at, look)
             pieces.append(few)
-            if len(few) < LOOK:
+            if len(few) < look:
                 return np.concatenate(pieces)
             end = int(self.end(few[-1:])[0])
-            if end - at > LOOK * _SPARSE:
+            if end - at > look * _SPARSE:
                 return np.concatenate([*pieces, self._walk_alone(end)])
-            ahead = self._foretold(end, np.diff(few, append=end))
-            pieces.append(ahead)
-            at = int(self.end(ahead[-1:])[0]) if len(ahead) else end
+            sizes = np.diff(few, append=end)
+            period = rhythm(sizes)
+            pieces += self._foretold(end, sizes[len(sizes) - period :])
+            at = int(self.end(pieces[-1][-1:])[0])
+            paid = at - end > look * FRAME
+            misses += not paid
+            look = _AGAIN * period if paid else LOOK  # what comes next has mostly the same period
         return np.concatenate([*pieces, self._walk_together(self._scattered(at))])
 
-    def _foretold(self, at: int, sizes: Ints) -> Ints:
-        """The headers from here on that follow the rhythm of the records before, turn by turn."""
-        sizes = sizes[len(sizes) - rhythm(sizes) :]
-        stretch = Stretch(at, sizes, (self.n - at) // max(int(sizes.sum()), 1))
-        if not len(sizes) or not stretch.turns:
-            return np.zeros(0, np.int64)
-        sound = np.ones(stretch.turns, np.bool_)
-        crcs = length_crc(sizes - FRAME)
-        masked = (crcs >> np.uint32(15) | crcs << np.uint32(17)) + np.uint32(0xA282EAD8)
-        for place, size, crc in zip(stretch.places.tolist(), sizes, masked, strict=True):
-            lengths, stored = (np.ndarray((stretch.turns,), kind, self.data, place + skip, (stretch.size,)) for kind, skip in (("<i8", 0), ("<u4", 8)))
-            sound &= (lengths == size - FRAME) & (stored == crc)
-        turns = stretch.turns if sound.all() else int(sound.argmin())
-        return Stretch(at, sizes, turns).heads()
+    def _foretold(self, at: int, sizes: Ints) -> list[Ints]:
+        """The headers from here on of whole turns of records of these sizes."""
+        found: list[Ints] = []
+        first, turn, lengths, crcs = at, int(sizes.sum()), sizes - FRAME, masked(length_crc(sizes - FRAME))
+        while len(sizes):
+            wanted = max(_AHEAD // len(sizes), (at - first) // (4 * turn), 1)  # little is looked at in vain
+            turns = min((self.n - at) // turn, wanted)
+            if not turns:
+                break
+            heads = Stretch(at, sizes, turns).heads()
+            wrong = self._lengths[heads].reshape(turns, -1) != lengths
+            wrong |= self._halves[heads + 8].reshape(turns, -1) != crcs
+            whole = int(wrong.argmax()) // len(sizes) if wrong.any() else turns
+            if whole:
+                found.append(heads[: whole * len(sizes)])
+            if whole < turns:
+                break
+            at += turns * turn
+        return found
 
     def _walk_together(self, starts: Ints) -> Ints:
         """The same, from these headers all at once."""

@@ -79,9 +79,20 @@ def stretches(heads: Ints, sizes: Ints) -> list[Stretch]:
         begin = first + LOOK - max(_TIMES * period, LOOK // 2)
         before = sizes[first:begin] != sizes[first + period : begin + period]
         begin -= int(before[::-1].argmax()) if before.any() else len(before)
-        other = sizes[begin + period :] != sizes[begin:-period]
-        turns = (int(other.argmax()) if other.any() else len(other)) // period + 1
+        turns = _alike(sizes, begin, period) // period + 1
         if turns >= TURNS:
             found.append(Stretch(int(heads[begin]), sizes[begin : begin + period], turns))
         first = begin + turns * period
     return found
+
+
+def _alike(sizes: Ints, begin: int, period: int) -> int:
+    """How many of the sizes from there on come again after a period, without a break."""
+    at, last = begin, len(sizes) - period
+    while at < last:  # some at a time: a file of many stretches is not compared with all of its rest
+        stop = min(at + 16 * LOOK, last)
+        other = sizes[at + period : stop + period] != sizes[at:stop]
+        if other.any():
+            return at + int(other.argmax()) - begin
+        at = stop
+    return max(last - begin, 0)
