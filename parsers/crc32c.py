@@ -22,7 +22,7 @@ Crcs = npt.NDArray[np.uint32]
 
 LONGEST_LENGTH = 1 << 28
 _TOGETHER = 64  # texts that are summed by one call, a power of two
-_PART_BYTES, _LONGEST_GROUPED = 1 << 18, 2048
+_PART_BYTES, _LONGEST_GROUPED = 1 << 18, 512
 _ONES = 0xFFFFFFFF
 _FRONT = np.array([(1 << 64) - (1 << 8 * pad) for pad in range(8)], np.uint64)  # clears the first bytes of a word
 
@@ -58,13 +58,6 @@ def _length_tables() -> tuple[Crcs, Crcs]:
             table = np.concatenate([table, table ^ bit])
         tables.append(table)
     return tables[0] ^ np.uint32(zero), tables[1]
-
-
-@lru_cache(maxsize=1)
-def short_lengths() -> list[int]:
-    """The masked checksum of every length below 64 KiB, for a loop over headers in Python."""
-    crc = length_crc(np.arange(1 << 16, dtype=np.int64))
-    return masked(crc).tolist()  # type: ignore[no-any-return]
 
 
 def length_crc(lengths: Ints) -> Crcs:

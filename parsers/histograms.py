@@ -43,9 +43,12 @@ def place(weights: Floats, sizes: Ints) -> Place:
     last = np.cumsum(counts) - 1
     first = last - counts + 1
     weight = weights[held]
-    largest = np.maximum.reduceat(weight, first)
-    weight = weight / np.repeat(largest, counts)  # so that totals stay finite
-    share = weight / np.repeat(np.add.reduceat(weight, first), counts)
+    with np.errstate(over="ignore"):
+        total = np.add.reduceat(weight, first)
+    if not np.isfinite(total).all():
+        weight = weight / np.repeat(np.maximum.reduceat(weight, first), counts)
+        total = np.add.reduceat(weight, first)
+    share = weight / np.repeat(total, counts)
     reached = np.cumsum(share)  # histogram k climbs from k to k + 1
     wanted = np.arange(len(rows))[:, None] + np.array(list(QUANTILES.values()))
     index = np.clip(np.searchsorted(reached, wanted), first[:, None], last[:, None])

@@ -173,6 +173,11 @@ def mask_text(text: str) -> str:
     return text
 
 
+def mask_texts(texts: list[str]) -> list[str]:
+    """Each as :func:`mask_text` gives it; one look tells of many that none holds anything."""
+    return [mask_text(t) for t in texts] if _might_hold_secret("\n".join(texts)) else texts
+
+
 def mask_config(key: str, value: Any) -> str:
     """A config value as JSON text, masked by its key, by the keys inside it and by its shape."""
     return json.dumps(_mask_tree(key, value), default=str, ensure_ascii=False)

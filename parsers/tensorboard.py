@@ -133,13 +133,14 @@ class Reader:
             self._waiting += len(columns["at"])
 
     def _texts(self, records: Records, found: Columns, at: Any) -> None:
+        from parsers import secrets
         from parsers import tensorboard_event as single
 
-        view, places = records.data.data, at[found["record"]]
-        names = ("tag", "body_at", "body_size", "step", "time")
-        for place, tag, start, size, step, time in zip(places.tolist(), *(found[n].tolist() for n in names), strict=True):
-            said = f"{single.text(self.names.tags.values[tag])}: {single.text(view[start : start + size])}"
-            self._rows.event("text", said, step=step, time=time, at=place)
+        view, places, tags = records.data.data, at[found["record"]].tolist(), [single.text(t) for t in self.names.tags.values]
+        tag, start, size, step, time = (found[n].tolist() for n in ("tag", "body_at", "body_size", "step", "time"))
+        said = [f"{tags[t]}: {single.text(view[s : s + n])}" for t, s, n in zip(tag, start, size, strict=True)]
+        for text, *row in zip(secrets.mask_texts(said), step, time, places, strict=True):
+            self._rows.add("events", kind="text", text=text, level="info", step=row[0], time=row[1], at=row[2])
 
     def flush(self) -> Iterator[pa.RecordBatch]:
         """Everything read so far."""

@@ -76,7 +76,8 @@ class Shapes:
     def turn(self, data: Bytes, at: int, sizes: Ints) -> Turn:
         """The shapes of the events that lie there, one behind the other."""
         ends = (at + np.cumsum(sizes)).tolist()
-        found = [self._of(bytes(data.data[end - size + HEADER : end - FOOTER])) for end, size in zip(ends, sizes.tolist(), strict=True)]
+        spans = zip(ends, sizes.tolist(), strict=True)
+        found = [self._of(bytes(data.data[end - size + HEADER : end - FOOTER])) if size <= _LONGEST else None for end, size in spans]
         key = (sizes.tobytes(), *map(id, found))
         if key not in self.turns:
             if len(self.turns) >= _MOST_SHAPES:
@@ -90,8 +91,6 @@ class Shapes:
         for mask in self.masks.get(size, ()):
             if (found := self.known.get((size, bits & mask))) is not None:
                 return found
-        if size > _LONGEST:
-            return None
         try:
             shape = _shape(memoryview(payload))
         except ValueError:

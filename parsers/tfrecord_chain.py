@@ -15,7 +15,7 @@ import google_crc32c
 import numpy as np
 
 from parsers.crc32c import LONGEST_LENGTH as LONGEST
-from parsers.crc32c import Bytes, Ints, length_crc, mask, masked, short_lengths, unaligned, unmasked
+from parsers.crc32c import Bytes, Ints, length_crc, mask, unaligned, unmasked
 from parsers.tfrecord_rhythm import LOOK, Stretch, rhythm
 
 HEADER, FOOTER = 12, 4
@@ -25,7 +25,7 @@ _SPACING = 1024  # bytes from one walker to the next
 _SPARSE = 256  # bytes: where records are longer than that, they are walked one by one
 _MISSES = 4  # times that no rhythm is found, or none that goes on, after which none is looked for
 _AGAIN = 5  # periods in which the next rhythm shows
-_AHEAD = 1 << 10  # records that are foretold at first
+_AHEAD = 1 << 11  # records that are foretold at first
 _header = struct.Struct("<QI")
 
 
@@ -98,33 +98,33 @@ class Chain:
             if end - at > look * _SPARSE:
                 return np.concatenate([*pieces, self._walk_alone(end)])
             sizes = np.diff(few, append=end)
-            period = rhythm(sizes)
-            pieces += self._foretold(end, sizes[len(sizes) - period :])
-            at = int(self.end(pieces[-1][-1:])[0])
+            at, period = end, rhythm(sizes)
+            if period:
+                ahead = self._foretold(end, sizes[-period:])
+                pieces.append(ahead.heads())
+                at = ahead.end
             paid = at - end > look * FRAME
             misses += not paid
             look = _AGAIN * period if paid else LOOK  # what comes next has mostly the same period
         return np.concatenate([*pieces, self._walk_together(self._scattered(at))])
 
-    def _foretold(self, at: int, sizes: Ints) -> list[Ints]:
-        """The headers from here on of whole turns of records of these sizes."""
-        found: list[Ints] = []
-        first, turn, lengths, crcs = at, int(sizes.sum()), sizes - FRAME, masked(length_crc(sizes - FRAME))
-        while len(sizes):
-            wanted = max(_AHEAD // len(sizes), (at - first) // (4 * turn), 1)  # little is looked at in vain
-            turns = min((self.n - at) // turn, wanted)
-            if not turns:
+    def _foretold(self, at: int, sizes: Ints) -> Stretch:
+        """The whole turns of records of these sizes from here on. The turn before is sound, and so is one whose headers
+        are the same, byte by byte."""
+        before = Stretch(at - int(sizes.sum()), sizes, 1)
+        headers = np.zeros(before.size + -before.size % 8, np.uint8)
+        headers[np.add.outer(before.places - before.at, np.arange(HEADER))] = 0xFF
+        mask, turns, most = headers.view(np.uint64), 0, (self.n - at) // before.size
+        known = np.ndarray(len(mask), "<u8", self.data, before.at)
+        while turns < most:
+            some = min(max(_AHEAD // len(sizes), turns // 4, 1), most - turns)  # little is looked at in vain
+            rows = np.ndarray((some, len(mask)), "<u8", self.data, at + turns * before.size, (before.size, 8))
+            wrong = (rows ^ known) & mask
+            if wrong.any():
+                turns += int((wrong != 0).argmax()) // len(mask)
                 break
-            heads = Stretch(at, sizes, turns).heads()
-            wrong = self._lengths[heads].reshape(turns, -1) != lengths
-            wrong |= self._halves[heads + 8].reshape(turns, -1) != crcs
-            whole = int(wrong.argmax()) // len(sizes) if wrong.any() else turns
-            if whole:
-                found.append(heads[: whole * len(sizes)])
-            if whole < turns:
-                break
-            at += turns * turn
-        return found
+            turns += some
+        return Stretch(at, sizes, turns)
 
     def _walk_together(self, starts: Ints) -> Ints:
         """The same, from these headers all at once."""
@@ -161,11 +161,18 @@ class Chain:
 
     def _walk_alone(self, at: int, most: int = 1 << 62) -> Ints:
         """The chain from here, header by header, up to so many."""
-        unpack, view, short, last = _header.unpack_from, self._view, short_lengths(), self.n - FRAME
+        unpack, view, last = _header.unpack_from, self._view, self.n - FRAME
         heads: list[int] = []
-        while at <= last and len(heads) < most:
+        known: dict[int, int] = {}  # lengths and their checksums: most come again
+        for _ in range(most):
+            if at > last:
+                break
             length, crc = unpack(view, at)
-            if (short[length] != crc if length < 65536 else self.header(at) is None) or at + length > last:
+            if known.get(length) != crc:
+                if self.header(at) is None:
+                    break
+                known[length] = crc
+            if at + length > last:
                 break
             heads.append(at)
             at += length + FRAME

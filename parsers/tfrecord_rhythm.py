@@ -58,9 +58,10 @@ class Stretch:
 def rhythm(sizes: Ints) -> int:
     """After how many records the last of these sizes come again, all through the last half; 0 where they do not."""
     last = sizes[::-1]
+    raw, item = last.tobytes(), last.itemsize  # to compare bytes ends at the first that differs
     for period in (np.flatnonzero(last[1 : len(last) // _TIMES + 1] == last[0]) + 1).tolist():
         shown = max(_TIMES * period, len(last) // 2)
-        if (last[period:shown] == last[: shown - period]).all():
+        if raw[period * item : shown * item] == raw[: (shown - period) * item]:
             return int(period)
     return 0
 
