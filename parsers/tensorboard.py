@@ -97,8 +97,12 @@ class Reader:
         left = np.ones(len(heads), np.bool_)
         tables = [tensorboard_stretch.look(data, stretch, records.bad, self._shapes) for stretch in records.stretches]
         for table in tables:
-            rows, turn, place = table.stretch.find(heads)
-            left[rows] = ~table.read()[turn, place]
+            first, end, whole = table.stretch.span(heads)
+            if whole and table.is_whole():
+                left[first:end] = False
+            else:
+                rows, turn, place = table.stretch.find(heads)
+                left[rows] = ~(table.alike[turn] & np.isin(place, table.plain))
         yield from self._records(records, np.flatnonzero(left))  # first: they may say what a tag means
         for alike in tensorboard_stretch.together(tables):
             metrics, refused = tensorboard_stretch.decode(data, alike, self.names)

@@ -50,8 +50,8 @@ class Turn:
     shapes: list[Shape | None]
     starts: Ints  # of their frames, from the turn's start
     known: Bools
-    fixed: Bytes  # (bytes of a turn,): bits that must be as they are
-    tags: Bytes  # (bytes of a turn,): bits of tags
+    fixed: Bytes  # (bytes of a turn, filled up to whole words,): bits that must be as they are
+    tags: Bytes  # the same: bits of tags
     wall: Ints
     step: Ints
     step_bits: Words  # those of the varint that are number
@@ -106,7 +106,7 @@ class Shapes:
 
 def _turn(shapes: list[Shape | None], sizes: Ints) -> Turn:
     starts = np.cumsum(sizes) - sizes
-    fixed, tags = np.zeros((2, int(sizes.sum())), np.uint8)
+    fixed, tags = np.zeros((2, int(sizes.sum() + -sizes.sum() % 8)), np.uint8)
     for start, s in zip((starts + HEADER).tolist(), shapes, strict=True):
         if s is not None:
             fixed[start : start + len(s.fixed)] = s.fixed
@@ -194,13 +194,11 @@ class Table:
     turn: Turn
     alike: Bools
     plain: Ints
-    changed: Bytes  # (bytes of a turn,): bits that are not the same in all these turns
+    changed: Bytes  # (bytes of a turn, filled up,): bits that are not the same in all these turns
 
-    def read(self) -> Bools:
-        """The records (turns, p) that are in it."""
-        out = np.zeros((self.stretch.turns, len(self.stretch.sizes)), np.bool_)
-        out[:, self.plain] = self.alike[:, None]
-        return out
+    def is_whole(self) -> bool:
+        """Is every record of the stretch in it?"""
+        return len(self.plain) == len(self.stretch.sizes) and bool(self.alike.all())
 
 
 def look(data: Bytes, stretch: Stretch, bad: Ints, shapes: Shapes) -> Table:
@@ -250,21 +248,20 @@ def _where(flags: Bools) -> Any:
 
 
 def _changed(data: Bytes, stretch: Stretch, alike: Bools, first: int, turn: Turn) -> Bytes:
-    """The bits (bytes of a turn,) that are not in all turns as they are in the first. A few turns in which such a bit
-    should be fixed are no longer ``alike`` instead."""
-    fixed = np.append(turn.fixed, np.zeros(-stretch.size % 8, np.uint8))
-    rows = np.ndarray((stretch.turns, len(fixed) // 8), "<u8", data, stretch.at, (stretch.size, 8))
+    """The bits (bytes of a turn, filled up,) that are not in all turns as they are in the first. A few turns in which
+    such a bit should be fixed are no longer ``alike`` instead."""
+    rows = np.ndarray((stretch.turns, len(turn.fixed) // 8), "<u8", data, stretch.at, (stretch.size, 8))
     other = rows ^ rows[first]
     if not alike.all():
         other[~alike] = 0
     together: Words = np.bitwise_or.reduce(other, axis=0)
-    if (together.view(np.uint8) & fixed).any():
-        unlike = np.flatnonzero((other & fixed.view(np.uint64)).any(axis=1))
+    if (together.view(np.uint8) & turn.fixed).any():
+        unlike = np.flatnonzero((other & turn.fixed.view(np.uint64)).any(axis=1))
         if len(unlike) <= _FEW * stretch.turns:
             alike[unlike] = False
             other[unlike] = 0
             together = np.bitwise_or.reduce(other, axis=0)
-    return together.view(np.uint8)[: stretch.size]
+    return together.view(np.uint8)
 
 
 def _tags(data: Bytes, words: Words, payloads: Ints, turns: Ints, tables: list[Table], names: Names) -> npt.NDArray[np.int32]:

@@ -106,7 +106,8 @@ class Chain:
             paid = at - end > look * FRAME
             misses += not paid
             look = _AGAIN * period if paid else LOOK  # what comes next has mostly the same period
-        return np.concatenate([*pieces, self._walk_together(self._scattered(at))])
+        many = self.n - at > LOOK * _SPACING
+        return np.concatenate([*pieces, self._walk_together(self._scattered(at)) if many else self._walk_alone(at)])
 
     def _foretold(self, at: int, sizes: Ints) -> Stretch:
         """The whole turns of records of these sizes from here on. The turn before is sound, and so is one whose headers

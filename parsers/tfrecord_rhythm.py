@@ -15,6 +15,7 @@ from parsers.crc32c import Ints
 
 LOOK = 384  # records in which a rhythm shows
 _TIMES = 3  # that it has to come before it is believed
+_STRIDE = 8  # of such looks, at most, from one to the next
 TURNS = 16  # fewer are not worth the effort of treating them as a table
 
 
@@ -44,10 +45,17 @@ class Stretch:
         """Where every header lies, (turns * p,)."""
         return np.add.outer(np.arange(self.turns) * self.size, self.places).ravel()
 
+    def span(self, heads: Ints) -> tuple[int, int, bool]:
+        """Of ascending headers, where those of this stretch begin and end, and whether none is missing."""
+        first, end = np.searchsorted(heads, [self.at, self.end]).tolist()
+        count = len(self.sizes)
+        turns = np.arange(self.turns) * self.size + self.at
+        return first, end, end - first == self.turns * count and bool((heads[first:end:count] == turns).all())
+
     def find(self, heads: Ints) -> tuple[Ints, Ints, Ints]:
         """Of ascending headers, those of this stretch: their indices, and the turn and the place in it of each."""
-        first, end = np.searchsorted(heads, [self.at, self.end]).tolist()
-        if end - first == self.turns * len(self.sizes):
+        first, end, whole = self.span(heads)
+        if whole:
             turn, place = np.divmod(np.arange(end - first), len(self.sizes))
         else:
             turn, inside = np.divmod(heads[first:end] - self.at, self.size)
@@ -71,19 +79,22 @@ def stretches(heads: Ints, sizes: Ints) -> list[Stretch]:
     sizes = sizes.copy()
     last = np.flatnonzero(heads[1:] != heads[:-1] + sizes[:-1])  # before a gap, which is in no rhythm
     sizes[last] = -1 - last
-    found, first = [], 0
+    found: list[Stretch] = []
+    first = floor = misses = 0
     while first + LOOK <= len(sizes):
         period = rhythm(sizes[first : first + LOOK])
         if not period:
-            first += LOOK
+            misses += 1
+            first += LOOK * min(misses, _STRIDE)  # where there is none, it is looked for less and less
             continue
         begin = first + LOOK - max(_TIMES * period, LOOK // 2)
-        before = sizes[first:begin] != sizes[first + period : begin + period]
+        before = sizes[floor:begin] != sizes[floor + period : begin + period]
         begin -= int(before[::-1].argmax()) if before.any() else len(before)
         turns = _alike(sizes, begin, period) // period + 1
         if turns >= TURNS:
             found.append(Stretch(int(heads[begin]), sizes[begin : begin + period], turns))
-        first = begin + turns * period
+        first, misses = begin + turns * period, 0
+        floor = first
     return found
 
 

@@ -155,6 +155,19 @@ def test_stretches_end_at_gaps_and_begin_early() -> None:
     assert first.end <= moved[602] <= second.at and first.turns + second.turns >= 398
 
 
+def test_records_are_found_where_one_is_missing_and_one_too_many() -> None:
+    sizes = np.array([30, 40, 50] * 200)
+    heads = np.cumsum(sizes) - sizes
+    (stretch,) = tfrecord_rhythm.stretches(heads, sizes)
+    torn = np.sort(np.append(np.delete(heads, 7), heads[302] + 15))  # its checksum does not hold; another lies inside a torn one
+    rows, turn, place = stretch.find(torn)
+    assert len(rows) == 600
+    inside = int(np.searchsorted(torn, heads[302] + 15))
+    assert (turn[inside], place[inside]) == (100, 2)
+    others = np.arange(600) != inside
+    assert (stretch.at + turn * 120 + np.array([0, 30, 70])[place] == torn)[others].all()
+
+
 def test_a_window_ends_with_a_whole_turn(tmp_path: Path) -> None:
     path = tmp_path / "x.tfevents"
     path.write_bytes(b"".join(frame(bytes(size)) for _ in range(3000) for size in (20, 30, 40)))

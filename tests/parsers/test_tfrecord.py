@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from parsers import tfrecord
 from parsers.tables import Gap
+from parsers.tfrecord_rhythm import LOOK
 
 
 def mask(crc: int) -> int:
@@ -65,6 +66,16 @@ def test_intact(file: Path, sizes: list[int], window: int) -> None:
     assert [p for _, p in found] == payloads
     starts = np.cumsum([0] + [len(p) + 16 for p in payloads[:-1]]).tolist()
     assert [at for at, _ in found] == starts
+
+
+@pytest.mark.parametrize("more", [0, 1, 2, 5, 40, 400, 40_000])
+def test_records_without_rhythm(file: Path, more: int) -> None:
+    """Wherever the search for one is given up: at the file's end, near it, far from it."""
+    rng = random.Random(more)
+    payloads = [rng.randbytes(rng.randrange(8, 40)) for _ in range(4 * LOOK + more)]
+    file.write_bytes(b"".join(map(frame, payloads)))
+    found, gaps = read(file)
+    assert gaps == [] and [p for _, p in found] == payloads
 
 
 def test_empty_file_and_empty_records(file: Path) -> None:
