@@ -50,6 +50,7 @@ TARGETS = [
     Target("scalars 5M", "tbparse", 1 / 40, rounds=1),
     Target("scalars 5M", "data_server", 1 / 2, memory=True),
     Target("scalars 5M", "tbparse", 1 / 2, memory=True, rounds=1),
+    Target("shuffled 1M", "data_server", math.inf),  # for comparison: no rhythm
     Target("tensors 1M", "data_server", 1 / 4),
     Target("tensors 1M", "tbparse_tensors", 1 / 60, rounds=1),
     Target("mixed", "data_server", 1),
@@ -208,6 +209,8 @@ that we take a third. All readers of a row found the same number of values and t
   `wandb leet` is `wandb leet inspect --json` and `json.loads` of what it prints.
 * `json loads`, `json lines` and `regex lines` are bare loops: they build no table. Of a torn file `json loads` is given
   the whole entries.
+* `shuffled 1M` is `scalars 1M` with the tags of each step in another order. A loop that logs the same tags at every step, as nearly all do, is
+  read as a table; these records are not.
 * `mixed` has {20_000:,} histograms, of which we compute quantiles; the data server keeps a sample of them as they are.
 """
 

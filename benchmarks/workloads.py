@@ -38,6 +38,21 @@ def scalars(folder: Path, steps: int, tags: list[str] = TAGS, seed: int = 0) -> 
     return _events(folder, event, steps, tags, seed)
 
 
+def shuffled(folder: Path, steps: int) -> Truth:
+    """The same records, those of each step in another order."""
+    truth = scalars(folder, steps)
+    (file,) = folder.iterdir()
+    data, records, at = file.read_bytes(), [], 0
+    while at < len(data):
+        end = at + int.from_bytes(data[at : at + 8], "little") + 16
+        records.append(data[at:end])
+        at = end
+    rng = random.Random(4)
+    turns = [records[i : i + len(TAGS)] for i in range(1, len(records), len(TAGS))]
+    file.write_bytes(records[0] + b"".join(b"".join(rng.sample(turn, len(turn))) for turn in turns))
+    return truth
+
+
 def tensors(folder: Path, steps: int) -> Truth:
     """TF2: a tensor without dimensions, and the plugin's name in every record."""
     from tensorboard.compat.proto.event_pb2 import Event
@@ -252,6 +267,7 @@ def megatron(folder: Path, lines: int) -> Truth:
 WORKLOADS: dict[str, Callable[[Path, float], Truth | None]] = {
     "scalars 1M": lambda p, x: scalars(p, _n(50_000, x)),
     "scalars 5M": lambda p, x: scalars(p, _n(250_000, x)),
+    "shuffled 1M": lambda p, x: shuffled(p, _n(50_000, x)),
     "tensors 1M": lambda p, x: tensors(p, _n(50_000, x)),
     "mixed": lambda p, x: mixed(p, _n(20_000, x)),
     "300 runs": lambda p, x: runs(p, _n(300, x), 250),
