@@ -217,7 +217,7 @@ class _Reader:
         elif start >= base and chain.holds(start - base, length - FRAME):
             what = f"header of a record damaged ({length} bytes)"
         else:
-            mean = self._bytes / self._records if self._records else chain.mean()
+            mean = self._bytes / self._records if self._records else chain.mean
             begun = 1 if self._claimed else 0
             lost = max(1, begun + round((length - (self._claimed or 0)) / mean)) if mean else None
             what = f"{length} damaged bytes"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from functools import cached_property
 
 import google_crc32c
 import numpy as np
@@ -68,6 +69,7 @@ class Chain:
     def end(self, heads: Ints) -> Ints:
         return heads + self.lengths(heads) + FRAME
 
+    @cached_property
     def mean(self) -> float:
         """Bytes of the records that seem to be here, on average."""
         sizes = [int(self._lengths[at]) + FRAME for at in self.heads(0)]
