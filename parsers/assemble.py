@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from parsers import attempts, buffers, merge, names
+from parsers import attempts, buffers, frameworks, merge, names
 from parsers.tables import SCHEMAS, Gap, Run, Source, empty, run_of
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _file_order(places: list[list[npt.NDArray[np.int64]]]) -> npt.NDArray[np.int
 
 
 def _framework(tables: dict[str, pa.Table], files: list[FileRead]) -> str | None:
-    return names.detect_framework(
+    return frameworks.detect(
         buffers.words(tables["metrics"]["tag"]),
         config_keys=set(tables["config"]["key"].to_pylist()),
         formats={f.source.format for f in files},

@@ -15,15 +15,15 @@ A tag that no rule knows is ``other/<tag>``; the same values on another axis, an
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-LONGEST = 300  # characters of a tag that are looked at; names are shorter, damage and prose are not
+from parsers import name_rules
+from parsers.name_rules import LONGEST
+
 _WIDE, _MOST_SHAPES = 2000, 5000  # tags of one source beyond which they are named by shape, and how many shapes are
 _NUMBER = re.compile(r"\d+")
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -113,50 +113,7 @@ def _with_tag(found: Meaning, tag: str) -> Meaning:
 @cache
 def vocabulary() -> Mapping[str, tuple[str, str]]:
     """Canonical name -> (what it is, its usual unit or "")."""
-    return {name: (entry["what"], entry.get("unit", "")) for name, entry in _data()["vocabulary"].items()}
-
-
-def detect_framework(tags: Iterable[str], config_keys: Iterable[str] = (), formats: Iterable[str] = (),
-                     file_names: Iterable[str] = ()) -> str | None:
-    """The framework that wrote a run, or None where nothing tells it.
-
-    All that logs through Hugging Face's Trainer (TRL, Axolotl, LLaMA-Factory, ms-swift) is "hf-trainer", YOLOv5 is
-    "ultralytics".
-    """
-    said = {"tag": tags, "config": config_keys, "format": formats}
-    paths = _lines_of(file_names)
-    files = frozenset(sign for sign, alternative, pieces in _file_signs()
-                      if all(p in paths for p in pieces) and paths and _regex(alternative, re.MULTILINE).search(paths))
-    return _detected(*((where, _lines_of(names)) for where, names in said.items()), files=files)
-
-
-def _lines_of(names: Iterable[str]) -> str:
-    return "\n".join(sorted({x[:LONGEST] for x in names}))
-
-
-@cache
-def _file_signs() -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-    """Each sign that a file name gives, by the alternatives of its regex and what each of them needs."""
-    entries = _data()["framework"].values()
-    found = {s for entry in entries for signs in entry["signs"] for s in signs if s.startswith("file:")}
-    return tuple((sign, *alternative) for sign in found for alternative in _alternatives(sign.partition(":")[2]))
-
-
-@lru_cache(maxsize=64)  # the runs of a folder log the same tags; only their files are called otherwise
-def _detected(*said: tuple[str, str], files: frozenset[str]) -> str | None:
-    text = dict(said)
-
-    def found(sign: str) -> bool:
-        where, _, regex = sign.partition(":")
-        return sign in files if where == "file" else bool(text[where]) and _is_in(regex, text[where])
-
-    frameworks = _data()["framework"].items()
-    return next((name for name, entry in frameworks if any(all(map(found, signs)) for signs in entry["signs"])), None)
-
-
-@lru_cache(maxsize=4096)
-def _is_in(regex: str, text: str) -> bool:
-    return _found(regex, text, re.MULTILINE)
+    return {name: (entry["what"], entry.get("unit", "")) for name, entry in name_rules.data()["vocabulary"].items()}
 
 
 # -- one tag ----------------------------------------------------------------------------------------------------------
@@ -168,8 +125,8 @@ def _meaning(tag: str, framework: str | None, folder: str, siblings: frozenset[s
     if effective != tag:
         siblings = frozenset()  # one tag a folder: the others are in the folders beside it
     text = words(effective)
-    entry = _data()["framework"].get(framework or "", {})
-    rule = _first(text, siblings, entry.get("note", ())) or _first(text, siblings, _data()["rule"]) or {"name": "other"}
+    entry = name_rules.data()["framework"].get(framework or "", {})
+    rule = _first(text, siblings, entry.get("note", ())) or _first(text, siblings, name_rules.data()["rule"]) or {"name": "other"}
     name = rule["name"]
     if name == "loss":
         name = _which_loss(text, folder, siblings)
@@ -190,7 +147,7 @@ def _first(text: str, siblings: frozenset[str], rules: Iterable[dict[str, Any]])
 
 
 def _matches(rule: dict[str, Any], text: str, siblings: frozenset[str]) -> bool:
-    if "when" in rule and not _found(rule["when"], text):
+    if "when" in rule and not name_rules.found(rule["when"], text):
         return False
     if siblings and not all(_beside(regex, siblings) for regex in rule.get("near", ())):
         return False
@@ -199,7 +156,7 @@ def _matches(rule: dict[str, Any], text: str, siblings: frozenset[str]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _beside(regex: str, siblings: frozenset[str]) -> bool:
-    return _found(_data()["context"].get(regex, regex), _lines(siblings), re.MULTILINE)
+    return name_rules.found(name_rules.data()["context"].get(regex, regex), _lines(siblings), re.MULTILINE)
 
 
 @lru_cache(maxsize=64)
@@ -274,7 +231,7 @@ class Loss(NamedTuple):
 
 @cache
 def _loss_words(kind: str) -> frozenset[str]:
-    return frozenset(_data()["loss"][kind].split())
+    return frozenset(name_rules.data()["loss"][kind].split())
 
 
 @lru_cache(maxsize=65536)
@@ -304,7 +261,7 @@ def _losses(siblings: frozenset[str], folder: str) -> Losses:
     by: dict[tuple[str, int], set[str]] = {}
     rl = False
     for text in map(words, siblings):
-        name = (_first(text, siblings, _data()["rule"]) or {"name": "other"})["name"]
+        name = (_first(text, siblings, name_rules.data()["rule"]) or {"name": "other"})["name"]
         rl = rl or name.startswith("rl.loss")
         if name == "loss":
             loss = _loss(text, folder)
@@ -366,56 +323,3 @@ def _smoothing(text: str) -> str:
     if re.search(r"\b(loss|acc|accuracy) epoch$|\bepoch( val)? (loss|acc|accuracy)$", text):
         return "running epoch mean"
     return "running mean" if re.search(r"\b(running|smooth|smoothed|debiased)\b(?! l \d)", text) else "none"
-
-
-@cache
-def _data() -> dict[str, Any]:
-    with Path(__file__).with_name("names.toml").open("rb") as file:
-        data = tomllib.load(file)
-    for rule in data["rule"]:
-        if isinstance(rule["when"], list):
-            rule["when"] = "|".join(rule["when"])
-    return data
-
-
-_TOKEN = re.compile(r"\\.|\[\^?\]?[^\]]*\]|\{[^}]*\}|[()|?*+^$.]|[^\\\[{()|?*+^$.]+")
-
-
-def _found(pattern: str, text: str, flags: int = 0) -> bool:
-    """Whether ``pattern`` matches somewhere. There are hundreds, most match nothing in a run, and compiling one takes a
-    millisecond: so first whether the plain text that an alternative of it needs is there at all."""
-    return any(
-        all(piece in text for piece in pieces) and _regex(alternative, flags).search(text) is not None
-        for alternative, pieces in _alternatives(pattern)
-    )
-
-
-@cache
-def _alternatives(pattern: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The alternatives at the top of ``pattern``, each with the pieces of plain text that every match of it holds."""
-    found: list[tuple[str, list[str]]] = [("", [])]
-    depth, ended = 0, True
-    for token in _TOKEN.findall(pattern):
-        plain = token[1] if token[0] == "\\" and not token[1].isalnum() else token
-        if token == "|" and not depth:
-            found.append(("", []))
-            ended = True
-            continue
-        text, pieces = found[-1]
-        found[-1] = (text + token, pieces)
-        depth += (token == "(") - (token == ")")
-        if depth or token == ")" or token[0] in "^$.+[" or (token[0] == "\\" and plain == token):
-            ended = True
-        elif token[0] in "?*{":  # what stands before may be absent
-            if not ended:
-                pieces[-1] = pieces[-1][:-1]
-            ended = True
-        else:
-            pieces[len(pieces) - (not ended) :] = [plain if ended else pieces[-1] + plain]
-            ended = False
-    return tuple((text, tuple(filter(None, pieces))) for text, pieces in found)
-
-
-@cache
-def _regex(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    return re.compile(pattern, flags)

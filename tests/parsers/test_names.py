@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsers import names
-from parsers.names import detect_framework, meaning, vocabulary
+from parsers import name_rules, names
+from parsers.frameworks import detect
+from parsers.names import meaning, vocabulary
 
 SHARED = Path(__file__).parents[2].parent / "shared"
 REFERENCE = SHARED / "reference" / "metric_names.json"
 SCALARS = SHARED / "open" / "runs_scalars.parquet"
 
-# How the reference table calls what detect_framework() calls otherwise
+# How the reference table calls what detect() calls otherwise
 FRAMEWORKS = {
     "HF Trainer": "hf-trainer", "TRL (DPO/KTO)": "hf-trainer", "TRL (GRPO)": "hf-trainer", "Axolotl": "hf-trainer",
     "LLaMA-Factory (trainer_log.jsonl)": "hf-trainer", "ms-swift (logging.jsonl)": "hf-trainer",
@@ -161,7 +162,7 @@ def test_frameworks_are_told_by_their_names() -> None:
     tags: dict[str, set[str]] = {}
     for row in json.loads(REFERENCE.read_text()):
         tags.setdefault(row["framework"], set()).update(row["examples"])
-    assert {f: detect_framework(t) for f, t in tags.items()} == FRAMEWORKS
+    assert {f: detect(t) for f, t in tags.items()} == FRAMEWORKS
 
 
 @pytest.mark.skipif(not SCALARS.exists(), reason="needs the open runs")
@@ -381,11 +382,11 @@ def test_megatrons_console_is_smoothed_and_its_tracker_is_not() -> None:
     ],
 )  # fmt: skip
 def test_detect_framework(framework: str | None, tags: list[str], rest: dict[str, list[str]]) -> None:
-    assert detect_framework(tags, **rest) == framework
+    assert detect(tags, **rest) == framework
 
 
 def test_the_data_is_sound() -> None:
-    data = names._data()
+    data = name_rules.data()
     special = {"loss", "ppl", "acc", "bpb", "axis", "other"}
     notes = [note for entry in data["framework"].values() for note in entry.get("note", ())]
     for rule in data["rule"] + notes:
@@ -429,7 +430,7 @@ def test_tags_that_differ_behind_the_cut_stay_apart() -> None:
 
 def _patterns() -> list[str]:
     """Every regular expression of names.toml."""
-    data = names._data()
+    data = name_rules.data()
     rules = [*data["rule"], *(note for entry in data["framework"].values() for note in entry.get("note", ()))]
     found = {rule["when"] for rule in rules if "when" in rule}
     found |= {regex for rule in rules for key in ("near", "beside") for regex in rule.get(key, ())}
@@ -444,7 +445,7 @@ def test_the_quick_way_to_match_finds_what_the_regex_finds() -> None:
     for pattern in _patterns():
         for text in texts:
             found = re.search(pattern, text, re.MULTILINE) is not None
-            assert names._found(pattern, text, re.MULTILINE) == found, (pattern, text)
+            assert name_rules.found(pattern, text, re.MULTILINE) == found, (pattern, text)
             hits += found
     assert hits > 1000
 
@@ -452,4 +453,4 @@ def test_the_quick_way_to_match_finds_what_the_regex_finds() -> None:
 @pytest.mark.parametrize("pattern", [r"a\.b+c?d|x{2}y|[]a|]q\bz", r"w(?:e|f)?r|\d+k", r"(a|b)", r"|z", r"^a$|b\|c", r"[^|(]x"])
 @given(text=st.text("abcdefkqrwxyz.|(1]\n", max_size=9))
 def test_the_quick_way_on_odd_patterns(pattern: str, text: str) -> None:
-    assert names._found(pattern, text) == (re.search(pattern, text) is not None)
+    assert name_rules.found(pattern, text) == (re.search(pattern, text) is not None)
