@@ -7,15 +7,16 @@ embedded through ``tojson``, and the page's own policy allows only the style and
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import math
-import os
 import re
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import ChainableUndefined, Environment, FileSystemBytecodeCache, FileSystemLoader
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from reports import chart, ledger, markdown, replay, saves, summary, timeline, words
@@ -63,7 +64,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
         undefined=ChainableUndefined,
         finalize=_shown,
-        bytecode_cache=_compiled(),
+        bytecode_cache=_Compiled(str(HERE / "templates" / "__pycache__")),
     )
     env.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     env.tests["command"] = words.is_command
@@ -76,14 +77,17 @@ def environment() -> Environment:
     return env
 
 
-def _compiled() -> FileSystemBytecodeCache | None:
-    """Compiled templates are kept beside them, as Python keeps its own; where nothing can be written, they are not."""
-    folder = HERE / "templates" / "__pycache__"
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError:
-        return None
-    return FileSystemBytecodeCache(str(folder)) if os.access(folder, os.W_OK) else None
+class _Compiled(FileSystemBytecodeCache):
+    """Compiled templates are kept beside them, as Python keeps its own; where that cannot be done, it is not."""
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        with contextlib.suppress(Exception):  # whatever a torn one raises: then it is compiled again
+            super().load_bytecode(bucket)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with contextlib.suppress(OSError):
+            Path(self.directory).mkdir(exist_ok=True)
+            super().dump_bytecode(bucket)
 
 
 def _plain_facts(facts: dict[str, Any]) -> list[tuple[str, Any]]:
