@@ -169,9 +169,10 @@ def read_all(
         raise FileNotFoundError(f"no such file or folder: {root}")
     found = list(walk(root))
     runs = read_files([p for p in found if isinstance(p, Path)], root, overrides=overrides, progress=progress)
+    sources, gaps = [s for s in found if isinstance(s, Source)], [g for g in found if isinstance(g, Gap)]
     for r in runs:
-        r.sources += [s for s in found if isinstance(s, Source)]
-        r.gaps += [g for g in found if isinstance(g, Gap)]
+        r.sources += sources
+        r.gaps += gaps
     return runs
 
 
