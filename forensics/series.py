@@ -188,7 +188,8 @@ def _of(columns: dict[str, Any], name: str, rows: Ints) -> NDArray[np.int32]:
 
 def arrays(run: Run) -> dict[str, Any]:
     """The metrics table as numpy columns, made once: texts as codes ("tag") and what they stand for ("tags"); "stepped"
-    is where a row has a step; "constant" names columns that hold one value; "by_name" are the rows sorted by name, those of name i between "ends" i and i + 1.
+    is where a row has a step; "constant" names columns that hold one value; "by_name" are the rows sorted by name, those
+    of name i between "ends" i and i + 1.
     """
     if "arrays" not in run.cache:
         t = run.tables["metrics"]

@@ -37,10 +37,6 @@ def mask(crc: int) -> int:
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-def masked(crcs: Crcs) -> Crcs:
-    return (crcs >> np.uint32(15) | crcs << np.uint32(17)) + np.uint32(0xA282EAD8)
-
-
 def unmasked(stored: Crcs) -> Crcs:
     rotated = stored - np.uint32(0xA282EAD8)
     return rotated >> np.uint32(17) | rotated << np.uint32(15)

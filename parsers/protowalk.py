@@ -91,6 +91,11 @@ def signed(value: int, bits: int = 64) -> int:
 # -------------------------------------------------------------------------------------------- many messages in lockstep
 
 
+def chosen(mask: npt.NDArray[np.bool_]) -> Any:
+    """An index for these rows; for all of them one that copies nothing."""
+    return slice(None) if mask.all() else np.flatnonzero(mask)
+
+
 def lockstep(words: Words, start: Ints, end: Ints, owner: Ints,
              odd: npt.NDArray[np.bool_]) -> Iterator[tuple[Ints, int, int, Any, Any]]:
     """Advance through all messages at once; -> rows, field number, wire type, values (or starts), lengths (of bytes).

@@ -179,6 +179,11 @@ class Rows:
         text = secrets.mask_text(text)
         self.add("events", kind=kind, text=text, level=level, step=step, time=time, at=at, rank=rank)
 
+    def texts(self, kind: str, texts: list[str], steps: list[int], times: list[float], places: list[int]) -> None:
+        """Many events at once."""
+        for text, step, time, at in zip(secrets.mask_texts(texts), steps, times, places, strict=True):
+            self.add("events", kind=kind, text=text, level="info", step=step, time=time, at=at)
+
     def config(self, key: str, value: Any, *, at: int | None = None) -> None:
         self.add("config", key=key, value=secrets.mask_config(key, value), at=at)
 

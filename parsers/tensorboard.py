@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 AT = "byte"
 _EVENT_KEYS = frozenset(b"\x09\x10\x1a\x22\x2a\x32\x3a\x42\x4a\x52")  # the first byte of an Event's first field
-HEADER = 12  # bytes before a payload
 _CHUNK = 1 << 14  # records decoded together: their columns fit the second-level cache
 _BATCH = 1 << 17  # rows in a record batch, or a few more
 
@@ -93,7 +92,7 @@ class Reader:
 
         from parsers import tensorboard_stretch
 
-        heads, data = records.start - HEADER, records.data
+        heads, data = records.heads(), records.data
         left = np.ones(len(heads), np.bool_)
         tables = [tensorboard_stretch.look(data, stretch, records.bad, self._shapes) for stretch in records.stretches]
         for table in tables:
@@ -118,11 +117,12 @@ class Reader:
         """These records, many at a time; what is odd about one is left to be read alone."""
         from parsers import tensorboard_lockstep
 
+        places = records.at()
         for some in (rows[first : first + _CHUNK] for first in range(0, len(rows), _CHUNK)):
             start = records.start[some]
             found = tensorboard_lockstep.decode(records.data, start, records.length[some], self.names)
             self.counts.update(found.counts)
-            at = start + (records.base - HEADER)
+            at = places[some]
             for columns, pile in ((found.metrics, self._metrics), (found.histograms, self._histograms)):
                 columns["at"] = at[columns.pop("record")]
                 self._keep(columns, pile)
@@ -137,14 +137,12 @@ class Reader:
             self._waiting += len(columns["at"])
 
     def _texts(self, records: Records, found: Columns, at: Any) -> None:
-        from parsers import secrets
         from parsers import tensorboard_event as single
 
-        view, places, tags = records.data.data, at[found["record"]].tolist(), [single.text(t) for t in self.names.tags.values]
-        tag, start, size, step, time = (found[n].tolist() for n in ("tag", "body_at", "body_size", "step", "time"))
+        view, tags = records.data.data, [single.text(t) for t in self.names.tags.values]
+        tag, start, size, steps, times = (found[n].tolist() for n in ("tag", "body_at", "body_size", "step", "time"))
         said = [f"{tags[t]}: {single.text(view[s : s + n])}" for t, s, n in zip(tag, start, size, strict=True)]
-        for text, *row in zip(secrets.mask_texts(said), step, time, places, strict=True):
-            self._rows.add("events", kind="text", text=text, level="info", step=row[0], time=row[1], at=row[2])
+        self._rows.texts("text", said, steps, times, at[found["record"]].tolist())
 
     def flush(self) -> Iterator[pa.RecordBatch]:
         """Everything read so far."""
@@ -188,9 +186,8 @@ class Reader:
 
         view = records.data.data
         metrics: list[tuple[int, int, int, float, float]] = []
-        for i in odd.tolist():
+        for i, at in zip(odd.tolist(), records.at()[odd].tolist(), strict=True):
             start = int(records.start[i])
-            at = records.base + start - HEADER
             try:
                 event = single.event(view, start, start + int(records.length[i]))
                 found = [self._value(view, value) for value in event.values]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from parsers import histograms
 from parsers import tensorboard_event as single
 from parsers.crc32c import Bytes, unaligned
-from parsers.protowalk import BYTES, FIXED32, FIXED64, VARINT, Ints, Words, lockstep, varints
+from parsers.protowalk import BYTES, FIXED32, FIXED64, VARINT, Ints, Words, chosen, lockstep, varints
 from parsers.tensorboard_names import LONGEST, NO_SCALARS, Names
 
 Floats = npt.NDArray[np.float64]
@@ -43,13 +43,13 @@ def decode(data: Bytes, start: Ints, length: Ints, names: Names) -> Decoded:
     odd = np.zeros(len(start), np.bool_)
     with np.errstate(invalid="ignore"):  # a signalling NaN is a value too
         wall, step, values = _events(words, start, length, odd)
-        tensors = _rows(values["kind"] == single.TENSOR)
+        tensors = chosen(values["kind"] == single.TENSOR)
         values["number"][tensors] = _tensors(words, values, tensors, odd)
-    summary = _histograms(data, words, _pick(values, _rows(values["kind"] == single.HISTOGRAM)), odd)
+    summary = _histograms(data, words, _pick(values, chosen(values["kind"] == single.HISTOGRAM)), odd)
 
     values = _even(values, odd)
     values["tag"] = names.tags.codes(data, words, values["tag_at"], values["tag_size"])
-    described = _pick(values, _rows(values["plugin_size"] > 0))
+    described = _pick(values, chosen(values["plugin_size"] > 0))
     names.learn(described["tag"], names.metadata.codes(data, words, described["plugin_at"], described["plugin_size"]))
     kind, written = values["kind"], values["kind"] == _TEXT
     refused = (kind == single.TENSOR) & names.are(NO_SCALARS)[values["tag"]]
@@ -59,7 +59,7 @@ def decode(data: Bytes, start: Ints, length: Ints, names: Names) -> Decoded:
         odd[values["record"][refused]] = True
         values = _even(values, odd)
         kind = values["kind"]
-    scalars = _pick(values, _rows((kind == single.SIMPLE) | (kind == single.TENSOR)))
+    scalars = _pick(values, chosen((kind == single.SIMPLE) | (kind == single.TENSOR)))
     of = scalars["record"]
     metrics = {"record": of, "step": step[of], "tag": scalars["tag"], "value": scalars["number"], "time": wall[of]}
     if len(summary["record"]):
@@ -73,18 +73,13 @@ def decode(data: Bytes, start: Ints, length: Ints, names: Names) -> Decoded:
     return Decoded(metrics, summary, texts, counts, np.flatnonzero(odd))
 
 
-def _rows(mask: Bools) -> Any:
-    """An index for these rows; for all of them one that copies nothing."""
-    return slice(None) if mask.all() else np.flatnonzero(mask)
-
-
 def _pick(columns: Columns, rows: Any) -> Columns:
     return {name: column[rows] for name, column in columns.items()}
 
 
 def _even(columns: Columns, odd: Bools) -> Columns:
     """Without the rows of odd records."""
-    return _pick(columns, _rows(~odd[columns["record"]])) if odd.any() else columns
+    return _pick(columns, chosen(~odd[columns["record"]])) if odd.any() else columns
 
 
 def _events(words: Words, start: Ints, length: Ints, odd: Bools) -> tuple[Floats, Ints, Columns]:

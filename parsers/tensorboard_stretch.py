@@ -16,14 +16,15 @@ import numpy.typing as npt
 
 from parsers import tensorboard_event as single
 from parsers.crc32c import Bytes, Ints, unaligned
-from parsers.protowalk import BYTES, FIXED32, FIXED64, VARINT, Words, fields
+from parsers.protowalk import BYTES, FIXED32, FIXED64, VARINT, Words, chosen, fields
 from parsers.tensorboard_names import LONGEST, NO_SCALARS, Names
 from parsers.tfrecord_chain import FOOTER, HEADER
 from parsers.tfrecord_rhythm import Stretch
 
 Bools = npt.NDArray[np.bool_]
 Columns = dict[str, npt.NDArray[Any]]
-_LONGEST, _MOST_SHAPES = 512, 4096  # bytes of an event that may be a plain scalar; shapes that are remembered
+_LONGEST = 512  # bytes of an event that may be a plain scalar
+_MOST_SHAPES, _MOST_MASKS, _MOST_TURNS = 4096, 32, 256  # that are remembered: of a file, of a length, of a file
 _FEW = 0.1  # share of turns that may be unlike the others before one asks which events make them so
 
 
@@ -80,7 +81,7 @@ class Shapes:
         found = [self._of(bytes(data.data[end - size + HEADER : end - FOOTER])) if size <= _LONGEST else None for end, size in spans]
         key = (sizes.tobytes(), *map(id, found))
         if key not in self.turns:
-            if len(self.turns) >= _MOST_SHAPES:
+            if len(self.turns) >= _MOST_TURNS:
                 self.turns.clear()
             self.turns[key] = _turn(found, sizes)
         return self.turns[key]
@@ -98,7 +99,7 @@ class Shapes:
         if shape is not None and len(self.known) < _MOST_SHAPES:
             mask = int.from_bytes(shape.fixed.tobytes(), "little")
             masks = self.masks.setdefault(size, [])
-            if mask not in masks:
+            if mask not in masks and len(masks) < _MOST_MASKS:
                 masks.append(mask)
             self.known[size, bits & mask] = shape
         return shape
@@ -233,18 +234,13 @@ def decode(data: Bytes, tables: list[Table], names: Names) -> tuple[Columns, Int
     value = np.empty(heads.shape)
     with np.errstate(invalid="ignore"):  # a signalling NaN is a value too
         for width, kind in ((4, "<f4"), (8, "<f8")):
-            columns = _where(turn.width[plain] == width)
+            columns = chosen(turn.width[plain] == width)
             value[:, columns] = unaligned(data, kind)[(payloads + turn.value[plain])[:, columns]]
     metrics = {"at": heads, "step": _steps(words, payloads, plain, turn), "tag": tags, "value": value,
                "time": words[payloads + turn.wall[plain]].view(np.float64)}  # fmt: skip
     refused = turn.is_tensor[plain] & names.are(NO_SCALARS)[tags].any(axis=0)
-    kept = _where(~refused)
+    kept = chosen(~refused)
     return {name: column[:, kept].ravel() for name, column in metrics.items()}, plain[refused]
-
-
-def _where(flags: Bools) -> Any:
-    """An index for these columns; for all of them one that copies nothing."""
-    return slice(None) if flags.all() else np.flatnonzero(flags)
 
 
 def _changed(data: Bytes, stretch: Stretch, alike: Bools, first: int, turn: Turn) -> Bytes:

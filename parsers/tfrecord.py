@@ -41,9 +41,13 @@ class Records:
     stretches: list[Stretch]  # where their sizes repeat, with those whose checksum does not hold ...
     bad: Ints  # ... which are these, by the place of their header in data
 
+    def heads(self) -> Ints:
+        """Where each record begins in data, in bytes."""
+        return self.start - HEADER
+
     def at(self) -> Ints:
-        """Where each record begins in the file, in bytes."""
-        return self.start + (self.base - HEADER)
+        """The same in the file."""
+        return self.heads() + self.base
 
 
 def read(path: Path, window: int = WINDOW) -> Iterator[Records | Gap]:

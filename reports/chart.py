@@ -37,13 +37,13 @@ class Scale:
         """Many at once: a page has some ten thousand."""
         lo, hi = (math.log(max(x, 1e-300)) if self.log else x for x in (self.lo, self.hi))
         if self.log:
-            values = [math.log(v) if v > 1e-300 else math.log(1e-300) for v in values]
+            values = [math.log(max(v, 1e-300)) for v in values]
         span = hi - lo  # inf where the ends lie 1e308 apart: halve all three then
         if span == 0:  # steps near 2**63, of which a float tells only one in a thousand apart
             return [0.5 for _ in values]
         if not math.isfinite(span):
             values, lo, span = [v / 2 for v in values], lo / 2, hi / 2 - lo / 2
-        return [0.0 if v <= lo else min((v - lo) / span, 1.0) for v in values]
+        return [min(max((v - lo) / span, 0.0), 1.0) for v in values]
 
 
 @dataclass(frozen=True)
