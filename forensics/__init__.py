@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
+if sys.argv[:1] == ["-m"]:  # `python -m forensics`: Python put the current folder, which may be a run's, first on its path
+    from forensics import safe_path
+
+    safe_path.leave_current_folder()
+
 import importlib.util
 import pathlib
 from typing import TYPE_CHECKING, Any

@@ -73,6 +73,9 @@ def said(case: Case) -> list[str]:
     if isinstance(start, dict):
         place = f"`{start['checkpoint']}`" if start.get("checkpoint") else "the model as built"
         out.append(f"Begun from {place} at step {start.get('step')} ({', '.join(map(str, _list(start.get('parts'))))}).")
+    beside = [str(f) for f in _list(r.get("beside"))]
+    if beside:
+        out.append(f"The adapter imported {words.joined([f'`{f}`' for f in beside], 20)} from its own folder.")
     if r.get("agreed") is not None:
         end = f", then parts from it at step {r['parts']}, in the {words.metric(str(r.get('parts_in')))}" if r.get("parts") is not None else ""
         out.append(f"The replay agrees with {words.number(r['agreed'])} logged values{end}.")

@@ -68,8 +68,8 @@ def audit(
     jobs = jobs or _cores()
     if any(p.root.startswith("memory://") for p in found) or out.startswith("memory://"):
         engine = "here"  # this file system lives in this process
-    with tempfile.TemporaryDirectory(prefix="forensics-audit-") as notes, engines.opened(engine, jobs) as pool:
-        job = work.Job(out, notes, seconds, os.getpid(), prepare)
+    with tempfile.TemporaryDirectory(prefix="forensics-audit-") as notes, engines.opened(engine, jobs, _empty_folder(notes)) as pool:
+        job = work.Job(out, notes, seconds, os.getpid(), os.getcwd(), prepare)
         run = partial(engines.run, pool=pool, jobs=jobs, notes=Path(notes))
         _work(found, job, run, progress)
         found = _join(found, job, run)
@@ -86,6 +86,12 @@ def audit(
     if redact:
         _empty(out, work.ROWS)  # they hold what the outputs hide
     return document | {"rows": list(table.dicts()), "curves": table.curves}
+
+
+def _empty_folder(above: str) -> Path:
+    folder = Path(above) / "empty"
+    folder.mkdir()
+    return folder
 
 
 def _cores() -> int:

@@ -6,13 +6,15 @@ death the noted places are tried again, each alone, and the one that kills its w
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from forensics import safe_path
 from forensics.errors import ForensicsError
 
 T = TypeVar("T")
@@ -94,23 +96,26 @@ def _hung(notes: Path, key: str) -> str:
 
 
 @contextmanager
-def opened(name: str, jobs: int) -> Iterator[Pool]:
-    """The engine, for as long as it is needed: a function (task, items, jobs) -> results as they come."""
+def opened(name: str, jobs: int, empty: Path) -> Iterator[Pool]:
+    """The engine, for as long as it is needed: a function (task, items, jobs) -> results as they come. ``empty``: a folder
+    with no module in it."""
     from joblib import parallel_config
 
-    with ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_environment(safe_path.ENVIRONMENT))
         if name == "dask":
             stack.enter_context(_dask(jobs))
             stack.enter_context(parallel_config(backend="dask"))
             yield _streamed
         elif name == "ray":
-            stack.enter_context(_ray(jobs))
+            stack.enter_context(_ray(jobs, empty))
             stack.enter_context(parallel_config(backend="ray"))
             yield _in_chunks
         elif name == "here":  # in this process: for file systems that live in it
             yield lambda task, items, jobs: iter(map(task, items))
         else:
-            stack.enter_context(_few_threads())
+            few = {n: "1" for n in ("POLARS_MAX_THREADS", "ARROW_NUM_THREADS", "ARROW_IO_THREADS") if n not in os.environ}
+            stack.enter_context(_environment(few))  # of a library's threads: there is one process a core
             stack.enter_context(parallel_config(backend="loky", inner_max_num_threads=1))
             yield _streamed
 
@@ -135,17 +140,18 @@ def _in_chunks(task: Task[T], items: Sequence[T], jobs: int) -> Iterator[str]:
 
 
 @contextmanager
-def _few_threads() -> Iterator[None]:
-    """New processes start with one thread for each library: there is one process a core."""
-    names = {"POLARS_MAX_THREADS": "1", "ARROW_NUM_THREADS": "1", "ARROW_IO_THREADS": "1"}
-    before = {n: os.environ.get(n) for n in names}
-    os.environ.update({n: v for n, v in names.items() if before[n] is None})
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """Variables for the processes that start meanwhile."""
+    before = {n: os.environ.get(n) for n in values}
+    os.environ.update(values)
     try:
         yield
     finally:
         for n, v in before.items():
             if v is None:
                 os.environ.pop(n, None)
+            else:
+                os.environ[n] = v
 
 
 @contextmanager
@@ -162,7 +168,7 @@ def _dask(jobs: int) -> Iterator[None]:
     except ValueError:
         pass
     address = os.environ.get("DASK_SCHEDULER_ADDRESS")
-    with ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         try:
             cluster = address or stack.enter_context(
                 distributed.LocalCluster(
@@ -176,8 +182,9 @@ def _dask(jobs: int) -> Iterator[None]:
 
 
 @contextmanager
-def _ray(jobs: int) -> Iterator[None]:
-    """The cluster that is there; that of RAY_ADDRESS; else one here."""
+def _ray(jobs: int, empty: Path) -> Iterator[None]:
+    """The cluster that is there; that of RAY_ADDRESS; else one here. Ray puts the folder in which it is started on the path
+    of its workers, so it is started in an empty one."""
     try:
         ray: Any = importlib.import_module("ray")
         register_ray: Any = importlib.import_module("ray.util.joblib").register_ray
@@ -186,9 +193,10 @@ def _ray(jobs: int) -> Iterator[None]:
     started = not ray.is_initialized()
     if started:
         address = os.environ.get("RAY_ADDRESS")
-        options: dict[str, Any] = {"address": address} if address else {"num_cpus": jobs, "include_dashboard": False}
+        options: dict[str, Any] = {"address": address} if address else {"num_cpus": max(jobs, 2), "include_dashboard": False}
         try:
-            ray.init(log_to_driver=False, logging_level="ERROR", **options)
+            with contextlib.chdir(empty):
+                ray.init(log_to_driver=False, logging_level="ERROR", **options)
         except (ConnectionError, RuntimeError, ValueError) as e:
             raise ForensicsError(f"cannot start or reach Ray: {e}", "RAY_ADDRESS names a cluster.") from e
     register_ray()

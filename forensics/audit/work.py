@@ -10,7 +10,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ class Job:
     notes: str  # a folder here, in which a process notes what it has in hand
     seconds: float
     home: int  # the process that must not be ended
+    folder: str  # that the command was given in: relative names begin there
     prepare: Callable[[], None] | None = None
 
 
@@ -216,6 +217,9 @@ def _size(path: Path) -> int:
 
 
 def _prepare(job: Job) -> None:
+    with suppress(OSError):  # another machine's worker may not have it
+        if os.getpid() != job.home and os.getcwd() != job.folder:
+            os.chdir(job.folder)
     if job.prepare is None:
         return
     name = (job.prepare.__module__, job.prepare.__qualname__)

@@ -20,8 +20,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from forensics import safe_path
+
 HERE = Path(__file__).resolve().parent
-START = "import runpy, sys; path = sys.argv.pop(1); sys.argv[0] = path; runpy.run_path(path, run_name='__main__')"
+START = (  # `-c` puts the current folder first on the path, and an older interpreter knows no PYTHONSAFEPATH
+    "import sys; sys.path[:] = [p for p in sys.path if p]; "
+    "import runpy; path = sys.argv.pop(1); sys.argv[0] = path; runpy.run_path(path, run_name='__main__')"
+)
 MEMORY = 4 << 30  # bytes of states kept in the worker's memory; more go to disk
 Step = Callable[[dict[str, Any]], None]
 
@@ -40,8 +45,9 @@ class Worker:
     def __init__(self, python: str, adapter: Path, *, run: object = "", timeout: float = 300.0, cuda: str | None = None) -> None:
         self.adapter, self.timeout = adapter, timeout
         self.steps, self.seconds, self._id = 0, 0.0, 0
+        self.beside: list[str] = []  # files beside the adapter that it imported
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
-        environment = dict(os.environ, PYTHONUNBUFFERED="1", CUBLAS_WORKSPACE_CONFIG=":4096:8", FORENSICS_RUN=os.path.abspath(str(run)))
+        environment = dict(os.environ, **safe_path.ENVIRONMENT, PYTHONUNBUFFERED="1", CUBLAS_WORKSPACE_CONFIG=":4096:8", FORENSICS_RUN=os.path.abspath(str(run)))
         if cuda is not None:
             environment["CUDA_VISIBLE_DEVICES"] = cuda
         exe = shutil.which(python)
@@ -117,6 +123,7 @@ class Worker:
             elif "done" in answer:
                 done: dict[str, Any] = answer["done"]
                 self.seconds += done.get("seconds", 0.0)
+                self.beside = done.pop("beside")
                 return done
 
     def _gone(self, op: str) -> None:

@@ -65,7 +65,7 @@ def replay(run: Run, case: Case, options: Options, progress: Progress) -> Result
         document["trouble"] = result.failed
     finally:
         if worker is not None:
-            document |= {"steps_replayed": worker.steps + result.steps_elsewhere, "seconds": round(worker.seconds, 2)}
+            document |= {"steps_replayed": worker.steps + result.steps_elsewhere, "seconds": round(worker.seconds, 2), "beside": worker.beside}
     return result
 
 

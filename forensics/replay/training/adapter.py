@@ -12,6 +12,7 @@ import os
 import sys
 from typing import Any
 
+from .beside import Beside
 from .states import generators, set_generators
 
 HALVES = {"bf16": "bfloat16", "fp16": "float16"}
@@ -22,15 +23,15 @@ class Wrong(Exception):
 
 
 def import_file(path: str) -> Any:
-    """The adapter as a module; its folder is importable, as it is when it is run as a script."""
-    folder = os.path.dirname(os.path.abspath(path))
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+    """The adapter as a module, which can import what lies beside it (`beside`), as it can when it is run as a script."""
+    beside = Beside(os.path.dirname(os.path.abspath(path)))
+    sys.meta_path.insert(0, beside)
     spec = importlib.util.spec_from_file_location("replay_adapter", path)
     if spec is None or spec.loader is None:
         raise Wrong(f"the adapter {path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules["replay_adapter"] = module
+    module.__beside__ = beside.found  # type: ignore[attr-defined]
     argv, sys.argv = sys.argv, [path]
     try:
         spec.loader.exec_module(module)

@@ -25,8 +25,10 @@ class Session:
 
 
 def do(session: Session, command: dict[str, Any], step: Any) -> dict[str, Any]:
-    """Runs one command; `step` is called with what each training step gave."""
-    return COMMANDS[command.pop("op")](session, step, **command)  # type: ignore[no-any-return,operator]
+    """Runs one command; `step` is called with what each training step gave. ``beside``: what the adapter has imported by now
+    from its own folder."""
+    done: dict[str, Any] = COMMANDS[command.pop("op")](session, step, **command)  # type: ignore[operator]
+    return done | {"beside": session.adapter.module.__beside__}
 
 
 def describe(e: BaseException) -> dict[str, Any]:
