@@ -14,14 +14,14 @@ from pathlib import Path
 from types import ModuleType
 
 import parsers
-from forensics import answer, groups, house, ranking, summary, timeline
+from forensics import answer, groups, house, ranking, remote, summary, timeline
 from forensics.batches.culprits import culprits
 from forensics.case import Case, Check, Finding, Hypothesis
 from forensics.errors import CannotTell, ForensicsError
 from forensics.series import series
 from forensics.version import VERSION
 from parsers import plugins
-from parsers.tables import Run
+from parsers.tables import Gap, Run
 
 Progress = Callable[[str, int, int], None]
 SHOWN_PER_DETECTOR = 60  # more findings of one kind are counted, not listed
@@ -87,7 +87,7 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
 
 def read_runs(path: str, *, metrics: dict[str, str] | None = None, progress: Progress | None = None) -> list[Run]:
     """Every run below a path or URL, the one written last at the end. Raises ForensicsError where nothing is readable."""
-    folder, keep = _local(path)
+    folder, keep, refused = _local(path)
     try:
         runs = parsers.read_all(folder, overrides=house.names(folder, metrics), progress=progress)
     except FileNotFoundError as e:
@@ -96,6 +96,8 @@ def read_runs(path: str, *, metrics: dict[str, str] | None = None, progress: Pro
         raise ForensicsError(
             f"nothing readable in {path}: {_why(runs)}", "See `forensics analyze --help` for the formats."
         )
+    for r in runs:
+        r.gaps += refused
     if keep is not None:
         for r in runs:
             r.cache["folder"] = keep  # deleted with the last of the runs
@@ -113,22 +115,18 @@ def _why(runs: list[Run]) -> str:
     )
 
 
-def _local(path: str) -> tuple[Path, tempfile.TemporaryDirectory[str] | None]:
-    """The path itself, or a temporary copy of what an fsspec URL names, with the folder that holds it."""
-    if "://" not in path:
-        return Path(path), None
-    import fsspec
-
-    folder = tempfile.TemporaryDirectory()
-    target = Path(folder.name) / (path.rstrip("/").rsplit("/", 1)[-1] or "run")
-    try:
-        fs, remote = fsspec.core.url_to_fs(path)
-        fs.get(remote, str(target), recursive=fs.isdir(remote))
-    except (OSError, ImportError, ValueError) as e:
-        raise ForensicsError(
-            f"cannot open {path}: {e}", "Remote folders need `pip install 'run-forensics[remote]'`."
-        ) from e
-    return target, folder
+def _local(path: str) -> tuple[Path, tempfile.TemporaryDirectory[str] | None, list[Gap]]:
+    """The path itself, or a temporary copy of what an fsspec URL names, with the folder that holds it and what was not copied."""
+    if not remote.is_url(path := remote.local(path)):
+        return Path(path), None, []
+    members, (_, base) = remote.listed(path), remote.opened(path)
+    keep = tempfile.TemporaryDirectory(prefix="forensics-")
+    file = members[0].name if [m.key for m in members] == [base] else ""
+    name = path.rstrip("/").rpartition("/")[2]  # the run is called by it
+    folder = Path(keep.name) / ("" if file else name if name not in ("", ".", "..") else "run")
+    folder.mkdir(exist_ok=True)
+    gaps = remote.refused(members) + remote.fetch(path, [m.name for m in members if m.name], folder)
+    return folder / file, keep, gaps
 
 
 @cache

@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 import parsers
+from forensics import remote
 from forensics.audit import store
 from forensics.errors import ForensicsError
 from parsers.grouping import home
@@ -28,6 +29,7 @@ CROWD = 12  # log files of one folder that are read together; more are one run a
 SHARED, SHARED_BYTES = 20, 1 << 20  # configs above the runs: how many, how large
 OTHERS = 100  # files of a place that no parser claims, for the list of sources
 _ONE_RUN = {"tensorboard", "wandb_offline", "wandb_folder", "trainer_state", "mlflow_files"}  # a folder's files are one run
+REFUSED = "refused"  # the kind of a file whose name leads out of its archive
 _NO_LOG = {"config_file": "config", "checkpoint_files": "checkpoint"}
 _MLFLOW = re.compile(r"^((?:.*/)?[0-9a-f]{32})/(?:metrics|params|tags|artifacts)/")
 _RANK = re.compile(r"(?i)[-_.]?(rank|worker|node|process|gpu|local_rank|global_rank)[-_.]?\d+")
@@ -54,6 +56,7 @@ class Place:
     name: str  # the home; where a folder holds one run a file, its log file
     files: tuple[str, ...]
     stamp: str  # changes when a file does
+    refused: str = ""  # why nothing of it is read
 
     @cached_property
     def key(self) -> str:
@@ -64,7 +67,7 @@ class Place:
 
 def find(roots: Iterable[str], out: str) -> list[Place]:
     """Every place below the roots, in a stable order. Raises ForensicsError where a root is not there."""
-    named = list(dict.fromkeys(roots))
+    named = list(dict.fromkeys(map(remote.local, roots)))
     prefixes = _prefixes(named)
     return [p for root, prefix in zip(named, prefixes, strict=True) for p in _below(root, prefix, out)]
 
@@ -79,7 +82,9 @@ def _prefixes(roots: list[str]) -> list[str]:
 
 
 def _below(root: str, prefix: str, out: str) -> list[Place]:
-    files = list(_without_audits(_listed(root), root, out))
+    listed = list(_listed(root))
+    outside = [Place(root, prefix, f.path, f.path, (), "", "its name leads out of the folder") for f in listed if f.kind == REFUSED]
+    files = list(_without_audits([f for f in listed if f.kind != REFUSED], root, out))
     homes: dict[str, list[Found]] = defaultdict(list)
     for f in files:
         match = _MLFLOW.match(f.path)
@@ -100,7 +105,7 @@ def _below(root: str, prefix: str, out: str) -> list[Place]:
         above = [f for h, f in shared if h != top and _inside(top, h)][-SHARED:]
         parts = _split(members[top])
         places += [_place(root, prefix, top, part, above, alone=len(parts) > 1) for part in parts]
-    return places
+    return [*places, *outside]
 
 
 def _listed(root: str) -> Iterator[Found]:

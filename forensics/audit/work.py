@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from forensics import remote
 from forensics.audit import store
 from forensics.audit.places import Place
+from parsers.tables import Gap
 
 if TYPE_CHECKING:
     from forensics.audit import hidden
@@ -99,9 +101,11 @@ def _records(place: Place) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
     from parsers.tables import Run
 
     records, cases = [], {}
-    with _local(place) as (folder, files):
+    if place.refused:
+        return [record.failed(id_of(place, place.name), where(place), place.refused)], {}
+    with _local(place) as (folder, files, gaps):
         try:
-            runs = _read(place, folder, files)
+            runs = _read(place, folder, files, gaps)
         except Exception as e:
             return [record.failed(id_of(place, place.name), where(place), _said(e))], {}
         while runs:
@@ -121,7 +125,7 @@ def _records(place: Place) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
     return records, cases
 
 
-def _read(place: Place, folder: Path, files: list[Path]) -> list[Any]:
+def _read(place: Place, folder: Path, files: list[Path], gaps: list[Gap]) -> list[Any]:
     """The runs of a place, with ids and paths as seen from the root."""
     import parsers
     from forensics import house
@@ -137,16 +141,17 @@ def _read(place: Place, folder: Path, files: list[Path]) -> list[Any]:
             run.id = id_of(place, "__".join(filter(None, (above, run.id))))
             run.path = run.path.replace(str(folder), place.root.rstrip("/"), 1)
         run.siblings = []
+        run.gaps += gaps
     return runs
 
 
 def where(place: Place) -> str:
     """The path that `forensics analyze` takes."""
     root = place.root.rstrip("/") or "/"
-    if not place.name or (not store.is_url(root) and Path(root).is_file()):
+    if not place.name or (not remote.is_url(root) and Path(root).is_file()):
         return root
     path = f"{root}/{place.name}"
-    if store.is_url(root) or Path(path).exists():
+    if remote.is_url(root) or Path(path).exists():
         return path
     return f"{root}/{os.path.commonpath([f.rpartition('/')[0] or '.' for f in place.files])}"  # wandb: the home is an id
 
@@ -170,17 +175,17 @@ def _said(e: Exception) -> str:
 
 
 @contextmanager
-def _local(place: Place) -> Iterator[tuple[Path, list[Path]]]:
-    """The files of a place on this machine; those behind a URL are fetched, and go again."""
-    if not store.is_url(place.root):
+def _local(place: Place) -> Iterator[tuple[Path, list[Path], list[Gap]]]:
+    """The files of a place on this machine; those behind a URL are fetched, and go again. What could not be fetched is a gap."""
+    if not remote.is_url(place.root):
         root = Path(place.root)
         root = root.parent if root.is_file() else root
-        yield root, [root / f for f in place.files]
+        yield root, [root / f for f in place.files], []
         return
     with tempfile.TemporaryDirectory(prefix="forensics-") as name:
         folder = Path(name)
-        store.fetch(place.root, place.files, folder)
-        yield folder, [folder / f for f in place.files]
+        gaps = remote.fetch(place.root, place.files, folder)
+        yield folder, [folder / f for f in place.files if f not in {g.path for g in gaps}], gaps
 
 
 @contextmanager
@@ -198,7 +203,7 @@ def _in_hand(place: Place, job: Job) -> Iterator[None]:
     trace_path = Path(job.notes) / f"hung-{place.key}"
     if trace_path.exists() and "Timeout" in trace_path.read_text(errors="replace"):
         raise TimeoutError("took too long before")  # an engine of its own mind sends it again
-    size = 0 if store.is_url(place.root) else sum(_size(Path(place.root) / f) for f in place.files)
+    size = 0 if remote.is_url(place.root) else sum(_size(Path(place.root) / f) for f in place.files)
     with _started, trace_path.open("w") as trace:
         faulthandler.dump_traceback_later(job.seconds + size * PER_BYTE, exit=True, file=trace)
         try:
