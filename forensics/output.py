@@ -4,27 +4,54 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from forensics.errors import ForensicsError
 
-OURS = (b'name="generator" content="forensics', b'"name": "forensics"')
+PATIENCE = 30.0  # seconds to wait for another command that writes into the same folder
 
 
-def check(path: Path, *, force: bool, replace_own: bool = False) -> None:
-    """Raises ForensicsError where a file stands in the way; with `replace_own` an earlier report of ours does not."""
-    if not path.exists() or force:
-        return
-    if replace_own and path.is_file():
-        with path.open("rb") as f:
-            head = f.read(4096)
-        if any(mark in head for mark in OURS):
-            return
-    raise ForensicsError(f"{path} exists already", "Use --force to replace it, or --out for another name.")
+def check(path: Path, *, force: bool) -> None:
+    """Raises ForensicsError where something stands in the way."""
+    if os.path.lexists(path):
+        _regular(path)
+        if not force:
+            raise ForensicsError(f"{path} exists already", "Use --force to replace it, or --out for another name.")
+
+
+def _regular(path: Path) -> None:
+    """Only a regular file is ever replaced: a link, a pipe or a device is somebody's way to another place."""
+    with _told(path):
+        if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+            raise ForensicsError(f"{path} is not a regular file: left as it is", "Give another name with --out.")
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One command at a time reads, decides and writes in a folder. Where there are no such locks, the others just go on."""
+    with ExitStack() as stack:
+        with suppress(OSError, ImportError):
+            import fcntl
+
+            folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(folder, os.O_RDONLY)  # of the folder itself: a lock file would stay behind
+            stack.callback(os.close, handle)
+            end = time.monotonic() + PATIENCE
+            while time.monotonic() < end:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    time.sleep(0.02)
+            else:
+                raise ForensicsError(f"another command has been writing into {folder} for {PATIENCE:.0f} seconds", "Try again.")
+        yield
 
 
 def write(path: Path, text: str | bytes) -> None:
@@ -54,6 +81,7 @@ def _staged(path: Path, text: str | bytes) -> Iterator[int | str]:
     """The content beside its place: in a file without a name, that vanishes with us however we end, where the system has
     such (a descriptor); else in one of another name."""
     data = text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text
+    _regular(path)
     with _told(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = _unnamed(path.parent), ""

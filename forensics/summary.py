@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from forensics import lives
+from forensics import identity, lives
 from forensics.batches import links
 from forensics.case import Finding, Hypothesis
 from forensics.checkpoints import checkpoint_section, run_checkpoints
@@ -38,6 +38,7 @@ def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
     return {
         "id": r.id,
         "path": r.path,
+        "identity": identity.of(r),
         "step_origin": step_origin(r),
         "siblings": r.siblings,
         "framework": r.framework,

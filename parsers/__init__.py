@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from parsers import assemble, buffers, grouping, plugins, secrets
 from parsers.tables import HEAD_BYTES, Gap, Note, Run, Source, relative, table_of
-from parsers.unclaimed import describe
+from parsers.unclaimed import describe, is_report
 from parsers.walk import walk
 
 _SMALL, _TOGETHER = 1 << 20, 1 << 24  # bytes: of a file, and of files that are read together
@@ -106,6 +106,8 @@ def _open(path: Path, root: Path) -> _Opened | assemble.FileRead:
     except OSError as e:
         source = Source(rel, "unreadable", 0, claimed=False)
         return assemble.FileRead(path, source, {}, [Gap("byte 0", f"cannot be opened: {e.strerror}", None, rel)])
+    if is_report(head):
+        return assemble.FileRead(path, Source(rel, "a report of forensics, not read", size, claimed=False), {}, [])
     parser = next(iter(claimants(path, head)), None)
     if parser is None:
         what = describe(path, head)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+# How a page, a case, a comparison, an audit and a traceback of ours begin
+_REPORT = re.compile(
+    rb'<!doctype html>\s.{0,300}?<meta name="generator" content="forensics '
+    rb'|\s{0,9}\{\s{0,9}"schema": \d{1,9},\s{1,9}(?:"kind": "comparison",\s{1,9})?"tool": \{\s{1,9}"name": "forensics"'
+    rb"|forensics replay: ",
+    re.DOTALL,
+)
 _MAGIC = [
     (b"version https://git-lfs", "Git-LFS pointer: the content was never fetched"),
     (b"/annex/objects/", "git-annex pointer: the content was never fetched"),
@@ -60,6 +68,11 @@ _SUFFIX = {
     ".vocab": "vocabulary",
     ".synced": "W&B sync marker",
 }
+
+
+def is_report(head: bytes) -> bool:
+    """Is it something that forensics wrote about a run? It is no part of the run."""
+    return _REPORT.match(head) is not None
 
 
 def describe(path: Path, head: bytes) -> str:

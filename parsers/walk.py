@@ -10,7 +10,7 @@ from pathlib import Path
 from parsers.tables import Gap, Source, relative
 
 MAX_FILES = 200_000
-_NEVER = {".git", "__pycache__", "node_modules", ".ipynb_checkpoints", ".venv", "site-packages"}
+_NEVER = {".git", "__pycache__", "node_modules", ".ipynb_checkpoints", ".venv", "site-packages", ".audit"}  # the last: what an audit of ours keeps
 
 
 def walk(root: Path) -> Iterator[Path | Source | Gap]:

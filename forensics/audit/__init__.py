@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forensics.audit import engines, hidden, judged, places, record, store, together, work
+from forensics.audit import engines, hidden, judged, manifest, places, record, store, together, work
 from forensics.audit.places import Place
 from forensics.case import jsonable
 from forensics.errors import ForensicsError
@@ -26,7 +26,7 @@ from forensics.version import VERSION
 SCHEMA = 1
 PAGES = 50
 SECONDS = 300.0
-OUTPUTS = ("audit.parquet", "audit.json", "index.html", "summary.md")
+OUTPUTS = manifest.OUTPUTS
 Progress = Callable[[str, int, int], None]
 
 
@@ -63,8 +63,9 @@ def audit(
     found = places.find(roots, out)[:limit]
     if not found:
         raise ForensicsError(f"nothing readable in {', '.join(roots)}", "Give folders that hold runs, or a folder above them.")
+    manifest.begin(out, redact)
     if not resume:
-        _clear(out)
+        manifest.forget(out, "rows", "cases")
     jobs = jobs or _cores()
     if any(p.root.startswith("memory://") for p in found) or out.startswith("memory://"):
         engine = "here"  # this file system lives in this process
@@ -80,11 +81,9 @@ def audit(
         names = hidden.names(table, roots) if redact else None
         if names is not None:
             document = hidden.hide(table, document, names)
-        _pages(found, table, job, run, outputs, pages, progress, names)
+        document["pages_not_written"] = _pages(found, table, job, run, outputs, pages, progress, names)
     _write(out, table, document, outputs)
-    _empty(out, work.CASES)
-    if redact:
-        _empty(out, work.ROWS)  # they hold what the outputs hide
+    manifest.forget(out, "cases", *(["rows"] if redact else []))  # the rows hold what --redact hides
     return document | {"rows": list(table.dicts()), "curves": table.curves}
 
 
@@ -98,18 +97,6 @@ def _cores() -> int:
     from joblib import cpu_count
 
     return int(cpu_count())
-
-
-def _clear(out: str) -> None:
-    """What an earlier audit kept here, and its pages; nothing else that lies in the folder."""
-    _empty(out, work.ROWS)
-    _empty(out, work.CASES)
-    _clear_pages(out, set())
-
-
-def _empty(out: str, folder: str) -> None:
-    for name in store.names(out, folder):
-        store.remove(out, f"{folder}/{name}")
 
 
 def _work(found: list[Place], job: work.Job, run: Callable[..., None], progress: Progress | None) -> None:
@@ -177,8 +164,8 @@ def _pages(
     most: int,
     progress: Progress | None,
     names: hidden.Names | None,
-) -> None:
-    """A page for the worst of each cause in turn, until there are enough."""
+) -> list[str]:
+    """A page for the worst of each cause in turn, until there are enough; -> the ids whose page would replace a file that is not ours."""
     chosen = _worth_opening(list(table.dicts()), most)
     items = {table.rows[i][0]: (found[table.raw[i][0]], table.rows[i][0], table.raw[i][1]) for i in chosen}
     task = partial(_page, job=job, render=outputs.page, names=names)
@@ -191,27 +178,23 @@ def _pages(
     def done(id: str) -> bool:
         return store.exists(job.out, f"runs/{id}.html")
 
-    _clear_pages(job.out, set(items) if names is None else set())  # one of the same name may be of a time without --redact
+    free = set(manifest.free(job.out, items))
+    others = sorted(items.keys() - free)
+    items = {id: x for id, x in items.items() if id in free}
+    manifest.keep_only(job.out, items, fresh=names is not None)  # one of the same name may be of a time without --redact
     fresh = set(store.names(job.out, work.CASES))  # analyzed in this audit, so that a page of before is old
     left = {id: x for id, x in items.items() if work.case_name(x[0], x[2]) in fresh or not done(id)}
     run(left, task, done=done, give_up=lambda item, why: failed.update({item[1]: why}), tick=tick)
     for i in chosen:
-        if table.rows[i][0] not in failed:
+        if table.rows[i][0] not in failed and table.rows[i][0] not in others:
             table.change(i, page=f"runs/{table.rows[i][0]}.html")
+    return others
 
 
 def _page(
     item: tuple[Place, str, str], job: work.Job, render: Callable[[dict[str, Any]], str], names: hidden.Names | None
 ) -> str:
     return work.page(*item, job=job, render=render, names=names)
-
-
-def _clear_pages(out: str, kept: set[str]) -> None:
-    """Pages of an earlier audit that are not wanted now. Those that are wanted are written again where their run was."""
-    for name in store.names(out, "runs"):
-        id = name.removesuffix(".html").removesuffix(".case.json")
-        if name.endswith((".html", ".case.json")) and id not in kept:
-            store.remove(out, f"runs/{name}")
 
 
 def _worth_opening(rows: list[dict[str, Any]], most: int) -> list[int]:

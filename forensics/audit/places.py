@@ -18,10 +18,11 @@ from pathlib import Path, PurePosixPath
 
 import parsers
 from forensics import remote
-from forensics.audit import store
+from forensics.audit import manifest, store
 from forensics.errors import ForensicsError
 from parsers.grouping import home
 from parsers.tables import HEAD_BYTES
+from parsers.unclaimed import is_report
 from parsers.walk import walk
 
 TOGETHER = 4  # homes inside a home that are read with it; more are a sweep with something in its top folder
@@ -130,7 +131,7 @@ def _listed(root: str) -> Iterator[Found]:
 
 
 def _kind(path: Path, head: bytes) -> str:
-    claimed = next(iter(parsers.claimants(path, head)), None)
+    claimed = None if is_report(head) else next(iter(parsers.claimants(path, head)), None)
     if claimed is None:
         return "other"
     name = parsers.name_of(claimed)
@@ -148,7 +149,7 @@ def _without_audits(files: Iterable[Found], root: str, out: str) -> Iterator[Fou
             ours.add(target.relative_to(base).as_posix())
     for f in found:
         own = f.path.endswith((".case.json", ".html")) or any(
-            f.path.startswith(f"{o}/" if o else f"{store.STATE}/") for o in ours
+            f.path.startswith(f"{o}/") if o else f.path.startswith(f"{store.STATE}/") or f.path in manifest.OUTPUTS for o in ours
         )
         if not own:
             yield f

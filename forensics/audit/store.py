@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING
 from forensics import output, remote
 from forensics.errors import ForensicsError
 from forensics.remote import is_url
+from parsers.tables import HEAD_BYTES
 
 if TYPE_CHECKING:
     from forensics.audit.places import Found
@@ -49,9 +52,25 @@ def read(out: str, name: str) -> bytes | None:
         return None
 
 
+def head(out: str, name: str) -> bytes:
+    """How a file begins; nothing where there is no regular file."""
+    try:
+        if not is_url(out):
+            path = Path(out) / name
+            if not stat.S_ISREG(path.lstat().st_mode):
+                return b""
+            with path.open("rb") as f:
+                return f.read(HEAD_BYTES)
+        fs, base = remote.opened(out)
+        data: bytes = fs.cat_file(posixpath.join(base, name), start=0, end=HEAD_BYTES)
+        return data
+    except OSError:
+        return b""
+
+
 def exists(out: str, name: str) -> bool:
     if not is_url(out):
-        return (Path(out) / name).exists()
+        return os.path.lexists(Path(out) / name)
     fs, base = remote.opened(out)
     return bool(fs.exists(posixpath.join(base, name)))
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from forensics import remote
 from forensics.audit import store
 from forensics.audit.places import Place
+from forensics.errors import ForensicsError
 from parsers.tables import Gap
 
 if TYPE_CHECKING:
@@ -89,9 +90,21 @@ def page(
         document["run"]["id"] = id
         if names is not None:
             document = hidden.case(document, names)
+        document = _with_notes(document, store.read(job.out, f"runs/{id}.case.json"))
         store.write(job.out, f"runs/{id}.case.json", output.case_json(document))
         store.write(job.out, f"runs/{id}.html", render(document))
     return id
+
+
+def _with_notes(document: dict[str, Any], earlier: bytes | None) -> dict[str, Any]:
+    """With the author's word in the case that is about to be replaced."""
+    from forensics import identity, notes
+
+    try:
+        before = json.loads(earlier or b"{}")
+        return notes.carried(document, before) if identity.same(before["run"]["identity"], document["run"]["identity"]) else document
+    except (ForensicsError, ValueError, AttributeError, KeyError, TypeError, RecursionError):  # none, or one that somebody edited
+        return document
 
 
 def _records(place: Place) -> tuple[list[dict[str, Any]], dict[str, bytes]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from forensics import lives
+from forensics import identity, lives
 from forensics.batches import recorded
 from forensics.case import jsonable
 from forensics.comparing import config_diff, learning, parting
@@ -44,6 +44,7 @@ def compare(a: Run, b: Run, *, command: Sequence[str] = ()) -> dict[str, Any]:
         "kind": "comparison",
         "tool": {"name": "forensics", "version": VERSION, "command": list(command)},
         "runs": [_run(r) for r in (a, b)],
+        "identity": [f"{x}{y}" for x in identity.of(a)[:8] for y in identity.of(b)[:8]],
         "metric": main,
         "divergence": {n: asdict(p) for n, p in parted.items()},
         "spikes": _spikes(a, b),

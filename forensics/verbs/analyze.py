@@ -15,11 +15,9 @@ from forensics.verbs.shared import (
     metric_option,
     outputs,
     places,
+    publish,
     say,
-    show,
-    with_notes,
     without_pandas,
-    write_all,
 )
 
 
@@ -59,7 +57,7 @@ def analyze(
     from forensics import pipeline, progress
 
     without_pandas()
-    page, case_path = places(run, out, json_path, md, force=force)
+    found = places(run, out, json_path, md, force=force)
     with progress.bar(ctx.obj["quiet"]) as tick:
         runs = pipeline.read_runs(run, metrics=metrics, progress=tick)
         chosen = pipeline.choose(runs)
@@ -67,11 +65,9 @@ def analyze(
         known = pipeline.choose(pipeline.read_runs(baseline, metrics=metrics, progress=tick)) if baseline else None
         case = pipeline.analyze_run(chosen, command=["forensics", *sys.argv[1:]], baseline=known)
         document = _with_data(chosen, case, data) if data else case.to_json()
-    document = with_notes(document, case_path)
     if not ctx.obj["quiet"]:
         _name_siblings(chosen)
-    write_all(document, page, case_path, md, redact=redact)
-    show(document, page)
+    publish(document, found, runs, redact=redact, force=force)
     if fail_on and document["verdict"] == fail_on:
         ctx.exit(UNHEALTHY)
 

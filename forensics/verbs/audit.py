@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from forensics.errors import ForensicsError
-from forensics.verbs.shared import UNHEALTHY, steady, without_pandas
+from forensics.verbs.shared import UNHEALTHY, say, steady, without_pandas
 
 OUT = "audit"
 
@@ -82,6 +82,8 @@ def audit(
             prepare=_prepare,
             progress=tick,
         )
+    for id in document["pages_not_written"]:
+        say(f"{target}/runs/{id}.html or its case is not of an audit: left as it is, and {id} has no page")
     click.echo(drawn.terminal(document))
     click.echo(steady(f"audit: {target.rstrip('/')}/index.html"))
     if fail_on and document["verdicts"][fail_on]:

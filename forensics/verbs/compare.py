@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from forensics.verbs.shared import steady, stem_of, without_pandas
+from forensics.verbs.shared import Places, allowed, keep_inputs, own, steady, stem_of, without_pandas
 
 
 @click.command()
@@ -30,20 +30,21 @@ def compare(ctx: click.Context, run_a: str, run_b: str, out: Path | None, json_p
     from reports import compare as drawn
 
     without_pandas()
-    page = out or Path(f"{stem_of(run_a)}-{stem_of(run_b)}.html")
-    output.check(page, force=force, replace_own=out is None)
-    if json_path is not None:
-        output.check(json_path, force=force)
+    default = frozenset(["page"] if out is None else [])
+    found = allowed(Places(out or Path(f"{stem_of(run_a)}-{stem_of(run_b)}.html"), json_path, None, default), force=force)
     with progress.bar(ctx.obj["quiet"]) as tick:
-        runs = [pipeline.choose(pipeline.read_runs(path, progress=tick)) for path in (run_a, run_b)]
-        document: dict[str, Any] = two.compare(*runs, command=["forensics", *sys.argv[1:]])
+        both = [pipeline.read_runs(path, progress=tick) for path in (run_a, run_b)]
+        document: dict[str, Any] = two.compare(*map(pipeline.choose, both), command=["forensics", *sys.argv[1:]])
     if redact:
         from forensics.redact import redacted
 
         document = redacted(document)
-    files: list[tuple[Path, str | bytes]] = [(page, drawn.render(document))]
-    if json_path is not None:
-        files.append((json_path, output.case_json(document)))
-    output.write_all(files)
+    with output.locked(found.page.absolute().parent):
+        found = own(found, document["identity"], force=force)
+        keep_inputs(found, [run for runs in both for run in runs])
+        files: list[tuple[Path, str | bytes]] = [(found.page, drawn.render(document))]
+        if found.case is not None:
+            files.append((found.case, output.case_json(document)))
+        output.write_all(files)
     click.echo(drawn.terminal(document, width=min(shutil.get_terminal_size((100, 24)).columns, 110)))
-    click.echo(steady(f"report: {page}"))
+    click.echo(steady(f"report: {found.page}"))

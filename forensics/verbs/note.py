@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from forensics.verbs.shared import name_of, show, write_all
+from forensics.verbs.shared import Places, allowed, name_of, own, show, write_all
 
 
 @click.command()
@@ -41,12 +42,14 @@ def note(
     if not words:
         raise click.UsageError("nothing to note: give --add TEXT, or --rule-out CAUSE --because TEXT")
     page = out or case.with_name(f"{name_of(case)}.html")
-    written = out.with_suffix(".case.json") if out else case
-    saved = output.saved_case(case)
-    with output.edited(case):
+    with output.locked(case.absolute().parent), output.edited(case):
+        saved = output.saved_case(case)
         document = notes.noted(saved, words)
-    for path in (page, written):
-        output.check(path, force=force, replace_own=out is None)
+        if out is not None:
+            found = allowed(Places(out, out.with_suffix(".case.json")), force=force)
+        else:
+            found = own(allowed(Places(page, None, default=frozenset(["page"])), force=force), saved["run"].get("identity") or [], force=force)
+            found = replace(found, case=case)
+        write_all(document, found, redact=False)
     with output.edited(case):
-        write_all(document, page, written, None, redact=False)
-        show(document, page)
+        show(document, found.page)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
-from forensics.verbs.shared import name_of, outputs, steady, write_all
+from forensics.errors import ForensicsError
+from forensics.verbs.shared import Places, allowed, name_of, outputs, own, steady, write_all
 
 
 @click.command()
@@ -17,10 +19,11 @@ def render(case: Path, out: Path | None, md: Path | None, redact: bool, force: b
     from forensics import output
 
     document = output.saved_case(case)
-    page = out or Path(f"{name_of(case)}.html")
-    for path in (page, md):
-        if path is not None:
-            output.check(path, force=force, replace_own=out is None)
-    with output.edited(case):
-        write_all(document, page, None, md, redact=redact)
-    click.echo(steady(str(page)))
+    default = frozenset(["page"] if out is None else [])
+    found = allowed(Places(out or Path(f"{name_of(case)}.html"), None, md, default), force=force)
+    if any(os.path.realpath(p) == os.path.realpath(case) for p in found.named().values()):
+        raise ForensicsError(f"{case} is what is drawn: left as it is", "Give another name with --out.")
+    with output.locked(found.page.absolute().parent), output.edited(case):
+        found = own(found, document["run"].get("identity") or [], force=force)
+        write_all(document, found, redact=redact)
+    click.echo(steady(str(found.page)))

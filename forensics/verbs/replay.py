@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from forensics.verbs.shared import outputs, places, say, show, with_notes, without_pandas, write_all
+from forensics.verbs.shared import outputs, places, publish, say, without_pandas
 
 
 def _span(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
@@ -66,17 +66,16 @@ def replay(
     if run is None or adapter is None:
         raise click.UsageError("give RUN and --adapter FILE.py; `forensics replay --init` writes one to fill in")
     without_pandas()
-    page, case_path = places(run, out, json_path, md, force=force)
+    found = places(run, out, json_path, md, force=force)
     options = Options(conclude.adapter_file(adapter), python, device, budget, steps, checkpoint, timeout)
     with progress.bar(ctx.obj["quiet"]) as tick:
-        chosen = pipeline.choose(pipeline.read_runs(run, progress=tick))
-        case, result = conclude.replayed(chosen, options, tick, command=["forensics", *sys.argv[1:]])
-    document = with_notes(case.to_json(), case_path)
-    write_all(document, page, case_path, md, redact=redact)
-    show(document, page)
+        runs = pipeline.read_runs(run, progress=tick)
+        case, result = conclude.replayed(pipeline.choose(runs), options, tick, command=["forensics", *sys.argv[1:]])
+    found = publish(case.to_json(), found, runs, redact=redact, force=force)
     if result.failed:
         say(f"forensics: replay stopped: {result.failed}")
         if result.traceback:
-            output.write(page.with_suffix(".traceback.txt"), result.traceback)
-            say(f"  the traceback is in {page.with_suffix('.traceback.txt')}; the analysis without replay stands")
+            path = found.page.with_suffix(".traceback.txt")
+            output.write(path, f"forensics replay: what the adapter raised\n\n{result.traceback}")
+            say(f"  the traceback is in {path}; the analysis without replay stands")
         ctx.exit(130 if result.interrupted else 1)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from forensics.errors import ForensicsError
 from forensics.verbs.shared import metric_option, steady, without_pandas
 
 
@@ -25,7 +26,7 @@ def tables(ctx: click.Context, run: str, out: Path, metrics: dict[str, str], for
 
     import pyarrow.parquet as pq
 
-    from forensics import output, pipeline, progress
+    from forensics import identity, output, pipeline, progress
 
     without_pandas()
     with progress.bar(ctx.obj["quiet"]) as tick:
@@ -35,8 +36,11 @@ def tables(ctx: click.Context, run: str, out: Path, metrics: dict[str, str], for
         for r in runs
         for name, table in r.tables.items()
     ]
+    read = identity.inputs(runs)
     for path, _ in files:
         output.check(path, force=force)
+        if path.resolve() in read:
+            raise ForensicsError(f"{path} is a file of the run: left as it is", "Give another folder with --out.")
 
     def encoded(table: Any) -> bytes:
         buffer = io.BytesIO()
