@@ -69,4 +69,14 @@ def inputs(runs: Iterable[Run]) -> set[Path]:
     for run in runs:
         root = Path(run.root)
         found |= {(root / s.path if root.is_dir() else root).resolve() for s in run.sources}
-    return {p for p in found if of_report(p) is None}
+    return {p for p in found if of_report(p) is None and not _is_summary(p)}
+
+
+def _is_summary(path: Path) -> bool:
+    """Is it a Markdown report of ours? It says so at its end, where it disturbs nobody."""
+    try:
+        with path.open("rb") as f:
+            f.seek(max(path.stat().st_size - HEAD, 0))
+            return b"\nMade by forensics " in f.read(HEAD)
+    except OSError:
+        return False

@@ -74,6 +74,9 @@ def _parquet(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path, memory_map=False) as file:
+        if b"forensics" in (file.schema_arrow.metadata or {}):
+            yield Note("the table of an audit by forensics, no log")
+            return
         wanted = [f.name for f in file.schema_arrow if _may_matter(f.type)]
         if not any(_is_number(f.type) for f in file.schema_arrow):
             yield Note(f"a table without numbers: {_summary(file.schema_arrow, file.metadata.num_rows)}")
