@@ -75,6 +75,8 @@ def inputs(runs: Iterable[Run]) -> set[Path]:
 def _is_summary(path: Path) -> bool:
     """Is it a Markdown report of ours? It says so at its end, where it disturbs nobody."""
     try:
+        if not stat.S_ISREG(path.lstat().st_mode):  # a pipe would wait for ever
+            return False
         with path.open("rb") as f:
             f.seek(max(path.stat().st_size - HEAD, 0))
             return b"\nMade by forensics " in f.read(HEAD)

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 import parsers
-from forensics import answer, groups, house, ranking, remote, summary, timeline
+from forensics import answer, groups, metric_aliases, ranking, remote, summary, timeline
 from forensics.batches.culprits import culprits
 from forensics.case import Case, Check, Finding, Hypothesis
 from forensics.errors import CannotTell, ForensicsError
@@ -85,11 +85,15 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
     )
 
 
-def read_runs(path: str, *, metrics: dict[str, str] | None = None, progress: Progress | None = None) -> list[Run]:
-    """Every run below a path or URL, the one written last at the end. Raises ForensicsError where nothing is readable."""
+def read_runs(
+    path: str, *, metrics: dict[str, str] | None = None, run_config: bool = True, progress: Progress | None = None
+) -> list[Run]:
+    """Every run below a path or URL, the one written last at the end; without ``run_config`` a forensics.toml that came with
+    the run is left out. Raises ForensicsError where nothing is readable."""
     folder, keep, refused = _local(path)
+    aliases = metric_aliases.read(folder, metrics, run_config=run_config)
     try:
-        runs = parsers.read_all(folder, overrides=house.names(folder, metrics), progress=progress)
+        runs = parsers.read_all(folder, overrides=aliases.names, progress=progress)
     except FileNotFoundError as e:
         raise ForensicsError(str(e), "Give the folder of a run, or one of its files.") from e
     if not any(s.claimed for r in runs for s in r.sources):
@@ -97,7 +101,8 @@ def read_runs(path: str, *, metrics: dict[str, str] | None = None, progress: Pro
             f"nothing readable in {path}: {_why(runs)}", "See `forensics analyze --help` for the formats."
         )
     for r in runs:
-        r.gaps += refused
+        r.gaps += [*refused, *aliases.gaps]
+        r.cache["aliases"] = aliases
     if keep is not None:
         for r in runs:
             r.cache["folder"] = keep  # deleted with the last of the runs

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from forensics import identity, lives
+from forensics import identity, lives, metric_aliases
 from forensics.batches import links
 from forensics.case import Finding, Hypothesis
 from forensics.checkpoints import checkpoint_section, run_checkpoints
@@ -42,6 +42,7 @@ def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
         "step_origin": step_origin(r),
         "siblings": r.siblings,
         "framework": r.framework,
+        "config_file": _config_file(r),
         "status": lives.status(r),
         "steps": [min(steps), max(steps)] if steps else [None, None],
         "planned_steps": lives.planned_steps(r),
@@ -59,6 +60,14 @@ def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
         "checkpoints": checkpoint_section.section(r),
         "metrics": {n: _metric(r, n) for n in _listed(r) if series(r, n) is not None},
     }
+
+
+def _config_file(r: Run) -> dict[str, Any] | None:
+    """The forensics.toml that came with the run, and what it changed."""
+    aliases = r.cache.get("aliases")
+    if aliases is None or not aliases.of_run:
+        return None
+    return {"path": metric_aliases.FILE, "metrics": aliases.of_run, "changes": metric_aliases.changes(r, aliases)}
 
 
 def _listed(r: Run) -> list[str]:

@@ -72,7 +72,7 @@ def brief(case: Case) -> str:
         f"Run {code(run.get('id', '?'))}, {state}",
         "",
     ]
-    rows = [("When", esc(clock))]
+    rows = [("Beware", esc(summary.config_file(case))), ("When", esc(clock))]
     if leader := summary.top(case):
         rows.append(("Why", f"**{esc(leader.get('title'))}**: {esc(summary.why(leader))}"))
         others = summary.alternatives(case)

@@ -41,6 +41,16 @@ def remarks(case: Case) -> list[str]:
     return [str(n.get("text") if isinstance(n, dict) else n) for n in case["notes"]]
 
 
+def config_file(case: Case) -> str:
+    """What a settings file that came with the run changed; empty where there was none."""
+    found = case["run"].get("config_file")
+    if not isinstance(found, dict):
+        return ""
+    changes = found.get("changes")
+    said = words.joined([str(c) for c in changes], 5) if isinstance(changes, list) and changes else "it changes nothing here"
+    return f"{found.get('path')} in the run folder decides what tags mean: {said}. --no-run-config leaves it out."
+
+
 def is_open(case: Case) -> bool:
     """Whether no cause leads clearly enough to be acted on alone."""
     leader = top(case)

@@ -49,7 +49,7 @@ def render(case: Case, width: int = 100, color: bool = False) -> str:
         role = "bold" if name == "Why" else "" if name else text.lstrip()[:1]
         shown = [text.replace("`", "")]
         if COMMAND not in text:
-            most = 2 if spare > 0 and text[:1].isdigit() else 1  # what to do is told in full where there is room
+            most = 4 if name == "Beware" else 2 if spare > 0 and text[:1].isdigit() else 1  # what to do is told in full where there is room
             indent = "   " if most == 2 else ""
             shown = _wrap(shown[0], width - NAME, most, indent)
             spare -= len(shown) - 1
@@ -65,7 +65,8 @@ def _head(run: Case) -> str:
 
 def _rows(case: Case) -> list[tuple[str, str]]:
     """(name, text) of every line below the chart; the clues have no name and begin with their sign."""
-    rows = [("When", "; ".join(filter(None, summary.when(case))))]
+    beware = [("Beware", one_line(summary.config_file(case)))] if summary.config_file(case) else []
+    rows = [*beware, ("When", "; ".join(filter(None, summary.when(case))))]
     leader = summary.top(case)
     if leader:
         rows.append(("Why", f"{one_line(leader.get('title'))}: {summary.why(leader)}"))

@@ -53,6 +53,7 @@ def audit(
     pages: int = PAGES,
     seconds: float = SECONDS,
     redact: bool = False,
+    run_config: bool = True,
     prepare: Callable[[], None] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -70,7 +71,7 @@ def audit(
     if any(p.root.startswith("memory://") for p in found) or out.startswith("memory://"):
         engine = "here"  # this file system lives in this process
     with tempfile.TemporaryDirectory(prefix="forensics-audit-") as notes, engines.opened(engine, jobs, _empty_folder(notes)) as pool:
-        job = work.Job(out, notes, seconds, os.getpid(), os.getcwd(), prepare)
+        job = work.Job(out, notes, seconds, os.getpid(), os.getcwd(), run_config, prepare)
         run = partial(engines.run, pool=pool, jobs=jobs, notes=Path(notes))
         _work(found, job, run, progress)
         found = _join(found, job, run)

@@ -40,6 +40,7 @@ class Job:
     seconds: float
     home: int  # the process that must not be ended
     folder: str  # that the command was given in: relative names begin there
+    run_config: bool = True  # whether a forensics.toml that came with a run counts
     prepare: Callable[[], None] | None = None
 
 
@@ -47,7 +48,7 @@ def do(place: Place, job: Job) -> str:
     """Analyzes a place and keeps its records; -> its key."""
     _prepare(job)
     with _in_hand(place, job):
-        records, cases = _records(place)
+        records, cases = _records(place, job)
         for name, data in cases.items():
             store.write(job.out, f"{CASES}/{name}", data)
         keep(place, job.out, records)
@@ -85,7 +86,7 @@ def page(
     with _in_hand(place, job):
         data = store.read(job.out, f"{CASES}/{case_name(place, raw)}")
         if data is None:  # removed after an earlier audit
-            data = _records(place)[1][case_name(place, raw)]
+            data = _records(place, job)[1][case_name(place, raw)]
         document = json.loads(gzip.decompress(data))
         document["run"]["id"] = id
         if names is not None:
@@ -107,7 +108,7 @@ def _with_notes(document: dict[str, Any], earlier: bytes | None) -> dict[str, An
         return document
 
 
-def _records(place: Place) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
+def _records(place: Place, job: Job) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
     """The records of the runs of a place, and the cases of those that are not healthy, packed."""
     from forensics import pipeline
     from forensics.audit import record
@@ -118,7 +119,7 @@ def _records(place: Place) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
         return [record.failed(id_of(place, place.name), where(place), place.refused)], {}
     with _local(place) as (folder, files, gaps):
         try:
-            runs = _read(place, folder, files, gaps)
+            runs = _read(place, job, folder, files, gaps)
         except Exception as e:
             return [record.failed(id_of(place, place.name), where(place), _said(e))], {}
         while runs:
@@ -138,13 +139,14 @@ def _records(place: Place) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
     return records, cases
 
 
-def _read(place: Place, folder: Path, files: list[Path], gaps: list[Gap]) -> list[Any]:
+def _read(place: Place, job: Job, folder: Path, files: list[Path], gaps: list[Gap]) -> list[Any]:
     """The runs of a place, with ids and paths as seen from the root."""
     import parsers
-    from forensics import house
+    from forensics import metric_aliases
 
     common = Path(os.path.commonpath([f.parent for f in files]))
-    runs = parsers.read_files(files, common, overrides=house.names(common, None))
+    aliases = metric_aliases.read(common, run_config=job.run_config)
+    runs = parsers.read_files(files, common, overrides=aliases.names)
     above = "" if common == folder else common.relative_to(folder).as_posix()
     for run in runs:
         if len(runs) == 1:
@@ -154,7 +156,8 @@ def _read(place: Place, folder: Path, files: list[Path], gaps: list[Gap]) -> lis
             run.id = id_of(place, "__".join(filter(None, (above, run.id))))
             run.path = run.path.replace(str(folder), place.root.rstrip("/"), 1)
         run.siblings = []
-        run.gaps += gaps
+        run.gaps += [*gaps, *aliases.gaps]
+        run.cache["aliases"] = aliases
     return runs
 
 

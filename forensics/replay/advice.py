@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,8 @@ def adapter_of(run: Run) -> str:
     folder = root if root.is_dir() else root.parent
     for path in sorted(folder.glob("*.py"))[:MOST_FILES]:
         try:
-            text = path.read_text("utf-8", "replace") if path.stat().st_size < MOST_BYTES else ""
+            info = path.lstat()  # neither a link, which may lead anywhere, nor a pipe, which never ends
+            text = path.read_text("utf-8", "replace") if stat.S_ISREG(info.st_mode) and info.st_size < MOST_BYTES else ""
         except OSError:
             continue
         if all(name.search(text) for name in NEEDED):
@@ -46,6 +48,8 @@ def offered(run: Run, hypotheses: Sequence[Hypothesis]) -> tuple[Hypothesis, ...
         return tuple(hypotheses)
     adapter = adapter_of(run)
     run_it = f"`{command(run, adapter or 'adapter.py')}`"
+    if adapter.endswith(".py"):
+        run_it = f"after you have read {Path(adapter).name}, which came with the run and is code that this runs: {run_it}"
     does = f"Replay does it: {run_it}{'' if adapter else ', with an adapter that `forensics replay --init` writes for you to fill in'}."
     return tuple(replace(h, settle=_with(h, does, f"Replay tells it, too: {run_it}." if adapter else "")) for h in hypotheses)
 

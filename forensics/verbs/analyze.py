@@ -16,6 +16,7 @@ from forensics.verbs.shared import (
     outputs,
     places,
     publish,
+    run_config_option,
     say,
     without_pandas,
 )
@@ -34,6 +35,7 @@ from forensics.verbs.shared import (
 )
 @click.option("--baseline", metavar="RUN", help="A known good run: where they part, and what that says about each cause.")
 @click.option("--fail-on", type=click.Choice(["unhealthy"]), help="Exit with 3 where the verdict is this.")
+@run_config_option
 @click.pass_context
 def analyze(
     ctx: click.Context,
@@ -46,6 +48,7 @@ def analyze(
     data: Path | None,
     manifest: Path | None,
     redact: bool,
+    run_config: bool,
     fail_on: str | None,
     force: bool,
 ) -> None:
@@ -59,10 +62,10 @@ def analyze(
     without_pandas()
     found = places(run, out, json_path, md, force=force)
     with progress.bar(ctx.obj["quiet"]) as tick:
-        runs = pipeline.read_runs(run, metrics=metrics, progress=tick)
+        runs = pipeline.read_runs(run, run_config=run_config, metrics=metrics, progress=tick)
         chosen = pipeline.choose(runs)
         attach(chosen, manifest)
-        known = pipeline.choose(pipeline.read_runs(baseline, metrics=metrics, progress=tick)) if baseline else None
+        known = pipeline.choose(pipeline.read_runs(baseline, run_config=run_config, metrics=metrics, progress=tick)) if baseline else None
         case = pipeline.analyze_run(chosen, command=["forensics", *sys.argv[1:]], baseline=known)
         document = _with_data(chosen, case, data) if data else case.to_json()
     if not ctx.obj["quiet"]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from forensics.errors import ForensicsError
-from forensics.verbs.shared import UNHEALTHY, say, steady, without_pandas
+from forensics.verbs.shared import UNHEALTHY, run_config_option, say, steady, without_pandas
 
 OUT = "audit"
 
@@ -31,6 +31,7 @@ OUT = "audit"
 @click.option("--fail-on", type=click.Choice(["unhealthy"]), help="Exit with 3 where any run's verdict is this.")
 @click.option("--redact", is_flag=True, help="Hide hosts, users, mail addresses and absolute paths; what --resume needs goes.")
 @click.option("--force", is_flag=True, help="Replace an earlier audit in DIR.")
+@run_config_option
 @click.pass_context
 def audit(
     ctx: click.Context,
@@ -46,6 +47,7 @@ def audit(
     timeout: float,
     fail_on: str | None,
     redact: bool,
+    run_config: bool,
     force: bool,
 ) -> None:
     """Analyze every run below ROOT... (folders, files, fsspec URLs), and what the runs share.
@@ -79,6 +81,7 @@ def audit(
             pages=pages,
             seconds=timeout,
             redact=redact,
+            run_config=run_config,
             prepare=_prepare,
             progress=tick,
         )

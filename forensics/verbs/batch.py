@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from forensics.verbs.shared import attach, batches_option, steady, without_pandas
+from forensics.verbs.shared import attach, batches_option, run_config_option, steady, without_pandas
 
 LONGEST = 20_000  # characters of a list of samples on the terminal
 
@@ -18,7 +18,8 @@ LONGEST = 20_000  # characters of a list of samples on the terminal
 @click.option("--step", type=int, required=True, help="An optimizer step, as the log labels it.")
 @batches_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def batch(run: str, step: int, manifest: Path | None, as_json: bool) -> None:
+@run_config_option
+def batch(run: str, step: int, manifest: Path | None, as_json: bool, run_config: bool) -> None:
     """Print which samples were in the batch of a step of RUN, and how that is known.
 
     Recorded where a file lists it (a manifest, or ids in the log). Else rebuilt where the loader, its seed and the size of the data
@@ -28,7 +29,7 @@ def batch(run: str, step: int, manifest: Path | None, as_json: bool) -> None:
     from forensics.batches import links
 
     without_pandas()
-    chosen = pipeline.choose(pipeline.read_runs(run))
+    chosen = pipeline.choose(pipeline.read_runs(run, run_config=run_config))
     attach(chosen, manifest)
     found = links.answer(chosen, step)
     if as_json:

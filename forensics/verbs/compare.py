@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from forensics.verbs.shared import Places, allowed, keep_inputs, own, steady, stem_of, without_pandas
+from forensics.verbs.shared import Places, allowed, keep_inputs, own, run_config_option, steady, stem_of, without_pandas
 
 
 @click.command()
@@ -19,8 +19,9 @@ from forensics.verbs.shared import Places, allowed, keep_inputs, own, steady, st
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="The comparison as JSON, too.")
 @click.option("--redact", is_flag=True, help="Hide hosts, users, mail addresses and absolute paths.")
 @click.option("--force", is_flag=True, help="Replace existing outputs.")
+@run_config_option
 @click.pass_context
-def compare(ctx: click.Context, run_a: str, run_b: str, out: Path | None, json_path: Path | None, redact: bool, force: bool) -> None:
+def compare(ctx: click.Context, run_a: str, run_b: str, out: Path | None, json_path: Path | None, redact: bool, run_config: bool, force: bool) -> None:
     """Where RUN_A and RUN_B part, and what differs in config, environment, data and recipe.
 
     The loss is set against steps, wall time, tokens and FLOPs, as far as they were logged.
@@ -33,7 +34,7 @@ def compare(ctx: click.Context, run_a: str, run_b: str, out: Path | None, json_p
     default = frozenset(["page"] if out is None else [])
     found = allowed(Places(out or Path(f"{stem_of(run_a)}-{stem_of(run_b)}.html"), json_path, None, default), force=force)
     with progress.bar(ctx.obj["quiet"]) as tick:
-        both = [pipeline.read_runs(path, progress=tick) for path in (run_a, run_b)]
+        both = [pipeline.read_runs(path, run_config=run_config, progress=tick) for path in (run_a, run_b)]
         document: dict[str, Any] = two.compare(*map(pipeline.choose, both), command=["forensics", *sys.argv[1:]])
     if redact:
         from forensics.redact import redacted

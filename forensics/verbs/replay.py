@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from forensics.verbs.shared import outputs, places, publish, say, without_pandas
+from forensics.verbs.shared import outputs, places, publish, run_config_option, say, without_pandas
 
 
 def _span(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
@@ -31,6 +31,7 @@ def _span(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
 @click.option("--init", is_flag=True, help="Write a commented adapter to the path of --adapter (adapter.py), and stop.")
 @outputs
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="The case; default <run>.case.json.")
+@run_config_option
 @click.pass_context
 def replay(
     ctx: click.Context,
@@ -47,6 +48,7 @@ def replay(
     json_path: Path | None,
     md: Path | None,
     redact: bool,
+    run_config: bool,
     force: bool,
 ) -> None:
     """Run the steps around the trouble of RUN again, and find out by experiment what makes it.
@@ -69,7 +71,7 @@ def replay(
     found = places(run, out, json_path, md, force=force)
     options = Options(conclude.adapter_file(adapter), python, device, budget, steps, checkpoint, timeout)
     with progress.bar(ctx.obj["quiet"]) as tick:
-        runs = pipeline.read_runs(run, progress=tick)
+        runs = pipeline.read_runs(run, run_config=run_config, progress=tick)
         case, result = conclude.replayed(pipeline.choose(runs), options, tick, command=["forensics", *sys.argv[1:]])
     found = publish(case.to_json(), found, runs, redact=redact, force=force)
     if result.failed:

@@ -46,6 +46,11 @@ metric_option = click.option(
 )
 
 
+run_config_option = click.option(
+    "--no-run-config", "run_config", is_flag=True, flag_value=False, default=True, help="Leave out a forensics.toml that came with the run."
+)
+
+
 batches_option = click.option(
     "--batches",
     "manifest",

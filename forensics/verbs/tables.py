@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from forensics.errors import ForensicsError
-from forensics.verbs.shared import metric_option, steady, without_pandas
+from forensics.verbs.shared import metric_option, run_config_option, steady, without_pandas
 
 
 @click.command()
@@ -16,8 +16,9 @@ from forensics.verbs.shared import metric_option, steady, without_pandas
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder for the Parquet files.")
 @metric_option
 @click.option("--force", is_flag=True, help="Replace existing files.")
+@run_config_option
 @click.pass_context
-def tables(ctx: click.Context, run: str, out: Path, metrics: dict[str, str], force: bool) -> None:
+def tables(ctx: click.Context, run: str, out: Path, metrics: dict[str, str], run_config: bool, force: bool) -> None:
     """Write the tables of RUN as Parquet: metrics, events, config, batches, checkpoints and more.
 
     Values are as logged: nothing is converted or dropped. Several runs below RUN go to a folder each.
@@ -30,7 +31,7 @@ def tables(ctx: click.Context, run: str, out: Path, metrics: dict[str, str], for
 
     without_pandas()
     with progress.bar(ctx.obj["quiet"]) as tick:
-        runs = pipeline.read_runs(run, metrics=metrics, progress=tick)
+        runs = pipeline.read_runs(run, run_config=run_config, metrics=metrics, progress=tick)
     files = [
         (out / (r.id if len(runs) > 1 else ".") / f"{name}.parquet", table)
         for r in runs

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from hostile.case import lines
-
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "forensics"]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
