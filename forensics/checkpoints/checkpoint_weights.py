@@ -52,7 +52,7 @@ def _others(n: int) -> str:
 
 def _lines(name: str, t: Tensor, s: Stats) -> tuple[float, str, str] | None:
     """(share, name, "12 of 512 rows"), None where too few are zero, or all."""
-    if s.zeros == s.count:
+    if s.zeros == s.count or len(t.shape) < 2:
         return None
     sizes = ((s.zero_rows or 0, t.shape[0], "rows"), (s.zero_columns or 0, t.count // max(t.shape[0], 1), "columns"))
     found = [(k / n, name, f"{k} of {n} {what}") for k, n, what in sizes if k >= max(2, LINES * n)]

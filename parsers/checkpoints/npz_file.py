@@ -11,6 +11,7 @@ import ast
 import math
 import struct
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -101,13 +102,20 @@ def _header(head: bytes) -> tuple[int, str, bool, tuple[int, ...]]:
     start = 12 if wide else 10
     if length > MAX_HEADER or start + length > len(head):
         raise Unreadable(f"its header claims {length} bytes")
-    header = ast.literal_eval(head[start : start + length].decode("latin-1"))
-    code, shape = header["descr"], header["shape"]
+    code, fortran, shape = _literal(head[start : start + length])
+    return start + length, code, fortran, shape
+
+
+@lru_cache(1024)
+def _literal(header: bytes) -> tuple[str, bool, tuple[int, ...]]:
+    """(dtype string, column order, shape); thousands of arrays have a few kinds of headers."""
+    facts = ast.literal_eval(header.decode("latin-1"))
+    code, shape = facts["descr"], facts["shape"]
     if not isinstance(code, str):
         code = "V" if "O" not in repr(code) else "O"
     if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape) or len(shape) > 64:
         raise ValueError("its shape is no shape")
-    return start + length, code, bool(header["fortran_order"]), shape
+    return code, bool(facts["fortran_order"]), shape
 
 
 def _unpacked(packed: memoryview, size: int, begin: int, dtype: str, swapped: bool) -> Iterator[Any]:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _MEMBER = re.compile(r"[A-Z][A-Z0-9_]*")  # of an enumeration, as they are named
+_NUMBERS = {fmt: struct.Struct(fmt) for fmt in ("<B", "<H", "<I", "<i", "<Q")}
 MAX_TEXT = 1 << 20  # of a line-ended argument
 
 
@@ -117,9 +118,11 @@ class Machine:
         return chunk
 
     def number(self, fmt: str) -> int:
-        size = struct.calcsize(fmt)
-        (value,) = struct.unpack(fmt, self.take(size))
-        return int(value)
+        at, kind = self.position, _NUMBERS[fmt]
+        if at + kind.size > len(self.data):
+            self.take(kind.size)  # says what is missing
+        self.position = at + kind.size
+        return int(kind.unpack_from(self.data, at)[0])
 
     def line(self) -> bytes:
         window = bytes(self.data[self.position : self.position + MAX_TEXT])
@@ -158,8 +161,9 @@ class Machine:
             self.refused.setdefault(what[:200], at)
 
     def name(self, module: Any, name: Any) -> Name:
-        if not isinstance(module, str) or not isinstance(name, str):
-            raise Unreadable(f"byte {self.opcode_at}: a global whose name is no text")
+        if not isinstance(module, str) or not isinstance(name, str):  # put together by calls that were not made
+            self.refuse("a name that the pickle works out", self.opcode_at)
+            module = name = "?"
         found = Name(module[:200], name[:200], self.opcode_at)
         if not self.allowed(found):
             self.refuse(str(found), self.opcode_at)
