@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from forensics.case import jsonable
 from forensics.errors import ForensicsError
 from parsers import checkpoint_files, checkpoints
-from parsers.checkpoints.contents import SIZES, Contents, Tensor, chunks
+from parsers.checkpoints.contents import SIZES, Contents, Tensor, check_sums, chunks
 from parsers.checkpoints.pickles import Unreadable
 from parsers.checkpoints.statistics import Stats, statistics, values
 from parsers.checkpoints.units import lines_of
@@ -75,6 +75,7 @@ def open_checkpoint(path: Path) -> Checkpoint:
 
 def measure(c: Checkpoint, *, progress: Progress | None = None, only: Callable[[Tensor], bool] | None = None) -> None:
     """Fills `stats`, one pass over each tensor. Tensors that are the same bytes are streamed once."""
+    check_sums(c.contents)
     todo = [t for t in c.contents.tensors if not t.why and (only is None or only(t))]
     total, done = sum(t.count * SIZES[t.dtype] for t in todo), 0
     limit = REREAD * max(c.contents.bytes, 1 << 24)

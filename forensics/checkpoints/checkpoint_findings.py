@@ -16,6 +16,7 @@ from forensics.checkpoints.checkpoint import Checkpoint
 from parsers.checkpoints import allowed
 from parsers.checkpoints.contents import Tensor, chunks
 from parsers.checkpoints.statistics import Stats, values
+from parsers.tables import Gap
 
 ABSURD = 1e6  # no trained weight is this large; bfloat16's bit flips give 1e38
 ALONE = 0.9  # one value with this share of a tensor's squares
@@ -59,6 +60,9 @@ def foreign_code(c: Checkpoint) -> list[Found]:
 def incomplete(c: Checkpoint) -> list[Found]:
     lost = [t for t in c.contents.tensors if "missing" in t.why or "beyond" in t.why]
     found = []
+    if wrong := [g for g in c.contents.gaps if g.what.startswith("the checksum of ")]:
+        title = f"{len(wrong)} parts of the file are not what was saved, by their checksums; {wrong[0].what}"
+        found.append(finding("checksum", "critical", title, _in_members(c, wrong)))
     if c.contents.complete is False:
         why = c.contents.gaps[0].what if c.contents.gaps else "a part is missing"
         found.append(
@@ -74,6 +78,12 @@ def incomplete(c: Checkpoint) -> list[Found]:
     ):
         found.append(finding("no_tensors", "warning", "A file of weights that holds no tensor"))
     return found
+
+
+def _in_members(c: Checkpoint, wrong: list[Gap]) -> list[str]:
+    """The tensors whose values begin where a damaged member does."""
+    places = {g.at for g in wrong}
+    return [t.name for t in c.contents.tensors if f"byte {t.at}" in places]
 
 
 def _claims_weights(c: Checkpoint) -> bool:

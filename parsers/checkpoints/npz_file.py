@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from parsers.checkpoints import zips
+from parsers.checkpoints import nested, zips
 from parsers.checkpoints.contents import CHUNK, SIZES, Contents, File, Piece, Tensor, raw_type
 from parsers.checkpoints.pickles import Unreadable
 
 MAX_HEADER = 65536
+MAX_OBJECTS = 64 << 20  # bytes of an array of objects, looked through for the names that its pickle reaches for
 _MAGIC = b"\x93NUMPY"
 # what a damaged header raises where it is read as Python's literals, and what it claims is taken for a type
 _DAMAGE = (ValueError, TypeError, LookupError, SyntaxError, RecursionError, MemoryError, OverflowError, struct.error)
@@ -37,6 +38,7 @@ def read(path: Path) -> Contents:
             raise Unreadable(f"{path.name} is no array that can be read: {e}"[:300]) from None
         return found
     parts, found.complete = zips.members(file.bytes)
+    found.sums += [(file, 0, m) for m in parts.values()]
     if not found.complete:
         found.gap("the zip ends before its directory: the save was cut off", file.size)
     for name, member in parts.items():
@@ -60,6 +62,7 @@ def _tensor(name: str, file: File, member: zips.Member, found: Contents) -> Tens
     begin, code, fortran, shape = _header(head)
     if "O" in code:
         found.refused.append({"what": f"an array of objects ({name[:100]}): a pickle", "at": f"byte {member.offset}"})
+        nested.look(nested.Search(found.refuse), memoryview(zips.content(file.bytes, member, MAX_OBJECTS))[begin:], f"byte {member.offset + begin}")
         return Tensor(name, "object", shape, found.path.name, member.offset, why="an array of objects: not read")
     raw = np.dtype(code)
     dtype = raw.newbyteorder("=").name

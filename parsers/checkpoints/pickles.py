@@ -22,6 +22,7 @@ from typing import Any
 
 _MEMBER = re.compile(r"[A-Z][A-Z0-9_]*")  # of an enumeration, as they are named
 _NUMBERS = {fmt: struct.Struct(fmt) for fmt in ("<B", "<H", "<I", "<i", "<Q")}
+MAX_BLOBS = 100_000
 MAX_TEXT = 1 << 20  # of a line-ended argument
 
 
@@ -87,6 +88,7 @@ class Machine:
         self.refused: dict[str, int] = {}  # name -> first byte
         self.members: set[str] = set()  # of enumerations, named by a getattr
         self.other_getattr = False
+        self.blobs: list[tuple[str | bytes | memoryview, int]] = []  # what may hold a pickle of its own, and its byte
         self.whole = False  # it came to its STOP
 
     @property
@@ -155,6 +157,12 @@ class Machine:
         return value
 
     # --- objects
+
+    def pushed(self, value: Any) -> Any:
+        """Remembers byte strings, and texts that begin like a pickle or a zip, in base64 too (parsers.checkpoints.nested looks into them)."""
+        if len(value) >= 12 and len(self.blobs) < MAX_BLOBS and (not isinstance(value, str) or value.startswith(("gA", "UEsDB", "\x80", "PK\x03\x04", "c", "Y", "K"))):
+            self.blobs.append((value, self.opcode_at))
+        return value
 
     def refuse(self, what: str, at: int) -> None:
         if len(self.refused) < 1000:
