@@ -24,7 +24,7 @@ from parsers import checkpoint_files, checkpoints
 from parsers.checkpoints.contents import SIZES, Contents, Tensor, check_sums, chunks
 from parsers.checkpoints.pickles import Unreadable
 from parsers.checkpoints.statistics import Stats, statistics, values
-from parsers.checkpoints.units import lines_of
+from parsers.checkpoints.units import lines_of, negatives, parallel_rows
 from parsers.tables import Gap
 
 Progress = Callable[[str, int, int], None]
@@ -102,10 +102,25 @@ def measure(c: Checkpoint, *, progress: Progress | None = None, only: Callable[[
 
 
 def _streamed(t: Tensor) -> Stats:
+    """One pass, with what only some roles are asked for: lines of zeros, values below zero, rows that are alike."""
     lines = lines_of(t) if t.role in ("weight", "exp_avg_sq") else None
-    stats = statistics(chunks(t), t.dtype, lines.see if lines else None)
-    if lines:
+    counts = t.role == "exp_avg_sq" or t.name.endswith("running_var")
+    width = t.count // t.shape[0] if t.role in ("weight", "master") and len(t.shape) > 1 and t.shape[0] and not t.layout else 0
+    below, parallel = 0, False
+
+    def watch(place: int, block: NDArray[Any], zeros: int) -> None:
+        nonlocal below, parallel
+        if lines is not None:
+            lines.see(place, block, zeros)
+        if counts:
+            below += negatives(block, t.dtype)
+        if width and not place:
+            parallel = parallel_rows(block, t.dtype, width)
+
+    stats = statistics(chunks(t), t.dtype, watch)
+    if lines is not None:
         stats.zero_rows, stats.zero_columns = lines.counts()
+    stats.negative, stats.parallel = below if counts else None, parallel
     return stats
 
 
@@ -222,12 +237,18 @@ def _paired(a: Iterable[NDArray[Any]], b: Iterable[NDArray[Any]]) -> Iterator[tu
 def findings(c: Checkpoint) -> list[dict[str, Any]]:
     """Everything that is sick in one checkpoint, the gravest first."""
     from forensics.checkpoints import checkpoint_age as age
+    from forensics.checkpoints import checkpoint_buffers as buffers
+    from forensics.checkpoints import checkpoint_facts as facts
     from forensics.checkpoints import checkpoint_findings as sick
+    from forensics.checkpoints import checkpoint_layers as layers
+    from forensics.checkpoints import checkpoint_optimizer as optimizer
     from forensics.checkpoints import checkpoint_weights as weights
     from forensics.checkpoints.checkpoint_ranks import ranks
 
-    looks = (sick.foreign_code, sick.incomplete, sick.nonfinite, sick.absurd, ranks, weights.units, weights.start)
-    found = [f for look in (*looks, age.counters_disagree, age.optimizer, age.spikes) for f in look(c)]
+    values = (sick.foreign_code, sick.incomplete, sick.nonfinite, sick.absurd, layers.empty, layers.alike, layers.scale, layers.mixed_types)
+    parts = (buffers.batchnorm, buffers.ema, buffers.adapters, buffers.saturated, ranks, weights.units, weights.start)
+    state = (age.counters_disagree, age.optimizer, age.spikes, optimizer.moments, optimizer.steps, optimizer.missing, optimizer.rates, optimizer.schedule_reset, optimizer.scaler)
+    found = [f for look in (*values, *parts, *state, facts.folder) for f in look(c)]
     return sorted(found, key=lambda f: ("critical", "warning", "info").index(f["severity"]))
 
 

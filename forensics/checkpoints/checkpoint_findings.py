@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forensics.checkpoints.checkpoint import Checkpoint
 from parsers.checkpoints import allowed
@@ -91,7 +92,7 @@ def _claims_weights(c: Checkpoint) -> bool:
 
 
 def nonfinite(c: Checkpoint) -> list[Found]:
-    bad = [(t, s) for t, s in measured(c, *WEIGHTS, *MOMENTS, "buffer") if s.nonfinite and not _mask(t)]
+    bad = [(t, s) for t, s in measured(c, *WEIGHTS, *MOMENTS, "buffer") if s.nonfinite and not _mask(t, s)]
     if not bad:
         return []
     n, first = sum(s.nonfinite for _, s in bad), bad[0][0]
@@ -99,9 +100,17 @@ def nonfinite(c: Checkpoint) -> list[Found]:
     return [finding("nonfinite", "critical", title, [t.name for t, _ in bad])]
 
 
-def _mask(t: Tensor) -> bool:
-    """Causal masks are stored as buffers full of minus infinity, and mean it."""
-    return t.role == "buffer" and bool(re.search(r"(?i)mask|bias|alibi|tril", t.name))
+def _mask(t: Tensor, s: Stats) -> bool:
+    """Causal masks are stored as buffers full of minus infinity, and mean it; so does a best score before the first."""
+    if t.role == "buffer" and re.search(r"(?i)mask|bias|alibi|tril", t.name):
+        return True
+    if t.count == 1:
+        return bool(re.search(r"(?i)best|metric|loss|score|patience", t.name))
+    return not s.norm and s.zeros > 0 and s.zeros + s.nonfinite == s.count and all(_holes(values(b, t.dtype)) for b in chunks(t))
+
+
+def _holes(x: NDArray[Any]) -> bool:
+    return bool(((x == 0) | np.isneginf(x)).all())
 
 
 def absurd(c: Checkpoint) -> list[Found]:
