@@ -21,7 +21,9 @@ READ = 64 << 20  # bytes of weights that are compared to their average
 
 def batchnorm(c: Checkpoint) -> list[Found]:
     """Variances that no batch gives, and statistics that no batch has touched."""
-    variances = [(t, s) for t, s in measured(c, "buffer") if t.name.endswith("running_var") and not _EMA_PREFIX.match(t.name)]  # averages see none before their end
+    variances = [
+        (t, s) for t, s in measured(c, "buffer") if t.name.endswith("running_var") and not _EMA_PREFIX.match(t.name)
+    ]  # averages see none before their end
     if not variances:
         return []
     middle = sorted(s.mean for _, s in variances)[(len(variances) - 1) // 2]
@@ -31,7 +33,16 @@ def batchnorm(c: Checkpoint) -> list[Found]:
         ("huge", "warning", f"a variance above {HUGE:.0e}, {HUGE_TIMES:.0e} times that of the others", [t.name for t, s in variances if s.mean > HUGE and s.mean > HUGE_TIMES * middle]),
         ("dead", "info", "channels with a variance of exactly zero", [t.name for t, s in variances if 0 < s.zeros < s.count]),
     ]  # fmt: skip
-    found = [finding("batchnorm", level, f"Batch norm: {names[0]} has {what}" + (f", and {len(names) - 1} more" if names[1:] else ""), names) for _, level, what, names in told if names]
+    found = [
+        finding(
+            "batchnorm",
+            level,
+            f"Batch norm: {names[0]} has {what}" + (f", and {len(names) - 1} more" if names[1:] else ""),
+            names,
+        )
+        for _, level, what, names in told
+        if names
+    ]
     return [*found, *_untouched(c, variances)]
 
 
@@ -40,15 +51,43 @@ def _untouched(c: Checkpoint, variances: list[tuple[Tensor, Stats]]) -> list[Fou
     n, means = counters(c), {t.name: s for t, s in measured(c, "buffer") if t.name.endswith("running_mean")}
     if max(n.optimizer or 0, n.label or 0) < SETTLED:
         return []
-    fresh = [t.name for t, s in variances if s.mean == 1 and s.std == 0 and (m := means.get(_beside(t.name, "mean"))) is not None and m.zeros == m.count]
+    fresh = [
+        t.name
+        for t, s in variances
+        if s.mean == 1 and s.std == 0 and (m := means.get(_beside(t.name, "mean"))) is not None and m.zeros == m.count
+    ]
     if fresh:
-        return [finding("batchnorm", "warning", f"Batch norm: {len(fresh)} of {len(variances)} layers never saw a batch: {fresh[0]} is 1 throughout, its mean 0", fresh)]
-    counts = {t.name: v for t, _ in variances if type(v := c.contents.values.get(name := t.name.removesuffix("running_var") + "num_batches_tracked")) in (int, float) and name}
+        return [
+            finding(
+                "batchnorm",
+                "warning",
+                f"Batch norm: {len(fresh)} of {len(variances)} layers never saw a batch: {fresh[0]} is 1 throughout, its mean 0",
+                fresh,
+            )
+        ]
+    counts: dict[str, float] = {}
+    for t, _ in variances:
+        count = c.contents.values.get(t.name.removesuffix("running_var") + "num_batches_tracked")
+        if isinstance(count, (int, float)):
+            counts[t.name] = count
     none = [k for k, v in counts.items() if v == 0]
     if none and any(v >= SETTLED for v in counts.values()):
-        return [finding("batchnorm", "warning", f"Batch norm: {none[0].removesuffix('running_var')[:-1]} has counted no batch where others counted {max(counts.values()):.0f}", none)]
+        return [
+            finding(
+                "batchnorm",
+                "warning",
+                f"Batch norm: {none[0].removesuffix('running_var')[:-1]} has counted no batch where others counted {max(counts.values()):.0f}",
+                none,
+            )
+        ]
     if len(set(counts.values())) > 1 and not none:
-        return [finding("batchnorm", "info", f"Batch norm: layers have counted {min(counts.values()):.0f} to {max(counts.values()):.0f} batches")]
+        return [
+            finding(
+                "batchnorm",
+                "info",
+                f"Batch norm: layers have counted {min(counts.values()):.0f} to {max(counts.values()):.0f} batches",
+            )
+        ]
     return []
 
 
@@ -57,7 +96,9 @@ def _beside(name: str, what: str) -> str:
 
 
 _EMA_PREFIX = re.compile(r"(?i)^(.*?[:.])?(ema|model_ema|ema_model|ema_state_dict|shadow_params|averaged_model|state_dict_ema|swa_model)(\.(module|model|state_dict|shadow|shadow_params|ema_model))*\.")  # fmt: skip
-_MODEL_PREFIX = re.compile(r"^(model|state_dict|model_state_dict|module|net|network)(\.(model|module|state_dict|module))*\.")
+_MODEL_PREFIX = re.compile(
+    r"^(model|state_dict|model_state_dict|module|net|network)(\.(model|module|state_dict|module))*\."
+)
 
 
 def averages(c: Checkpoint) -> list[tuple[Tensor, Tensor]]:
@@ -80,10 +121,20 @@ def ema(c: Checkpoint) -> list[Found]:
     shapes = [e.name for w, e in pairs if e.shape != w.shape]
     have = {w.name for w, _ in pairs}
     prefix = next(w.name for w, _ in pairs).partition(".")[0]
-    lacking = [t.name for t in c.contents.tensors if t.role == "weight" and t.name not in have and t.name.partition(".")[0] == prefix]
-    for what, names in (("are zero throughout", zero), ("have other shapes than the weights", shapes), ("are missing beside their weights", lacking)):
+    lacking = [
+        t.name
+        for t in c.contents.tensors
+        if t.role == "weight" and t.name not in have and t.name.partition(".")[0] == prefix
+    ]
+    for what, names in (
+        ("are zero throughout", zero),
+        ("have other shapes than the weights", shapes),
+        ("are missing beside their weights", lacking),
+    ):
         if names and (names is not lacking or len(lacking) < len(pairs)):
-            found.append(finding("ema", "warning", f"{len(names)} averages of weights (EMA) {what}: {names[0]} first", names))
+            found.append(
+                finding("ema", "warning", f"{len(names)} averages of weights (EMA) {what}: {names[0]} first", names)
+            )
     return found or _unlike(c, pairs)
 
 
@@ -96,7 +147,14 @@ def _unlike(c: Checkpoint, pairs: list[tuple[Tensor, Tensor]]) -> list[Found]:
     unlike, looked, left = [], 0, READ
     for w, e in pairs:
         a, b = c.stats.get(w.name), c.stats.get(e.name)
-        if a is None or b is None or not is_matrix(w) or not a.norm or not b.norm or c.contents.values.get("n_averaged") == 0:
+        if (
+            a is None
+            or b is None
+            or not is_matrix(w)
+            or not a.norm
+            or not b.norm
+            or c.contents.values.get("n_averaged") == 0
+        ):
             continue
         left -= 8 * w.count
         if left < 0:
@@ -108,7 +166,14 @@ def _unlike(c: Checkpoint, pairs: list[tuple[Tensor, Tensor]]) -> list[Found]:
                 unlike.append(e.name)
     if looked < 3 or len(unlike) < 0.8 * looked:
         return []
-    return [finding("ema", "warning", f"The averages (EMA) have nothing in common with the weights: {len(unlike)} of {looked} matrices point elsewhere (cosine below {UNLIKE})", unlike)]
+    return [
+        finding(
+            "ema",
+            "warning",
+            f"The averages (EMA) have nothing in common with the weights: {len(unlike)} of {looked} matrices point elsewhere (cosine below {UNLIKE})",
+            unlike,
+        )
+    ]
 
 
 def adapters(c: Checkpoint) -> list[Found]:
@@ -121,10 +186,23 @@ def adapters(c: Checkpoint) -> list[Found]:
     age = max(n.optimizer or 0, n.label or 0)
     if age < SETTLED:
         return []
-    return [finding("adapter_zero", "warning", f"{len(zero)} of {len(second)} adapters (LoRA) do nothing: their B matrices are zero at step {age}, as they are made", zero)]
+    return [
+        finding(
+            "adapter_zero",
+            "warning",
+            f"{len(zero)} of {len(second)} adapters (LoRA) do nothing: their B matrices are zero at step {age}, as they are made",
+            zero,
+        )
+    ]
 
 
-_LARGEST = {"int8": 127.0, "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0, "float8_e4m3fnuz": 240.0, "float8_e5m2fnuz": 57344.0}
+_LARGEST = {
+    "int8": 127.0,
+    "float8_e4m3fn": 448.0,
+    "float8_e5m2": 57344.0,
+    "float8_e4m3fnuz": 240.0,
+    "float8_e5m2fnuz": 57344.0,
+}
 SATURATED = 0.8  # of the largest square: a bell of values scaled to its largest has 0.1
 
 
@@ -137,4 +215,11 @@ def saturated(c: Checkpoint) -> list[Found]:
             found.append(t.name)
     if not found or young(c):
         return []
-    return [finding("saturated", "warning", f"{len(found)} quantized weights stand at the ends of their range, {found[0]} first: their scale was too small", found)]
+    return [
+        finding(
+            "saturated",
+            "warning",
+            f"{len(found)} quantized weights stand at the ends of their range, {found[0]} first: their scale was too small",
+            found,
+        )
+    ]

@@ -43,9 +43,23 @@ def _step(c: Checkpoint, state: dict[str, Any]) -> list[Found]:
     stated, named, n = state.get("global_step"), checkpoint_files.step_of(c.path), counters(c)
     found = []
     if type(stated) is int and named is not None and named != stated:
-        found.append(finding("step_label", "warning", f"trainer_state.json is of step {stated}, the folder of step {named}"))
-    if type(stated) is int and stated > 20 and n.scheduler is not None and n.scheduler < 0.5 * stated and (n.optimizer is None or n.optimizer > 2 * n.scheduler + 10):
-        found.append(finding("schedule_behind", "warning", f"The schedule stands at {n.scheduler} in the checkpoint of step {stated}: it began anew"))
+        found.append(
+            finding("step_label", "warning", f"trainer_state.json is of step {stated}, the folder of step {named}")
+        )
+    if (
+        type(stated) is int
+        and stated > 20
+        and n.scheduler is not None
+        and n.scheduler < 0.5 * stated
+        and (n.optimizer is None or n.optimizer > 2 * n.scheduler + 10)
+    ):
+        found.append(
+            finding(
+                "schedule_behind",
+                "warning",
+                f"The schedule stands at {n.scheduler} in the checkpoint of step {stated}: it began anew",
+            )
+        )
     return found
 
 
@@ -60,12 +74,33 @@ def _vocabulary(c: Checkpoint, config: dict[str, Any], home: Path | None) -> lis
     rows, found = tables[0].shape[0], []
     stated = config.get("vocab_size")
     if type(stated) is int and stated > 0 and (rows < stated or (rows > stated and rows % PADDED)):
-        found.append(finding("vocabulary", "warning", f"{tables[0].name} has {rows} rows, config.json says vocab_size {stated}", [tables[0].name]))
+        found.append(
+            finding(
+                "vocabulary",
+                "warning",
+                f"{tables[0].name} has {rows} rows, config.json says vocab_size {stated}",
+                [tables[0].name],
+            )
+        )
     tokens = _tokens(home) if home is not None else 0
     if tokens > rows:
-        found.append(finding("vocabulary", "warning", f"The tokenizer has {tokens} tokens, {tables[0].name} only {rows} rows: the others have no embedding", [tables[0].name]))
+        found.append(
+            finding(
+                "vocabulary",
+                "warning",
+                f"The tokenizer has {tokens} tokens, {tables[0].name} only {rows} rows: the others have no embedding",
+                [tables[0].name],
+            )
+        )
     if len(heads) == 1 and heads[0].shape[0] != rows:
-        found.append(finding("vocabulary", "warning", f"{heads[0].name} has {heads[0].shape[0]} rows, {tables[0].name} {rows}", [heads[0].name]))
+        found.append(
+            finding(
+                "vocabulary",
+                "warning",
+                f"{heads[0].name} has {heads[0].shape[0]} rows, {tables[0].name} {rows}",
+                [heads[0].name],
+            )
+        )
     return found
 
 
@@ -74,7 +109,9 @@ def _tokens(home: Path) -> int:
     state = _json(home / "tokenizer.json")
     model = state.get("model")
     vocab = model.get("vocab") if isinstance(model, dict) else None
-    ids = list(vocab.values()) if isinstance(vocab, dict) else list(range(len(vocab))) if isinstance(vocab, list) else []
+    ids = (
+        list(vocab.values()) if isinstance(vocab, dict) else list(range(len(vocab))) if isinstance(vocab, list) else []
+    )
     added = state.get("added_tokens")
     ids += [x.get("id") for x in added if isinstance(x, dict)] if isinstance(added, list) else []
     return 1 + max((i for i in ids if type(i) is int), default=-1)
@@ -82,12 +119,24 @@ def _tokens(home: Path) -> int:
 
 def _tied(c: Checkpoint, config: dict[str, Any]) -> list[Found]:
     tables, heads = _of(c, _EMBEDDING), _of(c, _HEAD)
-    if config.get("tie_word_embeddings") is not True or len(tables) != 1 or len(heads) != 1 or tables[0].shape != heads[0].shape:
+    if (
+        config.get("tie_word_embeddings") is not True
+        or len(tables) != 1
+        or len(heads) != 1
+        or tables[0].shape != heads[0].shape
+    ):
         return []
     a, b = c.stats.get(tables[0].name), c.stats.get(heads[0].name)
     if a is None or b is None or abs(a.norm - b.norm) <= 1e-4 * a.norm:
         return []
-    return [finding("untied", "warning", f"config.json ties the embedding to the head, yet {heads[0].name} (norm {b.norm:.4g}) is not {tables[0].name} (norm {a.norm:.4g})", [heads[0].name])]
+    return [
+        finding(
+            "untied",
+            "warning",
+            f"config.json ties the embedding to the head, yet {heads[0].name} (norm {b.norm:.4g}) is not {tables[0].name} (norm {a.norm:.4g})",
+            [heads[0].name],
+        )
+    ]
 
 
 _NUMBERED = re.compile(r"(.*?)[-_](\d{1,5})-of-(\d{1,5})(\.\w+)")
@@ -103,7 +152,13 @@ def _parts(c: Checkpoint) -> list[Found]:
     for (_, name, total, suffix), numbers in series.items():
         lacking = total - len(numbers)
         if lacking > 0 and c.contents.complete is not False:
-            found.append(finding("incomplete", "critical", f"The save is not whole: {lacking} of {total} shards {name}-...{suffix} are missing"))
+            found.append(
+                finding(
+                    "incomplete",
+                    "critical",
+                    f"The save is not whole: {lacking} of {total} shards {name}-...{suffix} are missing",
+                )
+            )
     said: defaultdict[int, list[str]] = defaultdict(list)
     for name, value in c.contents.values.items():
         source, _, plain = name.rpartition(":")
@@ -112,5 +167,11 @@ def _parts(c: Checkpoint) -> list[Found]:
     if len(said) > 1:
         few = min(said, key=lambda k: len(said[k]))
         others = max(said, key=lambda k: len(said[k]))
-        found.append(finding("step_label", "warning", f"{said[few][0]} is of step {few}, {said[others][-1]} of step {others}: parts of two saves"))
+        found.append(
+            finding(
+                "step_label",
+                "warning",
+                f"{said[few][0]} is of step {few}, {said[others][-1]} of step {others}: parts of two saves",
+            )
+        )
     return found

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics.checkpoints.checkpoint import Checkpoint
-from parsers.checkpoints import allowed
+from parsers.checkpoints import danger
 from parsers.checkpoints.contents import Tensor, chunks
 from parsers.checkpoints.statistics import Stats, values
 from parsers.tables import Gap
@@ -38,7 +38,7 @@ def finding(kind: str, severity: str, title: str, tensors: Iterable[str] = ()) -
 def foreign_code(c: Checkpoint) -> list[Found]:
     names = [r["what"] for r in c.contents.refused]
     held = [n for n in names if n.startswith(("TorchScript code", "a Lambda layer", "an array of objects"))]
-    bad = [n for n in names if n not in held and (allowed.dangerous(n) or " " in n)]
+    bad = [n for n in names if n not in held and (danger.dangerous(n) or " " in n)]
     others = [n for n in names if n not in held and n not in bad]
     found = []
     if bad:

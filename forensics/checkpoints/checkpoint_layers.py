@@ -49,32 +49,49 @@ def empty(c: Checkpoint) -> list[Found]:
         return []
     weights = measured(c, *WEIGHTS)
     zero = [t for t, s in weights if is_matrix(t) and s.zeros == s.count and not ZEROS_MEANT.search(t.name)]
-    norms = [(t, s) for t, s in weights if len(t.shape) == 1 and re.search(r"(?i)(norm|ln|bn)[\w.]*\.weight$|ln_\w+\.weight$", t.name)]
+    norms = [
+        (t, s)
+        for t, s in weights
+        if len(t.shape) == 1 and re.search(r"(?i)(norm|ln|bn)[\w.]*\.weight$|ln_\w+\.weight$", t.name)
+    ]
     alive = {kin(t.name) for t, s in norms if s.zeros < s.count}
     zero += [t for t, s in norms if s.zeros == s.count and t.count > 1 and kin(t.name) in alive]
     matrices = sum(is_matrix(t) for t, _ in weights)
     if not zero:
         return []
     title = f"{len(zero)} of {matrices} weights are zero throughout, {zero[0].name} first: what they held is lost"
-    return [finding("zero_weight", "critical" if len(zero) > 0.5 * matrices else "warning", title, [t.name for t in zero])]
+    return [
+        finding("zero_weight", "critical" if len(zero) > 0.5 * matrices else "warning", title, [t.name for t in zero])
+    ]
 
 
 def alike(c: Checkpoint) -> list[Found]:
     """Matrices that say one thing only: all values equal, or all rows multiples of one row."""
     if young(c):
         return []
-    found = []
+    found, looked = [], []
     for t, s in measured(c, "weight", "master"):
         if not is_matrix(t) or FIXED.search(t.name) or s.nonfinite or s.zeros > 0.5 * s.count:
             continue
+        looked.append(kin(t.name))
         if s.std <= 1e-6 * s.absmax and s.absmax:  # the sums' own error
             found.append((t.name, f"every value of {t.name} is {s.mean:.4g}"))
         elif s.parallel:
             found.append((t.name, f"the rows of {t.name} are multiples of one another (rank one)"))
+    sizes, alone = Counter(looked), Counter(kin(n) for n, _ in found)
+    if len(found) < len(looked):  # a whole kind that is so was made so: Mamba's A_log, layer scales
+        found = [x for x in found if alone[k := kin(x[0])] < sizes[k] or sizes[k] == 1]
     if not found:
         return []
     more = f", and {len(found) - 1} more like it" if found[1:] else ""
-    return [finding("constant_weight", "warning", f"A weight that says one thing only: {found[0][1]}{more}", [n for n, _ in found])]
+    return [
+        finding(
+            "constant_weight",
+            "warning",
+            f"A weight that says one thing only: {found[0][1]}{more}",
+            [n for n, _ in found],
+        )
+    ]
 
 
 def rms(s: Stats) -> float:
@@ -103,7 +120,9 @@ def scale(c: Checkpoint) -> list[Found]:
     gains = sorted(((gain(t, s), t.name) for t, s in matrices), reverse=True)
     if len(gains) >= 3 and gains[0][0] > max(GAIN, GAIN_TIMES * gains[1][0]):
         t, s = next(x for x in matrices if x[0].name == gains[0][1])
-        found.append((math.log(gains[0][0]), t.name, rms(s), gains[0][0] / gains[len(gains) // 2][0], "the other layers"))
+        found.append(
+            (math.log(gains[0][0]), t.name, rms(s), gains[0][0] / gains[len(gains) // 2][0], "the other layers")
+        )
     if not found or len(found) > 0.25 * len(matrices):  # many: two kinds of layers under one name
         return [] if not found or len(found) > 1 else [_out(found)]
     return [_out(found)]
@@ -112,7 +131,12 @@ def scale(c: Checkpoint) -> list[Found]:
 def _out(found: list[tuple[float, str, float, float, str]]) -> Found:
     found = sorted(found, reverse=True)
     _, name, size, times, others = found[0]
-    return finding("scale", "warning", f"The values of {name} are about {size:.3g}, {times:.3g} times what {others} have", dict.fromkeys(x[1] for x in found))
+    return finding(
+        "scale",
+        "warning",
+        f"The values of {name} are about {size:.3g}, {times:.3g} times what {others} have",
+        dict.fromkeys(x[1] for x in found),
+    )
 
 
 NEVER_MIXED = [{"float16", "bfloat16"}, {"float64", "bfloat16"}, {"float64", "float16"}, {"float64", "float32"}]
@@ -133,4 +157,11 @@ def mixed_types(c: Checkpoint) -> list[Found]:
             and kin(t.name) in kinds and not any(n.startswith(t.name.removesuffix("weight")) and re.search(r"(?i)scale|zero|SCB|absmax", n) for n in names)]  # fmt: skip
     if not odd or len(odd) > 0.1 * len(weights) + 1:
         return []
-    return [finding("mixed_types", "warning", f"{len(odd)} of {len(weights)} matrices are {odd[0].dtype} where the others are {dtype}: {odd[0].name} first", [t.name for t in odd])]
+    return [
+        finding(
+            "mixed_types",
+            "warning",
+            f"{len(odd)} of {len(weights)} matrices are {odd[0].dtype} where the others are {dtype}: {odd[0].name} first",
+            [t.name for t in odd],
+        )
+    ]

@@ -36,18 +36,29 @@ def missing(c: Checkpoint) -> list[Found]:
     if not _started(c):
         return []
     names = [*c.contents.values, *(t.name for t in c.contents.tensors)]
-    rest = [n for n in names if re.search(r"(?i)last_epoch|last_batch_iteration|growth_tracker|rng_state|random_state", n)]
+    rest = [
+        n for n in names if re.search(r"(?i)last_epoch|last_batch_iteration|growth_tracker|rng_state|random_state", n)
+    ]
     rest += [f.name for f in c.contents.files if re.search(r"(?i)^(scheduler|rng_state|random_states|scaler)", f.name)]
     if c.kind == "weights" and rest and not any(re.search(r"(?i)model_states|optim", f.name) for f in c.contents.files):
         title = f"No state of the optimizer at step {c.step}, though the rest of the training's is there ({rest[0]}): a resume begins with fresh moments"
         return [finding("optimizer_missing", "warning", title)]
     buffers = [v is None for n, v in c.contents.values.items() if n.endswith(".momentum_buffer")]
     momentum = any(v > 0 for _, v in _numbers(c, r"param_groups\.\d+\.momentum$"))
-    bare = any(n.endswith(".state") and v == "{}" and _ROOT.fullmatch(n.removesuffix(".state")) for n, v in c.contents.values.items())
+    bare = any(
+        n.endswith(".state") and v == "{}" and _ROOT.fullmatch(n.removesuffix(".state"))
+        for n, v in c.contents.values.items()
+    )
     groups = any("param_groups." in n for n in c.contents.values)
     plain = any(n.endswith(".dampening") for n in c.contents.values) and not momentum  # SGD remembers nothing
     if (bare and groups and not plain and not counters(c).adam) or (momentum and buffers and all(buffers)):
-        return [finding("optimizer_empty", "warning", f"The optimizer's state is empty at step {c.step}: a resume begins without what it had gathered")]
+        return [
+            finding(
+                "optimizer_empty",
+                "warning",
+                f"The optimizer's state is empty at step {c.step}: a resume begins without what it had gathered",
+            )
+        ]
     return []
 
 
@@ -60,10 +71,18 @@ def moments(c: Checkpoint) -> list[Found]:
         found.append(finding("moment_negative", "critical", title, negative))
     moved = [s for _, s in seconds if s.zeros < s.count]
     if firsts and moved and _started(c) and all(s.zeros == s.count for _, s in firsts):
-        found.append(finding("moment_zero", "warning", "All first moments are zero where second moments are not: they were lost or reset"))
+        found.append(
+            finding(
+                "moment_zero",
+                "warning",
+                "All first moments are zero where second moments are not: they were lost or reset",
+            )
+        )
     buffers = [s for t, s in measured(c, "other") if t.name.endswith(".momentum_buffer") and s.count]
     if buffers and _started(c) and all(s.zeros == s.count for s in buffers):
-        found.append(finding("moment_zero", "warning", "All momentum buffers are zero: the optimizer has forgotten its steps"))
+        found.append(
+            finding("moment_zero", "warning", "All momentum buffers are zero: the optimizer has forgotten its steps")
+        )
     return [*found, *_shapes(c)]
 
 
@@ -72,7 +91,9 @@ def _shapes(c: Checkpoint) -> list[Found]:
     for t in c.contents.tensors:
         if re.search(r"\.(exp_avg|exp_avg_sq|momentum_buffer)$", t.name):
             pairs[t.name.rpartition(".")[0]].append(t)
-    odd = [(a.name, list(a.shape), list(b.shape)) for a, *others in pairs.values() for b in others if a.shape != b.shape]
+    odd = [
+        (a.name, list(a.shape), list(b.shape)) for a, *others in pairs.values() for b in others if a.shape != b.shape
+    ]
     held, _, weights = numbered(c)
     if len(held) == len(weights) and sorted(held) == list(range(len(held))):
         unlike = [(w.name, list(w.shape), list(held[i])) for i, w in enumerate(weights) if held[i] != w.shape]
@@ -97,7 +118,14 @@ def steps(c: Checkpoint) -> list[Found]:
         if odd and len(odd) <= max(1, FEW * len(counts)) and len(counts) >= 4:
             k, v = next(iter(odd.items()))
             far = abs(v - usual) > max(2, 0.05 * usual)  # of the steps: a few without a gradient are usual
-            found.append(finding("step_counts", "warning" if far else "info", f"{k} is {v:.0f} where the other parameters have counted {usual:.0f} steps", list(odd)))
+            found.append(
+                finding(
+                    "step_counts",
+                    "warning" if far else "info",
+                    f"{k} is {v:.0f} where the other parameters have counted {usual:.0f} steps",
+                    list(odd),
+                )
+            )
     n = counters(c)
     if n.optimizer and n.label and n.label > 1 and n.optimizer > 1.2 * n.label + 20 and not found:
         title = f"The optimizer has counted {n.optimizer} steps in the checkpoint of step {n.label}: the label counts something else, or the state is of another run"
@@ -116,7 +144,13 @@ def rates(c: Checkpoint) -> list[Found]:
         return []
     for a, b in zip(sorted(said), sorted(used), strict=True):
         if math.isfinite(a) and max(a, b) > APART * min(a, b) and max(a, b) > 1e-12:
-            return [finding("rate", "warning", f"The schedule has set a learning rate of {a:.4g}, the optimizer holds {b:.4g}: one of them was not restored")]
+            return [
+                finding(
+                    "rate",
+                    "warning",
+                    f"The schedule has set a learning rate of {a:.4g}, the optimizer holds {b:.4g}: one of them was not restored",
+                )
+            ]
     return []
 
 
@@ -126,10 +160,19 @@ FIRST = (0.2, 0.99)  # of the base rate: a schedule's first rate is nearly nothi
 def schedule_reset(c: Checkpoint) -> list[Found]:
     """A schedule that says it has not begun, with a rate that belongs to a later step."""
     n, values = counters(c), c.contents.values
-    if n.scheduler != 0 or not n.optimizer or n.optimizer < 20 or any(re.search(r"start_factor|num_bad_epochs|_schedulers", k) for k in values):
+    if (
+        n.scheduler != 0
+        or not n.optimizer
+        or n.optimizer < 20
+        or any(re.search(r"start_factor|num_bad_epochs|_schedulers", k) for k in values)
+    ):
         return []
-    base, last = ([v for _, v in _numbers(c, rf"(?i)sched[\w.:/-]*\.{what}\.\d+$")] for what in ("base_lrs", "_last_lr"))
-    if len(base) != len(last) or not any(b > 0 and FIRST[0] < x / b < FIRST[1] for b, x in zip(base, last, strict=True)):
+    base, last = (
+        [v for _, v in _numbers(c, rf"(?i)sched[\w.:/-]*\.{what}\.\d+$")] for what in ("base_lrs", "_last_lr")
+    )
+    if len(base) != len(last) or not any(
+        b > 0 and FIRST[0] < x / b < FIRST[1] for b, x in zip(base, last, strict=True)
+    ):
         return []
     title = f"The schedule stands at its beginning where the optimizer has counted {n.optimizer} steps, yet its rate is {last[0]:.4g} of {base[0]:.4g}: its count was lost"
     return [finding("schedule_behind", "warning", title)]
@@ -140,9 +183,17 @@ TINY_SCALE = 1.0  # of losses: torch begins at 65536 and halves at each overflow
 
 def scaler(c: Checkpoint) -> list[Found]:
     """The loss scale of half precision after a collapse."""
-    for name, value in _numbers(c, r"(?i)(^|[.:])\w*scaler\w*(\.\w+)?[.:](_?scale|cur_scale|loss_scale|loss_scaler\d*\.loss_scale)$"):
+    for name, value in _numbers(
+        c, r"(?i)(^|[.:])\w*scaler\w*(\.\w+)?[.:](_?scale|cur_scale|loss_scale|loss_scaler\d*\.loss_scale)$"
+    ):
         if not math.isfinite(value) or value <= 0:
             return [finding("scaler", "critical", f"The loss scale ({name}) is {value}: no step can be taken with it")]
         if value < TINY_SCALE:
-            return [finding("scaler", "warning", f"The loss scale ({name}) has fallen to {value:.3g}, from 65536 where it usually begins: gradients overflow at every step")]
+            return [
+                finding(
+                    "scaler",
+                    "warning",
+                    f"The loss scale ({name}) has fallen to {value:.3g}, from 65536 where it usually begins: gradients overflow at every step",
+                )
+            ]
     return []

@@ -42,7 +42,9 @@ _OTHERS = {  # of other packages: loaders of pickles, shells, clients
     "huggingface_hub", "boto3", "botocore", "git", "docker", "win32com", "pytest", "_pytest", "nose", "py", "invoke", "sympy", "numexpr", "jsonpickle",
     "__builtins__", "antigravity", "multiprocess", "pathos", "keras", "tensorflow",
 }  # fmt: skip
-_WRAPPERS = re.compile(r"(joblib|sklearn\.externals\.joblib)\.numpy_pickle\.(NumpyArrayWrapper|NDArrayWrapper|ZNDArrayWrapper)|keras\.(src\.)?\w+\.[\w.]*[A-Z]\w*")
+_WRAPPERS = re.compile(
+    r"(joblib|sklearn\.externals\.joblib)\.numpy_pickle\.(NumpyArrayWrapper|NDArrayWrapper|ZNDArrayWrapper)|keras\.(src\.)?\w+\.[\w.]*[A-Z]\w*"
+)
 _WITHIN = re.compile(  # parts of the usual libraries that run, build, load or fetch
     r"(^|[._])(subproc\w*|subprocess\w*|rpc|launch\w*|elastic|hub|jit|_inductor|_dynamo|dynamo|f2py|distutils|ctypeslib|cpp_extension|codecache|collect_env|"
     r"bottleneck|_config_module|package|multiprocessing|import_utils|testing|fx|datapipes|_pytree|read_pickle|gfile)(\.|$)"
@@ -68,7 +70,12 @@ def dangerous(name: str) -> bool:
     if _ANYWHERE & set(parts[1:]) or name in _IN_COMPUTING:
         return True
     if top == "builtins":
-        return not (len(parts) == 2 and (last in _BUILTINS or last.endswith(("Error", "Exception", "Warning", "Exit", "Interrupt", "Iteration"))))
+        return not (
+            len(parts) == 2
+            and (
+                last in _BUILTINS or last.endswith(("Error", "Exception", "Warning", "Exit", "Interrupt", "Iteration"))
+            )
+        )
     if top in sys.stdlib_module_names or top in _RUNNING:
         return _of_standard_library(top, parts)
     if top in _OTHERS:
@@ -80,7 +87,9 @@ def _of_standard_library(top: str, parts: list[str]) -> bool:
     last = parts[-1]
     if top in ("operator", "_operator"):
         return last not in ("itemgetter", "add", "mul", "sub", "truediv", "neg", "eq", "lt", "gt")
-    if last == "getLogger" or (top == "functools" and last == "partial"):  # how a logger is pickled; its function is a name of its own
+    if last == "getLogger" or (
+        top == "functools" and last == "partial"
+    ):  # how a logger is pickled; its function is a name of its own
         return False
     if top in _COMPUTING:
         return (len(parts) > 2 and last[:1].islower() and top == "pathlib") or last.startswith("_get_command")

@@ -20,8 +20,12 @@ MAX_BYTES = 64 << 20  # looked at in all; what lies in each other is counted eac
 MAX_BLOBS = 10_000
 _PICKLE = tuple(bytes((0x80, n)) for n in range(2, 6))
 _ZIP = b"PK\x03\x04"
-_BASE64 = re.compile(rb"gA[I-X]|UEsDB|[YK][0-9A-Za-z+/]{3}")  # how base64 writes the first bytes of a pickle, and of a zip
-_OLD = tuple(bytes((x,)) for x in b"c(]}")  # first opcodes of protocols 0 and 1, which have no mark of their own: only whole ones count
+_BASE64 = re.compile(
+    rb"gA[I-X]|UEsDB|[YK][0-9A-Za-z+/]{3}"
+)  # how base64 writes the first bytes of a pickle, and of a zip
+_OLD = tuple(
+    bytes((x,)) for x in b"c(]}"
+)  # first opcodes of protocols 0 and 1, which have no mark of their own: only whole ones count
 _SHORT = 12  # bytes; the shortest pickle that calls a function is longer
 
 
@@ -41,7 +45,12 @@ class Search:
 def look(search: Search, data: bytes | memoryview, place: str, depth: int = 0) -> None:
     """Goes through bytes that may be a pickle or a zip; `place` says where they lie."""
     head = bytes(data[:4])
-    if depth >= MAX_DEPTH or len(data) < _SHORT or not head.startswith((*_PICKLE, _ZIP, *_OLD)) or not search.spend(len(data)):
+    if (
+        depth >= MAX_DEPTH
+        or len(data) < _SHORT
+        or not head.startswith((*_PICKLE, _ZIP, *_OLD))
+        or not search.spend(len(data))
+    ):
         return
     if head == _ZIP:
         for name, inner in _members(memoryview(data)):
@@ -89,4 +98,10 @@ def _machine(data: bytes | memoryview) -> Machine:
     def build(name: object, args: tuple[object, ...]) -> Opaque:
         return Opaque(str(name), args)
 
-    return Machine(data, build=build, set_state=lambda target, state: target, persistent=lambda pid: Opaque("persistent id"), allowed=allowed.allowed)
+    return Machine(
+        data,
+        build=build,
+        set_state=lambda target, state: target,
+        persistent=lambda pid: Opaque("persistent id"),
+        allowed=allowed.allowed,
+    )

@@ -240,7 +240,7 @@ def test_ordinary_names_of_python_are_not_accused() -> None:
 
 def test_defaultdicts_of_every_protocol_are_known_data(tmp_path: Path) -> None:
     value = {"count": collections.defaultdict(int, a=1), "float": collections.defaultdict(float), "list": collections.defaultdict(list, b=[1]),
-             "when": datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc), "path": Path("/a"), "step": functools.partial(int, base=2), "n": 5}  # fmt: skip
+             "when": datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), "path": Path("/a"), "step": functools.partial(int, base=2), "n": 5}  # fmt: skip
     for protocol in range(6):
         (tmp_path / "a.pkl").write_bytes(pickle.dumps(value, protocol))
         found = checkpoints.report(tmp_path / "a.pkl")
