@@ -23,8 +23,8 @@ from forensics.errors import ForensicsError
 from parsers import checkpoint_files, checkpoints
 from parsers.checkpoints.contents import SIZES, Contents, Tensor, check_sums, chunks
 from parsers.checkpoints.pickles import Unreadable
-from parsers.checkpoints.statistics import Stats, statistics, values
-from parsers.checkpoints.units import lines_of, negatives, parallel_rows
+from parsers.checkpoints.statistics import Stats, values
+from parsers.checkpoints.units import streamed
 from parsers.tables import Gap
 
 Progress = Callable[[str, int, int], None]
@@ -39,6 +39,7 @@ class Checkpoint:
     step: int | None
     kind: str
     stats: dict[str, Stats] = field(default_factory=dict)  # by tensor name
+    by_role: dict[int, dict[str, list[tuple[int, Tensor, Stats]]]] = field(default_factory=dict)  # for so many of `stats`: checkpoint_findings.measured fills it
 
     @property
     def path(self) -> Path:
@@ -92,36 +93,13 @@ def measure(c: Checkpoint, *, progress: Progress | None = None, only: Callable[[
             if progress:
                 progress(f"{c.path.name}: {t.name}", done, total)
             try:
-                known[place, t.dtype] = _streamed(t)
+                known[place, t.dtype] = streamed(t)
             except (Unreadable, ValueError, OSError) as e:
                 c.contents.gap(f"{t.name[:80]}: {e}", t.at, t.source)
                 c.contents.complete = False
                 continue
             done += size
         c.stats[t.name] = known[place, t.dtype]
-
-
-def _streamed(t: Tensor) -> Stats:
-    """One pass, with what only some roles are asked for: lines of zeros, values below zero, rows that are alike."""
-    lines = lines_of(t) if t.role in ("weight", "exp_avg_sq") else None
-    counts = t.role == "exp_avg_sq" or t.name.endswith("running_var")
-    width = t.count // t.shape[0] if t.role in ("weight", "master") and len(t.shape) > 1 and t.shape[0] and not t.layout else 0
-    below, parallel = 0, False
-
-    def watch(place: int, block: NDArray[Any], zeros: int) -> None:
-        nonlocal below, parallel
-        if lines is not None:
-            lines.see(place, block, zeros)
-        if counts:
-            below += negatives(block, t.dtype)
-        if width and not place:
-            parallel = parallel_rows(block, t.dtype, width)
-
-    stats = statistics(chunks(t), t.dtype, watch)
-    if lines is not None:
-        stats.zero_rows, stats.zero_columns = lines.counts()
-    stats.negative, stats.parallel = below if counts else None, parallel
-    return stats
 
 
 def _row(t: Tensor, s: Stats | None) -> dict[str, Any]:

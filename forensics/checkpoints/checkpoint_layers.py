@@ -69,18 +69,15 @@ def alike(c: Checkpoint) -> list[Found]:
     """Matrices that say one thing only: all values equal, or all rows multiples of one row."""
     if young(c):
         return []
-    found, looked = [], []
-    for t, s in measured(c, "weight", "master"):
-        if not is_matrix(t) or FIXED.search(t.name) or s.nonfinite or s.zeros > 0.5 * s.count:
-            continue
-        looked.append(kin(t.name))
-        if s.std <= 1e-6 * s.absmax and s.absmax:  # the sums' own error
-            found.append((t.name, f"every value of {t.name} is {s.mean:.4g}"))
-        elif s.parallel:
-            found.append((t.name, f"the rows of {t.name} are multiples of one another (rank one)"))
-    sizes, alone = Counter(looked), Counter(kin(n) for n, _ in found)
-    if len(found) < len(looked):  # a whole kind that is so was made so: Mamba's A_log, layer scales
-        found = [x for x in found if alone[k := kin(x[0])] < sizes[k] or sizes[k] == 1]
+    found = []
+    weights = measured(c, "weight", "master")
+    for t, s in weights:
+        constant = s.std <= 1e-6 * s.absmax and s.absmax > 0  # the sums' own error
+        if (constant or s.parallel) and is_matrix(t) and not s.nonfinite and s.zeros <= 0.5 * s.count and not FIXED.search(t.name):
+            found.append((t.name, f"every value of {t.name} is {s.mean:.4g}" if constant else f"the rows of {t.name} are multiples of one another (rank one)"))
+    if found and len(found) < sum(is_matrix(t) for t, _ in weights):  # a whole kind that is so was made so: Mamba's A_log, layer scales
+        sizes, odd = Counter(kin(t.name) for t, _ in weights), Counter(kin(n) for n, _ in found)
+        found = [x for x in found if odd[k := kin(x[0])] < sizes[k] or sizes[k] == 1]
     if not found:
         return []
     more = f", and {len(found) - 1} more like it" if found[1:] else ""
@@ -106,7 +103,7 @@ def gain(t: Tensor, s: Stats) -> float:
 def scale(c: Checkpoint) -> list[Found]:
     """A layer far out of scale beside its kin, or where it has none beside all others."""
     groups: defaultdict[str, list[tuple[Tensor, Stats]]] = defaultdict(list)
-    matrices = [(t, s) for t, s in measured(c, "weight") if is_matrix(t) and rms(s) > 0 and not FIXED.search(t.name)]
+    matrices = [(t, s) for t, s in measured(c, "weight") if is_matrix(t) and s.squares > 0]
     for t, s in matrices:
         groups[kin(t.name)].append((t, s))
     found = []
@@ -115,9 +112,9 @@ def scale(c: Checkpoint) -> list[Found]:
         middle = median(logs)
         spread = 1.4826 * median(abs(x - middle) for x in logs)
         for (t, s), x in zip(members, logs, strict=True):
-            if len(members) >= LEAST_KIN and abs(x - middle) > max(math.log(OUT), SPREADS * spread):
+            if len(members) >= LEAST_KIN and abs(x - middle) > max(math.log(OUT), SPREADS * spread) and not FIXED.search(t.name):
                 found.append((abs(x - middle), t.name, rms(s), math.exp(x - middle), f"its {len(members) - 1} kin"))
-    gains = sorted(((gain(t, s), t.name) for t, s in matrices), reverse=True)
+    gains = sorted(((g, t.name) for t, s in matrices if (g := gain(t, s)) < GAIN or not FIXED.search(t.name)), reverse=True)
     if len(gains) >= 3 and gains[0][0] > max(GAIN, GAIN_TIMES * gains[1][0]):
         t, s = next(x for x in matrices if x[0].name == gains[0][1])
         found.append(
@@ -145,6 +142,8 @@ NEVER_MIXED = [{"float16", "bfloat16"}, {"float64", "bfloat16"}, {"float64", "fl
 
 def mixed_types(c: Checkpoint) -> list[Found]:
     """A few layers of another type than their kin, or than nine tenths of all matrices."""
+    if len({t.dtype for t in c.contents.tensors}) < 2:
+        return []
     weights = [t for t in c.contents.tensors if t.role == "weight" and is_matrix(t) and not FIXED.search(t.name)]
     usual = Counter(t.dtype for t in weights).most_common(1)
     names = {t.name for t in c.contents.tensors}
