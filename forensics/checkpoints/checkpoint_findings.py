@@ -152,4 +152,6 @@ def measured(c: Checkpoint, *roles: str) -> list[tuple[Tensor, Stats]]:
                 groups.setdefault(t.role, []).append((i, t, c.stats[t.name]))
         c.by_role = {len(c.stats): groups}
     known = c.by_role[len(c.stats)]
+    if len(roles) == 1:
+        return [(t, s) for _, t, s in known.get(roles[0], [])]
     return [(t, s) for _, t, s in sorted((x for r in dict.fromkeys(roles) for x in known.get(r, [])), key=lambda x: x[0])]
