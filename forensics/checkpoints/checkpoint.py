@@ -6,10 +6,12 @@ of a run without reading a value, ``tensors`` streams them, within a budget, the
 
 from __future__ import annotations
 
+import gc
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,10 @@ from numpy.typing import NDArray
 from forensics.case import jsonable
 from forensics.errors import ForensicsError
 from parsers import checkpoint_files, checkpoints
-from parsers.checkpoints.contents import SIZES, Contents, Tensor, chunks
+from parsers.checkpoints.contents import SIZES, Contents, Tensor, check_sums, chunks
 from parsers.checkpoints.pickles import Unreadable
-from parsers.checkpoints.statistics import Stats, statistics, values
-from parsers.checkpoints.units import lines_of
+from parsers.checkpoints.statistics import Stats, values
+from parsers.checkpoints.units import streamed
 from parsers.tables import Gap
 
 Progress = Callable[[str, int, int], None]
@@ -37,6 +39,7 @@ class Checkpoint:
     step: int | None
     kind: str
     stats: dict[str, Stats] = field(default_factory=dict)  # by tensor name
+    by_role: dict[int, dict[str, list[tuple[int, Tensor, Stats]]]] = field(default_factory=dict)  # for so many of `stats`: checkpoint_findings.measured fills it
 
     @property
     def path(self) -> Path:
@@ -49,8 +52,14 @@ class Checkpoint:
 
 def read(path: str | Path, *, progress: Progress | None = None) -> Checkpoint:
     """A file or folder, with statistics. Raises ForensicsError where nothing in it can be read."""
-    found = open_checkpoint(Path(path))
-    measure(found, progress=progress)
+    collects = gc.isenabled()
+    gc.disable()  # what is built stays, in a checkpoint of 50,000 tensors millions of objects: the collector would walk them over and over
+    try:
+        found = open_checkpoint(Path(path))
+        measure(found, progress=progress)
+    finally:
+        if collects:
+            gc.enable()
     return found
 
 
@@ -67,6 +76,7 @@ def open_checkpoint(path: Path) -> Checkpoint:
 
 def measure(c: Checkpoint, *, progress: Progress | None = None, only: Callable[[Tensor], bool] | None = None) -> None:
     """Fills `stats`, one pass over each tensor. Tensors that are the same bytes are streamed once."""
+    check_sums(c.contents)
     todo = [t for t in c.contents.tensors if not t.why and (only is None or only(t))]
     total, done = sum(t.count * SIZES[t.dtype] for t in todo), 0
     limit = REREAD * max(c.contents.bytes, 1 << 24)
@@ -83,21 +93,13 @@ def measure(c: Checkpoint, *, progress: Progress | None = None, only: Callable[[
             if progress:
                 progress(f"{c.path.name}: {t.name}", done, total)
             try:
-                known[place, t.dtype] = _streamed(t)
+                known[place, t.dtype] = streamed(t)
             except (Unreadable, ValueError, OSError) as e:
                 c.contents.gap(f"{t.name[:80]}: {e}", t.at, t.source)
                 c.contents.complete = False
                 continue
             done += size
         c.stats[t.name] = known[place, t.dtype]
-
-
-def _streamed(t: Tensor) -> Stats:
-    lines = lines_of(t) if t.role in ("weight", "exp_avg_sq") else None
-    stats = statistics(chunks(t), t.dtype, lines.see if lines else None)
-    if lines:
-        stats.zero_rows, stats.zero_columns = lines.counts()
-    return stats
 
 
 def _row(t: Tensor, s: Stats | None) -> dict[str, Any]:
@@ -213,12 +215,18 @@ def _paired(a: Iterable[NDArray[Any]], b: Iterable[NDArray[Any]]) -> Iterator[tu
 def findings(c: Checkpoint) -> list[dict[str, Any]]:
     """Everything that is sick in one checkpoint, the gravest first."""
     from forensics.checkpoints import checkpoint_age as age
+    from forensics.checkpoints import checkpoint_buffers as buffers
+    from forensics.checkpoints import checkpoint_facts as facts
     from forensics.checkpoints import checkpoint_findings as sick
+    from forensics.checkpoints import checkpoint_layers as layers
+    from forensics.checkpoints import checkpoint_optimizer as optimizer
     from forensics.checkpoints import checkpoint_weights as weights
     from forensics.checkpoints.checkpoint_ranks import ranks
 
-    looks = (sick.foreign_code, sick.incomplete, sick.nonfinite, sick.absurd, ranks, weights.units, weights.start)
-    found = [f for look in (*looks, age.counters_disagree, age.optimizer, age.spikes) for f in look(c)]
+    values = (sick.foreign_code, sick.incomplete, sick.nonfinite, sick.absurd, layers.empty, layers.alike, layers.scale, layers.mixed_types)
+    parts = (buffers.batchnorm, buffers.ema, buffers.adapters, buffers.saturated, ranks, weights.units, weights.start)
+    state = (age.counters_disagree, age.optimizer, age.spikes, optimizer.moments, optimizer.steps, optimizer.missing, optimizer.rates, optimizer.schedule_reset, optimizer.scaler)
+    found = [f for look in (*values, *parts, *state, facts.folder) for f in look(c)]
     return sorted(found, key=lambda f: ("critical", "warning", "info").index(f["severity"]))
 
 
@@ -252,12 +260,27 @@ def to_json(
     n = c.contents
     document = {
         "schema": 1, "path": str(n.path), "format": n.format, "kind": c.kind, "step": c.step, "complete": n.complete, "bytes": n.bytes,
-        "tensors": c.rows(), "findings": found, "refused": n.refused,
-        "gaps": [_gap(g) for g in n.gaps], "changed": changed,
+        "tensors": [], "findings": found, "refused": n.refused,
+        "gaps": [_gap(g) for g in n.gaps], "changed": None,
     }  # fmt: skip
     plain = jsonable(document)
     assert isinstance(plain, dict)
+    plain["tensors"] = [_plain_row(r) for r in c.rows()]
+    plain["changed"] = None if changed is None else [_plain_row(r) for r in changed]
     return plain
+
+
+def _plain_row(row: dict[str, Any]) -> dict[str, Any]:
+    """``jsonable`` of a row, of which there may be a hundred thousand: only its texts and odd numbers are looked at."""
+    return {k: v if type(v) is int or (type(v) is float and math.isfinite(v)) or v is None or k == "shape" else jsonable(v) if k in _OPEN else _text_of(v) for k, v in row.items()}
+
+
+_OPEN = ("name", "note")  # texts from the file; the others repeat
+
+
+@cache
+def _text_of(value: Any) -> Any:
+    return jsonable(value)
 
 
 def _gap(g: Gap) -> dict[str, Any]:

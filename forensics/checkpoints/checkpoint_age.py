@@ -52,7 +52,7 @@ def counters(c: Checkpoint) -> Counters:
             adam |= ".betas" in plain
             lr = max(lr or 0.0, value) if last == "lr" and number else lr
     for t in c.contents.tensors:
-        if t.role in MOMENTS:
+        if t.role in MOMENTS or (t.role == "other" and re.search(r"(^|[.:])state\.[^.]+\.\w+$", t.name)):  # Muon and SGD keep a momentum_buffer
             states.add(t.name.rpartition(".")[0])
     return Counters(c.step, max(steps, default=None), max(ages, default=None), len(states), len(params), adam, lr)
 
@@ -84,12 +84,17 @@ def counters_disagree(c: Checkpoint) -> list[Found]:
     elif (
         n.scheduler is not None
         and n.optimizer
-        and 20 < n.scheduler < 0.8 * n.optimizer
-        and n.optimizer % max(n.scheduler, 1)
+        and 4 < n.scheduler < 0.8 * n.optimizer
+        and not _by_epoch(n.scheduler, n.optimizer)
     ):
         title = f"The schedule stands at {n.scheduler} where the optimizer has counted {n.optimizer} steps: it began anew, or counts otherwise"
         found.append(finding("schedule_behind", "warning", title))
     return found
+
+
+def _by_epoch(age: int, steps: int) -> bool:
+    """Whether so many steps can be `age` epochs of equal length, with one more begun: then a schedule stepped by the epoch is sound."""
+    return any(age - 1 <= steps // k <= age + 1 for k in {max(steps // age, 1), steps // age + 1, -(-steps // (age + 1))})
 
 
 def optimizer(c: Checkpoint) -> list[Found]:

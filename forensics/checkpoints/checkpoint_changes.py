@@ -10,13 +10,14 @@ from forensics.checkpoints import tokenizer_files
 from forensics.checkpoints.checkpoint import Checkpoint, plain_name
 from forensics.checkpoints.checkpoint_age import counters
 from forensics.checkpoints.checkpoint_findings import Found, finding, measured
+from forensics.checkpoints.checkpoint_moves import moves
 
 GREW = 2.0  # norms that double between two checkpoints of one run
 ADAM_MOST = 3.3  # |m|/sqrt(v) of Adam is at most (1-b1)/sqrt(1-b2) = 3.16 for the usual betas
 
 
 def between(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found]:
-    return [*_one_model(a, b, changed), *_frozen(changed), *_too_far(a, b, changed), *growth(a, b), *_tokenizer(a, b)]
+    return [*_one_model(a, b, changed), *moves(a, b, changed), *_too_far(a, b, changed), *growth(a, b), *_tokenizer(a, b)]
 
 
 def _one_model(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found]:
@@ -47,23 +48,6 @@ def _one_model(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[F
         title = f"{len(far)} of {len(moved)} weights differ by more than their own norm: two trainings, not two states of one"
         return [finding("another_model", "warning", title, [r["name"] for r in far])]
     return [finding("other_names", "info", f"{len(odd)} weights are in one of the two only", odd)] if odd else []
-
-
-def _frozen(changed: Sequence[Found]) -> list[Found]:
-    weights = [r for r in changed if r["role"] == "weight" and r["equal"] is not None]
-    still = [r["name"] for r in weights if r["equal"]]
-    if weights and len(still) == len(weights):
-        return [finding("same_weights", "info", "All weights are bit for bit the same")]
-    if not still:
-        return []
-    return [
-        finding(
-            "frozen",
-            "warning",
-            f"{len(still)} of {len(weights)} weights are bit for bit the same while others moved",
-            still,
-        )
-    ]
 
 
 def _too_far(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found]:

@@ -11,11 +11,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forensics.checkpoints.checkpoint import Checkpoint
-from parsers.checkpoints import allowed
+from parsers.checkpoints import danger
 from parsers.checkpoints.contents import Tensor, chunks
 from parsers.checkpoints.statistics import Stats, values
+from parsers.tables import Gap
 
 ABSURD = 1e6  # no trained weight is this large; bfloat16's bit flips give 1e38
 ALONE = 0.9  # one value with this share of a tensor's squares
@@ -36,7 +38,7 @@ def finding(kind: str, severity: str, title: str, tensors: Iterable[str] = ()) -
 def foreign_code(c: Checkpoint) -> list[Found]:
     names = [r["what"] for r in c.contents.refused]
     held = [n for n in names if n.startswith(("TorchScript code", "a Lambda layer", "an array of objects"))]
-    bad = [n for n in names if n not in held and (allowed.dangerous(n) or " " in n)]
+    bad = [n for n in names if n not in held and (danger.dangerous(n) or " " in n)]
     others = [n for n in names if n not in held and n not in bad]
     found = []
     if bad:
@@ -59,6 +61,9 @@ def foreign_code(c: Checkpoint) -> list[Found]:
 def incomplete(c: Checkpoint) -> list[Found]:
     lost = [t for t in c.contents.tensors if "missing" in t.why or "beyond" in t.why]
     found = []
+    if wrong := [g for g in c.contents.gaps if g.what.startswith("the checksum of ")]:
+        title = f"{len(wrong)} parts of the file are not what was saved, by their checksums; {wrong[0].what}"
+        found.append(finding("checksum", "critical", title, _in_members(c, wrong)))
     if c.contents.complete is False:
         why = c.contents.gaps[0].what if c.contents.gaps else "a part is missing"
         found.append(
@@ -76,12 +81,18 @@ def incomplete(c: Checkpoint) -> list[Found]:
     return found
 
 
+def _in_members(c: Checkpoint, wrong: list[Gap]) -> list[str]:
+    """The tensors whose values begin where a damaged member does."""
+    places = {g.at for g in wrong}
+    return [t.name for t in c.contents.tensors if f"byte {t.at}" in places]
+
+
 def _claims_weights(c: Checkpoint) -> bool:
     return any(re.search(r"(?i)model|adapter|weights", f.name) and f.suffix != ".json" for f in c.contents.files)
 
 
 def nonfinite(c: Checkpoint) -> list[Found]:
-    bad = [(t, s) for t, s in measured(c, *WEIGHTS, *MOMENTS, "buffer") if s.nonfinite and not _mask(t)]
+    bad = [(t, s) for t, s in measured(c, *WEIGHTS, *MOMENTS, "buffer") if s.nonfinite and not _mask(t, s)]
     if not bad:
         return []
     n, first = sum(s.nonfinite for _, s in bad), bad[0][0]
@@ -89,9 +100,17 @@ def nonfinite(c: Checkpoint) -> list[Found]:
     return [finding("nonfinite", "critical", title, [t.name for t, _ in bad])]
 
 
-def _mask(t: Tensor) -> bool:
-    """Causal masks are stored as buffers full of minus infinity, and mean it."""
-    return t.role == "buffer" and bool(re.search(r"(?i)mask|bias|alibi|tril", t.name))
+def _mask(t: Tensor, s: Stats) -> bool:
+    """Causal masks are stored as buffers full of minus infinity, and mean it; so does a best score before the first."""
+    if t.role == "buffer" and re.search(r"(?i)mask|bias|alibi|tril", t.name):
+        return True
+    if t.count == 1:
+        return bool(re.search(r"(?i)best|metric|loss|score|patience", t.name))
+    return not s.norm and s.zeros > 0 and s.zeros + s.nonfinite == s.count and all(_holes(values(b, t.dtype)) for b in chunks(t))
+
+
+def _holes(x: NDArray[Any]) -> bool:
+    return bool(((x == 0) | np.isneginf(x)).all())
 
 
 def absurd(c: Checkpoint) -> list[Found]:
@@ -125,4 +144,14 @@ def _rest(t: Tensor, s: Stats) -> float:
 
 
 def measured(c: Checkpoint, *roles: str) -> list[tuple[Tensor, Stats]]:
-    return [(t, c.stats[t.name]) for t in c.contents.tensors if t.role in roles and t.name in c.stats]
+    """Tensors of these roles with their statistics, in the order of the file."""
+    if len(c.by_role) != 1 or len(c.stats) not in c.by_role:  # a dozen looks ask, of files with 50,000 tensors
+        groups: dict[str, list[tuple[int, Tensor, Stats]]] = {}
+        for i, t in enumerate(c.contents.tensors):
+            if t.name in c.stats:
+                groups.setdefault(t.role, []).append((i, t, c.stats[t.name]))
+        c.by_role = {len(c.stats): groups}
+    known = c.by_role[len(c.stats)]
+    if len(roles) == 1:
+        return [(t, s) for _, t, s in known.get(roles[0], [])]
+    return [(t, s) for _, t, s in sorted((x for r in dict.fromkeys(roles) for x in known.get(r, [])), key=lambda x: x[0])]

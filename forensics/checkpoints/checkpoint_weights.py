@@ -14,6 +14,7 @@ from parsers.checkpoints.contents import Tensor
 from parsers.checkpoints.statistics import Stats
 
 LINES = 0.01  # of the rows or columns; single ones are padding or chance
+MASS = 0.25  # of them: a quarter of a layer that is zero is no accident of training
 SETTLED = 10  # steps before a gradient of zero means anything
 TABLES = re.compile(r"(?i)emb|wte|wpe|lm_head")  # rows are tokens, which a batch need not hold
 
@@ -40,10 +41,18 @@ def units(c: Checkpoint) -> list[Found]:
         title = f"{lines} of {name} have never had a gradient{steps} ({what})" + _others(len(dead))
         found.append(finding("dead_units", "info", title, [x for _, x, _ in sorted(dead, reverse=True)]))
     if bare:
-        _, name, lines = max(bare)
+        share, name, lines = max(bare)
         title = f"{lines} of {name} are exactly zero (cut away, or never made)" + _others(len(bare))
-        found.append(finding("zero_units", "info", title, [x for _, x, _ in sorted(bare, reverse=True)]))
+        severity = "warning" if share >= MASS and not _pruned(c, len(bare)) else "info"
+        found.append(finding("zero_units", severity, title, [x for _, x, _ in sorted(bare, reverse=True)]))
     return found
+
+
+def _pruned(c: Checkpoint, lines: int) -> bool:
+    """Zeros are cut on purpose in all matrices alike, or in most of them by lines."""
+    matrices = [s for t, s in measured(c, "weight") if len(t.shape) >= 2 and not TABLES.search(t.name)]
+    sparse = sum(s.zeros > 0.05 * s.count for s in matrices)
+    return sparse > max(2, 0.3 * len(matrices)) or (lines == len(matrices) == 1) or any("mask" in t.name for t in c.contents.tensors if t.role == "buffer" and t.name.endswith("weight_mask"))
 
 
 def _others(n: int) -> str:
@@ -52,7 +61,7 @@ def _others(n: int) -> str:
 
 def _lines(name: str, t: Tensor, s: Stats) -> tuple[float, str, str] | None:
     """(share, name, "12 of 512 rows"), None where too few are zero, or all."""
-    if s.zeros == s.count:
+    if s.zeros == s.count or len(t.shape) < 2:
         return None
     sizes = ((s.zero_rows or 0, t.shape[0], "rows"), (s.zero_columns or 0, t.count // max(t.shape[0], 1), "columns"))
     found = [(k / n, name, f"{k} of {n} {what}") for k, n, what in sizes if k >= max(2, LINES * n)]
@@ -65,13 +74,21 @@ def parameter_names(c: Checkpoint) -> dict[str, str]:
     torch numbers parameters in the order of the model. Only where there is one group, and as many weights with the same
     shapes in the same order; empty otherwise.
     """
+    held, places, weights = numbered(c)
+    if [held.get(i) for i in range(len(held))] != [t.shape for t in weights]:
+        return {}
+    return {name: weights[i].name for name, i in places.items()}
+
+
+def numbered(c: Checkpoint) -> tuple[dict[int, tuple[int, ...]], dict[str, int], list[Tensor]]:
+    """(shapes of the moments by number, numbers by name, weights in their order); empty where parameters lie in several groups."""
     held: dict[int, tuple[int, ...]] = {}
     places: dict[str, int] = {}
     for t in c.contents.tensors:
         if m := re.search(r"(?:^|[.:])state\.(\d+)\.(exp_avg_sq|exp_avg|momentum_buffer)$", t.name):
             held[int(m[1])], places[t.name] = t.shape, int(m[1])
-    if any(re.search(r"param_groups\.[1-9]", k) for k in c.contents.values):
-        return {}
+    if any("param_groups." in k and re.search(r"param_groups\.[1-9]", k) for k in c.contents.values):
+        return {}, {}, []
     seen: set[Any] = set()
     weights = []
     for t in c.contents.tensors:
@@ -79,9 +96,7 @@ def parameter_names(c: Checkpoint) -> dict[str, str]:
         if t.role == "weight" and place not in seen:  # tied weights are one parameter
             seen.add(place)
             weights.append(t)
-    if [held.get(i) for i in range(len(held))] != [t.shape for t in weights]:
-        return {}
-    return {name: weights[i].name for name, i in places.items()}
+    return held, places, weights
 
 
 # --- the start

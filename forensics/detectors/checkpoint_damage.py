@@ -8,6 +8,8 @@ How it decides
     A safetensors file must end where its header says, a zip must have its directory. Then every value of weights and
     moments is looked at once (up to 2 GB in all): NaN and infinities; magnitudes above 1e6; a single value that holds nine
     tenths of its tensor's squares and is fifty times what the others are worth. Masks full of infinities are no damage.
+    Weights that are zero or constant throughout, variances and second moments below zero, moments of other shapes than their
+    weights and a loss scale that fell below one are told as `forensics checkpoint` tells them.
 
 Cannot tell
     For formats that carry no length (legacy pickles, raw arrays), beyond the budget, and where no checkpoint lies in the folder.
@@ -25,7 +27,10 @@ from forensics import evidence
 from forensics.case import Evidence, Finding
 from forensics.checkpoints import run_checkpoints
 from forensics.checkpoints.checkpoint import Checkpoint
+from forensics.checkpoints.checkpoint_buffers import batchnorm
 from forensics.checkpoints.checkpoint_findings import absurd, foreign_code, nonfinite
+from forensics.checkpoints.checkpoint_layers import alike, empty
+from forensics.checkpoints.checkpoint_optimizer import moments, scaler
 from forensics.errors import CannotTell
 from parsers.tables import Run
 
@@ -57,6 +62,11 @@ def _values(run: Run) -> Iterator[Finding]:
         ("nonfinite", nonfinite, "critical"),
         ("absurd", absurd, "critical"),
         ("code", foreign_code, ""),
+        ("zero", empty, ""),
+        ("alike", alike, ""),
+        ("batchnorm", batchnorm, ""),
+        ("moments", moments, ""),
+        ("scaler", scaler, ""),
     ):
         sick = [(c, told[0]) for c in found if (told := [f for f in look(c) if f["severity"] != "info"])]
         if not sick:

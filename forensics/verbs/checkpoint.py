@@ -26,6 +26,6 @@ def checkpoint(ctx: click.Context, path: Path, path2: Path | None, as_json: bool
     with progress.bar(ctx.obj["quiet"]) as tick:
         document = checkpoints.report(path, path2, progress=tick)
     if as_json:
-        click.echo(json.dumps(document, indent=1, allow_nan=False))
+        click.echo(json.dumps(document, allow_nan=False))
     else:
         click.echo(page.render(document, width=max(shutil.get_terminal_size((110, 24)).columns, 80)))

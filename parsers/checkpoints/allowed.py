@@ -2,7 +2,7 @@
 
 Three kinds: calls with a meaning (``torch._utils._rebuild_tensor_v2`` gives a View), names that mean themselves
 (``torch.float32``, ``torch.FloatStorage``), and classes of the usual libraries, which stay Opaque. A name outside is
-refused: it is reported with its place, and reading goes on around it. The list is that of
+refused: it is reported with its place, and reading goes on around it (parsers.checkpoints.danger says how bad it is). The list is that of
 ``torch.load(weights_only=True)`` (torch/_weights_only_unpickler.py) plus what torch, numpy, Hugging Face, Lightning,
 Megatron, DeepSpeed and torch.distributed.checkpoint were seen to write.
 """
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from parsers.checkpoints.danger import dangerous, modern
 from parsers.checkpoints.pickles import Name, Opaque, key
 
 
@@ -68,72 +69,34 @@ _STORAGE = re.compile(r"torch(?:\.cuda|\.storage)?\.(\w+?)Storage")
 _NUMPY_CODES = {"f2": "float16", "f4": "float32", "f8": "float64", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64",
                 "u1": "uint8", "u2": "uint16", "u4": "uint32", "u8": "uint64", "b1": "bool", "c8": "complex64", "c16": "complex128"}  # fmt: skip
 
-_PACKAGES = ("torch", "transformers", "lightning", "lightning_fabric", "pytorch_lightning", "lightning_utilities", "accelerate", "omegaconf",
+_PACKAGES = tuple(f"{p}." for p in ("torch", "transformers", "lightning", "lightning_fabric", "pytorch_lightning", "lightning_utilities", "accelerate", "omegaconf",
              "megatron", "deepspeed", "fairseq", "peft", "trl", "torchmetrics", "composer", "nemo", "hydra", "timm", "datasets", "diffusers",
              "numpy.random", "sentence_transformers", "ultralytics", "mmengine", "apex", "bitsandbytes", "torchao", "ml_collections",
-             "easydict", "yacs", "ray", "wandb", "tokenizers", "stable_baselines3", "gymnasium", "gym", "pandas.core", "pyarrow.lib")  # fmt: skip
+             "easydict", "yacs", "ray", "wandb", "tokenizers", "stable_baselines3", "gymnasium", "gym", "pandas.core", "pyarrow.lib"))  # fmt: skip
 _PLAIN_CLASSES = {
     "argparse.Namespace", "types.SimpleNamespace", "collections.namedtuple", "pathlib.PosixPath", "pathlib.WindowsPath", "pathlib.PurePosixPath",
     "pathlib.Path", "pathlib.PureWindowsPath", "pathlib._local.PosixPath", "pathlib._local.WindowsPath", "datetime.datetime", "datetime.timedelta", "datetime.date",
     "datetime.timezone", "uuid.UUID", "decimal.Decimal", "fractions.Fraction", "random.Random", "numpy.ndarray", "enum.Enum",
     "numpy.random._pickle.__randomstate_ctor", "numpy.random._pickle.__generator_ctor", "numpy.random._pickle.__bit_generator_ctor",
-    "torch._utils._rebuild_sparse_tensor", "torch._utils._rebuild_sparse_csr_tensor", "torch._utils._rebuild_meta_tensor_no_storage",
-    "torch._utils._rebuild_wrapper_subclass", "torch._utils._rebuild_nested_tensor", "torch.strided", "torch.sparse_coo", "torch.contiguous_format",
+    "torch._utils._rebuild_meta_tensor_no_storage", "torch._utils._rebuild_wrapper_subclass", "torch.strided", "torch.sparse_coo", "torch.contiguous_format",
     "torch.per_tensor_affine", "torch.per_channel_affine", "torch.serialization._get_layout", "torch.storage._load_from_bytes", "torch._C._disabled_torch_function_impl",
-    "builtins.int", "builtins.float", "builtins.str", "builtins.bool", "builtins.object", "builtins.NoneType", "builtins.slice", "builtins.range",
+    "builtins.int", "builtins.float", "builtins.str", "builtins.bool", "builtins.object", "builtins.NoneType", "builtins.slice", "builtins.range", "builtins.list", "builtins.dict",
     "ml_dtypes.bfloat16",
 }  # fmt: skip
-DANGEROUS = {
-    "os", "posix", "nt", "subprocess", "sys", "runpy", "importlib", "imp", "pickle", "_pickle", "cPickle", "dill", "cloudpickle", "socket", "shutil",
-    "ctypes", "_ctypes", "code", "codeop", "pty", "webbrowser", "urllib", "urllib2", "requests", "httplib", "http", "aiohttp", "asyncio",
-    "multiprocessing", "threading", "_thread", "functools", "operator", "_operator", "types", "bdb", "pdb", "timeit", "cProfile", "profile",
-    "pydoc", "smtplib", "ftplib", "telnetlib", "xmlrpc", "marshal", "inspect", "tempfile", "platform", "pip", "setuptools", "distutils", "ensurepip",
-    "venv", "lib2to3", "idlelib", "doctest", "commands", "popen2", "posixpath", "ntpath", "signal", "resource", "pkgutil", "zipimport", "linecache",
-    "trace", "test", "unittest", "_osx_support", "_aix_support", "_pyrepl", "logging", "io", "_io", "glob", "fileinput", "builtins", "__builtin__",
-    "__builtins__", "getpass", "gc", "weakref", "site", "sysconfig", "antigravity", "nturl2path", "joblib",
-}  # fmt: skip
-"""Top-level modules whose functions run, fetch, write or load something. Reported as such; refused all the same."""
 
 
 def allowed(name: Name) -> bool:
-    """True for names that are data. A function of a usual library (lower case) is as foreign as any other."""
-    text = _modern(name)
+    """True for names that are known data. A function of a usual library (lower case) is as foreign as any other."""
+    text = modern(name.module, name.name)
     if text in _CALLS or text in _PLAIN_CLASSES or _DTYPE.fullmatch(text) or _STORAGE.fullmatch(text):
         return True
-    usual = text.startswith(tuple(p + "." for p in _PACKAGES))
-    return usual and name.name.rpartition(".")[2].lstrip("_")[:1].isupper()
-
-
-_DANGEROUS_PARTS = re.compile(r"(torch|numpy)\.(load|hub|jit|ops|package|fx|testing|f2py|distutils|ctypeslib|_inductor|_dynamo|utils\.(cpp|bottleneck|_config)|"
-                              r"serialization\.load|multiprocessing|distributed\.(rpc|run|launch|elastic)|lib\.|compat|loadtxt|save|fromfile)")  # fmt: skip
-
-
-_ANYWHERE = {
-    "os",
-    "posix",
-    "subprocess",
-    "sys",
-    "builtins",
-    "importlib",
-    "runpy",
-    "ctypes",
-    "eval",
-    "exec",
-    "__import__",
-    "__reduce__",
-    "__globals__",
-}
-
-
-def dangerous(name: str) -> bool:
-    """Whether a refused name would run, fetch, load or write something, if a loader followed it."""
-    parts = name.split(".")
-    return parts[0] in DANGEROUS or bool(_ANYWHERE & set(parts)) or _DANGEROUS_PARTS.match(name) is not None
+    usual = text.startswith(_PACKAGES) and name.name.rpartition(".")[2].lstrip("_")[:1].isupper()
+    return usual and not dangerous(text)
 
 
 def build(name: Name, args: tuple[Any, ...]) -> Any:
     """The value of ``name(*args)``; an Opaque where it has no plain value. Errors of wrong arguments are the caller's."""
-    text = _modern(name)
+    text = modern(name.module, name.name)
     call = _CALLS.get(text)
     if call is not None:
         return call(*args)
@@ -156,11 +119,6 @@ def set_state(target: Any, state: Any) -> Any:
 def _fill(target: Array, found: Array) -> Array:
     target.dtype, target.shape, target.data, target.fortran = found.dtype, found.shape, found.data, found.fortran
     return target
-
-
-def _modern(name: Name) -> str:
-    module = {"__builtin__": "builtins", "copy_reg": "copyreg"}.get(name.module, name.module)
-    return f"{module}.{name.name}".replace("numpy.core.", "numpy._core.", 1)
 
 
 def storage_type(name: Any) -> str:
@@ -238,6 +196,15 @@ def _reconstructor(cls: Any, base: Any = None, state: Any = None) -> Opaque:
     return Opaque(str(cls), (), state)
 
 
+_PARTS_OF = {4: ("indices", "values"), 5: ("compressed_indices", "plain_indices", "values")}  # of sparse tensors: by row and column, compressed
+
+
+def _sparse(layout: Any, data: Any) -> dict[str, Any]:
+    """The parts that hold the values, each a tensor of its own: COO as (indices, values, size, ...), CSR and its kin with two of indices."""
+    views = [x for x in data if isinstance(x, View)]
+    return dict(zip(_PARTS_OF[len(views) + 2], views, strict=True))
+
+
 _CALLS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor": _view, "torch._utils._rebuild_tensor_v2": _view, "torch._utils._rebuild_tensor_v3": _view_v3,
     "torch._utils._rebuild_qtensor": _view, "torch._utils._rebuild_parameter": lambda data, *_: data,
@@ -251,5 +218,6 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "builtins.complex": lambda a=0.0, b=0.0: complex(float(a), float(b)), "builtins.bytearray": _bytearray, "builtins.bytes": _bytearray,
     "_codecs.encode": _encode, "numpy.dtype": _dtype, "numpy._core.multiarray._reconstruct": lambda *_: Array(),
     "numpy._core.multiarray.scalar": _scalar, "numpy._core.numeric._frombuffer": _from_buffer,
-    "copyreg._reconstructor": _reconstructor,
+    "copyreg._reconstructor": _reconstructor, "torch._utils._rebuild_sparse_tensor": _sparse, "torch._utils._rebuild_sparse_csr_tensor": _sparse,
+    "torch._utils._rebuild_nested_tensor": lambda buffer, *_: buffer, "functools.partial": lambda f, *x, **_: Opaque(str(f), x),
 }  # fmt: skip

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsers.checkpoints.pickles import Unreadable
+from parsers.checkpoints.zips import Member, intact
 from parsers.tables import Gap
 
 CHUNK = 2 << 20  # bytes; larger blocks leave the cache, smaller ones cost calls
@@ -119,11 +120,27 @@ class Contents:
     refused: list[dict[str, str]] = field(default_factory=list)  # {"what", "at"}
     gaps: list[Gap] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
+    sums: list[tuple[File, int, Member]] = field(default_factory=list)  # members of zips, and where in the file the zip begins
     complete: bool | None = True
     bytes: int = 0
 
+    def refuse(self, what: str, at: str) -> None:
+        """Once for each name."""
+        if len(self.refused) < 1000 and all(r["what"] != what for r in self.refused):
+            self.refused.append({"what": what, "at": at})
+
     def gap(self, what: str, at: int = 0, path: str = "") -> None:
         self.gaps.append(Gap(f"byte {at}", what, None, path or self.path.name))
+
+
+def check_sums(found: Contents) -> None:
+    """Reads the members of zips against their checksums, once; each that is wrong is a gap. What lies in them is still given."""
+    for file, start, member in found.sums:
+        if file.alive() and not intact(file.bytes[start:], member):
+            what = f"the checksum of {member.name[:80]} is wrong: its bytes are not those that were saved"
+            name = file.path.relative_to(found.path).as_posix() if file.path.is_relative_to(found.path) else ""
+            found.gap(what, start + member.offset, name if name != "." else "")
+    found.sums.clear()
 
 
 def chunks(tensor: Tensor) -> Iterator[NDArray[Any]]:

@@ -86,6 +86,7 @@ def join(folder: Path, paths: list[Path], read_file: Reader) -> Contents:
         together.refused += [{"what": r["what"], "at": f"{name} {r['at']}"} for r in part.refused]
         together.gaps += [replace(g, path=name) for g in part.gaps]
         together.files += part.files
+        together.sums += part.sums
         together.bytes += part.bytes
         if part.complete is False:
             together.complete = False

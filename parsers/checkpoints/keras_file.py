@@ -97,6 +97,7 @@ def _tensor(found: Contents, facts: dict[str, Any], raw: memoryview) -> Tensor:
 def _weights_of(found: Contents, file: File) -> memoryview | bytes:
     parts, whole = zips.members(file.bytes)
     found.complete = whole
+    found.sums += [(file, 0, m) for m in parts.values()]
     for name in parts:
         if ".." in name.split("/") or name.startswith(("/", "\\")):
             found.refused.append({"what": f"a member named {name[:100]!r}", "at": f"byte {parts[name].offset}"})

@@ -11,16 +11,18 @@ import ast
 import math
 import struct
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from parsers.checkpoints import zips
+from parsers.checkpoints import nested, zips
 from parsers.checkpoints.contents import CHUNK, SIZES, Contents, File, Piece, Tensor, raw_type
 from parsers.checkpoints.pickles import Unreadable
 
 MAX_HEADER = 65536
+MAX_OBJECTS = 64 << 20  # bytes of an array of objects, looked through for the names that its pickle reaches for
 _MAGIC = b"\x93NUMPY"
 # what a damaged header raises where it is read as Python's literals, and what it claims is taken for a type
 _DAMAGE = (ValueError, TypeError, LookupError, SyntaxError, RecursionError, MemoryError, OverflowError, struct.error)
@@ -36,6 +38,7 @@ def read(path: Path) -> Contents:
             raise Unreadable(f"{path.name} is no array that can be read: {e}"[:300]) from None
         return found
     parts, found.complete = zips.members(file.bytes)
+    found.sums += [(file, 0, m) for m in parts.values()]
     if not found.complete:
         found.gap("the zip ends before its directory: the save was cut off", file.size)
     for name, member in parts.items():
@@ -59,6 +62,7 @@ def _tensor(name: str, file: File, member: zips.Member, found: Contents) -> Tens
     begin, code, fortran, shape = _header(head)
     if "O" in code:
         found.refused.append({"what": f"an array of objects ({name[:100]}): a pickle", "at": f"byte {member.offset}"})
+        nested.look(nested.Search(found.refuse), memoryview(zips.content(file.bytes, member, MAX_OBJECTS))[begin:], f"byte {member.offset + begin}")
         return Tensor(name, "object", shape, found.path.name, member.offset, why="an array of objects: not read")
     raw = np.dtype(code)
     dtype = raw.newbyteorder("=").name
@@ -101,13 +105,20 @@ def _header(head: bytes) -> tuple[int, str, bool, tuple[int, ...]]:
     start = 12 if wide else 10
     if length > MAX_HEADER or start + length > len(head):
         raise Unreadable(f"its header claims {length} bytes")
-    header = ast.literal_eval(head[start : start + length].decode("latin-1"))
-    code, shape = header["descr"], header["shape"]
+    code, fortran, shape = _literal(head[start : start + length])
+    return start + length, code, fortran, shape
+
+
+@lru_cache(1024)
+def _literal(header: bytes) -> tuple[str, bool, tuple[int, ...]]:
+    """(dtype string, column order, shape); thousands of arrays have a few kinds of headers."""
+    facts = ast.literal_eval(header.decode("latin-1"))
+    code, shape = facts["descr"], facts["shape"]
     if not isinstance(code, str):
         code = "V" if "O" not in repr(code) else "O"
     if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape) or len(shape) > 64:
         raise ValueError("its shape is no shape")
-    return start + length, code, bool(header["fortran_order"]), shape
+    return code, bool(facts["fortran_order"]), shape
 
 
 def _unpacked(packed: memoryview, size: int, begin: int, dtype: str, swapped: bool) -> Iterator[Any]:

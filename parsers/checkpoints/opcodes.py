@@ -54,7 +54,8 @@ def _long(data: bytes | memoryview) -> Any:
 
 
 def _text(m: Machine, n: int) -> str:
-    return str(m.take(n), "utf-8", "surrogatepass")
+    found: str = m.pushed(str(m.take(n), "utf-8", "surrogatepass"))
+    return found
 
 
 def _int_line(m: Machine) -> Any:
@@ -65,7 +66,8 @@ def _int_line(m: Machine) -> Any:
 def _bytes(m: Machine, n: int) -> bytes | memoryview:
     """Small ones as they are; large ones stay where they lie, so that no file costs its size in memory."""
     chunk = m.take(n)
-    return bytes(chunk) if n < 65536 else chunk
+    found: bytes | memoryview = m.pushed(bytes(chunk) if n < 65536 else chunk)
+    return found
 
 
 def _string_line(m: Machine) -> str:
@@ -153,8 +155,8 @@ _PUSH: dict[bytes, Callable[[Machine], Any]] = {
     b"L": lambda m: int(m.line().rstrip(b"L")),
     b"\x8a": lambda m: _long(m.take(m.number("<B"))), b"\x8b": lambda m: _long(m.take(m.number("<i"))),
     b"X": lambda m: _text(m, m.number("<I")), b"\x8c": lambda m: _text(m, m.number("<B")), b"\x8d": lambda m: _text(m, m.number("<Q")),
-    b"V": lambda m: m.line().decode("raw-unicode-escape", "replace"), b"S": _string_line,
-    b"U": lambda m: str(m.take(m.number("<B")), "latin-1"), b"T": lambda m: str(m.take(m.number("<i")), "latin-1"),
+    b"V": lambda m: m.pushed(m.line().decode("raw-unicode-escape", "replace")), b"S": lambda m: m.pushed(_string_line(m)),
+    b"U": lambda m: m.pushed(str(m.take(m.number("<B")), "latin-1")), b"T": lambda m: m.pushed(str(m.take(m.number("<i")), "latin-1")),
     b"C": lambda m: _bytes(m, m.number("<B")), b"B": lambda m: _bytes(m, m.number("<I")),
     b"\x8e": lambda m: _bytes(m, m.number("<Q")), b"\x96": lambda m: _bytes(m, m.number("<Q")),
     b"t": lambda m: tuple(m.since_mark()), b"l": lambda m: m.since_mark(), b"d": _dict,

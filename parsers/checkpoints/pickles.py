@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _MEMBER = re.compile(r"[A-Z][A-Z0-9_]*")  # of an enumeration, as they are named
+_NUMBERS = {fmt: struct.Struct(fmt) for fmt in ("<B", "<H", "<I", "<i", "<Q")}
+MAX_BLOBS = 100_000
 MAX_TEXT = 1 << 20  # of a line-ended argument
 
 
@@ -86,6 +88,7 @@ class Machine:
         self.refused: dict[str, int] = {}  # name -> first byte
         self.members: set[str] = set()  # of enumerations, named by a getattr
         self.other_getattr = False
+        self.blobs: list[tuple[str | bytes | memoryview, int]] = []  # what may hold a pickle of its own, and its byte
         self.whole = False  # it came to its STOP
 
     @property
@@ -117,9 +120,11 @@ class Machine:
         return chunk
 
     def number(self, fmt: str) -> int:
-        size = struct.calcsize(fmt)
-        (value,) = struct.unpack(fmt, self.take(size))
-        return int(value)
+        at, kind = self.position, _NUMBERS[fmt]
+        if at + kind.size > len(self.data):
+            self.take(kind.size)  # says what is missing
+        self.position = at + kind.size
+        return int(kind.unpack_from(self.data, at)[0])
 
     def line(self) -> bytes:
         window = bytes(self.data[self.position : self.position + MAX_TEXT])
@@ -153,13 +158,20 @@ class Machine:
 
     # --- objects
 
+    def pushed(self, value: Any) -> Any:
+        """Remembers byte strings, and texts that begin like a pickle or a zip, in base64 too (parsers.checkpoints.nested looks into them)."""
+        if len(value) >= 12 and len(self.blobs) < MAX_BLOBS and (not isinstance(value, str) or value.startswith(("gA", "UEsDB", "\x80", "PK\x03\x04", "c", "Y", "K"))):
+            self.blobs.append((value, self.opcode_at))
+        return value
+
     def refuse(self, what: str, at: int) -> None:
         if len(self.refused) < 1000:
             self.refused.setdefault(what[:200], at)
 
     def name(self, module: Any, name: Any) -> Name:
-        if not isinstance(module, str) or not isinstance(name, str):
-            raise Unreadable(f"byte {self.opcode_at}: a global whose name is no text")
+        if not isinstance(module, str) or not isinstance(name, str):  # put together by calls that were not made
+            self.refuse("a name that the pickle works out", self.opcode_at)
+            module = name = "?"
         found = Name(module[:200], name[:200], self.opcode_at)
         if not self.allowed(found):
             self.refuse(str(found), self.opcode_at)

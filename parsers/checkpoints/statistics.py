@@ -42,6 +42,8 @@ class Stats:
     squares: float = 0.0
     zero_rows: int | None = None  # of a matrix: rows and columns of zeros; None where they were not counted
     zero_columns: int | None = None
+    negative: int | None = None  # values below zero, where they were counted
+    parallel: bool = False  # rows that were looked at are multiples of one another
 
     @property
     def finite(self) -> int:

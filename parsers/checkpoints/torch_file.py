@@ -9,17 +9,20 @@ Source: torch/serialization.py of torch 2.13. In all of them a tensor is a shape
 
 from __future__ import annotations
 
+import contextlib
 import struct
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from parsers.checkpoints import allowed, opcodes, zips
+from parsers.checkpoints import allowed, nested, opcodes, zips
 from parsers.checkpoints.allowed import Array, Storage, View
 from parsers.checkpoints.contents import SIZES, Contents, File, Memory
+from parsers.checkpoints.danger import dangerous
 from parsers.checkpoints.pickles import Machine, Name, Opaque, Unreadable
 from parsers.checkpoints.tree import Home, gather
 
 MAX_PICKLE = 256 << 20
+_ZIP = b"PK\x03\x04"
 _MAGIC = 0x1950A86A20F9469CFC6C
 
 
@@ -29,15 +32,33 @@ def read(path: Path) -> Contents:
     found = Contents(path, "torch", files=[path], bytes=file.size)
     if not file.size:
         raise Unreadable("the file is empty")
-    root = read_zip(found, file, 0, file.size) if bytes(file.bytes[:4]) == b"PK\x03\x04" else _read_stream(found, file)
+    root = _read(found, file)
     gather(found, root, path.stem if isinstance(root, (View, Storage, Array)) else "")
     return found
 
 
-def read_zip(found: Contents, file: File, start: int, length: int) -> Any:
+def _read(found: Contents, file: File, depth: int = 0) -> Any:
+    return read_zip(found, file, 0, file.size, depth) if bytes(file.bytes[:4]) == _ZIP else _read_stream(found, file)
+
+
+def _read_archive(found: Contents, file: File, parts: dict[str, zips.Member], start: int, depth: int) -> dict[str, Any]:
+    """A zip of several files (Stable-Baselines3: policy.pth, policy.optimizer.pth): each by its stem."""
+    roots: dict[str, Any] = {}
+    for name, m in parts.items():
+        try:
+            content = memoryview(zips.content(file.bytes[start:], m, MAX_PICKLE))
+            if bytes(content[:4]) == _ZIP or bytes(content[:1]) == b"\x80":
+                roots[PurePosixPath(name).stem] = _read(found, Memory(Path(name), content), depth + 1)
+        except Unreadable as e:
+            found.gap(f"{name[:80]}: {e}"[:300], start + m.offset)
+    return roots
+
+
+def read_zip(found: Contents, file: File, start: int, length: int, depth: int = 0) -> Any:
     """The value of a torch zip that lies at [start, start + length) of a file, with Views for its tensors."""
     data = file.bytes[start : start + length]
     parts, whole = zips.members(data)
+    found.sums += [(file, start, m) for m in parts.values()]
     if not whole:
         found.complete = False
         found.gap(
@@ -46,6 +67,8 @@ def read_zip(found: Contents, file: File, start: int, length: int) -> Any:
         )
     pickle = next((m for name, m in parts.items() if name.rpartition("/")[2] == "data.pkl"), None)
     if pickle is None:
+        if depth < nested.MAX_DEPTH and (roots := _read_archive(found, file, parts, start, depth)):
+            return roots
         listed = ", ".join(sorted(parts)[:5])
         raise Unreadable(f"a zip without data.pkl is no torch file; it holds {listed[:200]}")
     prefix = pickle.name.removesuffix("data.pkl")
@@ -71,7 +94,17 @@ def read_zip(found: Contents, file: File, start: int, length: int) -> Any:
     machine = _machine(memoryview(content), 0, home, found)
     root = _load(found, machine)
     _note_refused(found, machine, start + pickle.offset if pickle.stored else None)
+    _look_beside(found, data, {n: m for n, m in parts.items() if m is not pickle and not n.startswith((f"{prefix}data/", f"{prefix}code/"))}, start)
     return root
+
+
+def _look_beside(found: Contents, data: memoryview, parts: dict[str, zips.Member], start: int) -> None:
+    """Other members may be pickles, too (a TorchScript archive has some, with names of its own): what is dangerous in them is listed."""
+    search = nested.Search(lambda what, at: found.refuse(what, at) if dangerous(what) else None)
+    for m in parts.values():
+        if m.size < MAX_PICKLE:
+            with contextlib.suppress(Unreadable):
+                nested.look(search, zips.content(data, m, MAX_PICKLE), f"byte {start + m.offset}")
 
 
 def read_pickle(found: Contents, file: File) -> Any:
@@ -165,6 +198,11 @@ def _machine(data: memoryview, start: int, home: Home, found: Contents | None = 
 
 
 def _note_refused(found: Contents, machine: Machine, base: int | None) -> None:
-    for what, at in machine.refused.items():
-        place = f"byte {at + base}" if base is not None else f"byte {at} of the unpacked data.pkl"
-        found.refused.append({"what": what, "at": place})
+    def place(at: int) -> str:
+        return f"byte {at + base}" if base is not None else f"byte {at} of the unpacked data.pkl"
+
+    found.refused += [{"what": what, "at": place(at)} for what, at in machine.refused.items()]
+    search = nested.Search(found.refuse)
+    for blob, at in nested.blobs(machine):
+        nested.look(search, blob, place(at))
+

@@ -47,7 +47,9 @@ def gather(found: Contents, root: Any, prefix: str = "") -> None:
         elif isinstance(value, Storage):
             _add(found, tensor_of(name, View(value, 0, (value.count,), (1,)), found.path.name))
         elif len(found.values) < MAX_VALUES:
-            if isinstance(value, str):
+            if isinstance(value, dict):
+                found.values[name] = "{}"  # an optimizer without state is told by it
+            elif isinstance(value, str):
                 found.values[name] = (
                     "***" if secrets.is_secret_key(name.rpartition(".")[2]) else secrets.mask_text(value[:500])
                 )
@@ -78,7 +80,7 @@ def _leaves(root: Any, prefix: str, found: Contents) -> Iterator[tuple[str, Any]
             continue
         path, value = item
         inner = _children(value)
-        if inner is None:
+        if inner is None or value == {}:
             yield path, str(value) if isinstance(value, Name) else value
         elif len(stack) < MAX_DEPTH and all(id(value) != known for known, _ in stack):
             stack.append((id(value), _below(path, inner)))

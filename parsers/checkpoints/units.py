@@ -6,13 +6,15 @@ one with many about two passes more; memory is a byte for each row and each colu
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parsers.checkpoints.contents import Tensor
+from parsers.checkpoints.contents import Tensor, chunks
+from parsers.checkpoints.statistics import Stats, statistics, values
 
 MOST = 1 << 23  # rows and columns
 _FLOATS = ("float64", "float32", "float16", "bfloat16")
@@ -77,3 +79,58 @@ def lines_of(tensor: Tensor) -> Lines | None:
     if len(tensor.shape) < 2 or tensor.dtype not in _FLOATS or tensor.layout or not count or rows + count // rows > MOST:
         return None
     return Lines(rows, count // rows, alive=np.zeros(count // rows, bool))
+
+
+def streamed(t: Tensor) -> Stats:
+    """The statistics of one pass, with what only some roles are asked for: lines of zeros, values below zero, rows that are alike."""
+    lines = lines_of(t) if t.role in ("weight", "exp_avg_sq") else None
+    counts = t.role == "exp_avg_sq" or t.name.endswith("running_var")
+    width = t.count // t.shape[0] if t.role in ("weight", "master") and len(t.shape) > 1 and t.shape[0] and not t.layout else 0
+    below, parallel = 0, False
+
+    def watch(place: int, block: NDArray[Any], zeros: int) -> None:
+        nonlocal below, parallel
+        if lines is not None:
+            lines.see(place, block, zeros)
+        if counts:
+            below += negatives(block, t.dtype)
+        if width and not place:
+            parallel = parallel_rows(block, t.dtype, width)
+
+    stats = statistics(chunks(t), t.dtype, watch)
+    if lines is not None:
+        stats.zero_rows, stats.zero_columns = lines.counts()
+    stats.negative, stats.parallel = below if counts else None, parallel
+    return stats
+
+
+def negatives(block: NDArray[Any], dtype: str) -> int:
+    """Values below zero; zeros with a sign and NaN are none."""
+    if dtype not in _FLOATS:
+        return int(np.count_nonzero(block < 0)) if block.dtype.kind in "if" else 0
+    signed = block.view(f"i{block.itemsize}")
+    if np.minimum.reduce(signed) >= 0:
+        return 0
+    return int(np.count_nonzero(values(block, dtype) < 0))
+
+
+ROWS = 16  # looked at
+PARALLEL = 0.9999  # cosine: bfloat16's rounding of parallel rows leaves 0.99999, trained rows of a layer stay below 0.99
+
+
+def parallel_rows(block: NDArray[Any], dtype: str, width: int) -> bool:
+    """Whether rows spread over a tensor's first block are multiples of one another: a constant matrix, copies of one row, an outer product."""
+    rows = len(block) // width
+    if rows < 8 or width < 8 or block.dtype.kind == "c":  # too few to be more than chance
+        return False
+    ends = [values(block[i * width : (i + 1) * width], dtype).astype(np.float64) for i in (0, rows - 1)]
+    with np.errstate(all="ignore"):
+        if not abs(ends[0] @ ends[1]) > 0.99 * math.sqrt((ends[0] @ ends[0]) * (ends[1] @ ends[1])):  # most tensors end here
+            return False
+    picked = np.linspace(0, rows - 1, min(rows, ROWS)).astype(int)
+    table = np.stack([values(block[i * width : (i + 1) * width], dtype).astype(np.float64) for i in picked])
+    if not np.isfinite(table).all() or (np.count_nonzero(table, axis=1) < 8).any():
+        return False
+    table /= np.abs(table).max(axis=1, keepdims=True)  # squares of tiny values would vanish
+    table /= np.sqrt(np.square(table).sum(axis=1, keepdims=True))
+    return bool(np.abs(table @ table[0]).min() > PARALLEL)

@@ -11,7 +11,7 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from parsers.checkpoints.pickles import Unreadable
 
@@ -27,6 +27,7 @@ class Member:
     size: int  # unpacked
     packed: int
     method: int  # 0 stored, 8 deflated
+    crc: int = 0  # of the unpacked bytes; 0 where the writer made none (torch.serialization.set_crc32_options(False))
 
     @property
     def stored(self) -> bool:
@@ -61,24 +62,24 @@ def _directory(data: memoryview) -> Iterator[Member]:
     for _ in range(count):
         if bytes(data[position : position + 4]) != _DIRECTORY:
             raise Unreadable("the directory of the zip is damaged")
-        method, packed, size, n, extra, comment = struct.unpack_from("<H8xIIHHH", data, position + 10)
+        method, crc, packed, size, n, extra, comment = struct.unpack_from("<H4xIIIHHH", data, position + 10)
         (local,) = struct.unpack_from("<I", data, position + 42)
         name = str(data[position + 46 : position + 46 + n], "utf-8", "replace")
         fields = bytes(data[position + 46 + n : position + 46 + n + extra])
         size, packed, local = _zip64(fields, size, packed, local)
-        member = _local(data, local, name, method, packed, size)
+        member = _local(data, local, Member(name, 0, size, packed, method, crc))
         if member is not None:
             yield member
         position += 46 + n + extra + comment
 
 
-def _local(data: memoryview, at: int, name: str, method: int, packed: int, size: int) -> Member | None:
-    """None where the member does not lie in the file."""
+def _local(data: memoryview, at: int, member: Member) -> Member | None:
+    """With its place; None where it does not lie in the file."""
     if bytes(data[at : at + 4]) != _LOCAL or at + 30 > len(data):
         return None
     n, extra = struct.unpack_from("<HH", data, at + 26)
     begin = at + 30 + n + extra
-    return Member(name, begin, size, packed, method) if begin + packed <= len(data) else None
+    return replace(member, offset=begin) if begin + member.packed <= len(data) else None
 
 
 def _walk(data: memoryview) -> Iterator[Member]:
@@ -88,7 +89,7 @@ def _walk(data: memoryview) -> Iterator[Member]:
         if at + 30 > len(data) or bytes(data[at : at + 4]) != _LOCAL:
             return
         flags, method = struct.unpack_from("<HH", data, at + 6)
-        packed, size, n, extra = struct.unpack_from("<IIHH", data, at + 18)
+        crc, packed, size, n, extra = struct.unpack_from("<IIIHH", data, at + 14)
         fields = bytes(data[at + 30 + n : at + 30 + n + extra])
         size, packed, _ = _zip64(fields, size, packed, 0)
         begin = at + 30 + n + extra
@@ -97,22 +98,22 @@ def _walk(data: memoryview) -> Iterator[Member]:
             found = _described(data, begin)
             if found is None:
                 return
-            packed, size, following = found
+            packed, size, following, crc = found
         if begin + packed > len(data):
             return
-        yield Member(str(data[at + 30 : at + 30 + n], "utf-8", "replace"), begin, size, packed, method)
+        yield Member(str(data[at + 30 : at + 30 + n], "utf-8", "replace"), begin, size, packed, method, crc)
         at = following
 
 
-def _described(data: memoryview, begin: int) -> tuple[int, int, int] | None:
-    """(packed size, size, where the next header stands) by the data descriptor whose size fits its place."""
+def _described(data: memoryview, begin: int) -> tuple[int, int, int, int] | None:
+    """(packed size, size, where the next header stands, checksum) by the data descriptor whose size fits its place."""
     for match in _DESCRIPTOR.finditer(data, begin):
         at = match.start()
         for fmt, end in (("<II", 16), ("<QQ", 24)):
             if at + end <= len(data):
                 packed, size = struct.unpack_from(fmt, data, at + 8)
                 if packed == at - begin:
-                    return packed, size, at + end
+                    return packed, size, at + end, int.from_bytes(data[at + 4 : at + 8], "little")
     return None
 
 
@@ -142,6 +143,20 @@ def content(data: memoryview, member: Member, most: int) -> bytes | memoryview:
     if len(out) != member.size:
         raise Unreadable(f"{member.name[:80]} unpacks to another length than it says: not read")
     return out
+
+
+def intact(data: memoryview, member: Member) -> bool:
+    """Whether the unpacked bytes have the checksum of the directory. True where there is none, or they cannot be unpacked (told elsewhere)."""
+    raw, crc, step = data[member.offset : member.offset + member.packed], 0, 1 << 20
+    if not member.crc or not (member.stored or member.method == 8):
+        return True
+    blocks = (raw[i : i + step] for i in range(0, len(raw), step)) if member.stored else inflate(raw, member.size)
+    try:
+        for block in blocks:
+            crc = zlib.crc32(block, crc)
+    except Unreadable:
+        return True
+    return crc == member.crc
 
 
 def inflate(raw: memoryview, size: int, step: int = 1 << 20) -> Iterator[bytes]:

@@ -137,7 +137,7 @@ def test_what_changed(tmp_path: Path) -> None:
         assert changed[f"model.{name}"]["relative"] == pytest.approx(
             delta / before[name].double().norm().item(), rel=1e-4
         )
-    assert ids(document, "warning") == {"frozen"}
+    assert ids(document, "warning") == set() and "frozen" in ids(document)  # it never had a gradient: on purpose
     assert ids(checkpoints.report(a, a)) >= {"same_weights"}
 
 
