@@ -22,7 +22,7 @@ import re
 
 from parsers.console_prefix import SUFFIX, Field, Line, prefix, whole
 
-NUM = (r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?"
+NUM = (r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?"
        r"|(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)(?![A-Za-z]))")
 _UNIT = (r"(?:(?:\s(?!\S+\s*[:=]))?(?:ms|[KMG]i?B|tok/s(?:ec)?|tokens/s(?:ec)?|samples/s(?:ec)?|TFLOPS?|TFLOP/s)"
          r"|%|µs|us|secs?|mins?|[smhkKMGTBxz]|kit|it/s|s/it|it(?= \[|/\d)|/s(?:ec)?(?:/gpu)?)(?![\w])")
@@ -78,7 +78,7 @@ def _key(gap: str) -> tuple[str, str, bool, bool]:
 
 
 def _role(key: str, tail: str, first: bool) -> str:
-    words = re.sub(r"\([^)]*\)$", "", key.lower()).split()
+    words = re.sub(r"\([^()]*+\)$", "", key.lower()).split()
     if not words:
         return ""
     last = words[-1].lstrip("#")

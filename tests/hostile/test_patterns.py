@@ -1,0 +1,98 @@
+"""No regular expression of the product takes time by the square of a text: each is attacked with strings made for it."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from typing import Any
+
+import pytest
+
+from hostile import attacks, patterns
+
+SMALL, LARGE = 2000, 8000  # characters
+QUICK, NOTABLE = 0.0003, 0.002  # seconds of CPU: what is not worth a second look, and what a growth can be seen in
+GROWTH = 8.0  # four times the text: 4 is linear, 16 is its square
+LIMIT = 0.3  # a search that takes as long has failed, whatever it would have grown to
+OTHERS_WORK = ("parsers.secrets", "forensics.redact")  # rewritten elsewhere; to be emptied where that is merged
+OWN_TEXTS = {"parsers.name_rules._TOKEN"}  # reads the patterns of names.toml, which are ours
+# made when they run, of parts of our own; each is looked at in the function below or is a text of a table found there
+MADE_LATER = {
+    "parsers.checkpoint_files: pattern": ("_KINDS", 1),
+    "forensics.comparing.config_diff: pattern": ("KINDS", 0),
+    "forensics.measures.peak_flops: pattern": ("PEAKS", 0),
+}
+
+
+class TooSlow(Exception):
+    pass
+
+
+@pytest.fixture(autouse=True)
+def _limited() -> Any:
+    def stop(*_: object) -> None:
+        raise TooSlow
+
+    before = signal.signal(signal.SIGVTALRM, stop)  # the matcher looks for signals: even a hang ends
+    yield
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    signal.signal(signal.SIGVTALRM, before)
+
+
+def cost(pattern: re.Pattern[Any], method: str, text: Any) -> float:
+    """Seconds of CPU."""
+    ask, texts = getattr(pattern, method), (("",) if method in ("sub", "subn") else ())
+    if isinstance(pattern.pattern, bytes):
+        text, texts = text.encode("latin-1", "replace"), tuple(t.encode() for t in texts)
+    signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT)
+    began = time.thread_time()
+    try:
+        for _ in ask(*texts, text) if method == "finditer" else [ask(*texts, text)]:
+            pass
+        return time.thread_time() - began
+    except TooSlow:
+        return float("inf")
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def slow(pattern: re.Pattern[Any], methods: set[str]) -> list[str]:
+    """The first attack that makes the pattern grow faster than the text, confirmed, or nothing."""
+    for prefix, pump, end in attacks.attacks(pattern):
+        for method in methods:
+            small, large = (prefix + pump * (n // len(pump) + 1) + end for n in (SMALL, LARGE))
+            first = cost(pattern, method, small)
+            if first < QUICK:
+                continue
+            much = LIMIT if first > LIMIT else min(cost(pattern, method, large) for _ in range(3))
+            if much >= LIMIT or (much > NOTABLE and much > GROWTH * min(cost(pattern, method, small) for _ in range(5))):
+                return [f"{method}: {prefix[:60]!r} + {pump[:60]!r} * n + {end!r}: {much:.3f} s at {len(large):,} characters"]
+    return []
+
+
+def test_every_pattern_is_linear() -> None:
+    found, _ = patterns.patterns()
+    assert len(found) > 300
+    bad = []
+    for pattern, methods, where in found.values():
+        if where not in OWN_TEXTS and not where.startswith(OTHERS_WORK):
+            bad += [f"{where} {s}\n    {pattern.pattern!r:.300}" for s in slow(pattern, methods)]
+    assert not bad, "\n".join(bad)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "method"),
+    [
+        (r"\s+$", "search"), (r"(a+)+b", "match"), (r"^\s*(.*?)\s*$", "match"), (r"\d+\.?\d*x", "match"), (r"eyJ[\w-]{10,}\.x", "search"),
+        (r"\w+@", "search"), (r"(?:a|ab|b)*c", "match"), (r"x.*y", "finditer"), (r"save_(?:\w*_)?model(?:_\w+)?[,)]", "search"),
+        (r"\[[^\]]*\]", "sub"), (r"'(?:[^'\\]|\\.)*';", "search"), (r"(?m)^\s*key", "search"), (r"(\w+\s?)*!", "match"),
+    ],
+)  # fmt: skip
+def test_the_attacks_find_patterns_known_to_be_slow(pattern: str, method: str) -> None:
+    assert slow(re.compile(pattern), {method})
+
+
+def test_tables_of_patterns_are_found_where_they_are_compiled_late() -> None:
+    _, unknown = patterns.patterns()
+    assert set(MADE_LATER) <= set(unknown)
