@@ -96,19 +96,19 @@ _WORDS: list[tuple[str, str, list[str]]] = [
         r"did not (?:converge|improve)", r"stopping_early", r"mismatch",
         r"learning rate .{0,40}(?:override|reset|reduc)", r"overriding learning rate", r"(?:missing|unexpected) key",
         r"blocked for more than \d+ seconds", r"not responding, (?:still trying|timed out)", r"thermal slowdown",
-        r"slowdown: thermal", r"^\W*rank\s*: \d+ \(local_rank: \d+\)", r"bus error encountered in worker"]),
+        r"slowdown: thermal", r"^\W*+rank\s*+: \d+ \(local_rank: \d+\)", r"bus error encountered in worker"]),
     ("evaluation", "info", [
-        r"\*{3} ?running (?:evaluation|prediction|validation)", r"^\W*evaluating\b(?!.*\d%)",
+        r"\*{3} ?running (?:evaluation|prediction|validation)", r"^\W*+evaluating\b(?!.*\d%)",
         r"(?:^|[\]:])\W{0,40}+(?:running|starting|begin|beginning|start|entering) (?:the )?(?:validation|evaluation|eval)\b(?! set| data)"]),
     ("alive", "info", [
-        r"\b(?:pid|process|rank|job|worker|run|node)\b.{0,40}\balive\b", r"\bstill (?:running|alive|waiting)\b", r"^\W*heartbeat\b"]),
+        r"\b(?:pid|process|rank|job|worker|run|node)\b.{0,40}\balive\b", r"\bstill (?:running|alive|waiting)\b", r"^\W*+heartbeat\b"]),
     ("start", "info", [
-        r"^\W*(?:starting|start|begin|beginning|running) (?:the )?training", r"\*{3} ?running training",
-        r"begin training epoch", r"training starts at step", r"^\W*training \.\.\.",
+        r"^\W*+(?:starting|start|begin|beginning|running) (?:the )?training", r"\*{3} ?running training",
+        r"begin training epoch", r"training starts at step", r"^\W*+training \.\.\.",
         r"launching (?:job|training|run|\d)", r"starting elastic_operator", r"spawned with command", r"\bcmd = ",
         r"number of (?:trainable )?parameters", r"model (?:size|has)\b.{0,30}param", r"params?:\d"]),
     ("warning", "error", [
-        r"(?-i:^(?:\w+\.)*\w*(?:Error|Exception)\b(?:: |$))", r"\bfatal\b", r"assertion `.{0,400}failed",
+        r"(?-i:^(?:\w+\.)*\w*(?:Error|Exception)\b(?:: |$))", r"\bfatal\b", r"assertion `.{0,200}failed",
         r"terminate called", r"process .{0,30}exited? with (?:code|status) [1-9]", r"exit ?code: ?[1-9]"]),
 ]
 _RULES = [(kind, level, re.compile("(?i)" + "|".join(words))) for kind, level, words in _WORDS]
@@ -240,7 +240,7 @@ class Traceback:
 
 _SURE_CODE = re.compile(r"^\s*+(?:" + "|".join([
     r"def \w+\(", r"class \w+(?:\(.*\))?:", r"import [\w.]+", r"from [\w.]+ import ", r"@\w[\w.]*",
-    r"return\b(?! code)", r"(?:el)?if .+:\s*+(?:#|$)", r"for \w.* in .+:\s*+$", r"with .+:\s*+$",
+    r"return\b(?! code)", r"(?:el)?if .+:\s*+(?:#|$)", r"for \w(?>.*? in ).+:\s*+$", r"with .+:\s*+$",
     r"self\.\w+(?:\.\w+)* [-+*/]?= ", r"raise \w+\(", r"parser\.add_argument\(",
     r"\w+ = [A-Za-z_][\w.]*+\(.*[(,)]\s*+(?:#|$)"]) + ")")
 _CODE = re.compile(r"^\s*+(?:" + "|".join([

@@ -28,7 +28,7 @@ _UNIT = (r"(?:(?:\s(?!\S+\s*[:=]))?(?:ms|[KMG]i?B|tok/s(?:ec)?|tokens/s(?:ec)?|s
          r"|%|µs|us|secs?|mins?|[smhkKMGTBxz]|kit|it/s|s/it|it(?= \[|/\d)|/s(?:ec)?(?:/gpu)?)(?![\w])")
 _TOKEN = re.compile(
     rf"(?P<date>(?<!\w)\d{{4}}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?)?)"
-    r"|(?P<clock>(?<![\w.])\d+:\d\d(?::\d\d)*(?:\.\d+)?(?![\w:]))"
+    r"|(?P<clock>(?<![\w.])\d+:\d\d(?::\d\d){0,3}(?:\.\d+)?(?![\w:]))"
     r"|(?P<frac>(?<![\w.@#+-])(?P<it>\d+)(?:\.0)? */ *(?P<total>\d+)(?![\w/]|\.\d))"
     rf"|(?P<avg>(?<!float64)(?<!float32)(?<!tensor)\( *(?P<mean>{NUM}) *%?\))"
     rf"|(?P<num>(?<![\w.@#+-])(?>{NUM}))(?P<unit>{_UNIT})?(?!\w|\.\d|-\d)")

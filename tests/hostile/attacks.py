@@ -18,7 +18,7 @@ GROUPS = {codes.SUBPATTERN: 3, codes.ATOMIC_GROUP: None, codes.ASSERT: 1}
 LOOSE = 16  # a repeat that may run at least this often is pumped
 GENERIC = (" ", "0", "a", "A", "=", ":", "-", "/", ".", ",", '"', "'", "\\", "(", "[", "{", "<", "|", "_", "\t", "\n", "\r", "\x1b", "é", "eyJ", "a.", "a=", "a ",
            "a: ", "0.", "- ", "\\\\", '\\"', "[[", "[]", "({", "=0 ", "a/", "0:", "aA0", "\n ", "\r\n", "://")  # fmt: skip
-ENDS = ("", "\x00", "\n\x00", "a\x00", " !")
+ENDS = ("", "\n\x00", " !")
 
 
 def attacks(pattern: re.Pattern[Any]) -> Iterator[tuple[str, str, str]]:
