@@ -92,9 +92,8 @@ def _held(value: object, depth: int) -> Iterator[re.Pattern[Any]]:
 
 def _calls(tree: ast.AST) -> Iterator[ast.Call]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
-            if node.func.value.id == "re" and node.func.attr in CALLS and node.args:
-                yield node
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "re" and node.func.attr in CALLS and node.args:
+            yield node
 
 
 def _flags(call: ast.Call) -> int:

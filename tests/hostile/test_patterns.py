@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import signal
@@ -20,12 +21,8 @@ MOST = 10**9 if os.environ.get("HOSTILE") == "all" else 40  # attacks on one pat
 LIMIT = 0.3  # a search that takes as long has failed, whatever it would have grown to
 OTHERS_WORK = ("parsers.secrets", "forensics.redact")  # rewritten elsewhere; to be emptied where that is merged
 OWN_TEXTS = {"parsers.name_rules._TOKEN"}  # reads the patterns of names.toml, which are ours
-# made when they run, of parts of our own; each is looked at in the function below or is a text of a table found there
-MADE_LATER = {
-    "parsers.checkpoint_files: pattern": ("_KINDS", 1),
-    "forensics.comparing.config_diff: pattern": ("KINDS", 0),
-    "forensics.measures.peak_flops: pattern": ("PEAKS", 0),
-}
+# tables of texts that are compiled when they are used
+TABLES = {"parsers.checkpoint_files": "_KINDS", "forensics.comparing.config_diff": "KINDS", "forensics.measures.peak_flops": "PEAKS"}
 
 
 class TooSlow(Exception):
@@ -108,6 +105,10 @@ def test_the_attacks_find_patterns_known_to_be_slow(pattern: str, method: str) -
     assert slow(re.compile(pattern), {method})
 
 
-def test_tables_of_patterns_are_found_where_they_are_compiled_late() -> None:
-    _, unknown = patterns.patterns()
-    assert set(MADE_LATER) <= set(unknown)
+@pytest.mark.parametrize("module", TABLES)
+def test_patterns_of_tables_are_linear(module: str) -> None:
+    table = getattr(importlib.import_module(module), TABLES[module])
+    texts = [t for row in (table.items() if isinstance(table, dict) else table) for t in row if isinstance(t, str)]
+    assert texts
+    for text in texts:
+        assert not slow(re.compile(text), {"search"}, MOST), text
