@@ -118,10 +118,10 @@ def series(run: Run, name: str) -> Series | None:
     return found
 
 
-def names(run: Run) -> list[str]:
-    """Every canonical name that was logged, in alphabetical order."""
+def names(run: Run, least: int = 1) -> list[str]:
+    """Every canonical name that was logged, in alphabetical order; of hundreds of thousands most have few points."""
     columns = arrays(run)
-    logged = np.flatnonzero(np.diff(columns["ends"])).tolist()
+    logged = np.flatnonzero(np.diff(columns["ends"]) >= least).tolist()
     return sorted(columns["names"][code] for code in logged if columns["names"][code])
 
 

@@ -33,7 +33,7 @@ SKIPPED = ("axis/", "epoch", "step", "time.total")
 
 def build(run: Run, findings: Sequence[Finding]) -> dict[str, Any]:
     """Series, marks, bands and the clock; evidence.py names the keys."""
-    known = [n for n in names(run) if not n.startswith(SKIPPED)]
+    known = [n for n in names(run, least=2) if not n.startswith(SKIPPED)]
     chosen = [n for n in FIRST if n in known]
     chosen += [n for n in known if n not in chosen]
     shown: list[dict[str, Any]] = []
@@ -41,7 +41,7 @@ def build(run: Run, findings: Sequence[Finding]) -> dict[str, Any]:
         if len(shown) >= MOST:
             break
         s = series(run, name)
-        if s is None or len(s) < 2:
+        if s is None or len(s) < 2:  # of its points, some had no step or belong to a second tag
             continue
         columns = COLUMNS if i < 6 else FEW_COLUMNS
         lives = [{"attempt": a, "points": m4(step, value, columns)} for a, step, value in s.lives()]

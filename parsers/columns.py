@@ -52,7 +52,7 @@ _SAMPLE_LIST = re.compile(
     r"samples?|examples?|ids?|idxs?|idx|index|indices|indexes|uids?|keys?|__key__"
 )  # if the cells look like it
 _IDENTIFIER = re.compile(r".*[_ ](?:ids?|uuid|uid|hash)|ids?|uuid|uid|pid|hostname|node_ip")
-_PLAIN = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_PLAIN = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"\s*[+-]?\d{1,19}\s*", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
 _WRAPPED = re.compile(r"(?:tensor|array|np\.float\d+)\(\[?\s*([^,\])]+)")

@@ -26,6 +26,7 @@ from parsers.tables import Gap, Note
 from parsers.yaml_nodes import Item
 
 _MAX_BYTES, _MAX_LINED, _MAX_LEAVES, _MAX_GAPS = 4 << 20, 2000, 10_000, 100
+_MAX_SOUGHT = 64 << 20  # characters looked through in vain for keys: a tenth of a second
 _KINDS = {"settings", "yaml", "toml", "ini", "args"}
 
 
@@ -82,15 +83,15 @@ def _toml_loads(text: str) -> dict[str, Any]:
 
 def _toml(text: str) -> Iterator[Item]:
     try:
-        yield from _with_lines(_toml_loads(text), text, r"(?m)^\s*(?:[\w.\-\"']+\.)?[\"']?{}[\"']?\s*=")
+        yield from _with_lines(_toml_loads(text), text, r"(?m)^[ \t]*+(?:[\w.\-\"']+\.)?[\"']?{}[\"']?[ \t]*+=")
         return
     except (tomllib.TOMLDecodeError, ValueError, RecursionError):
         pass
     table = ""
     for number, line in enumerate(text.split("\n"), 1):
-        header = re.match(r"\s*\[+\s*([^\[\]]+?)\s*\]+\s*(?:#.*)?$", line)
+        header = re.match(r"\s*+\[++([^\[\]]++)\]++\s*+(?:#|$)", line)
         if header:
-            table = header[1].replace(".", "/") + "/"
+            table = header[1].strip().replace(".", "/") + "/"
             continue
         try:
             for key, value in _flat("", _toml_loads(line)):
@@ -113,7 +114,7 @@ def _json(text: str) -> Iterator[Item]:
         known = set(document) if isinstance(document, dict) else set()
         yield from (leaf for leaf in found if leaf[0] not in known)  # their parents are lost
     if isinstance(document, dict):
-        yield from _with_lines(document, text, '"{}"\\s*:')
+        yield from _with_lines(document, text, '"{}"\\s*+:')
 
 
 def _is_json(text: str) -> bool:
@@ -134,11 +135,13 @@ def _flat(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
 
 def _with_lines(document: dict[str, Any], text: str, pattern: str) -> Iterator[Item]:
     """Leaves with their lines: keys stand in the text in the order of the document."""
-    position = line = 0
+    position = line = sought = 0
     leaves = list(_flat("", document))
+    lined = len(leaves) <= _MAX_LINED
     for name, value in leaves:
         key = re.escape(name.rpartition("/")[2])
-        found = re.compile(pattern.replace("{}", key)).search(text, position) if len(leaves) <= _MAX_LINED else None
+        found = re.compile(pattern.replace("{}", key)).search(text, position) if lined and sought < _MAX_SOUGHT else None
+        sought += 0 if found else len(text) - position
         if found:
             line += text.count("\n", position, found.end())
             position = found.end()
@@ -206,6 +209,12 @@ def literal(text: str) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
+def _without_default(value: str) -> str:
+    """``0.1  [default: 0.2]``, as argparse's dumps write it -> ``0.1``."""
+    mark = re.search(r"\s\[default: ", value)
+    return value[: mark.start()].rstrip() if mark and value.endswith("]") else value
+
+
 def _assignments(text: str) -> Iterator[Item]:
     """``key = value``, ``key: value``, ``--key value`` and ``[section]``, a line each."""
     section = ""
@@ -214,13 +223,13 @@ def _assignments(text: str) -> Iterator[Item]:
         if not line or line.startswith(("#", ";", "//")) or not line.strip("-=*_ "):
             continue
         header = re.fullmatch(r"\[([^\[\]=]+)\]", line)
-        m = re.match(r"(?:--?)?([A-Za-z_][\w.\-/ ]{0,80}?)\s*[=:]\s*(.*)$", line) or re.match(
-            r"--?([A-Za-z][\w.\-]{0,80})(?:\s+(.*))?$", line
+        m = re.match(r"(?:--?)?([A-Za-z_][\w.\-/ ]{0,80}?)\s*+[=:]\s*+(.*)$", line) or re.match(
+            r"--?([A-Za-z][\w.\-]{0,80})(?:\s++(.*))?$", line
         )
         if header:
             section = header[1].strip() + "/"
         elif m:
             value = re.split(r"\s[#;]\s", m[2] or "")[0].strip() if m[2] is not None else "true"
-            yield section + m[1].strip().replace("/", "."), literal(re.sub(r"\s+\[default: .*\]$", "", value)), number
+            yield section + m[1].strip().replace("/", "."), literal(_without_default(value)), number
         elif not re.fullmatch(r"[\w\s]*[()\[\]{}],?", line):
             yield Gap(f"line {number}", "a line that is no setting", 1)

@@ -47,8 +47,8 @@ _LOG_NAME = re.compile(r"(?i)(?:^|[\W_\d])(?:logs?|out|err|stdout|stderr|console
 _NOT_LOGS = re.compile(r"(?i)^(?:readme|license|licence|notice|authors|changelog|contributing|makefile|dockerfile"
                        r"|requirements|constraints|citation|debug(?:-internal|-core)?\.log)")
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78M])")
-_COLUMN = re.compile(r"\s*\"?[A-Za-z_][\w /.@%()-]{0,60}\"?\s*")
-_CELL = re.compile(r"(?i)\s*\"?(?:[-+]?[\d.]+(?:e[-+]?\d+)?|nan|inf|)\"?\s*")
+_COLUMN = re.compile(r"\s*+\"?[A-Za-z_][\w /.@%()-]{0,60}\"?\s*")
+_CELL = re.compile(r"(?i)\s*+\"?(?:[-+]?[\d.]+(?:e[-+]?\d+)?|nan|inf|)\"?\s*")
 _STAMP = re.compile(r"[\[|\s]*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b"
                     r"|[IWE]\d{4} )")
 _ASSIGNMENTS = re.compile(r"\s*[\w.]+[:=]\S+(?:\s+[\w.]+[:=]\S+)*\s*")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from parsers.console_grammars import NUM
 from parsers.console_prefix import number, whole
 
-_CELLS = re.compile(r"^\s*\|\s*([^|]*?)\s*\|\s*([^|]*?)\s*\|\s*$")
+_CELLS = re.compile(r"^\s*+\|([^|]*+)\|([^|]*+)\|\s*+$")
 _RULE = re.compile(r"^\s*-{10,}\s*$")
 _NAMES = re.compile(r"^\s*Epoch\s+(?:GPU_mem|gpu_mem)\s+\S")
 _ROW = re.compile(r"^\s*(\d+)/(\d+)\s+([\d.]+)[GM]\s+(.*)$")
@@ -86,8 +86,9 @@ class Tables:
             return Found(step, rows)
         if not self.open or not (m := _CELLS.match(text)):
             return None
-        if m[1].endswith("/") and not m[2]:
-            self.section = m[1]
-        elif re.fullmatch(NUM, m[2]) and m[1]:
-            self.rows.append((self.section + m[1], number(m[2])))
+        name, value = m[1].strip(), m[2].strip()
+        if name.endswith("/") and not value:
+            self.section = name
+        elif re.fullmatch(NUM, value) and name:
+            self.rows.append((self.section + name, number(value)))
         return Found(None, [])

@@ -14,18 +14,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_DOTS = re.compile(r"^\s*(?:\[[^\]]*\]\s*)*(?P<key>[A-Za-z_][\w.-]*) (?: ?)(?P<dots>\.{2,}) ?(?P<value>.*?)\s*$")
-_NEOX = re.compile(r"^(?P<value>.*?)\.{0,}(?:updated|default)$")
-_NEOX_LONG = re.compile(r"^\s+(?P<key>[A-Za-z_]\w*)  (?P<value>\S.*?)\.{0,}(?:updated|default)$")
+_DOTS = re.compile(r"^\s*+(?:\[[^\]]*\]\s*+)*+(?P<key>[A-Za-z_][\w.-]*) (?: ?)(?P<dots>\.{2,}+) ?(?P<value>.*)$")
+_NEOX_LONG = re.compile(r"^\s+(?P<key>[A-Za-z_]\w*)  (?P<value>\S.*)$")
 BLOCK = re.compile(r"^\s*-{5,} (?P<end>end of )?[\w -]*arguments -{5,}")
-HEADER = re.compile(r"(?i)^\W*(?:hyper-?parameters|arguments|args|config(?:uration)?|settings|options"
-                    r"|\*+ ?running training ?\*+)\W*$")
-_NAMESPACE = re.compile(r"\b(?:Namespace|TrainingArguments|\w*Config|\w*Args|\w*Arguments)\((?P<inside>.*)\)\s*$")
-_ARGUMENT = re.compile(r"(?P<key>[A-Za-z_]\w*)=(?P<value>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\[[^\[\]]*\]|\{[^{}]*\}"
-                       r"|\([^()]*\)|<[^<>]*>|[^,()\[\]{}]+)(?:, |,?$)")
+HEADER = re.compile(r"(?i)^\W*+(?:hyper-?parameters|arguments|args|config(?:uration)?|settings|options"
+                    r"|(?:(?<=\*)|(?<=\* ))running training(?= ?\*))\W*+$")
+_NAMESPACE = re.compile(r"\b(?:Namespace|TrainingArguments|\w*(?:Config|Args|Arguments))\(")
+# a value that nothing proper follows is taken all the same, without an end: else each "=" in it would be tried anew
+_ARGUMENT = re.compile(r"\b(?P<key>[A-Za-z_]\w*+)=(?P<value>(?:'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|\[[^\[\]]*+\]"
+                       r"|\{[^{}]*+\}|\([^()]*+\)|<[^<>]*+>)(?=, |,?$)|[^,()\[\]{}]++)(?P<end>, |,?$)?")
 _PAIR = re.compile(r"(?:^|\s)(?P<key>[A-Za-z_][\w.]*)[:=](?P<value>[^\s:=]+)")
-_LINE = re.compile(r"^(?P<key>[A-Za-z_][\w ./()-]{0,60}?)\s*[:=]\s*(?P<value>\S.*?)\s*$")
-_PLAIN = re.compile(r"(?i)[-+]?(?:\d[\d,]*\.?\d*(?:e[-+]?\d+)?|\.\d+)|true|false|none|null|nan|inf")
+_LINE = re.compile(r"^(?P<key>[A-Za-z_][\w ./()-]{0,60}?)\s*+[:=]\s*+(?P<value>\S.*)$")
+_PLAIN = re.compile(r"(?i)[-+]?(?:\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+)|true|false|none|null|nan|inf")
 
 
 def value_of(text: str) -> object:
@@ -50,17 +50,27 @@ def dotted(text: str, block: bool) -> tuple[str, object] | None:
     """A row of a dotted argument dump; outside a block only DeepSpeed's, which say where they come from."""
     if not block and "config.py" not in text:
         return None
+    text = text.rstrip()
     m = _DOTS.match(text)
     if m is None or (len(m["dots"]) < 3 and not block and "print]" not in text):
         m2 = _NEOX_LONG.match(text) if block else None
-        return (m2["key"], value_of(m2["value"])) if m2 else None
-    glued = _NEOX.match(m["value"])
-    return m["key"], value_of(glued["value"] if glued and block else m["value"])
+        said = _without_origin(m2["value"]) if m2 else None
+        return (m2["key"], value_of(said)) if m2 and said else None
+    said = _without_origin(m["value"]) if block else None
+    return m["key"], value_of(m["value"] if said is None else said)
+
+
+def _without_origin(value: str) -> str | None:
+    """What stands before the dots and the word by which GPT-NeoX says where a value is from; None without the word."""
+    word = next((w for w in ("updated", "default") if value.endswith(w)), None)
+    return value[: -len(word)].rstrip(".") if word else None
 
 
 def namespace(text: str) -> Iterator[tuple[str, object]]:
-    if "(" in text and "=" in text and (m := _NAMESPACE.search(text[:200_000])):
-        pairs = [(a["key"], value_of(a["value"])) for a in _ARGUMENT.finditer(m["inside"])]
+    text = text[:200_000].rstrip()
+    if text.endswith(")") and "=" in text and (m := _NAMESPACE.search(text)):
+        found = _ARGUMENT.finditer(text[m.end() : -1])
+        pairs = [(a["key"], value_of(a["value"])) for a in found if a["end"] is not None]
         yield from pairs if len(pairs) > 1 else []
 
 

@@ -50,7 +50,7 @@ _WORDS: list[tuple[str, str, list[str]]] = [
         r"mismatch between collectives", r"mismatched collective", r"failed to pass monitoredBarrier",
         r"reached monitoredBarrier", r"watchdog (?:got stuck|hang\b)", r"timeout at NCCL work",
         r"detected by watchdog at work", r"rank that exhausted inputs", r"DistStoreError",
-        r"process group .{0,60}(?:abort|timed? ?out)", r"ibv_\w+.{0,40}(?:fail|error)",
+        r"process group .{0,60}(?:abort|timed? ?out)", r"ibv_.{1,60}(?:fail|error)",
         r"gloo.{0,40}(?:timed? ?out|reset)", r"connection (?:reset|closed) by (?:remote )?peer"]),
     ("scheduler", "error", [
         r"due to (?:time limit|preempt\w*|node[ _]fail\w*)", r"(?-i:\bPREEMPTED\b|NODE[_ ]FAIL|\bCANCELLED\b)",
@@ -60,7 +60,7 @@ _WORDS: list[tuple[str, str, list[str]]] = [
         r"\bevicted\b", r"\brequeu(?:ed|ing job)"]),
     ("signal", "error", [
         r"(?-i:\bSIG(?:TERM|KILL|INT|SEGV|ABRT|BUS|HUP|FPE|USR[12])\b)", r"segmentation fault", r"bus error",
-        r"core dumped", r"(?:received|caught|got) signal", r"exitcode\s*:?\s*-\d+", r"signal (?:9|15|11|6)\b",
+        r"core dumped", r"(?:received|caught|got) signal", r"exitcode\s*+(?::\s*+)?-\d", r"signal (?:9|15|11|6)\b",
         r"(?-i:line \d+:\s+\d+ (?:Killed|Aborted|Terminated|Segmentation fault)\b)",
         r"\bexit(?:ed)?\b(?: with)?(?: exit)?(?: code| status)[: ]*137\b",
         r"keyboardinterrupt", r"(?-i:^\s*Killed\b|^Terminated\b|^Aborted\b)", r"ChildFailedError"]),
@@ -86,7 +86,7 @@ _WORDS: list[tuple[str, str, list[str]]] = [
         r"^\s*(?:done|finished|completed)[.!]?\s*$", r"=== ?done ?===", r"done training", r"finished training",
         r"exiting program (?:after|at)", r"exit(?:s|ed) successfully", r"Trainer\.fit`? stopped",
         r"reached max(?:imum)? (?:steps|epochs|iterations)", r"training time \d", r"all done",
-        r"\d+ epochs completed in"]),
+        r"\d epochs completed in"]),
     ("warning", "warning", [
         r"skipp(?:ing|ed) (?:this |the )?(?:step|batch|update|iteration|optimizer|sample)", r"no space left on device",
         r"dataloader worker.{0,40}(?:killed|exited|died)", r"disk quota exceeded", r"input/output error",
@@ -96,19 +96,19 @@ _WORDS: list[tuple[str, str, list[str]]] = [
         r"did not (?:converge|improve)", r"stopping_early", r"mismatch",
         r"learning rate .{0,40}(?:override|reset|reduc)", r"overriding learning rate", r"(?:missing|unexpected) key",
         r"blocked for more than \d+ seconds", r"not responding, (?:still trying|timed out)", r"thermal slowdown",
-        r"slowdown: thermal", r"^\W*rank\s*: \d+ \(local_rank: \d+\)", r"bus error encountered in worker"]),
+        r"slowdown: thermal", r"^\W*+rank\s*+: \d+ \(local_rank: \d+\)", r"bus error encountered in worker"]),
     ("evaluation", "info", [
-        r"\*{3,} ?running (?:evaluation|prediction|validation)", r"^\W*evaluating\b(?!.*\d%)",
-        r"(?:^|[\]:] ?)\W*(?:running|starting|begin|beginning|start|entering) (?:the )?(?:validation|evaluation|eval)\b(?! set| data)"]),
+        r"\*{3} ?running (?:evaluation|prediction|validation)", r"^\W*+evaluating\b(?!.*\d%)",
+        r"(?:^|[\]:])\W{0,40}+(?:running|starting|begin|beginning|start|entering) (?:the )?(?:validation|evaluation|eval)\b(?! set| data)"]),
     ("alive", "info", [
-        r"\b(?:pid|process|rank|job|worker|run|node)\b.{0,40}\balive\b", r"\bstill (?:running|alive|waiting)\b", r"^\W*heartbeat\b"]),
+        r"\b(?:pid|process|rank|job|worker|run|node)\b.{0,40}\balive\b", r"\bstill (?:running|alive|waiting)\b", r"^\W*+heartbeat\b"]),
     ("start", "info", [
-        r"^\W*(?:starting|start|begin|beginning|running) (?:the )?training", r"\*{3,} ?running training",
-        r"begin training epoch", r"training starts at step", r"^\W*training \.\.\.",
+        r"^\W*+(?:starting|start|begin|beginning|running) (?:the )?training", r"\*{3} ?running training",
+        r"begin training epoch", r"training starts at step", r"^\W*+training \.\.\.",
         r"launching (?:job|training|run|\d)", r"starting elastic_operator", r"spawned with command", r"\bcmd = ",
         r"number of (?:trainable )?parameters", r"model (?:size|has)\b.{0,30}param", r"params?:\d"]),
     ("warning", "error", [
-        r"(?-i:^(?:\w+\.)*\w*(?:Error|Exception)\b(?:: |$))", r"\bfatal\b", r"assertion `.*failed",
+        r"(?-i:^(?:\w+\.)*\w*(?:Error|Exception)\b(?:: |$))", r"\bfatal\b", r"assertion `.{0,200}failed",
         r"terminate called", r"process .{0,30}exited? with (?:code|status) [1-9]", r"exit ?code: ?[1-9]"]),
 ]
 _RULES = [(kind, level, re.compile("(?i)" + "|".join(words))) for kind, level, words in _WORDS]
@@ -141,7 +141,7 @@ _CHATTER = re.compile("(?i)" + "|".join([
 _AT_STEP = re.compile(r"@ ?(\d+) updates|starting from iteration (\d+)"
                       r"|(?:global_?step|from step|at step|at iteration|on iteration|iteration)[\s=:_]*(\d+)")
 _IN_NAME = re.compile(r"(?i)(?:global_?step|steps?|iter(?:ation)?s?|updates?|checkpoint|ckpt|model|optim|epoch)"
-                      r"[\s=:_\-#(]*?(\d+)(?!\d|[.:]\d|%|\w*[-/]\w*\d{3})")
+                      r"[\s=:_\-#(]*?(\d++)(?![.:]\d|%|\w{0,40}[-/]\w{0,40}\d{3})")
 _SCALE = re.compile("(?i)(?:" + "|".join([
     r"(?:reducing|increasing)(?: dynamic)? loss scale(?: from [\d.e+]+)? to", r"reducing (?:it )?to",
     r"lowering (?:the )?loss scale to", r"loss scale (?:is )?(?:now|reduced to|to):?"])
@@ -199,9 +199,9 @@ TRACEBACK = re.compile(r"Traceback \(most recent call last\)")
 _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:, in (\S+))?')
 # functions of evaluating, saving, loading data and waiting for others; torch's own "checkpoint" recomputes activations
 _PHASE = re.compile("(?i)^(?:" + "|".join([
-    r"(?:\w*_)?(?:eval|evaluate|evaluation|validate|validation)(?:_\w+)?",
+    r"(?>\w*?(?<![^_])(?:eval|evaluate|evaluation|validate|validation)(?![^_]))\w*",
     r"_?(?:val|valid|test|predict)(?:_(?:step|epoch|loop|model|one_epoch))?", r"estimate_loss", r"_?save",
-    r"(?:\w*_)?save_(?:\w*_)?(?:checkpoint|ckpt|model|state|weights|pretrained|optimizer)(?:_\w+)?",
+    r"(?>\w*?(?<![^_])save_)(?>\w*?(?<=_)(?:checkpoint|ckpt|model|state|weights|pretrained|optimizer)(?![^_]))\w*",
     r"_next_data", r"_try_get_data", r"barrier", r"all_?reduce", r"all_?gather", r"broadcast"]) + ")$")
 _LAST = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?[A-Za-z_]\w*(?:: ?.*)?$")
 
@@ -240,9 +240,9 @@ class Traceback:
 
 _SURE_CODE = re.compile(r"^\s*+(?:" + "|".join([
     r"def \w+\(", r"class \w+(?:\(.*\))?:", r"import [\w.]+", r"from [\w.]+ import ", r"@\w[\w.]*",
-    r"return\b(?! code)", r"(?:el)?if .+:\s*(?:#.*)?$", r"for \w.* in .+:\s*$", r"with .+:\s*$",
+    r"return\b(?! code)", r"(?:el)?if .+:\s*+(?:#|$)", r"for \w(?>.*? in ).+:\s*+$", r"with .+:\s*+$",
     r"self\.\w+(?:\.\w+)* [-+*/]?= ", r"raise \w+\(", r"parser\.add_argument\(",
-    r"\w+ = [A-Za-z_][\w.]*\(.*[(,)]\s*(?:#.*)?$"]) + ")")
+    r"\w+ = [A-Za-z_][\w.]*+\(.*[(,)]\s*+(?:#|$)"]) + ")")
 _CODE = re.compile(r"^\s*+(?:" + "|".join([
     r"else:$", r"try:$", r"except\b.*:$", r"finally:$", r"while .+:$", r"assert .+", r"#.*", r"\"\"\".*",
     r"async def .*", r"\w[\w.\[\]\"',]*+(?: \w[\w.\[\]\"',]*+)*+ [-+*/|@%]?= [\w.]+\(.*",

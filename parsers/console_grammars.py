@@ -22,13 +22,13 @@ import re
 
 from parsers.console_prefix import SUFFIX, Field, Line, prefix, whole
 
-NUM = (r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?"
+NUM = (r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?"
        r"|(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)(?![A-Za-z]))")
 _UNIT = (r"(?:(?:\s(?!\S+\s*[:=]))?(?:ms|[KMG]i?B|tok/s(?:ec)?|tokens/s(?:ec)?|samples/s(?:ec)?|TFLOPS?|TFLOP/s)"
          r"|%|µs|us|secs?|mins?|[smhkKMGTBxz]|kit|it/s|s/it|it(?= \[|/\d)|/s(?:ec)?(?:/gpu)?)(?![\w])")
 _TOKEN = re.compile(
     rf"(?P<date>(?<!\w)\d{{4}}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?)?)"
-    r"|(?P<clock>(?<![\w.])\d+:\d\d(?::\d\d)*(?:\.\d+)?(?![\w:]))"
+    r"|(?P<clock>(?<![\w.])\d+:\d\d(?::\d\d){0,3}(?:\.\d+)?(?![\w:]))"
     r"|(?P<frac>(?<![\w.@#+-])(?P<it>\d+)(?:\.0)? */ *(?P<total>\d+)(?![\w/]|\.\d))"
     rf"|(?P<avg>(?<!float64)(?<!float32)(?<!tensor)\( *(?P<mean>{NUM}) *%?\))"
     rf"|(?P<num>(?<![\w.@#+-])(?>{NUM}))(?P<unit>{_UNIT})?(?!\w|\.\d|-\d)")
@@ -78,7 +78,7 @@ def _key(gap: str) -> tuple[str, str, bool, bool]:
 
 
 def _role(key: str, tail: str, first: bool) -> str:
-    words = re.sub(r"\([^)]*\)$", "", key.lower()).split()
+    words = re.sub(r"\([^()]*+\)$", "", key.lower()).split()
     if not words:
         return ""
     last = words[-1].lstrip("#")

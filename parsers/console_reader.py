@@ -19,9 +19,9 @@ MAX_SEGMENT, MAX_SHAPES = 20_000, 12
 NEAR = 3  # lines behind a line with a step that may belong to it
 _SUMMARY = re.compile(r"(?i)\b(?:final|best|minimum|maximum|overall|total|average over)\b|^final|_final")
 _LATER = re.compile(r"(?i)val|eval|test|ppl|perplexity|reward")  # what is measured between steps
-_HEAD = re.compile(r"(?:\[[^\]]*=\d[^\]]*\])+:?$")  # [epoch=0][batch=9/10]:
-_COUNTED = re.compile(r"(?:step|iter|iteration|epoch|s)\b *[: ] *\d|\d+/\d+ ")  # what no program text begins with
-_BAR_AND_MORE = re.compile(r"(.*?\d%\|[^|]*\| *[\d.kM]+/[\d.kM]+ \[[^\]]*\])([A-Za-z{\[*].*)", re.DOTALL)
+_HEAD = re.compile(r"(?:\[(?>[^\]]*?=\d)[^\]]*+\])+:?$")  # [epoch=0][batch=9/10]:
+_COUNTED = re.compile(r"(?:step|iter|iteration|epoch|s)\b *+(?:: *+)?\d|\d+/\d+ ")  # what no program text begins with
+_BAR_AND_MORE = re.compile(r"(.*?\d%\|[^|]*\| *[\d.kM]+/[\d.kM]+ \[[^\[\]]*+\])([A-Za-z{\[*].*)", re.DOTALL)
 _TOLD = re.compile(r"(?i)overflow|detected|skipping|nan loss|non-?finite|spike")
 
 Parts = dict[str, int]

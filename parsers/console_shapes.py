@@ -63,16 +63,21 @@ def _hole(f: Field, word: str, after: str, scaled: bool) -> str:
     return (r"[-+.,\deEnaifNIAFty]" if "," in word else r"[-+.\deEnaifNIAFty]") + more + "[KMBT]?" * scaled
 
 
+def _loose(literal: str) -> str:
+    """Text as it stands, but for the number of spaces at its end."""
+    return re.escape(literal.rstrip(" ")) + " *+" * literal.endswith(" ")
+
+
 def shape_of(line: Line, parts: dict[str, int]) -> Shape:
     """The shape of a line that was understood; `parts`: the numbers that say its step (none: that of before)."""
     text, out, pos, kept = line.text, [], 0, []
     for f in line.fields:
         literal = text[pos:f.start]
         if "%|" in literal and literal.count("|") > 1:  # the drawn bar itself
-            literal, bar = literal[:literal.find("|") + 1], re.escape(literal[literal.rfind("|"):])
-            out.append(re.escape(literal) + "[^|]*" + re.sub(r"(?:\\ )+$", " *+", bar))
+            literal, bar = literal[:literal.find("|") + 1], _loose(literal[literal.rfind("|"):])
+            out.append(re.escape(literal) + "[^|]*" + bar)
         else:
-            out.append(re.sub(r"(?:\\ )+$", " *+", re.escape(literal)))
+            out.append(_loose(literal))
         hole = _hole(f, text[f.start:f.end], text[f.end:f.end + 1], line.scaled)
         if f.role in {"skip", "epochs"}:
             out.append(hole)

@@ -11,11 +11,11 @@ from parsers.console_prefix import Where
 from parsers.tables import Rows
 
 MAX_ALIKE, MAX_OVERFLOWS = 200, 10_000
-_BATCH = re.compile(r"\b(?P<key>shards?|files|ids|sample_ids|samples|indices|doc_ids)=\[(?P<list>[^\]]*)\]")
-_BATCH_STEP = re.compile(r"\bbatch\b.*?\b(?:step|iter|iteration)[= :]+(\d{1,15})\b")
-_WITH_IDS = re.compile(r"[,;|]?\s*['\"]?\b(?P<key>(?:batch_)?(?:sample|example|doc|document|data|row|item|instance|record)_?(?:ids?|idxs?|indices|indexes)"
-                       r"|batch_(?:ids?|indices)|indices|shards?|files)\b['\"]?\s*[:=]\s*[\[(](?P<list>[^\])]*)[\])]")
-_STEP = re.compile(r"(?i)\b(?:(?:global|train|optimizer)[_ ]?)?(?:step|iteration|iter|update)\b['\"]?\s*[:=#]?\s*(\d{1,15})\b")
+_BATCH = re.compile(r"\b(?P<key>shards?|files|ids|sample_ids|samples|indices|doc_ids)=\[(?P<list>[^\[\]]*+)\]")
+_BATCH_STEP = re.compile(r"^(?>.*?\bbatch\b).*?\b(?:step|iter|iteration)[= :]++(\d{1,15})\b")
+_WITH_IDS = re.compile(r"(?:(?<!\s)\s++|[,;|]\s*+)?['\"]?\b(?P<key>(?:batch_)?(?:sample|example|doc|document|data|row|item|instance|record)_?(?:ids?|idxs?|indices|indexes)"
+                       r"|batch_(?:ids?|indices)|indices|shards?|files)\b['\"]?\s*+[:=]\s*+[\[(]{1,4}(?P<list>[^\[\]()]*+)[\])]")
+_STEP = re.compile(r"(?i)\b(?:(?:global|train|optimizer)[_ ]?)?(?:step|iteration|iter|update)\b['\"]?\s*+(?:[:=#]\s*+)?(\d{1,15})\b")
 _WORD = re.compile(r"'[^']*'|\"[^\"]*\"|[^,\s]+")
 _SHARDS = {"shard", "shards", "files"}
 _LONGEST_HEADER = 200  # characters; in a line of stars, where the stars end is a question with too many answers
@@ -42,7 +42,7 @@ class Words:
         self.last_overflow = (event.text, step if step is not None else -1) if event.kind == "overflow" else ("", -1)
         alike = (event.kind, re.sub(r"\d+", "0", event.text))
         if event.kind in {"start", "finished", "checkpoint_saved", "resume"}:  # once a step, not once a rank and file
-            said = (event.kind, re.sub(r"\S*/\S+|\d+", "", event.text), step)
+            said = (event.kind, re.sub(r"\d+", "", " ".join(w for w in event.text.split() if "/" not in w)), step)
             if said in self.said:
                 return
             self.said.append(said)
@@ -61,7 +61,8 @@ class Words:
     def traceback(self, where: Where, text: str, body: str, step: int | None) -> bool:
         rank, running = where.rank, self.tracebacks.get(where.rank)
         body = body[1:] if len(body) < len(text) and body[:1] == " " else body  # "[rank3]:   File ..."
-        if TRACEBACK.search(text) and not re.search(r"Traceback \(most recent call last\).*['\"]", text):
+        begin = TRACEBACK.search(text)
+        if begin is not None and not re.search(r"['\"]", text[begin.end() :]):
             if running is not None:
                 self.close(rank, step)
             self.tracebacks[rank] = Traceback(where, "WARNING" in text[:200])

@@ -155,8 +155,8 @@ def tags(names: Sequence[str], path: Path, metrics: Sequence[int]) -> list[str]:
         if dvc is not None and path.suffix.lower() == ".tsv":
             result[numbers[0]] = "/".join(parts[dvc + 2 :])
         elif result[numbers[0]].lower() in ("value", "values"):
-            export = re.fullmatch(r"run-.*-tag-(.+)", parts[-1])
-            result[numbers[0]] = export[1] if export else parts[-1]
+            run, _, tag = parts[-1].rpartition("-tag-")
+            result[numbers[0]] = tag if tag and run.startswith("run-") else parts[-1]
     seen: Counter[str] = Counter()
     for i, tag in enumerate(result):
         seen[tag] += 1

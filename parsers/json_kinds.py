@@ -141,7 +141,7 @@ def _all_assignments(text: str) -> bool:
         if (s := line.strip()) and not s.startswith(("#", ";", "//", "-----", "====", "'''", '"""'))
     ]
     good = sum(
-        bool(re.match(r"\[[^\]]+\]$|(?:--)?[\w.\-/ ]{1,60}\s*[=:]|--[\w\-]+(?:\s|$)|[)\]}],?$|Namespace\(", s))
+        bool(re.match(r"\[[^\]]+\]$|(?:--)?[\w.\-/ ]{1,60}\s*+[=:]|--[\w\-]+(?:\s|$)|[)\]}],?$|Namespace\(", s))
         for s in lines
     )
     return good * 4 >= len(lines) * 3 and good > 0

@@ -20,7 +20,7 @@ RESULT = re.compile(
 )
 SETTING = re.compile(
     r"(?i)(?:^|[_/\-. ])(?:weight|coef|coeff|scale|alpha|beta|gamma|eps|threshold|patience|interval|every|type|fn|func|"
-    r"function|smooth\w*|lambda|ratio|target|max|min|clip|norm_type|reduction|steps?|size|num|n)$"
+    r"function|smooth\w{0,30}|lambda|ratio|target|max|min|clip|norm_type|reduction|steps?|size|num|n)$"
 )
 RESULT_FILE = re.compile(r"(?i)result|metric|summary|eval|score|history|stats|final|best|report|perf|losses|state")
 AXES = {"epoch", "epochs", "time", "timestamp", "wall_time", "rank"}

@@ -27,7 +27,7 @@ _STATUS = {"1": "RUNNING", "2": "SCHEDULED", "3": "FINISHED", "4": "FAILED", "5"
 _ERROR = {"FAILED", "KILLED"}
 _METRIC = re.compile(rb"\s*\d{9,16} \S{1,40}(?: -?\d+(?: \S+){0,2})?\s*(?:\n|$)")
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
-_META = re.compile(r"^([A-Za-z_]+):[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
+_META = re.compile(r"^([A-Za-z_]+):(.*)$", re.MULTILINE)
 _MAX_TEXT = 1 << 16
 _READ = 1 << 22
 _MAX_GAPS = 100
@@ -108,7 +108,7 @@ def _metric(path: Path, tag: str, rows: Rows) -> Iterator[pa.RecordBatch | Gap |
 def _meta(path: Path, rows: Rows) -> Iterator[Gap]:
     with path.open("rb") as f:
         text = f.read(_MAX_TEXT).decode("utf-8", "replace")
-    values = {m[1]: (m[2].strip("'\""), text.count("\n", 0, m.start()) + 1) for m in _META.finditer(text)}
+    values = {m[1]: (m[2].strip(" \t\r").strip("'\""), text.count("\n", 0, m.start()) + 1) for m in _META.finditer(text)}
     if "status" not in values:
         yield Gap("line 1", "no status: the file is cut off", 1)
         return

@@ -31,7 +31,7 @@ _SEAM = re.compile(r"\}\s*,\s*\{")
 _OPENING = re.compile(r'\{[ \t\r\n]*["}]')  # of an object; what else follows a brace is no JSON
 _PIECE = 4096  # characters
 _TOKEN = re.compile(
-    r"""[ \t\r\n]+|"(?:[^"\\\x00-\x1f]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"""
+    r"""[ \t\r\n]+|"(?:[^"\\\x00-\x1f]|\\.)*+"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"""
     r"""|true|false|null|NaN|-?Infinity|[{}\[\]:,]""",
     re.DOTALL,
 )

@@ -34,7 +34,7 @@ _DROPPED = re.compile(
     r"(?i)log to step (\d+) that is less than the current step (\d+)"
     r"|step:? (\d+) is less than (?:the )?current step:? (\d+)"
     r"|\bstep (\d+) < (\d+)[.;] dropping"
-    r'|ignoring partial history record".*?"step":(\d+),"current":(\d+)'
+    r'|ignoring partial history record".{0,400}?"step":(\d+),"current":(\d+)'
 )
 
 

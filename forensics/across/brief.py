@@ -10,7 +10,7 @@ from typing import Any
 from forensics.across.shifts import Spiked
 from forensics.groups import FREE
 
-_SEED = re.compile(r"(?i)(^|[./_-])(\w*seed)$")
+_SEED = re.compile(r"(?i)(?<!\w)\w*+(?<=seed)$")
 LEAST_PROBABILITY = 0.3  # a cause less probable than this is not counted as the run's
 
 

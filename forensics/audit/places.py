@@ -34,7 +34,7 @@ REFUSED = "refused"  # the kind of a file whose name leads out of its archive
 _NO_LOG = {"config_file": "config", "checkpoint_files": "checkpoint"}
 _MLFLOW = re.compile(r"^((?:.*/)?[0-9a-f]{32})/(?:metrics|params|tags|artifacts)/")
 _RANK = re.compile(r"(?i)[-_.]?(rank|worker|node|process|gpu|local_rank|global_rank)[-_.]?\d+")
-_SUFFIX = re.compile(r"(?i)(\.(log|out|err|stdout|stderr|txt|csv|tsv|json|jsonl|ndjson|parquet|ya?ml|toml|gz))+$")
+_SUFFIX = re.compile(r"(?i)(\.(log|out|err|stdout|stderr|txt|csv|tsv|json|jsonl|ndjson|parquet|ya?ml|toml|gz))$")
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,9 @@ def _split(files: list[Found]) -> list[list[Found]]:
 
 
 def _stem(path: str) -> str:
-    return _RANK.sub("", _SUFFIX.sub("", path))
+    while found := _SUFFIX.search(path):
+        path = path[: found.start()]
+    return _RANK.sub("", path)
 
 
 def _place(root: str, prefix: str, top: str, files: list[Found], above: list[Found], alone: bool) -> Place:

@@ -35,7 +35,7 @@ COLUMNS: dict[str, str] = {  # of audit.parquet, with their types
 CURVE, GROWTH, FIRST = 32, 1.3, 12  # points of the small curve; of the hashes: distance and first
 KEYS, TEXT, SPIKES = 300, 80, 60
 _HOST = re.compile(r"(?i)(^|[./_-])(host(name)?|node_?(name|list)?|slurmd?_(job_)?node(name|list)|machine)$")
-_EVENT_HOST = re.compile(r"tfevents\.\d+\.(.+?)(?:\.\d+)*(?:\.v2)?$")
+_EVENT_HOST = re.compile(r"(?s)tfevents\.\d+\.(.+)$")
 _SETTINGS = ("batch_size", "accumulation", "optimizer", "schedule", "clip", "beta2", "eps", "width", "world_size")
 
 
@@ -195,8 +195,16 @@ def _hosts(run: Run) -> list[str]:
     for s in run.sources:
         match = _EVENT_HOST.search(s.path.rsplit("/", 1)[-1])
         if match:
-            found.add(match[1])
+            found.add(_host(match[1]))
     return sorted(h[:TEXT] for h in found)[:64]
+
+
+def _host(end: str) -> str:
+    """What stands in an event file's name before the numbers of the process and of the file."""
+    parts = end.removesuffix(".v2").split(".")
+    while len(parts) > 1 and parts[-1].isdigit():
+        parts.pop()
+    return ".".join(parts)
 
 
 def _fingerprint(samples: list[Any]) -> str:

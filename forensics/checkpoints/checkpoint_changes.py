@@ -78,7 +78,7 @@ def _too_far(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Fou
     return [finding("too_far", "warning", title, [x for _, x in sorted(far, reverse=True)])]
 
 
-QK = re.compile(r"(?i)(q_proj|k_proj|qkv|query|key|\bwq\b|\bwk\b|in_proj|query_key_value|c_attn)[\w.]*weight$")
+QK = re.compile(r"(?i)(?<![\w.])(?>[\w.]*?(?:q_proj|k_proj|qkv|query|key|\bwq\b|\bwk\b|in_proj|c_attn))[\w.]*+(?<=weight)$")
 EMBEDDING = re.compile(r"(?i)emb|wte")
 HEAD = re.compile(r"(?i)lm_head|(^|\.)(head|output|classifier)\.(\w+\.)?weight$")
 

@@ -17,7 +17,7 @@ from parsers.checkpoints.statistics import Stats
 
 ALIKE = 0.5  # distance over what two unrelated tensors of that spread have
 _RANK = re.compile(r"(?i)((mp_|model_|tp_?|tensor_|zero_pp_|dp_?)?rank[-_]?|consolidated\.|-model_)\d+")
-_NORM = re.compile(r"(?i)(layer_?norm|rms_?norm|norm|ln_?\w*)\.(weight|bias)$")
+_NORM = re.compile(r"(?i)(norm|(?<!\w)(?>\w*?ln)\w*+)\.(weight|bias)$")
 
 
 def ranks(c: Checkpoint) -> list[Found]:

@@ -21,7 +21,7 @@ from parsers.tables import Gap, Run
 
 BUDGET = 2 << 30  # bytes of values streamed for one analysis
 MOST_OPENED = 40  # checkpoints of one run; of more, the first, the last, and some between
-_NUMBERED = re.compile(r"(?i).*(step|checkpoint|ckpt|iter(ation)?|epoch|it|ba|ep)[-_=]?\d+.*")
+_NUMBERED = re.compile(r"(?is).*(step|checkpoint|ckpt|iter(ation)?|epoch|it|ba|ep)[-_=]?\d.*")
 
 
 def of_run(run: Run) -> list[Checkpoint]:

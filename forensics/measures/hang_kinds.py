@@ -25,8 +25,8 @@ BUSY, IDLE = 90.0, 15.0  # % load of the GPUs while nothing is logged
 
 _RANK = re.compile(r"(?i)\brank[ :]+(\d+)\b")
 _WORK = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+)(?:, NumelIn=(\d+))?")
-_STATE = re.compile(r"(?:\[PG (?:ID )?(\d+).*?)?(?:at work|NCCL work): (\d+), last enqueued NCCL work: (\d+), last completed NCCL work: (\d+)")
-_PRINTS = re.compile(r"Rank (\d+) is running collective: .*?OpType=(\w+).*?but Rank (\d+) is running collective: .*?(?:OpType=)?(\w+)[,)]")
+_STATE = re.compile(r"(?:\[PG (?:ID )?(\d++).{0,400}?)?(?:at work|NCCL work): (\d+), last enqueued NCCL work: (\d+), last completed NCCL work: (\d+)")
+_PRINTS = re.compile(r"Rank (\d+) is running collective: (?>.{0,400}?OpType=)(\w++)(?>.{0,400}?but Rank (\d+) is running collective: ).{0,400}?(?:OpType=)?(\w++)[,)]")
 _BARRIER = re.compile(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier|send/recv from rank (\d+)")
 _LOADER = re.compile(r"(?i)DataLoader (?:timed out|worker)|_next_data|_try_get_data|/dataloader\.py:")
 LOADER_TIMEOUT = re.compile(r"DataLoader timed out after \d+ seconds")

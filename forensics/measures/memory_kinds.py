@@ -27,7 +27,7 @@ JUMP = 0.15  # the last values against those before, for one long batch
 LARGE = 0.25  # one request, as a share of the device
 LENGTHS = re.compile(r"(?i)(?:^|[/_. ])(?:max_?|mean_?|padded_?)?(?:seq(?:uence)?_?len(?:gth)?|length|(?:batch|num|n)_?tokens|tokens_(?:in|per)_batch)")
 
-_SIZE = r"([\d.]+) ([KMGT]i?B|bytes)"
+_SIZE = r"(?<![\d.])([\d.]++) ([KMGT]i?B|bytes)"
 _TOLD = {
     "tried": re.compile(r"Tried to allocate " + _SIZE),
     "capacity": re.compile(r"total capacity of " + _SIZE + r"|" + _SIZE + " total capacity"),
@@ -42,10 +42,10 @@ _HOST = re.compile(
     r"|tasks? [\d,-]+: Out Of Memory|exceeded (?:job|step)? ?memory|killed by signal: Killed|Unable to allocate"
 )
 _EVALUATING = re.compile(
-    r"(?i) in (?:(?:\w*_)?(?:eval|evaluate|evaluation|validate|validation)(?:_\w+)?"
+    r"(?i) in (?:(?>\w*?(?<![^\W_])(?:eval|evaluate|evaluation|validate|validation)(?![^\W_]))\w*"
     r"|_?(?:val|valid|test|predict)(?:_(?:step|epoch|loop|model|one_epoch))?|estimate_loss)[\],]"
 )
-_SAVING = re.compile(r"(?i) in (?:_?save|(?:\w*_)?save_(?:\w*_)?(?:checkpoint|ckpt|model|state|weights|pretrained|optimizer)(?:_\w+)?)[\],]")
+_SAVING = re.compile(r"(?i) in (?:_?save|(?>\w*?(?<![^\W_])save_)(?>\w*?(?<=_)(?:checkpoint|ckpt|model|state|weights|pretrained|optimizer)(?![^\W_]))\w*)[\],]")
 SLACK = 1.5 * 2**30  # bytes: context, libraries and communication buffers, which the older message does not count
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parsers.checkpoints.danger import dangerous, modern
-from parsers.checkpoints.pickles import Name, Opaque, key
+from parsers.checkpoints.pickles import Name, Opaque, key, label
 
 
 @dataclass(eq=False)
@@ -123,7 +123,7 @@ def _fill(target: Array, found: Array) -> Array:
 
 def storage_type(name: Any) -> str:
     """'float32' for torch.FloatStorage or torch.float32; '' for what is neither."""
-    text = str(name)
+    text = label(name)
     if found := _STORAGE.fullmatch(text):
         return STORAGES.get(found[1], "uint8")
     found = _DTYPE.fullmatch(text)
@@ -154,7 +154,7 @@ def _view_v3(
 
 
 def _typed(function: Any, cls: Any, args: Any, *_: Any) -> Any:
-    return build(function, tuple(args)) if isinstance(function, Name) else Opaque(str(cls), (args,))
+    return build(function, tuple(args)) if isinstance(function, Name) else Opaque(label(cls), (args,))
 
 
 def _dict(pairs: Any = (), *_: Any) -> dict[Any, Any]:
@@ -193,7 +193,7 @@ def _from_buffer(data: Any, dtype: Any, shape: Any, order: Any = "C", *_: Any) -
 
 
 def _reconstructor(cls: Any, base: Any = None, state: Any = None) -> Opaque:
-    return Opaque(str(cls), (), state)
+    return Opaque(label(cls), (), state)
 
 
 _PARTS_OF = {4: ("indices", "values"), 5: ("compressed_indices", "plain_indices", "values")}  # of sparse tensors: by row and column, compressed
@@ -211,7 +211,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_parameter_with_state": lambda data, *_: data,
     "torch._utils._rebuild_device_tensor_from_numpy": lambda data, *_: data, "torch._utils._rebuild_device_tensor_from_cpu_tensor": lambda data, *_: data,
     "torch._tensor._rebuild_from_type": _typed, "torch._tensor._rebuild_from_type_v2": _typed,
-    "torch.Size": lambda x=(): Size(_shape(tuple(x))), "torch.device": lambda *x: ":".join(map(str, x[:2])),
+    "torch.Size": lambda x=(): Size(_shape(tuple(x))), "torch.device": lambda *x: ":".join(map(label, x[:2])),
     "collections.OrderedDict": _dict, "collections.Counter": _dict, "collections.defaultdict": lambda f=None, pairs=(): _dict(pairs),
     "builtins.dict": _dict, "collections.deque": _list, "builtins.list": _list, "builtins.tuple": lambda x=(): tuple(_list(x)),
     "builtins.set": lambda x=(): {key(v) for v in _list(x)}, "builtins.frozenset": lambda x=(): frozenset(key(v) for v in _list(x)),

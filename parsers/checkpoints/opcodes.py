@@ -116,6 +116,7 @@ def _obj(m: Machine) -> Any:
 
 def _build(m: Machine) -> None:
     state, target = m.pop(), m.pop()
+    m.spend(state if isinstance(state, tuple) else (state,))
     m.stack.append(m.set_state(target, state))
 
 

@@ -24,6 +24,8 @@ _MEMBER = re.compile(r"[A-Z][A-Z0-9_]*")  # of an enumeration, as they are named
 _NUMBERS = {fmt: struct.Struct(fmt) for fmt in ("<B", "<H", "<I", "<i", "<Q")}
 MAX_BLOBS = 100_000
 MAX_TEXT = 1 << 20  # of a line-ended argument
+MAX_LABEL = 1000  # characters
+MAX_COPIED = 20_000_000  # items handed to calls: three bytes can name a list of millions again; real files copy each list once
 
 
 class Unreadable(Exception):
@@ -90,6 +92,7 @@ class Machine:
         self.other_getattr = False
         self.blobs: list[tuple[str | bytes | memoryview, int]] = []  # what may hold a pickle of its own, and its byte
         self.whole = False  # it came to its STOP
+        self.copied = 0
 
     @property
     def end(self) -> int:
@@ -164,6 +167,13 @@ class Machine:
             self.blobs.append((value, self.opcode_at))
         return value
 
+    def spend(self, value: Any) -> None:
+        """Counts what a call may copy, one container deep and the containers in it."""
+        inside = [x for x in value if isinstance(x, (list, tuple, dict, set, frozenset, str, bytes))] if len(value) < 16 else []
+        self.copied += len(value) + sum(map(len, inside))
+        if self.copied > MAX_COPIED:
+            raise Unreadable(f"byte {self.opcode_at}: more than {MAX_COPIED:,} items are copied in one pickle")
+
     def refuse(self, what: str, at: int) -> None:
         if len(self.refused) < 1000:
             self.refused.setdefault(what[:200], at)
@@ -179,7 +189,9 @@ class Machine:
 
     def call(self, function: Any, args: Any) -> Any:
         """What REDUCE or NEWOBJ leaves on the stack: a plain value, or an Opaque."""
-        args = tuple(args) if isinstance(args, (tuple, list)) else (args,)
+        args = args if isinstance(args, (tuple, list)) else (args,)
+        self.spend(args)
+        args = tuple(args)
         if isinstance(function, Opaque):  # calling what a refused call would have returned
             if function.name in self.members:
                 self.refuse(f"a call of {function.name}", self.opcode_at)
@@ -229,6 +241,11 @@ class Machine:
 
     def set_memo(self, index: int) -> None:
         self.memo[index] = self.top()
+
+
+def label(value: Any) -> str:
+    """What stands where a class, type or device is named; never the text of a container, which may unfold without end."""
+    return str(value)[:MAX_LABEL] if isinstance(value, (Name, str, float)) or type(value) is int else type(value).__name__
 
 
 def key(value: Any) -> Any:

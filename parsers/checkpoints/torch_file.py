@@ -18,7 +18,7 @@ from parsers.checkpoints import allowed, nested, opcodes, zips
 from parsers.checkpoints.allowed import Array, Storage, View
 from parsers.checkpoints.contents import SIZES, Contents, File, Memory
 from parsers.checkpoints.danger import dangerous
-from parsers.checkpoints.pickles import Machine, Name, Opaque, Unreadable
+from parsers.checkpoints.pickles import Machine, Name, Opaque, Unreadable, label
 from parsers.checkpoints.tree import Home, gather
 
 MAX_PICKLE = 256 << 20
@@ -148,18 +148,18 @@ def _read_stream(found: Contents, file: File, *, inner: bool = False) -> Any:
 
 def _place_storages(found: Contents, home: Home, keys: Any, position: int) -> None:
     for k in keys if isinstance(keys, list) else []:
-        storage = home.storages.get(str(k))
+        storage = home.storages.get(label(k))
         if storage is None or position + 8 > home.file.size:
-            found.gap(f"the values of storage {str(k)[:40]} are missing, and all after it", position)
+            found.gap(f"the values of storage {label(k)[:40]} are missing, and all after it", position)
             found.complete = False
             return
         (count,) = struct.unpack_from("<q", home.file.bytes, position)
         size = count * SIZES[storage.dtype]
         if count < 0 or position + 8 + size > home.file.size:
-            found.gap(f"storage {str(k)[:40]} claims {count} values, the file ends before: cut off", position)
+            found.gap(f"storage {label(k)[:40]} claims {count} values, the file ends before: cut off", position)
             found.complete = False
             return
-        home.places[str(k)] = (position + 8, size)
+        home.places[label(k)] = (position + 8, size)
         position += 8 + size
 
 
@@ -187,7 +187,7 @@ def _machine(data: memoryview, start: int, home: Home, found: Contents | None = 
     def persistent(pid: Any) -> Any:
         if isinstance(pid, tuple) and len(pid) >= 5 and pid[0] == "storage" and type(pid[4]) is int:
             dtype = allowed.storage_type(pid[1]) or "uint8"
-            return home.storages.setdefault(str(pid[2]), Storage(dtype, str(pid[2]), pid[4], home))
+            return home.storages.setdefault(label(pid[2]), Storage(dtype, label(pid[2]), pid[4], home))
         if isinstance(pid, tuple) and len(pid) >= 2 and pid[0] == "module":
             return pid[1]
         return Opaque("persistent id")

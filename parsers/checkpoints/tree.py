@@ -8,6 +8,7 @@ A tensor that is met twice is listed twice (tied weights), a container that hold
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,10 +19,13 @@ from parsers import secrets
 from parsers.checkpoints.allowed import Array, Size, Storage, View
 from parsers.checkpoints.contents import SIZES, Contents, File, Piece, Tensor, chunks, dense, raw_type, row_major
 from parsers.checkpoints.pickles import Name, Opaque
+from parsers.checkpoints.pickles import key as plain_key
 from parsers.checkpoints.statistics import values as as_floats
 
 MAX_VISITS = 500_000
 MAX_DEPTH = 60
+MAX_PATH = 1000  # characters of a name
+MAX_MET, DEEP = 100, 12  # a container that is met so often below such a depth is one that doubles on its way
 MAX_VALUES = 200_000
 MAX_REPEATED = 1 << 22  # values of an expanded view, which says more than its storage holds
 _INSIDES = {"_modules", "_parameters", "_buffers"}
@@ -71,8 +75,12 @@ def _add(found: Contents, tensor: Tensor) -> None:
 def _leaves(root: Any, prefix: str, found: Contents) -> Iterator[tuple[str, Any]]:
     """(name, value) of what is no container. Bounded in depth and number: a few shared lists can unfold without end."""
     stack: list[tuple[int, Iterator[tuple[str, Any]]]] = [(0, iter([(prefix, root)]))]
+    numbers: set[int] = set()
+    met: Counter[int] = Counter()  # 0, which is nobody's id: containers that were not entered again
     for _ in range(MAX_VISITS):
         if not stack:
+            if met[0]:
+                found.gap(f"containers met more than {MAX_MET} times: {met[0]} are not listed again")
             return
         item = next(stack[-1][1], None)
         if item is None:
@@ -82,31 +90,42 @@ def _leaves(root: Any, prefix: str, found: Contents) -> Iterator[tuple[str, Any]
         inner = _children(value)
         if inner is None or value == {}:
             yield path, str(value) if isinstance(value, Name) else value
+        elif id(value) in numbers or _is_numbers(value):
+            numbers.add(id(value))  # not counted again where the same list is met once more
         elif len(stack) < MAX_DEPTH and all(id(value) != known for known, _ in stack):
-            stack.append((id(value), _below(path, inner)))
+            met[id(value)] += 1
+            if met[id(value)] > MAX_MET and len(stack) > DEEP:
+                met[0] += 1
+            else:
+                stack.append((id(value), _below(path, inner)))
     found.gap(f"more than {MAX_VISITS} values: the rest is not listed")
 
 
 def _below(path: str, items: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     for key, value in items:
-        yield (path if key in _INSIDES else f"{path}.{key}" if path else key)[:1000], value
+        yield (path if key in _INSIDES else f"{path}.{key}" if path else key)[:MAX_PATH], value
 
 
 def _children(value: Any) -> Iterator[tuple[str, Any]] | None:
-    """What a container holds, None for a value. Long lists of numbers (the state of a generator) hold nothing of interest."""
+    """What a container holds, None for a value."""
     if isinstance(value, dict):
         return ((_text(k), v) for k, v in value.items())
     if isinstance(value, (list, tuple, set, frozenset)) and not isinstance(value, Size):
-        if len(value) > 64 and all(type(v) in (int, float) for v in value):
-            return iter(())
         return ((str(i), v) for i, v in enumerate(value))
     return _parts(value) if isinstance(value, Opaque) else None
+
+
+def _is_numbers(value: Any) -> bool:
+    """Long lists of numbers (the state of a generator) hold nothing of interest."""
+    return isinstance(value, (list, tuple, set, frozenset)) and len(value) > 64 and all(type(v) in (int, float) for v in value)
 
 
 def _parts(value: Opaque) -> Iterator[tuple[str, Any]]:
     state = value.state
     if isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], dict):
-        state = {**(state[0] if isinstance(state[0], dict) else {}), **state[1]}
+        before, state = state
+        if isinstance(before, dict):
+            yield from ((_text(k), v) for k, v in before.items() if k not in state)
     if isinstance(state, dict):
         yield from ((_text(k), v) for k, v in state.items())
     elif state is not None:
@@ -114,11 +133,16 @@ def _parts(value: Opaque) -> Iterator[tuple[str, Any]]:
     for i, a in enumerate(value.args):
         yield str(i), a
     for i, x in enumerate(value.items):
-        yield (_text(x[0]), x[1]) if isinstance(x, tuple) and len(x) == 2 else (str(i), x)
+        yield (_text(plain_key(x[0])), x[1]) if isinstance(x, tuple) and len(x) == 2 else (str(i), x)
 
 
 def _text(key: Any) -> str:
-    return key if isinstance(key, str) else f"<{key.name}>" if isinstance(key, Opaque) else str(key)
+    """A key as part of a path; never the whole of what may be megabytes, or unfold without end."""
+    if isinstance(key, Opaque):
+        return f"<{key.name[:MAX_PATH]}>"
+    if isinstance(key, tuple):
+        return f"({', '.join(_text(k) for k in key[:8])})"[:MAX_PATH]
+    return str(key[:MAX_PATH] if isinstance(key, (str, bytes)) else key)[:MAX_PATH]
 
 
 def tensor_of(name: str, view: View, source: str) -> Tensor:
