@@ -73,14 +73,14 @@ def _texts(column: pa.ChunkedArray) -> Iterator[pa.StringArray]:
 
 def _suspicious(texts: pa.StringArray) -> bool:
     raw = texts.buffers()[2]
-    if raw is None:
+    if raw is None or not (_hinted(raw.to_pybytes()) if raw.size <= _SMALL else secrets.has_hints(raw.to_pybytes())):
         return False
-    return _suspicious_names(raw.to_pybytes()) if raw.size <= _SMALL else secrets.has_shapes(memoryview(raw))
+    return secrets.has_shapes("\n".join(v for v in texts.to_pylist() if v is not None).encode())
 
 
 @lru_cache(maxsize=64)  # the runs of a folder log the same tags
-def _suspicious_names(texts: bytes) -> bool:
-    return secrets.has_shapes(texts)
+def _hinted(texts: bytes) -> bool:
+    return secrets.has_hints(texts)
 
 
 def _table(table: pa.Table, shown: dict[str, str]) -> pa.Table:

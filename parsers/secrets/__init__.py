@@ -6,8 +6,8 @@ are masked as they are read; names (:func:`names`) only where they are shown, fo
 
 from parsers.secrets.keys import is_secret_key
 from parsers.secrets.names import names
-from parsers.secrets.shapes import MASK, has_shapes, mask_shapes
+from parsers.secrets.shapes import MASK, has_hints, has_shapes, mask_shapes
 from parsers.secrets.texts import mask_text, mask_texts
 from parsers.secrets.tree import mask_config, mask_value
 
-__all__ = ["MASK", "has_shapes", "is_secret_key", "mask_config", "mask_shapes", "mask_text", "mask_texts", "mask_value", "names"]
+__all__ = ["MASK", "has_hints", "has_shapes", "is_secret_key", "mask_config", "mask_shapes", "mask_text", "mask_texts", "mask_value", "names"]

@@ -20,7 +20,7 @@ _KEY = re.compile(
     r"""(?x) (?<![\w.\-]) (?P<key> -{0,2} [A-Za-z_][\w.\-]*+ ) (?P<close> \\{0,8}['"] \]? )?
     (?P<sep> [ \t]{0,20} (?: => | :=? | ==? | > ) [ \t]{0,20} | [ \t]{0,20},\s{0,20} | [ \t]{1,20} )"""
 )
-_QUOTE = re.compile(r"(?P<prefix>[bBrRuUfF]{0,2})(?P<deep>\\{0,8})(?P<quote>\"\"\"|'''|[\"'`])")
+_QUOTE = re.compile(r"(?P<prefix>[bBrRuUfF]{0,2}|(?:Secret\w{0,20}|str|bytes)\()(?P<deep>\\{0,8})(?P<quote>\"\"\"|'''|[\"'`])")
 _INSIDE = {q: re.compile(rf"(?:[^{q}\\]|\\.)*+", re.DOTALL) for q in "\"'`"}
 _BARE = re.compile(r"[^\s'\",;&<>)}\]]+")
 _BARE_ENV = re.compile(r"[^\s'\"]+")
@@ -28,8 +28,13 @@ _LINE = re.compile(r"[^\r\n]*")
 _HEADER_VALUE = re.compile(r"[^'\"\r\n]*")
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey|api-key|key|digest|negotiate|ssws|bot|aws4-hmac-sha256)\s{1,4}(?=\S)")
 _HEADERS = ("authorization", "cookie")
-_PIECE = re.compile(r"\"(?:[^\"\\]|\\.)*+(?:\"|$)|'(?:[^'\\]|\\.)*+(?:'|$)|[^\s\[\](){},:='\"\\]+|[\[\](){}]", re.DOTALL)
+_AND_COLON = re.compile(r"\\{0,8}['\"]\s{0,8}:")
+_PIECE = re.compile(
+    r"\"(?:[^\"\\]|\\.|\\\Z)*+(?:\"|\Z)|'(?:[^'\\]|\\.|\\\Z)*+(?:'|\Z)|[^\s\[\](){},:='\"\\]+|[\[\](){}]", re.DOTALL
+)
 _NAMES = ("name", "key", "variable")  # {"name": "HF_TOKEN", "value": ...}, as Kubernetes has it
+_NAME = re.compile(r"[\\'\"]{0,9}([\w.\-]{1,120})")
+_LONGEST_NEST = 20_000  # characters in brackets
 _NEAR = 200  # characters between the two, and between `machine` and `password` in a .netrc
 
 
@@ -46,9 +51,12 @@ def assigned(text: str) -> Iterator[Span]:
             if key.lower() in _NAMES:
                 named = _names_a_secret(text, m, key, named)
             continue
-        for start, end in _values(text, m, key, kind):
-            yield start, end
-            position = max(position, end)
+        if kind == YES and _opens(text, m):
+            found, position = _nested(text, m.end(), key)
+            yield from found
+        elif (span := _value(text, m, key, kind)) is not None:
+            yield span
+            position = span[1]
 
 
 def _key_of(text: str, m: re.Match[str]) -> str:
@@ -59,27 +67,28 @@ def _key_of(text: str, m: re.Match[str]) -> str:
 
 def _names_a_secret(text: str, m: re.Match[str], key: str, named: int) -> int:
     """How far behind `"name": "HF_TOKEN"` its `"value"` may stand."""
-    start, end, _ = _extent(text, m, key, MAYBE)
-    return end + _NEAR if level(text[start:end].strip()) == YES else named
+    value = _NAME.match(text, m.end())
+    return m.end() + _NEAR if value and level(value[1]) == YES else named
 
 
-def _values(text: str, m: re.Match[str], key: str, kind: int) -> Iterator[Span]:
+def _opens(text: str, m: re.Match[str]) -> bool:
+    """Do brackets with values follow? Words in round ones are a remark."""
+    following = text[m.end() : m.end() + 2]
+    return m["sep"].strip() not in ("", ",", ">") and (following[:1] in ("{", "[") or following in ("('", '("'))
+
+
+def _value(text: str, m: re.Match[str], key: str, kind: int) -> Span | None:
     sep = m["sep"].strip()
     if not _follows(text, m, key, sep):
-        return
-    at = m.end()
-    if at < len(text) and text[at] in "{[(" and sep:
-        yield from _nested(text, at, key, kind)
-        return
+        return None
     start, end, quoted = _extent(text, m, key, kind)
     value = text[start:end]
-    if sep in ("", ",") and value.startswith("-"):
-        return  # the next flag
-    if not quoted and (is_code(key, value) or _is_prose(text, m, value, end)):
-        return
+    if sep in ("", ",") and (value.startswith("-") or _AND_COLON.match(text, end)):
+        return None  # the next flag, the next key
+    if not quoted and (value.endswith("(") or is_code(key, value) or _is_prose(text, m, value, end)):
+        return None
     sure = kind == YES and (sep != "" or key.startswith("-") or _in_netrc(text, m.start()))
-    if _is_secret(value, key, YES if sure else MAYBE):
-        yield start, end
+    return (start, end) if _is_secret(value, key, YES if sure else MAYBE) else None
 
 
 def _is_secret(value: str, key: str, kind: int) -> bool:
@@ -157,24 +166,32 @@ def _is_prose(text: str, m: re.Match[str], value: str, end: int) -> bool:
     """`wrong password: access denied` goes on in words."""
     if m["sep"].strip() != ":" or m["close"] or "_" in m["key"] or _begins_line(text, m.start()):
         return False
-    return value.isalpha() and value.islower() and re.match(r"[ \t][A-Za-z]", text[end : end + 2]) is not None
+    if not (value.isalpha() and value.islower()):
+        return False
+    return m["key"].lower() == "pass" or re.match(r"[ \t][A-Za-z]", text[end : end + 2]) is not None
 
 
-def _nested(text: str, at: int, key: str, kind: int) -> Iterator[Span]:
-    """The values inside brackets under a secret key; keys stay."""
-    depth = 0
-    for piece in _PIECE.finditer(text, at):
-        found = piece[0]
-        if found in "[({":
+def _nested(text: str, at: int, key: str) -> tuple[list[Span], int]:
+    """The values inside brackets under a secret key (keys stay), and where the brackets end."""
+    depth, found, end = 0, [], at
+    for piece in _PIECE.finditer(text, at, at + _LONGEST_NEST):
+        end = piece.end()
+        if piece[0] in "[({":
             depth += 1
-        elif found in "])}":
+        elif piece[0] in "])}":
             depth -= 1
-            if depth <= 0:
-                return
         else:
-            start, end = piece.span()
-            if found[0] in "'\"":
-                start, end = start + 1, end - (1 if len(found) > 1 and found[-1] == found[0] else 0)
-            after = text[piece.end() : piece.end() + 4].lstrip("\\'\" \t")[:1]
-            if after not in (":", "=") and _is_secret(text[start:end], key, kind):
-                yield start, end
+            span = _unquoted(piece)
+            is_key = text[end : end + 4].lstrip("\\'\" \t")[:1] in (":", "=")
+            if not is_key and _is_secret(text[slice(*span)], key, YES):
+                found.append(span)
+        if depth <= 0:
+            break
+    return found, end
+
+
+def _unquoted(piece: re.Match[str]) -> Span:
+    start, end = piece.span()
+    if piece[0][0] not in "'\"":
+        return start, end
+    return start + 1, end - (len(piece[0]) > 1 and piece[0][-1] == piece[0][0])

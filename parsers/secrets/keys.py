@@ -36,10 +36,14 @@ def level(key: str) -> int:
     if not parts:
         return NO
     known = words()
+    if key == "PWD":
+        return MAYBE  # the current folder, as the shell has it
     if _opens(parts, known):
         return NO if parts[-1] in known["about"] and len(parts) > 1 else YES
     if "token" in parts:
         return _token(parts, known)
+    if parts[-1] == "key" and len(parts) > 1:  # of what we do not know, as in an environment: KAGGLE_KEY
+        return MAYBE if key.isupper() and parts[-2] not in known["names_key"] else NO
     if parts[-1] == "pass":
         return _password(key, parts, known)
     return NO

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from parsers.secrets.values import is_harmless
+
 MASK = "***"
 SHORTEST = 8  # characters; no shape is shorter
 
@@ -21,7 +23,7 @@ _END = r"(?![A-Za-z0-9])"
 
 # what a link is signed or opened with; a value of fewer characters names something
 _QUERY = re.compile(
-    r"(?i)(?:(?<![\w\-.])|(?<=u0026)|(?<=%26)|(?<=%3f))"
+    r"(?i)(?:(?<=[?&;#])|(?<=u0026)|(?<=%26)|(?<=%3f)|(?<![\w\-.])(?=sig))"
     r"(?:x-(?:amz|goog)-(?:signature|credential|security-token)|awsaccesskeyid|(?:shared_?access_?)?sig(?:nature)?|key"
     r"|(?:[\w\-]{1,30}[_\-])?(?:token|api_?key|apikey|secret|password|passwd|pwd|auth))"
     r"(?:=|%3d)([^&\s'\"<>#;,\\]{6,})"
@@ -74,12 +76,15 @@ def might_hold(text: str) -> bool:
     return max(map(len, text.split()), default=0) >= _SHORTEST_TOKEN and any(hint in text for hint in _hints())
 
 
+def has_hints(texts: bytes) -> bool:
+    """Might a secret be in these UTF-8 bytes, in which texts may follow each other without anything between?"""
+    return any(hint in texts for hint in _hints_in_bytes())
+
+
 def has_shapes(texts: bytes | memoryview) -> bool:
     """Is a secret by its shape anywhere in these UTF-8 bytes?"""
     raw = bytes(texts)
-    if not any(hint in raw for hint in _hints_in_bytes()):
-        return False
-    return next(_found(raw.decode("utf-8", "replace")), None) is not None
+    return has_hints(raw) and next(_found(raw.decode("utf-8", "replace")), None) is not None
 
 
 def spans(text: str) -> list[tuple[int, int]]:
@@ -106,7 +111,7 @@ def _found(text: str) -> Iterator[tuple[int, int]]:
             for pattern in listed:
                 yield from (m.span(1) for m in _compiled(pattern, whole).finditer(text))
     if any(hint in text for hint in _QUERY_HINTS):
-        yield from (m.span(1) for m in _QUERY.finditer(text) if m[1] != MASK)
+        yield from (m.span(1) for m in _QUERY.finditer(text) if m[1][0].isdigit() or not is_harmless(m[1]))
 
 
 def replaced(text: str, found: Iterable[tuple[int, int]], stand_in: str = MASK) -> str:

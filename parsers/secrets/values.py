@@ -9,7 +9,7 @@ from parsers.secrets.keys import words
 _STANDS_FOR = re.compile(
     r"""(?ix)
       <[^<>]{0,200}> | \[[^\[\]]{0,200}\] | \{{1,2}[^{}]{0,200}\}{1,2}   # <your token>, [REDACTED], {{ token }}
-    | \$\{[^{}]{0,200}\} | \$\([^()]{0,200}\)? | %[a-z_][a-z0-9_]{0,80}%  # of a shell
+    | \$\{[^{}]{0,200}\}? | \$\([^()]{0,200}\)? | %[a-z_][a-z0-9_]{0,80}%  # of a shell
     | [*x.…•#\-_=?!]+ | \*\*\*~?\d*.{0,3}                                # ***, xxxx
     | (?:env|vault|keyring|file|op|arn|ssm):.{0,300} | secrets\.[A-Z_]{1,80}  # env:HF_TOKEN
     | (?:os\.)?(?:environ|getenv)\b.{0,300} | process\.env\..{0,200}
