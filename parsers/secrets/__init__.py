@@ -10,4 +10,15 @@ from parsers.secrets.shapes import MASK, has_hints, has_shapes, mask_shapes
 from parsers.secrets.texts import mask_text, mask_texts
 from parsers.secrets.tree import mask_config, mask_value
 
-__all__ = ["MASK", "has_hints", "has_shapes", "is_secret_key", "mask_config", "mask_shapes", "mask_text", "mask_texts", "mask_value", "names"]
+__all__ = [
+    "MASK",
+    "has_hints",
+    "has_shapes",
+    "is_secret_key",
+    "mask_config",
+    "mask_shapes",
+    "mask_text",
+    "mask_texts",
+    "mask_value",
+    "names",
+]

@@ -20,13 +20,17 @@ _KEY = re.compile(
     r"""(?x) (?<![\w.\-]) (?P<key> -{0,2} [A-Za-z_][\w.\-]*+ ) (?P<close> \\{0,8}['"] \]? )?
     (?P<sep> [ \t]{0,20} (?: => | :=? | ==? | > ) [ \t]{0,20} | [ \t]{0,20},\s{0,20} | [ \t]{1,20} )"""
 )
-_QUOTE = re.compile(r"(?P<prefix>[bBrRuUfF]{0,2}|(?:Secret\w{0,20}|str|bytes)\()(?P<deep>\\{0,8})(?P<quote>\"\"\"|'''|[\"'`])")
+_QUOTE = re.compile(
+    r"(?P<prefix>[bBrRuUfF]{0,2}|(?:Secret\w{0,20}|str|bytes)\()(?P<deep>\\{0,8})(?P<quote>\"\"\"|'''|[\"'`])"
+)
 _INSIDE = {q: re.compile(rf"(?:[^{q}\\]|\\.)*+", re.DOTALL) for q in "\"'`"}
 _BARE = re.compile(r"[^\s'\",;&<>)}\]]+")
 _BARE_ENV = re.compile(r"[^\s'\"]+")
 _LINE = re.compile(r"[^\r\n]*")
 _HEADER_VALUE = re.compile(r"[^'\"\r\n]*")
-_SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey|api-key|key|digest|negotiate|ssws|bot|aws4-hmac-sha256)\s{1,4}(?=\S)")
+_SCHEME = re.compile(
+    r"(?i)(?:bearer|basic|token|apikey|api-key|key|digest|negotiate|ssws|bot|aws4-hmac-sha256)\s{1,4}(?=\S)"
+)
 _HEADERS = ("authorization", "cookie")
 _AND_COLON = re.compile(r"\\{0,8}['\"]\s{0,8}:")
 _PIECE = re.compile(
@@ -126,7 +130,13 @@ def _extent(text: str, m: re.Match[str], key: str, kind: int) -> tuple[int, int,
     plain = key.lower().strip("-")
     if plain.endswith(_HEADERS) and ":" in m["sep"]:
         end = _match_end(_HEADER_VALUE, text, at)
-    elif kind == YES and not m["close"] and m["sep"].rstrip(" \t") == ":" and m["sep"] != ":" and _begins_line(text, m.start()):
+    elif (
+        kind == YES
+        and not m["close"]
+        and m["sep"].rstrip(" \t") == ":"
+        and m["sep"] != ":"
+        and _begins_line(text, m.start())
+    ):
         end = _match_end(_LINE, text, at)  # password: three words
     elif key.isupper() and "=" in m["sep"]:
         end = _match_end(_BARE_ENV, text, at)

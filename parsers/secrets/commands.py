@@ -11,7 +11,22 @@ Span = tuple[int, int]
 
 HINTS = (
     *(f"{before}-{flag}" for before in (" ", "'", '"') for flag in ("p", "P", "u", "U")),
-    *(" -a ", " -w ", "'-a'", '"-a"', "'-w'", '"-w"', "--user", "--proxy-user", "pass:", "earer ", "EARER ", ":543", ":*:", ":6432:"),
+    *(
+        " -a ",
+        " -w ",
+        "'-a'",
+        '"-a"',
+        "'-w'",
+        '"-w"',
+        "--user",
+        "--proxy-user",
+        "pass:",
+        "earer ",
+        "EARER ",
+        ":543",
+        ":*:",
+        ":6432:",
+    ),
 )
 _BEFORE = 300  # characters in which the command stands that a flag belongs to
 
@@ -67,4 +82,9 @@ def _of_flag(text: str, m: re.Match[str]) -> Span | None:
 
 def _made_up(value: str) -> bool:
     """`-p` is a partition, a port or a path, too: of an unknown command only what nobody calls one of those."""
-    return looks_random(value) and any(c.isupper() for c in value) and any(c.islower() for c in value) and any(c.isdigit() for c in value)
+    return (
+        looks_random(value)
+        and any(c.isupper() for c in value)
+        and any(c.islower() for c in value)
+        and any(c.isdigit() for c in value)
+    )

@@ -12,7 +12,11 @@ import pytest
 
 from parsers import secrets
 
-_ALPHABETS = {"": string.ascii_letters + string.digits, "h": "0123456789abcdef", "U": string.ascii_uppercase + string.digits}
+_ALPHABETS = {
+    "": string.ascii_letters + string.digits,
+    "h": "0123456789abcdef",
+    "U": string.ascii_uppercase + string.digits,
+}
 _ALPHABETS["l"] = string.ascii_lowercase + string.digits
 MADE_UP = "Zq7" + "kLm92Xw" + "TuV4bN8"
 
@@ -44,7 +48,17 @@ def test_the_lists_are_long() -> None:
 @pytest.mark.parametrize("kind", SHAPES)
 def test_a_token_is_known_by_its_shape_wherever_it_stands(kind: str) -> None:
     secret = token(SHAPES[kind])
-    for around in ("{}", "loss/{}", "got '{}' there", "({}),", "note_{} rest", '{{"x": "a\\n{}\\n"}}', "{}: 1", "/runs/{}/x", "\x1b[31m{}\x1b[0m"):
+    for around in (
+        "{}",
+        "loss/{}",
+        "got '{}' there",
+        "({}),",
+        "note_{} rest",
+        '{{"x": "a\\n{}\\n"}}',
+        "{}: 1",
+        "/runs/{}/x",
+        "\x1b[31m{}\x1b[0m",
+    ):
         text = around.format(secret)
         masked = secrets.mask_text(text)
         assert masked == secrets.mask_shapes(text) and secret not in masked
@@ -90,8 +104,15 @@ def test_a_long_number_is_a_password_only_where_people_type_one() -> None:
 
 
 def test_values_below_a_secret_key_and_behind_a_flag() -> None:
-    value = {"auth": {"value": MADE_UP, "retry": 3}, "args": ["--hf-token", MADE_UP, "--lr", "0.1"], "run": ["sshpass", "-p", MADE_UP, "ssh"]}
-    value |= {"secrets": {"a": [{"b": MADE_UP}]}, "env": [{"name": "HF_TOKEN", "value": MADE_UP}, {"name": "LR", "value": "0.1"}]}
+    value = {
+        "auth": {"value": MADE_UP, "retry": 3},
+        "args": ["--hf-token", MADE_UP, "--lr", "0.1"],
+        "run": ["sshpass", "-p", MADE_UP, "ssh"],
+    }
+    value |= {
+        "secrets": {"a": [{"b": MADE_UP}]},
+        "env": [{"name": "HF_TOKEN", "value": MADE_UP}, {"name": "LR", "value": "0.1"}],
+    }
     masked = json.loads(secrets.mask_config("config", value))
     assert MADE_UP not in str(masked)
     assert masked["auth"]["retry"] == 3 and masked["args"][2:] == ["--lr", "0.1"] and masked["run"][3] == "ssh"
@@ -99,7 +120,13 @@ def test_values_below_a_secret_key_and_behind_a_flag() -> None:
 
 
 def test_a_private_key_that_comes_line_by_line() -> None:
-    key = ["-----BEGIN RSA " + "PRIVATE KEY-----", "MIIEpAIBAAKCAQEA" * 4, "[rank0]: q9w8e7r6t5y4u3i2", "ab==", "-----END RSA " + "PRIVATE KEY-----"]
+    key = [
+        "-----BEGIN RSA " + "PRIVATE KEY-----",
+        "MIIEpAIBAAKCAQEA" * 4,
+        "[rank0]: q9w8e7r6t5y4u3i2",
+        "ab==",
+        "-----END RSA " + "PRIVATE KEY-----",
+    ]
     masked = secrets.mask_texts(["loss went up", *key, "training goes on"])
     assert masked[0] == "loss went up" and masked[-1] == "training goes on"
     assert not any(word in " ".join(masked) for word in ("MIIE", "q9w8", "ab=="))
