@@ -182,12 +182,11 @@ class Rows:
         at: int | None = None,
         rank: int | None = None,
     ) -> None:
-        text = secrets.mask_text(text)
         self.add("events", kind=kind, text=text, level=level, step=step, time=time, at=at, rank=rank)
 
     def texts(self, kind: str, texts: list[str], steps: list[int], times: list[float], places: list[int]) -> None:
         """Many events at once."""
-        for text, step, time, at in zip(secrets.mask_texts(texts), steps, times, places, strict=True):
+        for text, step, time, at in zip(texts, steps, times, places, strict=True):
             self.add("events", kind=kind, text=text, level="info", step=step, time=time, at=at)
 
     def config(self, key: str, value: Any, *, at: int | None = None) -> None:
@@ -198,6 +197,8 @@ class Rows:
 
     def flush(self) -> Iterator[pa.RecordBatch]:
         for table, columns in self._columns.items():
+            if table == "events":  # together, for a private key may go on from line to line
+                columns["text"] = secrets.mask_texts(columns["text"])
             yield record_batch(table, columns, self._run)
         self._columns, self._count = {}, {}
 

@@ -8,7 +8,7 @@ from parsers.secrets import assignments, commands, shapes
 from parsers.secrets.shapes import MASK
 
 _KEY_BEGINS = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_GOES_ON = re.compile(r"(?:.{0,120}[\s\]:|>])?[A-Za-z0-9+/=]{4,}\s*")
+_KEY_GOES_ON = re.compile(r"(?:.{0,120}[\s\]:|>])?(?=[A-Za-z]{0,80}[\d+/=])[A-Za-z0-9+/=]{4,}\s*")
 _KEY_LINES = 400  # lines; a private key in text has no more
 
 
@@ -39,9 +39,14 @@ def mask_text(text: str) -> str:
 def mask_texts(texts: list[str]) -> list[str]:
     """Each as :func:`mask_text` gives it; one look tells of many that none holds anything. A private key may go on from
     one text to the next, as a console log hands over its lines."""
-    if not might_hold_secret("\n".join(texts)):
+    joined = "\n".join(texts)
+    if not might_hold_secret(joined):
         return texts
     masked = [mask_text(t) for t in texts]
+    return masked if "PRIVATE KEY" not in joined else _without_bodies(texts, masked)
+
+
+def _without_bodies(texts: list[str], masked: list[str]) -> list[str]:
     left = 0
     for i, text in enumerate(texts):
         begun = _KEY_BEGINS.search(text)
