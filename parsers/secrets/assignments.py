@@ -18,7 +18,7 @@ HINTS = ("key", "token", "secret", "pass", "pw", "psw", "cred", "auth", "bearer"
 
 _KEY = re.compile(
     r"""(?x) (?<![\w.\-]) (?P<key> -{0,2} [A-Za-z_][\w.\-]*+ ) (?P<close> \\{0,8}['"] \]? )?
-    (?P<sep> [ \t]{0,20} (?: => | :=? | ==? | > ) [ \t]{0,20} | [ \t]{0,20},\s{0,20} | [ \t]{1,20} )"""
+    (?P<sep> [ \t]{0,20} (?: => | -> | :=? | ==? | > ) [ \t]{0,20} | [ \t]{1,4}(?:is|was):?[ \t]{1,4} | [ \t]{0,20},\s{0,20} | [ \t]{1,20} )"""
 )
 _QUOTE = re.compile(
     r"(?P<prefix>[bBrRuUfF]{0,2}|(?:Secret\w{0,20}|str|bytes)\()(?P<deep>\\{0,8})(?P<quote>\"\"\"|'''|[\"'`])"
@@ -37,6 +37,7 @@ _PIECE = re.compile(
     r"\"(?:[^\"\\]|\\.|\\\Z)*+(?:\"|\Z)|'(?:[^'\\]|\\.|\\\Z)*+(?:'|\Z)|[^\s\[\](){},:='\"\\]+|[\[\](){}]", re.DOTALL
 )
 _NAMES = ("name", "key", "variable")  # {"name": "HF_TOKEN", "value": ...}, as Kubernetes has it
+_TWO_WORDS = re.compile(r"(?i)(?<![A-Za-z])(api|secret|access|private)[ ]\Z")  # API key: ...
 _NAME = re.compile(r"[\\'\"]{0,9}([\w.\-]{1,120})")
 _LONGEST_NEST = 20_000  # characters in brackets
 _NEAR = 200  # characters between the two, and between `machine` and `password` in a .netrc
@@ -66,6 +67,10 @@ def assigned(text: str) -> Iterator[Span]:
 def _key_of(text: str, m: re.Match[str]) -> str:
     key = m["key"]
     escaped = m.start() > 0 and text[m.start() - 1] == "\\" and key[0] in "nrt"  # \nPASSWORD: the n is no part of it
+    if key.lower() in ("key", "keys", "token") and (
+        before := _TWO_WORDS.search(text, max(0, m.start() - 9), m.start())
+    ):
+        return f"{before[1]}_{key}"
     return key[1:] if escaped else key
 
 
@@ -91,7 +96,8 @@ def _value(text: str, m: re.Match[str], key: str, kind: int) -> Span | None:
         return None  # the next flag, the next key
     if not quoted and (value.endswith("(") or is_code(key, value) or _is_prose(text, m, value, end)):
         return None
-    sure = kind == YES and (sep != "" or key.startswith("-") or _in_netrc(text, m.start()))
+    told = sep not in ("", "is", "was", "is:", "was:")
+    sure = kind == YES and (told or key.startswith("-") or _in_netrc(text, m.start()))
     return (start, end) if _is_secret(value, key, YES if sure else MAYBE) else None
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 NO, MAYBE, YES = 0, 1, 2
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_ENDS = (("token", "opens_token"), ("pass", "opens_pass"))
 LONGEST = 120  # characters of a key that are looked at, the last ones
 
 
@@ -40,8 +41,12 @@ def level(key: str) -> int:
         return MAYBE  # the current folder, as the shell has it
     if _opens(parts, known):
         return NO if parts[-1] in known["about"] and len(parts) > 1 else YES
+    if parts[-1] == "tokens" and len(parts) > 1 and parts[-2] in known["opens_token"]:
+        return MAYBE
     if "token" in parts:
         return _token(parts, known)
+    if parts[-1] == "pat" and key.isupper():  # GH_PAT
+        return MAYBE
     if parts[-1] == "key" and len(parts) > 1:  # of what we do not know, as in an environment: KAGGLE_KEY
         return MAYBE if key.isupper() and parts[-2] not in known["names_key"] else NO
     if parts[-1] == "pass":
@@ -61,9 +66,16 @@ def _split(key: str) -> list[str]:
 def _opens(parts: list[str], known: dict[str, frozenset[str]]) -> bool:
     if known["secret"] & set(parts) or parts[-1] in known["secret_at_the_end"]:
         return True
+    if parts[-1].endswith(("password", "passwd", "apikey", "secretkey")) or _joined(parts[-1], known):
+        return True
     if parts[0] == "o" and parts[1:2] == ["auth"]:  # oAuth
         return False
-    return any(b == "key" and a in known["opens_key"] for a, b in zip(parts, parts[1:], strict=False))
+    return any(b in ("key", "keys") and a in known["opens_key"] for a, b in zip(parts, parts[1:], strict=False))
+
+
+def _joined(word: str, known: dict[str, frozenset[str]]) -> bool:
+    """hftoken, dbpass: two words as one."""
+    return any(word.endswith(end) and word.removesuffix(end) in known[before] for end, before in _ENDS)
 
 
 def _token(parts: list[str], known: dict[str, frozenset[str]]) -> int:

@@ -8,7 +8,7 @@ from parsers.secrets import assignments, commands, shapes
 from parsers.secrets.shapes import MASK
 
 _KEY_BEGINS = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_GOES_ON = re.compile(r"(?:.{0,120}[\s\]:|>])?(?=[A-Za-z]{0,80}[\d+/=])[A-Za-z0-9+/=]{4,}\s*")
+_KEY_GOES_ON = re.compile(r"(?:.{0,120}[\s\]:|>])?(?=[A-Za-z]{0,80}[\d+/=]|[A-Za-z]{20})[A-Za-z0-9+/=]{4,}\s*")
 _KEY_LINES = 400  # lines; a private key in text has no more
 
 

@@ -34,7 +34,7 @@ def is_harmless(value: str, *, typed: bool = False) -> bool:
 
 def looks_random(value: str) -> bool:
     """Like what a machine or a careful person makes up: no word, no number, no path, no marker such as <mask>."""
-    if len(value) < 8 or is_harmless(value) or any(c.isspace() or c in "<>|()[]{}/\\" for c in value[:200]):
+    if len(value) < 7 or is_harmless(value) or any(c.isspace() or c in "<>|()[]{}/\\" for c in value[:200]):
         return False
     has_digit = any(c.isdigit() for c in value)
     has_letter = any(c.isalpha() for c in value)
