@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from parsers.secrets import mask_shapes
+from parsers.secrets import mask_shapes, names
 
 SCHEMA = 1
 
@@ -201,7 +201,8 @@ def jsonable(x: Any) -> Any:
     if isinstance(x, float):
         return number(x)
     if isinstance(x, dict):
-        return {mask_shapes(str(k)): jsonable(v) for k, v in x.items()}
+        shown = names(map(str, x))  # no entry is lost where two keys differ only in a secret
+        return {shown.get(str(k), str(k)): jsonable(v) for k, v in x.items()}
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
         return {f.name: jsonable(getattr(x, f.name)) for f in dataclasses.fields(x)}
     if hasattr(x, "tolist"):  # numpy scalars and arrays

@@ -24,10 +24,9 @@ _META = re.compile(rb'<meta name="run" content="([0-9a-f ]*)">')
 def of(run: Run) -> list[str]:
     """A hash of where the run lies and how a log of it begins, for each of its first logs."""
     place = run.path if remote.is_url(run.path) else os.path.realpath(run.path)
-    root = Path(run.root) if Path(run.root).is_dir() else Path(run.root).parent
     claimed = sorted((s for s in run.sources if s.claimed), key=lambda s: s.path)
     logs = [s for s in claimed if s.format not in _NO_LOG and s.records] or claimed
-    heads = [_head(root / s.path) for s in logs[:FILES]] or [b""]
+    heads = [_head(run.file(s.path)) for s in logs[:FILES]] or [b""]
     return [hashlib.sha256(os.fsencode(place) + b"\0" + head).hexdigest()[:16] for head in dict.fromkeys(heads)]
 
 
@@ -65,10 +64,7 @@ def of_report(path: Path) -> list[str] | None:
 
 def inputs(runs: Iterable[Run]) -> set[Path]:
     """The files that were read of these runs; reports of ours among them may be written again."""
-    found: set[Path] = set()
-    for run in runs:
-        root = Path(run.root)
-        found |= {(root / s.path if root.is_dir() else root).resolve() for s in run.sources}
+    found = {run.file(s.path).resolve() for run in runs for s in run.sources}
     return {p for p in found if of_report(p) is None and not _is_summary(p)}
 
 

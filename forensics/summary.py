@@ -16,6 +16,7 @@ from forensics.case import Finding, Hypothesis
 from forensics.checkpoints import checkpoint_section, run_checkpoints
 from forensics.measures import goodput
 from forensics.series import names, series
+from parsers import secrets
 from parsers.tables import Run
 
 HASHED = 512 * 1024 * 1024  # larger files carry no hash
@@ -35,12 +36,13 @@ WOULD_TELL = {
 
 def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
     steps = [s for a in r.attempts for s in a["steps"]]
+    shown = secrets.names([r.path, *r.siblings])
     return {
         "id": r.id,
-        "path": r.path,
+        "path": shown.get(r.path, r.path),
         "identity": identity.of(r),
         "step_origin": step_origin(r),
-        "siblings": r.siblings,
+        "siblings": [shown.get(s, s) for s in r.siblings],
         "framework": r.framework,
         "config_file": _config_file(r),
         "status": lives.status(r),
@@ -170,23 +172,18 @@ def blind_spots(r: Run, hypotheses: Sequence[Hypothesis]) -> tuple[dict[str, str
 
 
 def sources(r: Run) -> tuple[dict[str, Any], ...]:
-    root = Path(r.root)
     return tuple(
         {
             "path": s.path,
             "format": s.format,
             "bytes": s.bytes,
             "records": s.records,
-            "sha256": _sha256(_file(root, s.path), s.format, s.claimed),
+            "sha256": _sha256(r.file(s.path), s.format, s.claimed),
             "claimed": s.claimed,
             "note": s.note,
         }
         for s in sorted(r.sources, key=lambda s: (not s.claimed, s.path))
     )
-
-
-def _file(root: Path, path: str) -> Path:
-    return root / path if root.is_dir() else root
 
 
 def _sha256(path: Path, fmt: str, claimed: bool) -> str | None:

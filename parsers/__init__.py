@@ -13,19 +13,18 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 import pyarrow as pa
 
-from parsers import assemble, buffers, grouping, plugins, secrets
+from parsers import assemble, grouping, plugins, secrets, shown
 from parsers.tables import HEAD_BYTES, Gap, Note, Run, Source, relative, table_of
 from parsers.unclaimed import describe, is_report
 from parsers.walk import walk
 
 _SMALL, _TOGETHER = 1 << 20, 1 << 24  # bytes: of a file, and of files that are read together
-_NAMES = 1 << 14  # bytes: of the tags of a file, mostly
 
 Progress = Callable[[str, int, int], None]  # what is being read, bytes done, bytes in all
 
@@ -76,26 +75,16 @@ class _Opened:
                 elif isinstance(item, Note):
                     notes.append(secrets.mask_text(item.text))
                 elif item.num_rows:
-                    item = buffers.each_text(item, _suspicious, secrets.mask_shapes)
                     batches.setdefault(table_of(item), []).append(item)
                     records += item.num_rows
         except (MemoryError, RecursionError) as e:
             gaps.append(Gap("byte 0", f"too large or too deep to read whole ({type(e).__name__})", None, self.rel))
         except Exception as e:  # our mistake, not the file's; what was read before it stands
             what = f"the {name_of(self.parser)} parser broke off: {type(e).__name__}: {e}"
-            gaps.append(Gap("byte 0", what[:300], None, self.rel))
+            gaps.append(Gap("byte 0", secrets.mask_text(what)[:300], None, self.rel))
         unit = getattr(self.parser, "AT", "line")
         source = Source(self.rel, name_of(self.parser), self.size, records, unit=unit, note="; ".join(notes))
         return assemble.FileRead(self.path, source, batches, gaps)
-
-
-def _suspicious(texts: memoryview) -> bool:
-    return _suspicious_names(texts.tobytes()) if len(texts) <= _NAMES else secrets.has_shapes(texts)
-
-
-@lru_cache(maxsize=64)  # the runs of a folder log the same tags
-def _suspicious_names(texts: bytes) -> bool:
-    return secrets.has_shapes(texts)
 
 
 def _open(path: Path, root: Path) -> _Opened | assemble.FileRead:
@@ -117,7 +106,7 @@ def _open(path: Path, root: Path) -> _Opened | assemble.FileRead:
 
 
 def read_file(path: Path, root: Path) -> assemble.FileRead:
-    """One file into batches and gaps."""
+    """One file into batches and gaps, its names as they are."""
     opened = _open(path, root)
     return opened if isinstance(opened, assemble.FileRead) else opened.read()
 
@@ -128,7 +117,7 @@ def _read_files(paths: list[Path], root: Path, progress: Progress | None) -> Ite
     together: list[_Opened] = []
     for path in paths:
         if progress:
-            progress(relative(path, root), done, total)
+            progress(secrets.mask_shapes(relative(path, root)), done, total)
             done += _size(path)
         opened = _open(path, root)
         small = isinstance(opened, _Opened) and opened.size <= _SMALL and hasattr(opened.parser, "parse_many")
@@ -170,25 +159,31 @@ def read_all(
     if not root.exists():
         raise FileNotFoundError(f"no such file or folder: {root}")
     found = list(walk(root))
-    runs = read_files([p for p in found if isinstance(p, Path)], root, overrides=overrides, progress=progress)
-    sources, gaps = [s for s in found if isinstance(s, Source)], [g for g in found if isinstance(g, Gap)]
-    for r in runs:
-        r.sources += sources
-        r.gaps += gaps
-    return runs
+    return _read([p for p in found if isinstance(p, Path)], root, overrides or {}, progress, [x for x in found if not isinstance(x, Path)])
 
 
 def read_files(
     paths: list[Path], root: Path, *, overrides: dict[str, str] | None = None, progress: Progress | None = None
 ) -> list[Run]:
     """Every run that these files below root make up, the one written last at the end."""
+    return _read(paths, root, overrides or {}, progress, [])
+
+
+def _read(
+    paths: list[Path], root: Path, overrides: dict[str, str], progress: Progress | None, unread: list[Source | Gap]
+) -> list[Run]:
+    """``unread``: what the walk found beside the files. Names are hidden last, for what is one run rests on them as they are."""
     _keep_freed_pages()
     with _no_collection():
         files = list(_read_files(paths, root, progress))
-    runs = [assemble.run(g, overrides or {}) for g in grouping.split(files, root, overrides or {})]
+    places = {f.source.path: f.path for f in files}
+    runs = [assemble.run(g, overrides) for g in grouping.split(files, root, overrides)]
     paths_of = [r.path for r in runs]
     for i, r in enumerate(runs):
         r.root, r.siblings = str(root), [*paths_of[:i], *paths_of[i + 1 :]]
+        r.sources += [x for x in unread if isinstance(x, Source)]
+        r.gaps += [x for x in unread if isinstance(x, Gap)]
+    shown.hide(runs, places)
     return runs
 
 

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -176,16 +176,3 @@ def codes(array: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], lis
 def words(array: pa.ChunkedArray) -> list[str]:
     """What the codes of a dictionary column stand for."""
     return array.chunk(0).dictionary.to_pylist() if array.num_chunks == 1 else codes(array)[1]
-
-
-def each_text(batch: pa.RecordBatch, suspicious: Callable[[memoryview], bool], change: Callable[[str], str]) -> pa.RecordBatch:
-    """The batch with its texts changed; those whose bytes are not suspicious are not looked at one by one."""
-    for i, column in enumerate(batch.columns):
-        held = column.dictionary if isinstance(column, pa.DictionaryArray) else column
-        if not pa.types.is_string(held.type) or (raw := held.buffers()[2]) is None or not suspicious(memoryview(raw)):
-            continue
-        changed = texts([None if v is None else change(v) for v in held.to_pylist()])
-        if held is not column:
-            changed = pa.DictionaryArray.from_arrays(column.indices, changed, safe=False)
-        batch = batch.set_column(i, batch.schema.field(i), changed)
-    return batch

@@ -70,5 +70,4 @@ def olmo(run: Run) -> tuple[NDArray[np.uint32], str] | None:
 
 
 def _files(run: Run) -> list[Path]:
-    root = Path(run.root)
-    return [p for s in run.sources if s.path.endswith(".npy") and (p := root / s.path).is_file()]
+    return [p for s in run.sources if s.path.endswith(".npy") and (p := run.file(s.path)).is_file()]

@@ -125,6 +125,12 @@ class Run:
     framework: str | None = None
     meanings: dict[tuple[str, str], Any] = field(default_factory=dict)  # (source, tag) -> names.Meaning
     cache: dict[Any, Any] = field(default_factory=dict, repr=False)  # derived once, used by many detectors
+    files: dict[str, Path] = field(default_factory=dict, repr=False)  # of sources that are shown under another name
+
+    def file(self, source: str) -> Path:
+        """Where the file of a source lies, whatever name it is shown under."""
+        root = Path(self.root)
+        return self.files.get(source) or (root / source if root.is_dir() else root)
 
     def where(self, source: str, at: int | None) -> str:
         """'log.jsonl line 1501': the place a row came from, as a person would write it."""
@@ -135,12 +141,12 @@ class Run:
 class Rows:
     """Collects rows of any table and hands them over as record batches of that table's schema.
 
-    Text and config are masked here, so that no secret ever leaves a parser. ``run`` names the run that the rows belong to,
+    Text and the values of config are masked here, so that no secret ever leaves a parser; names are hidden by parsers.shown. ``run`` names the run that the rows belong to,
     where a file holds several; it is none of the columns, and the file becomes several runs.
     """
 
     def __init__(self, run: str = "") -> None:
-        self._run = secrets.mask_shapes(run)
+        self._run = run
         self._columns: dict[str, dict[str, list[Any]]] = {}
         self._count: dict[str, int] = {}
 
@@ -176,12 +182,11 @@ class Rows:
         at: int | None = None,
         rank: int | None = None,
     ) -> None:
-        text = secrets.mask_text(text)
         self.add("events", kind=kind, text=text, level=level, step=step, time=time, at=at, rank=rank)
 
     def texts(self, kind: str, texts: list[str], steps: list[int], times: list[float], places: list[int]) -> None:
         """Many events at once."""
-        for text, step, time, at in zip(secrets.mask_texts(texts), steps, times, places, strict=True):
+        for text, step, time, at in zip(texts, steps, times, places, strict=True):
             self.add("events", kind=kind, text=text, level="info", step=step, time=time, at=at)
 
     def config(self, key: str, value: Any, *, at: int | None = None) -> None:
@@ -192,6 +197,8 @@ class Rows:
 
     def flush(self) -> Iterator[pa.RecordBatch]:
         for table, columns in self._columns.items():
+            if table == "events":  # together, for a private key may go on from line to line
+                columns["text"] = secrets.mask_texts(columns["text"])
             yield record_batch(table, columns, self._run)
         self._columns, self._count = {}, {}
 
@@ -237,10 +244,11 @@ def empty(table: str) -> pa.Table:
 
 
 def relative(path: Path, root: Path) -> str:
-    """The path as the report prints it: relative to the run, with forward slashes, undecodable bytes escaped."""
+    """The path as the report names it: relative to the run, with forward slashes, undecodable bytes escaped. Secrets in it are
+    hidden where it leaves (:mod:`parsers.shown`)."""
     try:
         text = path.relative_to(root).as_posix()
     except ValueError:
         text = path.as_posix()
     text = path.name if text == "." else text
-    return secrets.mask_shapes(text.encode("utf-8", "backslashreplace").decode())
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -22,6 +22,7 @@ from forensics.batches.recorded import batch, shares
 from forensics.case import Case, jsonable
 from forensics.measures import recipe
 from forensics.series import Series, names, series
+from parsers import secrets
 from parsers.tables import Run
 
 COLUMNS: dict[str, str] = {  # of audit.parquet, with their types
@@ -69,6 +70,7 @@ def of(run: Run, case: Case) -> dict[str, Any]:
 def failed(id: str, path: str, error: str) -> dict[str, Any]:
     """The record of a run that could not be analyzed."""
     row: dict[str, Any] = dict.fromkeys(COLUMNS)
+    path, error = secrets.mask_shapes(path), secrets.mask_text(error)
     row |= {"id": id, "path": path, "status": "unknown", "verdict": "inconclusive", "answer": f"Could not be analyzed: {error}"}
     counts = ("spikes_fast", "spikes_slow", "spikes_non_recovering", "attempts", "scalars", "lost", "grave", "known")
     row |= dict.fromkeys(counts, 0)

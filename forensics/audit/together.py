@@ -6,6 +6,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -17,6 +18,7 @@ from forensics.across.shifts import Spiked
 from forensics.audit import judged, work
 from forensics.audit.places import Place
 from forensics.audit.record import COLUMNS
+from parsers import secrets
 
 ALIKE = 0.8  # of the settings of two lives of one run agree; names and times differ
 OVERLAP = 5.0  # seconds that a life may still log after the next one began
@@ -43,7 +45,7 @@ class Table:
 
 def load(places: Iterable[Place], out: str, known: list[judged.Known]) -> Table:
     """Reads the kept records one place at a time; ids are made unique in the order of the places."""
-    table, taken = Table(), set[str]()
+    table, taken, paths = Table(), set[str](), set[str]()
     for number, place in enumerate(places):
         for record in work.kept(place, out) or []:
             row, raw = record["row"], record["row"]["id"]
@@ -52,12 +54,19 @@ def load(places: Iterable[Place], out: str, known: list[judged.Known]) -> Table:
                 n += 1
                 row["id"] = f"{raw}-{n}"
             taken.add(row["id"].casefold())
+            if secrets.MASK in row["path"]:  # two folders that differ only in a secret
+                row["path"] = _another(row["path"], paths)
+                paths.add(row["path"])
             judged.apply(known, row, record["grave"])
             table.rows.append(tuple(_shared(row[c]) for c in COLUMNS))
             table.briefs.append(_brief(record, row))
             table.curves.append(bytes(255 if v < 0 else v for v in record["curve"]))
             table.raw.append((number, raw))
     return table
+
+
+def _another(path: str, taken: set[str]) -> str:
+    return next(p for n in count(1) if (p := path if n == 1 else f"{path}~{n}") not in taken)
 
 
 def _shared(x: Any) -> Any:

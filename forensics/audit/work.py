@@ -173,8 +173,11 @@ def where(place: Place) -> str:
 
 
 def id_of(place: Place, name: str) -> str:
+    from parsers import secrets
+
     own = name or Path(place.root.rstrip("/")).resolve().name or "run"
-    text = "__".join(filter(None, (place.prefix, own.replace("/", "__"))))
+    shown = secrets.mask_shapes(f"{place.prefix}/{own}".lstrip("/"))  # two ids that are the same then are told apart in together.py
+    text = shown.replace("/", "__")
     text = "".join(c if c.isprintable() and c not in '\\:*?"<>|' else "_" for c in text).lstrip(".") or "run"
     raw = text.encode("utf-8", "replace")
     if len(raw) > LONGEST:

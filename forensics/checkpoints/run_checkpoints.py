@@ -15,7 +15,7 @@ from typing import Any
 from forensics.case import Finding
 from forensics.checkpoints.checkpoint import Checkpoint, kind_of, measure, step_of
 from forensics.checkpoints.checkpoint_findings import absurd, measured, nonfinite
-from parsers import buffers, checkpoint_files
+from parsers import buffers, checkpoint_files, secrets
 from parsers.checkpoints import Contents, folder, read_file
 from parsers.tables import Gap, Run
 
@@ -45,14 +45,15 @@ def tensors(run: Run) -> list[Checkpoint]:
         unread = [c for c in found if not c.stats and c.contents.tensors]
         if unread and any(c.contents.bytes > left for c in unread):
             what = f"the values of {len(unread)} checkpoints were not read: more than {BUDGET >> 30} GB in all"
-            run.gaps.append(Gap("byte 0", what, None, _relative(unread[0].path, run)))
+            run.gaps.append(Gap("byte 0", what, None, name(unread[0], run)))
         run.cache["tensors"] = True
         _fill_table(run, found)
     return found
 
 
 def name(c: Checkpoint, run: Run) -> str:
-    return _relative(c.path, run)
+    shown: str | None = run.cache.get("shown", {}).get(c.path)
+    return _relative(c.path, run) if shown is None else shown
 
 
 def last_healthy(run: Run, findings: Sequence[Finding]) -> dict[str, Any] | None:
@@ -125,7 +126,6 @@ def _retention(run: Run, kept: Sequence[Checkpoint]) -> tuple[int | None, str]:
 
 
 def _open(run: Run) -> list[Checkpoint]:
-    root = Path(run.root)
     groups: dict[tuple[int | None, str], list[str]] = {}
     for row in run.tables["checkpoints"].select(["step", "source"]).to_pylist():
         if not row["source"].endswith(".distcp"):
@@ -133,9 +133,9 @@ def _open(run: Run) -> list[Checkpoint]:
     ordered = sorted(groups.items(), key=lambda g: (g[0][0] is None, g[0][0] or 0, g[0][1]))
     found = []
     for (step, home), sources in _spread(ordered):
-        base = root if root.is_dir() else root.parent
-        paths = [base / s if root.is_dir() else root for s in sources]
-        whole = paths[0] if len(paths) == 1 and home == sources[0] else base / home
+        paths = [run.file(s) for s in sources]
+        whole = [paths[0], *paths[0].parents][sources[0].count("/") - home.count("/")]
+        run.cache.setdefault("shown", {})[whole] = home
         contents = folder.join(whole, paths, read_file)
         for g in contents.gaps:
             if (
@@ -144,7 +144,7 @@ def _open(run: Run) -> list[Checkpoint]:
                 and "missing" not in g.what
                 and all(x.path != sources[0] for x in run.gaps)
             ):
-                run.gaps.append(Gap(g.at, f"its contents: {g.what}"[:300], None, sources[0]))
+                run.gaps.append(Gap(g.at, f"its contents: {secrets.mask_text(g.what)}"[:300], None, sources[0]))
         if contents.tensors or contents.values:
             stated = step if step is not None else step_of(contents)
             found.append(Checkpoint(contents, None if _is_epoch(stated, contents, run) else stated, kind_of(contents)))

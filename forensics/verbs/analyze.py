@@ -83,10 +83,13 @@ def _with_data(run: Any, case: Any, data: Path) -> dict[str, Any]:
 
 def _name_siblings(run: Any) -> None:
     """Which of several runs was analyzed, and the command that opens each of the others."""
+    from parsers.secrets import names
+
     if run.siblings:
         which = "one configuration under several seeds; shown is" if run.group else "this is the one written last,"
-        say(f"{len(run.siblings) + 1} runs lie here, {which} {run.path}. The others:")
+        shown = names([run.path, *run.siblings])
+        say(f"{len(run.siblings) + 1} runs lie here, {which} {shown.get(run.path, run.path)}. The others:")
         for path in run.siblings[:10]:
-            say(f"  forensics analyze {path}")
+            say(f"  forensics analyze {shown.get(path, path)}")
         if len(run.siblings) > 10:
             say(f"  and {len(run.siblings) - 10} more")

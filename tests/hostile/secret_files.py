@@ -92,6 +92,19 @@ def cases() -> Iterator[Case]:
     signed = "https://b.s3.amazonaws.com/k?X-Amz-Credential=AKIAXXXX%2F2024&X-Amz-Signature=" + PASSWORD + "&sv=2020&sig=" + PASSWORD
     yield case("signed_url", {"config.yaml": f"data: {signed}\n", "train.log": f"step 1 acc 2\nERROR GET {signed}\n"}, PASSWORD)
     yield case("header", {"train.log": f"step 1 acc 2\nERROR curl -H 'Authorization: Bearer {PASSWORD}' -H \"X-Api-Key: {PASSWORD}\"\nRuntimeError: {{'authorization': 'Basic {PASSWORD}'}}\n"}, PASSWORD)
+    beside = (f"ValueError: DB_PASSWORD={PASSWORD}", f"$ curl -u jane:{PASSWORD} https://x.org", f"sshpass -p {PASSWORD} ssh h", f"PGPASSWORD={PASSWORD} psql",
+              f"GET https://x.org/a?key={PASSWORD}", f"machine h login jane password {PASSWORD}", f"{{\"auth\": {{\"value\": \"{PASSWORD}\"}}}}", f"X_PASS='{PASSWORD}'",
+              f"https://hooks.{'slack'}.com/services/T0/B0/{PASSWORD}", f"Cookie: sid={PASSWORD}", f"[('HF_TOKEN', '{PASSWORD}')]")  # fmt: skip
+    for i, text in enumerate(beside):
+        meta: dict[str, bytes | str] = {
+            "train.log": f"step 1 acc 2.0\nRuntimeError: {text}\nstep 2 acc 1.9\n", "config.yaml": f"note: |\n  {text}\n", "args.json": json.dumps({"cmd": [text], "x": text}),
+            "events.jsonl": json.dumps({"step": 5, "message": text, "level": "error"}) + "\n", "log2.csv": 'step,acc2,note\n1,2,"' + text.replace('"', '""') + '"\n2,3,x\n',
+            "run-20240101_000000-abc/files/wandb-metadata.json": json.dumps({"args": [text], "program": text}),
+        }  # fmt: skip
+        yield case(f"beside_{i:02}", meta, PASSWORD)
+    two = VALUES["openai"], VALUES["google"]
+    files = {f"{secret}/{name}": body for secret in two for name, body in (("notes.csv", "step,acc\n1,2\n2,3\n"), ("checkpoint-5/model.safetensors", b"\2\0\0\0\0\0\0\0{}"))}
+    yield case("in_two_folders", files, *two)
     kept = {"num_key_value_heads": 8123, "tokenizer": "KEEPMEtok", "max_tokens": 40961, "pad_token_id": 32107, "eos_token": "<KEEPMEeos>", "key_dim": 12811, "tokens_per_batch": 52428,
             "monkey": "KEEPMEmonkey", "passes": 31337, "token_type_ids": "KEEPMEtypes", "secretary": "KEEPMEsec", "author": "KEEPMEauthor", "num_tokens": 77071, "keyboard": "KEEPMEkb",
             "tokenizer_name": "KEEPMEname", "use_auth": False, "sort_key": "KEEPMEsort", "max_new_tokens": 51213, "image_token_index": 32123, "compass": "KEEPMEcompass"}  # fmt: skip

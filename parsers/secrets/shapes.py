@@ -1,0 +1,129 @@
+"""Secrets that are known by their own shape, wherever they stand: the tokens of shapes.toml, and secrets inside URLs.
+
+Nearly no text holds one. So each pattern goes with texts that all its matches hold, and is only compiled and
+tried where one of those is found.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from parsers.secrets.values import is_harmless
+
+MASK = "***"
+SHORTEST = 8  # characters; no shape is shorter
+
+# A token begins where no letter or digit stands before it, but for those of an escape: %3D in a URL, \n in JSON, a colour
+_BEGIN = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[bfnrt])|(?<=\x1b\[m)|(?<=\x1b\[\dm)|(?<=\x1b\[\d\dm))"
+_END = r"(?![A-Za-z0-9])"
+
+# what a link is signed or opened with; a value of fewer characters names something
+_QUERY = re.compile(
+    r"(?i)(?:(?<=[?&;#])|(?<=u0026)|(?<=%26)|(?<=%3f)|(?<![\w\-.])(?=sig))"
+    r"(?:x-(?:amz|goog)-(?:signature|credential|security-token)|awsaccesskeyid|(?:shared_?access_?)?sig(?:nature)?|key"
+    r"|(?:[\w\-]{1,30}[_\-])?(?:token|api_?key|apikey|secret|password|passwd|pwd|auth))"
+    r"(?:=|%3d)([^&\s'\"<>#;,\\]{6,})"
+)
+_SHORTEST_TOKEN = 15  # characters, of Slack's xoxb-
+_QUERY_HINTS = ("://", "?", "&", "%26", "%3F", "%3f", "u0026", "sig=")
+_SHORT_HINTS = (*_QUERY_HINTS, "PRIVATE KEY")  # of what may consist of short words
+
+
+@cache
+def _known() -> tuple[tuple[tuple[str, ...], tuple[str, ...], bool], ...]:
+    """(hints, patterns, whether the whole match is the secret) of each entry of shapes.toml."""
+    data = tomllib.loads(Path(__file__).with_name("shapes.toml").read_text("utf-8"))
+    found = []
+    for section in ("places", "tokens"):
+        for hints, patterns in data[section].items():
+            listed = (patterns,) if isinstance(patterns, str) else tuple(patterns)
+            whole = section == "tokens"
+            several = tuple(hints.split(" ")) if whole else (hints,)
+            found.append((several, listed, whole))
+    return tuple(found)
+
+
+@cache
+def _hints() -> tuple[str, ...]:
+    return (*(hint for hints, _, _ in _known() for hint in hints), *_QUERY_HINTS)
+
+
+@cache
+def _hints_in_bytes() -> tuple[bytes, ...]:
+    return tuple(hint.encode() for hint in _hints())
+
+
+@cache
+def _compiled(pattern: str, whole: bool) -> re.Pattern[str]:
+    return re.compile(f"{_BEGIN}({pattern}){_END}" if whole else pattern)
+
+
+def patterns() -> Iterator[re.Pattern[str]]:
+    """Every pattern, for who wants to see what they cost."""
+    yield _QUERY
+    for _, listed, whole in _known():
+        yield from (_compiled(pattern, whole) for pattern in listed)
+
+
+def might_hold(text: str) -> bool:
+    """A quick no for nearly all text: no link, no private key, and no word so long as a token or no hint of one."""
+    if any(hint in text for hint in _SHORT_HINTS):
+        return True
+    return max(map(len, text.split()), default=0) >= _SHORTEST_TOKEN and any(hint in text for hint in _hints())
+
+
+def has_hints(texts: bytes) -> bool:
+    """Might a secret be in these UTF-8 bytes, in which texts may follow each other without anything between?"""
+    return any(hint in texts for hint in _hints_in_bytes())
+
+
+def has_shapes(texts: bytes | memoryview) -> bool:
+    """Is a secret by its shape anywhere in these UTF-8 bytes?"""
+    raw = bytes(texts)
+    return has_hints(raw) and next(_found(raw.decode("utf-8", "replace")), None) is not None
+
+
+def spans(text: str) -> list[tuple[int, int]]:
+    """Where the secrets of a text begin and end, in order and apart."""
+    if len(text) < SHORTEST or not might_hold(text):
+        return []
+    return apart(_found(text))
+
+
+def apart(found: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """In order, those that overlap as one."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(found):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _found(text: str) -> Iterator[tuple[int, int]]:
+    for hints, listed, whole in _known():
+        if any(hint in text for hint in hints):
+            for pattern in listed:
+                yield from (m.span(1) for m in _compiled(pattern, whole).finditer(text))
+    if any(hint in text for hint in _QUERY_HINTS):
+        yield from (m.span(1) for m in _QUERY.finditer(text) if m[1][0].isdigit() or not is_harmless(m[1]))
+
+
+def replaced(text: str, found: Iterable[tuple[int, int]], stand_in: str = MASK) -> str:
+    """The text with something else at these places, which are in order and apart."""
+    parts, last = [], 0
+    for start, end in found:
+        parts += [text[last:start], stand_in]
+        last = end
+    return "".join([*parts, text[last:]])
+
+
+def mask_shapes(text: str) -> str:
+    """Texts without a key beside the value: only what is a secret by its own shape."""
+    found = spans(text)
+    return replaced(text, found) if found else text

@@ -1,0 +1,61 @@
+"""Is a value beside the key of a secret one, or does it only stand for one, or say that there is none?"""
+
+from __future__ import annotations
+
+import re
+
+from parsers.secrets.keys import words
+
+_STANDS_FOR = re.compile(
+    r"""(?ix)
+      <[^<>]{0,200}> | \[[^\[\]]{0,200}\] | \{{1,2}[^{}]{0,200}\}{1,2}   # <your token>, [REDACTED], {{ token }}
+    | \$\{[^{}]{0,200}\}? | \$\([^()]{0,200}\)? | %[a-z_][a-z0-9_]{0,80}%  # of a shell
+    | [*x.…•#\-_=?!]+ | \*\*\*~?\d*.{0,3}                                # ***, xxxx
+    | (?:env|vault|keyring|file|op|arn|ssm):.{0,300} | secrets\.[A-Z_]{1,80}  # env:HF_TOKEN
+    | (?:os\.)?(?:environ|getenv)\b.{0,300} | process\.env\..{0,200}
+    | not\ .{0,100} | (?:your|insert|enter|replace)[_\- ].{0,100}
+    """
+)
+_VARIABLE = re.compile(r"\$[A-Z_][A-Z0-9_]*")
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:[.,]\d*)?|\.\d+)(?:[eE][+-]?\d+)?%?")
+_LONG_NUMBER = 6  # digits of a number that may be a password
+
+
+def is_harmless(value: str, *, typed: bool = False) -> bool:
+    """Nothing that opens anything: empty, a number, a placeholder, a reference to where the secret lies. What is
+    ``typed`` by people (a password) may be a number, too."""
+    plain = value.strip().strip("'\"").rstrip("?").strip()
+    if plain.lower() in words()["harmless"] or not any(c.isalnum() for c in plain):
+        return True
+    if _NUMBER.fullmatch(plain):
+        return not (typed and plain.isdigit() and len(plain) >= _LONG_NUMBER)
+    return bool(_STANDS_FOR.fullmatch(plain) or _VARIABLE.fullmatch(plain))
+
+
+def looks_random(value: str) -> bool:
+    """Like what a machine or a careful person makes up: no word, no number, no path, no marker such as <mask>."""
+    if len(value) < 7 or is_harmless(value) or any(c.isspace() or c in "<>|()[]{}/\\" for c in value[:200]):
+        return False
+    has_digit = any(c.isdigit() for c in value)
+    has_letter = any(c.isalpha() for c in value)
+    mixed = any(a.islower() and b.isupper() for a, b in zip(value, value[1:], strict=False))
+    return (has_digit and has_letter) or (mixed and len(value) >= 16)
+
+
+_NAME = re.compile(r"[A-Za-z_][\w.]*")
+_CALL = re.compile(
+    r"(?:self|args|cfg|config|os|settings|getpass|userdata|(?:get|read|load|fetch|make|input|str|Optional|Union)\w*)[.\w]*[(\[].*",
+    re.DOTALL,
+)
+
+
+def is_code(key: str, value: str) -> bool:
+    """Source code that only hands a secret on: ``token=token``, ``password=args.password``, ``key=get_key()``."""
+    if _CALL.fullmatch(value):
+        return True
+    if not _NAME.fullmatch(value):
+        return False
+    plain, last = key.rsplit(".", 1)[-1].strip("-").lower(), value.rsplit(".", 1)[-1].lower().strip("_")
+    return plain == last or (
+        "." in value and (plain.endswith(last) or last.endswith(plain)) and not any(c.isdigit() for c in value)
+    )

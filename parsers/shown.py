@@ -1,0 +1,107 @@
+"""What leaves parsers: the names in tables, sources and gaps as they are shown, without secrets.
+
+Everything before works on the names as they are, so that two tags or two folders that differ only in a secret stay two.
+Here each gets a name of its own (:func:`parsers.secrets.names`); `Run.file` still finds the file behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import pyarrow as pa
+
+from parsers import buffers, secrets
+from parsers.tables import Gap, Run, Source
+
+_SMALL = 1 << 14  # bytes: of the tags of a file, mostly
+
+
+def hide(runs: list[Run], files: Mapping[str, Path]) -> None:
+    """Changes the runs, which were read together; ``files``: where the file of each source lies."""
+    for r, name in zip(runs, _hidden_ids(runs), strict=True):
+        r.id = name
+    shown = secrets.names(_names(runs))
+    for r in runs:
+        r.files = {
+            shown.get(s.path, s.path): files[s.path]
+            for s in r.sources
+            if s.path in files and (s.path in shown or "\\" in s.path)
+        }
+        if shown:
+            _hide(r, shown)
+
+
+def _hidden_ids(runs: list[Run]) -> list[str]:
+    shown = secrets.names(r.id for r in runs)
+    return [shown.get(r.id, r.id) for r in runs]
+
+
+def _hide(run: Run, shown: dict[str, str]) -> None:
+    run.sources = [_source(s, shown) for s in run.sources]
+    run.gaps = [_gap(g, shown) for g in run.gaps]
+    run.tables = {name: _table(table, shown) for name, table in run.tables.items()}
+    run.meanings = {
+        (shown.get(source, source), shown.get(tag, tag)): replace(m, name=shown.get(m.name, m.name))
+        for (source, tag), m in run.meanings.items()
+    }
+
+
+def _source(s: Source, shown: dict[str, str]) -> Source:
+    return replace(s, path=shown.get(s.path, s.path), format=shown.get(s.format, s.format))
+
+
+def _gap(g: Gap, shown: dict[str, str]) -> Gap:
+    return replace(g, path=shown.get(g.path, g.path))
+
+
+def _names(runs: list[Run]) -> Iterator[str]:
+    """Every name that is shown; of columns only of those that hold a secret somewhere."""
+    for r in runs:
+        for s in r.sources:
+            yield from (s.path, s.format)
+        yield from (g.path for g in r.gaps)
+        for table in r.tables.values():
+            for column in table.columns:
+                yield from (
+                    v for texts in _texts(column) if _suspicious(texts) for v in texts.to_pylist() if v is not None
+                )
+
+
+def _texts(column: pa.ChunkedArray) -> Iterator[pa.StringArray]:
+    for chunk in column.chunks:
+        held = chunk.dictionary if isinstance(chunk, pa.DictionaryArray) else chunk
+        if pa.types.is_string(held.type):
+            yield held
+
+
+def _suspicious(texts: pa.StringArray) -> bool:
+    raw = texts.buffers()[2]
+    if raw is None or not (_hinted(raw.to_pybytes()) if raw.size <= _SMALL else secrets.has_hints(raw.to_pybytes())):
+        return False
+    return secrets.has_shapes("\n".join(v for v in texts.to_pylist() if v is not None).encode())
+
+
+@lru_cache(maxsize=64)  # the runs of a folder log the same tags
+def _hinted(texts: bytes) -> bool:
+    return secrets.has_hints(texts)
+
+
+def _table(table: pa.Table, shown: dict[str, str]) -> pa.Table:
+    for i, column in enumerate(table.columns):
+        if any(_suspicious(texts) for texts in _texts(column)):
+            chunks = [_chunk(c, shown) for c in column.chunks]
+            table = table.set_column(i, table.schema.field(i), pa.chunked_array(chunks, column.type))
+    return table
+
+
+def _chunk(chunk: pa.Array, shown: dict[str, str]) -> pa.Array:
+    if isinstance(chunk, pa.DictionaryArray):
+        return pa.DictionaryArray.from_arrays(chunk.indices, _chunk(chunk.dictionary, shown), safe=False)
+    return buffers.texts(_shown(chunk.to_pylist(), shown))
+
+
+def _shown(values: Iterable[str | None], shown: dict[str, str]) -> list[str | None]:
+    return [None if v is None else shown.get(v, v) for v in values]
