@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from forensics.verbs import redaction
 from forensics.verbs.shared import (
     UNHEALTHY,
     attach,
@@ -17,6 +18,7 @@ from forensics.verbs.shared import (
     places,
     say,
     show,
+    steady,
     with_notes,
     without_pandas,
     write_all,
@@ -59,18 +61,23 @@ def analyze(
     from forensics import pipeline, progress
 
     without_pandas()
+    known = redaction.begin(ctx) if redact else None
     page, case_path = places(run, out, json_path, md, force=force)
-    with progress.bar(ctx.obj["quiet"]) as tick:
+    with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
         runs = pipeline.read_runs(run, metrics=metrics, progress=tick)
         chosen = pipeline.choose(runs)
         attach(chosen, manifest)
-        known = pipeline.choose(pipeline.read_runs(baseline, metrics=metrics, progress=tick)) if baseline else None
-        case = pipeline.analyze_run(chosen, command=["forensics", *sys.argv[1:]], baseline=known)
+        good = pipeline.choose(pipeline.read_runs(baseline, metrics=metrics, progress=tick)) if baseline else None
+        case = pipeline.analyze_run(chosen, command=["forensics", *sys.argv[1:]], baseline=good)
         document = _with_data(chosen, case, data) if data else case.to_json()
+    if known is not None:
+        page, case_path = redaction.renamed(known, [chosen, good], (page, out is None), (case_path, out is json_path is None), force=force)
     document = with_notes(document, case_path)
+    if known is not None:
+        document = redaction.redacted(document, known)
     if not ctx.obj["quiet"]:
         _name_siblings(chosen)
-    write_all(document, page, case_path, md, redact=redact)
+    write_all(document, page, case_path, md)
     show(document, page)
     if fail_on and document["verdict"] == fail_on:
         ctx.exit(UNHEALTHY)

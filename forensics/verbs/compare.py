@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from forensics.verbs.shared import steady, stem_of, without_pandas
+from forensics.verbs import redaction
+from forensics.verbs.shared import REDACT, steady, stem_of, without_pandas
 
 
 @click.command()
@@ -17,7 +18,7 @@ from forensics.verbs.shared import steady, stem_of, without_pandas
 @click.argument("run_b", metavar="RUN_B")
 @click.option("--out", type=click.Path(path_type=Path), help="The report; default <a>-<b>.html in this folder.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="The comparison as JSON, too.")
-@click.option("--redact", is_flag=True, help="Hide hosts, users, mail addresses and absolute paths.")
+@click.option("--redact", is_flag=True, help=REDACT)
 @click.option("--force", is_flag=True, help="Replace existing outputs.")
 @click.pass_context
 def compare(ctx: click.Context, run_a: str, run_b: str, out: Path | None, json_path: Path | None, redact: bool, force: bool) -> None:
@@ -30,17 +31,17 @@ def compare(ctx: click.Context, run_a: str, run_b: str, out: Path | None, json_p
     from reports import compare as drawn
 
     without_pandas()
+    known = redaction.begin(ctx) if redact else None
     page = out or Path(f"{stem_of(run_a)}-{stem_of(run_b)}.html")
     output.check(page, force=force, replace_own=out is None)
     if json_path is not None:
         output.check(json_path, force=force)
-    with progress.bar(ctx.obj["quiet"]) as tick:
+    with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
         runs = [pipeline.choose(pipeline.read_runs(path, progress=tick)) for path in (run_a, run_b)]
         document: dict[str, Any] = two.compare(*runs, command=["forensics", *sys.argv[1:]])
-    if redact:
-        from forensics.redact import redacted
-
-        document = redacted(document)
+    if known is not None:
+        (page,) = redaction.renamed(known, runs, (page, out is None), force=force)
+        document = redaction.redacted(document, known)
     files: list[tuple[Path, str | bytes]] = [(page, drawn.render(document))]
     if json_path is not None:
         files.append((json_path, output.case_json(document)))

@@ -31,7 +31,7 @@ def note(
     A cause that you rule out stays visible, struck through, with your reason; the others are ranked again. Without --out
     the case is updated in place, and the report beside it is replaced.
     """
-    from forensics import notes, output
+    from forensics import notes, output, redact
 
     if len(ruled_out) != len(reasons):
         raise click.UsageError("each --rule-out needs a --because with the reason, in the same order")
@@ -45,8 +45,10 @@ def note(
     saved = output.saved_case(case)
     with output.edited(case):
         document = notes.noted(saved, words)
+        if "redacted" in saved:  # a case to pass around stays one
+            document = redact.redacted(document)
     for path in (page, written):
         output.check(path, force=force, replace_own=out is None)
     with output.edited(case):
-        write_all(document, page, written, None, redact=False)
+        write_all(document, page, written, None)
         show(document, page)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from forensics.verbs.shared import outputs, places, say, show, with_notes, without_pandas, write_all
+from forensics.verbs import redaction
+from forensics.verbs.shared import outputs, places, say, show, steady, with_notes, without_pandas, write_all
 
 
 def _span(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
@@ -57,26 +58,32 @@ def replay(
     from forensics import output, pipeline, progress
     from forensics.replay import conclude, template
     from forensics.replay.session import Options
+    from parsers.secrets import mask_text
 
     if init:
         output.check(path := Path(adapter or "adapter.py"), force=force)
         output.write(path, template.TEXT)
-        click.echo(str(path))
+        click.echo(steady(str(path)))
         return
     if run is None or adapter is None:
         raise click.UsageError("give RUN and --adapter FILE.py; `forensics replay --init` writes one to fill in")
     without_pandas()
+    known = redaction.begin(ctx) if redact else None
     page, case_path = places(run, out, json_path, md, force=force)
     options = Options(conclude.adapter_file(adapter), python, device, budget, steps, checkpoint, timeout)
-    with progress.bar(ctx.obj["quiet"]) as tick:
+    with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
         chosen = pipeline.choose(pipeline.read_runs(run, progress=tick))
         case, result = conclude.replayed(chosen, options, tick, command=["forensics", *sys.argv[1:]])
+    if known is not None:
+        page, case_path = redaction.renamed(known, [chosen], (page, out is None), (case_path, out is json_path is None), force=force)
     document = with_notes(case.to_json(), case_path)
-    write_all(document, page, case_path, md, redact=redact)
+    if known is not None:
+        document = redaction.redacted(document, known)
+    write_all(document, page, case_path, md)
     show(document, page)
     if result.failed:
         say(f"forensics: replay stopped: {result.failed}")
         if result.traceback:
-            output.write(page.with_suffix(".traceback.txt"), result.traceback)
+            output.write(page.with_suffix(".traceback.txt"), redaction.hidden(mask_text(result.traceback)))
             say(f"  the traceback is in {page.with_suffix('.traceback.txt')}; the analysis without replay stands")
         ctx.exit(130 if result.interrupted else 1)

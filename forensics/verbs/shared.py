@@ -14,12 +14,13 @@ import click
 from forensics.errors import ForensicsError
 
 UNHEALTHY = 3
+REDACT = "Hide names of users and hosts, mail, IP and hardware addresses, and absolute paths."
 
 
 def outputs(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--force", is_flag=True, help="Replace existing outputs."),
-        click.option("--redact", is_flag=True, help="Hide hosts, users, mail addresses and absolute paths."),
+        click.option("--redact", is_flag=True, help=REDACT),
         click.option("--md", type=click.Path(path_type=Path), help="Write a Markdown summary here, too."),
         click.option("--out", type=click.Path(path_type=Path), help="The report; default <run>.html in this folder."),
     ):
@@ -101,14 +102,10 @@ def places(run: str, out: Path | None, json_path: Path | None, md: Path | None, 
     return page, case_path
 
 
-def write_all(document: dict[str, Any], page: Path, case_path: Path | None, md: Path | None, *, redact: bool) -> None:
+def write_all(document: dict[str, Any], page: Path, case_path: Path | None, md: Path | None) -> None:
     from forensics import output
     from reports import html, markdown
 
-    if redact:
-        from forensics.redact import redacted
-
-        document = redacted(document)
     files: list[tuple[Path, str | bytes]] = [(page, html.render(document))]
     if case_path is not None:
         files.append((case_path, output.case_json(document)))
@@ -141,8 +138,10 @@ def say(text: str) -> None:
 
 
 def steady(text: str) -> str:
-    """One line that may hold names and texts of a run: nothing in it steers the terminal, and no secret is in it."""
+    """One line that may hold names and texts of a run: nothing in it steers the terminal, no secret is in it, and with
+    --redact no name."""
+    from forensics.verbs.redaction import hidden
     from parsers.secrets import mask_text
     from reports.words import visible
 
-    return visible(mask_text(text)).replace("\n", "\\n")
+    return visible(hidden(mask_text(text))).replace("\n", "\\n")

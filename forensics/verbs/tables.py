@@ -28,7 +28,7 @@ def tables(ctx: click.Context, run: str, out: Path, metrics: dict[str, str], for
     from forensics import output, pipeline, progress
 
     without_pandas()
-    with progress.bar(ctx.obj["quiet"]) as tick:
+    with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
         runs = pipeline.read_runs(run, metrics=metrics, progress=tick)
     files = [
         (out / (r.id if len(runs) > 1 else ".") / f"{name}.parquet", table)
