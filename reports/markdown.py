@@ -185,6 +185,8 @@ def _read(case: Case) -> str:
     for g in case["gaps"]:
         lost = f", {esc(g['lost'])} lost" if g.get("lost") else ""
         out.append(f"- {code(g.get('path'))}, {esc(g.get('at'))}: {esc(g.get('what'))}{lost}")
+    if case.get("redacted"):
+        out += ["", esc(case["redacted"])]
     tool = case["tool"]
     command = code(" ".join(words.one_line(p) for p in tool.get("command") or []))
     return "\n".join(

@@ -80,7 +80,7 @@ def audit(
             raise ForensicsError(f"no run in {', '.join(roots)}", "Nothing there has steps, events or checkpoints.")
         document = _document(roots, table, before)
         chosen = _worth_opening(list(table.dicts()), pages)
-        names = hidden.names(table, roots, _cases(chosen, found, table, out)) if redact else None
+        names = hidden.names(table, roots, _cases(chosen, found, table, out), hidden.texts(found)) if redact else None
         if names is not None:
             document = hidden.hide(table, document, names)
         _pages(chosen, found, table, job, run, outputs, progress, names)

@@ -6,11 +6,14 @@ of the pages, too. A path keeps what lies below its root.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from forensics import redact
+from forensics.audit import store
+from forensics.audit.places import Place
 from forensics.audit.together import Table
 
 
@@ -22,11 +25,15 @@ class Names:
     ids: dict[str, str]
 
 
-def names(table: Table, roots: Sequence[str], cases: Iterable[dict[str, Any]] = ()) -> Names:
-    """The names that the runs of an audit give away: their settings, rows and the cases that become pages."""
+def names(
+    table: Table, roots: Sequence[str], cases: Iterable[dict[str, Any]] = (), texts: Iterable[Path] = ()
+) -> Names:
+    """The names that the runs of an audit give away: their settings, rows, text files and the cases that become pages."""
     known = redact.Pseudonyms()
     told = [{"config": b.config, "path": b.path, "hosts": list(b.hosts)} for b in table.briefs]
     redact.learn([*told, *table.dicts(), *roots], known)
+    for file in texts:
+        redact.listen(redact.files.lines([file]), known)
     for path in roots:
         redact.root(path, known)
     for host in sorted({h for b in table.briefs for h in b.hosts if h.casefold() in known.names}):
@@ -45,6 +52,14 @@ def names(table: Table, roots: Sequence[str], cases: Iterable[dict[str, Any]] = 
     for document in cases:  # the pages are drawn in other processes: their names get their numbers here
         redact.redacted(_with_ids(document, ids), known)
     return found
+
+
+def texts(places: Iterable[Place]) -> Iterator[Path]:
+    """The files of the places on this machine."""
+    for place in places:
+        if not store.is_url(place.root):
+            root = Path(place.root)
+            yield from ((root.parent if root.is_file() else root) / name for name in place.files[: redact.files.FILES])
 
 
 def hide(table: Table, document: dict[str, Any], names: Names) -> dict[str, Any]:

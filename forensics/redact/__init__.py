@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from forensics.redact import contexts, shapes, vocabulary
+from forensics.redact import files as files
 from forensics.redact.pseudonyms import GIVEN
 from forensics.redact.pseudonyms import Pseudonyms as Pseudonyms
 
@@ -24,7 +26,7 @@ COVERS = (
 _FIRST = 0xF0000  # the plane of private characters: one stands for each pseudonym while a text is worked at
 _LAST = 0xFFFFD
 _PRIVATE = re.compile(f"[{chr(_FIRST)}-{chr(_LAST)}]")
-_AS_LOGGED = ("metric", "tag", "metrics")  # names of metrics: a leading slash there begins no path
+_AS_LOGGED = ("metric", "tag")  # names of metrics: a leading slash there begins no path
 
 
 def redacted(document: dict[str, Any], known: Pseudonyms | None = None) -> dict[str, Any]:
@@ -64,7 +66,7 @@ def listen(texts: Iterable[str], known: Pseudonyms) -> None:
 
 
 def learn_run(run: Any, known: Pseudonyms) -> None:
-    """The names that a run's own settings and log give away, whether or not the case repeats those places."""
+    """The names that a run's own settings, log and text files give away, whether or not the case repeats those places."""
     config = run.tables["config"].select(["key", "value"]).to_pydict()
     for key, value in zip(config["key"], config["value"], strict=True):
         try:
@@ -73,6 +75,9 @@ def learn_run(run: Any, known: Pseudonyms) -> None:
             continue
     events = run.tables["events"].column("text").unique().to_pylist()
     listen([t for t in events if t] + [s.path for s in run.sources], known)
+    if run.root:
+        below = Path(run.root) if Path(run.root).is_dir() else Path(run.root).parent
+        listen(files.lines(below / s.path for s in run.sources), known)
 
 
 def root(path: str, known: Pseudonyms) -> None:
@@ -127,16 +132,15 @@ def cleaned(x: Any, known: Pseudonyms, key: str = "") -> Any:
     if isinstance(x, dict):
         out: dict[str, Any] = {}
         for k, v in x.items():
-            out[_unused(clean_name(k, known) if isinstance(k, str) else k, out)] = cleaned(
-                v, known, _AS_LOGGED[2] if key == "metrics" else str(k)
-            )
+            new = clean_name(k, known) if isinstance(k, str) else k
+            out[_unused(new, out)] = cleaned(v, known, str(k))
         return out
     if isinstance(x, list):
         told = x[0] if x and isinstance(x[0], str) and "version" in x[0].casefold() else key
         return [v if type(v) in (int, float) else cleaned(v, known, told) for v in x]
     if not isinstance(x, str):
         return x
-    return clean_name(x, known) if key in _AS_LOGGED[:2] else clean(x, known, version="version" in key.casefold())
+    return clean_name(x, known) if key in _AS_LOGGED else clean(x, known, version="version" in key.casefold())
 
 
 def _unused(key: Any, out: dict[str, Any]) -> Any:

@@ -16,7 +16,7 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _HOST_KEYS = words("""host hosts hostname hostnames hostfile nodename nodenames nodelist nodelists node nodes machine machines fqdn master_addr master_address
     main_process_ip head_node headnode endpoint server servers computer computername computer_name workstation o_host submit_host
     exec_host exec_vhost submit_node cluster_name node_name node_names node_list host_name domain addr address peer slurmd_nodename""")
-_USER_KEYS = words("""user users username usernames user_name logname login owner owners author authors submitter submitted_by created_by entity account
+_USER_KEYS = words("""user users username usernames user_name user_id whoami logname login owner owners author authors submitter submitted_by created_by entity account
     organization committer maintainer uname run_as loginname operator sender o_logname full_name""")
 _SERIAL_KEYS = words(
     "serial serial_number serialnumber serial_no board_serial chassis_serial service_tag asset_tag machine_id"
@@ -25,6 +25,8 @@ _SERIAL_KEYS = words(
 _HOST = r"[A-Za-z0-9](?:[\w.\-]{0,250}[A-Za-z0-9])?"
 _USER = r"[^\W\d][\w.\-]{0,62}"
 _NODES = r"[A-Za-z][\w.\-]{0,60}\[\d[\d,\-]{0,250}\][\w.\-]{0,60}"
+# Words that are hardly ever anything but a node of a cluster: node042, nid001234, dgx-03, gpu17 (gpu0 to gpu9 are devices).
+_NODE = r"(?:node|nid|cn|gn|wn|dgx|hgx|gpu|login|compute-|gpunode|cpunode)-?[a-z]{0,3}-?\d{2,}(?:[.\-][a-z0-9]+){0,6}"
 _LIST = rf"(?:{_NODES}|{_HOST})(?:,(?:{_NODES}|{_HOST})){{0,100}}"
 _AT = rf"(?<![\w.@+\-/<])(?P<user>{_USER})@(?P<host>{_HOST})"
 _PLACES = tuple(
@@ -36,8 +38,15 @@ _PLACES = tuple(
         rf"\b(?:ssh|scp|sftp|rsync|mosh|sshfs|autossh)\b[^\n|;&]{{0,160}}?[\s=]{_AT}",
         r"\b(?:ssh|mosh|ping|pdsh -w|ssh-keyscan)\s+(?:-[A-Za-z]\s+\S{1,80}\s+|-\w+\s+){0,6}(?P<host>(?=[\w.]*[\d.\-])[A-Za-z][\w.\-]{1,250})(?=\s|$)",
         rf"(?<![\w.@+\-/<])(?P<user>{_USER})@(?!(?:v|top|k|step|iter|epoch|ep|rank|sha)[-_]?\d)(?P<host>[A-Za-z][\w.\-]{{1,250}}\d)(?![\w.@])",  # by alice@gpu17
-        rf"(?<![\w.\-])(?P<host>{_HOST}):\d{{1,9}}:\d{{1,9}} \[\S{{1,12}}\] (?:NCCL|RCCL)\b",
-        rf"(?:^|[\s\]])(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d\d:\d\d:\d\d (?P<host>{_HOST}) [\w.()/\-]{{1,40}}(?:\[\d+\])?:",
+        rf"(?<![\w.\-])(?P<host>{_HOST}): ?\d{{1,9}}: ?\d{{1,9}} \[\S{{1,12}}\] [^\n]{{0,80}}?(?:NCCL|RCCL)\b",
+        rf"\((?P<user>{_USER})\u327f(?P<host>{_HOST})\)",  # Kali's prompt
+        rf"\bslurmstepd-(?P<host>{_HOST}): ",
+        rf"\bPermanently added ['\"](?P<host>{_HOST})",
+        rf"\b(?:publickey|password|session \w{{1,10}}|keyboard\S{{0,20}}) for (?:invalid )?(?:user )?(?P<user>{_USER})\b",
+        rf"(?:^|[\s\[(|'\"=,:])(?P<host>{_NODE})(?![\w/\[]|\.\w{{1,12}}\()",
+        r"\b(?:[Rr]unning|[Ee]xecuting|[Ll]aunch(?:ed|ing)|[Ss]tart(?:ed|ing)|[Hh]osted|[Cc]rashed|[Dd]ied|[Kk]illed|[Ff]ailed|rank \d{1,6}|job \d{1,12}) on (?P<host>(?=[a-z\-]*\d)[a-z][\w.\-]{1,80})",
+        r"\b(?:[Oo]wner|[Aa]uthor|[Uu]ser|[Ss]ubmitter|[Mm]aintainer|[Cc]ontact|[Oo]perator)\s{0,8}[:=]\s{0,4}['\"]?(?P<user>[^\W\d_a-z][\w'\-]{1,30}(?: (?:[a-z]{2,4} )?[^\W\d_a-z][\w'\-]{1,30}){1,2})['\"]?[,;]?$",
+        rf"(?:^|[\s\]>])(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d\d:\d\d:\d\d (?P<host>{_HOST}) [\w.()/\-]{{1,40}}(?:\[\d+\])?:",
         rf"\d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?(?:Z|[+\-]\d\d:?\d\d) (?P<host>{_HOST}) (?:kernel|[\w./\-]{{1,40}}\[\d+\]):",
         rf"\b(?:srun|salloc|slurmstepd|sbatch|mpirun|mpiexec|prte|pdsh|clush)(?:[:@]\S{{0,60}})? ?(?:error|info|warning)?: (?P<nodes>{_LIST}): (?:tasks?|step|task|ssh|error|rank)",
         rf"\b(?:JOB|STEP|Job|Step|job|step) [\d.+_]{{1,30}} ON (?P<nodes>{_LIST})",
@@ -64,14 +73,14 @@ _PLACES = tuple(
         rf"(?i)[\\/](?:scratch|work|projects?|gpfs|lustre|fsx|data|mnt|nfs|storage|efs)\d{{0,3}}[\\/](?:users?|homes?|u|people)[\\/](?P<user>{_USER})",
         rf"(?<![\w/.])~(?P<user>{_USER})(?=/)",
         rf"(?i)\blogged in (?:as|to \S{{1,60}} as):? ['\"]?(?P<user>{_USER})(?: \((?P<user2>[\w.\-]{{1,60}})\))?",
-        r"(?i)\b(?:author|committer|signed-off-by|co-authored-by|reviewed-by|from):? +(?P<user>[^\W\d_][\w.'\-]{0,40}(?: [^\W\d_][\w.'\-]{0,40}){0,3}) <[^>\s]{3,200}@",
+        r"(?i)\b(?:author|committer|signed-off-by|co-authored-by|reviewed-by|from):? +(?P<user>[^\W\d_][\w.'\-]{0,40}(?: [^\W\d_][\w.'\-]{0,40}){0,3}) <[^>\s]{1,200}@",
         rf"(?i)\b(?:started|launched|submitted|created|owned|trained|written|run) by (?:user )?['\"]?(?P<user>{_USER})(?=['\",.;)]|\s+(?:on|at|from|@)\s|$)",
         rf"\buser(?:name)? ['\"](?P<user>{_USER})['\"]|\b[Uu]ser (?P<user2>[a-z][a-z0-9_\-]{{2,31}})\((?:uid=)?\d+\)|uid=\d+\((?P<user3>{_USER})\)",
     )
 )
 _NODE_LIST = re.compile(rf"(?<![\w./\-])(?P<nodes>{_NODES})(?![\w(/\[])")
 _ASSIGNED = re.compile(
-    r"(?<![\w.])(?P<key>[A-Za-z_][\w.\-]{0,60})(?P<quote>['\"]?)[ \t]{0,20}(?P<sign>[:=])[ \t]{0,4}(?:[ubr](?=['\"]))?(?P<open>['\"]?)"
+    r"(?<![\w.])(?P<key>[A-Za-z_][\w.\-]{0,60})(?P<quote>['\"]?)\]?[ \t]{0,20}(?P<sign>[:=])[ \t]{0,4}(?:[ubr](?=['\"]))?(?P<open>['\"]?)"
     r"(?P<value>(?:\[[^\]\s]{0,250}\]|[^\s'\",;)}\]]){1,255}(?:,(?:\[[^\]\s]{0,250}\]|[^\s'\",;)}\]=:])+){0,100})(?P<end>['\"]?[ \t]*(?:$|[,;)}\]|]))?",
     re.MULTILINE,
 )
@@ -92,6 +101,7 @@ def in_setting(kind: str, value: str) -> Iterator[Found]:
     """The names that the value of such a setting holds: one, or a list of them."""
     text = value.strip().strip("\"'")
     if kind == "user":
+        text = text.partition("(")[0]  # alice(1001)
         yield kind, text.partition("@")[0] if "@" in text and " " not in text else text
         if re.fullmatch(r"[^\W\d_][\w.'\-]*(?: [^\W\d_][\w.'\-]*){1,3}", text):  # Jane van Doe
             yield from ((kind, part) for part in text.split() if len(part) > 2)

@@ -44,7 +44,7 @@ _URL = re.compile(
     r"(?<![A-Za-z0-9])(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]{1,20}):(?P<slashes>//+)(?P<rest>[^\s\"'<>`|\\^{}]{0,2000})"
 )
 _REMOTE = re.compile(
-    r"(?<![\w.@/\-])(?P<user>[\w.\-]{1,64})@(?P<host>[A-Za-z0-9][\w.\-]{0,250}):(?P<path>[\w~][\w.~\-]{0,100}(?:/[\w.~\-]{1,100}){0,12})"
+    r"(?<![\w.@/\-])(?P<user>[\w.\-]{1,64})@(?P<host>[A-Za-z][\w.\-]{0,250}|(?:\d{1,3}\.){3}\d{1,3}):(?P<path>[\w~][\w.~\-]{0,100}(?:/[\w.~\-]{1,100}){0,12})"
 )
 _FULL_NAME = re.compile(
     r"(?<![\w@./\-])(?:"
@@ -55,7 +55,7 @@ _FULL_NAME = re.compile(
 )
 _PART = r"[^\s/\\\"'<>|:*?,;(){}`\U000f0000-\U000ffffd]"
 _SPACED = rf"{_PART}{{1,255}}(?: [A-Z0-9(]{_PART}{{0,60}}\)?){{0,3}}"  # "Program Files (x86)"
-_BEFORE = r"(?:(?<![\w.)\]/~>\\\-\U000f0000-\U000ffffd])|(?<=\s-[A-Za-z]))"
+_BEFORE = r"(?:(?<![\w.)\]/~>\\\-\U000f0000-\U000ffffd])|(?<=\s-[A-Za-z])|(?<=^-[A-Za-z]))"
 _PATH = re.compile(
     rf"{_BEFORE}(?:[A-Za-z]:(?=[\\/])|~{_PART}{{0,60}}(?=/)|(?=/(?!/))|(?=\\\\)|(?=//\w))[\\/]{{1,4}}(?:{_SPACED}[\\/]{{1,2}}){{0,60}}(?P<last>{_PART}{{0,255}})"
 )
@@ -129,9 +129,12 @@ def urls(text: str, known: Pseudonyms, put: Put) -> str:
         if at:
             login = _login(user, known, put) + "@"
         parts = [p for p in re.split(r"[?#]", path, maxsplit=1)[0].split("/") if p]
-        where = (f"/{put('<path>')}" if len(parts) > 1 or (parts and not name) else "") + (
-            f"/{parts[-1]}" if parts else slash
-        )
+        told_nothing = name.casefold() in _SERVICES or (
+            parts and parts[-1].endswith(".git")
+        )  # an account and its repository
+        last = "" if told_nothing or not parts else f"/{parts[-1]}"
+        where = f"/{put('<path>')}" if len(parts) > 1 or (parts and (told_nothing or not name)) else ""
+        where += last or ("" if where else slash)
         return f"{m['scheme']}://{login}{told}{where}{tail}"
 
     return _URL.sub(hidden, text)

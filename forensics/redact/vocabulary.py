@@ -42,6 +42,8 @@ COMMON = words(f"{_ACCOUNTS} {_HOSTS} {_TRAINING} {_ENGLISH}")
 _COUNTED = re.compile(
     r"(?i)(?:rank|local_?rank|epoch|step|iter|layer|cuda|device|stage|shard|batch|block|expert|top|v|k|ep|fold|seed|attempt|run)[-_:]?\d+"
     r"|(?:u?int|float|fp|bf|tf|nf)\d+\w*|(?:a(?:10g?|16|30|40|100|800|6000)|h(?:20|100|200|800)|b[123]00|l(?:4|40s?)|p(?:4|40|100)|t4|g[bh]200|mi\d{2,3}[ax]?|[rg]tx-?a?\d{3,4})|(?:cu|sm|tpu|py|python|x)[-_]?v?\d+"
+    r"|(?:cifar|imagenet|mnist|wikitext|openwebtext|coco|gsm|math|mmlu|squad|resnet|vgg|densenet|bert|gpt|llama|opt|pythia|qwen|mistral|gemma|phi"
+    r"|vit|bloom|yolo|efficientnet|unet|swin|wav2vec|mobilenet|adam)[-_.]?v?\d[\w.\-]*"
 )
 _FILE = re.compile(
     r"(?i)\.(?:py|pyc|c|cc|cpp|cu|cuh|h|hpp|rs|go|js|sh|md|txt|log|out|err|json|jsonl|ya?ml|toml|ini|cfg|csv|tsv|parquet|arrow|pt|pth"
