@@ -30,7 +30,8 @@ size device devices memory time seconds config configs setting settings args nam
 experiment experiments exp job jobs task tasks work workspace home scratch tmp temp base main demo debug dev prod research lab team
 public private shared common share small medium large tiny mini big new old final best last first adam adamw sgd lamb lion muon bert
 gpt gpt2 llama mistral qwen gemma t5 vit resnet unet nanogpt transformer transformers torch pytorch tensorflow keras jax flax
-lightning deepspeed megatron accelerate huggingface fairseq ray dask numpy scipy sklearn pandas python conda pip cudnn torchrun
+lightning deepspeed megatron accelerate huggingface fairseq ray dask numpy scipy sklearn pandas python conda pip cudnn torchrun ultralytics openai eleutherai meta google microsoft nvidia facebook facebookresearch
+api docs blog spaces orgs repos explore join help support about pricing features
 tensorboard sweep stage shard shards process processes thread threads queue"""
 _ENGLISH = """a an and are as at be been but by can could did do does done each else end error errors every failed fails failure few for
 from get got had has have he help her here him his how i if in info into is it its just like made make many may might mark max min more
