@@ -179,7 +179,7 @@
       const shown = $(".val", figure) || figure.querySelector("figcaption").appendChild(Object.assign(document.createElement("span"), { className: "val" }));
       const air = (u, lo, hi) => {
         if (lo == null) return log ? [1, 10] : [0, 1];
-        const f = log ? Math.max(Math.exp(0.06 * (Math.log(hi) - Math.log(lo))), 1.02) : (hi - lo) * 0.06 || Math.abs(hi) * 0.06 || 0.5;
+        const f = log ? Math.max(Math.exp(0.06 * (Math.log(hi) - Math.log(lo))), 1.02) : Math.max((hi - lo) * 0.06, hi === lo ? Math.abs(hi) * 0.06 : 1e-9 * Math.max(Math.abs(lo), Math.abs(hi))) || 0.5; // ticks must differ
         return log ? [lo / f, hi * f] : [lo >= 0 && lo < f ? 0 : lo - f, hi + f];
       };
       // What lies behind the curves (bands, the replayed stretch) and what marks a step.
