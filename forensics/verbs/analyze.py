@@ -14,6 +14,7 @@ from forensics.verbs.shared import (
     attach,
     batches_option,
     metric_option,
+    named_file,
     outputs,
     places,
     say,
@@ -28,7 +29,7 @@ from forensics.verbs.shared import (
 @click.command()
 @click.argument("run")
 @outputs
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="The case; default <run>.case.json.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), callback=named_file, help="The case; default <run>.case.json.")
 @metric_option
 @batches_option
 @click.option(

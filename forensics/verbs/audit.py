@@ -63,6 +63,8 @@ def audit(
     without_pandas()
     if redact:
         redaction.begin(ctx)
+    if out == "":
+        raise click.BadParameter("give the name of a folder to write", param_hint="--out")
     target = out or OUT
     if not (resume or force or out is None) and any(store.exists(target, name) for name in many.OUTPUTS):
         raise ForensicsError(f"{target} holds an audit already", "Use --resume to go on with it, --force to replace it.")

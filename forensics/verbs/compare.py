@@ -10,14 +10,14 @@ from typing import Any
 import click
 
 from forensics.verbs import redaction
-from forensics.verbs.shared import REDACT, steady, stem_of, without_pandas
+from forensics.verbs.shared import REDACT, named_file, steady, stem_of, without_pandas
 
 
 @click.command()
 @click.argument("run_a", metavar="RUN_A")
 @click.argument("run_b", metavar="RUN_B")
-@click.option("--out", type=click.Path(path_type=Path), help="The report; default <a>-<b>.html in this folder.")
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="The comparison as JSON, too.")
+@click.option("--out", type=click.Path(path_type=Path), callback=named_file, help="The report; default <a>-<b>.html in this folder.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), callback=named_file, help="The comparison as JSON, too.")
 @click.option("--redact", is_flag=True, help=REDACT)
 @click.option("--force", is_flag=True, help="Replace existing outputs.")
 @click.pass_context

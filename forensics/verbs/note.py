@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from forensics.verbs.shared import name_of, show, write_all
+from forensics.verbs.shared import name_of, named_file, show, write_all
 
 
 @click.command()
@@ -15,7 +15,7 @@ from forensics.verbs.shared import name_of, show, write_all
 @click.option("--rule-out", "ruled_out", multiple=True, metavar="CAUSE", help="A cause that it was not (its id).")
 @click.option("--because", "reasons", multiple=True, metavar="TEXT", help="Why; one for each --rule-out.")
 @click.option("--reinstate", "reinstated", multiple=True, metavar="CAUSE", help="Weigh a ruled-out cause again.")
-@click.option("--out", type=click.Path(path_type=Path), help="Another report, its case beside it; CASE.json stays as it is.")
+@click.option("--out", type=click.Path(path_type=Path), callback=named_file, help="Another report, its case beside it; CASE.json stays as it is.")
 @click.option("--force", is_flag=True, help="Replace existing outputs.")
 def note(
     case: Path,

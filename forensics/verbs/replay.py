@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from forensics.verbs import redaction
-from forensics.verbs.shared import outputs, places, say, show, steady, with_notes, without_pandas, write_all
+from forensics.verbs.shared import named_file, outputs, places, say, show, steady, with_notes, without_pandas, write_all
 
 
 def _span(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
@@ -31,7 +31,7 @@ def _span(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
 @click.option("--timeout", type=float, default=300, show_default=True, help="Seconds that one step may take.")
 @click.option("--init", is_flag=True, help="Write a commented adapter to the path of --adapter (adapter.py), and stop.")
 @outputs
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="The case; default <run>.case.json.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), callback=named_file, help="The case; default <run>.case.json.")
 @click.pass_context
 def replay(
     ctx: click.Context,

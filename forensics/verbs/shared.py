@@ -17,12 +17,19 @@ UNHEALTHY = 3
 REDACT = "Hide names of users and hosts, mail, IP and hardware addresses, and absolute paths."
 
 
+def named_file(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    """An output that is asked for has a name: --out "" is a mistake in a script."""
+    if value is not None and not value.name:
+        raise click.BadParameter("give the name of a file to write")
+    return value
+
+
 def outputs(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--force", is_flag=True, help="Replace existing outputs."),
         click.option("--redact", is_flag=True, help=REDACT),
-        click.option("--md", type=click.Path(path_type=Path), help="Write a Markdown summary here, too."),
-        click.option("--out", type=click.Path(path_type=Path), help="The report; default <run>.html in this folder."),
+        click.option("--md", type=click.Path(path_type=Path), callback=named_file, help="Write a Markdown summary here, too."),
+        click.option("--out", type=click.Path(path_type=Path), callback=named_file, help="The report; default <run>.html in this folder."),
     ):
         command = option(command)
     return command
