@@ -16,7 +16,7 @@ import click
 
 from forensics.errors import ForensicsError
 from forensics.verbs import analyze, audit, batch, checkpoint, compare, explain, note, render, replay, tables
-from forensics.verbs.shared import say
+from forensics.verbs.shared import say, steady
 from forensics.version import VERSION
 
 
@@ -39,7 +39,10 @@ class Verbs(click.Group):
         except OSError as e:
             self._trace(ctx)
             say(f"forensics: {e.strerror or e}: {e.filename or ''}".rstrip(": "))
-        except (click.exceptions.Exit, click.ClickException, click.Abort):
+        except click.ClickException as e:
+            vars(e)["message"] = steady(e.message)  # it may repeat a name that somebody else gave a file
+            raise
+        except (click.exceptions.Exit, click.Abort):
             raise
         except Exception as e:
             self._trace(ctx)
@@ -49,7 +52,8 @@ class Verbs(click.Group):
 
     def _trace(self, ctx: click.Context) -> None:
         if ctx.params.get("debug"):
-            traceback.print_exc()
+            for line in traceback.format_exc().splitlines():
+                say(line)
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -62,6 +66,7 @@ def main(ctx: click.Context, debug: bool, quiet: bool) -> None:
     if not debug:
         warnings.simplefilter("ignore")  # of libraries about numbers that a log holds; they say nothing to its reader
         warnings.filterwarnings("default", message=".* cannot be loaded: ")  # but a plugin that is missing is our news
+    warnings.showwarning = lambda message, category, *_, **__: say(f"{category.__name__}: {message}")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a name that is no UTF-8, a terminal that is not

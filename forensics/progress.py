@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,10 +12,10 @@ PATIENCE = 1.0
 
 
 @contextmanager
-def bar(quiet: bool = False, *, rate: bool = False) -> Iterator[Any]:
+def bar(quiet: bool = False, *, shown_as: Callable[[str], str], rate: bool = False) -> Iterator[Any]:
     """A callable (what, done, total) that draws a bar once the work has taken longer than a second.
 
-    With `rate` it shows how many are done of how many, how many a second, and the time left.
+    `what` may be the name of a file that anybody made: `shown_as` makes it safe for a terminal. With `rate` it shows how many are done of how many, how many a second, and the time left.
     """
     if quiet or not sys.stderr.isatty():
         yield None
@@ -38,7 +38,7 @@ def bar(quiet: bool = False, *, rate: bool = False) -> Iterator[Any]:
             if done < task.completed or total != task.total:  # another stretch of work, with a count of its own
                 shown[0].reset(shown[1], total=max(total, 1), completed=done)
             a_second = max(done - task.fields["first"], 0) / max(spent, 1e-3)
-            shown[0].update(shown[1], completed=done, description=what[-40:].replace("[", "("), rate=f"{a_second:.1f}/s")
+            shown[0].update(shown[1], completed=done, description=shown_as(what)[-40:].replace("[", "("), rate=f"{a_second:.1f}/s")
 
     try:
         yield tick

@@ -164,6 +164,7 @@ def markdown(audit: dict[str, Any]) -> str:
     bad = sorted((r for r in audit["rows"] if r["verdict"] == "unhealthy"), key=_rank)
     rows = [(code(r["id"]), code(r["top_cause"]), esc(r["answer"])) for r in bad]
     lines += _section("Runs that went wrong", ("Run", "Cause", "What happened"), rows)
+    lines += ["", esc(audit["redacted"])] if audit.get("redacted") else []
     return "\n".join(lines) + "\n"
 
 

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from reports.labels import Label, pct, place, tag, text
 from reports.words import SPIKES, number, one_line
 
+LEAST, MOST = 1e-300, 1e300  # what a logarithm is drawn of; beyond lie denormal numbers, of which neither ratios nor powers of ten exist
 GRID = 2000  # units across and down inside the stretched drawing: integers keep the paths short
 Mark = dict[str, Any]  # of the case: {"step", "label", "kind"} or {"from", "to", "kind"}
 Point = tuple[float, float]  # step, value; the value may be NaN or infinite
@@ -35,9 +36,9 @@ class Scale:
 
     def all(self, values: Iterable[float]) -> list[float]:
         """Many at once: a page has some ten thousand."""
-        lo, hi = (math.log(max(x, 1e-300)) if self.log else x for x in (self.lo, self.hi))
+        lo, hi = (math.log(max(x, LEAST)) if self.log else x for x in (self.lo, self.hi))
         if self.log:
-            values = [math.log(max(v, 1e-300)) for v in values]
+            values = [math.log(max(v, LEAST)) for v in values]
         span = hi - lo  # inf where the ends lie 1e308 apart: halve all three then
         if span == 0:  # steps near 2**63, of which a float tells only one in a thousand apart
             return [0.5 for _ in values]
@@ -79,9 +80,9 @@ def scale(values: Iterable[float], log: bool) -> Scale:
     finite = [v for v in values if math.isfinite(v)]
     positive = [v for v in finite if v > 0]
     if log and positive:
-        lo, hi = min(positive), max(positive)
-        air = max((hi / lo) ** 0.05, 1.02)
-        return Scale(lo / air, hi * air, True)
+        lo, hi = (min(max(v, LEAST), MOST) for v in (min(positive), max(positive)))
+        air = max(math.exp(0.05 * (math.log(hi) - math.log(lo))), 1.02)
+        return Scale(max(lo / air, LEAST), hi * air if hi * air < math.inf else hi, True)
     lo, hi = (min(finite), max(finite)) if finite else (0.0, 1.0)
     air = (hi - lo) * 0.05 or abs(hi) * 0.05 or 0.5
     return Scale(0.0 if 0 <= lo < air else lo - air, hi + air)
@@ -93,6 +94,8 @@ def ticks(lo: float, hi: float, n: int = 5) -> list[float]:
     if not (math.isfinite(span) and span > 0):
         return [lo]
     raw = span / max(n, 1)
+    if raw < LEAST:  # there is no round number in between
+        return [lo]
     power = 10.0 ** math.floor(math.log10(raw))
     step = next((m * power for m in (1, 2, 5) if m * power >= raw * 0.999), 10 * power)
     first, last = math.ceil(lo / step - 1e-9), math.floor(hi / step + 1e-9)

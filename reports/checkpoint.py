@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from reports import words
+
 MOST = 40  # tensors shown; the JSON has them all
 
 
@@ -31,7 +33,7 @@ def render(document: dict[str, Any], *, width: int = 100) -> str:
         lines += ["", *table(d["tensors"], width)]
     if d["changed"] is not None:
         lines += ["", *changes(d["changed"], width)]
-    return "\n".join(lines)
+    return "\n".join(words.visible(line).replace("\n", "\\n") for line in lines)
 
 
 def table(tensors: list[dict[str, Any]], width: int) -> list[str]:

@@ -1,13 +1,13 @@
 """The case as Markdown: the text of a postmortem, for an issue, a chat or a notebook.
 
 Nothing in the case can become markup: every special character of Markdown and HTML is escaped, and code is fenced by
-more backticks than it holds.
+more backticks than it holds. What GitHub and GitLab make active in plain text whatever is escaped (addresses, mentions, references,
+commits, emoji, quick actions) is written as code, where they leave it alone.
 """
 
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import Any
 
 from reports import replay as replayed
@@ -17,7 +17,14 @@ from reports.words import decibans, number
 
 MAX_FINDINGS = 40
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~$&])")
-_BLOCK = re.compile(r"^(\d*)([-+=]|(?<=\d)[.)](?=\s|$))")  # what would begin a list or a rule
+_BLOCK = re.compile(r"^(\d*)([-+=:]|(?<=\d)[.)](?=\s|$))")  # what would begin a list, a rule or the second row of a table
+_ACTIVE = re.compile(
+    r"(?i)[a-z][a-z0-9+.\-]{0,30}://[^\s|]*|(?<!\w)(?:mailto|xmpp|javascript|tel):[^\s|]+|(?<![\w.])www\.[^\s|]+"  # GFM 6.9, autolinks
+    r"|[^\s|`<>(){}\[\]]{0,64}@[^\s|`<>(){}\[\]]*\w"  # mail, mentions
+    r"|(?<![\w&])(?:[\w.\-]{1,60}(?:/[\w.\-]{1,60})?)?[#!&$]\d+|(?<!\w)(?:GH-|[%~^])\w+"  # issues, requests, labels, milestones
+    r"|(?<![\w])(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,64}(?!\w)"  # commits
+    r"|(?<![\w:]):(?:[a-z][\w+\-]*|[+\-]1|100|1234):(?!\w)|^/[a-z]\w*"  # emoji, quick actions of GitLab
+)
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 Case = dict[str, Any]
 
@@ -27,9 +34,24 @@ def esc(text: Any) -> str:
     parts = words.one_line("" if text is None else text).split("`")
     if len(parts) % 2 == 0:
         parts = ["`".join(parts)]
-    escape = partial(_SPECIAL.sub, lambda m: _ENTITIES.get(m[0], "\\" + m[0]))
-    line = "".join(code(p) if i % 2 else escape(p) for i, p in enumerate(parts))
+    line = ""
+    for written in (code(p) if i % 2 else _inert(p) for i, p in enumerate(parts)):
+        line += " " * (line.endswith("`") and written.startswith("`")) + written  # two spans side by side would be one
     return _BLOCK.sub(r"\1\\\2", line)
+
+
+def _inert(text: str) -> str:
+    """Text between code: escaped, and what would become active as code."""
+    out, done = [], 0
+    for m in _ACTIVE.finditer(text):
+        found = m[0] if "`" in m[0] else m[0].rstrip(".,;:!?)]'\"")
+        out += [_escaped(text[done : m.start()]), code(found)]
+        done = m.start() + len(found)
+    return "".join([*out, _escaped(text[done:])])
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(lambda m: _ENTITIES.get(m[0], "\\" + m[0]), text)
 
 
 def code(text: Any) -> str:
@@ -185,6 +207,8 @@ def _read(case: Case) -> str:
     for g in case["gaps"]:
         lost = f", {esc(g['lost'])} lost" if g.get("lost") else ""
         out.append(f"- {code(g.get('path'))}, {esc(g.get('at'))}: {esc(g.get('what'))}{lost}")
+    if case.get("redacted"):
+        out += ["", esc(case["redacted"])]
     tool = case["tool"]
     command = code(" ".join(words.one_line(p) for p in tool.get("command") or []))
     return "\n".join(

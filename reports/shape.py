@@ -77,6 +77,7 @@ SHAPE: dict[str, Any] = {
     "run": RUN,
     "verdict": one_of("healthy", "unhealthy", "inconclusive"),
     "answer": text,
+    "redacted": text,
     "notes": [None],
     "hypotheses": [CAUSE],
     "spikes": [SPIKE],

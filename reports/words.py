@@ -5,6 +5,7 @@ All functions are total: a value that a damaged or foreign case holds in place o
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from datetime import UTC, datetime
@@ -35,18 +36,29 @@ FACTS = {  # how the numbers of a finding are named; others by their own name
     "loss_highest": "highest loss before", "residual_offset": "stays above by",
 }  # fmt: skip
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-# C0 without tab and newline, DEL and C1, the marks that reorder text, line separators, and halves of surrogate pairs:
-# harmless in a log, but on a page or a terminal they hide, reorder or command.
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+# Harmless in a log, but on a page or a terminal they hide, reorder or command: C0 without tab and newline, DEL and C1; marks that
+# reorder text; line separators; what Unicode calls default-ignorable, for it is drawn as nothing (DerivedCoreProperties.txt of Unicode
+# 16: soft hyphen, joiners, fillers, tags, variation selectors ...) with the format controls beside it; halves of surrogate pairs. A
+# variation selector is left right behind a symbol, where it only says how an emoji is drawn.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    "|(?<![\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff])[\ufe0e\ufe0f]"
+)
 
 
 def visible(text: Any) -> str:
-    """Text with every control and reordering character spelled out (``\\x1b``, ``\\u202e``), so that it stays text."""
+    """Text with every character that steers, reorders or hides spelled out (``\\x1b``, ``\\u202e``), so that it stays text."""
     return _UNSEEN.sub(lambda m: _spelled(ord(m[0])), str(text).replace("\r\n", "\n"))
 
 
 def _spelled(code: int) -> str:
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
+
+
+def visible_json(text: str) -> str:
+    """JSON with such characters as its own escapes: what is read back is the same."""
+    return _UNSEEN.sub(lambda m: "\\u007f" if m[0] == "\x7f" else json.dumps(m[0])[1:-1], text)
 
 
 def one_line(text: Any) -> str:

@@ -7,11 +7,13 @@ Everything that is finished is kept below `<out>/.audit` as it comes, so that `-
 
 from __future__ import annotations
 
+import gzip
 import io
+import json
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -79,10 +81,11 @@ def audit(
         if not table.rows:
             raise ForensicsError(f"no run in {', '.join(roots)}", "Nothing there has steps, events or checkpoints.")
         document = _document(roots, table, before)
-        names = hidden.names(table, roots) if redact else None
+        chosen = _worth_opening(list(table.dicts()), pages)
+        names = hidden.names(table, roots, _cases(chosen, found, table, out), hidden.texts(found)) if redact else None
         if names is not None:
             document = hidden.hide(table, document, names)
-        document["pages_not_written"] = _pages(found, table, job, run, outputs, pages, progress, names)
+        document["pages_not_written"] = _pages(chosen, found, table, job, run, outputs, progress, names)
     _write(out, table, document, outputs)
     manifest.forget(out, "cases", *(["rows"] if redact else []))  # the rows hold what --redact hides
     return document | {"rows": list(table.dicts()), "curves": table.curves}
@@ -156,18 +159,28 @@ def _document(roots: Sequence[str], table: together.Table, before: dict[str, Any
     return plain
 
 
+def _cases(chosen: list[int], found: list[Place], table: together.Table, out: str) -> Iterator[dict[str, Any]]:
+    """The cases of the runs that get a page, as far as they were analyzed in this audit."""
+    for i in chosen:
+        number, raw = table.raw[i]
+        data = store.read(out, f"{work.CASES}/{work.case_name(found[number], raw)}")
+        if data is not None:
+            document: dict[str, Any] = json.loads(gzip.decompress(data))
+            document["run"]["id"] = table.rows[i][0]
+            yield document
+
+
 def _pages(
+    chosen: list[int],
     found: list[Place],
     table: together.Table,
     job: work.Job,
     run: Callable[..., None],
     outputs: Outputs,
-    most: int,
     progress: Progress | None,
     names: hidden.Names | None,
 ) -> list[str]:
     """A page for the worst of each cause in turn, until there are enough; -> the ids whose page would replace a file that is not ours."""
-    chosen = _worth_opening(list(table.dicts()), most)
     items = {table.rows[i][0]: (found[table.raw[i][0]], table.rows[i][0], table.raw[i][1]) for i in chosen}
     task = partial(_page, job=job, render=outputs.page, names=names)
     failed: dict[str, str] = {}
@@ -210,8 +223,6 @@ def _worth_opening(rows: list[dict[str, Any]], most: int) -> list[int]:
 
 
 def _write(out: str, table: together.Table, document: dict[str, Any], outputs: Outputs) -> None:
-    import json
-
     import pyarrow as pa
     import pyarrow.parquet as pq
 

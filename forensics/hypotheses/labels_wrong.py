@@ -107,7 +107,10 @@ def _never_learned(run: Run) -> tuple[str, float] | None:
     if held is None or train is None or len(held) < 4 or len(train) < 20:
         return None
     x = held.value[np.isfinite(held.value)]
-    left = float(np.median(train.value[-10:])) / float(np.median(train.value[:10]))
+    begun = float(np.median(train.value[:10]))
+    if begun <= 0:  # a share of it says nothing
+        return None
+    left = float(np.median(train.value[-10:])) / begun
     climbs = len(x) >= 8 and float(np.median(x[-3:])) > 1.03 * x[0]
     fell = left < 0.8 or (left < 0.95 and climbs)  # a little rote shows in an evaluation that gets worse
     late = x[0] < 0.8 * float(np.median(train.value[:5])) if len(x) else False  # by its first time much was learnt

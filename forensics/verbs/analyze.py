@@ -8,16 +8,18 @@ from typing import Any
 
 import click
 
+from forensics.verbs import redaction
+from forensics.verbs.places import places, publish
 from forensics.verbs.shared import (
     UNHEALTHY,
     attach,
     batches_option,
     metric_option,
+    named_file,
     outputs,
-    places,
-    publish,
     run_config_option,
     say,
+    steady,
     without_pandas,
 )
 
@@ -25,7 +27,7 @@ from forensics.verbs.shared import (
 @click.command()
 @click.argument("run")
 @outputs
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="The case; default <run>.case.json.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), callback=named_file, help="The case; default <run>.case.json.")
 @metric_option
 @batches_option
 @click.option(
@@ -60,17 +62,20 @@ def analyze(
     from forensics import pipeline, progress
 
     without_pandas()
+    known = redaction.begin(ctx) if redact else None
     found = places(run, out, json_path, md, force=force)
-    with progress.bar(ctx.obj["quiet"]) as tick:
+    with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
         runs = pipeline.read_runs(run, run_config=run_config, metrics=metrics, progress=tick)
         chosen = pipeline.choose(runs)
         attach(chosen, manifest)
-        known = pipeline.choose(pipeline.read_runs(baseline, run_config=run_config, metrics=metrics, progress=tick)) if baseline else None
-        case = pipeline.analyze_run(chosen, command=["forensics", *sys.argv[1:]], baseline=known)
+        good = pipeline.choose(pipeline.read_runs(baseline, run_config=run_config, metrics=metrics, progress=tick)) if baseline else None
+        case = pipeline.analyze_run(chosen, command=["forensics", *sys.argv[1:]], baseline=good)
         document = _with_data(chosen, case, data) if data else case.to_json()
+    if known is not None:
+        redaction.learn(known, [chosen, good])
     if not ctx.obj["quiet"]:
         _name_siblings(chosen)
-    publish(document, found, runs, redact=redact, force=force)
+    publish(document, found, runs, known=known, force=force)
     if fail_on and document["verdict"] == fail_on:
         ctx.exit(UNHEALTHY)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from forensics.errors import ForensicsError
-from forensics.verbs.shared import UNHEALTHY, run_config_option, say, steady, without_pandas
+from forensics.verbs import redaction
+from forensics.verbs.shared import REDACT, UNHEALTHY, run_config_option, say, steady, without_pandas
 
 OUT = "audit"
 
@@ -29,7 +30,7 @@ OUT = "audit"
     "--timeout", type=click.FloatRange(min=1), default=300.0, show_default=True, metavar="S", help="Give up a run after S seconds."
 )
 @click.option("--fail-on", type=click.Choice(["unhealthy"]), help="Exit with 3 where any run's verdict is this.")
-@click.option("--redact", is_flag=True, help="Hide hosts, users, mail addresses and absolute paths; what --resume needs goes.")
+@click.option("--redact", is_flag=True, help=f"{REDACT[:-1]}; what --resume needs goes.")
 @click.option("--force", is_flag=True, help="Replace an earlier audit in DIR.")
 @run_config_option
 @click.pass_context
@@ -62,12 +63,16 @@ def audit(
     from reports import html
 
     without_pandas()
+    if redact:
+        redaction.begin(ctx)
+    if out == "":
+        raise click.BadParameter("give the name of a folder to write", param_hint="--out")
     target = out or OUT
     if not (resume or force or out is None) and any(store.exists(target, name) for name in many.OUTPUTS):
         raise ForensicsError(f"{target} holds an audit already", "Use --resume to go on with it, --force to replace it.")
     if out is None and not resume and not force:
         _own(Path(OUT))
-    with progress.bar(ctx.obj["quiet"], rate=True) as tick:
+    with progress.bar(ctx.obj["quiet"], shown_as=steady, rate=True) as tick:
         document = many.audit(
             roots,
             target,

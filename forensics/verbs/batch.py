@@ -33,7 +33,9 @@ def batch(run: str, step: int, manifest: Path | None, as_json: bool, run_config:
     attach(chosen, manifest)
     found = links.answer(chosen, step)
     if as_json:
-        click.echo(json.dumps(found))
+        from reports.words import visible_json
+
+        click.echo(visible_json(json.dumps(found)))
         return
     click.echo(steady(f"step {step}: {_listed(found['samples']) or 'unknown'}"))
     click.echo(steady(f"shard {found['shard']}") if found["shard"] else "shard unknown")

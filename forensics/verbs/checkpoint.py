@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from forensics.verbs.shared import steady
+
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
@@ -22,10 +24,11 @@ def checkpoint(ctx: click.Context, path: Path, path2: Path | None, as_json: bool
     from forensics import progress
     from forensics.checkpoints import checkpoint as checkpoints
     from reports import checkpoint as page
+    from reports import words
 
-    with progress.bar(ctx.obj["quiet"]) as tick:
+    with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
         document = checkpoints.report(path, path2, progress=tick)
     if as_json:
-        click.echo(json.dumps(document, allow_nan=False))
+        click.echo(words.visible_json(json.dumps(document, allow_nan=False)))
     else:
         click.echo(page.render(document, width=max(shutil.get_terminal_size((110, 24)).columns, 80)))

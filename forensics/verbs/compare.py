@@ -9,15 +9,17 @@ from typing import Any
 
 import click
 
-from forensics.verbs.shared import Places, allowed, keep_inputs, own, run_config_option, steady, stem_of, without_pandas
+from forensics.verbs import redaction
+from forensics.verbs.places import Places, allowed, keep_inputs, own
+from forensics.verbs.shared import REDACT, named_file, run_config_option, steady, stem_of, without_pandas
 
 
 @click.command()
 @click.argument("run_a", metavar="RUN_A")
 @click.argument("run_b", metavar="RUN_B")
-@click.option("--out", type=click.Path(path_type=Path), help="The report; default <a>-<b>.html in this folder.")
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="The comparison as JSON, too.")
-@click.option("--redact", is_flag=True, help="Hide hosts, users, mail addresses and absolute paths.")
+@click.option("--out", type=click.Path(path_type=Path), callback=named_file, help="The report; default <a>-<b>.html in this folder.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), callback=named_file, help="The comparison as JSON, too.")
+@click.option("--redact", is_flag=True, help=REDACT)
 @click.option("--force", is_flag=True, help="Replace existing outputs.")
 @run_config_option
 @click.pass_context
@@ -31,15 +33,16 @@ def compare(ctx: click.Context, run_a: str, run_b: str, out: Path | None, json_p
     from reports import compare as drawn
 
     without_pandas()
+    known = redaction.begin(ctx) if redact else None
     default = frozenset(["page"] if out is None else [])
     found = allowed(Places(out or Path(f"{stem_of(run_a)}-{stem_of(run_b)}.html"), json_path, None, default), force=force)
-    with progress.bar(ctx.obj["quiet"]) as tick:
+    with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
         both = [pipeline.read_runs(path, run_config=run_config, progress=tick) for path in (run_a, run_b)]
-        document: dict[str, Any] = two.compare(*map(pipeline.choose, both), command=["forensics", *sys.argv[1:]])
-    if redact:
-        from forensics.redact import redacted
-
-        document = redacted(document)
+        chosen = [pipeline.choose(runs) for runs in both]
+        document: dict[str, Any] = two.compare(*chosen, command=["forensics", *sys.argv[1:]])
+    if known is not None:
+        redaction.learn(known, chosen)
+        found, document = redaction.renamed(found, known, force=force), redaction.redacted(document, known)
     with output.locked(found.page.absolute().parent):
         found = own(found, document["identity"], force=force)
         keep_inputs(found, [run for runs in both for run in runs])

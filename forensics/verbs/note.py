@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from forensics.verbs.shared import Places, allowed, name_of, own, show, write_all
+from forensics.verbs.places import Places, allowed, own, write_all
+from forensics.verbs.shared import name_of, named_file, show
 
 
 @click.command()
@@ -16,7 +17,7 @@ from forensics.verbs.shared import Places, allowed, name_of, own, show, write_al
 @click.option("--rule-out", "ruled_out", multiple=True, metavar="CAUSE", help="A cause that it was not (its id).")
 @click.option("--because", "reasons", multiple=True, metavar="TEXT", help="Why; one for each --rule-out.")
 @click.option("--reinstate", "reinstated", multiple=True, metavar="CAUSE", help="Weigh a ruled-out cause again.")
-@click.option("--out", type=click.Path(path_type=Path), help="Another report, its case beside it; CASE.json stays as it is.")
+@click.option("--out", type=click.Path(path_type=Path), callback=named_file, help="Another report, its case beside it; CASE.json stays as it is.")
 @click.option("--force", is_flag=True, help="Replace existing outputs.")
 def note(
     case: Path,
@@ -32,7 +33,7 @@ def note(
     A cause that you rule out stays visible, struck through, with your reason; the others are ranked again. Without --out
     the case is updated in place, and the report beside it is replaced.
     """
-    from forensics import notes, output
+    from forensics import notes, output, redact
 
     if len(ruled_out) != len(reasons):
         raise click.UsageError("each --rule-out needs a --because with the reason, in the same order")
@@ -45,11 +46,13 @@ def note(
     with output.locked(case.absolute().parent), output.edited(case):
         saved = output.saved_case(case)
         document = notes.noted(saved, words)
+        if "redacted" in saved:  # a case to pass around stays one
+            document = redact.redacted(document)
         if out is not None:
             found = allowed(Places(out, out.with_suffix(".case.json")), force=force)
         else:
             found = own(allowed(Places(page, None, default=frozenset(["page"])), force=force), saved["run"].get("identity") or [], force=force)
             found = replace(found, case=case)
-        write_all(document, found, redact=False)
+        write_all(document, found)
     with output.edited(case):
         show(document, found.page)

@@ -8,22 +8,29 @@ from pathlib import Path
 import click
 
 from forensics.errors import ForensicsError
-from forensics.verbs.shared import Places, allowed, name_of, outputs, own, steady, write_all
+from forensics.verbs import redaction
+from forensics.verbs.places import Places, allowed, own, write_all
+from forensics.verbs.shared import name_of, outputs, steady
 
 
 @click.command()
 @click.argument("case", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @outputs
-def render(case: Path, out: Path | None, md: Path | None, redact: bool, force: bool) -> None:
+@click.pass_context
+def render(ctx: click.Context, case: Path, out: Path | None, md: Path | None, redact: bool, force: bool) -> None:
     """Write the page again from a saved CASE.json; the same case gives the same bytes."""
     from forensics import output
 
+    known = redaction.begin(ctx) if redact else None
     document = output.saved_case(case)
     default = frozenset(["page"] if out is None else [])
     found = allowed(Places(out or Path(f"{name_of(case)}.html"), None, md, default), force=force)
     if any(os.path.realpath(p) == os.path.realpath(case) for p in found.named().values()):
         raise ForensicsError(f"{case} is what is drawn: left as it is", "Give another name with --out.")
     with output.locked(found.page.absolute().parent), output.edited(case):
+        if known is not None:
+            document = redaction.redacted(document, known)
+            found = redaction.renamed(found, known, force=force)
         found = own(found, document["run"].get("identity") or [], force=force)
-        write_all(document, found, redact=redact)
+        write_all(document, found)
     click.echo(steady(str(found.page)))

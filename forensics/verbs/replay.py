@@ -7,7 +7,9 @@ from pathlib import Path
 
 import click
 
-from forensics.verbs.shared import outputs, places, publish, run_config_option, say, without_pandas
+from forensics.verbs import redaction
+from forensics.verbs.places import places, publish
+from forensics.verbs.shared import named_file, outputs, run_config_option, say, steady, without_pandas
 
 
 def _span(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
@@ -30,7 +32,7 @@ def _span(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
 @click.option("--timeout", type=float, default=300, show_default=True, help="Seconds that one step may take.")
 @click.option("--init", is_flag=True, help="Write a commented adapter to the path of --adapter (adapter.py), and stop.")
 @outputs
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="The case; default <run>.case.json.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), callback=named_file, help="The case; default <run>.case.json.")
 @run_config_option
 @click.pass_context
 def replay(
@@ -59,25 +61,30 @@ def replay(
     from forensics import output, pipeline, progress
     from forensics.replay import conclude, template
     from forensics.replay.session import Options
+    from parsers.secrets import mask_text
 
     if init:
         output.check(path := Path(adapter or "adapter.py"), force=force)
         output.write(path, template.TEXT)
-        click.echo(str(path))
+        click.echo(steady(str(path)))
         return
     if run is None or adapter is None:
         raise click.UsageError("give RUN and --adapter FILE.py; `forensics replay --init` writes one to fill in")
     without_pandas()
+    known = redaction.begin(ctx) if redact else None
     found = places(run, out, json_path, md, force=force)
     options = Options(conclude.adapter_file(adapter), python, device, budget, steps, checkpoint, timeout)
-    with progress.bar(ctx.obj["quiet"]) as tick:
+    with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
         runs = pipeline.read_runs(run, run_config=run_config, progress=tick)
-        case, result = conclude.replayed(pipeline.choose(runs), options, tick, command=["forensics", *sys.argv[1:]])
-    found = publish(case.to_json(), found, runs, redact=redact, force=force)
+        chosen = pipeline.choose(runs)
+        case, result = conclude.replayed(chosen, options, tick, command=["forensics", *sys.argv[1:]])
+    if known is not None:
+        redaction.learn(known, [chosen])
+    found = publish(case.to_json(), found, runs, known=known, force=force)
     if result.failed:
         say(f"forensics: replay stopped: {result.failed}")
         if result.traceback:
             path = found.page.with_suffix(".traceback.txt")
-            output.write(path, f"forensics replay: what the adapter raised\n\n{result.traceback}")
+            output.write(path, f"forensics replay: what the adapter raised\n\n{redaction.hidden(mask_text(result.traceback))}")
             say(f"  the traceback is in {path}; the analysis without replay stands")
         ctx.exit(130 if result.interrupted else 1)

@@ -30,7 +30,7 @@ def tables(ctx: click.Context, run: str, out: Path, metrics: dict[str, str], run
     from forensics import identity, output, pipeline, progress
 
     without_pandas()
-    with progress.bar(ctx.obj["quiet"]) as tick:
+    with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
         runs = pipeline.read_runs(run, run_config=run_config, metrics=metrics, progress=tick)
     files = [
         (out / (r.id if len(runs) > 1 else ".") / f"{name}.parquet", table)

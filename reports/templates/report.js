@@ -119,7 +119,7 @@
         for (const old of [true, false]) {
           const part = points.filter((p) => (p[0] >= cut) === old);
           if (!part.length || (old && i !== indices[0])) continue;
-          tables.push([part.map((p) => p[0]), part.map((p) => typeof p[1] === "number" ? p[1] : null)]);
+          tables.push([part.map((p) => p[0]), part.map((p) => tame(p[1]))]);
           names.push({ attempt: life.attempt, several: series.lives.length > 1, beside: i !== indices[0], old });
         }
       }
@@ -131,6 +131,8 @@
     probe.style.color = `var(${name})`;
     return getComputedStyle(probe).color;
   };
+  // What no axis can be drawn of: beyond 1e300 a span overflows, below 1e-300 there are no powers of ten.
+  const tame = (v) => typeof v !== "number" || Math.abs(v) > 1e300 ? null : v && Math.abs(v) < 1e-300 ? Math.sign(v) * 1e-300 : v;
   const clock = (step) => {
     let found = null;
     for (const life of data().timeline.clock || []) {
@@ -155,6 +157,7 @@
       found.push(...(decades < 2 ? [1, 2, 5] : [1]).map((f) => +(f * 10 ** e).toPrecision(6)));
     return found.filter((v) => v >= lo && v <= hi);
   };
+  const EXACT = 2 ** 52; // beyond it one step more is the same number: a loop from tick to tick would not end
   const STEPS = [1, 2, 5].flatMap((f) => [...Array(15).keys()].map((e) => f * 10 ** e)).sort((a, b) => a - b);
   const bands = () => (data().timeline.bands || []).filter((b) => typeof b.from === "number");
   const bandNames = JSON.parse(stack.dataset.bands);
@@ -176,7 +179,7 @@
       const shown = $(".val", figure) || figure.querySelector("figcaption").appendChild(Object.assign(document.createElement("span"), { className: "val" }));
       const air = (u, lo, hi) => {
         if (lo == null) return log ? [1, 10] : [0, 1];
-        const f = log ? Math.max((hi / lo) ** 0.06, 1.02) : (hi - lo) * 0.06 || Math.abs(hi) * 0.06 || 0.5;
+        const f = log ? Math.max(Math.exp(0.06 * (Math.log(hi) - Math.log(lo))), 1.02) : Math.max((hi - lo) * 0.06, hi === lo ? Math.abs(hi) * 0.06 : 1e-9 * Math.max(Math.abs(lo), Math.abs(hi))) || 0.5; // ticks must differ
         return log ? [lo / f, hi * f] : [lo >= 0 && lo < f ? 0 : lo - f, hi + f];
       };
       // What lies behind the curves (bands, the replayed stretch) and what marks a step.
@@ -256,6 +259,7 @@
       const steps = data().timeline.series.flatMap((s) => (s.lives || []).flatMap((l) => (l.points || []).map((p) => p[0]))).filter(Number.isFinite);
       whole = steps.reduce(([a, b], s) => [Math.min(a, s), Math.max(b, s)], [Infinity, -Infinity]);
     }
+    if (Math.max(...whole.map(Math.abs)) > EXACT) { readout.textContent = "Steps beyond 2^52 cannot be zoomed."; return; }
     const span = Math.max(to - from, 2);
     range = [Math.max(whole[0], Math.min(from, whole[1] - span)), Math.min(whole[1], Math.max(to, from + span))];
     if (stack.classList.contains("live")) charts.forEach((c) => c.setScale("x", { min: range[0], max: range[1] }));
@@ -279,8 +283,8 @@
     $$(".val", stack).forEach((v) => v.remove());
     readout.textContent = idle;
   }
-  const current = () => { if (!range) { go(-Infinity, Infinity); range = [...whole]; } return range; };
-  const by = (f) => () => { const [a, b] = current(), w = b - a; go(...f(a, b, w)); };
+  const current = () => { if (!range) { go(-Infinity, Infinity); range = range && [...whole]; } return range; };
+  const by = (f) => () => { if (!current()) return; const [a, b] = range, w = b - a; go(...f(a, b, w)); };
   $("#z-in").addEventListener("click", by((a, b, w) => [a + w / 4, b - w / 4]));
   $("#z-out").addEventListener("click", by((a, b, w) => [a - w / 2, b + w / 2]));
   $("#z-left").addEventListener("click", by((a, b, w) => [Math.max(a - w / 3, whole[0]), Math.max(b - w / 3, whole[0] + w)]));

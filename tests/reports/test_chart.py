@@ -167,3 +167,16 @@ def test_many_values_lie_where_each_does(log: bool, lo: float, hi: float) -> Non
     assert places == [scale(v) for v in values] and all(0 <= p <= 1 for p in places)
     if lo < hi and not log:
         assert places[:3] == [0.0, 1.0, pytest.approx(0.5)]
+
+
+@pytest.mark.parametrize("lo", [5e-324, 1e-310, 2.3e-308, 1e-300, 1e-12, 1.0])
+@pytest.mark.parametrize("hi", [5e-324, 3e-323, 1e-310, 2.0, 1e250, 1.7e308])
+@pytest.mark.parametrize("log", [True, False])
+def test_any_positive_numbers_have_a_scale_with_ticks_inside(lo: float, hi: float, log: bool) -> None:
+    lo, hi = min(lo, hi), max(lo, hi)
+    y = chart.scale([lo, hi], log)
+    assert 0 <= y.lo < y.hi < math.inf
+    found = chart.log_ticks(y.lo, y.hi) if y.log else chart.ticks(y.lo, y.hi)
+    assert all(math.isfinite(v) for v in found) and len(found) < 60
+    curve = chart.Curve([(0.0, lo), (1.0, hi)])
+    assert "nan" not in chart.panel([curve], chart.Scale(0, 1), log=log, height=90, name="x")

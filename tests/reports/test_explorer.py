@@ -101,3 +101,31 @@ def test_the_replayed_steps_have_a_lane(show: Any) -> None:
     page = show(case)
     lane, plot = page.locator(".life.replay").bounding_box(), page.locator(".lanes").bounding_box()
     assert lane["width"] / plot["width"] == pytest.approx(31 / 599, abs=0.01)
+
+
+@pytest.mark.parametrize("first", [2**62, 2**53, -(2**62), 2**63 - 5000])
+def test_steps_that_no_axis_can_tell_apart_are_drawn_but_not_zoomed(show: Any, first: int) -> None:
+    case = cases.spike()
+    for series in case["timeline"]["series"]:
+        for life in series["lives"]:
+            life["points"] = [[first + s, v] for s, v in life["points"]]
+    case["run"]["steps"] = [first, first + 599]
+    page = show(case, f"#steps={first}-{first + 3}")
+    for button in ("#z-in", "#z-left", "#z-out", "#z-all", "#z-in"):
+        page.locator(button).click()
+    assert "cannot be zoomed" in page.locator("#readout").inner_text()
+    assert page.locator("#stack .uplot").count() == 0
+
+
+@pytest.mark.parametrize("log", ["log", "linear"])
+def test_values_at_the_ends_of_a_float_are_zoomed(show: Any, log: str) -> None:
+    case = cases.spike()
+    ends = [5e-324, 1e-310, 1.7e308, 2.5, 0.0 if log == "linear" else 1e-5]
+    for series in case["timeline"]["series"]:
+        series["scale"] = log
+        for life in series["lives"]:
+            life["points"] = [[s, ends[i % 5]] for i, (s, _) in enumerate(life["points"])]
+    page = show(case)
+    page.locator("#z-in").click()
+    page.locator("#z-in").click()
+    assert page.locator("#stack .uplot").count() > 3

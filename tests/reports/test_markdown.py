@@ -79,3 +79,32 @@ def test_every_case_renders_the_same_twice(name: str) -> None:
 
 def test_many_findings_are_counted_not_listed() -> None:
     assert "- and 160 more in the case file" in markdown.render(cases.crowded())
+
+
+ACTIVE = [
+    "see https://evil.example/x?a=1.", "see HTTP://EVIL.example", "ftp://evil.example", "www.evil.example now", "mailto:a@evil.example", "a.b@evil.example",
+    "ask @octocat now", "(@org/team)", "fixes #123", "torvalds/linux#1", "GH-26", "!42 merged", "%3 done", "~bug", "&7", "$12", "at 9fceb02d0ae598e95dc970b74767f19372d61af8",
+    "at a1b2c3d", ":rocket: up", ":+1:", "/close", "/assign @me", "javascript:alert(1)", "x@y.example@z", "\u200b@octocat", "see https://a.example/ `x`",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ACTIVE)
+def test_what_github_and_gitlab_make_active_is_code(text: str) -> None:
+    from markdown_it import MarkdownIt
+
+    blocks = MarkdownIt("commonmark").parse(markdown.esc(text))
+    plain = "".join(t.content for b in blocks for t in b.children or [] if t.type in ("text", "text_special"))
+    active = r"://|www\.|mailto:|javascript:|@\w|#\d|GH-\d|[!%&$]\d|~\w|\b[0-9a-f]{7,}\b|:[\w+]+:|^/\w"
+    assert not re.search(active, plain), plain
+    assert "".join(t.content for b in blocks for t in b.children or []).replace("\\u200b", "\u200b") == text.replace("`", "")
+
+
+@pytest.mark.parametrize("text", ["=====", "-----", ":---", "***", "___", "# x", "> x", "+ x", "2) x", "```", "~~~", "| a | b |", "    x", "\tx", "[a]: /b", "<b>x", "&lt;", "![x](y)"])
+def test_no_text_begins_a_block_or_markup(text: str) -> None:
+    from markdown_it import MarkdownIt
+
+    for before in ("", "above\n"):
+        blocks = MarkdownIt("commonmark", {"html": True}).enable("table").parse(before + markdown.esc(text))
+        inline = {t.type for b in blocks for t in b.children or []}
+        assert [b.type for b in blocks] == ["paragraph_open", "inline", "paragraph_close"], blocks
+        assert inline <= {"text", "text_special", "code_inline", "softbreak"}
