@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from forensics import redact, remote
-from forensics.audit import store
 from forensics.audit.places import Place
 from forensics.audit.together import Table
 
