@@ -160,5 +160,6 @@ def edited(path: Path) -> Iterator[None]:
 
 
 def case_json(document: dict[str, Any]) -> str:
-    """The case as text: `tool` comes early, so that our own files are known by their first bytes."""
-    return json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1) + "\n"
+    """The case as text: `tool` comes early, so that our own files are known by their first bytes; in ASCII, so that no character
+    of a log hides, reorders or steers where somebody looks at it."""
+    return json.dumps(document, allow_nan=False, indent=1) + "\n"

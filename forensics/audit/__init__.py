@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from forensics import output
 from forensics.audit import engines, hidden, judged, manifest, places, record, store, together, work
 from forensics.audit.places import Place
 from forensics.case import jsonable
@@ -234,5 +235,5 @@ def _write(out: str, table: together.Table, document: dict[str, Any], outputs: O
     drawn = document | {"rows": list(table.dicts()), "curves": table.curves}
     store.write(out, "summary.md", outputs.markdown(drawn))
     store.write(out, "index.html", outputs.index(drawn))
-    store.write(out, "audit.json", json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1) + "\n")
+    store.write(out, "audit.json", output.case_json(document))
     store.write(out, "audit.parquet", buffer.getvalue())
