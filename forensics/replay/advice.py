@@ -49,7 +49,7 @@ def offered(run: Run, hypotheses: Sequence[Hypothesis]) -> tuple[Hypothesis, ...
     adapter = adapter_of(run)
     run_it = f"`{command(run, adapter or 'adapter.py')}`"
     if adapter.endswith(".py"):
-        run_it = f"after you have read {Path(adapter).name}, which came with the run and is code that this runs: {run_it}"
+        run_it = f"{Path(adapter).name} came with the run and is foreign code, read it before you run {run_it}"
     does = f"Replay does it: {run_it}{'' if adapter else ', with an adapter that `forensics replay --init` writes for you to fill in'}."
     return tuple(replace(h, settle=_with(h, does, f"Replay tells it, too: {run_it}." if adapter else "")) for h in hypotheses)
 

@@ -105,7 +105,7 @@ def test_code_of_the_run_folder_is_called_foreign_before_it_is_offered(run: Path
     (run / "train.py").write_text(ADAPTER)
     assert forensics("analyze", "exp", "--out", "r.html", "--md", "r.md", cwd=tmp_path, home=home).returncode == 0
     offered = [h["settle"] for h in case(tmp_path / "r.case.json")["hypotheses"] if "--adapter exp/train.py" in h["settle"]]
-    assert offered and all("came with the run" in s.partition("`")[0] for s in offered)
+    assert offered and all("foreign code" in s.partition("`forensics")[0] for s in offered)
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "device", "folder"])
