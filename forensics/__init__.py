@@ -1,8 +1,6 @@
 """Post-hoc run forensics for machine-learning training: ``analyze(path)`` gives a case, ``read(path)`` the tables."""
 
-from __future__ import annotations
-
-import sys
+import sys  # nothing that is not built in may be imported before the path is safe, not even __future__
 
 if sys.argv[:1] == ["-m"]:  # `python -m forensics`: Python put the current folder, which may be a run's, first on its path
     from forensics import safe_path
@@ -39,7 +37,7 @@ def _no_shadow() -> None:
 _no_shadow()
 
 
-def read(path: str, **options: Any) -> Run:
+def read(path: str, **options: Any) -> "Run":
     """The run at a path (a folder, a file, an fsspec URL): ``.tables["metrics"]`` and the rest as Arrow tables.
 
     Where several runs lie there: the one written last; ``.siblings`` names the others.
@@ -49,7 +47,7 @@ def read(path: str, **options: Any) -> Run:
     return read_runs(path, **options)[-1]
 
 
-def analyze(path: str, **options: Any) -> Case:
+def analyze(path: str, **options: Any) -> "Case":
     """The case of the run at a path. Raises ForensicsError where nothing can be read."""
     from forensics.pipeline import analyze
 

@@ -62,10 +62,10 @@ def of_report(path: Path) -> list[str] | None:
         return []
 
 
-def inputs(runs: Iterable[Run]) -> set[Path]:
+def inputs(runs: Iterable[Run]) -> set[str]:
     """The files that were read of these runs; reports of ours among them may be written again."""
-    found = {run.file(s.path).resolve() for run in runs for s in run.sources}
-    return {p for p in found if of_report(p) is None and not _is_summary(p)}
+    found = {os.path.realpath(run.file(s.path)) for run in runs for s in run.sources}
+    return {p for p in found if of_report(Path(p)) is None and not _is_summary(Path(p))}
 
 
 def _is_summary(path: Path) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,16 @@ def _file(path: Path, shown: str, *, follow: bool) -> tuple[dict[str, str], list
         return {}, gap("[metrics] is no table")
     wrong = [n for n, tag in metrics.items() if not isinstance(tag, str) or not n or not tag]
     return {n: tag for n, tag in metrics.items() if n not in wrong}, [g for n in wrong[:20] for g in gap(f"{n!r} names no tag")]
+
+
+def unused(runs: Iterable[Run], aliases: Aliases) -> list[Gap]:
+    """The aliases whose tags none of the runs logged: they change nothing."""
+    logged = {tag for r in runs for _, tag in r.meanings}
+    files = {True: FILE, False: "--metric or ~/" + FILE}
+    return [
+        Gap("line 1", f"{name} = {tag}: no metric of that tag was logged"[:300], None, files[name in aliases.of_run])
+        for name, tag in aliases.names.items() if tag not in logged
+    ]  # fmt: skip
 
 
 def changes(run: Run, aliases: Aliases) -> list[str]:

@@ -28,7 +28,11 @@ def check(path: Path, *, force: bool) -> None:
 def _regular(path: Path) -> None:
     """Only a regular file is ever replaced: a link, a pipe or a device is somebody's way to another place."""
     with _told(path):
-        if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+        try:
+            regular = stat.S_ISREG(path.lstat().st_mode)
+        except (FileNotFoundError, NotADirectoryError):  # a name that is too long is an error, before anything is written
+            return
+        if not regular:
             raise ForensicsError(f"{path} is not a regular file: left as it is", "Give another name with --out.")
 
 
@@ -162,4 +166,4 @@ def edited(path: Path) -> Iterator[None]:
 def case_json(document: dict[str, Any]) -> str:
     """The case as text: `tool` comes early, so that our own files are known by their first bytes; in ASCII, so that no character
     of a log hides, reorders or steers where somebody looks at it."""
-    return json.dumps(document, allow_nan=False, indent=1) + "\n"
+    return json.dumps(document, allow_nan=False, indent=1).replace("\x7f", "\\u007f") + "\n"

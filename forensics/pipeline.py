@@ -100,8 +100,9 @@ def read_runs(
         raise ForensicsError(
             f"nothing readable in {path}: {_why(runs)}", "See `forensics analyze --help` for the formats."
         )
+    gaps = [*refused, *aliases.gaps, *metric_aliases.unused(runs, aliases)]
     for r in runs:
-        r.gaps += [*refused, *aliases.gaps]
+        r.gaps += gaps
         r.cache["aliases"] = aliases
     if keep is not None:
         for r in runs:

@@ -59,6 +59,8 @@ def run(group: Group, overrides: dict[str, str]) -> Run:
     files = group.files
     tables = {t: _concat(t, files) for t in SCHEMAS}
     framework = _framework(tables, files)
+    logged = set(buffers.words(tables["metrics"]["tag"])) if overrides else set()
+    overrides = {name: tag for name, tag in overrides.items() if tag in logged}  # a tag that was not logged takes no name from another
     tables["metrics"], meanings = _named(tables["metrics"], framework, overrides)
     formats = {f.source.path: f.source.format for f in files}
     tables["metrics"], merged = merge.drop_copies(tables["metrics"], formats)

@@ -147,6 +147,7 @@ def _read(place: Place, job: Job, folder: Path, files: list[Path], gaps: list[Ga
     common = Path(os.path.commonpath([f.parent for f in files]))
     aliases = metric_aliases.read(common, run_config=job.run_config)
     runs = parsers.read_files(files, common, overrides=aliases.names)
+    gaps = [*gaps, *aliases.gaps]
     above = "" if common == folder else common.relative_to(folder).as_posix()
     for run in runs:
         if len(runs) == 1:
@@ -156,7 +157,7 @@ def _read(place: Place, job: Job, folder: Path, files: list[Path], gaps: list[Ga
             run.id = id_of(place, "__".join(filter(None, (above, run.id))))
             run.path = run.path.replace(str(folder), place.root.rstrip("/"), 1)
         run.siblings = []
-        run.gaps += [*gaps, *aliases.gaps]
+        run.gaps += gaps
         run.cache["aliases"] = aliases
     return runs
 

@@ -68,14 +68,15 @@ def analyze(
         runs = pipeline.read_runs(run, run_config=run_config, metrics=metrics, progress=tick)
         chosen = pipeline.choose(runs)
         attach(chosen, manifest)
-        good = pipeline.choose(pipeline.read_runs(baseline, run_config=run_config, metrics=metrics, progress=tick)) if baseline else None
+        beside = pipeline.read_runs(baseline, run_config=run_config, metrics=metrics, progress=tick) if baseline else []
+        good = pipeline.choose(beside) if beside else None
         case = pipeline.analyze_run(chosen, command=["forensics", *sys.argv[1:]], baseline=good)
         document = _with_data(chosen, case, data) if data else case.to_json()
     if known is not None:
         redaction.learn(known, [chosen, good])
     if not ctx.obj["quiet"]:
         _name_siblings(chosen)
-    publish(document, found, runs, known=known, force=force)
+    publish(document, found, [*runs, *beside], [manifest, data], known=known, force=force)
     if fail_on and document["verdict"] == fail_on:
         ctx.exit(UNHEALTHY)
 

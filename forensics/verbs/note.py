@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from forensics.verbs.places import Places, allowed, own, write_all
+from forensics.verbs.places import Places, allowed, keep_inputs, own, write_all
 from forensics.verbs.shared import name_of, named_file, show
 
 
@@ -50,6 +50,7 @@ def note(
             document = redact.redacted(document)
         if out is not None:
             found = allowed(Places(out, out.with_suffix(".case.json")), force=force)
+            keep_inputs(found, [], [case])
         else:
             found = own(allowed(Places(page, None, default=frozenset(["page"])), force=force), saved["run"].get("identity") or [], force=force)
             found = replace(found, case=case)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,7 +77,9 @@ def _numbered(path: Path, n: int) -> Path:
     return path.with_name(f"{stem}-{n}{dot}{ending}")
 
 
-def publish(document: dict[str, Any], found: Places, runs: list[Any], *, known: Pseudonyms | None, force: bool) -> Places:
+def publish(
+    document: dict[str, Any], found: Places, runs: Iterable[Any], files: Iterable[Path | str | None], *, known: Pseudonyms | None, force: bool
+) -> Places:
     """Writes the outputs of a run, with the author's word of its earlier case, and without names where these are ``known``
     (`--redact`); -> where they are."""
     from forensics import output
@@ -86,7 +89,7 @@ def publish(document: dict[str, Any], found: Places, runs: list[Any], *, known: 
         found = redaction.renamed(found, known, force=force)
     with output.locked(found.page.absolute().parent):
         found = own(found, document["run"]["identity"], force=force)
-        keep_inputs(found, runs)
+        keep_inputs(found, runs, files)
         if found.case is not None:
             document = with_notes(document, found.case)
         if known is not None:
@@ -96,14 +99,14 @@ def publish(document: dict[str, Any], found: Places, runs: list[Any], *, known: 
     return found
 
 
-def keep_inputs(found: Places, runs: list[Any]) -> None:
-    """Raises ForensicsError where an output is a file of the runs, also with --force."""
+def keep_inputs(found: Places, runs: Iterable[Any], files: Iterable[Path | str | None] = ()) -> None:
+    """Raises ForensicsError where an output is a file of the runs, or one of the ``files`` that were read, also with --force."""
     from forensics import identity
 
-    read = identity.inputs(runs)
+    read = identity.inputs(runs) | {os.path.realpath(f) for f in files if f is not None}
     for path in found.named().values():
-        if path.resolve() in read:
-            raise ForensicsError(f"{path} is a file of the run: left as it is", "Give another name with --out.")
+        if os.path.realpath(path) in read:
+            raise ForensicsError(f"{path} is what was read: left as it is", "Give another name with --out.")
 
 
 def write_all(document: dict[str, Any], found: Places) -> None:

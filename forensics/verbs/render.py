@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
-from forensics.errors import ForensicsError
 from forensics.verbs import redaction
-from forensics.verbs.places import Places, allowed, own, write_all
+from forensics.verbs.places import Places, allowed, keep_inputs, own, write_all
 from forensics.verbs.shared import name_of, outputs, steady
 
 
@@ -25,8 +23,7 @@ def render(ctx: click.Context, case: Path, out: Path | None, md: Path | None, re
     document = output.saved_case(case)
     default = frozenset(["page"] if out is None else [])
     found = allowed(Places(out or Path(f"{name_of(case)}.html"), None, md, default), force=force)
-    if any(os.path.realpath(p) == os.path.realpath(case) for p in found.named().values()):
-        raise ForensicsError(f"{case} is what is drawn: left as it is", "Give another name with --out.")
+    keep_inputs(found, [], [case])
     with output.locked(found.page.absolute().parent), output.edited(case):
         if known is not None:
             document = redaction.redacted(document, known)

@@ -80,7 +80,7 @@ def replay(
         case, result = conclude.replayed(chosen, options, tick, command=["forensics", *sys.argv[1:]])
     if known is not None:
         redaction.learn(known, [chosen])
-    found = publish(case.to_json(), found, runs, known=known, force=force)
+    found = publish(case.to_json(), found, runs, [options.adapter], known=known, force=force)
     if result.failed:
         say(f"forensics: replay stopped: {result.failed}")
         if result.traceback:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,8 @@ def tables(ctx: click.Context, run: str, out: Path, metrics: dict[str, str], run
     read = identity.inputs(runs)
     for path, _ in files:
         output.check(path, force=force)
-        if path.resolve() in read:
-            raise ForensicsError(f"{path} is a file of the run: left as it is", "Give another folder with --out.")
+        if os.path.realpath(path) in read:
+            raise ForensicsError(f"{path} is what was read: left as it is", "Give another folder with --out.")
 
     def encoded(table: Any) -> bytes:
         buffer = io.BytesIO()

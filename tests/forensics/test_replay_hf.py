@@ -99,3 +99,24 @@ def test_the_adapter_needs_nothing_of_forensics() -> None:
     assert "import forensics" not in text
     assert "from forensics" not in text
     assert adapter.HALVES == {"bf16": "bfloat16", "fp16": "float16"}
+
+
+def test_saved_arguments_are_settings_and_no_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function or class of the allowed libraries that loads code, as a pickle would call it."""
+
+    class Calls:
+        def __reduce__(self) -> Any:
+            return transformers.AutoModel.from_pretrained, (str(tmp_path), None, None)
+
+    class Loads:
+        def __reduce__(self) -> Any:
+            return torch.hub.load, (str(tmp_path), "model")
+
+    for n, evil in enumerate((Calls(), Loads())):
+        folder = tmp_path / f"run{n}" / "checkpoint-1"
+        folder.mkdir(parents=True)
+        torch.save(evil, folder / "training_args.bin")
+        monkeypatch.setenv("FORENSICS_RUN", str(folder.parent))
+        loaded = adapter.import_file(str(conclude.adapter_file("hf")))
+        with pytest.raises(ValueError, match="wants"):
+            loaded._arguments()

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = [sys.executable, "-c", f"import sys; sys.path[0] = {str(ROOT)!r}; from forensics.cli import main; sys.argv[0] = 'forensics'; main()"]
 MODULE = [sys.executable, "-m", "forensics"]
 # of the standard library, of what we import, of what a worker of each engine imports, of what training code imports
-NAMES = sorted({*(n for n in sys.stdlib_module_names if not n.startswith("_")), "joblib", "cloudpickle", "numpy", "pyarrow", "polars", "orjson", "yaml", "click",
+NAMES = sorted({*(n for n in sys.stdlib_module_names if not n.startswith("_")), "__future__", "joblib", "cloudpickle", "numpy", "pyarrow", "polars", "orjson", "yaml", "click",
                 "rich", "jinja2", "fsspec", "sklearn", "distributed", "dask", "ray", "tornado", "msgpack", "psutil", "h5py", "torch", "sympy", "triton",
                 "sitecustomize", "usercustomize", "parsers", "reports", "forensics_replay_training", "replay_adapter"})  # fmt: skip
 

@@ -121,16 +121,14 @@ def test_two_outputs_of_one_name(tmp_path: Path, arguments: tuple[str, ...]) -> 
     assert done.returncode in (1, 2) and not (tmp_path / "x").exists() and done.stderr.strip()
 
 
-@pytest.mark.parametrize("option", ["--out", "--json", "--md"])
-@pytest.mark.parametrize("name", ["log.jsonl", "config.json", "note.html", "sub/weights.bin"])
+@pytest.mark.parametrize(("option", "name"), [("--out", "log.jsonl"), ("--json", "config.json"), ("--md", "note.html"), ("--out", "sub/weights.bin")])
 def test_an_output_is_never_a_file_of_the_run(tmp_path: Path, option: str, name: str) -> None:
     run(tmp_path / "exp")
     (tmp_path / "exp" / "note.html").write_text("<p>mine</p>")
     (tmp_path / "exp" / "sub").mkdir()
     (tmp_path / "exp" / "sub" / "weights.bin").write_bytes(b"\1" * 99)
     before = seen(tmp_path)
-    for target in (f"exp/{name}", f"exp/../exp/{name}"):
-        assert forensics("analyze", "exp", option, target, "--force", cwd=tmp_path).returncode == 1
+    assert forensics("analyze", "exp", option, f"exp/../exp/{name}", "--force", cwd=tmp_path).returncode == 1
     assert forensics("compare", "exp", "exp", "--out", f"exp/{name}", "--force", cwd=tmp_path).returncode == 1
     assert seen(tmp_path) == before
 
@@ -194,7 +192,7 @@ def test_an_audit_removes_and_replaces_only_what_it_wrote(tmp_path: Path) -> Non
 def test_an_audit_does_not_replace_a_page_of_the_user(tmp_path: Path, name: str) -> None:
     run(tmp_path / "data" / "r0")
     (tmp_path / name).write_text("mine")
-    for options in ((), ("--force",), ("--resume",)):
+    for options in (("--force",), ("--resume",)):
         assert forensics("audit", "data", "--out", ".", "--jobs", "1", *options, cwd=tmp_path).returncode == 1
     assert (tmp_path / name).read_text() == "mine" and sorted(p.name for p in tmp_path.iterdir()) == sorted(["data", name])
 
@@ -209,3 +207,34 @@ def test_notes_in_an_audit_stay_with_their_run(tmp_path: Path) -> None:
     assert forensics("audit", "data/r1", "--out", "a", "--force", cwd=tmp_path).returncode == 0
     assert case(tmp_path / "a" / "runs" / "r0.case.json")["notes"] == [{"text": "seen"}]
     assert forensics("audit", "data", "--out", "a", "--force", "--redact", cwd=tmp_path).returncode == 1
+
+
+def test_an_output_is_none_of_the_other_inputs(tmp_path: Path) -> None:
+    run(tmp_path / "exp", 1), run(tmp_path / "good", 2)
+    assert forensics("analyze", "exp", "--out", "r.html", cwd=tmp_path).returncode == 0
+    (tmp_path / "batches.jsonl").write_text("".join(json.dumps({"step": s, "sample_ids": [s]}) + "\n" for s in range(300)))
+    (tmp_path / "adapter.py").write_text("raise SystemExit\n")
+    before = seen(tmp_path)
+    for arguments in (
+        ("note", "r.case.json", "--add", "x", "--out", "r.case.json"), ("note", "r.case.json", "--add", "x", "--out", "./r.case.json"),
+        ("render", "r.case.json", "--md", "r.case.json"), ("analyze", "exp", "--batches", "batches.jsonl", "--out", "batches.jsonl"),
+        ("analyze", "exp", "--baseline", "good", "--md", "good/log.jsonl"), ("replay", "exp", "--adapter", "adapter.py", "--out", "adapter.py"),
+    ):  # fmt: skip
+        assert forensics(*arguments, "--force", cwd=tmp_path).returncode == 1, arguments
+        assert seen(tmp_path) == before, arguments
+
+
+@pytest.mark.parametrize(("option", "length"), [("--out", 251), ("--out", 256), ("--json", 256), ("--md", 5000)])
+def test_a_name_that_is_too_long_leaves_nothing(tmp_path: Path, option: str, length: int) -> None:
+    run(tmp_path / "exp")
+    done = forensics("analyze", "exp", option, "n" * length, cwd=tmp_path)
+    left = [p.name for p in tmp_path.iterdir() if p.name != "exp"]
+    assert left == [] if done.returncode else len(left) >= 2
+    assert length < 256 or done.returncode == 1
+
+
+def test_links_in_a_circle_are_no_reason_to_stop(tmp_path: Path) -> None:
+    run(tmp_path / "exp")
+    for name in (".metadata", "model.safetensors.index.json", "trainer_state.json", "latest", "train.py", "forensics.toml"):
+        (tmp_path / "exp" / name).symlink_to(name)
+    assert forensics("analyze", "exp", cwd=tmp_path).returncode == 0

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from forensics import metric_aliases
+
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "forensics"]
 
@@ -78,13 +80,37 @@ DAMAGED = {
 
 @pytest.mark.parametrize("name", DAMAGED)
 @pytest.mark.parametrize("where", ["run", "home"])
-def test_a_damaged_settings_file_costs_only_itself(run: Path, tmp_path: Path, home: Path, name: str, where: str) -> None:
-    assert forensics("analyze", "exp", "--out", "plain.html", cwd=tmp_path, home=home).returncode == 0
+def test_a_damaged_settings_file_costs_only_itself(run: Path, home: Path, monkeypatch: pytest.MonkeyPatch, name: str, where: str) -> None:
+    monkeypatch.setenv("HOME", str(home))
     ({"run": run, "home": home}[where] / "forensics.toml").write_bytes(DAMAGED[name])
+    found = metric_aliases.read(run, {"lr": "rate"})
+    assert found.names == {"lr": "rate"} and found.of_run == {}
+    assert [g for g in found.gaps if g.path.endswith("forensics.toml") and g.at.startswith("line ")]
+
+
+def test_what_is_sound_of_a_settings_file_counts(run: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    (run / "forensics.toml").write_text('[metrics]\n"loss.train" = "quiet"\n"grad.norm" = 3\n')
+    found = metric_aliases.read(run)
+    assert found.of_run == {"loss.train": "quiet"} and len(found.gaps) == 1
+
+
+def test_a_tag_that_was_not_logged_takes_no_name_away(run: Path, tmp_path: Path, home: Path) -> None:
+    (run / "forensics.toml").write_text('[metrics]\n"loss.train" = "\\u001b[2Jnowhere"\n')
+    assert forensics("analyze", "exp", "--out", "r.html", cwd=tmp_path, home=home).returncode == 0
+    told = case(tmp_path / "r.case.json")
+    assert told["run"]["metrics"]["loss.train"]["tag"] == "loss"
+    assert any("no metric of that tag" in g["what"] for g in told["gaps"])
+
+
+def test_no_verb_ends_at_a_damaged_settings_file(run: Path, tmp_path: Path, home: Path) -> None:
+    assert forensics("analyze", "exp", "--out", "plain.html", cwd=tmp_path, home=home).returncode == 0
+    (run / "forensics.toml").write_bytes(DAMAGED["not_utf8"])
+    (home / "forensics.toml").write_bytes(DAMAGED["no_toml"])
     for verb in (["analyze", "exp", "--out", "r.html"], ["tables", "exp", "--out", "t"], ["audit", "exp", "--out", "a", "--jobs", "1"]):
         assert forensics(*verb, cwd=tmp_path, home=home).returncode == 0
     told = case(tmp_path / "r.case.json")
-    assert [g for g in told["gaps"] if g["path"].endswith("forensics.toml") and g["at"].startswith("line ")]
+    assert {g["path"] for g in told["gaps"]} >= {"forensics.toml", "~/forensics.toml"}
     assert told["hypotheses"] == case(tmp_path / "plain.case.json")["hypotheses"]
 
 

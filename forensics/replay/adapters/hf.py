@@ -10,6 +10,7 @@ can be loaded, else a fresh initialization that need not be the run's: begin fro
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import json
 import os
@@ -50,10 +51,25 @@ def _arguments() -> Any:
                 continue
             if name.split(".")[0] not in ("transformers", "accelerate", "torch"):
                 raise ValueError(f"training_args.bin wants {name}, which is neither transformers nor accelerate")
-            allowed.append(getattr(importlib.import_module(module), rest))
+            found = getattr(importlib.import_module(module), rest)
+            if not _is_plain(found):
+                raise ValueError(f"training_args.bin wants {name}, which is no setting")
+            allowed.append(found)
         with torch.serialization.safe_globals(allowed):
             _kept["arguments"] = torch.load(paths[0], weights_only=True)
     return _kept["arguments"]
+
+
+def _is_plain(found: Any) -> bool:
+    """Is it what settings are made of: an enumeration, a data class, a device, a type of numbers? A function or another class of
+    these libraries may load and run code."""
+    import torch
+
+    if isinstance(found, torch.dtype):
+        return True
+    plain = (enum.Enum, torch.device, torch.Size)
+    named = isinstance(found, type) and f"{found.__module__}.{found.__qualname__}" == "accelerate.state.PartialState"
+    return isinstance(found, type) and (issubclass(found, plain) or dataclasses.is_dataclass(found) or named)
 
 
 def _member(owner: Any, name: str) -> Any:
