@@ -23,6 +23,17 @@ from forensics.version import VERSION
 class Verbs(click.Group):
     """Turns a ForensicsError into two lines and exit 1, and shows a traceback only where asked."""
 
+    def main(self, *args: Any, **more: Any) -> Any:
+        for name in ("stdout", "stderr"):  # closed by whoever started us: what is said goes nowhere
+            if getattr(sys, name) is None:
+                setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        try:
+            return super().main(*args, **more)
+        except OSError as e:  # the help, to a full disk
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            say(f"forensics: {e.strerror or e}")
+            return sys.exit(1)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
+from forensics import remote
 from forensics.audit import store
 from forensics.errors import ForensicsError
 from parsers.unclaimed import is_report
@@ -35,6 +37,9 @@ def write(out: str, names: Iterable[str]) -> None:
 def begin(out: str, redact: bool) -> None:
     """Raises ForensicsError where the outputs of an audit would replace files that are not of one."""
     known = listed(out)
+    for folder in (PAGES, store.STATE):
+        if not remote.is_url(out) and (Path(out) / folder).is_symlink():
+            raise ForensicsError(f"{out}/{folder} is a link to another folder: nothing is written there", "Give another place with --out.")
     for name in OUTPUTS:
         if store.exists(out, name) and not is_ours(out, name, known):
             raise ForensicsError(f"{out}/{name} is not of an audit: left as it is", "Give another place with --out.")

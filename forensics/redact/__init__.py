@@ -171,6 +171,7 @@ def clean(text: str, known: Pseudonyms, *, version: bool = False) -> str:
         t = shapes.hardware(t, known, put)
         if "://" in t:
             t = shapes.urls(t, known, put)
+        t = shapes.encoded(t, put)
         if "@" in t:
             t = shapes.mails(t, known, put)
             t = shapes.remotes(t, known, put)

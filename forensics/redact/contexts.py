@@ -27,7 +27,7 @@ _USER = r"[^\W\d][\w.\-]{0,62}"
 _NODES = r"[A-Za-z][\w.\-]{0,60}\[\d[\d,\-]{0,250}\][\w.\-]{0,60}"
 # Words that are hardly ever anything but a node of a cluster: node042, nid001234, dgx-03, gpu17 (gpu0 to gpu9 are devices).
 _NODE = r"(?:node|nid|cn|gn|wn|dgx|hgx|gpu|login|compute-|gpunode|cpunode)-?[a-z]{0,3}-?\d{2,}(?:[.\-][a-z0-9]+){0,6}"
-_LIST = rf"(?:{_NODES}|{_HOST})(?:,(?:{_NODES}|{_HOST})){{0,100}}"
+_LIST = rf"(?:{_NODES}|{_HOST})(?::\d{{1,4}})?(?:,(?:{_NODES}|{_HOST})(?::\d{{1,4}})?){{0,100}}"  # gpu1:8,gpu2:8 counts slots
 _AT = rf"(?<![\w.@+\-/<])(?P<user>{_USER})@(?P<host>{_HOST})"
 _PLACES = tuple(
     re.compile(pattern, re.MULTILINE)
@@ -72,6 +72,8 @@ _PLACES = tuple(
         rf"(?i)(?<![\w.])(?:[A-Z]:)?[\\/]{{1,2}}(?:home|homes|users|usr/home|export/home|u)[\\/]{{1,2}}(?P<user>{_USER})",
         rf"(?i)[\\/](?:scratch|work|projects?|gpfs|lustre|fsx|data|mnt|nfs|storage|efs)\d{{0,3}}[\\/](?:users?|homes?|u|people)[\\/](?P<user>{_USER})",
         rf"(?<![\w/.])~(?P<user>{_USER})(?=/)",
+        r"(?i)%2F(?:home|users)%2F(?P<user>[A-Za-z_][\w.\-]{0,62})",
+        rf"(?:^|\s)[\-dlbcps][\-rwxsStT]{{9}}[.+@]?\s{{1,8}}\d{{1,6}}\s{{1,8}}(?P<user>{_USER})\s{{1,20}}(?P<user2>{_USER})\s{{1,20}}\d",  # ls -l
         rf"(?i)\blogged in (?:as|to \S{{1,60}} as):? ['\"]?(?P<user>{_USER})(?: \((?P<user2>[\w.\-]{{1,60}})\))?",
         r"(?i)\b(?:author|committer|signed-off-by|co-authored-by|reviewed-by|from):? +(?P<user>[^\W\d_][\w.'\-]{0,40}(?: [^\W\d_][\w.'\-]{0,40}){0,3}) <[^>\s]{1,200}@",
         rf"(?i)\b(?:started|launched|submitted|created|owned|trained|written|run) by (?:user )?['\"]?(?P<user>{_USER})(?=['\",.;)]|\s+(?:on|at|from|@)\s|$)",
@@ -146,7 +148,7 @@ def accounts(text: str) -> Iterator[str]:
 
 
 def _split(names: str) -> list[str]:
-    return re.split(r",(?![^\[]*\])", names)
+    return [re.sub(r":\d{1,4}$", "", name) for name in re.split(r",(?![^\[]*\])", names)]
 
 
 def _nodes(*names: str) -> Iterator[Found]:

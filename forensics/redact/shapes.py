@@ -32,8 +32,8 @@ _SERIAL = re.compile(
     r"(?i)\b(serial(?: ?(?:number|no\.?|#))?|s/n|service tag|asset tag|chassis id)(\s{0,30}[:=#]\s{0,4}|\s+)['\"]?((?=[\w\-]*\d)[A-Z0-9][A-Z0-9\-]{4,40})\b"
 )
 _IP4 = re.compile(
-    r"(?<![\w.])(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?!\w|\.\d)"
-)
+    r"(?<![\w.])(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?!\w|\.\d|-\d{1,3}\+)"
+)  # 10.2.1.3-1+cuda12.4 is a package
 _IP6 = re.compile(
     r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,8}(?:[0-9A-Fa-f]{0,4}|\d{1,3}(?:\.\d{1,3}){3})(?:%[\w.\-]{1,20})?(?![\w:])"
 )
@@ -43,6 +43,8 @@ _NUMBERED = re.compile(
 _URL = re.compile(
     r"(?<![A-Za-z0-9])(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]{1,20}):(?P<slashes>//+)(?P<rest>[^\s\"'<>`|\\^{}]{0,2000})"
 )
+_ARN = re.compile(r"\barn:(aws[\w\-]{0,12}:[\w\-]{1,40}:[\w\-]{0,30}):\d{0,12}:([^\s\"'<>]{1,400})")
+_ENCODED = re.compile(r"(?i)(?:%2F(?:[\w.+~\-]|%(?!2F)[0-9A-F]{2}){1,255}){1,40}(?P<last>%2F[\w.+~\-]{0,255})")
 _REMOTE = re.compile(
     r"(?<![\w.@/\-])(?P<user>[\w.\-]{1,64})@(?P<host>[A-Za-z][\w.\-]{0,250}|(?:\d{1,3}\.){3}\d{1,3}):(?P<path>[\w~][\w.~\-]{0,100}(?:/[\w.~\-]{1,100}){0,12})"
 )
@@ -129,7 +131,8 @@ def urls(text: str, known: Pseudonyms, put: Put) -> str:
         if at:
             login = _login(user, known, put) + "@"
         parts = [p for p in re.split(r"[?#]", path, maxsplit=1)[0].split("/") if p]
-        told_nothing = name.casefold() in _SERVICES or (
+        model = len(parts) == 1 and name.casefold() in ("huggingface.co", "hf.co")  # one of no account: gpt2
+        told_nothing = (name.casefold() in _SERVICES and not model) or (
             parts and parts[-1].endswith(".git")
         )  # an account and its repository
         last = "" if told_nothing or not parts else f"/{parts[-1]}"
@@ -140,9 +143,15 @@ def urls(text: str, known: Pseudonyms, put: Put) -> str:
     return _URL.sub(hidden, text)
 
 
+def encoded(text: str, put: Put) -> str:
+    """Places that are written as one word: names of cloud resources, and paths in a query."""
+    text = _ARN.sub(lambda m: f"arn:{m[1]}::{put('<path>')}", text) if "arn:" in text else text
+    return _ENCODED.sub(lambda m: put("<path>") + m["last"], text) if "%2" in text else text
+
+
 def _host(name: str, known: Pseudonyms, put: Put) -> str:
-    if name.casefold() in KEPT_HOSTS:
-        return name
+    if name.casefold() in KEPT_HOSTS | _SERVICES:
+        return put(name)
     return put(known.of("ip" if re.fullmatch(r"[\d.]+|[\da-fA-F:.%]*:[\da-fA-F:.%\w]*", name) else "host", name))
 
 

@@ -88,7 +88,7 @@ def publish(
     if known is not None:
         found = redaction.renamed(found, known, force=force)
     with output.locked(found.page.absolute().parent):
-        found = own(found, document["run"]["identity"], force=force)
+        found = own(allowed(found, force=force), document["run"]["identity"], force=force)  # another command may have been here
         keep_inputs(found, runs, files)
         if found.case is not None:
             document = with_notes(document, found.case)

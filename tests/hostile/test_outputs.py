@@ -158,3 +158,17 @@ def test_the_current_folder_is_never_imported(tmp_path: Path) -> None:
     done = command("analyze", ".", "--out", "r.html", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "EXECUTED").exists()
+
+
+@pytest.mark.parametrize("verb", [("--help",), ("--version",), ("explain",), ("analyze", "--help")])
+def test_words_that_nobody_takes(verb: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*COMMAND, *verb], stdout=full, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    assert "Traceback" not in done.stderr and done.returncode in (1, 120)
+
+
+def test_streams_that_are_closed(run: Path, tmp_path: Path) -> None:
+    for number, streams in enumerate((">&-", "2>&-", ">&- 2>&-", "<&-")):
+        line = f"{sys.executable} -m forensics analyze {run} --out {tmp_path}/{number}.html {streams}"
+        done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
+        assert done.returncode == 0 and done.stderr == "" and (tmp_path / f"{number}.html").exists()

@@ -238,3 +238,18 @@ def test_links_in_a_circle_are_no_reason_to_stop(tmp_path: Path) -> None:
     for name in (".metadata", "model.safetensors.index.json", "trainer_state.json", "latest", "train.py", "forensics.toml"):
         (tmp_path / "exp" / name).symlink_to(name)
     assert forensics("analyze", "exp", cwd=tmp_path).returncode == 0
+
+
+def test_of_two_reports_at_once_under_one_name_one_is_refused(tmp_path: Path) -> None:
+    run(tmp_path / "a", 1), run(tmp_path / "b", 2)
+    children = [subprocess.Popen([*COMMAND, "analyze", r, "--out", "r.html"], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for r in "ab"]
+    assert sorted(c.wait(120) for c in children) == [0, 1]
+
+
+def test_an_audit_writes_through_no_link(tmp_path: Path) -> None:
+    run(tmp_path / "data")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "runs").symlink_to("../mine")
+    assert forensics("audit", "data", "--out", "out", "--force", cwd=tmp_path).returncode == 1
+    assert list((tmp_path / "mine").iterdir()) == []
