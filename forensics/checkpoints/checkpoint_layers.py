@@ -33,7 +33,7 @@ def kin(name: str) -> str:
 
 
 def is_matrix(t: Tensor) -> bool:
-    return sum(n > 1 for n in t.shape) >= 2 and t.count >= 16
+    return t.count >= 16 and t.count > max(t.shape)  # two axes longer than one
 
 
 def young(c: Checkpoint) -> bool:

@@ -37,7 +37,7 @@ def read(path: Path) -> Contents:
 def read_file(path: Path) -> Contents:
     """One file, by its first bytes."""
     from parsers.checkpoints import dcp, keras_file, npz_file, safetensors_file, torch_file
-    from parsers.checkpoints.roles import with_roles
+    from parsers.checkpoints.roles import set_roles
 
     if path.name == ".metadata":
         found = dcp.read(path)
@@ -62,13 +62,14 @@ def read_file(path: Path) -> Contents:
         else:
             found = torch_file.read(path)
     _make_printable(found)
-    found.tensors = with_roles(found.tensors, checkpoint_files.kind_of(path.name))
+    set_roles(found.tensors, checkpoint_files.kind_of(path.name))
     return found
 
 
 def _make_printable(found: Contents) -> None:
     """Names come from the file: what would steer a terminal or cannot be encoded is escaped."""
-    found.tensors = [t if _is_plain(t.name) else replace(t, name=_escaped(t.name)) for t in found.tensors]
+    for t in found.tensors:
+        t.name = _escaped(t.name)
     found.values = {_escaped(k): _escaped(v) if isinstance(v, str) else v for k, v in found.values.items()}
     found.refused = [{k: _escaped(v) for k, v in r.items()} for r in found.refused]
     found.gaps = [replace(g, what=_escaped(g.what)) for g in found.gaps]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from parsers.checkpoints.danger import dangerous, modern
@@ -123,7 +124,11 @@ def _fill(target: Array, found: Array) -> Array:
 
 def storage_type(name: Any) -> str:
     """'float32' for torch.FloatStorage or torch.float32; '' for what is neither."""
-    text = label(name)
+    return _type_of(label(name))
+
+
+@lru_cache(1024)
+def _type_of(text: str) -> str:
     if found := _STORAGE.fullmatch(text):
         return STORAGES.get(found[1], "uint8")
     found = _DTYPE.fullmatch(text)
