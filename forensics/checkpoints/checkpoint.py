@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from forensics.errors import ForensicsError
 from parsers import checkpoint_files, checkpoints
 from parsers.checkpoints.contents import SIZES, Contents, Tensor, check_sums, chunks
-from parsers.checkpoints.pickles import Unreadable
 from parsers.checkpoints.small import together
-from parsers.checkpoints.statistics import Stats, values
+from parsers.checkpoints.statistics import values
+from parsers.checkpoints.stats import Stats
 from parsers.checkpoints.units import streamed
+from parsers.checkpoints.unreadable import Unreadable
 
 Progress = Callable[[str, int, int], None]
 REREAD = 4  # a file is streamed at most so many times over: many names may share the same bytes

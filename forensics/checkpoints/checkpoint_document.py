@@ -20,7 +20,7 @@ from forensics.checkpoints.checkpoint_changes import between
 from forensics.checkpoints.checkpoint_ranks import ranks
 from parsers import secrets
 from parsers.checkpoints.contents import Tensor
-from parsers.checkpoints.statistics import Stats
+from parsers.checkpoints.stats import Stats
 from parsers.tables import Gap
 
 Row = dict[str, Any]

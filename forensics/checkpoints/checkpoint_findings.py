@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from forensics.checkpoints.checkpoint import Checkpoint
 from parsers.checkpoints import danger
 from parsers.checkpoints.contents import Tensor, chunks
-from parsers.checkpoints.statistics import Stats, values
+from parsers.checkpoints.statistics import values
+from parsers.checkpoints.stats import Stats
 from parsers.tables import Gap
 
 ABSURD = 1e6  # no trained weight is this large; bfloat16's bit flips give 1e38

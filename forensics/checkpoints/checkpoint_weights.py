@@ -11,7 +11,7 @@ from forensics.checkpoints.checkpoint import Checkpoint, plain_name
 from forensics.checkpoints.checkpoint_age import Counters, counters
 from forensics.checkpoints.checkpoint_findings import Found, finding, measured
 from parsers.checkpoints.contents import Tensor
-from parsers.checkpoints.statistics import Stats
+from parsers.checkpoints.stats import Stats
 
 LINES = 0.01  # of the rows or columns; single ones are padding or chance
 MASS = 0.25  # of them: a quarter of a layer that is zero is no accident of training

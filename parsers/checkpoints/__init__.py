@@ -11,7 +11,7 @@ from pathlib import Path
 
 from parsers import checkpoint_files
 from parsers.checkpoints.contents import Contents
-from parsers.checkpoints.pickles import Unreadable
+from parsers.checkpoints.unreadable import Unreadable
 
 _NAMED = {  # recognized by name, never opened
     ".msgpack": "Flax (msgpack)", ".onnx": "ONNX", ".gguf": "GGUF", ".pdparams": "PaddlePaddle", ".pdopt": "PaddlePaddle",

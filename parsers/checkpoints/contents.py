@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parsers.checkpoints.pickles import Unreadable
+from parsers.checkpoints.unreadable import Unreadable
 from parsers.checkpoints.zips import Member, intact
 from parsers.tables import Gap
 

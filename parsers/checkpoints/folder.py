@@ -17,7 +17,7 @@ from pathlib import Path
 from parsers import checkpoint_files
 from parsers.checkpoints import zero
 from parsers.checkpoints.contents import Contents
-from parsers.checkpoints.pickles import Unreadable
+from parsers.checkpoints.unreadable import Unreadable
 from parsers.tables import HEAD_BYTES, relative
 
 MAX_FILES = 20_000

@@ -11,7 +11,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from parsers.checkpoints.pickles import MARK, Machine, Name, Opaque, Unreadable, key
+from parsers.checkpoints.pickles import MARK, Machine, Name, Opaque, key
+from parsers.checkpoints.unreadable import Unreadable, reason
 
 MAX_OPCODES = 10_000_000
 MAX_LONG = 256  # bytes of an integer
@@ -42,7 +43,7 @@ def load(m: Machine) -> Any:
         RecursionError,
         MemoryError,
     ) as e:
-        raise Unreadable(f"byte {m.opcode_at}: damaged pickle ({type(e).__name__}: {e})"[:200]) from None
+        raise Unreadable(f"byte {m.opcode_at}: damaged pickle ({reason(e)})"[:200]) from None
     raise Unreadable(f"more than {MAX_OPCODES} operations in one pickle")
 
 

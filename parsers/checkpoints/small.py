@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsers.checkpoints.contents import SIZES, Tensor, raw_type
-from parsers.checkpoints.statistics import Stats, values
+from parsers.checkpoints.statistics import values
+from parsers.checkpoints.stats import Stats
 from parsers.checkpoints.units import COSINE, FLOATS, counts_lines, counts_negatives, parallel_rows, row_width
 
 SMALL = 4096  # values; a call of numpy costs about as much as so many

@@ -18,8 +18,9 @@ from parsers.checkpoints import allowed, nested, opcodes, zips
 from parsers.checkpoints.allowed import Array, Storage, View
 from parsers.checkpoints.contents import SIZES, Contents, File, Memory
 from parsers.checkpoints.danger import dangerous
-from parsers.checkpoints.pickles import Machine, Name, Opaque, Unreadable, label
+from parsers.checkpoints.pickles import Machine, Name, Opaque, label
 from parsers.checkpoints.tree import Home, gather
+from parsers.checkpoints.unreadable import Unreadable
 
 MAX_PICKLE = 256 << 20
 _ZIP = b"PK\x03\x04"

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from parsers.checkpoints.pickles import Unreadable
+from parsers.checkpoints.unreadable import Unreadable
 
 _DESCRIPTOR = re.compile(rb"PK\x07\x08")
 MAX_MEMBERS = 2_000_000

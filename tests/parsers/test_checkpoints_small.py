@@ -69,3 +69,14 @@ def test_squares_below_zero_are_counted(tmp_path):
     arrays = {f"state.{i}.exp_avg_sq": np.full(5, -1.0 if i == 2 else 1.0, np.float32) for i in range(6)}
     tensors = write(tmp_path / "optimizer.safetensors", arrays, "F32")
     assert [together(tensors)[id(t)].negative for t in tensors] == [0, 0, 5, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "text", [b"[" * 100_000, b'{"a": ' + b"9" * 100_000 + b"}", b"{" + b"\xff" * 20, b'{"a": 1, "a": 2}']
+)
+def test_a_header_that_is_no_json_is_told_in_plain_words(tmp_path, text):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(struct.pack("<Q", len(text)) + text)
+    with pytest.raises(checkpoints.Unreadable, match="header is not the JSON it should be") as told:
+        checkpoints.read(path)
+    assert "Error" not in str(told.value) and "set_int_max" not in str(told.value)
