@@ -18,6 +18,10 @@ _NAMED = {  # recognized by name, never opened
     ".tar": "a tar archive", ".index": "TensorFlow's index", ".meta": "TensorFlow's graph", ".t7": "Lua Torch", ".pb": "TensorFlow's saved model",
     ".tflite": "TensorFlow Lite", ".mlmodel": "Core ML", ".engine": "TensorRT",
 }  # fmt: skip
+_INSTEAD = {
+    ".msgpack": "; restore it with flax.serialization.msgpack_restore and save its arrays with numpy.savez, which is read",
+    ".tar": "; where torch before 0.2 saved it, load it there and save it again",
+}
 _ORBAX = ("_CHECKPOINT_METADATA", "_METADATA", "manifest.ocdbt", "commit_success.txt")
 
 
@@ -30,7 +34,11 @@ def read(path: Path) -> Contents:
     if not path.is_dir():
         return read_file(path)
     if any((path / n).exists() for n in _ORBAX) and not (path / ".metadata").exists():
-        raise Unreadable("an Orbax checkpoint (JAX): recognized, its contents are not read")
+        listed = ", ".join(p.name for p in sorted(path.iterdir())[:8])
+        raise Unreadable(
+            f"an Orbax checkpoint (JAX): recognized, its contents are not read; it holds {_escaped(listed)[:200]}; "
+            "restore it and save its arrays with numpy.savez, which is read"
+        )
     return folder.read(path, read_file)
 
 
@@ -54,7 +62,7 @@ def read_file(path: Path) -> Contents:
         elif head.startswith(b"\x89HDF") or suffix == ".keras":
             found = keras_file.read(path)
         elif suffix in _NAMED and not head.startswith((b"PK\x03\x04", b"\x80")):
-            raise Unreadable(f"{_NAMED[suffix]}: recognized, its contents are not read")
+            raise Unreadable(f"{_NAMED[suffix]}: recognized, its contents are not read{_INSTEAD.get(suffix, '')}")
         elif suffix == ".distcp":
             raise Unreadable(
                 "a shard of torch.distributed.checkpoint: give the folder, whose .metadata says what is in it"

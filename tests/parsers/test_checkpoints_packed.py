@@ -71,3 +71,14 @@ def test_meta_tensors_are_listed(tmp_path):
         "model.bias": ("float32", (2,), True),
     }
     assert not found.refused
+
+
+def test_a_format_that_is_not_read_says_what_lies_there_and_what_to_do(tmp_path):
+    (tmp_path / "model.msgpack").write_bytes(b"\x81\xa1a\x01" * 9)
+    (tmp_path / "orbax").mkdir()
+    for name in ("_METADATA", "manifest.ocdbt"):
+        (tmp_path / "orbax" / name).write_text("{}")
+    with pytest.raises(checkpoints.Unreadable, match=r"Flax.*numpy\.savez"):
+        checkpoints.read(tmp_path / "model.msgpack")
+    with pytest.raises(checkpoints.Unreadable, match=r"it holds _METADATA, manifest\.ocdbt; .*numpy\.savez"):
+        checkpoints.read(tmp_path / "orbax")
