@@ -1,4 +1,4 @@
-"""What is in a checkpoint, what is sick in it, and what changed between two: behind `forensics checkpoint`.
+"""What is in a checkpoint, and what changed between two.
 
 ``read`` streams every tensor once; memory stays bounded whatever the size. ``of_run`` gives the analysis the checkpoints
 of a run without reading a value, ``tensors`` streams them, within a budget, the first time a detector asks.
@@ -11,21 +11,20 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics.case import jsonable
 from forensics.errors import ForensicsError
 from parsers import checkpoint_files, checkpoints
 from parsers.checkpoints.contents import SIZES, Contents, Tensor, check_sums, chunks
-from parsers.checkpoints.pickles import Unreadable
-from parsers.checkpoints.statistics import Stats, values
+from parsers.checkpoints.small import together
+from parsers.checkpoints.statistics import values
+from parsers.checkpoints.stats import Stats
 from parsers.checkpoints.units import streamed
-from parsers.tables import Gap
+from parsers.checkpoints.unreadable import Unreadable
 
 Progress = Callable[[str, int, int], None]
 REREAD = 4  # a file is streamed at most so many times over: many names may share the same bytes
@@ -39,15 +38,11 @@ class Checkpoint:
     step: int | None
     kind: str
     stats: dict[str, Stats] = field(default_factory=dict)  # by tensor name
-    by_role: dict[int, dict[str, list[tuple[int, Tensor, Stats]]]] = field(default_factory=dict)  # for so many of `stats`: checkpoint_findings.measured fills it
+    by_roles: dict[tuple[int, tuple[str, ...]], list[tuple[Tensor, Stats]]] = field(default_factory=dict)  # of so many `stats`: checkpoint_findings.measured fills it
 
     @property
     def path(self) -> Path:
         return self.contents.path
-
-    def rows(self) -> list[dict[str, Any]]:
-        """The tensors as the contract has them; null where values could not be read."""
-        return [_row(t, self.stats.get(t.name)) for t in self.contents.tensors]
 
 
 def read(path: str | Path, *, progress: Progress | None = None) -> Checkpoint:
@@ -78,38 +73,33 @@ def measure(c: Checkpoint, *, progress: Progress | None = None, only: Callable[[
     """Fills `stats`, one pass over each tensor. Tensors that are the same bytes are streamed once."""
     check_sums(c.contents)
     todo = [t for t in c.contents.tensors if not t.why and (only is None or only(t))]
-    total, done = sum(t.count * SIZES[t.dtype] for t in todo), 0
+    claimed = done = 0  # bytes
     limit = REREAD * max(c.contents.bytes, 1 << 24)
-    known: dict[Any, Stats] = {}
+    same: dict[Any, list[Tensor]] = {}
     for t in todo:
         place = tuple((id(p.file), p.offset, p.count, p.shape, p.strides) for p in t.pieces) or id(t)
-        if (place, t.dtype) not in known:
-            size = t.count * SIZES[t.dtype]
-            if done + size > limit:
-                c.contents.gap(
-                    f"{t.name[:80]}: more bytes are claimed than the file has, the rest is not read", t.at, t.source
-                )
-                return
-            if progress:
-                progress(f"{c.path.name}: {t.name}", done, total)
-            try:
-                known[place, t.dtype] = streamed(t)
-            except (Unreadable, ValueError, OSError) as e:
-                c.contents.gap(f"{t.name[:80]}: {e}", t.at, t.source)
-                c.contents.complete = False
-                continue
-            done += size
-        c.stats[t.name] = known[place, t.dtype]
+        if (place, t.dtype) in same:
+            same[place, t.dtype].append(t)
+            continue
+        claimed += t.count * SIZES[t.dtype]
+        if claimed > limit:
+            c.contents.gap(f"{t.name[:80]}: more bytes are claimed than the file has, the rest is not read", t.at, t.source)
+            break
+        same[place, t.dtype] = [t]
+    known = together(ts[0] for ts in same.values())
+    for t, *others in same.values():
+        if progress:
+            progress(f"{c.path.name}: {t.name}", done, claimed)
+        done += t.count * SIZES[t.dtype]
+        try:
+            s = known[id(t)] if id(t) in known else streamed(t)
+        except (Unreadable, ValueError, OSError) as e:
+            c.contents.gap(f"{t.name[:80]}: {e}", t.at, t.source)
+            c.contents.complete = False
+            continue
+        c.stats |= {x.name: s for x in (t, *others)}
 
 
-def _row(t: Tensor, s: Stats | None) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": t.name, "role": t.role, "dtype": t.dtype, "shape": list(t.shape)}
-    if s is None:
-        return row | dict.fromkeys(_FIGURES) | {"note": t.why}
-    return row | {name: getattr(s, name) for name in _FIGURES}
-
-
-_FIGURES = ("norm", "mean", "std", "absmax", "nonfinite", "zeros", "zero_rows", "zero_columns")
 _STEP_NAMES = [
     "global_step",
     "global_steps",
@@ -210,78 +200,3 @@ def _paired(a: Iterable[NDArray[Any]], b: Iterable[NDArray[Any]]) -> Iterator[tu
         y = y if len(y) else next(right, None)
     if x is not None or y is not None:
         raise ValueError("streams of unequal length")
-
-
-def findings(c: Checkpoint) -> list[dict[str, Any]]:
-    """Everything that is sick in one checkpoint, the gravest first."""
-    from forensics.checkpoints import checkpoint_age as age
-    from forensics.checkpoints import checkpoint_buffers as buffers
-    from forensics.checkpoints import checkpoint_facts as facts
-    from forensics.checkpoints import checkpoint_findings as sick
-    from forensics.checkpoints import checkpoint_layers as layers
-    from forensics.checkpoints import checkpoint_optimizer as optimizer
-    from forensics.checkpoints import checkpoint_weights as weights
-    from forensics.checkpoints.checkpoint_ranks import ranks
-
-    values = (sick.foreign_code, sick.incomplete, sick.nonfinite, sick.absurd, layers.empty, layers.alike, layers.scale, layers.mixed_types)
-    parts = (buffers.batchnorm, buffers.ema, buffers.adapters, buffers.saturated, ranks, weights.units, weights.start)
-    state = (age.counters_disagree, age.optimizer, age.spikes, optimizer.moments, optimizer.steps, optimizer.missing, optimizer.rates, optimizer.schedule_reset, optimizer.scaler)
-    found = [f for look in (*values, *parts, *state, facts.folder) for f in look(c)]
-    return sorted(found, key=lambda f: ("critical", "warning", "info").index(f["severity"]))
-
-
-# --- the document
-
-
-def report(path: Path, path2: Path | None = None, *, progress: Progress | None = None) -> dict[str, Any]:
-    """The document of `forensics checkpoint --json`: of PATH alone, or with what changed from PATH to PATH2.
-
-    Raises ForensicsError where nothing in one of them can be read.
-    """
-    from forensics.checkpoints.checkpoint_changes import between
-
-    first = read(path, progress=progress)
-    if path2 is None:
-        return to_json(first, findings(first))
-    second = read(path2, progress=progress)
-    changed = compare(first, second, progress=progress)
-    others = [f | {"title": f"{path2}: {f['title']}"} for f in findings(second)]
-    document = to_json(first, [*between(first, second, changed), *findings(first), *others], changed)
-    document["path2"] = str(path2)
-    document["refused"] += [r | {"at": f"{path2} {r['at']}"} for r in second.contents.refused]
-    document["gaps"] += [_gap(g) for g in second.contents.gaps]
-    return document
-
-
-def to_json(
-    c: Checkpoint, found: list[dict[str, Any]], changed: list[dict[str, Any]] | None = None
-) -> dict[str, Any]:
-    """Only JSON types; NaN and infinities as the strings of the contract."""
-    n = c.contents
-    document = {
-        "schema": 1, "path": str(n.path), "format": n.format, "kind": c.kind, "step": c.step, "complete": n.complete, "bytes": n.bytes,
-        "tensors": [], "findings": found, "refused": n.refused,
-        "gaps": [_gap(g) for g in n.gaps], "changed": None,
-    }  # fmt: skip
-    plain = jsonable(document)
-    assert isinstance(plain, dict)
-    plain["tensors"] = [_plain_row(r) for r in c.rows()]
-    plain["changed"] = None if changed is None else [_plain_row(r) for r in changed]
-    return plain
-
-
-def _plain_row(row: dict[str, Any]) -> dict[str, Any]:
-    """``jsonable`` of a row, of which there may be a hundred thousand: only its texts and odd numbers are looked at."""
-    return {k: v if type(v) is int or (type(v) is float and math.isfinite(v)) or v is None or k == "shape" else jsonable(v) if k in _OPEN else _text_of(v) for k, v in row.items()}
-
-
-_OPEN = ("name", "note")  # texts from the file; the others repeat
-
-
-@cache
-def _text_of(value: Any) -> Any:
-    return jsonable(value)
-
-
-def _gap(g: Gap) -> dict[str, Any]:
-    return {"path": g.path, "at": g.at, "what": g.what, "lost": g.lost}

@@ -14,8 +14,8 @@ import numpy as np
 from forensics.checkpoints.checkpoint import Checkpoint
 from forensics.checkpoints.checkpoint_findings import MOMENTS, Found, finding, measured
 from parsers.checkpoints.contents import Tensor, chunks
-from parsers.checkpoints.pickles import Unreadable
 from parsers.checkpoints.statistics import values
+from parsers.checkpoints.unreadable import Unreadable
 
 SPAM = 5000.0  # g^2 > 5000 v is a spike of the gradient (Huang et al., SPAM, 2025)
 SPIKED = 0.01  # of a tensor's elements; single ones are nothing to speak of

@@ -10,7 +10,7 @@ from forensics.checkpoints.checkpoint_age import counters
 from forensics.checkpoints.checkpoint_findings import Found, finding, measured
 from forensics.checkpoints.checkpoint_layers import is_matrix, young
 from parsers.checkpoints.contents import Tensor
-from parsers.checkpoints.statistics import Stats
+from parsers.checkpoints.stats import Stats
 
 SETTLED = 10  # steps after which statistics, adapters and averages have moved
 HUGE = 1e8  # of a running variance: unscaled images (0 to 255) give 1e4 at the first layer

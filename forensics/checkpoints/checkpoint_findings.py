@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from forensics.checkpoints.checkpoint import Checkpoint
 from parsers.checkpoints import danger
 from parsers.checkpoints.contents import Tensor, chunks
-from parsers.checkpoints.statistics import Stats, values
+from parsers.checkpoints.statistics import values
+from parsers.checkpoints.stats import Stats
 from parsers.tables import Gap
 
 ABSURD = 1e6  # no trained weight is this large; bfloat16's bit flips give 1e38
@@ -145,13 +146,8 @@ def _rest(t: Tensor, s: Stats) -> float:
 
 def measured(c: Checkpoint, *roles: str) -> list[tuple[Tensor, Stats]]:
     """Tensors of these roles with their statistics, in the order of the file."""
-    if len(c.by_role) != 1 or len(c.stats) not in c.by_role:  # a dozen looks ask, of files with 50,000 tensors
-        groups: dict[str, list[tuple[int, Tensor, Stats]]] = {}
-        for i, t in enumerate(c.contents.tensors):
-            if t.name in c.stats:
-                groups.setdefault(t.role, []).append((i, t, c.stats[t.name]))
-        c.by_role = {len(c.stats): groups}
-    known = c.by_role[len(c.stats)]
-    if len(roles) == 1:
-        return [(t, s) for _, t, s in known.get(roles[0], [])]
-    return [(t, s) for _, t, s in sorted((x for r in dict.fromkeys(roles) for x in known.get(r, [])), key=lambda x: x[0])]
+    key = len(c.stats), roles  # a dozen looks ask, of files with 50,000 tensors
+    if key not in c.by_roles:
+        wanted = frozenset(roles)
+        c.by_roles[key] = [(t, c.stats[t.name]) for t in c.contents.tensors if t.role in wanted and t.name in c.stats]
+    return c.by_roles[key]

@@ -15,7 +15,7 @@ from forensics.checkpoints.checkpoint import Checkpoint
 from forensics.checkpoints.checkpoint_age import counters
 from forensics.checkpoints.checkpoint_findings import WEIGHTS, Found, finding, measured
 from parsers.checkpoints.contents import Tensor
-from parsers.checkpoints.statistics import Stats
+from parsers.checkpoints.stats import Stats
 
 STARTED = 2  # steps; weights made as zeros have moved by then
 ZEROS_MEANT = re.compile(r"(?i)lora_|adapter|zero_conv|zero_module|adaln|ada_ln|modulation|gate|gain|gamma|alpha|scale|token|pos_emb|posit|memory|mask|bias|delta|prompt|controlnet|zeros|_amax|rel_pos|relative|hidden_init|initial")  # fmt: skip
@@ -33,7 +33,7 @@ def kin(name: str) -> str:
 
 
 def is_matrix(t: Tensor) -> bool:
-    return sum(n > 1 for n in t.shape) >= 2 and t.count >= 16
+    return t.count >= 16 and t.count > max(t.shape)  # two axes longer than one
 
 
 def young(c: Checkpoint) -> bool:

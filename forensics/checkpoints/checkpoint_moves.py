@@ -15,7 +15,7 @@ from forensics.checkpoints.checkpoint_findings import Found, finding, measured
 from forensics.checkpoints.checkpoint_layers import gain, is_matrix, kin, rms
 from forensics.checkpoints.checkpoint_weights import parameter_names
 from parsers.checkpoints.contents import Tensor
-from parsers.checkpoints.statistics import Stats
+from parsers.checkpoints.stats import Stats
 
 STILL = 1e-5  # of its norm: where others moved no more, bit-equality is rounding
 WHOLE_PART = 0.3  # of the matrices: so many are frozen on purpose (a backbone, all but adapters)

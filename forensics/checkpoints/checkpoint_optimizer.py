@@ -89,7 +89,7 @@ def moments(c: Checkpoint) -> list[Found]:
 def _shapes(c: Checkpoint) -> list[Found]:
     pairs: defaultdict[str, list[Tensor]] = defaultdict(list)
     for t in c.contents.tensors:
-        if re.search(r"\.(exp_avg|exp_avg_sq|momentum_buffer)$", t.name):
+        if t.name.endswith((".exp_avg", ".exp_avg_sq", ".momentum_buffer")):
             pairs[t.name.rpartition(".")[0]].append(t)
     odd = [
         (a.name, list(a.shape), list(b.shape)) for a, *others in pairs.values() for b in others if a.shape != b.shape

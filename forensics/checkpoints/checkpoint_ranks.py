@@ -13,7 +13,7 @@ from collections import Counter
 from forensics.checkpoints.checkpoint import Checkpoint, difference, plain_name
 from forensics.checkpoints.checkpoint_findings import Found, finding, measured
 from parsers.checkpoints.contents import Tensor
-from parsers.checkpoints.statistics import Stats
+from parsers.checkpoints.stats import Stats
 
 ALIKE = 0.5  # distance over what two unrelated tensors of that spread have
 _RANK = re.compile(r"(?i)((mp_|model_|tp_?|tensor_|zero_pp_|dp_?)?rank[-_]?|consolidated\.|-model_)\d+")

@@ -11,9 +11,10 @@ from itertools import pairwise
 from typing import Any
 
 from forensics.checkpoints import run_checkpoints
-from forensics.checkpoints.checkpoint import Checkpoint, compare, findings, plain_name
+from forensics.checkpoints.checkpoint import Checkpoint, compare, plain_name
 from forensics.checkpoints.checkpoint_age import counters
 from forensics.checkpoints.checkpoint_changes import EMBEDDING, HEAD, QK, growth
+from forensics.checkpoints.checkpoint_document import findings
 from forensics.checkpoints.checkpoint_findings import absurd, measured, nonfinite
 from parsers.tables import Run
 

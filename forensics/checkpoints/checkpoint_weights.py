@@ -11,7 +11,7 @@ from forensics.checkpoints.checkpoint import Checkpoint, plain_name
 from forensics.checkpoints.checkpoint_age import Counters, counters
 from forensics.checkpoints.checkpoint_findings import Found, finding, measured
 from parsers.checkpoints.contents import Tensor
-from parsers.checkpoints.statistics import Stats
+from parsers.checkpoints.stats import Stats
 
 LINES = 0.01  # of the rows or columns; single ones are padding or chance
 MASS = 0.25  # of them: a quarter of a layer that is zero is no accident of training
@@ -80,12 +80,15 @@ def parameter_names(c: Checkpoint) -> dict[str, str]:
     return {name: weights[i].name for name, i in places.items()}
 
 
+_MOMENTS = ("exp_avg_sq", "exp_avg", "momentum_buffer")
+
+
 def numbered(c: Checkpoint) -> tuple[dict[int, tuple[int, ...]], dict[str, int], list[Tensor]]:
     """(shapes of the moments by number, numbers by name, weights in their order); empty where parameters lie in several groups."""
     held: dict[int, tuple[int, ...]] = {}
     places: dict[str, int] = {}
     for t in c.contents.tensors:
-        if m := re.search(r"(?:^|[.:])state\.(\d+)\.(exp_avg_sq|exp_avg|momentum_buffer)$", t.name):
+        if t.name.endswith(_MOMENTS) and (m := re.search(r"(?:^|[.:])state\.(\d+)\.(exp_avg_sq|exp_avg|momentum_buffer)$", t.name)):
             held[int(m[1])], places[t.name] = t.shape, int(m[1])
     if any("param_groups." in k and re.search(r"param_groups\.[1-9]", k) for k in c.contents.values):
         return {}, {}, []

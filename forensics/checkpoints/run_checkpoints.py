@@ -14,6 +14,7 @@ from typing import Any
 
 from forensics.case import Finding
 from forensics.checkpoints.checkpoint import Checkpoint, kind_of, measure, step_of
+from forensics.checkpoints.checkpoint_document import row as tensor_row
 from forensics.checkpoints.checkpoint_findings import absurd, measured, nonfinite
 from parsers import buffers, checkpoint_files, secrets
 from parsers.checkpoints import Contents, folder, read_file
@@ -194,11 +195,11 @@ def _fill_table(run: Run, found: list[Checkpoint]) -> None:
     rows: list[dict[str, Any]] = []
     for c in found:
         place = name(c, run)
-        for t, row in zip(c.contents.tensors, c.rows(), strict=True):
+        for t in c.contents.tensors:
             source = place if t.source == c.path.name else f"{place}/{t.source}"
             rows.append(
                 {
-                    **row,
+                    **tensor_row(t, c.stats.get(t.name)),
                     "shape": [min(n, (1 << 63) - 1) for n in t.shape],
                     "checkpoint": place,
                     "source": source,

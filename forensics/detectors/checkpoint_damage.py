@@ -28,6 +28,7 @@ from forensics.case import Evidence, Finding
 from forensics.checkpoints import run_checkpoints
 from forensics.checkpoints.checkpoint import Checkpoint
 from forensics.checkpoints.checkpoint_buffers import batchnorm
+from forensics.checkpoints.checkpoint_document import row
 from forensics.checkpoints.checkpoint_findings import absurd, foreign_code, nonfinite
 from forensics.checkpoints.checkpoint_layers import alike, empty
 from forensics.checkpoints.checkpoint_optimizer import moments, scaler
@@ -83,7 +84,8 @@ def _values(run: Run) -> Iterator[Finding]:
 
 
 def _shown(c: Checkpoint, names: list[str], place: str) -> Evidence:
-    rows = [[_plain(r[k]) for k in _COLUMNS] for r in c.rows() if r["name"] in set(names)]
+    named = set(names)
+    rows = [[_plain(r[k]) for k in _COLUMNS] for t in c.contents.tensors if t.name in named and (r := row(t, c.stats.get(t.name)))]
     return evidence.table("the tensors", _COLUMNS, rows[:20], place)
 
 

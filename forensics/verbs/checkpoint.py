@@ -22,12 +22,12 @@ def checkpoint(ctx: click.Context, path: Path, path2: Path | None, as_json: bool
     Reads safetensors, torch, torch.distributed, numpy and Keras files and folders of them. Nothing in them is run.
     """
     from forensics import progress
-    from forensics.checkpoints import checkpoint as checkpoints
+    from forensics.checkpoints import checkpoint_document
     from reports import checkpoint as page
     from reports import words
 
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
-        document = checkpoints.report(path, path2, progress=tick)
+        document = checkpoint_document.report(path, path2, progress=tick)
     if as_json:
         click.echo(words.visible_json(json.dumps(document, allow_nan=False)))
     else:

@@ -11,13 +11,17 @@ from pathlib import Path
 
 from parsers import checkpoint_files
 from parsers.checkpoints.contents import Contents
-from parsers.checkpoints.pickles import Unreadable
+from parsers.checkpoints.unreadable import Unreadable
 
 _NAMED = {  # recognized by name, never opened
     ".msgpack": "Flax (msgpack)", ".onnx": "ONNX", ".gguf": "GGUF", ".pdparams": "PaddlePaddle", ".pdopt": "PaddlePaddle",
     ".tar": "a tar archive", ".index": "TensorFlow's index", ".meta": "TensorFlow's graph", ".t7": "Lua Torch", ".pb": "TensorFlow's saved model",
     ".tflite": "TensorFlow Lite", ".mlmodel": "Core ML", ".engine": "TensorRT",
 }  # fmt: skip
+_INSTEAD = {
+    ".msgpack": "; restore it with flax.serialization.msgpack_restore and save its arrays with numpy.savez, which is read",
+    ".tar": "; where torch before 0.2 saved it, load it there and save it again",
+}
 _ORBAX = ("_CHECKPOINT_METADATA", "_METADATA", "manifest.ocdbt", "commit_success.txt")
 
 
@@ -30,14 +34,18 @@ def read(path: Path) -> Contents:
     if not path.is_dir():
         return read_file(path)
     if any((path / n).exists() for n in _ORBAX) and not (path / ".metadata").exists():
-        raise Unreadable("an Orbax checkpoint (JAX): recognized, its contents are not read")
+        listed = ", ".join(p.name for p in sorted(path.iterdir())[:8])
+        raise Unreadable(
+            f"an Orbax checkpoint (JAX): recognized, its contents are not read; it holds {_escaped(listed)[:200]}; "
+            "restore it and save its arrays with numpy.savez, which is read"
+        )
     return folder.read(path, read_file)
 
 
 def read_file(path: Path) -> Contents:
     """One file, by its first bytes."""
     from parsers.checkpoints import dcp, keras_file, npz_file, safetensors_file, torch_file
-    from parsers.checkpoints.roles import with_roles
+    from parsers.checkpoints.roles import set_roles
 
     if path.name == ".metadata":
         found = dcp.read(path)
@@ -54,7 +62,7 @@ def read_file(path: Path) -> Contents:
         elif head.startswith(b"\x89HDF") or suffix == ".keras":
             found = keras_file.read(path)
         elif suffix in _NAMED and not head.startswith((b"PK\x03\x04", b"\x80")):
-            raise Unreadable(f"{_NAMED[suffix]}: recognized, its contents are not read")
+            raise Unreadable(f"{_NAMED[suffix]}: recognized, its contents are not read{_INSTEAD.get(suffix, '')}")
         elif suffix == ".distcp":
             raise Unreadable(
                 "a shard of torch.distributed.checkpoint: give the folder, whose .metadata says what is in it"
@@ -62,13 +70,14 @@ def read_file(path: Path) -> Contents:
         else:
             found = torch_file.read(path)
     _make_printable(found)
-    found.tensors = with_roles(found.tensors, checkpoint_files.kind_of(path.name))
+    set_roles(found.tensors, checkpoint_files.kind_of(path.name))
     return found
 
 
 def _make_printable(found: Contents) -> None:
     """Names come from the file: what would steer a terminal or cannot be encoded is escaped."""
-    found.tensors = [t if _is_plain(t.name) else replace(t, name=_escaped(t.name)) for t in found.tensors]
+    for t in found.tensors:
+        t.name = _escaped(t.name)
     found.values = {_escaped(k): _escaped(v) if isinstance(v, str) else v for k, v in found.values.items()}
     found.refused = [{k: _escaped(v) for k, v in r.items()} for r in found.refused]
     found.gaps = [replace(g, what=_escaped(g.what)) for g in found.gaps]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from parsers.checkpoints.danger import dangerous, modern
@@ -59,6 +60,7 @@ class Size(tuple[int, ...]):
     """torch.Size: one value, not a container."""
 
 
+META = "meta"  # torch's device of tensors without values
 STORAGES = {"Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32",
             "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool", "ComplexFloat": "complex64", "ComplexDouble": "complex128",
             "QInt8": "int8", "QUInt8": "uint8", "QInt32": "int32", "Untyped": "uint8"}  # fmt: skip
@@ -78,7 +80,7 @@ _PLAIN_CLASSES = {
     "pathlib.Path", "pathlib.PureWindowsPath", "pathlib._local.PosixPath", "pathlib._local.WindowsPath", "datetime.datetime", "datetime.timedelta", "datetime.date",
     "datetime.timezone", "uuid.UUID", "decimal.Decimal", "fractions.Fraction", "random.Random", "numpy.ndarray", "enum.Enum",
     "numpy.random._pickle.__randomstate_ctor", "numpy.random._pickle.__generator_ctor", "numpy.random._pickle.__bit_generator_ctor",
-    "torch._utils._rebuild_meta_tensor_no_storage", "torch._utils._rebuild_wrapper_subclass", "torch.strided", "torch.sparse_coo", "torch.contiguous_format",
+    "torch._utils._rebuild_wrapper_subclass", "torch.strided", "torch.sparse_coo", "torch.contiguous_format",
     "torch.per_tensor_affine", "torch.per_channel_affine", "torch.serialization._get_layout", "torch.storage._load_from_bytes", "torch._C._disabled_torch_function_impl",
     "builtins.int", "builtins.float", "builtins.str", "builtins.bool", "builtins.object", "builtins.NoneType", "builtins.slice", "builtins.range", "builtins.list", "builtins.dict",
     "ml_dtypes.bfloat16",
@@ -123,7 +125,11 @@ def _fill(target: Array, found: Array) -> Array:
 
 def storage_type(name: Any) -> str:
     """'float32' for torch.FloatStorage or torch.float32; '' for what is neither."""
-    text = label(name)
+    return _type_of(label(name))
+
+
+@lru_cache(1024)
+def _type_of(text: str) -> str:
     if found := _STORAGE.fullmatch(text):
         return STORAGES.get(found[1], "uint8")
     found = _DTYPE.fullmatch(text)
@@ -151,6 +157,12 @@ def _view_v3(
     found = _view(storage, offset, shape, strides)
     found.dtype = storage_type(dtype)
     return found
+
+
+def _meta(dtype: Any, shape: Any, *_: Any) -> View:
+    """Of a model that was never given values: type and shape alone."""
+    sizes = _shape(shape)
+    return View(Storage(storage_type(dtype) or "float32", META, 0), 0, sizes, (0,) * len(sizes))
 
 
 def _typed(function: Any, cls: Any, args: Any, *_: Any) -> Any:
@@ -207,7 +219,7 @@ def _sparse(layout: Any, data: Any) -> dict[str, Any]:
 
 _CALLS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor": _view, "torch._utils._rebuild_tensor_v2": _view, "torch._utils._rebuild_tensor_v3": _view_v3,
-    "torch._utils._rebuild_qtensor": _view, "torch._utils._rebuild_parameter": lambda data, *_: data,
+    "torch._utils._rebuild_qtensor": _view, "torch._utils._rebuild_meta_tensor_no_storage": _meta, "torch._utils._rebuild_parameter": lambda data, *_: data,
     "torch._utils._rebuild_parameter_with_state": lambda data, *_: data,
     "torch._utils._rebuild_device_tensor_from_numpy": lambda data, *_: data, "torch._utils._rebuild_device_tensor_from_cpu_tensor": lambda data, *_: data,
     "torch._tensor._rebuild_from_type": _typed, "torch._tensor._rebuild_from_type_v2": _typed,

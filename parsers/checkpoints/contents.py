@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parsers.checkpoints.pickles import Unreadable
+from parsers.checkpoints.unreadable import Unreadable
 from parsers.checkpoints.zips import Member, intact
 from parsers.tables import Gap
 
@@ -73,7 +73,7 @@ class Memory(File):
         self.path, self.size, self.map, self.bytes = path, len(data), None, memoryview(data)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Piece:
     """Values in one place: `count` of them at byte `offset` of a file, of which `shape` and `strides` pick some (None: all)."""
 
@@ -84,7 +84,7 @@ class Piece:
     strides: tuple[int, ...] | None = None  # in values
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Tensor:
     """`pieces` is empty where the values cannot be read (`why` says it)."""
 
@@ -101,10 +101,10 @@ class Tensor:
     layout: tuple[int, ...] = ()  # strides, or sizes of chunks, where values are not in the usual order of rows
     role: str = "other"
     why: str = ""
+    count: int = field(init=False)  # of the values; kept, for a dozen looks ask each tensor for it
 
-    @property
-    def count(self) -> int:
-        return math.prod(self.shape)
+    def __post_init__(self) -> None:
+        self.count = math.prod(self.shape)
 
 
 @dataclass

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
+from functools import lru_cache
 
 _RUNNING = {  # modules of the standard library in which a class is as dangerous as a function
     "os", "posix", "nt", "subprocess", "sys", "runpy", "importlib", "imp", "pickle", "_pickle", "socket", "_socket", "shutil", "ctypes", "_ctypes",
@@ -55,6 +56,7 @@ _ANYWHERE = {"os", "posix", "subprocess", "sys", "builtins", "importlib", "runpy
              "__reduce__", "__globals__", "__builtins__", "__subclasses__", "__class__", "__code__", "__getattribute__", "__mro__", "__dict__"}  # fmt: skip
 
 
+@lru_cache(4096)
 def modern(module: str, name: str) -> str:
     """The dotted name as Python 3 and numpy 2 have it: protocol 2 and older write ``int`` as ``__builtin__ long``."""
     module, name = NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name))

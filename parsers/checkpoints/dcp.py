@@ -16,8 +16,9 @@ from typing import Any
 from parsers.checkpoints import allowed, torch_file
 from parsers.checkpoints.allowed import View
 from parsers.checkpoints.contents import SIZES, Contents, File, Tensor, chunks
-from parsers.checkpoints.pickles import Opaque, Unreadable
+from parsers.checkpoints.pickles import Opaque
 from parsers.checkpoints.tree import gather, tensor_of
+from parsers.checkpoints.unreadable import Unreadable
 
 Place = tuple[str, int, int]  # file, first byte, bytes
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from parsers import checkpoint_files
 from parsers.checkpoints import zero
 from parsers.checkpoints.contents import Contents
-from parsers.checkpoints.pickles import Unreadable
+from parsers.checkpoints.unreadable import Unreadable
 from parsers.tables import HEAD_BYTES, relative
 
 MAX_FILES = 20_000
@@ -81,7 +81,9 @@ def join(folder: Path, paths: list[Path], read_file: Reader) -> Contents:
     twice = {n for n, k in Counter(t.name for _, p in parts for t in p.tensors).items() if k > 1}
     for name, part in parts:
         prefix = f"{name}:" if any(t.name in twice for t in part.tensors) else ""
-        together.tensors += [replace(t, name=prefix + t.name, source=_source(name, t.source)) for t in part.tensors]
+        for t in part.tensors:
+            t.name, t.source = prefix + t.name, _source(name, t.source)
+        together.tensors += part.tensors
         together.values |= {f"{name}:{k}": v for k, v in part.values.items()}
         together.refused += [{"what": r["what"], "at": f"{name} {r['at']}"} for r in part.refused]
         together.gaps += [replace(g, path=name) for g in part.gaps]

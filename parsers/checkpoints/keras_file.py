@@ -18,7 +18,7 @@ import numpy as np
 
 from parsers.checkpoints import zips
 from parsers.checkpoints.contents import CHUNK, Contents, File, Tensor
-from parsers.checkpoints.pickles import Unreadable
+from parsers.checkpoints.unreadable import Unreadable
 
 MAX_WEIGHTS = 4 << 30  # of a compressed model.weights.h5, which has to be unpacked
 _SECONDS, _PER_BYTE, _MEMORY = 10, 1 / 20e6, 4 << 30  # of CPU: to start, and for each byte; bytes beside the file's own

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from parsers.checkpoints import allowed, opcodes, zips
-from parsers.checkpoints.pickles import Machine, Opaque, Unreadable
+from parsers.checkpoints.pickles import Machine, Opaque
+from parsers.checkpoints.unreadable import Unreadable
 
 MAX_DEPTH = 8
 MAX_BYTES = 64 << 20  # looked at in all; what lies in each other is counted each time

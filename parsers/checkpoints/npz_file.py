@@ -19,7 +19,7 @@ import numpy as np
 
 from parsers.checkpoints import nested, zips
 from parsers.checkpoints.contents import CHUNK, SIZES, Contents, File, Piece, Tensor, raw_type
-from parsers.checkpoints.pickles import Unreadable
+from parsers.checkpoints.unreadable import Unreadable
 
 MAX_HEADER = 65536
 MAX_OBJECTS = 64 << 20  # bytes of an array of objects, looked through for the names that its pickle reaches for

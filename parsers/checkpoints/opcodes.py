@@ -11,7 +11,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from parsers.checkpoints.pickles import MARK, Machine, Name, Opaque, Unreadable, key
+from parsers.checkpoints.pickles import MARK, Machine, Name, Opaque, key
+from parsers.checkpoints.unreadable import Unreadable, reason
 
 MAX_OPCODES = 10_000_000
 MAX_LONG = 256  # bytes of an integer
@@ -27,10 +28,7 @@ def load(m: Machine) -> Any:
             if code == 0x2E:  # STOP
                 m.whole = True
                 return m.pop()
-            handler = _HANDLERS.get(code)
-            if handler is None:
-                raise Unreadable(f"byte {m.opcode_at}: {code:#04x} is no opcode of a pickle")
-            handler(m)
+            _HANDLERS[code](m)
     except IndexError:
         raise Unreadable(
             f"byte {m.opcode_at}: the pickle ends before its STOP, or takes what was never put there"
@@ -45,7 +43,7 @@ def load(m: Machine) -> Any:
         RecursionError,
         MemoryError,
     ) as e:
-        raise Unreadable(f"byte {m.opcode_at}: damaged pickle ({type(e).__name__}: {e})"[:200]) from None
+        raise Unreadable(f"byte {m.opcode_at}: damaged pickle ({reason(e)})"[:200]) from None
     raise Unreadable(f"more than {MAX_OPCODES} operations in one pickle")
 
 
@@ -78,8 +76,10 @@ def _string_line(m: Machine) -> str:
 
 
 def _tuple(m: Machine, n: int) -> None:
-    items = [m.pop() for _ in range(n)]
-    m.stack.append(tuple(reversed(items)))
+    items = m.stack[-n:]
+    if len(items) < n or MARK in items:
+        raise Unreadable(f"byte {m.opcode_at}: a mark or nothing where a value should be")
+    m.stack[-n:] = [tuple(items)]
 
 
 def _global(m: Machine) -> Name:
@@ -148,10 +148,45 @@ def _pushing(f: Callable[[Machine], Any]) -> Callable[[Machine], None]:
     return handler
 
 
+# What a tensor of torch is written with, twenty of these each, goes without the calls of a general opcode: short arguments
+# end in an IndexError or a struct.error, which ``load`` knows.
+
+_U16, _I32, _U32 = struct.Struct("<H").unpack_from, struct.Struct("<i").unpack_from, struct.Struct("<I").unpack_from
+
+
+def _byte(m: Machine) -> int:
+    value = m.data[m.position]
+    m.position += 1
+    return value
+
+
+def _word(m: Machine, unpack: Callable[[memoryview, int], tuple[Any, ...]], size: int) -> int:
+    value: int = unpack(m.data, m.position)[0]
+    m.position += size
+    return value
+
+
+def _push_byte(m: Machine) -> None:
+    m.stack.append(m.data[m.position])
+    m.position += 1
+
+
+def _get_byte(m: Machine) -> None:
+    m.stack.append(m.memo[m.data[m.position]])
+    m.position += 1
+
+
+def _get_word(m: Machine) -> None:
+    m.stack.append(m.memo[_U32(m.data, m.position)[0]])
+    m.position += 4
+
+
+def _no_opcode(m: Machine) -> None:
+    raise Unreadable(f"byte {m.opcode_at}: {m.data[m.opcode_at]:#04x} is no opcode of a pickle")
+
+
 _PUSH: dict[bytes, Callable[[Machine], Any]] = {
-    b"(": lambda m: MARK, b"N": lambda m: None, b"\x88": lambda m: True, b"\x89": lambda m: False,
-    b"]": lambda m: [], b"}": lambda m: {}, b")": lambda m: (), b"\x8f": lambda m: set(),
-    b"K": lambda m: m.number("<B"), b"M": lambda m: m.number("<H"), b"J": lambda m: m.number("<i"),
+    b"\x8f": lambda m: set(),
     b"G": lambda m: struct.unpack(">d", m.take(8))[0], b"I": _int_line, b"F": lambda m: float(m.line()),
     b"L": lambda m: int(m.line().rstrip(b"L")),
     b"\x8a": lambda m: _long(m.take(m.number("<B"))), b"\x8b": lambda m: _long(m.take(m.number("<i"))),
@@ -163,20 +198,22 @@ _PUSH: dict[bytes, Callable[[Machine], Any]] = {
     b"t": lambda m: tuple(m.since_mark()), b"l": lambda m: m.since_mark(), b"d": _dict,
     b"\x91": lambda m: frozenset(key(v) for v in m.since_mark()),
     b"c": _global, b"\x93": _stack_global, b"R": _reduce, b"\x81": _reduce, b"\x92": _newobj_ex, b"i": _inst, b"o": _obj,
-    b"h": lambda m: m.memo[m.number("<B")], b"j": lambda m: m.memo[m.number("<I")], b"g": lambda m: m.memo[int(m.line())],
+    b"g": lambda m: m.memo[int(m.line())],
     b"2": lambda m: m.top(), b"P": lambda m: m.persistent(m.line().decode("ascii", "replace")), b"Q": lambda m: m.persistent(m.pop()),
     b"\x82": lambda m: _extension(m, "<B"), b"\x83": lambda m: _extension(m, "<H"), b"\x84": lambda m: _extension(m, "<i"),
     b"\x97": _buffer,
 }  # fmt: skip
 _DO: dict[bytes, Callable[[Machine], Any]] = {
+    b"(": lambda m: m.stack.append(MARK), b"N": lambda m: m.stack.append(None), b"\x88": lambda m: m.stack.append(True),
+    b"\x89": lambda m: m.stack.append(False), b"]": lambda m: m.stack.append([]), b"}": lambda m: m.stack.append({}), b")": lambda m: m.stack.append(()),
+    b"K": _push_byte, b"M": lambda m: m.stack.append(_word(m, _U16, 2)), b"J": lambda m: m.stack.append(_word(m, _I32, 4)), b"h": _get_byte, b"j": _get_word,
     b"\x80": lambda m: m.take(1), b"\x95": lambda m: m.take(8), b"\x98": lambda m: None,
     b"0": lambda m: m.stack.pop(), b"1": lambda m: m.since_mark(),
     b"\x85": lambda m: _tuple(m, 1), b"\x86": lambda m: _tuple(m, 2), b"\x87": lambda m: _tuple(m, 3),
     b"a": lambda m: m.append_all([m.pop()]), b"e": lambda m: m.append_all(m.since_mark()), b"\x90": lambda m: m.append_all(m.since_mark()),
     b"s": _setitem, b"u": lambda m: m.put_items(m.since_mark()), b"b": _build,
-    b"p": lambda m: m.set_memo(int(m.line())), b"q": lambda m: m.set_memo(m.number("<B")), b"r": lambda m: m.set_memo(m.number("<I")),
+    b"p": lambda m: m.set_memo(int(m.line())), b"q": lambda m: m.set_memo(_byte(m)), b"r": lambda m: m.set_memo(_word(m, _U32, 4)),
     b"\x94": lambda m: m.set_memo(len(m.memo)),
 }  # fmt: skip
-_HANDLERS: dict[int, Callable[[Machine], Any]] = {k[0]: _pushing(f) for k, f in _PUSH.items()} | {
-    k[0]: f for k, f in _DO.items()
-}
+_BY_CODE = {k: _pushing(f) for k, f in _PUSH.items()} | _DO
+_HANDLERS = tuple(_BY_CODE.get(bytes((code,)), _no_opcode) for code in range(256))

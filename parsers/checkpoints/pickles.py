@@ -20,16 +20,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from parsers.checkpoints.unreadable import Unreadable
+
 _MEMBER = re.compile(r"[A-Z][A-Z0-9_]*")  # of an enumeration, as they are named
 _NUMBERS = {fmt: struct.Struct(fmt) for fmt in ("<B", "<H", "<I", "<i", "<Q")}
 MAX_BLOBS = 100_000
 MAX_TEXT = 1 << 20  # of a line-ended argument
 MAX_LABEL = 1000  # characters
 MAX_COPIED = 20_000_000  # items handed to calls: three bytes can name a list of millions again; real files copy each list once
-
-
-class Unreadable(Exception):
-    """The file, or this part of it, cannot be read; the message is the sentence to show."""
 
 
 @dataclass(frozen=True)

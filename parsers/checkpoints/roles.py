@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 
 from parsers.checkpoints.contents import Tensor
 
@@ -55,5 +54,6 @@ def role(name: str, dtype: str, kind: str) -> str:
     return "weight"
 
 
-def with_roles(tensors: Iterable[Tensor], kind: str) -> list[Tensor]:
-    return [replace(t, role=role(t.name, t.dtype, kind)) for t in tensors]
+def set_roles(tensors: Iterable[Tensor], kind: str) -> None:
+    for t in tensors:
+        t.role = role(t.name, t.dtype, kind)

@@ -16,7 +16,7 @@ from typing import Any
 
 from parsers import secrets
 from parsers.checkpoints.contents import SIZES, Contents, File, Piece, Tensor
-from parsers.checkpoints.pickles import Unreadable
+from parsers.checkpoints.unreadable import Unreadable, reason
 
 MAX_HEADER = 100_000_000  # the library's own limit
 DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
@@ -66,7 +66,7 @@ def _header(file: File) -> tuple[int, dict[str, Any]]:
     try:
         header = json.loads(bytes(file.bytes[8 : 8 + length]), object_pairs_hook=_no_duplicates)
     except (ValueError, RecursionError) as e:
-        raise Unreadable(f"the header is not the JSON it should be: {type(e).__name__}: {e}"[:200]) from None
+        raise Unreadable(f"the header is not the JSON it should be: {reason(e)}"[:200]) from None
     if not isinstance(header, dict):
         raise Unreadable("the header is not a JSON object")
     return 8 + length, header

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from parsers.checkpoints import float8
+from parsers.checkpoints.stats import Stats
 
 Block = NDArray[Any]
 Watch = Callable[[int, Block, int], None]
@@ -27,45 +29,6 @@ _ROW = 4096
 _LARGE = 1 << 17  # values of a block
 _UPPER, _SIXTEEN = np.uint32(0xFFFF0000), np.uint32(16)
 _INFINITY = {"bfloat16": 0x7F80, "float16": 0x7C00, "float32": 0x7F800000, "float64": 0x7FF0000000000000}
-
-
-@dataclass
-class Stats:
-    """Of the finite values; `norm` is the Euclidean one. `count` includes the non-finite."""
-
-    count: int = 0
-    nonfinite: int = 0
-    zeros: int = 0
-    absmax: float = 0.0
-    mean: float = 0.0
-    m2: float = 0.0  # sum of squared distances from the mean
-    squares: float = 0.0
-    zero_rows: int | None = None  # of a matrix: rows and columns of zeros; None where they were not counted
-    zero_columns: int | None = None
-    negative: int | None = None  # values below zero, where they were counted
-    parallel: bool = False  # rows that were looked at are multiples of one another
-
-    @property
-    def finite(self) -> int:
-        return self.count - self.nonfinite
-
-    @property
-    def norm(self) -> float:
-        return math.sqrt(self.squares)
-
-    @property
-    def std(self) -> float:
-        return math.sqrt(max(self.m2, 0.0) / self.finite) if self.finite else 0.0
-
-    def merge(self, n: int, total: float, squares: float, m2: float) -> None:
-        """Adds n finite values with this sum, sum of squares, and sum of squares about their own mean. Before `count` grows."""
-        if not n:
-            return
-        mean, before = total / n, self.finite
-        delta = mean - self.mean
-        self.m2 += m2 + delta * delta * before * n / (before + n)
-        self.mean += delta * n / (before + n)
-        self.squares += squares
 
 
 def statistics(blocks: Iterable[Block], dtype: str, watch: Watch | None = None) -> Stats:
@@ -115,7 +78,7 @@ def values(block: Block, dtype: str) -> NDArray[Any]:
     if dtype == "bfloat16":
         return (block.astype(np.uint32) << np.uint32(16)).view(np.float32)
     if dtype.startswith("float8"):
-        return _table(dtype)[block]
+        return float8.table(dtype)[block]
     return block.astype(np.float32) if dtype == "float16" else block
 
 
@@ -255,7 +218,7 @@ def _times(squares: float, scale: float) -> float:
 
 def _float8(stats: Stats, block: Block, dtype: str) -> None:
     counts = np.bincount(block, minlength=256)
-    table = _table(dtype).astype(np.float64)
+    table = float8.table(dtype).astype(np.float64)
     good = np.isfinite(table)
     c, t = counts[good].astype(np.float64), table[good]
     n = int(c.sum())
@@ -266,28 +229,3 @@ def _float8(stats: Stats, block: Block, dtype: str) -> None:
         stats.zeros += int(c[t == 0].sum())
     stats.count += len(block)
     stats.nonfinite += len(block) - n
-
-
-@cache
-def _table(dtype: str) -> NDArray[np.float32]:
-    """The 256 values of a float8 type (OCP 8-bit floating point, rev. 1.0; fnuz: no negative zero, its bits are NaN)."""
-    codes = np.arange(256)
-    if dtype == "float8_e8m0fnu":
-        return np.where(codes == 255, np.nan, np.exp2((codes - 127).astype(np.float64))).astype(np.float32)
-    exponent_bits, mantissa_bits = int(dtype[8]), int(dtype[10])
-    fnuz = dtype.endswith("fnuz")
-    bias = (1 << (exponent_bits - 1)) - (0 if fnuz else 1)
-    sign = np.where(codes & 128, -1.0, 1.0)
-    exponent, mantissa = codes >> mantissa_bits & ((1 << exponent_bits) - 1), codes & ((1 << mantissa_bits) - 1)
-    fraction = mantissa / (1 << mantissa_bits)
-    x = sign * np.where(
-        exponent == 0, fraction * 2.0 ** (1 - bias), (1 + fraction) * np.exp2((exponent - bias).astype(np.float64))
-    )
-    if fnuz:
-        x[128] = np.nan
-    elif dtype == "float8_e5m2":
-        top = exponent == 31
-        x[top] = np.where(mantissa[top] == 0, sign[top] * np.inf, np.nan)
-    else:  # e4m3fn has no infinity; all ones is NaN
-        x[(codes & 127) == 127] = np.nan
-    return x.astype(np.float32)

@@ -14,12 +14,13 @@ import struct
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from parsers.checkpoints import allowed, nested, opcodes, zips
+from parsers.checkpoints import allowed, nested, opcodes, packed, zips
 from parsers.checkpoints.allowed import Array, Storage, View
 from parsers.checkpoints.contents import SIZES, Contents, File, Memory
 from parsers.checkpoints.danger import dangerous
-from parsers.checkpoints.pickles import Machine, Name, Opaque, Unreadable, label
+from parsers.checkpoints.pickles import Machine, Name, Opaque, label
 from parsers.checkpoints.tree import Home, gather
+from parsers.checkpoints.unreadable import Unreadable
 
 MAX_PICKLE = 256 << 20
 _ZIP = b"PK\x03\x04"
@@ -32,6 +33,12 @@ def read(path: Path) -> Contents:
     found = Contents(path, "torch", files=[path], bytes=file.size)
     if not file.size:
         raise Unreadable("the file is empty")
+    if how := packed.method(bytes(file.bytes[:8])):
+        content, why = packed.unpack(file.bytes, how)
+        if why:
+            found.gap(why)
+            found.complete = False if "MB" not in why else None
+        file = Memory(path, content)
     root = _read(found, file)
     gather(found, root, path.stem if isinstance(root, (View, Storage, Array)) else "")
     return found

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from parsers import secrets
-from parsers.checkpoints.allowed import Array, Size, Storage, View
+from parsers.checkpoints.allowed import META, Array, Size, Storage, View
 from parsers.checkpoints.contents import SIZES, Contents, File, Piece, Tensor, chunks, dense, raw_type, row_major
 from parsers.checkpoints.pickles import Name, Opaque
 from parsers.checkpoints.pickles import key as plain_key
@@ -151,6 +151,8 @@ def tensor_of(name: str, view: View, source: str) -> Tensor:
     home: Home | None = storage.home
     dtype = view.dtype or storage.dtype
     place = home.places.get(storage.key) if home is not None else None
+    if home is None and storage.key == META:
+        return Tensor(name, dtype, view.shape, source, why="a meta tensor: it was saved without values")
     if home is None or place is None:
         return Tensor(name, dtype, view.shape, source, why="its values are missing or were not read")
     if dtype not in SIZES:

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsers.checkpoints.contents import Tensor, chunks
-from parsers.checkpoints.statistics import Stats, statistics, values
+from parsers.checkpoints.statistics import statistics, values
+from parsers.checkpoints.stats import Stats
 
 MOST = 1 << 23  # rows and columns
-_FLOATS = ("float64", "float32", "float16", "bfloat16")
+FLOATS = ("float64", "float32", "float16", "bfloat16")
 
 
 @dataclass
@@ -73,19 +74,32 @@ def _zeros(block: NDArray[Any]) -> NDArray[np.bool_]:
     return found
 
 
+def counts_lines(t: Tensor) -> bool:
+    """True for what findings ask of."""
+    return t.role in ("weight", "exp_avg_sq")
+
+
+def counts_negatives(t: Tensor) -> bool:
+    """True for what is a square or a variance."""
+    return t.role == "exp_avg_sq" or t.name.endswith("running_var")
+
+
+def row_width(t: Tensor) -> int:
+    """Values of a row where rows may be compared, else 0."""
+    return t.count // t.shape[0] if t.role in ("weight", "master") and len(t.shape) > 1 and t.shape[0] and not t.layout else 0
+
+
 def lines_of(tensor: Tensor) -> Lines | None:
     """None where rows mean nothing (vectors, other orders of values) or would cost too much."""
     rows, count = (tensor.shape or (0,))[0], tensor.count
-    if len(tensor.shape) < 2 or tensor.dtype not in _FLOATS or tensor.layout or not count or rows + count // rows > MOST:
+    if len(tensor.shape) < 2 or tensor.dtype not in FLOATS or tensor.layout or not count or rows + count // rows > MOST:
         return None
     return Lines(rows, count // rows, alive=np.zeros(count // rows, bool))
 
 
 def streamed(t: Tensor) -> Stats:
     """The statistics of one pass, with what only some roles are asked for: lines of zeros, values below zero, rows that are alike."""
-    lines = lines_of(t) if t.role in ("weight", "exp_avg_sq") else None
-    counts = t.role == "exp_avg_sq" or t.name.endswith("running_var")
-    width = t.count // t.shape[0] if t.role in ("weight", "master") and len(t.shape) > 1 and t.shape[0] and not t.layout else 0
+    lines, counts, width = lines_of(t) if counts_lines(t) else None, counts_negatives(t), row_width(t)
     below, parallel = 0, False
 
     def watch(place: int, block: NDArray[Any], zeros: int) -> None:
@@ -106,7 +120,7 @@ def streamed(t: Tensor) -> Stats:
 
 def negatives(block: NDArray[Any], dtype: str) -> int:
     """Values below zero; zeros with a sign and NaN are none."""
-    if dtype not in _FLOATS:
+    if dtype not in FLOATS:
         return int(np.count_nonzero(block < 0)) if block.dtype.kind in "if" else 0
     signed = block.view(f"i{block.itemsize}")
     if np.minimum.reduce(signed) >= 0:
@@ -115,6 +129,7 @@ def negatives(block: NDArray[Any], dtype: str) -> int:
 
 
 ROWS = 16  # looked at
+COSINE = 0.99  # of the first and the last row: below it, the rows between need no look
 PARALLEL = 0.9999  # cosine: bfloat16's rounding of parallel rows leaves 0.99999, trained rows of a layer stay below 0.99
 
 
@@ -125,7 +140,7 @@ def parallel_rows(block: NDArray[Any], dtype: str, width: int) -> bool:
         return False
     ends = [values(block[i * width : (i + 1) * width], dtype).astype(np.float64) for i in (0, rows - 1)]
     with np.errstate(all="ignore"):
-        if not abs(ends[0] @ ends[1]) > 0.99 * math.sqrt((ends[0] @ ends[0]) * (ends[1] @ ends[1])):  # most tensors end here
+        if not abs(ends[0] @ ends[1]) > COSINE * math.sqrt((ends[0] @ ends[0]) * (ends[1] @ ends[1])):  # most tensors end here
             return False
     picked = np.linspace(0, rows - 1, min(rows, ROWS)).astype(int)
     table = np.stack([values(block[i * width : (i + 1) * width], dtype).astype(np.float64) for i in picked])

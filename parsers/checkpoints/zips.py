@@ -11,16 +11,16 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from parsers.checkpoints.pickles import Unreadable
+from parsers.checkpoints.unreadable import Unreadable
 
 _DESCRIPTOR = re.compile(rb"PK\x07\x08")
 MAX_MEMBERS = 2_000_000
 _END, _END64, _LOCATOR64, _DIRECTORY, _LOCAL = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07", b"PK\x01\x02", b"PK\x03\x04"
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Member:
     name: str
     offset: int  # of its bytes, from the start of the data given
@@ -79,7 +79,8 @@ def _local(data: memoryview, at: int, member: Member) -> Member | None:
         return None
     n, extra = struct.unpack_from("<HH", data, at + 26)
     begin = at + 30 + n + extra
-    return replace(member, offset=begin) if begin + member.packed <= len(data) else None
+    member.offset = begin
+    return member if begin + member.packed <= len(data) else None
 
 
 def _walk(data: memoryview) -> Iterator[Member]:

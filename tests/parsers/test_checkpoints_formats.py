@@ -92,7 +92,7 @@ def test_sharded_checkpoints_in_bounded_memory(tmp_path: Path) -> None:
             f.write(struct.pack("<Q", len(header)) + header)
             f.truncate(8 + len(header) + size)
     code = (
-        "import sys, pathlib; from forensics.checkpoints import checkpoint as c\n"
+        "import sys, pathlib; from forensics.checkpoints import checkpoint_document as c\n"
         "ticks = []\n"
         "d = c.report(pathlib.Path(sys.argv[1]), progress=lambda *a: ticks.append(a))\n"
         "memory = {k: int(v.split()[0]) for k, v in (x.split(':') for x in open('/proc/self/status')) if k in ('RssAnon', 'VmHWM')}\n"

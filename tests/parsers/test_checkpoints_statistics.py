@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parsers.checkpoints.statistics import Stats, extremes, statistics
+from parsers.checkpoints.statistics import extremes, statistics
+from parsers.checkpoints.stats import Stats
 
 torch = pytest.importorskip("torch")
 
