@@ -88,7 +88,7 @@ MADE: dict[str, Callable[[], Iterable[Attacked]]] = {
     "forensics.comparing.config_diff: pattern": lambda: [(row[0], "search") for row in config_diff.KINDS],
     "forensics.measures.peak_flops: pattern": lambda: [(p, "search") for p in peak_flops.PEAKS],
     "forensics.redact: f'(?i)(?<![^\\\\W_]){re.escape(name)}(?![^\\\\W_])'": _names,
-    "forensics.redact: f\"\"\"(?<![\\\\w.\\\\-]){re.escape(path)}(?=$|[\\\\s\\\\\\\\/'\\\\\",;:)\\\\]`])\"\"\"": _roots,
+    'forensics.redact: f"""(?<![\\\\w.\\\\-]){re.escape(path)}(?=$|[\\\\s\\\\\\\\/\'\\\\",;:)\\\\]`])"""': _roots,
 }
 """Where an expression is compiled inside a function -> how it is made."""
 ELSEWHERE = {"parsers.name_rules: pattern": "the texts of names.toml, which are attacked one by one"}

@@ -39,9 +39,10 @@ def _limited() -> Any:
 
 def cost(pattern: re.Pattern[Any], method: str, text: Any) -> float:
     """Seconds of CPU."""
-    ask, texts = getattr(pattern, method), (("",) if method in ("sub", "subn") else ())
-    if isinstance(pattern.pattern, bytes):
-        text, texts = text.encode("latin-1", "replace"), tuple(t.encode() for t in texts)
+    raw = isinstance(pattern.pattern, bytes)
+    text = text.encode("latin-1", "replace") if raw else text
+    ask = getattr(pattern, method)
+    texts: tuple[Any, ...] = (b"" if raw else "",) if method in ("sub", "subn") else ()
     signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT)
     began = time.thread_time()
     try:
