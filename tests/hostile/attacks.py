@@ -132,7 +132,7 @@ def _takes(op: Any, value: Any, c: str, fold: bool) -> bool:
 
 def _within(op: Any, value: Any, c: str) -> bool:
     if op is codes.LITERAL:
-        return ord(c[0]) == value
+        return bool(ord(c[0]) == value)
     if op is codes.RANGE:
         return bool(value[0] <= ord(c[0]) <= value[1])
     if op is codes.CATEGORY:
