@@ -10,10 +10,12 @@ import os
 import sys
 import traceback
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from forensics import memory_limit
 from forensics.errors import ForensicsError
 from forensics.verbs import analyze, audit, batch, checkpoint, compare, explain, note, render, replay, tables
 from forensics.verbs.shared import say, steady
@@ -23,12 +25,14 @@ from forensics.version import VERSION
 class Verbs(click.Group):
     """Turns a ForensicsError into two lines and exit 1, and shows a traceback only where asked."""
 
-    def main(self, *args: Any, **more: Any) -> Any:
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
         for name in ("stdout", "stderr"):  # closed by whoever started us: what is said goes nowhere
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        if args is None:  # the process is ours
+            memory_limit.watched(sys.argv[1:])
         try:
-            return super().main(*args, **more)
+            return super().main(args, *rest, **options)
         except OSError as e:  # the help, to a full disk
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             say(f"forensics: {e.strerror or e}")
@@ -55,7 +59,12 @@ class Verbs(click.Group):
             raise
         except (click.exceptions.Exit, click.Abort):
             raise
-        except Exception as e:
+        except BaseException as e:
+            if not isinstance(e, Exception) and type(e).__name__ != "PanicException":  # what Rust raises, from its libraries
+                raise
+            if memory_limit.is_lack(e):
+                click.echo(memory_limit.sentence(), err=True)  # `say` would load more
+                return ctx.exit(1)
             self._trace(ctx)
             say(f"forensics: this is a mistake of ours: {type(e).__name__}: {e}")
             say("  `forensics --debug ...` shows where; please report it with the file that caused it.")

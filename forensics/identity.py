@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from forensics import output, remote
 from forensics.errors import ForensicsError
 from parsers.tables import Run
 from parsers.unclaimed import is_report
+from parsers.walk import is_regular
 
 HEAD = 4096  # bytes of a log that do not change while it grows
 FILES = 64
@@ -46,7 +46,7 @@ def same(a: Any, b: Any) -> bool:
 def of_report(path: Path) -> list[str] | None:
     """The identity of the run that a page or case of ours is about; None where the file is not ours."""
     try:
-        if not stat.S_ISREG(path.lstat().st_mode):
+        if not is_regular(path, links=False):
             return None
         with path.open("rb") as f:
             head = f.read(8192)
@@ -71,7 +71,7 @@ def inputs(runs: Iterable[Run]) -> set[str]:
 def _is_summary(path: Path) -> bool:
     """Is it a Markdown report of ours? It says so at its end, where it disturbs nobody."""
     try:
-        if not stat.S_ISREG(path.lstat().st_mode):  # a pipe would wait for ever
+        if not is_regular(path, links=False):
             return False
         with path.open("rb") as f:
             f.seek(max(path.stat().st_size - HEAD, 0))

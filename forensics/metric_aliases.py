@@ -9,7 +9,6 @@ from somebody else: the report names it, with what it changes, and `--no-run-con
 
 from __future__ import annotations
 
-import stat
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from typing import Any
 
 from parsers import names
 from parsers.tables import Gap, Run
+from parsers.walk import is_regular
 
 FILE = "forensics.toml"
 LARGEST = 1 << 20  # bytes; a team has some dozens of tags
@@ -53,8 +53,8 @@ def _file(path: Path, shown: str, *, follow: bool) -> tuple[dict[str, str], list
         return [Gap(at, f"{what}: left out. It should hold [metrics] with lines like \"loss.train\" = \"my/own/tag\"", None, shown)]
 
     try:
-        info = path.stat() if follow else path.lstat()
-        if not stat.S_ISREG(info.st_mode) or info.st_size > LARGEST:
+        path.lstat()  # FileNotFoundError: nobody has to have one
+        if not is_regular(path, links=follow) or path.stat().st_size > LARGEST:
             return {}, gap("not a regular file of a few lines")
         metrics: Any = tomllib.loads(path.read_bytes().decode("utf-8-sig")).get("metrics", {})
     except FileNotFoundError:

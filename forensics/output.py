@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from forensics.errors import ForensicsError
+from parsers.walk import is_regular
 
 PATIENCE = 30.0  # seconds to wait for another command that writes into the same folder
 
@@ -138,8 +139,8 @@ def _name(handle: int, path: Path) -> None:
 def saved_case(path: Path) -> dict[str, Any]:
     """A case that was written earlier. Raises ForensicsError where it is none, or of another schema."""
     try:
-        if path.exists() and not path.is_file():
-            raise ValueError("not a regular file")  # a named pipe would wait for ever
+        if path.exists() and not is_regular(path):
+            raise ValueError("not a regular file: not opened")
         document = json.loads(path.read_text("utf-8"))
         known = document["schema"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as e:

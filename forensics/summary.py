@@ -18,6 +18,7 @@ from forensics.measures import goodput
 from forensics.series import names, series
 from parsers import secrets
 from parsers.tables import Run
+from parsers.walk import is_regular
 
 HASHED = 512 * 1024 * 1024  # larger files carry no hash
 CHECKPOINTS = "checkpoint_files"
@@ -189,7 +190,7 @@ def sources(r: Run) -> tuple[dict[str, Any], ...]:
 def _sha256(path: Path, fmt: str, claimed: bool) -> str | None:
     """Of logs and configs; checkpoints carry the hash of their first MiB, where their header is."""
     try:
-        if not claimed or not path.is_file() or (os.path.getsize(path) > HASHED and fmt != CHECKPOINTS):
+        if not claimed or not is_regular(path) or (os.path.getsize(path) > HASHED and fmt != CHECKPOINTS):
             return None
         with path.open("rb") as f:
             if fmt == CHECKPOINTS:

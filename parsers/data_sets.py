@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from parsers import index_files
+from parsers.walk import is_regular
 
 Row = dict[str, Any]
 IDS = ("id", "sample_id", "idx", "index", "uid", "doc_id", "row_id", "sample")
@@ -50,7 +51,7 @@ def open_data(path: Path, block: int | None = None) -> DataSet:
     if not path.exists():
         raise Unreadable(f"{path.name} does not exist")
     folder = path if path.is_dir() else path.parent
-    if (path / "dataset_dict.json").is_file():
+    if is_regular(path / "dataset_dict.json", below=path):
         path = path / "train" if (path / "train").is_dir() else path
     files = _files(path)
     suffix = files[0].suffix if files else ""
@@ -90,16 +91,22 @@ def _unreadable(path: Path, error: BaseException) -> Unreadable:
 
 def _files(path: Path) -> list[Path]:
     """The files of a data set: as its state.json lists them, else the kind there is most of, by name."""
-    if path.is_file():
+    if not path.is_dir():
+        if not is_regular(path):
+            raise Unreadable(f"{path.name} is not a regular file: not opened")
         return [path]
     state = path / "state.json"
-    if state.is_file():
+    if is_regular(state, below=path):
         listed = json.loads(state.read_text("utf-8")).get("_data_files") or []
         names = [str(f["filename"]) for f in listed]
-        if names and all((path / Path(n).name).is_file() for n in names):
+        if names and all(is_regular(path / Path(n).name, below=path) for n in names):
             return [path / Path(n).name for n in names]
     for suffix in (".jsonl", ".parquet", ".arrow", ".bin", ".npy", ".ndjson"):
-        found = sorted(p for p in path.rglob(f"*{suffix}") if p.is_file() and not p.name.startswith((".", "cache-")))
+        named = sorted(p for p in path.rglob(f"*{suffix}") if not p.is_dir() and not p.name.startswith((".", "cache-")))
+        found = [p for p in named if is_regular(p, below=path)]
+        if len(found) < len(named):
+            odd = next(p for p in named if p not in found)
+            raise Unreadable(f"{odd.name} is not a regular file of {path.name}, or a link out of it: not opened")
         if found:
             return found
     return []
@@ -109,7 +116,7 @@ def _vocabulary(folder: Path) -> int | None:
     """Size of the vocabulary of a tokenizer.json in the folder or the one above."""
     for path in (folder / "tokenizer.json", folder.parent / "tokenizer.json"):
         try:
-            if not path.is_file():  # a named pipe would wait for ever
+            if not is_regular(path, below=folder.parent):
                 continue
             read = json.loads(path.read_text("utf-8"))
             vocabulary = read["model"]["vocab"]
@@ -251,7 +258,7 @@ def _indices(folder: Path) -> NDArray[np.int64] | None:
     """The row numbers that a selection or shuffle left, as ``save_to_disk`` of older versions of datasets writes them."""
     state = folder / "state.json"
     try:
-        listed = json.loads(state.read_text("utf-8")).get("_indices_files") or [] if state.is_file() else []
+        listed = json.loads(state.read_text("utf-8")).get("_indices_files") or [] if is_regular(state, below=folder) else []
     except (OSError, ValueError, AttributeError, RecursionError):
         return None
     columns = [_sound(b).column(0).to_numpy(zero_copy_only=False) for f in listed for b in _arrow_batches(folder / Path(f["filename"]).name)]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parsers.tables import Run
+from parsers.walk import is_regular
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,4 +71,9 @@ def olmo(run: Run) -> tuple[NDArray[np.uint32], str] | None:
 
 
 def _files(run: Run) -> list[Path]:
-    return [p for s in run.sources if s.path.endswith(".npy") and (p := run.file(s.path)).is_file()]
+    return [p for s in run.sources if s.path.endswith(".npy") and is_regular(p := run.file(s.path), below=_folder(run))]
+
+
+def _folder(run: Run) -> Path:
+    root = Path(run.root)
+    return root if root.is_dir() else root.parent

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 import parsers
 from parsers.tables import SCHEMAS, Rows, table_of
+from parsers.walk import is_regular
 
 _STEP = re.compile(r"(?:(?:global|train|training|optimizer|opt)_?)?(?:steps?|iter|iteration|update|num_updates|batch_idx|batch_index)")
 _IDS = re.compile(
@@ -38,8 +39,8 @@ _MOST = 3_000_000  # samples in all: a small file of ranges may name billions
 
 def read(path: Path) -> pa.Table:
     """Rows of the batches table (without attempts) in the order of the file. Raises OSError, or ValueError with a sentence."""
-    if not path.is_file():
-        raise ValueError("not a regular file")
+    if not is_regular(path):
+        raise ValueError("not a regular file: not opened")
     try:
         return _read(path)
     except (pa.ArrowException, csv.Error, RecursionError, OverflowError, MemoryError) as e:

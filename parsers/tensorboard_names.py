@@ -50,8 +50,8 @@ class Spans:
                 if key not in self._by_hash:
                     start = int(at[row])
                     self._by_hash[key] = self.code(data[start : start + int(size[row])].tobytes())
-                    grow = len(self.values) - len(self._hashes)
-                    self._hashes = np.append(self._hashes, np.zeros(max(grow, 0), np.uint64))
+                    if len(self.values) > len(self._hashes):  # doubled: to grow by one copies all of them each time
+                        self._hashes = np.append(self._hashes, np.zeros(len(self.values), np.uint64))
                     self._hashes[self._by_hash[key]] = distinct[i]
                     self._slots[slots[row]] = self._by_hash[key]
                 found[i] = self._by_hash[key]
@@ -84,9 +84,8 @@ class Names:
     plugin: dict[int, str] = field(default_factory=dict)  # by code of the tag
 
     def learn(self, tags: npt.NDArray[np.int32], metadata: npt.NDArray[np.int32]) -> None:
-        seen = np.zeros((len(self.tags.values), len(self.metadata.values)), np.bool_)
-        seen[tags, metadata] = True
-        for tag, code in np.argwhere(seen).tolist():
+        for pair in np.unique(tags.astype(np.int64) << 32 | metadata).tolist():  # there may be 200,000 of both
+            tag, code = pair >> 32, pair & 0xFFFFFFFF
             if tag not in self.plugin:
                 bytes_ = self.metadata.values[code]
                 try:

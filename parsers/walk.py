@@ -13,6 +13,19 @@ MAX_FILES = 200_000
 _NEVER = {".git", "__pycache__", "node_modules", ".ipynb_checkpoints", ".venv", "site-packages", ".audit"}  # the last: what an audit of ours keeps
 
 
+def is_regular(path: Path, *, links: bool = True, below: Path | None = None) -> bool:
+    """Whether a path leads to a regular file: to open anything else may wait for ever, or never end.
+
+    ``links=False``: a link is none, wherever it leads; ``below``: nor is one that leads out of this folder.
+    """
+    try:
+        info = path.stat() if links else path.lstat()
+        inside = below is None or path.resolve(strict=True).is_relative_to(below.resolve())
+    except (OSError, RuntimeError, ValueError):  # RuntimeError: a link that leads to itself; ValueError: a name with a NUL
+        return False
+    return stat.S_ISREG(info.st_mode) and inside
+
+
 def walk(root: Path) -> Iterator[Path | Source | Gap]:
     """Regular files below root, sorted; what is no regular file comes as a Source that says what it is.
 

@@ -20,7 +20,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~$&])")
 _BLOCK = re.compile(r"^(\d*)([-+=:]|(?<=\d)[.)](?=\s|$))")  # what would begin a list, a rule or the second row of a table
 _ACTIVE = re.compile(
     r"(?i)[a-z][a-z0-9+.\-]{0,30}://[^\s|]*|(?<!\w)(?:mailto|xmpp|javascript|tel):[^\s|]+|(?<![\w.])www\.[^\s|]+"  # GFM 6.9, autolinks
-    r"|[^\s|`<>(){}\[\]]{0,64}@[^\s|`<>(){}\[\]]*\w"  # mail, mentions
+    r"|[^\s|`<>(){}\[\]@]{0,64}@[^\s|`<>(){}\[\]]{0,254}\w"  # mail, mentions; RFC 5321 allows 64 characters and 255
     r"|(?<![\w&])(?:[\w.\-]{1,60}(?:/[\w.\-]{1,60})?)?[#!&$]\d+|(?<!\w)(?:GH-|[%~^])\w+"  # issues, requests, labels, milestones
     r"|(?<![\w])(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,64}(?!\w)"  # commits
     r"|(?<![\w:]):(?:[a-z][\w+\-]*|[+\-]1|100|1234):(?!\w)|^/[a-z]\w*"  # emoji, quick actions of GitLab

@@ -20,6 +20,7 @@ from typing import Any
 
 from forensics.audit import store
 from forensics.errors import ForensicsError
+from parsers.walk import is_regular
 
 BADNESS = {"healthy": 0, "inconclusive": 1, "unhealthy": 2}
 
@@ -36,8 +37,8 @@ class Known:
 def read_known(path: str) -> list[Known]:
     """Raises ForensicsError for a file that is not there or has a line with one word."""
     try:
-        if Path(path).exists() and not Path(path).is_file():
-            raise OSError("not a regular file")  # a named pipe would wait for ever
+        if Path(path).exists() and not is_regular(Path(path)):
+            raise OSError("not a regular file: not opened")
         text = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as e:
         raise ForensicsError(f"cannot read {path}: {e}", "One line a finding: RUN FINDING WHY.") from e

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from forensics import output, remote
 from forensics.errors import ForensicsError
 from forensics.remote import is_url
 from parsers.tables import HEAD_BYTES
+from parsers.walk import is_regular
 
 if TYPE_CHECKING:
     from forensics.audit.places import Found
@@ -44,7 +44,7 @@ def read(out: str, name: str) -> bytes | None:
     try:
         if not is_url(out):
             path = Path(out) / name
-            return path.read_bytes() if path.is_file() else None  # a named pipe would wait for ever
+            return path.read_bytes() if is_regular(path) else None
         fs, base = remote.opened(out)
         data: bytes = fs.cat_file(posixpath.join(base, name))
         return data
@@ -57,7 +57,7 @@ def head(out: str, name: str) -> bytes:
     try:
         if not is_url(out):
             path = Path(out) / name
-            if not stat.S_ISREG(path.lstat().st_mode):
+            if not is_regular(path, links=False):
                 return b""
             with path.open("rb") as f:
                 return f.read(HEAD_BYTES)

@@ -13,6 +13,7 @@ from forensics.checkpoints.checkpoint_age import counters
 from forensics.checkpoints.checkpoint_findings import Found, finding
 from parsers import checkpoint_files
 from parsers.checkpoints.contents import Tensor
+from parsers.walk import is_regular
 
 MOST = 64 << 20  # bytes of a JSON file; tokenizers have up to thirty
 PADDED = 8  # vocabularies are filled up to a multiple of 8, 64 or 128 for the hardware
@@ -30,7 +31,7 @@ def folder(c: Checkpoint) -> list[Found]:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > MOST:
+        if not is_regular(path, links=False) or path.stat().st_size > MOST:
             return {}
         found = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

@@ -20,6 +20,7 @@ from parsers.checkpoints.stats import Stats
 STARTED = 2  # steps; weights made as zeros have moved by then
 ZEROS_MEANT = re.compile(r"(?i)lora_|adapter|zero_conv|zero_module|adaln|ada_ln|modulation|gate|gain|gamma|alpha|scale|token|pos_emb|posit|memory|mask|bias|delta|prompt|controlnet|zeros|_amax|rel_pos|relative|hidden_init|initial")  # fmt: skip
 FIXED = re.compile(r"(?i)scale|zero|amax|mask|anchor|prior|freq|sin|cos|pos|grid|index|ones|window|kernel2d|blur|fir|upsample|sobel|dft|mel|basis|mean$|std$|prototype|bias|gamma|gain|token|lora")  # fmt: skip
+NORM = re.compile("(?i)norm|ln|bn")
 OUT = 10.0  # times the median of the kin: layers of one kind stay within about three of each other through training
 SPREADS = 10.0  # and as many of the kin's own spreads (median absolute deviation of the logarithm)
 LEAST_KIN = 4
@@ -49,11 +50,7 @@ def empty(c: Checkpoint) -> list[Found]:
         return []
     weights = measured(c, *WEIGHTS)
     zero = [t for t, s in weights if is_matrix(t) and s.zeros == s.count and not ZEROS_MEANT.search(t.name)]
-    norms = [
-        (t, s)
-        for t, s in weights
-        if len(t.shape) == 1 and re.search(r"(?i)(norm|ln|bn)[\w.]*\.weight$|ln_\w+\.weight$", t.name)
-    ]
+    norms = [(t, s) for t, s in weights if len(t.shape) == 1 and t.name.lower().endswith(".weight") and NORM.search(t.name)]
     alive = {kin(t.name) for t, s in norms if s.zeros < s.count}
     zero += [t for t, s in norms if s.zeros == s.count and t.count > 1 and kin(t.name) in alive]
     matrices = sum(is_matrix(t) for t, _ in weights)

@@ -139,7 +139,7 @@ def rates(c: Checkpoint) -> list[Found]:
     bad = [v for v in used if not math.isfinite(v) or v < 0]
     if bad:
         return [finding("rate", "critical", f"The optimizer's learning rate is {bad[0]}")]
-    said = [v for _, v in _numbers(c, r"(?i)sched[\w.:/-]*\._last_lr\.\d+$")]
+    said = [v for _, v in _numbers(c, r"(?i)^(?=.*?sched).*\._last_lr\.\d+$")]
     if len(said) != len(used) or not said or not _started(c):
         return []
     for a, b in zip(sorted(said), sorted(used), strict=True):
@@ -168,7 +168,8 @@ def schedule_reset(c: Checkpoint) -> list[Found]:
     ):
         return []
     base, last = (
-        [v for _, v in _numbers(c, rf"(?i)sched[\w.:/-]*\.{what}\.\d+$")] for what in ("base_lrs", "_last_lr")
+        [v for _, v in found]
+        for found in (_numbers(c, r"(?i)^(?=.*?sched).*\.base_lrs\.\d+$"), _numbers(c, r"(?i)^(?=.*?sched).*\._last_lr\.\d+$"))
     )
     if len(base) != len(last) or not any(
         b > 0 and FIRST[0] < x / b < FIRST[1] for b, x in zip(base, last, strict=True)
@@ -184,7 +185,7 @@ TINY_SCALE = 1.0  # of losses: torch begins at 65536 and halves at each overflow
 def scaler(c: Checkpoint) -> list[Found]:
     """The loss scale of half precision after a collapse."""
     for name, value in _numbers(
-        c, r"(?i)(^|[.:])\w*scaler\w*(\.\w+)?[.:](_?scale|cur_scale|loss_scale|loss_scaler\d*\.loss_scale)$"
+        c, r"(?i)(?:^|[.:])(?=\w*?scaler)\w++(?:\.\w++)?[.:](?:_?scale|cur_scale|loss_scale|loss_scaler\d*\.loss_scale)$"
     ):
         if not math.isfinite(value) or value <= 0:
             return [finding("scaler", "critical", f"The loss scale ({name}) is {value}: no step can be taken with it")]

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from parsers.walk import is_regular
+
 LARGEST = 64 << 20
 _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "generation_config.json")
 _TELLING = re.compile(
@@ -50,7 +52,7 @@ def differences(a: Path, b: Path) -> list[str]:
 def _both(a: Path, b: Path, *, text: bool = False) -> tuple[Any, Any]:
     """The contents of two files, (None, None) where one is not there or both are the same bytes."""
     try:
-        if not (a.is_file() and b.is_file()) or max(a.stat().st_size, b.stat().st_size) > LARGEST:
+        if not all(is_regular(path, below=path.parent) for path in (a, b)) or max(a.stat().st_size, b.stat().st_size) > LARGEST:
             return None, None
         x, y = a.read_bytes(), b.read_bytes()
     except OSError:

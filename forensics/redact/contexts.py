@@ -86,6 +86,7 @@ _ASSIGNED = re.compile(
     r"(?P<value>(?:\[[^\]\s]{0,250}\]|[^\s'\",;)}\]]){1,255}(?:,(?:\[[^\]\s]{0,250}\]|[^\s'\",;)}\]=:])+){0,100})(?P<end>['\"]?[ \t]*(?:$|[,;)}\]|]))?",
     re.MULTILINE,
 )
+_LISTED = re.compile(r"(?:[^,;\s+\[]|\[[^\[\];\s+]*+\]|\[)++")  # a comma between brackets is a part of the name
 _FLAG = re.compile(r"(?<![\w\-])--?(?P<key>[A-Za-z][\w\-]{1,60})[ \t]+(?P<value>[^\s'\"\-][^\s'\",;]{0,250})")
 
 
@@ -108,7 +109,7 @@ def in_setting(kind: str, value: str) -> Iterator[Found]:
         if re.fullmatch(r"[^\W\d_][\w.'\-]*(?: [^\W\d_][\w.'\-]*){1,3}", text):  # Jane van Doe
             yield from ((kind, part) for part in text.split() if len(part) > 2)
     elif kind == "host" and "://" not in text:
-        for part in re.split(r"[;\s+]+|,(?![^\[]*\])", text):
+        for part in _split(text):
             yield from _nodes(
                 re.sub(
                     r"(?:/\d+)?(?:\*\d+)?(?::\d{1,5}){0,2}$", "", part.strip("'\"[]" if "[" not in part[1:] else "'\"")
@@ -148,7 +149,7 @@ def accounts(text: str) -> Iterator[str]:
 
 
 def _split(names: str) -> list[str]:
-    return [re.sub(r":\d{1,4}$", "", name) for name in re.split(r",(?![^\[]*\])", names)]
+    return [re.sub(r":\d{1,4}$", "", name) for name in _LISTED.findall(names)]
 
 
 def _nodes(*names: str) -> Iterator[Found]:

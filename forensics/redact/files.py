@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from parsers.walk import is_regular
 
 HEAD, TAIL = 1 << 18, 1 << 16  # bytes: jobs say who and where at the start, schedulers at the end
 FILES = 64  # of a run; ranks that each have a log say the same
@@ -28,7 +29,7 @@ def lines(paths: Iterable[Path]) -> Iterator[str]:
 
 def _text(path: Path) -> str:
     try:
-        if not stat.S_ISREG(os.lstat(path).st_mode):
+        if not is_regular(path, links=False):
             return ""
         with path.open("rb") as f:
             data = f.read(HEAD)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from forensics.case import Hypothesis
 from forensics.replay import verdict
 from parsers.tables import Run
+from parsers.walk import is_regular
 
 ASKS = re.compile(r"\breplay|\bby heart\b", re.I)
 NEEDED = [re.compile(rf"^def {name}\(", re.M) for name in ("build", "batch", "loss")]
@@ -27,8 +27,8 @@ def adapter_of(run: Run) -> str:
     folder = root if root.is_dir() else root.parent
     for path in sorted(folder.glob("*.py"))[:MOST_FILES]:
         try:
-            info = path.lstat()  # neither a link, which may lead anywhere, nor a pipe, which never ends
-            text = path.read_text("utf-8", "replace") if stat.S_ISREG(info.st_mode) and info.st_size < MOST_BYTES else ""
+            small = is_regular(path, links=False) and path.stat().st_size < MOST_BYTES
+            text = path.read_text("utf-8", "replace") if small else ""
         except OSError:
             continue
         if all(name.search(text) for name in NEEDED):

@@ -14,6 +14,7 @@ from forensics.errors import ForensicsError
 from forensics.replay import advice, session, verdict
 from forensics.replay.session import Options, Result
 from parsers.tables import Run
+from parsers.walk import is_regular
 
 SCRIPT = '''\
 """Leaves out what the replay blames. Use `keep` where the next attempt makes its batches."""
@@ -38,8 +39,10 @@ def keep(step, batch, select):
 def adapter_file(name: str) -> Path:
     """The user's file, or one of ours by its name (`hf`). Raises ForensicsError where there is none."""
     ours = Path(__file__).resolve().parent / "adapters"
-    path = ours / f"{name}.py" if name.isidentifier() and (ours / f"{name}.py").is_file() else Path(name)
-    if not path.is_file():
+    path = ours / f"{name}.py" if name.isidentifier() and is_regular(ours / f"{name}.py") else Path(name)
+    if path.exists() and not path.is_dir() and not is_regular(path):
+        raise ForensicsError(f"{name} is not a regular file: not opened", "Give a Python file.")
+    if not is_regular(path):
         known = ", ".join(sorted(p.stem for p in ours.glob("[a-z]*.py")))
         raise ForensicsError(f"there is no adapter {name}", f"Give a Python file, or one of ours: {known}. `forensics replay --init` writes a template.")
     return path

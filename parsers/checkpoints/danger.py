@@ -44,7 +44,7 @@ _OTHERS = {  # of other packages: loaders of pickles, shells, clients
     "__builtins__", "antigravity", "multiprocess", "pathos", "keras", "tensorflow",
 }  # fmt: skip
 _WRAPPERS = re.compile(
-    r"(joblib|sklearn\.externals\.joblib)\.numpy_pickle\.(NumpyArrayWrapper|NDArrayWrapper|ZNDArrayWrapper)|keras\.(src\.)?\w+\.[\w.]*[A-Z]\w*"
+    r"(joblib|sklearn\.externals\.joblib)\.numpy_pickle\.(NumpyArrayWrapper|NDArrayWrapper|ZNDArrayWrapper)|keras\.(src\.)?\w+\.(\w*+\.)*+[^\WA-Z]*+[A-Z]\w*+"
 )
 _WITHIN = re.compile(  # parts of the usual libraries that run, build, load or fetch
     r"(^|[._])(subproc\w*|subprocess\w*|rpc|launch\w*|elastic|hub|jit|_inductor|_dynamo|dynamo|f2py|distutils|ctypeslib|cpp_extension|codecache|collect_env|"

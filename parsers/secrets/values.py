@@ -44,7 +44,7 @@ def looks_random(value: str) -> bool:
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 _CALL = re.compile(
-    r"(?:self|args|cfg|config|os|settings|getpass|userdata|(?:get|read|load|fetch|make|input|str|Optional|Union)\w*)[.\w]*[(\[].*",
+    r"(?:self|args|cfg|config|os|settings|getpass|userdata|get|read|load|fetch|make|input|str|Optional|Union)[.\w]*+[(\[].*",
     re.DOTALL,
 )
 

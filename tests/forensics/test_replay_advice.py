@@ -25,7 +25,7 @@ def test_the_command_is_the_one_that_runs_with_the_adapter_that_is_there(tmp_pat
     (tmp_path / "helpers.py").write_text("def build():\n    pass\n")
     (tmp_path / "train.py").write_text(ADAPTER)
     own = [h.settle for h in advice.offered(run, causes)]
-    line = f"`forensics replay {tmp_path} --adapter {tmp_path}/train.py`."
+    line = f"train.py came with the run and is foreign code, read it before you run `forensics replay {tmp_path} --adapter {tmp_path}/train.py`."
     assert own == [f"Replay step 60. Replay does it: {line}", f"Read the rate. Replay tells it, too: {line}", "Read the logs.", ""]
 
 

@@ -8,7 +8,7 @@ that the expression treats alike, so that repeats that overlap are pumped with w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from re import _constants as codes  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
@@ -18,6 +18,7 @@ GROUPS = {codes.SUBPATTERN: 3, codes.ATOMIC_GROUP: None, codes.ASSERT: 1}
 LOOSE = 16  # a repeat that may run at least this often is pumped
 GENERIC = (" ", "0", "a", "A", "=", ":", "-", "/", ".", ",", '"', "'", "\\", "(", "[", "{", "<", "|", "_", "\t", "\n", "\r", "\x1b", "é", "eyJ", "a.", "a=", "a ",
            "a: ", "0.", "- ", "\\\\", '\\"', "[[", "[]", "({", "=0 ", "a/", "0:", "aA0", "\n ", "\r\n", "://")  # fmt: skip
+Takers = Callable[[Any, Any], list[str]]  # of an item of an expression: the chosen characters that it takes
 ENDS = ("", "\n\x00", " !")
 
 
@@ -27,25 +28,39 @@ def attacks(pattern: re.Pattern[Any]) -> Iterator[tuple[str, str, str]]:
     tree = parser.parse(text, pattern.flags & ~re.UNICODE if isinstance(pattern.pattern, bytes) else pattern.flags)
     fold = bool(tree.state.flags & re.IGNORECASE)
     chosen = _representatives(tree, fold)
+    taken = _takers(chosen, fold)
     seen = set()
-    for prefix, body in _repeats(tree, chosen, fold):
-        for pump in dict.fromkeys(_samples(body, chosen, fold)):
+    for prefix, body in _repeats(tree, taken):
+        for pump in dict.fromkeys(_samples(body, chosen, taken)):
             for before, unit in ((prefix, pump), ("", prefix + pump), (prefix, pump * 2 + prefix)):
                 seen.add((before, unit))
-    whole = dict.fromkeys(_samples(tree, chosen, fold))
+    whole = dict.fromkeys(_samples(tree, chosen, taken))
     seen |= {("", w) for w in whole} | {("", w[:-1]) for w in whole} | {("", g) for g in (*GENERIC, *chosen)}
     yield from ((before, unit, end) for before, unit in sorted(seen) if unit for end in ENDS)
 
 
-def _repeats(items: Any, chosen: list[str], fold: bool, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _takers(chosen: list[str], fold: bool) -> Takers:
+    """Remembers what each item takes: it is asked for thousands of times. The expression's tree outlives the memory."""
+    known: dict[tuple[Any, int], list[str]] = {}
+
+    def taken(op: Any, value: Any) -> list[str]:
+        key = (op, id(value))
+        if key not in known:
+            known[key] = [c for c in chosen if _takes(op, value, c, fold)]
+        return known[key]
+
+    return taken
+
+
+def _repeats(items: Any, taken: Takers, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Each repeat that can run long, with a string that leads to it."""
     for i, (op, value) in enumerate(items):
         for part in _parts(op, value):
-            yield from _repeats(part, chosen, fold, prefix)
+            yield from _repeats(part, taken, prefix)
         if _is_long(op, value):  # alone, and with what stands between it and the next ones
             yield from ((prefix, items[i:j]) for j in range(i + 1, min(i + 5, len(items)) + 1))
             yield from [(prefix, value[2])] if op in REPEATS else []
-        prefix += _sample([(op, value)], "", 0, chosen, fold)
+        prefix += _sample([(op, value)], "", 0, taken)
 
 
 def _is_long(op: Any, value: Any) -> bool:
@@ -64,25 +79,25 @@ def _parts(op: Any, value: Any) -> list[Any]:
     return [p for p in value[1:] if p is not None] if op is codes.GROUPREF_EXISTS else []
 
 
-def _samples(items: Any, chosen: list[str], fold: bool) -> Iterator[str]:
+def _samples(items: Any, chosen: list[str], taken: Takers) -> Iterator[str]:
     """Strings that the items match: of each character as far as it goes, of each branch."""
     for wanted in ("", *chosen):
         for branch in range(3):
-            yield _sample(items, wanted, branch, chosen, fold)
+            yield _sample(items, wanted, branch, taken)
 
 
-def _sample(items: Any, wanted: str, branch: int, chosen: list[str], fold: bool) -> str:
+def _sample(items: Any, wanted: str, branch: int, taken: Takers) -> str:
     found = []
     for op, value in items:
         if op in REPEATS:
-            found.append(_sample(value[2], wanted, branch, chosen, fold) * min(max(value[0], 1), 40))
+            found.append(_sample(value[2], wanted, branch, taken) * min(max(value[0], 1), 40))
         elif op is codes.BRANCH:
-            found.append(_sample(value[1][branch % len(value[1])], wanted, branch, chosen, fold))
+            found.append(_sample(value[1][branch % len(value[1])], wanted, branch, taken))
         elif op in (codes.SUBPATTERN, codes.ATOMIC_GROUP):
-            found.append(_sample(_parts(op, value)[0], wanted, branch, chosen, fold))
+            found.append(_sample(_parts(op, value)[0], wanted, branch, taken))
         elif op in (codes.LITERAL, codes.NOT_LITERAL, codes.ANY, codes.IN):
-            taken = [c for c in (wanted, *chosen) if c and _takes(op, value, c, fold)]
-            found.append(taken[0] if taken else "?")
+            some = taken(op, value)
+            found.append(wanted if wanted in some else some[0] if some else "?")
     return "".join(found)
 
 
@@ -117,7 +132,7 @@ def _takes(op: Any, value: Any, c: str, fold: bool) -> bool:
 
 def _within(op: Any, value: Any, c: str) -> bool:
     if op is codes.LITERAL:
-        return ord(c[0]) == value
+        return bool(ord(c[0]) == value)
     if op is codes.RANGE:
         return bool(value[0] <= ord(c[0]) <= value[1])
     if op is codes.CATEGORY:

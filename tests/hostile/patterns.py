@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,6 +21,7 @@ CALLS = {"compile", "search", "match", "fullmatch", "findall", "finditer", "spli
 Found = dict[tuple[str | bytes, int], tuple[re.Pattern[Any], set[str], str]]  # (text, flags) -> pattern, methods, where
 
 
+@cache
 def patterns() -> tuple[Found, list[str]]:
     """All expressions with the methods they are used by, and the calls whose expression is not known before they run."""
     found: Found = {}
@@ -29,6 +31,7 @@ def patterns() -> tuple[Found, list[str]]:
     everywhere = _methods(trees.values())
     for module in modules:
         here = _methods([trees[module.__name__]])
+        at_import = {id(n) for s in _assignments(trees[module.__name__]) for n in ast.walk(s)}
         for name, value in vars(module).items():
             for pattern in _held(value, 0):
                 _note(found, pattern, here.get(name) or everywhere.get(name) or {"finditer"}, f"{module.__name__}.{name}")
@@ -37,7 +40,8 @@ def patterns() -> tuple[Found, list[str]]:
             try:
                 pattern = re.compile(eval(ast.unparse(call.args[0]), dict(vars(module))), _flags(call))
             except NameError:
-                unknown.append(where)
+                if id(call) not in at_import:  # what a module makes when it is imported, it holds
+                    unknown.append(where)
                 continue
             used = call.func.attr if isinstance(call.func, ast.Attribute) else ""
             if used != "compile":
@@ -94,6 +98,11 @@ def _calls(tree: ast.AST) -> Iterator[ast.Call]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "re" and node.func.attr in CALLS and node.args:
             yield node
+
+
+def _assignments(tree: ast.Module) -> Iterator[ast.stmt]:
+    """What a module gives a name to when it is imported."""
+    yield from (s for s in tree.body if isinstance(s, (ast.Assign, ast.AnnAssign)))
 
 
 def _flags(call: ast.Call) -> int:

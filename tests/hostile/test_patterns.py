@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import signal
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hostile import attacks, patterns
+from hostile import attacks, patterns, run_time_patterns
 from parsers.name_rules import LONGEST
 
 SMALL, LARGE = 2000, 8000  # characters
@@ -19,10 +18,8 @@ QUICK, NOTABLE = 0.0003, 0.002  # seconds of CPU: what is not worth a second loo
 GROWTH = 8.0  # four times the text: 4 is linear, 16 is its square
 MOST = 10**9 if os.environ.get("HOSTILE") == "all" else 40  # attacks on one pattern; all of them take minutes
 LIMIT = 0.3  # a search that takes as long has failed, whatever it would have grown to
-OTHERS_WORK = ("parsers.secrets", "forensics.redact")  # rewritten elsewhere; to be emptied where that is merged
 OWN_TEXTS = {"parsers.name_rules._TOKEN"}  # reads the patterns of names.toml, which are ours
-# tables of texts that are compiled when they are used
-TABLES = {"parsers.checkpoint_files": "_KINDS", "forensics.comparing.config_diff": "KINDS", "forensics.measures.peak_flops": "PEAKS"}
+NAMES_OF_FILES = "parsers.checkpoint_files: pattern"  # 255 bytes at most
 
 
 class TooSlow(Exception):
@@ -42,9 +39,10 @@ def _limited() -> Any:
 
 def cost(pattern: re.Pattern[Any], method: str, text: Any) -> float:
     """Seconds of CPU."""
-    ask, texts = getattr(pattern, method), (("",) if method in ("sub", "subn") else ())
-    if isinstance(pattern.pattern, bytes):
-        text, texts = text.encode("latin-1", "replace"), tuple(t.encode() for t in texts)
+    raw = isinstance(pattern.pattern, bytes)
+    text = text.encode("latin-1", "replace") if raw else text
+    ask = getattr(pattern, method)
+    texts: tuple[Any, ...] = (b"" if raw else "",) if method in ("sub", "subn") else ()
     signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT)
     began = time.thread_time()
     try:
@@ -87,7 +85,7 @@ def test_every_pattern_is_linear() -> None:
     assert len(found) > 300
     bad = []
     for pattern, methods, where in found.values():
-        if where not in OWN_TEXTS and not where.startswith(OTHERS_WORK):
+        if where not in OWN_TEXTS:
             line = LONGEST if where == "names.toml" else LARGE
             bad += [f"{where} {s}\n    {pattern.pattern!r:.300}" for s in slow(pattern, methods, MOST, line)]
     assert not bad, "\n".join(bad)
@@ -105,11 +103,15 @@ def test_the_attacks_find_patterns_known_to_be_slow(pattern: str, method: str) -
     assert slow(re.compile(pattern), {method})
 
 
-@pytest.mark.parametrize("module", TABLES)
-def test_patterns_of_tables_are_linear(module: str) -> None:
-    table = getattr(importlib.import_module(module), TABLES[module])
-    texts = [t for row in (table.items() if isinstance(table, dict) else table) for t in row if isinstance(t, str)]
-    assert texts
-    for text in texts:
-        method, line = ("fullmatch", 255) if module == "parsers.checkpoint_files" else ("search", LARGE)  # names of files
-        assert not slow(re.compile(text), {method}, MOST, line), text
+def test_every_pattern_that_is_made_at_run_time_is_known() -> None:
+    _, unknown = patterns.patterns()
+    assert sorted(set(unknown)) == sorted({*run_time_patterns.MADE, *run_time_patterns.ELSEWHERE})
+
+
+@pytest.mark.parametrize("where", run_time_patterns.MADE)
+def test_patterns_that_are_made_at_run_time_are_linear(where: str) -> None:
+    made = dict.fromkeys(run_time_patterns.MADE[where]())
+    assert made
+    line = 255 if where == NAMES_OF_FILES else LARGE
+    for text, method in made:
+        assert not (found := slow(re.compile(text), {method}, MOST, line)), f"{text:.300}\n{found}"
