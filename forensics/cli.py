@@ -29,7 +29,7 @@ class Verbs(click.Group):
         for name in ("stdout", "stderr"):  # closed by whoever started us: what is said goes nowhere
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
-        if args is None:  # the process is ours
+        if args is None and memory_limit.is_our_process():
             memory_limit.watched(sys.argv[1:])
         try:
             return super().main(args, *rest, **options)

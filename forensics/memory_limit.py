@@ -74,7 +74,7 @@ def is_our_process() -> bool:
 def watched(args: Sequence[str]) -> None:
     """Returns in the process that has to do the work: this one, or a child of it if memory is limited."""
     most = limit()
-    if most is None or _BARE & set(args) or not is_our_process():
+    if most is None or _BARE & set(args):
         return
     if most < LEAST:
         _end(f"{sentence()}: the libraries alone take {LEAST >> 20} MB")
