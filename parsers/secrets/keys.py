@@ -27,13 +27,13 @@ def words() -> dict[str, frozenset[str]]:
 
 def is_secret_key(key: str) -> bool:
     """True for keys whose value is a secret, judged by whole words in snake_case, kebab-case or camelCase."""
-    return level(key) == YES or _split(key) == ["token"]
+    return level(key) == YES or split(key) == ["token"]
 
 
 @lru_cache(maxsize=4096)  # the keys of a run come again and again
 def level(key: str) -> int:
     """YES: the value is a secret. MAYBE: it is one where it looks like one. NO."""
-    parts = _split(key)
+    parts = split(key)
     if not parts:
         return NO
     known = words()
@@ -56,10 +56,10 @@ def level(key: str) -> int:
 
 def is_password(key: str) -> bool:
     """Is it typed by people, so that it may consist of digits?"""
-    return bool({"password", "passwd", "passphrase", "passcode", "pwd", "pgpassword"} & set(_split(key)[-1:]))
+    return bool({"password", "passwd", "passphrase", "passcode", "pwd", "pgpassword"} & set(split(key)[-1:]))
 
 
-def _split(key: str) -> list[str]:
+def split(key: str) -> list[str]:
     return [w.lower() for w in _WORD.findall(key[-LONGEST:].rsplit("/", 1)[-1])]
 
 

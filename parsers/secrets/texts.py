@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
-from parsers.secrets import assignments, commands, shapes
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parsers.secrets import assignments, commands, gitleaks, shapes
 from parsers.secrets.shapes import MASK
 
-_KEY_BEGINS = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_BEGINS = re.compile(r"-----BEGIN[ A-Z0-9_\-]{0,100}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_GOES_ON = re.compile(r"(?:.{0,120}[\s\]:|>])?(?=[A-Za-z]{0,80}[\d+/=]|[A-Za-z]{20})[A-Za-z0-9+/=]{4,}\s*")
+_MANY = 64  # texts, from which on it pays to hand the expression with all hints to RE2, which takes a millisecond to read it
 _KEY_LINES = 400  # lines; a private key in text has no more
-
-
-def might_hold_secret(text: str) -> bool:
-    """A quick no for nearly all text; a regex of these words takes a hundred times longer."""
-    return _has_keys(text) or _has_commands(text) or shapes.might_hold(text)
 
 
 def _has_keys(text: str) -> bool:
@@ -37,13 +37,28 @@ def mask_text(text: str) -> str:
 
 
 def mask_texts(texts: list[str]) -> list[str]:
-    """Each as :func:`mask_text` gives it; one look tells of many that none holds anything. A private key may go on from
+    """Each as :func:`mask_text` gives it; one look tells of many which might hold anything. A private key may go on from
     one text to the next, as a console log hands over its lines."""
-    joined = "\n".join(texts)
-    if not might_hold_secret(joined):
-        return texts
-    masked = [mask_text(t) for t in texts]
-    return masked if "PRIVATE KEY" not in joined else _without_bodies(texts, masked)
+    suspects = _suspects(texts) if len(texts) >= _MANY else range(len(texts))
+    masked = list(texts)
+    for i in suspects:
+        masked[i] = mask_text(texts[i])
+    return _without_bodies(texts, masked) if any("PRIVATE KEY" in texts[i] for i in suspects) else masked
+
+
+@cache
+def _hint() -> str:
+    """An expression of RE2 for every hint there is."""
+    any_case = "|".join(map(re.escape, (*assignments.HINTS, *gitleaks.keywords())))
+    as_it_is = "|".join(map(re.escape, (*commands.HINTS, *shapes.hints(), "PRIVATE KEY")))
+    return f"(?i:{any_case})|{as_it_is}"
+
+
+def _suspects(texts: list[str]) -> list[int]:
+    """Which texts have a hint; RE2 looks for all at once, fifty times as fast as Python for one after the other."""
+    raw = pa.array([t.encode("utf-8", "replace") for t in texts], pa.large_binary())
+    found: list[int] = pc.indices_nonzero(pc.match_substring_regex(raw, _hint())).to_pylist()
+    return found
 
 
 def _without_bodies(texts: list[str], masked: list[str]) -> list[str]:
