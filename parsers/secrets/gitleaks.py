@@ -101,6 +101,8 @@ def translated(regex: str) -> str:
     whole_word = r"(?![\w\-/+=]|\.\w)" if _BETWEEN in text else r"(?![A-Za-z0-9])"
     for end in _AFTER:
         text = text.replace(end, whole_word)
+    text = re.sub(r"^(\(\?i\))?(?:\\b)+", r"\1", text)
+    text = re.sub(r"\\b$", whole_word.replace("\\", r"\\"), text)
     text = text.replace(r"\z", r"\Z").replace("[[:alnum:]]", "[A-Za-z0-9]")
     return _flags_in_groups(text)
 
