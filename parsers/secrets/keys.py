@@ -45,7 +45,9 @@ def level(key: str) -> int:
         return MAYBE
     if "token" in parts:
         return _token(parts, known)
-    if parts[-1] == "pat" and key.isupper():  # GH_PAT
+    if "webhook" in parts and parts[-1] in ("webhook", "url", "uri"):
+        return MAYBE
+    if parts[-1] == "pat" and (key.isupper() or known["opens_token"] & set(parts[:-1])):  # GH_PAT, github.pat
         return MAYBE
     if parts[-1] == "key" and len(parts) > 1:  # of what we do not know, as in an environment: KAGGLE_KEY
         return MAYBE if key.isupper() and parts[-2] not in known["names_key"] else NO
@@ -70,7 +72,9 @@ def _opens(parts: list[str], known: dict[str, frozenset[str]]) -> bool:
         return True
     if parts[0] == "o" and parts[1:2] == ["auth"]:  # oAuth
         return False
-    return any(b in ("key", "keys") and a in known["opens_key"] for a, b in zip(parts, parts[1:], strict=False))
+    joined = ["", *map("".join, zip(parts, parts[1:], strict=False))]  # OpenAIKey: open, ai
+    pairs = zip(parts, joined, parts[1:], strict=False)
+    return any(after in ("key", "keys") and known["opens_key"] & {before, two} for before, two, after in pairs)
 
 
 def _joined(word: str, known: dict[str, frozenset[str]]) -> bool:

@@ -13,7 +13,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from parsers.secrets import gitleaks
-from parsers.secrets.values import is_harmless
+from parsers.secrets.keys import NO, level
+from parsers.secrets.values import is_harmless, looks_random
 
 MASK = "***"
 SHORTEST = 8  # characters; no shape is shorter
@@ -31,6 +32,9 @@ _QUERY = re.compile(
     r"|(?:[\w\-]{1,30}[_\-])?(?:token|api_?key|apikey|secret|password|passwd|pwd|auth))"
     r"(?:=|%3d)([^&\s'\"<>#;,\\]{6,})"
 )
+# a setting in the name of a run or a tag: token=...,lr=0.1
+_SETTING = re.compile(r"(?<![A-Za-z0-9])([A-Za-z][\w\-.]{1,60})=([^\s&,;:/'\"<>#\\()]{8,200})")
+_SETTING_HINTS = ("oken=", "TOKEN=", "key=", "Key=", "KEY=", "ecret=", "SECRET=", "assword=", "PASSWORD=", "passwd=", "pwd=")
 _SHORTEST_TOKEN = 15  # characters, of Slack's xoxb-
 _QUERY_HINTS = ("://", "?", "&", "%26", "%3F", "%3f", "u0026", "sig=")
 _SHORT_HINTS = (*_QUERY_HINTS, "PRIVATE KEY")  # of what may consist of short words
@@ -53,7 +57,7 @@ def _known() -> tuple[tuple[tuple[str, ...], tuple[str, ...], bool], ...]:
 @cache
 def hints() -> tuple[str, ...]:
     """One of these, in this very case, or a keyword of gitleaks in any, is in every text with a secret by its shape."""
-    return (*(hint for several, _, _ in _known() for hint in several), *_QUERY_HINTS)
+    return (*(hint for several, _, _ in _known() for hint in several), *_QUERY_HINTS, *_SETTING_HINTS)
 
 
 @cache
@@ -73,7 +77,7 @@ def _compiled(pattern: str, whole: bool) -> re.Pattern[str]:
 
 def patterns() -> Iterator[re.Pattern[str]]:
     """Every pattern, for who wants to see what they cost."""
-    yield _QUERY
+    yield from (_QUERY, _SETTING)
     for _, listed, whole in _known():
         yield from (_compiled(pattern, whole) for pattern in listed)
     yield from (rule.pattern for rule in gitleaks.rules())
@@ -129,6 +133,8 @@ def _found(text: str) -> Iterator[tuple[int, int]]:
             for pattern in listed:
                 yield from (m.span(1) for m in _compiled(pattern, whole).finditer(text))
     yield from gitleaks.found(text, _BEGINS)
+    if any(hint in text for hint in _SETTING_HINTS):
+        yield from (m.span(2) for m in _SETTING.finditer(text) if level(m[1]) != NO and looks_random(m[2]))
     if any(hint in text for hint in _QUERY_HINTS):
         yield from (m.span(1) for m in _QUERY.finditer(text) if m[1][0].isdigit() or not is_harmless(m[1]))
 

@@ -13,7 +13,8 @@ _STANDS_FOR = re.compile(
     | [*x.…•#\-_=?!]+ | \*\*\*~?\d*.{0,3}                                # ***, xxxx
     | (?:env|vault|keyring|file|op|arn|ssm):.{0,300} | secrets\.[A-Z_]{1,80}  # env:HF_TOKEN
     | (?:os\.)?(?:environ|getenv)\b.{0,300} | process\.env\..{0,200}
-    | not\ .{0,100} | (?:your|insert|enter|replace)[_\- ].{0,100}
+    | (?:is|was|are|has|have|must|should|will|can|cannot|could|may|needs?|not|does)\ .{0,300} # prose
+    | (?:your|insert|enter|replace)[_\- ].{0,100}
     """
 )
 _VARIABLE = re.compile(r"\$[A-Z_][A-Z0-9_]*")
@@ -34,12 +35,15 @@ def is_harmless(value: str, *, typed: bool = False) -> bool:
 
 def looks_random(value: str) -> bool:
     """Like what a machine or a careful person makes up: no word, no number, no path, no marker such as <mask>."""
+    if value.startswith(("https://", "http://")):
+        return any(looks_random(piece) for piece in value[:500].split("/")[3:])
     if len(value) < 7 or is_harmless(value) or any(c.isspace() or c in "<>|()[]{}/\\" for c in value[:200]):
         return False
     has_digit = any(c.isdigit() for c in value)
     has_letter = any(c.isalpha() for c in value)
     mixed = any(a.islower() and b.isupper() for a, b in zip(value, value[1:], strict=False))
-    return (has_digit and has_letter) or (mixed and len(value) >= 16)
+    has_sign = any(c in "!#$%^&*@~+?" for c in value[:-1])
+    return ((has_digit or (has_sign and mixed)) and has_letter) or (mixed and len(value) >= 16)
 
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
