@@ -25,6 +25,7 @@ from parsers.checkpoints.contents import SIZES, Contents, Tensor, check_sums, ch
 from parsers.checkpoints.pickles import Unreadable
 from parsers.checkpoints.statistics import Stats, values
 from parsers.checkpoints.units import streamed
+from parsers.secrets import names
 from parsers.tables import Gap
 
 Progress = Callable[[str, int, int], None]
@@ -265,7 +266,9 @@ def to_json(
     }  # fmt: skip
     plain = jsonable(document)
     assert isinstance(plain, dict)
-    plain["tensors"] = [_plain_row(r) for r in c.rows()]
+    rows = c.rows()
+    shown = names(str(r["name"]) for r in rows)  # two that differ only in a secret stay two
+    plain["tensors"] = [_plain_row({**r, "name": shown.get(r["name"], r["name"])}) for r in rows]
     plain["changed"] = None if changed is None else [_plain_row(r) for r in changed]
     return plain
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from parsers.secrets.keys import MAYBE, NO, YES, is_password, level
-from parsers.secrets.values import is_code, is_harmless, looks_random
+from parsers.secrets.keys import MAYBE, NO, YES, level, words
+from parsers.secrets.values import is_code, opens
 
 Span = tuple[int, int]
 
@@ -48,7 +48,9 @@ _PIECE = re.compile(
 )
 _USER = re.compile(r"['\"]username\\{0,8}['\"]")  # {"username": ..., "key": ...}, as Kaggle has it
 _NAMES = ("name", "key", "variable")  # {"name": "HF_TOKEN", "value": ...}, as Kubernetes has it
-_TWO_WORDS = re.compile(r"(?i)(?<![A-Za-z])(api|secret|access|private)[ ]\Z")  # API key: ...
+_TWO_WORDS = re.compile(r"(?i)(?<![A-Za-z])(api|secret|access|private)[ +]\Z")  # API key: ...
+_WORD_BEFORE = re.compile(r"(?<![A-Za-z])([A-Za-z]{1,20}) \Z")
+_PLACEHOLDER = re.compile(r"<[^<>\n]{0,200}>|\{\{[^{}\n]{0,200}\}\}|\$\{[^{}\n]{0,200}\}")
 _NAME = re.compile(r"[\\'\"]{0,9}([\w.\-]{1,120})")
 _LONGEST_NEST = 20_000  # characters in brackets
 _NEAR = 200  # characters between the two, and between `machine` and `password` in a .netrc
@@ -82,6 +84,8 @@ def _key_of(text: str, m: re.Match[str]) -> str:
         before := _TWO_WORDS.search(text, max(0, m.start() - 9), m.start())
     ):
         return f"{before[1]}_{key}"
+    if key == "pass" and (before := _WORD_BEFORE.search(text, max(0, m.start() - 22), m.start())):
+        return f"{before[1]}_{key}" if before[1].lower() in words()["passes"] else key  # a forward pass
     return key[1:] if escaped else key
 
 
@@ -112,15 +116,9 @@ def _value(text: str, m: re.Match[str], key: str, kind: int) -> Span | None:
     if not quoted and (value.endswith("(") or is_code(key, value) or _is_prose(text, m, value, end)):
         return None
     told = sep.startswith((":", "=", "-", ">", "%", ",", "：", "＝")) and sep not in ("-", "--")
-    told = told or (sep in _BARS and _LAST_CELL.match(text, end) is not None)  # a table of two columns, no row of titles
+    told = told or (sep in _BARS and _LAST_CELL.match(text, end) is not None)  # two columns, no row of titles
     sure = kind == YES and (told or key.startswith("-") or _in_netrc(text, m.start()))
-    return (start, end) if _is_secret(value, key, YES if sure else MAYBE, quoted) else None
-
-
-def _is_secret(value: str, key: str, kind: int, quoted: bool) -> bool:
-    if kind == YES:
-        return not is_harmless(value, typed=quoted and is_password(key))
-    return looks_random(value)
+    return (start, end) if opens(key, value, YES if sure else MAYBE, quoted=quoted) else None
 
 
 def _follows(text: str, m: re.Match[str], key: str, sep: str) -> bool:
@@ -153,6 +151,8 @@ def _extent(text: str, m: re.Match[str], key: str, kind: int) -> tuple[int, int,
         at += 3 * text.startswith("%22", at)
         end = _match_end(_ENCODED if "%" in m["sep"] else _CELL, text, at)
         return at, at + len(text[at:end].rstrip()), False
+    if placeholder := _PLACEHOLDER.match(text, at):
+        return *placeholder.span(), False
     scheme = _SCHEME.match(text, at)
     at = scheme.end() if scheme else at
     plain = key.lower().strip("-")
@@ -222,7 +222,7 @@ def _nested(text: str, at: int, key: str) -> tuple[list[Span], int]:
         else:
             span = _unquoted(piece)
             is_key = text[end : end + 4].lstrip("\\'\" \t")[:1] in (":", "=")
-            if not is_key and _is_secret(text[slice(*span)], key, YES, span != piece.span()):
+            if not is_key and opens(key, text[slice(*span)], YES, quoted=span != piece.span()):
                 found.append(span)
         if depth <= 0:
             break

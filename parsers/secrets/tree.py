@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from parsers.secrets.keys import MAYBE, NO, YES, is_password, is_secret_key, level
+from parsers.secrets.keys import NO, YES, is_secret_key, level
 from parsers.secrets.names import names
 from parsers.secrets.shapes import MASK
 from parsers.secrets.texts import mask_text
-from parsers.secrets.values import is_harmless, looks_random
+from parsers.secrets.values import opens
 
 
 def mask_config(key: str, value: Any) -> str:
@@ -45,9 +45,7 @@ def _tree(value: Any, key: str, kind: int) -> Any:
 
 
 def _text(value: str, key: str, kind: int) -> str:
-    if kind == YES and not is_harmless(value, typed=is_password(key)):
-        return MASK
-    return MASK if kind == MAYBE and looks_random(value) else mask_text(value)
+    return MASK if opens(key, value, kind, quoted=True) else mask_text(value)
 
 
 def _of(key: str, outer: str, value: dict[Any, Any], named: str) -> int:

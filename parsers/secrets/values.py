@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from parsers.secrets.keys import words
+from parsers.secrets.keys import MAYBE, YES, is_password, words
 
 _STANDS_FOR = re.compile(
     r"""(?ix)
@@ -19,6 +19,7 @@ _STANDS_FOR = re.compile(
 )
 _VARIABLE = re.compile(r"\$[A-Z_][A-Z0-9_]*")
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:[.,]\d*)?|\.\d+)(?:[eE][+-]?\d+)?%?")
+_AMOUNT = re.compile(r"[+-]?\d[\d.,]*(?:[nuµm]?s|sec|min|h|%|[KMGT]?i?B|it/s)")
 _LONG_NUMBER = 6  # digits of a number that may be a password
 
 
@@ -28,9 +29,20 @@ def is_harmless(value: str, *, typed: bool = False) -> bool:
     plain = value.strip().strip("'\"").rstrip("?").strip()
     if plain.lower() in words()["harmless"] or not any(c.isalnum() for c in plain):
         return True
+    if _AMOUNT.fullmatch(plain):
+        return True
     if _NUMBER.fullmatch(plain):
         return not (typed and plain.isdigit() and len(plain) >= _LONG_NUMBER)
     return bool(_STANDS_FOR.fullmatch(plain) or _VARIABLE.fullmatch(plain))
+
+
+def opens(key: str, value: str, kind: int, *, quoted: bool) -> bool:
+    """Is this the secret that a key of this ``kind`` asks for?"""
+    if key.lower() == "pwd" and value.startswith(("/", "~")):
+        return False  # the current folder
+    if kind == YES:
+        return not is_harmless(value, typed=quoted and is_password(key))
+    return kind == MAYBE and looks_random(value)
 
 
 def looks_random(value: str) -> bool:
