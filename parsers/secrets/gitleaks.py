@@ -36,7 +36,7 @@ _AFTER = (
 _PIECES = re.compile(r"[^A-Za-z0-9]+")
 _LONGEST_WORD = 5  # characters; letters and digits mixed in a longer piece are no word such as 125m or v2
 _HEX = re.compile(r"(?i)[0-9a-f]{14,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # checksums and ids, too
-_NAME_GOES_ON = re.compile(r"[ \t\-_.]+([A-Za-z]{3,})")  # facebook-opt
+_NAME_GOES_ON = re.compile(r"[ \t\-_.]([A-Za-z]{3,})")  # facebook-opt
 _NAME_BEFORE = re.compile(r"[^\n]{0,40}\Z")
 
 

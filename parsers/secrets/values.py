@@ -19,7 +19,7 @@ _STANDS_FOR = re.compile(
 )
 _VARIABLE = re.compile(r"\$[A-Z_][A-Z0-9_]*")
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:[.,]\d*)?|\.\d+)(?:[eE][+-]?\d+)?%?")
-_AMOUNT = re.compile(r"[+-]?\d[\d.,]*(?:[nuµm]?s|sec|min|h|%|[KMGT]?i?B|it/s)")
+_AMOUNT = re.compile(r"[+-]?\d[\d.,]{0,30}(?:[nuµm]?s|sec|min|h|%|[KMGT]?i?B|it/s)")
 _LONG_NUMBER = 6  # digits of a number that may be a password
 
 
