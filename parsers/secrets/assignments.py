@@ -9,35 +9,48 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from parsers.secrets.keys import MAYBE, NO, YES, is_password, level
-from parsers.secrets.values import is_code, is_harmless, looks_random
+from parsers.secrets.keys import MAYBE, NO, YES, level, words
+from parsers.secrets.values import is_code, opens
 
 Span = tuple[int, int]
 
-HINTS = ("key", "token", "secret", "pass", "pw", "psw", "cred", "auth", "bearer", "cookie", "jwt", "netrc")
+HINTS = ("key", "token", "secret", "pass", "pw", "psw", "cred", "auth", "bearer", "cookie", "jwt", "netrc", "webhook")
 
 _KEY = re.compile(
-    r"""(?x) (?<![\w.\-]) (?P<key> -{0,2} [A-Za-z_][\w.\-]*+ ) (?P<close> \\{0,8}['"] \]? )?
-    (?P<sep> [ \t]{0,20} (?: => | -> | :=? | ==? | > ) [ \t]{0,20} | [ \t]{1,4}(?:is|was):?[ \t]{1,4} | [ \t]{0,20},\s{0,20} | [ \t]{1,20} )"""
+    r"""(?x) (?: (?<![\w.\-]) | (?<=%22) ) (?P<key> -{0,2} [A-Za-z_][\w.\-]*+ ) (?P<close> \\{0,8}['"`] \]? | %22 | \*{1,3} | </\w{1,10}> )?
+    (?P<sep> [ \t]{0,20} (?: => | -> | [:：]=? | [=＝]=? | > | %3[AaDd] ) (?: (?<=:)[ \t]{0,20}\r?\n[ \t]{1,40}(?=[^\s:]{1,300}[ \t]{0,9}(?:[\r\n]|\Z)) | [ \t]{0,20} )
+      (?: (?:Optional\[)?(?:str|bytes|Secret\w{0,9})\]?(?:[ \t]?\|[ \t]?None)?[ \t]{0,4}=[ \t]{0,4} )?
+    | [ \t]{1,4}(?:is|was|provided|given|IS|WAS):?[ \t]{1,4} | [ \t]{1,4}-{1,2}[ \t]{1,4} | [ \t]{0,80}[|│┃║][ \t]{0,80}
+    | [ \t]{0,20},\s{0,20} | [ \t]{1,20} )"""
 )
 _QUOTE = re.compile(
     r"(?P<prefix>[bBrRuUfF]{0,2}|(?:Secret\w{0,20}|str|bytes)\()(?P<deep>\\{0,8})(?P<quote>\"\"\"|'''|[\"'`])"
 )
 _INSIDE = {q: re.compile(rf"(?:[^{q}\\]|\\.)*+", re.DOTALL) for q in "\"'`"}
 _BARE = re.compile(r"[^\s'\",;&<>)}\]]+")
+_ENCODED = re.compile(r"(?:[^\s&%'\"<>]|%(?!2[26Cc]|7[Dd]))+")  # in a URL
+_CELL = re.compile(r"[^|│┃║\r\n]+")
+_LAST_CELL = re.compile(r"[|│┃║]?[ \t]*(?:[\r\n]|\Z)")
+_BLOCK = re.compile(r"[|>][+\-\d]{0,2}[ \t]*\r?\n[ \t]+(\S[^\n]*(?:\n[ \t]+[^\n]*)*)")  # of YAML
 _BARE_ENV = re.compile(r"[^\s'\"]+")
 _LINE = re.compile(r"[^\r\n]*")
 _HEADER_VALUE = re.compile(r"[^'\"\r\n]*")
 _SCHEME = re.compile(
     r"(?i)(?:bearer|basic|token|apikey|api-key|key|digest|negotiate|ssws|bot|aws4-hmac-sha256)\s{1,4}(?=\S)"
 )
+_DIGEST = re.compile(r"[^'\r\n]*")  # its parts stand in double quotes
+_FIRST_OF_TWO = re.compile(r"\([bBuUrR]?['\"\\]{0,9}\Z")
+_BARS = ("|", "│", "┃", "║")
 _HEADERS = ("authorization", "cookie")
 _AND_COLON = re.compile(r"\\{0,8}['\"]\s{0,8}:")
 _PIECE = re.compile(
     r"\"(?:[^\"\\]|\\.|\\\Z)*+(?:\"|\Z)|'(?:[^'\\]|\\.|\\\Z)*+(?:'|\Z)|[^\s\[\](){},:='\"\\]+|[\[\](){}]", re.DOTALL
 )
+_USER = re.compile(r"['\"]username\\{0,8}['\"]")  # {"username": ..., "key": ...}, as Kaggle has it
 _NAMES = ("name", "key", "variable")  # {"name": "HF_TOKEN", "value": ...}, as Kubernetes has it
-_TWO_WORDS = re.compile(r"(?i)(?<![A-Za-z])(api|secret|access|private)[ ]\Z")  # API key: ...
+_TWO_WORDS = re.compile(r"(?i)(?<![A-Za-z])(api|secret|access|private)[ +]\Z")  # API key: ...
+_WORD_BEFORE = re.compile(r"(?<![A-Za-z])([A-Za-z]{1,20}) \Z")
+_PLACEHOLDER = re.compile(r"<[^<>\n]{0,200}>|\{\{[^{}\n]{0,200}\}\}|\$\{[^{}\n]{0,200}\}")
 _NAME = re.compile(r"[\\'\"]{0,9}([\w.\-]{1,120})")
 _LONGEST_NEST = 20_000  # characters in brackets
 _NEAR = 200  # characters between the two, and between `machine` and `password` in a .netrc
@@ -50,7 +63,7 @@ def assigned(text: str) -> Iterator[Span]:
         key = _key_of(text, m)
         kind = level(key.strip("-"))
         position = m.end()
-        if key == "value" and m.start() <= named:
+        if (key == "value" and m.start() <= named) or (key == "key" and m["close"] and _beside_a_user(text, m)):
             kind = YES
         if kind == NO:
             if key.lower() in _NAMES:
@@ -71,6 +84,8 @@ def _key_of(text: str, m: re.Match[str]) -> str:
         before := _TWO_WORDS.search(text, max(0, m.start() - 9), m.start())
     ):
         return f"{before[1]}_{key}"
+    if key == "pass" and (before := _WORD_BEFORE.search(text, max(0, m.start() - 22), m.start())):
+        return f"{before[1]}_{key}" if before[1].lower() in words()["passes"] else key  # a forward pass
     return key[1:] if escaped else key
 
 
@@ -78,6 +93,10 @@ def _names_a_secret(text: str, m: re.Match[str], key: str, named: int) -> int:
     """How far behind `"name": "HF_TOKEN"` its `"value"` may stand."""
     value = _NAME.match(text, m.end())
     return m.end() + _NEAR if value and level(value[1]) == YES else named
+
+
+def _beside_a_user(text: str, m: re.Match[str]) -> bool:
+    return _USER.search(text, max(0, m.start() - _NEAR), m.end() + _NEAR) is not None
 
 
 def _opens(text: str, m: re.Match[str]) -> bool:
@@ -96,20 +115,15 @@ def _value(text: str, m: re.Match[str], key: str, kind: int) -> Span | None:
         return None  # the next flag, the next key
     if not quoted and (value.endswith("(") or is_code(key, value) or _is_prose(text, m, value, end)):
         return None
-    told = sep not in ("", "is", "was", "is:", "was:")
+    told = sep.startswith((":", "=", "-", ">", "%", ",", "：", "＝")) and sep not in ("-", "--")
+    told = told or (sep in _BARS and _LAST_CELL.match(text, end) is not None)  # two columns, no row of titles
     sure = kind == YES and (told or key.startswith("-") or _in_netrc(text, m.start()))
-    return (start, end) if _is_secret(value, key, YES if sure else MAYBE) else None
-
-
-def _is_secret(value: str, key: str, kind: int) -> bool:
-    if kind == YES:
-        return not is_harmless(value, typed=is_password(key))
-    return looks_random(value)
+    return (start, end) if opens(key, value, YES if sure else MAYBE, quoted=quoted) else None
 
 
 def _follows(text: str, m: re.Match[str], key: str, sep: str) -> bool:
     """Does what stands behind this key belong to it? A blank and a comma mostly only end a word."""
-    if sep == "":
+    if sep in ("", "-", "--"):
         return not m["close"]
     if sep == ">":
         return text[m.start() - 1 : m.start()] == "<"  # <password>...</password>
@@ -117,7 +131,7 @@ def _follows(text: str, m: re.Match[str], key: str, sep: str) -> bool:
         return True
     if not m["close"] or not _QUOTE.match(text, m.end()):
         return False
-    return key.startswith("-") or key.isupper() or text[: m.start()].rstrip("'\"\\")[-1:] == "("
+    return key.startswith("-") or key.isupper() or _FIRST_OF_TWO.search(text, 0, m.start()) is not None
 
 
 def _in_netrc(text: str, at: int) -> bool:
@@ -131,11 +145,20 @@ def _extent(text: str, m: re.Match[str], key: str, kind: int) -> tuple[int, int,
     quote = _QUOTE.match(text, at)
     if quote is not None:
         return quote.end(), _closing(text, quote), True
+    if ":" in m["sep"] and (block := _BLOCK.match(text, at)):
+        return *block.span(1), True
+    if m["sep"].strip() in _BARS or "%" in m["sep"]:
+        at += 3 * text.startswith("%22", at)
+        end = _match_end(_ENCODED if "%" in m["sep"] else _CELL, text, at)
+        return at, at + len(text[at:end].rstrip()), False
+    if placeholder := _PLACEHOLDER.match(text, at):
+        return *placeholder.span(), False
     scheme = _SCHEME.match(text, at)
     at = scheme.end() if scheme else at
     plain = key.lower().strip("-")
     if plain.endswith(_HEADERS) and ":" in m["sep"]:
-        end = _match_end(_HEADER_VALUE, text, at)
+        digest = scheme and scheme[0].lower().startswith("digest")
+        end = _match_end(_DIGEST if digest else _HEADER_VALUE, text, at)
     elif (
         kind == YES
         and not m["close"]
@@ -199,7 +222,7 @@ def _nested(text: str, at: int, key: str) -> tuple[list[Span], int]:
         else:
             span = _unquoted(piece)
             is_key = text[end : end + 4].lstrip("\\'\" \t")[:1] in (":", "=")
-            if not is_key and _is_secret(text[slice(*span)], key, YES):
+            if not is_key and opens(key, text[slice(*span)], YES, quoted=span != piece.span()):
                 found.append(span)
         if depth <= 0:
             break

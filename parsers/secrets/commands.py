@@ -14,6 +14,9 @@ HINTS = (
     *(
         " -a ",
         " -w ",
+        " -k ",
+        "-stdin",
+        "sudo -S",
         "'-a'",
         '"-a"',
         "'-w'",
@@ -31,7 +34,7 @@ HINTS = (
 _BEFORE = 300  # characters in which the command stands that a flag belongs to
 
 _FLAG = re.compile(
-    r"(?<![\w\-])(?P<flag>-[pPaw]|-[uU]|--user|--proxy-user)(?P<gap>['\"]?[ \t,=]{0,6})(?P<quote>['\"]?)(?P<value>[^\s'\"]{1,300})"
+    r"(?<![\w\-])(?P<flag>-[pPawk]|-[uU]|--user|--proxy-user)(?P<gap>['\"]?[ \t,=]{0,6})(?P<quote>['\"]?)(?P<value>[^\s'\"]{1,300})"
 )
 _COMMANDS = {
     "-p": re.compile(
@@ -40,13 +43,17 @@ _COMMANDS = {
     ),
     "-P": re.compile(r"\b(?:unzip|zip|plink|pscp|sqlcmd|bcp)\b"),
     "-a": re.compile(r"\b(?:redis-cli|redis-benchmark)\b"),
+    "-k": re.compile(r"\bopenssl\b"),
     "-w": re.compile(r"\bldap\w{3,10}\b"),
     "-u": re.compile(r"\b(?:curl|wget|https?|xh|ftp|lftp|smbclient|rclone)\b"),
 }
 _ATTACHED = re.compile(r"\b(?:mysql\w*|mariadb[\w\-]*|sshpass|7z\w*|rar|unrar)\b")  # -pSECRET in one word
 _PASS = re.compile(r"(?<!\w)-?(?:passin|passout|pass|k)\s{1,4}pass:(\S{1,300})")  # openssl
 _BEARER = re.compile(r"(?i)\bbearer[ \t]{1,8}([\w\-.=+/~]{8,})")
-_PGPASS = re.compile(r"(?m)^[^\s:]{1,200}:(?:543\d|6432|\*):[^\s:]{1,200}:[^\s:]{1,200}:(\S{1,300})$")
+_PIPED = re.compile(
+    r"\b(?:echo|printf)\s{1,4}(?:-n\s{1,4})?['\"]?([^\s'\"|]{1,200})['\"]?\s{0,4}\|[^\n|]{0,200}?(?:-stdin|sudo -S|chpasswd|passwd)"
+)
+_PGPASS = re.compile(r"(?m)(?<!\S)[^\s:]{1,200}:(?:543\d|6432|\*):[^\s:]{1,200}:[^\s:]{1,200}:(\S{1,300})$")
 
 
 def given(text: str) -> Iterator[Span]:
@@ -56,6 +63,7 @@ def given(text: str) -> Iterator[Span]:
         if span is not None:
             yield span
     yield from (m.span(1) for m in _PASS.finditer(text) if not is_harmless(m[1], typed=True))
+    yield from (m.span(1) for m in _PIPED.finditer(text) if not is_harmless(m[1], typed=True))
     yield from (m.span(1) for m in _PGPASS.finditer(text) if not is_harmless(m[1]))
     yield from (m.span(1) for m in _BEARER.finditer(text) if looks_random(m[1].replace("/", "")))
 

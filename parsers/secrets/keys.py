@@ -27,13 +27,13 @@ def words() -> dict[str, frozenset[str]]:
 
 def is_secret_key(key: str) -> bool:
     """True for keys whose value is a secret, judged by whole words in snake_case, kebab-case or camelCase."""
-    return level(key) == YES or _split(key) == ["token"]
+    return level(key) == YES or split(key) == ["token"]
 
 
 @lru_cache(maxsize=4096)  # the keys of a run come again and again
 def level(key: str) -> int:
     """YES: the value is a secret. MAYBE: it is one where it looks like one. NO."""
-    parts = _split(key)
+    parts = split(key)
     if not parts:
         return NO
     known = words()
@@ -45,7 +45,9 @@ def level(key: str) -> int:
         return MAYBE
     if "token" in parts:
         return _token(parts, known)
-    if parts[-1] == "pat" and key.isupper():  # GH_PAT
+    if "webhook" in parts and parts[-1] in ("webhook", "url", "uri"):
+        return MAYBE
+    if parts[-1] == "pat" and (key.isupper() or known["opens_token"] & set(parts[:-1])):  # GH_PAT, github.pat
         return MAYBE
     if parts[-1] == "key" and len(parts) > 1:  # of what we do not know, as in an environment: KAGGLE_KEY
         return MAYBE if key.isupper() and parts[-2] not in known["names_key"] else NO
@@ -56,10 +58,10 @@ def level(key: str) -> int:
 
 def is_password(key: str) -> bool:
     """Is it typed by people, so that it may consist of digits?"""
-    return bool({"password", "passwd", "passphrase", "passcode", "pwd", "pgpassword"} & set(_split(key)[-1:]))
+    return bool({"password", "passwd", "passphrase", "passcode", "pwd", "pgpassword"} & set(split(key)[-1:]))
 
 
-def _split(key: str) -> list[str]:
+def split(key: str) -> list[str]:
     return [w.lower() for w in _WORD.findall(key[-LONGEST:].rsplit("/", 1)[-1])]
 
 
@@ -70,7 +72,9 @@ def _opens(parts: list[str], known: dict[str, frozenset[str]]) -> bool:
         return True
     if parts[0] == "o" and parts[1:2] == ["auth"]:  # oAuth
         return False
-    return any(b in ("key", "keys") and a in known["opens_key"] for a, b in zip(parts, parts[1:], strict=False))
+    joined = ["", *map("".join, zip(parts, parts[1:], strict=False))]  # OpenAIKey: open, ai
+    pairs = zip(parts, joined, parts[1:], strict=False)
+    return any(after in ("key", "keys") and known["opens_key"] & {before, two} for before, two, after in pairs)
 
 
 def _joined(word: str, known: dict[str, frozenset[str]]) -> bool:

@@ -1,4 +1,4 @@
-"""Secrets that are known by their own shape, wherever they stand: the tokens of shapes.toml, and secrets inside URLs.
+"""Secrets that are known by their own shape or issuer: the rules of gitleaks, what shapes.toml adds, secrets inside URLs.
 
 Nearly no text holds one. So each pattern goes with texts that all its matches hold, and is only compiled and
 tried where one of those is found.
@@ -9,17 +9,21 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
-from parsers.secrets.values import is_harmless
+from parsers.secrets import gitleaks
+from parsers.secrets.keys import NO, level
+from parsers.secrets.values import is_harmless, looks_random
 
 MASK = "***"
 SHORTEST = 8  # characters; no shape is shorter
+_SHORT = 200  # characters of a text that is worth remembering
 
 # A token begins where no letter or digit stands before it, but for those of an escape: %3D in a URL, \n in JSON, a colour
 _BEGIN = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[bfnrt])|(?<=\x1b\[m)|(?<=\x1b\[\dm)|(?<=\x1b\[\d\dm))"
 _END = r"(?![A-Za-z0-9])"
+_BEGINS = re.compile(_BEGIN)
 
 # what a link is signed or opened with; a value of fewer characters names something
 _QUERY = re.compile(
@@ -27,6 +31,21 @@ _QUERY = re.compile(
     r"(?:x-(?:amz|goog)-(?:signature|credential|security-token)|awsaccesskeyid|(?:shared_?access_?)?sig(?:nature)?|key"
     r"|(?:[\w\-]{1,30}[_\-])?(?:token|api_?key|apikey|secret|password|passwd|pwd|auth))"
     r"(?:=|%3d)([^&\s'\"<>#;,\\]{6,})"
+)
+# a setting in the name of a run or a tag: token=...,lr=0.1
+_SETTING = re.compile(r"(?<![A-Za-z0-9])([A-Za-z][\w\-.]{1,60})=([^\s&,;:/'\"<>#\\()]{8,200})")
+_SETTING_HINTS = (
+    "oken=",
+    "key=",
+    "Key=",
+    "ecret=",
+    "assword=",
+    "asswd=",
+    "pwd=",
+    "TOKEN=",
+    "KEY=",
+    "SECRET=",
+    "PASSWORD=",
 )
 _SHORTEST_TOKEN = 15  # characters, of Slack's xoxb-
 _QUERY_HINTS = ("://", "?", "&", "%26", "%3F", "%3f", "u0026", "sig=")
@@ -48,13 +67,19 @@ def _known() -> tuple[tuple[tuple[str, ...], tuple[str, ...], bool], ...]:
 
 
 @cache
-def _hints() -> tuple[str, ...]:
-    return (*(hint for hints, _, _ in _known() for hint in hints), *_QUERY_HINTS)
+def hints() -> tuple[str, ...]:
+    """One of these, in this very case, or a keyword of gitleaks in any, is in every text with a secret by its shape."""
+    return (*(hint for several, _, _ in _known() for hint in several), *_QUERY_HINTS, *_SETTING_HINTS)
 
 
 @cache
 def _hints_in_bytes() -> tuple[bytes, ...]:
-    return tuple(hint.encode() for hint in _hints())
+    return tuple(hint.encode() for hint in hints())
+
+
+@cache
+def _keywords_in_bytes() -> tuple[bytes, ...]:
+    return tuple(word.encode() for word in gitleaks.keywords())
 
 
 @cache
@@ -64,21 +89,25 @@ def _compiled(pattern: str, whole: bool) -> re.Pattern[str]:
 
 def patterns() -> Iterator[re.Pattern[str]]:
     """Every pattern, for who wants to see what they cost."""
-    yield _QUERY
+    yield from (_QUERY, _SETTING)
     for _, listed, whole in _known():
         yield from (_compiled(pattern, whole) for pattern in listed)
+    yield from (rule.pattern for rule in gitleaks.rules())
 
 
 def might_hold(text: str) -> bool:
-    """A quick no for nearly all text: no link, no private key, and no word so long as a token or no hint of one."""
+    """A quick no for most text: no link, no private key, and no word so long as a token."""
     if any(hint in text for hint in _SHORT_HINTS):
         return True
-    return max(map(len, text.split()), default=0) >= _SHORTEST_TOKEN and any(hint in text for hint in _hints())
+    return max(map(len, text.split()), default=0) >= _SHORTEST_TOKEN
 
 
 def has_hints(texts: bytes) -> bool:
     """Might a secret be in these UTF-8 bytes, in which texts may follow each other without anything between?"""
-    return any(hint in texts for hint in _hints_in_bytes())
+    if any(hint in texts for hint in _hints_in_bytes()):
+        return True
+    lower = texts.lower()
+    return any(word in lower for word in _keywords_in_bytes())
 
 
 def has_shapes(texts: bytes | memoryview) -> bool:
@@ -91,7 +120,12 @@ def spans(text: str) -> list[tuple[int, int]]:
     """Where the secrets of a text begin and end, in order and apart."""
     if len(text) < SHORTEST or not might_hold(text):
         return []
-    return apart(_found(text))
+    return list(_short_spans(text)) if len(text) <= _SHORT else apart(_found(text))
+
+
+@lru_cache(maxsize=4096)  # the runs of a folder have most of their settings in common
+def _short_spans(text: str) -> tuple[tuple[int, int], ...]:
+    return tuple(apart(_found(text)))
 
 
 def apart(found: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -110,6 +144,9 @@ def _found(text: str) -> Iterator[tuple[int, int]]:
         if any(hint in text for hint in hints):
             for pattern in listed:
                 yield from (m.span(1) for m in _compiled(pattern, whole).finditer(text))
+    yield from gitleaks.found(text, _BEGINS)
+    if any(hint in text for hint in _SETTING_HINTS):
+        yield from (m.span(2) for m in _SETTING.finditer(text) if level(m[1]) != NO and looks_random(m[2]))
     if any(hint in text for hint in _QUERY_HINTS):
         yield from (m.span(1) for m in _QUERY.finditer(text) if m[1][0].isdigit() or not is_harmless(m[1]))
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import cache
 
-from parsers.secrets import assignments, commands, shapes
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from parsers.secrets import assignments, commands, gitleaks, shapes
 from parsers.secrets.shapes import MASK
 
-_KEY_BEGINS = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_BEGINS = re.compile(r"-----BEGIN[ A-Z0-9_\-]{0,100}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_GOES_ON = re.compile(r"(?:.{0,120}[\s\]:|>])?(?=[A-Za-z]{0,80}[\d+/=]|[A-Za-z]{20})[A-Za-z0-9+/=]{4,}\s*")
+_MANY = 64  # texts, from which on it pays to hand the expression with all hints to RE2, which takes a millisecond to read it
 _KEY_LINES = 400  # lines; a private key in text has no more
-
-
-def might_hold_secret(text: str) -> bool:
-    """A quick no for nearly all text; a regex of these words takes a hundred times longer."""
-    return _has_keys(text) or _has_commands(text) or shapes.might_hold(text)
 
 
 def _has_keys(text: str) -> bool:
@@ -28,22 +29,44 @@ def _has_commands(text: str) -> bool:
 
 def mask_text(text: str) -> str:
     """Running text with every secret in it replaced by ``***``."""
-    found = shapes.spans(text)
-    if _has_keys(text):
+    return _masked(text, (True, _has_keys(text), _has_commands(text)))
+
+
+def _masked(text: str, looks: tuple[bool, ...]) -> str:
+    """``looks``: whether to look for shapes, for keys with values and for commands."""
+    found = shapes.spans(text) if looks[0] else []
+    if looks[1]:
         found += assignments.assigned(text)
-    if _has_commands(text):
+    if looks[2]:
         found += commands.given(text)
     return shapes.replaced(text, shapes.apart(found)) if found else text
 
 
 def mask_texts(texts: list[str]) -> list[str]:
-    """Each as :func:`mask_text` gives it; one look tells of many that none holds anything. A private key may go on from
+    """Each as :func:`mask_text` gives it; one look tells of many which might hold what. A private key may go on from
     one text to the next, as a console log hands over its lines."""
-    joined = "\n".join(texts)
-    if not might_hold_secret(joined):
-        return texts
-    masked = [mask_text(t) for t in texts]
-    return masked if "PRIVATE KEY" not in joined else _without_bodies(texts, masked)
+    if len(texts) < _MANY:
+        masked = [mask_text(text) for text in texts]
+    else:
+        masked = [
+            _masked(text, looks) if any(looks) else text for text, looks in zip(texts, _looks(texts), strict=True)
+        ]
+    return _without_bodies(texts, masked) if any("PRIVATE KEY" in text for text in texts) else masked
+
+
+@cache
+def _hints() -> tuple[str, ...]:
+    """Expressions of RE2 for every hint there is: of shapes, of keys, of commands."""
+    shaped = "|".join(map(re.escape, (*shapes.hints(), "PRIVATE KEY")))
+    names = "|".join(map(re.escape, gitleaks.keywords()))
+    keys, given = ("|".join(map(re.escape, each)) for each in (assignments.HINTS, commands.HINTS))
+    return f"{shaped}|(?i:{names})", f"(?i:{keys})", given
+
+
+def _looks(texts: list[str]) -> Iterator[tuple[bool, ...]]:
+    """What each text might hold; RE2 looks for all hints at once, fifty times as fast as Python for one after the other."""
+    raw = pa.array([t.encode("utf-8", "replace") for t in texts], pa.large_binary())
+    return zip(*(pc.match_substring_regex(raw, hints).to_pylist() for hints in _hints()), strict=True)
 
 
 def _without_bodies(texts: list[str], masked: list[str]) -> list[str]:

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from parsers.secrets.keys import MAYBE, NO, YES, is_password, is_secret_key, level
+from parsers.secrets.keys import NO, YES, is_secret_key, level
 from parsers.secrets.names import names
 from parsers.secrets.shapes import MASK
 from parsers.secrets.texts import mask_text
-from parsers.secrets.values import is_harmless, looks_random
+from parsers.secrets.values import opens
 
 
 def mask_config(key: str, value: Any) -> str:
@@ -30,7 +30,7 @@ def _kind(key: str) -> int:
 def _tree(value: Any, key: str, kind: int) -> Any:
     """`kind` says whether a key around the value is that of a secret."""
     if isinstance(value, dict):
-        return _dict(value, kind)
+        return _dict(value, key, kind)
     if isinstance(value, (list, tuple)):
         return list(_list(value, key, kind))
     if isinstance(value, str):
@@ -40,24 +40,34 @@ def _tree(value: Any, key: str, kind: int) -> Any:
     if isinstance(value, int) and abs(value) >= 1 << 1024:
         return "Infinity" if value > 0 else "-Infinity"  # Python writes no number of thousands of digits
     if value is None or isinstance(value, (bool, int, float)):
-        typed = kind == YES and type(value) is int and not is_harmless(str(value), typed=is_password(key))
-        return MASK if typed else value
+        return value
     return _text(str(value), key, kind)
 
 
 def _text(value: str, key: str, kind: int) -> str:
-    if kind == YES and not is_harmless(value, typed=is_password(key)):
-        return MASK
-    return MASK if kind == MAYBE and looks_random(value) else mask_text(value)
+    return MASK if opens(key, value, kind, quoted=True) else mask_text(value)
 
 
-def _dict(value: dict[Any, Any], kind: int) -> dict[str, Any]:
+def _of(key: str, outer: str, value: dict[Any, Any], named: str) -> int:
+    """What the key of an entry says, with what stands around it."""
+    if key == "value" and named:
+        return _kind(named)  # {"name": "HF_TOKEN", "value": ...}
+    if key in ("data", "stringData") and value.get("kind") == "Secret":
+        return YES  # Kubernetes
+    if key == "key" and isinstance(value.get("username"), str):
+        return YES  # Kaggle
+    if key.lower() in ("key", "pat", "pass"):  # wandb: {key: ...}
+        return _kind(f"{outer}_{key}")
+    return _kind(key)
+
+
+def _dict(value: dict[Any, Any], key: str, kind: int) -> dict[str, Any]:
     named = next((value[k] for k in ("name", "key", "variable") if isinstance(value.get(k), str)), "")
     shown = names(map(str, value))
     found = {}
     for k, v in value.items():
         plain = str(k)
-        of_key = _kind(named) if plain == "value" and named else _kind(plain)  # {"name": "HF_TOKEN", "value": ...}
+        of_key = _of(plain, key, value, named)
         found[shown.get(plain, plain)] = _tree(v, plain, max(kind, of_key))
     return found
 
@@ -78,7 +88,8 @@ def _list(values: Sequence[Any], key: str, kind: int) -> Iterator[Any]:
 
 def _after(flag: str, value: str, masked: Any, values: Sequence[Any]) -> Any:
     """The value of a short flag, whose meaning the command before it tells."""
-    if flag not in ("-p", "-P", "-a", "-w", "-u", "-U", "--user", "--proxy-user"):
+    attached = len(value) > 2 and value.startswith("-p") and flag not in ("", value)
+    if not attached and flag not in ("-p", "-P", "-a", "-w", "-k", "-u", "-U", "--user", "--proxy-user"):
         return masked
     words = " ".join(str(v) for v in values[: values.index(flag) + 1] if isinstance(v, str))[:300]
     line = mask_text(f"{words} {value}")
