@@ -54,6 +54,7 @@ class Direct:
 
     def __init__(self, python: str, adapter: Path, **_: Any) -> None:
         self.session, self.adapter, self.steps, self.seconds = commands.Session(), adapter, 0, 0.0
+        self.beside: list[str] = []
 
     def __enter__(self) -> Direct:
         return self
