@@ -80,5 +80,5 @@ def cases() -> Iterator[Case]:
     yield text("many_namespaces", "Namespace(" * 100_000)
     yield text("assignments", "lr = 0.1\n" + "x" * 100_000 + " = 1\n" + "a " * 100_000 + "\n" + "= " * 50_000)
     yield text("ini", "[model]\nlr = 0.1\n[" + "x" * 100_000 + "\n%(lr)s = %(x)s\n", "config.ini")
-    yield Case("settings/house_names_deep", writes({"forensics.toml": "a = " + "[" * 50_000, "log.jsonl": lines(0, 99)}), exits=(1,))
-    yield Case("settings/house_names_of_lies", writes({"forensics.toml": "[metrics]\n'loss.train' = 5\n", "log.jsonl": lines(0, 9)}), exits=(1,))
+    yield Case("settings/house_names_deep", writes({"forensics.toml": "a = " + "[" * 50_000, "log.jsonl": lines(0, 99)}))
+    yield Case("settings/house_names_of_lies", writes({"forensics.toml": "[metrics]\n'loss.train' = 5\n", "log.jsonl": lines(0, 9)}))
