@@ -11,6 +11,7 @@ import dataclasses
 import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from parsers.secrets import mask_shapes, names
@@ -190,6 +191,11 @@ def number(value: float) -> float | str:
     return value
 
 
+@lru_cache(maxsize=256)  # rows have the same keys
+def _shown(keys: tuple[str, ...]) -> dict[str, str]:
+    return names(keys)
+
+
 def jsonable(x: Any) -> Any:
     """Recursively: dataclasses and tuples to JSON types, numpy scalars to Python ones, non-finite floats to strings."""
     if isinstance(x, (list, tuple)):
@@ -201,7 +207,7 @@ def jsonable(x: Any) -> Any:
     if isinstance(x, float):
         return number(x)
     if isinstance(x, dict):
-        shown = names(map(str, x))  # no entry is lost where two keys differ only in a secret
+        shown = _shown(tuple(map(str, x)))  # no entry is lost where two keys differ only in a secret
         return {shown.get(str(k), str(k)): jsonable(v) for k, v in x.items()}
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
         return {f.name: jsonable(getattr(x, f.name)) for f in dataclasses.fields(x)}

@@ -62,10 +62,12 @@ def of_report(path: Path) -> list[str] | None:
         return []
 
 
-def inputs(runs: Iterable[Run]) -> set[str]:
-    """The files that were read of these runs; reports of ours among them may be written again."""
-    found = {os.path.realpath(run.file(s.path)) for run in runs for s in run.sources}
-    return {p for p in found if of_report(Path(p)) is None and not _is_summary(Path(p))}
+def is_input(path: Path, runs: Iterable[Run]) -> bool:
+    """Is there such a file, and was it read of one of the runs? Reports of ours among them may be written again."""
+    if not os.path.lexists(path) or of_report(path) is not None or _is_summary(path):
+        return False
+    real = os.path.realpath(path)
+    return any(os.path.realpath(run.file(s.path)) == real for run in runs for s in run.sources)
 
 
 def _is_summary(path: Path) -> bool:

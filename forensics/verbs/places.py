@@ -103,9 +103,10 @@ def keep_inputs(found: Places, runs: Iterable[Any], files: Iterable[Path | str |
     """Raises ForensicsError where an output is a file of the runs, or one of the ``files`` that were read, also with --force."""
     from forensics import identity
 
-    read = identity.inputs(runs) | {os.path.realpath(f) for f in files if f is not None}
+    read = {os.path.realpath(f) for f in files if f is not None}
+    runs = list(runs)
     for path in found.named().values():
-        if os.path.realpath(path) in read:
+        if os.path.realpath(path) in read or identity.is_input(path, runs):
             raise ForensicsError(f"{path} is what was read: left as it is", "Give another name with --out.")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +37,9 @@ def tables(ctx: click.Context, run: str, out: Path, metrics: dict[str, str], run
         for r in runs
         for name, table in r.tables.items()
     ]
-    read = identity.inputs(runs)
     for path, _ in files:
         output.check(path, force=force)
-        if os.path.realpath(path) in read:
+        if identity.is_input(path, runs):
             raise ForensicsError(f"{path} is what was read: left as it is", "Give another folder with --out.")
 
     def encoded(table: Any) -> bytes:
