@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from forensics.checkpoints import tokenizer_files
@@ -65,9 +66,10 @@ def _too_far(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Fou
         default=0.0,
     )
     size = {t.name: t.count for t in a.contents.tensors}
+    buffers = _not_stepped(a) | _not_stepped(b)
     far = []
     for r in changed:
-        if r["role"] == "weight" and r["update_norm"] and rate and size[r["name"]] >= 16:
+        if r["role"] == "weight" and r["update_norm"] and rate and size[r["name"]] >= 16 and plain_name(r["name"]) not in buffers:
             most = ADAM_MOST * rate * (b.step - a.step) * math.sqrt(size[r["name"]])
             if r["update_norm"] > 1.5 * most:
                 far.append((r["update_norm"] / most, r["name"]))
@@ -76,6 +78,16 @@ def _too_far(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Fou
     times, name = max(far)
     title = f"{name} moved {times:.3g} times as far as Adam can at a rate of {rate:.3g} in {b.step - a.step} steps"
     return [finding("too_far", "warning", title, [x for _, x in sorted(far, reverse=True)])]
+
+
+def _not_stepped(c: Checkpoint) -> set[str]:
+    """Weights that may be buffers, which no optimizer steps (spectral norm's vectors, codebooks): of their shape there are fewer moments than weights."""
+    held = Counter(t.shape for t, _ in measured(c, "exp_avg") if t.count > 1)
+    weights = {tuple((id(p.file), p.offset) for p in t.pieces) or id(t): t for t in c.contents.tensors if t.role == "weight"}  # tied ones once
+    shapes = Counter(t.shape for t in weights.values())
+    if not any(shapes[s] <= n for s, n in held.items()):  # flattened moments, or none: nothing is known
+        return set()
+    return {plain_name(t.name) for t in c.contents.tensors if t.role == "weight" and shapes[t.shape] > held[t.shape]}
 
 
 QK = re.compile(r"(?i)(?<![\w.])(?>[\w.]*?(?:q_proj|k_proj|qkv|query|key|\bwq\b|\bwk\b|in_proj|c_attn))[\w.]*+(?<=weight)$")

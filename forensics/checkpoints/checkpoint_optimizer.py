@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from forensics.checkpoints.checkpoint import Checkpoint
+from forensics.checkpoints.checkpoint import Checkpoint, open_checkpoint
 from forensics.checkpoints.checkpoint_age import counters
 from forensics.checkpoints.checkpoint_findings import Found, finding, measured
 from forensics.checkpoints.checkpoint_layers import STARTED
 from forensics.checkpoints.checkpoint_weights import numbered
+from forensics.errors import ForensicsError
+from parsers import checkpoint_files
 from parsers.checkpoints.contents import Tensor
 
 _ROOT = re.compile(r"(?i)(.*[:.])?(optimi[sz]er(_state(_dict|s)?)?|optim(_state_dict)?)(\.\d+)?")
+BESIDE = 3  # saves beside one, opened for their names alone
 FEW = 0.1  # of the parameters: more were frozen for a while, or see few batches (experts)
 APART = 1.5  # times: rates that a schedule set and someone changed by hand within a warmup differ by less, mostly
 
@@ -42,7 +46,7 @@ def missing(c: Checkpoint) -> list[Found]:
     rest += [f.name for f in c.contents.files if re.search(r"(?i)^(scheduler|rng_state|random_states|scaler)", f.name)]
     if c.kind == "weights" and rest and not any(re.search(r"(?i)model_states|optim", f.name) for f in c.contents.files):
         title = f"No state of the optimizer at step {c.step}, though the rest of the training's is there ({rest[0]}): a resume begins with fresh moments"
-        return [finding("optimizer_missing", "warning", title)]
+        return [finding("optimizer_missing", "info" if _never_saved(c) else "warning", title)]
     buffers = [v is None for n, v in c.contents.values.items() if n.endswith(".momentum_buffer")]
     momentum = any(v > 0 for _, v in _numbers(c, r"param_groups\.\d+\.momentum$"))
     bare = any(
@@ -60,6 +64,17 @@ def missing(c: Checkpoint) -> list[Found]:
             )
         ]
     return []
+
+
+def _never_saved(c: Checkpoint) -> bool:
+    """Whether other saves lie beside this one and hold no optimizer, either: then the run means it (weights alone, adapters)."""
+    kinds = []
+    for path in sorted(c.path.parent.iterdir()):
+        alike = path != c.path and path.suffix == c.path.suffix and path.is_dir() == c.path.is_dir()
+        if alike and checkpoint_files.step_of(path) is not None and len(kinds) < BESIDE:
+            with contextlib.suppress(ForensicsError, OSError):
+                kinds.append(open_checkpoint(path).kind)
+    return bool(kinds) and not {"full", "optimizer"} & set(kinds)
 
 
 def moments(c: Checkpoint) -> list[Found]:

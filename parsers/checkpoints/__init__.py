@@ -31,6 +31,8 @@ def read(path: Path) -> Contents:
 
     if not path.exists():
         raise FileNotFoundError(2, "no such file or folder", str(path))
+    if path.is_file() and folder.is_index(path):
+        return folder.read(path.parent, read_file)
     if not path.is_dir():
         return read_file(path)
     if any((path / n).exists() for n in _ORBAX) and not (path / ".metadata").exists():

@@ -27,6 +27,11 @@ _INDEX = re.compile(r".*\.(safetensors|bin)\.index\.json")
 Reader = Callable[[Path], Contents]
 
 
+def is_index(path: Path) -> bool:
+    """True for the index of a checkpoint in shards, which stands for its folder."""
+    return _INDEX.fullmatch(path.name) is not None
+
+
 def files(folder: Path) -> Iterator[Path]:
     """The checkpoint files of a folder, sorted; links that lead out of it are left out, but for those of a hub cache."""
     found = 0
@@ -106,7 +111,7 @@ def _check_indices(together: Contents, folder: Path) -> None:
     """An index names the shard of every tensor: what it promises and the folder lacks is an incomplete save."""
     names = {t.name for t in together.tensors}
     for path in sorted(folder.glob("*.index.json")):
-        if not _INDEX.fullmatch(path.name) or not path.is_file() or path.stat().st_size > 64 << 20:
+        if not is_index(path) or not path.is_file() or path.stat().st_size > 64 << 20:
             continue
         try:
             shards = json.loads(path.read_bytes())["weight_map"]
