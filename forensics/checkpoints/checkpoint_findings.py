@@ -102,7 +102,8 @@ def _claims_weights(c: Checkpoint) -> bool:
 
 
 def nonfinite(c: Checkpoint) -> list[Found]:
-    bad = [(t, s) for t, s in measured(c, *WEIGHTS, *MOMENTS, "buffer") if s.nonfinite and not _mask(t, s)]
+    state = [(t, s) for t, s in measured(c, "other") if t.count > 1 and is_state(t.name)]  # single numbers: rates, best losses
+    bad = [(t, s) for t, s in [*measured(c, *WEIGHTS, *MOMENTS, "buffer"), *state] if s.nonfinite and not _mask(t, s)]
     if not bad:
         return []
     n, first = sum(s.nonfinite for _, s in bad), bad[0][0]

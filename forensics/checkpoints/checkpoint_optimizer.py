@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from forensics.checkpoints.checkpoint import Checkpoint, open_checkpoint
 from forensics.checkpoints.checkpoint_age import counters
-from forensics.checkpoints.checkpoint_findings import Found, finding, measured
+from forensics.checkpoints.checkpoint_findings import Found, finding, is_state, measured
 from forensics.checkpoints.checkpoint_layers import STARTED
 from forensics.checkpoints.checkpoint_weights import numbered
 from forensics.errors import ForensicsError
@@ -81,7 +81,8 @@ def moments(c: Checkpoint) -> list[Found]:
     """Second moments below zero, first moments that are gone, moments of other shapes than their weights."""
     firsts, seconds = measured(c, "exp_avg"), measured(c, "exp_avg_sq")
     found = []
-    if negative := [t.name for t, s in seconds if s.negative]:
+    squares = [*seconds, *((t, s) for t, s in measured(c, "other") if is_state(t.name))]
+    if negative := [t.name for t, s in squares if s.negative]:
         title = f"{len(negative)} second moments hold values below zero, which no square is: {negative[0]} first"
         found.append(finding("moment_negative", "critical", title, negative))
     moved = [s for _, s in seconds if s.zeros < s.count]
