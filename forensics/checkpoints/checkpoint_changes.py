@@ -10,15 +10,17 @@ from collections.abc import Sequence
 from forensics.checkpoints import tokenizer_files
 from forensics.checkpoints.checkpoint import Checkpoint, plain_name
 from forensics.checkpoints.checkpoint_age import counters
+from forensics.checkpoints.checkpoint_copies import exchanged
 from forensics.checkpoints.checkpoint_findings import Found, finding, measured
 from forensics.checkpoints.checkpoint_moves import moves
+from forensics.checkpoints.checkpoint_parts import parts_gone, types_changed, untied
 
 GREW = 2.0  # norms that double between two checkpoints of one run
 ADAM_MOST = 3.3  # |m|/sqrt(v) of Adam is at most (1-b1)/sqrt(1-b2) = 3.16 for the usual betas
 
 
 def between(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found]:
-    return [*_one_model(a, b, changed), *moves(a, b, changed), *_too_far(a, b, changed), *growth(a, b), *_tokenizer(a, b)]
+    return [*_one_model(a, b, changed), *moves(a, b, changed), *exchanged(a, b, changed), *parts_gone(a, b), *untied(a, b), *types_changed(a, b), *_too_far(a, b, changed), *growth(a, b), *_tokenizer(a, b)]
 
 
 def _one_model(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found]:
