@@ -25,7 +25,8 @@ from parsers.checkpoints.unreadable import Unreadable
 
 READ = 256 << 20  # bytes of values looked at
 TIMES = 3.0  # times the median move: layers of one network move within about three of each other
-NEARER = 0.5  # of the distance to what it was: so near to something else, it comes from there
+NEARER = 0.75  # of the distance to what it was: so near to something else, it comes from there; steps of its own lead to no other layer
+KIN_TIMES = 1.2  # times the median move of its kin: layers cloned at the start differ little, and an exchange of two adds little to their moves
 SAME = 0.9  # cosine of a matrix with what it was: layers of one network keep above it from save to save, or lose it together
 CHANCE = 4.0  # standard errors, 1/sqrt(n), that the cosine of independent draws stays within
 LEAST = 64  # values; of fewer, chance gives any cosine
@@ -88,22 +89,32 @@ def exchanged(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Fo
     if len(rows) < 3 or (usual := median(r[0] for r in rows)) < SAME:
         return []
     step = median(move for _, move, _, _ in rows)
+    kinds: defaultdict[str, list[float]] = defaultdict(list)
+    for _, move, x, _ in rows:
+        kinds[kin(x[0].name)].append(move)
     left = READ
     told: dict[str, tuple[str, str]] = {}
     for cosine, move, x, y in rows:
-        grown = rms(y[1]) / max(rms(x[1]), 1e-300)
-        if x[0].count < LEAST or move < TIMES * step or not SIZE[0] < grown < SIZE[1]:
+        name, grown, sudden = x[0].name, rms(y[1]) / max(rms(x[1]), 1e-300), move > TIMES * step
+        if (
+            x[0].count < LEAST
+            or not SIZE[0] < grown < SIZE[1]
+            or not (sudden or move > KIN_TIMES * median(kinds[kin(name)]))
+        ):
             continue
-        others = [z for _, _, z, _ in rows if z[0].shape == x[0].shape and z[0] is not x[0]]
+        others = [
+            z
+            for _, _, z, _ in rows
+            if z[0].shape == x[0].shape and z[0] is not x[0] and (sudden or kin(z[0].name) == kin(name))
+        ]
         left -= 8 * x[0].count * (2 + len(others))
         what, other = _source(cosine, x, y, others) if left >= 0 else ("", "")
-        if what or abs(cosine) < min(CHANCE / math.sqrt(x[0].count), 0.3):
-            told[x[0].name] = what or "was drawn anew, or taken from another training", other
-    for name, (_, other) in list(
-        told.items()
-    ):  # a copy of a module of another name may be meant: target networks, teachers
-        if other and kin(name) != kin(other) and told.get(other, ("", ""))[1] != name:
-            del told[name]
+        if what or (sudden and abs(cosine) < min(CHANCE / math.sqrt(x[0].count), 0.3)):
+            told[name] = what or "was drawn anew, or taken from another training", other
+    # one way between modules of other names it may be meant: target networks, teachers
+    told = {
+        n: (what, of) for n, (what, of) in told.items() if not of or kin(n) == kin(of) or told.get(of, ("", ""))[1] == n
+    }
     if not told or len(told) > 0.5 * len(rows):
         return []
     name, (what, _) = next(iter(told.items()))
@@ -145,9 +156,9 @@ def _source(cosine: float, x: Measured, y: Measured, others: list[Measured]) -> 
             and np.linalg.norm(after - before.reshape(shape).T.reshape(-1)) < NEARER * own
         ):
             return "is the transpose of what it was", ""
-        for other, _ in others:
-            if np.linalg.norm(after - _whole(other)) < NEARER * own:
-                return f"holds what {other.name} held", other.name
+        near = [(float(np.linalg.norm(after - _whole(other))), other.name) for other, _ in others]
+        if near and min(near)[0] < NEARER * own:
+            return f"holds what {min(near)[1]} held", min(near)[1]
     except (Unreadable, ValueError, OSError):
         return "", ""
     return "", ""

@@ -2,7 +2,7 @@
 
 What it sees
     Optimizer, schedule and weights of a checkpoint that do not belong together: the optimizer has counted fewer steps than
-    the weights, its state is empty or missing, the schedule began anew or runs ahead. A tokenizer or chat template that
+    the weights, its state is empty or missing, the schedule began anew, runs ahead or is in no save any more. A tokenizer or chat template that
     changed between two checkpoints.
 
 How it decides
