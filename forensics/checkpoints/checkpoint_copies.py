@@ -26,7 +26,6 @@ from parsers.checkpoints.unreadable import Unreadable
 READ = 256 << 20  # bytes of values looked at
 TIMES = 3.0  # times the median move: layers of one network move within about three of each other
 NEARER = 0.75  # of the distance to what it was: so near to something else, it comes from there; steps of its own lead to no other layer
-KIN_TIMES = 1.2  # times the median move of its kin: layers cloned at the start differ little, and an exchange of two adds little to their moves
 SAME = 0.9  # cosine of a matrix with what it was: layers of one network keep above it from save to save, or lose it together
 CHANCE = 4.0  # standard errors, 1/sqrt(n), that the cosine of independent draws stays within
 LEAST = 64  # values; of fewer, chance gives any cosine
@@ -89,26 +88,20 @@ def exchanged(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Fo
     if len(rows) < 3 or (usual := median(r[0] for r in rows)) < SAME:
         return []
     step = median(move for _, move, _, _ in rows)
-    kinds: defaultdict[str, list[float]] = defaultdict(list)
-    for _, move, x, _ in rows:
-        kinds[kin(x[0].name)].append(move)
     left = READ
     told: dict[str, tuple[str, str]] = {}
-    for cosine, move, x, y in rows:
+    for cosine, move, x, y in sorted(rows, key=lambda r: -r[1]):  # the budget goes to what moved most
         name, grown, sudden = x[0].name, rms(y[1]) / max(rms(x[1]), 1e-300), move > TIMES * step
-        if (
-            x[0].count < LEAST
-            or not SIZE[0] < grown < SIZE[1]
-            or not (sudden or move > KIN_TIMES * median(kinds[kin(name)]))
-        ):
+        if x[0].count < LEAST or not SIZE[0] < grown < SIZE[1]:
             continue
+        # layers cloned at the start differ little, and an exchange adds little to their moves: their kin are looked at always
         others = [
             z
             for _, _, z, _ in rows
             if z[0].shape == x[0].shape and z[0] is not x[0] and (sudden or kin(z[0].name) == kin(name))
         ]
         left -= 8 * x[0].count * (2 + len(others))
-        what, other = _source(cosine, x, y, others) if left >= 0 else ("", "")
+        what, other = _source(cosine, x, y, others) if left >= 0 and (sudden or others) else ("", "")
         if what or (sudden and abs(cosine) < min(CHANCE / math.sqrt(x[0].count), 0.3)):
             told[name] = what or "was drawn anew, or taken from another training", other
     # one way between modules of other names it may be meant: target networks, teachers
