@@ -109,11 +109,9 @@ def optimizer(c: Checkpoint) -> list[Found]:
                 f"The optimizer's state is empty at step {n.label}: a resume begins with fresh moments",
             )
         )
-    elif n.states and n.params > n.states:
-        title = (
-            f"{n.params - n.states} of {n.params} parameters of the optimizer have no state: they never had a gradient"
-        )
-        found.append(finding("optimizer_partial", "warning" if n.states < 0.8 * n.params else "info", title))
+    elif n.states and n.params > n.states and not any(k.endswith(".func_evals") for k in c.contents.values):  # LBFGS keeps one for all
+        title = f"{n.params - n.states} of {n.params} parameters of the optimizer have no state: they never had a gradient (frozen, or not used)"
+        found.append(finding("optimizer_partial", "info", title))
     if seconds and all(s.zeros == s.count for _, s in seconds):
         found.append(
             finding(

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from forensics.checkpoints import tokenizer_files
 from forensics.checkpoints.checkpoint import Checkpoint, plain_name
 from forensics.checkpoints.checkpoint_age import counters
+from forensics.checkpoints.checkpoint_copies import exchanged
 from forensics.checkpoints.checkpoint_findings import Found, finding, measured
 from forensics.checkpoints.checkpoint_moves import moves
+from forensics.checkpoints.checkpoint_parts import parts_gone, types_changed, untied
 
 GREW = 2.0  # norms that double between two checkpoints of one run
 ADAM_MOST = 3.3  # |m|/sqrt(v) of Adam is at most (1-b1)/sqrt(1-b2) = 3.16 for the usual betas
 
 
 def between(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found]:
-    return [*_one_model(a, b, changed), *moves(a, b, changed), *_too_far(a, b, changed), *growth(a, b), *_tokenizer(a, b)]
+    return [*_one_model(a, b, changed), *moves(a, b, changed), *exchanged(a, b, changed), *parts_gone(a, b), *untied(a, b), *types_changed(a, b), *_too_far(a, b, changed), *growth(a, b), *_tokenizer(a, b)]
 
 
 def _one_model(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found]:
@@ -65,9 +68,10 @@ def _too_far(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Fou
         default=0.0,
     )
     size = {t.name: t.count for t in a.contents.tensors}
+    buffers = _not_stepped(a) | _not_stepped(b)
     far = []
     for r in changed:
-        if r["role"] == "weight" and r["update_norm"] and rate and size[r["name"]] >= 16:
+        if r["role"] == "weight" and r["update_norm"] and rate and size[r["name"]] >= 16 and plain_name(r["name"]) not in buffers:
             most = ADAM_MOST * rate * (b.step - a.step) * math.sqrt(size[r["name"]])
             if r["update_norm"] > 1.5 * most:
                 far.append((r["update_norm"] / most, r["name"]))
@@ -76,6 +80,16 @@ def _too_far(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Fou
     times, name = max(far)
     title = f"{name} moved {times:.3g} times as far as Adam can at a rate of {rate:.3g} in {b.step - a.step} steps"
     return [finding("too_far", "warning", title, [x for _, x in sorted(far, reverse=True)])]
+
+
+def _not_stepped(c: Checkpoint) -> set[str]:
+    """Weights that may be buffers, which no optimizer steps (spectral norm's vectors, codebooks): of their shape there are fewer moments than weights."""
+    held = Counter(t.shape for t, _ in measured(c, "exp_avg") if t.count > 1)
+    weights = {tuple((id(p.file), p.offset) for p in t.pieces) or id(t): t for t in c.contents.tensors if t.role == "weight"}  # tied ones once
+    shapes = Counter(t.shape for t in weights.values())
+    if not any(shapes[s] <= n for s, n in held.items()):  # flattened moments, or none: nothing is known
+        return set()
+    return {plain_name(t.name) for t in c.contents.tensors if t.role == "weight" and shapes[t.shape] > held[t.shape]}
 
 
 QK = re.compile(r"(?i)(?<![\w.])(?>[\w.]*?(?:q_proj|k_proj|qkv|query|key|\bwq\b|\bwk\b|in_proj|c_attn))[\w.]*+(?<=weight)$")

@@ -17,6 +17,7 @@ from forensics.checkpoints import checkpoint_optimizer as optimizer
 from forensics.checkpoints import checkpoint_weights as weights
 from forensics.checkpoints.checkpoint import Checkpoint, Progress, compare, read
 from forensics.checkpoints.checkpoint_changes import between
+from forensics.checkpoints.checkpoint_copies import copies
 from forensics.checkpoints.checkpoint_ranks import ranks
 from parsers import secrets
 from parsers.checkpoints.contents import Tensor
@@ -26,8 +27,8 @@ from parsers.tables import Gap
 Row = dict[str, Any]
 
 _LOOKS = (
-    sick.foreign_code, sick.incomplete, sick.nonfinite, sick.absurd, layers.empty, layers.alike, layers.scale, layers.mixed_types,
-    buffers.batchnorm, buffers.ema, buffers.adapters, buffers.saturated, ranks, weights.units, weights.start,
+    sick.foreign_code, sick.incomplete, sick.nonfinite, sick.absurd, layers.empty, layers.alike, layers.scale, layers.drowned, layers.mixed_types,
+    copies, buffers.batchnorm, buffers.ema, buffers.adapters, buffers.saturated, ranks, weights.units, weights.start,
     age.counters_disagree, age.optimizer, age.spikes, optimizer.moments, optimizer.steps, optimizer.missing, optimizer.rates,
     optimizer.schedule_reset, optimizer.scaler, facts.folder,
 )  # fmt: skip

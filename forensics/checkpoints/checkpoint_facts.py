@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from forensics.checkpoints.checkpoint import Checkpoint
-from forensics.checkpoints.checkpoint_age import counters
+from forensics.checkpoints.checkpoint_age import Counters, counters
 from forensics.checkpoints.checkpoint_findings import Found, finding
 from parsers import checkpoint_files
-from parsers.checkpoints.contents import Tensor
+from parsers.checkpoints.contents import Tensor, chunks
+from parsers.checkpoints.unreadable import Unreadable
 from parsers.walk import is_regular
 
 MOST = 64 << 20  # bytes of a JSON file; tokenizers have up to thirty
 PADDED = 8  # vocabularies are filled up to a multiple of 8, 64 or 128 for the hardware
 _EMBEDDING = re.compile(r"(?:^|[.:])(?:wte|embed_tokens|tok_embeddings|word_embeddings|embed_in)\.weight$")
+_ANY_EMBEDDING = re.compile(r"(?i)(?:^|[.:_])\w*(emb|embed|embedding|embeddings|embed_tokens|wte)\.weight$")
+_ANY_HEAD = re.compile(r"(?i)(?:^|[.:_])(\w*head|output|out|proj_out|decoder|generator|fc)\.weight$")
 _HEAD = re.compile(r"(?:^|[.:])(?:lm_head|embed_out)\.weight$")
 
 
@@ -61,7 +65,20 @@ def _step(c: Checkpoint, state: dict[str, Any]) -> list[Found]:
                 f"The schedule stands at {n.scheduler} in the checkpoint of step {stated}: it began anew",
             )
         )
-    return found
+    return [*found, *_labels(c, named, n)]
+
+
+def _labels(c: Checkpoint, named: int | None, n: Counters) -> list[Found]:
+    """The step in a file's name against the one in the file; the optimizer's count says which is wrong. Whole multiples count micro-batches."""
+    inside = c.step
+    if not inside or not named or c.path.is_dir() or not re.search(r"(?i)step|iter", c.path.name) or max(inside, named) % min(inside, named) == 0:
+        return []
+    by_name, by_file = (n.optimizer is not None and abs(n.optimizer - x) <= max(2, 0.02 * x) for x in (named, inside))
+    if abs(named - inside) <= max(2, 0.02 * named):
+        return []
+    counted = f", and its optimizer has counted {n.optimizer} steps" if n.optimizer else ""
+    title = f"The file is named for step {named}, and says step {inside} inside{counted}"
+    return [finding("step_label", "warning" if by_name != by_file else "info", title)]
 
 
 def _of(c: Checkpoint, rule: re.Pattern[str]) -> list[Tensor]:
@@ -70,6 +87,8 @@ def _of(c: Checkpoint, rule: re.Pattern[str]) -> list[Tensor]:
 
 def _vocabulary(c: Checkpoint, config: dict[str, Any], home: Path | None) -> list[Found]:
     tables, heads = _of(c, _EMBEDDING), _of(c, _HEAD)
+    if not (tables and heads) and (found := _formerly_tied(c)):
+        return found
     if len(tables) != 1:
         return []
     rows, found = tables[0].shape[0], []
@@ -103,6 +122,28 @@ def _vocabulary(c: Checkpoint, config: dict[str, Any], home: Path | None) -> lis
             )
         )
     return found
+
+
+def _formerly_tied(c: Checkpoint) -> list[Found]:
+    """An embedding and a head of other names, whose first rows are equal and whose numbers of rows are not."""
+    for table in _of(c, _ANY_EMBEDDING):
+        for head in _of(c, _ANY_HEAD):
+            (m, width), (n, other) = table.shape, head.shape
+            if m != n and width == other and not (table.layout or head.layout) and _same_start(table, head, min(m, n) * width):
+                title = f"{table.name} has {m} rows, {head.name} {n}, and the first {min(m, n)} are equal: they were one, and one was resized"
+                return [finding("vocabulary", "warning", title, [table.name, head.name])]
+    return []
+
+
+def _same_start(a: Tensor, b: Tensor, n: int) -> bool:
+    try:
+        x, y = next(chunks(a), None), next(chunks(b), None)
+    except (Unreadable, ValueError, OSError):
+        return False
+    if x is None or y is None or a.dtype != b.dtype:
+        return False
+    k = min(len(x), len(y), n)
+    return k > 0 and bool(x[:k].any()) and x[:k].tobytes() == y[:k].tobytes()
 
 
 def _tokens(home: Path) -> int:
@@ -143,6 +184,12 @@ def _tied(c: Checkpoint, config: dict[str, Any]) -> list[Found]:
 _NUMBERED = re.compile(r"(.*?)[-_](\d{1,5})-of-(\d{1,5})(\.\w+)")
 
 
+def _first_absent(numbers: set[int], total: int) -> list[int]:
+    """Up to three; some count from 1, some from 0."""
+    first = 0 if 0 in numbers else 1
+    return list(islice((k for k in range(first, first + total) if k not in numbers), 3))
+
+
 def _parts(c: Checkpoint) -> list[Found]:
     """Shards that the names of others promise, and ranks that were saved at another step."""
     series: defaultdict[tuple[Path, str, int, str], set[int]] = defaultdict(set)
@@ -152,12 +199,14 @@ def _parts(c: Checkpoint) -> list[Found]:
     found = []
     for (_, name, total, suffix), numbers in series.items():
         lacking = total - len(numbers)
+        width = next(len(m[2]) for p in c.contents.files if (m := _NUMBERED.fullmatch(p.name)) and m[1] == name)
+        absent = [f"{name}-{k:0{width}d}-of-{total:0{width}d}{suffix}" for k in _first_absent(numbers, total)]
         if lacking > 0 and c.contents.complete is not False:
             found.append(
                 finding(
                     "incomplete",
                     "critical",
-                    f"The save is not whole: {lacking} of {total} shards {name}-...{suffix} are missing",
+                    f"The save is not whole: {lacking} of {total} shards are missing: {', '.join(absent)}{', ...' if lacking > len(absent) else ''}",
                 )
             )
     said: defaultdict[int, list[str]] = defaultdict(list)

@@ -21,6 +21,7 @@ from parsers.checkpoints.stats import Stats
 from parsers.tables import Gap
 
 ABSURD = 1e6  # no trained weight is this large; bfloat16's bit flips give 1e38
+BEYOND_COUNTS = 1e20  # no count of tokens or sum of squares gets there; a flipped top exponent bit multiplies by 3e38
 ALONE = 0.9  # one value with this share of a tensor's squares
 ALONE_SIZE = 50.0  # times what the others are worth (root mean square), in tensors of at least ALONE_COUNT
 ALONE_COUNT = 256
@@ -30,6 +31,14 @@ WEIGHTS = ("weight", "master", "ema")
 MOMENTS = ("exp_avg", "exp_avg_sq")
 
 Found = dict[str, Any]
+
+
+_STATE = re.compile(r"(^|[.:/])(state\.[^:]+|(optimi[sz]er|optim)\w*[./][^:]*)$")
+
+
+def is_state(name: str) -> bool:
+    """Whether a tensor belongs to what an optimizer remembers, whatever its name: momentum_buffer, sum, prev, GG.0."""
+    return _STATE.search(name) is not None
 
 
 def finding(kind: str, severity: str, title: str, tensors: Iterable[str] = ()) -> Found:
@@ -93,7 +102,8 @@ def _claims_weights(c: Checkpoint) -> bool:
 
 
 def nonfinite(c: Checkpoint) -> list[Found]:
-    bad = [(t, s) for t, s in measured(c, *WEIGHTS, *MOMENTS, "buffer") if s.nonfinite and not _mask(t, s)]
+    state = [(t, s) for t, s in measured(c, "other") if t.count > 1 and is_state(t.name)]  # single numbers: rates, best losses
+    bad = [(t, s) for t, s in [*measured(c, *WEIGHTS, *MOMENTS, "buffer"), *state] if s.nonfinite and not _mask(t, s)]
     if not bad:
         return []
     n, first = sum(s.nonfinite for _, s in bad), bad[0][0]
@@ -117,13 +127,21 @@ def _holes(x: NDArray[Any]) -> bool:
 def absurd(c: Checkpoint) -> list[Found]:
     found = []
     for t, s in measured(c, *WEIGHTS, "exp_avg"):
-        if s.absmax > ABSURD:
+        if s.absmax > (BEYOND_COUNTS if _may_count(t) else ABSURD):
             title = f"{t.name} holds a value of {s.absmax:.3g}, which no training reaches; the others are about {_rest(t, s):.2g}"
             found.append(finding("absurd_value", "critical", title, [t.name]))
         elif t.role != "exp_avg" and stands_alone(s):
             title = f"One value of {t.name} is {s.absmax:.3g} where the others are about {_rest(t, s):.2g}"
             found.append(finding("lone_value", "warning", title, [t.name]))
     return found
+
+
+_TRAINED = re.compile(r"(?i)(^|[._/])(weight|bias|kernel|gamma|beta|gain|scale|embedding)(_\w*|:0)?$")
+
+
+def _may_count(t: Tensor) -> bool:
+    """Single numbers, and vectors without the name of a parameter: modules keep counters and running sums as floats, too."""
+    return t.count == 1 or (t.role != "exp_avg" and len(t.shape) < 2 and not _TRAINED.search(t.name))
 
 
 def stands_alone(s: Stats) -> bool:

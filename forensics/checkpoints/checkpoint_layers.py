@@ -24,6 +24,8 @@ NORM = re.compile("(?i)norm|ln|bn")
 OUT = 10.0  # times the median of the kin: layers of one kind stay within about three of each other through training
 SPREADS = 10.0  # and as many of the kin's own spreads (median absolute deviation of the logarithm)
 LEAST_KIN = 4
+LEAST_TYPES = 3  # matrices
+DROWNED = 100.0  # a bias of such a size decides what its layer gives, where inputs are of order one; and so many times the largest of the others
 GAIN = 100.0  # root mean square times sqrt(inputs): recipes give about 1, trained layers stay below 20
 GAIN_TIMES = 30.0  # times the largest of the other matrices
 
@@ -122,6 +124,20 @@ def scale(c: Checkpoint) -> list[Found]:
     return [_out(found)]
 
 
+def drowned(c: Checkpoint) -> list[Found]:
+    """Biases and norms that shift or stretch all units alike, beyond anything that the others hold: the layer says one thing only."""
+    found = []
+    for what in (".bias", ".weight"):
+        vectors = [(t, s) for t, s in measured(c, "weight") if len(t.shape) == 1 and t.count >= 4 and t.name.endswith(what)]
+        inner = vectors if what == ".weight" else vectors[:-1]  # the last bias may be the mean of what is predicted
+        for t, s in inner if len(vectors) >= LEAST_TYPES else []:
+            others = max(u.absmax for x, u in vectors if x is not t)
+            if s.std < 0.5 * abs(s.mean) and rms(s) > DROWNED * max(others, 1.0):
+                title = f"All values of {t.name} are about {s.mean:.4g}, the largest of the other {len(vectors) - 1} is {others:.3g}: its layer is drowned"
+                found.append(finding("scale", "warning", title, [t.name]))
+    return found
+
+
 def _out(found: list[tuple[float, str, float, float, str]]) -> Found:
     found = sorted(found, reverse=True)
     _, name, size, times, others = found[0]
@@ -144,10 +160,12 @@ def mixed_types(c: Checkpoint) -> list[Found]:
     weights = [t for t in c.contents.tensors if t.role == "weight" and is_matrix(t) and not FIXED.search(t.name)]
     usual = Counter(t.dtype for t in weights).most_common(1)
     names = {t.name for t in c.contents.tensors}
-    if not usual or len(weights) < LEAST_KIN or usual[0][1] < 0.75 * len(weights):
+    if not usual or len(weights) < LEAST_TYPES or usual[0][1] < min(0.75 * len(weights), len(weights) - 1):
         return []
     dtype = usual[0][0]
     odd = [t for t in weights if {t.dtype, dtype} in NEVER_MIXED]
+    if dtype == "float32" and usual[0][1] == len(weights) - 1:  # a single one; several are a recipe (half-precision towers)
+        odd += [t for t in weights if t.dtype in ("float16", "bfloat16") and not re.search(r"(?i)emb|wte|head", t.name)]
     kinds = {kin(t.name) for t in weights}
     odd += [t for t in c.contents.tensors if t.dtype in ("int8", "int32", "int64") and is_matrix(t) and t.name.endswith("weight")
             and kin(t.name) in kinds and not any(n.startswith(t.name.removesuffix("weight")) and re.search(r"(?i)scale|zero|SCB|absmax", n) for n in names)]  # fmt: skip

@@ -11,7 +11,7 @@ from statistics import median
 from forensics.checkpoints.checkpoint import Checkpoint, plain_name
 from forensics.checkpoints.checkpoint_age import counters
 from forensics.checkpoints.checkpoint_buffers import SETTLED
-from forensics.checkpoints.checkpoint_findings import Found, finding, measured
+from forensics.checkpoints.checkpoint_findings import Found, finding, is_state, measured
 from forensics.checkpoints.checkpoint_layers import gain, is_matrix, kin, rms
 from forensics.checkpoints.checkpoint_weights import parameter_names
 from parsers.checkpoints.contents import Tensor
@@ -153,9 +153,10 @@ def _cosine(update: float, x: Stats, y: Stats) -> float:
 def left_behind(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found]:
     """The weights went on; the optimizer, the averages or the schedule did not. Weights that are no longer there."""
     equal: defaultdict[str, list[bool]] = defaultdict(list)
+    sizes = {t.name: t.count for t in a.contents.tensors}
     for r in changed:
-        if r["equal"] is not None:
-            equal[r["role"]].append(r["equal"])
+        if r["equal"] is not None and sizes.get(r["name"], 0) > 1:  # single numbers (ASGD's mu) need not move
+            equal["exp_avg" if is_state(r["name"]) else r["role"]].append(r["equal"])
     found = []
     if equal["weight"] and not all(equal["weight"]) and _went_on(a, b):
         for role, what in (

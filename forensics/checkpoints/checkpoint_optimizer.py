@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from forensics.checkpoints.checkpoint import Checkpoint
+from forensics.checkpoints.checkpoint import Checkpoint, open_checkpoint
 from forensics.checkpoints.checkpoint_age import counters
-from forensics.checkpoints.checkpoint_findings import Found, finding, measured
+from forensics.checkpoints.checkpoint_findings import Found, finding, is_state, measured
 from forensics.checkpoints.checkpoint_layers import STARTED
 from forensics.checkpoints.checkpoint_weights import numbered
+from forensics.errors import ForensicsError
+from parsers import checkpoint_files
 from parsers.checkpoints.contents import Tensor
+from parsers.checkpoints.stats import Stats
 
+Measured = tuple[Tensor, Stats]
 _ROOT = re.compile(r"(?i)(.*[:.])?(optimi[sz]er(_state(_dict|s)?)?|optim(_state_dict)?)(\.\d+)?")
+BESIDE = 3  # saves beside one, opened for their names alone
 FEW = 0.1  # of the parameters: more were frozen for a while, or see few batches (experts)
 APART = 1.5  # times: rates that a schedule set and someone changed by hand within a warmup differ by less, mostly
 
@@ -42,7 +48,7 @@ def missing(c: Checkpoint) -> list[Found]:
     rest += [f.name for f in c.contents.files if re.search(r"(?i)^(scheduler|rng_state|random_states|scaler)", f.name)]
     if c.kind == "weights" and rest and not any(re.search(r"(?i)model_states|optim", f.name) for f in c.contents.files):
         title = f"No state of the optimizer at step {c.step}, though the rest of the training's is there ({rest[0]}): a resume begins with fresh moments"
-        return [finding("optimizer_missing", "warning", title)]
+        return [finding("optimizer_missing", "info" if _never_saved(c) else "warning", title)]
     buffers = [v is None for n, v in c.contents.values.items() if n.endswith(".momentum_buffer")]
     momentum = any(v > 0 for _, v in _numbers(c, r"param_groups\.\d+\.momentum$"))
     bare = any(
@@ -62,11 +68,23 @@ def missing(c: Checkpoint) -> list[Found]:
     return []
 
 
+def _never_saved(c: Checkpoint) -> bool:
+    """Whether other saves lie beside this one and hold no optimizer, either: then the run means it (weights alone, adapters)."""
+    kinds: list[str] = []
+    for path in sorted(c.path.parent.iterdir()):
+        alike = path != c.path and path.suffix == c.path.suffix and path.is_dir() == c.path.is_dir()
+        if alike and checkpoint_files.step_of(path) is not None and len(kinds) < BESIDE:
+            with contextlib.suppress(ForensicsError, OSError):
+                kinds.append(open_checkpoint(path).kind)
+    return bool(kinds) and not {"full", "optimizer"} & set(kinds)
+
+
 def moments(c: Checkpoint) -> list[Found]:
     """Second moments below zero, first moments that are gone, moments of other shapes than their weights."""
     firsts, seconds = measured(c, "exp_avg"), measured(c, "exp_avg_sq")
     found = []
-    if negative := [t.name for t, s in seconds if s.negative]:
+    squares = [*seconds, *((t, s) for t, s in measured(c, "other") if is_state(t.name))]
+    if negative := [t.name for t, s in squares if s.negative]:
         title = f"{len(negative)} second moments hold values below zero, which no square is: {negative[0]} first"
         found.append(finding("moment_negative", "critical", title, negative))
     moved = [s for _, s in seconds if s.zeros < s.count]
@@ -83,7 +101,16 @@ def moments(c: Checkpoint) -> list[Found]:
         found.append(
             finding("moment_zero", "warning", "All momentum buffers are zero: the optimizer has forgotten its steps")
         )
-    return [*found, *_shapes(c)]
+    return [*found, *_same(firsts, seconds), *_shapes(c)]
+
+
+def _same(firsts: list[Measured], seconds: list[Measured]) -> list[Found]:
+    """First moments that are their second ones: one was written over the other."""
+    held = {t.name.rpartition(".")[0]: (t.shape, s.squares, s.mean, s.absmax) for t, s in seconds}
+    same = [t.name for t, s in firsts if t.count > 1 and s.absmax and held.get(t.name.rpartition(".")[0]) == (t.shape, s.squares, s.mean, s.absmax)]
+    if not same:
+        return []
+    return [finding("moment_same", "warning", f"{len(same)} first moments are equal to their second ones, {same[0]} first: one was written over the other", same)]
 
 
 def _shapes(c: Checkpoint) -> list[Found]:
@@ -94,7 +121,7 @@ def _shapes(c: Checkpoint) -> list[Found]:
     odd = [
         (a.name, list(a.shape), list(b.shape)) for a, *others in pairs.values() for b in others if a.shape != b.shape
     ]
-    held, _, weights = numbered(c)
+    held, places, weights = numbered(c)
     if len(held) == len(weights) and sorted(held) == list(range(len(held))):
         unlike = [(w.name, list(w.shape), list(held[i])) for i, w in enumerate(weights) if held[i] != w.shape]
         if len(unlike) <= max(2, 0.2 * len(weights)):  # more: another order
@@ -103,7 +130,9 @@ def _shapes(c: Checkpoint) -> list[Found]:
         return []
     name, a, b = odd[0]
     title = f"{len(odd)} moments have other shapes than their weights: {name} is {a}, its moment {b}"
-    return [finding("moment_shape", "critical", title, [n for n, _, _ in odd])]
+    number = {name: i for i, w in enumerate(weights) for name, _, _ in odd if w.name == name}
+    ours = [n for n, i in places.items() if i in number.values()]
+    return [finding("moment_shape", "critical", title, [*(n for n, _, _ in odd), *ours])]
 
 
 def steps(c: Checkpoint) -> list[Found]:

@@ -10,6 +10,7 @@ from typing import Any
 from forensics.checkpoints.checkpoint import Checkpoint, plain_name
 from forensics.checkpoints.checkpoint_age import Counters, counters
 from forensics.checkpoints.checkpoint_findings import Found, finding, measured
+from forensics.checkpoints.checkpoint_layers import kin
 from parsers.checkpoints.contents import Tensor
 from parsers.checkpoints.stats import Stats
 
@@ -43,9 +44,17 @@ def units(c: Checkpoint) -> list[Found]:
     if bare:
         share, name, lines = max(bare)
         title = f"{lines} of {name} are exactly zero (cut away, or never made)" + _others(len(bare))
-        severity = "warning" if share >= MASS and not _pruned(c, len(bare)) else "info"
+        meant = _pruned(c, len(bare)) or (lines.endswith("rows") and _may_be_table(c, name))
+        severity = "warning" if share >= MASS and not meant else "info"
         found.append(finding("zero_units", severity, title, [x for _, x, _ in sorted(bare, reverse=True)]))
     return found
+
+
+def _may_be_table(c: Checkpoint, name: str) -> bool:
+    """A matrix without a bias and without kin (layers of the same kind) may be an embedding, where rows of zeros fill up the vocabulary."""
+    names = [t.name for t in c.contents.tensors if t.role == "weight"]
+    bias = name.removesuffix("weight") + "bias"
+    return bias not in names and sum(kin(n) == kin(name) for n in names) == 1
 
 
 def _pruned(c: Checkpoint, lines: int) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from forensics.case import Finding
 from forensics.checkpoints.checkpoint import Checkpoint, kind_of, measure, step_of
 from forensics.checkpoints.checkpoint_document import row as tensor_row
-from forensics.checkpoints.checkpoint_findings import absurd, measured, nonfinite
+from forensics.checkpoints.checkpoint_findings import absurd, is_state, measured, nonfinite
 from parsers import buffers, checkpoint_files, secrets
 from parsers.checkpoints import Contents, folder, read_file
 from parsers.tables import Gap, Run
@@ -42,7 +42,7 @@ def tensors(run: Run) -> list[Checkpoint]:
             if c.stats or c.contents.bytes > left:
                 continue
             left -= c.contents.bytes
-            measure(c, only=lambda t: t.role != "other")
+            measure(c, only=lambda t: t.role != "other" or is_state(t.name))
         unread = [c for c in found if not c.stats and c.contents.tensors]
         if unread and any(c.contents.bytes > left for c in unread):
             what = f"the values of {len(unread)} checkpoints were not read: more than {BUDGET >> 30} GB in all"

@@ -2,7 +2,7 @@
 
 What it sees
     Optimizer, schedule and weights of a checkpoint that do not belong together: the optimizer has counted fewer steps than
-    the weights, its state is empty or missing, the schedule began anew or runs ahead. A tokenizer or chat template that
+    the weights, its state is empty or missing, the schedule began anew, runs ahead or is in no save any more. A tokenizer or chat template that
     changed between two checkpoints.
 
 How it decides
@@ -22,6 +22,7 @@ Folklore
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -31,6 +32,8 @@ from forensics.case import Finding
 from forensics.checkpoints import run_checkpoints, tokenizer_files
 from forensics.checkpoints.checkpoint import Checkpoint
 from forensics.checkpoints.checkpoint_age import Counters, counters
+from forensics.checkpoints.checkpoint_layers import kin
+from forensics.checkpoints.checkpoint_parts import parts, parts_gone
 from forensics.errors import CannotTell
 from forensics.series import series
 from parsers.tables import Run
@@ -53,6 +56,23 @@ def detect(run: Run) -> Iterator[Finding]:
     yield from _began_anew(run, found, starts, "scheduler")
     yield from _ahead(run, found)
     yield from _without(run, found, starts)
+    yield from _part_gone(run, found)
+
+
+def _part_gone(run: Run, found: list[Row]) -> Iterator[Finding]:
+    """A schedule that saves of one kind held up to a step and none holds after it."""
+    families: defaultdict[str, list[Row]] = defaultdict(list)
+    for c, n in found:
+        families[kin(run_checkpoints.name(c, run))].append((c, n))
+    for rows in families.values():
+        for k in range(1, len(rows)):
+            told = [f for f in parts_gone(rows[k - 1][0], rows[k][0]) if f["severity"] == "warning"]
+            gone = parts(rows[k - 1][0]) - {"optimizer", "loss scaler"} - {p for c, _ in rows[k:] for p in parts(c)}
+            if told and gone:
+                a, b = rows[k - 1][0], rows[k][0]
+                title = f"The {' and the '.join(sorted(gone))} of the checkpoint of step {a.step} is in none from step {b.step} on: a resume begins without"
+                yield _finding(run, "part_gone", title, a.step, b.step, rows, {"parts": sorted(gone)}, "warning")
+                return
 
 
 def _tokenizer(run: Run) -> Iterator[Finding]:

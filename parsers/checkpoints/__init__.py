@@ -27,10 +27,12 @@ _ORBAX = ("_CHECKPOINT_METADATA", "_METADATA", "manifest.ocdbt", "commit_success
 
 def read(path: Path) -> Contents:
     """A checkpoint file or folder. Raises Unreadable with the reason, OSError where it cannot be opened."""
-    from parsers.checkpoints import folder
+    from parsers.checkpoints import folder, shards
 
     if not path.exists():
         raise FileNotFoundError(2, "no such file or folder", str(path))
+    if path.is_file() and shards.is_index(path):
+        return folder.read(path.parent, read_file)
     if not path.is_dir():
         return read_file(path)
     if any((path / n).exists() for n in _ORBAX) and not (path / ".metadata").exists():

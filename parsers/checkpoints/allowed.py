@@ -38,6 +38,8 @@ class View:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: str = ""  # where it differs from the storage's
+    negated: bool = False  # torch's lazy bits: the values are those of the storage with the other sign, or conjugated
+    conjugated: bool = False
 
 
 @dataclass(eq=False)
@@ -142,19 +144,21 @@ def _shape(x: Any) -> tuple[int, ...]:
     return tuple(x)
 
 
-def _view(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> View:
+def _view(storage: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any = None, hooks: Any = None, bits: Any = None, *_: Any) -> View:
     if not isinstance(storage, Storage) or type(offset) is not int or offset < 0:
         raise ValueError("not a storage")
     found = View(storage, offset, _shape(shape), _shape(strides))
     if len(found.shape) != len(found.strides):
         raise ValueError("shape and strides differ in length")
+    if isinstance(bits, dict):
+        found.negated, found.conjugated = bits.get("neg") is True, bits.get("conj") is True
     return found
 
 
 def _view_v3(
-    storage: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any, hooks: Any, dtype: Any, *_: Any
+    storage: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any, hooks: Any, dtype: Any, bits: Any = None, *_: Any
 ) -> View:
-    found = _view(storage, offset, shape, strides)
+    found = _view(storage, offset, shape, strides, requires_grad, hooks, bits)
     found.dtype = storage_type(dtype)
     return found
 
@@ -231,5 +235,6 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "_codecs.encode": _encode, "numpy.dtype": _dtype, "numpy._core.multiarray._reconstruct": lambda *_: Array(),
     "numpy._core.multiarray.scalar": _scalar, "numpy._core.numeric._frombuffer": _from_buffer,
     "copyreg._reconstructor": _reconstructor, "torch._utils._rebuild_sparse_tensor": _sparse, "torch._utils._rebuild_sparse_csr_tensor": _sparse,
+    **dict.fromkeys(("torch.jit._pickle." + f for f in ("restore_type_tag", "build_intlist", "build_tensorlist", "build_doublelist", "build_boollist")), lambda data, *_: data),
     "torch._utils._rebuild_nested_tensor": lambda buffer, *_: buffer, "functools.partial": lambda f, *x, **_: Opaque(str(f), x),
 }  # fmt: skip

@@ -32,9 +32,20 @@ def read(path: Path) -> Contents:
     root = torch_file.read_pickle(found, file)
     state = _fields(root)
     entries, places = state.get("state_dict_metadata"), _places(found, state.get("storage_data"))
+    if not isinstance(entries, dict) and found.refused:  # what it asks for is told
+        found.complete = False
+        found.gap("the .metadata file lists no tensors, and names what no metadata need")
+        return found
     if not isinstance(entries, dict):
         raise Unreadable("the .metadata file lists no tensors: not one of torch.distributed.checkpoint")
     shards = _open(found, folder, sorted({place[0] for there in places.values() for place in there}))
+    ends: dict[str, int] = {}
+    for name, offset, length in (p for there in places.values() for p in there):
+        ends[name] = max(ends.get(name, 0), offset + length)
+    for name, shard in shards.items():
+        if ends[name] > shard.size:
+            found.complete = False
+            found.gap(f"{name[:80]} ends at byte {shard.size}, its values reach to byte {ends[name]}: cut off", shard.size, name[:200])
     for name, entry in entries.items():
         there, text = places.get(str(name), []), str(name)
         if "size" in _fields(entry):

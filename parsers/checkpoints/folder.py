@@ -7,22 +7,19 @@ checkpoints out like this. Where two files hold tensors of the same name (ranks)
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from parsers import checkpoint_files
-from parsers.checkpoints import zero
+from parsers.checkpoints import shards, zero
 from parsers.checkpoints.contents import Contents
 from parsers.checkpoints.unreadable import Unreadable
 from parsers.tables import HEAD_BYTES, relative
 
 MAX_FILES = 20_000
 MAX_DEPTH = 3
-_INDEX = re.compile(r".*\.(safetensors|bin)\.index\.json")
 
 Reader = Callable[[Path], Contents]
 
@@ -52,11 +49,20 @@ def files(folder: Path) -> Iterator[Path]:
 def read(folder: Path, read_file: Reader) -> Contents:
     """The whole folder. Raises Unreadable where none of its files could be read."""
     together = join(folder, list(files(folder)), read_file)
+    if not together.format and (without := [p for p in files(folder) if p.suffix == ".distcp"]):
+        return _without_metadata(folder, without)
     if not together.format:
         why = "; ".join(f"{g.path}: {g.what}" for g in together.gaps[:3])
         raise Unreadable(why or "no checkpoint file lies in the folder")
-    _check_indices(together, folder)
+    shards.check(together, folder)
     return together
+
+
+def _without_metadata(folder: Path, parts: list[Path]) -> Contents:
+    """Shards of torch.distributed.checkpoint whose .metadata, which is written last, is not there."""
+    found = Contents(folder, "dcp", files=parts, complete=False, bytes=sum(p.stat().st_size for p in parts))
+    found.gap(f"{len(parts)} .distcp files lie there and no .metadata, which says what is in them: the save was cut off, or not copied whole", 0, ".metadata")
+    return found
 
 
 def join(folder: Path, paths: list[Path], read_file: Reader) -> Contents:
@@ -100,35 +106,3 @@ def _source(name: str, source: str) -> str:
     if not name.endswith(".metadata"):
         return name
     return name.removesuffix(".metadata") + source
-
-
-def _check_indices(together: Contents, folder: Path) -> None:
-    """An index names the shard of every tensor: what it promises and the folder lacks is an incomplete save."""
-    names = {t.name for t in together.tensors}
-    for path in sorted(folder.glob("*.index.json")):
-        if not _INDEX.fullmatch(path.name) or not path.is_file() or path.stat().st_size > 64 << 20:
-            continue
-        try:
-            shards = json.loads(path.read_bytes())["weight_map"]
-            promised = {str(k): str(v) for k, v in shards.items()}
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError):
-            together.gap("the index is damaged", 0, path.name)
-            continue
-        outside = sorted({v for v in promised.values() if "/" in v or "\\" in v or v in ("", ".", "..")})
-        together.refused += [
-            {"what": f"a shard outside the folder: {v[:100]!r}", "at": path.name} for v in outside[:20]
-        ]
-        absent = sorted({v for v in promised.values() if v not in outside and not (folder / v).is_file()})
-        for v in absent[:20]:
-            together.complete = False
-            together.gap(
-                f"the index names {v[:100]}, which is missing: {sum(x == v for x in promised.values())} tensors lost",
-                0,
-                path.name,
-            )
-        lacking = [k for k, v in promised.items() if k not in names and v not in absent and v not in outside]
-        if lacking:
-            together.complete = False
-            together.gap(
-                f"{len(lacking)} tensors that the index names are in no shard, {lacking[0][:80]} first", 0, path.name
-            )

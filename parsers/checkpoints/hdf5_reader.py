@@ -2,13 +2,15 @@
 
 The parent (keras_file) starts ``main`` and reads frames from its standard output: four bytes of length, a JSON object, and
 where it says ``"bytes": n`` as many bytes of values. The last frame is ``{"end": true}``: without it the reader broke off.
-Links out of the file (external links, virtual and external storage) are not followed.
+Links out of the file (external links, virtual and external storage) are not followed; a soft link within it is told as another
+name of its target.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import posixpath
 import sys
 from typing import Any
 
@@ -61,7 +63,11 @@ def _list(h5py: Any, f: Any) -> None:
                 return
             inner = f"{path}/{name}" if path else name
             try:
-                if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                link = group.get(name, getlink=True)
+                if isinstance(link, h5py.SoftLink):
+                    _send({"alias": inner, "of": posixpath.normpath(posixpath.join("/", path, link.path)).lstrip("/")})
+                    continue
+                if not isinstance(link, h5py.HardLink):
                     _send({"refused": f"a link named {name[:80]!r}"})
                     continue
                 value = group.get(name)

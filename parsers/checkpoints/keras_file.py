@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +68,11 @@ def _frames(found: Contents, path: Path, source: memoryview | bytes | None, size
 
 
 def _take(found: Contents, frames: Iterator[tuple[dict[str, Any], memoryview]]) -> None:
+    aliases: list[tuple[str, str]] = []
     for facts, raw in frames:
-        if "error" in facts:
+        if "alias" in facts:
+            aliases.append((facts["alias"], facts["of"]))
+        elif "error" in facts:
             found.complete = False
             if not found.tensors:
                 raise Unreadable(f"HDF5 cannot open it: {facts['error']}"[:300])
@@ -79,8 +83,15 @@ def _take(found: Contents, frames: Iterator[tuple[dict[str, Any], memoryview]]) 
             found.refused.append({"what": facts["refused"], "at": "byte 0"})
         elif "tensor" in facts:
             found.tensors.append(_tensor(found, facts, raw))
+    _add_aliases(found, aliases)
     if found.complete is False and not found.tensors:
         raise Unreadable(found.gaps[-1].what if found.gaps else "HDF5 cannot open it")
+
+
+def _add_aliases(found: Contents, aliases: list[tuple[str, str]]) -> None:
+    """Soft links to arrays of the same file, each as a second name of it; links to groups and to nothing name no array."""
+    targets = {t.name: t for t in found.tensors}
+    found.tensors += [replace(targets[of], name=name) for name, of in aliases if of in targets]
 
 
 def _tensor(found: Contents, facts: dict[str, Any], raw: memoryview) -> Tensor:

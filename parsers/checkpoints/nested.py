@@ -13,12 +13,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from parsers.checkpoints import allowed, opcodes, zips
+from parsers.checkpoints.danger import dangerous
 from parsers.checkpoints.pickles import Machine, Opaque
 from parsers.checkpoints.unreadable import Unreadable
 
 MAX_DEPTH = 8
 MAX_BYTES = 64 << 20  # looked at in all; what lies in each other is counted each time
 MAX_BLOBS = 10_000
+MAX_FOLLOWING = 100  # pickles one behind the other
 _PICKLE = tuple(bytes((0x80, n)) for n in range(2, 6))
 _ZIP = b"PK\x03\x04"
 _BASE64 = re.compile(
@@ -66,10 +68,32 @@ def look(search: Search, data: bytes | memoryview, place: str, depth: int = 0) -
     except Unreadable:
         if old:
             return  # a text that begins like one
+    _report(search, machine, f"{place}, ", " of the pickle there", depth)
+    if machine.whole:
+        following(search, data, machine.end, f"{place}, ", " of the pickle there", depth)
+
+
+def following(search: Search, data: bytes | memoryview, position: int, before: str = "", after: str = "", depth: int = 0) -> None:
+    """The pickles behind the first one of a file, as long as each ends where the next begins: who loads twice runs them."""
+    for _ in range(MAX_FOLLOWING):
+        if position >= len(data) or not search.spend(len(data) - position):
+            return
+        machine = _machine(data, position)
+        with contextlib.suppress(Unreadable):
+            opcodes.load(machine)
+        if not machine.whole:  # other data, perhaps: of these, names that no chance gives
+            machine.refused = {k: v for k, v in machine.refused.items() if dangerous(k)}
+        _report(search, machine, before, after, depth)
+        if not machine.whole:
+            return
+        position = machine.end
+
+
+def _report(search: Search, machine: Machine, before: str, after: str, depth: int) -> None:
     for what, at in machine.refused.items():
-        search.report(what, f"{place}, byte {at} of the pickle there")
+        search.report(what, f"{before}byte {at}{after}")
     for blob, at in blobs(machine):
-        look(search, blob, f"{place}, byte {at} of the pickle there", depth + 1)
+        look(search, blob, f"{before}byte {at}{after}", depth + 1)
 
 
 def blobs(machine: Machine) -> Iterator[tuple[bytes | memoryview, int]]:
@@ -95,12 +119,13 @@ def _members(data: memoryview) -> Iterator[tuple[str, bytes | memoryview]]:
             continue
 
 
-def _machine(data: bytes | memoryview) -> Machine:
+def _machine(data: bytes | memoryview, start: int = 0) -> Machine:
     def build(name: object, args: tuple[object, ...]) -> Opaque:
         return Opaque(str(name), args)
 
     return Machine(
         data,
+        start,
         build=build,
         set_state=lambda target, state: target,
         persistent=lambda pid: Opaque("persistent id"),

@@ -72,9 +72,10 @@ def _tensor(name: str, file: File, member: zips.Member, found: Contents) -> Tens
         )
     count = math.prod(shape)
     if begin + count * raw.itemsize > member.size:
-        return Tensor(
-            name, dtype, shape, found.path.name, member.offset, why=f"it claims {count} values, more than are there"
-        )
+        found.complete = False
+        found.gap(f"{name[:80]} has {member.size - begin} of the {count * raw.itemsize} bytes of its values: cut off", member.offset + member.size)
+        why = f"a part of its {count} values is missing"
+        return Tensor(name, dtype, shape, found.path.name, member.offset, why=why)
     swapped = raw.byteorder == ">"
     layout = shape[::-1] if fortran and len(shape) > 1 else ()
     if member.stored:

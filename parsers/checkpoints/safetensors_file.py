@@ -19,6 +19,7 @@ from parsers.checkpoints.contents import SIZES, Contents, File, Piece, Tensor
 from parsers.checkpoints.unreadable import Unreadable, reason
 
 MAX_HEADER = 100_000_000  # the library's own limit
+MAX_DOUBLE = 100  # tensors over the bytes of others that are listed one by one
 DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
           "U8": "uint8", "U16": "uint16", "U32": "uint32", "U64": "uint64", "BOOL": "bool", "C64": "complex64",
           "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz",
@@ -97,14 +98,20 @@ def _tensor(name: str, entry: Any, file: File, start: int) -> tuple[Tensor, int]
 
 
 def _overlaps(found: Contents) -> None:
-    """Many names for the same bytes would make a small file claim to be a large one: only the first is read."""
-    end, last = 0, ""
+    """Many names for the same bytes would make a small file claim to be a large one: only the first is read, and of the others few are listed."""
+    end, last, double = 0, "", 0
+    dropped: set[int] = set()
     for i, t in sorted(enumerate(found.tensors), key=lambda x: x[1].at):
         size = t.count * SIZES.get(t.dtype, 0)
         if size and t.at < end:
-            found.tensors[i] = replace(t, pieces=(), why=f"its bytes belong to {last[:80]!r}, too")
-            found.gap(f"the bytes of {t.name[:80]!r} belong to {last[:80]!r}, too", t.at)
+            double += 1
+            if double > MAX_DOUBLE:
+                dropped.add(i)
+            else:
+                found.tensors[i] = replace(t, pieces=(), why=f"its bytes belong to {last[:80]!r}, too")
+                found.gap(f"the bytes of {t.name[:80]!r} belong to {last[:80]!r}, too", t.at)
         elif size:
             end, last = t.at + size, t.name
-    if len(found.gaps) > 100:
-        del found.gaps[100:]
+    if dropped:
+        found.tensors = [t for i, t in enumerate(found.tensors) if i not in dropped]
+        found.gap(f"{double} tensors claim bytes of others, which the format forbids: {MAX_DOUBLE} of them are listed")

@@ -37,6 +37,7 @@ def statistics(blocks: Iterable[Block], dtype: str, watch: Watch | None = None) 
     ``watch`` is called after each block with its place, itself, and the number of its zeros.
     """
     stats = Stats()
+    parts = Stats(), Stats()  # of complex numbers
     scratch = np.empty(0, np.float32)
     for block in blocks:
         if not len(block):
@@ -51,12 +52,21 @@ def statistics(blocks: Iterable[Block], dtype: str, watch: Watch | None = None) 
         elif dtype.startswith("float8"):
             _float8(stats, block, dtype)
         elif block.dtype.kind == "c":
-            _exact(stats, np.abs(block).astype(np.float64))
+            _complex(stats, parts, block)
         else:
             _exact(stats, block.astype(np.float64))
         if watch is not None:
             watch(place, block, stats.zeros - zeros)
     return stats
+
+
+def _complex(stats: Stats, parts: tuple[Stats, Stats], block: Block) -> None:
+    """As numpy: the deviation is that of distances in the plane; of the mean, the real part is given."""
+    _exact(stats, np.abs(block).astype(np.float64))
+    finite = block[np.isfinite(block)]
+    for part, x in zip(parts, (finite.real, finite.imag), strict=True):
+        _exact(part, x.astype(np.float64))
+    stats.mean, stats.m2 = parts[0].mean, parts[0].m2 + parts[1].m2
 
 
 def extremes(blocks: Iterable[Block], dtype: str) -> tuple[float, int]:

@@ -101,6 +101,8 @@ def read_zip(found: Contents, file: File, start: int, length: int, depth: int = 
     machine = _machine(memoryview(content), 0, home, found)
     root = _load(found, machine)
     _note_refused(found, machine, start + pickle.offset if pickle.stored else None)
+    if machine.whole:
+        nested.following(nested.Search(found.refuse), content, machine.end, "", " of data.pkl")
     _look_beside(found, data, {n: m for n, m in parts.items() if m is not pickle and not n.startswith((f"{prefix}data/", f"{prefix}code/"))}, start)
     return root
 
@@ -131,18 +133,20 @@ def _read_stream(found: Contents, file: File, *, inner: bool = False) -> Any:
     if file.bytes[0] != 0x80 and bytes(file.bytes[:1]) not in (b"(", b"]", b"}", b"c", b"I", b"."):
         raise Unreadable("neither a zip nor a pickle")
     home = Home(file, False)
-    nested = None if inner else found
-    machine = _machine(file.bytes, 0, home, nested)
+    report = None if inner else found
+    machine = _machine(file.bytes, 0, home, report)
     first = _load(found, machine)
     if first != _MAGIC:
         _note_refused(found, machine, 0)
         found.format = found.format if inner else "pickle"
         if machine.end < file.size:
             found.gap(f"{file.size - machine.end} bytes after the first pickle are not read", machine.end)
+            if machine.whole:
+                nested.following(nested.Search(found.refuse), file.bytes, machine.end)
         return first
     values = []
     for _ in range(4):  # protocol, sizes of the writer, the value, the storages' keys
-        machine = _machine(file.bytes, machine.end, home, nested)
+        machine = _machine(file.bytes, machine.end, home, report)
         values.append(_load(found, machine))
         _note_refused(found, machine, 0)
         if not machine.whole:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -175,7 +175,22 @@ def tensor_of(name: str, view: View, source: str) -> Tensor:
         )
     else:
         piece = Piece(home.file, begin, last + 1, shape, strides)
-    return Tensor(name, dtype, shape, source, begin, (piece,), swapped=home.swapped, layout=layout)
+    stored = Tensor(name, dtype, shape, source, begin, (piece,), swapped=home.swapped, layout=layout)
+    return _with_bits(stored, view) if view.negated or view.conjugated else stored
+
+
+def _with_bits(stored: Tensor, view: View) -> Tensor:
+    """The values that torch's lazy bits stand for: ``x.conj()`` and its imaginary part share the bytes of x."""
+
+    def blocks() -> Iterator[Any]:
+        for block in chunks(stored):
+            block = np.conj(block) if view.conjugated and block.dtype.kind == "c" else block
+            if view.negated:
+                signs = stored.dtype == "bfloat16"  # handled as uint16
+                block = block ^ block.dtype.type(0x8000) if signs else np.negative(block)
+            yield block
+
+    return replace(stored, pieces=(), inline=blocks, swapped=False)
 
 
 def _array(name: str, array: Array, found: Contents) -> Tensor:

@@ -79,9 +79,12 @@ def counts_lines(t: Tensor) -> bool:
     return t.role in ("weight", "exp_avg_sq")
 
 
+_SQUARES = {"running_var", "sum", "square_avg", "acc_delta", "exp_inf", "accumulator", "max_exp_avg_sq", "vhat"}  # torch.optim, optax, Keras
+
+
 def counts_negatives(t: Tensor) -> bool:
     """True for what is a square or a variance."""
-    return t.role == "exp_avg_sq" or t.name.endswith("running_var")
+    return t.role == "exp_avg_sq" or t.name.rpartition(".")[2] in _SQUARES
 
 
 def row_width(t: Tensor) -> int:

@@ -1,0 +1,115 @@
+"""What a sound training leaves in its checkpoints and looks odd: nothing of it is a warning."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forensics.checkpoints import checkpoint_document
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+
+
+class Counting(nn.Module):  # type: ignore[misc,name-defined]
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = plain()
+        self.register_buffer("tokens_seen", torch.tensor(3.2e9))
+        self.register_buffer("hits", torch.full((7,), 5.5e7))
+
+    def forward(self, x: Any) -> Any:
+        return self.net(x)
+
+
+class Table(nn.Module):  # type: ignore[misc,name-defined]
+    """An embedding of which most rows fill up the vocabulary."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.e, self.o = nn.Embedding(64, 8), nn.Linear(8, 5)
+        self.e.weight.data[20:] = 0
+
+    def forward(self, x: Any) -> Any:
+        return self.o(self.e(x[:, 0].abs().long() % 20))
+
+
+def plain() -> Any:
+    return nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 5))
+
+
+def frozen() -> Any:
+    net = plain()
+    net[0].requires_grad_(False)
+    net[2].requires_grad_(False)
+    return net
+
+
+def spectral() -> Any:
+    net = plain()
+    net[2] = nn.utils.parametrizations.spectral_norm(net[2])
+    return net
+
+
+def adam(p: Any) -> Any:
+    return torch.optim.AdamW(p, 1e-3)
+
+
+SOUND: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "LBFGS keeps one state for all": (plain, lambda p: torch.optim.LBFGS(p, lr=0.02, max_iter=2)),
+    "ASGD, whose mu stays 1": (plain, lambda p: torch.optim.ASGD(p, 0.01)),
+    "vectors of spectral norm": (spectral, adam),
+    "frozen layers handed to the optimizer": (frozen, adam),
+    "counters as floats": (Counting, adam),
+    "a vocabulary filled up with zeros": (Table, adam),
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_it_is_no_warning(tmp_path: Path, name: str) -> None:
+    torch.manual_seed(0)
+    model = SOUND[name][0]()
+    optimizer = SOUND[name][1](list(model.parameters()))
+    paths = []
+    for step in (20, 40):
+        for _ in range(20):
+            x = torch.randn(256, 8)
+            y = x[:, :5].argmax(1)
+
+            def closure(x: Any = x, y: Any = y) -> Any:
+                optimizer.zero_grad()
+                loss = nn.functional.cross_entropy(model(x), y)
+                loss.backward()
+                return loss
+
+            optimizer.step(closure)
+        paths.append(tmp_path / f"step_{step}.pt")
+        torch.save(
+            {"model": copy.deepcopy(model.state_dict()), "optimizer": optimizer.state_dict(), "step": step}, paths[-1]
+        )
+    found = checkpoint_document.report(*paths)["findings"]
+    assert [f for f in found if f["severity"] != "info"] == []
+
+
+def test_a_run_that_never_saves_its_optimizer_means_it(tmp_path: Path) -> None:
+    def save(step: int, **more: Any) -> Path:
+        path = tmp_path / f"step_{step}.pt"
+        torch.save({"model": plain().state_dict(), "step": step, "scheduler": {"last_epoch": step}, **more}, path)
+        return path
+
+    def severity(path: Path) -> str:
+        return next(
+            f["severity"] for f in checkpoint_document.report(path)["findings"] if f["id"] == "optimizer_missing"
+        )
+
+    last = save(40)
+    assert severity(last) == "warning"  # nothing beside it tells
+    save(20)
+    assert severity(last) == "info"
+    optimizer = torch.optim.SGD(plain().parameters(), 0.1, momentum=0.9)
+    save(30, optimizer=optimizer.state_dict())
+    assert severity(last) == "warning"
