@@ -15,32 +15,53 @@ from parsers.tables import Run
 from parsers.unclaimed import is_report
 from parsers.walk import is_regular
 
-HEAD = 4096  # bytes of a log that do not change while it grows
+LENGTHS = (16, 64, 256, 1024, 4096)  # bytes: how a log begins does not change while it grows, and a young one is short
 FILES = 64
+_TAIL = 4096  # bytes at whose end a summary says what made it
 _NO_LOG = ("config_file", "checkpoint_files")  # a folder used again keeps its settings
-_META = re.compile(rb'<meta name="run" content="([0-9a-f ]*)">')
+_META = re.compile(rb'<meta name="run" content="([0-9a-f.+ ]*)">')
 
 
 def of(run: Run) -> list[str]:
-    """A hash of where the run lies and how a log of it begins, for each of its first logs."""
-    place = run.path if remote.is_url(run.path) else os.path.realpath(run.path)
+    """For each of its first logs hashes of where the run lies and how that log begins, the short beginnings first."""
+    place = os.fsencode(run.path if remote.is_url(run.path) else os.path.realpath(run.path))
     claimed = sorted((s for s in run.sources if s.claimed), key=lambda s: s.path)
     logs = [s for s in claimed if s.format not in _NO_LOG and s.records] or claimed
-    heads = [_head(run.file(s.path)) for s in logs[:FILES]] or [b""]
-    return [hashlib.sha256(os.fsencode(place) + b"\0" + head).hexdigest()[:16] for head in dict.fromkeys(heads)]
+    heads = dict.fromkeys(_head(run.file(s.path)) for s in logs[:FILES])
+    return [_hashes(place, head) for head in heads] or [_hashes(place, b"")]
+
+
+def _hashes(place: bytes, head: bytes) -> str:
+    known = [head[:n] for n in LENGTHS if n <= len(head)]
+    return ".".join(hashlib.sha256(place + b"\0" + beginning).hexdigest()[:12] for beginning in known or [b""])
 
 
 def _head(path: Path) -> bytes:
     try:
         with path.open("rb") as f:
-            return f.read(HEAD)
+            return f.read(LENGTHS[-1])
     except OSError:
         return b""
 
 
+def of_two(a: Run, b: Run) -> list[str]:
+    """The identity of a comparison."""
+    return [f"{x}+{y}" for x in of(a)[:8] for y in of(b)[:8]]
+
+
 def same(a: Any, b: Any) -> bool:
-    """Do two identities share a log? A run that grows has more, a folder that was used again has others."""
-    return isinstance(a, list) and isinstance(b, list) and bool(set(map(str, a)) & set(map(str, b)))
+    """Do two identities share a log, as far as the shorter one goes? A run that grows has more, a folder that was used
+    again has others."""
+    if not isinstance(a, list) or not isinstance(b, list):
+        return False
+    return any(_grown(str(x), str(y)) for x in a for y in b)
+
+
+def _grown(x: str, y: str) -> bool:
+    """Is each part of one the beginning of the other's?"""
+    pairs = list(zip(x.split("+"), y.split("+"), strict=False))
+    parts = [(one.split("."), two.split(".")) for one, two in pairs]
+    return x.count("+") == y.count("+") and all(one[: len(two)] == two[: len(one)] and one[0] for one, two in parts)
 
 
 def of_report(path: Path) -> list[str] | None:
@@ -76,7 +97,7 @@ def _is_summary(path: Path) -> bool:
         if not is_regular(path, links=False):
             return False
         with path.open("rb") as f:
-            f.seek(max(path.stat().st_size - HEAD, 0))
-            return b"\nMade by forensics " in f.read(HEAD)
+            f.seek(max(path.stat().st_size - _TAIL, 0))
+            return b"\nMade by forensics " in f.read(_TAIL)
     except OSError:
         return False

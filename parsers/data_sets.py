@@ -97,8 +97,9 @@ def _files(path: Path) -> list[Path]:
         return [path]
     state = path / "state.json"
     if is_regular(state, below=path):
-        listed = json.loads(state.read_text("utf-8")).get("_data_files") or []
-        names = [str(f["filename"]) for f in listed]
+        document = json.loads(state.read_text("utf-8"))
+        listed = document.get("_data_files") if isinstance(document, dict) else None
+        names = [str(f.get("filename")) if isinstance(f, dict) else "" for f in listed] if isinstance(listed, list) else []
         if names and all(is_regular(path / Path(n).name, below=path) for n in names):
             return [path / Path(n).name for n in names]
     for suffix in (".jsonl", ".parquet", ".arrow", ".bin", ".npy", ".ndjson"):

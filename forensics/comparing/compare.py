@@ -44,7 +44,7 @@ def compare(a: Run, b: Run, *, command: Sequence[str] = ()) -> dict[str, Any]:
         "kind": "comparison",
         "tool": {"name": "forensics", "version": VERSION, "command": list(command)},
         "runs": [_run(r) for r in (a, b)],
-        "identity": [f"{x}{y}" for x in identity.of(a)[:8] for y in identity.of(b)[:8]],
+        "identity": identity.of_two(a, b),
         "metric": main,
         "divergence": {n: asdict(p) for n, p in parted.items()},
         "spikes": _spikes(a, b),

@@ -159,7 +159,7 @@ def file_name(stem: str, known: Pseudonyms) -> str:
 def clean_name(text: str, known: Pseudonyms) -> str:
     """The name of a metric or setting: only the names in it, and what is an address."""
     return _worked(
-        text, known, lambda t, put: _names(shapes.addresses(shapes.mails(t, known, put), known, put), known, put)
+        text, known, lambda t, put: _names(shapes.addresses(shapes.mails(shapes.hardware(t, known, put), known, put), known, put), known, put)
     )
 
 

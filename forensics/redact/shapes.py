@@ -25,6 +25,7 @@ _MAIL = re.compile(r"(?<![\w.+\-])[\w.+\-]{1,64}@(?:[\w\-]{1,63}\.){1,8}[^\W\d_]
 _MAC = re.compile(
     r"(?i)(?<![\w:.\-])(?:[0-9a-f]{2}([:\-])(?:[0-9a-f]{2}\1){4,18}[0-9a-f]{2}|(?=[\d.]*[a-f])[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4})(?![\w:\-])"
 )
+_GUID = re.compile(r"(?i)(guid\W{1,3})(0x[0-9a-f]{12,16})\b")  # of a network card, as ibstat has it
 _GPU = re.compile(
     r"(?i)(?<![\w\-])(?:MIG-)?(?:GPU|MIG|TPU|HPU)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:/\d{1,3}/\d{1,3})?(?!\w)"
 )
@@ -74,6 +75,7 @@ def mails(text: str, known: Pseudonyms, put: Put) -> str:
 def hardware(text: str, known: Pseudonyms, put: Put) -> str:
     """UUIDs of GPUs, MACs and longer addresses of network cards, serial numbers; a PCI bus id says nothing of whose it is."""
     text = _GPU.sub(lambda m: put(known.of("gpu", m[0])), text)
+    text = _GUID.sub(lambda m: m[1] + put(known.of("mac", m[2])), text)
     text = _MAC.sub(lambda m: put(known.of("mac", m[0])), text)
     return _SERIAL.sub(lambda m: m[1] + m[2] + put(known.of("serial", m[3])), text)
 

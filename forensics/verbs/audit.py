@@ -58,7 +58,7 @@ def audit(
     """
     from forensics import audit as many
     from forensics import progress
-    from forensics.audit import store
+    from forensics.audit import manifest
     from reports import audit as drawn
     from reports import html
 
@@ -68,7 +68,7 @@ def audit(
     if out == "":
         raise click.BadParameter("give the name of a folder to write", param_hint="--out")
     target = out or OUT
-    if not (resume or force or out is None) and any(store.exists(target, name) for name in many.OUTPUTS):
+    if not (resume or force or out is None) and any(manifest.is_ours(target, name, manifest.listed(target)) for name in many.OUTPUTS):
         raise ForensicsError(f"{target} holds an audit already", "Use --resume to go on with it, --force to replace it.")
     if out is None and not resume and not force:
         _own(Path(OUT))

@@ -75,6 +75,18 @@ def test_a_folder_used_again_is_another_run_and_one_that_grows_the_same(tmp_path
     assert "notes" in case(tmp_path / "exp.case.json") and "notes" not in case(tmp_path / "exp-2.case.json")
 
 
+def test_a_young_run_stays_the_same_while_it_grows(tmp_path: Path) -> None:
+    (tmp_path / "exp").mkdir()
+    log = tmp_path / "exp" / "m.jsonl"
+    for steps in (3, 9, 40, 300):
+        log.write_text("".join(json.dumps({"step": s, "loss": 2 - s / 400}) + "\n" for s in range(steps)))
+        done = forensics("analyze", "exp", cwd=tmp_path)
+        assert done.returncode == 0 and "another run" not in done.stderr
+        assert forensics("note", "exp.case.json", "--add", f"at {steps}", cwd=tmp_path).returncode == 0
+    assert len(case(tmp_path / "exp.case.json")["notes"]) == 4  # type: ignore[arg-type]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["exp", "exp.case.json", "exp.html"]
+
+
 def test_given_names_with_force_take_no_notes_of_another_run(tmp_path: Path) -> None:
     run(tmp_path / "a" / "exp", 1), run(tmp_path / "b" / "exp", 2)
     assert forensics("analyze", "a/exp", "--out", "r.html", cwd=tmp_path).returncode == 0
