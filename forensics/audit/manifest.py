@@ -1,7 +1,7 @@
 """What an audit wrote into its folder, so that the next one replaces and removes nothing else.
 
 The list is written before the files are: whatever a killed audit left is in it. A file counts as ours where it is listed and,
-where it is a page or a case, still begins as ours do; a case with the author's notes in it is kept.
+where it is the page or case of a run, still begins as ours do; a case with the author's notes in it is kept.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def begin(out: str, redact: bool) -> None:
 def is_ours(out: str, name: str, known: set[str]) -> bool:
     if name not in known or not _is_plain(name):
         return False
-    return not name.endswith((".html", ".json")) or is_report(store.head(out, name))
+    return name in OUTPUTS or is_report(store.head(out, name))
 
 
 def _is_plain(name: str) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from parsers.secrets import gitleaks
 from parsers.secrets.keys import level
-from parsers.secrets.values import is_harmless, opens
+from parsers.secrets.values import is_code, is_harmless, opens
 
 MASK = "***"
 SHORTEST = 8  # characters; no shape is shorter
@@ -146,7 +146,7 @@ def _found(text: str) -> Iterator[tuple[int, int]]:
                 yield from (m.span(1) for m in _compiled(pattern, whole).finditer(text))
     yield from gitleaks.found(text, _BEGINS)
     if any(hint in text for hint in _SETTING_HINTS):
-        yield from (m.span(2) for m in _SETTING.finditer(text) if opens(m[1], m[2], level(m[1]), quoted=True))
+        yield from (m.span(2) for m in _SETTING.finditer(text) if opens(m[1], m[2], level(m[1]), quoted=False) and not is_code(m[1], m[2]))
     if any(hint in text for hint in _QUERY_HINTS):
         yield from (m.span(1) for m in _QUERY.finditer(text) if m[1][0].isdigit() or not is_harmless(m[1]))
 

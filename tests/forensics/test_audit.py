@@ -25,7 +25,7 @@ from reports import html
 COMMAND = [sys.executable, "-c", "import sys; from forensics.cli import main; sys.argv[0] = 'forensics'; main()"]
 CONTRACT = ["id", "path", "framework", "status", "verdict", "top_cause", "probability", "second_cause", "spikes_fast", "spikes_slow",
             "spikes_non_recovering", "first_bad_step", "attempts", "steps", "scalars", "lost", "seconds"]  # fmt: skip
-TEXT = audit.Outputs(str, str, str)  # no pages are drawn here
+TEXT = audit.Outputs(html.render, str, str)  # a page that an audit finds again has to be one
 
 
 def curve(seed: int, spikes: tuple[int, ...] = (), first: int = 0, steps: int = 300) -> str:
