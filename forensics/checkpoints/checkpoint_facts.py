@@ -21,7 +21,7 @@ MOST = 64 << 20  # bytes of a JSON file; tokenizers have up to thirty
 PADDED = 8  # vocabularies are filled up to a multiple of 8, 64 or 128 for the hardware
 _EMBEDDING = re.compile(r"(?:^|[.:])(?:wte|embed_tokens|tok_embeddings|word_embeddings|embed_in)\.weight$")
 _ANY_EMBEDDING = re.compile(r"(?i)(?:^|[.:_])\w*(emb|embed|embedding|embeddings|embed_tokens|wte)\.weight$")
-_ANY_HEAD = re.compile(r"(?i)(?:^|[.:_])(\w*head|output|out|proj_out|decoder|generator|fc)\.weight$")
+_ANY_HEAD = re.compile(r"(?i)(?:^|[.:_])(\w{0,40}head|output|out|proj_out|decoder|generator|fc)\.weight$")
 _HEAD = re.compile(r"(?:^|[.:])(?:lm_head|embed_out)\.weight$")
 
 

@@ -91,4 +91,7 @@ MADE: dict[str, Callable[[], Iterable[Attacked]]] = {
     'forensics.redact: f"""(?<![\\\\w.\\\\-]){re.escape(path)}(?=$|[\\\\s\\\\\\\\/\'\\\\",;:)\\\\]`])"""': _roots,
 }
 """Where an expression is compiled inside a function -> how it is made."""
-ELSEWHERE = {"parsers.name_rules: pattern": "the texts of names.toml, which are attacked one by one"}
+ELSEWHERE = {
+    "parsers.name_rules: pattern": "the texts of names.toml, which are attacked one by one",
+    "parsers.secrets.gitleaks: translated(text)": "its rules are among shapes.patterns()",
+}
