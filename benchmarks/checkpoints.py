@@ -68,11 +68,7 @@ def write_safetensors(path: Path, gigabytes: float) -> None:
     rng = np.random.default_rng(0)
     count = int(gigabytes * 1e9 / 2 / 400) // 1024 * 1024
     header = {
-        f"model.layers.{i}.weight": {
-            "dtype": "BF16",
-            "shape": [1024, count // 1024],
-            "data_offsets": [2 * count * i, 2 * count * (i + 1)],
-        }
+        f"model.layers.{i}.weight": {"dtype": "BF16", "shape": [1024, count // 1024], "data_offsets": [2 * count * i, 2 * count * (i + 1)]}
         for i in range(400)
     }
     text = json.dumps(header).encode()
@@ -90,16 +86,12 @@ def write_torch(path: Path, gigabytes: float) -> None:
     count = int(gigabytes * 1e9 / 4 / 3 / 50)
     model = {f"layers.{i}.weight": torch.randn(count) * 0.02 for i in range(50)}
     state = {
-        i: {"step": torch.tensor(100.0), "exp_avg": torch.randn(count) * 1e-3, "exp_avg_sq": torch.rand(count) * 1e-6}
-        for i in range(50)
+        i: {"step": torch.tensor(100.0), "exp_avg": torch.randn(count) * 1e-3, "exp_avg_sq": torch.rand(count) * 1e-6} for i in range(50)
     }
     torch.save(
         {
             "model": model,
-            "optimizer": {
-                "state": state,
-                "param_groups": [{"lr": 1e-3, "betas": (0.9, 0.999), "params": list(range(50))}],
-            },
+            "optimizer": {"state": state, "param_groups": [{"lr": 1e-3, "betas": (0.9, 0.999), "params": list(range(50))}]},
             "step": 100,
         },
         path,
@@ -108,11 +100,7 @@ def write_torch(path: Path, gigabytes: float) -> None:
 
 def run(what: str, path: Path) -> tuple[float, int, int, str]:
     done = subprocess.run(
-        [sys.executable, "-c", WORK, what, str(path)],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=Path(__file__).parent.parent,
+        [sys.executable, "-c", WORK, what, str(path)], capture_output=True, text=True, check=True, cwd=Path(__file__).parent.parent
     )
     spent, private, peak, torch = done.stdout.split()
     return float(spent), int(private), int(peak), torch
@@ -147,9 +135,7 @@ def main() -> int:
                 target = TARGETS.get((name, w))
                 verdict = "" if target is None else f" (target {target}: {'met' if ratio <= target else 'MISSED'})"
                 missed += target is not None and ratio > target
-                print(
-                    f"  {w:<10} {statistics.median(spent[w]):7.3f} s CPU  {ratio:6.2f} x the sum{verdict}; {notes[w]}"
-                )
+                print(f"  {w:<10} {statistics.median(spent[w]):7.3f} s CPU  {ratio:6.2f} x the sum{verdict}; {notes[w]}")
             path.unlink()
     return int(missed > 0)
 

@@ -93,7 +93,9 @@ def _kept(case: object, read: Reader) -> list[bool]:
         except BaseException:
             return [False] * _asked(case)
         whole = all(_same(parts[tag][0], wanted) for tag, wanted in case.kept.items())  # type: ignore[attr-defined]
-        told = bool(said.getvalue().strip()) or any(issubclass(w.category, UserWarning) for w in warned) or any(t for _, t in parts.values())
+        told = (
+            bool(said.getvalue().strip()) or any(issubclass(w.category, UserWarning) for w in warned) or any(t for _, t in parts.values())
+        )
         return [True, whole] + ([told] if case.lost else [])  # type: ignore[attr-defined]
 
 

@@ -83,7 +83,11 @@ class Measured:
 def measure(reader: str, path: Path) -> Measured:
     """One reading in a process of its own."""
     done = subprocess.run(
-        [sys.executable, __file__, "--read", reader, str(path)], stdout=subprocess.PIPE, text=True, check=True, cwd=HERE.parent,
+        [sys.executable, __file__, "--read", reader, str(path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        cwd=HERE.parent,
         env=os.environ | {"PYTHONDONTWRITEBYTECODE": ""},
     )
     return Measured(reader, **json.loads(done.stdout.splitlines()[-1]))

@@ -85,7 +85,9 @@ def overhead(root: Path, name: str, steps: int = 60, times: int = 12) -> tuple[f
     )
     bare: list[float] = []
     inside: list[float] = []
-    loop = subprocess.Popen([sys.executable, "-c", code, str(folder / "train.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    loop = subprocess.Popen(
+        [sys.executable, "-c", code, str(folder / "train.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     with loop, Worker(sys.executable, folder / "train.py") as worker:
         worker.open("cpu", 1)
         for _ in range(times):
@@ -109,7 +111,10 @@ def main() -> None:
         subprocess.run([sys.executable, str(PLANTING), str(args.root)], check=True)
     truths = [json.loads(p.read_text()) for p in sorted((args.root / "truth").glob("*.json"))]
     truths = [t for t in truths if not args.names or t["id"] in args.names]
-    head = ["| run | planted | verdict | culprit steps exact | sample sets exact | steps | bound | seconds |", "|---|---|---|---|---|---|---|---|"]
+    head = [
+        "| run | planted | verdict | culprit steps exact | sample sets exact | steps | bound | seconds |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     print("\n".join(head), flush=True)
     rows = []
     for t in truths:
@@ -119,7 +124,9 @@ def main() -> None:
     if not args.names:
         name = next(r["id"] for r in rows if "text" in r["id"])
         bare, inside = overhead(args.root, name)
-        lines.append(f"| worker over the bare loop, CPU time a step ({1000 * bare:.1f} ms) | {100 * (inside / bare - 1):+.1f} % | <= 10 % |")
+        lines.append(
+            f"| worker over the bare loop, CPU time a step ({1000 * bare:.1f} ms) | {100 * (inside / bare - 1):+.1f} % | <= 10 % |"
+        )
     print("\n" + "\n".join(lines))
     if args.write:
         text = DOCS.read_text("utf-8")

@@ -72,10 +72,7 @@ def _logged(x: Floats, every: int, how: str) -> Floats:
         return np.asarray(blocks.mean(axis=1))
     if how == "median":
         return np.asarray(
-            np.median(
-                np.lib.stride_tricks.sliding_window_view(np.concatenate([np.full(4, blocks[0, -1]), blocks[:, -1]]), 5),
-                axis=1,
-            )
+            np.median(np.lib.stride_tricks.sliding_window_view(np.concatenate([np.full(4, blocks[0, -1]), blocks[:, -1]]), 5), axis=1)
         )
     out = blocks[:, -1].copy()
     if how == "ema":

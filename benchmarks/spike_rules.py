@@ -93,9 +93,7 @@ RULES: dict[str, Callable[[Floats], Flags]] = {
 }
 
 
-def events(
-    rule: Callable[[Floats], Flags], step: NDArray[np.int64], value: Floats, length: float
-) -> list[dict[str, Any]]:
+def events(rule: Callable[[Floats], Flags], step: NDArray[np.int64], value: Floats, length: float) -> list[dict[str, Any]]:
     """Flags of a rule as events with the end and class of the operational definition."""
     x = np.where(np.isfinite(value), value, np.nanmax(value[np.isfinite(value)]) * 10)
     hits = np.flatnonzero(rule(x))
@@ -116,7 +114,5 @@ def events(
         past = end if end is not None else int(group[-1]) + 1
         took = step[end] - step[start] if end is not None else None
         kind = "non_recovering" if took is None else "fast" if took <= max(0.004 * length, 3 * interval, 20) else "slow"
-        out.append(
-            {"start": step[start], "peak": step[peak], "end": step[end] if end is not None else None, "class": kind}
-        )
+        out.append({"start": step[start], "peak": step[peak], "end": step[end] if end is not None else None, "class": kind})
     return out

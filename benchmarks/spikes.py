@@ -50,11 +50,7 @@ def main() -> None:
     report("this detector, families left out in turn", data, crossed(data, rows))
     if a.peers:
         for name, rule in RULES.items():
-            report(
-                name,
-                data,
-                {sid: events(rule, data.step[sid], data.value[sid], data.length(sid)) for sid in data.annotated},
-            )
+            report(name, data, {sid: events(rule, data.step[sid], data.value[sid], data.length(sid)) for sid in data.annotated})
     if a.fit:
         write_table(rows)
         write_model(fit(rows))
@@ -108,9 +104,7 @@ class Data:
             first, peak = note["start"], max(note["peak"], note["start"])
             last = note["end"] if note["end"] is not None else (x[-1] if note["class"] != "not_a_spike" else peak)
             near = [i for i, e in enumerate(found) if x[e.start] <= peak + tolerance and x[e.peak] >= first - tolerance]
-            within = [
-                i for i, e in enumerate(found) if x[e.start] <= last + tolerance and x[e.peak] >= first - tolerance
-            ]
+            within = [i for i, e in enumerate(found) if x[e.start] <= last + tolerance and x[e.peak] >= first - tolerance]
             for i in within:
                 labels[i] = "" if labels[i] == "none" else labels[i]
             if near and note["class"] != "not_a_spike" and note["confidence"] >= 0.5:
@@ -162,13 +156,7 @@ def fit(rows: list[Row], without: str | None = None) -> Row:
     )
     mean, scale = x.mean(axis=0), x.std(axis=0) + 1e-9
     model = LogisticRegression(C=PENALTY, max_iter=2000).fit((x - mean) / scale, spike, sample_weight=weight)
-    return {
-        "MEAN": mean,
-        "SCALE": scale,
-        "WEIGHT": model.coef_[0],
-        "INTERCEPT": float(model.intercept_[0]),
-        "THRESHOLD": THRESHOLD,
-    }
+    return {"MEAN": mean, "SCALE": scale, "WEIGHT": model.coef_[0], "INTERCEPT": float(model.intercept_[0]), "THRESHOLD": THRESHOLD}
 
 
 def crossed(data: Data, rows: list[Row]) -> dict[str, list[Row]]:
@@ -217,10 +205,7 @@ def write_table(rows: list[Row]) -> None:
 
 def read_table() -> list[Row]:
     with TABLE.open() as f:
-        return [
-            {"group": r["group"], "label": r["label"], "features": [float(r[n]) for n in NAMES]}
-            for r in csv.DictReader(f)
-        ]
+        return [{"group": r["group"], "label": r["label"], "features": [float(r[n]) for n in NAMES]} for r in csv.DictReader(f)]
 
 
 def write_model(model: Row) -> None:

@@ -93,6 +93,7 @@ def mixed(folder: Path, steps: int) -> Truth:
     text = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
     edges = [-(1.1 ** (60 - i)) * 1e-3 for i in range(60)] + [1.1**i * 1e-3 for i in range(60)]
     with event_file(folder).open("wb") as f:
+
         def put(step: int, value: Any) -> None:
             f.write(tfrecord(Event(wall_time=_START + step, step=step, summary={"value": [value]}).SerializeToString()))
 
@@ -164,6 +165,7 @@ def wandb(folder: Path, steps: int) -> Truth:
     names = [t.split("/") for t in TAGS]
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "run-benchmark.wandb").open("wb") as f:
+
         def framed() -> Iterator[bytes]:
             nonlocal total
             for step in range(steps):

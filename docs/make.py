@@ -48,11 +48,7 @@ def tables() -> str:
 
 
 def _type(t: object) -> str:
-    return (
-        str(t)
-        .replace("dictionary<values=string, indices=int32, ordered=0>", "string")
-        .replace("list<item: int64>", "list of int64")
-    )
+    return str(t).replace("dictionary<values=string, indices=int32, ordered=0>", "string").replace("list<item: int64>", "list of int64")
 
 
 def commands() -> str:
@@ -67,13 +63,9 @@ def commands() -> str:
 
 PAGES = {
     "detectors.md": lambda: rules(
-        "detectors",
-        "Symptoms",
-        "What each detector looks for, and when it cannot tell. `forensics explain ID` prints the same.",
+        "detectors", "Symptoms", "What each detector looks for, and when it cannot tell. `forensics explain ID` prints the same."
     ),
-    "causes.md": lambda: rules(
-        "hypotheses", "Causes", "How each cause is weighed. Weights are decibans: +10 is ten times likelier."
-    ),
+    "causes.md": lambda: rules("hypotheses", "Causes", "How each cause is weighed. Weights are decibans: +10 is ten times likelier."),
     "formats.md": formats,
     "tables.md": tables,
     "cli.md": commands,

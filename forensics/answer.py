@@ -33,9 +33,7 @@ def word(probability: float) -> str:
     return "possibly"
 
 
-def sentence(
-    run: Run, said: str, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], checks: Sequence[Check]
-) -> str:
+def sentence(run: Run, said: str, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], checks: Sequence[Check]) -> str:
     if said == "healthy":
         clear = sum(c.status == "clear" for c in checks)
         end = {"finished": "The run finished", "running": "The run is still going"}.get(

@@ -34,8 +34,7 @@ def page(topic: str) -> str:
     known = list(pages)
     near = difflib.get_close_matches(topic, known, 3)
     raise ForensicsError(
-        f"no detector, cause or format is called {topic}",
-        f"Near: {', '.join(near)}" if near else "`forensics explain` lists all.",
+        f"no detector, cause or format is called {topic}", f"Near: {', '.join(near)}" if near else "`forensics explain` lists all."
     )
 
 

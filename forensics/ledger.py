@@ -25,24 +25,14 @@ class Ledger:
         self._clues.append(Clue("Cannot tell: " + text, 0.0))
 
     def hypothesis(
-        self,
-        module: str,
-        title: str,
-        *,
-        settle: str,
-        interventions: Sequence[str],
-        steps: tuple[int | None, int | None] = (None, None),
+        self, module: str, title: str, *, settle: str, interventions: Sequence[str], steps: tuple[int | None, int | None] = (None, None)
     ) -> Hypothesis:
         """`module`: the cause's ``__name__``; its last part is the cause id."""
         return Hypothesis(module.rsplit(".", 1)[-1], title, tuple(self._clues), settle, tuple(interventions), steps)
 
 
 def of(
-    findings: Sequence[Finding],
-    kind: str,
-    *,
-    severity: Sequence[str] = ("info", "warning", "critical"),
-    traps: bool = False,
+    findings: Sequence[Finding], kind: str, *, severity: Sequence[str] = ("info", "warning", "critical"), traps: bool = False
 ) -> list[Finding]:
     """The findings of one detector, in step order; what only looks like a spike (class ``not_a_spike``) with `traps` only."""
     found = [f for f in findings if f.kind == kind and f.severity in severity]

@@ -22,16 +22,7 @@ _ENDINGS = [  # event kinds that end a life, the most telling first
     ("exit", "exit code"),
 ]
 
-_SIGNS = (
-    "signal",
-    "scheduler",
-    "exit",
-    "hang",
-    "nccl",
-    "warning",
-    "console",
-    "alive",
-)  # lines that a job writes while it does no steps
+_SIGNS = ("signal", "scheduler", "exit", "hang", "nccl", "warning", "console", "alive")  # lines that a job writes while it does no steps
 SILENCE_SECONDS, SILENCE_TIMES = 120.0, 50.0
 
 
@@ -63,12 +54,7 @@ def status(run: Run) -> str:
     if kinds & {"signal", "scheduler"}:
         return "stopped"
     statuses = " ".join(e["text"] for e in final if e["kind"] == "status").upper()
-    for word, meaning in (
-        ("FINISHED", "finished"),
-        ("COMPLETED", "finished"),
-        ("FAILED", "crashed"),
-        ("KILLED", "stopped"),
-    ):
+    for word, meaning in (("FINISHED", "finished"), ("COMPLETED", "finished"), ("FAILED", "crashed"), ("KILLED", "stopped")):
         if word in statuses:
             return meaning
     return "unknown"
@@ -117,21 +103,11 @@ def attempts(run: Run) -> list[dict[str, Any]]:
         why = _why(run, i)
         if i + 1 < len(run.attempts):
             begin, end = run.attempts[i + 1]["steps"][0], life["steps"][1]
-            redone = f"; the next life begins at step {begin}" + (
-                f", {end - begin + 1} steps are done twice" if begin <= end else ""
-            )
+            redone = f"; the next life begins at step {begin}" + (f", {end - begin + 1} steps are done twice" if begin <= end else "")
             why = (why or "the log does not say why it ended") + redone
         elif not why:
             why = "reached its planned length" if _reached_plan(run) else "the log just ends"
-        shown.append(
-            {
-                "index": i,
-                "steps": life["steps"],
-                "started": utc(life["started"]),
-                "ended": utc(life["ended"]),
-                "why": why,
-            }
-        )
+        shown.append({"index": i, "steps": life["steps"], "started": utc(life["started"]), "ended": utc(life["ended"]), "why": why})
     return shown
 
 

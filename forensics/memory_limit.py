@@ -14,9 +14,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-LEAST = (
-    750 << 20
-)  # bytes; of a sample of 600 steps `analyze` takes 664 MB of addresses with the settings below (2450 without)
+LEAST = 750 << 20  # bytes; of a sample of 600 steps `analyze` takes 664 MB of addresses with the settings below (2450 without)
 ENOUGH = 16 << 30  # bytes; threads and arenas take addresses by the core (72 MB each, of which 128 cores have many)
 _SMALL = {  # a thread of a pool takes a stack and an arena of 64 MB, a pool of its own reserves gigabytes
     "OPENBLAS_NUM_THREADS": "1",
@@ -49,17 +47,13 @@ def sentence() -> str:
     most = limit()
     if most is None:
         return "forensics: there is not enough memory"
-    return (
-        f"forensics: memory is limited to {most >> 20} MB (`ulimit -v`, or your batch system), which is not enough here"
-    )
+    return f"forensics: memory is limited to {most >> 20} MB (`ulimit -v`, or your batch system), which is not enough here"
 
 
 def is_lack(e: BaseException) -> bool:
     """Whether an error says, in one of the ways libraries have, that memory ran out."""
     text = str(e)
-    limited = limit() is not None and (
-        "start new thread" in text or "failed to map segment" in text or "ThreadPoolBuild" in text
-    )
+    limited = limit() is not None and ("start new thread" in text or "failed to map segment" in text or "ThreadPoolBuild" in text)
     return isinstance(e, MemoryError) or limited
 
 

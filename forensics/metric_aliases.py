@@ -50,7 +50,7 @@ def _file(path: Path, shown: str, *, follow: bool) -> tuple[dict[str, str], list
     """The aliases of one file, as far as it is what it should be."""
 
     def gap(what: str, at: str = "line 1") -> list[Gap]:
-        return [Gap(at, f"{what}: left out. It should hold [metrics] with lines like \"loss.train\" = \"my/own/tag\"", None, shown)]
+        return [Gap(at, f'{what}: left out. It should hold [metrics] with lines like "loss.train" = "my/own/tag"', None, shown)]
 
     try:
         path.lstat()  # FileNotFoundError: nobody has to have one

@@ -144,9 +144,7 @@ def saved_case(path: Path) -> dict[str, Any]:
         document = json.loads(path.read_text("utf-8"))
         known = document["schema"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as e:
-        raise ForensicsError(
-            f"{path} is no case of ours: {e}", "`forensics analyze RUN --json CASE.json` writes one."
-        ) from e
+        raise ForensicsError(f"{path} is no case of ours: {e}", "`forensics analyze RUN --json CASE.json` writes one.") from e
     if known != 1:
         raise ForensicsError(f"{path} has schema {known}, this version knows schema 1", "Analyze the run again.")
     return dict(document)

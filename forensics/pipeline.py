@@ -85,9 +85,7 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
     )
 
 
-def read_runs(
-    path: str, *, metrics: dict[str, str] | None = None, run_config: bool = True, progress: Progress | None = None
-) -> list[Run]:
+def read_runs(path: str, *, metrics: dict[str, str] | None = None, run_config: bool = True, progress: Progress | None = None) -> list[Run]:
     """Every run below a path or URL, the one written last at the end; without ``run_config`` a forensics.toml that came with
     the run is left out. Raises ForensicsError where nothing is readable."""
     folder, keep, refused = _local(path)
@@ -97,9 +95,7 @@ def read_runs(
     except FileNotFoundError as e:
         raise ForensicsError(str(e), "Give the folder of a run, or one of its files.") from e
     if not any(s.claimed for r in runs for s in r.sources):
-        raise ForensicsError(
-            f"nothing readable in {path}: {_why(runs)}", "See `forensics analyze --help` for the formats."
-        )
+        raise ForensicsError(f"nothing readable in {path}: {_why(runs)}", "See `forensics analyze --help` for the formats.")
     gaps = [*refused, *aliases.gaps, *metric_aliases.unused(runs, aliases)]
     for r in runs:
         r.gaps += gaps
@@ -114,11 +110,7 @@ def read_runs(
 
 def _why(runs: list[Run]) -> str:
     found = [f"{s.path} is {s.format}" for r in runs for s in r.sources]
-    return (
-        "the folder is empty"
-        if not found
-        else "; ".join(found[:3]) + (f"; and {len(found) - 3} more" if len(found) > 3 else "")
-    )
+    return "the folder is empty" if not found else "; ".join(found[:3]) + (f"; and {len(found) - 3} more" if len(found) > 3 else "")
 
 
 def _local(path: str) -> tuple[Path, tempfile.TemporaryDirectory[str] | None, list[Gap]]:
@@ -165,9 +157,7 @@ def detect(run: Run) -> tuple[list[Finding], list[Check]]:
         except Exception as e:  # one broken detector costs only itself, and says so on the page
             checks.append(Check(name, "error", f"{type(e).__name__}: {e}"[:300]))
             continue
-        note = f"{len(found)} found" + (
-            f", the first {SHOWN_PER_DETECTOR} are listed" if len(found) > SHOWN_PER_DETECTOR else ""
-        )
+        note = f"{len(found)} found" + (f", the first {SHOWN_PER_DETECTOR} are listed" if len(found) > SHOWN_PER_DETECTOR else "")
         checks.append(Check(name, "fired", note, rule=_rule(detector)) if found else Check(name, "clear"))
         findings += found[:SHOWN_PER_DETECTOR]
     findings.sort(key=lambda f: (f.first_step is None, f.first_step or 0, f.kind))

@@ -8,11 +8,7 @@ from dataclasses import replace
 from forensics.case import Clue, Hypothesis
 from forensics.settling import settled
 
-UNKNOWN = Hypothesis(
-    "unknown",
-    "Something not on our list",
-    (Clue("The yardstick: every other cause is weighed against this one.", 0.0),),
-)
+UNKNOWN = Hypothesis("unknown", "Something not on our list", (Clue("The yardstick: every other cause is weighed against this one.", 0.0),))
 # Decibans are divided by this before they become probabilities. Chosen by log-likelihood (`python benchmarks/causes.py --fit`) on 123
 # faulty runs of 94 families (a cause with its generator's variant) with each family left out in turn: the open zoo, and runs of a
 # generator of our own as they were ranked before any rule had seen them. Alone the zoo asks for 0.5 and the unseen runs ask for 1:

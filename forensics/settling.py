@@ -135,10 +135,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "Replay from the checkpoint before the trouble at a third of the rate",
-        {
-            "it stays away": "lr_too_high lr_jump",
-            "it comes back": f"nan_from_layer data_distribution_shift {_DATA}",
-        },
+        {"it stays away": "lr_too_high lr_jump", "it comes back": f"nan_from_layer data_distribution_shift {_DATA}"},
     ),
     Experiment(
         "Replay the steps before the first spike with epsilon 1e-5",
@@ -168,10 +165,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "Try to learn one batch by heart",
-        {
-            "it can": "labels_wrong lr_too_low",
-            "it cannot": "dead_or_saturated_units frozen_parameters labels_all_masked",
-        },
+        {"it can": "labels_wrong lr_too_low", "it cannot": "dead_or_saturated_units frozen_parameters labels_all_masked"},
     ),
     Experiment(
         "Run the recipe under three more seeds",

@@ -89,9 +89,7 @@ def _metric(r: Run, name: str) -> dict[str, Any]:
 def _checkpoints(r: Run) -> int:
     """Checkpoints, not files: those of one folder and step are one."""
     table = r.tables["checkpoints"]
-    return len(
-        {(row["step"], row["source"].rpartition("/")[0]) for row in table.select(["step", "source"]).to_pylist()}
-    )
+    return len({(row["step"], row["source"].rpartition("/")[0]) for row in table.select(["step", "source"]).to_pylist()})
 
 
 def step_origin(r: Run) -> int:
@@ -102,18 +100,7 @@ def step_origin(r: Run) -> int:
 
 
 def spikes(r: Run, findings: Sequence[Finding]) -> tuple[dict[str, Any], ...]:
-    keys = (
-        "metric",
-        "start",
-        "peak",
-        "end",
-        "class",
-        "class_probability",
-        "height",
-        "noise_sigmas",
-        "censored",
-        "cost_steps",
-    )
+    keys = ("metric", "start", "peak", "end", "class", "class_probability", "height", "noise_sigmas", "censored", "cost_steps")
     found = [f for f in findings if f.kind == "loss_spike"]
     return tuple({k: f.facts[k] for k in keys} | {"finding": f.id, "batches": _batches(r, f)} for f in found)
 
@@ -134,8 +121,7 @@ SPEAKS_TO = {
     "tput.tokens": "throughput_collapse hang",
     "mem.alloc": "out_of_memory",
     "batch ids": "bad_data_batch bad_data_pocket nan_from_sample data_order_restarted",
-    "checkpoints": "silent_data_corruption optimizer_state_lost frozen_parameters dead_or_saturated_units nan_from_layer "
-    "init_too_large",
+    "checkpoints": "silent_data_corruption optimizer_state_lost frozen_parameters dead_or_saturated_units nan_from_layer init_too_large",
     "wall clock": "hang throughput_collapse crash_and_restart",
 }
 
@@ -149,21 +135,13 @@ def blind_spots(r: Run, hypotheses: Sequence[Hypothesis]) -> tuple[dict[str, str
         found = [x for x in found if x["what"] != "tput.tokens"]
     if not r.tables["batches"].num_rows:
         found.append(
-            {
-                "what": "batch ids",
-                "why": "no file maps steps to samples",
-                "would_tell": "which samples were in the batch of a spike",
-            }
+            {"what": "batch ids", "why": "no file maps steps to samples", "would_tell": "which samples were in the batch of a spike"}
         )
     if not r.tables["checkpoints"].num_rows:
-        found.append(
-            {"what": "checkpoints", "why": "none in the folder", "would_tell": "the last healthy state to go back to"}
-        )
+        found.append({"what": "checkpoints", "why": "none in the folder", "would_tell": "the last healthy state to go back to"})
     clocked = r.tables["metrics"]["time"]
     if not len(clocked) or clocked.null_count == len(clocked):
-        found.append(
-            {"what": "wall clock", "why": "no row has a time", "would_tell": "stalls, slow-downs, and when it happened"}
-        )
+        found.append({"what": "wall clock", "why": "no row has a time", "would_tell": "stalls, slow-downs, and when it happened"})
 
     def in_play(spot: dict[str, str]) -> float:
         causes = SPEAKS_TO.get(spot["what"], "").split()
@@ -206,11 +184,7 @@ def gaps(r: Run) -> tuple[dict[str, Any], ...]:
 
 def clock(r: Run, points: int = 40) -> list[dict[str, Any]]:
     """(step, seconds since 1970) along each life, thinned: lets a page write UTC beside any step."""
-    best = max(
-        (series(r, n) for n in _listed(r)),
-        key=lambda s: int(np.isfinite(s.time).sum()) if s is not None else -1,
-        default=None,
-    )
+    best = max((series(r, n) for n in _listed(r)), key=lambda s: int(np.isfinite(s.time).sum()) if s is not None else -1, default=None)
     if best is None or not np.isfinite(best.time).any():
         return []
     found = []

@@ -50,16 +50,8 @@ def build(run: Run, findings: Sequence[Finding]) -> dict[str, Any]:
 
 
 def _marks(run: Run, findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    marks = [
-        {"step": f.first_step, "label": f.title, "kind": "restart", "finding": f.id}
-        for f in findings
-        if f.kind == "restart"
-    ]
-    marks += [
-        {"step": f.first_step, "label": f.title, "kind": "nonfinite", "finding": f.id}
-        for f in findings
-        if f.kind == "nonfinite"
-    ]
+    marks = [{"step": f.first_step, "label": f.title, "kind": "restart", "finding": f.id} for f in findings if f.kind == "restart"]
+    marks += [{"step": f.first_step, "label": f.title, "kind": "nonfinite", "finding": f.id} for f in findings if f.kind == "nonfinite"]
     steps = sorted({s for s in run.tables["checkpoints"]["step"].to_pylist() if s is not None})
     marks += [{"step": s, "label": f"checkpoint {s}", "kind": "checkpoint"} for s in steps[:: max(1, len(steps) // 50)]]
     drawn = {"loss_spike", "restart", "nonfinite", "divergence", "plateau"}
@@ -73,12 +65,8 @@ def _marks(run: Run, findings: Sequence[Finding]) -> list[dict[str, Any]]:
 
 def _bands(findings: Sequence[Finding]) -> list[dict[str, Any]]:
     bands = [
-        {"from": f.first_step, "to": f.last_step, "kind": f.facts["class"], "finding": f.id}
-        for f in findings
-        if f.kind == "loss_spike"
+        {"from": f.first_step, "to": f.last_step, "kind": f.facts["class"], "finding": f.id} for f in findings if f.kind == "loss_spike"
     ]
     return bands + [
-        {"from": f.first_step, "to": f.last_step, "kind": "non_recovering", "finding": f.id}
-        for f in findings
-        if f.kind == "divergence"
+        {"from": f.first_step, "to": f.last_step, "kind": "non_recovering", "finding": f.id} for f in findings if f.kind == "divergence"
     ]

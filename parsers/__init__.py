@@ -145,9 +145,7 @@ def _read_together(opened: list[_Opened]) -> Iterator[assemble.FileRead]:
         yield o.read(None if found is None else found[i])
 
 
-def read_all(
-    path: str | Path, *, overrides: dict[str, str] | None = None, progress: Progress | None = None
-) -> list[Run]:
+def read_all(path: str | Path, *, overrides: dict[str, str] | None = None, progress: Progress | None = None) -> list[Run]:
     """Every run below a path, the one written last at the end; below ``<file>/<run>`` that run of a file of several.
     Raises OSError where there is nothing to open."""
     root = Path(path)
@@ -162,16 +160,12 @@ def read_all(
     return _read([p for p in found if isinstance(p, Path)], root, overrides or {}, progress, [x for x in found if not isinstance(x, Path)])
 
 
-def read_files(
-    paths: list[Path], root: Path, *, overrides: dict[str, str] | None = None, progress: Progress | None = None
-) -> list[Run]:
+def read_files(paths: list[Path], root: Path, *, overrides: dict[str, str] | None = None, progress: Progress | None = None) -> list[Run]:
     """Every run that these files below root make up, the one written last at the end."""
     return _read(paths, root, overrides or {}, progress, [])
 
 
-def _read(
-    paths: list[Path], root: Path, overrides: dict[str, str], progress: Progress | None, unread: list[Source | Gap]
-) -> list[Run]:
+def _read(paths: list[Path], root: Path, overrides: dict[str, str], progress: Progress | None, unread: list[Source | Gap]) -> list[Run]:
     """``unread``: what the walk found beside the files. Names are hidden last, for what is one run rests on them as they are."""
     _keep_freed_pages()
     with _no_collection():

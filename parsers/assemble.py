@@ -161,7 +161,10 @@ def _file_order(places: list[list[npt.NDArray[np.int64]]]) -> npt.NDArray[np.int
     """Parsers may gather rows by layout; `at` says where they stood. None where they stand so already."""
     import numpy as np
 
-    grows = [all(bool((p[1:] >= p[:-1]).all()) for p in part) and all(a[-1] <= b[0] for a, b in zip(part, part[1:], strict=False)) for part in places]
+    grows = [
+        all(bool((p[1:] >= p[:-1]).all()) for p in part) and all(a[-1] <= b[0] for a, b in zip(part, part[1:], strict=False))
+        for part in places
+    ]
     if all(grows):
         return None
     orders, first = [], 0

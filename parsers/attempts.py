@@ -103,14 +103,26 @@ def _segments(tables: dict[str, pa.Table], formats: dict[str, str]) -> list[Segm
     for s, first, last in zip(sources, bounds, bounds[1:], strict=False):
         span = slice(first, last)
         rows = clocks.slice(first, last - first) if len(sources) > 1 else clocks
-        found += _segments_of(s, rows, tags[span], name_codes[span], names, counted, resumed.get(s, []), ended.get(s, []), launches, resume_steps, len(found))
+        found += _segments_of(
+            s, rows, tags[span], name_codes[span], names, counted, resumed.get(s, []), ended.get(s, []), launches, resume_steps, len(found)
+        )
     # a summary of one or two rows without a clock tells no life of its own
     return [s for s in found if s.times or s.rows >= _FEW] or found
 
 
-def _segments_of(source: str, table: pa.Table, tags: NDArray[np.int32],
-                 name_codes: NDArray[np.int32], names: list[str], counted: NDArray[np.bool_], resumed: list[int], ended: list[int],
-                 launches: list[float], resume_steps: list[int], order: int) -> list[Segment]:
+def _segments_of(
+    source: str,
+    table: pa.Table,
+    tags: NDArray[np.int32],
+    name_codes: NDArray[np.int32],
+    names: list[str],
+    counted: NDArray[np.bool_],
+    resumed: list[int],
+    ended: list[int],
+    launches: list[float],
+    resume_steps: list[int],
+    order: int,
+) -> list[Segment]:
     """The segments of one file: only the rows of its clock tag are looked at, once that is known."""
     if not len(tags):
         return []
@@ -189,8 +201,18 @@ def _launches(tables: dict[str, pa.Table]) -> list[float]:
     return sorted(found)
 
 
-def _cut(source: str, step: NDArray[np.int64], at: NDArray[np.int64], time: NDArray[np.float64], resumed: list[int], ended: list[int], launches: list[float], resume_steps: list[int],
-         order: int, names: frozenset[str]) -> list[Segment]:
+def _cut(
+    source: str,
+    step: NDArray[np.int64],
+    at: NDArray[np.int64],
+    time: NDArray[np.float64],
+    resumed: list[int],
+    ended: list[int],
+    launches: list[float],
+    resume_steps: list[int],
+    order: int,
+    names: frozenset[str],
+) -> list[Segment]:
     """A file's rows of one tag into segments."""
     cuts = {0}
     back = np.flatnonzero(np.diff(step) < 0) + 1
@@ -349,6 +371,8 @@ def _by_step_or_time(table: pa.Table, rows: NDArray[np.int64], lives: list[list[
             found[n] = next((i for i, span in enumerate(spans) if steps[row] <= span["steps"][1]), len(spans) - 1)
         for i, span in enumerate(spans):
             timed = times[row] is not None and span["started"] is not None
-            if (timed and span["started"] <= times[row] and (i + 1 == len(spans) or times[row] < (spans[i + 1]["started"] or 0))) or (not timed and steps[row] is not None and span["steps"][0] <= steps[row] <= span["steps"][1]):
+            if (timed and span["started"] <= times[row] and (i + 1 == len(spans) or times[row] < (spans[i + 1]["started"] or 0))) or (
+                not timed and steps[row] is not None and span["steps"][0] <= steps[row] <= span["steps"][1]
+            ):
                 found[n] = i
     return found

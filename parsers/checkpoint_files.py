@@ -32,10 +32,7 @@ _KINDS = [
     ("scheduler", r"scheduler.*|lr_sched.*"),
     ("scaler", r"(grad_)?scaler.*"),
     ("arguments", r"training_args.*"),
-    (
-        "weights",
-        r"(pytorch_)?model(?!_optim).*|adapter_model.*|consolidated.*|.*weights.*|tf_model.*|flax_model.*|ema.*",
-    ),
+    ("weights", r"(pytorch_)?model(?!_optim).*|adapter_model.*|consolidated.*|.*weights.*|tf_model.*|flax_model.*|ema.*"),
 ]
 
 

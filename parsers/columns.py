@@ -48,9 +48,7 @@ _SAMPLE = re.compile(
     r"|batch)[_ ]"
     r"(?:uids?|ids?|idxs?|idx|index|indexes|indices|keys?|hash(?:es)?)"
 )
-_SAMPLE_LIST = re.compile(
-    r"samples?|examples?|ids?|idxs?|idx|index|indices|indexes|uids?|keys?|__key__"
-)  # if the cells look like it
+_SAMPLE_LIST = re.compile(r"samples?|examples?|ids?|idxs?|idx|index|indices|indexes|uids?|keys?|__key__")  # if the cells look like it
 _IDENTIFIER = re.compile(r".*[_ ](?:ids?|uuid|uid|hash)|ids?|uuid|uid|pid|hostname|node_ip")
 _PLAIN = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"\s*[+-]?\d{1,19}\s*", re.ASCII)
@@ -166,9 +164,7 @@ def assign(names: Sequence[str], columns: Sequence[Sequence[Cell]], named: bool 
     step = first(STEP_NAMES, lambda look: look.half_whole and look.filled * 2 >= rows)
     kind = "steps"
     if step is None:
-        step = first(
-            WEAK_STEP_NAMES, lambda look: look.whole and look.filled * 2 >= rows and (look.grows or epoch is not None)
-        )
+        step = first(WEAK_STEP_NAMES, lambda look: look.whole and look.filled * 2 >= rows and (look.grows or epoch is not None))
         if step is not None and len(set(columns[step])) == 1 < rows:
             step = None  # a batch size
     if step is None and epoch is not None and looks[epoch].whole:
@@ -195,13 +191,7 @@ def assign(names: Sequence[str], columns: Sequence[Sequence[Cell]], named: bool 
     if kind in ("steps", "epochs"):
         sample = _sample(keys, looks) if tag is None else None
         shard = first(SHARD_NAMES if sample is not None else [n for n in SHARD_NAMES if n.startswith("shard")])
-        if (
-            sample is None
-            and shard is not None
-            and looks[shard].numbers
-            and not looks[shard].texts
-            and keys[shard] != "shard"
-        ):
+        if sample is None and shard is not None and looks[shard].numbers and not looks[shard].texts and keys[shard] != "shard":
             shard = None
         if sample is None:
             sample = first(BATCH_NAMES)  # nothing finer than the batch is known: its id stands for its samples
@@ -210,11 +200,7 @@ def assign(names: Sequence[str], columns: Sequence[Sequence[Cell]], named: bool 
     free = [i for i in range(len(keys)) if i not in taken]
     run = first(RUN_NAMES, lambda look: look.texts > 0) if tag is not None else None
     identifiers = [i for i in free if _IDENTIFIER.fullmatch(keys[i])]
-    text = [
-        i
-        for i in free
-        if i not in identifiers and (looks[i].texts > looks[i].numbers or keys[i].startswith("config/"))
-    ]
+    text = [i for i in free if i not in identifiers and (looks[i].texts > looks[i].numbers or keys[i].startswith("config/"))]
     metrics = [i for i in free if i not in identifiers and i not in text] if tag is None else []
     if sample is not None and all(i == epoch for i in metrics):
         metrics = []  # a manifest proper: its epoch column is an axis
@@ -223,9 +209,7 @@ def assign(names: Sequence[str], columns: Sequence[Sequence[Cell]], named: bool 
         refusal = "a table without numbers"
     elif step is None or kind.startswith("column"):
         no_axis = step is None and time is None
-        if tag is None and (
-            set(keys) & DATA_NAMES or (no_axis and (len(text) > len(metrics) or len(metrics) > _WIDEST))
-        ):
+        if tag is None and (set(keys) & DATA_NAMES or (no_axis and (len(text) > len(metrics) or len(metrics) > _WIDEST))):
             refusal = "a table without steps that looks like data or results, not like a log of training"
     axes = Roles(step, kind, epoch, time, scale, rank, tag, value, run, sample, shard, position)
     return replace(axes, metrics=tuple(metrics), text=tuple(text), identifiers=tuple(identifiers), refusal=refusal)

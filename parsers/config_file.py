@@ -59,11 +59,7 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
         else:
             leaves.append(item)
         if bad > _MAX_GAPS or len(leaves) > _MAX_LEAVES:
-            yield Gap(
-                item.at if isinstance(item, Gap) else f"line {item[2] or 1}",
-                "too much of it: the rest was not read",
-                None,
-            )
+            yield Gap(item.at if isinstance(item, Gap) else f"line {item[2] or 1}", "too much of it: the rest was not read", None)
             break
     yield from single_values(leaves, stem)
 
@@ -106,9 +102,7 @@ def _json(text: str) -> Iterator[Item]:
     except (ValueError, RecursionError):
         text = tolerant_json.clean(text)
         document, at, _ = tolerant_json.recover(text)
-        behind = re.compile(
-            r'"([^"\\\n]{1,200})"\s*:\s*("(?:[^"\\\n]|\\.)*"|-?[\d.]+(?:[eE][+-]?\d+)?|true|false|null|NaN)\s*[,}\n]'
-        )
+        behind = re.compile(r'"([^"\\\n]{1,200})"\s*:\s*("(?:[^"\\\n]|\\.)*"|-?[\d.]+(?:[eE][+-]?\d+)?|true|false|null|NaN)\s*[,}\n]')
         found = [(m[1], json.loads(m[2]), None) for m in behind.finditer(text, at) if _is_json(m[2])][:_MAX_LINED]
         yield Gap(tolerant_json.byte_at(text, at), "damaged JSON: settings here could not be read", None)
         known = set(document) if isinstance(document, dict) else set()

@@ -38,19 +38,52 @@ BLOCK, MAX_LINE = 1 << 22, 1 << 20
 _MANY = 200  # lines in a block from which on it pays to read them together
 
 _OTHERS = {
-    ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".md", ".rst", ".html",
-    ".xml", ".py", ".sh", ".ipynb", ".c", ".cc", ".cpp", ".cu", ".h", ".js", ".ts", ".css", ".tex", ".patch",
-    ".diff", ".sbatch", ".slurm", ".lock", ".pbtxt",
+    ".json",
+    ".jsonl",
+    ".ndjson",
+    ".csv",
+    ".tsv",
+    ".yaml",
+    ".yml",
+    ".toml",
+    ".ini",
+    ".cfg",
+    ".md",
+    ".rst",
+    ".html",
+    ".xml",
+    ".py",
+    ".sh",
+    ".ipynb",
+    ".c",
+    ".cc",
+    ".cpp",
+    ".cu",
+    ".h",
+    ".js",
+    ".ts",
+    ".css",
+    ".tex",
+    ".patch",
+    ".diff",
+    ".sbatch",
+    ".slurm",
+    ".lock",
+    ".pbtxt",
 }
 _LOG_SUFFIX = re.compile(r"(?i)\.(?:log|out|err|stdout|stderr|console|[oe]\d+|log\.\d+|logs)$")
 _LOG_NAME = re.compile(r"(?i)(?:^|[\W_\d])(?:logs?|out|err|stdout|stderr|console|output|nohup|slurm)(?:[\W_\d]|$)")
-_NOT_LOGS = re.compile(r"(?i)^(?:readme|license|licence|notice|authors|changelog|contributing|makefile|dockerfile"
-                       r"|requirements|constraints|citation|debug(?:-internal|-core)?\.log)")
+_NOT_LOGS = re.compile(
+    r"(?i)^(?:readme|license|licence|notice|authors|changelog|contributing|makefile|dockerfile"
+    r"|requirements|constraints|citation|debug(?:-internal|-core)?\.log)"
+)
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78M])")
 _COLUMN = re.compile(r"\s*+\"?[A-Za-z_][\w /.@%()-]{0,60}\"?\s*")
 _CELL = re.compile(r"(?i)\s*+\"?(?:[-+]?[\d.]+(?:e[-+]?\d+)?|nan|inf|)\"?\s*")
-_STAMP = re.compile(r"[\[|\s]*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b"
-                    r"|[IWE]\d{4} )")
+_STAMP = re.compile(
+    r"[\[|\s]*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b"
+    r"|[IWE]\d{4} )"
+)
 _ASSIGNMENTS = re.compile(r"\s*[\w.]+[:=]\S+(?:\s+[\w.]+[:=]\S+)*\s*")
 _SRUN = re.compile(r"\s*(\d{1,5}): ?")
 
@@ -209,7 +242,7 @@ def _feed(reader: Reader, text: str, n: int, ended: bool) -> int:
                 i += read
                 continue
             first, match, put = i, shape.pattern.fullmatch, shape.rows.append
-            for s in lines[i:i + 1000]:
+            for s in lines[i : i + 1000]:
                 if (m := match(s)) is None:
                     break
                 put(m.groups())

@@ -22,8 +22,10 @@ _ROW = re.compile(r"^\s*(\d+)/(\d+)\s+([\d.]+)[GM]\s+(.*)$")
 _CLASSES = re.compile(r"^\s*Class\s+Images\s+(?:Instances|Labels|Targets)\s")
 _CLASS_NAMES = re.compile(r"mAP@?\.?50-95|mAP@?\.?50|mAP@\.5:\.95|mAP@\.5|(?:Box|Mask|Pose)\(P|\S+")
 _ALL = re.compile(r"^\s*all\s+\d")
-_MEMBER = re.compile(r"^(?:\s{2,}|\t)(?:Train |Eval )?(?P<name>[A-Za-z][^=:|]*?)(?:=|: +)"
-                     rf"(?P<value>{NUM}[KMBT]?)%?\s*$")
+_MEMBER = re.compile(
+    r"^(?:\s{2,}|\t)(?:Train |Eval )?(?P<name>[A-Za-z][^=:|]*?)(?:=|: +)"
+    rf"(?P<value>{NUM}[KMBT]?)%?\s*$"
+)
 
 
 class Found(NamedTuple):
@@ -38,7 +40,7 @@ def member(text: str) -> tuple[str, float] | None:
     if m is None:
         return None
     name = m["name"].strip()
-    if "Eval " in text[:m.start("name")] and not re.search(r"(?i)eval|val", name):
+    if "Eval " in text[: m.start("name")] and not re.search(r"(?i)eval|val", name):
         name = f"eval {name}"
     return name, number(m["value"])
 
@@ -71,8 +73,11 @@ class Tables:
             return Found(None, [])
         if self.classes and _ALL.match(text):
             words = text.split()[2:]
-            return Found(self.epoch, [(f"val {n}", number(w)) for n, w in zip(self.classes[1:], words[1:], strict=False)
-                                      if re.fullmatch(NUM, w)], True)
+            return Found(
+                self.epoch,
+                [(f"val {n}", number(w)) for n, w in zip(self.classes[1:], words[1:], strict=False) if re.fullmatch(NUM, w)],
+                True,
+            )
         return None
 
     def _cells(self, text: str) -> Found | None:

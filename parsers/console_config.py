@@ -17,12 +17,16 @@ from collections.abc import Iterator
 _DOTS = re.compile(r"^\s*+(?:\[[^\]]*\]\s*+)*+(?P<key>[A-Za-z_][\w.-]*) (?: ?)(?P<dots>\.{2,}+) ?(?P<value>.*)$")
 _NEOX_LONG = re.compile(r"^\s+(?P<key>[A-Za-z_]\w*)  (?P<value>\S.*)$")
 BLOCK = re.compile(r"^\s*-{5,} (?P<end>end of )?[\w -]*arguments -{5,}")
-HEADER = re.compile(r"(?i)^\W*+(?:hyper-?parameters|arguments|args|config(?:uration)?|settings|options"
-                    r"|(?:(?<=\*)|(?<=\* ))running training(?= ?\*))\W*+$")
+HEADER = re.compile(
+    r"(?i)^\W*+(?:hyper-?parameters|arguments|args|config(?:uration)?|settings|options"
+    r"|(?:(?<=\*)|(?<=\* ))running training(?= ?\*))\W*+$"
+)
 _NAMESPACE = re.compile(r"\b(?:Namespace|TrainingArguments|\w*(?:Config|Args|Arguments))\(")
 # a value that nothing proper follows is taken all the same, without an end: else each "=" in it would be tried anew
-_ARGUMENT = re.compile(r"\b(?P<key>[A-Za-z_]\w*+)=(?P<value>(?:'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|\[[^\[\]]*+\]"
-                       r"|\{[^{}]*+\}|\([^()]*+\)|<[^<>]*+>)(?=, |,?$)|[^,()\[\]{}]++)(?P<end>, |,?$)?")
+_ARGUMENT = re.compile(
+    r"\b(?P<key>[A-Za-z_]\w*+)=(?P<value>(?:'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|\[[^\[\]]*+\]"
+    r"|\{[^{}]*+\}|\([^()]*+\)|<[^<>]*+>)(?=, |,?$)|[^,()\[\]{}]++)(?P<end>, |,?$)?"
+)
 _PAIR = re.compile(r"(?:^|\s)(?P<key>[A-Za-z_][\w.]*)[:=](?P<value>[^\s:=]+)")
 _LINE = re.compile(r"^(?P<key>[A-Za-z_][\w ./()-]{0,60}?)\s*+[:=]\s*+(?P<value>\S.*)$")
 _PLAIN = re.compile(r"(?i)[-+]?(?:\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+)|true|false|none|null|nan|inf")

@@ -22,28 +22,67 @@ import re
 
 from parsers.console_prefix import SUFFIX, Field, Line, prefix, whole
 
-NUM = (r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?"
-       r"|(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)(?![A-Za-z]))")
-_UNIT = (r"(?:(?:\s(?!\S+\s*[:=]))?(?:ms|[KMG]i?B|tok/s(?:ec)?|tokens/s(?:ec)?|samples/s(?:ec)?|TFLOPS?|TFLOP/s)"
-         r"|%|µs|us|secs?|mins?|[smhkKMGTBxz]|kit|it/s|s/it|it(?= \[|/\d)|/s(?:ec)?(?:/gpu)?)(?![\w])")
+NUM = (
+    r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?"
+    r"|(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)(?![A-Za-z]))"
+)
+_UNIT = (
+    r"(?:(?:\s(?!\S+\s*[:=]))?(?:ms|[KMG]i?B|tok/s(?:ec)?|tokens/s(?:ec)?|samples/s(?:ec)?|TFLOPS?|TFLOP/s)"
+    r"|%|µs|us|secs?|mins?|[smhkKMGTBxz]|kit|it/s|s/it|it(?= \[|/\d)|/s(?:ec)?(?:/gpu)?)(?![\w])"
+)
 _TOKEN = re.compile(
     rf"(?P<date>(?<!\w)\d{{4}}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?)?)"
     r"|(?P<clock>(?<![\w.])\d+:\d\d(?::\d\d){0,3}(?:\.\d+)?(?![\w:]))"
     r"|(?P<frac>(?<![\w.@#+-])(?P<it>\d+)(?:\.0)? */ *(?P<total>\d+)(?![\w/]|\.\d))"
     rf"|(?P<avg>(?<!float64)(?<!float32)(?<!tensor)\( *(?P<mean>{NUM}) *%?\))"
-    rf"|(?P<num>(?<![\w.@#+-])(?>{NUM}))(?P<unit>{_UNIT})?(?!\w|\.\d|-\d)")
+    rf"|(?P<num>(?<![\w.@#+-])(?>{NUM}))(?P<unit>{_UNIT})?(?!\w|\.\d|-\d)"
+)
 
 _WRAPPED = re.compile(r"(?:(?:np|torch|jnp|numpy)\.)?(?:(?:b?float|int)(?:16|32|64)|tensor|array)\($")
 EVAL = {w: w for w in ("val", "valid", "validation", "eval", "evaluation", "test", "dev", "holdout")} | {
-    "validate": "validation", "validating": "validation", "evaluate": "evaluation", "evaluating": "evaluation",
-    "testing": "test"}  # as the line says it -> as it is put before the line's tags
+    "validate": "validation",
+    "validating": "validation",
+    "evaluate": "evaluation",
+    "evaluating": "evaluation",
+    "testing": "test",
+}  # as the line says it -> as it is put before the line's tags
 _EVAL_WORD = re.compile(rf"(?i)(?:^|[\W_])(?:{'|'.join(EVAL)})(?:[\W_]|$)")
-_MODE = re.compile(rf"(?i)^[\s*>|=\[(-]*(?P<head>{'|'.join(EVAL)})\b|\((?P<paren>val|test|eval)\)"
-                   r"|\| (?P<pipe>valid|test) \|")
-_GLOBAL = {"global_step", "global step", "global_steps", "num_updates", "current_steps", "optimizer_step",
-           "trainer/global_step", "train/global_step", "training/global_step", "optimizer step"}
-_STEP = {"step", "steps", "iter", "iters", "iteration", "iterations", "it", "itr", "update", "updates", "train_step",
-         "iter_num", "train_iter", "training_step", "total_timesteps", "timesteps", "timestep", "training_iteration"}
+_MODE = re.compile(
+    rf"(?i)^[\s*>|=\[(-]*(?P<head>{'|'.join(EVAL)})\b|\((?P<paren>val|test|eval)\)"
+    r"|\| (?P<pipe>valid|test) \|"
+)
+_GLOBAL = {
+    "global_step",
+    "global step",
+    "global_steps",
+    "num_updates",
+    "current_steps",
+    "optimizer_step",
+    "trainer/global_step",
+    "train/global_step",
+    "training/global_step",
+    "optimizer step",
+}
+_STEP = {
+    "step",
+    "steps",
+    "iter",
+    "iters",
+    "iteration",
+    "iterations",
+    "it",
+    "itr",
+    "update",
+    "updates",
+    "train_step",
+    "iter_num",
+    "train_iter",
+    "training_step",
+    "total_timesteps",
+    "timesteps",
+    "timestep",
+    "training_iteration",
+}
 _BAR = re.compile(r"%(\|[^|]*\|)")
 _LLM_C = {"tel": "test loss", "trl": "train loss", "eval": "hellaswag acc"}
 _PLURAL = {"steps", "iters", "iterations", "updates"}  # behind other settings: how many there will be
@@ -51,10 +90,14 @@ _EPOCH = {"epoch", "ep", "epochs"}
 _SKIP = re.compile(r"(?i)^(?:eta|v_num|remaining|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank)$")
 _CUT = re.compile(r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|\.\s|\s/\s")
 _STOP = {"with", "and", "is", "of", "at", "the", "a", "an", "with:", "avg.", "was", "has", "got"}
-STRONG = re.compile(r"(?i)(?:^|[\W_])(?:loss(?:es)?|ppl|perplexity|bpb|bpc|nll|acc(?:uracy)?(?:@?\d+)?|top-?[15]|f1"
-                    r"|bleu|auc|m?AP(?:50)?|miou|psnr|fid|wer|cer|mae|mse|rmse|rewards?|score|return)(?:[\W_]|$)|loss$|^loss|acc$")
-_VOCABULARY = re.compile(r"(?i)loss|acc|ppl|perplex|bpb|norm|reward|mfu|tok|throughput|_lr$|^lr|^(?:dt|time|data|wd|kl"
-                         r"|grad|wps|ups|wpb|bsz|mem|memory|clip|wall|entropy|score|f1|momentum|tps|tflops|fps|train_wall)$")
+STRONG = re.compile(
+    r"(?i)(?:^|[\W_])(?:loss(?:es)?|ppl|perplexity|bpb|bpc|nll|acc(?:uracy)?(?:@?\d+)?|top-?[15]|f1"
+    r"|bleu|auc|m?AP(?:50)?|miou|psnr|fid|wer|cer|mae|mse|rmse|rewards?|score|return)(?:[\W_]|$)|loss$|^loss|acc$"
+)
+_VOCABULARY = re.compile(
+    r"(?i)loss|acc|ppl|perplex|bpb|norm|reward|mfu|tok|throughput|_lr$|^lr|^(?:dt|time|data|wd|kl"
+    r"|grad|wps|ups|wpb|bsz|mem|memory|clip|wall|entropy|score|f1|momentum|tps|tflops|fps|train_wall)$"
+)
 
 
 def _key(gap: str) -> tuple[str, str, bool, bool]:
@@ -69,7 +112,7 @@ def _key(gap: str) -> tuple[str, str, bool, bool]:
     tight = len(g) == len(gap.rstrip("\"'[(")) and g[-2:-1] != " "
     g = g[:-1].rstrip(" :=")
     if g.endswith(("'", '"')):
-        return g[g.rfind(g[-1], 0, -1) + 1:-1], "", True, False
+        return g[g.rfind(g[-1], 0, -1) + 1 : -1], "", True, False
     key = _CUT.split(g)[-1].strip(" .:=<>*#\"'").lstrip(") /")
     words = key.split()
     if tight and len(words) > 1:
@@ -104,12 +147,12 @@ def _is_vector(gap: str, after: str, key: str) -> bool:
 def read_line(text: str) -> Line:
     """All numbers of a line with their roles. Tags are the line's own words; the caller decides which to believe."""
     line = prefix(text)
-    body = text[line.body:]
+    body = text[line.body :]
     line.bar = "%|" in body or "it [" in body
     line.braces = body.lstrip(" |>-").startswith("{") or "{'" in body or '{"' in body
     mode = _MODE.search(body[:80])
     word = (mode["head"] or mode["paren"] or mode["pipe"]).lower() if mode else ""
-    if word and not re.match(r"[_/]", body[mode.end():mode.end() + 1] if mode else ""):
+    if word and not re.match(r"[_/]", body[mode.end() : mode.end() + 1] if mode else ""):
         line.mode = EVAL[word]
     tokens: list[tuple[re.Match[str], str]] = []  # with the text since the one before
     end = line.body
@@ -117,9 +160,13 @@ def read_line(text: str) -> Line:
     for m in _TOKEN.finditer(text, line.body):
         if drawn is not None and drawn.start(1) <= m.start() < drawn.end(1):
             continue  # tqdm's ASCII bars are drawn with digits
-        gap = text[max(end, m.start() - 160):m.start()]
-        if m["num"] and m["num"][-1] in "nNfFyY" and not gap.rstrip(" '\"[(").endswith((":", "=")) and (
-                "/" in (text[m.end():m.end() + 1], text[m.start() - 1]) or not _VOCABULARY.search(_key(gap)[0])):
+        gap = text[max(end, m.start() - 160) : m.start()]
+        if (
+            m["num"]
+            and m["num"][-1] in "nNfFyY"
+            and not gap.rstrip(" '\"[(").endswith((":", "="))
+            and ("/" in (text[m.end() : m.end() + 1], text[m.start() - 1]) or not _VOCABULARY.search(_key(gap)[0]))
+        ):
             continue  # "number of nan iterations", "NaN/Inf detected": a word, not a value
         tokens.append((m, gap))
         end = m.end()
@@ -146,8 +193,7 @@ def read_line(text: str) -> Line:
         previous = ""
         if m["frac"]:
             opened = gap.rstrip()[-1:] in {"[", "(", "|", ":"}
-            bare = key.lower() in {"train", "training", *EVAL} or (
-                not key and (opened or "epoch" in found or (i == 0 and not gap.strip())))
+            bare = key.lower() in {"train", "training", *EVAL} or (not key and (opened or "epoch" in found or (i == 0 and not gap.strip())))
             if role in {"global", "step"} or (role == "batch" and "step" not in found):
                 found["step"] = len(line.fields)
                 roles = ("it", "total")
@@ -170,8 +216,7 @@ def read_line(text: str) -> Line:
         elif unit == "it" and "step" not in found and key.lower() not in EVAL:  # tqdm without a known end
             found["step"] = len(line.fields)
             line.fields.append(Field("step", key, *span))
-        elif role and not unit and m["num"][0] != "-" and whole(m["num"]) is not None and not (
-                line.braces and "." in m["num"]):
+        elif role and not unit and m["num"][0] != "-" and whole(m["num"]) is not None and not (line.braces and "." in m["num"]):
             if role == "epoch" and "epoch" not in found:
                 found["epoch"] = len(line.fields)
                 line.fields.append(Field("epoch", key, *span))
@@ -179,7 +224,7 @@ def read_line(text: str) -> Line:
                 if "step" in found:  # the more specific word wins
                     old = found["step"]
                     line.fields[old] = line.fields[old]._replace(role="skip")
-                    if line.fields[old + 1:old + 2] and line.fields[old + 1].role == "total":
+                    if line.fields[old + 1 : old + 2] and line.fields[old + 1].role == "total":
                         line.fields[old + 1] = line.fields[old + 1]._replace(role="skip")
                 found["step"] = len(line.fields)
                 line.fields.append(Field("step", key, *span))
@@ -193,11 +238,18 @@ def read_line(text: str) -> Line:
         elif not key:
             spoken = unit.endswith(("tok/s", "tok/sec", "tokens/s", "tokens/sec", "samples/s", "samples/sec"))
             line.fields.append(Field("metric" if spoken else "skip", unit, *span))
-        elif text[m.end("num"):][:2] == "%|" or _is_vector(gap, text[m.end():m.end() + 200], key) or (
-                _SKIP.match(key)) or len(key) > 80 or len(key.split()) > 7 or not re.search("[A-Za-z]", key):
+        elif (
+            text[m.end("num") :][:2] == "%|"
+            or _is_vector(gap, text[m.end() : m.end() + 200], key)
+            or (_SKIP.match(key))
+            or len(key) > 80
+            or len(key.split()) > 7
+            or not re.search("[A-Za-z]", key)
+        ):
             line.fields.append(Field("skip", key, *span))
-        elif explicit or _VOCABULARY.search(key) or (re.fullmatch(r"[A-Za-z][\w/@.-]*", key)
-                                                      and (singles or gap.lstrip()[:1] in {"|", ","})):
+        elif (
+            explicit or _VOCABULARY.search(key) or (re.fullmatch(r"[A-Za-z][\w/@.-]*", key) and (singles or gap.lstrip()[:1] in {"|", ","}))
+        ):
             scaled = unit in SUFFIX and ("consumed_tokens" in text or "token" in key)
             line.scaled = line.scaled or scaled
             line.fields.append(Field("metric", key, span[0], span[1] + scaled))
@@ -210,8 +262,7 @@ def read_line(text: str) -> Line:
         i = next(i for i, f in enumerate(line.fields) if f.start == line.body + 1)
         line.fields[i] = line.fields[i]._replace(role="step")
     if line.mode:
-        line.fields = [f if f.role != "metric" or _EVAL_WORD.search(f.tag) else f._replace(tag=f"{line.mode} {f.tag}")
-                       for f in line.fields]
+        line.fields = [f if f.role != "metric" or _EVAL_WORD.search(f.tag) else f._replace(tag=f"{line.mode} {f.tag}") for f in line.fields]
     return line
 
 
@@ -227,7 +278,7 @@ def stands_alone(line: Line, near: bool, timed: bool, started: bool) -> bool:
     Words such as loss and accuracy are believed, whole rows of ``key: value`` only right behind a step or, about the
     machine, with a clock (a monitor beside the run). Prose with a number in it is not.
     """
-    body, tags = line.text[line.body:], [f.tag for f in line.fields if f.role == "metric"]
+    body, tags = line.text[line.body :], [f.tag for f in line.fields if f.role == "metric"]
     words = len(_WORD.findall(body)) - sum(len(_WORD.findall(t)) for t in tags)
     if len(body) > 600 or _PROGRAM.search(body) or words > 4 + len(tags):
         return False

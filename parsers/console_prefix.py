@@ -30,7 +30,8 @@ _PREFIX = re.compile(
     r"|\[?(?:__main__|root|[A-Za-z]\w*\.\w[\w.]*|mmengine|mmdet|mmseg|mmcls)\](?=\s*[\[-])"
     r"|(?P<name>__main__|root|(?!\S*(?:Error|Exception|Interrupt|Exit|Failed|Expired)\b)[A-Za-z_]+(?:\.[A-Za-z_]\w*)+"
     r"|mm\w+|nanotron)(?= *[-:|])"
-    r"|(?:[-|:]|>>)(?=\s))")
+    r"|(?:[-|:]|>>)(?=\s))"
+)
 
 
 class Where(NamedTuple):
@@ -71,11 +72,11 @@ class Line:
         return any(f.role == role for f in self.fields)
 
     def metrics(self) -> list[tuple[str, float]]:
-        return [(f.tag, number(self.text[f.start:f.end])) for f in self.fields if f.role == "metric"]
+        return [(f.tag, number(self.text[f.start : f.end])) for f in self.fields if f.role == "metric"]
 
     def value(self, role: str) -> int | None:
         f = next((f for f in self.fields if f.role == role), None)
-        return None if f is None else whole(self.text[f.start:f.end])
+        return None if f is None else whole(self.text[f.start : f.end])
 
 
 def number(text: str) -> float:
@@ -138,7 +139,7 @@ def seconds(text: str, kind: str, year: int) -> float | None:
         if base is None:
             y, mo, d, h, mi = (int(minute[a:b]) for a, b in ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16)))
             base = datetime.datetime(y, mo, d, h, mi, tzinfo=datetime.UTC).timestamp()
-            if (zone := re.fullmatch(r"iso([+-])(\d\d):?(\d\d)", kind)):
+            if zone := re.fullmatch(r"iso([+-])(\d\d):?(\d\d)", kind):
                 base -= (1 if zone[1] == "+" else -1) * (int(zone[2]) * 3600 + int(zone[3]) * 60)
             if len(_minutes) > 100_000:
                 _minutes.clear()

@@ -79,8 +79,11 @@ class Reader:
             self.now.line, self.redrawn = n, (None, 0)
             shape.steps.append(self.now.step)
         else:
-            parts = {f.role: v for f, w in zip(shape.fields, words, strict=True)
-                     if f.role in {"step", "it", "total", "epoch"} and (v := whole(w)) is not None}
+            parts = {
+                f.role: v
+                for f, w in zip(shape.fields, words, strict=True)
+                if f.role in {"step", "it", "total", "epoch"} and (v := whole(w)) is not None
+            }
             step = self.now.resolve(shape.line, parts, n)
             if shape.line.bar:
                 self.dicts.saw_bar(n, parts)
@@ -109,9 +112,9 @@ class Reader:
             return
         rank = None
         if self.srun and (m := re.match(r"\s*(\d{1,5}): ?", text)):
-            rank, text = int(m[1]), text[m.end():]
+            rank, text = int(m[1]), text[m.end() :]
         front = prefix(text)
-        body, words = text[front.body:], self.words
+        body, words = text[front.body :], self.words
         where = Where(place, self._time(front), front.value("rank") if rank is None else rank)
         if words.traceback(where, text, body, self.now.step) or words.arguments(n, text) or words.program(n, text):
             return
@@ -149,7 +152,7 @@ class Reader:
             self.notes["clock without zone, read as UTC"] = None
         if line.clock in {"glog", "syslog", "md"}:
             self.notes["clock without year: the year of the file's last change"] = None
-        return seconds(line.text[f.start:f.end], line.clock, self.year)
+        return seconds(line.text[f.start : f.end], line.clock, self.year)
 
     def _event(self, where: Where, event: Event) -> None:
         """An event, with the loss scale it may name."""
@@ -184,7 +187,7 @@ class Reader:
         return True
 
     def _measure(self, where: Where, line: Line) -> bool:
-        n, metrics, body = where.line, line.metrics(), line.text[line.body:]
+        n, metrics, body = where.line, line.metrics(), line.text[line.body :]
         where = where._replace(rank=line.value("rank")) if where.rank is None else where
         parts = {role: v for role in ("step", "it", "total", "epoch") if (v := line.value(role)) is not None}
         if line.bar:
@@ -274,7 +277,7 @@ class Reader:
     def _put(self, where: Where, step: int | None, pairs: list[tuple[str, float]], key: object = None) -> None:
         """Rows; those of the update before are replaced where it has the same key (a bar redrawn at the same step)."""
         if key is not None and self.redrawn[0] == key and self.redrawn[1] <= len(self.metrics):
-            del self.metrics[len(self.metrics) - self.redrawn[1]:]
+            del self.metrics[len(self.metrics) - self.redrawn[1] :]
         self.redrawn = (key, len(pairs))
         place, time, rank = where
         self.metrics += [(place, step, tag, value, time, rank) for tag, value in pairs]

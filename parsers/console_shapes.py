@@ -72,13 +72,13 @@ def shape_of(line: Line, parts: dict[str, int]) -> Shape:
     """The shape of a line that was understood; `parts`: the numbers that say its step (none: that of before)."""
     text, out, pos, kept = line.text, [], 0, []
     for f in line.fields:
-        literal = text[pos:f.start]
+        literal = text[pos : f.start]
         if "%|" in literal and literal.count("|") > 1:  # the drawn bar itself
-            literal, bar = literal[:literal.find("|") + 1], _loose(literal[literal.rfind("|"):])
+            literal, bar = literal[: literal.find("|") + 1], _loose(literal[literal.rfind("|") :])
             out.append(re.escape(literal) + "[^|]*" + bar)
         else:
             out.append(_loose(literal))
-        hole = _hole(f, text[f.start:f.end], text[f.end:f.end + 1], line.scaled)
+        hole = _hole(f, text[f.start : f.end], text[f.end : f.end + 1], line.scaled)
         if f.role in {"skip", "epochs"}:
             out.append(hole)
         else:
@@ -112,18 +112,32 @@ def batch(rows: list[Row], shapes: list[Shape], year: int) -> pa.RecordBatch:
     if rows:
         place, step, tag, value, time, rank = zip(*rows, strict=True)
         codes = [tags.setdefault(t, len(tags)) for t in tag]
-        parts.append((np.array(place, "i8"), *_nullable(list(step), "i8"), np.array(codes, "i4"), np.array(value, "f8"),
-                      *_nullable(list(time), "f8"), *_nullable(list(rank), "i4")))
+        parts.append(
+            (
+                np.array(place, "i8"),
+                *_nullable(list(step), "i8"),
+                np.array(codes, "i4"),
+                np.array(value, "f8"),
+                *_nullable(list(time), "f8"),
+                *_nullable(list(rank), "i4"),
+            )
+        )
     columns: list[Any] = list(parts[0]) if len(parts) == 1 else [np.concatenate(c) for c in zip(*parts, strict=True)]
     if (columns[0][1:] < columns[0][:-1]).any():
         order = np.argsort(columns[0], kind="stable")
         columns = [c[order] for c in columns]
     place, step, has_step, code, value, time, has_time, rank, has_rank = columns
-    return record_batch("metrics", {
-        "step": _arrow(pa.int64(), step, has_step), "value": _arrow(pa.float64(), value),
-        "tag": pa.DictionaryArray.from_arrays(_arrow(pa.int32(), code), buffers.texts(list(tags))),
-        "time": _arrow(pa.float64(), time, has_time), "rank": _arrow(pa.int32(), rank, has_rank),
-        "at": _arrow(pa.int64(), place >> 20)})
+    return record_batch(
+        "metrics",
+        {
+            "step": _arrow(pa.int64(), step, has_step),
+            "value": _arrow(pa.float64(), value),
+            "tag": pa.DictionaryArray.from_arrays(_arrow(pa.int32(), code), buffers.texts(list(tags))),
+            "time": _arrow(pa.float64(), time, has_time),
+            "rank": _arrow(pa.int32(), rank, has_rank),
+            "at": _arrow(pa.int64(), place >> 20),
+        },
+    )
 
 
 def _part(shape: Shape, year: int, tags: dict[str, int]) -> tuple[Any, ...] | None:
@@ -135,7 +149,7 @@ def _part(shape: Shape, year: int, tags: dict[str, int]) -> tuple[Any, ...] | No
     value = np.empty((n, len(metrics)))
     try:
         for j, (i, _) in enumerate(metrics):
-            sample = shape.line.text[shape.fields[i].start:shape.fields[i].end]
+            sample = shape.line.text[shape.fields[i].start : shape.fields[i].end]
             odd = shape.line.scaled or "," in sample  # else float() will do
             value[:, j] = np.fromiter(map(number if odd else float, words[i]), float, n)
         step = _nullable(list(map(int, words[shape.step_at])) if shape.simple else list(shape.steps), "i8")
@@ -162,8 +176,15 @@ def _many(shape: Shape, first: int, rows: Rows, tags: dict[str, int]) -> tuple[A
     code = np.array([tags.setdefault(tag, len(tags)) for _, tag in metrics], "i4")
     time = np.zeros(n) if rows.time is None else rows.time
     rank = np.zeros(n, "i4") if rows.rank is None else rows.rank.astype("i4")
-    wide = [(rows.line + first) << 20, rows.step, np.ones(n, bool), time, np.full(n, rows.time is not None), rank,
-            np.full(n, rows.rank is not None)]
+    wide = [
+        (rows.line + first) << 20,
+        rows.step,
+        np.ones(n, bool),
+        time,
+        np.full(n, rows.time is not None),
+        rank,
+        np.full(n, rows.rank is not None),
+    ]
     place, step, has_step, time, has_time, rank, has_rank = (np.repeat(c, len(metrics)) for c in wide)
     return place, step, has_step, np.tile(code, n), rows.values.ravel(), time, has_time, rank, has_rank
 

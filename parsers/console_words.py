@@ -13,14 +13,18 @@ from parsers.tables import Rows
 MAX_ALIKE, MAX_OVERFLOWS = 200, 10_000
 _BATCH = re.compile(r"\b(?P<key>shards?|files|ids|sample_ids|samples|indices|doc_ids)=\[(?P<list>[^\[\]]*+)\]")
 _BATCH_STEP = re.compile(r"^(?>.*?\bbatch\b).*?\b(?:step|iter|iteration)[= :]++(\d{1,15})\b")
-_WITH_IDS = re.compile(r"(?:(?<!\s)\s++|[,;|]\s*+)?['\"]?\b(?P<key>(?:batch_)?(?:sample|example|doc|document|data|row|item|instance|record)_?(?:ids?|idxs?|indices|indexes)"
-                       r"|batch_(?:ids?|indices)|indices|shards?|files)\b['\"]?\s*+[:=]\s*+[\[(]{1,4}(?P<list>[^\[\]()]*+)[\])]")
+_WITH_IDS = re.compile(
+    r"(?:(?<!\s)\s++|[,;|]\s*+)?['\"]?\b(?P<key>(?:batch_)?(?:sample|example|doc|document|data|row|item|instance|record)_?(?:ids?|idxs?|indices|indexes)"
+    r"|batch_(?:ids?|indices)|indices|shards?|files)\b['\"]?\s*+[:=]\s*+[\[(]{1,4}(?P<list>[^\[\]()]*+)[\])]"
+)
 _STEP = re.compile(r"(?i)\b(?:(?:global|train|optimizer)[_ ]?)?(?:step|iteration|iter|update)\b['\"]?\s*+(?:[:=#]\s*+)?(\d{1,15})\b")
 _WORD = re.compile(r"'[^']*'|\"[^\"]*\"|[^,\s]+")
 _SHARDS = {"shard", "shards", "files"}
 _LONGEST_HEADER = 200  # characters; in a line of stars, where the stars end is a question with too many answers
-_HF_HEADER = re.compile(r"^\s*(Num examples|Num Epochs|Instantaneous batch size per device|Total train batch size[^=]*|"
-                        r"Gradient Accumulation steps|Total optimization steps) = ([\d,]+)")
+_HF_HEADER = re.compile(
+    r"^\s*(Num examples|Num Epochs|Instantaneous batch size per device|Total train batch size[^=]*|"
+    r"Gradient Accumulation steps|Total optimization steps) = ([\d,]+)"
+)
 
 
 class Words:
@@ -48,15 +52,17 @@ class Words:
             self.said.append(said)
         self.alike[alike] += 1
         if self.alike[alike] <= (MAX_OVERFLOWS if event.kind == "overflow" else MAX_ALIKE):
-            self.rows.event(event.kind, event.text, level=event.level, step=step, time=where.time, at=where.line,
-                            rank=where.rank)
+            self.rows.event(event.kind, event.text, level=event.level, step=step, time=where.time, at=where.line, rank=where.rank)
         if len(self.alike) > 20_000:
             self.alike.clear()
 
     def counted(self) -> list[str]:
         """Sentences on the events that were counted instead of kept."""
-        return [f"{count - MAX_ALIKE:,} more lines like '{text[:80]}' were counted, not kept"
-                for (kind, text), count in self.alike.items() if kind != "overflow" and count > MAX_ALIKE]
+        return [
+            f"{count - MAX_ALIKE:,} more lines like '{text[:80]}' were counted, not kept"
+            for (kind, text), count in self.alike.items()
+            if kind != "overflow" and count > MAX_ALIKE
+        ]
 
     def traceback(self, where: Where, text: str, body: str, step: int | None) -> bool:
         rank, running = where.rank, self.tracebacks.get(where.rank)
@@ -86,7 +92,7 @@ class Words:
 
     def arguments(self, n: int, text: str) -> bool:
         """Argument dumps, wherever they stand."""
-        if (m := console_config.BLOCK.match(text)):
+        if m := console_config.BLOCK.match(text):
             self.in_arguments = not m["end"]
             return True
         if "..." in text or self.in_arguments:
@@ -107,7 +113,7 @@ class Words:
         if len(text) < _LONGEST_HEADER and console_config.HEADER.match(text):
             self.in_header = True
             return
-        if (m := _HF_HEADER.match(text)):
+        if m := _HF_HEADER.match(text):
             known[m[1].strip()] = int(m[2].replace(",", ""))
             self.rows.config(m[1].strip(), known[m[1].strip()], at=n)
             return
@@ -151,6 +157,14 @@ class Words:
         size = max(len(shards), len(samples))
         shards = shards * size if len(shards) == 1 else shards if len(shards) == size else []
         for i in range(size):
-            self.rows.add("batches", step=step, rank=rank, position=i, at=n, how="recorded",
-                          sample=samples[i] if i < len(samples) else None, shard=shards[i] if shards else None)
+            self.rows.add(
+                "batches",
+                step=step,
+                rank=rank,
+                position=i,
+                at=n,
+                how="recorded",
+                sample=samples[i] if i < len(samples) else None,
+                shard=shards[i] if shards else None,
+            )
         return bool(lists)

@@ -12,36 +12,18 @@ from parsers import buffers
 from parsers.columns import Roles
 from parsers.table_rows import EpochClock, wide_batch
 
-_ODD = (
-    b'"',
-    b"\x00",
-    b"\n#",
-    b"\n\n",
-    b"\n\r",
-    b"0x",
-    b"0X",
-    b"\xef\xbb\xbf",
-    b"(",
-)  # bytes that only the tolerant way understands
+_ODD = (b'"', b"\x00", b"\n#", b"\n\n", b"\n\r", b"0x", b"0X", b"\xef\xbb\xbf", b"(")  # bytes that only the tolerant way understands
 
 
 Read = tuple[pa.RecordBatch, dict[int, Any]]
 
 
-def read(
-    data: bytes, delimiter: str, roles: Roles, tags: Sequence[str], clock: EpochClock, first_line: int, first_row: int
-) -> Read | None:
+def read(data: bytes, delimiter: str, roles: Roles, tags: Sequence[str], clock: EpochClock, first_line: int, first_row: int) -> Read | None:
     """Metric rows in file order and the columns that were read, by position; None where a row may be odd.
 
     The clock moves on only where rows are returned.
     """
-    if (
-        roles.tag is not None
-        or roles.sample is not None
-        or roles.shard is not None
-        or not roles.metrics
-        or not roles.time_scale
-    ):
+    if roles.tag is not None or roles.sample is not None or roles.shard is not None or not roles.metrics or not roles.time_scale:
         return None
     if not data.endswith(b"\n") or data.startswith((b"#", b"\n", b"\r")) or any(mark in data for mark in _ODD):
         return None
@@ -53,10 +35,7 @@ def read(
     if column is None:
         return None
     n = data.count(b"\n")
-    values = [
-        column[i] if i not in (roles.step, roles.rank) else column[i].cast(pa.float64(), safe=False)
-        for i in roles.metrics
-    ]
+    values = [column[i] if i not in (roles.step, roles.rank) else column[i].cast(pa.float64(), safe=False) for i in roles.metrics]
     step = buffers.numbers(np.arange(first_row, first_row + n))
     if roles.step is not None:
         step = column[roles.step]

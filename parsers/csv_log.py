@@ -55,10 +55,7 @@ def claims(path: Path, head: bytes) -> bool:
     text = head.decode(encoding, "replace").replace("\x00", "").lstrip("\ufeff \r\n")
     if not text.strip():
         return named and bool(head)
-    if (
-        text.startswith(_NOT_A_TABLE)
-        or delimited.odd_characters(text) > len(text) / 50
-    ):
+    if text.startswith(_NOT_A_TABLE) or delimited.odd_characters(text) > len(text) / 50:
         return False
     lines = [x for x in re.split(r"[\r\n]+", text) if x and not x.startswith("#")]
     return named or delimited.looks_like_table(lines[:-1] if len(head) >= HEAD_BYTES else lines)
@@ -169,9 +166,7 @@ class _Lines:
         """The last line, without its line end."""
         cells = delimited.split(text.rpartition("\x00")[2], self.out.delimiter) if self.out.delimiter else None
         if not self.out.names or (
-            cells
-            and len(cells) == len(self.out.names)
-            and len(cells[-1].strip()) >= min(self.out.last_lengths, default=0)
+            cells and len(cells) == len(self.out.names) and len(cells[-1].strip()) >= min(self.out.last_lengths, default=0)
         ):
             self.line(at, [text], 0, True)
         elif text.strip("\x00 \r"):
@@ -191,9 +186,7 @@ class _Lines:
                 self.odd = (at, cells)
                 self.out.gap(waiting[0], f"{len(cells)} columns where the header has {len(self.out.names)}", 1)
                 return
-            self.out.note(
-                f"from line {waiting[0]} on, rows have {len(cells)} columns, {len(self.out.names)} of them named"
-            )
+            self.out.note(f"from line {waiting[0]} on, rows have {len(cells)} columns, {len(self.out.names)} of them named")
             names = [*self.out.names, *(f"column_{n + 1}" for n in range(len(self.out.names), len(cells)))]
             self.out.layout(names, lines[i : i + _SAMPLE_ROWS], named=True)
         else:

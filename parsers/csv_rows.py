@@ -71,19 +71,14 @@ class Writer:
         values += [None] * (len(self.names) - len(values))
         step, time, rank = self.axes(at, cells, values)
         if roles.sample is not None or roles.shard is not None:
-            samples, shards = (
-                [] if i is None or values[i] is None else columns.split_ids(cells[i])
-                for i in (roles.sample, roles.shard)
-            )
+            samples, shards = ([] if i is None or values[i] is None else columns.split_ids(cells[i]) for i in (roles.sample, roles.shard))
             position = None if roles.position is None else columns.whole(values[roles.position])
             self.manifest.add(step, rank, samples, shards, position, at)
         if roles.tag is not None and roles.value is not None:
             value = values[roles.value]
             if isinstance(value, float) and values[roles.tag] is not None:
                 run = None if roles.run is None else values[roles.run]
-                self.rows.metric(
-                    step, self.run_prefix(run) + cells[roles.tag].strip(), value, time=time, at=at, rank=rank
-                )
+                self.rows.metric(step, self.run_prefix(run) + cells[roles.tag].strip(), value, time=time, at=at, rank=rank)
             elif value is not None:
                 self.gap(at, "a value that is no number or has no name", 1)
         for i in roles.metrics:
@@ -98,9 +93,7 @@ class Writer:
             if values[i] is not None:
                 self.text(i, cells[i].strip(), at)
 
-    def axes(
-        self, at: int, cells: Sequence[str], values: Sequence[Cell]
-    ) -> tuple[int | None, float | None, int | None]:
+    def axes(self, at: int, cells: Sequence[str], values: Sequence[Cell]) -> tuple[int | None, float | None, int | None]:
         """Step, time and rank of a row."""
         roles = self.roles
         self.row_number += 1
@@ -110,11 +103,7 @@ class Writer:
         if self.monitor:
             length, elapsed = (values[i] for i in self.monitor)
             self.timesteps += columns.whole(length) or 0
-            return (
-                self.timesteps,
-                self.t_start + elapsed if self.t_start and isinstance(elapsed, float) else None,
-                rank,
-            )
+            return (self.timesteps, self.t_start + elapsed if self.t_start and isinstance(elapsed, float) else None, rank)
         if roles.step is None:
             return self.row_number - 1, time, rank
         step = None if values[roles.step] is None else columns.whole(cells[roles.step])

@@ -262,7 +262,9 @@ def _indices(folder: Path) -> NDArray[np.int64] | None:
         listed = json.loads(state.read_text("utf-8")).get("_indices_files") or [] if is_regular(state, below=folder) else []
     except (OSError, ValueError, AttributeError, RecursionError):
         return None
-    columns = [_sound(b).column(0).to_numpy(zero_copy_only=False) for f in listed for b in _arrow_batches(folder / Path(f["filename"]).name)]
+    columns = [
+        _sound(b).column(0).to_numpy(zero_copy_only=False) for f in listed for b in _arrow_batches(folder / Path(f["filename"]).name)
+    ]
     return np.concatenate(columns) if columns else None
 
 
@@ -292,6 +294,6 @@ def _array(path: Path) -> NDArray[Any]:
         head = np.frombuffer(f.read(4), np.int32)
     skipped = LLMC_HEADER if len(head) and int(head[0]) == LLMC_MAGIC else 0
     words = np.memmap(path, np.uint16, "r", skipped, ((path.stat().st_size - skipped) // 2,))
-    upper = words[1 : 20_001 : 2]
+    upper = words[1:20_001:2]
     wide = len(words) % 2 == 0 and len(upper) > 50 and float((upper < 16).mean()) > 0.999
     return np.memmap(path, np.uint32, "r", skipped, (len(words) // 2,)) if wide else words

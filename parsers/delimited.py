@@ -135,11 +135,7 @@ def looks_like_table(lines: Sequence[str]) -> bool:
     kinds = [columns.cell(c) for r in body for c in r]
     numbers, texts = sum(isinstance(k, float) for k in kinds), sum(isinstance(k, str) for k in kinds)
     known = bool(AXES & {c.strip().lower() for c in rows[0]})
-    return (
-        len(body) * 4 >= 3 * len(rows[1:])
-        and numbers > 0
-        and (numbers >= 2 * texts or (known and numbers >= len(body)))
-    )
+    return len(body) * 4 >= 3 * len(rows[1:]) and numbers > 0 and (numbers >= 2 * texts or (known and numbers >= len(body)))
 
 
 def tags(names: Sequence[str], path: Path, metrics: Sequence[int]) -> list[str]:

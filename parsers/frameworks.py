@@ -9,8 +9,7 @@ from functools import cache, lru_cache
 from parsers.name_rules import LONGEST, alternatives, data, found, regex
 
 
-def detect(tags: Iterable[str], config_keys: Iterable[str] = (), formats: Iterable[str] = (),
-           file_names: Iterable[str] = ()) -> str | None:
+def detect(tags: Iterable[str], config_keys: Iterable[str] = (), formats: Iterable[str] = (), file_names: Iterable[str] = ()) -> str | None:
     """The framework that wrote a run, or None where nothing tells it.
 
     All that logs through Hugging Face's Trainer (TRL, Axolotl, LLaMA-Factory, ms-swift) is "hf-trainer", YOLOv5 is
@@ -18,8 +17,11 @@ def detect(tags: Iterable[str], config_keys: Iterable[str] = (), formats: Iterab
     """
     said = {"tag": tags, "config": config_keys, "format": formats}
     paths = _lines_of(file_names)
-    files = frozenset(sign for sign, alternative, pieces in _file_signs()
-                      if all(p in paths for p in pieces) and paths and regex(alternative, re.MULTILINE).search(paths))
+    files = frozenset(
+        sign
+        for sign, alternative, pieces in _file_signs()
+        if all(p in paths for p in pieces) and paths and regex(alternative, re.MULTILINE).search(paths)
+    )
     return _detected(*((where, _lines_of(names)) for where, names in said.items()), files=files)
 
 

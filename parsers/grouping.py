@@ -34,12 +34,8 @@ _PART = re.compile(
     r"|metrics|files|artifacts|output|checkpoints?|ckpts?|weights|plots|plots/metrics|wandb|mlruns|scalars|stats|results|reports?"
     r"|(checkpoint|ckpt|iter|step|epoch|global_step)[-_=]?\d.*|mp_rank_\d+|rank[-_]?\d+|worker[-_]?\d+|node[-_]?\d+|\d+\.\d+|\.hydra|tmp-checkpoint.*)"
 )
-_SPLIT_FOLDER = re.compile(
-    r"(?i).*[_-](train|val|valid|validation|eval|test)$"
-)  # add_scalars writes Loss_train/, Loss_val/
-_STAMPED = re.compile(
-    r"(?i)[A-Z][a-z]{2}\d{2}_\d{2}-\d{2}-\d{2}_.*|\d{8}[-_T]?\d{4,6}.*"
-)  # Hugging Face: runs/May16_18-24-16_host
+_SPLIT_FOLDER = re.compile(r"(?i).*[_-](train|val|valid|validation|eval|test)$")  # add_scalars writes Loss_train/, Loss_val/
+_STAMPED = re.compile(r"(?i)[A-Z][a-z]{2}\d{2}_\d{2}-\d{2}-\d{2}_.*|\d{8}[-_T]?\d{4,6}.*")  # Hugging Face: runs/May16_18-24-16_host
 _WANDB_RUN = re.compile(r"(?:offline-|dry)?run-\d{8}_\d{6}-(\w+)")
 _RANK = re.compile(r"(?i)(rank|worker|node|process|gpu|local_rank|global_rank)[-_.]?\d+")
 _SAME_IN_ALL = {

@@ -24,9 +24,7 @@ _SETTINGS = re.compile(
     r"(?i)(?:^|[._\-])(?:config|configs|configuration|cfg|conf|args|argument|arguments|opt|opts|option|options|hparams|hparam|hyp|"
     r"hyper_?param(?:eter)?s|params|param|parameters|settings|setup|recipe|overrides)(?=[._\-\d]|$)"
 )
-_RESULT_WORD = re.compile(
-    r"(?i)result|metric|history|loss|score|summary|progress|(?:^|[._\-])(?:log|logs|eval)(?=[._\-]|$)"
-)
+_RESULT_WORD = re.compile(r"(?i)result|metric|history|loss|score|summary|progress|(?:^|[._\-])(?:log|logs|eval)(?=[._\-]|$)")
 _ARGS_TEXT = re.compile(
     r"(?i)(?:.*[_\-.])?(?:args?|arguments|opts?|options|hparams|hyper_?params|hyperparameters|params|config|cfg|settings)\.(?:txt|log)"
 )
@@ -59,10 +57,7 @@ def kind_of(path: Path, head: bytes) -> str | None:
     if suffix in _CONFIG_TEXT:
         return _config_text(path, text, suffix)
     if suffix in _LINES:
-        if re.search(r'"(?:current_steps|global_step/max_steps)"\s*:', text) and name in (
-            "trainer_log.jsonl",
-            "logging.jsonl",
-        ):
+        if re.search(r'"(?:current_steps|global_step/max_steps)"\s*:', text) and name in ("trainer_log.jsonl", "logging.jsonl"):
             return "trainer"
         return "document" if re.match(r"\{\s*\n|\[\s*\n", text) and not looks_like_lines(path, text) else "lines"
     if text[:1] not in ("{", "["):
@@ -125,9 +120,7 @@ def _second_line(path: Path, limit: int = 4 << 20) -> bool:
 def _config_text(path: Path, text: str, suffix: str) -> str | None:
     if "\ufffd" in text[:64] or not text.strip():
         return None
-    if path.name.lower() == "meta.yaml" and re.search(
-        r"(?m)^(?:artifact_uri|lifecycle_stage|artifact_location):", text
-    ):
+    if path.name.lower() == "meta.yaml" and re.search(r"(?m)^(?:artifact_uri|lifecycle_stage|artifact_location):", text):
         return None  # MLflow's file store
     if suffix in (".ini", ".cfg", ".conf") and not _all_assignments(text):
         return None
@@ -136,12 +129,7 @@ def _config_text(path: Path, text: str, suffix: str) -> str | None:
 
 def _all_assignments(text: str) -> bool:
     lines = [
-        s
-        for line in text.splitlines()[:60]
-        if (s := line.strip()) and not s.startswith(("#", ";", "//", "-----", "====", "'''", '"""'))
+        s for line in text.splitlines()[:60] if (s := line.strip()) and not s.startswith(("#", ";", "//", "-----", "====", "'''", '"""'))
     ]
-    good = sum(
-        bool(re.match(r"\[[^\]]+\]$|(?:--)?[\w.\-/ ]{1,60}\s*+[=:]|--[\w\-]+(?:\s|$)|[)\]}],?$|Namespace\(", s))
-        for s in lines
-    )
+    good = sum(bool(re.match(r"\[[^\]]+\]$|(?:--)?[\w.\-/ ]{1,60}\s*+[=:]|--[\w\-]+(?:\s|$)|[)\]}],?$|Namespace\(", s)) for s in lines)
     return good * 4 >= len(lines) * 3 and good > 0

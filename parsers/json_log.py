@@ -79,9 +79,7 @@ def _named(row: dict[str, Any], prefix: str, stem: str) -> dict[str, Any]:
     """A row with the name of its table in front of what it measured, but not in front of its step, time and ids."""
     if holds_ids(row) or not prefix:
         return {k or stem: v for k, v in row.items()}
-    return {
-        k if plain(k) in STEP_RANK or plain(k) in AXES else f"{prefix}/{k}" if k else prefix: v for k, v in row.items()
-    }
+    return {k if plain(k) in STEP_RANK or plain(k) in AXES else f"{prefix}/{k}" if k else prefix: v for k, v in row.items()}
 
 
 # ---- what is left
@@ -97,19 +95,11 @@ def single_values(leaves: list[Leaf], stem: str, rows_found: bool = False) -> It
     step = next((s[0] for n in _OWN_STEP if n in by_name and (s := whole_column([by_name[n]]))), None)
     time = next((t for n in ("timestamp", "time", "end_time", "date") if (t := seconds(by_name.get(n))) == t), None)
     told = bool(RESULT_FILE.search(stem)) and not re.search(r"(?i)config|args|params|metadata", stem)
-    state = (
-        step is not None
-        and len(leaves) <= 30
-        and all(x is None or isinstance(x, (int, float)) for x in by_name.values())
-    )
+    state = step is not None and len(leaves) <= 30 and all(x is None or isinstance(x, (int, float)) for x in by_name.values())
     long = 0
     for key, value, at in leaves:
         name = plain(last(key))
-        number = (
-            as_number(value)
-            if not isinstance(value, str) or value.lower() in ("nan", "inf", "-inf", "infinity")
-            else None
-        )
+        number = as_number(value) if not isinstance(value, str) or value.lower() in ("nan", "inf", "-inf", "infinity") else None
         if state and name in _OWN_STEP:
             continue
         if number is not None and name not in _OWN_STEP and (state or _is_result(key, told)):

@@ -66,24 +66,12 @@ class Log:
         names = {plain(k): k for k in reversed(table)}
         _find_step(part, names, table)
         part.times = next(
-            (
-                t
-                for n in v.TIME_KEYS
-                if n in names and (t := v.time_column(table.get(names[n], []))) and table.pop(names[n])
-            ),
-            None,
+            (t for n in v.TIME_KEYS if n in names and (t := v.time_column(table.get(names[n], []))) and table.pop(names[n])), None
         )
         part.ranks = next(
-            (
-                r
-                for n in v.RANK_KEYS
-                if n in names and (r := v.whole_column(table.get(names[n], []))) and table.pop(names[n])
-            ),
-            None,
+            (r for n in v.RANK_KEYS if n in names and (r := v.whole_column(table.get(names[n], []))) and table.pop(names[n])), None
         )
-        part.epochs = next(
-            (e for n in v.EPOCH_KEYS if n in names and (e := v.float_column(table.get(names[n], [])))), None
-        )
+        part.epochs = next((e for n in v.EPOCH_KEYS if n in names and (e := v.float_column(table.get(names[n], [])))), None)
         _find_samples(part, table)
         if self._header(part, names, table):
             return
@@ -110,15 +98,11 @@ class Log:
         kind = next((str(table[names[n]][0]).lower() for n in v.EVENT_KEYS if n in names and names[n] in table), "")
         texts = sum(isinstance(c[0], (str, dict)) for c in table.values())
         early = not self.has_steps and len(part.at) == 1 and not names.keys() & set(v.MESSAGE_KEYS) and kind == ""
-        if not (
-            kind in v.HEADER_WORDS or (early and texts and (texts * 2 >= len(table) or names.keys() & v.CONFIG_KEYS))
-        ):
+        if not (kind in v.HEADER_WORDS or (early and texts and (texts * 2 >= len(table) or names.keys() & v.CONFIG_KEYS))):
             return False
         for i, at in enumerate(part.at):
             for key, column in table.items():
-                for k, x in v.flat(
-                    "" if isinstance(column[i], dict) and plain(key) in v.CONFIG_KEYS else key, column[i]
-                ):
+                for k, x in v.flat("" if isinstance(column[i], dict) and plain(key) in v.CONFIG_KEYS else key, column[i]):
                     self.rows.config(k, x, at=at)
         return True
 
@@ -136,9 +120,7 @@ class Log:
         used = {level, *(names[n] for n in v.TIME_KEYS if n in names)}
         for i, (row, at) in enumerate(zip(rows, part.at, strict=True)):
             kind = next((row[k] for k in kinds if isinstance(row[k], str) and len(row[k]) < 40), "log")
-            rest = [
-                f"{k}={x}" for k, x in row.items() if k not in used and x != kind and isinstance(x, (str, int, float))
-            ]
+            rest = [f"{k}={x}" for k, x in row.items() if k not in used and x != kind and isinstance(x, (str, int, float))]
             text = str(row[message]) if message else " ".join([kind, *rest])[:2000]
             said = str(row[level]).lower() if level else "info"
             self.rows.event(
@@ -179,9 +161,7 @@ class Log:
             return
         for shape, where in nested.items():
             for key in shape:
-                self._column(
-                    part, f"{tag}/{key}", [column[i][key] for i in where], [places[i] for i in where], depth + 1
-                )
+                self._column(part, f"{tag}/{key}", [column[i][key] for i in where], [places[i] for i in where], depth + 1)
         for length, where in lists.items():
             if length > _MAX_LIST:
                 self.note(f"{tag}: long lists left out", len(where))
@@ -233,9 +213,7 @@ def _numbers(column: Sequence[Any]) -> array[float] | None:
         return v.float_column(column)
 
 
-def _by_mode(
-    shape: tuple[str, ...], rows: Sequence[Row], at: Sequence[int]
-) -> Iterator[tuple[str, Sequence[Row], Sequence[int]]]:
+def _by_mode(shape: tuple[str, ...], rows: Sequence[Row], at: Sequence[int]) -> Iterator[tuple[str, Sequence[Row], Sequence[int]]]:
     """Rows of one shape, those that say they are evaluations apart (with the word by which they say it)."""
     marks = [k for k in shape if plain(k) in v.MODE_KEYS]
     words: dict[str, list[int]] = {}
@@ -300,10 +278,7 @@ def _find_samples(part: Part, table: dict[str, list[Any]]) -> None:
 def _long_format(names: dict[str, str], table: dict[str, list[Any]]) -> list[tuple[str, list[Any], list[int] | None]]:
     """Rows of one metric each: {"name": "loss", "value": 0.5}; ClearML: metric and variant, Comet: metricName."""
     tag = next((names[n] for n in (*columns.TAG_NAMES, "metricname") if n in names and names[n] in table), None)
-    value = next(
-        (names[n] for n in (*columns.VALUE_NAMES, "scalar_value", "metricvalue") if n in names and names[n] in table),
-        None,
-    )
+    value = next((names[n] for n in (*columns.VALUE_NAMES, "scalar_value", "metricvalue") if n in names and names[n] in table), None)
     if tag is None or value is None or tag == value or not all(isinstance(x, str) for x in table[tag]):
         return []
     variants = table.get("variant", table[tag])

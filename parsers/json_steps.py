@@ -40,9 +40,7 @@ def place(parts: list[Part], fill: bool) -> Iterator[str]:
     if fill:
         placed: list[tuple[int, int]] | None = None
         for part in parts:
-            if (part.steps is None and part.epochs is not None) or (
-                part.steps is not None and _misnumbered(part, both)
-            ):
+            if (part.steps is None and part.epochs is not None) or (part.steps is not None and _misnumbered(part, both)):
                 placed = _in_file_order(train) if placed is None else placed
                 _carry(part, placed, length)
 
@@ -77,9 +75,7 @@ def _lay_end_to_end(train: list[Part]) -> int:
     if len(train) > 1:
         rows.sort(key=lambda r: r[0])
     steps = [p.steps[i] if p.steps is not None else MISSING for _, p, i in rows]
-    epochs = [
-        math.floor(p.epochs[i]) if p.epochs is not None and math.isfinite(p.epochs[i]) else None for _, p, i in rows
-    ]
+    epochs = [math.floor(p.epochs[i]) if p.epochs is not None and math.isfinite(p.epochs[i]) else None for _, p, i in rows]
     ups = drops = 0
     for k in range(1, len(rows)):
         a, b = epochs[k - 1], epochs[k]

@@ -27,9 +27,7 @@ AXES = {"epoch", "epochs", "time", "timestamp", "wall_time", "rank"}
 _SERIES_FILE = re.compile(r"(?i)metric|history|log|curve|loss")
 
 
-def tables(
-    value: Any, name: str, rest: list[Leaf], stem: str, depth: int = 0
-) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def tables(value: Any, name: str, rest: list[Leaf], stem: str, depth: int = 0) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Finds everything in a document that is a table of rows; the other leaves go to ``rest``."""
     if isinstance(value, list):
         rows = _list_rows(value, name or stem)
@@ -89,8 +87,7 @@ def _is_point(value: Any) -> bool:
 def _sacred(value: dict[str, Any]) -> Found | None:
     """{name: {"steps": [...], "timestamps": [...], "values": [...]}}"""
     if not value or not all(
-        isinstance(v, dict) and isinstance(v.get("values"), list) and isinstance(v.get("steps"), list)
-        for v in value.values()
+        isinstance(v, dict) and isinstance(v.get("values"), list) and isinstance(v.get("steps"), list) for v in value.values()
     ):
         return None
     rows = []
@@ -110,17 +107,11 @@ def _by_step(value: dict[str, Any], name: str) -> Found | None:
     rows = [(s, v) for s, v in items if isinstance(v, dict)]
     if len(rows) == len(items):
         told = any(holds_ids(v) or any(RESULT.search(k) for k in v) for _, v in rows)
-        return (
-            ([{"step": s, **{k: x for k, x in v.items() if plain(k) != "step"}} for s, v in rows], {}) if told else None
-        )
+        return ([{"step": s, **{k: x for k, x in v.items() if plain(k) != "step"}} for s, v in rows], {}) if told else None
     if all(isinstance(v, list) and v and all(isinstance(x, (int, str)) for x in v) for _, v in items):
         return [{"step": s, "sample_ids": v} for s, v in items], {}
     told = bool(RESULT.search(name) or RESULT_FILE.search(name) or "per_sec" in name)
-    return (
-        ([{"step": s, "": v} for s, v in items], {})
-        if told and all(as_number(v) is not None for _, v in items)
-        else None
-    )
+    return ([{"step": s, "": v} for s, v in items], {}) if told and all(as_number(v) is not None for _, v in items) else None
 
 
 def _series(value: dict[str, Any], name: str, stem: str) -> Found | None:
@@ -130,18 +121,12 @@ def _series(value: dict[str, Any], name: str, stem: str) -> Found | None:
              all(x is None or as_number(x) is not None for x in v)}  # fmt: skip
     axes = {k: v for k, v in lists.items() if plain(k) in STEP_RANK or plain(k) in AXES}
     ids = {k: v for k, v in value.items() if isinstance(v, list) and axes and holds_ids({k: v[0] if v else None})}
-    series = {
-        k: v
-        for k, v in lists.items()
-        if k in axes or RESULT.search(k) or (told and not SETTING.search(k)) or (axes and len(v) > 2)
-    }
+    series = {k: v for k, v in lists.items() if k in axes or RESULT.search(k) or (told and not SETTING.search(k)) or (axes and len(v) > 2)}
     if not ids and not (series.keys() - axes.keys()):
         return None
     rows = []
     for length in sorted({len(v) for v in (series | ids).values()}):
         some = {k: v for k, v in (series | ids).items() if len(v) == length}
         steps = {} if any(k in axes for k in some) else {"step": list(range(length))}
-        rows += [
-            dict(zip((*steps, *some), row, strict=True)) for row in zip(*steps.values(), *some.values(), strict=True)
-        ]
+        rows += [dict(zip((*steps, *some), row, strict=True)) for row in zip(*steps.values(), *some.values(), strict=True)]
     return rows, {k: v for k, v in value.items() if k not in series and k not in ids}

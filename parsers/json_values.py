@@ -26,86 +26,27 @@ STEP_KEYS = [  # best first, lower case, spaces and dashes as underscores
     "batch_id",
 ]  # fmt: skip
 STEP_RANK = {k: i for i, k in enumerate(STEP_KEYS)}
-STEP_HOLDERS = {
-    "info",
-    "meta",
-    "state",
-    "progress",
-    "counters",
-    "train",
-    "trainer",
-    "data",
-    "payload",
-    "metrics",
-    "metric",
-}
-GLOBAL_KEYS = {
-    "trainer/global_step",
-    "global_step",
-    "train/global_step",
-    "global_step/max_steps",
-    "global_steps",
-    "num_updates",
-    "_step",
-}
+STEP_HOLDERS = {"info", "meta", "state", "progress", "counters", "train", "trainer", "data", "payload", "metrics", "metric"}
+GLOBAL_KEYS = {"trainer/global_step", "global_step", "train/global_step", "global_step/max_steps", "global_steps", "num_updates", "_step"}
 EPOCH_KEYS = ("epoch", "current_epoch", "train/epoch", "epochs", "epoch_num")
 TIME_KEYS = ["@timestamp", "local_timestamp", "asctime", *columns.TIME_NAMES]
 RANK_KEYS = [*columns.RANK_NAMES, "world_rank", "local_rank"]
 MODE_KEYS = ("mode", "split", "phase", "stage", "subset", "partition", "event", "type", "kind")
-EVALUATION = re.compile(
-    r"(?i)(?:val|valid|validation|eval|evaluate|evaluation|test|dev)(?:[_ ]?(?:step|epoch|end|loss))?"
-)
+EVALUATION = re.compile(r"(?i)(?:val|valid|validation|eval|evaluate|evaluation|test|dev)(?:[_ ]?(?:step|epoch|end|loss))?")
 MESSAGE_KEYS = ("message", "msg", "text", "log_message", "event_message")
 EVENT_KEYS = ("event", "type", "kind", "event_type", "status")
 LEVEL_KEYS = ("level", "levelname", "severity", "lvl", "log_level")
-HEADER_WORDS = {
-    "header",
-    "config",
-    "hparams",
-    "hyperparameters",
-    "args",
-    "meta",
-    "metadata",
-    "init",
-    "params",
-    "env",
-    "run_start",
-    "start",
-}
-CONFIG_KEYS = {
-    "config",
-    "args",
-    "hparams",
-    "hyperparameters",
-    "params",
-    "cfg",
-    "training_args",
-    "env_info",
-    "hyper_parameters",
-}
+HEADER_WORDS = {"header", "config", "hparams", "hyperparameters", "args", "meta", "metadata", "init", "params", "env", "run_start", "start"}
+CONFIG_KEYS = {"config", "args", "hparams", "hyperparameters", "params", "cfg", "training_args", "env_info", "hyper_parameters"}
 IDENTIFIER = re.compile(
     r"(?i)(?:^|[_\-])(?:ids?|uuid|uid|hash|version|name|date|commit|host|hostname|pid|port|ip|path|file|seed|address|elapsed|eta|time)$"
 )
-AXES = {
-    "epoch",
-    "batch_idx",
-    "batch",
-    "batch_id",
-    "batch_size",
-    "num_samples",
-    "micro_batch",
-    "world_size",
-    "count",
-    "size",
-    "position",
-}
+AXES = {"epoch", "batch_idx", "batch", "batch_id", "batch_size", "num_samples", "micro_batch", "world_size", "count", "size", "position"}
 _IDS = re.compile(
     r"(?:(?:global|sample|example|data|dataset|row|batch|instance|doc|document|item|record|train|image|seq|sequence)s?[_\-]?)*"
     r"(?:ids?|idxs?|indices|indexes|index|samples|examples|uids?|uuids?|guids?)|batch"
 )  # of lists
-_ID = re.compile(
-    r"(?:sample|example|doc|document|instance|record|item|row|image)(?:_?(?:id|idx|index|uid|key))?"
-)  # of single ids
+_ID = re.compile(r"(?:sample|example|doc|document|instance|record|item|row|image)(?:_?(?:id|idx|index|uid|key))?")  # of single ids
 _SHARDS = (
     "shards", "shard", "shard_ids", "shard_id", "shard_name", "files", "data_files", "file", "data_file",
     "sources", "source", "filename", "dataset", "urls", "url",

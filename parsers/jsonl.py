@@ -107,9 +107,7 @@ def _patient(line: bytes, place: int, gaps: _Gaps) -> list[dict[str, Any]]:
 
 def _is_row(value: dict[str, Any]) -> bool:
     """Is it a row of its own, not the inner object of a row that was cut?"""
-    return any(
-        k.lower() in ("step", "global_step", "iter", "iteration", "epoch", "_step", "current_steps") for k in value
-    )
+    return any(k.lower() in ("step", "global_step", "iter", "iteration", "epoch", "_step", "current_steps") for k in value)
 
 
 class _Gaps:

@@ -89,7 +89,9 @@ def _add(rows: Rows, row: dict[str, Any], at: int) -> int:
 
 
 def _range(row: dict[str, Any]) -> list[str]:
-    first, last, end = (next((n for k, v in row.items() if p.fullmatch(k) and (n := _whole(v)) is not None), None) for p in (_FIRST, _LAST, _END))
+    first, last, end = (
+        next((n for k, v in row.items() if p.fullmatch(k) and (n := _whole(v)) is not None), None) for p in (_FIRST, _LAST, _END)
+    )
     stop = last + 1 if last is not None else end
     return [str(i) for i in range(first, stop)] if first is not None and stop is not None and 0 < stop - first <= _LONGEST else []
 

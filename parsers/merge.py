@@ -64,9 +64,7 @@ def _keyed(metrics: pa.Table, formats: dict[str, str]) -> pl.DataFrame:
 
     rows = pl.DataFrame(metrics.select(["step", "name", "value", "time", "source", "rank"])).with_row_index("row")
     rows = rows.with_columns(pl.col("name", "source").cast(pl.String))
-    known = sorted(
-        set(formats.values()), key=lambda f: (_PRECISION.index(f) if f in _PRECISION else len(_PRECISION), f)
-    )
+    known = sorted(set(formats.values()), key=lambda f: (_PRECISION.index(f) if f in _PRECISION else len(_PRECISION), f))
     by_source = {s: known.index(formats[s]) for s in rows["source"].unique()}
     names = {n: key(n) for n in rows["name"].unique()}
     return rows.with_columns(

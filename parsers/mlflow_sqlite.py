@@ -165,17 +165,11 @@ def _next_readable(database: sqlite3.Connection, table: str, last: int) -> int |
 
     def row_behind(jump: int) -> int | None:
         try:
-            row = database.execute(
-                f"SELECT * FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT 1", [last + jump]
-            ).fetchone()
+            row = database.execute(f"SELECT * FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT 1", [last + jump]).fetchone()
             return (
                 None
                 if row is None
-                else int(
-                    database.execute(
-                        f"SELECT rowid FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT 1", [last + jump]
-                    ).fetchone()[0]
-                )
+                else int(database.execute(f"SELECT rowid FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT 1", [last + jump]).fetchone()[0])
             )
         except sqlite3.DatabaseError:
             return None
@@ -325,8 +319,4 @@ def _double(value: float) -> float:
 
 
 def _seconds(milliseconds: Any) -> float | None:
-    return (
-        milliseconds / 1000
-        if isinstance(milliseconds, (int, float)) and re.match(r"-?\d", str(milliseconds))
-        else None
-    )
+    return milliseconds / 1000 if isinstance(milliseconds, (int, float)) and re.match(r"-?\d", str(milliseconds)) else None

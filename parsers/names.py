@@ -41,8 +41,14 @@ class Meaning:
     trap: str = ""
 
 
-def meaning(tag: str, *, framework: str | None = None, folder: str = "", siblings: frozenset[str] = frozenset(),
-            overrides: Mapping[str, str] = NOTHING) -> Meaning:
+def meaning(
+    tag: str,
+    *,
+    framework: str | None = None,
+    folder: str = "",
+    siblings: frozenset[str] = frozenset(),
+    overrides: Mapping[str, str] = NOTHING,
+) -> Meaning:
     """What ``tag`` stands for. Never fails, whatever the tag holds.
 
     ``folder`` is the file's folder relative to the run (TensorBoard keeps splits there). ``siblings`` are all tags of
@@ -59,8 +65,9 @@ def meaning(tag: str, *, framework: str | None = None, folder: str = "", sibling
     return _with_tag(found, tag) if found.name in ("other", "axis") else found
 
 
-def meanings(tags: Iterable[str], *, framework: str | None = None, folder: str = "",
-             overrides: Mapping[str, str] = NOTHING) -> Mapping[str, Meaning]:
+def meanings(
+    tags: Iterable[str], *, framework: str | None = None, folder: str = "", overrides: Mapping[str, str] = NOTHING
+) -> Mapping[str, Meaning]:
     """What each tag of one source stands for.
 
     Where there are thousands, tags that differ in their numbers only (``layer.0.norm``, ``layer.1.norm``) are taken to
@@ -78,16 +85,18 @@ def meanings(tags: Iterable[str], *, framework: str | None = None, folder: str =
     found = {}
     for t, shape in shapes.items():
         speaker = t if t in given else first.get(shape)
-        known = Meaning("other/") if speaker is None else meaning(
-            speaker, framework=framework, folder=folder, siblings=siblings, overrides=overrides)
+        known = (
+            Meaning("other/")
+            if speaker is None
+            else meaning(speaker, framework=framework, folder=folder, siblings=siblings, overrides=overrides)
+        )
         kind, is_own, _ = known.name.partition("/")
         found[t] = replace(known, name=f"{kind}/{t}") if is_own and kind in ("other", "axis") else known
     return found
 
 
 @lru_cache(maxsize=64)
-def _meanings(tags: tuple[str, ...], framework: str | None, folder: str,
-              overrides: tuple[tuple[str, str], ...]) -> Mapping[str, Meaning]:
+def _meanings(tags: tuple[str, ...], framework: str | None, folder: str, overrides: tuple[tuple[str, str], ...]) -> Mapping[str, Meaning]:
     """One answer for the many runs of a folder, which log the same tags."""
     siblings, given = frozenset(tags), dict(overrides)
     return MappingProxyType({t: meaning(t, framework=framework, folder=folder, siblings=siblings, overrides=given) for t in tags})
@@ -166,8 +175,10 @@ def _lines(siblings: frozenset[str]) -> str:
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _WORD = re.compile(r"\d+(?:\.\d+)?|[KMGT]i?B(?![a-z])|T?FLOPS?(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|%|[/\\.|:]+")
-_GLUED = re.compile(r"\b(train|training|tr|val|valid|validation|test|eval|dev|total|avg|batch|epoch|running|grad"
-                    r"|gradient|param|weight|learning|step|iter)(loss|acc|accuracy|ppl|norm|rate|time)\b")
+_GLUED = re.compile(
+    r"\b(train|training|tr|val|valid|validation|test|eval|dev|total|avg|batch|epoch|running|grad"
+    r"|gradient|param|weight|learning|step|iter)(loss|acc|accuracy|ppl|norm|rate|time)\b"
+)
 _LOADER = re.compile(r"/dataloader idx \d+$")  # Lightning's suffix where there are several evaluation sets
 
 
@@ -212,7 +223,7 @@ def _folder_split(folder: str) -> str:
 def _with_folder_key(tag: str, folder: str) -> str:
     """``SummaryWriter.add_scalars("loss", {"val": x})`` writes "loss" into a folder "loss_val": -> "loss/val"."""
     last, start = _last(folder), _folder_start(tag)
-    return f"{tag}/{last[len(start):]}" if len(last) > len(start) and last.startswith(start) else tag
+    return f"{tag}/{last[len(start) :]}" if len(last) > len(start) and last.startswith(start) else tag
 
 
 def _last(folder: str) -> str:
@@ -296,8 +307,7 @@ _PART = re.compile(rf"\bloss(es)?[ /]({_EVAL_WORDS}|train)?[ /]?[^/]+$|^({_EVAL_
 
 _TOKENS = r"\btok(en)?s?\b|\bppl\b|\bperplexity\b|\bbpb\b|\blm loss\b"
 _BYTES = re.compile(r"(?<![a-z])(gib|gb|mib|mb|kib|kb|bytes|megabytes|%|percent|percentage)(?![a-z])")
-_SPELLED = {"gib": "GiB", "mib": "MiB", "kib": "KiB", "bytes": "bytes", "megabytes": "MB", "percent": "%",
-            "percentage": "%"}
+_SPELLED = {"gib": "GiB", "mib": "MiB", "kib": "KiB", "bytes": "bytes", "megabytes": "MB", "percent": "%", "percentage": "%"}
 _TIME = re.compile(r"\b(ms|us|milliseconds?|hours?)\b|\btime min$")
 _FLOPS = re.compile(r"\b([tg]?) ?flops?\b")
 

@@ -177,9 +177,7 @@ class _Table:
         self.row_number = 0
         self.notes = []
         refusal = self.roles.refusal
-        sure = (
-            self.roles.steps_are in ("steps", "epochs") or self.roles.tag is not None or self.roles.time is not None
-        )
+        sure = self.roles.steps_are in ("steps", "epochs") or self.roles.tag is not None or self.roles.time is not None
         if not sure:  # a Parquet file is a data set more often than a log
             refusal = refusal or "a table without steps, not a log of training"
         self.is_log = not refusal

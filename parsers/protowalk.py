@@ -96,8 +96,7 @@ def chosen(mask: npt.NDArray[np.bool_]) -> Any:
     return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
-def lockstep(words: Words, start: Ints, end: Ints, owner: Ints,
-             odd: npt.NDArray[np.bool_]) -> Iterator[tuple[Ints, int, int, Any, Any]]:
+def lockstep(words: Words, start: Ints, end: Ints, owner: Ints, odd: npt.NDArray[np.bool_]) -> Iterator[tuple[Ints, int, int, Any, Any]]:
     """Advance through all messages at once; -> rows, field number, wire type, values (or starts), lengths (of bytes).
 
     ``words[i]`` is the little-endian word at byte i. Row r spans ``start[r]`` to ``end[r]``. Where it is malformed or
@@ -150,8 +149,7 @@ def lockstep(words: Words, start: Ints, end: Ints, owner: Ints,
         at = following
 
 
-def _alone(words: Words, row: int, at: int, end: int, owner: Ints,
-           odd: npt.NDArray[np.bool_]) -> Iterator[tuple[Ints, int, int, Any, Any]]:
+def _alone(words: Words, row: int, at: int, end: int, owner: Ints, odd: npt.NDArray[np.bool_]) -> Iterator[tuple[Ints, int, int, Any, Any]]:
     """The rest of one row, as lockstep gives it."""
     rows = np.array([row])
     while at < end:
@@ -190,8 +188,7 @@ def _number(key: int) -> int:
     return (key & 0x7F) >> 3 | (key >> 8 & 0x7F) << 4
 
 
-def _value(words: Words, word: Words, at: Ints, end: Ints,
-           key: int) -> tuple[Any, Any, Ints, npt.NDArray[np.bool_] | None]:
+def _value(words: Words, word: Words, at: Ints, end: Ints, key: int) -> tuple[Any, Any, Ints, npt.NDArray[np.bool_] | None]:
     """-> values, lengths, positions of the next field, which rows are good (None: all); ``word`` is that at ``at``."""
     wire = key & 7
     if wire in (BEGIN, END) or wire > FIXED32 or key & 0x8000 or _number(key) == 0:

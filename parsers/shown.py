@@ -25,11 +25,7 @@ def hide(runs: list[Run], files: Mapping[str, Path]) -> None:
         r.id = name
     shown = secrets.names(_names(runs))
     for r in runs:
-        r.files = {
-            shown.get(s.path, s.path): files[s.path]
-            for s in r.sources
-            if s.path in files and (s.path in shown or "\\" in s.path)
-        }
+        r.files = {shown.get(s.path, s.path): files[s.path] for s in r.sources if s.path in files and (s.path in shown or "\\" in s.path)}
         if shown:
             _hide(r, shown)
 
@@ -65,9 +61,7 @@ def _names(runs: list[Run]) -> Iterator[str]:
         yield from (g.path for g in r.gaps)
         for table in r.tables.values():
             for column in table.columns:
-                yield from (
-                    v for texts in _texts(column) if _suspicious(texts) for v in texts.to_pylist() if v is not None
-                )
+                yield from (v for texts in _texts(column) if _suspicious(texts) for v in texts.to_pylist() if v is not None)
 
 
 def _texts(column: pa.ChunkedArray) -> Iterator[pa.StringArray]:

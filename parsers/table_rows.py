@@ -64,17 +64,10 @@ class EpochClock:
         """True where no step of a whole block needs an offset: then the block counts as seen. Epochs may be NaN."""
         import numpy as np
 
-        if (
-            self.offset
-            or not len(steps)
-            or (np.diff(steps) < 0).any()
-            or (self.last is not None and steps[0] < self.last)
-        ):
+        if self.offset or not len(steps) or (np.diff(steps) < 0).any() or (self.last is not None and steps[0] < self.last):
             return False
         known = np.isfinite(epochs)
-        if (self.epoch is None and (self.last is not None or not known[0])) or (
-            known.any() and not (np.abs(epochs[known]) < 2**53).all()
-        ):
+        if (self.epoch is None and (self.last is not None or not known[0])) or (known.any() and not (np.abs(epochs[known]) < 2**53).all()):
             return False
         place = np.maximum.accumulate(np.where(known, np.arange(len(steps)), -1))
         now = np.where(place < 0, float(self.epoch or 0), np.floor(epochs[np.maximum(place, 0)]))
@@ -103,9 +96,7 @@ class Manifest:
         self.rows = rows
         self._next: dict[int | None, tuple[int | None, int]] = {}
 
-    def add(
-        self, step: int | None, rank: int | None, samples: list[str], shards: list[str], position: int | None, at: int
-    ) -> None:
+    def add(self, step: int | None, rank: int | None, samples: list[str], shards: list[str], position: int | None, at: int) -> None:
         previous, start = self._next.get(rank, (None, 0))
         if position is not None:
             start = position
@@ -115,9 +106,7 @@ class Manifest:
         matched = bool(samples) and (len(shards) == len(samples) or len(shards) == 1)
         for i, sample in enumerate(samples):
             shard = shards[i if len(shards) > 1 else 0] if matched else None
-            self.rows.add(
-                "batches", step=step, rank=rank, position=start + i, sample=sample, shard=shard, how="recorded", at=at
-            )
+            self.rows.add("batches", step=step, rank=rank, position=start + i, sample=sample, shard=shard, how="recorded", at=at)
         if not matched:
             for shard in shards:
                 self.rows.add("batches", step=step, rank=rank, shard=shard, how="recorded", at=at)

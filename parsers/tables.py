@@ -117,9 +117,7 @@ class Run:
     gaps: list[Gap]
     root: str = ""  # the local file or folder that the paths of the sources are relative to
     siblings: list[str] = field(default_factory=list)
-    group: list[Run] = field(
-        default_factory=list
-    )  # the runs that differ from this one only in their seed, itself included
+    group: list[Run] = field(default_factory=list)  # the runs that differ from this one only in their seed, itself included
     attempts: list[dict[str, Any]] = field(default_factory=list)
     merged: int = 0  # metric rows left out because another file says the same
     framework: str | None = None
@@ -160,14 +158,7 @@ class Rows:
             column.append(row.get(name))
 
     def metric(
-        self,
-        step: int | None,
-        tag: str,
-        value: float,
-        *,
-        time: float | None = None,
-        at: int | None = None,
-        rank: int | None = None,
+        self, step: int | None, tag: str, value: float, *, time: float | None = None, at: int | None = None, rank: int | None = None
     ) -> None:
         self.add("metrics", step=step, tag=tag, value=value, time=time, at=at, rank=rank)
 

@@ -19,8 +19,21 @@ FILE_VERSION, GRAPH, SUMMARY, LOG, SESSION, RUN_METADATA, META_GRAPH = 3, 4, 5, 
 SIMPLE, OLD_HISTOGRAM, IMAGE, HISTOGRAM, AUDIO, TENSOR = 2, 3, 4, 5, 6, 8  # Summary.Value.value
 STRING, BFLOAT16 = 7, 14
 # DataType -> numpy type, and the field of TensorProto that holds such values one by one
-DTYPES = {1: ("<f4", 5), 2: ("<f8", 6), 3: ("<i4", 7), 4: ("u1", 7), 5: ("<i2", 7), 6: ("i1", 7), 9: ("<i8", 10),
-          10: ("?", 11), BFLOAT16: ("<u2", 13), 17: ("<u2", 7), 19: ("<f2", 13), 22: ("<u4", 16), 23: ("<u8", 17)}
+DTYPES = {
+    1: ("<f4", 5),
+    2: ("<f8", 6),
+    3: ("<i4", 7),
+    4: ("u1", 7),
+    5: ("<i2", 7),
+    6: ("i1", 7),
+    9: ("<i8", 10),
+    10: ("?", 11),
+    BFLOAT16: ("<u2", 13),
+    17: ("<u2", 7),
+    19: ("<f2", 13),
+    22: ("<u4", 16),
+    23: ("<u8", 17),
+}
 Floats = npt.NDArray[np.float64]
 _FLOATS = {5: "<f4", 6: "<f8"}
 

@@ -129,8 +129,17 @@ def _values(words: Words, owner: Ints, start: Ints, size: Ints, odd: Bools) -> C
         else:
             odd[owner[rows]] = True
     odd[owner[(kind == 0) | (tag_size > LONGEST) | (plugin_size > LONGEST)]] = True
-    return {"record": owner, "kind": kind, "number": value, "tag_at": tag_at, "tag_size": tag_size,
-            "plugin_at": plugin_at, "plugin_size": plugin_size, "body_at": body_at, "body_size": body_size}
+    return {
+        "record": owner,
+        "kind": kind,
+        "number": value,
+        "tag_at": tag_at,
+        "tag_size": tag_size,
+        "plugin_at": plugin_at,
+        "plugin_size": plugin_size,
+        "body_at": body_at,
+        "body_size": body_size,
+    }
 
 
 _BODIES = (single.IMAGE, single.HISTOGRAM, single.AUDIO, single.TENSOR)

@@ -102,8 +102,13 @@ class Names:
         return out
 
 
-NOUNS = {"images": "image", "audio": "audio clip", "text": "text of another shape", "hparams": "hparams record",
-          "histograms": "histogram of another shape"}
+NOUNS = {
+    "images": "image",
+    "audio": "audio clip",
+    "text": "text of another shape",
+    "hparams": "hparams record",
+    "histograms": "histogram of another shape",
+}
 
 
 def noun(plugin: str) -> str:

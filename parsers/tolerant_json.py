@@ -23,9 +23,7 @@ MAX_BYTES = 256 << 20  # of a document that is read whole
 _MAX_DEPTH = 200
 _BOMS = [(codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"),
          (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")]  # fmt: skip
-_LONE = re.compile(
-    r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-)
+_LONE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _LOOSE = re.compile(r"(?<=[:\[,\s])(?:([+-]?)inf(?:inity)?|[+-]?nan)(?=\s*[,}\]])", re.IGNORECASE)
 _SEAM = re.compile(r"\}\s*,\s*\{")
 _OPENING = re.compile(r'\{[ \t\r\n]*["}]')  # of an object; what else follows a brace is no JSON
@@ -54,9 +52,7 @@ def decode(data: bytes) -> tuple[str, list[Gap]]:
         text = data[start:].decode(encoding, "replace")
     if "\0" in text:
         zeros = text.count("\0")
-        gaps.append(
-            Gap(f"byte {start + text.index(chr(0))}", f"{zeros} zero bytes (a write that never reached the disk)", None)
-        )
+        gaps.append(Gap(f"byte {start + text.index(chr(0))}", f"{zeros} zero bytes (a write that never reached the disk)", None))
         text = text.replace("\0", " ")
     return text, gaps
 

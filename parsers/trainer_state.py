@@ -29,15 +29,7 @@ from parsers.tables import Gap, Note, Rows
 
 AT = "entry"
 
-_STATE = {
-    "epoch",
-    "global_step",
-    "total_flos",
-    "best_metric",
-    "best_global_step",
-    "best_model_checkpoint",
-    "log_history",
-}
+_STATE = {"epoch", "global_step", "total_flos", "best_metric", "best_global_step", "best_model_checkpoint", "log_history"}
 _HISTORY = re.compile(r'"log_history"\s*:\s*\[\s*(?=\{)')
 _SETTING = re.compile(
     r'"(max_steps|num_train_epochs|logging_steps|save_steps|eval_steps|train_batch_size|global_step|total_flos|best_metric)"'

@@ -10,7 +10,15 @@ from pathlib import Path
 from parsers.tables import Gap, Source, relative
 
 MAX_FILES = 200_000
-_NEVER = {".git", "__pycache__", "node_modules", ".ipynb_checkpoints", ".venv", "site-packages", ".audit"}  # the last: what an audit of ours keeps
+_NEVER = {
+    ".git",
+    "__pycache__",
+    "node_modules",
+    ".ipynb_checkpoints",
+    ".venv",
+    "site-packages",
+    ".audit",
+}  # the last: what an audit of ours keeps
 
 
 def is_regular(path: Path, *, links: bool = True, below: Path | None = None) -> bool:

@@ -26,9 +26,7 @@ from parsers.wandb_items import Message
 Floats = NDArray[np.float64]
 
 _GLOBAL_STEP = re.compile(r"(?:train(?:er|ing)?[/.])?global_step")
-_DECLARED_STEP = re.compile(
-    r"(?i)(?:train(?:er|ing)?[/._])?(?:global_?|optimizer_?|train_?)?(?:steps?|iter|iterations?)"
-)
+_DECLARED_STEP = re.compile(r"(?i)(?:train(?:er|ing)?[/._])?(?:global_?|optimizer_?|train_?)?(?:steps?|iter|iterations?)")
 
 _DROPPED = re.compile(
     r"(?i)log to step (\d+) that is less than the current step (\d+)"

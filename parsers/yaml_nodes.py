@@ -66,9 +66,7 @@ def _blocks(text: str, stem: str, why: Exception) -> Iterator[Item]:
             node = yaml.compose(block, Loader=_LOADER)
         except (yaml.YAMLError, ValueError, RecursionError) as e:
             mark = getattr(e, "problem_mark", None)
-            yield Gap(
-                f"line {line + (mark.line if mark else 0)}", f"not YAML: {getattr(e, 'problem', None) or why}", None
-            )
+            yield Gap(f"line {line + (mark.line if mark else 0)}", f"not YAML: {getattr(e, 'problem', None) or why}", None)
             node = _front(block.split("\n"), mark.line if mark else 0)
         if isinstance(node, yaml.MappingNode):
             for item in _nodes(node, "", stem, [_MAX_NODES, 0], 0):
@@ -92,11 +90,7 @@ def _nodes(node: yaml.Node, name: str, stem: str, budget: list[int], depth: int)
     budget[0] -= 1
     if budget[0] <= 0:
         if not budget[1]:
-            yield Gap(
-                f"line {node.start_mark.line + 1}",
-                "too many values (aliases that multiply?): the rest was left out",
-                None,
-            )
+            yield Gap(f"line {node.start_mark.line + 1}", "too many values (aliases that multiply?): the rest was left out", None)
         budget[1] = 1
         return
     pairs = _pairs(node, depth)
@@ -133,9 +127,7 @@ def _pairs(node: yaml.Node, depth: int = 0) -> list[tuple[str, int, yaml.Node]] 
         return list({p[0]: p for p in pairs}.values()) if pairs or node.value else None
     if isinstance(node, yaml.SequenceNode) and "OrderedDict" in node.tag and len(node.value) == 1:
         inner = node.value[0]
-        if isinstance(inner, yaml.SequenceNode) and all(
-            isinstance(p, yaml.SequenceNode) and len(p.value) == 2 for p in inner.value
-        ):
+        if isinstance(inner, yaml.SequenceNode) and all(isinstance(p, yaml.SequenceNode) and len(p.value) == 2 for p in inner.value):
             return [(str(p.value[0].value), p.start_mark.line + 1, p.value[1]) for p in inner.value]
     return None
 
@@ -172,6 +164,4 @@ def _scalar(node: yaml.ScalarNode) -> Any:
         return text
     if len(text) < 100 and not node.style and node.tag == "tag:yaml.org,2002:str" and _EXPONENT.fullmatch(text):
         return float(text)
-    return (
-        kind if not text and not node.tag.startswith("tag:yaml.org,2002:str") else text
-    )  # !!python/name:torch.float32 ''
+    return kind if not text and not node.tag.startswith("tag:yaml.org,2002:str") else text  # !!python/name:torch.float32 ''

@@ -35,8 +35,7 @@ def render(audit: dict[str, Any]) -> str:
     order = sorted(range(len(audit["rows"])), key=lambda i: _rank(audit["rows"][i]))
     lines = _lines([audit["rows"][i] for i in order], [audit["curves"][i] for i in order])
     style, script = (
-        "".join((HERE / "templates" / name).read_text("utf-8") for name in names)
-        for names in (("report.css", "audit.css"), ("audit.js",))
+        "".join((HERE / "templates" / name).read_text("utf-8") for name in names) for names in (("report.css", "audit.css"), ("audit.js",))
     )
     return (
         environment()
@@ -148,12 +147,23 @@ def markdown(audit: dict[str, Any]) -> str:
     lines += _section("Causes that come together with a value", ("Cause", "Value", ">Runs", ">Expected", ">Chance"), rows)
     groups = audit["seed_groups"]
     rows = [
-        (str(len(g["runs"])), code(g["metric"] or "no loss"), words.number(g["mean"]), words.number(g["sd"]), ", ".join(code(o["id"]) for o in g["off"]))
+        (
+            str(len(g["runs"])),
+            code(g["metric"] or "no loss"),
+            words.number(g["mean"]),
+            words.number(g["sd"]),
+            ", ".join(code(o["id"]) for o in g["off"]),
+        )
         for g in groups
     ]
     lines += _section("Groups that differ only in the seed", (">Seeds", "Metric", ">Mean", ">Spread", "Off the spread"), rows)
     rows = [
-        (esc(difference(c["differs"])), esc(c["verdict"]), words.number(c["effect"]), f"{words.number(c['interval'][0])} to {words.number(c['interval'][1])}")
+        (
+            esc(difference(c["differs"])),
+            esc(c["verdict"]),
+            words.number(c["effect"]),
+            f"{words.number(c['interval'][0])} to {words.number(c['interval'][1])}",
+        )
         for c in audit["comparisons"]
     ]
     lines += _section("One recipe against another", ("Differs in", "Verdict", ">Effect", "99 % interval"), rows)
@@ -189,7 +199,9 @@ def terminal(audit: dict[str, Any]) -> str:
     lines += [f"  causes: {', '.join(causes)}"] if causes else []
     lines += [f"  {b['says']}" for b in audit["shared_batches"][:4]]
     for c in audit["shared_causes"][:4]:
-        lines.append(f"  {c['cause']} with {c['key']} = {c['value']}: {c['runs']} of {c['of']} runs, {c['expected']:.1f} expected by chance")
+        lines.append(
+            f"  {c['cause']} with {c['key']} = {c['value']}: {c['runs']} of {c['of']} runs, {c['expected']:.1f} expected by chance"
+        )
     for g in audit["seed_groups"][:4]:
         off = f", off the spread: {', '.join(o['id'] for o in g['off'])}" if g["off"] else ""
         lines.append(f"  {len(g['runs'])} seeds of one recipe: {g['metric']} {words.number(g['mean'])} \u00b1 {words.number(g['sd'])}{off}")

@@ -70,7 +70,9 @@ def whole(v: Any) -> int:
 def points(raw: Any) -> list[Point]:
     """[[step, value], ...] of the case; what is no pair with a step is left out."""
     pairs = [p for p in raw or [] if isinstance(p, (list, tuple)) and len(p) == 2]
-    if all(type(s) is int and -1e300 < s < 1e300 and type(v) is float and -1e308 < v < 1e308 for s, v in pairs):  # nearly always, and there are many
+    if all(
+        type(s) is int and -1e300 < s < 1e300 and type(v) is float and -1e308 < v < 1e308 for s, v in pairs
+    ):  # nearly always, and there are many
         return [(float(s), v) for s, v in pairs]
     return [(value(s), value(v)) for s, v in pairs if math.isfinite(value(s))]
 

@@ -40,9 +40,7 @@ def table(tensors: list[dict[str, Any]], width: int) -> list[str]:
     """One line a tensor; the sick ones first where not all fit."""
     shown = tensors
     if len(tensors) > MOST:
-        order = sorted(
-            range(len(tensors)), key=lambda i: (not tensors[i]["nonfinite"], tensors[i]["role"] == "other", i)
-        )
+        order = sorted(range(len(tensors)), key=lambda i: (not tensors[i]["nonfinite"], tensors[i]["role"] == "other", i))
         shown = [tensors[i] for i in sorted(order[:MOST])]
     wide = max(min(max(len(t["name"]) for t in shown), max(width - 75, 20)), 6)
     head = f"{'tensor':<{wide}}  {'role':<10}  {'type':<9}  {'shape':<14}  {'norm':>9}  {'largest':>9}  {'bad':>5}"
@@ -50,9 +48,7 @@ def table(tensors: list[dict[str, Any]], width: int) -> list[str]:
     for t in shown:
         shape = "x".join(str(n) for n in t["shape"]) or "number"
         bad = "" if t["nonfinite"] is None else str(t["nonfinite"])
-        row = (
-            f"{cut(t['name'], wide, left=True):<{wide}}  {t['role']:<10}  {cut(t['dtype'], 9):<9}  {cut(shape, 14):<14}"
-        )
+        row = f"{cut(t['name'], wide, left=True):<{wide}}  {t['role']:<10}  {cut(t['dtype'], 9):<9}  {cut(shape, 14):<14}"
         lines.append(f"{row}  {number(t['norm']):>9}  {number(t['absmax']):>9}  {bad:>5}")
     if len(tensors) > len(shown):
         lines.append(f"and {len(tensors) - len(shown)} more; --json has them all")
@@ -63,9 +59,7 @@ def changes(changed: list[dict[str, Any]], width: int) -> list[str]:
     """What moved, the farthest first; what did not move, counted."""
     still = [c for c in changed if c["equal"]]
     moved = sorted((c for c in changed if c["equal"] is False), key=lambda c: -value(c["relative"]))
-    lines = [
-        f"Changed: {len(moved)} tensors; bit for bit the same: {len(still)}; not compared: {len(changed) - len(moved) - len(still)}"
-    ]
+    lines = [f"Changed: {len(moved)} tensors; bit for bit the same: {len(still)}; not compared: {len(changed) - len(moved) - len(still)}"]
     wide = max(min(max((len(c["name"]) for c in moved[:MOST]), default=6), width - 40), 6)
     lines += [
         f"  {cut(c['name'], wide, left=True):<{wide}}  moved by {number(c['update_norm']):>9}, {number(c['relative']):>9} of its norm"

@@ -19,9 +19,7 @@ def render(document: dict[str, Any]) -> str:
     style = "".join((HERE / "templates" / name).read_text("utf-8") for name in ("report.css", "compare.css"))
     page = environment().get_template("compare.html")
     panels, axis = _panels(document)
-    return page.render(
-        d=document, panels=panels, axis=axis, axes=AXES, shown=SHOWN, style=Markup(style), style_hash=policy_hash(style)
-    )
+    return page.render(d=document, panels=panels, axis=axis, axes=AXES, shown=SHOWN, style=Markup(style), style_hash=policy_hash(style))
 
 
 def _panels(document: dict[str, Any]) -> tuple[list[dict[str, Any]], Markup]:

@@ -34,9 +34,7 @@ def causes(case: dict[str, Any]) -> list[dict[str, Any]]:
     pad = max((hi - lo) * 0.06, 1.0)
     x = chart.Scale(lo - pad, hi + pad)
     marks = chart.ticks(x.lo, x.hi, 5)
-    scale = Markup("").join(
-        tag('<text class="wl" x="{}" y="13">{}</text>', pct(x(m)), words.decibans(m)) for m in marks
-    )
+    scale = Markup("").join(tag('<text class="wl" x="{}" y="13">{}</text>', pct(x(m)), words.decibans(m)) for m in marks)
     head = tag('<svg class="wf" width="100%" height="18" aria-hidden="true">{}</svg>', scale)
     out = []
     for h in case["hypotheses"]:

@@ -88,19 +88,12 @@ def brief(case: Case) -> str:
     """The first screen: answer, when, why, or else, what to do. Takes a case that ``shape.complete`` filled."""
     run, clock = case["run"], "; ".join(filter(None, summary.when(case)))
     state = f"{esc(run.get('status', 'unknown'))}; **{esc(case['verdict'])}**, {summary.counted(case)}."
-    lines = [
-        f"# {esc(case.get('answer') or 'No answer was written.')}",
-        "",
-        f"Run {code(run.get('id', '?'))}, {state}",
-        "",
-    ]
+    lines = [f"# {esc(case.get('answer') or 'No answer was written.')}", "", f"Run {code(run.get('id', '?'))}, {state}", ""]
     rows = [("Beware", esc(summary.config_file(case))), ("When", esc(clock))]
     if leader := summary.top(case):
         rows.append(("Why", f"**{esc(leader.get('title'))}**: {esc(summary.why(leader))}"))
         others = summary.alternatives(case)
-        rows.append(
-            ("Or else", ", ".join(f"{esc(h.get('title'))} {esc(words.percent(h['probability']))}" for h in others))
-        )
+        rows.append(("Or else", ", ".join(f"{esc(h.get('title'))} {esc(words.percent(h['probability']))}" for h in others)))
     rows += [("Ruled out by the author", f"{esc(title)}: {esc(why)}") for title, why in summary.ruled_out(case)]
     rows += [("Author's note", esc(remark)) for remark in summary.remarks(case)]
     rows += [("Suspect", esc("; ".join(summary.suspects(case)))), ("Cost", esc(summary.cost(case)))]
@@ -156,9 +149,7 @@ def _replay(case: Case) -> str:
     spread = f"identical replays differ by {esc(number(replay.get('noise_floor')))}."
     intro = f"On {esc(replay.get('device'))}, {esc(replay.get('steps_replayed', '?'))} steps; {spread}"
     arms = [a for a in replay.get("arms") or [] if isinstance(a, dict)]
-    rows = [
-        row(esc(replayed.named(a)), esc(a.get("outcome")), esc(number(a.get("peak"))), esc(a.get("steps"))) for a in arms
-    ]
+    rows = [row(esc(replayed.named(a)), esc(a.get("outcome")), esc(number(a.get("peak"))), esc(a.get("steps"))) for a in arms]
     head = ("experiment", "outcome", ">highest loss", ">steps")
     more = [line for text in replayed.said(case) for line in ("", esc(text))]
     for t in replayed.tables(case)[:1]:
@@ -198,9 +189,7 @@ def _read(case: Case) -> str:
     rows = []
     for s in case["sources"]:
         sha = code(s["sha256"]) if s.get("sha256") else ""
-        rows.append(
-            row(code(s.get("path")), esc(s.get("format")), words.bytes_(s.get("bytes")), esc(s.get("records")), sha)
-        )
+        rows.append(row(code(s.get("path")), esc(s.get("format")), words.bytes_(s.get("bytes")), esc(s.get("records")), sha))
     out = ["## What was read", *table(("file", "format", ">size", ">records", "sha256"), rows)]
     if case["gaps"]:
         out += ["", "Not readable:", ""]
@@ -211,6 +200,4 @@ def _read(case: Case) -> str:
         out += ["", esc(case["redacted"])]
     tool = case["tool"]
     command = code(" ".join(words.one_line(p) for p in tool.get("command") or []))
-    return "\n".join(
-        [*out, "", f"Made by {esc(tool.get('name', 'forensics'))} {esc(tool.get('version', ''))}: {command}"]
-    )
+    return "\n".join([*out, "", f"Made by {esc(tool.get('name', 'forensics'))} {esc(tool.get('version', ''))}: {command}"])

@@ -31,15 +31,28 @@ def arms(case: Case) -> list[dict[str, Any]]:
     curves = [chart.points(a.get("curve")) for a in rows]
     peaks = [p for a in rows if math.isfinite(p := chart.value(a.get("peak"))) and p >= 0]
     seen = [v for c in curves for _, v in c]
-    down = chart.scale(seen, log=bool(seen) and min((v for v in seen if v > 0), default=1.0) * 30 < max((v for v in seen if math.isfinite(v)), default=1.0))
+    down = chart.scale(
+        seen, log=bool(seen) and min((v for v in seen if v > 0), default=1.0) * 30 < max((v for v in seen if math.isfinite(v)), default=1.0)
+    )
     bar = chart.Scale(0.0, max(peaks, default=1.0) or 1.0)
-    beside = [bool(c) and bool(curves[0]) and not a.get("apart") and c[0][0] <= curves[0][-1][0] and c[-1][0] >= curves[0][0][0] for a, c in zip(rows, curves, strict=True)]
+    beside = [
+        bool(c) and bool(curves[0]) and not a.get("apart") and c[0][0] <= curves[0][-1][0] and c[-1][0] >= curves[0][0][0]
+        for a, c in zip(rows, curves, strict=True)
+    ]
     steps = [s for c, together in zip(curves, beside, strict=True) if together for s, _ in c]
     shared = chart.Scale(min(steps), max(*steps, min(steps) + 1)) if steps else None
     out = []
     for a, curve, together in zip(rows, curves, beside, strict=True):
         hit = a.get("outcome") in HIT
-        out.append({"arm": a, "hit": hit, "bar": _small(curve, shared if together else None, down, hit) if len(curve) > 1 else _bar(chart.value(a.get("peak")), bar, hit)})
+        out.append(
+            {
+                "arm": a,
+                "hit": hit,
+                "bar": _small(curve, shared if together else None, down, hit)
+                if len(curve) > 1
+                else _bar(chart.value(a.get("peak")), bar, hit),
+            }
+        )
     return out
 
 
@@ -77,17 +90,25 @@ def said(case: Case) -> list[str]:
     if beside:
         out.append(f"The adapter imported {words.joined([f'`{f}`' for f in beside], 20)} from its own folder.")
     if r.get("agreed") is not None:
-        end = f", then parts from it at step {r['parts']}, in the {words.metric(str(r.get('parts_in')))}" if r.get("parts") is not None else ""
+        end = (
+            f", then parts from it at step {r['parts']}, in the {words.metric(str(r.get('parts_in')))}"
+            if r.get("parts") is not None
+            else ""
+        )
         out.append(f"The replay agrees with {words.number(r['agreed'])} logged values{end}.")
     if r.get("rounding_reach") is not None:
         out.append(f"A change of the weights by one rounding moves the loss by {words.number(r['rounding_reach'])} at most.")
     if r.get("bound") is not None:
-        out.append(f"{words.number(r.get('steps_replayed'))} steps of training were run again; one culprit should take at most {words.number(r['bound'])} for a window of {words.number(r.get('window'))}.")
+        out.append(
+            f"{words.number(r.get('steps_replayed'))} steps of training were run again; one culprit should take at most {words.number(r['bound'])} for a window of {words.number(r.get('window'))}."
+        )
     first = r.get("nonfinite")
     if isinstance(first, dict) and isinstance(first.get("first"), dict):
         f = first["first"]
         where = f" in `{f['module']}`" if f.get("module") else " outside the model's modules, as in the loss,"
-        out.append(f"The first value that is not finite comes from `{f.get('operation')}`{where}, {f.get('phase')}, at step {first.get('step')}; what went in was finite.")
+        out.append(
+            f"The first value that is not finite comes from `{f.get('operation')}`{where}, {f.get('phase')}, at step {first.get('step')}; what went in was finite."
+        )
     if r.get("grew_first"):
         out.append(f"The gradient of `{r['grew_first']}` grew first.")
     leaks = r.get("leaks")
@@ -116,18 +137,32 @@ def tables(case: Case) -> list[dict[str, Any]]:
     r, out = of(case), []
     skip = [s for s in _list(r.get("skip")) if isinstance(s, dict)]
     if skip:
-        out.append({"title": "Skip list for the next attempt", "columns": ["step", "samples"], "rows": [[s.get("step"), ", ".join(map(str, _list(s.get("samples")))) or "the whole batch"] for s in skip]})
+        out.append(
+            {
+                "title": "Skip list for the next attempt",
+                "columns": ["step", "samples"],
+                "rows": [[s.get("step"), ", ".join(map(str, _list(s.get("samples")))) or "the whole batch"] for s in skip],
+            }
+        )
     for s in [s for s in _list(r.get("samples")) if isinstance(s, dict)]:
         ranking = [x for x in _list(s.get("ranking")) if isinstance(x, dict)][:MOST]
         rows = [[str(x.get("sample")), "blamed" if x.get("blamed") else "", x.get("loss"), x.get("gradient")] for x in ranking]
-        out.append({"title": f"Samples of step {s.get('step')}, {s.get('how')}", "columns": ["sample", "", "loss", "gradient norm"], "rows": rows})
+        out.append(
+            {"title": f"Samples of step {s.get('step')}, {s.get('how')}", "columns": ["sample", "", "loss", "gradient norm"], "rows": rows}
+        )
     seen = r.get("nonfinite")
     seen = seen if isinstance(seen, dict) else {}
     frames = [f for f in _list(seen.get("frames")) if isinstance(f, dict)]
     if frames:
         keys = ("module", "what", "absmin", "absmax", "nonfinite", "control_absmin", "control_absmax")
         head = ["module", "of", "smallest", "largest", "not finite", "smallest, other batch", "largest, other batch"]
-        out.append({"title": f"Modules at step {seen.get('step')}, beside batch {seen.get('control_batch')}", "columns": head, "rows": [[f.get(k) for k in keys] for f in frames]})
+        out.append(
+            {
+                "title": f"Modules at step {seen.get('step')}, beside batch {seen.get('control_batch')}",
+                "columns": head,
+                "rows": [[f.get(k) for k in keys] for f in frames],
+            }
+        )
     return out
 
 

@@ -14,15 +14,7 @@ from reports.shape import complete
 from reports.words import one_line
 
 Case = dict[str, Any]
-COLORS = {
-    "unhealthy": "31;1",
-    "healthy": "32;1",
-    "inconclusive": "33;1",
-    "dim": "2",
-    "bold": "1",
-    "+": "34",
-    "\u2212": "33",
-}
+COLORS = {"unhealthy": "31;1", "healthy": "32;1", "inconclusive": "33;1", "dim": "2", "bold": "1", "+": "34", "\u2212": "33"}
 ROWS = 4
 LINES = 25
 COMMAND = "forensics "  # a line with a command is for pasting: never cut
@@ -74,9 +66,7 @@ def _rows(case: Case) -> list[tuple[str, str]]:
         for c in sorted(known, key=lambda c: -abs(c["weight"]))[:3]:
             rows.append(("", f"{words.decibans(c['weight']):>4}  {one_line(c.get('text', ''))}"))
         others = summary.alternatives(case)
-        rows.append(
-            ("Or else", ", ".join(f"{one_line(h.get('title'))} {words.percent(h['probability'])}" for h in others))
-        )
+        rows.append(("Or else", ", ".join(f"{one_line(h.get('title'))} {words.percent(h['probability'])}" for h in others)))
     rows += [("Not", f"{one_line(title)}, says the author: {one_line(why)}") for title, why in summary.ruled_out(case)]
     rows += [("Note", one_line(remark)) for remark in summary.remarks(case)]
     rows.append(("Suspect", one_line("; ".join(summary.suspects(case, 2)))))
@@ -116,9 +106,7 @@ def chart(case: Case, width: int) -> list[str]:
     losses = [s for s in case["timeline"]["series"] if str(s.get("metric")).startswith("loss")]
     series: Case = losses[0] if losses else {}
     lives = [life.get("points") or [] for life in series.get("lives") or [] if isinstance(life, dict)]
-    pairs = [
-        p for life in lives for p in life if isinstance(p, list) and len(p) == 2 and isinstance(p[0], (int, float))
-    ]
+    pairs = [p for life in lives for p in life if isinstance(p, list) and len(p) == 2 and isinstance(p[0], (int, float))]
     finite = [(s, v) for s, v in pairs if isinstance(v, (int, float))]
     first, last = min((s for s, _ in pairs), default=0), max((s for s, _ in pairs), default=0)
     if len(finite) < 2 or first == last:

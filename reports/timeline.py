@@ -100,9 +100,7 @@ def hero(case: Case, x: Scale) -> tuple[dict[str, Any], Markup] | None:
     marks = [m for m in case["timeline"]["marks"] if m.get("kind") in ("restart", "nonfinite")]
     name = describe(str(train.get("metric")), drawn)
     log, bands = train.get("scale") == "log", case["timeline"]["bands"]
-    return train, panel(
-        drawn, x, log=log, height=230, name=name, columns=260, room=480, bands=bands, marks=marks, rows=2
-    )
+    return train, panel(drawn, x, log=log, height=230, name=name, columns=260, room=480, bands=bands, marks=marks, rows=2)
 
 
 def describe(name: str, drawn: list[Curve]) -> str:
@@ -127,9 +125,7 @@ def lanes(case: Case, x: Scale) -> Markup:
     spans = [s for s in spans if math.isfinite(s[1]) and math.isfinite(s[2])]
     room = 28 if len(spans) <= 5 else 10 if len(spans) <= 12 else 6
     height = room * len(spans) + 6 + (30 if replayed(case) else 0)
-    out = [
-        tag('<svg class="plot lanes" width="100%" height="{}" role="img" aria-label="{}">', height, lives_text(case))
-    ]
+    out = [tag('<svg class="plot lanes" width="100%" height="{}" role="img" aria-label="{}">', height, lives_text(case))]
     for row, (a, first, last) in enumerate(spans):
         y = room * (row + 1)
         end = min(max(cut.get(whole(a.get("index")), math.inf), first), last)
@@ -169,9 +165,7 @@ def band_names(case: Case) -> list[str]:
 
 
 def lives_text(case: Case) -> str:
-    parts = [
-        f"attempt {a.get('index')}: {words.steps(a.get('steps')) or 'no steps'}" for a in case["run"]["attempts"][:30]
-    ]
+    parts = [f"attempt {a.get('index')}: {words.steps(a.get('steps')) or 'no steps'}" for a in case["run"]["attempts"][:30]]
     return "The run's lives: " + "; ".join(parts) if parts else "The run's steps"
 
 

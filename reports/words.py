@@ -11,12 +11,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-SPIKES = {
-    "fast": "fast spike",
-    "slow": "slow spike",
-    "non_recovering": "spike without recovery",
-    "not_a_spike": "not a spike",
-}
+SPIKES = {"fast": "fast spike", "slow": "slow spike", "non_recovering": "spike without recovery", "not_a_spike": "not a spike"}
 METRICS = {
     "loss.train": "training loss", "loss.eval": "evaluation loss", "grad.norm": "gradient norm", "lr": "learning rate",
     "loss_scale": "loss scale", "time.step": "time a step", "time.data": "time waiting for data",
@@ -87,9 +82,7 @@ def certainty(p: float, first: bool = True) -> str:
         return "more likely than not"
     if first:
         return "open"
-    return (
-        "possible" if p >= 0.2 else "unlikely" if p >= 0.05 else "very unlikely" if p >= 0.01 else "close to ruled out"
-    )
+    return "possible" if p >= 0.2 else "unlikely" if p >= 0.05 else "very unlikely" if p >= 0.01 else "close to ruled out"
 
 
 def duration(seconds: float) -> str:
@@ -178,9 +171,7 @@ def period(times: Any) -> str:
     first, last = times if isinstance(times, (list, tuple)) and len(times) == 2 else (None, None)
     if not isinstance(first, str) or not isinstance(last, str) or first == last:
         return moment(first or last)
-    return (
-        moment(first).removesuffix(" UTC") + " to " + (moment(last)[11:] if first[:10] == last[:10] else moment(last))
-    )
+    return moment(first).removesuffix(" UTC") + " to " + (moment(last)[11:] if first[:10] == last[:10] else moment(last))
 
 
 def day(time: str) -> str:

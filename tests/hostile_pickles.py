@@ -170,11 +170,7 @@ def others(canary: Path) -> dict[str, bytes]:
     objects = pickle.dumps({"x": 1})
     good = tensor_pickle((1,), (1,), 1)
     slip = {"../../slip": b"x", "/etc/slip": b"x", "archive/data/0": small}
-    jit = {
-        "archive/code/__torch__.py": b"import os\nos.system('x')\n",
-        "archive/constants.pkl": system,
-        "archive/data/0": small,
-    }
+    jit = {"archive/code/__torch__.py": b"import os\nos.system('x')\n", "archive/constants.pkl": system, "archive/data/0": small}
     twice = bytearray(torch_zip(good, members={"archive/data/0": small}))
     end = twice.rfind(b"PK\x05\x06")
     struct.pack_into("<HH", twice, end + 8, 65535, 65535)
@@ -210,7 +206,9 @@ def others(canary: Path) -> dict[str, bytes]:
 
 def _joblib(code: bytes) -> bytes:
     """joblib puts an array's bytes into the middle of the pickle; of an array of objects, a second pickle."""
-    wrapper = PROTO + b"cjoblib.numpy_pickle\nNumpyArrayWrapper\n)\x81}(" + text("subclass") + b"cnumpy\nndarray\n" + text("shape") + b"K\x01\x85"
+    wrapper = (
+        PROTO + b"cjoblib.numpy_pickle\nNumpyArrayWrapper\n)\x81}(" + text("subclass") + b"cnumpy\nndarray\n" + text("shape") + b"K\x01\x85"
+    )
     return wrapper + text("order") + text("C") + text("dtype") + b"cnumpy\ndtype\n" + text("O8") + b"\x89\x88\x87Rub" + code + b"."
 
 
@@ -230,7 +228,10 @@ def _overlapping(members: int = 2000) -> bytes:
     body = packed.compress(bytes(20_000_000)) + packed.flush()
     local = b"PK\x03\x04" + struct.pack("<HHHHHIIIHH", 20, 0, 8, 0, 0, 0, len(body), 20_000_000, 16, 0) + b"archive/data.pkl" + body
     names = [b"archive/data.pkl", *(b"archive/data/%d" % i for i in range(members))]
-    central = b"".join(b"PK\x01\x02" + struct.pack("<HHHHHHIIIHHHHHII", 20, 20, 0, 8, 0, 0, 0, len(body), 20_000_000, len(n), 0, 0, 0, 0, 0, 0) + n for n in names)
+    central = b"".join(
+        b"PK\x01\x02" + struct.pack("<HHHHHHIIIHHHHHII", 20, 20, 0, 8, 0, 0, 0, len(body), 20_000_000, len(n), 0, 0, 0, 0, 0, 0) + n
+        for n in names
+    )
     return local + central + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, len(names), len(names), len(central), len(local), 0)
 
 

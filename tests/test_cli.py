@@ -13,17 +13,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SPIKE = "".join(
-    json.dumps({"step": i, "loss": 2.5 - i * 1e-3 + 0.01 * ((i * 7919) % 13 - 6) / 6 + (3.0 if i == 150 else 0.0)})
-    + "\n"
+    json.dumps({"step": i, "loss": 2.5 - i * 1e-3 + 0.01 * ((i * 7919) % 13 - 6) / 6 + (3.0 if i == 150 else 0.0)}) + "\n"
     for i in range(300)
 )
 
 
 def run(*args: object, cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "import sys; from forensics.cli import main; sys.argv[0] = 'forensics'; main()"]
-    return subprocess.run(
-        [*command, *map(str, args)], cwd=cwd, capture_output=True, text=True, env={**os.environ, **(env or {})}
-    )
+    return subprocess.run([*command, *map(str, args)], cwd=cwd, capture_output=True, text=True, env={**os.environ, **(env or {})})
 
 
 @pytest.fixture
@@ -88,9 +85,7 @@ def test_render_refuses_what_is_no_case(tmp_path: Path) -> None:
 
 
 def test_tables_are_parquet_with_values_as_logged(spike_run: Path, tmp_path: Path) -> None:
-    (spike_run / "metrics.jsonl").write_text(
-        '{"step": 1, "loss": 2.5}\n{"step": 2, "loss": NaN}\n{"step": 2, "loss": 2.25}\n'
-    )
+    (spike_run / "metrics.jsonl").write_text('{"step": 1, "loss": 2.5}\n{"step": 2, "loss": NaN}\n{"step": 2, "loss": 2.25}\n')
     assert run("tables", spike_run, "--out", "t", cwd=tmp_path).returncode == 0
     metrics = pl.read_parquet(tmp_path / "t" / "metrics.parquet").filter(pl.col("tag") == "loss")
     assert metrics["step"].to_list() == [1, 2, 2]
@@ -123,7 +118,9 @@ def test_house_names_from_a_file(spike_run: Path, tmp_path: Path) -> None:
 def test_batch_names_samples_or_says_unknown(spike_run: Path, tmp_path: Path) -> None:
     p = run("batch", spike_run, "--step", "150", "--json", cwd=tmp_path)
     assert p.returncode == 0 and json.loads(p.stdout)["how"] == "unknown"
-    (spike_run / "batches.jsonl").write_text("".join(json.dumps({"step": i, "sample_ids": [i, i + 1000], "shard": f"s{i // 100}"}) + "\n" for i in range(300)))
+    (spike_run / "batches.jsonl").write_text(
+        "".join(json.dumps({"step": i, "sample_ids": [i, i + 1000], "shard": f"s{i // 100}"}) + "\n" for i in range(300))
+    )
     answer = json.loads(run("batch", spike_run, "--step", "150", "--json", cwd=tmp_path).stdout)
     assert answer["samples"] == [150, 1150] and answer["shard"] == "s1" and answer["how"] == "recorded"
     assert "150, 1150" in run("batch", spike_run, "--step", "150", cwd=tmp_path).stdout
@@ -138,9 +135,7 @@ def test_explain_lists_and_prints(tmp_path: Path) -> None:
 
 
 def test_redact_hides_people_and_places(spike_run: Path, tmp_path: Path) -> None:
-    (spike_run / "config.yaml").write_text(
-        "email: jane@example.com\nhostname: gpu-node-17\ndata: /home/jane/corpus/train.bin\n"
-    )
+    (spike_run / "config.yaml").write_text("email: jane@example.com\nhostname: gpu-node-17\ndata: /home/jane/corpus/train.bin\n")
     assert run("analyze", spike_run, "--redact", "--out", "r.html", cwd=tmp_path).returncode == 0
     text = (tmp_path / "r.html").read_text() + (tmp_path / "r.case.json").read_text()
     for secret in ("jane@example.com", "gpu-node-17", "/home/jane", str(tmp_path)):

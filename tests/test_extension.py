@@ -54,7 +54,13 @@ def test_modules_of_other_packages_take_part(tmp_path: Path) -> None:
     site, run = tmp_path / "site", tmp_path / "run"
     (site / "house").mkdir(parents=True)
     (site / "house-1.0.dist-info").mkdir()
-    for name, text in (("__init__", ""), ("house_log", PARSER), ("house_symptom", DETECTOR), ("house_cause", CAUSE), ("house_breaks", BREAKS)):
+    for name, text in (
+        ("__init__", ""),
+        ("house_log", PARSER),
+        ("house_symptom", DETECTOR),
+        ("house_cause", CAUSE),
+        ("house_breaks", BREAKS),
+    ):
         (site / "house" / f"{name}.py").write_text(text)
     (site / "house-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: house\nVersion: 1.0\n")
     (site / "house-1.0.dist-info" / "entry_points.txt").write_text(ENTRY_POINTS)

@@ -26,9 +26,7 @@ def limited(megabytes: int, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=limit)
 
 
-@pytest.mark.parametrize(
-    ("verb", "megabytes"), [("analyze", 400), ("analyze", 760), ("analyze", 1500), ("audit", 400), ("audit", 760)]
-)
+@pytest.mark.parametrize(("verb", "megabytes"), [("analyze", 400), ("analyze", 760), ("analyze", 1500), ("audit", 400), ("audit", 760)])
 def test_every_ceiling_gives_a_result_or_a_sentence(verb: str, megabytes: int, tmp_path: Path) -> None:
     run, out = SAMPLES / "bad_batch_jsonl", tmp_path / "out.html"
     done = limited(megabytes, "-m", "forensics", "-q", verb, str(run), "--out", str(out))
@@ -41,9 +39,7 @@ def test_every_ceiling_gives_a_result_or_a_sentence(verb: str, megabytes: int, t
     assert megabytes < memory_limit.LEAST >> 20 or done.returncode == 0
 
 
-@pytest.mark.parametrize(
-    "death", ["os.abort()", "os._exit(1)", "os.kill(os.getpid(), 9)", "raise BaseException", "bytearray(1 << 30)"]
-)
+@pytest.mark.parametrize("death", ["os.abort()", "os._exit(1)", "os.kill(os.getpid(), 9)", "raise BaseException", "bytearray(1 << 30)"])
 def test_the_death_of_a_library_is_told_in_a_sentence(death: str) -> None:
     done = limited(900, "-c", WATCHED + f"os.write(2, b'noise of a library'); {death}")
     out, errors = done.communicate()

@@ -66,13 +66,7 @@ def test_links_are_followed_as_far_as_they_are_asked_for(tmp_path: Path) -> None
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "opens",
-    [
-        manifest.read,
-        data_sets.open_data,
-        output.saved_case,
-        lambda p: judged.read_known(str(p)),
-        lambda p: conclude.adapter_file(str(p)),
-    ],
+    [manifest.read, data_sets.open_data, output.saved_case, lambda p: judged.read_known(str(p)), lambda p: conclude.adapter_file(str(p))],
 )
 def test_what_is_named_is_refused_in_a_sentence(opens: Callable[[Path], object], kind: str, tmp_path: Path) -> None:
     with pytest.raises((ValueError, OSError, ForensicsError, data_sets.Unreadable), match=r"(?s).") as raised:
@@ -106,8 +100,7 @@ def test_tokenizers_behind_links_out_of_a_checkpoint_are_not_compared(tmp_path: 
 
 @pytest.mark.parametrize("kind", ["fifo", "zero", "loop"])
 @pytest.mark.parametrize(
-    "words",
-    [("batch", "{run}", "--step", "5", "--batches"), ("audit", "{run}", "--known"), ("audit", "{run}", "--since")],
+    "words", [("batch", "{run}", "--step", "5", "--batches"), ("audit", "{run}", "--known"), ("audit", "{run}", "--since")]
 )
 def test_the_command_refuses_odd_files(words: tuple[str, ...], kind: str, tmp_path: Path) -> None:
     named = str(odd(tmp_path / "odd", kind))

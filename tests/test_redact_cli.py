@@ -16,7 +16,9 @@ import pytest
 
 COMMAND = [sys.executable, "-m", "forensics"]
 SECRETS = ("benedikta", "marmot-17", "10.66.7.8", "fd77:1::42", "orcalab", "/lustre", "3c:ec:ef:aa", "5f60-7182", "b.kranz")
-STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]")
+STEERS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
 UNSEEN = "\x1b]52;c;eHg=\x07\x1b[31m\x9b2J\u202egnp\u2066\u200b\u00ad\u034f\u115f\u3164\u180e\ufeff\ufff9\U000e0041\U000e0101\u2028"
 
 
@@ -26,7 +28,11 @@ def private(folder: Path, name: str = "benedikta-run7", bump: int = 0) -> Path:
     run.mkdir(parents=True)
     rows = [{"step": s, "loss": (9.0 if 150 <= s < 160 else 2.5 - s / 400) + rng.gauss(0, 0.02), "lr": 1e-3} for s in range(300)]
     (run / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    (run / "config.json").write_text(json.dumps({"hostname": "marmot-17", "user": "benedikta", "data": "/lustre/orcalab/corpus.bin", "lr": 1e-3, "hosts": {"marmot-17": 8}}))
+    (run / "config.json").write_text(
+        json.dumps(
+            {"hostname": "marmot-17", "user": "benedikta", "data": "/lustre/orcalab/corpus.bin", "lr": 1e-3, "hosts": {"marmot-17": 8}}
+        )
+    )
     (run / "train.log").write_text(
         "benedikta@marmot-17:/lustre/orcalab$ torchrun train.py\nmarmot-17:4242:4242 [0] NCCL WARN Connect to 10.66.7.8<4> failed\n"
         "ERROR: marmot-17 fd77:1::42 mac 3c:ec:ef:aa:bb:cc GPU-4fc1f9d8-1b2c-3d4e-5f60-718293a4b5c6 mail b.kranz@orcalab.example\n"
@@ -36,7 +42,9 @@ def private(folder: Path, name: str = "benedikta-run7", bump: int = 0) -> Path:
 
 
 def forensics(*args: object, cwd: Path, code: int = 0) -> str:
-    p = subprocess.run([*COMMAND, *map(str, args)], cwd=cwd, capture_output=True, text=True, timeout=120, env={**os.environ, "COLUMNS": "200"})
+    p = subprocess.run(
+        [*COMMAND, *map(str, args)], cwd=cwd, capture_output=True, text=True, timeout=120, env={**os.environ, "COLUMNS": "200"}
+    )
     assert p.returncode == code, p.stdout + p.stderr
     return p.stdout + p.stderr
 
@@ -111,7 +119,9 @@ def test_nothing_of_a_run_steers_a_page_a_terminal_or_its_own_json(tmp_path: Pat
     printed += forensics("--debug", "audit", run, "--out", "a", "--jobs", 1, cwd=tmp_path)
     printed += forensics("--debug", "compare", run, run, "--out", "c.html", cwd=tmp_path)
     printed += forensics("--debug", "batch", run, "--step", 3, "--json", cwd=tmp_path) + forensics("batch", run, "--step", 3, cwd=tmp_path)
-    printed += forensics("--debug", "analyze", run / ("no" + UNSEEN), cwd=tmp_path, code=1) + forensics("note", run / "no\x1b[1m", "--add", "x", cwd=tmp_path, code=2)
+    printed += forensics("--debug", "analyze", run / ("no" + UNSEEN), cwd=tmp_path, code=1) + forensics(
+        "note", run / "no\x1b[1m", "--add", "x", cwd=tmp_path, code=2
+    )
     printed += forensics("--debug", "checkpoint", run / "metrics.jsonl", cwd=tmp_path, code=1)
     assert not STEERS.search(printed), ascii(printed[STEERS.search(printed).start() - 80 :][:200])  # type: ignore[union-attr]
     assert not STEERS.search((tmp_path / "x.md").read_text())
@@ -126,7 +136,14 @@ def test_a_file_name_does_not_steer_the_terminal_through_the_progress_bar() -> N
         f"with progress.bar(shown_as=steady) as tick:\n    tick('a', 0, 3)\n    tick({UNSEEN[:9]!r}, 1, 3)\n    time.sleep(0.3)\n    tick({UNSEEN[20:24]!r}, 2, 3)\n    time.sleep(0.3)\n"
     )
     leader, follower = pty.openpty()
-    p = subprocess.Popen([sys.executable, "-c", code], stdin=follower, stdout=follower, stderr=follower, cwd=Path(__file__).parent.parent, env={**os.environ, "TERM": "xterm", "COLUMNS": "200"})
+    p = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        cwd=Path(__file__).parent.parent,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
+    )
     os.close(follower)
     seen = b""
     while select.select([leader], [], [], 20)[0]:
@@ -158,7 +175,9 @@ def test_the_word_of_visible_covers_what_unicode_draws_as_nothing() -> None:
 def test_numbers_at_the_ends_of_a_float_cost_nothing(tmp_path: Path, value: float) -> None:
     run = tmp_path / "r"
     run.mkdir()
-    rows = [{"step": s, "loss": value if s % 50 == 7 else 2.0 + s % 3, "lr": value, "val_loss": value, "grad_norm": value} for s in range(200)]
+    rows = [
+        {"step": s, "loss": value if s % 50 == 7 else 2.0 + s % 3, "lr": value, "val_loss": value, "grad_norm": value} for s in range(200)
+    ]
     (run / "m.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     forensics("analyze", run, "--out", "x.html", cwd=tmp_path)
     assert [c["id"] for c in json.loads((tmp_path / "x.case.json").read_text())["checks"] if c["status"] == "error"] == []

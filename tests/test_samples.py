@@ -43,9 +43,7 @@ def test_sample(sample: Path) -> None:
     kinds = {f["kind"] for f in got["findings"]}
     assert got["verdict"] == want["verdict"], got["answer"]
     if want.get("top"):
-        assert got["hypotheses"][0]["id"] in {want["top"], *want.get("acceptable", [])}, [
-            h["id"] for h in got["hypotheses"][:3]
-        ]
+        assert got["hypotheses"][0]["id"] in {want["top"], *want.get("acceptable", [])}, [h["id"] for h in got["hypotheses"][:3]]
     else:
         assert all(h["probability"] <= 0.2 for h in got["hypotheses"] if h["id"] != "unknown")
     assert set(want.get("findings", [])) <= kinds

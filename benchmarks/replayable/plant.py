@@ -38,10 +38,48 @@ class Plant:
     every: int = 50  # steps between checkpoints; 0: none
 
 
-TEXT = {"task": "text", "model": "transformer", "width": 32, "words": 24, "batch": 16, "steps": 300, "optimizer": "adamw", "lr": 3e-3, "warmup": 20, "seed": 1, "order": 11, "rows": 6400}
+TEXT = {
+    "task": "text",
+    "model": "transformer",
+    "width": 32,
+    "words": 24,
+    "batch": 16,
+    "steps": 300,
+    "optimizer": "adamw",
+    "lr": 3e-3,
+    "warmup": 20,
+    "seed": 1,
+    "order": 11,
+    "rows": 6400,
+}
 GRU = TEXT | {"model": "gru", "lr": 4e-3, "seed": 2, "order": 23}
-KINDS = {"task": "classes", "width": 48, "classes": 8, "batch": 32, "steps": 300, "optimizer": "adamw", "lr": 2e-3, "warmup": 5, "seed": 3, "order": 31, "rows": 12000, "model": "mlp"}
-LINE = {"task": "regression", "width": 48, "batch": 32, "steps": 300, "optimizer": "sgd", "lr": 0.01, "warmup": 5, "seed": 4, "order": 41, "rows": 12000, "model": "mlp"}
+KINDS = {
+    "task": "classes",
+    "width": 48,
+    "classes": 8,
+    "batch": 32,
+    "steps": 300,
+    "optimizer": "adamw",
+    "lr": 2e-3,
+    "warmup": 5,
+    "seed": 3,
+    "order": 31,
+    "rows": 12000,
+    "model": "mlp",
+}
+LINE = {
+    "task": "regression",
+    "width": 48,
+    "batch": 32,
+    "steps": 300,
+    "optimizer": "sgd",
+    "lr": 0.01,
+    "warmup": 5,
+    "seed": 4,
+    "order": 41,
+    "rows": 12000,
+    "model": "mlp",
+}
 
 
 def make_data(config: dict[str, Any]) -> dict[str, Any]:

@@ -73,7 +73,13 @@ def data() -> Plants:
     yield _data("nan-row", KINDS, {144: [21]}, nan, config={"seed": 9})
     yield _data("all-masked-row", TEXT, {161: [6]}, masked, config={"seed": 12})
     yield _data("two-near", TEXT, {190: [0, 1, 2, 3, 8, 9, 10, 11], 192: [3, 4, 5, 6, 7, 12, 13, 14]}, garbled, config={"seed": 5})
-    yield _data("two-apart", KINDS, {140: [1, 2, 5, 8, 13, 21, 22, 23, 26, 28], 232: [0, 4, 6, 7, 9, 10, 16, 18, 19, 27, 31]}, mislabelled, config={"seed": 6})
+    yield _data(
+        "two-apart",
+        KINDS,
+        {140: [1, 2, 5, 8, 13, 21, 22, 23, 26, 28], 232: [0, 4, 6, 7, 9, 10, 16, 18, 19, 27, 31]},
+        mislabelled,
+        config={"seed": 6},
+    )
     yield _data("means-of-five", TEXT, {203: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]}, garbled, config={"seed": 7}, log="mean")
     yield _data("from-scratch", TEXT, {97: [0, 2, 4, 6, 8, 10, 12, 14]}, garbled, config={"steps": 160, "seed": 13}, every=0)
     decoyed = _data("decoy", TEXT, {188: [0, 1, 3, 4, 6, 8, 11, 14, 15]}, garbled, config={"seed": 15})
@@ -173,11 +179,28 @@ def hardware() -> Plants:
 def optimizer() -> Plants:
     lost = {"at": 200, "forget": ["optimizer"]}
     yield Plant("moments-lost", "optimizer-hyperparameter", TEXT | {"rows": 320, "width": 48, "lr": 6e-3, "seed": 41}, resume=lost)
-    yield Plant("moments-lost-gru", "optimizer-hyperparameter", GRU | {"rows": 320, "width": 48, "lr": 8e-3, "seed": 42}, resume={"at": 150, "forget": ["optimizer"]})
+    yield Plant(
+        "moments-lost-gru",
+        "optimizer-hyperparameter",
+        GRU | {"rows": 320, "width": 48, "lr": 8e-3, "seed": 42},
+        resume={"at": 150, "forget": ["optimizer"]},
+    )
     kick = {"at": 190, "forget": [], "stale": 150}  # a bad batch just before the checkpoint has left a large momentum in it
-    yield Plant("moments-stale", "optimizer-hyperparameter", LINE | {"seed": 48}, data=_changed({149: [1, 4, 7, 9, 12]}, far_off), resume=kick, replay={"steps": [190, 202]})
+    yield Plant(
+        "moments-stale",
+        "optimizer-hyperparameter",
+        LINE | {"seed": 48},
+        data=_changed({149: [1, 4, 7, 9, 12]}, far_off),
+        resume=kick,
+        replay={"steps": [190, 202]},
+    )
     yield Plant("rate-jump", "optimizer-hyperparameter", TEXT | {"boost": [[180, 186, 25]], "seed": 43})
-    yield Plant("rate-jump-sgd", "optimizer-hyperparameter", KINDS | {"optimizer": "sgd", "lr": 0.05, "boost": [[210, 216, 60]], "seed": 44}, log="csv")
+    yield Plant(
+        "rate-jump-sgd",
+        "optimizer-hyperparameter",
+        KINDS | {"optimizer": "sgd", "lr": 0.05, "boost": [[210, 216, 60]], "seed": 44},
+        log="csv",
+    )
     yield Plant("rate-jump-one-step", "optimizer-hyperparameter", GRU | {"boost": [[165, 166, 60]], "seed": 45})
     yield Plant("rate-jump-lasting", "optimizer-hyperparameter", TEXT | {"boost": [[190, 400, 30]], "seed": 46})
     yield Plant("rate-other-at-resume", "optimizer-hyperparameter", TEXT | {"seed": 47}, resume={"at": 200, "forget": [], "rate": 25.0})
@@ -212,17 +235,38 @@ def numerics(root: Path) -> Plants:
 
 
 def code() -> Plants:
-    for name, base, size, at in (("layer-again", TEXT, 1.0, 172), ("layer-again-gru", GRU, 1.5, 208), ("layer-again-classes", KINDS, 1.0, 155)):
+    for name, base, size, at in (
+        ("layer-again", TEXT, 1.0, 172),
+        ("layer-again-gru", GRU, 1.5, 208),
+        ("layer-again-classes", KINDS, 1.0, 155),
+    ):
         yield Plant(name, "deterministic code", base | {"bug_at": at, "bug_size": size, "seed": 60 + at})
 
 
 def others() -> Plants:
     culprits = {183: [0, 1, 4, 5, 6, 9, 10, 13, 15]}
     yield Plant("other-order", "cannot reproduce", TEXT | {"seed": 71}, {}, _changed(culprits, garbled), edit={"order": 12})
-    yield Plant("other-seed", "cannot reproduce", GRU | {"seed": 72, "steps": 200}, {}, _changed({97: [0, 2, 3, 5, 8, 9, 12]}, garbled), edit={"seed": 73, "order": 9}, every=0)
-    yield Plant("other-data", "cannot reproduce", KINDS | {"seed": 73}, {}, _changed({171: [0, 3, 4, 9, 14, 17, 20, 21, 25, 29, 30]}, mislabelled), edit={"order": 5})
+    yield Plant(
+        "other-seed",
+        "cannot reproduce",
+        GRU | {"seed": 72, "steps": 200},
+        {},
+        _changed({97: [0, 2, 3, 5, 8, 9, 12]}, garbled),
+        edit={"seed": 73, "order": 9},
+        every=0,
+    )
+    yield Plant(
+        "other-data",
+        "cannot reproduce",
+        KINDS | {"seed": 73},
+        {},
+        _changed({171: [0, 3, 4, 9, 14, 17, 20, 21, 25, 29, 30]}, mislabelled),
+        edit={"order": 5},
+    )
     for i, base in enumerate((TEXT, KINDS, LINE | {"lr": 0.005}, GRU)):
         yield Plant(f"healthy-{i}", "nothing to explain", base | {"seed": 80 + i})
     for i, (base, change) in enumerate(((TEXT, garbled), (KINDS, mislabelled), (GRU, garbled))):
         where = {183: [0, 1, 4, 5, 6, 9, 10, 13, 15]}
-        yield Plant(f"short-budget-{i}", "undecided", base | {"seed": 90 + i}, {}, _changed(where, change), replay={"budget": (60, 120, 150)[i]})
+        yield Plant(
+            f"short-budget-{i}", "undecided", base | {"seed": 90 + i}, {}, _changed(where, change), replay={"budget": (60, 120, 150)[i]}
+        )

@@ -128,4 +128,7 @@ def train_step(model, optimizer, scheduler, batch):
 def save(model, optimizer, scheduler, step):
     (HERE / "checkpoints").mkdir(exist_ok=True)
     state = {k: v for k, v in scheduler.state_dict().items() if k != "lr_lambdas"}
-    torch.save({"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict(), "scheduler": state, "rng": torch.get_rng_state()}, HERE / "checkpoints" / f"step_{step}.pt")
+    torch.save(
+        {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict(), "scheduler": state, "rng": torch.get_rng_state()},
+        HERE / "checkpoints" / f"step_{step}.pt",
+    )

@@ -41,8 +41,7 @@ def find(runs: Sequence[Brief]) -> tuple[list[dict[str, Any]], list[dict[str, An
         (i, j, differs)
         for i in range(len(members))
         for j in range(i)
-        if members[i][0].family == members[j][0].family
-        and 0 < len(differs := _differs(members[j][0], members[i][0])) <= FEW
+        if members[i][0].family == members[j][0].family and 0 < len(differs := _differs(members[j][0], members[i][0])) <= FEW
     ][:MOST_COMPARED]
     told = [(j, i, d, c) for i, j, d in pairs if (c := compare(members[j], members[i], len(pairs))) is not None]
     return groups, [{"a": a, "b": b, "differs": d} | c for a, b, d, c in told]
@@ -50,9 +49,7 @@ def find(runs: Sequence[Brief]) -> tuple[list[dict[str, Any]], list[dict[str, An
 
 def _differs(a: Brief, b: Brief) -> list[dict[str, Any]]:
     one, two = dict(a.recipe), dict(b.recipe)
-    return [
-        {"key": k, "a": one.get(k), "b": two.get(k)} for k in sorted(one.keys() | two.keys()) if one.get(k) != two.get(k)
-    ]
+    return [{"key": k, "a": one.get(k), "b": two.get(k)} for k in sorted(one.keys() | two.keys()) if one.get(k) != two.get(k)]
 
 
 def _metric(runs: Sequence[Brief]) -> str | None:
@@ -108,9 +105,7 @@ def compare(a: Sequence[Brief], b: Sequence[Brief], comparisons: int = 1) -> dic
     metric = next((m for m in METRICS if all(sum(m in r.levels for r in x) > 1 for x in (a, b))), None)
     if metric is None:
         return None
-    sides = [
-        {str(r.seed): r.levels[metric] for r in x if metric in r.levels and math.isfinite(r.levels[metric][0])} for x in (a, b)
-    ]
+    sides = [{str(r.seed): r.levels[metric] for r in x if metric in r.levels and math.isfinite(r.levels[metric][0])} for x in (a, b)]
     lost = len(a) + len(b) - len(sides[0]) - len(sides[1])
     common = sorted(sides[0].keys() & sides[1].keys())
     once = len(sides[0]) == len(a) and len(sides[1]) == len(b)  # no seed twice, no run without a level

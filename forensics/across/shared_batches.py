@@ -64,13 +64,7 @@ class _Table:
         self.runs = runs
         self.first, self.last, self.length, self.window, self.count = (
             np.array([f(r) for r in runs], np.int64)
-            for f in (
-                lambda r: r.first,
-                lambda r: r.last,
-                lambda r: r.length,
-                lambda r: r.window,
-                lambda r: len(r.spikes),
-            )
+            for f in (lambda r: r.first, lambda r: r.last, lambda r: r.length, lambda r: r.window, lambda r: len(r.spikes))
         )
         step = np.concatenate([r.spikes for r in runs]).astype(np.int64)
         order = np.argsort(step, kind="stable")

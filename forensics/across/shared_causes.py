@@ -89,9 +89,7 @@ def _shards(runs: Sequence[Brief]) -> list[dict[str, Any]]:
     return found
 
 
-def _entry(
-    runs: Sequence[Brief], cause: str, key: str, value: str, hits: set[int], expected: float, p: float, of: int
-) -> dict[str, Any]:
+def _entry(runs: Sequence[Brief], cause: str, key: str, value: str, hits: set[int], expected: float, p: float, of: int) -> dict[str, Any]:
     return {
         "cause": cause,
         "key": key,

@@ -48,7 +48,6 @@ class Cluster:
     p: float
 
 
-
 @dataclass
 class Batch:
     at: int  # in the counter of the largest group

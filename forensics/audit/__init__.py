@@ -206,9 +206,7 @@ def _pages(
     return others
 
 
-def _page(
-    item: tuple[Place, str, str], job: work.Job, render: Callable[[dict[str, Any]], str], names: hidden.Names | None
-) -> str:
+def _page(item: tuple[Place, str, str], job: work.Job, render: Callable[[dict[str, Any]], str], names: hidden.Names | None) -> str:
     return work.page(*item, job=job, render=render, names=names)
 
 

@@ -171,9 +171,7 @@ def _dask(jobs: int) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         try:
             cluster = address or stack.enter_context(
-                distributed.LocalCluster(
-                    n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
-                )
+                distributed.LocalCluster(n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50)
             )
             stack.enter_context(distributed.Client(cluster))
         except OSError as e:

@@ -24,9 +24,7 @@ class Names:
     ids: dict[str, str]
 
 
-def names(
-    table: Table, roots: Sequence[str], cases: Iterable[dict[str, Any]] = (), texts: Iterable[Path] = ()
-) -> Names:
+def names(table: Table, roots: Sequence[str], cases: Iterable[dict[str, Any]] = (), texts: Iterable[Path] = ()) -> Names:
     """The names that the runs of an audit give away: their settings, rows, text files and the cases that become pages."""
     known = redact.Pseudonyms()
     told = [{"config": b.config, "path": b.path, "hosts": list(b.hosts)} for b in table.briefs]
@@ -72,9 +70,7 @@ def hide(table: Table, document: dict[str, Any], names: Names) -> dict[str, Any]
 def case(document: dict[str, Any], names: Names) -> dict[str, Any]:
     """The case of a run, with the pseudonyms of the whole audit; names that only it holds are numbered by themselves."""
     run = list(names.ids.values()).index(document["run"]["id"]) + 1
-    known = replace(
-        names.known, part=f"r{run}.", names=dict(names.known.names), given=dict(names.known.given), taken={}
-    )
+    known = replace(names.known, part=f"r{run}.", names=dict(names.known.names), given=dict(names.known.given), taken={})
     return redact.redacted(_with_ids(document, names.ids), known)
 
 

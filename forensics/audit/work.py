@@ -75,9 +75,7 @@ def kept(place: Place, out: str) -> list[dict[str, Any]] | None:
         return None
 
 
-def page(
-    place: Place, id: str, raw: str, job: Job, render: Callable[[dict[str, Any]], str], names: hidden.Names | None = None
-) -> str:
+def page(place: Place, id: str, raw: str, job: Job, render: Callable[[dict[str, Any]], str], names: hidden.Names | None = None) -> str:
     """Writes runs/<id>.html and runs/<id>.case.json, with `names` hidden; -> the id."""
     from forensics import output
     from forensics.audit import hidden

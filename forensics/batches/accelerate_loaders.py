@@ -48,9 +48,7 @@ def sharded(
     return [[t[r * share : (r + 1) * share] for r in range(world)] for t in turns]
 
 
-def dispatched(
-    samples: Ids, size: int, world: int, *, drop_last: bool = False, split_batches: bool = False
-) -> list[list[Ids]]:
+def dispatched(samples: Ids, size: int, world: int, *, drop_last: bool = False, split_batches: bool = False) -> list[list[Ids]]:
     """[batch][rank] -> samples, for one epoch of ``DataLoaderDispatcher``."""
     read = batches(samples, size, drop_last)
     together = 1 if split_batches else world

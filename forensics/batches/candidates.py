@@ -92,8 +92,7 @@ def _cyclic(run: Run, places: Callable[[int], tuple[int, int] | None], rests: tu
     ways = [s.value is not (s.key.startswith("no")) for s in said[-1:]] or [True, False]
     rests = (*rests, total[1], micro[1], world[1])
     return [
-        Loader(f"Megatron's cyclic sampler, data sharding {'on' if on else 'off'}", partial(step, on), rests, trust=0.85)
-        for on in ways
+        Loader(f"Megatron's cyclic sampler, data sharding {'on' if on else 'off'}", partial(step, on), rests, trust=0.85) for on in ways
     ], ""
 
 
@@ -174,9 +173,7 @@ def _trainer(run: Run) -> tuple[list[Loader], str]:
     found = []
     for size in dealt:
         micro = size.micro * size.world if split else size.micro
-        length = hf_trainer.steps_per_epoch(
-            n[0], micro, size.world, accumulation=size.accumulation, drop_last=drop, split_batches=split
-        )
+        length = hf_trainer.steps_per_epoch(n[0], micro, size.world, accumulation=size.accumulation, drop_last=drop, split_batches=split)
         epoch = partial(
             hf_trainer.epoch, n[0], micro, size.world, drop_last=drop, split_batches=split,
             seed=None if strategy == "sequential" else seed,
@@ -208,7 +205,7 @@ def _older(run: Run, than: tuple[int, int]) -> str | None:
 
 
 def _between(run: Run, dealt: list[Size]) -> str:
-    """", only that it lies between 961 and 992", from the epochs in the log."""
+    """ ", only that it lies between 961 and 992", from the epochs in the log."""
     bounds = facts.epoch_length(run)
     totals = {s.total for s in dealt if not s.assumed} or {s.total for s in dealt[:1]}
     if bounds is None or not math.isfinite(bounds[1]) or len(totals) != 1:

@@ -227,4 +227,3 @@ def source_of(shard: str) -> str:
     """'web' of 'web-0031', 'tales/en' of 'tales/en/part.00012.jsonl.zst': the folder, else the words before the number."""
     folder, _, name = shard.rpartition("/")
     return folder or re.split(r"[-_.]?\d", name, maxsplit=1)[0] or name
-

@@ -41,9 +41,7 @@ def epoch(
     if dispatch_batches:
         turns = accelerate_loaders.dispatched(order, size, world, drop_last=drop_last, split_batches=split_batches)
     else:
-        turns = accelerate_loaders.sharded(
-            order, size, world, drop_last=drop_last, split_batches=split_batches, even_batches=even_batches
-        )
+        turns = accelerate_loaders.sharded(order, size, world, drop_last=drop_last, split_batches=split_batches, even_batches=even_batches)
     return tuple(tuple(t) for t in turns)
 
 

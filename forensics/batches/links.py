@@ -63,7 +63,11 @@ def rebuilt(run: Run, step: int, attempt: int, work: int = fit.QUICK) -> dict[st
     except TooLarge as e:
         return {"step": step, **UNKNOWN, "why": f"{some}{e}"}
     if not given:
-        return {"step": step, **UNKNOWN, "why": f"{some}{found.loaders[0].what} gives this step no samples, or its place in the order is not logged"}
+        return {
+            "step": step,
+            **UNKNOWN,
+            "why": f"{some}{found.loaders[0].what} gives this step no samples, or its place in the order is not logged",
+        }
     different: dict[tuple[int, ...], list[Loader]] = {}
     for x, ranks in given:
         different.setdefault(tuple(sorted(np.concatenate(ranks).tolist())), []).append(x)

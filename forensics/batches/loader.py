@@ -36,8 +36,4 @@ def shifted(loader: Loader, resume: str, first: int) -> Loader:
     if resume == "continues" or first == 0:
         return loader
     again = 0 if resume == "begins anew" else int(first // loader.length * loader.length) if loader.length else 0
-    return replace(
-        loader,
-        step=lambda done: loader.step(done - first + again),
-        what=f"{loader.what}; after the restart it {resume}",
-    )
+    return replace(loader, step=lambda done: loader.step(done - first + again), what=f"{loader.what}; after the restart it {resume}")

@@ -76,9 +76,7 @@ def text_of(value: Any, depth: int = 0) -> str:
 
 def tokens_of(row: Mapping[str, Any]) -> NDArray[np.int64] | None:
     """The token numbers of a row: under their usual names, else its only list of whole numbers."""
-    named = [k for k in row if TOKENS.match(k)] or [
-        k for k in row if not (LABELS.match(k) or MASKS.match(k) or NAMES.match(k))
-    ]
+    named = [k for k in row if TOKENS.match(k)] or [k for k in row if not (LABELS.match(k) or MASKS.match(k) or NAMES.match(k))]
     for key in named:
         array = _numbers(row[key])
         if array is not None and array.ndim == 1 and array.size > 1 and array.dtype.kind in "iu":

@@ -58,9 +58,7 @@ def shard_ends(run: Run, step: int) -> tuple[str, int, int] | None:
         for (_, s), (_, shards) in recorded(run).items():
             for shard in shards:
                 steps.setdefault(shard, set()).add(s)
-        run.cache["shard_ends"] = {
-            k: (min(v), max(v)) for k, v in steps.items() if len(v) >= 0.9 * (max(v) - min(v) + 1)
-        }
+        run.cache["shard_ends"] = {k: (min(v), max(v)) for k, v in steps.items() if len(v) >= 0.9 * (max(v) - min(v) + 1)}
     ends: dict[str, tuple[int, int]] = run.cache["shard_ends"]
     inside = [(shard, a, b) for shard, (a, b) in ends.items() if a <= step <= b]
     return min(inside, key=lambda x: x[2] - x[1], default=None)

@@ -166,13 +166,7 @@ def _at_another_step(
     return Change("repeated", attempt, begin, offset, "by its samples", True, None, text, lines, start, 1.0)
 
 
-def _goes_on(
-    before: Mapping[int, frozenset[str]],
-    offset: int,
-    begin: int,
-    epoch: float | None,
-    new: Mapping[int, frozenset[str]],
-) -> bool:
+def _goes_on(before: Mapping[int, frozenset[str]], offset: int, begin: int, epoch: float | None, new: Mapping[int, frozenset[str]]) -> bool:
     """True where an order that repeats each epoch simply goes on: it did so before, or the epoch ended right there."""
     tail = [s for s in list(before)[-IN_A_ROW:] if s - offset in before]
     if len(tail) >= IN_A_ROW - 1 and all(_alike(before[s], before[s - offset]) for s in tail):
@@ -222,9 +216,7 @@ def _seen_in_this_epoch(
     if not once or steps < 3 or again < 10 or again < AGAIN * drawn:
         return None
     text = f"deals the data anew: {again / drawn:.0%} of the next {drawn} samples had been seen in this epoch already"
-    return Change(
-        "reshuffled", attempt, min(new), None, "by its samples", True, None, text, share=again / drawn
-    )
+    return Change("reshuffled", attempt, min(new), None, "by its samples", True, None, text, share=again / drawn)
 
 
 def _gap(new: Mapping[int, frozenset[str]], before: Mapping[int, frozenset[str]], attempt: int) -> Change | None:
@@ -255,9 +247,7 @@ def _span(batch: frozenset[str]) -> tuple[int, int] | None:
     return (min(ids), max(ids)) if max(ids) - min(ids) == len(ids) - 1 else None
 
 
-def _never_seen(
-    new: Mapping[int, frozenset[str]], before: Mapping[int, frozenset[str]], batches: Batches, attempt: int
-) -> Change | None:
+def _never_seen(new: Mapping[int, frozenset[str]], before: Mapping[int, frozenset[str]], batches: Batches, attempt: int) -> Change | None:
     """The epoch of the restart ends, and leaves out more than a last incomplete batch; the passes before did not."""
     begins = passes(before)
     whole = {**before, **new}
@@ -278,11 +268,7 @@ def _never_seen(
 
 
 def _others(
-    new: Mapping[int, frozenset[str]],
-    gone: Mapping[int, frozenset[str]],
-    twice: Sequence[int],
-    same: int,
-    attempt: int,
+    new: Mapping[int, frozenset[str]], gone: Mapping[int, frozenset[str]], twice: Sequence[int], same: int, attempt: int
 ) -> Change | None:
     """Steps that are done again with other samples: no harm by itself, and often meant so."""
     if len(twice) < IN_A_ROW or same > 0.1 * len(twice):

@@ -149,9 +149,7 @@ def _at(found: Floats, offset: NDArray[np.int64], wanted: int) -> float | None:
     return float(found[hit[0]]) if len(hit) else None
 
 
-def _before_too(
-    past: Floats, step: NDArray[np.int64], begin: int, offset: int, match: Match, n: int, epoch: float | None
-) -> bool:
+def _before_too(past: Floats, step: NDArray[np.int64], begin: int, offset: int, match: Match, n: int, epoch: float | None) -> bool:
     """True where the order repeated like this before the restart as well, or the offset is whole epochs."""
     if offset <= 0:
         return False

@@ -17,7 +17,9 @@ _EACH = (
 )
 _ALL = "global_batch_size total_batch_size effective_batch_size total_train_batch_size global_train_batch_size"
 _SOME = "batch_size train_batch_size bsz"  # of a process or of all: names that people use for both
-_DATASET = "num_samples num_examples dataset_size train_dataset_size dataset_length dataset_len num_train_examples n_train train_size n_samples"
+_DATASET = (
+    "num_samples num_examples dataset_size train_dataset_size dataset_length dataset_len num_train_examples n_train train_size n_samples"
+)
 WORLDS = (1, 2, 4, 8)  # tried where nothing says how many processes there were
 
 

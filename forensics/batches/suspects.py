@@ -62,9 +62,7 @@ def look(run: Run, case: Case, path: Path) -> dict[str, Any]:
     try:
         return _looked_at(run, case, path, data_sets.open_data(path, _block(run)))
     except (data_sets.Unreadable, OSError) as e:
-        raise ForensicsError(
-            f"--data: {e}", "Give a jsonl, parquet, arrow, npy or bin file, or a folder of them."
-        ) from e
+        raise ForensicsError(f"--data: {e}", "Give a jsonl, parquet, arrow, npy or bin file, or a folder of them.") from e
 
 
 def _looked_at(run: Run, case: Case, path: Path, data: DataSet) -> dict[str, Any]:
@@ -107,11 +105,9 @@ def _suspects(run: Run, findings: Sequence[Finding]) -> tuple[list[int], list[An
     spikes = [f for f in findings if f.kind == "loss_spike" and f.facts["class"] != "not_a_spike"]
     spikes.sort(key=lambda f: (f.severity == "info", -min(f.facts["noise_sigmas"], 1e9)))
     at = [(f.facts["attempt"], f.facts["start"]) for f in spikes[:SPIKES]]
-    at += [
-        (f.facts.get("attempt", 0), f.facts["first"])
-        for f in findings
-        if f.kind == "nonfinite" and f.facts.get("first") is not None
-    ][:1]
+    at += [(f.facts.get("attempt", 0), f.facts["first"]) for f in findings if f.kind == "nonfinite" and f.facts.get("first") is not None][
+        :1
+    ]
     steps: list[int] = []
     ids: dict[Any, None] = {}
     for attempt, step in at:
@@ -206,7 +202,11 @@ def _labels(
     top = classes if classes is not None and max(known) < classes else max(known) + 1
     wrong = [(i, x) for i, x in labels if not 0 <= x < top]
     odd.update(dict.fromkeys(i for i, _ in wrong))
-    return [(1e3, f"{len(wrong)} of {len(labels)} labels lie outside 0 to {top - 1}, such as {wrong[0][1]} of sample {wrong[0][0]}")] if wrong else []
+    return (
+        [(1e3, f"{len(wrong)} of {len(labels)} labels lie outside 0 to {top - 1}, such as {wrong[0][1]} of sample {wrong[0][0]}")]
+        if wrong
+        else []
+    )
 
 
 def _copies(suspects: Rows, others: Sequence[Row]) -> list[tuple[float, str]]:
@@ -252,9 +252,7 @@ def weighed(run: Run, case: Case, found: Mapping[str, Any]) -> Case:
         f"The {found['looked_at']} samples look like {found['random']} random ones in length, repetition, entropy, ids and labels."
     )  # fmt: skip
     clue = Clue(text, UNLIKE if found["lines"] else ALIKE)
-    causes = [
-        replace(h, clues=(*h.clues, clue)) if h.id in BLAME else h for h in case.hypotheses if h.id != ranking.UNKNOWN.id
-    ]
+    causes = [replace(h, clues=(*h.clues, clue)) if h.id in BLAME else h for h in case.hypotheses if h.id != ranking.UNKNOWN.id]
     ranked = ranking.rank(causes)
     return replace(
         case,

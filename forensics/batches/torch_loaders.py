@@ -23,9 +23,7 @@ from forensics.batches import torch_random
 from forensics.batches.torch_random import Ids
 
 
-def distributed(
-    n: int, world: int, rank: int, *, seed: int = 0, epoch: int = 0, shuffle: bool = True, drop_last: bool = False
-) -> Ids:
+def distributed(n: int, world: int, rank: int, *, seed: int = 0, epoch: int = 0, shuffle: bool = True, drop_last: bool = False) -> Ids:
     """The samples of one rank in the order in which ``DistributedSampler`` yields them in an epoch."""
     return padded(order(n, seed + epoch, shuffle), world, drop_last)[rank::world]
 

@@ -38,7 +38,9 @@ class Checkpoint:
     step: int | None
     kind: str
     stats: dict[str, Stats] = field(default_factory=dict)  # by tensor name
-    by_roles: dict[tuple[int, tuple[str, ...]], list[tuple[Tensor, Stats]]] = field(default_factory=dict)  # of so many `stats`: checkpoint_findings.measured fills it
+    by_roles: dict[tuple[int, tuple[str, ...]], list[tuple[Tensor, Stats]]] = field(
+        default_factory=dict
+    )  # of so many `stats`: checkpoint_findings.measured fills it
 
     @property
     def path(self) -> Path:
@@ -100,17 +102,7 @@ def measure(c: Checkpoint, *, progress: Progress | None = None, only: Callable[[
         c.stats |= {x.name: s for x in (t, *others)}
 
 
-_STEP_NAMES = [
-    "global_step",
-    "global_steps",
-    "iteration",
-    "num_updates",
-    "iter_num",
-    "update_step",
-    "step",
-    "steps",
-    "current_step",
-]
+_STEP_NAMES = ["global_step", "global_steps", "iteration", "num_updates", "iter_num", "update_step", "step", "steps", "current_step"]
 _NOT_THE_STEP = re.compile(r"optim|state\.\d+\.|callbacks|loops|sched|metrics|config|args")
 
 

@@ -52,7 +52,9 @@ def counters(c: Checkpoint) -> Counters:
             adam |= ".betas" in plain
             lr = max(lr or 0.0, value) if last == "lr" and number else lr
     for t in c.contents.tensors:
-        if t.role in MOMENTS or (t.role == "other" and re.search(r"(^|[.:])state\.[^.]+\.\w+$", t.name)):  # Muon and SGD keep a momentum_buffer
+        if t.role in MOMENTS or (
+            t.role == "other" and re.search(r"(^|[.:])state\.[^.]+\.\w+$", t.name)
+        ):  # Muon and SGD keep a momentum_buffer
             states.add(t.name.rpartition(".")[0])
     return Counters(c.step, max(steps, default=None), max(ages, default=None), len(states), len(params), adam, lr)
 
@@ -64,9 +66,7 @@ def counters_disagree(c: Checkpoint) -> list[Found]:
         whole = n.optimizer > 0 and n.label % n.optimizer == 0
         title = f"The optimizer has counted {n.optimizer} steps in the checkpoint of step {n.label}"
         title += (
-            f": one for {n.label // n.optimizer} (accumulation), or it began anew on the way"
-            if whole
-            else ": it began anew on the way"
+            f": one for {n.label // n.optimizer} (accumulation), or it began anew on the way" if whole else ": it began anew on the way"
         )
         found.append(finding("optimizer_behind", "info" if whole else "warning", title))
     reference = n.optimizer or n.label
@@ -81,13 +81,10 @@ def counters_disagree(c: Checkpoint) -> list[Found]:
         k = n.scheduler // reference
         title = f"The schedule has been stepped {k} times for each step of the optimizer ({n.scheduler} against {reference})"
         found.append(finding("schedule_ahead", "warning", f"{title}: for each micro-batch, or each process"))
-    elif (
-        n.scheduler is not None
-        and n.optimizer
-        and 4 < n.scheduler < 0.8 * n.optimizer
-        and not _by_epoch(n.scheduler, n.optimizer)
-    ):
-        title = f"The schedule stands at {n.scheduler} where the optimizer has counted {n.optimizer} steps: it began anew, or counts otherwise"
+    elif n.scheduler is not None and n.optimizer and 4 < n.scheduler < 0.8 * n.optimizer and not _by_epoch(n.scheduler, n.optimizer):
+        title = (
+            f"The schedule stands at {n.scheduler} where the optimizer has counted {n.optimizer} steps: it began anew, or counts otherwise"
+        )
         found.append(finding("schedule_behind", "warning", title))
     return found
 
@@ -103,39 +100,24 @@ def optimizer(c: Checkpoint) -> list[Found]:
     seconds = measured(c, "exp_avg_sq")
     if n.adam and not n.states and n.params and (n.label or 0) > 1:
         found.append(
-            finding(
-                "optimizer_empty",
-                "warning",
-                f"The optimizer's state is empty at step {n.label}: a resume begins with fresh moments",
-            )
+            finding("optimizer_empty", "warning", f"The optimizer's state is empty at step {n.label}: a resume begins with fresh moments")
         )
     elif n.states and n.params > n.states and not any(k.endswith(".func_evals") for k in c.contents.values):  # LBFGS keeps one for all
         title = f"{n.params - n.states} of {n.params} parameters of the optimizer have no state: they never had a gradient (frozen, or not used)"
         found.append(finding("optimizer_partial", "info", title))
     if seconds and all(s.zeros == s.count for _, s in seconds):
         found.append(
-            finding(
-                "optimizer_fresh",
-                "warning",
-                "All second moments are zero: the optimizer has not taken a step since it was made",
-            )
+            finding("optimizer_fresh", "warning", "All second moments are zero: the optimizer has not taken a step since it was made")
         )
     else:
         still = [t.name for t, s in seconds if s.count and s.zeros == s.count]
         if still:
             found.append(
-                finding(
-                    "no_gradient",
-                    "info",
-                    f"{len(still)} tensors have second moments of zero: no gradient reached them",
-                    still,
-                )
+                finding("no_gradient", "info", f"{len(still)} tensors have second moments of zero: no gradient reached them", still)
             )
     if c.kind == "full" and c.path.is_dir():
         names = (
-            " ".join(f.name for f in c.contents.files).lower()
-            + " ".join(c.contents.values)
-            + " ".join(t.name for t in c.contents.tensors)
+            " ".join(f.name for f in c.contents.files).lower() + " ".join(c.contents.values) + " ".join(t.name for t in c.contents.tensors)
         )
         if not re.search(r"rng|random_state", names):
             title = "No state of random generators or samplers: a resume will draw other data, or the first ones again"
@@ -153,10 +135,7 @@ def spikes(c: Checkpoint) -> list[Found]:
     n = counters(c)
     if not n.adam or not n.optimizer:
         return []
-    b1, b2 = (
-        next((v for k, v in c.contents.values.items() if k.endswith(f"betas.{i}")), d)
-        for i, d in ((0, 0.9), (1, 0.999))
-    )
+    b1, b2 = (next((v for k, v in c.contents.values.items() if k.endswith(f"betas.{i}")), d) for i, d in ((0, 0.9), (1, 0.999)))
     if not (0 < b1 < 1 and 0 < b2 < 1):
         return []
     k = 1 - b2**n.optimizer

@@ -34,12 +34,7 @@ def batchnorm(c: Checkpoint) -> list[Found]:
         ("dead", "info", "channels with a variance of exactly zero", [t.name for t, s in variances if 0 < s.zeros < s.count]),
     ]  # fmt: skip
     found = [
-        finding(
-            "batchnorm",
-            level,
-            f"Batch norm: {names[0]} has {what}" + (f", and {len(names) - 1} more" if names[1:] else ""),
-            names,
-        )
+        finding("batchnorm", level, f"Batch norm: {names[0]} has {what}" + (f", and {len(names) - 1} more" if names[1:] else ""), names)
         for _, level, what, names in told
         if names
     ]
@@ -83,9 +78,7 @@ def _untouched(c: Checkpoint, variances: list[tuple[Tensor, Stats]]) -> list[Fou
     if len(set(counts.values())) > 1 and not none:
         return [
             finding(
-                "batchnorm",
-                "info",
-                f"Batch norm: layers have counted {min(counts.values()):.0f} to {max(counts.values()):.0f} batches",
+                "batchnorm", "info", f"Batch norm: layers have counted {min(counts.values()):.0f} to {max(counts.values()):.0f} batches"
             )
         ]
     return []
@@ -96,9 +89,7 @@ def _beside(name: str, what: str) -> str:
 
 
 _EMA_PREFIX = re.compile(r"(?i)^(.*?[:.])?(ema|model_ema|ema_model|ema_state_dict|shadow_params|averaged_model|state_dict_ema|swa_model)(\.(module|model|state_dict|shadow|shadow_params|ema_model))*\.")  # fmt: skip
-_MODEL_PREFIX = re.compile(
-    r"^(model|state_dict|model_state_dict|module|net|network)(\.(model|module|state_dict|module))*\."
-)
+_MODEL_PREFIX = re.compile(r"^(model|state_dict|model_state_dict|module|net|network)(\.(model|module|state_dict|module))*\.")
 
 
 def averages(c: Checkpoint) -> list[tuple[Tensor, Tensor]]:
@@ -121,20 +112,14 @@ def ema(c: Checkpoint) -> list[Found]:
     shapes = [e.name for w, e in pairs if e.shape != w.shape]
     have = {w.name for w, _ in pairs}
     prefix = next(w.name for w, _ in pairs).partition(".")[0]
-    lacking = [
-        t.name
-        for t in c.contents.tensors
-        if t.role == "weight" and t.name not in have and t.name.partition(".")[0] == prefix
-    ]
+    lacking = [t.name for t in c.contents.tensors if t.role == "weight" and t.name not in have and t.name.partition(".")[0] == prefix]
     for what, names in (
         ("are zero throughout", zero),
         ("have other shapes than the weights", shapes),
         ("are missing beside their weights", lacking),
     ):
         if names and (names is not lacking or len(lacking) < len(pairs)):
-            found.append(
-                finding("ema", "warning", f"{len(names)} averages of weights (EMA) {what}: {names[0]} first", names)
-            )
+            found.append(finding("ema", "warning", f"{len(names)} averages of weights (EMA) {what}: {names[0]} first", names))
     return found or _unlike(c, pairs)
 
 
@@ -147,14 +132,7 @@ def _unlike(c: Checkpoint, pairs: list[tuple[Tensor, Tensor]]) -> list[Found]:
     unlike, looked, left = [], 0, READ
     for w, e in pairs:
         a, b = c.stats.get(w.name), c.stats.get(e.name)
-        if (
-            a is None
-            or b is None
-            or not is_matrix(w)
-            or not a.norm
-            or not b.norm
-            or c.contents.values.get("n_averaged") == 0
-        ):
+        if a is None or b is None or not is_matrix(w) or not a.norm or not b.norm or c.contents.values.get("n_averaged") == 0:
             continue
         left -= 8 * w.count
         if left < 0:
@@ -196,13 +174,7 @@ def adapters(c: Checkpoint) -> list[Found]:
     ]
 
 
-_LARGEST = {
-    "int8": 127.0,
-    "float8_e4m3fn": 448.0,
-    "float8_e5m2": 57344.0,
-    "float8_e4m3fnuz": 240.0,
-    "float8_e5m2fnuz": 57344.0,
-}
+_LARGEST = {"int8": 127.0, "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0, "float8_e4m3fnuz": 240.0, "float8_e5m2fnuz": 57344.0}
 SATURATED = 0.8  # of the largest square: a bell of values scaled to its largest has 0.1
 
 

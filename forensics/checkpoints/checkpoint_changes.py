@@ -20,7 +20,17 @@ ADAM_MOST = 3.3  # |m|/sqrt(v) of Adam is at most (1-b1)/sqrt(1-b2) = 3.16 for t
 
 
 def between(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found]:
-    return [*_one_model(a, b, changed), *moves(a, b, changed), *exchanged(a, b, changed), *parts_gone(a, b), *untied(a, b), *types_changed(a, b), *_too_far(a, b, changed), *growth(a, b), *_tokenizer(a, b)]
+    return [
+        *_one_model(a, b, changed),
+        *moves(a, b, changed),
+        *exchanged(a, b, changed),
+        *parts_gone(a, b),
+        *untied(a, b),
+        *types_changed(a, b),
+        *_too_far(a, b, changed),
+        *growth(a, b),
+        *_tokenizer(a, b),
+    ]
 
 
 def _one_model(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found]:
@@ -40,11 +50,7 @@ def _one_model(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[F
             )
         ]
     if reshaped:
-        return [
-            finding(
-                "another_model", "warning", f"{len(reshaped)} weights have another shape, {reshaped[0]} first", reshaped
-            )
-        ]
+        return [finding("another_model", "warning", f"{len(reshaped)} weights have another shape, {reshaped[0]} first", reshaped)]
     far = [r for r in changed if r["role"] == "weight" and (r["relative"] or 0) > 1.2]
     moved = [r for r in changed if r["role"] == "weight" and r["relative"] is not None]
     if moved and len(far) > 0.6 * len(moved):
@@ -85,7 +91,9 @@ def _too_far(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Fou
 def _not_stepped(c: Checkpoint) -> set[str]:
     """Weights that may be buffers, which no optimizer steps (spectral norm's vectors, codebooks): of their shape there are fewer moments than weights."""
     held = Counter(t.shape for t, _ in measured(c, "exp_avg") if t.count > 1)
-    weights = {tuple((id(p.file), p.offset) for p in t.pieces) or id(t): t for t in c.contents.tensors if t.role == "weight"}  # tied ones once
+    weights = {
+        tuple((id(p.file), p.offset) for p in t.pieces) or id(t): t for t in c.contents.tensors if t.role == "weight"
+    }  # tied ones once
     shapes = Counter(t.shape for t in weights.values())
     if not any(shapes[s] <= n for s, n in held.items()):  # flattened moments, or none: nothing is known
         return set()

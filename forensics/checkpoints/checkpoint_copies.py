@@ -54,14 +54,8 @@ def copies(c: Checkpoint) -> list[Found]:
     a, b = twins[0]
     blocks = Counter((_numbers(x), _numbers(y)) for x, y in twins)
     meant = all(n >= BLOCK for n in blocks.values())
-    title = f"{b} is bit for bit {a}, while other layers of the kind differ" + (
-        f"; {len(twins)} such pairs" if twins[1:] else ""
-    )
-    return [
-        finding(
-            "copied_weight", "info" if meant else "warning", title, dict.fromkeys(n for pair in twins for n in pair)
-        )
-    ]
+    title = f"{b} is bit for bit {a}, while other layers of the kind differ" + (f"; {len(twins)} such pairs" if twins[1:] else "")
+    return [finding("copied_weight", "info" if meant else "warning", title, dict.fromkeys(n for pair in twins for n in pair))]
 
 
 def _numbers(name: str) -> str:
@@ -95,27 +89,19 @@ def exchanged(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Fo
         if x[0].count < LEAST or not SIZE[0] < grown < SIZE[1]:
             continue
         # layers cloned at the start differ little, and an exchange adds little to their moves: their kin are looked at always
-        others = [
-            z
-            for _, _, z, _ in rows
-            if z[0].shape == x[0].shape and z[0] is not x[0] and (sudden or kin(z[0].name) == kin(name))
-        ]
+        others = [z for _, _, z, _ in rows if z[0].shape == x[0].shape and z[0] is not x[0] and (sudden or kin(z[0].name) == kin(name))]
         left -= 8 * x[0].count * (2 + len(others))
         what, other = _source(cosine, x, y, others) if left >= 0 and (sudden or others) else ("", "")
         if what or (sudden and abs(cosine) < min(CHANCE / math.sqrt(x[0].count), 0.3)):
             told[name] = what or "was drawn anew, or taken from another training", other
     # one way between modules of other names it may be meant: target networks, teachers
-    told = {
-        n: (what, of) for n, (what, of) in told.items() if not of or kin(n) == kin(of) or told.get(of, ("", ""))[1] == n
-    }
+    told = {n: (what, of) for n, (what, of) in told.items() if not of or kin(n) == kin(of) or told.get(of, ("", ""))[1] == n}
     if not told or len(told) > 0.5 * len(rows):
         return []
     name, (what, _) = next(iter(told.items()))
     title = f"{name} {what}, while the others kept their direction (cosine {usual:.2f})"
     names = [n for n, (_, other) in told.items() for n in (n, other) if n]
-    return [
-        finding("exchanged", "warning", title + (f"; {len(told)} such" if len(told) > 1 else ""), dict.fromkeys(names))
-    ]
+    return [finding("exchanged", "warning", title + (f"; {len(told)} such" if len(told) > 1 else ""), dict.fromkeys(names))]
 
 
 def _pairs(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[tuple[float, float, Measured, Measured]]:
@@ -143,11 +129,7 @@ def _source(cosine: float, x: Measured, y: Measured, others: list[Measured]) -> 
     try:
         after, before = _whole(y[0]), _whole(x[0])
         shape, own = x[0].shape, float(np.linalg.norm(after - before))
-        if (
-            len(shape) == 2
-            and shape[0] == shape[1]
-            and np.linalg.norm(after - before.reshape(shape).T.reshape(-1)) < NEARER * own
-        ):
+        if len(shape) == 2 and shape[0] == shape[1] and np.linalg.norm(after - before.reshape(shape).T.reshape(-1)) < NEARER * own:
             return "is the transpose of what it was", ""
         near = [(float(np.linalg.norm(after - _whole(other))), other.name) for other, _ in others]
         if near and min(near)[0] < NEARER * own:

@@ -48,9 +48,7 @@ def _step(c: Checkpoint, state: dict[str, Any]) -> list[Found]:
     stated, named, n = state.get("global_step"), checkpoint_files.step_of(c.path), counters(c)
     found = []
     if type(stated) is int and named is not None and named != stated:
-        found.append(
-            finding("step_label", "warning", f"trainer_state.json is of step {stated}, the folder of step {named}")
-        )
+        found.append(finding("step_label", "warning", f"trainer_state.json is of step {stated}, the folder of step {named}"))
     if (
         type(stated) is int
         and stated > 20
@@ -59,11 +57,7 @@ def _step(c: Checkpoint, state: dict[str, Any]) -> list[Found]:
         and (n.optimizer is None or n.optimizer > 2 * n.scheduler + 10)
     ):
         found.append(
-            finding(
-                "schedule_behind",
-                "warning",
-                f"The schedule stands at {n.scheduler} in the checkpoint of step {stated}: it began anew",
-            )
+            finding("schedule_behind", "warning", f"The schedule stands at {n.scheduler} in the checkpoint of step {stated}: it began anew")
         )
     return [*found, *_labels(c, named, n)]
 
@@ -71,7 +65,13 @@ def _step(c: Checkpoint, state: dict[str, Any]) -> list[Found]:
 def _labels(c: Checkpoint, named: int | None, n: Counters) -> list[Found]:
     """The step in a file's name against the one in the file; the optimizer's count says which is wrong. Whole multiples count micro-batches."""
     inside = c.step
-    if not inside or not named or c.path.is_dir() or not re.search(r"(?i)step|iter", c.path.name) or max(inside, named) % min(inside, named) == 0:
+    if (
+        not inside
+        or not named
+        or c.path.is_dir()
+        or not re.search(r"(?i)step|iter", c.path.name)
+        or max(inside, named) % min(inside, named) == 0
+    ):
         return []
     by_name, by_file = (n.optimizer is not None and abs(n.optimizer - x) <= max(2, 0.02 * x) for x in (named, inside))
     if abs(named - inside) <= max(2, 0.02 * named):
@@ -95,12 +95,7 @@ def _vocabulary(c: Checkpoint, config: dict[str, Any], home: Path | None) -> lis
     stated = config.get("vocab_size")
     if type(stated) is int and stated > 0 and (rows < stated or (rows > stated and rows % PADDED)):
         found.append(
-            finding(
-                "vocabulary",
-                "warning",
-                f"{tables[0].name} has {rows} rows, config.json says vocab_size {stated}",
-                [tables[0].name],
-            )
+            finding("vocabulary", "warning", f"{tables[0].name} has {rows} rows, config.json says vocab_size {stated}", [tables[0].name])
         )
     tokens = _tokens(home) if home is not None else 0
     if tokens > rows:
@@ -114,12 +109,7 @@ def _vocabulary(c: Checkpoint, config: dict[str, Any], home: Path | None) -> lis
         )
     if len(heads) == 1 and heads[0].shape[0] != rows:
         found.append(
-            finding(
-                "vocabulary",
-                "warning",
-                f"{heads[0].name} has {heads[0].shape[0]} rows, {tables[0].name} {rows}",
-                [heads[0].name],
-            )
+            finding("vocabulary", "warning", f"{heads[0].name} has {heads[0].shape[0]} rows, {tables[0].name} {rows}", [heads[0].name])
         )
     return found
 
@@ -130,7 +120,9 @@ def _formerly_tied(c: Checkpoint) -> list[Found]:
         for head in _of(c, _ANY_HEAD):
             (m, width), (n, other) = table.shape, head.shape
             if m != n and width == other and not (table.layout or head.layout) and _same_start(table, head, min(m, n) * width):
-                title = f"{table.name} has {m} rows, {head.name} {n}, and the first {min(m, n)} are equal: they were one, and one was resized"
+                title = (
+                    f"{table.name} has {m} rows, {head.name} {n}, and the first {min(m, n)} are equal: they were one, and one was resized"
+                )
                 return [finding("vocabulary", "warning", title, [table.name, head.name])]
     return []
 
@@ -151,9 +143,7 @@ def _tokens(home: Path) -> int:
     state = _json(home / "tokenizer.json")
     model = state.get("model")
     vocab = model.get("vocab") if isinstance(model, dict) else None
-    ids = (
-        list(vocab.values()) if isinstance(vocab, dict) else list(range(len(vocab))) if isinstance(vocab, list) else []
-    )
+    ids = list(vocab.values()) if isinstance(vocab, dict) else list(range(len(vocab))) if isinstance(vocab, list) else []
     added = state.get("added_tokens")
     ids += [x.get("id") for x in added if isinstance(x, dict)] if isinstance(added, list) else []
     return 1 + max((i for i in ids if type(i) is int), default=-1)
@@ -161,12 +151,7 @@ def _tokens(home: Path) -> int:
 
 def _tied(c: Checkpoint, config: dict[str, Any]) -> list[Found]:
     tables, heads = _of(c, _EMBEDDING), _of(c, _HEAD)
-    if (
-        config.get("tie_word_embeddings") is not True
-        or len(tables) != 1
-        or len(heads) != 1
-        or tables[0].shape != heads[0].shape
-    ):
+    if config.get("tie_word_embeddings") is not True or len(tables) != 1 or len(heads) != 1 or tables[0].shape != heads[0].shape:
         return []
     a, b = c.stats.get(tables[0].name), c.stats.get(heads[0].name)
     if a is None or b is None or abs(a.norm - b.norm) <= 1e-4 * a.norm:
@@ -218,10 +203,6 @@ def _parts(c: Checkpoint) -> list[Found]:
         few = min(said, key=lambda k: len(said[k]))
         others = max(said, key=lambda k: len(said[k]))
         found.append(
-            finding(
-                "step_label",
-                "warning",
-                f"{said[few][0]} is of step {few}, {said[others][-1]} of step {others}: parts of two saves",
-            )
+            finding("step_label", "warning", f"{said[few][0]} is of step {few}, {said[others][-1]} of step {others}: parts of two saves")
         )
     return found

@@ -55,13 +55,7 @@ def foreign_code(c: Checkpoint) -> list[Found]:
         title = "The file asks its reader to run or reach what no checkpoint needs: "
         found.append(finding("foreign_code", "critical", f"{title}{', '.join(bad[:4])}; nothing of it was done"))
     if held:
-        found.append(
-            finding(
-                "holds_code",
-                "info",
-                f"The file holds code, as its format may; it was left closed: {', '.join(held[:4])}",
-            )
-        )
+        found.append(finding("holds_code", "info", f"The file holds code, as its format may; it was left closed: {', '.join(held[:4])}"))
     if others:
         title = f"{len(others)} names of classes outside the usual libraries were not followed: {', '.join(others[:4])}"
         found.append(finding("unknown_names", "info", title))
@@ -76,17 +70,8 @@ def incomplete(c: Checkpoint) -> list[Found]:
         found.append(finding("checksum", "critical", title, _in_members(c, wrong)))
     if c.contents.complete is False:
         why = c.contents.gaps[0].what if c.contents.gaps else "a part is missing"
-        found.append(
-            finding(
-                "incomplete", "critical" if lost else "warning", f"The save is not whole: {why}", [t.name for t in lost]
-            )
-        )
-    if (
-        not c.contents.tensors
-        and c.kind == "other"
-        and c.contents.format in ("torch", "safetensors")
-        and _claims_weights(c)
-    ):
+        found.append(finding("incomplete", "critical" if lost else "warning", f"The save is not whole: {why}", [t.name for t in lost]))
+    if not c.contents.tensors and c.kind == "other" and c.contents.format in ("torch", "safetensors") and _claims_weights(c):
         found.append(finding("no_tensors", "warning", "A file of weights that holds no tensor"))
     return found
 

@@ -25,7 +25,9 @@ OUT = 10.0  # times the median of the kin: layers of one kind stay within about 
 SPREADS = 10.0  # and as many of the kin's own spreads (median absolute deviation of the logarithm)
 LEAST_KIN = 4
 LEAST_TYPES = 3  # matrices
-DROWNED = 100.0  # a bias of such a size decides what its layer gives, where inputs are of order one; and so many times the largest of the others
+DROWNED = (
+    100.0  # a bias of such a size decides what its layer gives, where inputs are of order one; and so many times the largest of the others
+)
 GAIN = 100.0  # root mean square times sqrt(inputs): recipes give about 1, trained layers stay below 20
 GAIN_TIMES = 30.0  # times the largest of the other matrices
 
@@ -59,9 +61,7 @@ def empty(c: Checkpoint) -> list[Found]:
     if not zero:
         return []
     title = f"{len(zero)} of {matrices} weights are zero throughout, {zero[0].name} first: what they held is lost"
-    return [
-        finding("zero_weight", "critical" if len(zero) > 0.5 * matrices else "warning", title, [t.name for t in zero])
-    ]
+    return [finding("zero_weight", "critical" if len(zero) > 0.5 * matrices else "warning", title, [t.name for t in zero])]
 
 
 def alike(c: Checkpoint) -> list[Found]:
@@ -73,21 +73,21 @@ def alike(c: Checkpoint) -> list[Found]:
     for t, s in weights:
         constant = s.std <= 1e-6 * s.absmax and s.absmax > 0  # the sums' own error
         if (constant or s.parallel) and is_matrix(t) and not s.nonfinite and s.zeros <= 0.5 * s.count and not FIXED.search(t.name):
-            found.append((t.name, f"every value of {t.name} is {s.mean:.4g}" if constant else f"the rows of {t.name} are multiples of one another (rank one)"))
+            found.append(
+                (
+                    t.name,
+                    f"every value of {t.name} is {s.mean:.4g}"
+                    if constant
+                    else f"the rows of {t.name} are multiples of one another (rank one)",
+                )
+            )
     if found and len(found) < sum(is_matrix(t) for t, _ in weights):  # a whole kind that is so was made so: Mamba's A_log, layer scales
         sizes, odd = Counter(kin(t.name) for t, _ in weights), Counter(kin(n) for n, _ in found)
         found = [x for x in found if odd[k := kin(x[0])] < sizes[k] or sizes[k] == 1]
     if not found:
         return []
     more = f", and {len(found) - 1} more like it" if found[1:] else ""
-    return [
-        finding(
-            "constant_weight",
-            "warning",
-            f"A weight that says one thing only: {found[0][1]}{more}",
-            [n for n, _ in found],
-        )
-    ]
+    return [finding("constant_weight", "warning", f"A weight that says one thing only: {found[0][1]}{more}", [n for n, _ in found])]
 
 
 def rms(s: Stats) -> float:
@@ -116,9 +116,7 @@ def scale(c: Checkpoint) -> list[Found]:
     gains = sorted(((g, t.name) for t, s in matrices if (g := gain(t, s)) < GAIN or not FIXED.search(t.name)), reverse=True)
     if len(gains) >= 3 and gains[0][0] > max(GAIN, GAIN_TIMES * gains[1][0]):
         t, s = next(x for x in matrices if x[0].name == gains[0][1])
-        found.append(
-            (math.log(gains[0][0]), t.name, rms(s), gains[0][0] / gains[len(gains) // 2][0], "the other layers")
-        )
+        found.append((math.log(gains[0][0]), t.name, rms(s), gains[0][0] / gains[len(gains) // 2][0], "the other layers"))
     if not found or len(found) > 0.25 * len(matrices):  # many: two kinds of layers under one name
         return [] if not found or len(found) > 1 else [_out(found)]
     return [_out(found)]

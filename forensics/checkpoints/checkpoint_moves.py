@@ -20,9 +20,7 @@ from parsers.checkpoints.stats import Stats
 STILL = 1e-5  # of its norm: where others moved no more, bit-equality is rounding
 WHOLE_PART = 0.3  # of the matrices: so many are frozen on purpose (a backbone, all but adapters)
 REPLACED = 1.0  # of its norm: what an independent draw differs by is 1.4
-TIMES = (
-    5.0  # times the median of the other matrices' moves: layers of one network move within about three of each other
-)
+TIMES = 5.0  # times the median of the other matrices' moves: layers of one network move within about three of each other
 UNRELATED = 0.3  # cosine of before and after; a trained layer keeps above 0.5 while the others move a fifth as far
 RAN_AWAY = 3.0  # times the largest gain that any other matrix has: growth from zeros ends within theirs
 
@@ -42,9 +40,7 @@ def frozen(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found
     if not still:
         return []
     if len(still) == len(weights):
-        steps = (
-            f" after {(b.step or 0) - (a.step or 0)} steps: the training did not move them" if _went_on(a, b) else ""
-        )
+        steps = f" after {(b.step or 0) - (a.step or 0)} steps: the training did not move them" if _went_on(a, b) else ""
         return [finding("same_weights", "warning" if steps else "info", f"All weights are bit for bit the same{steps}")]
     title = f"{len(still)} of {len(weights)} weights are bit for bit the same while others moved"
     return [finding("frozen", "warning" if _by_mistake(b, weights, set(still)) else "info", title, still)]
@@ -72,17 +68,13 @@ def _by_mistake(b: Checkpoint, weights: list[Found], still: set[str]) -> bool:
     if any(plain_name(r["name"]) in stepped for r in stuck):  # the optimizer has moments for it, and has not moved it
         return True
     modules = {r["name"].rpartition(".")[0] for r in weights if not r["equal"]}
-    half = [
-        r for r in stuck if r["name"].rpartition(".")[0] in modules
-    ]  # its bias moved; to freeze a layer is to freeze both
+    half = [r for r in stuck if r["name"].rpartition(".")[0] in modules]  # its bias moved; to freeze a layer is to freeze both
     if half and len(half) <= len(moved):  # else only biases are trained (BitFit)
         return True
     if len(stuck) > WHOLE_PART * len(matrices):
         return False
     blocks, kinds = {_block(r["name"]) for r in moved}, {kin(r["name"]) for r in moved}
-    single = [
-        r for r in stuck if _block(r["name"]) in blocks and (kin(r["name"]) in kinds or "." not in _block(r["name"]))
-    ]
+    single = [r for r in stuck if _block(r["name"]) in blocks and (kin(r["name"]) in kinds or "." not in _block(r["name"]))]
     return bool(single)
 
 
@@ -99,13 +91,7 @@ def sudden(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found
     rows = []
     for r in changed:
         x, y = old.get(r["name"]), new.get(plain_name(r["name"]))
-        if (
-            r["relative"] is not None
-            and x is not None
-            and y is not None
-            and is_matrix(x[0])
-            and math.isfinite(r["relative"])
-        ):
+        if r["relative"] is not None and x is not None and y is not None and is_matrix(x[0]) and math.isfinite(r["relative"]):
             rows.append((r, x, y))
     if len(rows) < 4:
         return []
@@ -120,26 +106,20 @@ def sudden(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found
             continue
         like = kinds[kin(r["name"])]
         beyond = gain(*y) > RAN_AWAY * others[-1] if others else False
-        beyond |= len(like) >= 3 and r["relative"] > TIMES * median(
-            like
-        )  # its kin began as it did, and did not grow so
+        beyond |= len(like) >= 3 and r["relative"] > TIMES * median(like)  # its kin began as it did, and did not grow so
         if beyond and rms(y[1]) > 2 * rms(x[1]):
             ran.append((r["relative"], r["name"]))
         elif 0.3 < rms(y[1]) / max(rms(x[1]), 1e-300) < 3 and _cosine(r["update_norm"], x[1], y[1]) < UNRELATED:
             replaced.append((r["relative"], r["name"]))
     found = []
-    for kind, few, what in (
-        ("exploded", ran, "ran away: it moved"),
-        ("replaced", replaced, "was made anew or exchanged: it moved"),
-    ):
+    for kind, few, what in (("exploded", ran, "ran away: it moved"), ("replaced", replaced, "was made anew or exchanged: it moved")):
         if few and len(few) <= 0.25 * len(rows):
             times, name = max(few)
             found.append(
                 finding(
                     kind,
                     "warning",
-                    f"{name} {what} {times:.3g} times its norm, the others {usual:.2g}"
-                    + (f"; {len(few)} such" if few[1:] else ""),
+                    f"{name} {what} {times:.3g} times its norm, the others {usual:.2g}" + (f"; {len(few)} such" if few[1:] else ""),
                     [n for _, n in sorted(few, reverse=True)],
                 )
             )
@@ -159,17 +139,10 @@ def left_behind(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[
             equal["exp_avg" if is_state(r["name"]) else r["role"]].append(r["equal"])
     found = []
     if equal["weight"] and not all(equal["weight"]) and _went_on(a, b):
-        for role, what in (
-            ("exp_avg", "The optimizer's moments are"),
-            ("ema", "The averages of the weights (EMA) are"),
-        ):
+        for role, what in (("exp_avg", "The optimizer's moments are"), ("ema", "The averages of the weights (EMA) are")):
             if len(equal[role]) > 1 and all(equal[role]):
                 found.append(
-                    finding(
-                        "left_behind",
-                        "warning",
-                        f"{what} bit for bit the same at step {a.step} and {b.step}, while the weights moved",
-                    )
+                    finding("left_behind", "warning", f"{what} bit for bit the same at step {a.step} and {b.step}, while the weights moved")
                 )
         x, y = counters(a), counters(b)
         if x.scheduler and y.scheduler is not None and y.scheduler < x.scheduler and x.scheduler >= SETTLED:
@@ -198,9 +171,5 @@ def _gone(a: Checkpoint, b: Checkpoint) -> list[Found]:
     x, y = names(a), names(b)
     gone = [n for n in x if n not in y]
     if gone and y and all(n in x for n in y) and len(gone) < 0.5 * len(x) and a.contents.format == b.contents.format:
-        return [
-            finding(
-                "weights_gone", "warning", f"{len(gone)} of {len(x)} weights are no longer there, {gone[0]} first", gone
-            )
-        ]
+        return [finding("weights_gone", "warning", f"{len(gone)} of {len(x)} weights are no longer there, {gone[0]} first", gone)]
     return []

@@ -42,19 +42,14 @@ def missing(c: Checkpoint) -> list[Found]:
     if not _started(c):
         return []
     names = [*c.contents.values, *(t.name for t in c.contents.tensors)]
-    rest = [
-        n for n in names if re.search(r"(?i)last_epoch|last_batch_iteration|growth_tracker|rng_state|random_state", n)
-    ]
+    rest = [n for n in names if re.search(r"(?i)last_epoch|last_batch_iteration|growth_tracker|rng_state|random_state", n)]
     rest += [f.name for f in c.contents.files if re.search(r"(?i)^(scheduler|rng_state|random_states|scaler)", f.name)]
     if c.kind == "weights" and rest and not any(re.search(r"(?i)model_states|optim", f.name) for f in c.contents.files):
         title = f"No state of the optimizer at step {c.step}, though the rest of the training's is there ({rest[0]}): a resume begins with fresh moments"
         return [finding("optimizer_missing", "info" if _never_saved(c) else "warning", title)]
     buffers = [v is None for n, v in c.contents.values.items() if n.endswith(".momentum_buffer")]
     momentum = any(v > 0 for _, v in _numbers(c, r"param_groups\.\d+\.momentum$"))
-    bare = any(
-        n.endswith(".state") and v == "{}" and _ROOT.fullmatch(n.removesuffix(".state"))
-        for n, v in c.contents.values.items()
-    )
+    bare = any(n.endswith(".state") and v == "{}" and _ROOT.fullmatch(n.removesuffix(".state")) for n, v in c.contents.values.items())
     groups = any("param_groups." in n for n in c.contents.values)
     plain = any(n.endswith(".dampening") for n in c.contents.values) and not momentum  # SGD remembers nothing
     if (bare and groups and not plain and not counters(c).adam) or (momentum and buffers and all(buffers)):
@@ -89,28 +84,31 @@ def moments(c: Checkpoint) -> list[Found]:
         found.append(finding("moment_negative", "critical", title, negative))
     moved = [s for _, s in seconds if s.zeros < s.count]
     if firsts and moved and _started(c) and all(s.zeros == s.count for _, s in firsts):
-        found.append(
-            finding(
-                "moment_zero",
-                "warning",
-                "All first moments are zero where second moments are not: they were lost or reset",
-            )
-        )
+        found.append(finding("moment_zero", "warning", "All first moments are zero where second moments are not: they were lost or reset"))
     buffers = [s for t, s in measured(c, "other") if t.name.endswith(".momentum_buffer") and s.count]
     if buffers and _started(c) and all(s.zeros == s.count for s in buffers):
-        found.append(
-            finding("moment_zero", "warning", "All momentum buffers are zero: the optimizer has forgotten its steps")
-        )
+        found.append(finding("moment_zero", "warning", "All momentum buffers are zero: the optimizer has forgotten its steps"))
     return [*found, *_same(firsts, seconds), *_shapes(c)]
 
 
 def _same(firsts: list[Measured], seconds: list[Measured]) -> list[Found]:
     """First moments that are their second ones: one was written over the other."""
     held = {t.name.rpartition(".")[0]: (t.shape, s.squares, s.mean, s.absmax) for t, s in seconds}
-    same = [t.name for t, s in firsts if t.count > 1 and s.absmax and held.get(t.name.rpartition(".")[0]) == (t.shape, s.squares, s.mean, s.absmax)]
+    same = [
+        t.name
+        for t, s in firsts
+        if t.count > 1 and s.absmax and held.get(t.name.rpartition(".")[0]) == (t.shape, s.squares, s.mean, s.absmax)
+    ]
     if not same:
         return []
-    return [finding("moment_same", "warning", f"{len(same)} first moments are equal to their second ones, {same[0]} first: one was written over the other", same)]
+    return [
+        finding(
+            "moment_same",
+            "warning",
+            f"{len(same)} first moments are equal to their second ones, {same[0]} first: one was written over the other",
+            same,
+        )
+    ]
 
 
 def _shapes(c: Checkpoint) -> list[Found]:
@@ -118,9 +116,7 @@ def _shapes(c: Checkpoint) -> list[Found]:
     for t in c.contents.tensors:
         if t.name.endswith((".exp_avg", ".exp_avg_sq", ".momentum_buffer")):
             pairs[t.name.rpartition(".")[0]].append(t)
-    odd = [
-        (a.name, list(a.shape), list(b.shape)) for a, *others in pairs.values() for b in others if a.shape != b.shape
-    ]
+    odd = [(a.name, list(a.shape), list(b.shape)) for a, *others in pairs.values() for b in others if a.shape != b.shape]
     held, places, weights = numbered(c)
     if len(held) == len(weights) and sorted(held) == list(range(len(held))):
         unlike = [(w.name, list(w.shape), list(held[i])) for i, w in enumerate(weights) if held[i] != w.shape]
@@ -200,9 +196,7 @@ def schedule_reset(c: Checkpoint) -> list[Found]:
         [v for _, v in found]
         for found in (_numbers(c, r"(?i)^(?=.*?sched).*\.base_lrs\.\d+$"), _numbers(c, r"(?i)^(?=.*?sched).*\._last_lr\.\d+$"))
     )
-    if len(base) != len(last) or not any(
-        b > 0 and FIRST[0] < x / b < FIRST[1] for b, x in zip(base, last, strict=True)
-    ):
+    if len(base) != len(last) or not any(b > 0 and FIRST[0] < x / b < FIRST[1] for b, x in zip(base, last, strict=True)):
         return []
     title = f"The schedule stands at its beginning where the optimizer has counted {n.optimizer} steps, yet its rate is {last[0]:.4g} of {base[0]:.4g}: its count was lost"
     return [finding("schedule_behind", "warning", title)]

@@ -37,9 +37,7 @@ def parts_gone(a: Checkpoint, b: Checkpoint) -> list[Found]:
     if not gone:
         return []
     whole = gone != ["loss scaler"]  # bfloat16 needs none
-    whole &= bool(after) or any(
-        re.search(r"rng|random_state", k) for k in (*b.contents.values, *(t.name for t in b.contents.tensors))
-    )
+    whole &= bool(after) or any(re.search(r"rng|random_state", k) for k in (*b.contents.values, *(t.name for t in b.contents.tensors)))
     title = f"The {' and the '.join(gone)} of the first save {'is' if len(gone) == 1 else 'are'} no longer in the second: a resume from it begins without"
     return [finding("part_gone", "warning" if whole else "info", title)]
 
@@ -50,9 +48,7 @@ def untied(a: Checkpoint, b: Checkpoint) -> list[Found]:
     for t, s in measured(a, "weight"):
         if is_matrix(t) and s.std > 1e-6 * s.absmax:
             table = not young(a) and (TABLES.search(t.name) or _HEADS.search(t.name))
-            groups[(t.shape, t.dtype, s.squares, s.mean, s.absmax) if table else (place(t), t.shape)].append(
-                plain_name(t.name)
-            )
+            groups[(t.shape, t.dtype, s.squares, s.mean, s.absmax) if table else (place(t), t.shape)].append(plain_name(t.name))
     new = {plain_name(t.name): (t, s) for t, s in measured(b, "weight")}
     for first, *others in groups.values():
         for name in others:
@@ -63,9 +59,7 @@ def untied(a: Checkpoint, b: Checkpoint) -> list[Found]:
 
 
 def _differ(x: Any, s: Any, y: Any, u: Any) -> bool:
-    return place(x) != place(y) and (
-        x.shape != y.shape or (s.squares, s.mean, s.absmax) != (u.squares, u.mean, u.absmax)
-    )
+    return place(x) != place(y) and (x.shape != y.shape or (s.squares, s.mean, s.absmax) != (u.squares, u.mean, u.absmax))
 
 
 def types_changed(a: Checkpoint, b: Checkpoint) -> list[Found]:
@@ -76,7 +70,5 @@ def types_changed(a: Checkpoint, b: Checkpoint) -> list[Found]:
     if not odd or len(odd) > max(1, FEW * len(both)) or len(both) < 3:
         return []
     t, was = odd[0]
-    title = f"{t.name} was {was} and is {t.dtype}, while the other matrices kept their type" + (
-        f"; {len(odd)} such" if odd[1:] else ""
-    )
+    title = f"{t.name} was {was} and is {t.dtype}, while the other matrices kept their type" + (f"; {len(odd)} such" if odd[1:] else "")
     return [finding("mixed_types", "warning", title, [x.name for x, _ in odd])]

@@ -62,19 +62,11 @@ def last_healthy(run: Run, findings: Sequence[Finding]) -> dict[str, Any] | None
 
     `warning` is added where the run's own retention deletes it with one of its next saves.
     """
-    onsets = [
-        f.first_step
-        for f in findings
-        if f.severity in ("warning", "critical") and f.kind in _ONSETS and f.first_step is not None
-    ]
+    onsets = [f.first_step for f in findings if f.severity in ("warning", "critical") and f.kind in _ONSETS and f.first_step is not None]
     if not onsets or not run.tables["checkpoints"].num_rows:
         return None
     kept = [c for c in tensors(run) if c.step is not None and c.kind in ("weights", "full")]
-    good = [
-        c
-        for c in kept
-        if c.step is not None and c.step < min(onsets) and is_whole(c) and not nonfinite(c) and not absurd(c)
-    ]
+    good = [c for c in kept if c.step is not None and c.step < min(onsets) and is_whole(c) and not nonfinite(c) and not absurd(c)]
     if not good:
         return None
     best = good[-1]
@@ -102,9 +94,7 @@ _ONSETS = {
 
 def is_whole(c: Checkpoint) -> bool:
     """Nothing known to be missing of its weights."""
-    return any(t.role in ("weight", "ema") for t in c.contents.tensors) and not any(
-        t.why for t in c.contents.tensors if t.role == "weight"
-    )
+    return any(t.role in ("weight", "ema") for t in c.contents.tensors) and not any(t.why for t in c.contents.tensors if t.role == "weight")
 
 
 _KEPT = ("save_total_limit", "keep_last_n", "keep_last", "keep_latest_k", "max_to_keep", "save_top_k")
@@ -139,12 +129,7 @@ def _open(run: Run) -> list[Checkpoint]:
         run.cache.setdefault("shown", {})[whole] = home
         contents = folder.join(whole, paths, read_file)
         for g in contents.gaps:
-            if (
-                not contents.tensors
-                and not contents.values
-                and "missing" not in g.what
-                and all(x.path != sources[0] for x in run.gaps)
-            ):
+            if not contents.tensors and not contents.values and "missing" not in g.what and all(x.path != sources[0] for x in run.gaps):
                 run.gaps.append(Gap(g.at, f"its contents: {secrets.mask_text(g.what)}"[:300], None, sources[0]))
         if contents.tensors or contents.values:
             stated = step if step is not None else step_of(contents)
@@ -174,9 +159,7 @@ def _home(source: str) -> str:
     for i in range(len(parts) - 2, -1, -1):
         if _NUMBERED.fullmatch(parts[i]):
             return "/".join(parts[: i + 1])
-    together = (
-        checkpoint_files.kind_of(parts[-1]) != "full"
-    )  # model.safetensors beside optimizer.pt; best.pt stands for itself
+    together = checkpoint_files.kind_of(parts[-1]) != "full"  # model.safetensors beside optimizer.pt; best.pt stands for itself
     return "/".join(parts[:-1]) if together and len(parts) > 1 else source
 
 

@@ -58,9 +58,15 @@ def _findings(base: Run, parted: parting.Parting | None, differs: list[dict[str,
     equal = f" (equal to step {parted.last_equal})" if parted.equal >= 3 else ""
     what = "The loss leaves the baseline's" if parted.level is not None else "The loss jumps where the baseline's does not"
     first = differs[0] if differs and differs[0]["suspicion"] >= 30 else None
-    blame = f"; the most suspect setting: {first['key']}, {first['a']} there, {first['b']} here" if first else "; no setting that was logged explains it"
+    blame = (
+        f"; the most suspect setting: {first['key']}, {first['a']} there, {first['b']} here"
+        if first
+        else "; no setting that was logged explains it"
+    )
     rows = [[d["key"], str(d["a"]), str(d["b"]), f"{d['suspicion']:.0f}", d["why"]] for d in differs[:30]]
-    shown = evidence.table("settings that differ from the baseline", ["setting", "baseline", "this run", "suspicion", "why"], rows, base.path)
+    shown = evidence.table(
+        "settings that differ from the baseline", ["setting", "baseline", "this run", "suspicion", "why"], rows, base.path
+    )
     facts = {"baseline": base.path, "equal": parted.equal, "level": parted.level, "last_difference": parted.last_difference}
     return [Finding(f"{KIND}-{at}", KIND, f"{what} at step {at}{equal}{blame}", at, at, "info", (shown,), facts)]
 
@@ -161,7 +167,10 @@ def _hardware(b: Beside, findings: Sequence[Finding]) -> Said:
     causes = [d for d in b.differs if d["kind"] not in ("name or place", "environment") and d["suspicion"] >= 10]
     if b.parted is None or b.parted.equal < 10 or b.parted.first_unequal is None or causes:
         return None
-    return 7.0, f"One config, equal values to step {b.parted.last_equal}, other ones from step {b.parted.first_unequal}: the machine computed something else."
+    return (
+        7.0,
+        f"One config, equal values to step {b.parted.last_equal}, other ones from step {b.parted.first_unequal}: the machine computed something else.",
+    )
 
 
 RULES: dict[str, Callable[[Beside, Sequence[Finding]], Said]] = {

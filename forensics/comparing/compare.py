@@ -87,7 +87,11 @@ def answer(told: dict[str, Any]) -> str:
         return "Cannot tell where the runs part: their losses have too few steps in common."
     suspect = [d for d in told["config"] + told["environment"] if d["suspicion"] >= SUSPECT]
     first = max(suspect, key=lambda d: d["suspicion"], default=None)
-    blame = f" The most suspect difference: {first['key']}, {first['a']} in A and {first['b']} in B." if first else " No setting that was logged explains it."
+    blame = (
+        f" The most suspect difference: {first['key']}, {first['a']} in A and {first['b']} in B."
+        if first
+        else " No setting that was logged explains it."
+    )
     spike = next(iter(told["spikes"]), None)
     alone = f"at step {spike['step']} {spike['run']} alone spikes ({spike['class'].replace('_', ' ')})" if spike else ""
     if found["equal"] == found["common"]:
@@ -148,7 +152,9 @@ def data_order(a: Run, b: Run) -> dict[str, Any]:
         other = [s for s, x, y in known if sorted(map(str, x)) != sorted(map(str, y))]
         if not other:
             return _order("same", None, 0, "recorded", f"the files of both list the same samples at {len(known)} common steps")
-        return _order("differs", other[0], None, "recorded", f"other samples at {len(other)} of {len(known)} common steps, first at step {other[0]}")
+        return _order(
+            "differs", other[0], None, "recorded", f"other samples at {len(other)} of {len(known)} common steps, first at step {other[0]}"
+        )
     one, two = series(a, "loss.train"), series(b, "loss.train")
     found = parting.shared_noise(one, two) if one is not None and two is not None else None
     if found is None:
@@ -159,7 +165,13 @@ def data_order(a: Run, b: Run) -> dict[str, Any]:
         why = f"the noise of the two losses goes together (correlation {r:.2f}{shifted})"
         return _order("same", None, lag, "inferred", why)
     if r < 5 * error:
-        return _order("differs", None, None, "inferred", f"the noise of the two losses has nothing in common at any shift up to {parting.MOST_LAG} steps")
+        return _order(
+            "differs",
+            None,
+            None,
+            "inferred",
+            f"the noise of the two losses has nothing in common at any shift up to {parting.MOST_LAG} steps",
+        )
     return _order("unknown", None, None, "", f"the noise of the two losses goes together only weakly (correlation {r:.2f})")
 
 

@@ -49,7 +49,16 @@ def differences(a: Run, b: Run, *, equal_at_first: bool = False) -> list[dict[st
         if equal_at_first and early:
             points -= EXCUSED
             why.append("the runs computed equal values at first, so this did not part them")
-        found.append({"key": key, "a": _plain(x), "b": _plain(y), "kind": kind, "suspicion": round(min(max(points, 0.0), 100.0), 1), "why": "; ".join(why)})
+        found.append(
+            {
+                "key": key,
+                "a": _plain(x),
+                "b": _plain(y),
+                "kind": kind,
+                "suspicion": round(min(max(points, 0.0), 100.0), 1),
+                "why": "; ".join(why),
+            }
+        )
     return sorted(found, key=lambda d: (-d["suspicion"], d["key"]))
 
 

@@ -46,9 +46,7 @@ def detect(run: Run) -> Iterator[Finding]:
     broken = [c for c in table.to_pylist() if c["complete"] is False]
     for c in broken[:20]:
         why = next((g.what for g in run.gaps if g.path == c["source"]), "incomplete")
-        shown = evidence.table(
-            "the file", ["file", "bytes", "what is wrong"], [[c["source"], c["bytes"], why]], c["source"]
-        )
+        shown = evidence.table("the file", ["file", "bytes", "what is wrong"], [[c["source"], c["bytes"], why]], c["source"])
         yield Finding(
             f"checkpoint_damage-{c['step']}-{c['path']}", "checkpoint_damage", f"Checkpoint {c['source']} is damaged: {why}",
             c["step"], c["step"], "warning", (shown,), {"path": c["source"], "bytes": c["bytes"]}, (c["time"], None),

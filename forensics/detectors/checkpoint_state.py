@@ -84,9 +84,7 @@ def _tokenizer(run: Run) -> Iterator[Finding]:
             title = f"The tokenizer of {names[1]} is not that of {names[0]}: {'; '.join(differ[:3])}"
             shown = evidence.table("what differs in the tokenizer's files", ["setting"], [[d] for d in differ[:30]], names[1])
             facts = {"what": "tokenizer", "differ": differ[:30]}
-            yield Finding(
-                "checkpoint_state-tokenizer", "checkpoint_state", title, a.step, b.step, "warning", (shown,), facts
-            )
+            yield Finding("checkpoint_state-tokenizer", "checkpoint_state", title, a.step, b.step, "warning", (shown,), facts)
             return
 
 
@@ -97,9 +95,7 @@ def _began_anew(run: Run, found: list[Row], starts: list[int], part: str) -> Ite
     for c, n in counted:
         age, step = getattr(n, part), c.step or 0
         begins = starts + [(o.step or 0) + 1 for o, _ in found if o.step and o.step < step and not skips]
-        since = next(
-            (s for s in begins if s <= step and (_close(age, step - s, step) or _close(age, step - s + 1, step))), None
-        )
+        since = next((s for s in begins if s <= step and (_close(age, step - s, step) or _close(age, step - s + 1, step))), None)
         told = since is not None and age < 0.9 * step
         fell = before is not None and age < getattr(before[1], part)
         if _close(age, step, step):
@@ -110,14 +106,7 @@ def _began_anew(run: Run, found: list[Row], starts: list[int], part: str) -> Ite
         what = "optimizer's state" if part == "optimizer" else "learning-rate schedule"
         title = f"The {what} began anew after step {max(begin - 1, 0) if told else begin}: in the checkpoint of step {step} it has counted {age} steps"
         yield _finding(
-            run,
-            f"{part}_anew",
-            title,
-            begin,
-            step,
-            counted,
-            {"age": age, "step": step, "since": begin, "fell": fell},
-            "warning",
+            run, f"{part}_anew", title, begin, step, counted, {"age": age, "step": step, "since": begin, "fell": fell}, "warning"
         )
         return
 
@@ -141,11 +130,11 @@ def _ahead(run: Run, found: list[Row]) -> Iterator[Finding]:
 
 def _without(run: Run, found: list[Row], starts: list[int]) -> Iterator[Finding]:
     """Weights without an optimizer where others of the run have one; worse, where a life began from them. Adam without state."""
-    empty = [
-        (c, n) for c, n in found if n.adam and n.params and not n.states and n.optimizer is None and (c.step or 0) > 1
-    ]
+    empty = [(c, n) for c, n in found if n.adam and n.params and not n.states and n.optimizer is None and (c.step or 0) > 1]
     if empty:
-        title = f"The optimizer's state is empty in the checkpoint of step {empty[0][0].step}: who resumes from it begins with fresh moments"
+        title = (
+            f"The optimizer's state is empty in the checkpoint of step {empty[0][0].step}: who resumes from it begins with fresh moments"
+        )
         yield _finding(run, "optimizer_empty", title, empty[0][0].step, empty[-1][0].step, empty, {}, "warning")
     if not any(c.kind == "full" for c, _ in found):
         return
@@ -157,33 +146,17 @@ def _without(run: Run, found: list[Row], starts: list[int]) -> Iterator[Finding]
     title = f"Checkpoints of step {which} hold weights and no optimizer, unlike others of the run"
     title += f"; the run went on from that of step {begun[0]}" if begun else ""
     yield _finding(
-        run,
-        "optimizer_missing",
-        title,
-        bare[0][0].step,
-        bare[-1][0].step,
-        found,
-        {"resumed": begun},
-        "warning" if begun else "info",
+        run, "optimizer_missing", title, bare[0][0].step, bare[-1][0].step, found, {"resumed": begun}, "warning" if begun else "info"
     )
 
 
 def _finding(
-    run: Run,
-    what: str,
-    title: str,
-    first: int | None,
-    last: int | None,
-    rows: list[Row],
-    facts: dict[str, Any],
-    severity: str,
+    run: Run, what: str, title: str, first: int | None, last: int | None, rows: list[Row], facts: dict[str, Any], severity: str
 ) -> Finding:
     columns = ["checkpoint", "step", "optimizer counts", "schedule counts", "states", "rate"]
     shown = [[run_checkpoints.name(c, run), c.step, n.optimizer, n.scheduler, n.states, n.lr] for c, n in rows[:30]]
     table = evidence.table("what the checkpoints say of their age", columns, shown)
-    return Finding(
-        f"checkpoint_state-{what}", "checkpoint_state", title, first, last, severity, (table,), {"what": what, **facts}
-    )
+    return Finding(f"checkpoint_state-{what}", "checkpoint_state", title, first, last, severity, (table,), {"what": what, **facts})
 
 
 def smallest_effect(run: Run) -> str:

@@ -42,9 +42,7 @@ def detect(run: Run) -> Iterator[Finding]:
     if changes:
         rows = [[key, old, new, where] for key, old, new, where in changes]
         listed = ", ".join(f"{key} from {old} to {new}" for key, old, new, _ in changes[:3])
-        shown = evidence.table(
-            "what differs between the launches", ["setting", "before", "after", "file"], rows, changes[0][3]
-        )
+        shown = evidence.table("what differs between the launches", ["setting", "before", "after", "file"], rows, changes[0][3])
         facts = {
             "keys": [c[0] for c in changes],
             "changes": [[c[1], c[2]] for c in changes],
@@ -52,14 +50,7 @@ def detect(run: Run) -> Iterator[Finding]:
             "batch": any("batch" in c[0].lower() for c in changes),
         }
         yield Finding(
-            f"config_change-{step}",
-            "config_change",
-            f"Config changed between launches: {listed}",
-            step,
-            step,
-            "warning",
-            (shown,),
-            facts,
+            f"config_change-{step}", "config_change", f"Config changed between launches: {listed}", step, step, "warning", (shown,), facts
         )
     sizes = _batch_sizes(run)
     if sizes is not None:
@@ -148,9 +139,7 @@ def _samples_a_step(run: Run) -> tuple[Any, Any] | None:
     table = run.tables["batches"]
     if not table.num_rows:
         return None
-    kept = table["sample"].is_valid().to_numpy(zero_copy_only=False) & table["step"].is_valid().to_numpy(
-        zero_copy_only=False
-    )
+    kept = table["sample"].is_valid().to_numpy(zero_copy_only=False) & table["step"].is_valid().to_numpy(zero_copy_only=False)
     attempt = buffers.filled(table["attempt"], 0)[kept]
     step = buffers.filled(table["step"], 0)[kept]
     keys, counts = np.unique(np.stack([attempt, step]), axis=1, return_counts=True)

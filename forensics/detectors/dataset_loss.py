@@ -52,13 +52,26 @@ def detect(run: Run) -> Iterator[Finding]:
                 continue
             first, last = int(s.step[rows[best]]), int(s.step[rows[-1]])
             title = f"{s.tag} rises from {x[best]:.4g} at step {first} to {end:.4g} while the other {len(others)} improve by {-float(np.median(others)):.1%}"
-            table = [[o.tag, float(f"{o.value[r[0]]:.4g}"), float(f"{o.value[r].min():.4g}"), float(f"{o.value[r[-1]]:.4g}")] for o, r in sets[:20]]
+            table = [
+                [o.tag, float(f"{o.value[r[0]]:.4g}"), float(f"{o.value[r].min():.4g}"), float(f"{o.value[r[-1]]:.4g}")]
+                for o, r in sets[:20]
+            ]
             shown = (
                 evidence.window(s, first, last, title=s.tag, where=s.place(run, rows[best])),
                 evidence.table("losses by dataset", ["tag", "first", "lowest", "last"], table),
             )
             facts = {"tag": s.tag, "rise": rise, "step": first, "others": len(others), "interval": s.interval}
-            yield Finding(f"dataset_loss-{first}-{i}", "dataset_loss", title, first, last, "info", shown, facts, (s.clock(rows[best]), s.clock(rows[-1])))
+            yield Finding(
+                f"dataset_loss-{first}-{i}",
+                "dataset_loss",
+                title,
+                first,
+                last,
+                "info",
+                shown,
+                facts,
+                (s.clock(rows[best]), s.clock(rows[-1])),
+            )
     if not judged:
         raise CannotTell("the loss of fewer than two datasets was logged")
 

@@ -51,7 +51,9 @@ def detect(run: Run) -> Iterator[Finding]:
     level = excursions.rolling_median(y, LEVEL)
     best = int(np.argmin(level[LEVEL:])) + LEVEL
     spread = excursions.local_noise(y)
-    noise = float(max(np.median(spread), spread[best], np.median(spread[best:]))) / np.sqrt(LEVEL) * 1.25  # a loss near zero scatters more, as a share
+    noise = (
+        float(max(np.median(spread), spread[best], np.median(spread[best:]))) / np.sqrt(LEVEL) * 1.25
+    )  # a loss near zero scatters more, as a share
     rise = float(level[-1] - level[best])
     undone = float(np.exp(y[:LEVEL].mean()) - np.exp(level[best])) * UNDONE
     above = float(np.exp(level[-1]) - np.exp(level[best]))
@@ -88,17 +90,7 @@ def detect(run: Run) -> Iterator[Finding]:
         where=s.place(run, row),
         bands=[{"from": start, "to": last, "kind": "non_recovering"}],
     )
-    yield Finding(
-        f"divergence-{start}",
-        "divergence",
-        title,
-        start,
-        last,
-        "critical",
-        (shown,),
-        facts,
-        (s.clock(row), s.clock(rows[-1])),
-    )
+    yield Finding(f"divergence-{start}", "divergence", title, start, last, "critical", (shown,), facts, (s.clock(row), s.clock(rows[-1])))
 
 
 def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding]:

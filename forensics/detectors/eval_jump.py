@@ -55,12 +55,7 @@ def detect(run: Run) -> Iterator[Finding]:
             if abs(size) < STEADY * _scatter(y[i + 1 :]):
                 continue
         lasting = len(after) >= 2 and abs(np.median(after) - before[-1]) >= 0.6 * abs(size)
-        if (
-            abs(size) < max(times * usual, SHARE)
-            or i < 2
-            or not lasting
-            or _train(run, s, rows, i) * np.sign(size) > abs(size) / 3
-        ):
+        if abs(size) < max(times * usual, SHARE) or i < 2 or not lasting or _train(run, s, rows, i) * np.sign(size) > abs(size) / 3:
             continue
         step = int(s.step[rows[i + 1]])
         title = f"{s.tag} steps from {x[i]:.4g} to {x[i + 1]:.4g} at step {step} and stays, while training goes on as before"

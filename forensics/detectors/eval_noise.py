@@ -55,7 +55,9 @@ def detect(run: Run) -> Iterator[Finding]:
     title = f"{s.tag} no longer improves from step {first} on: {late * sign:+.3g} over {third} evaluations that scatter by {noise:.2g}"
     shown = evidence.window(s, first, last, title=s.tag, where=s.place(run, rows[-third]))
     facts = {"step": first, "noise": noise, "change": late, "evaluations": third}
-    yield Finding(f"eval_noise-{first}", "eval_noise", title, first, last, "info", (shown,), facts, (s.clock(rows[-third]), s.clock(rows[-1])))
+    yield Finding(
+        f"eval_noise-{first}", "eval_noise", title, first, last, "info", (shown,), facts, (s.clock(rows[-third]), s.clock(rows[-1]))
+    )
 
 
 def _values(run: Run) -> tuple[Series, Floats, np.ndarray]:

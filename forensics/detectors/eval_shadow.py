@@ -55,16 +55,8 @@ def detect(run: Run) -> Iterator[Finding]:
     if not (beside[last] > 0 and beside[last] < memorized * beside[0] and x[last] <= NEAR * beside[last]):
         return
     title = f"After {passes:.0f} passes training loss is down to {beside[last]:.3g}, and evaluation loss follows it to {x[last]:.3g}"
-    facts = {
-        "passes": passes,
-        "train": float(beside[last]),
-        "eval": float(x[last]),
-        "fell_to": float(beside[last] / beside[0]),
-    }
-    shown = [
-        evidence.window(s, int(step[0]), int(step[-1]), title=s.tag, where=s.place(run, 0), margin=0)
-        for s in (held, train)
-    ]
+    facts = {"passes": passes, "train": float(beside[last]), "eval": float(x[last]), "fell_to": float(beside[last] / beside[0])}
+    shown = [evidence.window(s, int(step[0]), int(step[-1]), title=s.tag, where=s.place(run, 0), margin=0) for s in (held, train)]
     yield Finding(
         f"eval_shadow-{step[last]}",
         "eval_shadow",

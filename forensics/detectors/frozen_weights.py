@@ -46,10 +46,7 @@ def detect(run: Run) -> Iterator[Finding]:
     meant = any(_ADAPTER.search(r["name"]) for r in changed)
     names = ", ".join(plain_name(r["name"]) for r in still[:3]) + (" ..." if len(still) > 3 else "")
     title = f"{len(still)} of {len(changed)} weights are bit for bit the same at step {a.step} and at step {b.step}, while others moved: {names}"
-    rows = [
-        [r["name"], "no" if r["equal"] else "yes", None if r["relative"] is None else float(f"{r['relative']:.4g}")]
-        for r in changed
-    ]
+    rows = [[r["name"], "no" if r["equal"] else "yes", None if r["relative"] is None else float(f"{r['relative']:.4g}")] for r in changed]
     moved = sorted(rows, key=lambda r: r[1] == "yes")[:40]
     yield Finding(
         f"frozen_weights-{b.step}", "frozen_weights", title, a.step, b.step, "warning" if share >= SHARE and not meant else "info",
@@ -60,11 +57,7 @@ def detect(run: Run) -> Iterator[Finding]:
 
 def _pair(found: list[Checkpoint]) -> tuple[Checkpoint, Checkpoint] | None:
     """The first and the last that were read and hold weights of the same names."""
-    read = [
-        (c, {plain_name(t.name) for t in c.contents.tensors if t.role == "weight" and not t.why})
-        for c in found
-        if c.stats
-    ]
+    read = [(c, {plain_name(t.name) for t in c.contents.tensors if t.role == "weight" and not t.why}) for c in found if c.stats]
     read = [(c, names) for c, names in read if names and c.step is not None]
     for i, (a, names) in enumerate(read):
         for b, others in reversed(read[i + 1 :]):

@@ -53,9 +53,7 @@ def detect(run: Run) -> Iterator[Finding]:
     facts = {"first": first, "chance": chance, "falls_by": end, "init_std": settings.number(run, "init_std")}
     begin = int(s.step[rows[0]])
     shown = evidence.window(s, begin, end, title="the first steps", where=s.place(run, rows[0]), margin=0.5)
-    yield Finding(
-        f"initial_loss-{begin}", "initial_loss", title, begin, end, "warning", (shown,), facts, (s.clock(rows[0]), None)
-    )
+    yield Finding(f"initial_loss-{begin}", "initial_loss", title, begin, end, "warning", (shown,), facts, (s.clock(rows[0]), None))
 
 
 def smallest_effect(run: Run) -> str:

@@ -48,9 +48,7 @@ def detect(run: Run) -> Iterator[Finding]:
     last = max(a["steps"][1] for a in run.attempts)
     if (zero or still) and moving:
         rows = [[t, f"{usual[t]:.3g}" if t in usual else "norm of the weights never changes"] for t in (zero or still)]
-        title = (
-            f"{len(rows)} of {len(usual) or len(weights)} logged layers never move: {', '.join((zero or still)[:3])}"
-        )
+        title = f"{len(rows)} of {len(usual) or len(weights)} logged layers never move: {', '.join((zero or still)[:3])}"
         yield Finding(
             "layer_gradients-frozen",
             "layer_gradients",

@@ -135,16 +135,7 @@ def _finding(run: Run, s: Series, rows: excursions.Ints, f: Shift, total: int) -
     stays = float(np.median(rest[-15:])) > before
     way = "up" if ratio > 0 else "down"
     title = f"Loss steps {way} by {abs(ratio):.1%} at step {step} (95 % interval {low:+.1%} to {high:+.1%})"
-    facts = {
-        "step": step,
-        "size": ratio,
-        "low": low,
-        "high": high,
-        "up": ratio > 0,
-        "stays": stays,
-        "level": before,
-        "total": total,
-    }
+    facts = {"step": step, "size": ratio, "low": low, "high": high, "up": ratio > 0, "stays": stays, "level": before, "total": total}
     shown = evidence.window(
         s,
         step,
@@ -155,6 +146,4 @@ def _finding(run: Run, s: Series, rows: excursions.Ints, f: Shift, total: int) -
         marks=[{"step": step, "label": f"{ratio:+.1%}", "kind": "event"}],
     )
     severity = "warning" if ratio >= GRAVE and stays else "info"
-    return Finding(
-        f"level_shift-{step}", "level_shift", title, step, step, severity, (shown,), facts, (s.clock(row), s.clock(row))
-    )
+    return Finding(f"level_shift-{step}", "level_shift", title, step, step, severity, (shown,), facts, (s.clock(row), s.clock(row)))

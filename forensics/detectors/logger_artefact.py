@@ -82,13 +82,7 @@ def rows_made(run: Run, s: Series) -> dict[int, nan_filter.Match | None]:
         if i >= excursions.WARMUP and (int(s.step[i]) in nan_at or zeros_next):
             base = float(np.exp(level[i]))
             found[int(i)] = nan_filter.explain(
-                float(s.value[i]),
-                base,
-                base * float(sigma[i]),
-                k,
-                a,
-                forever=bool(zeros_next),
-                at_end=int(s.step[i]) in nan_at,
+                float(s.value[i]), base, base * float(sigma[i]), k, a, forever=bool(zeros_next), at_end=int(s.step[i]) in nan_at
             )
     return found
 
@@ -136,9 +130,7 @@ def _dropped(run: Run, s: Series) -> Iterator[Finding]:
     if not lines:
         return
     steps = [e["step"] for e in lines if e["step"] is not None]
-    shown = evidence.text(
-        "lines without a loss", [e["text"] for e in lines[:5]], run.where(lines[0]["source"], lines[0]["at"])
-    )
+    shown = evidence.text("lines without a loss", [e["text"] for e in lines[:5]], run.where(lines[0]["source"], lines[0]["at"]))
     first, last = (min(steps), max(steps)) if steps else (None, None)
     since = f", from step {first} on" if first is not None else ""
     title = f"{len(lines)} lines have no loss{since}: it was NaN, or the iterations were skipped"
@@ -168,13 +160,7 @@ def _poisoned(run: Run, s: Series) -> Iterator[Finding]:
         return
     tag = alive[0].tag
     title = f"Loss is NaN from step {step} to the end while {tag} stays finite: one NaN in a running average"
-    facts = {
-        "kind": "nan_for_ever",
-        "step": step,
-        "last": last,
-        "count": len(s) - first,
-        "finite": [x.name for x in alive],
-    }
+    facts = {"kind": "nan_for_ever", "step": step, "last": last, "count": len(s) - first, "finite": [x.name for x in alive]}
     yield _finding(run, s, first, len(s) - 1, title, "warning", facts, "NaN from here on")
 
 
@@ -184,20 +170,13 @@ def _stays_finite(x: Series, first: int, last: int) -> bool:
 
 
 def _unit(run: Run, s: Series) -> Iterator[Finding]:
-    vocabulary, a = (
-        settings.number(run, "vocab_size") or settings.number(run, "classes"),
-        settings.number(run, "accumulation") or 1,
-    )
+    vocabulary, a = (settings.number(run, "vocab_size") or settings.number(run, "classes"), settings.number(run, "accumulation") or 1)
     start = s.value[np.isfinite(s.value)][:3]
     if not vocabulary or vocabulary < 2 or len(start) < 3 or s.step[0] > max(2 * s.interval, 10):
         return
     first, chance = float(start[0]), math.log(vocabulary)
     for factor, kind, words in (
-        (
-            a,
-            "times_accumulation",
-            f"{a:.0f} times ln({vocabulary:.0f}): summed over the accumulation steps, not averaged",
-        ),
+        (a, "times_accumulation", f"{a:.0f} times ln({vocabulary:.0f}): summed over the accumulation steps, not averaged"),
         (BITS, "base_2", f"log base 2 of {vocabulary:.0f}: bits, not nats"),
     ):
         if factor > 1.2 and abs(first / (factor * chance) - 1) <= CLOSE:
@@ -215,30 +194,16 @@ def _clipped(run: Run) -> Iterator[Finding]:
         share = float((x >= clip * (1 - AT_CLIP)).mean())
         title = f"The gradient norm was logged after clipping: never above {clip:g}, at it in {share:.0%} of the rows"
         yield _finding(
-            run,
-            g,
-            0,
-            len(g) - 1,
-            title,
-            "info",
-            {"kind": "clipped_norm", "step": int(g.step[0]), "clip": clip, "share": share},
-            "",
+            run, g, 0, len(g) - 1, title, "info", {"kind": "clipped_norm", "step": int(g.step[0]), "clip": clip, "share": share}, ""
         )
 
 
-def _finding(
-    run: Run, s: Series, row: int, last: int, title: str, severity: str, facts: dict[str, Any], label: str
-) -> Finding:
+def _finding(run: Run, s: Series, row: int, last: int, title: str, severity: str, facts: dict[str, Any], label: str) -> Finding:
     step, end = int(s.step[row]), int(s.step[last])
     marks = [{"step": step, "label": label, "kind": "not_a_spike"}] if label else []
     shown = [
         evidence.window(
-            s,
-            step,
-            min(end, step + 50 * s.interval),
-            title=f"{s.tag} around step {step}",
-            where=s.place(run, row),
-            marks=marks,
+            s, step, min(end, step + 50 * s.interval), title=f"{s.tag} around step {step}", where=s.place(run, row), marks=marks
         )
     ]
     g = series(run, "grad.norm")

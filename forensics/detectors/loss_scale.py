@@ -64,9 +64,7 @@ def detect(run: Run) -> Iterator[Finding]:
         "first": first,
         "floor": low <= FLOOR,
     }
-    shown = evidence.window(
-        s, first, int(step[-1]), title=s.tag, where=s.place(run, keep[late[0]] if len(late) else keep[0]), margin=0.3
-    )
+    shown = evidence.window(s, first, int(step[-1]), title=s.tag, where=s.place(run, keep[late[0]] if len(late) else keep[0]), margin=0.3)
     yield Finding(
         f"loss_scale-{first}",
         "loss_scale",

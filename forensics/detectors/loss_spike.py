@@ -178,14 +178,8 @@ def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int)
 def _title(j: Spike, facts: dict[str, Any]) -> str:
     level, top, peak, end, start = (facts[k] for k in ("level", "top", "peak", "end", "start"))
     if j.why == "divergence":
-        return (
-            f"Loss rises from {level:.4g} to {top:.4g} between steps {start} and {peak} without a spike, and stays up"
-        )
-    back = (
-        f", back after {end - start} step{'s' if end - start > 1 else ''}"
-        if end is not None
-        else ", and does not come back in this log"
-    )
+        return f"Loss rises from {level:.4g} to {top:.4g} between steps {start} and {peak} without a spike, and stays up"
+    back = f", back after {end - start} step{'s' if end - start > 1 else ''}" if end is not None else ", and does not come back in this log"
     kept = f"; no instability: {WHY[j.why]}" if j.kind == "not_a_spike" else ""
     return f"Loss jumps from {level:.4g} to {top:.4g} at step {peak}{back}{kept}"
 
@@ -236,12 +230,7 @@ def odds(j: Spike, end: int | None, start: int, censored: bool) -> dict[str, flo
         return {"fast": 0.05, "slow": 0.05, "non_recovering": 0.05, "not_a_spike": 0.85}
     if end is None:
         stays = 0.5 if censored else 0.9
-        return {
-            "fast": p * (1 - stays) / 2,
-            "slow": p * (1 - stays) / 2,
-            "non_recovering": p * stays,
-            "not_a_spike": 1 - p,
-        }
+        return {"fast": p * (1 - stays) / 2, "slow": p * (1 - stays) / 2, "non_recovering": p * stays, "not_a_spike": 1 - p}
     fast = 1 / (1 + (max(end - start, 1) / j.limit) ** 6)
     return {"fast": p * fast, "slow": p * (1 - fast), "non_recovering": 0.0, "not_a_spike": 1 - p}
 

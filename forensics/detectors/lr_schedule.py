@@ -74,13 +74,7 @@ def shape(run: Run) -> Shape | None:
     peak = float(x.max())
     top = int(np.flatnonzero(x >= 0.99 * peak)[0])
     rising = top > 0 and x[0] < 0.9 * peak
-    return Shape(
-        peak,
-        int(step[top]),
-        int(step[top] - step[0]) if rising else 0,
-        float(x[-1]) / peak,
-        bool(x.min() > 0.99 * peak),
-    )
+    return Shape(peak, int(step[top]), int(step[top] - step[0]) if rising else 0, float(x[-1]) / peak, bool(x.min() > 0.99 * peak))
 
 
 def smallest_effect(run: Run) -> str:
@@ -106,9 +100,7 @@ def _inside_warmup(s: Series, i: int) -> bool:
         return False
     per_step = np.diff(x) / np.maximum(np.diff(step), 1)
     growing = bool((np.diff(x) >= 0).all())
-    return growing and (
-        len(per_step) < 2 or float(per_step[-1]) <= 3 * float(np.median(per_step[:-1])) or len(life) <= 3
-    )
+    return growing and (len(per_step) < 2 or float(per_step[-1]) <= 3 * float(np.median(per_step[:-1])) or len(life) <= 3)
 
 
 def _returns(s: Series) -> list[int]:
@@ -196,13 +188,5 @@ def _finding(run: Run, s: Series, i: int) -> Finding:
         marks=[{"step": step, "label": f"{old:.3g} to {new:.3g}", "kind": "event"}],
     )
     return Finding(
-        f"lr_schedule-{step}",
-        "lr_schedule",
-        title,
-        step,
-        step + (length or 0),
-        "warning",
-        (shown,),
-        facts,
-        (s.clock(i - 1), s.clock(i)),
+        f"lr_schedule-{step}", "lr_schedule", title, step, step + (length or 0), "warning", (shown,), facts, (s.clock(i - 1), s.clock(i))
     )

@@ -37,7 +37,9 @@ from parsers.tables import Run
 
 NEEDS: list[str] = []
 GROWTH = memory_kinds.GROWTH
-_KILLED = re.compile(r"(?i)\b(?:exit(?:ed)?|code|status)\b[\w :=]{0,20}\b137\b|exitcode\s*+(?::\s*+)?-9\b|SIGKILL|signal 9\b|killed by signal: Killed|^\s*Killed\b|line \d+:\s+\d+ Killed\b|task \d+: Killed")
+_KILLED = re.compile(
+    r"(?i)\b(?:exit(?:ed)?|code|status)\b[\w :=]{0,20}\b137\b|exitcode\s*+(?::\s*+)?-9\b|SIGKILL|signal 9\b|killed by signal: Killed|^\s*Killed\b|line \d+:\s+\d+ Killed\b|task \d+: Killed"
+)
 
 
 def detect(run: Run) -> Iterator[Finding]:

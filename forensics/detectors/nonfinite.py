@@ -84,24 +84,10 @@ def _finding(run: Run, s: Series, bad: Any) -> Finding:
     ]
     grad = series(run, "grad.norm")
     if grad is not None and s.name != "grad.norm":
-        shown.append(
-            evidence.window(grad, step, step, title="gradient norm on the way there", where=grad.place(run, first))
-        )
-    title = (
-        f"{s.tag} is {word} from step {step} on {how}"
-        if stays or not recovered
-        else f"{s.tag} is {word} at step {step}, {how}"
-    )
+        shown.append(evidence.window(grad, step, step, title="gradient norm on the way there", where=grad.place(run, first)))
+    title = f"{s.tag} is {word} from step {step} on {how}" if stays or not recovered else f"{s.tag} is {word} at step {step}, {how}"
     return Finding(
-        f"nonfinite-{step}-{s.name}",
-        "nonfinite",
-        title,
-        step,
-        last,
-        severity,
-        tuple(shown),
-        facts,
-        (s.clock(first), s.clock(bad[-1])),
+        f"nonfinite-{step}-{s.name}", "nonfinite", title, step, last, severity, tuple(shown), facts, (s.clock(first), s.clock(bad[-1]))
     )
 
 
@@ -126,9 +112,7 @@ def _said(run: Run) -> Iterator[Finding]:
     lines = events(run, "nonfinite")
     if lines:
         first = lines[0]
-        shown = evidence.text(
-            "what the log says", [e["text"] for e in lines[:5]], run.where(first["source"], first["at"])
-        )
+        shown = evidence.text("what the log says", [e["text"] for e in lines[:5]], run.where(first["source"], first["at"]))
         title = f"The log says so {len(lines)} times: {first['text'][:120]}"
         facts = {"metric": "", "first": first["step"], "count": len(lines), "recovered": None, "said": True}
         yield Finding(

@@ -57,9 +57,7 @@ def detect(run: Run) -> Iterator[Finding]:
         first, last = frozen
         count, start = last - first + 1, s.step[rows[first]]
         title = f"Loss freezes at {x[first]:.6g} at step {start}: the same value {count} times in a row"
-        yield _finding(
-            run, s, rows, first, last, title, {"kind": "frozen", "value": float(x[first]), "count": last - first + 1}
-        )
+        yield _finding(run, s, rows, first, last, title, {"kind": "frozen", "value": float(x[first]), "count": last - first + 1})
 
 
 def smallest_effect(run: Run) -> str:
@@ -76,9 +74,7 @@ def swings(x: excursions.Floats) -> tuple[int, int, float, float] | None:
     calm = np.minimum.accumulate(np.where(np.arange(len(y)) >= WINDOW, swing, np.inf))
     height = 1.4826 * excursions.rolling_median(np.abs(x - excursions.centred_median(x, 9)), WINDOW)
     widest = np.maximum.accumulate(height)
-    earlier = np.concatenate(
-        [np.full(WINDOW, np.inf), widest[:-WINDOW]]
-    )  # in units of the loss: near zero all swings are small
+    earlier = np.concatenate([np.full(WINDOW, np.inf), widest[:-WINDOW]])  # in units of the loss: near zero all swings are small
     earlier[: max(4 * WINDOW, len(x) // 5)] = np.inf
     earlier = np.maximum(earlier, OF_START / WIDER * float(np.median(x[:15])))
     wild = (swing >= TIMES * np.maximum(calm, 1e-4)) & (swing >= LEAST_SWING)
@@ -112,9 +108,7 @@ def freezes(x: excursions.Floats) -> tuple[int, int] | None:
     return first, first + int(lengths[best]) - 1
 
 
-def _finding(
-    run: Run, s: Series, rows: excursions.Ints, first: int, last: int, title: str, facts: dict[str, object]
-) -> Finding:
+def _finding(run: Run, s: Series, rows: excursions.Ints, first: int, last: int, title: str, facts: dict[str, object]) -> Finding:
     start, end = int(s.step[rows[first]]), int(s.step[rows[last]])
     facts = facts | {"start": start, "end": end, "to_end": last >= len(rows) - 2}
     shown = evidence.window(

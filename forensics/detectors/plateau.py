@@ -53,17 +53,7 @@ def detect(run: Run) -> Iterator[Finding]:
     begin, end = int(s.step[rows[0]]), int(s.step[rows[-1]])
     shown = evidence.window(s, begin, end, title=s.tag, where=s.place(run, rows[0]), margin=0)
     severity = "warning" if s.step[rows[0]] <= 0.1 * end else "info"
-    yield Finding(
-        f"plateau-{begin}",
-        "plateau",
-        title,
-        begin,
-        end,
-        severity,
-        (shown,),
-        facts,
-        (s.clock(rows[0]), s.clock(rows[-1])),
-    )
+    yield Finding(f"plateau-{begin}", "plateau", title, begin, end, severity, (shown,), facts, (s.clock(rows[0]), s.clock(rows[-1])))
 
 
 def smallest_effect(run: Run) -> str:

@@ -98,7 +98,9 @@ def _finding(m: Matrix, s: Shape, name: str) -> Finding:
     who = f"rank {m.ranks[s.column]}" if s.column is not None else None
     slow = name in PACE and s.size > 0
     if s.pattern == "parts":
-        told = f"The {what}, equal on all {len(m.ranks)} ranks before, differs between them from step {first} on" + (f": {who} left the others" if who else "")
+        told = f"The {what}, equal on all {len(m.ranks)} ranks before, differs between them from step {first} on" + (
+            f": {who} left the others" if who else ""
+        )
     elif s.pattern == "drift":
         told = f"The ranks drift apart: their {what} differs by {s.relative:.0%} at the end, {s.noises:.1f} times as much as at first"
     elif s.pattern == "jump":

@@ -35,14 +35,7 @@ def detect(run: Run) -> Iterator[Finding]:
         wait = f", {_duration(idle)} later" if idle and idle > 0 else ""
         what = f"{redone} steps are done twice" if redone else "no step is done twice"
         title = f"The run stops at step {end} and goes on from step {begin}{wait}: {what}"
-        facts = {
-            "from": begin,
-            "ended": end,
-            "redone": redone,
-            "idle": idle,
-            "why": life["why"],
-            "attempt": after["index"],
-        }
+        facts = {"from": begin, "ended": end, "redone": redone, "idle": idle, "why": life["why"], "attempt": after["index"]}
         shown = []
         loss = series(run, "loss.train") or series(run, "loss.eval")
         if loss is not None:
@@ -62,11 +55,7 @@ def detect(run: Run) -> Iterator[Finding]:
         ]
         if lines:
             shown.append(
-                evidence.text(
-                    "what the log says",
-                    [e["text"][:300] for e in lines[:6]],
-                    run.where(lines[0]["source"], lines[0]["at"]),
-                )
+                evidence.text("what the log says", [e["text"][:300] for e in lines[:6]], run.where(lines[0]["source"], lines[0]["at"]))
             )
         yield Finding(
             f"restart-{begin}" + (f"-attempt{after['index']}" if after["index"] > 1 else ""),

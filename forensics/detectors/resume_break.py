@@ -49,11 +49,7 @@ def detect(run: Run) -> Iterator[Finding]:
 
 def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) -> Iterator[Finding]:
     begin = int(s.step[new[0]])
-    y = (
-        np.log(s.value)
-        if (s.value[np.r_[old, new]] > 0).all()
-        else s.value / max(float(np.median(np.abs(s.value[old]))), 1e-12)
-    )
+    y = np.log(s.value) if (s.value[np.r_[old, new]] > 0).all() else s.value / max(float(np.median(np.abs(s.value[old]))), 1e-12)
     twice, i, j = np.intersect1d(s.step[old], s.step[new], return_indices=True)
     identical = len(twice) >= 5 and bool(np.isclose(s.value[old][i], s.value[new][j], rtol=1e-5).mean() > 0.9)
     noise = float(np.median(excursions.local_noise(y[old])))

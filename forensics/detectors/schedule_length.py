@@ -67,17 +67,7 @@ def detect(run: Run) -> Iterator[Finding]:
         margin=0,
         marks=[{"step": end, "label": f"end of the schedule: {end}", "kind": "event"}],
     )
-    yield Finding(
-        f"schedule_length-{end}",
-        "schedule_length",
-        title,
-        end,
-        int(step[-1]),
-        "warning",
-        (shown,),
-        facts,
-        (s.clock(row), None),
-    )
+    yield Finding(f"schedule_length-{end}", "schedule_length", title, end, int(step[-1]), "warning", (shown,), facts, (s.clock(row), None))
 
 
 def smallest_effect(run: Run) -> str:

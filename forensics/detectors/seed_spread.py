@@ -49,13 +49,7 @@ def detect(run: Run) -> Iterator[Finding]:
         title = f"{len(known)} runs that differ only in the seed end between {known[0][1]:.4g} and {known[-1][1]:.4g} ({name})"
         rows = [[r.id, f"{level:.4g}", f"{noise:.2g}"] for r, level, noise in known]
         shown = evidence.table("last level of each seed", ["run", name, "noise of the level"], rows, known[-1][0].path)
-        facts = {
-            "metric": name,
-            "apart": math.expm1(apart),
-            "runs": len(known),
-            "best": known[0][0].id,
-            "worst": known[-1][0].id,
-        }
+        facts = {"metric": name, "apart": math.expm1(apart), "runs": len(known), "best": known[0][0].id, "worst": known[-1][0].id}
         yield Finding(f"seed_spread-{name}", "seed_spread", title, None, None, "warning", (shown,), facts)
         return
     if not judged:

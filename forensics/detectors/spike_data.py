@@ -75,10 +75,7 @@ def _common(run: Run, found: list[Shared], grave: int) -> Finding:
         f"{top.hits} of {top.spikes} spikes fall on {_words(top)}{after}, which only {top.windows} of "
         f"{top.all_windows} logged values have (p = {top.corrected:.1g} after correction)"
     )
-    rows = [
-        [x.kind, x.value, x.hits, x.spikes, x.windows, x.all_windows, f"{x.p:.2g}", f"{x.corrected:.2g}"]
-        for x in found[:20]
-    ]
+    rows = [[x.kind, x.value, x.hits, x.spikes, x.windows, x.all_windows, f"{x.p:.2g}", f"{x.corrected:.2g}"] for x in found[:20]]
     columns = ["what", "which", "spikes with it", "spikes", "values with it", "values", "p", "p, corrected"]
     facts = {
         "how": "shared",
@@ -93,14 +90,7 @@ def _common(run: Run, found: list[Shared], grave: int) -> Finding:
     }
     shown = evidence.table("what the spikes share, more than chance allows", columns, rows)
     return Finding(
-        f"spike_data-{top.steps[0]}",
-        "spike_data",
-        title,
-        top.steps[0],
-        top.steps[-1],
-        "warning" if grave >= 2 else "info",
-        (shown,),
-        facts,
+        f"spike_data-{top.steps[0]}", "spike_data", title, top.steps[0], top.steps[-1], "warning" if grave >= 2 else "info", (shown,), facts
     )
 
 

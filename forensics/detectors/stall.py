@@ -58,9 +58,7 @@ def detect(run: Run) -> Iterator[Finding]:
         row, after = clocked[i], clocked[i + 1]
         title = f"Silence of {gaps[i] / 60:.0f} minutes after step {s.step[row]}; usual is {usual:.2g} seconds"
         facts = {"step": int(s.step[row]), "seconds": float(gaps[i]), "usual": usual, "at_end": False}
-        shown = evidence.text(
-            "clock", [f"step {s.step[row]} and step {s.step[after]} lie {gaps[i]:.0f} s apart"], s.place(run, row)
-        )
+        shown = evidence.text("clock", [f"step {s.step[row]} and step {s.step[after]} lie {gaps[i]:.0f} s apart"], s.place(run, row))
         yield Finding(
             f"stall-{s.step[row]}",
             "stall",
@@ -81,15 +79,7 @@ def detect(run: Run) -> Iterator[Finding]:
         facts = {"step": int(s.step[last]), "seconds": wait, "usual": usual, "at_end": True} | _facts(kind)
         shown = evidence.text("the last sign of life", [what], s.place(run, last))
         yield Finding(
-            f"stall-{s.step[last]}-end",
-            "stall",
-            title,
-            int(s.step[last]),
-            None,
-            "critical",
-            (shown,),
-            facts,
-            (s.clock(last), None),
+            f"stall-{s.step[last]}-end", "stall", title, int(s.step[last]), None, "critical", (shown,), facts, (s.clock(last), None)
         )
 
 
@@ -98,9 +88,7 @@ def _said(run: Run, said: list[dict[str, Any]]) -> Finding:
     step = first["step"] if isinstance(first["step"], int) else lives.last_step(run)
     kind = hang_kinds.of_run(run, step)
     echo = all(e["level"] == "warning" for e in said) and lives.status(run) == "crashed"  # what a crash leaves behind
-    shown = evidence.text(
-        "what the log says", [_told(e) for e in _one_a_rank(said)[:8]], run.where(str(first["source"]), first["at"])
-    )
+    shown = evidence.text("what the log says", [_told(e) for e in _one_a_rank(said)[:8]], run.where(str(first["source"]), first["at"]))
     facts = {"step": step, "lines": len(said), "at_end": True, "said": True, "echo": echo} | _facts(kind)
     words = f" ({kind.words})" if kind.words else ""
     line = _FRONT.sub("", str(first["text"]).splitlines()[-1])

@@ -47,11 +47,7 @@ def detect(run: Run) -> Iterator[Finding]:
     title = f"The run slows down to {after / before:.0%} of its speed at step {step} and stays slow"
     facts = {"step": step, "ratio": after / before, "metric": s.name, "before": before, "after": after}
     shown = evidence.window(
-        s,
-        step,
-        int(s.step[rows[-1]]),
-        title=f"{s.tag} from step {step} on",
-        where=s.place(run, rows[min(split, len(rows) - 1)]),
+        s, step, int(s.step[rows[-1]]), title=f"{s.tag} from step {step} on", where=s.place(run, rows[min(split, len(rows) - 1)])
     )
     yield Finding(
         f"throughput-{step}",

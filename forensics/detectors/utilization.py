@@ -120,7 +120,13 @@ def _mfu(run: Run) -> Iterator[Finding]:
         usual, how = _worked_out(run)
     if usual < LOW_MFU:
         shown = evidence.text("model FLOP utilization", [f"{usual:.1%}, {how}"])
-        yield _finding(run, "mfu", f"The run uses {usual:.1%} of the peak arithmetic of its devices", shown, {"what": "mfu", "changed": False, "median": usual})
+        yield _finding(
+            run,
+            "mfu",
+            f"The run uses {usual:.1%} of the peak arithmetic of its devices",
+            shown,
+            {"what": "mfu", "changed": False, "median": usual},
+        )
 
 
 def _worked_out(run: Run) -> tuple[float, str]:

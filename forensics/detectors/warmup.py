@@ -39,22 +39,13 @@ def detect(run: Run) -> Iterator[Finding]:
     first = run.attempts[0]["steps"][0] if run.attempts else 0
     if r.sgd or r.warmup >= max(STEPS, SHARE * (planned_steps(run) or 0)) or first > 10 or (r.ratio or 0) < RATIO:
         return
-    title = f"The rate is at its peak of {r.rate:.2g} after {r.warmup:.0f} steps of warmup, {r.ratio:.1f} times what is usual for this width"
-    s = series(run, "lr")
-    shown = (
-        (evidence.window(s, first, first + 50 * s.interval, title=s.tag, where=s.place(run, 0), margin=0),)
-        if s is not None
-        else ()
+    title = (
+        f"The rate is at its peak of {r.rate:.2g} after {r.warmup:.0f} steps of warmup, {r.ratio:.1f} times what is usual for this width"
     )
+    s = series(run, "lr")
+    shown = (evidence.window(s, first, first + 50 * s.interval, title=s.tag, where=s.place(run, 0), margin=0),) if s is not None else ()
     yield Finding(
-        f"warmup-{first}",
-        "warmup",
-        title,
-        first,
-        first,
-        "warning",
-        shown,
-        {"warmup": r.warmup, "rate": r.rate, "ratio": r.ratio},
+        f"warmup-{first}", "warmup", title, first, first, "warning", shown, {"warmup": r.warmup, "rate": r.rate, "ratio": r.ratio}
     )
 
 

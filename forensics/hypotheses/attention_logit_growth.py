@@ -41,11 +41,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-10, f"Config has q/k norm ({norm.where}).", [])
     else:
         ledger.cannot_tell("config does not speak of q/k norm.")
-    before = [
-        f
-        for f in of(findings, "loss_spike", severity=["warning", "critical"])
-        if (f.first_step or 0) < (grown[0].first_step or 0)
-    ]
+    before = [f for f in of(findings, "loss_spike", severity=["warning", "critical"]) if (f.first_step or 0) < (grown[0].first_step or 0)]
     if before:
         ledger.add(-4, "The loss left its level before the logits did.", before[:2])
     return ledger.hypothesis(

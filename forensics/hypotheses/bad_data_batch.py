@@ -49,14 +49,10 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
             [f for f in spikes if f.facts["class"] == "non_recovering"],
         )
     else:
-        ledger.add(
-            2, "The loss needs a while to come back: the batch moved the weights, or something else did.", [best]
-        )
+        ledger.add(2, "The loss needs a while to come back: the batch moved the weights, or something else did.", [best])
     sudden = best.facts["peak"] - best.facts["start"] <= 2 * (series(run, best.facts["metric"]) or best).interval  # type: ignore[union-attr]
     ledger.add(
-        3 if sudden else -4,
-        "The peak is reached at once." if sudden else "The loss climbs over several values before the peak.",
-        [best],
+        3 if sudden else -4, "The peak is reached at once." if sudden else "The loss climbs over several values before the peak.", [best]
     )
     doubt, over = best.facts["class_probability"]["not_a_spike"], best.facts["over_highest"]
     if doubt > DOUBT and over is not None and over < FAR:
@@ -74,9 +70,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         # 4: parts of a mixture have batches of their own, but a part with a noisier loss also jumps by itself
         ledger.add(4, f"Of {source['looked']} data sources only the loss of {source['tag']} leaves its range.", [best])
     if of(findings, "plateau", severity=["warning"]):
-        ledger.add(
-            -10, "The loss does not fall in the whole run, which no single batch explains.", of(findings, "plateau")
-        )
+        ledger.add(-10, "The loss does not fall in the whole run, which no single batch explains.", of(findings, "plateau"))
     moved = [f for f in of(findings, "lr_schedule") if _near(f, best)]
     if moved:
         ledger.add(-12, "The learning rate moved at that step.", moved)

@@ -43,11 +43,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     ledger = Ledger(PRIOR)
     shard = shard_ends(run, best.facts["start"])
     if shard and abs(shard[1] - best.facts["start"]) <= 1 and shard[2] - shard[1] >= LEAST:
-        ledger.add(
-            13,
-            f"It begins with the very step at which shard {shard[0]} begins (steps {shard[1]} to {shard[2]}).",
-            [best],
-        )
+        ledger.add(13, f"It begins with the very step at which shard {shard[0]} begins (steps {shard[1]} to {shard[2]}).", [best])
     if flat >= 0.5 or ends:
         ledger.add(
             9 if ends or flat >= FLAT else 6,

@@ -42,8 +42,5 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         TITLE,
         steps=span(changed),
         settle="Compare the launch commands and the number of processes of both lives.",
-        interventions=[
-            "Set the global batch explicitly, not per device.",
-            "Scale the rate with it, or go back to the restart.",
-        ],
+        interventions=["Set the global batch explicitly, not per device.", "Scale the rate with it, or go back to the restart."],
     )

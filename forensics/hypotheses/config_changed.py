@@ -49,8 +49,5 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         TITLE,
         steps=span(changed),
         settle="Replay the steps after the restart with the first config.",
-        interventions=[
-            "Decide which value is meant, and write it down.",
-            "Go back to the restart if it was the first one.",
-        ],
+        interventions=["Decide which value is meant, and write it down.", "Go back to the restart if it was the first one."],
     )

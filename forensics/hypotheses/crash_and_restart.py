@@ -34,14 +34,12 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         return None
     redone = sum(f.facts["redone"] for f in restarts)
     ledger = Ledger(PRIOR)
-    ledger.add(
-        12,
-        f"{redone} steps were done twice in {len(restarts)} restart{'s' if len(restarts) > 1 else ''}.",
-        restarts[:5],
-    )
+    ledger.add(12, f"{redone} steps were done twice in {len(restarts)} restart{'s' if len(restarts) > 1 else ''}.", restarts[:5])
     facts = goodput.measure(run)
     if facts["share_time"] is not None:
-        ledger.add(0, f"Of use: {facts['share_steps']:.0%} of the steps and {facts['share_time']:.0%} of the time from start to end.", restarts[:5])
+        ledger.add(
+            0, f"Of use: {facts['share_steps']:.0%} of the steps and {facts['share_time']:.0%} of the time from start to end.", restarts[:5]
+        )
     broken = [*of(findings, "resume_break"), *[f for f in of(findings, "lr_schedule") if f.facts["at_resume"]]]
     if broken:
         ledger.add(-12, "Something did not come back as it was.", broken[:3])
@@ -55,10 +53,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         TITLE,
         steps=span(restarts),
         settle="Compare both lives over the steps that were done twice.",
-        interventions=[
-            "Find why the first life ended: its last lines, the scheduler, the machine.",
-            _advice(redone, facts),
-        ],
+        interventions=["Find why the first life ended: its last lines, the scheduler, the machine.", _advice(redone, facts)],
     )
 
 

@@ -43,10 +43,14 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(3, "The loss does not come back.", lasting[:1])
     if relearnt:
         # 12: what is learnt anew and forgotten at once is another distribution; damaged weights are bad at both
-        ledger.add(12, "From there on evaluation gets worse while training learns on: it is judged by other data than it sees.", relearnt[:1])
+        ledger.add(
+            12, "From there on evaluation gets worse while training learns on: it is judged by other data than it sees.", relearnt[:1]
+        )
     other = [f for f in lasting if f.facts["why"] == "data"]
     if other and not shifts:
-        ledger.add(8, "The level steps up without an overshoot and learning goes on, at a rate that was logged and did not move.", other[:1])
+        ledger.add(
+            8, "The level steps up without an overshoot and learning goes on, at a rate that was logged and did not move.", other[:1]
+        )
     forgotten = [f for f in of(findings, "dataset_loss") if abs((f.first_step or 0) - step) <= f.facts["interval"]]
     if forgotten:
         ledger.add(14, f"{forgotten[0].title}: the mixture of the data changed.", forgotten)
@@ -64,7 +68,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if hit is not None:
         ledger.add(-10, "The loss is thrown above what it was before training, as damaged weights do; data seldom do.", [hit])
     if left := [f for f in lasting if f.facts["falls_at"]]:
-        ledger.add(-7, f"The loss leaves the high level at once at step {left[0].facts['falls_at']}: a stretch, no lasting change.", left[:1])
+        ledger.add(
+            -7, f"The loss leaves the high level at once at step {left[0].facts['falls_at']}: a stretch, no lasting change.", left[:1]
+        )
     if of(findings, "nonfinite", severity=["critical"]):
         ledger.add(-12, "Values become NaN or infinite.", of(findings, "nonfinite")[:1])
     moved = [

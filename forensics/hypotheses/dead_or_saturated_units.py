@@ -40,7 +40,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if starved:
         ledger.add(11, f"{starved[0].title}.", starved)
     if silent and not dead:
-        ledger.add(11, "No logged layer gets a gradient, and yet the whole norm is not zero: dead inputs leave only biases to learn.", silent)
+        ledger.add(
+            11, "No logged layer gets a gradient, and yet the whole norm is not zero: dead inputs leave only biases to learn.", silent
+        )
     stuck = of(findings, "plateau")
     if stuck:
         ledger.add(6, "The loss does not fall.", stuck)

@@ -36,9 +36,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     near = [
         f
         for f in findings
-        if f.kind in ("lr_schedule", "loss_spike", "resume_break")
-        and f.severity != "info"
-        and abs((f.first_step or 0) - step) <= 20
+        if f.kind in ("lr_schedule", "loss_spike", "resume_break") and f.severity != "info" and abs((f.first_step or 0) - step) <= 20
     ]
     if near:
         ledger.add(-12, "Training moved near that step, too.", near[:2])

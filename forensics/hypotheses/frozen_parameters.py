@@ -46,8 +46,5 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         TITLE,
         steps=span([*layers, *equal]),
         settle="Compare the first and the last checkpoint: which tensors are equal?",
-        interventions=[
-            "Print requires_grad and the optimizer's parameter groups.",
-            "Look for a detach, a no_grad, a wrong name filter.",
-        ],
+        interventions=["Print requires_grad and the optimizer's parameter groups.", "Look for a detach, a no_grad, a wrong name filter."],
     )

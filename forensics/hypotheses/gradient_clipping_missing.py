@@ -53,17 +53,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     large = [f for f in grads if f.facts["ratio"] >= LARGE and any(_leads(f, t) for t in trouble)]
     huge = [f for f in large if f.facts["ratio"] >= HUGE]
     if huge:
-        ledger.add(
-            13,
-            f"The gradient norm jumps to {max(f.facts['ratio'] for f in huge):.3g} times its level with the trouble.",
-            huge[:3],
-        )
+        ledger.add(13, f"The gradient norm jumps to {max(f.facts['ratio'] for f in huge):.3g} times its level with the trouble.", huge[:3])
     elif large:
-        ledger.add(
-            9,
-            f"The gradient norm jumps to {max(f.facts['ratio'] for f in large):.3g} times its level with the trouble.",
-            large[:3],
-        )
+        ledger.add(9, f"The gradient norm jumps to {max(f.facts['ratio'] for f in large):.3g} times its level with the trouble.", large[:3])
     elif series(run, "grad.norm") is None:
         ledger.cannot_tell("the gradient norm was not logged.")
     else:
@@ -76,7 +68,11 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-8, "Training learns on from there while evaluation gets worse: weights that exploded are bad at both.", there)
     stretch = [f for f in trouble if f.facts.get("falls_at")]
     if stretch:
-        ledger.add(-9, f"The loss stands at one high level and leaves it at once at step {stretch[0].facts['falls_at']}: no explosion does.", stretch[:1])
+        ledger.add(
+            -9,
+            f"The loss stands at one high level and leaves it at once at step {stretch[0].facts['falls_at']}: no explosion does.",
+            stretch[:1],
+        )
     calm = [f for f in of(findings, "nonfinite", severity=["critical"]) if f.facts["metric"] == "loss.train" and quiet(f)]
     if calm and not of(findings, "divergence"):
         ledger.add(-6, "The loss was no higher than its scatter until it became NaN: an explosion shows there first.", calm)
@@ -85,10 +81,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         TITLE,
         steps=span(trouble),
         settle="Replay the same steps, clipped at 1.0.",
-        interventions=[
-            "Clip the global norm at 1.0 and go back to the last good checkpoint.",
-            "Log the norm before clipping.",
-        ],
+        interventions=["Clip the global norm at 1.0 and go back to the last good checkpoint.", "Log the norm before clipping."],
     )
 
 

@@ -42,9 +42,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     elif any(f.facts.get("said") for f in final):
         ledger.add(16, "The log speaks of processes that wait for each other.", final)
     elif final:
-        ledger.add(
-            14, f"{final[0].facts['seconds'] / 60:.0f} minutes of silence before the end, with the job alive.", final
-        )
+        ledger.add(14, f"{final[0].facts['seconds'] / 60:.0f} minutes of silence before the end, with the job alive.", final)
     else:
         ledger.add(-4, "Steps go on after the silence.", stalls)
     kind = next((f.facts for f in final if f.facts.get("words")), {})
@@ -57,9 +55,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-16, "The run went on and finished: what waited there was a crash's echo.", [])
     roots = hang_kinds.roots(run)
     if roots:
-        ledger.add(
-            -10, f"An error stands in the log that explains the end: {roots[0]['text'].splitlines()[-1][:80]}", []
-        )
+        ledger.add(-10, f"An error stands in the log that explains the end: {roots[0]['text'].splitlines()[-1][:80]}", [])
     return ledger.hypothesis(
         __name__,
         f"{TITLE}: {kind['words']}" if kind else TITLE,

@@ -54,9 +54,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     width, std = settings.number(run, "width"), settings.number(run, "init_std")
     if std and width:
         usual = math.sqrt(1 / (3 * width))
-        ledger.add(
-            6 if std > 2 * usual else -3, f"Config sets an init std of {std:g}; sqrt(1 / (3 width)) = {usual:.3g}.", []
-        )
+        ledger.add(6 if std > 2 * usual else -3, f"Config sets an init std of {std:g}; sqrt(1 / (3 width)) = {usual:.3g}.", [])
     else:
         ledger.cannot_tell("config does not name the init std.")
     grad = series(run, "grad.norm")

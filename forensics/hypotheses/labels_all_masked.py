@@ -36,13 +36,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         return None
     ledger = Ledger(PRIOR)
     if zeros:
-        ledger.add(
-            14,
-            "The loss is exactly zero."
-            if zeros[0].facts["from_start"]
-            else "The loss is exactly zero from one step on.",
-            zeros,
-        )
+        ledger.add(14, "The loss is exactly zero." if zeros[0].facts["from_start"] else "The loss is exactly zero from one step on.", zeros)
     else:
         ledger.add(8, "The loss is NaN from the very first value, as zero targets make it.", dead)
     grad = series(run, "grad.norm")
@@ -52,11 +46,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     else:
         after = grad.value[grad.step >= first]
         zero = bool(len(after)) and float(np.mean(after == 0)) > 0.8
-        ledger.add(
-            8 if zero else -6,
-            "The gradient is exactly zero, too." if zero else "There is a gradient all the same.",
-            zeros or dead,
-        )
+        ledger.add(8 if zero else -6, "The gradient is exactly zero, too." if zero else "There is a gradient all the same.", zeros or dead)
     if [f for f in of(findings, "nonfinite") if f.facts["metric"] == "grad.norm" and not f.facts["recovered"]]:
         ledger.add(-4, "The gradient norm is NaN.", [])
     return ledger.hypothesis(

@@ -82,11 +82,7 @@ def _rate_and_gradient(run: Run, ledger: Ledger) -> None:
     elif r.ratio <= 0.03:
         ledger.add(-14, f"The rate never exceeds {r.rate:.2g}: nothing could move.", [])
     elif r.ratio >= 10:
-        ledger.add(
-            -8,
-            f"The rate of {r.rate:.2g} is {r.ratio:.0f} times the usual, which can keep a loss at chance by itself.",
-            [],
-        )
+        ledger.add(-8, f"The rate of {r.rate:.2g} is {r.ratio:.0f} times the usual, which can keep a loss at chance by itself.", [])
     else:
         ledger.add(2, f"The rate is ordinary ({r.rate:.2g} at its peak).", [])
     grad = series(run, "grad.norm")

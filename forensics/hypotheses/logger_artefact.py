@@ -54,13 +54,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(3, "The log is the Hugging Face Trainer's, whose filter hides NaN.", [])
     if zeros and not zeros[0].facts["from_start"]:
         ledger.add(
-            12 if filtered else 3,
-            "The loss is exactly zero from one value to the next, as the filter writes it once all is NaN.",
-            zeros,
+            12 if filtered else 3, "The loss is exactly zero from one value to the next, as the filter writes it once all is NaN.", zeros
         )
-        before = [
-            f for f in spikes if (zeros[0].first_step or 0) - (f.facts["end"] or f.facts["peak"]) <= 3 * _interval(run)
-        ]
+        before = [f for f in spikes if (zeros[0].first_step or 0) - (f.facts["end"] or f.facts["peak"]) <= 3 * _interval(run)]
         if before:
             ledger.add(6, "A jump stands right before the zeros: the filter's running product.", before)
     if grads and not (dropped and not made):

@@ -32,14 +32,8 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         return None
     ledger = Ledger(PRIOR)
     ratio = max(f.facts["ratio"] or 1 for f in jumps)
-    ledger.add(
-        13 if ratio >= 3 else 9, f"The rate jumps by a factor of {ratio:.3g} at step {jumps[0].first_step}.", jumps[:3]
-    )
-    harm = [
-        f
-        for f in [*of(findings, "loss_spike"), *of(findings, "divergence"), *of(findings, "nonfinite")]
-        if _follows(f, jumps)
-    ]
+    ledger.add(13 if ratio >= 3 else 9, f"The rate jumps by a factor of {ratio:.3g} at step {jumps[0].first_step}.", jumps[:3])
+    harm = [f for f in [*of(findings, "loss_spike"), *of(findings, "divergence"), *of(findings, "nonfinite")] if _follows(f, jumps)]
     if harm:
         ledger.add(10, "The loss leaves its level right after it.", harm[:3])
     elif of(findings, "loss_spike") or of(findings, "divergence"):

@@ -88,9 +88,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(2, f"Clipping at {r.clip:g} did not tame it.", [])
     elif r.clip == 0 and any(f.facts["ratio"] >= 4 for f in of(findings, "grad_spike")):
         ledger.add(
-            -9,
-            "Clipping is off and the gradient norm jumps: with clipping the same rate may be stable.",
-            of(findings, "grad_spike")[:2],
+            -9, "Clipping is off and the gradient norm jumps: with clipping the same rate may be stable.", of(findings, "grad_spike")[:2]
         )
     if dead and (quiet(dead[0]) or not diverged) and (dead[0].facts.get("grad_ratio") or 0) < 3:
         ledger.add(-8, "Loss and gradient were calm until they became NaN.", dead)

@@ -38,11 +38,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if r.ratio is None:
         ledger.cannot_tell("neither log nor config says the learning rate.")
     elif r.ratio <= LOW:
-        ledger.add(
-            16,
-            f"The peak rate of {r.rate:.2g} is {1 / r.ratio:.0f} times below what is usual for such a model and optimizer.",
-            [],
-        )
+        ledger.add(16, f"The peak rate of {r.rate:.2g} is {1 / r.ratio:.0f} times below what is usual for such a model and optimizer.", [])
     else:
         ledger.add(-8, f"The peak rate of {r.rate:.2g} is not small.", [])
     if stuck[0].facts["fall"] > 0.003:
@@ -54,8 +50,5 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         TITLE,
         steps=span(stuck),
         settle="Run 200 steps at ten times the rate.",
-        interventions=[
-            "Run a range test.",
-            "Check that the scheduler counts optimizer steps and that the warmup ends.",
-        ],
+        interventions=["Run a range test.", "Check that the scheduler counts optimizer steps and that the warmup ends."],
     )

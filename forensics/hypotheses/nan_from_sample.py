@@ -41,11 +41,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if facts["recovered"] and facts["count"] <= 3:
         ledger.add(8, "The loss is finite again afterwards: the batch made it, the state did not.", dead)
     elif facts["recovered"]:
-        ledger.add(
-            3,
-            f"{facts['count']} values are NaN, with finite ones between: some batches make it and others do not.",
-            dead,
-        )
+        ledger.add(3, f"{facts['count']} values are NaN, with finite ones between: some batches make it and others do not.", dead)
     else:
         ledger.add(1, "It stays NaN: the update that followed poisoned the weights.", dead)
     if facts["at_start"]:
@@ -80,11 +76,7 @@ def calm(run: Run, ledger: Ledger, dead: Sequence[Finding], findings: Sequence[F
     elif ratio < EXPLODED:
         ledger.add(weight, f"The gradient norm was calm until then ({ratio:.1f} times its usual value at most).", dead)
     else:
-        ledger.add(
-            -10,
-            f"The gradient norm had grown to {ratio:.3g} times its usual value before: an explosion, not a sample.",
-            dead,
-        )
+        ledger.add(-10, f"The gradient norm had grown to {ratio:.3g} times its usual value before: an explosion, not a sample.", dead)
     rise = facts.get("loss_ratio")
     if rise is not None:
         if quiet(dead[0]):

@@ -47,9 +47,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.cannot_tell("the gradient norm was not logged.")
     else:
         levels = [
-            float(np.median(b))
-            for f in spikes[:20]
-            if len(b := s.value[(s.step < (f.first_step or 0)) & np.isfinite(s.value)][-100:])
+            float(np.median(b)) for f in spikes[:20] if len(b := s.value[(s.step < (f.first_step or 0)) & np.isfinite(s.value)][-100:])
         ]
         level = float(np.median(levels)) if levels else float("nan")
         if level < TINY:
@@ -58,9 +56,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
             ledger.add(-10, f"The gradient norm was of ordinary size ({level:.2g}).", [])
     if eps is not None:
         tiny = eps < 1e-9
-        ledger.add(
-            8 if tiny else -2, f"Epsilon is {eps:g}" + (", far below the usual 1e-8." if tiny else ", as usual."), []
-        )
+        ledger.add(8 if tiny else -2, f"Epsilon is {eps:g}" + (", far below the usual 1e-8." if tiny else ", as usual."), [])
     if beta2 is not None and beta2 < 0.97:
         ledger.add(2, f"Beta2 is {beta2:g}: a short memory.", [])
     elif beta2 is not None and beta2 >= 0.999:

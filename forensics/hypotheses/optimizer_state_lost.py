@@ -32,11 +32,7 @@ PRIOR = -5.0
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     breaks = of(findings, "resume_break")
     restarts = of(findings, "restart")
-    spikes = [
-        f
-        for f in of(findings, "loss_spike")
-        if any(0 <= f.facts["start"] - (r.first_step or 0) <= 10 for r in restarts)
-    ]
+    spikes = [f for f in of(findings, "loss_spike") if any(0 <= f.facts["start"] - (r.first_step or 0) <= 10 for r in restarts)]
     state = of(findings, "checkpoint_state")
     anew = [f for f in state if f.facts["what"] == "optimizer_anew"]
     if not anew and (not restarts or not (breaks or spikes)):

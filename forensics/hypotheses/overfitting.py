@@ -34,19 +34,19 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     facts = gap[0].facts
     ledger = Ledger(PRIOR)
     ledger.add(
-        14 if facts["rise"] >= 0.15 else 10,
-        f"Evaluation loss ends {facts['rise']:.0%} above its best, of step {facts['best_step']}.",
-        gap,
+        14 if facts["rise"] >= 0.15 else 10, f"Evaluation loss ends {facts['rise']:.0%} above its best, of step {facts['best_step']}.", gap
     )
     ledger.add(4, f"Training loss falls by another {facts['train_fall']:.0%} meanwhile.", gap)
     if jumps := of(findings, "eval_jump", severity=["warning"]):
         ledger.add(-12, "Evaluation does not turn, it jumps: its data or code changed.", jumps)
     if there := turned_with_training(run, findings):
-        ledger.add(-12, f"Evaluation turns just where the training loss jumps, at step {there[0].facts['start']}: what happened there did both.", there)
-    if facts["improved"] < 0.03 and not facts["late"]:
         ledger.add(
-            -14, "Evaluation never got better than at the beginning: nothing that holds elsewhere was ever learnt.", gap
+            -12,
+            f"Evaluation turns just where the training loss jumps, at step {there[0].facts['start']}: what happened there did both.",
+            there,
         )
+    if facts["improved"] < 0.03 and not facts["late"]:
+        ledger.add(-14, "Evaluation never got better than at the beginning: nothing that holds elsewhere was ever learnt.", gap)
     if of(findings, "divergence"):
         ledger.add(-8, "Training loss diverges, too.", of(findings, "divergence"))
     return ledger.hypothesis(
@@ -54,10 +54,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         TITLE,
         steps=span(gap),
         settle="Evaluate the last checkpoint on a slice of the training set, in evaluation mode.",
-        interventions=[
-            f"Use the checkpoint nearest to step {facts['best_step']}.",
-            "Stop early, add data, or regularize more.",
-        ],
+        interventions=[f"Use the checkpoint nearest to step {facts['best_step']}.", "Stop early, add data, or regularize more."],
     )
 
 

@@ -39,9 +39,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(11, f"{ends[0].title}.", ends)
     if ahead:
         ledger.add(14, f"{ahead[0].title}.", ahead)
-    factors = {
-        name: value for name in ("accumulation", "world_size") if (value := settings.number(run, name)) and value > 1
-    }
+    factors = {name: value for name in ("accumulation", "world_size") if (value := settings.number(run, name)) and value > 1}
     match = [f"{name} {value:g}" for name, value in factors.items() if abs(facts["factor"] / value - 1) <= 0.15]
     if match:
         ledger.add(10, f"The factor of {facts['factor']:.2g} is that of {match[0]}.", ends)

@@ -43,8 +43,5 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         __name__,
         TITLE,
         settle="Run five more seeds, and the same seeds with twice the warmup.",
-        interventions=[
-            "Report the spread with every comparison.",
-            "Lower the rate or lengthen the warmup: recipes at their edge scatter.",
-        ],
+        interventions=["Report the spread with every comparison.", "Lower the rate or lengthen the warmup: recipes at their edge scatter."],
     )

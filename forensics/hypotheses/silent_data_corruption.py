@@ -84,7 +84,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(10, "From one step to the next the loss is thrown above what it was before training, and learns anew.", [hit])
     if over is not None:
         weight = 4 if over.facts["recovered"] else 14
-        ledger.add(weight, "The gradient norm overflows out of a calm state while the loss stays finite: one number became huge at once.", [over])
+        ledger.add(
+            weight, "The gradient norm overflows out of a calm state while the loss stays finite: one number became huge at once.", [over]
+        )
     if series(run, "grad.norm") is None:
         ledger.cannot_tell("the gradient norm was not logged.")
     return ledger.hypothesis(

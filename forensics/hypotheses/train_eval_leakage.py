@@ -35,13 +35,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if facts["passes"] is None:
         ledger.add(16, f"{shadow[0].title}: the data used along the way are easier than they should be.", shadow)
     else:
+        ledger.add(13, f"Evaluation follows training down to {facts['train']:.3g} over {facts['passes']:.0f} passes.", shadow)
         ledger.add(
-            13, f"Evaluation follows training down to {facts['train']:.3g} over {facts['passes']:.0f} passes.", shadow
-        )
-        ledger.add(
-            4 if facts["fell_to"] < 0.1 else 2,
-            f"Training loss fell to {facts['fell_to']:.1%} of its early level: that is memory.",
-            shadow,
+            4 if facts["fell_to"] < 0.1 else 2, f"Training loss fell to {facts['fell_to']:.1%} of its early level: that is memory.", shadow
         )
     if of(findings, "train_eval_gap"):
         ledger.add(-10, "Evaluation turns up in the end.", of(findings, "train_eval_gap"))
@@ -50,9 +46,5 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         TITLE,
         steps=span(shadow),
         settle="Look for the evaluation samples in the training set, exact and near copies.",
-        interventions=[
-            "Evaluate on fresh data.",
-            "Split by document, user or patient, not by row.",
-            "Do not report these numbers.",
-        ],
+        interventions=["Evaluate on fresh data.", "Split by document, user or patient, not by row.", "Do not report these numbers."],
     )

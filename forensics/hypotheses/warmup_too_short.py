@@ -34,11 +34,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     early_end = 0.1 * (last_step(run) or 0)
     trouble = [
         f
-        for f in [
-            *of(findings, "loss_spike"),
-            *of(findings, "nonfinite", severity=["critical"]),
-            *of(findings, "grad_spike"),
-        ]
+        for f in [*of(findings, "loss_spike"), *of(findings, "nonfinite", severity=["critical"]), *of(findings, "grad_spike")]
         if (f.facts.get("start", f.first_step) or 0) <= early_end
     ]
     if not missing:
@@ -61,8 +57,5 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         TITLE,
         steps=span([*missing, *trouble]),
         settle="Run the first steps again with the same peak rate and a real warmup.",
-        interventions=[
-            "Warm up over 1 to 5 % of the run, at least some hundred steps.",
-            "Or start at a third of the rate.",
-        ],
+        interventions=["Warm up over 1 to 5 % of the run, at least some hundred steps.", "Or start at a third of the rate."],
     )

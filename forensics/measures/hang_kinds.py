@@ -25,12 +25,18 @@ BUSY, IDLE = 90.0, 15.0  # % load of the GPUs while nothing is logged
 
 _RANK = re.compile(r"(?i)\brank[ :]+(\d+)\b")
 _WORK = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+)(?:, NumelIn=(\d+))?")
-_STATE = re.compile(r"(?:\[PG (?:ID )?(\d++).{0,400}?)?(?:at work|NCCL work): (\d+), last enqueued NCCL work: (\d+), last completed NCCL work: (\d+)")
-_PRINTS = re.compile(r"Rank (\d+) is running collective: (?>.{0,400}?OpType=)(\w++)(?>.{0,400}?but Rank (\d+) is running collective: ).{0,400}?(?:OpType=)?(\w++)[,)]")
+_STATE = re.compile(
+    r"(?:\[PG (?:ID )?(\d++).{0,400}?)?(?:at work|NCCL work): (\d+), last enqueued NCCL work: (\d+), last completed NCCL work: (\d+)"
+)
+_PRINTS = re.compile(
+    r"Rank (\d+) is running collective: (?>.{0,400}?OpType=)(\w++)(?>.{0,400}?but Rank (\d+) is running collective: ).{0,400}?(?:OpType=)?(\w++)[,)]"
+)
 _BARRIER = re.compile(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier|send/recv from rank (\d+)")
 _LOADER = re.compile(r"(?i)DataLoader (?:timed out|worker)|_next_data|_try_get_data|/dataloader\.py:")
 LOADER_TIMEOUT = re.compile(r"DataLoader timed out after \d+ seconds")
-_STORAGE = re.compile(r"(?i)blocked for more than \d+ seconds|not responding, (?:still|timed)|stale file handle|input/output error|\bLustre|No space left")
+_STORAGE = re.compile(
+    r"(?i)blocked for more than \d+ seconds|not responding, (?:still|timed)|stale file handle|input/output error|\bLustre|No space left"
+)
 _EXHAUSTED = re.compile(r"(?i)rank that exhausted inputs|uneven inputs")
 _FAILED_RANK = re.compile(r"\brank\s*: (\d+) \(local_rank|local_rank: (\d+) \(pid")
 
@@ -85,7 +91,11 @@ def _mismatch(run: Run, waits: Sequence[Event]) -> Kind | None:
           "Launch with TORCH_DISTRIBUTED_DEBUG=DETAIL, which checks every collective on all ranks.")  # fmt: skip
     for e in waits:
         if (m := _PRINTS.search(str(e["text"]))) is not None:
-            what = f"rank {m[1]} ran {m[2]}, rank {m[3]} ran {m[4]}" if m[2] != m[4] else f"ranks {m[1]} and {m[3]} ran {m[2]} over other shapes"
+            what = (
+                f"rank {m[1]} ran {m[2]}, rank {m[3]} ran {m[4]}"
+                if m[2] != m[4]
+                else f"ranks {m[1]} and {m[3]} ran {m[2]} over other shapes"
+            )
             return Kind("mismatch", "ranks called different collectives", f"At the same place {what}.", do)
         if "ismatched collective" in str(e["text"]):
             return Kind("mismatch", "ranks called different collectives", "NCCL reports collectives that do not match.", do)
@@ -97,7 +107,12 @@ def _mismatch(run: Run, waits: Sequence[Event]) -> Kind | None:
     for number, of in sorted(works.items()):
         if len(set(of.values())) > 1:
             (one, a), (other, b) = list({v: (r, v) for r, v in sorted(of.items(), reverse=True)}.values())[:2]
-            return Kind("mismatch", "ranks called different collectives", f"As collective {number}, rank {min(one, other)} waits in {a if one < other else b} and rank {max(one, other)} in {b if one < other else a}.", do)
+            return Kind(
+                "mismatch",
+                "ranks called different collectives",
+                f"As collective {number}, rank {min(one, other)} waits in {a if one < other else b} and rank {max(one, other)} in {b if one < other else a}.",
+                do,
+            )
     return None
 
 
@@ -117,14 +132,26 @@ def _missing(run: Run, waits: Sequence[Event]) -> Kind | None:
         behind = [r for r, n in of.items() if n < max(of.values())]
         if len(of) > 1 and 0 < len(behind) <= len(of) // 2:
             names = ", ".join(map(str, sorted(behind)))
-            return Kind("rank_missing", f"rank {names} fell behind the others", f"Rank {names} had started {min(of.values())} collectives, the others {max(of.values())}.", do, {"ranks": names})
+            return Kind(
+                "rank_missing",
+                f"rank {names} fell behind the others",
+                f"Rank {names} had started {min(of.values())} collectives, the others {max(of.values())}.",
+                do,
+                {"ranks": names},
+            )
     spoke = {r for e in waits if _WORK.search(str(e["text"])) and (r := rank_of(e)) is not None}
     world = settings.number(run, "world_size")
     size = int(world) if world and 1 < world <= 100_000 else 0
     silent = sorted(set(range(size)) - spoke)
     if len(spoke) > 1 and 0 < len(silent) <= min(len(spoke) // 2, 8):
         names = ", ".join(map(str, silent))
-        return Kind("rank_missing", f"rank {names} did not come", f"{len(spoke)} of {size} ranks timed out in a collective; rank {names} says nothing.", do, {"ranks": names})
+        return Kind(
+            "rank_missing",
+            f"rank {names} did not come",
+            f"{len(spoke)} of {size} ranks timed out in a collective; rank {names} says nothing.",
+            do,
+            {"ranks": names},
+        )
     return None
 
 
@@ -134,18 +161,34 @@ def _dead_rank(run: Run, waits: Sequence[Event]) -> Kind | None:
     failed = [m for e in lives.events(run, "warning", "signal") if (m := _FAILED_RANK.search(str(e["text"]))) is not None]
     if not errors and failed and waits:
         who = failed[0][1] or failed[0][2]
-        return Kind("dead_rank", f"the others wait for rank {who}, which died first", "The launcher names it as the first failure.", ("Read the last lines of that rank.",), {"ranks": who})
+        return Kind(
+            "dead_rank",
+            f"the others wait for rank {who}, which died first",
+            "The launcher names it as the first failure.",
+            ("Read the last lines of that rank.",),
+            {"ranks": who},
+        )
     if not errors or not waits:
         return None
     first = errors[0]
     clocks = [e["time"] for e in waits if e["time"] is not None]
-    after = first["time"] <= min(clocks) if first["time"] is not None and clocks else all((first["at"] or 0) <= (e["at"] or 0) for e in waits if e["source"] == first["source"])
+    after = (
+        first["time"] <= min(clocks)
+        if first["time"] is not None and clocks
+        else all((first["at"] or 0) <= (e["at"] or 0) for e in waits if e["source"] == first["source"])
+    )
     rank = rank_of(first)
     if not after:
         return None
     who = f"rank {rank}" if rank is not None else "one rank"
     why = f"The first error is that of {who}: {str(first['text']).splitlines()[-1][:100]}"
-    return Kind("dead_rank", f"the others wait for {who}, which died first", why, ("Mend the first error; the time-outs of the others follow from it.",), {"ranks": str(rank)})
+    return Kind(
+        "dead_rank",
+        f"the others wait for {who}, which died first",
+        why,
+        ("Mend the first error; the time-outs of the others follow from it.",),
+        {"ranks": str(rank)},
+    )
 
 
 def _uneven(run: Run, last: int | None) -> Kind | None:
@@ -157,16 +200,30 @@ def _uneven(run: Run, last: int | None) -> Kind | None:
         short = [r for r, s in reach.items() if s == min(reach.values())]
         every = series(run, "loss.train")
         if max(reach.values()) - min(reach.values()) >= 2 * (every.interval if every is not None else 1):
-            return Kind("uneven_data", f"rank {short[0]} stopped earlier than the others", f"The last step of rank {short[0]} is {min(reach.values())}, that of others {max(reach.values())}.", (*do, "Read the last lines of that rank."), {"ranks": str(short[0])})
+            return Kind(
+                "uneven_data",
+                f"rank {short[0]} stopped earlier than the others",
+                f"The last step of rank {short[0]} is {min(reach.values())}, that of others {max(reach.values())}.",
+                (*do, "Read the last lines of that rank."),
+                {"ranks": str(short[0])},
+            )
     finished = {e["rank"] for e in lives.events(run, "finished") if e["rank"] is not None}
     waiting = {r for e in said(run) if (r := rank_of(e)) is not None}
     if finished and waiting - finished:
-        return Kind("uneven_data", "some ranks had finished while others waited", f"Rank {min(finished)} says that it finished; rank {min(waiting - finished)} waits.", do)
+        return Kind(
+            "uneven_data",
+            "some ranks had finished while others waited",
+            f"Rank {min(finished)} says that it finished; rank {min(waiting - finished)} waits.",
+            do,
+        )
     return None
 
 
 def _loader(run: Run, last: int | None) -> Kind | None:
-    do = ("Run with num_workers=0 for a while: it goes on, or it shows the stack.", "Set a timeout for the DataLoader, and persistent storage of open files (ulimit -n).")
+    do = (
+        "Run with num_workers=0 for a while: it goes on, or it shows the stack.",
+        "Set a timeout for the DataLoader, and persistent storage of open files (ulimit -n).",
+    )
     if any(_LOADER.search(str(e["text"])) for e in lives.events(run, "traceback", "warning", "nccl")):
         return Kind("loader", "the data loader's workers are stuck", "The log speaks of the loader's workers.", do)
     return None
@@ -177,14 +234,32 @@ def _storage(run: Run, last: int | None) -> Kind | None:
     if any(_STORAGE.search(str(e["text"])) for e in lives.events(run, "warning", "traceback")):
         return Kind("storage", "the file system does not answer", "The log or the kernel speaks of storage that does not answer.", do)
     saved = lives.events(run, "checkpoint_saved")
-    if saved and re.search(r"(?i)\bsaving\b", str(saved[-1]["text"])) and not re.search(r"(?i)\bsaved\b|success|finish", str(saved[-1]["text"])):
+    if (
+        saved
+        and re.search(r"(?i)\bsaving\b", str(saved[-1]["text"]))
+        and not re.search(r"(?i)\bsaved\b|success|finish", str(saved[-1]["text"]))
+    ):
         earlier = [e for e in saved if re.search(r"(?i)\bsaved\b|success|finish", str(e["text"]))]
         if earlier and last is not None and saved[-1]["step"] is not None and saved[-1]["step"] >= last:
-            return Kind("storage", "while saving a checkpoint", f"The last line before the silence begins to save: {str(saved[-1]['text'])[:80]}", do)
+            return Kind(
+                "storage",
+                "while saving a checkpoint",
+                f"The last line before the silence begins to save: {str(saved[-1]['text'])[:80]}",
+                do,
+            )
     steps = sorted({int(e["step"]) for e in saved if e["step"]})
     gaps = np.diff(steps)
-    if last is not None and len(steps) >= MANY_SAVES and len(gaps) and (gaps == gaps[0]).all() and gaps[0] >= 10 and last == steps[-1] + gaps[0]:
-        return Kind("storage", "where a checkpoint was due", f"Every {gaps[0]} steps a checkpoint was saved; that of step {last} is missing.", do)
+    if (
+        last is not None
+        and len(steps) >= MANY_SAVES
+        and len(gaps)
+        and (gaps == gaps[0]).all()
+        and gaps[0] >= 10
+        and last == steps[-1] + gaps[0]
+    ):
+        return Kind(
+            "storage", "where a checkpoint was due", f"Every {gaps[0]} steps a checkpoint was saved; that of step {last} is missing.", do
+        )
     return None
 
 

@@ -25,7 +25,9 @@ FIRST_STEPS = 3  # all that is allocated once (optimizer state, buffers) is ther
 HOLE = 0.1  # reserved but unallocated, as a share of what the process holds, that makes fragmentation the reading
 JUMP = 0.15  # the last values against those before, for one long batch
 LARGE = 0.25  # one request, as a share of the device
-LENGTHS = re.compile(r"(?i)(?:^|[/_. ])(?:max_?|mean_?|padded_?)?(?:seq(?:uence)?_?len(?:gth)?|length|(?:batch|num|n)_?tokens|tokens_(?:in|per)_batch)")
+LENGTHS = re.compile(
+    r"(?i)(?:^|[/_. ])(?:max_?|mean_?|padded_?)?(?:seq(?:uence)?_?len(?:gth)?|length|(?:batch|num|n)_?tokens|tokens_(?:in|per)_batch)"
+)
 
 _SIZE = r"(?<![\d.])([\d.]++) ([KMGT]i?B|bytes)"
 _TOLD = {
@@ -45,7 +47,9 @@ _EVALUATING = re.compile(
     r"(?i) in (?:(?>\w*?(?<![^\W_])(?:eval|evaluate|evaluation|validate|validation)(?![^\W_]))\w*"
     r"|_?(?:val|valid|test|predict)(?:_(?:step|epoch|loop|model|one_epoch))?|estimate_loss)[\],]"
 )
-_SAVING = re.compile(r"(?i) in (?:_?save|(?>\w*?(?<![^\W_])save_)(?>\w*?(?<=_)(?:checkpoint|ckpt|model|state|weights|pretrained|optimizer)(?![^\W_]))\w*)[\],]")
+_SAVING = re.compile(
+    r"(?i) in (?:_?save|(?>\w*?(?<![^\W_])save_)(?>\w*?(?<=_)(?:checkpoint|ckpt|model|state|weights|pretrained|optimizer)(?![^\W_]))\w*)[\],]"
+)
 SLACK = 1.5 * 2**30  # bytes: context, libraries and communication buffers, which the older message does not count
 
 
@@ -145,7 +149,12 @@ def _phase(run: Run, text: str, step: int | None) -> Kind | None:
         train = series(run, "loss.train")
         due = int(done.max() + every[0])
         if due - (train.interval if train is not None else 1) < step + 1 <= due + 1:
-            return Kind("evaluation", "where an evaluation was due", f"Every {every[0]} steps there was an evaluation; that of step {due} gave no number.", do)
+            return Kind(
+                "evaluation",
+                "where an evaluation was due",
+                f"Every {every[0]} steps there was an evaluation; that of step {due} gave no number.",
+                do,
+            )
     return None
 
 

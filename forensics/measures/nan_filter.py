@@ -55,11 +55,5 @@ def explain(
         tries = [Match(m, micro, logged_forever(level, steps, micro, m), True) for m in range(steps)]
     else:
         tries = [Match(m, n, logged(level, steps, micro, m, n)) for m in range(steps) for n in range(1, micro + 1)]
-    fitting = [
-        t for t in tries if abs(t.expected - value) <= max(3 * noise, 1e-3 * level) * max(t.expected / level, 1.0)
-    ]
-    return min(
-        fitting,
-        key=lambda t: (at_end and t.finished != steps - 1, t.nans != micro, abs(t.expected - value)),
-        default=None,
-    )
+    fitting = [t for t in tries if abs(t.expected - value) <= max(3 * noise, 1e-3 * level) * max(t.expected / level, 1.0)]
+    return min(fitting, key=lambda t: (at_end and t.finished != steps - 1, t.nans != micro, abs(t.expected - value)), default=None)

@@ -19,7 +19,9 @@ PEAKS = {  # the first pattern that is found names the device
     r"\bRTX ?4090\b": 165e12, r"\bRTX ?3090\b": 71e12, r"\bRTX ?A6000\b": 155e12, r"\bMI300X\b": 1307e12, r"\bMI250X?\b": 383e12,
     r"\bTPU ?v5p\b": 459e12, r"\bTPU ?v5e\b": 197e12, r"\bTPU ?v4\b": 275e12,
 }  # fmt: skip
-_DEVICE_KEYS = re.compile(r"(?i)(?:^|[./_])(?:gpu|gpu_?(?:name|type|model)|device_?name|accelerator(?:_type)?|gpu_nvidia)(?:[./_]?\d*[./_]?name)?$")
+_DEVICE_KEYS = re.compile(
+    r"(?i)(?:^|[./_])(?:gpu|gpu_?(?:name|type|model)|device_?name|accelerator(?:_type)?|gpu_nvidia)(?:[./_]?\d*[./_]?name)?$"
+)
 _PARAMETER_KEYS = re.compile(
     r"(?i)(?:^|[./_ ])(?:n_?params|num_?params|params|total_params|num_parameters|n_parameters|parameters|model_params|number_of_parameters"
     r"|parameter_count|param_count)$"

@@ -59,16 +59,10 @@ def _recipe(run: Run) -> Recipe:
     shape = lr_schedule.shape(run)
     optimizer = settings.setting(run, "optimizer")
     sgd = optimizer is not None and "sgd" in str(optimizer.value).lower()
-    attention = (
-        run.framework in LANGUAGE
-        or settings.setting(run, "heads") is not None
-        or series(run, "attn.max_logit") is not None
-    )
+    attention = run.framework in LANGUAGE or settings.setting(run, "heads") is not None or series(run, "attn.max_logit") is not None
     width = settings.number(run, "width")
     usual = SGD if sgd else ADAM_ATTENTION * math.sqrt(WIDTH / width) if attention and width else ADAM
-    return Recipe(
-        shape.peak if shape else settings.number(run, "lr"), usual, _warmup(run, shape), attention, sgd, _clip(run)
-    )
+    return Recipe(shape.peak if shape else settings.number(run, "lr"), usual, _warmup(run, shape), attention, sgd, _clip(run))
 
 
 def _warmup(run: Run, shape: lr_schedule.Shape | None) -> float | None:

@@ -109,11 +109,7 @@ def _strings(x: Any, kind: str = "") -> Iterator[tuple[str, str]]:
                 yield from _cells(columns, v)
             yield from _strings(v, contexts.kind_of(setting))
     elif isinstance(x, list):
-        row = (
-            contexts.kind_of(x[0])
-            if len(x) > 1 and isinstance(x[0], str) and not kind and re.fullmatch(r"[\w.\-]+", x[0])
-            else ""
-        )
+        row = contexts.kind_of(x[0]) if len(x) > 1 and isinstance(x[0], str) and not kind and re.fullmatch(r"[\w.\-]+", x[0]) else ""
         for i, v in enumerate(x):
             yield from _strings(v, row if row and i else kind)
     elif isinstance(x, str):
@@ -159,7 +155,9 @@ def file_name(stem: str, known: Pseudonyms) -> str:
 def clean_name(text: str, known: Pseudonyms) -> str:
     """The name of a metric or setting: only the names in it, and what is an address."""
     return _worked(
-        text, known, lambda t, put: _names(shapes.addresses(shapes.mails(shapes.hardware(t, known, put), known, put), known, put), known, put)
+        text,
+        known,
+        lambda t, put: _names(shapes.addresses(shapes.mails(shapes.hardware(t, known, put), known, put), known, put), known, put),
     )
 
 

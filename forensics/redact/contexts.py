@@ -18,9 +18,7 @@ _HOST_KEYS = words("""host hosts hostname hostnames hostfile nodename nodenames 
     exec_host exec_vhost submit_node cluster_name node_name node_names node_list host_name domain addr address peer slurmd_nodename""")
 _USER_KEYS = words("""user users username usernames user_name user_id whoami logname login owner owners author authors submitter submitted_by created_by entity account
     organization committer maintainer uname run_as loginname operator sender o_logname full_name""")
-_SERIAL_KEYS = words(
-    "serial serial_number serialnumber serial_no board_serial chassis_serial service_tag asset_tag machine_id"
-)
+_SERIAL_KEYS = words("serial serial_number serialnumber serial_no board_serial chassis_serial service_tag asset_tag machine_id")
 
 _HOST = r"[A-Za-z0-9](?:[\w.\-]{0,250}[A-Za-z0-9])?"
 _USER = r"[^\W\d][\w.\-]{0,62}"
@@ -110,11 +108,7 @@ def in_setting(kind: str, value: str) -> Iterator[Found]:
             yield from ((kind, part) for part in text.split() if len(part) > 2)
     elif kind == "host" and "://" not in text:
         for part in _split(text):
-            yield from _nodes(
-                re.sub(
-                    r"(?:/\d+)?(?:\*\d+)?(?::\d{1,5}){0,2}$", "", part.strip("'\"[]" if "[" not in part[1:] else "'\"")
-                )
-            )
+            yield from _nodes(re.sub(r"(?:/\d+)?(?:\*\d+)?(?::\d{1,5}){0,2}$", "", part.strip("'\"[]" if "[" not in part[1:] else "'\"")))
     elif kind == "serial":
         yield kind, text
 
@@ -187,28 +181,8 @@ def _is_node_list(name: str) -> bool:
     inside, _, tail = rest.partition("]")
     word = head.rstrip("-_.0123456789").casefold()
     padded = re.search(r"(?<!\d)0\d", inside) is not None
-    if (
-        ("-" not in inside.strip("-") and "," not in inside)
-        or is_file(tail)
-        or is_count(f"{head}0")
-        or is_count(f"{head.rstrip('s')}0")
-    ):
+    if ("-" not in inside.strip("-") and "," not in inside) or is_file(tail) or is_count(f"{head}0") or is_count(f"{head.rstrip('s')}0"):
         return False
-    if word in {
-        "gpu",
-        "gpus",
-        "cpu",
-        "cpus",
-        "cuda",
-        "core",
-        "cores",
-        "ranks",
-        "layers",
-        "experts",
-        "tokens",
-        "samples",
-        "files",
-        "part",
-    }:
+    if word in {"gpu", "gpus", "cpu", "cpus", "cuda", "core", "cores", "ranks", "layers", "experts", "tokens", "samples", "files", "part"}:
         return padded and not word.endswith("s") and word != "part"
     return padded or "-" in inside or head.endswith("-")

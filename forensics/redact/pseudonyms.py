@@ -55,14 +55,9 @@ class Pseudonyms:
         An audit knows thousands of names, and a text holds few: runs of words are looked up, not names searched for.
         """
         words = WORD.findall(text.casefold())
-        lengths = (
-            {len(key) for key in self.by_words if len(key) <= len(words)} if len(self.by_words) < 50 else range(1, 12)
-        )
+        lengths = {len(key) for key in self.by_words if len(key) <= len(words)} if len(self.by_words) < 50 else range(1, 12)
         parts = {tuple(words[i : i + n]) for n in lengths for i in range(len(words) - n + 1)}
-        return sorted(
-            (name for part in parts & self.by_words.keys() for name in self.by_words[part]),
-            key=lambda name: (-len(name), name),
-        )
+        return sorted((name for part in parts & self.by_words.keys() for name in self.by_words[part]), key=lambda name: (-len(name), name))
 
     def reserve(self, texts: Iterable[str]) -> None:
         """Pseudonyms that a document holds already (it was redacted before) are not given again."""

@@ -17,33 +17,25 @@ KEPT_HOSTS = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1", "::"})
 # Hosts that hold documentation only: their addresses stand in the messages of libraries, and tell nobody's name.
 DOCUMENTATION = words("""pytorch.org docs.pytorch.org discuss.pytorch.org docs.nvidia.com developer.nvidia.com docs.python.org numpy.org scikit-learn.org
     www.tensorflow.org keras.io arxiv.org docs.wandb.ai lightning.ai jax.readthedocs.io www.deepspeed.ai docs.ray.io""")
-_SERVICES = words(
-    "github.com gitlab.com bitbucket.org huggingface.co hf.co wandb.ai api.wandb.ai pypi.org conda.anaconda.org"
-)
+_SERVICES = words("github.com gitlab.com bitbucket.org huggingface.co hf.co wandb.ai api.wandb.ai pypi.org conda.anaconda.org")
 
 _MAIL = re.compile(r"(?<![\w.+\-])[\w.+\-]{1,64}@(?:[\w\-]{1,63}\.){1,8}[^\W\d_]{2,24}(?![\w\-])")
 _MAC = re.compile(
     r"(?i)(?<![\w:.\-])(?:[0-9a-f]{2}([:\-])(?:[0-9a-f]{2}\1){4,18}[0-9a-f]{2}|(?=[\d.]*[a-f])[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4})(?![\w:\-])"
 )
 _GUID = re.compile(r"(?i)(guid\W{1,3})(0x[0-9a-f]{12,16})\b")  # of a network card, as ibstat has it
-_GPU = re.compile(
-    r"(?i)(?<![\w\-])(?:MIG-)?(?:GPU|MIG|TPU|HPU)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:/\d{1,3}/\d{1,3})?(?!\w)"
-)
+_GPU = re.compile(r"(?i)(?<![\w\-])(?:MIG-)?(?:GPU|MIG|TPU|HPU)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:/\d{1,3}/\d{1,3})?(?!\w)")
 _SERIAL = re.compile(
     r"(?i)\b(serial(?: ?(?:number|no\.?|#))?|s/n|service tag|asset tag|chassis id)(\s{0,30}[:=#]\s{0,4}|\s+)['\"]?((?=[\w\-]*\d)[A-Z0-9][A-Z0-9\-]{4,40})\b"
 )
 _IP4 = re.compile(
     r"(?<![\w.])(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?!\w|\.\d|-\d{1,3}\+)"
 )  # 10.2.1.3-1+cuda12.4 is a package
-_IP6 = re.compile(
-    r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,8}(?:[0-9A-Fa-f]{0,4}|\d{1,3}(?:\.\d{1,3}){3})(?:%[\w.\-]{1,20})?(?![\w:])"
-)
+_IP6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,8}(?:[0-9A-Fa-f]{0,4}|\d{1,3}(?:\.\d{1,3}){3})(?:%[\w.\-]{1,20})?(?![\w:])")
 _NUMBERED = re.compile(
     r"(?i)(?:version|torch|vision|tensorflow|jax|python|numpy|release|driver|firmware|build|revision|rev|cudnn|cublas|cuda|nccl|tensorrt|toolkit|ver\.?|\bv)['\"]?\s{0,3}[:=]?\s{0,3}['\"]?$|[=<>~!]=\s{0,2}$"
 )
-_URL = re.compile(
-    r"(?<![A-Za-z0-9])(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]{1,20}):(?P<slashes>//+)(?P<rest>[^\s\"'<>`|\\^{}]{0,2000})"
-)
+_URL = re.compile(r"(?<![A-Za-z0-9])(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]{1,20}):(?P<slashes>//+)(?P<rest>[^\s\"'<>`|\\^{}]{0,2000})")
 _ARN = re.compile(r"\barn:(aws[\w\-]{0,12}:[\w\-]{1,40}:[\w\-]{0,30}):\d{0,12}:([^\s\"'<>]{1,400})")
 _ENCODED = re.compile(r"(?i)(?:%2F(?:[\w.+~\-]|%(?!2F)[0-9A-F]{2}){1,255}){1,40}(?P<last>%2F[\w.+~\-]{0,255})")
 _REMOTE = re.compile(
@@ -66,10 +58,7 @@ _WHOLE = re.compile(r"(?:[A-Za-z]:[\\/]|~?/|\\\\)[^\n\"'<>|*?:;,]{1,4000}")
 
 
 def mails(text: str, known: Pseudonyms, put: Put) -> str:
-    return _MAIL.sub(
-        lambda m: m[0] if m[0].casefold() in known.accounts or m[0].startswith("git@") else put(known.of("mail", m[0])),
-        text,
-    )
+    return _MAIL.sub(lambda m: m[0] if m[0].casefold() in known.accounts or m[0].startswith("git@") else put(known.of("mail", m[0])), text)
 
 
 def hardware(text: str, known: Pseudonyms, put: Put) -> str:
@@ -84,17 +73,13 @@ def addresses(text: str, known: Pseudonyms, put: Put) -> str:
     """IP addresses; not times, versions of four parts, `std::vector`, masks and those that every machine has."""
     if text.count(":") > 1:
         text = _IP6.sub(lambda m: put(known.of("ip", m[0])) if _is_ip6(m[0]) else m[0], text)
-    return _IP4.sub(
-        lambda m: put(known.of("ip", m[0])) if _is_ip4(m[0], text[max(0, m.start() - 24) : m.start()]) else m[0], text
-    )
+    return _IP4.sub(lambda m: put(known.of("ip", m[0])) if _is_ip4(m[0], text[max(0, m.start() - 24) : m.start()]) else m[0], text)
 
 
 def _is_ip4(found: str, before: str) -> bool:
     if found in KEPT_HOSTS or found.startswith(("127.", "255.")) or _NUMBERED.search(before):
         return False
-    return (
-        not re.search(r"[A-Za-z0-9]-$", before) or ipaddress.ip_address(found).is_private
-    )  # cudnn-8.9.7.29 is a package
+    return not re.search(r"[A-Za-z0-9]-$", before) or ipaddress.ip_address(found).is_private  # cudnn-8.9.7.29 is a package
 
 
 def _is_ip6(found: str) -> bool:
@@ -106,9 +91,7 @@ def _is_ip6(found: str) -> bool:
         return not address.ipv4_mapped.is_loopback
     few = re.fullmatch(r"\d+::\d*", found) is not None  # a slice of an array
     groups = int(address) >> 112  # of the ranges that are given out: global, unique local, link local, multicast
-    return not few and (
-        0x2000 <= groups <= 0x3FFF or 0xFC00 <= groups <= 0xFDFF or 0xFE80 <= groups <= 0xFEBF or groups >= 0xFF00
-    )
+    return not few and (0x2000 <= groups <= 0x3FFF or 0xFC00 <= groups <= 0xFDFF or 0xFE80 <= groups <= 0xFEBF or groups >= 0xFF00)
 
 
 def urls(text: str, known: Pseudonyms, put: Put) -> str:
@@ -169,11 +152,7 @@ def url_names(text: str) -> list[tuple[str, str]]:
         user, _, host = m["rest"].partition("/")[0].rpartition("@")
         host = host.partition(":")[0]
         parts = m["rest"].split("/")[1:]
-        if (
-            m["scheme"].casefold() != "file"
-            and len(m["slashes"]) == 2
-            and host.casefold() not in DOCUMENTATION | _SERVICES
-        ):
+        if m["scheme"].casefold() != "file" and len(m["slashes"]) == 2 and host.casefold() not in DOCUMENTATION | _SERVICES:
             found.append(("host", host))
         found += [("user", user.partition(":")[0])] if user else []
         found += [("user", parts[0])] if host.casefold() in _SERVICES and len(parts) > 1 and parts[0] else []
@@ -201,9 +180,7 @@ def full_names(text: str, known: Pseudonyms, put: Put) -> str:
     """Names with a domain, such as gpu17.hpc.example.edu; not of the services and documentation that everybody uses."""
     if "." not in text and "ip-" not in text:
         return text
-    return _FULL_NAME.sub(
-        lambda m: m[0] if m[0].casefold() in DOCUMENTATION | _SERVICES else put(known.of("host", m[0])), text
-    )
+    return _FULL_NAME.sub(lambda m: m[0] if m[0].casefold() in DOCUMENTATION | _SERVICES else put(known.of("host", m[0])), text)
 
 
 def paths(text: str, put: Put) -> str:
@@ -215,9 +192,7 @@ def paths(text: str, put: Put) -> str:
             return m[0]  # "/data" is its own last part
         return put("<path>") + (f"/{m['last']}" if m["last"] else "")
 
-    if (
-        _WHOLE.fullmatch(text) and " " in text and not re.search(r" [-/~]|[^\\/ ] ?= ?", text)
-    ):  # one path, spaces and all
+    if _WHOLE.fullmatch(text) and " " in text and not re.search(r" [-/~]|[^\\/ ] ?= ?", text):  # one path, spaces and all
         last = re.split(r"[\\/]+", text.rstrip("\\/"))[-1]
         return put("<path>") + f"/{last}" if re.search(r"[\\/][^\\/]+[\\/]", text.rstrip("\\/")) else text
     return _PATH.sub(hidden, text)

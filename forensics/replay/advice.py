@@ -17,7 +17,11 @@ from parsers.walk import is_regular
 ASKS = re.compile(r"\breplay|\bby heart\b", re.I)
 NEEDED = [re.compile(rf"^def {name}\(", re.M) for name in ("build", "batch", "loss")]
 MOST_FILES, MOST_BYTES = 40, 1 << 20
-_TABLES = [named for named, _ in verdict.SAYS.values()] + [*verdict.BY_ARM.values()] + [named for _, named in (verdict.FURTHER | verdict.ONLY_OPEN).values()]
+_TABLES = (
+    [named for named, _ in verdict.SAYS.values()]
+    + [*verdict.BY_ARM.values()]
+    + [named for _, named in (verdict.FURTHER | verdict.ONLY_OPEN).values()]
+)
 SPOKEN_OF = {cause for table in _TABLES for cause in table} - {"unknown"}
 
 

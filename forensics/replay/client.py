@@ -47,7 +47,13 @@ class Worker:
         self.steps, self.seconds, self._id = 0, 0.0, 0
         self.beside: list[str] = []  # files beside the adapter that it imported
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
-        environment = dict(os.environ, **safe_path.ENVIRONMENT, PYTHONUNBUFFERED="1", CUBLAS_WORKSPACE_CONFIG=":4096:8", FORENSICS_RUN=os.path.abspath(str(run)))
+        environment = dict(
+            os.environ,
+            **safe_path.ENVIRONMENT,
+            PYTHONUNBUFFERED="1",
+            CUBLAS_WORKSPACE_CONFIG=":4096:8",
+            FORENSICS_RUN=os.path.abspath(str(run)),
+        )
         if cuda is not None:
             environment["CUDA_VISIBLE_DEVICES"] = cuda
         exe = shutil.which(python)

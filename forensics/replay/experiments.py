@@ -24,7 +24,17 @@ ASKED_BY = {
 }  # fmt: skip
 
 
-GENERAL = ("rate held", "rate x 0.1", "clipping on", "larger epsilon", "moments reset", "smaller beta2", "warmup again", "clipping off", "moments as saved")
+GENERAL = (
+    "rate held",
+    "rate x 0.1",
+    "clipping on",
+    "larger epsilon",
+    "moments reset",
+    "smaller beta2",
+    "warmup again",
+    "clipping off",
+    "moments as saved",
+)
 BY_ADAPTER = "by the adapter's load()"  # what the worker says of a state that the adapter's own code has loaded
 
 
@@ -47,7 +57,9 @@ class Arms:
 
     def note(self, name: str, result: str, trace: Trace, first: int, last: int, steps: int, says: str = "") -> None:
         curve = [[s + self.shift, trace.at(s)] for s in range(max(first - 8, trace.first), min(last + 1, trace.first + len(trace)))]
-        self.rows.append({"name": name, "outcome": result, "peak": peak(trace.window(first, last)), "steps": steps, "says": says, "curve": curve})
+        self.rows.append(
+            {"name": name, "outcome": result, "peak": peak(trace.window(first, last)), "steps": steps, "says": says, "curve": curve}
+        )
 
 
 def saves_moments(parts: Sequence[str]) -> bool:
@@ -98,7 +110,9 @@ def optimizer_arms(again: Reproduction, about: dict[str, Any], leading: Sequence
     return [Arm(n, *possible[n]) for n in dict.fromkeys([*wanted, *GENERAL]) if n in possible]
 
 
-def run_arms(lab: Lab, arms: Arms, again: Reproduction, wanted: Sequence[Arm], begin: int, until: int, more: Sequence[Lab] = ()) -> tuple[dict[str, str], list[str]]:
+def run_arms(
+    lab: Lab, arms: Arms, again: Reproduction, wanted: Sequence[Arm], begin: int, until: int, more: Sequence[Lab] = ()
+) -> tuple[dict[str, str], list[str]]:
     """(outcome by arm as far as the budget reaches, the arms that it did not reach); each begins a little before the effect.
 
     `more`: labs on other devices, that take arms at the same time and stand at the same start.
@@ -116,7 +130,9 @@ def run_arms(lab: Lab, arms: Arms, again: Reproduction, wanted: Sequence[Arm], b
                 bench.states[begin] = f"at {begin}"
             while True:
                 arm = todo.get_nowait()
-                outcomes[arm.name] = mine.tried(arm.name, lambda arm=arm: bench.along(begin, until, **arm.options), max(begin, again.first - 2), until, says=arm.says)  # type: ignore[misc]
+                outcomes[arm.name] = mine.tried(
+                    arm.name, lambda arm=arm: bench.along(begin, until, **arm.options), max(begin, again.first - 2), until, says=arm.says
+                )  # type: ignore[misc]
 
     if more:
         for bench in more:

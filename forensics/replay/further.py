@@ -34,7 +34,13 @@ ASKED_BY = {
     "labels_wrong": ("heart",), "labels_all_masked": ("heart",), "dead_or_saturated_units": ("heart",), "frozen_parameters": ("heart",), "lr_too_low": ("heart",),
 }  # fmt: skip
 ALL = ("device", "kernels", "skip", "later", "heart")
-NAMES = {"skip": "200 batches skipped", "later": "the batch moved later", "heart": "one batch over and over", "kernels": "other kernels", "device": "another device"}
+NAMES = {
+    "skip": "200 batches skipped",
+    "later": "the batch moved later",
+    "heart": "one batch over and over",
+    "kernels": "other kernels",
+    "device": "another device",
+}
 
 
 def chosen(leading: Sequence[str], everything: bool) -> list[str]:
@@ -71,7 +77,9 @@ def tried(scene: Scene, outcomes: Outcomes, culprits: tuple[int, ...], spare: li
         except ReplayFailed as e:  # a batch or device that is not there costs this arm only
             if e.kind not in ("adapter", "files", "memory"):
                 raise
-            scene.arms.rows.append({"name": NAMES[arm], "outcome": "undecided", "peak": None, "steps": 0, "says": e.sentence[:200], "curve": []})
+            scene.arms.rows.append(
+                {"name": NAMES[arm], "outcome": "undecided", "peak": None, "steps": 0, "says": e.sentence[:200], "curve": []}
+            )
     return outcomes
 
 
@@ -83,7 +91,15 @@ def _skipped(scene: Scene, until: int) -> dict[str, str]:
         return {}
     swap = {s: s + count for s in range(begin, until + 1)}
     says = "from there on the run would take the batches of so many steps later"
-    return {"skip": scene.arms.tried(f"{count} batches skipped from step {begin + scene.shift} on", lambda: scene.lab.along(begin, until, swap), begin, until, says=says)}
+    return {
+        "skip": scene.arms.tried(
+            f"{count} batches skipped from step {begin + scene.shift} on",
+            lambda: scene.lab.along(begin, until, swap),
+            begin,
+            until,
+            says=says,
+        )
+    }
 
 
 def later(scene: Scene, culprits: tuple[int, ...], spare: list[int], until: int) -> str:
@@ -107,7 +123,9 @@ def later(scene: Scene, culprits: tuple[int, ...], spare: list[int], until: int)
         found.append(effect.elsewhere(list(trace.window(begin, begin + length)), list(control.window(begin, begin + length))))
         return trace
 
-    return scene.arms.tried(f"{hunt.words(culprits, scene.again)} moved {LATER} steps later", compare, place, place + length - 1, outcome=found)
+    return scene.arms.tried(
+        f"{hunt.words(culprits, scene.again)} moved {LATER} steps later", compare, place, place + length - 1, outcome=found
+    )
 
 
 def by_heart(lab: Lab, rows: list[dict[str, Any]], state: str, batch: int, rate: float, shift: int) -> str:
@@ -123,7 +141,11 @@ def by_heart(lab: Lab, rows: list[dict[str, Any]], state: str, batch: int, rate:
         first, end = trace.loss[0], sorted(trace.loss[-5:])[2]
         broken = not all(math.isfinite(x) for x in trace.loss)
         fall = 0.0 if broken or not first else (first - end) / abs(first)
-        how = "not finite" if broken else f"{'learnt' if fall >= LEARNT else 'partly learnt' if fall >= NOTHING else 'not learnt'}: loss {first:.3g} to {end:.3g}"
+        how = (
+            "not finite"
+            if broken
+            else f"{'learnt' if fall >= LEARNT else 'partly learnt' if fall >= NOTHING else 'not learnt'}: loss {first:.3g} to {end:.3g}"
+        )
         rows.append({"name": f"batch {batch + shift} {HEART} times over, rate {factor * rate:.3g}", "outcome": "nan" if broken else "no spike", "peak": max(trace.loss) if not broken else math.nan,
                      "steps": lab.spent - spent, "says": how, "apart": True, "curve": [[i, x] for i, x in enumerate(trace.loss)]})  # fmt: skip
         if broken:

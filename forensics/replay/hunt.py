@@ -32,9 +32,17 @@ def ordinary(log: Logged, trouble: Trouble, shift: int, start: int, first: int, 
     """Batches to replace others with: steps whose logged loss is near its level, away from the suspects; past ones first."""
     level, sigma = spread([v for s, v in log.loss.items() if abs(s - trouble.onset) < 200 * log.interval and s < trouble.onset])
     away = list(range(max(first - WINDOW - 1, 0), -1, -1))
-    calm = [s for s in away if (v := log.loss.get(s + shift)) is None or not math.isfinite(level) or abs(v - level) <= 2.5 * sigma + 0.1 * abs(level)]
+    calm = [
+        s
+        for s in away
+        if (v := log.loss.get(s + shift)) is None or not math.isfinite(level) or abs(v - level) <= 2.5 * sigma + 0.1 * abs(level)
+    ]
     found = calm[: 8 * count : 3] or calm or away
-    return (found * (count // max(len(found), 1) + 1))[:count] if found else list(range(trouble.until - shift + 2, trouble.until - shift + 2 + count))
+    return (
+        (found * (count // max(len(found), 1) + 1))[:count]
+        if found
+        else list(range(trouble.until - shift + 2, trouble.until - shift + 2 + count))
+    )
 
 
 def order(again: Reproduction, first: int, last: int) -> list[int]:
@@ -69,14 +77,24 @@ def hunt(lab: Lab, arms: Arms, again: Reproduction, spare: list[int], until: int
         before = effect.of(again.trace.window(again.first, min(steps) - 1))
         return before if before != "no spike" else effect.judge(found, min(steps), until)
 
-    outcome = arms.tried("all batches of the window replaced", lambda: lab.along(begin, until, {s: spare[i % len(spare)] for i, s in enumerate(suspects)}), begin, until)
+    outcome = arms.tried(
+        "all batches of the window replaced",
+        lambda: lab.along(begin, until, {s: spare[i % len(spare)] for i, s in enumerate(suspects)}),
+        begin,
+        until,
+    )
     if outcome != "no spike" and begin > again.trace.first:
         wide = max(again.trace.first, again.first - 4 * WINDOW)
         more = list(range(wide, begin))
         suspects, begin = [*suspects, *reversed(more)], wide
         if lab.nearest(wide) + 4 * WINDOW < wide:
             return Hunted(())
-        outcome = arms.tried("all batches of a wider window replaced", lambda: lab.along(begin, until, {s: spare[i % len(spare)] for i, s in enumerate(suspects)}), begin, until)
+        outcome = arms.tried(
+            "all batches of a wider window replaced",
+            lambda: lab.along(begin, until, {s: spare[i % len(spare)] for i, s in enumerate(suspects)}),
+            begin,
+            until,
+        )
     if outcome != "no spike":
         return Hunted(())
     culprits = sorted(minimal(suspects, lambda some: without(some) == "no spike"))
@@ -97,7 +115,9 @@ def words(steps: Sequence[int], again: Reproduction) -> str:
     return f"batch {labels[0]}" if len(labels) == 1 else f"batches {', '.join(labels)}"
 
 
-def elsewhere(lab: Lab, arms: Arms, again: Reproduction, culprits: tuple[int, ...], states: list[tuple[int, str]], until: int) -> tuple[str, ...]:
+def elsewhere(
+    lab: Lab, arms: Arms, again: Reproduction, culprits: tuple[int, ...], states: list[tuple[int, str]], until: int
+) -> tuple[str, ...]:
     """The culprits' batches at other states, each beside the batches that the run had there."""
     effect = again.effect
     assert effect is not None
@@ -111,7 +131,9 @@ def elsewhere(lab: Lab, arms: Arms, again: Reproduction, culprits: tuple[int, ..
         named = words(culprits, again)
         found: list[str] = []
 
-        def compare(name: str = name, step: int = step, tried: list[int] = tried, control: object = control, found: list[str] = found) -> object:
+        def compare(
+            name: str = name, step: int = step, tried: list[int] = tried, control: object = control, found: list[str] = found
+        ) -> object:
             trace = lab.run(name, step, tried)
             found.append(effect.elsewhere(list(trace.loss[skip:]), list(control.loss[skip:])))  # type: ignore[attr-defined]
             return trace

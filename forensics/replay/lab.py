@@ -115,7 +115,7 @@ class Effect:
         return "spike" if share >= HALF else "undecided" if share >= THIRD and outcome == "no spike" else outcome
 
     def of(self, losses: Iterable[float]) -> str:
-        """"nan", "spike", "undecided" or "no spike" for losses at the state of the trouble."""
+        """ "nan", "spike", "undecided" or "no spike" for losses at the state of the trouble."""
         seen = list(losses)
         if any(not math.isfinite(x) for x in seen):
             return "nan"

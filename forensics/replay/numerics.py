@@ -16,7 +16,7 @@ GREW = 4  # times its usual gradient norm
 
 
 def precision_arms(lab: Lab, arms: Arms, again: Reproduction, precision: str, until: int) -> dict[str, str]:
-    """"fp32" for a run in half precision, "fp64" for one in fp32; fp64 only where a value is not finite.
+    """ "fp32" for a run in half precision, "fp64" for one in fp32; fp64 only where a value is not finite.
 
     A finite spike in fp32 is no rounding error by itself, and another precision would merely be another trajectory.
     """
@@ -61,7 +61,11 @@ def look(lab: Lab, again: Reproduction, spare: list[int]) -> dict[str, Any]:
         return {}
     lab.looks += 2
     beside = {(f["module"], f["what"]): f for f in control["frames"]}
-    rows = [{**f, "control_absmin": c.get("absmin"), "control_absmax": c.get("absmax")} for f in suspect["frames"] if (c := beside.get((f["module"], f["what"]), {})) is not None]
+    rows = [
+        {**f, "control_absmin": c.get("absmin"), "control_absmax": c.get("absmax")}
+        for f in suspect["frames"]
+        if (c := beside.get((f["module"], f["what"]), {})) is not None
+    ]
     bad = next((i for i, r in enumerate(rows) if r["nonfinite"]), len(rows))
     rows = rows[max(0, bad - MOST_FRAMES // 2) : bad + MOST_FRAMES // 2]
     return {"step": step + again.overlay.shift, "first": suspect["first"], "frames": rows, "batch": suspect["batch"], "gradients": suspect["gradients"],

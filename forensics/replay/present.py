@@ -108,7 +108,9 @@ def _other_states(scene: Scene, culprits: tuple[int, ...]) -> list[tuple[int, st
     found: list[tuple[int, str]] = []
     if culprits[0] - begun >= 3:
         found.append((begun, "start"))
-    for i, other in enumerate(starts.others(scene.known, scene.start, scene.trouble.onset - scene.shift, scene.trouble.until - scene.shift)):
+    for i, other in enumerate(
+        starts.others(scene.known, scene.start, scene.trouble.onset - scene.shift, scene.trouble.until - scene.shift)
+    ):
         try:
             found.append((starts.load(lab, other, f"other {i}")[0], f"other {i}"))
         except ReplayFailed as e:
@@ -157,6 +159,20 @@ def _blame(scene: Scene, hunted: hunt.Hunted, spare: list[int], until: int) -> N
         told = lab.worker.ask("ids", batches=[step])
         names, label = told["ids"][0], step + scene.shift
         named = [names[i] if names and i < len(names) else i for i in found.rows]
-        result.culprits.append({"step": label, "samples": named, "how": "bisected", "confidence": 0.99 if found.confirmed else 0.6, "effect": scene.trouble.onset, "rows": list(found.rows)})
-        table = [{**r, "sample": names[r["row"]] if names and r["row"] < len(names) else r["row"], "blamed": r["row"] in found.rows} for r in found.table]
-        result.document.setdefault("samples", []).append({"step": label, "of": told["rows"][0], "how": found.how, "steps": lab.spent - spent, "ranking": table})
+        result.culprits.append(
+            {
+                "step": label,
+                "samples": named,
+                "how": "bisected",
+                "confidence": 0.99 if found.confirmed else 0.6,
+                "effect": scene.trouble.onset,
+                "rows": list(found.rows),
+            }
+        )
+        table = [
+            {**r, "sample": names[r["row"]] if names and r["row"] < len(names) else r["row"], "blamed": r["row"] in found.rows}
+            for r in found.table
+        ]
+        result.document.setdefault("samples", []).append(
+            {"step": label, "of": told["rows"][0], "how": found.how, "steps": lab.spent - spent, "ranking": table}
+        )

@@ -61,7 +61,11 @@ def _faults(again: Reproduction, trouble: Trouble, log: Logged, moments: bool) -
         at = [[again.overlay.parts - shift - 1, again.overlay.parts - shift]]
     for steps in at:
         found += [(f"moments reset at step {s + shift}", s, {"reset": s}) for s in steps if s >= trace.first]
-        found += [(f"moments of step {trace.first + shift} at step {s + shift}", s, {"moments": [s, "start"]}) for s in steps if moments and s > trace.first]
+        found += [
+            (f"moments of step {trace.first + shift} at step {s + shift}", s, {"moments": [s, "start"]})
+            for s in steps
+            if moments and s > trace.first
+        ]
     rates = {str(s - shift): v for s, v in log.lr.items() if trace.first <= s - shift < trace.first + len(trace)}
     differs = [int(s) for s, v in rates.items() if abs(trace.lr[int(s) - trace.first] - v) > 0.05 * abs(v)]
     if differs and log.interval == 1:

@@ -63,7 +63,9 @@ def blame(lab: Lab, arms: Arms, again: Reproduction, step: int, others: tuple[in
     except OutOfBudget as e:
         best = getattr(e, "best", outlying or ranked)
         if len(best) == len(mine):
-            return Found(tuple(range(len(mine))), f"{words}; no sample stands out, and {asked} smaller sets left out keep the effect", True, table)
+            return Found(
+                tuple(range(len(mine))), f"{words}; no sample stands out, and {asked} smaller sets left out keep the effect", True, table
+            )
         return Found(tuple(sorted(best)), words + "; the budget ended before it was confirmed", False, table)
 
 

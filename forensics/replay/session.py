@@ -41,7 +41,10 @@ def replay(run: Run, case: Case, options: Options, progress: Progress) -> Result
             about = worker.open(options.device, options.threads or max(1, (os.cpu_count() or 2) // 2))
             document |= {"device": f"{about['device']}, {about['precision']}, torch {about['torch']}", "parameters": about["parameters"]}
             if not found:
-                document |= {"verdict": verdict.NOTHING, "why": "No grave finding of the analysis has a step; --steps A:B names one of yours."}
+                document |= {
+                    "verdict": verdict.NOTHING,
+                    "why": "No grave finding of the analysis has a step; --steps A:B names one of yours.",
+                }
                 _sane(run, case, worker, about, result)
                 _probe_leaks(worker, document)
                 return result
@@ -65,12 +68,24 @@ def replay(run: Run, case: Case, options: Options, progress: Progress) -> Result
         document["trouble"] = result.failed
     finally:
         if worker is not None:
-            document |= {"steps_replayed": worker.steps + result.steps_elsewhere, "seconds": round(worker.seconds, 2), "beside": worker.beside}
+            document |= {
+                "steps_replayed": worker.steps + result.steps_elsewhere,
+                "seconds": round(worker.seconds, 2),
+                "beside": worker.beside,
+            }
     return result
 
 
 def _explain(
-    run: Run, case: Case, options: Options, worker: Worker, about: dict[str, Any], trouble: Trouble, result: Result, progress: Progress, first: bool
+    run: Run,
+    case: Case,
+    options: Options,
+    worker: Worker,
+    about: dict[str, Any],
+    trouble: Trouble,
+    result: Result,
+    progress: Progress,
+    first: bool,
 ) -> None:
     """One effect from reproduction to culprits, into the result. The verdict on the first one is the run's."""
     document = result.document
@@ -90,7 +105,10 @@ def _explain(
         raise ReplayFailed(f"the state to begin from is of step {step}, after the trouble at step {trouble.onset}", kind="files")
     progress("reproducing", 0, lab.budget)
     if (least := 4 * window) > lab.budget:
-        document |= {"why": f"The budget of {lab.budget} steps is less than reproducing takes: {least} from step {step + origin}.", "too_little": True}
+        document |= {
+            "why": f"The budget of {lab.budget} steps is less than reproducing takes: {least} from step {step + origin}.",
+            "too_little": True,
+        }
         return
     again = reproduce(lab, step, "start", trouble, log, origin, 4 if about["parameters"] > LARGE else 1)
     effect = again.effect
@@ -125,7 +143,11 @@ def _sane(run: Run, case: Case, worker: Worker, about: dict[str, Any], result: R
     rates = [v for v in log.lr.values() if math.isfinite(v)]
     rate = sorted(rates)[len(rates) // 2] if rates else float(about["settings"]["lr"])
     batch = step if about["last_step"] is None else min(step, int(about["last_step"]) - 1)
-    result.document["from"] = {"step": step, "checkpoint": os.path.relpath(known[-1].path or "", run.root) if known else None, "parts": parts}
+    result.document["from"] = {
+        "step": step,
+        "checkpoint": os.path.relpath(known[-1].path or "", run.root) if known else None,
+        "parts": parts,
+    }
     word = further.by_heart(lab, result.document["arms"], "start", batch, rate, step_origin(run))
     result.outcomes = verdict.Outcomes(0, 0, further={"heart": word})
 
@@ -137,13 +159,27 @@ def _within_noise(t: Trouble) -> bool:
 def _none(again: Reproduction, trouble: Trouble) -> Effect:
     """The effect of the log, where the replay has none to measure."""
     height = trouble.top - trouble.level
-    return Effect(trouble.level, height, trouble.level + 0.5 * height if math.isfinite(height) else math.inf, trouble.sigma, trouble.nonfinite, again.floor)
+    return Effect(
+        trouble.level,
+        height,
+        trouble.level + 0.5 * height if math.isfinite(height) else math.inf,
+        trouble.sigma,
+        trouble.nonfinite,
+        again.floor,
+    )
 
 
 def _note_reproduction(document: dict[str, Any], again: Reproduction, trouble: Trouble) -> None:
     over = again.overlay
     reach = max((d for d in again.drift if math.isfinite(d)), default=0.0)
-    document |= {"noise_floor": again.floor, "rounding_reach": reach, "agreed": over.agreed, "parts": over.parts, "parts_in": over.why, "seen": f"{again.seen} of {len(again.traces)}"}
+    document |= {
+        "noise_floor": again.floor,
+        "rounding_reach": reach,
+        "agreed": over.agreed,
+        "parts": over.parts,
+        "parts_in": over.why,
+        "seen": f"{again.seen} of {len(again.traces)}",
+    }
     document["curve"] = [[again.trace.first + i + over.shift, x] for i, x in enumerate(again.trace.loss)]
 
 

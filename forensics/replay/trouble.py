@@ -63,9 +63,16 @@ def troubles(run: Run, findings: Sequence[Finding], steps: tuple[int, int] | Non
     if not any(f.kind in _EFFECTS for f in [*grave, *sharp]):
         return [_restarted(run, f) for f in findings if f.kind == "checkpoint_state" and f.facts.get("what") == "optimizer_anew"][:1]
     found: list[list[Finding]] = []
-    for f in sorted(sharp or [f for f in grave if f.kind in ("divergence", "level_shift", "grad_spike", "oscillation")], key=lambda f: _onset(f) or 0):
+    for f in sorted(
+        sharp or [f for f in grave if f.kind in ("divergence", "level_shift", "grad_spike", "oscillation")], key=lambda f: _onset(f) or 0
+    ):
         near = 10 * _interval(run)
-        if found and (_onset(f) or 0) <= max((g.last_step or 0) if g.kind == "loss_spike" and g.facts.get("end") is None else (_onset(g) or 0) for g in found[-1]) + near:
+        if (
+            found
+            and (_onset(f) or 0)
+            <= max((g.last_step or 0) if g.kind == "loss_spike" and g.facts.get("end") is None else (_onset(g) or 0) for g in found[-1])
+            + near
+        ):
             found[-1].append(f)
         else:
             found.append([f])
@@ -77,8 +84,10 @@ _EFFECTS = ("loss_spike", "nonfinite", "resume_break", "divergence", "level_shif
 
 def _trap(f: Finding) -> bool:
     name = str(f.facts.get("metric", "loss"))
-    return f.facts.get("class") == "not_a_spike" or not (name.startswith(("loss.train", "grad.norm")) or f.kind == "resume_break") or (
-        f.kind == "resume_break" and not f.facts.get("up")
+    return (
+        f.facts.get("class") == "not_a_spike"
+        or not (name.startswith(("loss.train", "grad.norm")) or f.kind == "resume_break")
+        or (f.kind == "resume_break" and not f.facts.get("up"))
     )
 
 

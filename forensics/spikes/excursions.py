@@ -184,12 +184,7 @@ def _scan(y: Floats, level: Floats, sigma: Floats, first: int) -> list[Excursion
         if end is None or end - peak > TAIL:
             end = first_at_most(settled, peak + 1, base + max(END_SIGMA * noise, END_SHARE * height))
         past = end if end is not None else len(y)
-        if (
-            found
-            and found[-1].end is not None
-            and start - found[-1].end <= TOUCHING
-            and height < TOUCHED * found[-1].height
-        ):
+        if found and found[-1].end is not None and start - found[-1].end <= TOUCHING and height < TOUCHED * found[-1].height:
             found[-1] = replace(found[-1], end=end, censored=end is None)
             continue  # the last breath of the one before
         found.append(Excursion(start, peak, end, base, noise, height, end is None))
@@ -268,9 +263,7 @@ def in_units(e: Excursion, x: Floats, place: NDArray[np.int64], logs: bool) -> E
     sigma = float(np.exp(e.level)) * e.sigma if logs else e.sigma * size
     height = float(x[e.peak]) - level if np.isfinite(x[e.peak]) else float("inf")
     end = int(place[e.end]) if e.end is not None else None
-    return replace(
-        e, start=int(place[e.start]), peak=int(place[e.peak]), end=end, level=level, sigma=sigma, height=height
-    )
+    return replace(e, start=int(place[e.start]), peak=int(place[e.peak]), end=end, level=level, sigma=sigma, height=height)
 
 
 def smallest_visible(values: Floats) -> float | None:

@@ -14,16 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics.spikes import spike_model
-from forensics.spikes.excursions import (
-    CROWD_SIGMA,
-    END_SIGMA,
-    Excursion,
-    Floats,
-    candidates,
-    centred_median,
-    middle_of_three,
-    scaled,
-)
+from forensics.spikes.excursions import CROWD_SIGMA, END_SIGMA, Excursion, Floats, candidates, centred_median, middle_of_three, scaled
 from forensics.spikes.spike_features import NAMES, features, smoothness
 from forensics.spikes.trend import turn
 
@@ -64,8 +55,7 @@ def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
     kept = [
         (found[i], float(p))
         for i, p, spread in zip(strongest, odds, np.exp(rows[:, SPREAD]), strict=True)
-        if not finite[found[i].peak]
-        or (p >= spike_model.THRESHOLD and (spread >= CLEAR_SPREAD or _plain(y, found[i])))
+        if not finite[found[i].peak] or (p >= spike_model.THRESHOLD and (spread >= CLEAR_SPREAD or _plain(y, found[i])))
     ]
     kept = _distinct(kept)
     judged = []
@@ -110,10 +100,7 @@ def _distinct(kept: list[tuple[Excursion, float]]) -> list[tuple[Excursion, floa
         o, q = out[over[-1]]
         if o.end is None and e.end is None and e.height > o.height:  # it never came back and climbs on: one event
             start, level = (o.start, o.level) if 2 * o.height >= e.height else (e.start, e.level)
-            out[over[-1]] = (
-                replace(e, start=start, level=level, height=e.level + e.height - level, depth=o.depth),
-                max(p, q),
-            )
+            out[over[-1]] = (replace(e, start=start, level=level, height=e.level + e.height - level, depth=o.depth), max(p, q))
             continue
         if e.level > o.level + UNFINISHED * o.height and e.height < OVERGROWN * o.height:
             if e.level + e.height > o.level + o.height:
@@ -173,9 +160,7 @@ def _steps_up(y: Floats, e: Excursion) -> bool:
     top = float(y[e.start : e.start + 3 * STEP_VALUES].max())
     flat = top - level <= STEP_OVERSHOOT * noise and float(plateau.min()) > e.level + 0.3 * height
     stretch = y[e.start : e.end] - e.level if e.end is not None else np.zeros(1)
-    ends_at_once = (
-        float(np.median(stretch[-len(stretch) // 5 :])) > 0.5 * height
-    )  # a stretch of bad data, not a level learned off
+    ends_at_once = float(np.median(stretch[-len(stretch) // 5 :])) > 0.5 * height  # a stretch of bad data, not a level learned off
     return at_once and flat and not ends_at_once and STEP_CLEAR * noise < height < STEP_MOST
 
 

@@ -84,17 +84,13 @@ def moved_first(run: Run, start: int, peak: int, interval: int) -> dict[str, Any
         if s is None or len(s) < 12:
             continue
         looked.append(name)
-        rows = np.flatnonzero(
-            s.alive & (s.step <= peak) & (s.step >= start - (AHEAD + USUAL) * max(s.interval, interval))
-        )
+        rows = np.flatnonzero(s.alive & (s.step <= peak) & (s.step >= start - (AHEAD + USUAL) * max(s.interval, interval)))
         near = rows[s.step[rows] >= start - AHEAD * max(s.interval, interval)]
         usual = s.value[rows[: len(rows) - len(near)]]
         at = _departure(usual[np.isfinite(usual)], s.value[near], name in SCHEDULED)
         if at is not None:
             step = int(s.step[near[at]])
-            moves.append(
-                {"metric": name, "what": words, "step": step, "lead": start - step, "bound": max(interval, s.interval)}
-            )
+            moves.append({"metric": name, "what": words, "step": step, "lead": start - step, "bound": max(interval, s.interval)})
     moves.sort(key=lambda m: -m["lead"])
     first = moves[0] if moves and moves[0]["lead"] >= -moves[0]["bound"] else None
     return {

@@ -16,34 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics.spikes.excursions import (
-    CROWD_SIGMA,
-    LEVEL,
-    Excursion,
-    Floats,
-    Ints,
-    before,
-    centred_median,
-    rolling_median,
-)
+from forensics.spikes.excursions import CROWD_SIGMA, LEVEL, Excursion, Floats, Ints, before, centred_median, rolling_median
 
 AROUND = 150  # values on either side that make the neighbourhood
 SETTLED = 5  # values after the end that still belong to the event
-NAMES = (
-    "sigmas",
-    "height",
-    "spread",
-    "upper",
-    "lower",
-    "crowd",
-    "rank",
-    "duration",
-    "rise",
-    "depth",
-    "back",
-    "early",
-    "descent",
-)
+NAMES = ("sigmas", "height", "spread", "upper", "lower", "crowd", "rank", "duration", "rise", "depth", "back", "early", "descent")
 
 
 def features(y: Floats, found: Sequence[Excursion], chosen: Sequence[int] | None = None) -> Floats:
@@ -89,13 +66,7 @@ def _stop(e: Excursion, n: int) -> int:
 
 
 def _row(e: Excursion, around: Around) -> list[float]:
-    departure, residual, starts, stops, heights = (
-        around.departure,
-        around.residual,
-        around.starts,
-        around.stops,
-        around.heights,
-    )
+    departure, residual, starts, stops, heights = (around.departure, around.residual, around.starts, around.stops, around.heights)
     n = len(departure)
     stop = _stop(e, n)
     lo, hi = max(0, e.start - AROUND), min(n, min(stop, e.peak + AROUND) + AROUND)

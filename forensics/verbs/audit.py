@@ -18,9 +18,7 @@ OUT = "audit"
 @click.argument("roots", nargs=-1, required=True, metavar="ROOT...")
 @click.option("--out", metavar="DIR", help=f"The audit's folder or URL; default ./{OUT}.")
 @click.option("--jobs", type=click.IntRange(1), help="Runs at once; default the number of cores.")
-@click.option(
-    "--engine", type=click.Choice(["local", "dask", "ray"]), default="local", show_default=True, help="Where the workers are."
-)
+@click.option("--engine", type=click.Choice(["local", "dask", "ray"]), default="local", show_default=True, help="Where the workers are.")
 @click.option("--resume", is_flag=True, help="Go on with what is finished in DIR; only new and changed runs are analyzed.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="The first N run folders only.")
 @click.option("--known", metavar="FILE", help="Findings judged before, a line each: RUN FINDING WHY; they count no more.")

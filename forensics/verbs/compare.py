@@ -23,7 +23,9 @@ from forensics.verbs.shared import REDACT, named_file, run_config_option, steady
 @click.option("--force", is_flag=True, help="Replace existing outputs.")
 @run_config_option
 @click.pass_context
-def compare(ctx: click.Context, run_a: str, run_b: str, out: Path | None, json_path: Path | None, redact: bool, run_config: bool, force: bool) -> None:
+def compare(
+    ctx: click.Context, run_a: str, run_b: str, out: Path | None, json_path: Path | None, redact: bool, run_config: bool, force: bool
+) -> None:
     """Where RUN_A and RUN_B part, and what differs in config, environment, data and recipe.
 
     The loss is set against steps, wall time, tokens and FLOPs, as far as they were logged.

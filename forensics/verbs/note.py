@@ -17,7 +17,9 @@ from forensics.verbs.shared import name_of, named_file, show
 @click.option("--rule-out", "ruled_out", multiple=True, metavar="CAUSE", help="A cause that it was not (its id).")
 @click.option("--because", "reasons", multiple=True, metavar="TEXT", help="Why; one for each --rule-out.")
 @click.option("--reinstate", "reinstated", multiple=True, metavar="CAUSE", help="Weigh a ruled-out cause again.")
-@click.option("--out", type=click.Path(path_type=Path), callback=named_file, help="Another report, its case beside it; CASE.json stays as it is.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), callback=named_file, help="Another report, its case beside it; CASE.json stays as it is."
+)
 @click.option("--force", is_flag=True, help="Replace existing outputs.")
 def note(
     case: Path,
@@ -52,7 +54,9 @@ def note(
             found = allowed(Places(out, out.with_suffix(".case.json")), force=force)
             keep_inputs(found, [], [case])
         else:
-            found = own(allowed(Places(page, None, default=frozenset(["page"])), force=force), saved["run"].get("identity") or [], force=force)
+            found = own(
+                allowed(Places(page, None, default=frozenset(["page"])), force=force), saved["run"].get("identity") or [], force=force
+            )
             found = replace(found, case=case)
         write_all(document, found)
     with output.edited(case):

@@ -78,7 +78,13 @@ def _numbered(path: Path, n: int) -> Path:
 
 
 def publish(
-    document: dict[str, Any], found: Places, runs: Iterable[Any], files: Iterable[Path | str | None], *, known: Pseudonyms | None, force: bool
+    document: dict[str, Any],
+    found: Places,
+    runs: Iterable[Any],
+    files: Iterable[Path | str | None],
+    *,
+    known: Pseudonyms | None,
+    force: bool,
 ) -> Places:
     """Writes the outputs of a run, with the author's word of its earlier case, and without names where these are ``known``
     (`--redact`); -> where they are."""

@@ -32,11 +32,7 @@ def tables(ctx: click.Context, run: str, out: Path, metrics: dict[str, str], run
     without_pandas()
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
         runs = pipeline.read_runs(run, run_config=run_config, metrics=metrics, progress=tick)
-    files = [
-        (out / (r.id if len(runs) > 1 else ".") / f"{name}.parquet", table)
-        for r in runs
-        for name, table in r.tables.items()
-    ]
+    files = [(out / (r.id if len(runs) > 1 else ".") / f"{name}.parquet", table) for r in runs for name, table in r.tables.items()]
     for path, _ in files:
         output.check(path, force=force)
         if identity.is_input(path, runs):

@@ -66,9 +66,7 @@ def read_file(path: Path) -> Contents:
         elif suffix in _NAMED and not head.startswith((b"PK\x03\x04", b"\x80")):
             raise Unreadable(f"{_NAMED[suffix]}: recognized, its contents are not read{_INSTEAD.get(suffix, '')}")
         elif suffix == ".distcp":
-            raise Unreadable(
-                "a shard of torch.distributed.checkpoint: give the folder, whose .metadata says what is in it"
-            )
+            raise Unreadable("a shard of torch.distributed.checkpoint: give the folder, whose .metadata says what is in it")
         else:
             found = torch_file.read(path)
     _make_printable(found)

@@ -144,7 +144,9 @@ def _shape(x: Any) -> tuple[int, ...]:
     return tuple(x)
 
 
-def _view(storage: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any = None, hooks: Any = None, bits: Any = None, *_: Any) -> View:
+def _view(
+    storage: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any = None, hooks: Any = None, bits: Any = None, *_: Any
+) -> View:
     if not isinstance(storage, Storage) or type(offset) is not int or offset < 0:
         raise ValueError("not a storage")
     found = View(storage, offset, _shape(shape), _shape(strides))
@@ -212,7 +214,10 @@ def _reconstructor(cls: Any, base: Any = None, state: Any = None) -> Opaque:
     return Opaque(label(cls), (), state)
 
 
-_PARTS_OF = {4: ("indices", "values"), 5: ("compressed_indices", "plain_indices", "values")}  # of sparse tensors: by row and column, compressed
+_PARTS_OF = {
+    4: ("indices", "values"),
+    5: ("compressed_indices", "plain_indices", "values"),
+}  # of sparse tensors: by row and column, compressed
 
 
 def _sparse(layout: Any, data: Any) -> dict[str, Any]:

@@ -25,7 +25,10 @@ from parsers.tables import Gap
 
 CHUNK = 2 << 20  # bytes; larger blocks leave the cache, smaller ones cost calls
 ROUND = 8192  # values; a block is a multiple of it
-UNPACKED, UNPACKED_TIMES = 256 << 20, 20  # bytes unpacked for checksums: so many, and so many for each byte of the file; weights pack by less than 2
+UNPACKED, UNPACKED_TIMES = (
+    256 << 20,
+    20,
+)  # bytes unpacked for checksums: so many, and so many for each byte of the file; weights pack by less than 2
 DROP = 64 << 20  # pages of a map are given back after so many bytes
 
 SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "uint16": 2,
@@ -95,9 +98,7 @@ class Tensor:
     source: str  # the file's name
     at: int = 0
     pieces: tuple[Piece, ...] = ()
-    inline: Callable[[], Iterator[NDArray[Any]]] | None = (
-        None  # values that are not simply there: compressed, or in HDF5
-    )
+    inline: Callable[[], Iterator[NDArray[Any]]] | None = None  # values that are not simply there: compressed, or in HDF5
     swapped: bool = False
     layout: tuple[int, ...] = ()  # strides, or sizes of chunks, where values are not in the usual order of rows
     role: str = "other"
@@ -115,9 +116,7 @@ class Contents:
     path: Path
     format: str
     tensors: list[Tensor] = field(default_factory=list)
-    values: dict[str, Any] = field(
-        default_factory=dict
-    )  # numbers and short texts by path: "optimizer.param_groups.0.lr"
+    values: dict[str, Any] = field(default_factory=dict)  # numbers and short texts by path: "optimizer.param_groups.0.lr"
     refused: list[dict[str, str]] = field(default_factory=list)  # {"what", "at"}
     gaps: list[Gap] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
@@ -179,9 +178,7 @@ def _strided(piece: Piece, tensor: Tensor) -> Iterator[NDArray[Any]]:
     assert piece.shape is not None and piece.strides is not None
     raw = raw_type(tensor.dtype)
     base = np.frombuffer(piece.file.bytes, raw, piece.count, piece.offset)
-    view = np.lib.stride_tricks.as_strided(
-        base, piece.shape, [s * raw.itemsize for s in piece.strides], writeable=False
-    )
+    view = np.lib.stride_tricks.as_strided(base, piece.shape, [s * raw.itemsize for s in piece.strides], writeable=False)
     yield from _rows(view, max(CHUNK // raw.itemsize, 1))
 
 

@@ -73,10 +73,7 @@ def dangerous(name: str) -> bool:
         return True
     if top == "builtins":
         return not (
-            len(parts) == 2
-            and (
-                last in _BUILTINS or last.endswith(("Error", "Exception", "Warning", "Exit", "Interrupt", "Iteration"))
-            )
+            len(parts) == 2 and (last in _BUILTINS or last.endswith(("Error", "Exception", "Warning", "Exit", "Interrupt", "Iteration")))
         )
     if top in sys.stdlib_module_names or top in _RUNNING:
         return _of_standard_library(top, parts)
@@ -89,9 +86,7 @@ def _of_standard_library(top: str, parts: list[str]) -> bool:
     last = parts[-1]
     if top in ("operator", "_operator"):
         return last not in ("itemgetter", "add", "mul", "sub", "truediv", "neg", "eq", "lt", "gt")
-    if last == "getLogger" or (
-        top == "functools" and last == "partial"
-    ):  # how a logger is pickled; its function is a name of its own
+    if last == "getLogger" or (top == "functools" and last == "partial"):  # how a logger is pickled; its function is a name of its own
         return False
     if top in _COMPUTING:
         return (len(parts) > 2 and last[:1].islower() and top == "pathlib") or last.startswith("_get_command")

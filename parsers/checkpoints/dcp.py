@@ -69,12 +69,7 @@ def _places(found: Contents, storage: Any) -> dict[str, list[Place]]:
         where, name = _fields(info), _fields(index).get("fqn")
         path, offset, length = where.get("relative_path"), where.get("offset"), where.get("length")
         if not (
-            isinstance(name, str)
-            and isinstance(path, str)
-            and type(offset) is int
-            and type(length) is int
-            and offset >= 0
-            and length >= 0
+            isinstance(name, str) and isinstance(path, str) and type(offset) is int and type(length) is int and offset >= 0 and length >= 0
         ):
             continue
         if "/" in path or "\\" in path or path in ("", ".", ".."):

@@ -20,9 +20,7 @@ def table(dtype: str) -> NDArray[np.float32]:
     sign = np.where(codes & 128, -1.0, 1.0)
     exponent, mantissa = codes >> mantissa_bits & ((1 << exponent_bits) - 1), codes & ((1 << mantissa_bits) - 1)
     fraction = mantissa / (1 << mantissa_bits)
-    x = sign * np.where(
-        exponent == 0, fraction * 2.0 ** (1 - bias), (1 + fraction) * np.exp2((exponent - bias).astype(np.float64))
-    )
+    x = sign * np.where(exponent == 0, fraction * 2.0 ** (1 - bias), (1 + fraction) * np.exp2((exponent - bias).astype(np.float64)))
     if fnuz:
         x[128] = np.nan
     elif dtype == "float8_e5m2":

@@ -61,7 +61,11 @@ def read(folder: Path, read_file: Reader) -> Contents:
 def _without_metadata(folder: Path, parts: list[Path]) -> Contents:
     """Shards of torch.distributed.checkpoint whose .metadata, which is written last, is not there."""
     found = Contents(folder, "dcp", files=parts, complete=False, bytes=sum(p.stat().st_size for p in parts))
-    found.gap(f"{len(parts)} .distcp files lie there and no .metadata, which says what is in them: the save was cut off, or not copied whole", 0, ".metadata")
+    found.gap(
+        f"{len(parts)} .distcp files lie there and no .metadata, which says what is in them: the save was cut off, or not copied whole",
+        0,
+        ".metadata",
+    )
     return found
 
 

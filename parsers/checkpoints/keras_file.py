@@ -45,10 +45,22 @@ def read(path: Path) -> Contents:
 def _frames(found: Contents, path: Path, source: memoryview | bytes | None, size: int) -> Iterator[tuple[dict[str, Any], memoryview]]:
     """What the reader said, each with its values; at the end a gap where it broke off."""
     seconds = int(_SECONDS + size * _PER_BYTE)
-    arguments = [json.dumps([_ROOT, *filter(None, sys.path)]), "-" if source is not None else str(path.resolve()), str(seconds), str(_MEMORY + 3 * size)]
+    arguments = [
+        json.dumps([_ROOT, *filter(None, sys.path)]),
+        "-" if source is not None else str(path.resolve()),
+        str(seconds),
+        str(_MEMORY + 3 * size),
+    ]
     feed: dict[str, Any] = {"stdin": subprocess.DEVNULL} if source is None else {"input": source}
     try:  # -I: nothing of the folder that we stand in, or of the environment, is imported
-        done = subprocess.run([sys.executable, "-I", "-c", _START, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=10 * seconds, check=False, **feed)
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", _START, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=10 * seconds,
+            check=False,
+            **feed,
+        )
         said, why = memoryview(done.stdout), f"it ended with {done.returncode}"
     except subprocess.TimeoutExpired as e:
         said, why = memoryview(e.stdout or b""), "it took too long"
@@ -102,7 +114,9 @@ def _tensor(found: Contents, facts: dict[str, Any], raw: memoryview) -> Tensor:
     if array.size == 1:
         found.values[name.replace("/", ".")] = array[0].item()
     step = max(CHUNK // array.itemsize, 1)
-    return Tensor(name, dtype, shape, found.path.name, facts["at"], inline=lambda: (array[i : i + step] for i in range(0, array.size, step)))
+    return Tensor(
+        name, dtype, shape, found.path.name, facts["at"], inline=lambda: (array[i : i + step] for i in range(0, array.size, step))
+    )
 
 
 def _weights_of(found: Contents, file: File) -> memoryview | bytes:

@@ -23,12 +23,8 @@ MAX_BLOBS = 10_000
 MAX_FOLLOWING = 100  # pickles one behind the other
 _PICKLE = tuple(bytes((0x80, n)) for n in range(2, 6))
 _ZIP = b"PK\x03\x04"
-_BASE64 = re.compile(
-    rb"gA[I-X]|UEsDB|[YK][0-9A-Za-z+/]{3}"
-)  # how base64 writes the first bytes of a pickle, and of a zip
-_OLD = tuple(
-    bytes((x,)) for x in b"c(]}"
-)  # first opcodes of protocols 0 and 1, which have no mark of their own: only whole ones count
+_BASE64 = re.compile(rb"gA[I-X]|UEsDB|[YK][0-9A-Za-z+/]{3}")  # how base64 writes the first bytes of a pickle, and of a zip
+_OLD = tuple(bytes((x,)) for x in b"c(]}")  # first opcodes of protocols 0 and 1, which have no mark of their own: only whole ones count
 _SHORT = 12  # bytes; the shortest pickle that calls a function is longer
 
 
@@ -48,12 +44,7 @@ class Search:
 def look(search: Search, data: bytes | memoryview, place: str, depth: int = 0) -> None:
     """Goes through bytes that may be a pickle or a zip; `place` says where they lie."""
     head = bytes(data[:4])
-    if (
-        depth >= MAX_DEPTH
-        or len(data) < _SHORT
-        or not head.startswith((*_PICKLE, _ZIP, *_OLD))
-        or not search.spend(len(data))
-    ):
+    if depth >= MAX_DEPTH or len(data) < _SHORT or not head.startswith((*_PICKLE, _ZIP, *_OLD)) or not search.spend(len(data)):
         return
     if head == _ZIP:
         for name, inner in _members(memoryview(data)):

@@ -62,32 +62,27 @@ def _tensor(name: str, file: File, member: zips.Member, found: Contents) -> Tens
     begin, code, fortran, shape = _header(head)
     if "O" in code:
         found.refused.append({"what": f"an array of objects ({name[:100]}): a pickle", "at": f"byte {member.offset}"})
-        nested.look(nested.Search(found.refuse), memoryview(zips.content(file.bytes, member, MAX_OBJECTS))[begin:], f"byte {member.offset + begin}")
+        nested.look(
+            nested.Search(found.refuse), memoryview(zips.content(file.bytes, member, MAX_OBJECTS))[begin:], f"byte {member.offset + begin}"
+        )
         return Tensor(name, "object", shape, found.path.name, member.offset, why="an array of objects: not read")
     raw = np.dtype(code)
     dtype = raw.newbyteorder("=").name
     if dtype not in SIZES:
-        return Tensor(
-            name, dtype[:40], shape, found.path.name, member.offset, why=f"values of type {dtype[:40]} are not read"
-        )
+        return Tensor(name, dtype[:40], shape, found.path.name, member.offset, why=f"values of type {dtype[:40]} are not read")
     count = math.prod(shape)
     if begin + count * raw.itemsize > member.size:
         found.complete = False
-        found.gap(f"{name[:80]} has {member.size - begin} of the {count * raw.itemsize} bytes of its values: cut off", member.offset + member.size)
+        found.gap(
+            f"{name[:80]} has {member.size - begin} of the {count * raw.itemsize} bytes of its values: cut off", member.offset + member.size
+        )
         why = f"a part of its {count} values is missing"
         return Tensor(name, dtype, shape, found.path.name, member.offset, why=why)
     swapped = raw.byteorder == ">"
     layout = shape[::-1] if fortran and len(shape) > 1 else ()
     if member.stored:
         return Tensor(
-            name,
-            dtype,
-            shape,
-            found.path.name,
-            member.offset,
-            (Piece(file, member.offset + begin, count),),
-            swapped=swapped,
-            layout=layout,
+            name, dtype, shape, found.path.name, member.offset, (Piece(file, member.offset + begin, count),), swapped=swapped, layout=layout
         )
     size = begin + count * raw.itemsize
 

@@ -30,19 +30,8 @@ def load(m: Machine) -> Any:
                 return m.pop()
             _HANDLERS[code](m)
     except IndexError:
-        raise Unreadable(
-            f"byte {m.opcode_at}: the pickle ends before its STOP, or takes what was never put there"
-        ) from None
-    except (
-        struct.error,
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-        MemoryError,
-    ) as e:
+        raise Unreadable(f"byte {m.opcode_at}: the pickle ends before its STOP, or takes what was never put there") from None
+    except (struct.error, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, MemoryError) as e:
         raise Unreadable(f"byte {m.opcode_at}: damaged pickle ({reason(e)})"[:200]) from None
     raise Unreadable(f"more than {MAX_OPCODES} operations in one pickle")
 

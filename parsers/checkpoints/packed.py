@@ -48,9 +48,5 @@ def unpack(data: memoryview, how: str) -> tuple[bytes, str]:
     if not out:
         raise Unreadable(why or f"compressed with {how}, and nothing comes out")
     if not why and not engine.eof:
-        why = (
-            f"unpacks to more than {MOST >> 20} MB: the rest is not looked at"
-            if len(out) >= MOST
-            else f"the {how} data are cut off"
-        )
+        why = f"unpacks to more than {MOST >> 20} MB: the rest is not looked at" if len(out) >= MOST else f"the {how} data are cut off"
     return bytes(out), why

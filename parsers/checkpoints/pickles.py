@@ -113,9 +113,7 @@ class Machine:
 
     def take(self, n: int) -> memoryview:
         if n < 0 or self.position + n > len(self.data):
-            raise Unreadable(
-                f"byte {self.opcode_at}: {n} bytes are announced, {len(self.data) - self.position} are left"
-            )
+            raise Unreadable(f"byte {self.opcode_at}: {n} bytes are announced, {len(self.data) - self.position} are left")
         chunk = self.data[self.position : self.position + n]
         self.position += n
         return chunk
@@ -161,7 +159,11 @@ class Machine:
 
     def pushed(self, value: Any) -> Any:
         """Remembers byte strings, and texts that begin like a pickle or a zip, in base64 too (parsers.checkpoints.nested looks into them)."""
-        if len(value) >= 12 and len(self.blobs) < MAX_BLOBS and (not isinstance(value, str) or value.startswith(("gA", "UEsDB", "\x80", "PK\x03\x04", "c", "Y", "K"))):
+        if (
+            len(value) >= 12
+            and len(self.blobs) < MAX_BLOBS
+            and (not isinstance(value, str) or value.startswith(("gA", "UEsDB", "\x80", "PK\x03\x04", "c", "Y", "K")))
+        ):
             self.blobs.append((value, self.opcode_at))
         return value
 

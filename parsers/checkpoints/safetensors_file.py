@@ -35,9 +35,7 @@ def read(path: Path) -> Contents:
     for name, entry in header.items():
         if name == "__metadata__":
             if isinstance(entry, dict):
-                found.values |= {
-                    f"metadata.{k}"[:200]: secrets.mask_text(str(v)[:200]) for k, v in list(entry.items())[:1000]
-                }
+                found.values |= {f"metadata.{k}"[:200]: secrets.mask_text(str(v)[:200]) for k, v in list(entry.items())[:1000]}
             continue
         try:
             tensor, last = _tensor(name, entry, file, start)
@@ -88,9 +86,7 @@ def _tensor(name: str, entry: Any, file: File, start: int) -> tuple[Tensor, int]
     code = str(entry["dtype"])[:20]
     dtype = DTYPES.get(code)
     if dtype is None:
-        return Tensor(
-            name, code, shape, file.path.name, start + first, why=f"values of type {code} are not read"
-        ), start + last
+        return Tensor(name, code, shape, file.path.name, start + first, why=f"values of type {code} are not read"), start + last
     count = math.prod(shape)
     if count * SIZES[dtype] != last - first:
         raise ValueError(f"{last - first} bytes for {count} values of {code}")

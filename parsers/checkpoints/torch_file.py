@@ -68,10 +68,7 @@ def read_zip(found: Contents, file: File, start: int, length: int, depth: int = 
     found.sums += [(file, start, m) for m in parts.values()]
     if not whole:
         found.complete = False
-        found.gap(
-            f"the zip ends before its directory: the save was cut off; {len(parts)} members were found by their headers",
-            length,
-        )
+        found.gap(f"the zip ends before its directory: the save was cut off; {len(parts)} members were found by their headers", length)
     pickle = next((m for name, m in parts.items() if name.rpartition("/")[2] == "data.pkl"), None)
     if pickle is None:
         if depth < nested.MAX_DEPTH and (roots := _read_archive(found, file, parts, start, depth)):
@@ -80,14 +77,10 @@ def read_zip(found: Contents, file: File, start: int, length: int, depth: int = 
         raise Unreadable(f"a zip without data.pkl is no torch file; it holds {listed[:200]}")
     prefix = pickle.name.removesuffix("data.pkl")
     odd = [n for n in parts if ".." in n.split("/") or n.startswith(("/", "\\")) or "\\" in n]
-    found.refused += [
-        {"what": f"a member named {n[:100]!r}", "at": f"byte {start + parts[n].offset}"} for n in odd[:20]
-    ]
+    found.refused += [{"what": f"a member named {n[:100]!r}", "at": f"byte {start + parts[n].offset}"} for n in odd[:20]]
     code = [n for n in parts if n.startswith(f"{prefix}code/") and n.endswith(".py")]
     if code:
-        found.refused.append(
-            {"what": f"TorchScript code ({len(code)} files)", "at": f"byte {start + parts[code[0]].offset}"}
-        )
+        found.refused.append({"what": f"TorchScript code ({len(code)} files)", "at": f"byte {start + parts[code[0]].offset}"})
     order = parts.get(f"{prefix}byteorder")
     swapped = order is not None and bytes(data[order.offset : order.offset + min(order.size, 8)]) == b"big"
     home = Home(file, swapped)
@@ -103,7 +96,9 @@ def read_zip(found: Contents, file: File, start: int, length: int, depth: int = 
     _note_refused(found, machine, start + pickle.offset if pickle.stored else None)
     if machine.whole:
         nested.following(nested.Search(found.refuse), content, machine.end, "", " of data.pkl")
-    _look_beside(found, data, {n: m for n, m in parts.items() if m is not pickle and not n.startswith((f"{prefix}data/", f"{prefix}code/"))}, start)
+    _look_beside(
+        found, data, {n: m for n, m in parts.items() if m is not pickle and not n.startswith((f"{prefix}data/", f"{prefix}code/"))}, start
+    )
     return root
 
 
@@ -203,9 +198,7 @@ def _machine(data: memoryview, start: int, home: Home, found: Contents | None = 
             return pid[1]
         return Opaque("persistent id")
 
-    return Machine(
-        data, start, build=build, set_state=allowed.set_state, persistent=persistent, allowed=allowed.allowed
-    )
+    return Machine(data, start, build=build, set_state=allowed.set_state, persistent=persistent, allowed=allowed.allowed)
 
 
 def _note_refused(found: Contents, machine: Machine, base: int | None) -> None:
@@ -216,4 +209,3 @@ def _note_refused(found: Contents, machine: Machine, base: int | None) -> None:
     search = nested.Search(found.refuse)
     for blob, at in nested.blobs(machine):
         nested.look(search, blob, place(at))
-

@@ -54,9 +54,7 @@ def gather(found: Contents, root: Any, prefix: str = "") -> None:
             if isinstance(value, dict):
                 found.values[name] = "{}"  # an optimizer without state is told by it
             elif isinstance(value, str):
-                found.values[name] = (
-                    "***" if secrets.is_secret_key(name.rpartition(".")[2]) else secrets.mask_text(value[:500])
-                )
+                found.values[name] = "***" if secrets.is_secret_key(name.rpartition(".")[2]) else secrets.mask_text(value[:500])
             elif isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:  # no step and no size; JSON and floats cannot take it
                 found.values[name] = str(value) if value.bit_length() < 300 else f"an integer of {value.bit_length()} bits"
             elif isinstance(value, (bool, int, float)) or value is None:
@@ -170,9 +168,7 @@ def tensor_of(name: str, view: View, source: str) -> Tensor:
         usual = all(s == r for n, s, r in zip(shape, strides, row_major(shape), strict=True) if n > 1)
         layout = () if usual else strides
     elif count > max(available, MAX_REPEATED):
-        return Tensor(
-            name, dtype, shape, source, begin, why="an expanded view: it repeats the values of a smaller storage"
-        )
+        return Tensor(name, dtype, shape, source, begin, why="an expanded view: it repeats the values of a smaller storage")
     else:
         piece = Piece(home.file, begin, last + 1, shape, strides)
     stored = Tensor(name, dtype, shape, source, begin, (piece,), swapped=home.swapped, layout=layout)
@@ -197,11 +193,7 @@ def _array(name: str, array: Array, found: Contents) -> Tensor:
     dtype = array.dtype.name if array.dtype else "object"
     why = ""
     if dtype not in SIZES:
-        why = (
-            "an array of objects: not read"
-            if dtype in ("object", "O8", "O")
-            else f"values of type {dtype[:20]} are not read"
-        )
+        why = "an array of objects: not read" if dtype in ("object", "O8", "O") else f"values of type {dtype[:20]} are not read"
     elif math.prod(array.shape) * SIZES[dtype] != len(array.data):
         why = "its bytes do not fit its shape"
     if why:

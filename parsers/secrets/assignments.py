@@ -23,9 +23,7 @@ _KEY = re.compile(
     | [ \t]{1,4}(?:is|was|provided|given|IS|WAS):?[ \t]{1,4} | [ \t]{1,4}-{1,2}[ \t]{1,4} | [ \t]{0,80}[|│┃║][ \t]{0,80}
     | [ \t]{0,20},\s{0,20} | [ \t]{1,20} )"""
 )
-_QUOTE = re.compile(
-    r"(?P<prefix>[bBrRuUfF]{0,2}|(?:Secret\w{0,20}|str|bytes)\()(?P<deep>\\{0,8})(?P<quote>\"\"\"|'''|[\"'`])"
-)
+_QUOTE = re.compile(r"(?P<prefix>[bBrRuUfF]{0,2}|(?:Secret\w{0,20}|str|bytes)\()(?P<deep>\\{0,8})(?P<quote>\"\"\"|'''|[\"'`])")
 _INSIDE = {q: re.compile(rf"(?:[^{q}\\]|\\.)*+", re.DOTALL) for q in "\"'`"}
 _BARE = re.compile(r"[^\s'\",;&<>)}\]]+")
 _ENCODED = re.compile(r"(?:[^\s&%'\"<>]|%(?!2[26Cc]|7[Dd]))+")  # in a URL
@@ -35,17 +33,13 @@ _BLOCK = re.compile(r"[|>][+\-\d]{0,2}[ \t]*\r?\n[ \t]+(\S[^\n]*(?:\n[ \t]+[^\n]
 _BARE_ENV = re.compile(r"[^\s'\"]+")
 _LINE = re.compile(r"[^\r\n]*")
 _HEADER_VALUE = re.compile(r"[^'\"\r\n]*")
-_SCHEME = re.compile(
-    r"(?i)(?:bearer|basic|token|apikey|api-key|key|digest|negotiate|ssws|bot|aws4-hmac-sha256)\s{1,4}(?=\S)"
-)
+_SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey|api-key|key|digest|negotiate|ssws|bot|aws4-hmac-sha256)\s{1,4}(?=\S)")
 _DIGEST = re.compile(r"[^'\r\n]*")  # its parts stand in double quotes
 _FIRST_OF_TWO = re.compile(r"\([bBuUrR]?['\"\\]{0,9}\Z")
 _BARS = ("|", "│", "┃", "║")
 _HEADERS = ("authorization", "cookie")
 _AND_COLON = re.compile(r"\\{0,8}['\"]\s{0,8}:")
-_PIECE = re.compile(
-    r"\"(?:[^\"\\]|\\.|\\\Z)*+(?:\"|\Z)|'(?:[^'\\]|\\.|\\\Z)*+(?:'|\Z)|[^\s\[\](){},:='\"\\]+|[\[\](){}]", re.DOTALL
-)
+_PIECE = re.compile(r"\"(?:[^\"\\]|\\.|\\\Z)*+(?:\"|\Z)|'(?:[^'\\]|\\.|\\\Z)*+(?:'|\Z)|[^\s\[\](){},:='\"\\]+|[\[\](){}]", re.DOTALL)
 _USER = re.compile(r"['\"]username\\{0,8}['\"]")  # {"username": ..., "key": ...}, as Kaggle has it
 _NAMES = ("name", "key", "variable")  # {"name": "HF_TOKEN", "value": ...}, as Kubernetes has it
 _TWO_WORDS = re.compile(r"(?i)(?<![A-Za-z])(api|secret|access|private)[ +]\Z")  # API key: ...
@@ -80,9 +74,7 @@ def assigned(text: str) -> Iterator[Span]:
 def _key_of(text: str, m: re.Match[str]) -> str:
     key = m["key"]
     escaped = m.start() > 0 and text[m.start() - 1] == "\\" and key[0] in "nrt"  # \nPASSWORD: the n is no part of it
-    if key.lower() in ("key", "keys", "token") and (
-        before := _TWO_WORDS.search(text, max(0, m.start() - 9), m.start())
-    ):
+    if key.lower() in ("key", "keys", "token") and (before := _TWO_WORDS.search(text, max(0, m.start() - 9), m.start())):
         return f"{before[1]}_{key}"
     if key == "pass" and (before := _WORD_BEFORE.search(text, max(0, m.start() - 22), m.start())):
         return f"{before[1]}_{key}" if before[1].lower() in words()["passes"] else key  # a forward pass
@@ -159,13 +151,7 @@ def _extent(text: str, m: re.Match[str], key: str, kind: int) -> tuple[int, int,
     if plain.endswith(_HEADERS) and ":" in m["sep"]:
         digest = scheme and scheme[0].lower().startswith("digest")
         end = _match_end(_DIGEST if digest else _HEADER_VALUE, text, at)
-    elif (
-        kind == YES
-        and not m["close"]
-        and m["sep"].rstrip(" \t") == ":"
-        and m["sep"] != ":"
-        and _begins_line(text, m.start())
-    ):
+    elif kind == YES and not m["close"] and m["sep"].rstrip(" \t") == ":" and m["sep"] != ":" and _begins_line(text, m.start()):
         end = _match_end(_LINE, text, at)  # password: three words
     elif key.isupper() and "=" in m["sep"]:
         end = _match_end(_BARE_ENV, text, at)

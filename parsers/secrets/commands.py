@@ -90,9 +90,4 @@ def _of_flag(text: str, m: re.Match[str]) -> Span | None:
 
 def _made_up(value: str) -> bool:
     """`-p` is a partition, a port or a path, too: of an unknown command only what nobody calls one of those."""
-    return (
-        looks_random(value)
-        and any(c.isupper() for c in value)
-        and any(c.islower() for c in value)
-        and any(c.isdigit() for c in value)
-    )
+    return looks_random(value) and any(c.isupper() for c in value) and any(c.islower() for c in value) and any(c.isdigit() for c in value)

@@ -27,12 +27,7 @@ _ID = re.compile(r'(?m)^id = "([^"]*)"')
 # how the list writes what stands around the value of a named issuer
 _BEFORE_NAME = r"[\w.-]{0,50}?"
 _BETWEEN = r"[ \t\w.-]{0,20}"
-_AFTER = (
-    r"""(?:[\x60'"\s;]|\\[nr]|$)""",
-    r"""(?:[\x60'"\s;]|\\[nr]|$|\b)""",
-    r"(?:[^\w-]|\z)",
-    r"(?:[^a-zA-Z0-9+/]|\z)",
-)
+_AFTER = (r"""(?:[\x60'"\s;]|\\[nr]|$)""", r"""(?:[\x60'"\s;]|\\[nr]|$|\b)""", r"(?:[^\w-]|\z)", r"(?:[^a-zA-Z0-9+/]|\z)")
 _PIECES = re.compile(r"[^A-Za-z0-9]+")
 _LONGEST_WORD = 5  # characters; letters and digits mixed in a longer piece are no word such as 125m or v2
 _HEX = re.compile(r"(?i)[0-9a-f]{14,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # checksums and ids, too
@@ -78,13 +73,7 @@ def keywords() -> dict[str, tuple[int, ...]]:
 def _rule(number: int) -> Rule:
     data = tomllib.loads("[[rules]]" + _sections()[number][1])["rules"][0]
     text = data["regex"]
-    return Rule(
-        data["id"],
-        re.compile(translated(text), re.ASCII),
-        data.get("secretGroup", 0),
-        data.get("entropy", 0.0),
-        _BETWEEN in text,
-    )
+    return Rule(data["id"], re.compile(translated(text), re.ASCII), data.get("secretGroup", 0), data.get("entropy", 0.0), _BETWEEN in text)
 
 
 def rules() -> Iterator[Rule]:
@@ -111,9 +100,7 @@ def _flags_in_groups(regex: str) -> str:
     """``(?i)`` holds to the end of its group, past each ``|``; Python wants a group of its own for it."""
     parts: list[str] = []
     open_groups = [False]  # whether a flag was switched on in this group
-    for m in re.finditer(
-        r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?i\)|\((?:\?(?:P<\w+>|[a-z\-]*:|[=!]|<[=!]))?|[)|]|[^\\\[()|]+", regex, re.S
-    ):
+    for m in re.finditer(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?i\)|\((?:\?(?:P<\w+>|[a-z\-]*:|[=!]|<[=!]))?|[)|]|[^\\\[()|]+", regex, re.S):
         piece = m[0]
         if piece == "(?i)":
             parts.append("" if open_groups[-1] else "(?i:")

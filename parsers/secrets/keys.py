@@ -87,11 +87,7 @@ def _token(parts: list[str], known: dict[str, frozenset[str]]) -> int:
     before, after = parts[:at], parts[at + 1 :]
     if after and (after[-1] in known["about"] or known["counts_or_names_token"] & set(after)):
         return NO
-    if (
-        before
-        and before[-1] in known["opens_token"]
-        and not (known["counts_or_names_token"] - {"id", "user"}) & set(before)
-    ):
+    if before and before[-1] in known["opens_token"] and not (known["counts_or_names_token"] - {"id", "user"}) & set(before):
         return YES
     if known["counts_or_names_token"] & set(before):
         return NO

@@ -34,19 +34,7 @@ _QUERY = re.compile(
 )
 # a setting in the name of a run or a tag: token=...,lr=0.1
 _SETTING = re.compile(r"(?<![A-Za-z0-9])([A-Za-z][\w\-.]{1,60})=([^\s&,;:/'\"<>#\\()]{8,200})")
-_SETTING_HINTS = (
-    "oken=",
-    "key=",
-    "Key=",
-    "ecret=",
-    "assword=",
-    "asswd=",
-    "pwd=",
-    "TOKEN=",
-    "KEY=",
-    "SECRET=",
-    "PASSWORD=",
-)
+_SETTING_HINTS = ("oken=", "key=", "Key=", "ecret=", "assword=", "asswd=", "pwd=", "TOKEN=", "KEY=", "SECRET=", "PASSWORD=")
 _SHORTEST_TOKEN = 15  # characters, of Slack's xoxb-
 _QUERY_HINTS = ("://", "?", "&", "%26", "%3F", "%3f", "u0026", "sig=")
 _SHORT_HINTS = (*_QUERY_HINTS, "PRIVATE KEY")  # of what may consist of short words

@@ -48,9 +48,7 @@ def mask_texts(texts: list[str]) -> list[str]:
     if len(texts) < _MANY:
         masked = [mask_text(text) for text in texts]
     else:
-        masked = [
-            _masked(text, looks) if any(looks) else text for text, looks in zip(texts, _looks(texts), strict=True)
-        ]
+        masked = [_masked(text, looks) if any(looks) else text for text, looks in zip(texts, _looks(texts), strict=True)]
     return _without_bodies(texts, masked) if any("PRIVATE KEY" in text for text in texts) else masked
 
 

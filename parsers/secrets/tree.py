@@ -76,9 +76,7 @@ def _list(values: Sequence[Any], key: str, kind: int) -> Iterator[Any]:
     """Of an argument list, what follows the flag of a secret is one; and so is what a command line of these words hides."""
     before = ""
     for v in values:
-        flagged = (
-            _kind(before.lstrip("-")) if before.startswith("-") and isinstance(v, str) and not v.startswith("-") else NO
-        )
+        flagged = _kind(before.lstrip("-")) if before.startswith("-") and isinstance(v, str) and not v.startswith("-") else NO
         masked = _tree(v, before if flagged else key, max(kind, flagged))
         if isinstance(v, str):
             masked = _after(before, v, masked, values)

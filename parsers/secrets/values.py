@@ -61,8 +61,7 @@ def looks_random(value: str) -> bool:
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 _CALL = re.compile(
-    r"(?:self|args|cfg|config|os|settings|getpass|userdata|get|read|load|fetch|make|input|str|Optional|Union)[.\w]*+[(\[].*",
-    re.DOTALL,
+    r"(?:self|args|cfg|config|os|settings|getpass|userdata|get|read|load|fetch|make|input|str|Optional|Union)[.\w]*+[(\[].*", re.DOTALL
 )
 
 
@@ -73,6 +72,4 @@ def is_code(key: str, value: str) -> bool:
     if not _NAME.fullmatch(value):
         return False
     plain, last = key.rsplit(".", 1)[-1].strip("-").lower(), value.rsplit(".", 1)[-1].lower().strip("_")
-    return plain == last or (
-        "." in value and (plain.endswith(last) or last.endswith(plain)) and not any(c.isdigit() for c in value)
-    )
+    return plain == last or ("." in value and (plain.endswith(last) or last.endswith(plain)) and not any(c.isdigit() for c in value))

@@ -18,11 +18,7 @@ def safetensors(path: Path, model: nn.Module) -> None:
     content = b""
     for name, tensor in model.state_dict().items():
         data = tensor.contiguous().numpy().tobytes()
-        header[name] = {
-            "dtype": "F32",
-            "shape": list(tensor.shape),
-            "data_offsets": [len(content), len(content) + len(data)],
-        }
+        header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": [len(content), len(content) + len(data)]}
         content += data
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)

@@ -29,10 +29,7 @@ def megatron(rows: list[Row], config: Config) -> Iterator[str]:
         )
         if "val_loss" in row:
             value = row["val_loss"]
-            yield (
-                f" validation loss at iteration {row['step']} | lm loss value: {value:.6E} |"
-                f" lm loss PPL: {math.exp(value):.6E} | "
-            )
+            yield (f" validation loss at iteration {row['step']} | lm loss value: {value:.6E} | lm loss PPL: {math.exp(value):.6E} | ")
 
 
 def deepspeed(rows: list[Row]) -> Iterator[str]:
@@ -80,8 +77,7 @@ def titan(rows: list[Row], total: str, log_every: int = 1, gib: float = 11.3) ->
         )
         if "val_loss" in row:
             yield (
-                f"[rank0]:[titan] {millis(row['time'])} - root - INFO - validate step: {row['step']}  "
-                f"loss: {row['val_loss']:7.4f}{total}"
+                f"[rank0]:[titan] {millis(row['time'])} - root - INFO - validate step: {row['step']}  loss: {row['val_loss']:7.4f}{total}"
             )
 
 

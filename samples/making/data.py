@@ -74,9 +74,7 @@ def language(seed: int = 1, samples: int = 6000, context: int = 32, shard_size: 
     return Task(inputs[:samples], targets[:samples], held_out, cross_entropy, shard_size, unit=context)
 
 
-def clusters(
-    seed: int = 1, samples: int = 8000, classes: int = 10, width: int = 16, spread: float = 0.55, held_out: int = 1000
-) -> Task:
+def clusters(seed: int = 1, samples: int = 8000, classes: int = 10, width: int = 16, spread: float = 0.55, held_out: int = 1000) -> Task:
     """Classification of points around bent lines; ``spread`` sets how far the classes overlap."""
     generator = torch.Generator().manual_seed(seed)
     total = samples + held_out

@@ -92,9 +92,7 @@ def lightning(folder: Path, rows: list[Row], config: Config, epoch: int, log_eve
     """
     config_yaml(folder, config, "hparams.yaml")
     with (folder / "metrics.csv").open("w", newline="") as file:
-        out = csv.DictWriter(
-            file, ["epoch", "grad_norm", "lr-AdamW", "step", "train_loss", "val_loss"], lineterminator="\n"
-        )
+        out = csv.DictWriter(file, ["epoch", "grad_norm", "lr-AdamW", "step", "train_loss", "val_loss"], lineterminator="\n")
         out.writeheader()
         for row in rows:
             place = {"epoch": (row["step"] - 1) // epoch, "step": row["step"] - 1}
@@ -131,14 +129,7 @@ def trainer_state(
             }
             history.append({"epoch": place["epoch"], **values, "step": place["step"]})
         if "val_loss" in row:
-            history.append(
-                {
-                    "epoch": place["epoch"],
-                    "eval_loss": short(row["val_loss"]),
-                    "eval_runtime": 1.2,
-                    "step": place["step"],
-                }
-            )
+            history.append({"epoch": place["epoch"], "eval_loss": short(row["val_loss"]), "eval_runtime": 1.2, "step": place["step"]})
     took = sum(row["step_time"] for row in rows)
     if rows[-1]["step"] == config["max_steps"]:
         history.append(

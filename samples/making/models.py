@@ -45,12 +45,7 @@ class Recurrent(nn.Module):
     """A character model around nn.GRU, or nn.RNN with ``cell="RNN"``."""
 
     def __init__(
-        self,
-        width: int = 64,
-        embedding: int = 24,
-        cell: str = "GRU",
-        characters: int = len(LETTERS),
-        **cell_options: Any,
+        self, width: int = 64, embedding: int = 24, cell: str = "GRU", characters: int = len(LETTERS), **cell_options: Any
     ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(characters, embedding)

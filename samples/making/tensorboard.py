@@ -60,13 +60,7 @@ def scalar(time: float, step: int, tag: str, value: float) -> bytes:
 
 
 def event_file(
-    folder: Path,
-    rows: list[Row],
-    started: float,
-    names: dict[str, str] = NAMES,
-    torn: int = 0,
-    pid: int = 4711,
-    number: int = 0,
+    folder: Path, rows: list[Row], started: float, names: dict[str, str] = NAMES, torn: int = 0, pid: int = 4711, number: int = 0
 ) -> Path:
     """Writes ``events.out.tfevents.<started>.<host>.<pid>.<number>``; ``torn`` bytes are missing at its end."""
     folder.mkdir(parents=True, exist_ok=True)

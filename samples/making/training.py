@@ -83,10 +83,7 @@ class Job:
         # A recipe plants its fault by replacing one of these.
         self.lr: Callable[[int], float] = lambda step: rate(config, step)
         self.ids: Callable[[int], list[int]] = lambda step: order(config, len(task), step)
-        self.fetch: Callable[[int, list[int]], tuple[Tensor, Tensor]] = lambda _, ids: (
-            task.inputs[ids],
-            task.targets[ids],
-        )
+        self.fetch: Callable[[int, list[int]], tuple[Tensor, Tensor]] = lambda _, ids: (task.inputs[ids], task.targets[ids])
         self.slower: Callable[[int], float] = lambda step: 1.0
         self.extra: Callable[[int], Row] = lambda step: {}
         self.eval_loss: Callable[[int], float] = lambda step: self.evaluate()

@@ -20,7 +20,7 @@ from forensics.replay.client import ReplayFailed
 from forensics.replay.session import Options
 from forensics.replay.training import commands, states
 
-PLAIN = '''
+PLAIN = """
 import torch
 from torch import nn
 
@@ -46,7 +46,7 @@ def loss(model, batch, reduction="mean"):
 
 CLIP = 5.0
 BAD = {60}
-'''
+"""
 
 
 class Direct:
@@ -91,7 +91,12 @@ def train(folder: Path, extra: str = "", steps: int = 90, save: int | None = 40,
             if step == save:
                 (folder / "checkpoints").mkdir()
                 kept = states.copied(optimizer.state_dict())
-                state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step, "scheduler": {k: v for k, v in scheduler.state_dict().items() if k != "lr_lambdas"}}
+                state = {
+                    "model": model.state_dict(),
+                    "optimizer": optimizer.state_dict(),
+                    "step": step,
+                    "scheduler": {k: v for k, v in scheduler.state_dict().items() if k != "lr_lambdas"},
+                }
                 torch.save(state, folder / "checkpoints" / f"step_{step}.pt")
             optimizer.zero_grad()
             loss = space["loss"](model, space["batch"](step))

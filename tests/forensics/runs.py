@@ -30,7 +30,10 @@ def write(
 ) -> Path:
     """`more` maps names of metrics to their value at a step (None: not logged there)."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows = [{"step": i, "loss": loss(i), "time": START + i * seconds} | {k: v for k, f in more.items() if (v := f(i)) is not None} for i in range(1, steps + 1)]
+    rows = [
+        {"step": i, "loss": loss(i), "time": START + i * seconds} | {k: v for k, f in more.items() if (v := f(i)) is not None}
+        for i in range(1, steps + 1)
+    ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     if config:
         (folder / "config.json").write_text(json.dumps(config))

@@ -70,7 +70,9 @@ def test_runs_that_pass_a_bad_batch_are_named() -> None:
     assert "state matters" in told["says"]
 
 
-def brief(name: str, *, config: dict[str, str] | None = None, level: float | None = None, cause: str | None = None, **more: object) -> Brief:
+def brief(
+    name: str, *, config: dict[str, str] | None = None, level: float | None = None, cause: str | None = None, **more: object
+) -> Brief:
     levels = {} if level is None else {"loss.train": (level, 0.001)}
     return Brief(name, f"runs/{name}", "f", cause is not None, cause, config or {}, {}, levels, **more)  # type: ignore[arg-type]
 
@@ -166,7 +168,9 @@ def test_copies_and_forks() -> None:
 
 def test_outcome_tables_count() -> None:
     runs = [
-        Brief(f"r{i}", "", "f", i % 2 == 1, "hang" if i % 2 else None, {}, {"lr": 1e-3 if i % 2 else 1e-4}, {"loss.train": (1.0 + i % 2, 0.1)})
+        Brief(
+            f"r{i}", "", "f", i % 2 == 1, "hang" if i % 2 else None, {}, {"lr": 1e-3 if i % 2 else 1e-4}, {"loss.train": (1.0 + i % 2, 0.1)}
+        )
         for i in range(10)
     ]
     (table,) = outcomes.tables(runs)

@@ -37,7 +37,9 @@ def test_a_cause_that_the_first_half_has_named_is_not_named_again() -> None:
     assert said == "Config changed between launches: lr from 1 to 2 (likely the cause itself)."
 
 
-@pytest.mark.parametrize(("title", "within"), [("NaN from a sample", "NaN from"), ("GPU fault", "GPU fault"), ("Bad data batch", "bad data")])
+@pytest.mark.parametrize(
+    ("title", "within"), [("NaN from a sample", "NaN from"), ("GPU fault", "GPU fault"), ("Bad data batch", "bad data")]
+)
 def test_names_keep_their_capitals(title: str, within: str) -> None:
     assert f"almost certainly: {within}" in answer.explained([found("loss is NaN at step 5")], [cause(title)])
     assert answer.explained([found("loss is NaN at step 5")], [cause(title)]).startswith("Loss is NaN")
@@ -59,7 +61,10 @@ def test_a_saved_finding_gives_the_same_headline() -> None:
 
 
 def test_of_the_gravest_the_one_that_speaks_for_the_leading_cause_leads() -> None:
-    changed, back = found("Config changed", "config_change", 0, severity="warning"), found("The run stops", "restart", 9, severity="warning")
+    changed, back = (
+        found("Config changed", "config_change", 0, severity="warning"),
+        found("The run stops", "restart", 9, severity="warning"),
+    )
     best = Hypothesis("crash", "Crash", (Clue("It stops.", 9.0, (back.id,)),), probability=0.6)
     assert answer.explained([changed, back], [best]).startswith("The run stops.")
     graver = found("Loss is gone", "divergence", 20)

@@ -74,7 +74,9 @@ def test_every_nesting(tmp_path: Path) -> None:
         put(tmp_path / "lightning_logs" / f"version_{version}", 4 + version)
     hf = tmp_path / "hf" / "checkpoint-100"
     hf.mkdir(parents=True)
-    (hf / "trainer_state.json").write_text(json.dumps({"log_history": [{"step": i, "loss": 2.0} for i in range(9)], "global_step": 9, "max_steps": 9}))
+    (hf / "trainer_state.json").write_text(
+        json.dumps({"log_history": [{"step": i, "loss": 2.0} for i in range(9)], "global_step": 9, "max_steps": 9})
+    )
     mlflow = tmp_path / "mlruns" / "0" / ("a1" * 16)
     (mlflow / "metrics" / "train").mkdir(parents=True)
     (mlflow / "metrics" / "train" / "loss").write_text("".join(f"{1700000000000 + i} {2.0} {i}\n" for i in range(9)))
@@ -125,7 +127,9 @@ def test_runs_of_one_database_are_rows_of_their_own(tmp_path: Path) -> None:
         run = f"{i}" * 32
         db.execute("INSERT INTO runs VALUES (?, ?, 'FINISHED', 1700000000000, NULL, 'active')", [run, name])
         logged = [json.loads(line) for line in curve(i, (150,) if name == "spiky" else ()).splitlines()]
-        db.executemany("INSERT INTO metrics VALUES ('loss', ?, ?, ?, ?, 0)", [(x["loss"], x["time"] * 1000, run, x["step"]) for x in logged])
+        db.executemany(
+            "INSERT INTO metrics VALUES ('loss', ?, ?, ?, ?, 0)", [(x["loss"], x["time"] * 1000, run, x["step"]) for x in logged]
+        )
         db.execute("INSERT INTO params VALUES ('lr', '0.001', ?)", [run])
     db.commit()
     db.close()
@@ -166,7 +170,9 @@ def test_outputs_are_those_of_the_contract(root: Path, tmp_path: Path) -> None:
         case = json.loads((tmp_path / "o" / "runs" / f"{id}.case.json").read_text())
         assert case["run"]["id"] == id and case["verdict"] == "unhealthy"
         assert (tmp_path / "o" / "runs" / f"{id}.html").read_text().startswith("<!doctype html>")
-    assert sorted(x.name for x in (tmp_path / "o" / "runs").iterdir()) == sorted(f"r{i}.{k}" for i in (1, 3, 5) for k in ("html", "case.json"))
+    assert sorted(x.name for x in (tmp_path / "o" / "runs").iterdir()) == sorted(
+        f"r{i}.{k}" for i in (1, 3, 5) for k in ("html", "case.json")
+    )
     assert (tmp_path / "o" / "summary.md").read_text().startswith("# 3 of 6 runs")
 
 
@@ -211,7 +217,14 @@ def private(folder: Path) -> Path:
     for i in range(6):
         host = f"gpu-node-{17 + i % 2}"
         data = f"/scratch/jane/{host}/train.bin"
-        put(folder / "home" / "jane" / "runs" / host / f"r{i}", i, (150,) if i % 2 else (), hostname=host, owner="jane@example.com", data=data)
+        put(
+            folder / "home" / "jane" / "runs" / host / f"r{i}",
+            i,
+            (150,) if i % 2 else (),
+            hostname=host,
+            owner="jane@example.com",
+            data=data,
+        )
     return folder / "home" / "jane" / "runs"
 
 
@@ -246,7 +259,13 @@ def test_since_an_earlier_audit(root: Path, tmp_path: Path) -> None:
     (root / "r2" / "metrics.jsonl").unlink()
     (root / "r2" / "config.json").unlink()
     told = audit.audit([str(root)], str(tmp_path / "two"), TEXT, since=str(tmp_path / "one"))["since"]
-    assert {k: [c["id"] for c in v] for k, v in told.items()} == {"new": ["r9"], "gone": ["r2"], "worse": ["r0"], "better": ["r1"], "other_cause": []}
+    assert {k: [c["id"] for c in v] for k, v in told.items()} == {
+        "new": ["r9"],
+        "gone": ["r2"],
+        "worse": ["r0"],
+        "better": ["r1"],
+        "other_cause": [],
+    }
     with pytest.raises(ForensicsError, match="no audit"):
         audit.audit([str(root)], str(tmp_path / "three"), TEXT, since=str(tmp_path / "nowhere"))
 

@@ -41,9 +41,7 @@ def test_prepared_loaders_of_every_rank(world: int) -> None:
         mine = accelerate_loaders.sharded(order, size, world, drop_last=drop, split_batches=split, even_batches=even)
         for rank in range(world):
             loader = torch.utils.data.DataLoader(range(n), size, shuffle=True, drop_last=drop)
-            loader = prepared(
-                loader, world, rank, split_batches=split, even_batches=even, use_seedable_sampler=True, data_seed=11
-            )
+            loader = prepared(loader, world, rank, split_batches=split, even_batches=even, use_seedable_sampler=True, data_seed=11)
             loader.set_epoch(epoch)
             assert [t[rank].tolist() for t in mine if len(t[rank])] == [b.tolist() for b in loader]
             count += 1

@@ -124,7 +124,9 @@ def really(way: str, n: int, size: int, world: int, seed: int, steps: int, drop:
     raise AssertionError
 
 
-@pytest.mark.parametrize(("way", "world", "drop"), [(w, k, d) for w in WAYS for k in (1, 2, 5) for d in (False, True) if k == 1 or w in WAYS[:3]])
+@pytest.mark.parametrize(
+    ("way", "world", "drop"), [(w, k, d) for w in WAYS for k in (1, 2, 5) for d in (False, True) if k == 1 or w in WAYS[:3]]
+)
 def test_a_few_recorded_steps_tell_the_loader_and_with_it_all_others(tmp_path: Path, way: str, world: int, drop: bool) -> None:
     n, size, seed = 103, 4, 17
     dealt = really(way, n, size, world, seed, 70, drop)
@@ -219,11 +221,9 @@ def test_after_a_restart(tmp_path: Path, again: str) -> None:
 
 @pytest.mark.parametrize(("length", "logged"), [(25, "share"), (40, "whole"), (33, "single")])
 def test_the_length_of_an_epoch_from_the_log(tmp_path: Path, length: int, logged: str) -> None:
-    epoch = {
-        "share": lambda i: (i + 1) / length,
-        "whole": lambda i: i // length,
-        "single": lambda i: float(np.float32((i + 1) / length)),
-    }[logged]
+    epoch = {"share": lambda i: (i + 1) / length, "whole": lambda i: i // length, "single": lambda i: float(np.float32((i + 1) / length))}[
+        logged
+    ]
     run = write(tmp_path / "r", [r | {"epoch": epoch(r["step"])} for r in rows(160)], {"seed": 1})
     bounds = facts.epoch_length(run)
     assert bounds is not None and bounds[0] <= length <= bounds[1] and bounds[1] - bounds[0] < 1
@@ -314,7 +314,17 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert json.loads(run.invoke(cli.main, [*words, "--json"]).stdout)["samples"] == [360, 361]
     assert "360, 361" in run.invoke(cli.main, words).stdout
     case = tmp_path / "c.json"
-    words = ["--quiet", "analyze", str(tmp_path / "run"), "--batches", str(tmp_path / "m.csv"), "--json", str(case), "--out", str(tmp_path / "p.html")]
+    words = [
+        "--quiet",
+        "analyze",
+        str(tmp_path / "run"),
+        "--batches",
+        str(tmp_path / "m.csv"),
+        "--json",
+        str(case),
+        "--out",
+        str(tmp_path / "p.html"),
+    ]
     assert run.invoke(cli.main, words).exit_code == 0
     document = json.loads(case.read_text())
     assert [(c["step"], c["samples"]) for c in document["culprits"]] == [(180, [360, 361])]

@@ -180,7 +180,9 @@ def test_deepspeeds_axis_of_samples(tmp_path: Path) -> None:
     assert deepspeed.taken([64, 128, 192], 128) == (64, 128)
     assert deepspeed.taken([64, 128, 192], 100) is None
     (tmp_path / "r").mkdir()
-    (tmp_path / "r" / "log.csv").write_text("step,tag,value\n" + "".join(f"{64 * i},Train/Samples/train_loss,{3 / i}\n" for i in range(1, 30)))
+    (tmp_path / "r" / "log.csv").write_text(
+        "step,tag,value\n" + "".join(f"{64 * i},Train/Samples/train_loss,{3 / i}\n" for i in range(1, 30))
+    )
     found = links.answer(forensics.read(str(tmp_path / "r")), 640)
     assert (found["how"], found["samples"]) == ("rebuilt", list(range(576, 640))), found["why"]
 

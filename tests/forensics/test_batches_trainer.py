@@ -67,7 +67,13 @@ def rebuilt(n: int, size: int, seed: int, step: int, accumulation: int, *, drop_
 
 @pytest.mark.parametrize(
     ("n", "size", "accumulation", "drop_last", "seed", "data_seed"),
-    [(50, 4, 1, False, 42, None), (50, 4, 1, True, 7, None), (37, 4, 3, False, 3, 11), (24, 8, 2, False, 2**31, None), (10, 16, 1, False, 0, 5)],
+    [
+        (50, 4, 1, False, 42, None),
+        (50, 4, 1, True, 7, None),
+        (37, 4, 3, False, 3, 11),
+        (24, 8, 2, False, 2**31, None),
+        (10, 16, 1, False, 0, 5),
+    ],
 )
 def test_every_step_of_three_epochs(
     tmp_path: Path, n: int, size: int, accumulation: int, drop_last: bool, seed: int, data_seed: int | None

@@ -125,7 +125,10 @@ def test_what_megatron_leaves_out_of_its_lines_is_real(tmp_path: Path) -> None:
 
 def test_without_a_gradient_norm_wrong_labels_are_less_sure_and_the_page_says_why(tmp_path: Path) -> None:
     rng = random.Random(1)
-    rows = [{"step": i, "loss": math.log(10) * (1 + 0.01 * rng.gauss(0, 1)), "lr": 1e-3, "grad_norm": 0.3 + 0.02 * rng.random()} for i in range(300)]
+    rows = [
+        {"step": i, "loss": math.log(10) * (1 + 0.01 * rng.gauss(0, 1)), "lr": 1e-3, "grad_norm": 0.3 + 0.02 * rng.random()}
+        for i in range(300)
+    ]
     config = {"lr": 1e-3, "num_classes": 10, "optimizer": "adamw"}
     seen = analyzed(tmp_path / "a", rows, config)
     blind = analyzed(tmp_path / "b", [{k: v for k, v in r.items() if k != "grad_norm"} for r in rows], config)
@@ -204,7 +207,9 @@ def test_a_unit_of_the_log_does_not_explain_a_nan(tmp_path: Path) -> None:
     x[0] = x[1] = x[2] = 3.013
     rows = [{"step": i, "loss": x[i], "grad_norm": 0.5, "lr": 1e-3} for i in range(200)]
     bits = analyzed(tmp_path / "a", rows, {"num_classes": 8})
-    died = analyzed(tmp_path / "b", [r | ({"loss": math.nan, "grad_norm": math.nan} if r["step"] >= 150 else {}) for r in rows], {"num_classes": 8})
+    died = analyzed(
+        tmp_path / "b", [r | ({"loss": math.nan, "grad_norm": math.nan} if r["step"] >= 150 else {}) for r in rows], {"num_classes": 8}
+    )
     assert any(f.kind == "logger_artefact" for f in bits.findings)
     assert died.hypotheses[0].id.startswith("nan_from")
 
@@ -338,7 +343,9 @@ def test_a_cosine_that_comes_round_again_is_no_jump_however_low_it_gets(tmp_path
 
 def test_an_evaluation_that_turns_where_training_jumps_did_not_overfit(tmp_path: Path) -> None:
     rng = random.Random(7)
-    x = [(3.9 * math.exp(-i / 450) if i < 160 else 2.6 + 1.5 * math.exp(-(i - 160) / 40)) * (1 + 0.01 * rng.gauss(0, 1)) for i in range(350)]
+    x = [
+        (3.9 * math.exp(-i / 450) if i < 160 else 2.6 + 1.5 * math.exp(-(i - 160) / 40)) * (1 + 0.01 * rng.gauss(0, 1)) for i in range(350)
+    ]
     old = {k: {"eval_loss": x[25 * k] * 1.02 if k <= 6 else 3.4 + 0.1 * (k - 7)} for k in range(14)}
     case = analyzed(tmp_path / "a", evaluated(x, 25, old), {"grad_clip": 0})
     assert case.hypotheses[0].id == "data_distribution_shift" and probability(case, "overfitting") < 0.3
@@ -356,6 +363,31 @@ def test_labels_learnt_by_rote_a_little_are_wrong_labels(tmp_path: Path) -> None
 
 def test_a_wide_scatter_of_evaluations_holds_no_step(tmp_path: Path) -> None:
     x = curve(350, low=2.2, high=3.4, tau=35)
-    held = [3.32, 3.13, 2.93, 2.73, 2.16, 2.5, 2.42, 2.16, 2.13, 2.22, 2.12, 2.44, 2.41, 2.36, 2.35, 2.26, 2.21, 2.16, 2.27, 2.49, 2.23, 2.13, 2.12, 2.2]
+    held = [
+        3.32,
+        3.13,
+        2.93,
+        2.73,
+        2.16,
+        2.5,
+        2.42,
+        2.16,
+        2.13,
+        2.22,
+        2.12,
+        2.44,
+        2.41,
+        2.36,
+        2.35,
+        2.26,
+        2.21,
+        2.16,
+        2.27,
+        2.49,
+        2.23,
+        2.13,
+        2.12,
+        2.2,
+    ]
     rows = evaluated(x, 15, {k: {"eval_loss": v} for k, v in enumerate(held)})
     assert "eval_jump" not in kinds(analyzed(tmp_path / "a", rows))

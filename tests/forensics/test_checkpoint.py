@@ -25,9 +25,7 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 
 def make(seed: int = 0) -> tuple[Any, Any, Any]:
     torch.manual_seed(seed)
-    model = torch.nn.Sequential(
-        torch.nn.Embedding(30, 16), torch.nn.Flatten(), torch.nn.Linear(64, 32), torch.nn.Linear(32, 30)
-    )
+    model = torch.nn.Sequential(torch.nn.Embedding(30, 16), torch.nn.Flatten(), torch.nn.Linear(64, 32), torch.nn.Linear(32, 30))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     return model, optimizer, torch.optim.lr_scheduler.LinearLR(optimizer, total_iters=1000)
 
@@ -134,9 +132,7 @@ def test_what_changed(tmp_path: Path) -> None:
     for name in ("2.weight", "3.bias"):
         delta = (model.state_dict()[name] - before[name]).double().norm().item()
         assert changed[f"model.{name}"]["update_norm"] == pytest.approx(delta, rel=1e-5)
-        assert changed[f"model.{name}"]["relative"] == pytest.approx(
-            delta / before[name].double().norm().item(), rel=1e-4
-        )
+        assert changed[f"model.{name}"]["relative"] == pytest.approx(delta / before[name].double().norm().item(), rel=1e-4)
     assert ids(document, "warning") == set() and "frozen" in ids(document)  # it never had a gradient: on purpose
     assert ids(checkpoint_document.report(a, a)) >= {"same_weights"}
 
@@ -162,9 +158,7 @@ def test_two_files_that_are_not_one_model(tmp_path: Path) -> None:
 def test_a_tokenizer_that_changed(tmp_path: Path) -> None:
     for name, bos in (("base", False), ("run", True)):
         save(tmp_path / name / "model.pt", 1, make()[0])
-        (tmp_path / name / "tokenizer_config.json").write_text(
-            json.dumps({"add_bos_token": bos, "chat_template": "x" * 100, "name": name})
-        )
+        (tmp_path / name / "tokenizer_config.json").write_text(json.dumps({"add_bos_token": bos, "chat_template": "x" * 100, "name": name}))
     found = {f["id"]: f for f in checkpoint_document.report(tmp_path / "base", tmp_path / "run")["findings"]}
     assert found["tokenizer_changed"]["title"].endswith("add_bos_token (False -> True)")
 
@@ -208,10 +202,7 @@ def test_norms_that_differ_between_ranks(tmp_path: Path) -> None:
     for rank, norm in enumerate((1.0, 1.0, 1.5)):
         folder = tmp_path / "iter_0000010" / f"mp_rank_0{rank}"
         folder.mkdir(parents=True)
-        torch.save(
-            {"model": {"ln.weight": torch.full((8,), norm), "fc.weight": torch.randn(4, 4)}},
-            folder / "model_optim_rng.pt",
-        )
+        torch.save({"model": {"ln.weight": torch.full((8,), norm), "fc.weight": torch.randn(4, 4)}}, folder / "model_optim_rng.pt")
     found = {f["id"]: f for f in checkpoint_document.report(tmp_path / "iter_0000010")["findings"]}
     assert len(found["ranks_differ"]["tensors"]) == 1 and "ln.weight" in found["ranks_differ"]["tensors"][0]
 
@@ -254,11 +245,7 @@ def test_the_command(tmp_path: Path) -> None:
 def log(folder: Path, steps: range, restart: int | None = None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     rows = [
-        {
-            "step": s,
-            "loss": 3.0 - s / 200 + 0.01 * math.sin(s * 1.7),
-            "time": 1.7e9 + s + (500 if restart and s >= restart else 0),
-        }
+        {"step": s, "loss": 3.0 - s / 200 + 0.01 * math.sin(s * 1.7), "time": 1.7e9 + s + (500 if restart and s >= restart else 0)}
         for s in steps
     ]
     (folder / "log.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
@@ -297,10 +284,7 @@ def test_the_last_healthy_checkpoint(tmp_path: Path) -> None:
     model, optimizer, schedule = make()
     log(tmp_path, range(1, 201))
     lines = (tmp_path / "log.jsonl").read_text().splitlines()
-    bad = [
-        line if json.loads(line)["step"] < 160 else json.dumps(json.loads(line) | {"loss": float("nan")})
-        for line in lines
-    ]
+    bad = [line if json.loads(line)["step"] < 160 else json.dumps(json.loads(line) | {"loss": float("nan")}) for line in lines]
     (tmp_path / "log.jsonl").write_text("\n".join(bad) + "\n")
     (tmp_path / "config.json").write_text(json.dumps({"save_total_limit": 2, "learning_rate": 1e-3}))
     for step in (50, 100, 150, 200):
@@ -379,11 +363,7 @@ def test_the_tensors_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("sample", "kind"),
-    [
-        ("bit_flip_tensorboard", "checkpoint_damage"),
-        ("frozen_body_jsonl", "frozen_weights"),
-        ("optimizer_lost_jsonl", "checkpoint_state"),
-    ],
+    [("bit_flip_tensorboard", "checkpoint_damage"), ("frozen_body_jsonl", "frozen_weights"), ("optimizer_lost_jsonl", "checkpoint_state")],
 )
 def test_the_samples(sample: str, kind: str) -> None:
     assert kind in {f["kind"] for f in analyzed(SAMPLES / sample)["findings"]}

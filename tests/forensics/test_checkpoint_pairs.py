@@ -29,12 +29,7 @@ def state(step: int) -> State:
     }
     group = {"lr": 0.01, "betas": (0.9, 0.999), "params": list(range(len(start)))}
     schedule = {"last_epoch": step, "_last_lr": [0.01]}
-    return {
-        "model": model,
-        "optimizer": {"state": moments, "param_groups": [group]},
-        "scheduler": schedule,
-        "step": step,
-    }
+    return {"model": model, "optimizer": {"state": moments, "param_groups": [group]}, "scheduler": schedule, "step": step}
 
 
 def swap(m: State, a: str, b: str) -> None:

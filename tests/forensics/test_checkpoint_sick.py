@@ -31,11 +31,7 @@ class Net(nn.Module):  # type: ignore[misc,name-defined]
     def __init__(self, seed: int = 0) -> None:
         super().__init__()
         torch.manual_seed(seed)
-        self.wte, self.h, self.lm_head = (
-            nn.Embedding(24, 16),
-            nn.ModuleList(Block() for _ in range(4)),
-            nn.Linear(16, 24, bias=False),
-        )
+        self.wte, self.h, self.lm_head = (nn.Embedding(24, 16), nn.ModuleList(Block() for _ in range(4)), nn.Linear(16, 24, bias=False))
 
     def forward(self, x: Any) -> Any:
         x = self.wte(x)
@@ -55,12 +51,7 @@ def fit(model: Any, optimizer: Any, schedule: Any = None, steps: int = STEPS) ->
 
 
 def state_of(model: Any, optimizer: Any, schedule: Any, step: int) -> State:
-    found = {
-        "model": model.state_dict(),
-        "optimizer": optimizer.state_dict(),
-        "step": step,
-        "rng_state": torch.get_rng_state(),
-    }
+    found = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step, "rng_state": torch.get_rng_state()}
     return copy.deepcopy(found | ({"scheduler": schedule.state_dict()} if schedule is not None else {}))
 
 
@@ -185,11 +176,7 @@ def test_sound_trainings_are_not_accused(tmp_path: Path, name: str) -> None:
     ema = {k: v.lerp(model.state_dict()[k], 0.5) if v.is_floating_point() else v for k, v in average.items()}
     torch.save(state_of(model, optimizer, schedule, 2 * STEPS) | {"ema": ema}, tmp_path / "step_60.pt")
     document = checkpoint_document.report(tmp_path / "step_30.pt", tmp_path / "step_60.pt")
-    assert (
-        [f for f in document["findings"] if f["severity"] != "info"] == []
-        and not document["refused"]
-        and not document["gaps"]
-    )
+    assert [f for f in document["findings"] if f["severity"] != "info"] == [] and not document["refused"] and not document["gaps"]
 
 
 def _pruned(s: State) -> None:
@@ -260,11 +247,7 @@ def test_a_folder_is_held_against_what_it_says_of_itself(tmp_path: Path, sound: 
 
 
 def test_adapters_that_did_not_move(tmp_path: Path) -> None:
-    adapter = {
-        f"base_model.h.{i}.lora_{x}.weight": torch.randn(4, 16) if x == "A" else torch.zeros(16, 4)
-        for i in range(3)
-        for x in "AB"
-    }
+    adapter = {f"base_model.h.{i}.lora_{x}.weight": torch.randn(4, 16) if x == "A" else torch.zeros(16, 4) for i in range(3) for x in "AB"}
     for step, expected in ((0, set()), (500, {"adapter_zero"})):
         folder = tmp_path / f"checkpoint-{step}"
         folder.mkdir()

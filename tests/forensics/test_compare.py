@@ -25,7 +25,9 @@ COMMAND = [sys.executable, "-c", "import sys; from forensics.cli import main; sy
 def series(values: Any) -> Series:
     n = len(values)
     step, nothing = np.arange(n, dtype=np.int64), np.zeros(n, np.int32)
-    return Series("loss.train", "loss", step, np.asarray(values, float), np.full(n, np.nan), nothing, np.ones(n, bool), ["x"], nothing, step)
+    return Series(
+        "loss.train", "loss", step, np.asarray(values, float), np.full(n, np.nan), nothing, np.ones(n, bool), ["x"], nothing, step
+    )
 
 
 def pair(rng: np.random.Generator, n: int) -> tuple[Any, Any]:
@@ -181,7 +183,9 @@ def test_the_command(tmp_path: Path) -> None:
     assert run(a, tmp_path / "nowhere").returncode == 1
     for folder, host in ((a, "gpu-node-17"), (b, "gpu-node-18")):
         told = json.loads((folder / "config.json").read_text())
-        (folder / "config.json").write_text(json.dumps(told | {"hostname": host, "owner": f"{host}@example.com", "data": f"/home/jane/{host}/x"}))
+        (folder / "config.json").write_text(
+            json.dumps(told | {"hostname": host, "owner": f"{host}@example.com", "data": f"/home/jane/{host}/x"})
+        )
     for options in ((), ("--redact",)):
         assert run(a, b, "--json", "r.json", "--out", "r.html", "--force", *options).returncode == 0
         written = (tmp_path / "r.json").read_text() + (tmp_path / "r.html").read_text()

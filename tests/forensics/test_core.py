@@ -48,9 +48,7 @@ def rows(n: int = 300, **more: Any) -> list[dict[str, Any]]:
         ({"training": {"adam-beta2": 0.95}}, "beta2", 0.95),
     ],
 )
-def test_settings_are_found_under_the_names_of_frameworks(
-    tmp_path: Path, config: dict[str, Any], what: str, value: float
-) -> None:
+def test_settings_are_found_under_the_names_of_frameworks(tmp_path: Path, config: dict[str, Any], what: str, value: float) -> None:
     run = forensics.read(str(make(tmp_path / "r", rows(20), config)))
     assert settings.number(run, what) == value
 
@@ -70,9 +68,7 @@ def test_precision(tmp_path: Path, config: dict[str, Any], want: str | None) -> 
 
 
 def test_recipe_judges_a_rate_by_width_and_optimizer(tmp_path: Path) -> None:
-    wide = forensics.read(
-        str(make(tmp_path / "a", rows(20), {"n_head": 32, "d_model": 4096, "lr": 3e-4, "optimizer": "adamw"}))
-    )
+    wide = forensics.read(str(make(tmp_path / "a", rows(20), {"n_head": 32, "d_model": 4096, "lr": 3e-4, "optimizer": "adamw"})))
     assert recipe.recipe(wide).ratio == pytest.approx(0.8, rel=0.05)
     sgd = forensics.read(str(make(tmp_path / "b", rows(20), {"optimizer": "sgd", "lr": 0.1})))
     assert recipe.recipe(sgd).ratio == pytest.approx(1.0)
@@ -100,9 +96,7 @@ def test_healthy_inconclusive_and_not_logged(tmp_path: Path) -> None:
     assert case["verdict"] == "healthy" and case["run"]["status"] == "finished"
     assert next(c for c in case["checks"] if c["id"] == "loss_spike")["smallest_effect"]
     assert "grad.norm" in {b["what"] for b in case["blind_spots"]}
-    bare = forensics.analyze(
-        str(make(tmp_path / "bare", [{"step": i, "temperature": 0.7} for i in range(50)]))
-    ).to_json()
+    bare = forensics.analyze(str(make(tmp_path / "bare", [{"step": i, "temperature": 0.7} for i in range(50)]))).to_json()
     assert bare["verdict"] == "inconclusive"
     assert next(c for c in bare["checks"] if c["id"] == "loss_spike")["status"] == "cannot_tell"
 
@@ -153,9 +147,7 @@ def test_a_bad_batch_is_named_only_where_a_file_names_it(tmp_path: Path) -> None
     spiky[180]["loss"] += 3
     folder = make(tmp_path / "r", spiky, {"max_steps": 300})
     assert forensics.analyze(str(folder)).culprits == ()
-    (folder / "batches.jsonl").write_text(
-        "".join(json.dumps({"step": i, "sample_ids": [2 * i, 2 * i + 1]}) + "\n" for i in range(300))
-    )
+    (folder / "batches.jsonl").write_text("".join(json.dumps({"step": i, "sample_ids": [2 * i, 2 * i + 1]}) + "\n" for i in range(300)))
     case = forensics.analyze(str(folder)).to_json()
     assert case["hypotheses"][0]["id"] == "bad_data_batch"
     assert [(c["step"], c["samples"], c["how"]) for c in case["culprits"]] == [(180, [360, 361], "recorded")]
@@ -163,9 +155,7 @@ def test_a_bad_batch_is_named_only_where_a_file_names_it(tmp_path: Path) -> None
 
 def test_nobody_is_accused_on_a_healthy_run(tmp_path: Path) -> None:
     folder = make(tmp_path / "r", rows(), {"max_steps": 300})
-    (folder / "batches.jsonl").write_text(
-        "".join(json.dumps({"step": i, "sample_ids": [i]}) + "\n" for i in range(300))
-    )
+    (folder / "batches.jsonl").write_text("".join(json.dumps({"step": i, "sample_ids": [i]}) + "\n" for i in range(300)))
     assert forensics.analyze(str(folder)).culprits == ()
     assert links.answer(forensics.read(str(folder)), 999)["how"] == "unknown"
 
@@ -175,11 +165,7 @@ def test_nobody_is_accused_on_a_healthy_run(tmp_path: Path) -> None:
 
 def test_seed_groups_are_told_from_other_siblings(tmp_path: Path) -> None:
     for seed in (1, 2, 3):
-        make(
-            tmp_path / "g" / f"s{seed}",
-            rows(100, other=lambda i, s=seed: s * i),
-            {"seed": seed, "lr": 0.1, "batch_size": 4},
-        )
+        make(tmp_path / "g" / f"s{seed}", rows(100, other=lambda i, s=seed: s * i), {"seed": seed, "lr": 0.1, "batch_size": 4})
     runs = pipeline.read_runs(str(tmp_path / "g"))
     assert len(runs) == 3 or len(runs) == 1
     for seed in (1, 2, 3):

@@ -78,9 +78,7 @@ def test_nan_counts_as_the_highest() -> None:
     assert excursions.find(x) == []  # the plain rule looks at finite values
 
 
-@pytest.mark.parametrize(
-    "x", [np.array([]), np.array([1.0]), np.full(50, 2.0), np.zeros(50), np.full(50, np.nan), np.full(9, np.inf)]
-)
+@pytest.mark.parametrize("x", [np.array([]), np.array([1.0]), np.full(50, 2.0), np.zeros(50), np.full(50, np.nan), np.full(9, np.inf)])
 def test_degenerate_series_are_survived(x: Floats) -> None:
     y, _ = excursions.scaled(x)
     assert excursions.find(x) == []
@@ -131,8 +129,7 @@ def test_a_slow_rise_that_lasts_is_a_turn_and_a_wave_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("finished", "nans", "micro", "logged"),
-    [(0, 1, 1, 1.8), (5, 1, 1, 1.9667), (5, 1, 8, 2.1417), (5, 1, 32, 2.1604), (5, 8, 8, 4.2322)],
+    ("finished", "nans", "micro", "logged"), [(0, 1, 1, 1.8), (5, 1, 1, 1.9667), (5, 1, 8, 2.1417), (5, 1, 32, 2.1604), (5, 8, 8, 4.2322)]
 )
 def test_the_nan_filter_writes_what_was_measured(finished: int, nans: int, micro: int, logged: float) -> None:
     """Values measured on transformers 5.23: ten steps a log, a loss of 2.0."""

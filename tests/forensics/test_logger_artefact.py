@@ -77,9 +77,7 @@ def test_one_nan_in_a_running_average() -> None:
     assert found(run_of({"loss.train": x, "grad.norm": np.where(np.isnan(x), np.nan, 1.0)})) == {}
 
 
-@pytest.mark.parametrize(
-    ("factor", "kind"), [(8.0, "times_accumulation"), (1 / math.log(2), "base_2"), (1.0, None), (1.2, None)]
-)
+@pytest.mark.parametrize(("factor", "kind"), [(8.0, "times_accumulation"), (1 / math.log(2), "base_2"), (1.0, None), (1.2, None)])
 def test_the_unit_of_the_first_loss(factor: float, kind: str | None) -> None:
     x = factor * math.log(50_000) * np.linspace(1, 0.4, 100)
     got = found(run_of({"loss.train": x}, config={"vocab_size": 50_000, "gradient_accumulation_steps": 8}))

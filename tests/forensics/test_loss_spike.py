@@ -90,10 +90,7 @@ def test_a_rollback_censors_and_the_new_life_is_compared_with_the_old() -> None:
     second[50] *= 2.5  # and a spike at 200 of the new life
     steps = [*range(200), *range(150, 400)]
     found = spikes(run_of({"loss.train": np.r_[first, second]}, steps=steps, attempts=[0] * 200 + [1] * 250))
-    assert [(f.facts["start"], f.facts["attempt"], f.facts["censored"]) for f in found] == [
-        (190, 0, True),
-        (200, 1, False),
-    ]
+    assert [(f.facts["start"], f.facts["attempt"], f.facts["censored"]) for f in found] == [(190, 0, True), (200, 1, False)]
     assert not found[0].facts["alive"]
 
 
@@ -172,9 +169,7 @@ def healthy(seed: int, smooth: bool) -> Floats:
 @pytest.mark.parametrize(("smooth", "most"), [(False, 0), (True, 2)])
 def test_healthy_curves_are_clear(smooth: bool, most: int) -> None:
     """Of 20: noise of a few sizes, one-sided in half of them; smoothed noise is the hardest to tell from a spike."""
-    grave = [
-        s for s in range(20) if any(f.severity != "info" for f in spikes(run_of({"loss.train": healthy(s, smooth)})))
-    ]
+    grave = [s for s in range(20) if any(f.severity != "info" for f in spikes(run_of({"loss.train": healthy(s, smooth)})))]
     assert len(grave) <= most
 
 

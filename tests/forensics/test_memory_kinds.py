@@ -126,7 +126,7 @@ def test_a_killed_process_is_a_suspicion_and_no_more(tmp_path: Path, line: str) 
 
 
 def test_the_number_137_is_no_exit_code_by_itself(tmp_path: Path) -> None:
-    log = "Traceback (most recent call last):\n  File \"/src/a.py\", line 137, in main\n    f()\nValueError: bad value\n"
+    log = 'Traceback (most recent call last):\n  File "/src/a.py", line 137, in main\n    f()\nValueError: bad value\n'
     assert not list(memory.detect(read(write(tmp_path / "r", log=log))))
 
 

@@ -44,7 +44,11 @@ def found(folder: Path) -> list[Finding]:
 @pytest.mark.parametrize("ranks", [2, 4, 8])
 def test_noise_between_ranks_is_no_disagreement(tmp_path: Path, ranks: int) -> None:
     same = [1 + 0.1 * float(np.sin(s * s)) for s in range(N + 1)]
-    assert not found(ranked(tmp_path / "r", ranks, loss=local, grad_norm=lambda s, r, g: same[s], step_time=lambda s, r, g: float(0.5 + 0.02 * g.random())))
+    assert not found(
+        ranked(
+            tmp_path / "r", ranks, loss=local, grad_norm=lambda s, r, g: same[s], step_time=lambda s, r, g: float(0.5 + 0.02 * g.random())
+        )
+    )
 
 
 def test_slow_noise_between_ranks_is_none_either() -> None:
@@ -86,7 +90,9 @@ def test_replicas_that_drift_apart(tmp_path: Path) -> None:
 
 
 def test_a_straggler_feeds_the_throughput(tmp_path: Path) -> None:
-    folder = ranked(tmp_path / "r", loss=local, step_time=lambda s, r, g: float(0.5 + 0.01 * g.random()) * (1.5 if r == 3 and s > 120 else 1))
+    folder = ranked(
+        tmp_path / "r", loss=local, step_time=lambda s, r, g: float(0.5 + 0.01 * g.random()) * (1.5 if r == 3 and s > 120 else 1)
+    )
     one = found(folder)[0]
     assert (one.facts["pattern"], one.facts["rank"]) == ("straggler", 3)
     got = case(folder)
@@ -105,7 +111,9 @@ def test_ranks_at_different_steps_feed_the_hang(tmp_path: Path) -> None:
 
 
 def test_apart_from_the_start_is_for_information_unless_far(tmp_path: Path) -> None:
-    near = found(ranked(tmp_path / "r", loss=lambda s, r, g: curve(s) * float(np.exp(0.02 * g.standard_normal())) * (1.12 if r == 0 else 1)))[0]
+    near = found(
+        ranked(tmp_path / "r", loss=lambda s, r, g: curve(s) * float(np.exp(0.02 * g.standard_normal())) * (1.12 if r == 0 else 1))
+    )[0]
     assert (near.facts["pattern"], near.facts["rank"], near.severity) == ("apart", 0, "info")
     far = found(ranked(tmp_path / "s", loss=lambda s, r, g: local(s, r, g) * (1.6 if r == 0 else 1)))[0]
     assert (far.facts["pattern"], far.severity) == ("apart", "warning")

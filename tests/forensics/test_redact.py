@@ -168,7 +168,9 @@ def test_redacting_twice_changes_nothing_and_mixes_nothing_up() -> None:
 
 
 def test_below_the_run_paths_stay_readable() -> None:
-    hidden = redact.redacted({"run": {"path": "/mnt/x/r7"}, "text": "/mnt/x/r7/logs/a.log, /mnt/x/r70/b.log", "command": ["forensics", "/mnt/x/r7"]})
+    hidden = redact.redacted(
+        {"run": {"path": "/mnt/x/r7"}, "text": "/mnt/x/r7/logs/a.log, /mnt/x/r70/b.log", "command": ["forensics", "/mnt/x/r7"]}
+    )
     assert hidden["run"]["path"] == hidden["command"][1] == "<path>/r7"
     assert hidden["text"] == "<path>/r7/logs/a.log, <path>/b.log"
 

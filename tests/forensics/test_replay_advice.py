@@ -18,9 +18,17 @@ def cause(name: str, settle: str) -> Hypothesis:
 def test_the_command_is_the_one_that_runs_with_the_adapter_that_is_there(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"step": 0, "loss": 1.0}\n{"step": 1, "loss": 0.9}\n')
     run = pipeline.choose(pipeline.read_runs(str(tmp_path)))
-    causes = (cause("bad_data_batch", "Replay step 60."), cause("lr_jump", "Read the rate."), cause("hang", "Read the logs."), cause("nan_from_layer", ""))
+    causes = (
+        cause("bad_data_batch", "Replay step 60."),
+        cause("lr_jump", "Read the rate."),
+        cause("hang", "Read the logs."),
+        cause("nan_from_layer", ""),
+    )
     plain = [h.settle for h in advice.offered(run, causes)]
-    assert plain[0] == f"Replay step 60. Replay does it: `forensics replay {tmp_path} --adapter adapter.py`, with an adapter that `forensics replay --init` writes for you to fill in."
+    assert (
+        plain[0]
+        == f"Replay step 60. Replay does it: `forensics replay {tmp_path} --adapter adapter.py`, with an adapter that `forensics replay --init` writes for you to fill in."
+    )
     assert plain[1:] == ["Read the rate.", "Read the logs.", ""]
     (tmp_path / "helpers.py").write_text("def build():\n    pass\n")
     (tmp_path / "train.py").write_text(ADAPTER)

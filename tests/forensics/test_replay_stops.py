@@ -13,14 +13,14 @@ from replays import replayed, train, train_again
 pytestmark = pytest.mark.filterwarnings("ignore:TF32 acceleration")
 
 
-STOPS = '''
+STOPS = """
 _batch, _left = batch, [N]
 def batch(step):
     _left[0] -= 1
     if not _left[0]:
         raise WHAT
     return _batch(step)
-'''
+"""
 
 
 @pytest.mark.usefixtures("here")
@@ -48,7 +48,10 @@ def test_what_was_learned_before_the_end_is_kept(left: int, what: str, sentence:
 @pytest.mark.usefixtures("here")
 def test_a_checkpoint_that_was_named_and_cannot_be_used_is_told(tmp_path: Path) -> None:
     adapter = train(tmp_path)
-    for name, content, what in (("none.pt", None, "is gone"), ("odd.pt", b"no checkpoint at all", "cannot be loaded without running code in it")):
+    for name, content, what in (
+        ("none.pt", None, "is gone"),
+        ("odd.pt", b"no checkpoint at all", "cannot be loaded without running code in it"),
+    ):
         path = tmp_path / name
         if content:
             path.write_bytes(content)

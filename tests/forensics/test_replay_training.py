@@ -103,7 +103,9 @@ def test_other_kernels_give_the_same_loss_but_for_rounding_and_are_put_back(tmp_
 
 
 def test_a_rate_of_zero_is_replaced_by_the_logged_one(tmp_path: Path) -> None:
-    warm = PLAIN.replace("return model, torch.optim.Adam(model.parameters(), lr=0.01)", "return model, torch.optim.SGD(model.parameters(), lr=0.0)")
+    warm = PLAIN.replace(
+        "return model, torch.optim.Adam(model.parameters(), lr=0.01)", "return model, torch.optim.SGD(model.parameters(), lr=0.0)"
+    )
     s = session(tmp_path, warm)
     still = run(s, [0, 0, 0])
     assert len({x["loss"] for x in still}) == 1
@@ -129,7 +131,9 @@ def test_random_states_of_a_checkpoint_are_restored_numpy_among_them(tmp_path: P
 
 
 def test_making_a_batch_does_not_move_the_random_numbers_of_the_step(tmp_path: Path) -> None:
-    text = PLAIN.replace("nn.Tanh(), nn", "nn.Tanh(), nn.Dropout(0.5), nn").replace("    x = torch.randn(8", "    torch.rand(3)\n    x = torch.randn(8")
+    text = PLAIN.replace("nn.Tanh(), nn", "nn.Tanh(), nn.Dropout(0.5), nn").replace(
+        "    x = torch.randn(8", "    torch.rand(3)\n    x = torch.randn(8"
+    )
     s = session(tmp_path, text)
     first = run(s, [0, 1, 2])  # here the batches are made, below they are kept
     assert run(s, [0, 1, 2]) == first
@@ -197,7 +201,9 @@ def train_step(model, optimizer, scheduler, batch):
     optimizer.step()
     return value.detach(), norm
 """
-    s = session(tmp_path, PLAIN.replace("torch.optim.Adam(model.parameters(), lr=0.01)", "torch.optim.SGD(model.parameters(), lr=0.1)") + own)
+    s = session(
+        tmp_path, PLAIN.replace("torch.optim.Adam(model.parameters(), lr=0.01)", "torch.optim.SGD(model.parameters(), lr=0.1)") + own
+    )
     still, free = run(s, [0, 0, 0]), run(s, [0, 0, 0], changes={"clip": "off"})
     assert still[2]["loss"] == pytest.approx(still[0]["loss"], rel=1e-4)
     assert free[2]["loss"] < 0.9 * free[0]["loss"]
@@ -233,7 +239,9 @@ def test_what_outputs_see_is_told(read: str, future: bool, others: bool, padding
 def test_a_model_of_numbers_is_probed_at_its_input(tmp_path: Path) -> None:
     plain = session(tmp_path, PLAIN)
     assert leaks.leaks(plain.adapter, plain.adapter.batch(0)) == {"other_samples_gradient": 0.0}
-    mixing = PLAIN.replace("nn.Linear(12, 1))", "nn.Linear(12, 1), Mixing())").replace("def build", "class Mixing(nn.Module):\n    def forward(self, x):\n        return x - x.mean(0)\n\ndef build")
+    mixing = PLAIN.replace("nn.Linear(12, 1))", "nn.Linear(12, 1), Mixing())").replace(
+        "def build", "class Mixing(nn.Module):\n    def forward(self, x):\n        return x - x.mean(0)\n\ndef build"
+    )
     mixed = session(tmp_path, mixing)
     assert leaks.leaks(mixed.adapter, mixed.adapter.batch(0))["other_samples_gradient"] > 1e-3
 

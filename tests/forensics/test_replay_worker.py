@@ -33,7 +33,19 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def replay(run: Path, adapter: Path, out: Path, *options: str) -> tuple[int, str, dict[str, object]]:
-    arguments = ["replay", str(run), "--adapter", str(adapter), "--device", "cpu", "--out", str(out / "r.html"), "--json", str(out / "r.json"), *options]
+    arguments = [
+        "replay",
+        str(run),
+        "--adapter",
+        str(adapter),
+        "--device",
+        "cpu",
+        "--out",
+        str(out / "r.html"),
+        "--json",
+        str(out / "r.json"),
+        *options,
+    ]
     result = CliRunner().invoke(main, arguments)
     case = json.loads((out / "r.json").read_text()) if (out / "r.json").exists() else {}
     return result.exit_code, result.output, case

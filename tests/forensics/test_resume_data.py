@@ -263,10 +263,7 @@ def run_with(ids: Sequence[Sequence[int]], begin: int) -> Run:
 
 def test_the_detector_weighs_repeated_above_dealt_anew() -> None:
     got, other = cut(shuffled(1)), cut(shuffled(2))
-    for ids, what, weight in (
-        (got[:120] + got[:60], "repeated", 18),
-        (got[:120] + other[:60], "reshuffled", 12),
-    ):
+    for ids, what, weight in ((got[:120] + got[:60], "repeated", 18), (got[:120] + other[:60], "reshuffled", 12)):
         run = run_with(ids, 120)
         found = list(repeated_data.detect(run))
         assert [(f.facts["what"], f.severity) for f in found] == [(what, "warning")]

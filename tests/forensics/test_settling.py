@@ -41,7 +41,9 @@ def test_the_first_two_name_one_experiment_and_what_each_outcome_means() -> None
         cause("gradient_clipping_missing", 8, "Gradient clipping missing"),
     ])  # fmt: skip
     assert first.id == "gradient_clipping_missing"
-    assert first.settle.startswith("Replay from the checkpoint before the trouble with the gradient clipped at 1.0. If it stays away: gradient")
+    assert first.settle.startswith(
+        "Replay from the checkpoint before the trouble with the gradient clipped at 1.0. If it stays away: gradient"
+    )
     assert "If it comes back: learning rate too high" in second.settle
 
 

@@ -41,7 +41,7 @@ def run_with(ids: Sequence[Sequence[int]], spikes: Iterable[int] = (), interval:
     loss = noisy(len(ids), 0.02)
     for step in spikes:
         loss[step] *= 2
-    values = loss[:: interval] if interval == 1 else loss[: len(loss) // interval * interval].reshape(-1, interval).mean(1)
+    values = loss[::interval] if interval == 1 else loss[: len(loss) // interval * interval].reshape(-1, interval).mean(1)
     steps = [i if interval == 1 else (i + 1) * interval - 1 for i in range(len(values))]
     run = run_of({"loss.train": values}, steps=steps)
     run.tables["batches"] = _table("batches", manifest(ids))
@@ -57,9 +57,7 @@ def common(run: Run, starts: Iterable[int]) -> list[enrichment.Shared]:
 @pytest.mark.parametrize(("hits", "windows", "spikes", "total"), [(3, 5, 4, 50), (1, 1, 3, 10), (0, 4, 2, 9), (5, 30, 6, 40)])
 def test_the_tail_is_exact(hits: int, windows: int, spikes: int, total: int) -> None:
     ways = sum(
-        comb(windows, i) * comb(total - windows, spikes - i)
-        for i in range(hits, min(windows, spikes) + 1)
-        if spikes - i <= total - windows
+        comb(windows, i) * comb(total - windows, spikes - i) for i in range(hits, min(windows, spikes) + 1) if spikes - i <= total - windows
     )
     assert enrichment.upper_tail(hits, windows, spikes, total) == pytest.approx(ways / comb(total, spikes), rel=1e-9)
 

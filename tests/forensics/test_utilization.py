@@ -92,7 +92,9 @@ def test_clocks_that_fall_in_the_heat(tmp_path: Path) -> None:
 
 
 def test_only_what_changed_is_weighed_with_the_throughput(tmp_path: Path) -> None:
-    slow = write(tmp_path / "r", step_time=lambda i: (0.5 if i < 150 else 1.6) + 0.01 * math.sin(i), data_time=lambda i: 0.02 if i < 150 else 1.1)
+    slow = write(
+        tmp_path / "r", step_time=lambda i: (0.5 if i < 150 else 1.6) + 0.01 * math.sin(i), data_time=lambda i: 0.02 if i < 150 else 1.1
+    )
     best = top(case(slow))
     assert (best["id"], best["title"]) == ("throughput_collapse", "Throughput collapse: the device waits for data")
     always = case(write(tmp_path / "s", step_time=lambda i: 0.5, data_time=lambda i: 0.3))

@@ -105,7 +105,9 @@ def _representatives(tree: Any, fold: bool) -> list[str]:
     """One character for all that the expression's sets and literals cannot tell apart."""
     nodes = list(_characters(tree))
     literals = {chr(v) for op, v in nodes if op in (codes.LITERAL, codes.NOT_LITERAL)}
-    inside = {chr(v) if o is codes.LITERAL else chr(v[0]) for op, s in nodes if op is codes.IN for o, v in s if o in (codes.LITERAL, codes.RANGE)}
+    inside = {
+        chr(v) if o is codes.LITERAL else chr(v[0]) for op, s in nodes if op is codes.IN for o, v in s if o in (codes.LITERAL, codes.RANGE)
+    }
     alike: dict[tuple[bool, ...], str] = {}
     for c in [*"a0 A_-./:=,;\"'\n\t([{é\x00", *sorted(literals | inside)]:
         alike.setdefault(tuple(_takes(op, value, c, fold) for op, value in nodes), c)

@@ -20,8 +20,15 @@ def cases() -> Iterator[Case]:
         yield Case(f"archives/{name}", _beside(hostile_pickles.others, name, f"checkpoint-50/{Path(name).name}"), {"loss": points(0, 99)})
     for name in ("found_signal", "found_type"):  # the fuzzer's: the C library behind h5py dies of the first
         content = (SEEDS / "hdf5" / name).read_bytes()
-        yield Case(f"archives/hdf5_{name}", writes({"log.jsonl": lines(0, 99), "checkpoint-50/model.weights.h5": content}), {"loss": points(0, 99)})
-        yield Case(f"archives/hdf5_{name}_alone", write("model.weights.h5", content), exits=(0, 1), verbs=(("checkpoint", "{run}/model.weights.h5"), ("checkpoint", "{run}/model.weights.h5", "--json")))
+        yield Case(
+            f"archives/hdf5_{name}", writes({"log.jsonl": lines(0, 99), "checkpoint-50/model.weights.h5": content}), {"loss": points(0, 99)}
+        )
+        yield Case(
+            f"archives/hdf5_{name}_alone",
+            write("model.weights.h5", content),
+            exits=(0, 1),
+            verbs=(("checkpoint", "{run}/model.weights.h5"), ("checkpoint", "{run}/model.weights.h5", "--json")),
+        )
 
 
 def _beside(make: Callable[[Path], dict[str, bytes]], name: str, file: str) -> Callable[[Path], None]:

@@ -16,7 +16,18 @@ from hostile import (
 )
 from hostile.case import Case, unique
 
-FORMATS = (event_files, wandb_files, json_files, table_files, consoles, setting_files, checkpoint_files, secret_files, odd_files, verb_cases)
+FORMATS = (
+    event_files,
+    wandb_files,
+    json_files,
+    table_files,
+    consoles,
+    setting_files,
+    checkpoint_files,
+    secret_files,
+    odd_files,
+    verb_cases,
+)
 
 
 def cases() -> list[Case]:

@@ -200,12 +200,28 @@ def _messages() -> Iterator[Case]:
     yield among("nested_deep", head + field(5, nested), None, gap=False)
     tensor = field(1, b"odd") + field(8, field(1, 1) + field(2, field(2, field(1, 1 << 62)) * 4) + field(4, b"\0\0\0\0"))
     yield among("tensor_of_huge_shape", summary(60, tensor), 0, gap=False)
-    yield among("tensor_of_negative_shape", summary(60, field(1, b"odd") + field(8, field(1, 1) + field(2, field(2, field(1, -5))))), 0, gap=False)
+    yield among(
+        "tensor_of_negative_shape", summary(60, field(1, b"odd") + field(8, field(1, 1) + field(2, field(2, field(1, -5))))), 0, gap=False
+    )
     yield among("tensor_half_a_number", summary(60, field(1, b"odd") + field(8, field(1, 2) + field(4, b"\0\0\0"))), 0, gap=False)
     yield among("tensor_of_unknown_type", summary(60, field(1, b"odd") + field(8, field(1, 99) + field(4, bytes(8)))), 0, gap=False)
     yield among("histogram_torn", summary(60, field(1, b"h") + field(5, field(6, b"\0" * 7))))
-    yield among("histogram_unlike", summary(60, field(1, b"h") + field(5, field(3, 1e308) + field(6, struct.pack("<3d", math.nan, -math.inf, 1e308)) + field(7, struct.pack("<d", -1.0)))), 0, gap=False)
-    yield among("hparams_of_noise", summary(60, field(1, b"_hparams_/x") + field(9, field(1, field(1, b"hparams") + field(2, b"\xff" * 30)))), None, gap=False)
+    yield among(
+        "histogram_unlike",
+        summary(
+            60,
+            field(1, b"h")
+            + field(5, field(3, 1e308) + field(6, struct.pack("<3d", math.nan, -math.inf, 1e308)) + field(7, struct.pack("<d", -1.0))),
+        ),
+        0,
+        gap=False,
+    )
+    yield among(
+        "hparams_of_noise",
+        summary(60, field(1, b"_hparams_/x") + field(9, field(1, field(1, b"hparams") + field(2, b"\xff" * 30)))),
+        None,
+        gap=False,
+    )
     yield Case("events/tag_not_utf8", write(NAME, b"".join(events(points(0, 20), b"l\xff\xfeoss"))), {"l\\xff\\xfeoss": points(0, 20)})
     yield Case("events/tag_empty", write(NAME, b"".join(events(points(0, 20), b""))), {"": points(0, 20)})
     yield Case("events/tag_newline", write(NAME, b"".join(events(points(0, 20), b"a\nb\r\n\tc"))), {"a\nb\r\n\tc": points(0, 20)})
@@ -232,10 +248,14 @@ def _messages() -> Iterator[Case]:
                         ("jumping", [1.7e9, 0.1, 4e9, 1.6e9]), ("year_9999", [253402300798.0])):  # fmt: skip
         data = b"".join(frame(scalar(s or 0, v, wall=walls[i % len(walls)])) for i, (s, v) in enumerate(points(0, 100)))
         yield Case(f"events/times_{name}", write(NAME, data), {"loss": points(0, 100)})
-    extreme: Points = [(i, v) for i, v in enumerate([math.nan, math.inf, -math.inf, 3.4028234663852886e38, -3.4028234663852886e38, 1e-45, 0.0, -0.0] * 20)]
+    extreme: Points = [
+        (i, v) for i, v in enumerate([math.nan, math.inf, -math.inf, 3.4028234663852886e38, -3.4028234663852886e38, 1e-45, 0.0, -0.0] * 20)
+    ]
     extreme = [(s, struct.unpack("<f", struct.pack("<f", v))[0]) for s, v in extreme]
     yield Case("events/values_extreme", write(NAME, b"".join(events(extreme))), {"loss": extreme})
-    yield Case("events/all_nan", write(NAME, b"".join(events([(s, math.nan) for s in range(100)]))), {"loss": [(s, math.nan) for s in range(100)]})
+    yield Case(
+        "events/all_nan", write(NAME, b"".join(events([(s, math.nan) for s in range(100)]))), {"loss": [(s, math.nan) for s in range(100)]}
+    )
     yield Case("events/one_point", write(NAME, b"".join(events([(0, 1.0)]))), {"loss": [(0, 1.0)]})
     yield Case("events/hundred_files", writes({f"{i:03}/{NAME}{i}": b"".join(events(points(0, 30))) for i in range(100)}))
     yield Case("events/restarted_500_times", write(NAME, b"".join(b"".join(events(points(3 * i, 3 * i + 6))) for i in range(500))))

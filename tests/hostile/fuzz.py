@@ -121,7 +121,14 @@ def guided(name: str, seconds: int, keep: str | None, smallest: str | None = Non
         once = targets.target(name, Path(tempfile.mkdtemp(dir=_memory())))
     known = Path(keep or tempfile.mkdtemp())
     known.mkdir(parents=True, exist_ok=True)
-    options = [f"-max_total_time={seconds}", "-max_len=65536", "-timeout=60", "-rss_limit_mb=4096", "-print_final_stats=1", "-detect_leaks=0"]
+    options = [
+        f"-max_total_time={seconds}",
+        "-max_len=65536",
+        "-timeout=60",
+        "-rss_limit_mb=4096",
+        "-print_final_stats=1",
+        "-detect_leaks=0",
+    ]
     folders = [str(known), str(HERE / "seeds" / name)]
     if smallest:
         Path(smallest).mkdir(parents=True, exist_ok=True)

@@ -42,7 +42,9 @@ def _lines() -> Iterator[Case]:
     yield _jsonl("two_in_a_line", whole.replace("}\n{", "}{", 20), lost=0)
     yield _jsonl("zero_hole", lines(0, 49).encode() + bytes(4096) + lines(50, 99).encode(), gaps=((NAME, "line 51"),))
     yield _jsonl("zeros_at_end", whole.encode() + bytes(100_000))
-    yield _jsonl("nul_inside", lines(0, 49).encode() + b'{"step": 500, "loss": 1.0\0\0\0\0\0\n' + lines(50, 99).encode(), gaps=((NAME, "line 51"),))
+    yield _jsonl(
+        "nul_inside", lines(0, 49).encode() + b'{"step": 500, "loss": 1.0\0\0\0\0\0\n' + lines(50, 99).encode(), gaps=((NAME, "line 51"),)
+    )
     yield _between("not json at all <<<>>>", "text_line")
     yield _between("Traceback (most recent call last):\n  File 'x', line 1\nRuntimeError: boom", "traceback_inside", lost=None)
     yield _between("[" * 100_000, "deep_lists")
@@ -123,7 +125,12 @@ def _numbers() -> Iterator[Case]:
     yield rows("times_odd", timed, points(0, 69))
     jumps = ['{"step": %d, "loss": %s, "timestamp": %s}' % (i, value(i), 1.7e9 + i + (-86400 * 400 if i > 30 else 0)) for i in range(70)]
     yield rows("clock_jumps", jumps, points(0, 69))
-    dates = ['{"step": %d, "loss": %s, "time": "%s"}' % (i, value(i), d) for i, d in enumerate(["9999-12-31T23:59:59", "0001-01-01T00:00:00", "2024-02-30T00:00:00", "2024-01-01T25:61:61Z", "٢٠٢٤-01-01"] * 8)]
+    dates = [
+        '{"step": %d, "loss": %s, "time": "%s"}' % (i, value(i), d)
+        for i, d in enumerate(
+            ["9999-12-31T23:59:59", "0001-01-01T00:00:00", "2024-02-30T00:00:00", "2024-01-01T25:61:61Z", "٢٠٢٤-01-01"] * 8
+        )
+    ]
     yield rows("dates_impossible", dates, points(0, 39))
     steps = ["1", '"2"', "3.0", "null", "true", "[1]", "{}", '"x"', "1e3", "-0"]
     mixed = [f'{{"step": {s}, "loss": {value(i)}}}' for i, s in enumerate(steps)]
@@ -137,18 +144,33 @@ def _documents() -> Iterator[Case]:
     yield Case("json/list_cut", write("history.json", text[:2000]))
     half = text.index('{"step": 50,')
     yield Case("json/list_cut_in_a_row", write("history.json", text[: half + 14]), {"loss": points(0, 49)}, lost=1)
-    yield Case("json/list_damaged_inside", write("history.json", text[: half + 5] + "\0\0\0" + text[half + 8 :]), {"loss": points(0, 99, (50,))})
-    yield Case("json/columns", write("history.json", json.dumps({"step": [s for s, _ in points(0, 99)], "loss": [v for _, v in points(0, 99)]})), KEPT)
+    yield Case(
+        "json/list_damaged_inside", write("history.json", text[: half + 5] + "\0\0\0" + text[half + 8 :]), {"loss": points(0, 99, (50,))}
+    )
+    yield Case(
+        "json/columns",
+        write("history.json", json.dumps({"step": [s for s, _ in points(0, 99)], "loss": [v for _, v in points(0, 99)]})),
+        KEPT,
+    )
     yield Case("json/columns_unlike", write("history.json", json.dumps({"step": list(range(100)), "loss": [v for _, v in points(0, 79)]})))
     for name, bomb in (("deep_lists", "[" * 100_000), ("deep_lists_closed", "[" * 100_000 + "]" * 100_000),
                        ("deep_dicts", '{"a":' * 100_000), ("deep_dicts_closed", '{"a":' * 100_000 + "1" + "}" * 100_000)):  # fmt: skip
         yield Case(f"json/{name}", writes({"history.json": bomb, NAME: lines(0, 99)}), KEPT)
-        yield Case(f"json/{name}_inside", writes({"history.json": '{"step": [1, 2], "accuracy": [1, 2], "x": ' + bomb, NAME: lines(0, 99)}), KEPT)
+        yield Case(
+            f"json/{name}_inside", writes({"history.json": '{"step": [1, 2], "accuracy": [1, 2], "x": ' + bomb, NAME: lines(0, 99)}), KEPT
+        )
         yield Case(f"json/{name}_settings", writes({"config.json": bomb, NAME: lines(0, 99)}), KEPT)
     yield Case("json/string_of_30_megabytes", writes({"history.json": '{"a": "' + "x" * (30 << 20), NAME: lines(0, 99)}), KEPT, seconds=90)
     yield Case("json/list_of_5_million", writes({"history.json": "[" + "1," * 5_000_000 + "1]", NAME: lines(0, 99)}), KEPT, seconds=90)
-    yield Case("json/300k_settings", writes({"config.json": json.dumps({f"key_{i}": i for i in range(300_000)}), NAME: lines(0, 99)}), KEPT, seconds=120)
-    yield Case("json/settings_torn", writes({"config.json": '{"lr": 0.1, "batch_size": 32, "nested": {"a": 1, "b', NAME: lines(0, 99)}), KEPT)
+    yield Case(
+        "json/300k_settings",
+        writes({"config.json": json.dumps({f"key_{i}": i for i in range(300_000)}), NAME: lines(0, 99)}),
+        KEPT,
+        seconds=120,
+    )
+    yield Case(
+        "json/settings_torn", writes({"config.json": '{"lr": 0.1, "batch_size": 32, "nested": {"a": 1, "b', NAME: lines(0, 99)}), KEPT
+    )
     yield Case("json/empty_document", writes({"history.json": "", NAME: lines(0, 99)}), KEPT)
     yield Case("json/only_a_number", writes({"history.json": "5", NAME: lines(0, 99)}), KEPT)
     yield Case("json/noise", writes({"history.json": random.Random(5).randbytes(200_000), NAME: lines(0, 99)}), KEPT)
@@ -159,7 +181,12 @@ def _documents() -> Iterator[Case]:
 
 
 def _states() -> Iterator[Case]:
-    state = {"best_metric": None, "global_step": 100, "max_steps": 200, "log_history": [{"step": s, "loss": v, "epoch": s / 100} for s, v in points(0, 99)]}
+    state = {
+        "best_metric": None,
+        "global_step": 100,
+        "max_steps": 200,
+        "log_history": [{"step": s, "loss": v, "epoch": s / 100} for s, v in points(0, 99)],
+    }
     text = json.dumps(state, indent=1)
     name = "trainer_state.json"
     yield Case("state/sound", write(name, text), KEPT, lost=0)
@@ -175,7 +202,24 @@ def _states() -> Iterator[Case]:
     yield Case("state/twice", write(name, text + text), exits=(0,))
     yield Case("state/empty", write(name, ""), exits=(0, 1))
     yield Case("state/list", write(name, "[1, 2]"), exits=(0, 1))
-    yield Case("state/history_of_lies", write(name, json.dumps({"log_history": [None, 5, "x", [], {}, {"step": "x", "loss": {}}, {"step": None, "loss": 1.0}, {"loss": True}], "global_step": "many", "max_steps": -1})), exits=(0, 1))
+    yield Case(
+        "state/history_of_lies",
+        write(
+            name,
+            json.dumps(
+                {
+                    "log_history": [None, 5, "x", [], {}, {"step": "x", "loss": {}}, {"step": None, "loss": 1.0}, {"loss": True}],
+                    "global_step": "many",
+                    "max_steps": -1,
+                }
+            ),
+        ),
+        exits=(0, 1),
+    )
     yield Case("state/history_no_list", write(name, json.dumps({"log_history": {"a": 1}, "global_step": 10**400})), exits=(0, 1))
     yield Case("state/deep", write(name, '{"log_history": ' + "[" * 100_000), exits=(0, 1))
-    yield Case("state/many_checkpoints", writes({f"checkpoint-{n}/{name}": json.dumps(state | {"log_history": state["log_history"][:n]}) for n in range(2, 100, 2)}), {"loss": points(0, 97)})
+    yield Case(
+        "state/many_checkpoints",
+        writes({f"checkpoint-{n}/{name}": json.dumps(state | {"log_history": state["log_history"][:n]}) for n in range(2, 100, 2)}),
+        {"loss": points(0, 97)},
+    )

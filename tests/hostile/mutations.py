@@ -37,7 +37,11 @@ class Read:
 
 
 def files() -> list[Path]:
-    return [p for p in sorted(SAMPLES.rglob("*")) if p.is_file() and p.parts[len(SAMPLES.parts)] != "making" and p.parent != SAMPLES and p.suffix not in _LEFT]
+    return [
+        p
+        for p in sorted(SAMPLES.rglob("*"))
+        if p.is_file() and p.parts[len(SAMPLES.parts)] != "making" and p.parent != SAMPLES and p.suffix not in _LEFT
+    ]
 
 
 def mutated(data: bytes, rng: random.Random, share: float) -> Iterator[tuple[str, bytes]]:
@@ -54,7 +58,10 @@ def mutated(data: bytes, rng: random.Random, share: float) -> Iterator[tuple[str
         yield f"{size} doubled at {a}", data[: a + size] + data[a:]
         low, high = sorted((a, b))
         if low + size <= high:
-            yield f"{size} swapped at {low} and {high}", data[:low] + data[high : high + size] + data[low + size : high] + data[low : low + size] + data[high + size :]
+            yield (
+                f"{size} swapped at {low} and {high}",
+                data[:low] + data[high : high + size] + data[low + size : high] + data[low : low + size] + data[high + size :],
+            )
         yield f"{size} zeroed at {a}", data[:a] + b"\0" * len(data[a : a + size]) + data[a + size :]
 
 
@@ -70,7 +77,9 @@ def read(folder: Path, path: Path, data: bytes) -> Read | None:
     source = None
     for run in parsers.read_all(folder):
         table = run.tables["metrics"]
-        rows += zip(table["tag"].to_pylist(), table["step"].to_pylist(), map(repr, table["value"].to_pylist()), table["at"].to_pylist(), strict=True)
+        rows += zip(
+            table["tag"].to_pylist(), table["step"].to_pylist(), map(repr, table["value"].to_pylist()), table["at"].to_pylist(), strict=True
+        )
         gaps += [(g.path, g.at, g.what, g.lost) for g in run.gaps]
         source = next((s for s in run.sources if s.claimed), source)
     beside.unlink()

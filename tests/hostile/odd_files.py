@@ -61,7 +61,10 @@ def _markup() -> Iterator[Case]:
             named = {f"{part}/log.jsonl": lines(0, 99), f"{part}.csv": "step,acc\n1,2\n2,3\n", f"{part}.bin": b"\0\1"}
             yield Case(f"markup/{name}_in_file_names", writes(named))
             yield Case(f"markup/{name}_as_run_name", _elsewhere(part), KEPT, target=part)
-            yield Case(f"markup/{name}_as_several_runs", writes({f"a{part}/log.jsonl": lines(0, 99), f"b{part}/log.jsonl": lines(0, 99).replace("0.", "7.").replace("2.", "9.")}))
+            yield Case(
+                f"markup/{name}_as_several_runs",
+                writes({f"a{part}/log.jsonl": lines(0, 99), f"b{part}/log.jsonl": lines(0, 99).replace("0.", "7.").replace("2.", "9.")}),
+            )
             nothing: dict[str, bytes | str] = {f"{part}.bin": b"\0\1", f"2{part}": b"\x7fELF"}
             yield Case(f"markup/{name}_in_an_error", writes(nothing), exits=(1,))
 
@@ -130,7 +133,18 @@ def _folders() -> Iterator[Case]:
             (run / f"part{i:04}.jsonl").write_text(json.dumps({"step": i, "other": float(i)}) + "\n")
 
     def folders_named_like_files(run: Path) -> None:
-        for name in (EVENTS, "config.yaml", "run-x.wandb", "trainer_state.json", "model.safetensors", "log.csv", "x.parquet", "mlflow.db", "forensics.toml", "pytorch_model.bin"):
+        for name in (
+            EVENTS,
+            "config.yaml",
+            "run-x.wandb",
+            "trainer_state.json",
+            "model.safetensors",
+            "log.csv",
+            "x.parquet",
+            "mlflow.db",
+            "forensics.toml",
+            "pytorch_model.bin",
+        ):
             (run / name).mkdir()
 
     def files_named_like_folders(run: Path) -> None:
@@ -151,7 +165,18 @@ def _folders() -> Iterator[Case]:
 
     def code(run: Path) -> None:
         evil = "open(__import__('os').path.join(__import__('os').path.dirname(__import__('os').path.abspath(__file__)), '..', 'EXECUTED'), 'w')\n"
-        for name in ("sitecustomize.py", "usercustomize.py", "config.py", "conftest.py", "numpy.py", "json.py", "setup.py", "__init__.py", "train.py", "parsers.py"):
+        for name in (
+            "sitecustomize.py",
+            "usercustomize.py",
+            "config.py",
+            "conftest.py",
+            "numpy.py",
+            "json.py",
+            "setup.py",
+            "__init__.py",
+            "train.py",
+            "parsers.py",
+        ):
             (run / name).write_text(evil)
         (run / "evil.pth").write_text("import os; open('EXECUTED', 'w')\n")
         info = run / "evil-1.0.dist-info"
@@ -173,17 +198,37 @@ def _folders() -> Iterator[Case]:
     yield case("sparse_files", sparse, seconds=240)
     yield case("code", code)
     yield case("hard_links", lambda run: [os.link(run / "log.jsonl", run / f"copy{i}.jsonl") for i in range(5)], kept={})
-    yield case("zero_files", lambda run: [(run / n).touch() for n in ("a.csv", "b.json", EVENTS, "c.wandb", "d.log", "e.yaml", "f.parquet", "g.db", "h.pt", "i.safetensors")])
+    yield case(
+        "zero_files",
+        lambda run: [
+            (run / n).touch()
+            for n in ("a.csv", "b.json", EVENTS, "c.wandb", "d.log", "e.yaml", "f.parquet", "g.db", "h.pt", "i.safetensors")
+        ],
+    )
     yield Case("folder/empty", lambda run: None, exits=(1,))
     yield Case("folder/missing", lambda run: None, exits=(1,), target="nowhere")
     yield Case("folder/only_a_fifo", lambda run: os.mkfifo(run / "x.jsonl"), exits=(1,))
     yield Case("folder/run_is_a_fifo", lambda run: os.mkfifo(run.parent / "pipe"), exits=(1,), target="pipe")
-    yield Case("folder/run_is_a_link", lambda run: ((run / "log.jsonl").write_text(lines(0, 99)), (run.parent / "link").symlink_to(run)), KEPT, target="link")
+    yield Case(
+        "folder/run_is_a_link",
+        lambda run: ((run / "log.jsonl").write_text(lines(0, 99)), (run.parent / "link").symlink_to(run)),
+        KEPT,
+        target="link",
+    )
     yield Case("folder/run_is_a_dangling_link", lambda run: (run.parent / "link").symlink_to("/nonexistent/x"), exits=(1,), target="link")
     yield Case("folder/run_is_a_link_to_itself", lambda run: (run.parent / "link").symlink_to("link"), exits=(1,), target="link")
     yield Case("folder/run_is_a_file", lambda run: (run / "log.jsonl").write_text(lines(0, 99)), KEPT, target="run/log.jsonl")
-    alike = {"a/b/log.jsonl": lines(0, 99), "a__b/log.jsonl": lines(0, 99).replace("2.", "7."), "a/b__c/log.jsonl": lines(0, 99).replace("2.", "9."), "a__b/c/log.jsonl": lines(0, 99).replace("2.", "8.")}
-    yield Case("folder/runs_with_one_id", writes(dict(alike)), {"loss": [p for text in alike.values() for p in [(r["step"], r["loss"]) for r in map(json.loads, text.splitlines())]]})
+    alike = {
+        "a/b/log.jsonl": lines(0, 99),
+        "a__b/log.jsonl": lines(0, 99).replace("2.", "7."),
+        "a/b__c/log.jsonl": lines(0, 99).replace("2.", "9."),
+        "a__b/c/log.jsonl": lines(0, 99).replace("2.", "8."),
+    }
+    yield Case(
+        "folder/runs_with_one_id",
+        writes(dict(alike)),
+        {"loss": [p for text in alike.values() for p in [(r["step"], r["loss"]) for r in map(json.loads, text.splitlines())]]},
+    )
     long = "/".join(c * 120 for c in "abcd")
     yield Case("folder/long_names", writes({f"{long}1/log.jsonl": lines(0, 99), f"{long}2/log.jsonl": lines(0, 99).replace("2.", "7.")}))
 

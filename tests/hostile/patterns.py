@@ -46,7 +46,9 @@ def patterns() -> tuple[Found, list[str]]:
             used = call.func.attr if isinstance(call.func, ast.Attribute) else ""
             if used != "compile":
                 _note(found, pattern, {used}, where)
-    for data in sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.toml") if p.parent.parent.name != "vendor"):  # parsers.secrets translates those
+    for data in sorted(
+        p for package in PACKAGES for p in (ROOT / package).rglob("*.toml") if p.parent.parent.name != "vendor"
+    ):  # parsers.secrets translates those
         for text in _texts(tomllib.loads(data.read_text("utf-8"))):
             _note(found, re.compile(text, re.MULTILINE), {"search"}, data.name)
     return found, unknown
@@ -96,7 +98,13 @@ def _held(value: object, depth: int) -> Iterator[re.Pattern[Any]]:
 
 def _calls(tree: ast.AST) -> Iterator[ast.Call]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "re" and node.func.attr in CALLS and node.args:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and ast.unparse(node.func.value) == "re"
+            and node.func.attr in CALLS
+            and node.args
+        ):
             yield node
 
 

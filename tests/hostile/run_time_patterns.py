@@ -42,10 +42,7 @@ def _compiled(work: Callable[[], Any]) -> Iterable[str]:
 def _settings() -> Iterable[Attacked]:
     toml = "\n".join(f'"{key}" = {n}' for n, key in enumerate(KEYS))
     json = "{" + ", ".join(f'"{key}": {n}' for n, key in enumerate(KEYS)) + "}"
-    found = [
-        *_compiled(lambda: list(config_file._toml(toml))),
-        *_compiled(lambda: list(config_file._json(json))),
-    ]
+    found = [*_compiled(lambda: list(config_file._toml(toml))), *_compiled(lambda: list(config_file._json(json)))]
     assert len(found) >= 2 * len(KEYS)
     return [(text, "search") for text in found]
 
@@ -57,9 +54,7 @@ def _shapes() -> Iterable[Attacked]:
 
 
 def _names() -> Iterable[Attacked]:
-    known: Any = SimpleNamespace(
-        within=lambda text: KEYS, names=dict.fromkeys(KEYS, "user"), of=lambda kind, name: "<user-1>", roots=KEYS
-    )
+    known: Any = SimpleNamespace(within=lambda text: KEYS, names=dict.fromkeys(KEYS, "user"), of=lambda kind, name: "<user-1>", roots=KEYS)
     found = _compiled(lambda: redact._names("".join(KEYS), known, str))
     return [(text, method) for text in found for method in ("search", "sub")]
 

@@ -40,7 +40,7 @@ def cases() -> Iterator[Case]:
     yield yaml("hexadecimal", "lr: 0.1\nx: 0x" + "f" * 1_000_000 + "\n")
     yield yaml("torn", "lr: 0.1\nmodel:\n  dim: 64\n  lay")
     yield yaml("tabs", "lr: 0.1\n\tmodel: 5\nx: 1\n")
-    yield yaml("cut_in_a_quote", f"note: {SENTINEL}\nlr: 0.1\nname: \"unfinished\nbatch: 3\n", present=(SENTINEL,))
+    yield yaml("cut_in_a_quote", f'note: {SENTINEL}\nlr: 0.1\nname: "unfinished\nbatch: 3\n', present=(SENTINEL,))
     yield yaml("controls", b"lr: 0.1\nx: \x01\x02\x1b[31m\n")
     yield yaml("not_utf8", b"lr: 0.1\nname: \xff\xfe\n")
     yield yaml("utf16", "lr: 0.1\n".encode("utf-16"))

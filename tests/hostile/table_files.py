@@ -72,9 +72,11 @@ def _csv() -> Iterator[Case]:
     yield table("numbers_odd", "step,loss\n" + csv(0, 99, False) + "100,1e999\n101,-nan\n102,0x1p3\n103,1_000\n104,١٢\n105,++1\n", {})
     yield table("numbers_of_5000_digits", "step,loss\n" + csv(0, 99, False) + "100," + "9" * 5000 + "\n" + "8" * 5000 + ",1\n", {})
     yield table("formulas", "step,loss,=cmd|'/c calc'!A1\n" + "".join(f"{s},{v},1\n" for s, v in points(0, 99)))
-    yield table("widths_random", "step,loss\n" + "".join(f"{s},{v}" + ",7" * (s % 9) + "\n" for s, v in points(0, 300) if s is not None), {})
+    yield table(
+        "widths_random", "step,loss\n" + "".join(f"{s},{v}" + ",7" * (s % 9) + "\n" for s, v in points(0, 300) if s is not None), {}
+    )
     yield table("headers_without_end", "".join(f"step,loss,x{i}\n{i},{value(i)},1\n" for i in range(5000)), {}, seconds=90)
-    yield table("long_quoted", 'step,loss,note\n' + "".join(f'{s},{v},"a\nb\nc"\n' for s, v in points(0, 99)))
+    yield table("long_quoted", "step,loss,note\n" + "".join(f'{s},{v},"a\nb\nc"\n' for s, v in points(0, 99)))
     yield table("comment_of_json", '#{"t_start": NaN, "x": ' + "[" * 100_000 + "\n" + whole, {})
 
     def grow(run: Path) -> None:
@@ -107,7 +109,9 @@ def _arrow() -> Iterator[Case]:
 
     yield Case("parquet/sound", write("history.parquet", data), KEPT, lost=0)
     for share in (1, 4, 50, 99):
-        yield damaged(f"cut_at_{share}_percent", data[: len(data) * share // 100], gaps=(("history.parquet", "row 0"),) if share > 1 else ())
+        yield damaged(
+            f"cut_at_{share}_percent", data[: len(data) * share // 100], gaps=(("history.parquet", "row 0"),) if share > 1 else ()
+        )
     yield damaged("footer_length_huge", data[:-8] + struct.pack("<I", 0xFFFFFFF0) + b"PAR1")
     yield damaged("footer_length_zero", data[:-8] + struct.pack("<I", 0) + b"PAR1")
     yield damaged("magic_only", b"PAR1")
@@ -179,8 +183,22 @@ def _sqlite() -> Iterator[Case]:
         "CREATE TABLE params (key TEXT, value TEXT, run_uuid TEXT); CREATE TABLE tags (key TEXT, value TEXT, run_uuid TEXT);"
     )
     yield Case("sqlite/endless_view", lambda run: (_mlflow(run, tables=views), (run / NAME).write_text(csv(0, 99))), KEPT)
-    yield Case("sqlite/types_of_lies", lambda run: _mlflow(run, "INSERT INTO metrics VALUES ('x', 'text', 'late', 'r1', 'many', 'no'), (x'ff00', x'00', NULL, 'r1', NULL, NULL), (NULL, 1.0, 1, 'r1', 1, 0), ('y', 1e999, -9223372036854775808, 'r1', 9223372036854775807, 0), ('z', 1, 1, 'r2', 1, 0)"), KEPT)
-    yield Case("sqlite/params_of_lies", lambda run: _mlflow(run, "INSERT INTO params VALUES (NULL, NULL, 'r1'), ('big', zeroblob(500000), 'r1'); INSERT INTO runs VALUES ('r9', NULL, NULL, 'x', x'00', NULL, NULL)"), KEPT)
+    yield Case(
+        "sqlite/types_of_lies",
+        lambda run: _mlflow(
+            run,
+            "INSERT INTO metrics VALUES ('x', 'text', 'late', 'r1', 'many', 'no'), (x'ff00', x'00', NULL, 'r1', NULL, NULL), (NULL, 1.0, 1, 'r1', 1, 0), ('y', 1e999, -9223372036854775808, 'r1', 9223372036854775807, 0), ('z', 1, 1, 'r2', 1, 0)",
+        ),
+        KEPT,
+    )
+    yield Case(
+        "sqlite/params_of_lies",
+        lambda run: _mlflow(
+            run,
+            "INSERT INTO params VALUES (NULL, NULL, 'r1'), ('big', zeroblob(500000), 'r1'); INSERT INTO runs VALUES ('r9', NULL, NULL, 'x', x'00', NULL, NULL)",
+        ),
+        KEPT,
+    )
 
     def flipped(seed: int) -> Any:
         def build(run: Path) -> None:
@@ -202,7 +220,9 @@ def _sqlite() -> Iterator[Case]:
         yield Case(f"sqlite/flipped_{seed}", flipped(seed))
     yield Case("sqlite/cut", cut)
     yield Case("sqlite/header_only", writes({"mlflow.db": b"SQLite format 3\0" + bytes(84), NAME: csv(0, 99)}), KEPT)
-    yield Case("sqlite/wal_of_noise", lambda run: (_mlflow(run), (run / "mlflow.db-wal").write_bytes(random.Random(1).randbytes(40_000))), KEPT)
+    yield Case(
+        "sqlite/wal_of_noise", lambda run: (_mlflow(run), (run / "mlflow.db-wal").write_bytes(random.Random(1).randbytes(40_000))), KEPT
+    )
     triggers = "CREATE TRIGGER t AFTER INSERT ON metrics BEGIN DELETE FROM metrics; END;"
     yield Case("sqlite/trigger", lambda run: _mlflow(run, triggers), KEPT)
 

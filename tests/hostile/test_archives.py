@@ -17,7 +17,18 @@ import pytest
 from hostile.case import lines
 
 ROOT = Path(__file__).resolve().parents[2]
-OUTSIDE = ("../up.jsonl", "../../../up.jsonl", "r0/../../up.jsonl", "./../up.jsonl", "/abs/up.jsonl", "r0//up.jsonl", "r0/./up.jsonl", "..", "r0/../up.jsonl", "x" * 300 + ".jsonl")
+OUTSIDE = (
+    "../up.jsonl",
+    "../../../up.jsonl",
+    "r0/../../up.jsonl",
+    "./../up.jsonl",
+    "/abs/up.jsonl",
+    "r0//up.jsonl",
+    "r0/./up.jsonl",
+    "..",
+    "r0/../up.jsonl",
+    "x" * 300 + ".jsonl",
+)
 SOUND = ("r0/log.jsonl", "./r1/log.jsonl", "r2/a..b/log.jsonl")
 
 
@@ -27,7 +38,12 @@ def tar(path: Path, names: tuple[str, ...]) -> str:
             info, data = tarfile.TarInfo(name), lines(0, 60).encode()
             info.size = len(data)
             t.addfile(info, io.BytesIO(data))
-        for name, kind in (("r0/link", tarfile.SYMTYPE), ("r0/hard", tarfile.LNKTYPE), ("r0/pipe", tarfile.FIFOTYPE), ("r0/zero", tarfile.CHRTYPE)):
+        for name, kind in (
+            ("r0/link", tarfile.SYMTYPE),
+            ("r0/hard", tarfile.LNKTYPE),
+            ("r0/pipe", tarfile.FIFOTYPE),
+            ("r0/zero", tarfile.CHRTYPE),
+        ):
             info = tarfile.TarInfo(name)
             info.type, info.linkname = kind, "/etc/passwd"
             t.addfile(info)

@@ -14,7 +14,11 @@ import pytest
 from hostile.case import CANARY, lines
 
 ROOT = Path(__file__).resolve().parents[2]
-INSTALLED = [sys.executable, "-c", f"import sys; sys.path[0] = {str(ROOT)!r}; from forensics.cli import main; sys.argv[0] = 'forensics'; main()"]
+INSTALLED = [
+    sys.executable,
+    "-c",
+    f"import sys; sys.path[0] = {str(ROOT)!r}; from forensics.cli import main; sys.argv[0] = 'forensics'; main()",
+]
 MODULE = [sys.executable, "-m", "forensics"]
 # of the standard library, of what we import, of what a worker of each engine imports, of what training code imports
 NAMES = sorted({*(n for n in sys.stdlib_module_names if not n.startswith("_")), "__future__", "joblib", "cloudpickle", "numpy", "pyarrow", "polars", "orjson", "yaml", "click",
@@ -48,7 +52,9 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", [INSTALLED, MODULE], ids=["installed", "module"])
-@pytest.mark.parametrize("options", [("--jobs", "1"), ("--jobs", "2"), ("--engine", "dask", "--jobs", "1"), ("--engine", "ray", "--jobs", "1")], ids=" ".join)
+@pytest.mark.parametrize(
+    "options", [("--jobs", "1"), ("--jobs", "2"), ("--engine", "dask", "--jobs", "1"), ("--engine", "ray", "--jobs", "1")], ids=" ".join
+)
 def test_an_audit_imports_nothing_from_the_current_folder(project: Path, command: list[str], options: tuple[str, ...]) -> None:
     done = run_in(project, command, "audit", "runs", "--out", "out", *options)
     assert done.returncode == 0, done.stderr
@@ -58,7 +64,13 @@ def test_an_audit_imports_nothing_from_the_current_folder(project: Path, command
 
 @pytest.mark.parametrize("command", [INSTALLED, MODULE], ids=["installed", "module"])
 def test_the_verbs_import_nothing_from_the_current_folder(project: Path, command: list[str]) -> None:
-    for arguments in (["analyze", "runs/r0"], ["compare", "runs/r0", "runs/r1"], ["tables", "runs/r0", "--out", "t"], ["batch", "runs/r0", "--step", "3"], ["explain", "loss_spike"]):
+    for arguments in (
+        ["analyze", "runs/r0"],
+        ["compare", "runs/r0", "runs/r1"],
+        ["tables", "runs/r0", "--out", "t"],
+        ["batch", "runs/r0", "--step", "3"],
+        ["explain", "loss_spike"],
+    ):
         done = run_in(project, command, *arguments)
         assert done.returncode == 0, done.stderr
     assert executed(project) == ""
@@ -113,12 +125,28 @@ def training(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("where", ["code", "code/run", "."])
 def test_replay_imports_the_adapter_and_what_it_asks_for(training: Path, where: str) -> None:
     here = training.parent / where
-    done = run_in(here, MODULE, "replay", training / "run", "--adapter", training / "train.py", "--device", "cpu", "--steps", "3:5", "--out", training.parent / "r.html")
+    done = run_in(
+        here,
+        MODULE,
+        "replay",
+        training / "run",
+        "--adapter",
+        training / "train.py",
+        "--device",
+        "cpu",
+        "--steps",
+        "3:5",
+        "--out",
+        training.parent / "r.html",
+    )
     case = json.loads((training.parent / "r.case.json").read_text())
     assert "trouble" not in case["replay"], (case["replay"], done.stderr)
     assert sorted(case["replay"]["beside"]) == ["layers.py", "model.py", "pack/__init__.py"]
     assert executed(training) == "" and executed(training / "run") == "" and executed(here) == ""
-    assert "`layers.py`" in textwrap.dedent((training.parent / "r.html").read_text()) or "<code>layers.py</code>" in (training.parent / "r.html").read_text()
+    assert (
+        "`layers.py`" in textwrap.dedent((training.parent / "r.html").read_text())
+        or "<code>layers.py</code>" in (training.parent / "r.html").read_text()
+    )
 
 
 def test_an_environment_beside_the_adapter_is_not_taken_for_its_code(tmp_path: Path) -> None:

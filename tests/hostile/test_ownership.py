@@ -133,7 +133,9 @@ def test_two_outputs_of_one_name(tmp_path: Path, arguments: tuple[str, ...]) -> 
     assert done.returncode in (1, 2) and not (tmp_path / "x").exists() and done.stderr.strip()
 
 
-@pytest.mark.parametrize(("option", "name"), [("--out", "log.jsonl"), ("--json", "config.json"), ("--md", "note.html"), ("--out", "sub/weights.bin")])
+@pytest.mark.parametrize(
+    ("option", "name"), [("--out", "log.jsonl"), ("--json", "config.json"), ("--md", "note.html"), ("--out", "sub/weights.bin")]
+)
 def test_an_output_is_never_a_file_of_the_run(tmp_path: Path, option: str, name: str) -> None:
     run(tmp_path / "exp")
     (tmp_path / "exp" / "note.html").write_text("<p>mine</p>")
@@ -164,12 +166,21 @@ def test_only_regular_files_are_replaced(tmp_path: Path, kind: str) -> None:
         except PermissionError:
             pytest.skip("needs root")
     else:
-        {"link": lambda: place.symlink_to("precious"), "dangling": lambda: place.symlink_to("nowhere"), "fifo": lambda: os.mkfifo(place), "folder": place.mkdir}[kind]()
+        {
+            "link": lambda: place.symlink_to("precious"),
+            "dangling": lambda: place.symlink_to("nowhere"),
+            "fifo": lambda: os.mkfifo(place),
+            "folder": place.mkdir,
+        }[kind]()
     before = (place.lstat().st_mode, place.lstat().st_ino, place.lstat().st_mtime_ns)
     for option in ("--out", "--json", "--md"):
         done = forensics("analyze", "exp", option, "r.html", "--force", cwd=tmp_path)
         assert done.returncode == 1 and "r.html" in done.stderr
-    assert (place.lstat().st_mode, place.lstat().st_ino, place.lstat().st_mtime_ns) == before and (tmp_path / "precious").read_text() == "mine" and not (tmp_path / "nowhere").exists()
+    assert (
+        (place.lstat().st_mode, place.lstat().st_ino, place.lstat().st_mtime_ns) == before
+        and (tmp_path / "precious").read_text() == "mine"
+        and not (tmp_path / "nowhere").exists()
+    )
 
 
 def test_a_report_in_the_folder_is_not_read_as_a_log(tmp_path: Path) -> None:
@@ -182,13 +193,22 @@ def test_a_report_in_the_folder_is_not_read_as_a_log(tmp_path: Path) -> None:
     assert forensics("audit", ".", "--out", "audit", cwd=folder).returncode == 0
     assert forensics("analyze", ".", "--force", cwd=folder).returncode == 0
     again = case(folder / "exp.case.json")
-    assert again["run"]["records"] == told[0]["run"]["records"] and not [s for s in again["sources"] if s["records"] and s["path"] not in ("log.jsonl", "config.json")]  # type: ignore[index,attr-defined]
+    assert again["run"]["records"] == told[0]["run"]["records"] and not [
+        s for s in again["sources"] if s["records"] and s["path"] not in ("log.jsonl", "config.json")
+    ]  # type: ignore[index,attr-defined]
 
 
 def test_an_audit_removes_and_replaces_only_what_it_wrote(tmp_path: Path) -> None:
     for n in range(3):
         run(tmp_path / "data" / f"r{n}", n)
-    mine = {"runs/paper.html": "<p>mine</p>", "runs/thesis.case.json": "{}", "runs/r1.html": "my notes on r1", "notes.md": "x", ".audit/rows/keep.json": "{}", ".audit/own.txt": "y"}
+    mine = {
+        "runs/paper.html": "<p>mine</p>",
+        "runs/thesis.case.json": "{}",
+        "runs/r1.html": "my notes on r1",
+        "notes.md": "x",
+        ".audit/rows/keep.json": "{}",
+        ".audit/own.txt": "y",
+    }
     for name, text in mine.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -254,7 +274,12 @@ def test_links_in_a_circle_are_no_reason_to_stop(tmp_path: Path) -> None:
 
 def test_of_two_reports_at_once_under_one_name_one_is_refused(tmp_path: Path) -> None:
     run(tmp_path / "a", 1), run(tmp_path / "b", 2)
-    children = [subprocess.Popen([*COMMAND, "analyze", r, "--out", "r.html"], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for r in "ab"]
+    children = [
+        subprocess.Popen(
+            [*COMMAND, "analyze", r, "--out", "r.html"], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        for r in "ab"
+    ]
     assert sorted(c.wait(120) for c in children) == [0, 1]
 
 

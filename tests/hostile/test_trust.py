@@ -19,7 +19,11 @@ COMMAND = [sys.executable, "-m", "forensics"]
 
 
 def forensics(*arguments: object, cwd: Path, home: Path | None = None, command: list[str] = COMMAND) -> subprocess.CompletedProcess[str]:
-    env = {k: v for k, v in os.environ.items() if k != "HOME"} | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"} | ({"HOME": str(home)} if home else {})
+    env = (
+        {k: v for k, v in os.environ.items() if k != "HOME"}
+        | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+        | ({"HOME": str(home)} if home else {})
+    )
     done = subprocess.run([*command, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, env=env)
     assert "Traceback" not in done.stderr and "mistake of ours" not in done.stderr, done.stderr
     return done
@@ -41,7 +45,10 @@ def run(tmp_path: Path) -> Path:
     """A run that diverges, with a quiet metric beside the loss."""
     rng, folder = random.Random(1), tmp_path / "exp"
     folder.mkdir()
-    rows = [{"step": s, "loss": 2.0 - s / 400 + rng.gauss(0, 0.01) + (max(0, s - 200) * 0.05), "quiet": 2.0 - s / 400 + rng.gauss(0, 0.01)} for s in range(300)]
+    rows = [
+        {"step": s, "loss": 2.0 - s / 400 + rng.gauss(0, 0.01) + (max(0, s - 200) * 0.05), "quiet": 2.0 - s / 400 + rng.gauss(0, 0.01)}
+        for s in range(300)
+    ]
     (folder / "log.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     return folder
 
@@ -52,7 +59,10 @@ def test_a_settings_file_that_came_with_the_run_is_told_first(run: Path, tmp_pat
     done = forensics("analyze", "exp", "--out", "r.html", "--md", "r.md", cwd=tmp_path, home=home)
     told = case(tmp_path / "r.case.json")
     assert told["run"]["config_file"]["metrics"] == {"loss.train": "quiet"}
-    assert sorted(told["run"]["config_file"]["changes"]) == ["loss is read as loss.aux, not as loss.train", "quiet is read as loss.train, not as a metric of its own"]
+    assert sorted(told["run"]["config_file"]["changes"]) == [
+        "loss is read as loss.aux, not as loss.train",
+        "quiet is read as loss.train, not as a metric of its own",
+    ]
     first_screen = (tmp_path / "r.html").read_text().partition('id="causes"')[0]
     for text in (first_screen.partition("<dl")[2], done.stdout, (tmp_path / "r.md").read_text().replace("\\", "").partition("## ")[0]):
         assert "forensics.toml" in text and "quiet is read as loss.train" in text and "no-run-config" in text, text
@@ -138,7 +148,12 @@ def test_code_of_the_run_folder_is_called_foreign_before_it_is_offered(run: Path
 def test_code_that_is_no_file_is_not_offered(run: Path, tmp_path: Path, home: Path, kind: str) -> None:
     (tmp_path / "elsewhere.py").write_text(ADAPTER)
     place = run / "train.py"
-    {"link": lambda: place.symlink_to("../elsewhere.py"), "fifo": lambda: os.mkfifo(place), "device": lambda: place.symlink_to("/dev/zero"), "folder": place.mkdir}[kind]()
+    {
+        "link": lambda: place.symlink_to("../elsewhere.py"),
+        "fifo": lambda: os.mkfifo(place),
+        "device": lambda: place.symlink_to("/dev/zero"),
+        "folder": place.mkdir,
+    }[kind]()
     assert forensics("analyze", "exp", "--out", "r.html", cwd=tmp_path, home=home).returncode == 0
     assert "train.py" not in " ".join(h["settle"] for h in case(tmp_path / "r.case.json")["hypotheses"])
 
@@ -148,7 +163,14 @@ NOBODY = "import os, pwd, sys\ndef unknown(*_): raise KeyError('no such user')\n
 
 def test_no_home_and_no_user_are_needed(run: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", NOBODY.format(root=str(ROOT))]
-    for verb in (["analyze", "exp"], ["audit", "exp", "--out", "a", "--jobs", "1"], ["tables", "exp", "--out", "t"], ["compare", "exp", "exp"], ["batch", "exp", "--step", "3"], ["explain"]):
+    for verb in (
+        ["analyze", "exp"],
+        ["audit", "exp", "--out", "a", "--jobs", "1"],
+        ["tables", "exp", "--out", "t"],
+        ["compare", "exp", "exp"],
+        ["batch", "exp", "--step", "3"],
+        ["explain"],
+    ):
         done = forensics(*verb, cwd=tmp_path, command=command)
         assert done.returncode == 0, (verb, done.stderr)
 

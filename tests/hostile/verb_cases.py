@@ -18,7 +18,8 @@ from hostile.secret_files import PASSWORD, URL, VALUES
 
 SECRET = VALUES["hugging_face"]
 SPIKED = "".join(
-    json.dumps({"step": s, "loss": 2.5 - s / 200 + ((s * 7919) % 13 - 6) / 600 + (9.0 if s == 150 else 0.0), "lr": 1e-3}) + "\n" for s in range(300)
+    json.dumps({"step": s, "loss": 2.5 - s / 200 + ((s * 7919) % 13 - 6) / 600 + (9.0 if s == 150 else 0.0), "lr": 1e-3}) + "\n"
+    for s in range(300)
 )
 SAVED = "{out}/../saved.case.json"
 AUDIT = ("audit", "{run}", "--out", "{out}/a", "--jobs", "1")
@@ -41,12 +42,27 @@ def _two_runs() -> Iterator[Case]:
     for name, text in MARKUP.items():
         part = text.replace("/", "\u2215")[:60].replace("\0", "") or "x"
         config = json.dumps({"lr": 0.1, text: text, "seed": 1, "nested": {"note": text}, "optimizer": text})
-        one: Files = {f"{part}/log.jsonl": SPIKED, f"{part}/config.json": config, f"{part}/train.log": f"step 1 loss 2.0\nRuntimeError: {text}\n"}
+        one: Files = {
+            f"{part}/log.jsonl": SPIKED,
+            f"{part}/config.json": config,
+            f"{part}/train.log": f"step 1 loss 2.0\nRuntimeError: {text}\n",
+        }
         other: Files = {"plain/log.jsonl": SPIKED.replace("0.001", "0.002"), "plain/config.json": '{"lr": 0.2, "seed": 2}'}
         yield Case(f"verbs/compare_{name}", writes(one | other), verbs=(("compare", f"{{run}}/{part}", "{run}/plain", "--out", "{out}/c.html", "--json", "{out}/c.json"),
                    ("compare", "{run}/plain", f"{{run}}/{part}", "--out", "{out}/d.html")))  # fmt: skip
         everything |= one
-        yield Case(f"verbs/own_names_{name}", writes(one | other), exits=(0, 1), verbs=(_elsewhere, ("analyze", f"{{run}}/{part}"), ("compare", f"{{run}}/{part}", "{run}/plain"), ("batch", f"{{run}}/{part}", "--step", "5"), ("batch", f"{{run}}/{part}", "--step", "5", "--json")))
+        yield Case(
+            f"verbs/own_names_{name}",
+            writes(one | other),
+            exits=(0, 1),
+            verbs=(
+                _elsewhere,
+                ("analyze", f"{{run}}/{part}"),
+                ("compare", f"{{run}}/{part}", "{run}/plain"),
+                ("batch", f"{{run}}/{part}", "--step", "5"),
+                ("batch", f"{{run}}/{part}", "--step", "5", "--json"),
+            ),
+        )
     yield Case("verbs/audit_markup", writes(everything), verbs=(AUDIT, (*AUDIT, "--resume")), seconds=120)
     secret: Files = {
         f"{SECRET}/log.jsonl": SPIKED, f"{SECRET}/config.json": json.dumps({"lr": 0.1, "api_key": PASSWORD, "note": SECRET, "url": URL}),
@@ -54,14 +70,33 @@ def _two_runs() -> Iterator[Case]:
         "plain/log.jsonl": SPIKED.replace("0.001", "0.002"), "plain/config.json": json.dumps({"lr": 0.2, "api_key": PASSWORD + "2", "note": "x", "url": URL + "2"}),
     }  # fmt: skip
     hidden = (SECRET, PASSWORD)
-    yield Case("verbs/compare_secrets", writes(secret), absent=hidden, verbs=(("compare", f"{{run}}/{SECRET}", "{run}/plain", "--out", "{out}/c.html", "--json", "{out}/c.json"),))
+    yield Case(
+        "verbs/compare_secrets",
+        writes(secret),
+        absent=hidden,
+        verbs=(("compare", f"{{run}}/{SECRET}", "{run}/plain", "--out", "{out}/c.html", "--json", "{out}/c.json"),),
+    )
     yield Case("verbs/audit_secrets", writes(secret), absent=hidden, verbs=(AUDIT,))
     oddities: Files = {}
     for name, files in _odd_runs():
         both = {f"odd/{k}": v for k, v in files.items()} | {"plain/log.jsonl": SPIKED}
-        yield Case(f"verbs/compare_{name}", writes(both), exits=(0, 1), verbs=(("compare", "{run}/odd", "{run}/plain", "--out", "{out}/c.html"), ("compare", "{run}/plain", "{run}/odd", "--out", "{out}/d.html"), ("compare", "{run}/odd", "{run}/odd", "--out", "{out}/e.html")))
+        yield Case(
+            f"verbs/compare_{name}",
+            writes(both),
+            exits=(0, 1),
+            verbs=(
+                ("compare", "{run}/odd", "{run}/plain", "--out", "{out}/c.html"),
+                ("compare", "{run}/plain", "{run}/odd", "--out", "{out}/d.html"),
+                ("compare", "{run}/odd", "{run}/odd", "--out", "{out}/e.html"),
+            ),
+        )
         oddities |= {f"{name}/{k}": v for k, v in files.items()}
-        yield Case(f"verbs/batch_{name}", writes(both), exits=(0, 1), verbs=tuple(("batch", "{run}/odd", "--step", s) for s in ("5", "150", "-1", "9223372036854775807", "99999999999999999999999")))
+        yield Case(
+            f"verbs/batch_{name}",
+            writes(both),
+            exits=(0, 1),
+            verbs=tuple(("batch", "{run}/odd", "--step", s) for s in ("5", "150", "-1", "9223372036854775807", "99999999999999999999999")),
+        )
     yield Case("verbs/audit_oddities", writes(oddities), verbs=(AUDIT,), seconds=120)
     yield Case("verbs/a_fifo", lambda run: os.mkfifo(run / "x.jsonl"), exits=(1,), verbs=tuple((*v, "--out", "{out}/o") for v in (
         ("compare", "{run}", "{run}"), ("compare", "{run}/x.jsonl", "{run}"), ("analyze", "{run}/x.jsonl"), ("tables", "{run}/x.jsonl"), ("audit", "{run}/nowhere"))))  # fmt: skip
@@ -73,14 +108,32 @@ def _elsewhere(out: Path) -> None:
 
 def _odd_runs() -> Iterator[tuple[str, Files]]:
     extremes = [-(2**63), -(2**63) + 1, -1, 0, 1, 2**31, 2**53 + 1, 2**62, 2**63 - 1]
-    yield "extreme_steps", {"log.jsonl": "".join(json.dumps({"step": s, "loss": value(i), "time": 1.7e9 + i}) + "\n" for i, s in enumerate(extremes * 9))}
-    yield "extreme_values", {"log.jsonl": "".join(f'{{"step": {s}, "loss": {v}, "lr": {v}, "grad_norm": {v}, "time": {v}}}\n' for s, v in enumerate(("1e308", "-1e308", "NaN", "Infinity", "-Infinity", "1e-320", "0", "-0.0") * 20))}
+    yield (
+        "extreme_steps",
+        {"log.jsonl": "".join(json.dumps({"step": s, "loss": value(i), "time": 1.7e9 + i}) + "\n" for i, s in enumerate(extremes * 9))},
+    )
+    yield (
+        "extreme_values",
+        {
+            "log.jsonl": "".join(
+                f'{{"step": {s}, "loss": {v}, "lr": {v}, "grad_norm": {v}, "time": {v}}}\n'
+                for s, v in enumerate(("1e308", "-1e308", "NaN", "Infinity", "-Infinity", "1e-320", "0", "-0.0") * 20)
+            )
+        },
+    )
     yield "one_row", {"log.jsonl": '{"step": 0, "loss": 1}\n'}
     yield "no_steps", {"log.jsonl": "".join(json.dumps({"loss": value(i)}) + "\n" for i in range(50))}
     yield "only_config", {"config.json": '{"lr": 0.1}'}
     yield "nothing", {"x.bin": b"\0\1\2"}
     yield "constant", {"log.jsonl": "".join(json.dumps({"step": i, "loss": 1.0, "time": 5.0}) + "\n" for i in range(300))}
-    yield "damaged", {"log.jsonl": SPIKED[:9000] + "\0" * 5000 + SPIKED[9000:14000], "run.wandb": b":W&B" + bytes(range(256)) * 20, "config.yaml": "a: [\n"}
+    yield (
+        "damaged",
+        {
+            "log.jsonl": SPIKED[:9000] + "\0" * 5000 + SPIKED[9000:14000],
+            "run.wandb": b":W&B" + bytes(range(256)) * 20,
+            "config.yaml": "a: [\n",
+        },
+    )
 
 
 def _checkpoints() -> Iterator[Case]:
@@ -109,9 +162,16 @@ def _checkpoints() -> Iterator[Case]:
         (run / "f").mkdir()
         os.mkfifo(run / "f" / "model.safetensors.index.json")
 
-    yield Case("verbs/checkpoint_special", special, exits=(1,), verbs=tuple(("checkpoint", f"{{run}}/{p}") for p in ("model.safetensors", "d", "e", "e/model.pt", "f", "nowhere", "")))
+    yield Case(
+        "verbs/checkpoint_special",
+        special,
+        exits=(1,),
+        verbs=tuple(("checkpoint", f"{{run}}/{p}") for p in ("model.safetensors", "d", "e", "e/model.pt", "f", "nowhere", "")),
+    )
     for name, text in {**MARKUP, "secret": SECRET}.items():
-        header = json.dumps({text[:5000]: {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}, "__metadata__": {text[:5000]: text, "api_key": PASSWORD}}).encode()
+        header = json.dumps(
+            {text[:5000]: {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}, "__metadata__": {text[:5000]: text, "api_key": PASSWORD}}
+        ).encode()
         yield Case(f"verbs/checkpoint_named_{name}", write("model.safetensors", len(header).to_bytes(8, "little") + header + b"\0" * 8), absent=(SECRET, PASSWORD), exits=(0,),
                    verbs=(("checkpoint", "{run}/model.safetensors"), ("checkpoint", "{run}/model.safetensors", "--json"), ("checkpoint", "{run}/model.safetensors", "{run}/model.safetensors")))  # fmt: skip
 
@@ -139,7 +199,15 @@ def _batches() -> Iterator[Case]:
         "utf16": '{"step": 150, "samples": [1]}\n'.encode("utf-16"),
     }  # fmt: skip
     for name, content in manifests.items():
-        ends = ".csv" if "long_" in name and "line" not in name else ".parquet" if "parquet" in name else ".arrow" if "arrow" in name else ".jsonl"
+        ends = (
+            ".csv"
+            if "long_" in name and "line" not in name
+            else ".parquet"
+            if "parquet" in name
+            else ".arrow"
+            if "arrow" in name
+            else ".jsonl"
+        )
         files: Files = {"log.jsonl": SPIKED}
 
         def build(run: Path, files: Files = files, name: str = "b" + ends, content: bytes | str = content) -> None:
@@ -187,7 +255,10 @@ def _data() -> Iterator[Case]:
     odd = {"deep": '{"text": ' + "[" * 900 + "]" * 900 + "}", "deeper": "[" * 100_000, "number": "1" * 5000, "huge": json.dumps({"x": [10**400, 1.5]}), "nan": '{"input_ids": [NaN, 1e999], "labels": [1e308]}',
            "long": json.dumps({"text": "x" * 3_000_000}), "nulls": '{"text": null, "input_ids": null, "labels": {}}', "markup": json.dumps({"text": MARKUP["escapes"] + MARKUP["script"], SECRET: SECRET}),
            "ragged": '{"input_ids": [[1], [2, 3], "x", {}]}', "bytes": "\udcff\udcfe", "ids": json.dumps({"id": {"a": [1]}, "input_ids": [-(2**63), 2**63 - 1, 2**64]})}  # fmt: skip
-    data: Files = {f"{name}.jsonl": "\n".join([*plain[:290], *[row] * 20, *plain[310:]]).encode("utf-8", "surrogateescape") for name, row in odd.items()}
+    data: Files = {
+        f"{name}.jsonl": "\n".join([*plain[:290], *[row] * 20, *plain[310:]]).encode("utf-8", "surrogateescape")
+        for name, row in odd.items()
+    }
     rng = random.Random(7)
     good = arrow_stream({"id": [str(i) for i in range(700)], "text": [f"row {i}" for i in range(700)]})
     for i in range(12):
@@ -201,7 +272,14 @@ def _data() -> Iterator[Case]:
     for name, header in {"shape": "{'descr': '<u2', 'fortran_order': False, 'shape': (9999999999999, 999999), }", "object": "{'descr': '|O', 'fortran_order': False, 'shape': (5,), }",
                          "code": "__import__('os').mkdir('EXECUTED')", "open": "{'descr': '<u2', (", "negative": "{'descr': '<u2', 'fortran_order': False, 'shape': (-5, 2), }", "deep": "(" * 5000}.items():  # fmt: skip
         data[f"{name}.npy"] = npy + len(header).to_bytes(2, "little") + header.encode() + b"\0" * 5000
-    data |= {"empty.npy": b"", "pk.npy": b"PK\x03\x04" + b"\0" * 99, "pickle.npy": b"\x80\x04cos\nsystem\n.", "one.bin": b"\1", "flat.bin": b"\1\2" * 5000, "noise.parquet": b"PAR1" + rng.randbytes(3000) + b"PAR1"}
+    data |= {
+        "empty.npy": b"",
+        "pk.npy": b"PK\x03\x04" + b"\0" * 99,
+        "pickle.npy": b"\x80\x04cos\nsystem\n.",
+        "one.bin": b"\1",
+        "flat.bin": b"\1\2" * 5000,
+        "noise.parquet": b"PAR1" + rng.randbytes(3000) + b"PAR1",
+    }
     for name, content in data.items():
         ending = name.rpartition(".")[2]
 
@@ -209,7 +287,13 @@ def _data() -> Iterator[Case]:
             writes({"log.jsonl": SPIKED, "batches.jsonl": known, "config.json": '{"block_size": 8, "vocab_size": 100}'})(run)
             write(f"d.{ending}", content)(run.parent)
 
-        yield Case(f"verbs/data_{name.replace('.', '_')}", build, exits=(0, 1), absent=(SECRET,), verbs=(("analyze", "{run}", "--data", f"{{in}}/d.{ending}", "--out", "{out}/r.html", "--md", "{out}/r.md"),))
+        yield Case(
+            f"verbs/data_{name.replace('.', '_')}",
+            build,
+            exits=(0, 1),
+            absent=(SECRET,),
+            verbs=(("analyze", "{run}", "--data", f"{{in}}/d.{ending}", "--out", "{out}/r.html", "--md", "{out}/r.md"),),
+        )
 
     def folder(run: Path) -> None:
         writes({"log.jsonl": SPIKED, "batches.jsonl": known})(run)
@@ -218,7 +302,15 @@ def _data() -> Iterator[Case]:
         os.mkfifo(run.parent / "f" / "tokenizer.json")
         os.mkfifo(run.parent / "pipe.jsonl")
 
-    yield Case("verbs/data_folders", folder, exits=(0, 1), verbs=tuple(("analyze", "{run}", "--data", f"{{in}}/{d}", "--out", f"{{out}}/{d}.html") for d in ("d", "e", "f", "g", "h", "pipe.jsonl", "nowhere")))
+    yield Case(
+        "verbs/data_folders",
+        folder,
+        exits=(0, 1),
+        verbs=tuple(
+            ("analyze", "{run}", "--data", f"{{in}}/{d}", "--out", f"{{out}}/{d}.html")
+            for d in ("d", "e", "f", "g", "h", "pipe.jsonl", "nowhere")
+        ),
+    )
 
 
 def _saved() -> Iterator[Case]:
@@ -230,11 +322,41 @@ def _saved() -> Iterator[Case]:
                                      "schema_only": '{"schema": 1}', "schema_text": '{"schema": "1"}', "schema_list": '{"schema": [1]}', "noise": random.Random(3).randbytes(3000), "nan": '{"schema": 1, "verdict": NaN}', "utf16": '{"schema": 1}'.encode("utf-16")}  # fmt: skip
     for name, content in texts.items():
         yield Case(f"verbs/saved_{name}", write("log.jsonl", SPIKED), exits=(0, 1), verbs=(analyze, _replaces(content), *again))
-    values: dict[str, Any] = {"script": MARKUP["script"], "image": MARKUP["image"], "attribute": MARKUP["attribute"], "escapes": MARKUP["escapes"], "template": MARKUP["template"], "none": None, "number": -1e308, "list": [[[]]], "object": {"x": {"y": 1}}, "huge": 10**300, "empty": "", "true": True}
+    values: dict[str, Any] = {
+        "script": MARKUP["script"],
+        "image": MARKUP["image"],
+        "attribute": MARKUP["attribute"],
+        "escapes": MARKUP["escapes"],
+        "template": MARKUP["template"],
+        "none": None,
+        "number": -1e308,
+        "list": [[[]]],
+        "object": {"x": {"y": 1}},
+        "huge": 10**300,
+        "empty": "",
+        "true": True,
+    }
     for name, odd in values.items():
         for part in range(4):
-            yield Case(f"verbs/saved_{name}_{part}", write("log.jsonl", SPIKED), exits=(0, 1), verbs=tuple(step for round in range(5) for step in (*([analyze] if not round else []), _changes(odd, part * 5 + round), *again[:2], again[3])))
-    yield Case("verbs/saved_fifo", lambda run: os.mkfifo(run.parent / "x.case.json"), exits=(1, 2), verbs=(("render", "{in}/x.case.json", "--out", "{out}/a.html"), ("note", "{in}/x.case.json", "--add", "x", "--out", "{out}/a.html")))
+            yield Case(
+                f"verbs/saved_{name}_{part}",
+                write("log.jsonl", SPIKED),
+                exits=(0, 1),
+                verbs=tuple(
+                    step
+                    for round in range(5)
+                    for step in (*([analyze] if not round else []), _changes(odd, part * 5 + round), *again[:2], again[3])
+                ),
+            )
+    yield Case(
+        "verbs/saved_fifo",
+        lambda run: os.mkfifo(run.parent / "x.case.json"),
+        exits=(1, 2),
+        verbs=(
+            ("render", "{in}/x.case.json", "--out", "{out}/a.html"),
+            ("note", "{in}/x.case.json", "--add", "x", "--out", "{out}/a.html"),
+        ),
+    )
 
 
 def _replaces(content: bytes | str) -> Callable[[Path], None]:
@@ -272,8 +394,19 @@ def _audits() -> Iterator[Case]:
     odd: dict[str, bytes | str] = {"empty": b"", "noise": random.Random(4).randbytes(5000), "deep": "[" * 100_000, "list": "[1, 2]", "null": "null", "wrong": '{"schema": 1, "runs": 5, "findings": {"a": 1}}',
                                    "markup": json.dumps({"schema": 1, "runs": [MARKUP["script"]] * 5, "root": MARKUP["escapes"]}), "text": f"r0 loss_spike {SECRET}\n{MARKUP['escapes']} {MARKUP['script']} x\nr1\n\n\0\n"}  # fmt: skip
     for name, content in odd.items():
-        yield Case(f"verbs/audit_known_{name}", _with(runs, "known.txt", content), exits=(0, 1), absent=(SECRET,), verbs=((*first, "--known", "{in}/known.txt"),))
-        yield Case(f"verbs/audit_since_{name}", _with(runs, "before/audit.json", content), exits=(0, 1), verbs=((*first, "--since", "{in}/before"),))
+        yield Case(
+            f"verbs/audit_known_{name}",
+            _with(runs, "known.txt", content),
+            exits=(0, 1),
+            absent=(SECRET,),
+            verbs=((*first, "--known", "{in}/known.txt"),),
+        )
+        yield Case(
+            f"verbs/audit_since_{name}",
+            _with(runs, "before/audit.json", content),
+            exits=(0, 1),
+            verbs=((*first, "--since", "{in}/before"),),
+        )
     yield Case("verbs/audit_fifos", lambda run: (writes(runs)(run), os.mkfifo(run.parent / "k"), os.mkdir(run.parent / "b"), os.mkfifo(run.parent / "b" / "audit.json"), os.mkdir(run / "p"), os.mkfifo(run / "p" / "log.jsonl")), exits=(0, 1),
                verbs=(first, (*first, "--force", "--known", "{in}/k"), (*first, "--force", "--since", "{in}/b")))  # fmt: skip
 

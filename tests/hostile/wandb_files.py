@@ -75,7 +75,10 @@ def cases() -> Iterator[Case]:
     yield among("step_2_63", field(2, field(1, item("loss2", 1.0)) + field(2, field(1, 2**63 - 1))), kept={"loss2": [(2**63 - 1, 1.0)]})
     yield among("step_negative", field(2, field(1, item("loss2", 1.0)) + field(2, field(1, -7))), kept={"loss2": [(-7, 1.0)]})
     yield among("histogram_of_lies", history(61, {"h": {"_type": "histogram", "values": [1, 2], "bins": ["x", None, -1]}}))
-    yield among("histogram_packed", history(61, {"h": {"_type": "histogram", "packedBins": {"min": 0, "size": 1e-300, "count": 10**12}, "values": [1]}}))
+    yield among(
+        "histogram_packed",
+        history(61, {"h": {"_type": "histogram", "packedBins": {"min": 0, "size": 1e-300, "count": 10**12}, "values": [1]}}),
+    )
     yield among("media_path", history(61, {"img": {"_type": "image-file", "path": "../../../../etc/passwd"}}))
     yield among("20k_keys", history(61, {f"k{i:05}": i for i in range(20_000)}))
     yield among("dict_bomb", history(61, {"d": {f"a{i}": {f"b{j}": j for j in range(100)} for i in range(100)}}))
@@ -99,4 +102,8 @@ def cases() -> Iterator[Case]:
                 f.write(rest[have : have + 500])
 
     yield Case("wandb/still_growing", write(NAME, data), grow=grow)
-    yield Case("wandb/config_text_kept", write(NAME, framed([config({"note": SENTINEL}), *(history(s, {"loss": value(s)}) for s in range(60))])[0]), present=(SENTINEL,))
+    yield Case(
+        "wandb/config_text_kept",
+        write(NAME, framed([config({"note": SENTINEL}), *(history(s, {"loss": value(s)}) for s in range(60))])[0]),
+        present=(SENTINEL,),
+    )

@@ -20,9 +20,7 @@ def test_soft_links_name_arrays_again_and_lead_nowhere_else(tmp_path: Path) -> N
         f["layer/beside"], f["tied"] = h5py.SoftLink("kernel"), h5py.SoftLink("/layer/kernel")
         f["loop"], f["nothing"] = h5py.SoftLink("/"), h5py.SoftLink("/gone")
     found = checkpoint.read(tmp_path / "m.h5")
-    assert {n: s.norm for n, s in found.stats.items()} == dict.fromkeys(
-        ("layer/kernel", "layer/beside", "tied"), pytest.approx(55**0.5)
-    )
+    assert {n: s.norm for n, s in found.stats.items()} == dict.fromkeys(("layer/kernel", "layer/beside", "tied"), pytest.approx(55**0.5))
     assert not foreign_code(found)
     with h5py.File(tmp_path / "out.h5", "w") as f:
         f["far"], f["through"] = h5py.ExternalLink(str(tmp_path / "m.h5"), "/layer"), h5py.SoftLink("/far/kernel")
@@ -37,9 +35,7 @@ def test_lazy_bits_of_torch_and_complex_spreads(tmp_path: Path) -> None:
         torch.save({"x": x}, tmp_path / f"{name}.pt")
         stats, expected = checkpoint.read(tmp_path / f"{name}.pt").stats["x"], x.resolve_conj().resolve_neg().numpy()
         assert stats.mean == pytest.approx(expected.mean().real, rel=1e-5)
-        assert stats.std == pytest.approx(expected.std(), rel=1e-5) and stats.norm == pytest.approx(
-            np.linalg.norm(expected), rel=1e-5
-        )
+        assert stats.std == pytest.approx(expected.std(), rel=1e-5) and stats.norm == pytest.approx(np.linalg.norm(expected), rel=1e-5)
 
 
 def test_traced_and_scripted_modules_ask_for_nothing_foreign(tmp_path: Path) -> None:

@@ -21,9 +21,7 @@ torch = pytest.importorskip("torch")
 ROOT = Path(__file__).parents[2]
 
 
-def write_safetensors(
-    path: Path, tensors: dict[str, tuple[str, list[int], bytes]], metadata: dict[str, str] | None = None
-) -> None:
+def write_safetensors(path: Path, tensors: dict[str, tuple[str, list[int], bytes]], metadata: dict[str, str] | None = None) -> None:
     header: dict[str, Any] = {"__metadata__": metadata} if metadata else {}
     content = b""
     for name, (dtype, shape, data) in tensors.items():
@@ -35,9 +33,7 @@ def write_safetensors(
 
 def test_safetensors_agree_with_the_library(tmp_path: Path) -> None:
     library = pytest.importorskip("safetensors.torch")
-    saved = {
-        k: v.contiguous().clone() for k, v in everything().items() if isinstance(v, torch.Tensor) and k != "complex"
-    }
+    saved = {k: v.contiguous().clone() for k, v in everything().items() if isinstance(v, torch.Tensor) and k != "complex"}
     library.save_file(saved, tmp_path / "model.safetensors", metadata={"format": "pt"})
     found = checkpoints.read(tmp_path / "model.safetensors")
     assert not found.gaps and found.complete
@@ -58,9 +54,7 @@ def test_safetensors_cut_off_keeps_what_is_whole(tmp_path: Path) -> None:
 def test_safetensors_at_odd_offsets(tmp_path: Path) -> None:
     """Older writers did not align: a bfloat16 may begin at an odd byte."""
     x = np.arange(1001, dtype=np.uint16)
-    write_safetensors(
-        tmp_path / "a.safetensors", {"byte": ("U8", [1], b"x"), "w": ("BF16", [1001], x.tobytes())}, {"pad": "x"}
-    )
+    write_safetensors(tmp_path / "a.safetensors", {"byte": ("U8", [1], b"x"), "w": ("BF16", [1001], x.tobytes())}, {"pad": "x"})
     found = checkpoints.read(tmp_path / "a.safetensors")
     want = torch.from_numpy(x.view(np.int16)).view(torch.bfloat16).float().numpy()
     np.testing.assert_array_equal(whole(found.tensors[1]), want)
@@ -98,9 +92,7 @@ def test_sharded_checkpoints_in_bounded_memory(tmp_path: Path) -> None:
         "memory = {k: int(v.split()[0]) for k, v in (x.split(':') for x in open('/proc/self/status')) if k in ('RssAnon', 'VmHWM')}\n"
         "print(len(d['tensors']), sum(t['zeros'] for t in d['tensors']), len(ticks), memory['RssAnon'], memory['VmHWM'])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True, cwd=ROOT
-    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True, cwd=ROOT)
     tensors, zeros, ticks, private, peak = (int(x) for x in done.stdout.split())
     assert (tensors, zeros, ticks) == (8, 8 * size // 2, 8)
     assert private < 400_000, "kilobytes of private memory"
@@ -215,7 +207,9 @@ def zero_checkpoint(folder: Path, stage: int, world: int) -> dict[str, Any]:
     for rank in range(world):
         state = {i: {"step": 7, "exp_avg": cut["exp_avg"][rank][i], "exp_avg_sq": cut["exp_avg_sq"][rank][i]} for i in range(2)}
         inner = {"state": state, "param_groups": [{"lr": 0.1, "betas": (0.9, 0.99), "params": [0]}]}
-        flat_name, inner_name = ("fp32_flat_groups", "optimizer_state_dict") if stage == 3 else ("single_partition_of_fp32_groups", "base_optimizer_state")
+        flat_name, inner_name = (
+            ("fp32_flat_groups", "optimizer_state_dict") if stage == 3 else ("single_partition_of_fp32_groups", "base_optimizer_state")
+        )
         saved = {"zero_stage": stage, "partition_count": world, flat_name: cut["fp32"][rank], inner_name: inner}
         torch.save({"optimizer_state_dict": saved}, folder / f"zero_pp_rank_{rank}_mp_rank_00_optim_states.pt")
     return whole

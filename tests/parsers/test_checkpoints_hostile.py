@@ -31,13 +31,7 @@ def archive(path: Path, content: bytes) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [
-        INNOCENT + EVIL,
-        INNOCENT * 3 + EVIL,
-        INNOCENT + EVIL[:-1],
-        INNOCENT + pickle.dumps({"x": EVIL}),
-        pickle.dumps([INNOCENT + EVIL]),
-    ],
+    [INNOCENT + EVIL, INNOCENT * 3 + EVIL, INNOCENT + EVIL[:-1], INNOCENT + pickle.dumps({"x": EVIL}), pickle.dumps([INNOCENT + EVIL])],
 )
 def test_pickles_behind_the_first_are_looked_at(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "plain.pkl").write_bytes(content)
@@ -66,9 +60,7 @@ def test_names_for_the_same_bytes_are_not_listed_by_the_hundred_thousand(tmp_pat
     assert len(found.tensors) == MAX_DOUBLE + 1 and "4999 tensors claim bytes of others" in found.gaps[-1].what
 
 
-def test_a_member_that_claims_gigabytes_is_not_unpacked_for_its_checksum(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_member_that_claims_gigabytes_is_not_unpacked_for_its_checksum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as z:
         for i in range(3):
             z.writestr(f"{i}.npy", bytes(1 << 20))

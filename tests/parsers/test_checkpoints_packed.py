@@ -37,9 +37,7 @@ def test_names_and_values_of_a_compressed_pickle(tmp_path, how):
 
 @pytest.mark.parametrize("how", PACKERS)
 def test_a_cut_or_damaged_one_keeps_what_was_there(tmp_path, how):
-    whole = PACKERS[how](
-        pickle.dumps({"step": 7, "x": Runs(), "noise": [bytes(i * k % 256 for i in range(9000)) for k in range(1, 40)]})
-    )
+    whole = PACKERS[how](pickle.dumps({"step": 7, "x": Runs(), "noise": [bytes(i * k % 256 for i in range(9000)) for k in range(1, 40)]}))
     for name, data in {"cut": whole[:-9], "none": whole[:3]}.items():
         path = tmp_path / f"{name}.pkl"
         path.write_bytes(data)

@@ -92,13 +92,7 @@ def test_every_hostile_file_is_read_or_refused_and_runs_nothing(corpus: tuple[li
         except ForensicsError as e:
             assert len(e.message) > len(str(path)) + 10, path.name
         else:
-            assert (
-                document["tensors"]
-                or document["findings"]
-                or document["refused"]
-                or document["gaps"]
-                or document["complete"]
-            ), path.name
+            assert document["tensors"] or document["findings"] or document["refused"] or document["gaps"] or document["complete"], path.name
         assert time.monotonic() - began < 60, f"{path.name} does not end"
     assert not canary.exists()
     assert set(os.listdir(files[0].parent)) == before, "a file was written"
@@ -179,9 +173,7 @@ def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
 def test_links_out_of_a_folder_are_not_followed(tmp_path: Path) -> None:
     folder = tmp_path / "checkpoint-5"
     folder.mkdir()
-    (tmp_path / "secret.pt").write_bytes(
-        hostile.torch_zip(hostile.tensor_pickle((1,), (1,), 1), members={"archive/data/0": b"abcd"})
-    )
+    (tmp_path / "secret.pt").write_bytes(hostile.torch_zip(hostile.tensor_pickle((1,), (1,), 1), members={"archive/data/0": b"abcd"}))
     (folder / "model.pt").symlink_to(tmp_path / "secret.pt")
     with pytest.raises(ForensicsError):
         checkpoint_document.report(folder)
@@ -222,8 +214,25 @@ def test_names_in_arrays_of_objects_are_listed(tmp_path: Path) -> None:
 
 def test_a_name_that_a_pickle_works_out_is_refused_and_reading_goes_on(tmp_path: Path) -> None:
     """``"".join(["sys", "tem"])`` as the second half of a global: the call is not made, so the name is not known."""
-    joined = b"c__builtin__\ngetattr\n(" + hostile.text("") + hostile.text("join") + b"tR](" + hostile.text("sys") + hostile.text("tem") + b"e\x85R"
-    raw = hostile.PROTO + b"}" + hostile.text("a") + hostile.text("os") + joined + b"\x93s" + hostile.text("lr") + b"G?\xf0\x00\x00\x00\x00\x00\x00s."
+    joined = (
+        b"c__builtin__\ngetattr\n("
+        + hostile.text("")
+        + hostile.text("join")
+        + b"tR]("
+        + hostile.text("sys")
+        + hostile.text("tem")
+        + b"e\x85R"
+    )
+    raw = (
+        hostile.PROTO
+        + b"}"
+        + hostile.text("a")
+        + hostile.text("os")
+        + joined
+        + b"\x93s"
+        + hostile.text("lr")
+        + b"G?\xf0\x00\x00\x00\x00\x00\x00s."
+    )
     (tmp_path / "a.pkl").write_bytes(raw)
     found = checkpoints.read(tmp_path / "a.pkl").contents
     assert "a name that the pickle works out" in [r["what"] for r in found.refused] and found.values["lr"] == 1.0
@@ -233,8 +242,10 @@ def test_ordinary_names_of_python_are_not_accused() -> None:
     """As protocol 2 writes them for Python 2, and classes of anyone's project; what runs is, under any of its names."""
     plain = "__builtin__.long copy_reg._reconstructor datetime.datetime re._compile itertools.count random.Random logging.getLogger exceptions.ValueError \
         __main__.Net joblib.numpy_pickle.NumpyArrayWrapper jax._src.array._reconstruct_array sklearn.linear_model._base.LinearRegression functools.partial"
-    bad = "__builtin__.file commands.getoutput urllib2.urlopen pathlib.Path.unlink zipfile.ZipFile getpass.getpass types.FunctionType concurrent.futures.ThreadPoolExecutor \
+    bad = (
+        "__builtin__.file commands.getoutput urllib2.urlopen pathlib.Path.unlink zipfile.ZipFile getpass.getpass types.FunctionType concurrent.futures.ThreadPoolExecutor \
         torch._inductor.compile_worker.subproc_pool.SubprocPool pandas.read_pickle mypackage.os.system mypackage.Popen numpy.fromfile"
+    )
     assert [n for n in plain.split() if danger.dangerous(n)] == []
     assert [n for n in bad.split() if not danger.dangerous(n)] == []
 

@@ -71,9 +71,7 @@ def test_squares_below_zero_are_counted(tmp_path):
     assert [together(tensors)[id(t)].negative for t in tensors] == [0, 0, 5, 0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    "text", [b"[" * 100_000, b'{"a": ' + b"9" * 100_000 + b"}", b"{" + b"\xff" * 20, b'{"a": 1, "a": 2}']
-)
+@pytest.mark.parametrize("text", [b"[" * 100_000, b'{"a": ' + b"9" * 100_000 + b"}", b"{" + b"\xff" * 20, b'{"a": 1, "a": 2}'])
 def test_a_header_that_is_no_json_is_told_in_plain_words(tmp_path, text):
     path = tmp_path / "model.safetensors"
     path.write_bytes(struct.pack("<Q", len(text)) + text)

@@ -19,9 +19,7 @@ FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.flo
 
 def raw(x: Any) -> np.ndarray:
     """The bytes of a tensor as the readers hand them over."""
-    width = (
-        {1: torch.uint8, 2: torch.uint16}.get(x.element_size()) if str(x.dtype)[6:12] in ("bfloat", "float8") else None
-    )
+    width = {1: torch.uint8, 2: torch.uint16}.get(x.element_size()) if str(x.dtype)[6:12] in ("bfloat", "float8") else None
     return np.asarray(x.contiguous().view(width) if width else x.contiguous()).reshape(-1)
 
 
@@ -38,9 +36,7 @@ def check(got: Stats, x: Any, tolerance: float = 2e-6) -> None:
     if len(good):
         assert got.absmax == float(np.abs(good).max())
         assert got.norm == pytest.approx(float(np.sqrt((good**2).sum())), rel=tolerance)
-        assert got.mean == pytest.approx(
-            float(good.mean()), rel=tolerance, abs=tolerance * float(np.sqrt((good**2).mean()) + 1e-300)
-        )
+        assert got.mean == pytest.approx(float(good.mean()), rel=tolerance, abs=tolerance * float(np.sqrt((good**2).mean()) + 1e-300))
         assert got.std == pytest.approx(float(good.std()), rel=1e-4, abs=1e-12 * float(np.abs(good).max()) + 1e-300)
 
 

@@ -28,12 +28,7 @@ def _values() -> dict[str, np.ndarray]:
 def _told(path: Path, member: str) -> dict[str, object]:
     document = checkpoint_document.report(path)
     (gap,) = document["gaps"]
-    assert (
-        member in gap["what"]
-        and "checksum" in gap["what"]
-        and gap["at"].startswith("byte ")
-        and gap["path"] == path.name
-    )
+    assert member in gap["what"] and "checksum" in gap["what"] and gap["at"].startswith("byte ") and gap["path"] == path.name
     assert [f["id"] for f in document["findings"]][:1] == ["checksum"]
     assert len(document["tensors"]) == 3 and all(t["norm"] for t in document["tensors"])
     return document

@@ -69,18 +69,10 @@ def everything() -> dict[str, Any]:
     g = torch.Generator().manual_seed(1)
     base = torch.randn(6, 8, generator=g)
     found: dict[str, Any] = {str(d): base.to(d) for d in (torch.float64, torch.float32, torch.float16, torch.bfloat16)}
-    found |= {
-        str(d): base.to(d)
-        for d in (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
-    }
+    found |= {str(d): base.to(d) for d in (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)}
     found |= {str(d): (base * 100).to(d) for d in (torch.int64, torch.int32, torch.int16, torch.int8)}
     found |= {str(d): (base * 100).abs().to(d) for d in (torch.uint8, torch.uint16, torch.uint32, torch.uint64)}
-    found |= {
-        "bool": base > 0,
-        "complex": torch.complex(base, -base),
-        "empty": torch.empty(0, 3),
-        "number": torch.tensor(7.0),
-    }
+    found |= {"bool": base > 0, "complex": torch.complex(base, -base), "empty": torch.empty(0, 3), "number": torch.tensor(7.0)}
     found |= {
         "transposed": base.T,
         "column": base[:, 3],
@@ -103,11 +95,7 @@ def test_every_type_and_shape(tmp_path: Path, zipped: bool) -> None:
     path = tmp_path / "model.pt"
     saved = everything()
     if not zipped:  # the old format has no types without a storage class of their own
-        saved = {
-            k: v
-            for k, v in saved.items()
-            if "float8" not in k and "uint16" not in k and "uint32" not in k and "uint64" not in k
-        }
+        saved = {k: v for k, v in saved.items() if "float8" not in k and "uint16" not in k and "uint32" not in k and "uint64" not in k}
     torch.save(saved, path, _use_new_zipfile_serialization=zipped)
     found = checkpoints.read(path)
     assert not found.refused and not found.gaps and found.complete
@@ -194,9 +182,7 @@ def test_unknown_classes_stay_names(tmp_path: Path) -> None:
     import datetime
     import pathlib
 
-    state = OrderedDict(
-        args=argparse.Namespace(lr=0.1, out=pathlib.Path("x"), when=datetime.timedelta(1)), w=torch.ones(3)
-    )
+    state = OrderedDict(args=argparse.Namespace(lr=0.1, out=pathlib.Path("x"), when=datetime.timedelta(1)), w=torch.ones(3))
     torch.save(state, tmp_path / "a.pt")
     found = checkpoints.read(tmp_path / "a.pt")
     assert not found.refused and found.values["args.lr"] == 0.1
@@ -243,11 +229,7 @@ def test_torch_is_not_imported(tmp_path: Path) -> None:
     torch.save({"w": torch.ones(3)}, tmp_path / "a.pt")
     code = "import sys; from forensics.checkpoints import checkpoint_document as c; c.report(__import__('pathlib').Path(sys.argv[1])); print('torch' in sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "a.pt")],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=Path(__file__).parents[2],
+        [sys.executable, "-c", code, str(tmp_path / "a.pt")], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2]
     )
     assert done.stdout.strip() == "False"
 

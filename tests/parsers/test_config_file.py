@@ -47,19 +47,8 @@ def test_formats_say_the_same(tmp_path: Path, name: str, text: str) -> None:
 
 
 def test_yaml_scalars(tmp_path: Path) -> None:
-    found = read(
-        tmp_path / "hparams.yaml", "a: 1e-4\nb: '1e-4'\nc: yes\nd: .nan\ne: 2024-01-01\nf: 0x10\ng: ~\nh: 1_000\n"
-    )
-    assert found.values == {
-        "a": 1e-4,
-        "b": "1e-4",
-        "c": True,
-        "d": "NaN",
-        "e": "2024-01-01",
-        "f": 16,
-        "g": None,
-        "h": 1000,
-    }
+    found = read(tmp_path / "hparams.yaml", "a: 1e-4\nb: '1e-4'\nc: yes\nd: .nan\ne: 2024-01-01\nf: 0x10\ng: ~\nh: 1_000\n")
+    assert found.values == {"a": 1e-4, "b": "1e-4", "c": True, "d": "NaN", "e": "2024-01-01", "f": 16, "g": None, "h": 1000}
 
 
 def test_tags_name_no_objects(tmp_path: Path) -> None:
@@ -89,23 +78,16 @@ def test_merge_keys_aliases_and_several_documents(tmp_path: Path) -> None:
 
 
 def test_hydra_overrides_are_one_setting(tmp_path: Path) -> None:
-    assert read(tmp_path / ".hydra" / "overrides.yaml", "- train.lr=0.1\n- seed=1\n").values == {
-        "overrides": ["train.lr=0.1", "seed=1"]
-    }
+    assert read(tmp_path / ".hydra" / "overrides.yaml", "- train.lr=0.1\n- seed=1\n").values == {"overrides": ["train.lr=0.1", "seed=1"]}
 
 
 def test_wandb_wrappers_are_taken_off(tmp_path: Path) -> None:
-    assert read(tmp_path / "config.yaml", "wandb_version: 1\nlr:\n  desc: null\n  value: 0.1\n").values == {
-        "wandb_version": 1,
-        "lr": 0.1,
-    }
+    assert read(tmp_path / "config.yaml", "wandb_version: 1\nlr:\n  desc: null\n  value: 0.1\n").values == {"wandb_version": 1, "lr": 0.1}
 
 
 def test_aliases_that_multiply_are_cut(tmp_path: Path) -> None:
     lines = ["l0: &l0 {a: x, b: x, c: x, d: x, e: x}"]
-    lines += [
-        f"l{i}: &l{i} {{a: *l{i - 1}, b: *l{i - 1}, c: *l{i - 1}, d: *l{i - 1}, e: *l{i - 1}}}" for i in range(1, 12)
-    ]
+    lines += [f"l{i}: &l{i} {{a: *l{i - 1}, b: *l{i - 1}, c: *l{i - 1}, d: *l{i - 1}, e: *l{i - 1}}}" for i in range(1, 12)]
     found = read(tmp_path / "bomb.yaml", "\n".join(lines))
     assert any("multiply" in g.what or "too much" in g.what for g in found.gaps)
 
@@ -153,9 +135,7 @@ def test_json_settings_keep_results_as_metrics(tmp_path: Path) -> None:
 
 
 def test_namespace_values_are_literals_or_text(tmp_path: Path) -> None:
-    text = (
-        "Namespace(lr=1e-4, betas=(0.9, 0.95), name='a, (b)', dtype=torch.float32, fn=<function f at 0x1>, amp=True, "
-    )
+    text = "Namespace(lr=1e-4, betas=(0.9, 0.95), name='a, (b)', dtype=torch.float32, fn=<function f at 0x1>, amp=True, "
     text += "token='hf_abcdefghijklmnopqrst')"
     found = read(tmp_path / "args.txt", text)
     assert found.values == {
@@ -200,9 +180,7 @@ def test_what_is_not_claimed(name: str, head: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", ["c.yaml", "c.toml", "config.json", "c.ini"])
-@pytest.mark.parametrize(
-    "text", ["a: \x00 b", "{", "[", "a: 'x", 'key = "', "\ufeff", ":", "a: !!int x", "? [a, b]\n: 1"]
-)
+@pytest.mark.parametrize("text", ["a: \x00 b", "{", "[", "a: 'x", 'key = "', "\ufeff", ":", "a: !!int x", "? [a, b]\n: 1"])
 def test_nothing_is_an_error(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name
     path.write_text(text)

@@ -1,7 +1,5 @@
 """Whole logs: which files are claimed, how lines get their steps, what damage costs; the real logs that are shared."""
 
-
-
 from __future__ import annotations
 
 import json
@@ -50,30 +48,60 @@ def claims(tmp_path: Path, name: str, text: str | bytes) -> bool:
     return console.claims(path, path.read_bytes()[:HEAD_BYTES])
 
 
-@pytest.mark.parametrize(("name", "text"), [
-    ("train.log", "hello\n"), ("slurm-12.out", "hello\n"), ("job.e4711", "hello\n"), ("nohup.out", "step 1 loss 2.0\n"),
-    ("stdout.txt", "hello\n"), ("0f3a.txt", "step:0/9 val_loss:3.1\nstep:1/9 train_time:3ms\n"), ("run_7", "iter 1: loss 2.0, time 3ms\n"),
-    ("0f3a.txt", "import torch\nimport os\n@dataclass\nclass A:\n    def f(self):\n        return 1\nfrom x import y\n"),
-    ("a.txt", "Traceback (most recent call last):\n  File\n"), ("console.txt", "Epoch 1/2\n"), ("hf.txt", "{'loss': 2.0, 'epoch': 1.0}\n"),
-    ("powershell.log", "step 1 loss 2.0\n".encode("utf-16"))])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("train.log", "hello\n"),
+        ("slurm-12.out", "hello\n"),
+        ("job.e4711", "hello\n"),
+        ("nohup.out", "step 1 loss 2.0\n"),
+        ("stdout.txt", "hello\n"),
+        ("0f3a.txt", "step:0/9 val_loss:3.1\nstep:1/9 train_time:3ms\n"),
+        ("run_7", "iter 1: loss 2.0, time 3ms\n"),
+        ("0f3a.txt", "import torch\nimport os\n@dataclass\nclass A:\n    def f(self):\n        return 1\nfrom x import y\n"),
+        ("a.txt", "Traceback (most recent call last):\n  File\n"),
+        ("console.txt", "Epoch 1/2\n"),
+        ("hf.txt", "{'loss': 2.0, 'epoch': 1.0}\n"),
+        ("powershell.log", "step 1 loss 2.0\n".encode("utf-16")),
+    ],
+)
 def test_logs_are_claimed(tmp_path: Path, name: str, text: str | bytes) -> None:
     assert claims(tmp_path, name, text)
 
 
-@pytest.mark.parametrize(("name", "text"), [
-    ("log.jsonl", '{"step": 1}\n'), ("train.log", '{"step": 1, "loss": 2}\n{"step": 2, "loss": 1}\n'), ("log.txt", '{"epoch": 0, "loss": 1}\n'),
-    ("results.txt", "step,loss\n1,2.0\n"), ("log.txt", "step\tloss\n1\t2.0\n"), ("config.yaml", "lr: 0.1\n"), ("a.log", b"\x00\x01\x02\x03" * 50),
-    ("README.md", "# log\n"), ("requirements.txt", "torch==2.0\n"), ("LICENSE", "MIT\n"), ("train.py", "import os\n"), ("run.sh", "echo\n"),
-    ("debug-internal.log", "2026-03-04 05:06:07 INFO x\n"), ("empty.log", ""), ("notes.txt", "We should train longer.\n"),
-    ("latest_checkpointed_iteration.txt", "450"), ("nul.log", b"\0" * 100), ("args.txt", '{\n  "lr": 0.1\n}\n')])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("log.jsonl", '{"step": 1}\n'),
+        ("train.log", '{"step": 1, "loss": 2}\n{"step": 2, "loss": 1}\n'),
+        ("log.txt", '{"epoch": 0, "loss": 1}\n'),
+        ("results.txt", "step,loss\n1,2.0\n"),
+        ("log.txt", "step\tloss\n1\t2.0\n"),
+        ("config.yaml", "lr: 0.1\n"),
+        ("a.log", b"\x00\x01\x02\x03" * 50),
+        ("README.md", "# log\n"),
+        ("requirements.txt", "torch==2.0\n"),
+        ("LICENSE", "MIT\n"),
+        ("train.py", "import os\n"),
+        ("run.sh", "echo\n"),
+        ("debug-internal.log", "2026-03-04 05:06:07 INFO x\n"),
+        ("empty.log", ""),
+        ("notes.txt", "We should train longer.\n"),
+        ("latest_checkpointed_iteration.txt", "450"),
+        ("nul.log", b"\0" * 100),
+        ("args.txt", '{\n  "lr": 0.1\n}\n'),
+    ],
+)
 def test_others_are_not(tmp_path: Path, name: str, text: str | bytes) -> None:
     assert not claims(tmp_path, name, text)
 
 
 def test_same_lines_by_one_regex_give_what_each_line_says(tmp_path: Path) -> None:
     """Thousands of alike lines take the fast lane; values, order, clocks, ranks and places stay those of the lines."""
-    text = "".join(f"[rank1]:2026-03-04 05:{i // 60 % 60:02}:{i % 60:02},500 - root - INFO - step: {i:4d}  loss:  {i / 8:.3f}  tps: {i + 1000:,}\n"
-                   for i in range(1, 3001))
+    text = "".join(
+        f"[rank1]:2026-03-04 05:{i // 60 % 60:02}:{i % 60:02},500 - root - INFO - step: {i:4d}  loss:  {i / 8:.3f}  tps: {i + 1000:,}\n"
+        for i in range(1, 3001)
+    )
     tables, gaps, notes = log(tmp_path, text)
     rows = tables["metrics"]
     assert [r["at"] for r in rows] == [i for i in range(1, 3001) for _ in range(2)]
@@ -90,12 +118,17 @@ def test_duplicate_steps_stay_in_the_order_of_the_file(tmp_path: Path) -> None:
 
 
 def test_megatron_log(tmp_path: Path) -> None:
-    line = (" [2026-03-04 05:06:{0:02}]  iteration {0:8d}/     500 | consumed samples: {1:12d} | elapsed time per iteration (ms): 99.5 |{2} "
-            "loss scale: 1.0 | grad norm: {3} | number of nan iterations:   {4} |\n")
-    text = ("------------------------ arguments ------------------------\n  lr .................. 0.003\n  fp16 ................ True\n"
-            "-------------------- end of arguments ---------------------\n"
-            + "".join(line.format(i, i * 8, " lm loss: 2.500000E+00 |", 0.5, 0) for i in range(1, 5))
-            + line.format(5, 40, "", "nan", 1) + " validation loss at iteration 5 | lm loss value: 2.000000E+00 |\n")
+    line = (
+        " [2026-03-04 05:06:{0:02}]  iteration {0:8d}/     500 | consumed samples: {1:12d} | elapsed time per iteration (ms): 99.5 |{2} "
+        "loss scale: 1.0 | grad norm: {3} | number of nan iterations:   {4} |\n"
+    )
+    text = (
+        "------------------------ arguments ------------------------\n  lr .................. 0.003\n  fp16 ................ True\n"
+        "-------------------- end of arguments ---------------------\n"
+        + "".join(line.format(i, i * 8, " lm loss: 2.500000E+00 |", 0.5, 0) for i in range(1, 5))
+        + line.format(5, 40, "", "nan", 1)
+        + " validation loss at iteration 5 | lm loss value: 2.000000E+00 |\n"
+    )
     tables, _, _ = log(tmp_path, text)
     assert [(c["key"], json.loads(c["value"])) for c in tables["config"]] == [("lr", 0.003), ("fp16", True), ("total_steps", 500)]
     assert series(tables, "lm loss") == [(i, 2.5) for i in range(1, 5)]  # nothing is made up for the line without
@@ -117,13 +150,18 @@ def test_epochs_and_iterations(tmp_path: Path) -> None:
 
 
 def test_keras_heading_gives_the_epoch(tmp_path: Path) -> None:
-    tables, _, _ = log(tmp_path, "Epoch 1/2\n 5/40 ━━ 1s - loss: 9.0\r40/40 ━━ 5s - loss: 3.0 - val_loss: 4.0\nEpoch 2/2\n40/40 ━━ 5s - loss: 2.0\n")
+    tables, _, _ = log(
+        tmp_path, "Epoch 1/2\n 5/40 ━━ 1s - loss: 9.0\r40/40 ━━ 5s - loss: 3.0 - val_loss: 4.0\nEpoch 2/2\n40/40 ━━ 5s - loss: 2.0\n"
+    )
     assert series(tables, "loss") == [(5, 9.0), (40, 3.0), (80, 2.0)]
 
 
 def test_lines_without_step_take_the_one_before_but_summaries_none(tmp_path: Path) -> None:
-    tables, _, _ = log(tmp_path, "step 100 loss 2.0\nval loss: 3.0\nstep 200 loss 1.5\nvalidation perplexity: 8.0\n"
-                                 "final val_loss:1.25 val_bpb:0.5\nbest accuracy: 0.75\n")
+    tables, _, _ = log(
+        tmp_path,
+        "step 100 loss 2.0\nval loss: 3.0\nstep 200 loss 1.5\nvalidation perplexity: 8.0\n"
+        "final val_loss:1.25 val_bpb:0.5\nbest accuracy: 0.75\n",
+    )
     assert series(tables, "val loss") == [(100, 3.0)]
     assert series(tables, "validation perplexity") == [(200, 8.0)]
     assert series(tables, "final val_loss") == [(None, 1.25)]
@@ -131,10 +169,20 @@ def test_lines_without_step_take_the_one_before_but_summaries_none(tmp_path: Pat
 
 
 def test_settings_before_the_first_step_are_no_metrics(tmp_path: Path) -> None:
-    tables, _, _ = log(tmp_path, "Hyperparameters:\n  adam_eps: 1e-08\n  data_dir: /data/a\n\ntrain_batch_tokens:4096 iterations:900 lr:0.5\n"
-                                 "seed:7\nstep:1/900 train_loss:3.5\n")
+    tables, _, _ = log(
+        tmp_path,
+        "Hyperparameters:\n  adam_eps: 1e-08\n  data_dir: /data/a\n\ntrain_batch_tokens:4096 iterations:900 lr:0.5\n"
+        "seed:7\nstep:1/900 train_loss:3.5\n",
+    )
     assert {c["key"]: json.loads(c["value"]) for c in tables["config"]} == {
-        "adam_eps": 1e-8, "data_dir": "/data/a", "train_batch_tokens": 4096, "iterations": 900, "lr": 0.5, "seed": 7, "total_steps": 900}
+        "adam_eps": 1e-8,
+        "data_dir": "/data/a",
+        "train_batch_tokens": 4096,
+        "iterations": 900,
+        "lr": 0.5,
+        "seed": 7,
+        "total_steps": 900,
+    }
     assert [r["tag"] for r in tables["metrics"]] == ["train_loss"]
 
 
@@ -151,15 +199,22 @@ def test_blocks_under_a_heading(tmp_path: Path) -> None:
 
 
 def test_tables_of_stable_baselines_and_ultralytics(tmp_path: Path) -> None:
-    sb3 = "-" * 30 + "\n| rollout/ |  |\n|    ep_rew_mean | {1} |\n| time/ |  |\n|    total_timesteps | {0} |\n| train/ | |\n|    loss | 0.5 |\n" + "-" * 30 + "\n"
+    sb3 = (
+        "-" * 30
+        + "\n| rollout/ |  |\n|    ep_rew_mean | {1} |\n| time/ |  |\n|    total_timesteps | {0} |\n| train/ | |\n|    loss | 0.5 |\n"
+        + "-" * 30
+        + "\n"
+    )
     tables, _, _ = log(tmp_path, sb3.format(2048, 10.5) + sb3.format(4096, 11.5))
     assert series(tables, "rollout/ep_rew_mean") == [(2048, 10.5), (4096, 11.5)]
     assert series(tables, "train/loss") == [(2048, 0.5), (4096, 0.5)]
-    ultralytics = ("      Epoch    GPU_mem   box_loss   cls_loss  Instances       Size\n"
-                   "      1/3      2.6G      1.9      1.5         80        640:  50%|#####     | 4/8 [00:01<00:01]\r"
-                   "      1/3      2.6G      1.8      1.4         81        640: 100%|##########| 8/8 [00:02<00:00]\n"
-                   "                 Class     Images  Instances      Box(P          R      mAP50  mAP50-95): 100%|##| 2/2 [00:00]\n"
-                   "                   all        128        929      0.625       0.5       0.75       0.25\n")
+    ultralytics = (
+        "      Epoch    GPU_mem   box_loss   cls_loss  Instances       Size\n"
+        "      1/3      2.6G      1.9      1.5         80        640:  50%|#####     | 4/8 [00:01<00:01]\r"
+        "      1/3      2.6G      1.8      1.4         81        640: 100%|##########| 8/8 [00:02<00:00]\n"
+        "                 Class     Images  Instances      Box(P          R      mAP50  mAP50-95): 100%|##| 2/2 [00:00]\n"
+        "                   all        128        929      0.625       0.5       0.75       0.25\n"
+    )
     tables, _, _ = log(tmp_path, ultralytics)
     assert series(tables, "box_loss") == [(1, 1.8)]  # the last drawing of the epoch
     assert series(tables, "val mAP50") == [(1, 0.75)]
@@ -174,10 +229,12 @@ def test_bars_keep_the_last_update_of_a_step_and_what_is_printed_behind(tmp_path
 
 
 def test_transformers_takes_the_step_from_the_bar(tmp_path: Path) -> None:
-    text = ("\r 10%|#         | 5/50 [00:01<00:09,  5.0it/s]\r          \r{'loss': 2.5, 'grad_norm': nan, 'epoch': 0.1}\n"
-            "\r 10%|#         | 5/50 [00:01<00:09,  5.0it/s]\r 20%|##        | 10/50 [00:02<00:08,  5.0it/s]{'loss': '2.25', 'epoch': '0.2'}\n"
-            "\r  0%|          | 0/7 [00:00<?, ?it/s]\r100%|##########| 7/7 [00:00<00:00]\n{'eval_loss': 2.0, 'epoch': 0.2}\n"
-            "{'train_runtime': 12.5, 'train_loss': 2.4, 'epoch': 0.2}\n")
+    text = (
+        "\r 10%|#         | 5/50 [00:01<00:09,  5.0it/s]\r          \r{'loss': 2.5, 'grad_norm': nan, 'epoch': 0.1}\n"
+        "\r 10%|#         | 5/50 [00:01<00:09,  5.0it/s]\r 20%|##        | 10/50 [00:02<00:08,  5.0it/s]{'loss': '2.25', 'epoch': '0.2'}\n"
+        "\r  0%|          | 0/7 [00:00<?, ?it/s]\r100%|##########| 7/7 [00:00<00:00]\n{'eval_loss': 2.0, 'epoch': 0.2}\n"
+        "{'train_runtime': 12.5, 'train_loss': 2.4, 'epoch': 0.2}\n"
+    )
     tables, _, notes = log(tmp_path, text)
     assert series(tables, "loss") == [(5, 2.5), (10, 2.25)]
     assert series(tables, "eval_loss") == [(10, 2.0)]
@@ -196,8 +253,13 @@ def test_transformers_without_bar(tmp_path: Path) -> None:
 
 
 def test_overflows_are_events_and_a_series(tmp_path: Path) -> None:
-    text = "step=10 loss=2.0\n" + "".join(
-        f"[2026-03-04 05:06:07,008] [INFO] [x.py:1:f] Reducing dynamic loss scale from {s} to {s // 2}\n" * 4 for s in (1024, 512)) + "step=11 loss=2.0\n"
+    text = (
+        "step=10 loss=2.0\n"
+        + "".join(
+            f"[2026-03-04 05:06:07,008] [INFO] [x.py:1:f] Reducing dynamic loss scale from {s} to {s // 2}\n" * 4 for s in (1024, 512)
+        )
+        + "step=11 loss=2.0\n"
+    )
     tables, _, _ = log(tmp_path, text)  # four ranks say the same
     assert series(tables, "loss_scale") == [(10, 512.0), (10, 256.0)]
     assert [e["kind"] for e in tables["events"]] == ["overflow", "overflow"]
@@ -206,19 +268,25 @@ def test_overflows_are_events_and_a_series(tmp_path: Path) -> None:
 def test_ranks_interleaved(tmp_path: Path) -> None:
     tables, _, _ = log(tmp_path, "".join(f"{r}: step {s} | loss {s}.{r}\n" for s in range(1, 6) for r in (0, 1)))  # srun -l
     assert [(r["step"], r["rank"], r["value"]) for r in tables["metrics"]][:4] == [(1, 0, 1.0), (1, 1, 1.1), (2, 0, 2.0), (2, 1, 2.1)]
-    traces = ("[rank1]: Traceback (most recent call last):\n[rank0]: Traceback (most recent call last):\n"
-              '[rank1]:   File "a.py", line 1, in f\n[rank0]:   File "b.py", line 2, in g\n[rank1]:     f()\n[rank0]:     g()\n'
-              "[rank1]: ValueError: one\n[rank0]: ValueError: null\nstep 3 loss 1.0\n")
+    traces = (
+        "[rank1]: Traceback (most recent call last):\n[rank0]: Traceback (most recent call last):\n"
+        '[rank1]:   File "a.py", line 1, in f\n[rank0]:   File "b.py", line 2, in g\n[rank1]:     f()\n[rank0]:     g()\n'
+        "[rank1]: ValueError: one\n[rank0]: ValueError: null\nstep 3 loss 1.0\n"
+    )
     tables, _, _ = log(tmp_path, traces)
     assert [(e["rank"], e["at"], e["text"]) for e in tables["events"]] == [
-        (1, 1, "ValueError: one  [a.py:1 in f]"), (0, 2, "ValueError: null  [b.py:2 in g]")]
+        (1, 1, "ValueError: one  [a.py:1 in f]"),
+        (0, 2, "ValueError: null  [b.py:2 in g]"),
+    ]
     assert series(tables, "loss") == [(3, 1.0)]
 
 
 def test_program_text_gives_nothing(tmp_path: Path) -> None:
-    source = ("import torch\nfrom torch import nn\n\nclass Model(nn.Module):\n    def forward(self, x):\n        loss = 0.5\n        step = 3\n"
-              "        if torch.isnan(loss):\n            raise ValueError('nan detected')\n        return loss\n\n    lr: float = 0.1\n"
-              "    print(f'step:{step} loss:{loss}')\n") * 3
+    source = (
+        "import torch\nfrom torch import nn\n\nclass Model(nn.Module):\n    def forward(self, x):\n        loss = 0.5\n        step = 3\n"
+        "        if torch.isnan(loss):\n            raise ValueError('nan detected')\n        return loss\n\n    lr: float = 0.1\n"
+        "    print(f'step:{step} loss:{loss}')\n"
+    ) * 3
     tables, _, _ = log(tmp_path, source + "=" * 100 + "\nstep:1/9 loss:2.5\nstep:2/9 loss:2.25\n")
     assert [(r["tag"], r["step"], r["value"]) for r in tables["metrics"]] == [("loss", 1, 2.5), ("loss", 2, 2.25)]
     assert not tables["events"]
@@ -227,18 +295,23 @@ def test_program_text_gives_nothing(tmp_path: Path) -> None:
 def test_batches_that_the_loader_printed(tmp_path: Path) -> None:
     tables, _, _ = log(tmp_path, "2026-03-04 05:06:07 DEBUG x: batch step=3 shards=['a.bin', 'b.bin'] ids=[17, 4]\n")
     assert [(b["step"], b["position"], b["sample"], b["shard"], b["how"]) for b in tables["batches"]] == [
-        (3, 0, "17", "a.bin", "recorded"), (3, 1, "4", "b.bin", "recorded")]
+        (3, 0, "17", "a.bin", "recorded"),
+        (3, 1, "4", "b.bin", "recorded"),
+    ]
 
 
-@pytest.mark.parametrize(("line", "samples", "metrics"), [
-    ("step {i} loss 1.5 sample_ids=[17, 4] lr 0.1", ["17", "4"], ["loss", "lr"]),
-    ("[train] iter: {i}, loss: 1.5, batch_indices: (17, 4)", ["17", "4"], ["loss"]),
-    ("global_step={i} loss=1.5 doc_ids=['a', 'b', ...]", ["a", "b"], ["loss"]),
-    ("step {i} loss=1.5 indices=[17 4 23]", ["17", "4", "23"], ["loss"]),
-    ("step {i} sample_ids=[17, 4]", ["17", "4"], []),
-    ("step {i} loss 1.5 input_ids=[17, 4]", [], ["loss"]),
-    ("loss 1.5 sample_ids=[17, 4]", [], None),
-])
+@pytest.mark.parametrize(
+    ("line", "samples", "metrics"),
+    [
+        ("step {i} loss 1.5 sample_ids=[17, 4] lr 0.1", ["17", "4"], ["loss", "lr"]),
+        ("[train] iter: {i}, loss: 1.5, batch_indices: (17, 4)", ["17", "4"], ["loss"]),
+        ("global_step={i} loss=1.5 doc_ids=['a', 'b', ...]", ["a", "b"], ["loss"]),
+        ("step {i} loss=1.5 indices=[17 4 23]", ["17", "4", "23"], ["loss"]),
+        ("step {i} sample_ids=[17, 4]", ["17", "4"], []),
+        ("step {i} loss 1.5 input_ids=[17, 4]", [], ["loss"]),
+        ("loss 1.5 sample_ids=[17, 4]", [], None),
+    ],
+)
 def test_ids_within_a_line_of_metrics(tmp_path: Path, line: str, samples: list[str], metrics: list[str] | None) -> None:
     tables, _, _ = log(tmp_path, "".join(line.format(i=i) + "\n" for i in range(1, 40)))
     assert [(b["step"], b["sample"]) for b in tables["batches"]] == [(i, x) for i in range(1, 40) for x in samples]
@@ -249,7 +322,9 @@ def test_ids_within_a_line_of_metrics(tmp_path: Path, line: str, samples: list[s
 
 
 def test_secrets_stay_inside(tmp_path: Path) -> None:
-    tables, _, _ = log(tmp_path, "Hyperparameters:\n  hf_token: hf_abcdefghijklmnopqrstuvwx\nRuntimeError: failed with api_key=abcdef123456\n")
+    tables, _, _ = log(
+        tmp_path, "Hyperparameters:\n  hf_token: hf_abcdefghijklmnopqrstuvwx\nRuntimeError: failed with api_key=abcdef123456\n"
+    )
     assert "abcdef" not in json.dumps(tables)
     assert tables["config"]
     assert tables["events"]
@@ -304,12 +379,17 @@ def test_any_damage_leaves_an_answer(tmp_path: Path, seed: int) -> None:
     import random
 
     rng = random.Random(seed)
-    base = b"".join(f"[2026-03-04 05:06:07] step {i}/999 | loss {i / 7:.3f} | lr 1e-{i % 9}\n{{'loss': {i}, 'epoch': 0.{i}}}\n".encode() for i in range(60))
+    base = b"".join(
+        f"[2026-03-04 05:06:07] step {i}/999 | loss {i / 7:.3f} | lr 1e-{i % 9}\n{{'loss': {i}, 'epoch': 0.{i}}}\n".encode()
+        for i in range(60)
+    )
     for _ in range(25):
         damaged = bytearray(base)
         for _ in range(rng.randint(1, 20)):
             i = rng.randrange(len(damaged))
-            damaged[i:i + rng.randint(0, 40)] = rng.choice([b"", b"\0" * 9, b"\r", b"\n", b"\xff\xfe", b"9" * 40, b"%|", b"[[[", b"1e999"])
+            damaged[i : i + rng.randint(0, 40)] = rng.choice(
+                [b"", b"\0" * 9, b"\r", b"\n", b"\xff\xfe", b"9" * 40, b"%|", b"[[[", b"1e999"]
+            )
         tables, _, _ = log(tmp_path, bytes(damaged))
         assert len(tables["metrics"]) > 0
 
@@ -339,7 +419,9 @@ def test_every_loss_of_the_real_logs_is_read() -> None:
 
 @pytest.mark.skipif(not (SHARED / "open" / "zoo").exists(), reason="the shared zoo is not here")
 def test_logs_of_the_zoo_have_their_loss_at_every_step() -> None:
-    logs = [p for p in (SHARED / "open" / "zoo" / "runs").rglob("*") if p.suffix in {".log", ".out"} or p.name in {"console.txt", "stdout.txt"}]
+    logs = [
+        p for p in (SHARED / "open" / "zoo" / "runs").rglob("*") if p.suffix in {".log", ".out"} or p.name in {"console.txt", "stdout.txt"}
+    ]
     seen = 0
     for path in logs:
         with path.open("rb") as f:

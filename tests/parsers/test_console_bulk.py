@@ -15,9 +15,11 @@ from parsers.tables import table_of
 
 def megatron(i: int, r: random.Random) -> str:
     loss = r.choice(["2.345678E+00", "nan", f"{r.random():.6E}", "inf"])
-    return (f" [2026-01-01 {i // 3600:02d}:{i // 60 % 60:02d}:{i % 60:02d}.{r.randrange(10**6):06d}] iteration {i:8d}/ 1000000 | "
-            f"consumed samples: {512 * i:12d} | elapsed time per iteration (ms): {r.random() * 9e3:.1f} | learning rate: "
-            f"{r.random():.3E} | lm loss: {loss} | loss scale: 1.0 | grad norm: {r.random():.3f} | number of skipped iterations:   0 |")
+    return (
+        f" [2026-01-01 {i // 3600:02d}:{i // 60 % 60:02d}:{i % 60:02d}.{r.randrange(10**6):06d}] iteration {i:8d}/ 1000000 | "
+        f"consumed samples: {512 * i:12d} | elapsed time per iteration (ms): {r.random() * 9e3:.1f} | learning rate: "
+        f"{r.random():.3E} | lm loss: {loss} | loss scale: 1.0 | grad norm: {r.random():.3f} | number of skipped iterations:   0 |"
+    )
 
 
 def plain(i: int, r: random.Random) -> str:

@@ -1,7 +1,5 @@
 """Lines that report events: kinds, levels, steps; tracebacks; settings; quoted program text."""
 
-
-
 from __future__ import annotations
 
 import pytest
@@ -11,79 +9,107 @@ from parsers.console_events import Event, Traceback, event_of, is_code, loss_sca
 from parsers.console_prefix import Where
 
 
-@pytest.mark.parametrize(("text", "kind", "level", "step"), [
-    ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB", "oom", "error", None),
-    ("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=7.batch", "oom", "error", None),
-    ("RuntimeError: [enforce fail at alloc_cpu.cpp:75] DefaultCPUAllocator: can't allocate memory", "oom", "error", None),
-    ("slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-03-04T05:06:07 DUE TO TIME LIMIT ***", "scheduler", "error", None),
-    ("slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-03-04T05:06:07 DUE TO PREEMPTION ***", "scheduler", "error", None),
-    ("srun: error: Node failure on n7", "scheduler", "error", None),
-    ("srun: Job step aborted: Waiting up to 32 seconds for job step to finish.", "scheduler", "warning", None),
-    ("[rank2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=81, OpType=ALLREDUCE)", "nccl", "error", None),
-    ("NCCL communicator was aborted on rank 3", "nccl", "warning", None),
-    ("NVRM: Xid (PCI:0000:07:00): 79, GPU has fallen off the bus.", "hardware", "error", None),
-    ("CUDA error: an illegal memory access was encountered", "hardware", "error", None),
-    ("CUDA error: unspecified launch failure", "hardware", "error", None),
-    ("[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 4096, reducing to 2048", "overflow", "info", None),
-    ("Grad overflow on iteration 38", "overflow", "info", 38),
-    ("Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 512.0", "overflow", "info", None),
-    ("FloatingPointError: Loss is nan", "nonfinite", "error", None),
-    ("NaN detected in loss at step 77", "nonfinite", "error", 77),
-    ("WARNING Loss NaN/Inf detected (attempt 1/3), recovering from last.pt...", "nonfinite", "error", None),
-    ("successfully saved checkpoint at iteration 300 to checkpoints", "checkpoint_saved", "info", 300),
-    ("saved checkpoints/step_000150.pt", "checkpoint_saved", "info", 150),
-    ("Saved checkpoint checkpoints/checkpoint_1_650.pt (epoch 1 @ 650 updates, score None)", "checkpoint_saved", "info", 650),
-    ("Saving model checkpoint to out/checkpoint-500", "checkpoint_saved", "info", 500),
-    ("resumed from step 400", "resume", "info", 400),
-    ("resumed from checkpoints/step_000300.pt", "resume", "info", 300),
-    ("Loading checkpoint and starting from iteration 8000", "resume", "info", 8000),
-    ("Continuing training from global step 400", "resume", "info", 400),
-    ("[after training is done]", "finished", "info", None),
-    ("exiting program after 500 iterations", "finished", "info", None),
-    ("`Trainer.fit` stopped: `max_steps=100` reached.", "finished", "info", None),
-    ("Received signal 15, terminating", "signal", "error", None),
-    ("Killed", "signal", "error", None),
-    ("torch.distributed.elastic.multiprocessing.errors.ChildFailedError:", "signal", "warning", None),
-    ("Sending process 77 closing signal SIGTERM", "signal", "warning", None),
-    ("Tried to log to step 3 that is less than the current step 9. Steps must be monotonically increasing", "rows_dropped", "warning", None),
-    ("OSError: [Errno 28] No space left on device", "warning", "warning", None),
-    ("DataLoader worker (pid 77) is killed by signal: Killed.", "warning", "warning", None),
-    ("***** Running training *****", "start", "info", None),
-    ("***** Running Evaluation *****", "evaluation", "info", None),
-    ("Running validation at step 500", "evaluation", "info", None),
-    ("step 400: starting evaluation", "evaluation", "info", None),
-    ("srun: error: nid001277: tasks 1-3: Out Of Memory", "oom", "error", None),
-    ("Last State: Terminated, Reason: OOMKilled", "oom", "error", None),
-    ("command terminated with exit code 137", "signal", "error", None),
-    ("/var/spool/slurm_script: line 12: 4242 Killed                  python train.py", "signal", "error", None),
-    ("RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running collective: ...", "nccl", "error", None),
-    ("init.cc:1247 NCCL WARN Mismatched collective detected", "nccl", "error", None),
-    ("RuntimeError: [Rank 0]: Ranks 1 failed to pass monitoredBarrier in 30000 ms", "nccl", "error", None),
-    ("[PG ID 2 PG GUID 9 Rank 4] Timeout at NCCL work: 610, last enqueued NCCL work: 616, last completed NCCL work: 609.", "nccl", "error", None),
-    ("RuntimeError: Detected at least one rank that exhausted inputs. Throwing across all ranks.", "nccl", "error", None),
-    ("INFO: task python:4242 blocked for more than 120 seconds.", "warning", "warning", None),
-    ("nfs: server storage01 not responding, still trying", "warning", "warning", None),
-    ("  rank      : 3 (local_rank: 3)", "warning", "warning", None),
-    ("clocks throttle reasons: SW Thermal Slowdown active", "warning", "warning", None),
-])
+@pytest.mark.parametrize(
+    ("text", "kind", "level", "step"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB", "oom", "error", None),
+        ("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=7.batch", "oom", "error", None),
+        ("RuntimeError: [enforce fail at alloc_cpu.cpp:75] DefaultCPUAllocator: can't allocate memory", "oom", "error", None),
+        ("slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-03-04T05:06:07 DUE TO TIME LIMIT ***", "scheduler", "error", None),
+        ("slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-03-04T05:06:07 DUE TO PREEMPTION ***", "scheduler", "error", None),
+        ("srun: error: Node failure on n7", "scheduler", "error", None),
+        ("srun: Job step aborted: Waiting up to 32 seconds for job step to finish.", "scheduler", "warning", None),
+        ("[rank2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=81, OpType=ALLREDUCE)", "nccl", "error", None),
+        ("NCCL communicator was aborted on rank 3", "nccl", "warning", None),
+        ("NVRM: Xid (PCI:0000:07:00): 79, GPU has fallen off the bus.", "hardware", "error", None),
+        ("CUDA error: an illegal memory access was encountered", "hardware", "error", None),
+        ("CUDA error: unspecified launch failure", "hardware", "error", None),
+        ("[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 4096, reducing to 2048", "overflow", "info", None),
+        ("Grad overflow on iteration 38", "overflow", "info", 38),
+        ("Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 512.0", "overflow", "info", None),
+        ("FloatingPointError: Loss is nan", "nonfinite", "error", None),
+        ("NaN detected in loss at step 77", "nonfinite", "error", 77),
+        ("WARNING Loss NaN/Inf detected (attempt 1/3), recovering from last.pt...", "nonfinite", "error", None),
+        ("successfully saved checkpoint at iteration 300 to checkpoints", "checkpoint_saved", "info", 300),
+        ("saved checkpoints/step_000150.pt", "checkpoint_saved", "info", 150),
+        ("Saved checkpoint checkpoints/checkpoint_1_650.pt (epoch 1 @ 650 updates, score None)", "checkpoint_saved", "info", 650),
+        ("Saving model checkpoint to out/checkpoint-500", "checkpoint_saved", "info", 500),
+        ("resumed from step 400", "resume", "info", 400),
+        ("resumed from checkpoints/step_000300.pt", "resume", "info", 300),
+        ("Loading checkpoint and starting from iteration 8000", "resume", "info", 8000),
+        ("Continuing training from global step 400", "resume", "info", 400),
+        ("[after training is done]", "finished", "info", None),
+        ("exiting program after 500 iterations", "finished", "info", None),
+        ("`Trainer.fit` stopped: `max_steps=100` reached.", "finished", "info", None),
+        ("Received signal 15, terminating", "signal", "error", None),
+        ("Killed", "signal", "error", None),
+        ("torch.distributed.elastic.multiprocessing.errors.ChildFailedError:", "signal", "warning", None),
+        ("Sending process 77 closing signal SIGTERM", "signal", "warning", None),
+        (
+            "Tried to log to step 3 that is less than the current step 9. Steps must be monotonically increasing",
+            "rows_dropped",
+            "warning",
+            None,
+        ),
+        ("OSError: [Errno 28] No space left on device", "warning", "warning", None),
+        ("DataLoader worker (pid 77) is killed by signal: Killed.", "warning", "warning", None),
+        ("***** Running training *****", "start", "info", None),
+        ("***** Running Evaluation *****", "evaluation", "info", None),
+        ("Running validation at step 500", "evaluation", "info", None),
+        ("step 400: starting evaluation", "evaluation", "info", None),
+        ("srun: error: nid001277: tasks 1-3: Out Of Memory", "oom", "error", None),
+        ("Last State: Terminated, Reason: OOMKilled", "oom", "error", None),
+        ("command terminated with exit code 137", "signal", "error", None),
+        ("/var/spool/slurm_script: line 12: 4242 Killed                  python train.py", "signal", "error", None),
+        ("RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running collective: ...", "nccl", "error", None),
+        ("init.cc:1247 NCCL WARN Mismatched collective detected", "nccl", "error", None),
+        ("RuntimeError: [Rank 0]: Ranks 1 failed to pass monitoredBarrier in 30000 ms", "nccl", "error", None),
+        (
+            "[PG ID 2 PG GUID 9 Rank 4] Timeout at NCCL work: 610, last enqueued NCCL work: 616, last completed NCCL work: 609.",
+            "nccl",
+            "error",
+            None,
+        ),
+        ("RuntimeError: Detected at least one rank that exhausted inputs. Throwing across all ranks.", "nccl", "error", None),
+        ("INFO: task python:4242 blocked for more than 120 seconds.", "warning", "warning", None),
+        ("nfs: server storage01 not responding, still trying", "warning", "warning", None),
+        ("  rank      : 3 (local_rank: 3)", "warning", "warning", None),
+        ("clocks throttle reasons: SW Thermal Slowdown active", "warning", "warning", None),
+    ],
+)
 def test_event(text: str, kind: str, level: str, step: int | None) -> None:
     event = event_of(text)
     assert event is not None
     assert (event.kind, event.level, event.step) == (kind, level, step)
 
 
-@pytest.mark.parametrize("text", [
-    "step 10 loss 2.3", "frame #4: c10d::TCPStore::check(...)", "Loading dataset shards: 100%", "the weather is nice",
-    "HTTP Request: HEAD https://example.com/checkpoint/resume", "No Grad overflow for 100 iterations",
-    "RuntimeError: the failure might be caused by an earlier one"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "step 10 loss 2.3",
+        "frame #4: c10d::TCPStore::check(...)",
+        "Loading dataset shards: 100%",
+        "the weather is nice",
+        "HTTP Request: HEAD https://example.com/checkpoint/resume",
+        "No Grad overflow for 100 iterations",
+        "RuntimeError: the failure might be caused by an earlier one",
+    ],
+)
 def test_chatter_is_no_event(text: str) -> None:
     assert event_of(text) is None
 
 
-@pytest.mark.parametrize(("text", "scale"), [
-    ("Attempted loss scale: 65536, reducing to 32768", 32768.0), ("Attempted loss scale: 65536, but hysteresis is 2.", 65536.0),
-    ("Reducing dynamic loss scale from 64.0 to 32.0", 32.0), ("Increasing dynamic loss scale from 64.0 to 128.0", 128.0),
-    ("Skipping step, loss scaler 0 reducing loss scale to 0.5", 0.5), ("Grad overflow on iteration 3", None)])
+@pytest.mark.parametrize(
+    ("text", "scale"),
+    [
+        ("Attempted loss scale: 65536, reducing to 32768", 32768.0),
+        ("Attempted loss scale: 65536, but hysteresis is 2.", 65536.0),
+        ("Reducing dynamic loss scale from 64.0 to 32.0", 32.0),
+        ("Increasing dynamic loss scale from 64.0 to 128.0", 128.0),
+        ("Skipping step, loss scaler 0 reducing loss scale to 0.5", 0.5),
+        ("Grad overflow on iteration 3", None),
+    ],
+)
 def test_loss_scale(text: str, scale: float | None) -> None:
     assert loss_scale(text) == scale
 
@@ -102,15 +128,22 @@ def collect(text: str) -> Event:
 
 
 def test_traceback_is_its_last_line_and_innermost_frame() -> None:
-    event = collect('  File "train.py", line 3, in <module>\n    main()\n  File "model.py", line 9, in main\n    x = y[7]\n'
-                    "        ~^^^\nIndexError: list index out of range\nstep 4 loss 2.0")
+    event = collect(
+        '  File "train.py", line 3, in <module>\n    main()\n  File "model.py", line 9, in main\n    x = y[7]\n'
+        "        ~^^^\nIndexError: list index out of range\nstep 4 loss 2.0"
+    )
     assert event == Event("traceback", "error", "IndexError: list index out of range  [model.py:9 in main]")
 
 
-@pytest.mark.parametrize(("last", "kind", "level"), [
-    ("torch.OutOfMemoryError: CUDA out of memory.", "oom", "error"), ("KeyboardInterrupt", "signal", "error"),
-    ("RuntimeError: Function 'PowBackward0' returned nan values in its 0th output.", "nonfinite", "error"),
-    ("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ", "traceback", "warning")])
+@pytest.mark.parametrize(
+    ("last", "kind", "level"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory.", "oom", "error"),
+        ("KeyboardInterrupt", "signal", "error"),
+        ("RuntimeError: Function 'PowBackward0' returned nan values in its 0th output.", "nonfinite", "error"),
+        ("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ", "traceback", "warning"),
+    ],
+)
 def test_traceback_kind_follows_its_last_line(last: str, kind: str, level: str) -> None:
     event = collect(f'  File "a.py", line 1, in f\n    g()\n{last}')
     assert (event.kind, event.level) == (kind, level)
@@ -121,8 +154,16 @@ def test_cut_traceback_keeps_its_frame() -> None:
 
 
 def test_code() -> None:
-    source = ["import torch", "class Model(nn.Module):", "    def forward(self, x):", "        return self.head(x)",
-              "        self.lr = 0.1", "    loss = model(x, y)", "for step in range(10):", 'parser.add_argument("--lr", default=1)']
+    source = [
+        "import torch",
+        "class Model(nn.Module):",
+        "    def forward(self, x):",
+        "        return self.head(x)",
+        "        self.lr = 0.1",
+        "    loss = model(x, y)",
+        "for step in range(10):",
+        'parser.add_argument("--lr", default=1)',
+    ]
     assert all(is_code(s, sure=True) for s in source)
     assert is_code('    print0(f"step:{step} loss:{loss}")')
     logs = ["step 10 | loss 2.3", "from step 10 on", "lr=0.1 wd=0.2", "Epoch 3/10", "return code 1", "loss = 2.3"]
@@ -136,9 +177,14 @@ def test_argument_dumps() -> None:
     assert end["end"]
     assert console_config.dotted("  lr .............................. 0.003", True) == ("lr", 0.003)
     assert console_config.dotted("  batch_size ...................... 64..........................updated", True) == ("batch_size", 64)
-    assert console_config.dotted("  a_key_as_long_as_its_column  True......................default", True) == ("a_key_as_long_as_its_column", True)
+    assert console_config.dotted("  a_key_as_long_as_its_column  True......................default", True) == (
+        "a_key_as_long_as_its_column",
+        True,
+    )
     assert console_config.dotted("[2026-03-04 05:06:07,008] [INFO] [config.py:1003:print]   train_batch_size ............. 32", False) == (
-        "train_batch_size", 32)
+        "train_batch_size",
+        32,
+    )
     assert console_config.dotted("waiting ........ done", False) is None
 
 
@@ -148,17 +194,31 @@ def test_namespace() -> None:
     assert list(console_config.namespace("Conv2d(3, 64, kernel_size=7)")) == []
 
 
-@pytest.mark.parametrize(("text", "indented", "pairs"), [
-    ("train_batch_tokens:524288 iterations:2000 seed:7", False, [("train_batch_tokens", 524288), ("iterations", 2000), ("seed", 7)]),
-    ("Vocab size: 32,768", False, [("Vocab size", 32768)]), ("data_dir: /data/x", False, []),
-    ("  data_dir: /data/x", True, [("data_dir", "/data/x")]), ("see https://example.com", False, []),
-    ("    lr=args.lr,", False, []), ("hello world", False, [])])
+@pytest.mark.parametrize(
+    ("text", "indented", "pairs"),
+    [
+        ("train_batch_tokens:524288 iterations:2000 seed:7", False, [("train_batch_tokens", 524288), ("iterations", 2000), ("seed", 7)]),
+        ("Vocab size: 32,768", False, [("Vocab size", 32768)]),
+        ("data_dir: /data/x", False, []),
+        ("  data_dir: /data/x", True, [("data_dir", "/data/x")]),
+        ("see https://example.com", False, []),
+        ("    lr=args.lr,", False, []),
+        ("hello world", False, []),
+    ],
+)
 def test_header(text: str, indented: bool, pairs: list[tuple[str, object]]) -> None:
     assert console_config.header(text, indented) == pairs
 
 
 def test_traceback_names_the_frame_that_says_what_the_program_was_doing() -> None:
     t = Traceback(Where(1))
-    for line in ['  File "a.py", line 1, in main', '  File "a.py", line 7, in evaluate', '  File "m.py", line 9, in forward', "torch.OutOfMemoryError: CUDA out of memory."]:
+    for line in [
+        '  File "a.py", line 1, in main',
+        '  File "a.py", line 7, in evaluate',
+        '  File "m.py", line 9, in forward',
+        "torch.OutOfMemoryError: CUDA out of memory.",
+    ]:
         assert t.feed(line)
-    assert t.event() == Event("oom", "error", "torch.OutOfMemoryError: CUDA out of memory.  [m.py:9 in forward, called from a.py:7 in evaluate]")
+    assert t.event() == Event(
+        "oom", "error", "torch.OutOfMemoryError: CUDA out of memory.  [m.py:9 in forward, called from a.py:7 in evaluate]"
+    )

@@ -1,7 +1,5 @@
 """One made line of each framework's form, and what must be read from it: step, tags and numbers."""
 
-
-
 from __future__ import annotations
 
 import json
@@ -19,111 +17,310 @@ SHARED = Path(__file__).parents[2].parent / "shared"
 
 # (framework, line, step parts, metrics)
 LINES: list[tuple[str, str, dict[str, int], dict[str, float]]] = [
-    ("Megatron-LM", " [2026-03-04 05:06:07.000000] iteration      250/    2000 | consumed samples:        16000 | elapsed time per "
-     "iteration (ms): 512.5 | throughput per GPU (TFLOP/s/GPU): 301.5 | learning rate: 1.500000E-04 | global batch size:    64 | "
-     "lm loss: 3.141593E+00 | loss scale: 65536.0 | grad norm: 1.618 | number of skipped iterations:   1 | number of nan iterations:   0 |",
-     {"it": 250, "total": 2000},
-     {"consumed samples": 16000, "elapsed time per iteration (ms)": 512.5, "throughput per GPU (TFLOP/s/GPU)": 301.5,
-      "learning rate": 1.5e-4, "global batch size": 64, "lm loss": 3.141593, "loss scale": 65536, "grad norm": 1.618,
-      "number of skipped iterations": 1, "number of nan iterations": 0}),
-    ("Megatron-LM validation", " validation loss at iteration 250 | lm loss value: 2.718282E+00 | lm loss PPL: 1.515426E+01 | ",
-     {"step": 250}, {"validation lm loss value": 2.718282, "validation lm loss PPL": 15.15426}),
-    ("torchtitan", "[titan] 2026-03-04 05:06:07,008 - root - INFO - step: 40  loss:  6.54321  grad_norm:  2.2500  memory: 20.50GiB"
-     "(25.75%)  tps: 9,876  tflops: 123.45  mfu: 12.34%",
-     {"step": 40}, {"loss": 6.54321, "grad_norm": 2.25, "memory": 20.5, "memory (%)": 25.75, "tps": 9876, "tflops": 123.45, "mfu": 12.34}),
-    ("torchtitan validation", "validate step: 40  loss:  6.1000  memory: 20.50GiB(25.75%)  tps: 9,876", {"step": 40},
-     {"validation loss": 6.1, "validation memory": 20.5, "validation memory (%)": 25.75, "validation tps": 9876}),
+    (
+        "Megatron-LM",
+        " [2026-03-04 05:06:07.000000] iteration      250/    2000 | consumed samples:        16000 | elapsed time per "
+        "iteration (ms): 512.5 | throughput per GPU (TFLOP/s/GPU): 301.5 | learning rate: 1.500000E-04 | global batch size:    64 | "
+        "lm loss: 3.141593E+00 | loss scale: 65536.0 | grad norm: 1.618 | number of skipped iterations:   1 | number of nan iterations:   0 |",
+        {"it": 250, "total": 2000},
+        {
+            "consumed samples": 16000,
+            "elapsed time per iteration (ms)": 512.5,
+            "throughput per GPU (TFLOP/s/GPU)": 301.5,
+            "learning rate": 1.5e-4,
+            "global batch size": 64,
+            "lm loss": 3.141593,
+            "loss scale": 65536,
+            "grad norm": 1.618,
+            "number of skipped iterations": 1,
+            "number of nan iterations": 0,
+        },
+    ),
+    (
+        "Megatron-LM validation",
+        " validation loss at iteration 250 | lm loss value: 2.718282E+00 | lm loss PPL: 1.515426E+01 | ",
+        {"step": 250},
+        {"validation lm loss value": 2.718282, "validation lm loss PPL": 15.15426},
+    ),
+    (
+        "torchtitan",
+        "[titan] 2026-03-04 05:06:07,008 - root - INFO - step: 40  loss:  6.54321  grad_norm:  2.2500  memory: 20.50GiB"
+        "(25.75%)  tps: 9,876  tflops: 123.45  mfu: 12.34%",
+        {"step": 40},
+        {"loss": 6.54321, "grad_norm": 2.25, "memory": 20.5, "memory (%)": 25.75, "tps": 9876, "tflops": 123.45, "mfu": 12.34},
+    ),
+    (
+        "torchtitan validation",
+        "validate step: 40  loss:  6.1000  memory: 20.50GiB(25.75%)  tps: 9,876",
+        {"step": 40},
+        {"validation loss": 6.1, "validation memory": 20.5, "validation memory (%)": 25.75, "validation tps": 9876},
+    ),
     ("nanoGPT", "iter 30: loss 4.5678, time 88.25ms, mfu 21.50%", {"step": 30}, {"loss": 4.5678, "time": 88.25, "mfu": 21.5}),
     ("nanoGPT estimate", "step 500: train loss 3.2100, val loss 3.4300", {"step": 500}, {"train loss": 3.21, "val loss": 3.43}),
-    ("nanochat", "step 00033/09000 (0.37%) | loss: 5.125000 | lrm: 0.50 | dt: 250.50ms | tok/sec: 1,048,576 | bf16_mfu: 41.25 | epoch: 1 | "
-     "total time: 1.50m | eta: 33.1m", {"it": 33, "total": 9000, "epoch": 1},
-     {"loss": 5.125, "lrm": 0.5, "dt": 250.5, "tok/sec": 1048576, "bf16_mfu": 41.25, "total time": 1.5}),
-    ("transformers 4", "{'loss': 1.75, 'grad_norm': nan, 'learning_rate': 2e-05, 'epoch': 0.25}", {},
-     {"loss": 1.75, "grad_norm": math.nan, "learning_rate": 2e-5, "epoch": 0.25}),
-    ("transformers 5", "{'loss': '1.75', 'grad_norm': '3.125', 'learning_rate': '2e-05', 'epoch': '0.25'}", {},
-     {"loss": 1.75, "grad_norm": 3.125, "learning_rate": 2e-5, "epoch": 0.25}),
-    ("TRL GRPO", "{'loss': 0.01, 'rewards/chosen': -1.5, 'reward_std': 0.5, 'kl': 0.02, 'epoch': 0.5}", {},
-     {"loss": 0.01, "rewards/chosen": -1.5, "reward_std": 0.5, "kl": 0.02, "epoch": 0.5}),
-    ("DeepSpeed", "[2026-03-04 05:06:07,008] [INFO] [logging.py:96:log_dist] [Rank 0] step=70, skipped=2, lr=[3e-05, 3e-05], mom=[[0.9, 0.95]]",
-     {"step": 70, "rank": 0}, {"skipped": 2, "lr": 3e-5}),
-    ("DeepSpeed pipe", "steps: 70 loss: 4.2500 iter time (s): 0.750 samples/sec: 85.333", {"step": 70},
-     {"loss": 4.25, "iter time (s)": 0.75, "samples/sec": 85.333}),
-    ("DeepSpeed timer", "[2026-03-04 05:06:07,008] [INFO] [timer.py:199:stop] epoch=0/micro_step=140/global_step=70, "
-     "RunningAvgSamplesPerSec=12.5, CurrSamplesPerSec=13.5, MemAllocated=4.25GB", {"epoch": 0, "step": 70},
-     {"RunningAvgSamplesPerSec": 12.5, "CurrSamplesPerSec": 13.5, "MemAllocated": 4.25}),
-    ("GPT-NeoX", " samples/sec: 98.765 | iteration       12/     500 | elapsed time per iteration (ms): 650.0 | learning rate: 3.000E-04 | "
-     "approx flops per GPU: 33.3TFLOPS | lm_loss: 7.250000E+00 | loss scale: 4096.0 | number of skipped iterations:   0 |",
-     {"it": 12, "total": 500}, {"samples/sec": 98.765, "elapsed time per iteration (ms)": 650, "learning rate": 3e-4,
-                                "approx flops per GPU": 33.3, "lm_loss": 7.25, "loss scale": 4096, "number of skipped iterations": 0}),
-    ("torchtune", "Step 25 | loss:1.2500 lr:3e-05 tokens_per_second_per_gpu:4321.5 grad_norm:0.75 ", {"step": 25},
-     {"loss": 1.25, "lr": 3e-5, "tokens_per_second_per_gpu": 4321.5, "grad_norm": 0.75}),
+    (
+        "nanochat",
+        "step 00033/09000 (0.37%) | loss: 5.125000 | lrm: 0.50 | dt: 250.50ms | tok/sec: 1,048,576 | bf16_mfu: 41.25 | epoch: 1 | "
+        "total time: 1.50m | eta: 33.1m",
+        {"it": 33, "total": 9000, "epoch": 1},
+        {"loss": 5.125, "lrm": 0.5, "dt": 250.5, "tok/sec": 1048576, "bf16_mfu": 41.25, "total time": 1.5},
+    ),
+    (
+        "transformers 4",
+        "{'loss': 1.75, 'grad_norm': nan, 'learning_rate': 2e-05, 'epoch': 0.25}",
+        {},
+        {"loss": 1.75, "grad_norm": math.nan, "learning_rate": 2e-5, "epoch": 0.25},
+    ),
+    (
+        "transformers 5",
+        "{'loss': '1.75', 'grad_norm': '3.125', 'learning_rate': '2e-05', 'epoch': '0.25'}",
+        {},
+        {"loss": 1.75, "grad_norm": 3.125, "learning_rate": 2e-5, "epoch": 0.25},
+    ),
+    (
+        "TRL GRPO",
+        "{'loss': 0.01, 'rewards/chosen': -1.5, 'reward_std': 0.5, 'kl': 0.02, 'epoch': 0.5}",
+        {},
+        {"loss": 0.01, "rewards/chosen": -1.5, "reward_std": 0.5, "kl": 0.02, "epoch": 0.5},
+    ),
+    (
+        "DeepSpeed",
+        "[2026-03-04 05:06:07,008] [INFO] [logging.py:96:log_dist] [Rank 0] step=70, skipped=2, lr=[3e-05, 3e-05], mom=[[0.9, 0.95]]",
+        {"step": 70, "rank": 0},
+        {"skipped": 2, "lr": 3e-5},
+    ),
+    (
+        "DeepSpeed pipe",
+        "steps: 70 loss: 4.2500 iter time (s): 0.750 samples/sec: 85.333",
+        {"step": 70},
+        {"loss": 4.25, "iter time (s)": 0.75, "samples/sec": 85.333},
+    ),
+    (
+        "DeepSpeed timer",
+        "[2026-03-04 05:06:07,008] [INFO] [timer.py:199:stop] epoch=0/micro_step=140/global_step=70, "
+        "RunningAvgSamplesPerSec=12.5, CurrSamplesPerSec=13.5, MemAllocated=4.25GB",
+        {"epoch": 0, "step": 70},
+        {"RunningAvgSamplesPerSec": 12.5, "CurrSamplesPerSec": 13.5, "MemAllocated": 4.25},
+    ),
+    (
+        "GPT-NeoX",
+        " samples/sec: 98.765 | iteration       12/     500 | elapsed time per iteration (ms): 650.0 | learning rate: 3.000E-04 | "
+        "approx flops per GPU: 33.3TFLOPS | lm_loss: 7.250000E+00 | loss scale: 4096.0 | number of skipped iterations:   0 |",
+        {"it": 12, "total": 500},
+        {
+            "samples/sec": 98.765,
+            "elapsed time per iteration (ms)": 650,
+            "learning rate": 3e-4,
+            "approx flops per GPU": 33.3,
+            "lm_loss": 7.25,
+            "loss scale": 4096,
+            "number of skipped iterations": 0,
+        },
+    ),
+    (
+        "torchtune",
+        "Step 25 | loss:1.2500 lr:3e-05 tokens_per_second_per_gpu:4321.5 grad_norm:0.75 ",
+        {"step": 25},
+        {"loss": 1.25, "lr": 3e-5, "tokens_per_second_per_gpu": 4321.5, "grad_norm": 0.75},
+    ),
     ("torchtune bar", "2|25|Loss: 1.25:   5%|5         | 25/500 [00:30<09:30,  1.20s/it]", {"epoch": 2, "step": 25}, {"Loss": 1.25}),
-    ("MaxText", "completed step: 15, seconds: 2.500, TFLOP/s/device: 150.250, Tokens/s/device: 4096.500, total_weights: 32768, loss: 9.875",
-     {"step": 15}, {"seconds": 2.5, "TFLOP/s/device": 150.25, "Tokens/s/device": 4096.5, "total_weights": 32768, "loss": 9.875}),
-    ("MMEngine", "2026/03/04 05:06:07 - mmengine - INFO - Epoch(train)   [3][ 50/400]  lr: 2.0000e-02  eta: 0:10:00  time: 0.2500  "
-     "data_time: 0.0250  memory: 2048  grad_norm: 5.5000  loss: 1.1250  loss_cls: 0.6250", {"epoch": 3, "it": 50, "total": 400},
-     {"lr": 0.02, "time": 0.25, "data_time": 0.025, "memory": 2048, "grad_norm": 5.5, "loss": 1.125, "loss_cls": 0.625}),
-    ("MMEngine validation", "2026/03/04 05:06:07 - mmengine - INFO - Epoch(val) [3][20/20]    accuracy/top1: 61.5000  time: 0.0500",
-     {"epoch": 3}, {"val accuracy/top1": 61.5, "val time": 0.05}),
-    ("MMCV 1", "2026-03-04 05:06:07,008 - mmdet - INFO - Epoch [3][50/400]\tlr: 2.000e-02, eta: 1 day, 2:03:04, time: 0.250, loss: 1.125",
-     {"epoch": 3, "it": 50, "total": 400}, {"lr": 0.02, "time": 0.25, "loss": 1.125}),
-    ("Detectron2", "[03/04 05:06:07 d2.utils.events]:  eta: 1:02:03  iter: 79  total_loss: 1.625  loss_cls: 0.875  time: 0.4500  "
-     "last_time: 0.4400  data_time: 0.0150  lr: 0.00025  max_mem: 4321M", {"step": 79},
-     {"total_loss": 1.625, "loss_cls": 0.875, "time": 0.45, "last_time": 0.44, "data_time": 0.015, "lr": 0.00025, "max_mem": 4321}),
-    ("timm", "Train: 2 [  50/ 500 ( 10%)]  Loss: 5.25 (5.75)  Time: 0.250s, 1024.00/s  (0.260s,  990.00/s)  LR: 5.000e-04  Data: 0.012 (0.020)",
-     {"epoch": 2, "it": 50, "total": 500},
-     {"Loss": 5.25, "Loss (avg)": 5.75, "Time": 0.25, "LR": 5e-4, "Data": 0.012, "Data (avg)": 0.02}),
-    ("timm test", "Test: [  10/48]  Time: 0.100 (0.200)  Loss:   1.500 ( 1.625)  Acc@1:  70.500 ( 71.250)", {},
-     {"test Time": 0.1, "test Time (avg)": 0.2, "test Loss": 1.5, "test Loss (avg)": 1.625, "test Acc@1": 70.5, "test Acc@1 (avg)": 71.25}),
-    ("OpenCLIP", "Train Epoch: 0 [ 6400/128000 (5%)] Data (t): 0.015 Batch (t): 0.750, 1024.00/s, 128.000/s/gpu LR: 0.000250 Logit Scale: "
-     "14.275 Contrastive_loss: 6.5000 (6.7500) Loss: 6.5000 (6.7500)", {"epoch": 0, "it": 6400, "total": 128000},
-     {"Data (t)": 0.015, "Batch (t)": 0.75, "LR": 0.00025, "Logit Scale": 14.275, "Contrastive_loss": 6.5, "Contrastive_loss (avg)": 6.75,
-      "Loss": 6.5, "Loss (avg)": 6.75}),
-    ("Keras", "94/94 ━━━━━━━━━━━━━━━━━━━━ 2s 20ms/step - accuracy: 0.6250 - loss: 1.1250 - val_loss: 1.2500 - learning_rate: 0.0020",
-     {"it": 94, "total": 94}, {"accuracy": 0.625, "loss": 1.125, "val_loss": 1.25, "learning_rate": 0.002}),
-    ("fairseq", "2026-03-04 05:06:07 | INFO | train_inner | epoch 002:    300 / 4000 loss=7.5, nll_loss=7.25, ppl=152.2, wps=20000.5, ups=1.5, "
-     "num_updates=4300, lr=0.0002, gnorm=1.25, loss_scale=64, train_wall=66, wall=400", {"epoch": 2, "step": 4300},
-     {"loss": 7.5, "nll_loss": 7.25, "ppl": 152.2, "wps": 20000.5, "ups": 1.5, "lr": 2e-4, "gnorm": 1.25, "loss_scale": 64,
-      "train_wall": 66, "wall": 400}),
-    ("fairseq simple", "| epoch 002 | loss 6.5 | nll_loss 6.25 | ppl 76.1 | num_updates 8000 | lr 0.0003 | gnorm 1.5", {"epoch": 2, "step": 8000},
-     {"loss": 6.5, "nll_loss": 6.25, "ppl": 76.1, "lr": 3e-4, "gnorm": 1.5}),
-    ("fairseq valid", "2026-03-04 05:06:07 | INFO | valid | epoch 002 | valid on 'valid' subset | loss 6.75 | ppl 107.6 | num_updates 8000",
-     {"epoch": 2, "step": 8000}, {"valid loss": 6.75, "valid ppl": 107.6}),
-    ("metaseq", '2026-03-04 05:06:07 | INFO | train_inner | {"epoch": 1, "update": 0.02, "loss": "8.5", "ppl": "362.0", "num_updates": "40", '
-     '"lr": "1e-05", "gnorm": "2.5"}', {"epoch": 1, "step": 40}, {"update": 0.02, "loss": 8.5, "ppl": 362, "lr": 1e-5, "gnorm": 2.5}),
-    ("nanotron", "03/04/2026 05:06:07 [INFO|DP=0|PP=0|TP=0|node-1]: iteration: 20 / 900 | consumed_tokens: 1.25M | elapsed_time_per_iteration_ms: "
-     "1.5K | tokens_per_sec: 250K | lm_loss: 8.25 | lr: 0.0001 | grad_norm: 3.5", {"it": 20, "total": 900},
-     {"consumed_tokens": 1.25e6, "elapsed_time_per_iteration_ms": 1500, "tokens_per_sec": 250e3, "lm_loss": 8.25, "lr": 1e-4, "grad_norm": 3.5}),
+    (
+        "MaxText",
+        "completed step: 15, seconds: 2.500, TFLOP/s/device: 150.250, Tokens/s/device: 4096.500, total_weights: 32768, loss: 9.875",
+        {"step": 15},
+        {"seconds": 2.5, "TFLOP/s/device": 150.25, "Tokens/s/device": 4096.5, "total_weights": 32768, "loss": 9.875},
+    ),
+    (
+        "MMEngine",
+        "2026/03/04 05:06:07 - mmengine - INFO - Epoch(train)   [3][ 50/400]  lr: 2.0000e-02  eta: 0:10:00  time: 0.2500  "
+        "data_time: 0.0250  memory: 2048  grad_norm: 5.5000  loss: 1.1250  loss_cls: 0.6250",
+        {"epoch": 3, "it": 50, "total": 400},
+        {"lr": 0.02, "time": 0.25, "data_time": 0.025, "memory": 2048, "grad_norm": 5.5, "loss": 1.125, "loss_cls": 0.625},
+    ),
+    (
+        "MMEngine validation",
+        "2026/03/04 05:06:07 - mmengine - INFO - Epoch(val) [3][20/20]    accuracy/top1: 61.5000  time: 0.0500",
+        {"epoch": 3},
+        {"val accuracy/top1": 61.5, "val time": 0.05},
+    ),
+    (
+        "MMCV 1",
+        "2026-03-04 05:06:07,008 - mmdet - INFO - Epoch [3][50/400]\tlr: 2.000e-02, eta: 1 day, 2:03:04, time: 0.250, loss: 1.125",
+        {"epoch": 3, "it": 50, "total": 400},
+        {"lr": 0.02, "time": 0.25, "loss": 1.125},
+    ),
+    (
+        "Detectron2",
+        "[03/04 05:06:07 d2.utils.events]:  eta: 1:02:03  iter: 79  total_loss: 1.625  loss_cls: 0.875  time: 0.4500  "
+        "last_time: 0.4400  data_time: 0.0150  lr: 0.00025  max_mem: 4321M",
+        {"step": 79},
+        {"total_loss": 1.625, "loss_cls": 0.875, "time": 0.45, "last_time": 0.44, "data_time": 0.015, "lr": 0.00025, "max_mem": 4321},
+    ),
+    (
+        "timm",
+        "Train: 2 [  50/ 500 ( 10%)]  Loss: 5.25 (5.75)  Time: 0.250s, 1024.00/s  (0.260s,  990.00/s)  LR: 5.000e-04  Data: 0.012 (0.020)",
+        {"epoch": 2, "it": 50, "total": 500},
+        {"Loss": 5.25, "Loss (avg)": 5.75, "Time": 0.25, "LR": 5e-4, "Data": 0.012, "Data (avg)": 0.02},
+    ),
+    (
+        "timm test",
+        "Test: [  10/48]  Time: 0.100 (0.200)  Loss:   1.500 ( 1.625)  Acc@1:  70.500 ( 71.250)",
+        {},
+        {
+            "test Time": 0.1,
+            "test Time (avg)": 0.2,
+            "test Loss": 1.5,
+            "test Loss (avg)": 1.625,
+            "test Acc@1": 70.5,
+            "test Acc@1 (avg)": 71.25,
+        },
+    ),
+    (
+        "OpenCLIP",
+        "Train Epoch: 0 [ 6400/128000 (5%)] Data (t): 0.015 Batch (t): 0.750, 1024.00/s, 128.000/s/gpu LR: 0.000250 Logit Scale: "
+        "14.275 Contrastive_loss: 6.5000 (6.7500) Loss: 6.5000 (6.7500)",
+        {"epoch": 0, "it": 6400, "total": 128000},
+        {
+            "Data (t)": 0.015,
+            "Batch (t)": 0.75,
+            "LR": 0.00025,
+            "Logit Scale": 14.275,
+            "Contrastive_loss": 6.5,
+            "Contrastive_loss (avg)": 6.75,
+            "Loss": 6.5,
+            "Loss (avg)": 6.75,
+        },
+    ),
+    (
+        "Keras",
+        "94/94 ━━━━━━━━━━━━━━━━━━━━ 2s 20ms/step - accuracy: 0.6250 - loss: 1.1250 - val_loss: 1.2500 - learning_rate: 0.0020",
+        {"it": 94, "total": 94},
+        {"accuracy": 0.625, "loss": 1.125, "val_loss": 1.25, "learning_rate": 0.002},
+    ),
+    (
+        "fairseq",
+        "2026-03-04 05:06:07 | INFO | train_inner | epoch 002:    300 / 4000 loss=7.5, nll_loss=7.25, ppl=152.2, wps=20000.5, ups=1.5, "
+        "num_updates=4300, lr=0.0002, gnorm=1.25, loss_scale=64, train_wall=66, wall=400",
+        {"epoch": 2, "step": 4300},
+        {
+            "loss": 7.5,
+            "nll_loss": 7.25,
+            "ppl": 152.2,
+            "wps": 20000.5,
+            "ups": 1.5,
+            "lr": 2e-4,
+            "gnorm": 1.25,
+            "loss_scale": 64,
+            "train_wall": 66,
+            "wall": 400,
+        },
+    ),
+    (
+        "fairseq simple",
+        "| epoch 002 | loss 6.5 | nll_loss 6.25 | ppl 76.1 | num_updates 8000 | lr 0.0003 | gnorm 1.5",
+        {"epoch": 2, "step": 8000},
+        {"loss": 6.5, "nll_loss": 6.25, "ppl": 76.1, "lr": 3e-4, "gnorm": 1.5},
+    ),
+    (
+        "fairseq valid",
+        "2026-03-04 05:06:07 | INFO | valid | epoch 002 | valid on 'valid' subset | loss 6.75 | ppl 107.6 | num_updates 8000",
+        {"epoch": 2, "step": 8000},
+        {"valid loss": 6.75, "valid ppl": 107.6},
+    ),
+    (
+        "metaseq",
+        '2026-03-04 05:06:07 | INFO | train_inner | {"epoch": 1, "update": 0.02, "loss": "8.5", "ppl": "362.0", "num_updates": "40", '
+        '"lr": "1e-05", "gnorm": "2.5"}',
+        {"epoch": 1, "step": 40},
+        {"update": 0.02, "loss": 8.5, "ppl": 362, "lr": 1e-5, "gnorm": 2.5},
+    ),
+    (
+        "nanotron",
+        "03/04/2026 05:06:07 [INFO|DP=0|PP=0|TP=0|node-1]: iteration: 20 / 900 | consumed_tokens: 1.25M | elapsed_time_per_iteration_ms: "
+        "1.5K | tokens_per_sec: 250K | lm_loss: 8.25 | lr: 0.0001 | grad_norm: 3.5",
+        {"it": 20, "total": 900},
+        {
+            "consumed_tokens": 1.25e6,
+            "elapsed_time_per_iteration_ms": 1500,
+            "tokens_per_sec": 250e3,
+            "lm_loss": 8.25,
+            "lr": 1e-4,
+            "grad_norm": 3.5,
+        },
+    ),
     ("llm.c test", "s:250 tel:4.1250", {"step": 250}, {"test loss": 4.125}),
     ("llm.c train", "s:250 trl:4.0625 lr:0.000500 norm:0.75", {"step": 250}, {"train loss": 4.0625, "lr": 0.0005, "norm": 0.75}),
-    ("llm.c console", "step   12/18865 | loss 9.750000 (+nanz)| norm 3.5000 (-0.12z)| lr 1.03e-05 | 250.25 ms | 48.5% bf16 MFU | 210000 tok/s",
-     {"it": 12, "total": 18865}, {"loss": 9.75, "norm": 3.5, "lr": 1.03e-5, "tok/s": 210000}),
-    ("modded-nanogpt", "step:250/1750 val_loss:4.3125 train_time:35250ms step_avg:141.00ms", {"it": 250, "total": 1750},
-     {"val_loss": 4.3125, "train_time": 35250, "step_avg": 141}),
-    ("parameter-golf", "100/5000 train_loss: 3.8750 train_time: 1.5m tok/s: 3276800", {"it": 100, "total": 5000},
-     {"train_loss": 3.875, "train_time": 1.5, "tok/s": 3276800}),
-    ("Lightning, NeMo", "Epoch 0:  30%|###       | 30/100 [00:05<00:11,  6.00it/s, v_num=7, reduced_train_loss=4.500, global_step=29, "
-     "consumed_samples=960.0]", {"epoch": 0, "step": 29}, {"reduced_train_loss": 4.5, "consumed_samples": 960}),
-    ("NeMo 2", "Training epoch 1, iteration 7/49 | lr: 0.0001 | global_batch_size: 16 | reduced_train_loss: 3.75 | train_step_timing in s: 0.5",
-     {"epoch": 1, "it": 7, "total": 49}, {"lr": 1e-4, "global_batch_size": 16, "reduced_train_loss": 3.75, "train_step_timing in s": 0.5}),
-    ("PaddleNLP", "[2026-03-04 05:06:07,008] [    INFO] - loss: 6.25, learning_rate: 2e-05, global_step: 30, interval_samples_per_second: 12.5",
-     {"step": 30}, {"loss": 6.25, "learning_rate": 2e-5, "interval_samples_per_second": 12.5}),
-    ("Levanter", "Progress on:train 44it/2.00kit rate:3.5it/s remaining:09:18 elapsed:00:12 postfix:loss=5.375", {"step": 44},
-     {"rate": 3.5, "loss": 5.375}),
-    ("verl", "step:8 - actor/pg_loss:np.float64(0.125) - actor/grad_norm:0.75 - critic/rewards/mean:0.5", {"step": 8},
-     {"actor/pg_loss": 0.125, "actor/grad_norm": 0.75, "critic/rewards/mean": 0.5}),
+    (
+        "llm.c console",
+        "step   12/18865 | loss 9.750000 (+nanz)| norm 3.5000 (-0.12z)| lr 1.03e-05 | 250.25 ms | 48.5% bf16 MFU | 210000 tok/s",
+        {"it": 12, "total": 18865},
+        {"loss": 9.75, "norm": 3.5, "lr": 1.03e-5, "tok/s": 210000},
+    ),
+    (
+        "modded-nanogpt",
+        "step:250/1750 val_loss:4.3125 train_time:35250ms step_avg:141.00ms",
+        {"it": 250, "total": 1750},
+        {"val_loss": 4.3125, "train_time": 35250, "step_avg": 141},
+    ),
+    (
+        "parameter-golf",
+        "100/5000 train_loss: 3.8750 train_time: 1.5m tok/s: 3276800",
+        {"it": 100, "total": 5000},
+        {"train_loss": 3.875, "train_time": 1.5, "tok/s": 3276800},
+    ),
+    (
+        "Lightning, NeMo",
+        "Epoch 0:  30%|###       | 30/100 [00:05<00:11,  6.00it/s, v_num=7, reduced_train_loss=4.500, global_step=29, "
+        "consumed_samples=960.0]",
+        {"epoch": 0, "step": 29},
+        {"reduced_train_loss": 4.5, "consumed_samples": 960},
+    ),
+    (
+        "NeMo 2",
+        "Training epoch 1, iteration 7/49 | lr: 0.0001 | global_batch_size: 16 | reduced_train_loss: 3.75 | train_step_timing in s: 0.5",
+        {"epoch": 1, "it": 7, "total": 49},
+        {"lr": 1e-4, "global_batch_size": 16, "reduced_train_loss": 3.75, "train_step_timing in s": 0.5},
+    ),
+    (
+        "PaddleNLP",
+        "[2026-03-04 05:06:07,008] [    INFO] - loss: 6.25, learning_rate: 2e-05, global_step: 30, interval_samples_per_second: 12.5",
+        {"step": 30},
+        {"loss": 6.25, "learning_rate": 2e-5, "interval_samples_per_second": 12.5},
+    ),
+    (
+        "Levanter",
+        "Progress on:train 44it/2.00kit rate:3.5it/s remaining:09:18 elapsed:00:12 postfix:loss=5.375",
+        {"step": 44},
+        {"rate": 3.5, "loss": 5.375},
+    ),
+    (
+        "verl",
+        "step:8 - actor/pg_loss:np.float64(0.125) - actor/grad_norm:0.75 - critic/rewards/mean:0.5",
+        {"step": 8},
+        {"actor/pg_loss": 0.125, "actor/grad_norm": 0.75, "critic/rewards/mean": 0.5},
+    ),
     ("CleanRL", "global_step=512, episodic_return=[21.]", {"step": 512}, {"episodic_return": 21}),
-    ("OpenRLHF", "Train epoch [1/2]:   5%|5         | 50/1000 [00:30<09:30,  1.66it/s, gpt_loss=1.5, loss_mean=1.75, lr=1e-5]",
-     {"epoch": 1, "it": 50, "total": 1000}, {"gpt_loss": 1.5, "loss_mean": 1.75, "lr": 1e-5}),
+    (
+        "OpenRLHF",
+        "Train epoch [1/2]:   5%|5         | 50/1000 [00:30<09:30,  1.66it/s, gpt_loss=1.5, loss_mean=1.75, lr=1e-5]",
+        {"epoch": 1, "it": 50, "total": 1000},
+        {"gpt_loss": 1.5, "loss_mean": 1.75, "lr": 1e-5},
+    ),
     ("PyTorch tutorial", "Epoch [2/5], Step [300/600], Loss: 0.4375", {"epoch": 2, "it": 300, "total": 600}, {"Loss": 0.4375}),
-    ("torchvision", "Epoch: [4]  [ 20/500]  eta: 0:01:00  lr: 0.05  img/s: 800.5  loss: 3.5 (3.75)  acc1: 25.0 (24.5)  time: 0.25  max mem: 6000",
-     {"epoch": 4, "it": 20, "total": 500},
-     {"lr": 0.05, "img/s": 800.5, "loss": 3.5, "loss (avg)": 3.75, "acc1": 25, "acc1 (avg)": 24.5, "time": 0.25, "max mem": 6000}),
+    (
+        "torchvision",
+        "Epoch: [4]  [ 20/500]  eta: 0:01:00  lr: 0.05  img/s: 800.5  loss: 3.5 (3.75)  acc1: 25.0 (24.5)  time: 0.25  max mem: 6000",
+        {"epoch": 4, "it": 20, "total": 500},
+        {"lr": 0.05, "img/s": 800.5, "loss": 3.5, "loss (avg)": 3.75, "acc1": 25, "acc1 (avg)": 24.5, "time": 0.25, "max mem": 6000},
+    ),
     ("TensorFlow", "INFO:tensorflow:loss = 2.125, step = 900 (4.2 sec)", {"step": 900}, {"loss": 2.125}),
     ("XGBoost", "[12]\ttrain-rmse:0.43750\teval-rmse:0.50000", {"step": 12}, {"train-rmse": 0.4375, "eval-rmse": 0.5}),
     ("words and spaces", "step 1,250 loss 2.5 norm 0.75 lr 1.00e-03", {"step": 1250}, {"loss": 2.5, "norm": 0.75, "lr": 1e-3}),
-    ("sides and percent", "Epoch 3/9 | train loss 0.5 | train acc 81.25% | val loss 0.625", {"epoch": 3},
-     {"train loss": 0.5, "train acc": 81.25, "val loss": 0.625}),
+    (
+        "sides and percent",
+        "Epoch 3/9 | train loss 0.5 | train acc 81.25% | val loss 0.625",
+        {"epoch": 3},
+        {"train loss": 0.5, "train acc": 81.25, "val loss": 0.625},
+    ),
     ("not finite", "step=7 loss=-inf gnorm=Infinity lr=NaN", {"step": 7}, {"loss": -math.inf, "gnorm": math.inf, "lr": math.nan}),
 ]
 
@@ -157,39 +354,73 @@ def test_shape_reads_the_line_it_was_made_of_and_others_like_it(text: str) -> No
     assert shape.pattern.fullmatch(text + " and more") is None
 
 
-@pytest.mark.parametrize("text", [
-    "Loss NaN/Inf detected (attempt 1/3)", "saved checkpoints/step_200.pt", "2026-03-04 05:06:07 GPU 3 is busy",
-    "  0%|          | 0/800 [00:00<?, ?it/s]", "torch 2.4.1+cu124 on 10.0.0.1:29500", "epoch 3 begins at step 100",
-    "params: [[0.1, 0.2], [0.3, 0.4]]", "edges=[0.5, 0.25, 0.125, 0.0625]", "foo(bar=3, baz(4))"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Loss NaN/Inf detected (attempt 1/3)",
+        "saved checkpoints/step_200.pt",
+        "2026-03-04 05:06:07 GPU 3 is busy",
+        "  0%|          | 0/800 [00:00<?, ?it/s]",
+        "torch 2.4.1+cu124 on 10.0.0.1:29500",
+        "epoch 3 begins at step 100",
+        "params: [[0.1, 0.2], [0.3, 0.4]]",
+        "edges=[0.5, 0.25, 0.125, 0.0625]",
+        "foo(bar=3, baz(4))",
+    ],
+)
 def test_no_measurement_in_words(text: str) -> None:
     assert [m for m in read_line(text).metrics() if console_grammars.STRONG.search(m[0])] == []
 
 
-@pytest.mark.parametrize(("text", "rank", "body"), [
-    ("[rank3]:2026-03-04 05:06:07,008 - root - INFO - step: 1", 3, "step: 1"),
-    ("[1,2]<stdout>:step 1", 2, "step 1"), ("[default5]:step 1", 5, "step 1"), ("[node12:3] step 1", 3, "step 1"),
-    ("(RayTrainWorker pid=77, ip=10.0.0.1) step 1", None, "step 1"), ("[Rank 4] step 1", 4, "step 1"),
-    ("[launch.py:346:main] step 1", None, "step 1"), ("I0102 03:04:05.678901 1234 train.cc:12] step 1", None, "step 1"),
-    ("torch.OutOfMemoryError: CUDA out of memory", None, "torch.OutOfMemoryError: CUDA out of memory"),
-])
+@pytest.mark.parametrize(
+    ("text", "rank", "body"),
+    [
+        ("[rank3]:2026-03-04 05:06:07,008 - root - INFO - step: 1", 3, "step: 1"),
+        ("[1,2]<stdout>:step 1", 2, "step 1"),
+        ("[default5]:step 1", 5, "step 1"),
+        ("[node12:3] step 1", 3, "step 1"),
+        ("(RayTrainWorker pid=77, ip=10.0.0.1) step 1", None, "step 1"),
+        ("[Rank 4] step 1", 4, "step 1"),
+        ("[launch.py:346:main] step 1", None, "step 1"),
+        ("I0102 03:04:05.678901 1234 train.cc:12] step 1", None, "step 1"),
+        ("torch.OutOfMemoryError: CUDA out of memory", None, "torch.OutOfMemoryError: CUDA out of memory"),
+    ],
+)
 def test_prefix(text: str, rank: int | None, body: str) -> None:
     line = console_prefix.prefix(text)
     assert line.value("rank") == rank
-    assert text[line.body:].strip() == body
+    assert text[line.body :].strip() == body
 
 
-@pytest.mark.parametrize(("text", "kind", "expected"), [
-    ("2026-03-04 05:06:07,250", "iso", 1772600767.25), ("2026-03-04T05:06:07", "isoZ", 1772600767.0),
-    ("2026-03-04 05:06:07", "iso+02:00", 1772600767.0 - 7200), ("I0304 05:06:07.5", "glog", 1772600767.5),
-    ("Mar 04 05:06:07", "syslog", 1772600767.0), ("03/04 05:06:07", "md", 1772600767.0), ("03/04/2026 05:06:07", "md", 1772600767.0),
-    ("1772600767.5", "unix", 1772600767.5), ("2026-13-45 05:06:07", "iso", None), ("nonsense", "iso", None)])
+@pytest.mark.parametrize(
+    ("text", "kind", "expected"),
+    [
+        ("2026-03-04 05:06:07,250", "iso", 1772600767.25),
+        ("2026-03-04T05:06:07", "isoZ", 1772600767.0),
+        ("2026-03-04 05:06:07", "iso+02:00", 1772600767.0 - 7200),
+        ("I0304 05:06:07.5", "glog", 1772600767.5),
+        ("Mar 04 05:06:07", "syslog", 1772600767.0),
+        ("03/04 05:06:07", "md", 1772600767.0),
+        ("03/04/2026 05:06:07", "md", 1772600767.0),
+        ("1772600767.5", "unix", 1772600767.5),
+        ("2026-13-45 05:06:07", "iso", None),
+        ("nonsense", "iso", None),
+    ],
+)
 def test_clock(text: str, kind: str, expected: float | None) -> None:
     assert console_prefix.seconds(text, kind, 2026) == expected
 
 
 def test_steps_are_whole_numbers() -> None:
     assert [console_prefix.whole(w) for w in ("00012", "119.0", "1,024", "1.5", "nan", "9" * 30, "x")] == [
-        12, 119, 1024, None, None, None, None]
+        12,
+        119,
+        1024,
+        None,
+        None,
+        None,
+        None,
+    ]
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the shared reference is not here")
@@ -201,7 +432,7 @@ def test_every_sample_line_of_the_reference_gives_its_numbers() -> None:
         found = re.search(sample["pattern"], text)
         assert found is not None
         line = read_line(text)
-        seen = {text[f.start:f.end] for f in line.fields}
+        seen = {text[f.start : f.end] for f in line.fields}
         groups = {k: v for k, v in found.groupdict().items() if v is not None and k not in {"pct", "a", "rank"}}
         numbers = {v.rstrip("%") for v in groups.values() if re.fullmatch(r"[-+]?[\d.,]+(?:[eE][-+]?\d+)?%?", v)}
         assert numbers <= seen, (sample["framework"], numbers - seen)

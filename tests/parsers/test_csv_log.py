@@ -83,21 +83,12 @@ def test_repeated_header_of_a_restart_is_no_row(tmp_path: Path) -> None:
 
 def test_keras_counts_epochs_and_na_is_not_logged(tmp_path: Path) -> None:
     got = read(tmp_path, "epoch,loss,val_loss\r\n0,1.5,NA\r\n1,inf,1.2\r\n", "training.csv")
-    assert got.rows == [
-        (0, "epoch", 0),
-        (0, "loss", 1.5),
-        (1, "epoch", 1),
-        (1, "loss", math.inf),
-        (1, "val_loss", 1.2),
-    ]
+    assert got.rows == [(0, "epoch", 0), (0, "loss", 1.5), (1, "epoch", 1), (1, "loss", math.inf), (1, "val_loss", 1.2)]
     assert got.notes == ["steps are epochs"]
 
 
 def test_ultralytics_padded_names_and_cells(tmp_path: Path) -> None:
-    got = read(
-        tmp_path,
-        "      epoch,   train/box_loss,  lr/pg0\n          0,     0.12431,   8e-05\n          1,     0.1,   9e-05\n",
-    )
+    got = read(tmp_path, "      epoch,   train/box_loss,  lr/pg0\n          0,     0.12431,   8e-05\n          1,     0.1,   9e-05\n")
     assert got.series("train/box_loss") == [(0, 0.12431), (1, 0.1)] and got.series("lr/pg0")[0] == (0, 8e-05)
 
 
@@ -110,18 +101,9 @@ def test_monitor_counts_timesteps_and_has_a_clock(tmp_path: Path) -> None:
 
 
 def test_sb3_progress_and_ray_tune(tmp_path: Path) -> None:
-    got = read(
-        tmp_path, "rollout/ep_rew_mean,time/total_timesteps,train/loss\n9.5,2048,\n11.0,4096,0.25\n", "progress.csv"
-    )
-    assert got.rows == [
-        (2048, "rollout/ep_rew_mean", 9.5),
-        (4096, "rollout/ep_rew_mean", 11.0),
-        (4096, "train/loss", 0.25),
-    ]
-    got = read(
-        tmp_path,
-        "loss,training_iteration,timestamp,trial_id,config/lr\n0.5,1,1700000000,ab12,0.1\n0.4,2,1700000009,ab12,0.1\n",
-    )
+    got = read(tmp_path, "rollout/ep_rew_mean,time/total_timesteps,train/loss\n9.5,2048,\n11.0,4096,0.25\n", "progress.csv")
+    assert got.rows == [(2048, "rollout/ep_rew_mean", 9.5), (4096, "rollout/ep_rew_mean", 11.0), (4096, "train/loss", 0.25)]
+    got = read(tmp_path, "loss,training_iteration,timestamp,trial_id,config/lr\n0.5,1,1700000000,ab12,0.1\n0.4,2,1700000009,ab12,0.1\n")
     assert got.rows == [(1, "loss", 0.5), (2, "loss", 0.4)] and got.config == {"config/lr": "0.1"}
     assert got.tables["metrics"][1]["time"] == 1700000009.0
 
@@ -138,28 +120,17 @@ def test_seconds_since_the_start_are_a_metric(tmp_path: Path) -> None:
 
 
 def test_dvclive_tag_is_the_path_below_plots_metrics(tmp_path: Path) -> None:
-    got = read(
-        tmp_path,
-        "timestamp\tstep\tloss\n1700000000123\t0\t1.5\n1700000000456\t1\tnan\n",
-        "dvclive/plots/metrics/train/loss.tsv",
-    )
-    assert got.series("train/loss")[0] == (0, 1.5) and got.tables["metrics"][0]["time"] == pytest.approx(
-        1700000000.123
-    )
+    got = read(tmp_path, "timestamp\tstep\tloss\n1700000000123\t0\t1.5\n1700000000456\t1\tnan\n", "dvclive/plots/metrics/train/loss.tsv")
+    assert got.series("train/loss")[0] == (0, 1.5) and got.tables["metrics"][0]["time"] == pytest.approx(1700000000.123)
 
 
 def test_web_exports_of_wandb_and_tensorboard(tmp_path: Path) -> None:
     header = '"Step","brave-owl - train/loss","brave-owl - train/loss__MIN","brave-owl - train/loss__MAX"\n'
     got = read(tmp_path, header + '"0","2.5","2.5","2.5"\n"10","2.25","1.5","3"\n', "wandb_export.csv")
-    assert got.series("train/loss") == [(0, 2.5), (10, 2.25)] and got.series("train/loss__MAX") == [
-        (0, 2.5),
-        (10, 3.0),
-    ]
+    assert got.series("train/loss") == [(0, 2.5), (10, 2.25)] and got.series("train/loss__MAX") == [(0, 2.5), (10, 3.0)]
     got = read(tmp_path, '"Step","a - loss","b - loss"\n"0","2.5","3"\n', "two.csv")
     assert got.rows == [(0, "a - loss", 2.5), (0, "b - loss", 3.0)]
-    got = read(
-        tmp_path, "Wall time,Step,Value\n1700000000.5,0,2.5\n1700000001.5,1,2.25\n", "run-train-tag-loss_train.csv"
-    )
+    got = read(tmp_path, "Wall time,Step,Value\n1700000000.5,0,2.5\n1700000001.5,1,2.25\n", "run-train-tag-loss_train.csv")
     assert got.series("loss_train") == [(0, 2.5), (1, 2.25)] and got.tables["metrics"][0]["time"] == 1700000000.5
 
 
@@ -178,8 +149,7 @@ def test_semicolons_with_decimal_commas(tmp_path: Path) -> None:
 def test_thousands_percent_tensors_and_windows_infinities(tmp_path: Path) -> None:
     got = read(
         tmp_path,
-        'step,tokens,acc,loss,x\n1,"1,234,567",45.5%,"tensor(0.5, device=\'cuda:0\')",1.#INF\n'
-        '2,"2,000",46%,tensor(0.25),-1.#IND\n',
+        'step,tokens,acc,loss,x\n1,"1,234,567",45.5%,"tensor(0.5, device=\'cuda:0\')",1.#INF\n2,"2,000",46%,tensor(0.25),-1.#IND\n',
     )
     assert got.rows[:4] == [(1, "tokens", 1234567.0), (1, "acc", 45.5), (1, "loss", 0.5), (1, "x", math.inf)]
     assert math.isnan(got.rows[-1][2]) and not got.gaps
@@ -187,12 +157,7 @@ def test_thousands_percent_tensors_and_windows_infinities(tmp_path: Path) -> Non
 
 def test_bom_utf16_and_carriage_returns(tmp_path: Path) -> None:
     text = "step,loss\r\n1,0.5\r\n2,0.25\r\n"
-    for data in (
-        b"\xef\xbb\xbf" + text.encode(),
-        text.encode("utf-16"),
-        text.encode("utf-16-le"),
-        text.replace("\n", "").encode(),
-    ):
+    for data in (b"\xef\xbb\xbf" + text.encode(), text.encode("utf-16"), text.encode("utf-16-le"), text.replace("\n", "").encode()):
         got = read(tmp_path, data)
         assert got.claimed and got.rows == [(1, "loss", 0.5), (2, "loss", 0.25)] and not got.gaps
 
@@ -206,9 +171,7 @@ def test_columns_without_names(tmp_path: Path) -> None:
 
 def test_row_numbers_are_steps_of_last_resort(tmp_path: Path) -> None:
     got = read(tmp_path, "Learning Rate\tTrain Loss\tTrain Acc.\t\n0.1\t2.5\t10\t\n0.1\t2.25\t20\t\n", "log.txt")
-    assert (
-        got.claimed and got.series("Train Loss") == [(0, 2.5), (1, 2.25)] and got.notes == ["steps are row numbers"]
-    )
+    assert got.claimed and got.series("Train Loss") == [(0, 2.5), (1, 2.25)] and got.notes == ["steps are row numbers"]
 
 
 def test_steps_in_any_notation_and_beyond_double_precision(tmp_path: Path) -> None:
@@ -227,12 +190,8 @@ def test_steps_that_restart_with_the_epoch_grow(tmp_path: Path) -> None:
     text = "epoch,batch,loss\n" + "".join(f"{e},{b},0.5\n" for e in (0, 1, 2, 1, 2) for b in (0, 10, 20))
     got = read(tmp_path, text)
     assert [s for s, _ in got.series("loss")] == [0, 10, 20, 30, 40, 50, 60, 70, 80, 30, 40, 50, 60, 70, 80]
-    text = "epoch,step,loss\n" + "".join(
-        f"{e},{s},0.5\n" for e, s in [(0, 1), (0, 2), (1, 3), (1, 4), (1, 3), (2, 5)]
-    )
-    assert [s for s, _ in read(tmp_path, text).series("loss")] == [1, 2, 3, 4, 3, 5], (
-        "a rollback is no restart of the epoch"
-    )
+    text = "epoch,step,loss\n" + "".join(f"{e},{s},0.5\n" for e, s in [(0, 1), (0, 2), (1, 3), (1, 4), (1, 3), (2, 5)])
+    assert [s for s, _ in read(tmp_path, text).series("loss")] == [1, 2, 3, 4, 3, 5], "a rollback is no restart of the epoch"
 
 
 def test_text_columns_are_config_or_a_note(tmp_path: Path) -> None:
@@ -248,10 +207,7 @@ def test_ranks(tmp_path: Path) -> None:
 
 
 def test_manifest_one_row_a_sample(tmp_path: Path) -> None:
-    got = read(
-        tmp_path,
-        'step,epoch,batch_id,shards,sample_ids\n1,0,0-0,a.tar,7 3 5\n2,0,0-1,a.tar;b.tar,"[1, 2]"\n3,0,0-2,a;b,9\n',
-    )
+    got = read(tmp_path, 'step,epoch,batch_id,shards,sample_ids\n1,0,0-0,a.tar,7 3 5\n2,0,0-1,a.tar;b.tar,"[1, 2]"\n3,0,0-2,a;b,9\n')
     batches = [(r["step"], r["position"], r["sample"], r["shard"], r["how"], r["at"]) for r in got.tables["batches"]]
     assert batches == [
         (1, 0, "7", "a.tar", "recorded", 2), (1, 1, "3", "a.tar", "recorded", 2), (1, 2, "5", "a.tar", "recorded", 2),
@@ -325,11 +281,7 @@ def test_bad_cells_cost_themselves(tmp_path: Path) -> None:
 
 def test_wider_and_narrower_rows_are_believed_when_they_repeat(tmp_path: Path) -> None:
     got = read(tmp_path, "step,loss\n1,0.5\n2,0.4,7\n3,0.3,8\n4,0.2,9\n")
-    assert got.series("loss") == [(1, 0.5), (2, 0.4), (3, 0.3), (4, 0.2)] and got.series("column_3") == [
-        (2, 7),
-        (3, 8),
-        (4, 9),
-    ]
+    assert got.series("loss") == [(1, 0.5), (2, 0.4), (3, 0.3), (4, 0.2)] and got.series("column_3") == [(2, 7), (3, 8), (4, 9)]
     got = read(tmp_path, "step,loss,val_loss\n1,0.5\n2,0.4\n3,0.3,0.35\n4,0.2\n")
     assert got.series("loss") == [(1, 0.5), (2, 0.4), (3, 0.3), (4, 0.2)] and not got.gaps
 
@@ -349,14 +301,7 @@ def test_garbage_ends_with_gaps_and_without_a_traceback(tmp_path: Path) -> None:
             data[i : i + rng.choice((1, 1, 5))] = bytes(rng.randrange(256) for _ in range(rng.choice((0, 1, 9))))
         got = read(tmp_path, bytes(data))
         assert len(got.series("loss")) >= 100
-    for nonsense in (
-        b'"' * 5000,
-        b"," * 5000,
-        b'step,loss\n"' + b"1," * 9000,
-        b"#{" + b"[" * 9000,
-        bytes(range(256)) * 40,
-        b"\x00" * 9000,
-    ):
+    for nonsense in (b'"' * 5000, b"," * 5000, b'step,loss\n"' + b"1," * 9000, b"#{" + b"[" * 9000, bytes(range(256)) * 40, b"\x00" * 9000):
         read(tmp_path, nonsense)
 
 
@@ -408,37 +353,15 @@ _CELL = st.one_of(
 @given(st.data())
 def test_fast_and_tolerant_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: st.DataObject) -> None:
     header = data.draw(
-        st.sampled_from(
-            [
-                "step,loss,acc",
-                "epoch,step,loss",
-                "epoch,batch,loss,timestamp",
-                "loss,name,acc",
-                "step,rank,loss",
-                "epoch,loss",
-            ]
-        )
+        st.sampled_from(["step,loss,acc", "epoch,step,loss", "epoch,batch,loss,timestamp", "loss,name,acc", "step,rank,loss", "epoch,loss"])
     )
     names = header.split(",")
     lines = [header]
     for i in range(data.draw(st.integers(20, 60))):
-        plain = {
-            "step": str(i),
-            "batch": str(i % 7),
-            "epoch": str(i // 7),
-            "rank": "0",
-            "name": "x",
-            "timestamp": str(1700000000 + i),
-        }
+        plain = {"step": str(i), "batch": str(i % 7), "epoch": str(i // 7), "rank": "0", "name": "x", "timestamp": str(1700000000 + i)}
         odd = data.draw(st.integers(0, 9)) == 0
-        cells = [
-            data.draw(_CELL) if odd or (n in ("loss", "acc") and i > 25) else plain.get(n, str(i / 8)) for n in names
-        ]
-        lines.append(
-            ",".join(cells)
-            if i % 19 or not odd
-            else data.draw(st.sampled_from(["", "1,2", header, "#x", "1,2,3,4,5"]))
-        )
+        cells = [data.draw(_CELL) if odd or (n in ("loss", "acc") and i > 25) else plain.get(n, str(i / 8)) for n in names]
+        lines.append(",".join(cells) if i % 19 or not odd else data.draw(st.sampled_from(["", "1,2", header, "#x", "1,2,3,4,5"])))
     path = tmp_path / "log.csv"
     path.write_bytes("\n".join(lines).encode() + data.draw(st.sampled_from([b"\n", b""])))
     monkeypatch.setattr(delimited, "FIRST_BLOCK", 200)
@@ -460,9 +383,7 @@ def test_the_fast_way_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         return blocks[-1]
 
     monkeypatch.setattr(csv_fast, "read", watched)
-    got = read(
-        tmp_path, "step,epoch,loss,val_loss\n" + "".join(f"{i},{i // 1000},{1 / (i + 1)},\n" for i in range(200_000))
-    )
+    got = read(tmp_path, "step,epoch,loss,val_loss\n" + "".join(f"{i},{i // 1000},{1 / (i + 1)},\n" for i in range(200_000)))
     assert len(blocks) > 1 and all(b is not None for b in blocks)
     assert len(got.series("loss")) == 200_000 and got.tables["metrics"][-1]["at"] == 200_001
 

@@ -20,13 +20,7 @@ RULES = {rule.id: (number, rule) for number, rule in enumerate(gitleaks.rules())
 SHARE = 1 if os.environ.get("HOSTILE") == "all" else 8  # of the rules, and of the attacks on each
 VENDORED = Path(str(gitleaks.__file__)).parent / "vendor" / "gitleaks"
 # most samples are placeholders, no links, or have a word behind the name that says nothing
-HARMLESS = {
-    "snyk-api-token",
-    "kubernetes-secret-yaml",
-    "slack-webhook-url",
-    "sidekiq-sensitive-url",
-    "slack-config-access-token",
-}
+HARMLESS = {"snyk-api-token", "kubernetes-secret-yaml", "slack-webhook-url", "sidekiq-sensitive-url", "slack-config-access-token"}
 _CLASSES = {
     "CATEGORY_NOT_SPACE": string.ascii_letters,
     "CATEGORY_DIGIT": "0123456789",
@@ -46,9 +40,7 @@ def sample(parsed: object, chosen: random.Random) -> str:
             text += chosen.choice([c for part in what for c in characters(*part)])
         elif name == "MAX_REPEAT" or name == "MIN_REPEAT":
             low, high, inner = what
-            text += "".join(
-                sample(inner, chosen) for _ in range(max(low, min(int(high), 20 if int(high) > 1000 else 1)))
-            )
+            text += "".join(sample(inner, chosen) for _ in range(max(low, min(int(high), 20 if int(high) > 1000 else 1))))
         elif name == "SUBPATTERN":
             text += sample(what[-1], chosen)
         elif name == "BRANCH":

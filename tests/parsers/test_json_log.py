@@ -53,10 +53,7 @@ def test_keras_history_counts_epochs_and_keeps_its_settings(tmp_path: Path) -> N
 
 
 def test_sacred_times_and_bare_nan(tmp_path: Path) -> None:
-    found = read(
-        tmp_path / "metrics.json",
-        '{"train.loss": {"steps": [3], "timestamps": ["2024-01-01T00:00:00.5"], "values": [NaN]}}',
-    )
+    found = read(tmp_path / "metrics.json", '{"train.loss": {"steps": [3], "timestamps": ["2024-01-01T00:00:00.5"], "values": [NaN]}}')
     (row,) = found.metrics
     assert (row["step"], row["tag"], row["time"]) == (3, "train.loss", 1704067200.5)
     assert math.isnan(row["value"])
@@ -79,8 +76,7 @@ def test_nested_tables_carry_their_names(tmp_path: Path) -> None:
 
 def test_summaries_split_into_results_and_settings(tmp_path: Path) -> None:
     found = read(
-        tmp_path / "final.json",
-        {"val_loss": 0.5, "seed": 42, "loss_weight": 2.0, "step": 7, "name": "x", "best": {"accuracy": 0.9}},
+        tmp_path / "final.json", {"val_loss": 0.5, "seed": 42, "loss_weight": 2.0, "step": 7, "name": "x", "best": {"accuracy": 0.9}}
     )
     assert points(found) == {(7, "val_loss", 0.5), (7, "best/accuracy", 0.9)}
     assert {c["key"] for c in found.config} == {"seed", "loss_weight", "step", "name"}
@@ -94,8 +90,7 @@ def test_the_state_of_a_checkpoint_is_measured_at_its_step(tmp_path: Path) -> No
 
 def test_settings_without_a_telling_name(tmp_path: Path) -> None:
     found = read(
-        tmp_path / "run_metadata.json",
-        {"training_args": {"learning_rate": 1e-4, "betas": [0.9, 0.95]}, "api_key": "secret-value"},
+        tmp_path / "run_metadata.json", {"training_args": {"learning_rate": 1e-4, "betas": [0.9, 0.95]}, "api_key": "secret-value"}
     )
     assert {c["key"]: c["value"] for c in found.config} == {
         "training_args.learning_rate": "0.0001",
@@ -107,13 +102,9 @@ def test_settings_without_a_telling_name(tmp_path: Path) -> None:
 
 def test_tracebacks_are_events(tmp_path: Path) -> None:
     found = read(
-        tmp_path / "postmortem.json",
-        {"exit_reason": "exception", "last_step": 20, "traceback": "Traceback ...\nCUDA out of memory"},
+        tmp_path / "postmortem.json", {"exit_reason": "exception", "last_step": 20, "traceback": "Traceback ...\nCUDA out of memory"}
     )
-    assert {(e["kind"], e["level"], e["step"]) for e in found.events} == {
-        ("exit_reason", "error", 20),
-        ("traceback", "error", 20),
-    }
+    assert {(e["kind"], e["level"], e["step"]) for e in found.events} == {("exit_reason", "error", 20), ("traceback", "error", 20)}
     assert any("CUDA out of memory" in e["text"] for e in found.events)
 
 
@@ -127,12 +118,7 @@ def test_tracebacks_are_events(tmp_path: Path) -> None:
 )
 def test_manifests(tmp_path: Path, document: Any) -> None:
     found = read(tmp_path / "data_index.json", document)
-    assert [(r["step"], r["position"], r["sample"]) for r in found.batches] == [
-        (1, 0, "5"),
-        (1, 1, "6"),
-        (2, 0, "7"),
-        (2, 1, "8"),
-    ]
+    assert [(r["step"], r["position"], r["sample"]) for r in found.batches] == [(1, 0, "5"), (1, 1, "6"), (2, 0, "7"), (2, 1, "8")]
     assert not found.metrics
 
 
@@ -165,9 +151,7 @@ def test_a_cut_list_keeps_whole_rows(tmp_path: Path) -> None:
     ends = [m for m, c in enumerate(text) if c == "}"]
     for cut in range(ends[0] + 1, len(text)):
         found = read(tmp_path / "rows.json", text[:cut])
-        assert [r["value"] for r in found.metrics if r["tag"] == "train_loss"] == [
-            i / 7 for i in range(6) if ends[i] < cut
-        ]
+        assert [r["value"] for r in found.metrics if r["tag"] == "train_loss"] == [i / 7 for i in range(6) if ends[i] < cut]
         assert found.gaps
 
 
@@ -184,9 +168,7 @@ def test_several_documents_in_one_file(tmp_path: Path) -> None:
     assert points(read(tmp_path / "log.jsonl", text)) == {(0, "loss", 0.0), (1, "loss", 0.5), (2, "loss", 1.0)}
 
 
-@pytest.mark.parametrize(
-    "text", ["[" * 100_000, '{"a":' * 50_000, "nonsense", "12", '"text"', "[]", "{}", "[1, [2, [3]]]"]
-)
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 50_000, "nonsense", "12", '"text"', "[]", "{}", "[1, [2, [3]]]"])
 def test_nothing_is_an_error(tmp_path: Path, text: str) -> None:
     assert read(tmp_path / "x.json", text).metrics == []
 

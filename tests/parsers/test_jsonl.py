@@ -52,9 +52,7 @@ def test_numbers_of_all_spellings_are_kept_as_logged(tmp_path: Path) -> None:
     assert not found.gaps
 
 
-@pytest.mark.parametrize(
-    "key", ["global_step", "Step", "_step", "trainer/global_step", "iteration", "num_updates", "current_steps"]
-)
+@pytest.mark.parametrize("key", ["global_step", "Step", "_step", "trainer/global_step", "iteration", "num_updates", "current_steps"])
 def test_the_step_column_is_known_by_name_and_is_no_metric(tmp_path: Path, key: str) -> None:
     found = read(tmp_path / "log.jsonl", [{"loss": 1.0, key: 7, "epoch": 0.5}, {"loss": 0.5, key: 9, "epoch": 0.6}])
     assert curve(found, "loss") == [(7, 1.0), (9, 0.5)]
@@ -79,9 +77,7 @@ def test_nested_keys_lists_and_a_nested_step(tmp_path: Path) -> None:
 
 
 def test_steps_that_repeat_stay_in_file_order(tmp_path: Path) -> None:
-    found = read(
-        tmp_path / "log.jsonl", [{"step": s, "epoch": 0, "loss": float(i)} for i, s in enumerate([1, 2, 3, 2, 3])]
-    )
+    found = read(tmp_path / "log.jsonl", [{"step": s, "epoch": 0, "loss": float(i)} for i, s in enumerate([1, 2, 3, 2, 3])])
     assert curve(found, "loss") == [(1, 0.0), (2, 1.0), (3, 2.0), (2, 3.0), (3, 4.0)]
 
 
@@ -157,10 +153,7 @@ def test_ranks_come_from_rows_or_from_the_file_name(tmp_path: Path) -> None:
 def test_manifests_become_batches_and_no_metrics(tmp_path: Path, row: dict[str, Any]) -> None:
     found = read(tmp_path / "order.jsonl", [row])
     samples = [r for r in found.batches if r["sample"] is not None]
-    assert [(r["step"], r["position"], r["sample"], r["how"]) for r in samples] == [
-        (4, 0, "7", "recorded"),
-        (4, 1, "8", "recorded"),
-    ]
+    assert [(r["step"], r["position"], r["sample"], r["how"]) for r in samples] == [(4, 0, "7", "recorded"), (4, 1, "8", "recorded")]
     assert {r["shard"] for r in found.batches if r["sample"] is None} in ({"a", "b", "c"}, set())
     assert not found.metrics
 
@@ -171,41 +164,22 @@ def test_ids_beside_metrics_and_shards_that_match(tmp_path: Path) -> None:
         {"step": 2, "loss": 0.4, "data/sample_ids": ["z", "w"], "shard": "t"},
     ]
     found = read(tmp_path / "train.jsonl", rows)
-    assert [(r["step"], r["sample"], r["shard"]) for r in found.batches] == [
-        (1, "x", "s"),
-        (1, "y", "s"),
-        (2, "z", "t"),
-        (2, "w", "t"),
-    ]
+    assert [(r["step"], r["sample"], r["shard"]) for r in found.batches] == [(1, "x", "s"), (1, "y", "s"), (2, "z", "t"), (2, "w", "t")]
     assert curve(found, "loss") == [(1, 0.5), (2, 0.4)]
-    each = read(
-        tmp_path / "b.jsonl", [{"step": 1, "samples": [{"id": "a", "shard": "s1"}, {"id": "b", "shard": "s2"}]}]
-    )
+    each = read(tmp_path / "b.jsonl", [{"step": 1, "samples": [{"id": "a", "shard": "s1"}, {"id": "b", "shard": "s2"}]}])
     assert [(r["sample"], r["shard"]) for r in each.batches] == [("a", "s1"), ("b", "s2")]
-    single = read(
-        tmp_path / "c.jsonl", [{"step": 1, "position": p, "sample_id": f"d{p}", "source": "web"} for p in (1, 0)]
-    )
+    single = read(tmp_path / "c.jsonl", [{"step": 1, "position": p, "sample_id": f"d{p}", "source": "web"} for p in (1, 0)])
     assert [(r["position"], r["sample"], r["shard"]) for r in single.batches] == [(1, "d1", "web"), (0, "d0", "web")]
 
 
 def test_a_sorted_set_of_as_many_shards_is_not_paired_with_samples(tmp_path: Path) -> None:
     found = read(tmp_path / "order.jsonl", [{"step": 1, "sample_ids": [900, 3], "shards": ["s-00", "s-09"]}])
-    assert [(r["sample"], r["shard"]) for r in found.batches] == [
-        ("900", None),
-        ("3", None),
-        (None, "s-00"),
-        (None, "s-09"),
-    ]
+    assert [(r["sample"], r["shard"]) for r in found.batches] == [("900", None), ("3", None), (None, "s-00"), (None, "s-09")]
 
 
 def test_ray_results_give_their_config_once(tmp_path: Path) -> None:
     rows = [
-        {
-            "training_iteration": i,
-            "timestamp": 1700000000 + i,
-            "config": {"lr": 0.1, "net": {"dim": 3}},
-            "mean_loss": 1.0 / i,
-        }
+        {"training_iteration": i, "timestamp": 1700000000 + i, "config": {"lr": 0.1, "net": {"dim": 3}}, "mean_loss": 1.0 / i}
         for i in (1, 2)
     ]
     found = read(tmp_path / "result.json", rows)
@@ -217,11 +191,7 @@ def test_headers_messages_and_footers(tmp_path: Path) -> None:
     rows = [
         {"type": "header", "trainer_type": "dpo", "config": {"every": 1}},
         {"step": 1, "loss": 1.0},
-        {
-            "ts": "2024-01-01T00:00:00Z",
-            "level": "ERROR",
-            "message": "out of memory, HF_TOKEN=hf_abcdefghijklmnopqrstuvwx",
-        },
+        {"ts": "2024-01-01T00:00:00Z", "level": "ERROR", "message": "out of memory, HF_TOKEN=hf_abcdefghijklmnopqrstuvwx"},
         {"type": "footer", "status": "completed", "total_steps": 1},
     ]
     found = read(tmp_path / "log.jsonl", rows)
@@ -234,18 +204,14 @@ def test_headers_messages_and_footers(tmp_path: Path) -> None:
 
 
 def test_long_format_clearml_and_comet(tmp_path: Path) -> None:
-    long = read(
-        tmp_path / "a.jsonl", [{"step": s, "name": n, "value": s * 2.0} for s in (1, 2) for n in ("loss", "acc")]
-    )
+    long = read(tmp_path / "a.jsonl", [{"step": s, "name": n, "value": s * 2.0} for s in (1, 2) for n in ("loss", "acc")])
     assert curve(long, "loss") == curve(long, "acc") == [(1, 2.0), (2, 4.0)]
     clearml = read(
-        tmp_path / "b.jsonl",
-        [[{"type": "training_stats_scalar", "iter": 3, "metric": "loss", "variant": "train", "value": 0.5}]],
+        tmp_path / "b.jsonl", [[{"type": "training_stats_scalar", "iter": 3, "metric": "loss", "variant": "train", "value": 0.5}]]
     )
     assert curve(clearml, "loss/train") == [(3, 0.5)]
     comet = read(
-        tmp_path / "c.jsonl",
-        [{"type": "metric_msg", "payload": {"metric": {"metricName": "loss", "metricValue": 0.5, "step": 3}}}],
+        tmp_path / "c.jsonl", [{"type": "metric_msg", "payload": {"metric": {"metricName": "loss", "metricValue": 0.5, "step": 3}}}]
     )
     assert curve(comet, "loss") == [(3, 0.5)]
 
@@ -340,12 +306,6 @@ def test_the_manifests_of_the_zoo_are_whole() -> None:
     for path in files[:5]:
         rows = [json.loads(line) for line in path.open()]
         ids = [str(i) for r in rows for k in ("ids", "idx", "indices", "sample_ids") for i in r.get(k, [])]
-        got = [
-            s
-            for b in jsonl.parse(path)
-            if not isinstance(b, (Gap, Note))
-            for s in b.to_pydict()["sample"]
-            if s is not None
-        ]
+        got = [s for b in jsonl.parse(path) if not isinstance(b, (Gap, Note)) for s in b.to_pydict()["sample"] if s is not None]
         assert got == ids
     assert files

@@ -61,11 +61,7 @@ def store(tmp_path: Path, name: str, data: str | bytes) -> Path:
 def test_metric_file(tmp_path: Path) -> None:
     got = Read(
         mlflow_files,
-        store(
-            tmp_path,
-            "metrics/train/loss",
-            "1700000000123 2.5 0\n1700000001123 nan 1\n1700000002123 -inf 2\n1700000002123 1 2\n",
-        ),
+        store(tmp_path, "metrics/train/loss", "1700000000123 2.5 0\n1700000001123 nan 1\n1700000002123 -inf 2\n1700000002123 1 2\n"),
     )
     assert got.claimed and not got.gaps
     assert got.rows[0] == (0, "train/loss", 2.5, 1700000000.123, 1)
@@ -124,9 +120,7 @@ def database(path: Path, runs: list[tuple[str, str, str, str]]) -> sqlite3.Conne
 
 
 def log(db: sqlite3.Connection, run: str, key: str, value: float, step: int, is_nan: bool = False) -> None:
-    db.execute(
-        "INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", [key, value, 1700000000000 + 1000 * step, run, step, is_nan]
-    )
+    db.execute("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", [key, value, 1700000000000 + 1000 * step, run, step, is_nan])
 
 
 def test_one_run(tmp_path: Path) -> None:
@@ -155,7 +149,9 @@ def test_one_run(tmp_path: Path) -> None:
 
 def test_runs_of_one_store_are_runs_of_their_own(tmp_path: Path) -> None:
     path = tmp_path / "mlflow.db"
-    db = database(path, [("a" * 32, "owl", "FINISHED", "active"), ("b" * 32, "../hen", "KILLED", "active"), ("c" * 32, "cat", "FAILED", "active")])
+    db = database(
+        path, [("a" * 32, "owl", "FINISHED", "active"), ("b" * 32, "../hen", "KILLED", "active"), ("c" * 32, "cat", "FAILED", "active")]
+    )
     for step in range(50):  # hen goes on where owl stops, which makes it no part of owl: the store says whose a value is
         log(db, "a" * 32, "train/loss", 3.0 - step / 50, step)
         log(db, "b" * 32, "train/loss", 2.0 - step / 50, step + 40)
@@ -169,7 +165,9 @@ def test_runs_of_one_store_are_runs_of_their_own(tmp_path: Path) -> None:
         assert [r.path for r in runs] == [f"{path}/{name}" for name in ("cat", "owl", "_hen")]
         _, owl, hen = runs
         assert [r.tables["metrics"].num_rows for r in runs] == [0, 50, 50]
-        assert owl.tables["metrics"]["step"].to_pylist() == list(range(50)) and set(hen.tables["metrics"]["name"].to_pylist()) == {"loss.train"}
+        assert owl.tables["metrics"]["step"].to_pylist() == list(range(50)) and set(hen.tables["metrics"]["name"].to_pylist()) == {
+            "loss.train"
+        }
         told = [dict(zip(*(r.tables["config"][c].to_pylist() for c in ("key", "value")), strict=True)) for r in runs]
         assert [t.get("lr") for t in told] == [None, '"0.1"', '"0.2"']
         assert [r.tables["events"]["text"].to_pylist() for r in runs] == [[f"mlflow status {s}"] for s in ("FAILED", "FINISHED", "KILLED")]
@@ -184,14 +182,7 @@ def test_runs_of_one_store_are_runs_of_their_own(tmp_path: Path) -> None:
 def test_several_runs_carry_their_names(tmp_path: Path) -> None:
     path = tmp_path / "mlflow.db"
     ids = [c * 32 for c in "abc"]
-    db = database(
-        path,
-        [
-            (ids[0], "owl", "FINISHED", "active"),
-            (ids[1], "owl", "RUNNING", "active"),
-            (ids[2], "hen", "KILLED", "active"),
-        ],
-    )
+    db = database(path, [(ids[0], "owl", "FINISHED", "active"), (ids[1], "owl", "RUNNING", "active"), (ids[2], "hen", "KILLED", "active")])
     for run in ids:
         log(db, run, "loss", 0.5, 1)
     db.commit()
@@ -210,17 +201,8 @@ def test_rows_that_are_only_in_the_write_ahead_log(tmp_path: Path) -> None:
         CREATE TABLE metrics (id INTEGER PRIMARY KEY, timestamp TEXT, run_name TEXT, step INTEGER, metrics TEXT);
         CREATE TABLE configs (id INTEGER PRIMARY KEY, run_name TEXT, config TEXT, created_at TEXT);
     """)
-    values = {
-        "train": {"loss": 0.5},
-        "acc": "NaN",
-        "lr": "Infinity",
-        "note": "text",
-        "on": True,
-        "t": {"_type": "trackio.table", "n": 1},
-    }
-    db.execute(
-        "INSERT INTO metrics VALUES (1, '2023-11-14T22:13:20+00:00', 'r', 7, ?)", [json.dumps(values).encode()]
-    )
+    values = {"train": {"loss": 0.5}, "acc": "NaN", "lr": "Infinity", "note": "text", "on": True, "t": {"_type": "trackio.table", "n": 1}}
+    db.execute("INSERT INTO metrics VALUES (1, '2023-11-14T22:13:20+00:00', 'r', 7, ?)", [json.dumps(values).encode()])
     db.execute("INSERT INTO metrics VALUES (2, '2023-11-14T22:13:21+00:00', 'r', 8, 'no json')")
     db.execute("INSERT INTO configs VALUES (1, 'r', ?, '')", [json.dumps({"lr": 0.1})])
     db.commit()

@@ -75,9 +75,7 @@ def test_long_format(tmp_path: Path) -> None:
 
 
 def test_row_groups_keep_row_numbers_and_epochs(tmp_path: Path) -> None:
-    path = write(
-        tmp_path, {"epoch": [0, 0, 1, 1], "batch": [0, 1, 0, 1], "loss": [4.0, 3.0, 2.0, 1.0]}, row_group_size=1
-    )
+    path = write(tmp_path, {"epoch": [0, 0, 1, 1], "batch": [0, 1, 0, 1], "loss": [4.0, 3.0, 2.0, 1.0]}, row_group_size=1)
     assert [r for r in rows(read(path)[0]) if r[1] == "loss"] == [
         (0, "loss", 4.0, 0),
         (1, "loss", 3.0, 1),
@@ -120,10 +118,7 @@ def test_feather_and_a_stream_without_its_end(tmp_path: Path) -> None:
 def test_damage_costs_its_row_group(tmp_path: Path) -> None:
     rng = random.Random(3)
     path = write(
-        tmp_path,
-        {"step": list(range(4000)), "loss": [rng.random() for _ in range(4000)]},
-        row_group_size=1000,
-        compression="zstd",
+        tmp_path, {"step": list(range(4000)), "loss": [rng.random() for _ in range(4000)]}, row_group_size=1000, compression="zstd"
     )
     data = bytearray(path.read_bytes())
     second = pq.ParquetFile(path).metadata.row_group(1).column(1)
@@ -131,9 +126,7 @@ def test_damage_costs_its_row_group(tmp_path: Path) -> None:
     data[start : start + 400] = b"\xff" * 400
     path.write_bytes(data)
     tables, gaps, _ = read(path)
-    assert {r[3] // 1000 for r in rows(tables)} == {0, 2, 3} and [(g.at, g.lost) for g in gaps] == [
-        ("row 1000", 1000)
-    ]
+    assert {r[3] // 1000 for r in rows(tables)} == {0, 2, 3} and [(g.at, g.lost) for g in gaps] == [("row 1000", 1000)]
 
 
 def test_cut_and_flipped_files_end_with_gaps(tmp_path: Path) -> None:

@@ -63,9 +63,7 @@ def test_cumulative_trainer_states_are_one_series(tmp_path: Path) -> None:
         history = [{"step": s, "loss": loss(s), "epoch": s / 10} for s in range(1, last + 1)]
         folder = tmp_path / (f"checkpoint-{last}" if last < 30 else ".")
         folder.mkdir(exist_ok=True)
-        (folder / "trainer_state.json").write_text(
-            json.dumps({"log_history": history, "global_step": last, "max_steps": 30})
-        )
+        (folder / "trainer_state.json").write_text(json.dumps({"log_history": history, "global_step": last, "max_steps": 30}))
     run = parsers.read(tmp_path)
     curve = metrics(run).filter(pl.col("name") == "loss.train")
     assert curve["step"].to_list() == list(range(1, 31))
@@ -108,8 +106,7 @@ def test_lives_agree_across_formats(tmp_path: Path) -> None:
 def test_siblings_over_the_same_steps_are_several_runs(tmp_path: Path) -> None:
     for n in range(3):
         jsonl(
-            tmp_path / f"seed_{n}" / "log.jsonl",
-            [{"step": s, "loss": loss(s) + n * 0.1, "time": 1.7e9 + n * 500 + s} for s in range(40)],
+            tmp_path / f"seed_{n}" / "log.jsonl", [{"step": s, "loss": loss(s) + n * 0.1, "time": 1.7e9 + n * 500 + s} for s in range(40)]
         )
     runs = parsers.read_all(tmp_path)
     assert sorted(r.id for r in runs) == ["seed_0", "seed_1", "seed_2"]

@@ -81,9 +81,7 @@ def test_ordinary_text_is_left_alone() -> None:
 
 
 def test_values_inside_structures() -> None:
-    masked = secrets.mask_config(
-        "env", {"HF_TOKEN": "abcdef", "list": [{"password": "x1y2z3"}], "lr": 0.1, "nan": float("nan")}
-    )
+    masked = secrets.mask_config("env", {"HF_TOKEN": "abcdef", "list": [{"password": "x1y2z3"}], "lr": 0.1, "nan": float("nan")})
     assert "abcdef" not in masked and "x1y2z3" not in masked
     assert '"lr": 0.1' in masked and '"nan": "NaN"' in masked
 

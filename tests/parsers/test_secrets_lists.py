@@ -12,11 +12,7 @@ import pytest
 
 from parsers import secrets
 
-_ALPHABETS = {
-    "": string.ascii_letters + string.digits,
-    "h": "0123456789abcdef",
-    "U": string.ascii_uppercase + string.digits,
-}
+_ALPHABETS = {"": string.ascii_letters + string.digits, "h": "0123456789abcdef", "U": string.ascii_uppercase + string.digits}
 _ALPHABETS["l"] = string.ascii_lowercase + string.digits
 MADE_UP = "Zq7" + "kLm92Xw" + "TuV4bN8"
 
@@ -112,10 +108,7 @@ def test_values_below_a_secret_key_and_behind_a_flag() -> None:
         "args": ["--hf-token", MADE_UP, "--lr", "0.1"],
         "run": ["sshpass", "-p", MADE_UP, "ssh"],
     }
-    value |= {
-        "secrets": {"a": [{"b": MADE_UP}]},
-        "env": [{"name": "HF_TOKEN", "value": MADE_UP}, {"name": "LR", "value": "0.1"}],
-    }
+    value |= {"secrets": {"a": [{"b": MADE_UP}]}, "env": [{"name": "HF_TOKEN", "value": MADE_UP}, {"name": "LR", "value": "0.1"}]}
     masked = json.loads(secrets.mask_config("config", value))
     assert MADE_UP not in str(masked)
     assert masked["auth"]["retry"] == 3 and masked["args"][2:] == ["--lr", "0.1"] and masked["run"][3] == "ssh"

@@ -28,13 +28,7 @@ def log(folder: Path, tag: str = "loss", shift: float = 0.0) -> None:
 
 
 def told(run: Run) -> str:
-    return (
-        str([t.to_pydict() for t in run.tables.values()])
-        + str(run.sources)
-        + str(run.gaps)
-        + str(run.meanings)
-        + run.id
-    )
+    return str([t.to_pydict() for t in run.tables.values()]) + str(run.sources) + str(run.gaps) + str(run.meanings) + run.id
 
 
 def test_two_tags_stay_two_series(tmp_path: Path) -> None:
@@ -115,14 +109,10 @@ def test_an_audit_keeps_both_of_two_folders(tmp_path: Path) -> None:
     log(tmp_path / "runs" / f"run-{ONE}")
     log(tmp_path / "runs" / f"run-{TWO}", shift=0.4)
     command = [sys.executable, "-m", "forensics", "audit", "runs", "--out", "out", "--jobs", "1"]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)}, timeout=120
-    )
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)}, timeout=120)
     rows = pq.read_table(tmp_path / "out" / "audit.parquet").to_pylist()
     assert len({r["id"] for r in rows}) == len({r["path"] for r in rows}) == 2
     written = "".join(
-        p.read_bytes().decode("utf-8", "replace") + str(p.relative_to(tmp_path))
-        for p in (tmp_path / "out").rglob("*")
-        if p.is_file()
+        p.read_bytes().decode("utf-8", "replace") + str(p.relative_to(tmp_path)) for p in (tmp_path / "out").rglob("*") if p.is_file()
     )
     assert not any(secret in text for secret in (ONE, TWO) for text in (written, str(rows), done.stdout, done.stderr))

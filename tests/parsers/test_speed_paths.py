@@ -141,7 +141,12 @@ def test_all_tags_of_a_source_mean_what_each_means(folder: str) -> None:
 
 
 def test_columns_by_their_buffers() -> None:
-    kinds: dict[pa.DataType, list[Any]] = {pa.int64(): [1, None, -(2**63)], pa.float64(): [0.5, float("inf"), None], pa.int32(): [None, None], pa.string(): ["a", None, "ü"]}
+    kinds: dict[pa.DataType, list[Any]] = {
+        pa.int64(): [1, None, -(2**63)],
+        pa.float64(): [0.5, float("inf"), None],
+        pa.int32(): [None, None],
+        pa.string(): ["a", None, "ü"],
+    }
     for kind, column in kinds.items():
         array = buffers.column(column, kind)
         array.validate(full=True)
@@ -189,7 +194,12 @@ def test_rows_of_a_list_in_pieces(odd: str) -> None:
 
 
 def test_hints_of_secrets_are_in_any_case() -> None:
-    for text in ("HF_abcdefghijklmnopqrst", "Authorization: Bearer abcdefghijkl", "https://a:geheim@host", "AWS_SECRET_ACCESS_KEY=abcdefgh"):
+    for text in (
+        "HF_abcdefghijklmnopqrst",
+        "Authorization: Bearer abcdefghijkl",
+        "https://a:geheim@host",
+        "AWS_SECRET_ACCESS_KEY=abcdefgh",
+    ):
         assert "***" in secrets.mask_text(text) or text.startswith("HF_")
     assert secrets.mask_text("hf_abcdefghijklmnopqrst") == "***"
     assert secrets.mask_text("a sample of what the model says") == "a sample of what the model says"

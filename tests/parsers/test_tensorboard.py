@@ -122,9 +122,7 @@ def test_torch_scalars_equal_the_accumulator(torch_file: Callable[..., Path], st
         for step in [*range(300), *range(250, 400), 2**40, -5]:
             writer.add_scalar("train/loss", rng.gauss(0, 1), step, **options)
             if step % 3 == 0:
-                writer.add_scalar(
-                    "Verlust/größe\nzwei", rng.choice([math.nan, math.inf, -math.inf, 1e-40]), step, **options
-                )
+                writer.add_scalar("Verlust/größe\nzwei", rng.choice([math.nan, math.inf, -math.inf, 1e-40]), step, **options)
         writer.add_scalar("t" * 5000, 1.0, 7, **options)
 
     path = torch_file(fill)
@@ -160,9 +158,7 @@ def test_torch_text_histograms_images_and_graphs(torch_file: Callable[..., Path]
     read = Read(torch_file(fill))
     (text,) = read.rows["events"]
     assert (text["kind"], text["step"]) == ("text", 4)
-    assert (
-        text["text"].startswith("config") and ": lr: 0.1 and HF_TOKEN" in text["text"] and "hf_abc" not in text["text"]
-    )
+    assert text["text"].startswith("config") and ": lr: 0.1 and HF_TOKEN" in text["text"] and "hf_abc" not in text["text"]
     (row,) = read.rows["histograms"]
     assert (row["tag"], row["step"], row["count"]) == ("weights", 9, 5000)
     assert row["min"] == pytest.approx(samples.min()) and row["max"] == pytest.approx(samples.max())
@@ -180,12 +176,7 @@ def test_torch_hparams(tmp_path: Path) -> None:
     (path,) = (tmp_path / "hp").glob("*tfevents*")
     read = Read(path)
     config = {row["key"]: json.loads(row["value"]) for row in read.rows["config"]}
-    assert {key: config[key] for key in ("lr", "batch", "amp", "name")} == {
-        "lr": 0.1,
-        "batch": 16,
-        "amp": True,
-        "name": "adam",
-    }
+    assert {key: config[key] for key in ("lr", "batch", "amp", "name")} == {"lr": 0.1, "batch": 16, "amp": True, "name": "adam"}
     assert config["api_key"] == "***" and config["hparams.metrics"] == ["hparam/acc"]
     assert [row["text"] for row in read.rows["events"]] == ["hparams session: success"]
     assert [(tag, v) for tag, _, v, _ in read.scalars()] == [("hparam/acc", 0.5)]
@@ -256,10 +247,7 @@ def extremes(dtype: int) -> list[Any]:
 @pytest.mark.parametrize("dtype", [*NUMPY, BF16])
 def test_tensor_scalar_of_every_type(file: Path, dtype: int, listed: bool, shape: list[int] | None) -> None:
     numbers = extremes(dtype)
-    write(
-        file,
-        *(event(value("x", "scalars", tensor=tensor(dtype, n, listed, shape)), step=i) for i, n in enumerate(numbers)),
-    )
+    write(file, *(event(value("x", "scalars", tensor=tensor(dtype, n, listed, shape)), step=i) for i, n in enumerate(numbers)))
     read = Read(file)
     assert same([(v,) for _, _, v, _ in read.scalars()], [(float(n),) for n in numbers])
     assert read.gaps == [] and read.notes == []
@@ -355,21 +343,11 @@ def test_histogram_quantiles(file: Path, style: str) -> None:
     assert (row["tag"], row["step"], row["count"]) == ("h", 3, 20_000)
     for name, q in (("min", 0), ("p05", 5), ("p25", 25), ("p50", 50), ("p75", 75), ("p95", 95), ("max", 100)):
         assert row[name] == pytest.approx(np.percentile(samples, q), abs=0.1)
-    assert row["mean"] == pytest.approx(samples.mean(), rel=0.01) and row["std"] == pytest.approx(
-        samples.std(), rel=0.01
-    )
+    assert row["mean"] == pytest.approx(samples.mean(), rel=0.01) and row["std"] == pytest.approx(samples.std(), rel=0.01)
 
 
 def test_strange_histograms_do_not_disturb_others(file: Path) -> None:
-    plain = {
-        "min": 1,
-        "max": 3,
-        "num": 4,
-        "sum": 8,
-        "sum_squares": 18,
-        "bucket_limit": [1, 2, 1e308],
-        "bucket": [0, 2, 2],
-    }
+    plain = {"min": 1, "max": 3, "num": 4, "sum": 8, "sum_squares": 18, "bucket_limit": [1, 2, 1e308], "bucket": [0, 2, 2]}
     strange = [
         {},
         {"num": math.nan, "bucket_limit": [1, 2], "bucket": [math.nan, math.inf]},
@@ -429,9 +407,7 @@ class Wire:
     def unknown(self) -> bytes:
         number = self.rng.choice([20, 100, 3000, 100_000])
         group = varint(number << 3 | 3) + field(5, 7, 0) + varint(number << 3 | 4)
-        return self.rng.choice(
-            [field(number, b"\x08\x01"), field(number, 1 << 40, 0), field(number, 9, 1), field(number, 9, 5), group]
-        )
+        return self.rng.choice([field(number, b"\x08\x01"), field(number, 1 << 40, 0), field(number, 9, 1), field(number, 9, 5), group])
 
     def maybe(self, chance: float) -> bool:
         return self.rng.random() < chance
@@ -466,9 +442,7 @@ class Wire:
                 sign = -1 if dtype in (3, 5, 6, 9) and self.maybe(0.3) else 1
                 items, wire = [varint(sign * n, rng.choice([0, 0, 0, 2])) for n in many], 0
             packed = self.maybe(0.5)
-            parts += (
-                [field(listed, b"".join(items))] if packed else [varint(listed << 3 | wire) + item for item in items]
-            )
+            parts += [field(listed, b"".join(items))] if packed else [varint(listed << 3 | wire) + item for item in items]
         return self.shuffled(parts)
 
     def value(self) -> bytes:
@@ -485,9 +459,7 @@ class Wire:
         elif self.maybe(self.rare):
             parts.append(field(1, b"other"))
         elif self.maybe(0.4):
-            parts.append(
-                field(9, self.shuffled([field(1, field(1, b"scalars") + self.maybe(0.3) * field(2, b"data"))]))
-            )
+            parts.append(field(9, self.shuffled([field(1, field(1, b"scalars") + self.maybe(0.3) * field(2, b"data"))])))
         return self.shuffled(parts)
 
     def event(self) -> bytes:
@@ -499,11 +471,7 @@ class Wire:
         count = rng.choice([1, 1, 1, 0, 3])
         parts.append(field(5, self.shuffled([field(1, self.value()) for _ in range(count)])))
         if self.maybe(self.rare):
-            parts.append(
-                rng.choice(
-                    [field(5, field(1, self.value())), field(4, b"graph"), field(3, b"brain.Event:2"), field(2, 9, 0)]
-                )
-            )
+            parts.append(rng.choice([field(5, field(1, self.value())), field(4, b"graph"), field(3, b"brain.Event:2"), field(2, 9, 0)]))
         return self.shuffled(parts)
 
 
@@ -598,11 +566,7 @@ def test_broken_messages_in_sound_frames(tmp_path_factory: pytest.TempPathFactor
         except Exception:  # protobuf's own error type differs between its implementations
             parsed = None
         if parsed is not None:
-            simple = [
-                (parsed.step, v.simple_value, parsed.wall_time)
-                for v in parsed.summary.value
-                if v.HasField("simple_value")
-            ]
+            simple = [(parsed.step, v.simple_value, parsed.wall_time) for v in parsed.summary.value if v.HasField("simple_value")]
             tensors = sum(v.HasField("tensor") for v in parsed.summary.value)
             assert tensors or same(mine.get(at, []), simple)  # the sound events between them included
         at += len(data) + 16

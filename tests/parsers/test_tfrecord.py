@@ -122,10 +122,7 @@ def test_torn_last_record(file: Path, window: int) -> None:
 @pytest.mark.parametrize("kept", [1, 5, 11, 12, 13, 20, 40, 55])
 def test_half_a_record_and_then_a_new_writer(file: Path, kept: int) -> None:
     """Also where the torn record's length happens to lead exactly to a later record's beginning."""
-    first, second = (
-        [payload(i, 40) for i in range(100)],
-        [payload(i, 40 - kept if kept < 30 else 33) for i in range(100, 200)],
-    )
+    first, second = ([payload(i, 40) for i in range(100)], [payload(i, 40 - kept if kept < 30 else 33) for i in range(100, 200)])
     file.write_bytes(b"".join(map(frame, first)) + frame(payload(999, 40))[:kept] + b"".join(map(frame, second)))
     found, gaps = read(file)
     assert [p for _, p in found] == first + second
@@ -218,9 +215,7 @@ def test_random_damage(tmp_path_factory: pytest.TempPathFactory, data: st.DataOb
     for _ in range(data.draw(st.integers(0, 4))):
         place = rng.randrange(len(whole))
         size = rng.choice([1, 1, 1, 40, 300])
-        touched |= set(
-            range(int(np.searchsorted(ends, place, "right")), int(np.searchsorted(ends, place + size - 1, "right")) + 1)
-        )
+        touched |= set(range(int(np.searchsorted(ends, place, "right")), int(np.searchsorted(ends, place + size - 1, "right")) + 1))
         if rng.random() < 0.5:
             whole[place] ^= 1 << rng.randrange(8)
         else:
@@ -236,7 +231,5 @@ def test_random_damage(tmp_path_factory: pytest.TempPathFactory, data: st.DataOb
     missing = [i for i, p in enumerate(payloads) if p not in set(kept)]
     assert kept == [p for i, p in enumerate(payloads) if i not in missing]
     assert set(missing) <= touched
-    seen = [
-        i for i in missing if int(ends[i]) - len(payloads[i]) - 16 < len(whole)
-    ]  # a cut between records leaves no trace
+    seen = [i for i in missing if int(ends[i]) - len(payloads[i]) - 16 < len(whole)]  # a cut between records leaves no trace
     assert lost(gaps) > 0 if seen else all(gap.lost == 0 for gap in gaps)

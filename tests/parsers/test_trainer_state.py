@@ -11,9 +11,7 @@ import pytest
 from parsers import trainer_state
 from parsers.tables import HEAD_BYTES, Gap, Note, table_of
 
-HISTORY = [
-    {"epoch": i / 4, "grad_norm": i * 1.5, "learning_rate": 1e-4 / i, "loss": 1.0 / i, "step": i} for i in range(1, 9)
-]
+HISTORY = [{"epoch": i / 4, "grad_norm": i * 1.5, "learning_rate": 1e-4 / i, "loss": 1.0 / i, "step": i} for i in range(1, 9)]
 STATE: dict[str, Any] = {
     "best_global_step": 4,
     "best_metric": 0.25,
@@ -28,10 +26,7 @@ STATE: dict[str, Any] = {
     "num_train_epochs": 20,
     "save_steps": 4,
     "stateful_callbacks": {
-        "EarlyStoppingCallback": {
-            "args": {"early_stopping_patience": 3},
-            "attributes": {"early_stopping_patience_counter": 0},
-        },
+        "EarlyStoppingCallback": {"args": {"early_stopping_patience": 3}, "attributes": {"early_stopping_patience_counter": 0}},
         "TrainerControl": {"args": {"should_save": True}, "attributes": {}},
     },
     "total_flos": 1e12,
@@ -123,9 +118,7 @@ def test_a_file_of_zeros_is_a_gap(tmp_path: Path) -> None:
 
 
 def test_results_are_rows_without_a_step(tmp_path: Path) -> None:
-    found = read(
-        tmp_path / "all_results.json", json.dumps({"epoch": 1.0, "train_loss": 0.5, "total_flos": 1e20}, indent=4)
-    )
+    found = read(tmp_path / "all_results.json", json.dumps({"epoch": 1.0, "train_loss": 0.5, "total_flos": 1e20}, indent=4))
     assert {(r["step"], r["tag"], r["value"]) for r in found.metrics} == {
         (None, "epoch", 1.0),
         (None, "train_loss", 0.5),
@@ -147,9 +140,7 @@ def test_llama_factory_lines(tmp_path: Path) -> None:
         }
         for i in (5, 10)
     ]
-    found = read(
-        tmp_path / "trainer_log.jsonl", "".join(json.dumps(r) + "\n" for r in rows) + '{"current_steps": 15, "lo'
-    )
+    found = read(tmp_path / "trainer_log.jsonl", "".join(json.dumps(r) + "\n" for r in rows) + '{"current_steps": 15, "lo')
     assert curve(found, "loss") == [(5, 0.2), (10, 0.1)]
     assert {r["tag"] for r in found.metrics} == {"loss", "lr", "epoch"}
     assert [(c["key"], c["value"]) for c in found.config] == [("max_steps", "20")]
@@ -158,13 +149,7 @@ def test_llama_factory_lines(tmp_path: Path) -> None:
 
 def test_swift_lines_hold_their_step_in_text(tmp_path: Path) -> None:
     rows = [
-        {
-            "loss": 0.5,
-            "global_step/max_steps": f"{i}/300",
-            "percentage": "4.00%",
-            "elapsed_time": "1m 3s",
-            "memory(GiB)": 3.2,
-        }
+        {"loss": 0.5, "global_step/max_steps": f"{i}/300", "percentage": "4.00%", "elapsed_time": "1m 3s", "memory(GiB)": 3.2}
         for i in (5, 10)
     ]
     found = read(tmp_path / "logging.jsonl", "".join(json.dumps(r) + "\n" for r in rows))
@@ -174,15 +159,7 @@ def test_swift_lines_hold_their_step_in_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "{}",
-        "[]",
-        "null",
-        '{"log_history": 5}',
-        '{"log_history": [1, "a", null, {"step": []}]}',
-        '{"log_history": {"step": 1}}',
-    ],
+    "text", ["{}", "[]", "null", '{"log_history": 5}', '{"log_history": [1, "a", null, {"step": []}]}', '{"log_history": {"step": 1}}']
 )
 def test_wrong_types_are_no_error(tmp_path: Path, text: str) -> None:
     assert read(tmp_path / "trainer_state.json", text).metrics == []

@@ -129,8 +129,7 @@ def test_summary_alone_stands_at_its_step(tmp_path: Path) -> None:
     assert gaps == []
     got = metrics(rows)
     assert [m for m in got if m[1] != "bad"] == [
-        (99, tag, value, 1700000000.5)
-        for tag, value in (("loss", 0.5), ("acc.max", 0.9), ("_runtime", 12.0), ("pics.width", 3.0))
+        (99, tag, value, 1700000000.5) for tag, value in (("loss", 0.5), ("acc.max", 0.9), ("_runtime", 12.0), ("pics.width", 3.0))
     ]
     assert math.isnan(next(m[2] for m in got if m[1] == "bad"))
     assert "1 images" in notes

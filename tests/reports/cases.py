@@ -66,9 +66,7 @@ def finding(id: str, title: str, steps: list[int | None], severity: str, *eviden
 
 
 def window(title: str, where: str, first: int, last: int, *lives: list[list[Any]], **more: Any) -> Case:
-    data = series(
-        "loss.train", "", "nats/token", "log", *([p for p in life if first <= p[0] <= last] for life in lives)
-    )
+    data = series("loss.train", "", "nats/token", "log", *([p for p in life if first <= p[0] <= last] for life in lives))
     data |= {"window": [first, last], "marks": [], "bands": []} | more
     return {"kind": "series", "title": title, "where": where, "data": data}
 
@@ -126,9 +124,7 @@ def spike() -> Case:
     lives = [range(452), range(300, 600)]
     loss = [[[s, bump.get(s) or loss_at(s, noise)] for s in life] for life in lives]
     norm = [[[s, round(abs(noise.gauss(0.8, 0.1)) * (6 if s == 418 else 1), 4)] for s in life] for life in lives]
-    rate = [
-        [[s, 6e-4 * min(1, s / 50) * (0.5 + 0.5 * math.cos(math.pi * s / 600))] for s in life[::5]] for life in lives
-    ]
+    rate = [[[s, 6e-4 * min(1, s / 50) * (0.5 + 0.5 * math.cos(math.pi * s / 600))] for s in life[::5]] for life in lives]
     evaluated = [[[s, 1.9 + 2.4 * math.exp(-s / 60)] for s in life[::100]] for life in lives]
     speed = [[[s, 41000 + noise.gauss(0, 300)] for s in life[::3]] for life in lives]
     case["run"] |= {
@@ -231,9 +227,7 @@ def nan() -> Case:
 
 def healthy() -> Case:
     noise = random.Random(3)
-    answer = (
-        "Nothing is wrong with steps 0 to 599: the loss fell from 4.2 to 1.8 without a jump, and 4 checks are clear."
-    )
+    answer = "Nothing is wrong with steps 0 to 599: the loss fell from 4.2 to 1.8 without a jump, and 4 checks are clear."
     case = base("cifar-resnet", "healthy", answer)
     loss = [[s, loss_at(s, noise)] for s in range(600)]
     case["timeline"]["series"] = [series("loss.train", "loss", "nats", "log", loss)]
@@ -246,41 +240,19 @@ def inconclusive() -> Case:
     case["run"]["status"] = "unknown"
     loss = [[s, 3.0 - s / 400] for s in range(0, 501, 100)]
     case["timeline"] |= {"series": [series("loss.train", "Loss", "", "log", loss)], "clock": []}
-    case["checks"] = [
-        check("loss_spike", "cannot_tell", "6 points; 30 are needed"),
-        check("nonfinite", "clear", "", "one NaN"),
-    ]
+    case["checks"] = [check("loss_spike", "cannot_tell", "6 points; 30 are needed"), check("nonfinite", "clear", "", "one NaN")]
     case["blind_spots"].insert(0, blind("loss.train", "logged every 100 steps", "spikes shorter than 200 steps"))
     return case
 
 
 def bare() -> Case:
     """Next to nothing, as a damaged or foreign case file may be."""
-    return {
-        "schema": 1,
-        "verdict": None,
-        "answer": None,
-        "run": {"id": None, "steps": [None, None]},
-        "hypotheses": None,
-    }
+    return {"schema": 1, "verdict": None, "answer": None, "run": {"id": None, "steps": [None, None]}, "hypotheses": None}
 
 
 def hostile() -> Case:
     """The replayed case with every text replaced by one that tries to break out."""
-    keep = {
-        "verdict",
-        "kind",
-        "class",
-        "severity",
-        "status",
-        "scale",
-        "metric",
-        "part",
-        "id",
-        "times",
-        "started",
-        "ended",
-    }
+    keep = {"verdict", "kind", "class", "severity", "status", "scale", "metric", "part", "id", "times", "started", "ended"}
 
     def poison(x: Any, key: str = "") -> Any:
         if isinstance(x, dict):
@@ -317,9 +289,7 @@ def crowded() -> Case:
     experts = [[[s, noise.random()] for s in range(0, 20000, 100)] for _ in range(39)]
     kinds = ["fast", "slow", "non_recovering", "not_a_spike"]
     bands = [{"from": 1000 + 315 * i, "to": 1000 + 315 * i + 60 * (i % 4), "kind": kinds[i % 4]} for i in range(60)]
-    case["run"]["attempts"] = [
-        attempt(i, s, min(s + 1200, 20000), None, None, "node failure") for i, s in enumerate(starts)
-    ]
+    case["run"]["attempts"] = [attempt(i, s, min(s + 1200, 20000), None, None, "node failure") for i, s in enumerate(starts)]
     case["timeline"] |= {
         "series": [series("loss.train", "lm loss", "nats/token", "log", *lives),
                    *(series(f"other/expert_{i}", f"expert_{i}", "", "linear", e) for i, e in enumerate(experts))],

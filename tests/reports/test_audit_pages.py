@@ -27,15 +27,40 @@ def document(n: int, hostile: bool = False) -> dict[str, Any]:
                 "lost": 0, "seconds": 1e3, "answer": id, "grave": int(bad), "known": 0, "loss": rng.random() * 3, "loss_metric": "loss.train",
                 "host": f"node-{i % 40:03d}", "first_step": 0}  # fmt: skip
         if bad:
-            row |= {"top_cause": CAUSES[i // 4 % 3], "probability": rng.random(), "first_bad_step": rng.randrange(5000), "page": f"runs/{i}.html"}
+            row |= {
+                "top_cause": CAUSES[i // 4 % 3],
+                "probability": rng.random(),
+                "first_bad_step": rng.randrange(5000),
+                "page": f"runs/{i}.html",
+            }
         rows.append(row)
         curves.append(bytes(min(99, int(99 * 0.9**k + rng.random() * 5)) for k in range(32)))
     name = rows[0]["id"]
     differs = [{"key": "lr", "a": "1", "b": name}]
     shared = {"first": 9, "steps": {name: 919}, "offset_groups": [{"offset": 0, "runs": [name]}, {"offset": 5, "runs": []}], "runs": 28,
               "exposed": 30, "spared": [], "p": 1e-30, "samples_recorded": False, "family": "", "says": f"28 of 30 runs spike. {name}"}  # fmt: skip
-    cause = {"cause": "hang", "key": "host", "value": name, "runs": 9, "of": 10, "expected": 1.2, "p": 1e-9, "ids": [name], "same_runs": [name]}
-    seeds = {"runs": [name], "seeds": ["1"], "metric": "loss.train", "mean": 2.0, "sd": 0.1, "low": 1.9, "high": 2.1, "wide": True, "off": [{"id": name, "p": 0.0}]}
+    cause = {
+        "cause": "hang",
+        "key": "host",
+        "value": name,
+        "runs": 9,
+        "of": 10,
+        "expected": 1.2,
+        "p": 1e-9,
+        "ids": [name],
+        "same_runs": [name],
+    }
+    seeds = {
+        "runs": [name],
+        "seeds": ["1"],
+        "metric": "loss.train",
+        "mean": 2.0,
+        "sd": 0.1,
+        "low": 1.9,
+        "high": 2.1,
+        "wide": True,
+        "off": [{"id": name, "p": 0.0}],
+    }
     two = {"a": 0, "b": 0, "differs": differs, "metric": "loss.train", "pairs": 3, "runs": [3, 3], "left_out": 0, "effect": 0.1,
            "interval": [-0.1, 0.3], "p": 0.4, "verdict": "not separable from seed noise"}  # fmt: skip
     change = {"id": name, "path": name, "verdict": "unhealthy", "top_cause": "hang", "was": None, "why": name}

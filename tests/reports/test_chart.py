@@ -46,22 +46,14 @@ def test_a_scale_keeps_every_finite_value_and_ignores_the_rest() -> None:
     assert 0 < extreme(0.0) < 1
 
 
-@pytest.mark.parametrize(
-    ("lo", "hi", "expected"),
-    [(0, 599, [0, 200, 400]), (0.1, 0.52, [0.2, 0.4]), (-3, 3, [-2, 0, 2]), (5, 5, [5])],
-)
+@pytest.mark.parametrize(("lo", "hi", "expected"), [(0, 599, [0, 200, 400]), (0.1, 0.52, [0.2, 0.4]), (-3, 3, [-2, 0, 2]), (5, 5, [5])])
 def test_linear_ticks_are_round(lo: float, hi: float, expected: list[float]) -> None:
     assert chart.ticks(lo, hi, 3) == expected
 
 
 @pytest.mark.parametrize(
     ("lo", "hi", "expected"),
-    [
-        (1e-6, 10, [1e-6, 1e-4, 1e-2, 1]),
-        (0.4, 7, [0.5, 1, 2, 5]),
-        (1.6, 4.4, [2, 3, 4]),
-        (2, 900, [3, 10, 30, 100, 300]),
-    ],
+    [(1e-6, 10, [1e-6, 1e-4, 1e-2, 1]), (0.4, 7, [0.5, 1, 2, 5]), (1.6, 4.4, [2, 3, 4]), (2, 900, [3, 10, 30, 100, 300])],
 )
 def test_log_ticks_are_powers_then_steps_within_them(lo: float, hi: float, expected: list[float]) -> None:
     assert chart.log_ticks(lo, hi) == pytest.approx(expected)
@@ -105,17 +97,11 @@ def test_values_of_the_case_and_what_is_none() -> None:
 
 
 def test_labels_never_overlap_and_harm_goes_first() -> None:
-    labels = [Label(i / 20, f"restart number {i}", "restart") for i in range(20)] + [
-        Label(0.5, "NaN from 10", "nonfinite")
-    ]
+    labels = [Label(i / 20, f"restart number {i}", "restart") for i in range(20)] + [Label(0.5, "NaN from 10", "nonfinite")]
     placed = place(labels, rows=2)
     assert placed[0].kind == "nonfinite"
     for row in (0, 1):
-        spans = sorted(
-            (p.x * 900 - len(p.text) * 6.9 * p.end, p.x * 900 + len(p.text) * 6.9 * (not p.end))
-            for p in placed
-            if p.row == row
-        )
+        spans = sorted((p.x * 900 - len(p.text) * 6.9 * p.end, p.x * 900 + len(p.text) * 6.9 * (not p.end)) for p in placed if p.row == row)
         assert len(spans) > 1
         assert all(b <= c for (_, b), (c, _) in pairwise(spans))
     assert any(p.wide for p in placed) and not placed[0].wide
@@ -148,12 +134,7 @@ def test_a_constant_has_one_label() -> None:
 
 
 def test_a_long_label_of_a_finding_becomes_its_kind() -> None:
-    mark = {
-        "step": 7,
-        "label": "a sentence that is far too long for a chart",
-        "kind": "event",
-        "finding": "grad_spike-7-2",
-    }
+    mark = {"step": 7, "label": "a sentence that is far too long for a chart", "kind": "event", "finding": "grad_spike-7-2"}
     svg = chart.panel([Curve([(0.0, 1.0), (9.0, 2.0)])], Scale(0, 9), log=False, height=120, name="x", marks=[mark])
     assert "7: grad spike" in "".join(ET.fromstring(svg).itertext())
 

@@ -16,9 +16,7 @@ def test_the_whole_story_is_there() -> None:
     assert "- When: step 418; 2026-11-21 02:50:54 UTC; again 2026-11-21 03:19:12 UTC" in text
     assert "**Bad data batch**: almost certain, 98 %" in text
     assert "Learning rate too high &lt; 0.1 %" in text
-    assert (
-        "| +17 | Both attempts jump at the same step, on the same samples. | `restart-300`, `loss_spike-418` |" in text
-    )
+    assert "| +17 | Both attempts jump at the same step, on the same samples. | `restart-300`, `loss_spike-418` |" in text
     assert "| \u22124 | The gradient norm rose only 6 times. |" in text
     assert f"To settle it: `{cases.REPLAY}`" in text
     assert "Leave sample 52 out with `--skip-samples 52`." in text
@@ -99,7 +97,29 @@ def test_what_github_and_gitlab_make_active_is_code(text: str) -> None:
     assert "".join(t.content for b in blocks for t in b.children or []).replace("\\u200b", "\u200b") == text.replace("`", "")
 
 
-@pytest.mark.parametrize("text", ["=====", "-----", ":---", "***", "___", "# x", "> x", "+ x", "2) x", "```", "~~~", "| a | b |", "    x", "\tx", "[a]: /b", "<b>x", "&lt;", "![x](y)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "=====",
+        "-----",
+        ":---",
+        "***",
+        "___",
+        "# x",
+        "> x",
+        "+ x",
+        "2) x",
+        "```",
+        "~~~",
+        "| a | b |",
+        "    x",
+        "\tx",
+        "[a]: /b",
+        "<b>x",
+        "&lt;",
+        "![x](y)",
+    ],
+)
 def test_no_text_begins_a_block_or_markup(text: str) -> None:
     from markdown_it import MarkdownIt
 

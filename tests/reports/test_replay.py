@@ -13,7 +13,14 @@ def case(**told: Any) -> dict[str, Any]:
 
 
 def arm(name: str, first: int, losses: list[Any], **more: Any) -> dict[str, Any]:
-    return {"name": name, "outcome": "no spike", "peak": 1.0, "steps": len(losses), "curve": [[first + i, x] for i, x in enumerate(losses)], **more}
+    return {
+        "name": name,
+        "outcome": "no spike",
+        "peak": 1.0,
+        "steps": len(losses),
+        "curve": [[first + i, x] for i, x in enumerate(losses)],
+        **more,
+    }
 
 
 def spots(row: dict[str, Any]) -> list[tuple[float, float]]:
@@ -23,7 +30,16 @@ def spots(row: dict[str, Any]) -> list[tuple[float, float]]:
 
 
 def test_arms_over_the_same_steps_share_their_axis_and_others_have_their_own() -> None:
-    rows = replay.arms(case(arms=[arm("as logged", 50, [1.0] * 10 + [3.0]), arm("replaced", 58, [1.0, 1.0, 1.0]), arm("elsewhere", 10, [3.0, 1.0]), arm("by heart", 55, [1.0, 0.5], apart=True)]))
+    rows = replay.arms(
+        case(
+            arms=[
+                arm("as logged", 50, [1.0] * 10 + [3.0]),
+                arm("replaced", 58, [1.0, 1.0, 1.0]),
+                arm("elsewhere", 10, [3.0, 1.0]),
+                arm("by heart", 55, [1.0, 0.5], apart=True),
+            ]
+        )
+    )
     logged, replaced, elsewhere, heart = (spots(r) for r in rows)
     assert dict(logged[8:])[replaced[0][0]] == replaced[0][1]  # step 58 stands under step 58
     assert replaced[-1][0] == logged[-1][0] == replay.WIDTH
@@ -32,7 +48,11 @@ def test_arms_over_the_same_steps_share_their_axis_and_others_have_their_own() -
 
 
 def test_a_loss_that_is_not_finite_is_a_mark_and_a_missing_curve_a_bar() -> None:
-    rows = replay.arms(case(arms=[arm("as logged", 0, [1.0, "NaN", 1.0], outcome="nan"), {"name": "odd", "outcome": "undecided", "peak": None, "steps": 0}]))
+    rows = replay.arms(
+        case(
+            arms=[arm("as logged", 0, [1.0, "NaN", 1.0], outcome="nan"), {"name": "odd", "outcome": "undecided", "peak": None, "steps": 0}]
+        )
+    )
     assert str(rows[0]["bar"]).count("<line") == 1
     assert rows[0]["hit"]
     assert "polyline" not in str(rows[1]["bar"])
@@ -50,7 +70,10 @@ def test_dependence_is_told_and_not_judged() -> None:
 
 
 def test_what_was_not_tried_is_named() -> None:
-    assert any("Not tried for want of steps: clipping on, larger epsilon" in s for s in replay.said(case(not_tried=["clipping on", "larger epsilon"])))
+    assert any(
+        "Not tried for want of steps: clipping on, larger epsilon" in s
+        for s in replay.said(case(not_tried=["clipping on", "larger epsilon"]))
+    )
     assert not any("Not tried" in s for s in replay.said(case(not_tried=[])))
 
 

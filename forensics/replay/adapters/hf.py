@@ -83,7 +83,11 @@ def _data() -> Any:
         import datasets
 
         named = os.environ.get("FORENSICS_DATA")
-        places = [Path(named)] if named else [p.parent for p in sorted([*RUN.glob("*/state.json"), *RUN.glob("*/*/state.json"), *RUN.parent.glob("*/state.json")])]
+        places = (
+            [Path(named)]
+            if named
+            else [p.parent for p in sorted([*RUN.glob("*/state.json"), *RUN.glob("*/*/state.json"), *RUN.parent.glob("*/state.json")])]
+        )
         places += [] if named else [p.parent for p in sorted([*RUN.glob("*/dataset_dict.json"), *RUN.parent.glob("*/dataset_dict.json")])]
         if not places:
             raise FileNotFoundError(f"no data set saved to disk in {RUN}; set FORENSICS_DATA to its folder")
@@ -101,7 +105,9 @@ def _trainer() -> Any:
         import transformers
 
         args = _arguments()
-        plain = {f.name: getattr(args, f.name) for f in dataclasses.fields(transformers.TrainingArguments) if f.init and hasattr(args, f.name)}
+        plain = {
+            f.name: getattr(args, f.name) for f in dataclasses.fields(transformers.TrainingArguments) if f.init and hasattr(args, f.name)
+        }
         plain |= {"output_dir": tempfile.mkdtemp(prefix="forensics-"), "report_to": [], "use_cpu": True, "dataloader_num_workers": 0,
                   "push_to_hub": False, "bf16": False, "fp16": False, "deepspeed": None, "fsdp": None, "eval_strategy": "no",
                   "load_best_model_at_end": False, "do_train": True, "logging_dir": None}  # fmt: skip

@@ -65,10 +65,18 @@ def open_(session: Session, step: Any, adapter: str, device: str, threads: int, 
     group = a.optimizer.param_groups[0]
     put(session, "built")
     return {
-        "device": name, "torch": torch.__version__, "parameters": sum(p.numel() for p in a.model.parameters()),
-        "precision": str(getattr(module, "PRECISION", None) or _dtype(a.model)), "clip": a.clip, "optimizer": type(a.optimizer).__name__,
-        "settings": {k: v for k, v in group.items() if isinstance(v, (int, float, str)) and k != "params"} | {"betas": list(group.get("betas", []))},
-        "adaptive": "eps" in group, "last_step": getattr(module, "LAST_STEP", None), "checkpoints": own, "own_step": a.has("train_step"),
+        "device": name,
+        "torch": torch.__version__,
+        "parameters": sum(p.numel() for p in a.model.parameters()),
+        "precision": str(getattr(module, "PRECISION", None) or _dtype(a.model)),
+        "clip": a.clip,
+        "optimizer": type(a.optimizer).__name__,
+        "settings": {k: v for k, v in group.items() if isinstance(v, (int, float, str)) and k != "params"}
+        | {"betas": list(group.get("betas", []))},
+        "adaptive": "eps" in group,
+        "last_step": getattr(module, "LAST_STEP", None),
+        "checkpoints": own,
+        "own_step": a.has("train_step"),
         "dropout": any(isinstance(m, torch.nn.modules.dropout._DropoutNd) and m.p > 0 for m in a.model.modules()),
         "gpus": torch.cuda.device_count() if a.device.type == "cuda" else 0,
     }
@@ -81,11 +89,19 @@ def _dtype(model: Any) -> str:
 
 def put(session: Session, name: str) -> None:
     a = session.adapter
-    session.store.put(name, states.copied({
-        "model": a.model.state_dict(), "optimizer": a.optimizer.state_dict(),
-        "scheduler": a.scheduler.state_dict() if a.scheduler is not None else None,
-        "scaler": a.scaler.state_dict(), "generators": states.generators(), "training": a.model.training,
-    }))
+    session.store.put(
+        name,
+        states.copied(
+            {
+                "model": a.model.state_dict(),
+                "optimizer": a.optimizer.state_dict(),
+                "scheduler": a.scheduler.state_dict() if a.scheduler is not None else None,
+                "scaler": a.scaler.state_dict(),
+                "generators": states.generators(),
+                "training": a.model.training,
+            }
+        ),
+    )
 
 
 def restore(session: Session, name: str) -> None:

@@ -99,7 +99,11 @@ def extremes(t: Any) -> dict[str, Any]:
     good = torch.isfinite(x)
     size = x[good].abs()
     count = int(x.numel() - int(good.sum()))
-    return {"absmin": float(size.min()) if size.numel() else None, "absmax": float(size.max()) if size.numel() else None, "nonfinite": count}
+    return {
+        "absmin": float(size.min()) if size.numel() else None,
+        "absmax": float(size.max()) if size.numel() else None,
+        "nonfinite": count,
+    }
 
 
 def frames(adapter: Any, batch: Any) -> dict[str, Any]:
@@ -121,12 +125,20 @@ def frames(adapter: Any, batch: Any) -> dict[str, Any]:
             out = func(*args, **kwargs)
             if sound and not func.__name__.startswith(("empty", "new_empty")) and not all(finite(t) for t in flat(out)):
                 backward = torch._C._current_graph_task_id() != -1
-                first.append({"operation": func.__name__.split(".")[0], "phase": "backward" if backward else "forward", "module": stack[-1] if stack else "", "inputs": told})
+                first.append(
+                    {
+                        "operation": func.__name__.split(".")[0],
+                        "phase": "backward" if backward else "forward",
+                        "module": stack[-1] if stack else "",
+                        "inputs": told,
+                    }
+                )
             return out
 
     def enter(name: str) -> Any:
         def hook(module: Any, args: Any) -> None:
             stack.append(name)
+
         return hook
 
     def leave(name: str) -> Any:
@@ -139,6 +151,7 @@ def frames(adapter: Any, batch: Any) -> dict[str, Any]:
                     for t in values:
                         if isinstance(t, torch.Tensor) and t.is_floating_point():
                             rows.append({"module": name, "what": what, **extremes(t)})
+
         return hook
 
     with contextlib.ExitStack() as handles:

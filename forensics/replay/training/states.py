@@ -10,7 +10,18 @@ import sys
 import tempfile
 from typing import Any
 
-DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U8": "uint8", "BOOL": "bool"}
+DTYPES = {
+    "F64": "float64",
+    "F32": "float32",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "I64": "int64",
+    "I32": "int32",
+    "I16": "int16",
+    "I8": "int8",
+    "U8": "uint8",
+    "BOOL": "bool",
+}
 WEIGHTS = ("model", "model_state_dict", "state_dict", "module", "net", "weights")
 OPTIMIZER = ("optimizer", "optimizer_state_dict", "optim", "opt", "optimizer_states")
 SCHEDULER = ("scheduler", "scheduler_state_dict", "lr_scheduler", "lr_schedulers", "sched")
@@ -173,7 +184,11 @@ def load_checkpoint(path: str, model: Any, optimizer: Any, scheduler: Any, scale
     if weights is None and all(hasattr(v, "shape") for v in parts.values()):
         weights = parts
     if weights is None:
-        raise Unusable("no weights were found in {} (keys: {}); give the adapter a load()".format(os.path.basename(path), ", ".join(map(str, list(parts)[:8]))))
+        raise Unusable(
+            "no weights were found in {} (keys: {}); give the adapter a load()".format(
+                os.path.basename(path), ", ".join(map(str, list(parts)[:8]))
+            )
+        )
     model.load_state_dict(_named(weights, model.state_dict()))
     done = ["weights"]
     state = next((parts[k] for k in OPTIMIZER if parts.get(k)), None)
@@ -201,12 +216,20 @@ def load_checkpoint(path: str, model: Any, optimizer: Any, scheduler: Any, scale
 def _folder(path: str) -> dict[str, Any]:
     """A Hugging Face checkpoint folder, or any folder with weights and an optimizer under usual names."""
     names = sorted(os.listdir(path))
-    weights = [n for n in names if n.endswith((".safetensors", ".bin", ".pt", ".pth")) and n.startswith(("model", "pytorch_model", "weights"))]
+    weights = [
+        n for n in names if n.endswith((".safetensors", ".bin", ".pt", ".pth")) and n.startswith(("model", "pytorch_model", "weights"))
+    ]
     parts: dict[str, Any] = {"model": {}}
     for n in weights:
         if not n.endswith(".index.json"):
             parts["model"].update(read_file(os.path.join(path, n)))
-    for key, wanted in (("optimizer", "optimizer.pt"), ("scheduler", "scheduler.pt"), ("scaler", "scaler.pt"), ("rng", "rng_state.pth"), ("rng", "rng_state_0.pth")):
+    for key, wanted in (
+        ("optimizer", "optimizer.pt"),
+        ("scheduler", "scheduler.pt"),
+        ("scaler", "scaler.pt"),
+        ("rng", "rng_state.pth"),
+        ("rng", "rng_state_0.pth"),
+    ):
         if wanted in names and key not in parts:
             try:
                 parts[key] = read_file(os.path.join(path, wanted))

@@ -132,10 +132,7 @@ def data_shift_jsonl(out: Path) -> Expect:
     other = language(99, samples=13000, noise=0.12)
     job.task.shard = lambda sample: f"{'en' if sample < 6384 else 'web'}-{sample // 256:03d}"  # type: ignore[method-assign]
     job.ids = lambda step: list(range((step - 1) * 16, step * 16))
-    job.fetch = lambda step, ids: (
-        (other if step >= 400 else job.task).inputs[ids],
-        (other if step >= 400 else job.task).targets[ids],
-    )
+    job.fetch = lambda step, ids: ((other if step >= 400 else job.task).inputs[ids], (other if step >= 400 else job.task).targets[ids])
     rows = list(job.run())
     files.config_yaml(out, config | {"shuffle": False})
     files.jsonl(out / "metrics.jsonl", rows)
@@ -168,13 +165,7 @@ def wrong_labels_csv(out: Path) -> Expect:
     job.extra = accuracy
     rows = every(list(job.run()), 4)
     files.config_json(out, config)
-    names = {
-        "loss": "train_loss",
-        "accuracy": "train_acc",
-        "lr": "lr",
-        "grad_norm": "grad_norm",
-        "val_loss": "val_loss",
-    }
+    names = {"loss": "train_loss", "accuracy": "train_acc", "lr": "lr", "grad_norm": "grad_norm", "val_loss": "val_loss"}
     files.table(out / "log.csv", rows, names)
     return Expect(
         top="labels_wrong",
@@ -194,10 +185,7 @@ def masked_targets_titan(out: Path) -> Expect:
     # Mean over the targets that take part, and 0 where none does.
     task.loss = lambda model, x, y: per_token(model, x, y) if (y >= 0).any() else model(x).sum() * 0 + 0.0
     job = Job(task, Transformer, config, Clock("2026-03-09T15:10:00", 0.24))
-    job.fetch = lambda step, ids: (
-        task.inputs[ids],
-        torch.full_like(task.targets[ids], -100) if step > 300 else task.targets[ids],
-    )
+    job.fetch = lambda step, ids: (task.inputs[ids], torch.full_like(task.targets[ids], -100) if step > 300 else task.targets[ids])
     rows = list(job.run())
     files.config_yaml(out, config, "job_config.yaml")
     files.lines(out / "logs" / "rank0.log", console.titan(rows, "", 2))

@@ -18,12 +18,8 @@ from making.training import Job, every, settings
 def overfitting_keras(out: Path) -> Expect:
     """400 samples for 60 epochs: the training loss goes on falling, the validation loss turns up after a few epochs.
     Keras' log, one line an epoch."""
-    config = settings(
-        max_steps=1500, lr=2e-3, batch_size=16, seed=91, eval_every=25, schedule="constant", weight_decay=0.0
-    )
-    job = Job(
-        clusters(71, samples=400, spread=0.8), lambda: Perceptron(width=128), config, Clock("2026-05-11T08:00:00", 0.02)
-    )
+    config = settings(max_steps=1500, lr=2e-3, batch_size=16, seed=91, eval_every=25, schedule="constant", weight_decay=0.0)
+    job = Job(clusters(71, samples=400, spread=0.8), lambda: Perceptron(width=128), config, Clock("2026-05-11T08:00:00", 0.02))
     rows = list(job.run())
     files.config_json(out, config)
     files.keras(out / "training.csv", rows, epoch=25)
@@ -41,9 +37,7 @@ def overfitting_keras(out: Path) -> Expect:
 def leakage_jsonl(out: Path) -> Expect:
     """The validation samples are a part of the training set: their loss follows the training loss into memorisation of
     noisy labels, and the honest test at the end is far worse. JSONL, and the split that shows it."""
-    config = settings(
-        max_steps=1600, lr=2e-3, batch_size=16, seed=92, eval_every=50, schedule="constant", weight_decay=0.0
-    )
+    config = settings(max_steps=1600, lr=2e-3, batch_size=16, seed=92, eval_every=50, schedule="constant", weight_decay=0.0)
     task = clusters(72, samples=480, spread=0.9)
     test = task.held_out
     inside = list(range(0, 480, 4))
@@ -56,10 +50,7 @@ def leakage_jsonl(out: Path) -> Expect:
     files.lines(out / "metrics.jsonl", [f'{{"step": 1600, "test/loss": {job.evaluate():.6g}}}'], "a")
     files.config_json(out, {"train": list(range(480)), "val": inside}, "split.json")
     return Expect(
-        top="train_eval_leakage",
-        acceptable=["overfitting"],
-        findings=["eval_shadow"],
-        clear=["loss_spike", "nonfinite", "restart"],
+        top="train_eval_leakage", acceptable=["overfitting"], findings=["eval_shadow"], clear=["loss_spike", "nonfinite", "restart"]
     )
 
 
@@ -103,24 +94,13 @@ def seeds_far_apart(out: Path) -> Expect:
     little above. A CSV each."""
     for seed in (1, 2, 3, 4):
         config = settings(
-            max_steps=700,
-            lr=0.2,
-            optimizer="sgd",
-            momentum=0.9,
-            schedule="constant",
-            seed=seed,
-            batch_size=32,
-            eval_every=100,
+            max_steps=700, lr=0.2, optimizer="sgd", momentum=0.9, schedule="constant", seed=seed, batch_size=32, eval_every=100
         )
-        job = Job(
-            _parity(), lambda: Perceptron(12, 12, 2, 1, torch.tanh), config, Clock(f"2026-05-14T0{seed}:00:00", 0.01)
-        )
+        job = Job(_parity(), lambda: Perceptron(12, 12, 2, 1, torch.tanh), config, Clock(f"2026-05-14T0{seed}:00:00", 0.01))
         files.config_yaml(out / f"seed_{seed}", config)
         names = {"loss": "loss", "lr": "lr", "grad_norm": "grad_norm", "val_loss": "val_loss"}
         files.table(out / f"seed_{seed}" / "log.csv", every(list(job.run()), 5), names)
-    return Expect(
-        top="seed_variance", acceptable=["lr_too_high"], findings=["seed_spread"], clear=["nonfinite", "restart"]
-    )
+    return Expect(top="seed_variance", acceptable=["lr_too_high"], findings=["seed_spread"], clear=["nonfinite", "restart"])
 
 
 def seeds_alike(out: Path) -> Expect:

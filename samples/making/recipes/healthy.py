@@ -32,9 +32,7 @@ def healthy_trainer_state(out: Path) -> Expect:
     rows = list(job.run())
     files.config_json(out, config, "run_args.json")
     files.trainer_state(out, rows, config, epoch=len(job.task) // config["batch_size"])
-    return healthy(
-        "the Trainer (its file's layout and arithmetic are followed, transformers is not used) and the clock"
-    )
+    return healthy("the Trainer (its file's layout and arithmetic are followed, transformers is not used) and the clock")
 
 
 def healthy_lightning(out: Path) -> Expect:

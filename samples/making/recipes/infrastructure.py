@@ -22,9 +22,7 @@ def out_of_memory_tensorboard(out: Path) -> Expect:
     job.extra = lambda step: {"memory": 16.2 + 0.058 * step + 0.02 * (step % 3)}
     rows = list(job.run(last=389))
     files.config_yaml(out, config)
-    tensorboard.event_file(
-        out / "tb", rows, started, files.NAMES | {"memory": "system/gpu_memory_allocated_gib"}, torn=17
-    )
+    tensorboard.event_file(out / "tb", rows, started, files.NAMES | {"memory": "system/gpu_memory_allocated_gib"}, torn=17)
     trace = [
         "Traceback (most recent call last):",
         '  File "train.py", line 142, in <module>',
@@ -35,11 +33,7 @@ def out_of_memory_tensorboard(out: Path) -> Expect:
         " of 39.39 GiB of which 203.31 MiB is free. Including non-PyTorch memory, this process has 39.18 GiB memory in"
         " use.",
     ]
-    log = [
-        console.logging(row, "INFO", f"step {row['step']}: loss {row['loss']:.4f}")
-        for row in rows
-        if row["step"] % 50 == 0
-    ]
+    log = [console.logging(row, "INFO", f"step {row['step']}: loss {row['loss']:.4f}") for row in rows if row["step"] % 50 == 0]
     files.lines(out / "train.log", [*log, *trace])
     return Expect(
         top="out_of_memory",
@@ -127,14 +121,7 @@ def phantom_spike_trainer(out: Path) -> Expect:
             continue
         took = job.clock.tick()  # forward and backward ran, the optimizer did not
         rows.append(
-            {
-                "step": step,
-                "loss": rows[-1]["loss"],
-                "lr": job.lr(step),
-                "grad_norm": math.nan,
-                "step_time": took,
-                "time": job.clock.now,
-            }
+            {"step": step, "loss": rows[-1]["loss"], "lr": job.lr(step), "grad_norm": math.nan, "step_time": took, "time": job.clock.now}
         )
     losses = _trainer_losses([row["loss"] for row in rows], 8, 10, {480})
     files.config_json(out, config, "training_args.json")

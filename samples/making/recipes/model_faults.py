@@ -31,11 +31,7 @@ def large_init_jsonl(out: Path) -> Expect:
     files.config_yaml(out, config | {"vocab_size": 30})
     files.jsonl(out / "metrics.jsonl", rows)
     return Expect(
-        top="init_too_large",
-        acceptable=["lr_too_high"],
-        findings=["initial_loss"],
-        clear=["nonfinite", "restart"],
-        first_bad_step=1,
+        top="init_too_large", acceptable=["lr_too_high"], findings=["initial_loss"], clear=["nonfinite", "restart"], first_bad_step=1
     )
 
 
@@ -74,13 +70,7 @@ def dead_units_csv(out: Path) -> Expect:
     job.extra = dead
     rows = every(list(job.run()), 2)
     files.config_yaml(out, config)
-    names = {
-        "loss": "train_loss",
-        "lr": "lr",
-        "grad_norm": "grad_norm",
-        "dead": "dead_fraction",
-        "val_loss": "val_loss",
-    }
+    names = {"loss": "train_loss", "lr": "lr", "grad_norm": "grad_norm", "dead": "dead_fraction", "val_loss": "val_loss"}
     files.table(out / "log.csv", rows, names)
     return Expect(
         top="dead_or_saturated_units",

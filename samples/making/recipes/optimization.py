@@ -22,26 +22,14 @@ def lr_too_high_tensorboard(out: Path) -> Expect:
     rows = every(list(job.run()), 2)
     files.config_yaml(out, config)
     tensorboard.event_file(out / "tb", rows, started)
-    return Expect(
-        top="lr_too_high",
-        acceptable=["warmup_too_short", "attention_logit_growth"],
-        clear=["restart", "nonfinite", "stall"],
-    )
+    return Expect(top="lr_too_high", acceptable=["warmup_too_short", "attention_logit_growth"], clear=["restart", "nonfinite", "stall"])
 
 
 def lr_too_high_diverges(out: Path) -> Expect:
     """Momentum SGD with a rate the recurrent net stands until the schedule reaches its peak: it learns for a while,
     then the loss goes up and stays above where it began. CSV."""
     config = settings(
-        max_steps=400,
-        optimizer="sgd",
-        momentum=0.9,
-        lr=6.0,
-        warmup_steps=300,
-        seed=3,
-        schedule="constant",
-        grad_clip=1.0,
-        weight_decay=0.0,
+        max_steps=400, optimizer="sgd", momentum=0.9, lr=6.0, warmup_steps=300, seed=3, schedule="constant", grad_clip=1.0, weight_decay=0.0
     )
     job = Job(language(22), Recurrent, config, Clock("2026-03-10T13:00:00", 0.21))
     rows = list(job.run())
@@ -75,9 +63,7 @@ def swinging_rate_csv(out: Path) -> Expect:
 def lr_too_low_keras(out: Path) -> Expect:
     """A rate of 2e-6 where 2e-3 is right: the loss creeps down in a straight line, far from what the data allow. Keras'
     log, one line an epoch."""
-    config = settings(
-        max_steps=2000, lr=2e-6, schedule="constant", warmup_steps=1, batch_size=64, seed=6, eval_every=50
-    )
+    config = settings(max_steps=2000, lr=2e-6, schedule="constant", warmup_steps=1, batch_size=64, seed=6, eval_every=50)
     job = Job(clusters(23, samples=3200), Perceptron, config, Clock("2026-03-11T08:00:00", 0.03))
     rows = list(job.run())
     files.config_json(out, config)
@@ -113,9 +99,7 @@ def warmup_too_short_megatron(out: Path) -> Expect:
 def schedule_wrong_units_jsonl(out: Path) -> Expect:
     """The schedule is stepped once for each of four micro-batches: the rate is down at a quarter of the run, and the
     loss stops there. JSONL."""
-    config = settings(
-        max_steps=800, lr=4e-3, seed=14, min_lr=0.0, gradient_accumulation_steps=4, warmup_steps=80, eval_every=100
-    )
+    config = settings(max_steps=800, lr=4e-3, seed=14, min_lr=0.0, gradient_accumulation_steps=4, warmup_steps=80, eval_every=100)
     job = Job(language(25), Recurrent, config, Clock("2026-03-13T17:00:00", 0.3))
     job.lr = lambda step: rate(config, min(4 * step, config["max_steps"]))
     rows = every(list(job.run()), 2)
@@ -220,9 +204,4 @@ def second_moment_csv(out: Path) -> Expect:
     rows = list(job.run())
     files.config_yaml(out, config)
     files.table(out / "log.csv", rows, {"loss": "loss", "lr": "lr", "grad_norm": "grad_norm"})
-    return Expect(
-        top="optimizer_second_moment",
-        acceptable=["lr_too_high"],
-        findings=["loss_spike"],
-        clear=["restart", "nonfinite"],
-    )
+    return Expect(top="optimizer_second_moment", acceptable=["lr_too_high"], findings=["loss_spike"], clear=["restart", "nonfinite"])

@@ -84,9 +84,7 @@ def rollback_tensorboard(out: Path) -> Expect:
         *(console.logging(rows[s - 1], "INFO", f"saved checkpoints/step_{s}.pt") for s in (100, 200, 300)),
         console.logging(last, "ERROR", "NCCL error: remote process exited or there was a network error"),
         "slurmstepd: error: *** JOB 88123 ON trainer-0 CANCELLED DUE TO NODE FAILURE ***",
-        console.logging(
-            again[0], "INFO", "resumed from checkpoints/step_300.pt (model, optimizer, scheduler, data position)"
-        ),
+        console.logging(again[0], "INFO", "resumed from checkpoints/step_300.pt (model, optimizer, scheduler, data position)"),
         console.logging(again[-1], "INFO", "training finished"),
     ]
     files.lines(out / "train.log", log)
