@@ -54,7 +54,7 @@ LOOP = """
 import sys, os, pathlib
 os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[0]})
 from forensics import pipeline, output
-from forensics.verbs.shared import without_pandas
+from forensics.verbs.options import without_pandas
 without_pandas()
 root, out, pages = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3] == "pages"
 if pages:

@@ -64,7 +64,7 @@ def ours_analyze() -> Reading:
     from reports import html
 
     parsers.modules()
-    for kind in ("detectors", "hypotheses"):
+    for kind in ("detectors", "causes"):
         pipeline.modules(kind)
 
     def read(path: Path) -> Found:
@@ -296,9 +296,9 @@ def _rows(rows: list[dict[str, Any]]) -> Found:
 
 def _column(column: Any) -> Any:
     """An Arrow column as numpy. Its own ``to_numpy`` imports pandas, which has no place in a measurement."""
-    from parsers import buffers
+    from parsers import arrow
 
-    return buffers.values(column)
+    return arrow.values(column)
 
 
 def _sum(values: Any) -> float:

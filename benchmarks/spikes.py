@@ -2,7 +2,7 @@
 
 Prints the score of DIR/score.py for the detector's own judgement with run families left out in turn: the
 classifier that judges a family was fitted without it. --peers adds published rules on the same series. --fit
-writes the numbers that ship (forensics/spikes/spike_model.py) and the table they were fitted on
+writes the numbers that ship (forensics/spikes/class_model.py) and the table they were fitted on
 (benchmarks/spikes_training.csv); without DIR it fits from that table.
 """
 
@@ -26,8 +26,8 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 from spike_curves import curve  # noqa: E402
 from spike_rules import RULES, events  # noqa: E402
 
-from forensics.spikes import excursions, spike_class, spike_model  # noqa: E402
-from forensics.spikes.spike_features import NAMES, features  # noqa: E402
+from forensics.spikes import class_model, classes, excursions  # noqa: E402
+from forensics.spikes.features import NAMES, features  # noqa: E402
 
 TABLE, MODEL = HERE / "spikes_training.csv", HERE.parent / "forensics" / "spike_model.py"
 SIMULATED, THRESHOLD, PENALTY = 500, 0.35, 0.5
@@ -55,9 +55,9 @@ def main() -> None:
         write_table(rows)
         write_model(fit(rows))
     x = np.exp(np.log(2 + 3 * np.arange(1, 100_001) ** -0.3) + 0.02 * np.random.default_rng(0).standard_t(4, 100_000))
-    spike_class.judge(np.arange(1000), x[:1000], 1000)  # imports and threads are not the detector's
+    classes.judge(np.arange(1000), x[:1000], 1000)  # imports and threads are not the detector's
     begin = time.process_time()
-    spike_class.judge(np.arange(len(x)), x, len(x))
+    classes.judge(np.arange(len(x)), x, len(x))
     print(f"100 000 points: {time.process_time() - begin:.2f} s of CPU")
 
 
@@ -161,14 +161,14 @@ def fit(rows: list[Row], without: str | None = None) -> Row:
 
 def crossed(data: Data, rows: list[Row]) -> dict[str, list[Row]]:
     """Predictions for every series by a model that never saw its family."""
-    shipped = {k: getattr(spike_model, k) for k in ("MEAN", "SCALE", "WEIGHT", "INTERCEPT", "THRESHOLD")}
+    shipped = {k: getattr(class_model, k) for k in ("MEAN", "SCALE", "WEIGHT", "INTERCEPT", "THRESHOLD")}
     models: dict[str, Row] = {}
     out: dict[str, list[Row]] = {}
     for sid in data.annotated:
         group = data.meta[sid]["group"]
         models.setdefault(group, fit(rows, group))
         for k, v in models[group].items():
-            setattr(spike_model, k, v)
+            setattr(class_model, k, v)
         x = data.step[sid]
         out[sid] = [
             {
@@ -177,10 +177,10 @@ def crossed(data: Data, rows: list[Row]) -> dict[str, list[Row]]:
                 "end": x[s.at.end] if s.at.end is not None and s.at.end < len(x) else None,
                 "class": s.kind,
             }
-            for s in spike_class.judge(x, data.value[sid], data.length(sid))
+            for s in classes.judge(x, data.value[sid], data.length(sid))
         ]
     for k, v in shipped.items():
-        setattr(spike_model, k, v)
+        setattr(class_model, k, v)
     return out
 
 

@@ -65,7 +65,7 @@ PAGES = {
     "detectors.md": lambda: rules(
         "detectors", "Symptoms", "What each detector looks for, and when it cannot tell. `forensics explain ID` prints the same."
     ),
-    "causes.md": lambda: rules("hypotheses", "Causes", "How each cause is weighed. Weights are decibans: +10 is ten times likelier."),
+    "causes.md": lambda: rules("causes", "Causes", "How each cause is weighed. Weights are decibans: +10 is ten times likelier."),
     "formats.md": formats,
     "tables.md": tables,
     "cli.md": commands,

@@ -18,7 +18,7 @@ import click
 from forensics import memory_limit
 from forensics.errors import ForensicsError
 from forensics.verbs import analyze, audit, batch, checkpoint, compare, explain, note, render, replay, tables
-from forensics.verbs.shared import say, steady
+from forensics.verbs.options import say, steady
 from forensics.version import VERSION
 
 

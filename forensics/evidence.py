@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from forensics.case import Evidence
-from forensics.series import Series, m4
+from forensics.run.series import Series, m4
 
 WINDOW_COLUMNS = 300
 

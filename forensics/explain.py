@@ -8,7 +8,7 @@ import parsers
 from forensics.errors import ForensicsError
 from forensics.pipeline import id_of, modules
 
-KINDS = (("detectors", "Symptoms"), ("hypotheses", "Causes"))
+KINDS = (("detectors", "Symptoms"), ("causes", "Causes"))
 FORMATS = "Formats"
 
 

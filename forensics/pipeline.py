@@ -14,16 +14,22 @@ from pathlib import Path
 from types import ModuleType
 
 import parsers
-from forensics import answer, groups, metric_aliases, ranking, remote, summary, timeline
+from forensics import ranking, remote
 from forensics.batches.culprits import culprits
 from forensics.case import Case, Check, Finding, Hypothesis
+from forensics.case_parts import headline, summary, timeline
 from forensics.errors import CannotTell, ForensicsError
-from forensics.series import series
+from forensics.run import metric_aliases, seed_group
+from forensics.run.series import series
 from forensics.version import VERSION
 from parsers import plugins
 from parsers.tables import Gap, Run
 
 Progress = Callable[[str, int, int], None]
+RULES = {
+    "detectors": ("detect", "run_forensics.detectors"),
+    "causes": ("weigh", "run_forensics.hypotheses"),
+}  # folder: function, entry points
 SHOWN_PER_DETECTOR = 60  # more findings of one kind are counted, not listed
 
 
@@ -44,7 +50,7 @@ def analyze(
 def choose(runs: list[Run]) -> Run:
     """The run that speaks for a folder: the one written last; with its group, where all are one configuration under several seeds."""
     run = runs[-1]
-    if groups.are_seeds(runs):
+    if seed_group.are_seeds(runs):
         run.group = runs
     return run
 
@@ -56,13 +62,13 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
     weighed, broken = weigh(run, findings)
     checks += broken
     if baseline is not None:
-        from forensics.comparing import baseline as known_good
+        from forensics.many_runs import baseline as known_good
 
         beside = known_good.beside(run, baseline)
         weighed = known_good.clues(weighed, beside, findings)
         findings, checks = [*findings, *beside.findings], [*checks, known_good.check(beside)]
     hypotheses = ranking.rank(weighed)
-    verdict = answer.verdict(run, findings, checks)
+    verdict = headline.verdict(run, findings, checks)
     shown = verdict == "unhealthy" or not brief
     if shown:
         from forensics.replay import advice
@@ -72,7 +78,7 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
         tool={"name": "forensics", "version": VERSION, "command": list(command)},
         run=summary.run(run, findings),
         verdict=verdict,
-        answer=answer.sentence(run, verdict, findings, hypotheses, checks),
+        answer=headline.sentence(run, verdict, findings, hypotheses, checks),
         hypotheses=hypotheses,
         spikes=summary.spikes(run, findings),
         culprits=culprits(run, hypotheses, findings, verdict),
@@ -129,10 +135,11 @@ def _local(path: str) -> tuple[Path, tempfile.TemporaryDirectory[str] | None, li
 
 @cache
 def modules(kind: str) -> tuple[ModuleType, ...]:
-    """The detectors or hypotheses: the modules of that folder, then those of installed packages."""
+    """The ``detectors`` or ``causes``: the modules of that folder, then those of installed packages."""
+    function, group = RULES[kind]
     package = importlib.import_module(f"forensics.{kind}")
     ours = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
-    return (*ours, *plugins.load(f"run_forensics.{kind}"))
+    return tuple(m for m in (*ours, *plugins.load(group)) if hasattr(m, function))
 
 
 def id_of(module: ModuleType) -> str:
@@ -195,7 +202,7 @@ def _rule(detector: ModuleType) -> str:
 def weigh(run: Run, findings: Sequence[Finding]) -> tuple[list[Hypothesis], list[Check]]:
     """Every cause that has something to say about the findings, not yet ranked; and those that broke."""
     weighed, broken = [], []
-    for hypothesis in modules("hypotheses"):
+    for hypothesis in modules("causes"):
         try:
             found = hypothesis.weigh(run, findings)
         except Exception as e:  # as for detectors: it costs only itself

@@ -1,6 +1,6 @@
 """Artefacts in, tables out: ``read(path)`` walks a run folder, asks each parser, and gathers tables, sources and gaps.
 
-The folder is the list: every module here that has ``claims`` and ``parse`` is a parser (parsers.tables says what these
+The folder is the list: every module of `formats` that has ``claims`` and ``parse`` is a parser (parsers.tables says what these
 two do). Other packages add theirs through the entry point group ``run_forensics.parsers``.
 """
 
@@ -19,7 +19,8 @@ from types import ModuleType
 
 import pyarrow as pa
 
-from parsers import assemble, grouping, plugins, secrets, shown
+from parsers import formats, plugins, secrets, shown
+from parsers.runs import assemble, split_runs
 from parsers.tables import HEAD_BYTES, Gap, Note, Run, Source, relative, table_of
 from parsers.unclaimed import describe, is_report
 from parsers.walk import walk
@@ -31,8 +32,8 @@ Progress = Callable[[str, int, int], None]  # what is being read, bytes done, by
 
 @cache
 def modules() -> tuple[ModuleType, ...]:
-    """The parsers of this folder, then those of installed packages, each in alphabetical order."""
-    ours = [importlib.import_module(f"parsers.{m.name}") for m in pkgutil.iter_modules(__path__)]
+    """The parsers of `formats`, then those of installed packages, each in alphabetical order."""
+    ours = [importlib.import_module(f"{formats.__name__}.{m.name}") for m in pkgutil.iter_modules(formats.__path__)]
     theirs = plugins.load("run_forensics.parsers")
     return tuple(m for m in [*ours, *theirs] if hasattr(m, "claims") and hasattr(m, "parse"))
 
@@ -171,7 +172,7 @@ def _read(paths: list[Path], root: Path, overrides: dict[str, str], progress: Pr
     with _no_collection():
         files = list(_read_files(paths, root, progress))
     places = {f.source.path: f.path for f in files}
-    runs = [assemble.run(g, overrides) for g in grouping.split(files, root, overrides)]
+    runs = [assemble.run(g, overrides) for g in split_runs.split(files, root, overrides)]
     paths_of = [r.path for r in runs]
     for i, r in enumerate(runs):
         r.root, r.siblings = str(root), [*paths_of[:i], *paths_of[i + 1 :]]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from parsers import buffers, secrets
+from parsers import arrow, secrets
 from parsers.tables import Gap, Run, Source
 
 _SMALL = 1 << 14  # bytes: of the tags of a file, mostly
@@ -94,7 +94,7 @@ def _table(table: pa.Table, shown: dict[str, str]) -> pa.Table:
 def _chunk(chunk: pa.Array, shown: dict[str, str]) -> pa.Array:
     if isinstance(chunk, pa.DictionaryArray):
         return pa.DictionaryArray.from_arrays(chunk.indices, _chunk(chunk.dictionary, shown), safe=False)
-    return buffers.texts(_shown(chunk.to_pylist(), shown))
+    return arrow.texts(_shown(chunk.to_pylist(), shown))
 
 
 def _shown(values: Iterable[str | None], shown: dict[str, str]) -> list[str | None]:

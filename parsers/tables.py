@@ -32,7 +32,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parsers import buffers, secrets
+from parsers import arrow, secrets
 
 HEAD_BYTES = 8192
 FLUSH_ROWS = 65536
@@ -198,7 +198,7 @@ def record_batch(table: str, columns: dict[str, Any], run: str = "") -> pa.Recor
     """Columns (lists, numpy or Arrow arrays) -> a batch that knows its table, and its run in a file of several; missing
     columns are null.
 
-    Arrow arrays (:mod:`parsers.buffers`) are the fast way in: a Python list is walked value by value.
+    Arrow arrays (:mod:`parsers.arrow`) are the fast way in: a Python list is walked value by value.
     """
     schema = SCHEMAS[table]
     length = len(next(iter(columns.values())))
@@ -208,11 +208,11 @@ def record_batch(table: str, columns: dict[str, Any], run: str = "") -> pa.Recor
             continue
         column = columns.get(f.name)
         if column is None:
-            array = buffers.nothing(length, f.type)
+            array = arrow.nothing(length, f.type)
         elif isinstance(column, (pa.Array, pa.ChunkedArray)):
             array = column if column.type == f.type else column.cast(f.type)
         elif isinstance(column, list):
-            array = buffers.column(column, f.type)
+            array = arrow.column(column, f.type)
         else:
             array = pa.array(column, f.type, from_pandas=False)
         arrays.append(array)

@@ -15,7 +15,7 @@ from typing import Any
 from markupsafe import Markup
 
 from reports.labels import Label, pct, place, tag, text
-from reports.words import SPIKES, number, one_line
+from reports.text_format import SPIKES, number, one_line
 
 LEAST, MOST = 1e-300, 1e300  # what a logarithm is drawn of; beyond lie denormal numbers, of which neither ratios nor powers of ten exist
 GRID = 2000  # units across and down inside the stretched drawing: integers keep the paths short

@@ -19,8 +19,8 @@ from jinja2 import ChainableUndefined, Environment, FileSystemBytecodeCache, Fil
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
-from reports import chart, ledger, markdown, replay, saves, summary, timeline, words
-from reports.shape import complete, plain
+from reports import cause_ledger, chart, checkpoint_table, first_screen, markdown, replay_section, text_format, timeline_chart
+from reports.schema import complete, plain
 
 HERE = Path(__file__).parent
 VENDOR = HERE / "vendor" / "uplot-1.6.32"
@@ -36,19 +36,19 @@ PLACES = ("answer", "causes", "timeline", "symptoms", "rules", "replay", "checkp
 def render(case: dict[str, Any]) -> str:
     """The page, byte for byte the same for the same case."""
     full = complete(case)
-    x = timeline.domain(full)
+    x = timeline_chart.domain(full)
     anchors = _anchors(full)
-    panels = timeline.panels(full, x)
+    panels = timeline_chart.panels(full, x)
     style = (VENDOR / "uPlot.min.css").read_text("utf-8") + (HERE / "templates" / "report.css").read_text("utf-8")
     scripts = [(VENDOR / "uPlot.iife.min.js").read_text("utf-8"), (HERE / "templates" / "report.js").read_text("utf-8")]
     page = environment().get_template("report.html")
-    first, more = panels[: timeline.OPEN_PANELS], panels[timeline.OPEN_PANELS :]
+    first, more = panels[: timeline_chart.OPEN_PANELS], panels[timeline_chart.OPEN_PANELS :]
     return page.render(
-        case=full, embedded=plain(case), run=full["run"], s=summary, saves=saves, anchors=anchors, top=summary.top(full),
-        rules=_rules(full), again=timeline.replayed(full), band_names=timeline.band_names(full), weighs=ledger.weighs(full),
-        causes=ledger.causes(full), symptoms=_symptoms(full, anchors), kinds=_kinds(full), arms=replay.arms(full), replayed=replay,
-        hero=timeline.hero(full, x), panels=first, more_panels=more, lanes=timeline.lanes(full, x), domain=x,
-        axis=timeline.axis(full, x), short_axis=timeline.axis(full, x, clock=False, count=4),
+        case=full, embedded=plain(case), run=full["run"], s=first_screen, saves=checkpoint_table, anchors=anchors, top=first_screen.top(full),
+        rules=_rules(full), again=timeline_chart.replayed(full), band_names=timeline_chart.band_names(full), weighs=cause_ledger.weighs(full),
+        causes=cause_ledger.causes(full), symptoms=_symptoms(full, anchors), kinds=_kinds(full), arms=replay_section.arms(full), replayed=replay_section,
+        hero=timeline_chart.hero(full, x), panels=first, more_panels=more, lanes=timeline_chart.lanes(full, x), domain=x,
+        axis=timeline_chart.axis(full, x), short_axis=timeline_chart.axis(full, x, clock=False, count=4),
         markdown=markdown.brief(full), style=Markup(style), scripts=[Markup(s) for s in scripts],
         style_hash=policy_hash(style), script_hashes=[policy_hash(s) for s in scripts],
     )  # fmt: skip
@@ -67,11 +67,11 @@ def environment() -> Environment:
         bytecode_cache=_Compiled(str(HERE / "templates" / "__pycache__")),
     )
     env.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
-    env.tests["command"] = words.is_command
+    env.tests["command"] = text_format.is_command
     env.filters.update(
-        rich=rich, parts=parts, num=words.number, db=words.decibans, pct=words.percent, sure=words.certainty, size=words.bytes_,
-        steps=words.steps, moment=words.moment, period=words.period, plural=words.plural, metric=words.metric,
-        spike=lambda kind: words.SPIKES.get(kind, kind), band=chart.band_name, clip=_clip, plain_facts=_plain_facts,
+        rich=rich, parts=parts, num=text_format.number, db=text_format.decibans, pct=text_format.percent, sure=text_format.certainty, size=text_format.bytes_,
+        steps=text_format.steps, moment=text_format.moment, period=text_format.period, plural=text_format.plural, metric=text_format.metric,
+        spike=lambda kind: text_format.SPIKES.get(kind, kind), band=chart.band_name, clip=_clip, plain_facts=_plain_facts,
         numeric=_numeric,
     )  # fmt: skip
     return env
@@ -93,7 +93,7 @@ class _Compiled(FileSystemBytecodeCache):
 def _plain_facts(facts: dict[str, Any]) -> list[tuple[str, Any]]:
     """Single numbers, and sentences, that the title and the tables do not already say."""
     told = [(k, v) for k, v in facts.items() if k not in SAID and v not in (None, "") and not isinstance(v, (dict, list, bool))]
-    return [(words.FACTS.get(k, k.replace("_", " ")), v) for k, v in told if not isinstance(v, str) or " " in v]
+    return [(text_format.FACTS.get(k, k.replace("_", " ")), v) for k, v in told if not isinstance(v, str) or " " in v]
 
 
 def _numeric(rows: list[Any]) -> list[bool]:
@@ -106,11 +106,11 @@ def _numeric(rows: list[Any]) -> list[bool]:
 def _shown(x: Any) -> Any:
     if x is None:
         return ""
-    return words.visible(x) if isinstance(x, str) and not isinstance(x, Markup) else x
+    return text_format.visible(x) if isinstance(x, str) and not isinstance(x, Markup) else x
 
 
 def _clip(text: Any, limit: int = 2000) -> str:
-    line = words.visible(text)
+    line = text_format.visible(text)
     return line if len(line) <= limit else f"{line[:limit]} \u2026 ({len(line) - limit} more characters)"
 
 
@@ -125,9 +125,9 @@ def rich(text: Any) -> Markup:
 
 def parts(text: Any) -> list[tuple[str, bool]]:
     """A sentence of the case, cut at its backticks: (text, whether it is code). A command alone is code without them."""
-    if words.is_command(text):
-        return [(words.visible(text), True)]
-    cut = words.visible("" if text is None else text).split("`")
+    if text_format.is_command(text):
+        return [(text_format.visible(text), True)]
+    cut = text_format.visible("" if text is None else text).split("`")
     if len(cut) % 2 == 0:  # a lone backtick is a character
         cut = ["`".join(cut)]
     return [(p, i % 2 == 1) for i, p in enumerate(cut) if p]
@@ -156,7 +156,7 @@ def _rules(case: dict[str, Any]) -> dict[str, dict[str, str]]:
 
 def _symptoms(case: dict[str, Any], anchors: dict[str, str]) -> list[list[dict[str, Any]]]:
     """Findings in step order, in groups: one that is shown alone, or many that share a fold."""
-    ordered = sorted(case["findings"], key=lambda f: summary.first_step(f.get("steps")))
+    ordered = sorted(case["findings"], key=lambda f: first_screen.first_step(f.get("steps")))
     cited = {i for h in case["hypotheses"][:3] for c in h["clues"] for i in c.get("findings") or []}
     serious = [f for f in ordered if f.get("severity") in ("critical", "warning")]
     serious.sort(key=lambda f: (f.get("id") not in cited, f.get("severity") != "critical"))
@@ -181,8 +181,8 @@ def _symptoms(case: dict[str, Any], anchors: dict[str, str]) -> list[list[dict[s
 
 def _clock(case: dict[str, Any], f: dict[str, Any]) -> str:
     pair = f.get("steps") or [None, None]
-    known = [summary.times(case, s)[-1:] for s in pair]
-    return words.period(f.get("times")) or words.period([t[0][1] if t else None for t in known])
+    known = [first_screen.times(case, s)[-1:] for s in pair]
+    return text_format.period(f.get("times")) or text_format.period([t[0][1] if t else None for t in known])
 
 
 def _folded(items: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -192,7 +192,7 @@ def _folded(items: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 def _kinds(case: dict[str, Any]) -> list[dict[str, Any]]:
     """How often each symptom was found and where: the overview when there are many."""
     out: dict[str, dict[str, Any]] = {}
-    for f in sorted(case["findings"], key=lambda f: summary.first_step(f.get("steps"))):
+    for f in sorted(case["findings"], key=lambda f: first_screen.first_step(f.get("steps"))):
         row = out.setdefault(str(f.get("kind")), {"n": 0, "first": f, "worst": "info"})
         row["n"] += 1
         row["last"] = f
@@ -205,18 +205,18 @@ def _evidence(case: dict[str, Any], e: dict[str, Any], detailed: bool) -> dict[s
     shown: dict[str, Any] = {"kind": e.get("kind"), "title": e.get("title"), "where": e.get("where"), "data": data}
     if e.get("kind") != "series":
         return shown
-    drawn = timeline.curves(data, timeline.abandoned_from(case))
+    drawn = timeline_chart.curves(data, timeline_chart.abandoned_from(case))
     if drawn and not any(math.isfinite(v) for c in drawn for _, v in c.points):
-        return shown | {"kind": "text", "data": {"lines": [timeline.describe(str(data.get("metric")), drawn)]}}
+        return shown | {"kind": "text", "data": {"lines": [timeline_chart.describe(str(data.get("metric")), drawn)]}}
     at = [chart.value(v) for v in data.get("window") or []] + [p[0] for c in drawn for p in (c.points[0], c.points[-1])]
     at = [v for v in at if v == v and abs(v) != float("inf")]
     if not drawn:
         return shown
     seen = [p[0] for c in drawn for p in c.points]
     x = chart.Scale(max(min(at), min(seen)), max(min(max(at), max(seen)), min(seen) + 1))
-    name = timeline.describe(str(data.get("metric")), drawn)
+    name = timeline_chart.describe(str(data.get("metric")), drawn)
     lists = {k: [v for v in data.get(k) or [] if isinstance(v, dict)] for k in ("bands", "marks")}
     shown["svg"] = chart.panel(drawn, x, log=data.get("scale") == "log", height=150, name=name, rows=2, room=480,
                                columns=200 if detailed else 60, bands=lists["bands"], marks=lists["marks"])  # fmt: skip
-    shown["axis"] = timeline.axis(case, x, count=5)
+    shown["axis"] = timeline_chart.axis(case, x, count=5)
     return shown

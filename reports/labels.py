@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from reports.words import one_line
+from reports.text_format import one_line
 
 # Labels are placed in this order: harm before news.
 ORDER = ("nonfinite", "non_recovering", "slow", "fast", "restart", "event")

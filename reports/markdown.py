@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from reports import replay as replayed
-from reports import saves, summary, words
-from reports.shape import complete
-from reports.words import decibans, number
+from reports import checkpoint_table, first_screen, text_format
+from reports import replay_section as replayed
+from reports.schema import complete
+from reports.text_format import decibans, number
 
 MAX_FINDINGS = 40
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~$&])")
@@ -31,7 +31,7 @@ Case = dict[str, Any]
 
 def esc(text: Any) -> str:
     """Text of the case as Markdown text on one line; what stands between backticks stays code."""
-    parts = words.one_line("" if text is None else text).split("`")
+    parts = text_format.one_line("" if text is None else text).split("`")
     if len(parts) % 2 == 0:
         parts = ["`".join(parts)]
     line = ""
@@ -56,7 +56,7 @@ def _escaped(text: str) -> str:
 
 def code(text: Any) -> str:
     """An inline code span; longer fences where the text has backticks. A pipe would split a table cell."""
-    line = words.one_line(text).replace("|", "\u00a6")
+    line = text_format.one_line(text).replace("|", "\u00a6")
     longest = max((len(run) for run in re.findall("`+", line)), default=0)
     fence = "`" * (longest + 1)
     space = " " if line.startswith("`") or line.endswith("`") or not line else ""
@@ -64,7 +64,7 @@ def code(text: Any) -> str:
 
 
 def action(text: Any) -> str:
-    return code(text) if words.is_command(text) else esc(text)
+    return code(text) if text_format.is_command(text) else esc(text)
 
 
 def row(*cells: str) -> str:
@@ -86,22 +86,22 @@ def render(case: Case) -> str:
 
 def brief(case: Case) -> str:
     """The first screen: answer, when, why, or else, what to do. Takes a case that ``shape.complete`` filled."""
-    run, clock = case["run"], "; ".join(filter(None, summary.when(case)))
-    state = f"{esc(run.get('status', 'unknown'))}; **{esc(case['verdict'])}**, {summary.counted(case)}."
+    run, clock = case["run"], "; ".join(filter(None, first_screen.when(case)))
+    state = f"{esc(run.get('status', 'unknown'))}; **{esc(case['verdict'])}**, {first_screen.counted(case)}."
     lines = [f"# {esc(case.get('answer') or 'No answer was written.')}", "", f"Run {code(run.get('id', '?'))}, {state}", ""]
-    rows = [("Beware", esc(summary.config_file(case))), ("When", esc(clock))]
-    if leader := summary.top(case):
-        rows.append(("Why", f"**{esc(leader.get('title'))}**: {esc(summary.why(leader))}"))
-        others = summary.alternatives(case)
-        rows.append(("Or else", ", ".join(f"{esc(h.get('title'))} {esc(words.percent(h['probability']))}" for h in others)))
-    rows += [("Ruled out by the author", f"{esc(title)}: {esc(why)}") for title, why in summary.ruled_out(case)]
-    rows += [("Author's note", esc(remark)) for remark in summary.remarks(case)]
-    rows += [("Suspect", esc("; ".join(summary.suspects(case)))), ("Cost", esc(summary.cost(case)))]
-    rows.append(("Goodput", esc(summary.goodput(case))))
-    rows.append(("In the data", esc("; ".join(summary.looked_at(case)))))
-    rows.append(("Last healthy checkpoint", esc(summary.checkpoint(case))))
+    rows = [("Beware", esc(first_screen.config_file(case))), ("When", esc(clock))]
+    if leader := first_screen.top(case):
+        rows.append(("Why", f"**{esc(leader.get('title'))}**: {esc(first_screen.why(leader))}"))
+        others = first_screen.alternatives(case)
+        rows.append(("Or else", ", ".join(f"{esc(h.get('title'))} {esc(text_format.percent(h['probability']))}" for h in others)))
+    rows += [("Ruled out by the author", f"{esc(title)}: {esc(why)}") for title, why in first_screen.ruled_out(case)]
+    rows += [("Author's note", esc(remark)) for remark in first_screen.remarks(case)]
+    rows += [("Suspect", esc("; ".join(first_screen.suspects(case)))), ("Cost", esc(first_screen.cost(case)))]
+    rows.append(("Goodput", esc(first_screen.goodput(case))))
+    rows.append(("In the data", esc("; ".join(first_screen.looked_at(case)))))
+    rows.append(("Last healthy checkpoint", esc(first_screen.checkpoint(case))))
     lines += [f"- {name}: {text}" for name, text in rows if text]
-    todo = [f"{esc(lead)} {action(text)}".strip() for lead, text in summary.do_next(case)]
+    todo = [f"{esc(lead)} {action(text)}".strip() for lead, text in first_screen.do_next(case)]
     return "\n".join(lines + (["", "## Do next", "", *_numbered(todo)] if todo else []))
 
 
@@ -112,10 +112,10 @@ def _numbered(items: list[str]) -> list[str]:
 def _causes(case: Case) -> str:
     out = ["## Causes, best first"] if case["hypotheses"] else []
     for h in case["hypotheses"]:
-        sure = summary.why(h, h is summary.top(case))
+        sure = first_screen.why(h, h is first_screen.top(case))
         if ruled := h.get("ruled_out"):
             sure = f"ruled out: {ruled.get('because') if isinstance(ruled, dict) else ruled}"
-        line = f"{esc(sure)}. Sum {decibans(h.get('score'))} dB. {esc(words.steps(h.get('steps')))}"
+        line = f"{esc(sure)}. Sum {decibans(h.get('score'))} dB. {esc(text_format.steps(h.get('steps')))}"
         out += ["", f"### {esc(h.get('title'))}", "", line.strip()]
         clues = [row(decibans(c.get("weight")), esc(c.get("text")), _ids(c.get("findings"))) for c in h["clues"]]
         out += table((">dB", "clue", "seen in"), clues) if clues else []
@@ -133,9 +133,9 @@ def _ids(findings: Any) -> str:
 def _symptoms(case: Case) -> str:
     ranked = sorted(case["findings"], key=lambda f: f.get("severity") == "info")[:MAX_FINDINGS]
     out = ["## Symptoms", ""] if ranked else []
-    for f in sorted(ranked, key=lambda f: summary.first_step(f.get("steps"))):
+    for f in sorted(ranked, key=lambda f: first_screen.first_step(f.get("steps"))):
         where = _ids([e["where"] for e in f["evidence"] if e.get("where")])
-        at = "; ".join(filter(None, (words.steps(f.get("steps")), words.period(f.get("times")))))
+        at = "; ".join(filter(None, (text_format.steps(f.get("steps")), text_format.period(f.get("times")))))
         line = f"- **{esc(f.get('severity'))}** {code(f.get('id'))} {esc(at)}: {esc(f.get('title'))}"
         out.append(line + (f" ({where})" if where else ""))
     hidden = len(case["findings"]) - len(ranked)
@@ -158,20 +158,20 @@ def _replay(case: Case) -> str:
 
 
 def _checkpoints(case: Case) -> str:
-    found = saves.rows(case)
+    found = checkpoint_table.rows(case)
     if not found:
         return ""
-    told = [f"- **{esc(severity)}** {esc(text)}" for severity, text in saves.found(case)]
+    told = [f"- **{esc(severity)}** {esc(text)}" for severity, text in checkpoint_table.found(case)]
     shown = []
     for r in found:
-        step, *others = (esc(x) for x in saves.cells(r))
+        step, *others = (esc(x) for x in checkpoint_table.cells(r))
         shown.append(row(step, code(r["path"]), *others))
     out = ["## Checkpoints", "", *told] if told else ["## Checkpoints"]
-    return "\n".join([*out, *table(saves.HEAD, shown)])
+    return "\n".join([*out, *table(checkpoint_table.HEAD, shown)])
 
 
 def _checked(case: Case) -> str:
-    clear = summary.by_status(case, "clear")
+    clear = first_screen.by_status(case, "clear")
     rows = [row(code(c.get("id")), esc(c.get("smallest_effect")), esc(c.get("note"))) for c in clear]
     return "\n".join(["## Checked and clear", *table(("check", "it would have seen", "note"), rows)]) if rows else ""
 
@@ -180,7 +180,7 @@ def _unknown(case: Case) -> str:
     rows = []
     for b in case["blind_spots"]:
         rows.append(f"- {esc(b.get('what'))}: {esc(b.get('why'))}. It would show {esc(b.get('would_tell'))}.")
-    for c in summary.by_status(case, "cannot_tell", "error"):
+    for c in first_screen.by_status(case, "cannot_tell", "error"):
         rows.append(f"- {code(c.get('id'))} could not be checked: {esc(c.get('note'))}")
     return "\n".join(["## What could not be known", "", *rows]) if rows else ""
 
@@ -189,7 +189,7 @@ def _read(case: Case) -> str:
     rows = []
     for s in case["sources"]:
         sha = code(s["sha256"]) if s.get("sha256") else ""
-        rows.append(row(code(s.get("path")), esc(s.get("format")), words.bytes_(s.get("bytes")), esc(s.get("records")), sha))
+        rows.append(row(code(s.get("path")), esc(s.get("format")), text_format.bytes_(s.get("bytes")), esc(s.get("records")), sha))
     out = ["## What was read", *table(("file", "format", ">size", ">records", "sha256"), rows)]
     if case["gaps"]:
         out += ["", "Not readable:", ""]
@@ -199,5 +199,5 @@ def _read(case: Case) -> str:
     if case.get("redacted"):
         out += ["", esc(case["redacted"])]
     tool = case["tool"]
-    command = code(" ".join(words.one_line(p) for p in tool.get("command") or []))
+    command = code(" ".join(text_format.one_line(p) for p in tool.get("command") or []))
     return "\n".join([*out, "", f"Made by {esc(tool.get('name', 'forensics'))} {esc(tool.get('version', ''))}: {command}"])

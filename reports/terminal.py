@@ -9,9 +9,9 @@ import math
 import textwrap
 from typing import Any
 
-from reports import summary, words
-from reports.shape import complete
-from reports.words import one_line
+from reports import first_screen, text_format
+from reports.schema import complete
+from reports.text_format import one_line
 
 Case = dict[str, Any]
 COLORS = {"unhealthy": "31;1", "healthy": "32;1", "inconclusive": "33;1", "dim": "2", "bold": "1", "+": "34", "\u2212": "33"}
@@ -50,28 +50,28 @@ def render(case: Case, width: int = 100, color: bool = False) -> str:
 
 
 def _head(run: Case) -> str:
-    parts = [one_line(run.get("id") or "run"), one_line(run.get("status") or "unknown"), words.steps(run.get("steps"))]
+    parts = [one_line(run.get("id") or "run"), one_line(run.get("status") or "unknown"), text_format.steps(run.get("steps"))]
     attempts = len(run["attempts"])
     return ", ".join(filter(None, [*parts, f"{attempts} attempts" if attempts > 1 else ""]))
 
 
 def _rows(case: Case) -> list[tuple[str, str]]:
     """(name, text) of every line below the chart; the clues have no name and begin with their sign."""
-    beware = [("Beware", one_line(summary.config_file(case)))] if summary.config_file(case) else []
-    rows = [*beware, ("When", "; ".join(filter(None, summary.when(case))))]
-    leader = summary.top(case)
+    beware = [("Beware", one_line(first_screen.config_file(case)))] if first_screen.config_file(case) else []
+    rows = [*beware, ("When", "; ".join(filter(None, first_screen.when(case))))]
+    leader = first_screen.top(case)
     if leader:
-        rows.append(("Why", f"{one_line(leader.get('title'))}: {summary.why(leader)}"))
+        rows.append(("Why", f"{one_line(leader.get('title'))}: {first_screen.why(leader)}"))
         known = [c for c in leader["clues"] if isinstance(c.get("weight"), (int, float))]
         for c in sorted(known, key=lambda c: -abs(c["weight"]))[:3]:
-            rows.append(("", f"{words.decibans(c['weight']):>4}  {one_line(c.get('text', ''))}"))
-        others = summary.alternatives(case)
-        rows.append(("Or else", ", ".join(f"{one_line(h.get('title'))} {words.percent(h['probability'])}" for h in others)))
-    rows += [("Not", f"{one_line(title)}, says the author: {one_line(why)}") for title, why in summary.ruled_out(case)]
-    rows += [("Note", one_line(remark)) for remark in summary.remarks(case)]
-    rows.append(("Suspect", one_line("; ".join(summary.suspects(case, 2)))))
-    rows += [("Cost", summary.cost(case)), ("Healthy", one_line(summary.checkpoint(case)))]
-    for i, (lead, text) in enumerate(summary.do_next(case)[:4], 1):
+            rows.append(("", f"{text_format.decibans(c['weight']):>4}  {one_line(c.get('text', ''))}"))
+        others = first_screen.alternatives(case)
+        rows.append(("Or else", ", ".join(f"{one_line(h.get('title'))} {text_format.percent(h['probability'])}" for h in others)))
+    rows += [("Not", f"{one_line(title)}, says the author: {one_line(why)}") for title, why in first_screen.ruled_out(case)]
+    rows += [("Note", one_line(remark)) for remark in first_screen.remarks(case)]
+    rows.append(("Suspect", one_line("; ".join(first_screen.suspects(case, 2)))))
+    rows += [("Cost", first_screen.cost(case)), ("Healthy", one_line(first_screen.checkpoint(case)))]
+    for i, (lead, text) in enumerate(first_screen.do_next(case)[:4], 1):
         rows.append(("Do next" if i == 1 else "", f"{i}. {one_line(f'{lead} {text}')}"))
     rows += [("Checked", _checked(case)), ("Read", _read(case))]
     return [(name, text) for name, text in rows if text]
@@ -88,17 +88,17 @@ def _cut(text: str, width: int) -> str:
 
 
 def _checked(case: Case) -> str:
-    clear, unsure = summary.by_status(case, "clear"), summary.by_status(case, "cannot_tell", "error")
+    clear, unsure = first_screen.by_status(case, "clear"), first_screen.by_status(case, "cannot_tell", "error")
     blind = [one_line(b.get("what", "")) for b in case["blind_spots"]]
-    text = f"{words.plural(len(clear), 'check')} clear" + (f", {len(unsure)} could not tell" if unsure else "")
-    return text + (f"; missing: {words.joined(blind, 4)}" if blind else "")
+    text = f"{text_format.plural(len(clear), 'check')} clear" + (f", {len(unsure)} could not tell" if unsure else "")
+    return text + (f"; missing: {text_format.joined(blind, 4)}" if blind else "")
 
 
 def _read(case: Case) -> str:
     records = case["run"].get("records")
     lost = records.get("lost") if isinstance(records, dict) else None
-    text = f"{words.plural(len(case['sources']), 'file')}, {words.plural(len(case['gaps']), 'gap')}"
-    return text + (f" ({words.plural(lost, 'record')} lost)" if isinstance(lost, int) and lost else "")
+    text = f"{text_format.plural(len(case['sources']), 'file')}, {text_format.plural(len(case['gaps']), 'gap')}"
+    return text + (f" ({text_format.plural(lost, 'record')} lost)" if isinstance(lost, int) and lost else "")
 
 
 def chart(case: Case, width: int) -> list[str]:
@@ -114,7 +114,7 @@ def chart(case: Case, width: int) -> list[str]:
     low, high = min(v for _, v in finite), max(v for _, v in finite)
     log = series.get("scale") == "log" and low > 0
     bottom, top = (math.log(low), math.log(high)) if log else (low, high)
-    labels = [words.number(float(high)), *[""] * (ROWS - 2), words.number(float(low))]
+    labels = [text_format.number(float(high)), *[""] * (ROWS - 2), text_format.number(float(low))]
     gutter = max(6, *map(len, labels))
     columns = min(width - gutter - 3, 90)
     heights: dict[int, list[int]] = {}
@@ -127,7 +127,7 @@ def chart(case: Case, width: int) -> list[str]:
         for y in range(min(ys), max(ys) + 1):
             cells[y // 4][dot // 2] |= DOTS[y % 4][dot % 2]
     blank = " " * (gutter + 2)
-    lines = [f"{blank}{words.one_line(words.metric(str(series.get('metric'))))}{', log scale' if log else ''}"]
+    lines = [f"{blank}{text_format.one_line(text_format.metric(str(series.get('metric'))))}{', log scale' if log else ''}"]
     if odd := {int((s - first) / (last - first) * (columns - 1)) for s, v in pairs if isinstance(v, str)}:
         lines.append(f"{'NaN':>{gutter}}  " + "".join("\u00d7" if i in odd else " " for i in range(columns)).rstrip())
     for label, row in zip(labels, cells, strict=True):

@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 OURS = {"parsers", "forensics", "reports"}
 HEADINGS = {
     "detectors": ["What it sees", "How it decides", "Cannot tell", "Folklore"],
-    "hypotheses": ["What it is", "How it is weighed", "What settles it", "Folklore"],
+    "causes": ["What it is", "How it is weighed", "What settles it", "Folklore"],
 }
-ADVICE = {"detectors": ("NEEDS", "detect"), "hypotheses": ("TITLE", "PRIOR", "weigh")}
+ADVICE = {"detectors": ("NEEDS", "detect"), "causes": ("TITLE", "PRIOR", "weigh")}
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -46,7 +46,7 @@ def test_only_the_command_line_and_the_notebook_import_reports() -> None:
     assert importers == {"verbs", "notebook.py"}
 
 
-@pytest.mark.parametrize("kind", ["detectors", "hypotheses"])
+@pytest.mark.parametrize("kind", ["detectors", "causes"])
 def test_every_rule_has_its_docstring_and_its_function(kind: str) -> None:
     modules = pipeline.modules(kind)
     assert len(modules) >= 10

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from forensics import notes
+from forensics.case_parts import notes
 from forensics.cli import main
 from forensics.errors import ForensicsError
 

@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner
 
 from forensics import output
-from forensics.audit import judged
+from forensics.audit import suppressions
 from forensics.checkpoints import tokenizer_files
 from forensics.cli import main
 from forensics.errors import ForensicsError
-from forensics.replay import conclude
-from parsers import data_sets, manifest
+from forensics.replay import into_case
+from parsers.records import data_sets, manifest
 from parsers.walk import is_regular
 
 SAMPLE = Path(__file__).resolve().parents[1] / "samples" / "bad_batch_jsonl"
@@ -66,7 +66,13 @@ def test_links_are_followed_as_far_as_they_are_asked_for(tmp_path: Path) -> None
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "opens",
-    [manifest.read, data_sets.open_data, output.saved_case, lambda p: judged.read_known(str(p)), lambda p: conclude.adapter_file(str(p))],
+    [
+        manifest.read,
+        data_sets.open_data,
+        output.saved_case,
+        lambda p: suppressions.read_known(str(p)),
+        lambda p: into_case.adapter_file(str(p)),
+    ],
 )
 def test_what_is_named_is_refused_in_a_sentence(opens: Callable[[Path], object], kind: str, tmp_path: Path) -> None:
     with pytest.raises((ValueError, OSError, ForensicsError, data_sets.Unreadable), match=r"(?s).") as raised:

@@ -132,7 +132,7 @@ def test_nothing_of_a_run_steers_a_page_a_terminal_or_its_own_json(tmp_path: Pat
 
 def test_a_file_name_does_not_steer_the_terminal_through_the_progress_bar() -> None:
     code = (
-        "import time\nfrom forensics import progress\nfrom forensics.verbs.shared import steady\nprogress.PATIENCE = 0.0\n"
+        "import time\nfrom forensics import progress\nfrom forensics.verbs.options import steady\nprogress.PATIENCE = 0.0\n"
         f"with progress.bar(shown_as=steady) as tick:\n    tick('a', 0, 3)\n    tick({UNSEEN[:9]!r}, 1, 3)\n    time.sleep(0.3)\n    tick({UNSEEN[20:24]!r}, 2, 3)\n    time.sleep(0.3)\n"
     )
     leader, follower = pty.openpty()
@@ -162,7 +162,7 @@ def test_a_file_name_does_not_steer_the_terminal_through_the_progress_bar() -> N
 
 
 def test_the_word_of_visible_covers_what_unicode_draws_as_nothing() -> None:
-    from reports.words import visible, visible_json
+    from reports.text_format import visible, visible_json
 
     for c in UNSEEN + "\u17b4\u180b\u2061\u206f\uffa0\ufe01\U0001d173\udc80":
         assert visible(f"a{c}b") != f"a{c}b" or c.isprintable(), ascii(c)

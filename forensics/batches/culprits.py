@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from forensics.batches import links, recorded
+from forensics.batches import recorded, step_to_samples
 from forensics.case import Finding, Hypothesis
-from forensics.series import series
+from forensics.run.series import series
 from parsers.tables import Run
 
 BLAMES_DATA = ("bad_data_batch", "bad_data_pocket", "nan_from_sample", "labels_all_masked")
@@ -35,7 +35,7 @@ def culprits(
     named = list(dict.fromkeys(named))
     if len(named) > MOST:
         named = [named[i] for i in np.unique(np.linspace(0, len(named) - 1, MOST).astype(int))]
-    found = [(b, links.batch(run, b[1], b[0])) for b in named]
+    found = [(b, step_to_samples.batch(run, b[1], b[0])) for b in named]
     return tuple(x | {"confidence": round(best.probability * x["confidence"], 2)} for _, x in found if x is not None)
 
 

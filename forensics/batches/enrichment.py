@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics.batches.recurrence import Epochs, reach
-from forensics.series import Series
+from forensics.run.series import Series
 from parsers.tables import Run
 
 Ints = NDArray[np.int64]

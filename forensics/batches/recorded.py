@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 from typing import Any
 
-from forensics.settings import named
+from forensics.run.settings import named
 from parsers.tables import Run
 
 _SHARD_KEYS = ("name path file basename shard", "first start offset begin", "count num_samples samples size n")

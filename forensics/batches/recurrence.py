@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics.series import Series, series
+from forensics.run.series import Series, series
 from parsers.tables import Run
 
 Ints = NDArray[np.int64]

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics.batches.resume_data import Change
-from forensics.series import Series
+from forensics.run.series import Series
 from forensics.spikes import excursions
 
 Floats = NDArray[np.float64]

@@ -22,7 +22,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import Finding
-from forensics.series import series
+from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["attn.max_logit|attn.entropy"]

@@ -25,13 +25,13 @@ from collections.abc import Iterator
 
 from forensics import evidence
 from forensics.case import Evidence, Finding
-from forensics.checkpoints import run_checkpoints
-from forensics.checkpoints.checkpoint import Checkpoint
-from forensics.checkpoints.checkpoint_buffers import batchnorm
-from forensics.checkpoints.checkpoint_document import row
-from forensics.checkpoints.checkpoint_findings import absurd, foreign_code, nonfinite
-from forensics.checkpoints.checkpoint_layers import alike, empty
-from forensics.checkpoints.checkpoint_optimizer import moments, scaler
+from forensics.checkpoints import run_saves
+from forensics.checkpoints.buffers import batchnorm
+from forensics.checkpoints.describe import Checkpoint
+from forensics.checkpoints.layers import alike, empty
+from forensics.checkpoints.optimizer import moments, scaler
+from forensics.checkpoints.sick_document import row
+from forensics.checkpoints.sick_values import absurd, foreign_code, nonfinite
 from forensics.errors import CannotTell
 from parsers.tables import Run
 
@@ -56,7 +56,7 @@ def detect(run: Run) -> Iterator[Finding]:
 
 def _values(run: Run) -> Iterator[Finding]:
     """One finding for each kind of sickness: the first checkpoint that has it, and how many do."""
-    found = run_checkpoints.tensors(run)
+    found = run_saves.tensors(run)
     for kind, look, severity in (
         ("nonfinite", nonfinite, "critical"),
         ("absurd", absurd, "critical"),
@@ -71,7 +71,7 @@ def _values(run: Run) -> Iterator[Finding]:
         if not sick:
             continue
         first, worst = sick[0]
-        place = run_checkpoints.name(first, run)
+        place = run_saves.name(first, run)
         more = f"; {len(sick)} of {len(found)} checkpoints are like this" if len(sick) > 1 else ""
         step = first.step
         yield Finding(

@@ -29,13 +29,13 @@ from typing import Any
 
 from forensics import evidence
 from forensics.case import Finding
-from forensics.checkpoints import run_checkpoints, tokenizer_files
-from forensics.checkpoints.checkpoint import Checkpoint
-from forensics.checkpoints.checkpoint_age import Counters, counters
-from forensics.checkpoints.checkpoint_layers import kin
-from forensics.checkpoints.checkpoint_parts import parts, parts_gone
+from forensics.checkpoints import run_saves, tokenizer_files
+from forensics.checkpoints.age import Counters, counters
+from forensics.checkpoints.describe import Checkpoint
+from forensics.checkpoints.layers import kin
+from forensics.checkpoints.lost_parts import parts, parts_gone
 from forensics.errors import CannotTell
-from forensics.series import series
+from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
@@ -48,7 +48,7 @@ Row = tuple[Checkpoint, Counters]
 def detect(run: Run) -> Iterator[Finding]:
     changed = list(_tokenizer(run))
     yield from changed
-    found = [(c, counters(c)) for c in run_checkpoints.of_run(run) if c.step]
+    found = [(c, counters(c)) for c in run_saves.of_run(run) if c.step]
     if not found and not changed:
         raise CannotTell("no checkpoint with a step could be read")
     starts = [a["steps"][0] for a in run.attempts[1:] if a.get("steps")]
@@ -63,7 +63,7 @@ def _part_gone(run: Run, found: list[Row]) -> Iterator[Finding]:
     """A schedule that saves of one kind held up to a step and none holds after it."""
     families: defaultdict[str, list[Row]] = defaultdict(list)
     for c, n in found:
-        families[kin(run_checkpoints.name(c, run))].append((c, n))
+        families[kin(run_saves.name(c, run))].append((c, n))
     for rows in families.values():
         for k in range(1, len(rows)):
             told = [f for f in parts_gone(rows[k - 1][0], rows[k][0]) if f["severity"] == "warning"]
@@ -77,10 +77,10 @@ def _part_gone(run: Run, found: list[Row]) -> Iterator[Finding]:
 
 def _tokenizer(run: Run) -> Iterator[Finding]:
     """The first checkpoint whose tokenizer is not that of the one before."""
-    for a, b in pairwise(run_checkpoints.of_run(run)):
+    for a, b in pairwise(run_saves.of_run(run)):
         differ = tokenizer_files.differences(tokenizer_files.home(a.path), tokenizer_files.home(b.path))
         if differ:
-            names = [run_checkpoints.name(c, run) for c in (a, b)]
+            names = [run_saves.name(c, run) for c in (a, b)]
             title = f"The tokenizer of {names[1]} is not that of {names[0]}: {'; '.join(differ[:3])}"
             shown = evidence.table("what differs in the tokenizer's files", ["setting"], [[d] for d in differ[:30]], names[1])
             facts = {"what": "tokenizer", "differ": differ[:30]}
@@ -154,7 +154,7 @@ def _finding(
     run: Run, what: str, title: str, first: int | None, last: int | None, rows: list[Row], facts: dict[str, Any], severity: str
 ) -> Finding:
     columns = ["checkpoint", "step", "optimizer counts", "schedule counts", "states", "rate"]
-    shown = [[run_checkpoints.name(c, run), c.step, n.optimizer, n.scheduler, n.states, n.lr] for c, n in rows[:30]]
+    shown = [[run_saves.name(c, run), c.step, n.optimizer, n.scheduler, n.states, n.lr] for c, n in rows[:30]]
     table = evidence.table("what the checkpoints say of their age", columns, shown)
     return Finding(f"checkpoint_state-{what}", "checkpoint_state", title, first, last, severity, (table,), {"what": what, **facts})
 

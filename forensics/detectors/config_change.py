@@ -26,9 +26,9 @@ import numpy as np
 from forensics import evidence
 from forensics.case import Finding
 from forensics.errors import CannotTell
-from forensics.groups import FREE
-from forensics.series import series
-from parsers import buffers
+from forensics.run.seed_group import FREE
+from forensics.run.series import series
+from parsers import arrow
 from parsers.tables import Run
 
 NEEDS: list[str] = []
@@ -140,8 +140,8 @@ def _samples_a_step(run: Run) -> tuple[Any, Any] | None:
     if not table.num_rows:
         return None
     kept = table["sample"].is_valid().to_numpy(zero_copy_only=False) & table["step"].is_valid().to_numpy(zero_copy_only=False)
-    attempt = buffers.filled(table["attempt"], 0)[kept]
-    step = buffers.filled(table["step"], 0)[kept]
+    attempt = arrow.filled(table["attempt"], 0)[kept]
+    step = arrow.filled(table["step"], 0)[kept]
     keys, counts = np.unique(np.stack([attempt, step]), axis=1, return_counts=True)
     order = np.argsort(keys[1], kind="stable")
     return keys[1][order], counts[order].astype(np.float64)

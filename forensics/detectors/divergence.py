@@ -30,7 +30,7 @@ from forensics import evidence
 from forensics.case import Finding
 from forensics.detectors.loss_spike import loss_of
 from forensics.errors import CannotTell
-from forensics.series import Series
+from forensics.run.series import Series
 from forensics.spikes import excursions
 from forensics.spikes.trend import turn
 from parsers.tables import Run

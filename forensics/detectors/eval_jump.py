@@ -25,7 +25,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import Finding
 from forensics.errors import CannotTell
-from forensics.series import Series, series
+from forensics.run.series import Series, series
 from parsers.tables import Run
 
 NEEDS = ["loss.eval|acc.eval"]

@@ -26,7 +26,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import Finding
 from forensics.errors import CannotTell
-from forensics.series import Floats, Series, series
+from forensics.run.series import Floats, Series, series
 from parsers.tables import Run
 
 NEEDS = ["loss.eval|acc.eval"]

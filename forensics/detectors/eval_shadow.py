@@ -22,10 +22,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from forensics import evidence, settings
+from forensics import evidence
 from forensics.case import Finding
 from forensics.errors import CannotTell
-from forensics.series import Series, parts, series
+from forensics.run import settings
+from forensics.run.series import Series, parts, series
 from parsers.tables import Run
 
 NEEDS = ["loss.eval", "loss.train"]

@@ -23,8 +23,8 @@ from collections.abc import Iterator
 
 from forensics import evidence
 from forensics.case import Finding
-from forensics.checkpoints import run_checkpoints
-from forensics.checkpoints.checkpoint import Checkpoint, compare, plain_name
+from forensics.checkpoints import run_saves
+from forensics.checkpoints.describe import Checkpoint, compare, plain_name
 from forensics.errors import CannotTell
 from parsers.tables import Run
 
@@ -34,7 +34,7 @@ _ADAPTER = re.compile(r"(?i)lora_|adapter|prompt_encoder|ia3_")
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    pair = _pair(run_checkpoints.tensors(run))
+    pair = _pair(run_saves.tensors(run))
     if pair is None:
         raise CannotTell("no two checkpoints with the same weights lie in the folder")
     a, b = pair
@@ -50,7 +50,7 @@ def detect(run: Run) -> Iterator[Finding]:
     moved = sorted(rows, key=lambda r: r[1] == "yes")[:40]
     yield Finding(
         f"frozen_weights-{b.step}", "frozen_weights", title, a.step, b.step, "warning" if share >= SHARE and not meant else "info",
-        (evidence.table("what moved", ["tensor", "moved", "norm of the move / norm"], moved, run_checkpoints.name(b, run)),),
+        (evidence.table("what moved", ["tensor", "moved", "norm of the move / norm"], moved, run_saves.name(b, run)),),
         {"still": len(still), "of": len(changed), "share": share, "adapter": meant, "tensors": [r["name"] for r in still[:50]]},
     )  # fmt: skip
 

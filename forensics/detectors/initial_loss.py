@@ -23,10 +23,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from forensics import evidence, settings
+from forensics import evidence
 from forensics.case import Finding
 from forensics.errors import CannotTell
-from forensics.series import series
+from forensics.run import settings
+from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]

@@ -25,7 +25,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import Finding
 from forensics.errors import CannotTell
-from forensics.series import names, parts, series
+from forensics.run.series import names, parts, series
 from parsers.tables import Run
 
 NEEDS: list[str] = []

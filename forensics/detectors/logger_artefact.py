@@ -31,11 +31,12 @@ from typing import Any
 
 import numpy as np
 
-from forensics import evidence, settings
+from forensics import evidence
 from forensics.case import Finding
-from forensics.lives import events
-from forensics.measures import nan_filter
-from forensics.series import Series, series
+from forensics.detectors import nan_filter
+from forensics.run import settings
+from forensics.run.endings import events
+from forensics.run.series import Series, series
 from forensics.spikes import excursions
 from parsers.tables import Run
 

@@ -23,8 +23,8 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import Finding
-from forensics.lives import events, last_step
-from forensics.series import series
+from forensics.run.endings import events, last_step
+from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["loss_scale"]

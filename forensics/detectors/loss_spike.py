@@ -36,10 +36,10 @@ from forensics import evidence
 from forensics.case import Finding
 from forensics.detectors import logger_artefact
 from forensics.errors import CannotTell
-from forensics.lives import planned_steps
-from forensics.series import Series, series
-from forensics.spikes import excursions, spike_facts
-from forensics.spikes.spike_class import Spike, judge
+from forensics.run.endings import planned_steps
+from forensics.run.series import Series, series
+from forensics.spikes import excursions, measurements
+from forensics.spikes.classes import Spike, judge
 from forensics.spikes.visible import smallest_spike
 from parsers.tables import Run
 
@@ -126,7 +126,7 @@ def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int)
     end = int(s.step[rows[e.end]]) if e.end is not None and e.end < len(rows) else None
     last, top = int(s.step[rows[-1]]), float(s.value[rows[e.peak]])
     censored = end is None and (attempt < int(s.attempt.max()) or last - start <= 2 * j.limit)
-    cost_steps, excess = spike_facts.cost(s.step[rows], s.value[rows], e, real.level, until)
+    cost_steps, excess = measurements.cost(s.step[rows], s.value[rows], e, real.level, until)
     facts: dict[str, Any] = {
         "metric": s.name,
         "start": start,
@@ -147,9 +147,9 @@ def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int)
         "why": j.why,
         "over_highest": _over_highest(y, e),
         "falls_at": _falls_at(s.step[rows], y, e),
-        "half_life": spike_facts.half_life(s.step[rows], y, e),
+        "half_life": measurements.half_life(s.step[rows], y, e),
         "residual_offset": _offset(y, s.value[rows], e, until, logs),
-        "moved_first": spike_facts.moved_first(run, start, peak, s.interval),
+        "moved_first": measurements.moved_first(run, start, peak, s.interval),
     }
     stop = end if end is not None else last
     shown = evidence.window(
@@ -237,7 +237,7 @@ def odds(j: Spike, end: int | None, start: int, censored: bool) -> dict[str, flo
 
 def _offset(y: Any, value: Any, e: excursions.Excursion, until: int, logs: bool) -> dict[str, Any]:
     """The residual offset in units of the loss, with its 95 % interval."""
-    found = spike_facts.offset(np.where(np.isfinite(value), y, np.nan), e, until)
+    found = measurements.offset(np.where(np.isfinite(value), y, np.nan), e, until)
     for key in ("offset", "low", "high"):
         if found[key] is not None:
             found[key] = float(np.exp(e.level) * np.expm1(found[key])) if logs else found[key] * excursions.unit(value)

@@ -25,8 +25,8 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import Finding
-from forensics.lives import planned_steps
-from forensics.series import Series, series
+from forensics.run.endings import planned_steps
+from forensics.run.series import Series, series
 from parsers.tables import Run
 
 NEEDS = ["lr"]

@@ -30,9 +30,9 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import Finding
-from forensics.lives import events, last_step, status
-from forensics.measures import memory_kinds
-from forensics.series import series
+from forensics.detectors import memory_kinds
+from forensics.run.endings import events, last_step, status
+from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []

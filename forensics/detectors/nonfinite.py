@@ -26,8 +26,8 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import Finding
-from forensics.lives import events
-from forensics.series import Series, series
+from forensics.run.endings import events
+from forensics.run.series import Series, series
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval|grad.norm"]

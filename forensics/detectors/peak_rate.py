@@ -4,7 +4,7 @@ What it sees
     A learning rate far above what such a model and optimizer usually take, in a run that learned little.
 
 How it decides
-    The peak, as logged or configured, against ``forensics.measures.recipe``: ten times the usual, while the loss fell by less than half
+    The peak, as logged or configured, against ``forensics.run.recipe``: ten times the usual, while the loss fell by less than half
     from its first values, is worth a warning; where the loss fell well it is only remarked.
 
 Cannot tell
@@ -23,8 +23,8 @@ import numpy as np
 from forensics import evidence
 from forensics.case import Finding
 from forensics.errors import CannotTell
-from forensics.measures.recipe import recipe
-from forensics.series import series
+from forensics.run.recipe import recipe
+from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]

@@ -22,10 +22,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from forensics import evidence, settings
+from forensics import evidence
 from forensics.case import Finding
 from forensics.detectors.loss_spike import loss_of
 from forensics.errors import CannotTell
+from forensics.run import settings
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]

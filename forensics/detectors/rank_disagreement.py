@@ -27,13 +27,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from forensics import evidence, lives
+from forensics import evidence
 from forensics.case import Evidence, Finding
 from forensics.errors import CannotTell
-from forensics.measures import rank_shapes, ranks
-from forensics.measures.rank_shapes import Shape
-from forensics.measures.ranks import Matrix
-from forensics.series import series
+from forensics.run import endings, rank_shapes, ranks
+from forensics.run.rank_shapes import Shape
+from forensics.run.ranks import Matrix
+from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
@@ -136,7 +136,7 @@ def _table(m: Matrix, row: int, what: str) -> Evidence:
 def _steps(run: Run, reach: dict[int, int]) -> Iterator[Finding]:
     s = series(run, "loss.train")
     far, near = max(reach.values()), min(reach.values())
-    if far - near < 2 * (s.interval if s is not None else 1) or lives.status(run) == "finished":
+    if far - near < 2 * (s.interval if s is not None else 1) or endings.status(run) == "finished":
         return
     behind = sorted(r for r, step in reach.items() if step == near)
     names = ", ".join(map(str, behind[:6])) + (" ..." if len(behind) > 6 else "")

@@ -31,7 +31,7 @@ from forensics.batches.recurrence import epochs_of
 from forensics.batches.resume_data import Change
 from forensics.case import Finding
 from forensics.errors import CannotTell
-from forensics.series import series
+from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []

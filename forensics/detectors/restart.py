@@ -4,7 +4,7 @@ What it sees
     The run ended and began again: steps go back, a second event file begins, a line says that training resumes.
 
 How it decides
-    ``parsers.attempts`` tells the lives apart; this names each new one, the steps that were done twice, the time between,
+    ``parsers.runs.attempts`` tells the lives apart; this names each new one, the steps that were done twice, the time between,
     and why the life before it ended where a line says so. Work done twice is a warning, a clean continuation is not.
 
 Cannot tell
@@ -18,16 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics import evidence, lives
+from forensics import evidence
 from forensics.case import Finding
-from forensics.series import series
+from forensics.run import endings
+from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    told = lives.attempts(run)
+    told = endings.attempts(run)
     for before, after, life in zip(run.attempts, run.attempts[1:], told, strict=False):
         begin, end = after["steps"][0], before["steps"][1]
         redone = max(end - begin + 1, 0)
@@ -50,7 +51,7 @@ def detect(run: Run) -> Iterator[Finding]:
             )
         lines = [
             e
-            for e in lives.events(run, "resume", "signal", "scheduler", "oom", "traceback")
+            for e in endings.events(run, "resume", "signal", "scheduler", "oom", "traceback")
             if e["attempt"] in (before["index"], after["index"])
         ]
         if lines:

@@ -20,11 +20,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from forensics import evidence, settings
+from forensics import evidence
 from forensics.case import Finding
 from forensics.errors import CannotTell
-from forensics.lives import planned_steps
-from forensics.series import series
+from forensics.run import settings
+from forensics.run.endings import planned_steps
+from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["lr"]

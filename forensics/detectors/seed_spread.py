@@ -24,7 +24,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import Finding
 from forensics.errors import CannotTell
-from forensics.series import series
+from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []

@@ -31,7 +31,7 @@ from forensics.batches.resume_data import contents
 from forensics.case import Finding
 from forensics.detectors import loss_spike
 from forensics.errors import CannotTell
-from forensics.series import series
+from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]

@@ -28,12 +28,13 @@ from typing import Any
 
 import numpy as np
 
-from forensics import evidence, lives
+from forensics import evidence
 from forensics.case import Finding
+from forensics.detectors import hang_kinds
 from forensics.errors import CannotTell
-from forensics.lives import SILENCE_SECONDS, SILENCE_TIMES
-from forensics.measures import hang_kinds
-from forensics.series import series
+from forensics.run import endings
+from forensics.run.endings import SILENCE_SECONDS, SILENCE_TIMES
+from forensics.run.series import series
 from parsers.tables import Run
 
 _FRONT = re.compile(r"^\s*\[[EWIF] ?[^\]]*\] ?")  # the logger's own clock, file and line
@@ -70,8 +71,8 @@ def detect(run: Run) -> Iterator[Finding]:
             facts,
             (s.clock(row), s.clock(after)),
         )
-    if lives.stalled(run) and not said:
-        wait, usual, what = lives.silence(run) or (0.0, 0.0, "")
+    if endings.stalled(run) and not said:
+        wait, usual, what = endings.silence(run) or (0.0, 0.0, "")
         last = clocked[-1]
         kind = hang_kinds.of_run(run, int(s.step[last]))
         words = f" ({kind.words})" if kind.words else ""
@@ -85,9 +86,9 @@ def detect(run: Run) -> Iterator[Finding]:
 
 def _said(run: Run, said: list[dict[str, Any]]) -> Finding:
     first = said[0]
-    step = first["step"] if isinstance(first["step"], int) else lives.last_step(run)
+    step = first["step"] if isinstance(first["step"], int) else endings.last_step(run)
     kind = hang_kinds.of_run(run, step)
-    echo = all(e["level"] == "warning" for e in said) and lives.status(run) == "crashed"  # what a crash leaves behind
+    echo = all(e["level"] == "warning" for e in said) and endings.status(run) == "crashed"  # what a crash leaves behind
     shown = evidence.text("what the log says", [_told(e) for e in _one_a_rank(said)[:8]], run.where(str(first["source"]), first["at"]))
     facts = {"step": step, "lines": len(said), "at_end": True, "said": True, "echo": echo} | _facts(kind)
     words = f" ({kind.words})" if kind.words else ""
@@ -100,7 +101,7 @@ def _said(run: Run, said: list[dict[str, Any]]) -> Finding:
         title,
         step,
         None,
-        "info" if echo or lives.status(run) == "finished" else "critical",
+        "info" if echo or endings.status(run) == "finished" else "critical",
         (shown,),
         facts,
         (time, None),

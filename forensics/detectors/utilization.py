@@ -27,12 +27,12 @@ from typing import Any
 
 import numpy as np
 
-from forensics import evidence, settings
+from forensics import evidence
 from forensics.case import Evidence, Finding
 from forensics.errors import CannotTell
-from forensics.measures import peak_flops, rank_shapes
-from forensics.measures.system_metrics import Clocked, clocked
-from forensics.series import Floats, Series, series
+from forensics.run import peak_flops, rank_shapes, settings
+from forensics.run.series import Floats, Series, series
+from forensics.run.system_metrics import Clocked, clocked
 from parsers.tables import Run
 
 NEEDS: list[str] = []

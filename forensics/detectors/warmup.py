@@ -5,7 +5,7 @@ What it sees
 
 How it decides
     Only for models with attention, whose config or log shows it, trained with Adam and its kin: fewer than ten steps of warmup (and less than 1 % of the plan) at a
-    peak rate of at least 1.5 times the usual for the width (``forensics.measures.recipe``).
+    peak rate of at least 1.5 times the usual for the width (``forensics.run.recipe``).
 
 Cannot tell
     Where neither the rate nor its warmup is known, or it is not known whether the model has attention.
@@ -21,9 +21,9 @@ from collections.abc import Iterator
 from forensics import evidence
 from forensics.case import Finding
 from forensics.errors import CannotTell
-from forensics.lives import planned_steps
-from forensics.measures.recipe import recipe
-from forensics.series import series
+from forensics.run.endings import planned_steps
+from forensics.run.recipe import recipe
+from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []

@@ -23,7 +23,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import Finding
-from forensics.series import series
+from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from forensics.redact import contexts, shapes, vocabulary
-from forensics.redact import files as files
+from forensics.redact import contexts, patterns, vocabulary
+from forensics.redact import text_files as files
 from forensics.redact.pseudonyms import GIVEN
 from forensics.redact.pseudonyms import Pseudonyms as Pseudonyms
 
@@ -62,7 +62,7 @@ def listen(texts: Iterable[str], known: Pseudonyms) -> None:
     told = "\n".join(texts)
     known.accounts.update(contexts.accounts(told))
     _know(known, contexts.in_text(told))
-    _know(known, shapes.url_names(told))
+    _know(known, patterns.url_names(told))
 
 
 def learn_run(run: Any, known: Pseudonyms) -> None:
@@ -157,7 +157,7 @@ def clean_name(text: str, known: Pseudonyms) -> str:
     return _worked(
         text,
         known,
-        lambda t, put: _names(shapes.addresses(shapes.mails(shapes.hardware(t, known, put), known, put), known, put), known, put),
+        lambda t, put: _names(patterns.addresses(patterns.mails(patterns.hardware(t, known, put), known, put), known, put), known, put),
     )
 
 
@@ -166,18 +166,18 @@ def clean(text: str, known: Pseudonyms, *, version: bool = False) -> str:
 
     def work(t: str, put: Callable[[str], str]) -> str:
         t = _roots(t, known, put)
-        t = shapes.hardware(t, known, put)
+        t = patterns.hardware(t, known, put)
         if "://" in t:
-            t = shapes.urls(t, known, put)
-        t = shapes.encoded(t, put)
+            t = patterns.urls(t, known, put)
+        t = patterns.encoded(t, put)
         if "@" in t:
-            t = shapes.mails(t, known, put)
-            t = shapes.remotes(t, known, put)
+            t = patterns.mails(t, known, put)
+            t = patterns.remotes(t, known, put)
         if not version:
-            t = shapes.addresses(t, known, put)
+            t = patterns.addresses(t, known, put)
         if "/" in t or "\\" in t:
-            t = shapes.paths(t, put)
-        return _names(shapes.full_names(t, known, put), known, put)
+            t = patterns.paths(t, put)
+        return _names(patterns.full_names(t, known, put), known, put)
 
     return _worked(text, known, work)
 

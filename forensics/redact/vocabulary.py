@@ -76,5 +76,5 @@ def ours() -> frozenset[str]:
     from forensics import pipeline
     from parsers import names
 
-    ids = [m.__name__.rsplit(".", 1)[-1] for kind in ("detectors", "hypotheses") for m in pipeline.modules(kind)]
+    ids = [m.__name__.rsplit(".", 1)[-1] for kind in ("detectors", "causes") for m in pipeline.modules(kind)]
     return frozenset(w.casefold() for text in [*ids, *names.vocabulary()] for w in (text, *_WORD.findall(text)))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from forensics.replay.arms import Arms
 from forensics.replay.client import ReplayFailed
-from forensics.replay.experiments import Arms
-from forensics.replay.lab import Lab
 from forensics.replay.reproduce import Reproduction
+from forensics.replay.runner import Lab
 
 LOW = ("fp16", "bf16")
 MOST_FRAMES = 60  # rows of the table of modules

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from forensics.replay.lab import Effect, Lab, Trace, peak, spread
-from forensics.replay.trouble import SHARE, Logged, Trouble
+from forensics.replay.runner import Effect, Lab, Trace, peak, spread
+from forensics.replay.targets import SHARE, Logged, Trouble
 
 TIMES = 3
 BACK = 24  # steps before the onset in which the cause is looked for

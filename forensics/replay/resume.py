@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from forensics.replay.bisect import OutOfBudget
-from forensics.replay.experiments import saves_moments
-from forensics.replay.lab import Lab, Trace, peak
+from forensics.replay.arms import saves_moments
+from forensics.replay.delta_debugging import OutOfBudget
 from forensics.replay.reproduce import Reproduction, shown
-from forensics.replay.trouble import SHARE, Logged, Trouble
+from forensics.replay.runner import Lab, Trace, peak
+from forensics.replay.targets import SHARE, Logged, Trouble
 
 CLOSER = 0.25  # the mean distance to the log must fall to this share of what it was
 

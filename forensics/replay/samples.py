@@ -9,10 +9,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from forensics.replay.bisect import OutOfBudget, minimal
-from forensics.replay.experiments import Arms
-from forensics.replay.lab import Lab, spread
+from forensics.replay.arms import Arms
+from forensics.replay.delta_debugging import OutOfBudget, minimal
 from forensics.replay.reproduce import Reproduction
+from forensics.replay.runner import Lab, spread
 
 CLEAR = 2.0  # a gap of so many widths of the control's tail needs no second opinion
 QUESTIONS = 4  # times log2 of the batch, so many sets are left out before the batch as a whole is blamed

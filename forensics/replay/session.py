@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from forensics.case import Case
-from forensics.replay import further, numerics, present, resume, starts, verdict
+from forensics.case_parts.summary import step_origin
+from forensics.replay import explain_reproduced, extra_arms, numerics, resume, start_checkpoints, verdict
+from forensics.replay.arms import Arms
 from forensics.replay.client import ReplayFailed, Worker
-from forensics.replay.experiments import Arms
-from forensics.replay.lab import Effect, Lab
 from forensics.replay.reproduce import Reproduction, reproduce
-from forensics.replay.scene import Options as Options
-from forensics.replay.scene import Progress, Scene
-from forensics.replay.scene import Result as Result
-from forensics.replay.trouble import Trouble, logged, troubles
-from forensics.summary import step_origin
+from forensics.replay.request import Options as Options
+from forensics.replay.request import Progress, Scene
+from forensics.replay.request import Result as Result
+from forensics.replay.runner import Effect, Lab
+from forensics.replay.targets import Trouble, logged, troubles
 from parsers.tables import Run
 
 LEAST = 400  # steps of budget, however short the window
@@ -90,12 +90,14 @@ def _explain(
     """One effect from reproduction to culprits, into the result. The verdict on the first one is the run's."""
     document = result.document
     log, origin = logged(run, trouble.attempt), step_origin(run)
-    known = starts.good(run, about["checkpoints"])
-    start = starts.before(known, trouble.onset - origin, options.steps[0] - origin if options.steps else None)
+    known = start_checkpoints.good(run, about["checkpoints"])
+    start = start_checkpoints.before(known, trouble.onset - origin, options.steps[0] - origin if options.steps else None)
     if options.checkpoint:
-        start = next((s for s in known if Path(s.path or "") == Path(options.checkpoint).resolve()), starts.Start(-1, options.checkpoint))
+        start = next(
+            (s for s in known if Path(s.path or "") == Path(options.checkpoint).resolve()), start_checkpoints.Start(-1, options.checkpoint)
+        )
     lab = Lab(worker, 10**9)
-    step, parts = starts.load(lab, start, "start")
+    step, parts = start_checkpoints.load(lab, start, "start")
     window = max(trouble.until - origin - step + 1, 1)
     bound = math.ceil(window + 3 * window * math.log2(max(window, 2)))
     lab.budget = options.budget or max(bound, LEAST)
@@ -123,7 +125,7 @@ def _explain(
     if effect is None:
         outcomes = _absent(scene, outcomes)
     elif again.seen == len(again.traces):
-        outcomes = present.explain(scene, outcomes)
+        outcomes = explain_reproduced.explain(scene, outcomes)
         if first:
             _probe_leaks(lab.worker, document, "start", again.trace.first)
     word, why = verdict.decide(outcomes)
@@ -135,11 +137,11 @@ def _explain(
 
 def _sane(run: Run, case: Case, worker: Worker, about: dict[str, Any], result: Result) -> None:
     """Where a run learns badly from its first step to its last: whether it can learn one batch by heart."""
-    if case.verdict != "unhealthy" or "heart" not in further.chosen([h.id for h in case.hypotheses[:4]], False):
+    if case.verdict != "unhealthy" or "heart" not in extra_arms.chosen([h.id for h in case.hypotheses[:4]], False):
         return
-    known = starts.good(run, about["checkpoints"])
+    known = start_checkpoints.good(run, about["checkpoints"])
     lab, log = Lab(worker, LEAST), logged(run)
-    step, parts = starts.load(lab, known[-1] if known else starts.Start(0, None), "start")
+    step, parts = start_checkpoints.load(lab, known[-1] if known else start_checkpoints.Start(0, None), "start")
     rates = [v for v in log.lr.values() if math.isfinite(v)]
     rate = sorted(rates)[len(rates) // 2] if rates else float(about["settings"]["lr"])
     batch = step if about["last_step"] is None else min(step, int(about["last_step"]) - 1)
@@ -148,7 +150,7 @@ def _sane(run: Run, case: Case, worker: Worker, about: dict[str, Any], result: R
         "checkpoint": os.path.relpath(known[-1].path or "", run.root) if known else None,
         "parts": parts,
     }
-    word = further.by_heart(lab, result.document["arms"], "start", batch, rate, step_origin(run))
+    word = extra_arms.by_heart(lab, result.document["arms"], "start", batch, rate, step_origin(run))
     result.outcomes = verdict.Outcomes(0, 0, further={"heart": word})
 
 
@@ -191,7 +193,7 @@ def _absent(scene: Scene, outcomes: verdict.Outcomes) -> verdict.Outcomes:
     over = again.overlay
     near = over.parts is not None and trouble.onset - 10 * log.interval <= over.parts <= trouble.until
     outcomes = replace(outcomes, explained=found.arm, parts_near=near, why_parts=over.why)
-    return further.again_elsewhere(scene, outcomes) if verdict.decide(outcomes)[0] == verdict.HARDWARE else outcomes
+    return extra_arms.again_elsewhere(scene, outcomes) if verdict.decide(outcomes)[0] == verdict.HARDWARE else outcomes
 
 
 def _probe_leaks(worker: Worker, document: dict[str, Any], state: str = "built", batch: int = 0) -> None:

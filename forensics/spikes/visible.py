@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from forensics.series import Series
+from forensics.run.series import Series
 from forensics.spikes.excursions import PEAK_SIGMA, smallest_visible
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from forensics.verbs import redaction
-from forensics.verbs.places import places, publish
-from forensics.verbs.shared import (
+from forensics.verbs import redact_output
+from forensics.verbs.options import (
     UNHEALTHY,
     attach,
     batches_option,
@@ -22,6 +21,7 @@ from forensics.verbs.shared import (
     steady,
     without_pandas,
 )
+from forensics.verbs.output_paths import places, publish
 
 
 @click.command()
@@ -62,7 +62,7 @@ def analyze(
     from forensics import pipeline, progress
 
     without_pandas()
-    known = redaction.begin(ctx) if redact else None
+    known = redact_output.begin(ctx) if redact else None
     found = places(run, out, json_path, md, force=force)
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
         runs = pipeline.read_runs(run, run_config=run_config, metrics=metrics, progress=tick)
@@ -73,7 +73,7 @@ def analyze(
         case = pipeline.analyze_run(chosen, command=["forensics", *sys.argv[1:]], baseline=good)
         document = _with_data(chosen, case, data) if data else case.to_json()
     if known is not None:
-        redaction.learn(known, [chosen, good])
+        redact_output.learn(known, [chosen, good])
     if not ctx.obj["quiet"]:
         _name_siblings(chosen)
     publish(document, found, [*runs, *beside], [manifest, data], known=known, force=force)
@@ -82,9 +82,9 @@ def analyze(
 
 
 def _with_data(run: Any, case: Any, data: Path) -> dict[str, Any]:
-    from forensics.batches import suspects
+    from forensics.batches import inspect_samples
 
-    return suspects.document(run, case, data)
+    return inspect_samples.document(run, case, data)
 
 
 def _name_siblings(run: Any) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from forensics.errors import ForensicsError
-from forensics.verbs import redaction
-from forensics.verbs.shared import REDACT, UNHEALTHY, run_config_option, say, steady, without_pandas
+from forensics.verbs import redact_output
+from forensics.verbs.options import REDACT, UNHEALTHY, run_config_option, say, steady, without_pandas
 
 OUT = "audit"
 
@@ -56,17 +56,19 @@ def audit(
     """
     from forensics import audit as many
     from forensics import progress
-    from forensics.audit import manifest
-    from reports import audit as drawn
+    from forensics.audit import written_files
+    from reports import audit_page as drawn
     from reports import html
 
     without_pandas()
     if redact:
-        redaction.begin(ctx)
+        redact_output.begin(ctx)
     if out == "":
         raise click.BadParameter("give the name of a folder to write", param_hint="--out")
     target = out or OUT
-    if not (resume or force or out is None) and any(manifest.is_ours(target, name, manifest.listed(target)) for name in many.OUTPUTS):
+    if not (resume or force or out is None) and any(
+        written_files.is_ours(target, name, written_files.listed(target)) for name in many.OUTPUTS
+    ):
         raise ForensicsError(f"{target} holds an audit already", "Use --resume to go on with it, --force to replace it.")
     if out is None and not resume and not force:
         _own(Path(OUT))
@@ -105,10 +107,10 @@ def _prepare() -> None:
 def _own(folder: Path) -> None:
     """The default folder may be replaced where all that is in it is an audit of ours."""
     from forensics import audit as many
-    from forensics.audit import store
+    from forensics.audit import storage
 
     if folder.exists() and not folder.is_dir():
         raise ForensicsError(f"{folder} exists already, and is no folder", "Give another place with --out.")
-    strange = [p.name for p in folder.iterdir() if p.name not in {*many.OUTPUTS, "runs", store.STATE}] if folder.exists() else []
+    strange = [p.name for p in folder.iterdir() if p.name not in {*many.OUTPUTS, "runs", storage.STATE}] if folder.exists() else []
     if strange:
         raise ForensicsError(f"{folder} holds {strange[0]}, which is no part of an audit", "Give another place with --out.")

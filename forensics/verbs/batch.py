@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from forensics.verbs.shared import attach, batches_option, run_config_option, steady, without_pandas
+from forensics.verbs.options import attach, batches_option, run_config_option, steady, without_pandas
 
 LONGEST = 20_000  # characters of a list of samples on the terminal
 
@@ -26,14 +26,14 @@ def batch(run: str, step: int, manifest: Path | None, as_json: bool, run_config:
     are known, and the log agrees with them; then with what that rests on. Else "unknown", and what is missing.
     """
     from forensics import pipeline
-    from forensics.batches import links
+    from forensics.batches import step_to_samples
 
     without_pandas()
     chosen = pipeline.choose(pipeline.read_runs(run, run_config=run_config))
     attach(chosen, manifest)
-    found = links.answer(chosen, step)
+    found = step_to_samples.answer(chosen, step)
     if as_json:
-        from reports.words import visible_json
+        from reports.text_format import visible_json
 
         click.echo(visible_json(json.dumps(found)))
         return

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from forensics.verbs.shared import steady
+from forensics.verbs.options import steady
 
 
 @click.command()
@@ -22,13 +22,13 @@ def checkpoint(ctx: click.Context, path: Path, path2: Path | None, as_json: bool
     Reads safetensors, torch, torch.distributed, numpy and Keras files and folders of them. Nothing in them is run.
     """
     from forensics import progress
-    from forensics.checkpoints import checkpoint_document
-    from reports import checkpoint as page
-    from reports import words
+    from forensics.checkpoints import sick_document
+    from reports import checkpoint_text as page
+    from reports import text_format
 
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
-        document = checkpoint_document.report(path, path2, progress=tick)
+        document = sick_document.report(path, path2, progress=tick)
     if as_json:
-        click.echo(words.visible_json(json.dumps(document, allow_nan=False)))
+        click.echo(text_format.visible_json(json.dumps(document, allow_nan=False)))
     else:
         click.echo(page.render(document, width=max(shutil.get_terminal_size((110, 24)).columns, 80)))

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from forensics.verbs import redaction
-from forensics.verbs.places import Places, allowed, keep_inputs, own
-from forensics.verbs.shared import REDACT, named_file, run_config_option, steady, stem_of, without_pandas
+from forensics.verbs import redact_output
+from forensics.verbs.options import REDACT, named_file, run_config_option, steady, stem_of, without_pandas
+from forensics.verbs.output_paths import Places, allowed, keep_inputs, own
 
 
 @click.command()
@@ -31,11 +31,11 @@ def compare(
     The loss is set against steps, wall time, tokens and FLOPs, as far as they were logged.
     """
     from forensics import output, pipeline, progress
-    from forensics.comparing import compare as two
-    from reports import compare as drawn
+    from forensics.many_runs import side_by_side as two
+    from reports import compare_page as drawn
 
     without_pandas()
-    known = redaction.begin(ctx) if redact else None
+    known = redact_output.begin(ctx) if redact else None
     default = frozenset(["page"] if out is None else [])
     found = allowed(Places(out or Path(f"{stem_of(run_a)}-{stem_of(run_b)}.html"), json_path, None, default), force=force)
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
@@ -43,8 +43,8 @@ def compare(
         chosen = [pipeline.choose(runs) for runs in both]
         document: dict[str, Any] = two.compare(*chosen, command=["forensics", *sys.argv[1:]])
     if known is not None:
-        redaction.learn(known, chosen)
-        found, document = redaction.renamed(found, known, force=force), redaction.redacted(document, known)
+        redact_output.learn(known, chosen)
+        found, document = redact_output.renamed(found, known, force=force), redact_output.redacted(document, known)
     with output.locked(found.page.absolute().parent):
         found = own(found, document["identity"], force=force)
         keep_inputs(found, [run for runs in both for run in runs])

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from forensics.verbs.places import Places, allowed, keep_inputs, own, write_all
-from forensics.verbs.shared import name_of, named_file, show
+from forensics.verbs.options import name_of, named_file, show
+from forensics.verbs.output_paths import Places, allowed, keep_inputs, own, write_all
 
 
 @click.command()
@@ -35,7 +35,8 @@ def note(
     A cause that you rule out stays visible, struck through, with your reason; the others are ranked again. Without --out
     the case is updated in place, and the report beside it is replaced.
     """
-    from forensics import notes, output, redact
+    from forensics import output, redact
+    from forensics.case_parts import notes
 
     if len(ruled_out) != len(reasons):
         raise click.UsageError("each --rule-out needs a --because with the reason, in the same order")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from forensics.verbs import redaction
-from forensics.verbs.places import places, publish
-from forensics.verbs.shared import named_file, outputs, run_config_option, say, steady, without_pandas
+from forensics.verbs import redact_output
+from forensics.verbs.options import named_file, outputs, run_config_option, say, steady, without_pandas
+from forensics.verbs.output_paths import places, publish
 
 
 def _span(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
@@ -59,7 +59,7 @@ def replay(
     are reproduced, then batches and samples are bisected, and rate, optimizer and precision are changed one at a time.
     """
     from forensics import output, pipeline, progress
-    from forensics.replay import conclude, template
+    from forensics.replay import into_case, template
     from forensics.replay.session import Options
     from parsers.secrets import mask_text
 
@@ -71,20 +71,20 @@ def replay(
     if run is None or adapter is None:
         raise click.UsageError("give RUN and --adapter FILE.py; `forensics replay --init` writes one to fill in")
     without_pandas()
-    known = redaction.begin(ctx) if redact else None
+    known = redact_output.begin(ctx) if redact else None
     found = places(run, out, json_path, md, force=force)
-    options = Options(conclude.adapter_file(adapter), python, device, budget, steps, checkpoint, timeout)
+    options = Options(into_case.adapter_file(adapter), python, device, budget, steps, checkpoint, timeout)
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
         runs = pipeline.read_runs(run, run_config=run_config, progress=tick)
         chosen = pipeline.choose(runs)
-        case, result = conclude.replayed(chosen, options, tick, command=["forensics", *sys.argv[1:]])
+        case, result = into_case.replayed(chosen, options, tick, command=["forensics", *sys.argv[1:]])
     if known is not None:
-        redaction.learn(known, [chosen])
+        redact_output.learn(known, [chosen])
     found = publish(case.to_json(), found, runs, [options.adapter], known=known, force=force)
     if result.failed:
         say(f"forensics: replay stopped: {result.failed}")
         if result.traceback:
             path = found.page.with_suffix(".traceback.txt")
-            output.write(path, f"forensics replay: what the adapter raised\n\n{redaction.hidden(mask_text(result.traceback))}")
+            output.write(path, f"forensics replay: what the adapter raised\n\n{redact_output.hidden(mask_text(result.traceback))}")
             say(f"  the traceback is in {path}; the analysis without replay stands")
         ctx.exit(130 if result.interrupted else 1)

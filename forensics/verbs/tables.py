@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from forensics.errors import ForensicsError
-from forensics.verbs.shared import metric_option, run_config_option, steady, without_pandas
+from forensics.verbs.options import metric_option, run_config_option, steady, without_pandas
 
 
 @click.command()
@@ -27,7 +27,8 @@ def tables(ctx: click.Context, run: str, out: Path, metrics: dict[str, str], run
 
     import pyarrow.parquet as pq
 
-    from forensics import identity, output, pipeline, progress
+    from forensics import output, pipeline, progress
+    from forensics.run import identity
 
     without_pandas()
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:

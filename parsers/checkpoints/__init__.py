@@ -1,6 +1,6 @@
 """Reads what is in checkpoints: ``read(path)`` gives the tensors with the places of their values, and the plain values.
 
-Nothing that a file names is imported, called or unpacked to disk. parsers.checkpoint_files lists checkpoints for the
+Nothing that a file names is imported, called or unpacked to disk. parsers.formats.checkpoint_files lists checkpoints for the
 analysis; these readers are asked only when someone wants to know what is in one.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from parsers import checkpoint_files
 from parsers.checkpoints.contents import Contents
 from parsers.checkpoints.unreadable import Unreadable
+from parsers.formats import checkpoint_files
 
 _NAMED = {  # recognized by name, never opened
     ".msgpack": "Flax (msgpack)", ".onnx": "ONNX", ".gguf": "GGUF", ".pdparams": "PaddlePaddle", ".pdopt": "PaddlePaddle",

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from parsers import checkpoint_files
 from parsers.checkpoints import shards, zero
 from parsers.checkpoints.contents import Contents
 from parsers.checkpoints.unreadable import Unreadable
+from parsers.formats import checkpoint_files
 from parsers.tables import HEAD_BYTES, relative
 
 MAX_FILES = 20_000

@@ -24,7 +24,7 @@ _FLOATS = ("float", "bfloat", "complex", "F4", "F6")
 
 
 def role(name: str, dtype: str, kind: str) -> str:
-    """`kind` is the file's, as parsers.checkpoint_files names it."""
+    """`kind` is the file's, as parsers.formats.checkpoint_files names it."""
     parts = [p for p in re.split(r"[./]", name) if p]
     last = parts[-1] if parts else ""
     if _FIRST & set(parts[-2:]):

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from parsers.checkpoints.contents import SIZES, Tensor, raw_type
 from parsers.checkpoints.statistics import values
-from parsers.checkpoints.stats import Stats
 from parsers.checkpoints.units import COSINE, FLOATS, counts_lines, counts_negatives, parallel_rows, row_width
+from parsers.checkpoints.value_stats import Stats
 
 SMALL = 4096  # values; a call of numpy costs about as much as so many
 FEW = 4  # tensors of one kind: fewer are quicker one by one

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsers.checkpoints import float8
-from parsers.checkpoints.stats import Stats
+from parsers.checkpoints.value_stats import Stats
 
 Block = NDArray[Any]
 Watch = Callable[[int, Block, int], None]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from parsers.checkpoints.contents import Tensor, chunks
 from parsers.checkpoints.statistics import statistics, values
-from parsers.checkpoints.stats import Stats
+from parsers.checkpoints.value_stats import Stats
 
 MOST = 1 << 23  # rows and columns
 FLOATS = ("float64", "float32", "float16", "bfloat16")

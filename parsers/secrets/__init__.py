@@ -4,11 +4,11 @@
 are masked as they are read; names (:func:`names`) only where they are shown, for they say what is the same.
 """
 
+from parsers.secrets.display import names
 from parsers.secrets.keys import is_secret_key
-from parsers.secrets.names import names
+from parsers.secrets.settings_tree import mask_config, mask_value
 from parsers.secrets.shapes import MASK, has_hints, has_shapes, mask_shapes
 from parsers.secrets.texts import mask_text, mask_texts
-from parsers.secrets.tree import mask_config, mask_value
 
 __all__ = [
     "MASK",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from forensics.series import Series
+from forensics.run.series import Series
 from forensics.spikes.excursions import Floats
 from parsers.tables import SCHEMAS, Run, empty
 

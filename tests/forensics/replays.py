@@ -15,7 +15,7 @@ import torch
 
 from forensics import pipeline
 from forensics.case import Case
-from forensics.replay import conclude, further, present, session
+from forensics.replay import explain_reproduced, extra_arms, into_case, session
 from forensics.replay.client import ReplayFailed
 from forensics.replay.session import Options
 from forensics.replay.training import commands, states
@@ -114,7 +114,7 @@ def train(folder: Path, extra: str = "", steps: int = 90, save: int | None = 40,
 
 def replayed(folder: Path, adapter: Path, budget: int | None = None, **more: Any) -> tuple[Case, Any]:
     run = pipeline.choose(pipeline.read_runs(str(folder)))
-    return conclude.replayed(run, Options(adapter, sys.executable, "cpu", budget, **more), None)
+    return into_case.replayed(run, Options(adapter, sys.executable, "cpu", budget, **more), None)
 
 
 def outcome(result: Any, begin: str) -> str:
@@ -125,7 +125,7 @@ def outcome(result: Any, begin: str) -> str:
 def direct() -> Iterator[None]:
     """Inside, a replay runs its commands in this process."""
     with ExitStack() as stack:
-        for module in (session, present, further):
+        for module in (session, explain_reproduced, extra_arms):
             stack.enter_context(patch.object(module, "Worker", Direct))
         yield
 

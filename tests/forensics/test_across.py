@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from forensics.across import duplicates, outcomes, seed_groups, shared_batches, shared_causes
-from forensics.across.brief import Brief
-from forensics.across.chance import some_tail, strata_tail, t_limit, t_tail
-from forensics.across.shifts import Spiked
+from forensics.many_runs import copies_and_forks, outcomes, seed_groups, shared_batches, shared_causes
+from forensics.many_runs.brief import Brief
+from forensics.many_runs.chance import some_tail, strata_tail, t_limit, t_tail
+from forensics.many_runs.shifts import Spiked
 
 RUNS = 30
 
@@ -158,7 +158,7 @@ def test_copies_and_forks() -> None:
         brief("d", prefixes="12:12:99 13:13:98"),
         brief("short", prefixes="12:12:aa 16:16:bb 18:18:zz"),
     ]
-    told = {(d["kind"], *d["runs"]): d for d in duplicates.find(runs)}
+    told = {(d["kind"], *d["runs"]): d for d in copies_and_forks.find(runs)}
     assert ("copy", "a", "b") in told
     fork_told = next(d for k, d in told.items() if k[0] == "fork")
     assert fork_told["until"] == 16 and fork_told["parts_by"] == 21 and fork_told["differs"] == [{"key": "lr", "a": "1", "b": "2"}]

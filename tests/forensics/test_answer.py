@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from forensics import answer, evidence
+from forensics import evidence
 from forensics.case import Clue, Finding, Hypothesis, finding_of
+from forensics.case_parts import headline
 
 
 def found(title: str, kind: str = "loss_spike", step: int = 5, lines: tuple[str, ...] = (), severity: str = "critical") -> Finding:
@@ -19,21 +20,23 @@ def cause(title: str, probability: float = 0.97) -> Hypothesis:
 
 def test_the_log_line_that_a_title_quotes_is_left_to_the_finding() -> None:
     line = "E   RuntimeError: CUDA out of memory. Tried to allocate 16.00 MiB (GPU 0; 7.76 GiB total capacity)"
-    said = answer.explained([found(f"Out of memory after step 2: {line[:60]}", lines=("x", line))], [cause("Out of memory: fragmentation")])
+    said = headline.explained(
+        [found(f"Out of memory after step 2: {line[:60]}", lines=("x", line))], [cause("Out of memory: fragmentation")]
+    )
     assert said == "Out of memory after step 2. Cause, almost certainly: fragmentation."
     silent = found("Silence of 12 minutes after step 3, until: NCCL watchdog", lines=("NCCL watchdog timed out",))
-    assert answer.headline(silent) == "Silence of 12 minutes after step 3"
+    assert headline.headline(silent) == "Silence of 12 minutes after step 3"
 
 
 def test_a_long_list_is_cut_between_its_parts() -> None:
     title = "Config changed between launches: lr from 1 to 2, " + ", ".join(f"setting_{i} from {i} to {i + 1}" for i in range(9))
-    said = answer.headline(found(title))
-    assert len(said) <= answer.LONGEST and title.startswith(said + ", ")
-    assert answer.headline(found("Loss jumps from 1.5 to 3 at step 7")) == "Loss jumps from 1.5 to 3 at step 7"
+    said = headline.headline(found(title))
+    assert len(said) <= headline.LONGEST and title.startswith(said + ", ")
+    assert headline.headline(found("Loss jumps from 1.5 to 3 at step 7")) == "Loss jumps from 1.5 to 3 at step 7"
 
 
 def test_a_cause_that_the_first_half_has_named_is_not_named_again() -> None:
-    said = answer.explained([found("Config changed between launches: lr from 1 to 2")], [cause("Config changed between launches", 0.9)])
+    said = headline.explained([found("Config changed between launches: lr from 1 to 2")], [cause("Config changed between launches", 0.9)])
     assert said == "Config changed between launches: lr from 1 to 2 (likely the cause itself)."
 
 
@@ -41,23 +44,23 @@ def test_a_cause_that_the_first_half_has_named_is_not_named_again() -> None:
     ("title", "within"), [("NaN from a sample", "NaN from"), ("GPU fault", "GPU fault"), ("Bad data batch", "bad data")]
 )
 def test_names_keep_their_capitals(title: str, within: str) -> None:
-    assert f"almost certainly: {within}" in answer.explained([found("loss is NaN at step 5")], [cause(title)])
-    assert answer.explained([found("loss is NaN at step 5")], [cause(title)]).startswith("Loss is NaN")
-    assert answer.headline(found("train/loss is NaN at step 5")) == "train/loss is NaN at step 5"
+    assert f"almost certainly: {within}" in headline.explained([found("loss is NaN at step 5")], [cause(title)])
+    assert headline.explained([found("loss is NaN at step 5")], [cause(title)]).startswith("Loss is NaN")
+    assert headline.headline(found("train/loss is NaN at step 5")) == "train/loss is NaN at step 5"
 
 
 def test_of_a_nan_and_the_jump_that_it_makes_the_nan_leads() -> None:
     pair = [found("Loss jumps from 1 to nan at step 5"), found("loss is NaN from step 5 on", "nonfinite")]
-    assert answer.main(pair) is pair[1]
+    assert headline.main(pair) is pair[1]
     earlier = found("Loss jumps from 1 to 2 at step 3", step=3)
-    assert answer.main([*pair, earlier]) is earlier
+    assert headline.main([*pair, earlier]) is earlier
 
 
 def test_a_saved_finding_gives_the_same_headline() -> None:
     f = found("Out of memory after step 2: CUDA out of memory", lines=("CUDA out of memory",))
     saved = {"id": f.id, "kind": f.kind, "title": f.title, "steps": [5, 5], "severity": "critical",
              "evidence": [{"kind": "text", "title": "", "data": {"lines": ["CUDA out of memory"]}, "where": ""}]}  # fmt: skip
-    assert answer.headline(finding_of(saved)) == answer.headline(f) == "Out of memory after step 2"
+    assert headline.headline(finding_of(saved)) == headline.headline(f) == "Out of memory after step 2"
 
 
 def test_of_the_gravest_the_one_that_speaks_for_the_leading_cause_leads() -> None:
@@ -66,6 +69,6 @@ def test_of_the_gravest_the_one_that_speaks_for_the_leading_cause_leads() -> Non
         found("The run stops", "restart", 9, severity="warning"),
     )
     best = Hypothesis("crash", "Crash", (Clue("It stops.", 9.0, (back.id,)),), probability=0.6)
-    assert answer.explained([changed, back], [best]).startswith("The run stops.")
+    assert headline.explained([changed, back], [best]).startswith("The run stops.")
     graver = found("Loss is gone", "divergence", 20)
-    assert answer.explained([changed, back, graver], [best]).startswith("Loss is gone.")
+    assert headline.explained([changed, back, graver], [best]).startswith("Loss is gone.")

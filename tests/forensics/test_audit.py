@@ -17,9 +17,9 @@ import polars as pl
 import pytest
 
 from forensics import audit
-from forensics.audit import judged, places, work
+from forensics.audit import discover, suppressions, worker
 from forensics.errors import ForensicsError
-from reports import audit as drawn
+from reports import audit_page as drawn
 from reports import html
 
 COMMAND = [sys.executable, "-c", "import sys; from forensics.cli import main; sys.argv[0] = 'forensics'; main()"]
@@ -63,7 +63,7 @@ def table(out: Path) -> list[dict[str, Any]]:
 
 
 def names(root: Path) -> list[str]:
-    return [p.name for p in places.find([str(root)], "/nowhere")]
+    return [p.name for p in discover.find([str(root)], "/nowhere")]
 
 
 def test_every_nesting(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_every_nesting(tmp_path: Path) -> None:
 def test_a_config_above_goes_with_every_run_and_what_an_audit_wrote_with_none(root: Path) -> None:
     (root / "common.yaml").write_text("optimizer: adam\nclip: 1.0\n")
     audit.audit([str(root)], str(root / "out"), TEXT)
-    found = places.find([str(root)], "/nowhere")
+    found = discover.find([str(root)], "/nowhere")
     assert [p.name for p in found] == [f"r{i}" for i in range(6)]
     assert all("common.yaml" in p.files for p in found)
 
@@ -206,7 +206,7 @@ def test_known_findings_count_no_more(root: Path, tmp_path: Path) -> None:
     assert {r["id"]: r["known"] for r in table(tmp_path / "o") if r["known"]} == {"r1": 1, "r3": 1, "r5": 1}
     (tmp_path / "known").write_text("r1\n")
     with pytest.raises(ForensicsError, match="line 1"):
-        judged.read_known(str(tmp_path / "known"))
+        suppressions.read_known(str(tmp_path / "known"))
 
 
 HIDDEN = ("jane", "gpu-node-17", "gpu-node-18", "example.com", "/scratch")
@@ -329,9 +329,9 @@ def test_a_bad_run_costs_itself_only(root: Path, tmp_path: Path) -> None:
 def test_resume_does_nothing_twice_and_redoes_what_changed(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "o"
     first = audit.audit([str(root)], str(out), TEXT)
-    before = {p.name: p.stat().st_mtime_ns for p in (out / work.ROWS).iterdir()}
+    before = {p.name: p.stat().st_mtime_ns for p in (out / worker.ROWS).iterdir()}
     second = audit.audit([str(root)], str(out), TEXT, resume=True)
-    assert {p.name: p.stat().st_mtime_ns for p in (out / work.ROWS).iterdir()} == before
+    assert {p.name: p.stat().st_mtime_ns for p in (out / worker.ROWS).iterdir()} == before
     assert first["rows"] == second["rows"] and first["shared_batches"] == second["shared_batches"]
     put(root / "r0", 0, (100,))
     third = {r["id"]: r for r in audit.audit([str(root)], str(out), TEXT, resume=True)["rows"]}
@@ -344,7 +344,7 @@ def test_killed_and_resumed_gives_the_same_table(tmp_path: Path) -> None:
     assert forensics("audit", "runs", "--out", "whole", "--jobs", 2, cwd=tmp_path).returncode == 0
     for enough in (1, 12):
         p = subprocess.Popen([*COMMAND, "audit", "runs", "--out", "o", "--jobs", "2", "--resume"], cwd=tmp_path)
-        kept = tmp_path / "o" / work.ROWS
+        kept = tmp_path / "o" / worker.ROWS
         while p.poll() is None and (not kept.exists() or len(list(kept.glob("*.json"))) < enough):
             time.sleep(0.02)
         p.kill()

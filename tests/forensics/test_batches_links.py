@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import forensics
 from forensics import cli
-from forensics.batches import facts, links, manifest, olmo, plain
+from forensics.batches import batch_manifest, data_order_facts, epoch_permutations, olmo, step_to_samples
 from forensics.batches.culprits import culprits
 from forensics.case import Clue, Finding, Hypothesis
 from forensics.errors import ForensicsError
@@ -59,12 +59,12 @@ def test_olmos_index_file_in_the_run(tmp_path: Path) -> None:
     (tmp_path / "r").mkdir()
     (tmp_path / "r" / "global_indices.npy").write_bytes(order.astype(np.uint32).tobytes())
     run = write(tmp_path / "r", rows(21, first=1), {"global_train_batch_size": 8, "seed": 6198})
-    found = links.answer(run, 5)
+    found = step_to_samples.answer(run, 5)
     assert (found["how"], found["samples"]) == ("rebuilt", order[32:40].tolist()) and "global_indices.npy" in found["rests_on"]
 
 
-@pytest.mark.parametrize("kind", plain.KINDS)
-@pytest.mark.parametrize("seeded", plain.SEEDS)
+@pytest.mark.parametrize("kind", epoch_permutations.KINDS)
+@pytest.mark.parametrize("seeded", epoch_permutations.SEEDS)
 def test_one_permutation_an_epoch(kind: str, seeded: str) -> None:
     torch = pytest.importorskip("torch") if kind == "torch" else None
     drawn: Any = None
@@ -78,7 +78,7 @@ def test_one_permutation_an_epoch(kind: str, seeded: str) -> None:
             fresh = np.random.RandomState(seed) if kind == "numpy" else np.random.default_rng(seed)
             drawn = drawn if drawn is not None and seeded == "continued" else fresh
             want = drawn.permutation(23).tolist()
-        assert plain.order(23, kind, 5, epoch, seeded).tolist() == want
+        assert epoch_permutations.order(23, kind, 5, epoch, seeded).tolist() == want
 
 
 # --- which loader it was
@@ -133,10 +133,10 @@ def test_a_few_recorded_steps_tell_the_loader_and_with_it_all_others(tmp_path: P
     config = {"num_samples": n, "batch_size": size, "world_size": world, "seed": seed}
     known = {s: dealt[s] for s in (0, 3, 4, 69)}
     run = write(tmp_path / "r", rows(70), config, known)
-    assert links.answer(run, 3)["how"] == "recorded"
+    assert step_to_samples.answer(run, 3)["how"] == "recorded"
     open_steps = 0
     for step in set(range(70)) - set(known):
-        found = links.answer(run, step)
+        found = step_to_samples.answer(run, step)
         assert found["how"] == "rebuilt"
         if "choices" in found:  # whether a short last batch was filled up: only such a batch could tell
             open_steps += 1
@@ -153,42 +153,42 @@ def test_choices_that_fit_and_what_they_share(tmp_path: Path) -> None:
     dealt = really("distributed", 32, 8, 2, 3, 8, False)
     config = {"num_samples": 32, "batch_size": 8, "world_size": 2, "seed": 3}
     run = write(tmp_path / "r", rows(8), config, {0: dealt[0]})
-    assert links.answer(run, 1)["samples"] == dealt[1]
-    found = links.answer(run, 2)
+    assert step_to_samples.answer(run, 1)["samples"] == dealt[1]
+    found = step_to_samples.answer(run, 2)
     given = [set(c["samples"]) for c in found["choices"]]
     assert len(given) >= 2 and set(dealt[2]) in given and "choices fit" in found["why"]
     assert set(found["samples"]) == (set.intersection(*given) if found["how"] == "rebuilt" else set())
-    assert found["confidence"] < links.answer(run, 1)["confidence"]
+    assert found["confidence"] < step_to_samples.answer(run, 1)["confidence"]
 
 
 def test_nothing_is_claimed_of_a_loader_that_nothing_names(tmp_path: Path) -> None:
     config = {"num_samples": 103, "batch_size": 4, "seed": 17}
-    found = links.answer(write(tmp_path / "r", rows(70), config), 5)
+    found = step_to_samples.answer(write(tmp_path / "r", rows(70), config), 5)
     assert (found["how"], found["samples"], found["confidence"]) == ("unknown", [], 0.0)
     assert "usual ways" in found["why"] and "ids of any one batch" in found["why"]
-    none = links.answer(write(tmp_path / "s", rows(70), config, {0: [1, 1, 1, 1], 1: [5, 6, 7, 8]}), 5)
+    none = step_to_samples.answer(write(tmp_path / "s", rows(70), config, {0: [1, 1, 1, 1], 1: [5, 6, 7, 8]}), 5)
     assert none["how"] == "unknown" and "none of" in none["why"]
-    bare = links.answer(write(tmp_path / "t", rows(70), {"lr": 0.1}), 5)
+    bare = step_to_samples.answer(write(tmp_path / "t", rows(70), {"lr": 0.1}), 5)
     assert bare["how"] == "unknown" and "batch size" in bare["why"]
 
 
 def test_file_order_where_config_says_so(tmp_path: Path) -> None:
     run = write(tmp_path / "r", rows(40), {"batch_size": 5, "shuffle": False, "num_samples": 52})
-    assert links.answer(run, 3)["samples"] == [15, 16, 17, 18, 19]
-    second = links.answer(run, 10)  # 50 and 51 make a last short batch, or are dropped
+    assert step_to_samples.answer(run, 3)["samples"] == [15, 16, 17, 18, 19]
+    second = step_to_samples.answer(run, 10)  # 50 and 51 make a last short batch, or are dropped
     assert second["how"] == "unknown" and len(second["choices"]) == 2
     run = write(tmp_path / "s", [r | {"epoch": r["step"] // 10} for r in rows(40)], {"batch_size": 5, "shuffle": False, "num_samples": 52})
-    assert links.answer(run, 10)["samples"] == [0, 1, 2, 3, 4] and "'epoch' grows" in links.answer(run, 10)["why"]
+    assert step_to_samples.answer(run, 10)["samples"] == [0, 1, 2, 3, 4] and "'epoch' grows" in step_to_samples.answer(run, 10)["why"]
 
 
 def test_a_spike_that_recurs_tells_the_loader(tmp_path: Path) -> None:
     """No ids at all: under the right order the same sample is in the batch of every spike."""
     n, size, seed, bad = 400, 8, 23, 123
-    dealt = {s: plain.order(n, "numpy", seed, s // 50)[s % 50 * size : (s % 50 + 1) * size].tolist() for s in range(300)}
+    dealt = {s: epoch_permutations.order(n, "numpy", seed, s // 50)[s % 50 * size : (s % 50 + 1) * size].tolist() for s in range(300)}
     spiky = [r | {"loss": r["loss"] + (3 if bad in dealt[r["step"]] else 0)} for r in rows(300)]
     run = write(tmp_path / "r", spiky, {"num_samples": n, "batch_size": size, "seed": seed})
     for step in (7, 120, 299):
-        found = links.answer(run, step)
+        found = step_to_samples.answer(run, step)
         assert (found["how"], found["samples"]) == ("rebuilt", dealt[step]), found["why"]
         assert 0.5 < found["confidence"] < 0.9 and "later epoch" in found["why"]
 
@@ -199,7 +199,7 @@ def test_after_a_restart(tmp_path: Path, again: str) -> None:
     n, size, seed = 200, 8, 4
 
     def batch(done: int) -> list[int]:
-        return plain.order(n, "numpy", seed, done // 25)[done % 25 * size : (done % 25 + 1) * size].tolist()
+        return epoch_permutations.order(n, "numpy", seed, done // 25)[done % 25 * size : (done % 25 + 1) * size].tolist()
 
     shift = {"continues": 0, "begins the epoch again": 10, "begins anew": 60}[again]
     folder = tmp_path / "r"
@@ -212,7 +212,7 @@ def test_after_a_restart(tmp_path: Path, again: str) -> None:
     run = forensics.read(str(folder))
     assert len(run.attempts) == 2
     for step in (62, 80, 119):
-        found = links.answer(run, step)
+        found = step_to_samples.answer(run, step)
         assert (found["how"], found["samples"]) == ("rebuilt", batch(step - shift)), found["why"]
 
 
@@ -225,14 +225,14 @@ def test_the_length_of_an_epoch_from_the_log(tmp_path: Path, length: int, logged
         logged
     ]
     run = write(tmp_path / "r", [r | {"epoch": epoch(r["step"])} for r in rows(160)], {"seed": 1})
-    bounds = facts.epoch_length(run)
+    bounds = data_order_facts.epoch_length(run)
     assert bounds is not None and bounds[0] <= length <= bounds[1] and bounds[1] - bounds[0] < 1
 
 
 def test_consumed_samples_counted_before_or_after_the_step(tmp_path: Path) -> None:
     for name, shift in (("before", 0), ("after", 1)):
         run = write(tmp_path / name, [r | {"consumed_samples": 16 * (r["step"] + shift)} for r in rows(30)], {"seed": 1})
-        found = facts.consumed(run)
+        found = data_order_facts.consumed(run)
         assert found is not None and found.span(3, 0) == (48, 64)
 
 
@@ -264,9 +264,9 @@ def tables(folder: Path) -> dict[str, Path]:
 def test_manifests_of_any_schema(tmp_path: Path) -> None:
     run = write(tmp_path / "r", rows(5), {"seed": 1})
     for name, path in tables(tmp_path).items():
-        manifest.attach(run, path)
+        batch_manifest.attach(run, path)
         for step in range(5):
-            found = links.answer(run, step)
+            found = step_to_samples.answer(run, step)
             assert (found["how"], found["samples"]) == ("recorded", [2 * step, 2 * step + 1]), name
             assert found["rests_on"][0].startswith(name)
 
@@ -282,8 +282,8 @@ def test_manifests_of_any_schema(tmp_path: Path) -> None:
 def test_batch_ids_and_sources_alone(tmp_path: Path, text: str, samples: list[int], shard: str | None) -> None:
     run = write(tmp_path / "r", rows(5), {"seed": 1})
     (tmp_path / "m.jsonl").write_text(text)
-    manifest.attach(run, tmp_path / "m.jsonl")
-    found = links.answer(run, 3)
+    batch_manifest.attach(run, tmp_path / "m.jsonl")
+    found = step_to_samples.answer(run, 3)
     assert (found["how"], found["samples"], found["shard"]) == ("recorded", samples, shard)
 
 
@@ -292,14 +292,14 @@ def test_a_manifest_without_batches_is_refused_in_a_sentence(tmp_path: Path) -> 
     for name, text in (("x.csv", "a,b\n1,2\n"), ("y.txt", "hello\n"), ("z.json", "{"), ("e.jsonl", "")):
         (tmp_path / name).write_text(text)
         with pytest.raises(ForensicsError, match=name):
-            manifest.attach(run, tmp_path / name)
+            batch_manifest.attach(run, tmp_path / name)
 
 
 def test_lives_of_a_manifest() -> None:
     spans = [(0, 9), (5, 20)]
-    assert manifest.lives([0, 8, 9, 5, 6, 20], [None] * 6, spans) == [0, 0, 0, 1, 1, 1]
-    assert manifest.lives([0, 3, 7, 12], [None] * 4, spans) == [0, 0, 1, 1]
-    assert manifest.lives([0, 0, 1, 1], [0, 1, 0, 1], [(0, 9)]) == [0, 0, 0, 0]
+    assert batch_manifest.lives([0, 8, 9, 5, 6, 20], [None] * 6, spans) == [0, 0, 0, 1, 1, 1]
+    assert batch_manifest.lives([0, 3, 7, 12], [None] * 4, spans) == [0, 0, 1, 1]
+    assert batch_manifest.lives([0, 0, 1, 1], [0, 1, 0, 1], [(0, 9)]) == [0, 0, 0, 0]
 
 
 def test_the_command_line(tmp_path: Path) -> None:
@@ -335,8 +335,8 @@ def test_the_command_line(tmp_path: Path) -> None:
 def test_shards_from_a_list_of_shards(tmp_path: Path) -> None:
     shards = [{"name": f"part-{i}", "first": 10 * i, "count": 10} for i in range(5)]
     run = write(tmp_path / "r", rows(5), {"shards": shards}, {3: [4, 31], 4: [99]})
-    assert links.answer(run, 3)["shard"] == "part-0, part-3"
-    assert links.answer(run, 4)["shard"] is None
+    assert step_to_samples.answer(run, 3)["shard"] == "part-0, part-3"
+    assert step_to_samples.answer(run, 4)["shard"] is None
 
 
 # --- whom the first cause blames

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import forensics
-from forensics.batches import deepspeed, facts, links, megatron
+from forensics.batches import data_order_facts, deepspeed, megatron, step_to_samples
 
 
 def naive(sizes: list[int], samples: int, length: int, seed: int, extra: int) -> tuple[list[int], list[list[int]], list[int], bool]:
@@ -132,7 +132,7 @@ def test_consumed_samples_say_it_without_any_config(tmp_path: Path) -> None:
     want = ramped(64, 16, 16, 1000, 60)
     run = run_of(tmp_path / "r", [{"iteration": i + 1, "lm loss": 5.0, "consumed_samples": c} for i, c in enumerate(want)])
     for step in (1, 2, 17, 40, 60):
-        found = links.answer(run, step)
+        found = step_to_samples.answer(run, step)
         before = want[step - 2] if step > 1 else 0
         assert (found["how"], found["samples"]) == ("rebuilt", list(range(before, want[step - 1]))), found["why"]
 
@@ -140,12 +140,12 @@ def test_consumed_samples_say_it_without_any_config(tmp_path: Path) -> None:
 def test_between_logged_steps_only_where_the_batch_is_constant(tmp_path: Path) -> None:
     want = ramped(64, 16, 16, 1000, 100)
     run = run_of(tmp_path / "r", [{"iteration": i, "lm loss": 5.0, "consumed_samples": want[i - 1]} for i in range(10, 101, 10)])
-    assert links.answer(run, 95)["samples"] == list(range(want[93], want[94]))
-    found = links.answer(run, 15)  # the ramp is on, and its settings are not known
+    assert step_to_samples.answer(run, 95)["samples"] == list(range(want[93], want[94]))
+    found = step_to_samples.answer(run, 15)  # the ramp is on, and its settings are not known
     assert found["how"] == "unknown" and "not logged" in found["why"]
     config = {"global_batch_size": 64, "rampup_batch_size": [16, 16, 1000]}
     run = run_of(tmp_path / "s", [{"iteration": i, "lm loss": 5.0} for i in range(10, 101, 10)], config)
-    assert links.answer(run, 15)["samples"] == list(range(want[13], want[14]))
+    assert step_to_samples.answer(run, 15)["samples"] == list(range(want[13], want[14]))
 
 
 def test_the_twin_series_over_samples(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_the_twin_series_over_samples(tmp_path: Path) -> None:
         + "".join(f"{c},lm-loss-training/lm loss vs samples,{r['lm loss']}\n" for r, c in zip(rows, want, strict=True))
     )
     run = forensics.read(str(tmp_path / "r"))
-    found = facts.consumed(run)
+    found = data_order_facts.consumed(run)
     assert found is not None and [found.after[i + 1] for i in range(40)] == want and "vs samples" in found.what
 
 
@@ -171,7 +171,7 @@ def test_index_files_name_the_documents(tmp_path: Path) -> None:
     for name, array in (("document", documents), ("sample", index), ("shuffle", shuffle)):
         np.save(folder / "cache" / f"0123-GPTDataset-train-{name}_index.npy", array)
         np.save(folder / "cache" / f"0123-GPTDataset-valid-{name}_index.npy", array[:3])
-    found = links.answer(run_of(folder, rows), 2)
+    found = step_to_samples.answer(run_of(folder, rows), 2)
     assert found["samples"] == [4, 5, 6, 7]
     assert found["documents"] == [megatron.documents_of(i, documents, index, shuffle) for i in (4, 5, 6, 7)]
 
@@ -183,7 +183,7 @@ def test_deepspeeds_axis_of_samples(tmp_path: Path) -> None:
     (tmp_path / "r" / "log.csv").write_text(
         "step,tag,value\n" + "".join(f"{64 * i},Train/Samples/train_loss,{3 / i}\n" for i in range(1, 30))
     )
-    found = links.answer(forensics.read(str(tmp_path / "r")), 640)
+    found = step_to_samples.answer(forensics.read(str(tmp_path / "r")), 640)
     assert (found["how"], found["samples"]) == ("rebuilt", list(range(576, 640))), found["why"]
 
 

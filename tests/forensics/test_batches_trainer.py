@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import forensics
-from forensics.batches import hf_trainer, links
+from forensics.batches import hf_trainer, step_to_samples
 
 Seen = dict[int, list[int]]
 
@@ -128,11 +128,11 @@ def test_from_the_files_of_the_run_alone(tmp_path: Path, n: int, accumulation: i
     run = forensics.read(str(as_logged(tmp_path, trainer, n)))
     assert run.framework == "hf-trainer"
     for step, samples in seen.items():
-        found = links.answer(run, step)
+        found = step_to_samples.answer(run, step)
         assert (found["how"], found["samples"]) == ("rebuilt", samples), found["why"]
         assert 0.5 < found["confidence"] < 1 and "epoch" in found["why"]
         assert any("Num examples" in x for x in found["rests_on"])
-    beyond = links.answer(run, max(seen) + 1)
+    beyond = step_to_samples.answer(run, max(seen) + 1)
     assert beyond["how"] == "unknown" and f"{max(seen)}" in beyond["why"]
 
 
@@ -140,15 +140,15 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     seen: Seen = {}
     trainer = train(tmp_path / "out", 50, seen, num_train_epochs=1, per_device_train_batch_size=4, seed=5)
     run = as_logged(tmp_path, trainer, 50, examples=False)
-    found = links.answer(forensics.read(str(run)), 3)
+    found = step_to_samples.answer(forensics.read(str(run)), 3)
     assert found["how"] == "unknown" and found["samples"] == [] and "number of training samples" in found["why"]
     length = math.ceil(50 / 4)
     assert f"between {(length - 1) * 4 + 1} and {length * 4}" in found["why"]
     (run / "train.log").write_text("***** Running training *****\n  Num examples = 50\n")
     arguments = json.loads((run / "training_args.json").read_text())
     (run / "training_args.json").write_text(json.dumps(arguments | {"group_by_length": True}))
-    assert "grouped by length" in links.answer(forensics.read(str(run)), 3)["why"]
+    assert "grouped by length" in step_to_samples.answer(forensics.read(str(run)), 3)["why"]
     (run / "training_args.json").write_text(json.dumps(arguments | {"transformers_version": "4.36.2"}))
-    assert "4.36.2" in links.answer(forensics.read(str(run)), 3)["why"]
+    assert "4.36.2" in step_to_samples.answer(forensics.read(str(run)), 3)["why"]
     (run / "training_args.json").write_text(json.dumps(arguments | {"transformers_version": "5.23.0"}))
-    assert links.answer(forensics.read(str(run)), 3)["samples"] == seen[3]
+    assert step_to_samples.answer(forensics.read(str(run)), 3)["samples"] == seen[3]

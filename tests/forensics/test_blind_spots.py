@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import parsers
-from forensics import summary
 from forensics.case import Hypothesis
+from forensics.case_parts import summary
 
 
 def test_the_most_useful_first(tmp_path: Path) -> None:

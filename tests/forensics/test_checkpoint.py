@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import forensics
-from forensics.checkpoints import checkpoint_document
+from forensics.checkpoints import sick_document
 from forensics.cli import main
 
 torch = pytest.importorskip("torch")
@@ -55,7 +55,7 @@ def ids(document: dict[str, Any], *severities: str) -> set[str]:
 def test_the_document_is_that_of_the_contract(tmp_path: Path) -> None:
     model, optimizer, schedule = make()
     train(model, optimizer, schedule, 60)
-    document = checkpoint_document.report(save(tmp_path / "ckpt.pt", 60, model, optimizer, schedule))
+    document = sick_document.report(save(tmp_path / "ckpt.pt", 60, model, optimizer, schedule))
     assert set(document) == {
         "schema",
         "path",
@@ -94,7 +94,7 @@ def test_sick_values_are_found_and_placed(tmp_path: Path) -> None:
     with torch.no_grad():
         model[2].weight[3, 4] = float("nan")
         model[3].weight[0, 0] = 4e37
-    document = checkpoint_document.report(save(tmp_path / "a.pt", 5, model, optimizer))
+    document = sick_document.report(save(tmp_path / "a.pt", 5, model, optimizer))
     found = {f["id"]: f for f in document["findings"]}
     assert found["nonfinite"]["tensors"] == ["model.2.weight"] and found["nonfinite"]["severity"] == "critical"
     assert found["absurd_value"]["tensors"] == ["model.3.weight"] and "4e+37" in found["absurd_value"]["title"]
@@ -102,7 +102,7 @@ def test_sick_values_are_found_and_placed(tmp_path: Path) -> None:
 
 def test_masks_of_infinities_are_no_damage(tmp_path: Path) -> None:
     torch.save({"attn.mask": torch.full((8, 8), -math.inf), "attn.weight": torch.randn(8, 8)}, tmp_path / "model.pt")
-    assert "nonfinite" not in ids(checkpoint_document.report(tmp_path / "model.pt"))
+    assert "nonfinite" not in ids(sick_document.report(tmp_path / "model.pt"))
 
 
 @pytest.mark.parametrize(("label", "steps", "per_step", "expected"), [
@@ -111,12 +111,12 @@ def test_masks_of_infinities_are_no_damage(tmp_path: Path) -> None:
 def test_counts_that_disagree(tmp_path: Path, label: int, steps: int, per_step: int, expected: set[str]) -> None:
     model, optimizer, schedule = make()
     train(model, optimizer, schedule, steps, per_step)
-    assert ids(checkpoint_document.report(save(tmp_path / "a.pt", label, model, optimizer, schedule)), "warning") == expected
+    assert ids(sick_document.report(save(tmp_path / "a.pt", label, model, optimizer, schedule)), "warning") == expected
 
 
 def test_an_empty_optimizer(tmp_path: Path) -> None:
     model, optimizer, _ = make()
-    assert "optimizer_empty" in ids(checkpoint_document.report(save(tmp_path / "a.pt", 50, model, optimizer)))
+    assert "optimizer_empty" in ids(sick_document.report(save(tmp_path / "a.pt", 50, model, optimizer)))
 
 
 def test_what_changed(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_what_changed(tmp_path: Path) -> None:
     a = save(tmp_path / "a.pt", 10, model, optimizer)
     before = {k: v.clone() for k, v in model.state_dict().items()}
     train(model, optimizer, schedule, 10)
-    document = checkpoint_document.report(a, save(tmp_path / "b.pt", 20, model, optimizer))
+    document = sick_document.report(a, save(tmp_path / "b.pt", 20, model, optimizer))
     changed = {c["name"]: c for c in document["changed"]}
     assert changed["model.0.weight"]["equal"] and changed["model.0.weight"]["update_norm"] == 0
     for name in ("2.weight", "3.bias"):
@@ -134,7 +134,7 @@ def test_what_changed(tmp_path: Path) -> None:
         assert changed[f"model.{name}"]["update_norm"] == pytest.approx(delta, rel=1e-5)
         assert changed[f"model.{name}"]["relative"] == pytest.approx(delta / before[name].double().norm().item(), rel=1e-4)
     assert ids(document, "warning") == set() and "frozen" in ids(document)  # it never had a gradient: on purpose
-    assert ids(checkpoint_document.report(a, a)) >= {"same_weights"}
+    assert ids(sick_document.report(a, a)) >= {"same_weights"}
 
 
 def test_a_move_that_no_rate_explains(tmp_path: Path) -> None:
@@ -144,22 +144,22 @@ def test_a_move_that_no_rate_explains(tmp_path: Path) -> None:
     with torch.no_grad():
         model[2].weight += 1.0
     train(model, optimizer, schedule, 10)
-    assert "too_far" in ids(checkpoint_document.report(a, save(tmp_path / "b.pt", 20, model, optimizer)))
+    assert "too_far" in ids(sick_document.report(a, save(tmp_path / "b.pt", 20, model, optimizer)))
 
 
 def test_two_files_that_are_not_one_model(tmp_path: Path) -> None:
     a = save(tmp_path / "a.pt", 10, make(0)[0])
     b = save(tmp_path / "b.pt", 20, make(1)[0])
-    assert "another_model" in ids(checkpoint_document.report(a, b))
+    assert "another_model" in ids(sick_document.report(a, b))
     other = save(tmp_path / "c.pt", 20, torch.nn.Linear(3, 3))
-    assert "another_model" in ids(checkpoint_document.report(a, other))
+    assert "another_model" in ids(sick_document.report(a, other))
 
 
 def test_a_tokenizer_that_changed(tmp_path: Path) -> None:
     for name, bos in (("base", False), ("run", True)):
         save(tmp_path / name / "model.pt", 1, make()[0])
         (tmp_path / name / "tokenizer_config.json").write_text(json.dumps({"add_bos_token": bos, "chat_template": "x" * 100, "name": name}))
-    found = {f["id"]: f for f in checkpoint_document.report(tmp_path / "base", tmp_path / "run")["findings"]}
+    found = {f["id"]: f for f in sick_document.report(tmp_path / "base", tmp_path / "run")["findings"]}
     assert found["tokenizer_changed"]["title"].endswith("add_bos_token (False -> True)")
 
 
@@ -182,7 +182,7 @@ def test_the_files_of_a_tokenizer(tmp_path: Path, change: dict[str, Any], told: 
     for name, settings in (("base", {}), ("run", change)):
         save(tmp_path / name / "model.pt", 1, make()[0])
         tokenizer(tmp_path / name, **settings)
-    found = {f["id"]: f for f in checkpoint_document.report(tmp_path / "base", tmp_path / "run")["findings"]}
+    found = {f["id"]: f for f in sick_document.report(tmp_path / "base", tmp_path / "run")["findings"]}
     assert (told in found["tokenizer_changed"]["tensors"]) if told else ("tokenizer_changed" not in found)
 
 
@@ -203,7 +203,7 @@ def test_norms_that_differ_between_ranks(tmp_path: Path) -> None:
         folder = tmp_path / "iter_0000010" / f"mp_rank_0{rank}"
         folder.mkdir(parents=True)
         torch.save({"model": {"ln.weight": torch.full((8,), norm), "fc.weight": torch.randn(4, 4)}}, folder / "model_optim_rng.pt")
-    found = {f["id"]: f for f in checkpoint_document.report(tmp_path / "iter_0000010")["findings"]}
+    found = {f["id"]: f for f in sick_document.report(tmp_path / "iter_0000010")["findings"]}
     assert len(found["ranks_differ"]["tensors"]) == 1 and "ln.weight" in found["ranks_differ"]["tensors"][0]
 
 
@@ -211,14 +211,14 @@ def test_spikes_of_the_gradient_by_tensor(tmp_path: Path) -> None:
     """A gradient of g^2 > 5000 v in the last step is still seen in the moments; usual ones are not."""
     model, optimizer, schedule = make()
     train(model, optimizer, schedule, 400)
-    assert "gradient_spike" not in ids(checkpoint_document.report(save(tmp_path / "a.pt", 400, model, optimizer)))
+    assert "gradient_spike" not in ids(sick_document.report(save(tmp_path / "a.pt", 400, model, optimizer)))
     optimizer.zero_grad()
     for p in model.parameters():
         p.grad = torch.zeros_like(p)
     v = optimizer.state[model[2].weight]["exp_avg_sq"]
     model[2].weight.grad = 300 * v.sqrt() + 1e-4
     optimizer.step()
-    found = {f["id"]: f for f in checkpoint_document.report(save(tmp_path / "b.pt", 401, model, optimizer))["findings"]}
+    found = {f["id"]: f for f in sick_document.report(save(tmp_path / "b.pt", 401, model, optimizer))["findings"]}
     assert found["gradient_spike"]["tensors"][0] == "optimizer.state.1.exp_avg"
 
 
@@ -349,14 +349,14 @@ def test_logs_alone_open_no_checkpoint(tmp_path: Path) -> None:
 
 def test_the_tensors_table(tmp_path: Path) -> None:
     import parsers
-    from forensics.checkpoints import run_checkpoints
+    from forensics.checkpoints import run_saves
 
     model, optimizer, _ = make()
     log(tmp_path, range(1, 101))
     save(tmp_path / "step_100.pt", 100, model, optimizer)
     run = parsers.read(tmp_path)
     assert run.tables["tensors"].num_rows == 0
-    run_checkpoints.tensors(run)
+    run_saves.tensors(run)
     rows = {r["name"]: r for r in run.tables["tensors"].to_pylist()}
     assert rows["model.2.weight"]["checkpoint"] == "step_100.pt" and rows["model.2.weight"]["shape"] == [32, 64]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from forensics.checkpoints import checkpoint_document
+from forensics.checkpoints import sick_document
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -89,7 +89,7 @@ def test_it_is_no_warning(tmp_path: Path, name: str) -> None:
             optimizer.step(closure)
         paths.append(tmp_path / f"step_{step}.pt")
         torch.save({"model": copy.deepcopy(model.state_dict()), "optimizer": optimizer.state_dict(), "step": step}, paths[-1])
-    found = checkpoint_document.report(*paths)["findings"]
+    found = sick_document.report(*paths)["findings"]
     assert [f for f in found if f["severity"] != "info"] == []
 
 
@@ -100,7 +100,7 @@ def test_a_run_that_never_saves_its_optimizer_means_it(tmp_path: Path) -> None:
         return path
 
     def severity(path: Path) -> str:
-        return next(f["severity"] for f in checkpoint_document.report(path)["findings"] if f["id"] == "optimizer_missing")
+        return next(f["severity"] for f in sick_document.report(path)["findings"] if f["id"] == "optimizer_missing")
 
     last = save(40)
     assert severity(last) == "warning"  # nothing beside it tells

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from forensics.checkpoints import checkpoint_document
+from forensics.checkpoints import sick_document
 
 torch = pytest.importorskip("torch")
 State = dict[str, Any]
@@ -40,7 +40,7 @@ def findings(tmp_path: Path, *states: State) -> list[dict[str, Any]]:
     paths = [tmp_path / f"step_{20 * (i + 1)}.pt" for i in range(2)][-len(states) :]
     for path, s in zip(paths, states, strict=True):
         torch.save(s, path)
-    return [f for f in checkpoint_document.report(*paths)["findings"] if f["severity"] != "info"]
+    return [f for f in sick_document.report(*paths)["findings"] if f["severity"] != "info"]
 
 
 UP, DOWN = "h.1.up.weight", "h.1.down.weight"

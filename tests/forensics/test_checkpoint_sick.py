@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from forensics.checkpoints import checkpoint_document
+from forensics.checkpoints import sick_document
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -73,7 +73,7 @@ def sound() -> tuple[State, State]:
 
 
 def told(path: Path, *more: Path) -> set[str]:
-    return {f["id"] for f in checkpoint_document.report(path, *more)["findings"] if f["severity"] != "info"}
+    return {f["id"] for f in sick_document.report(path, *more)["findings"] if f["severity"] != "info"}
 
 
 def weight(s: State, name: str = "h.1.up.weight") -> Any:
@@ -175,7 +175,7 @@ def test_sound_trainings_are_not_accused(tmp_path: Path, name: str) -> None:
     fit(model, optimizer, schedule)
     ema = {k: v.lerp(model.state_dict()[k], 0.5) if v.is_floating_point() else v for k, v in average.items()}
     torch.save(state_of(model, optimizer, schedule, 2 * STEPS) | {"ema": ema}, tmp_path / "step_60.pt")
-    document = checkpoint_document.report(tmp_path / "step_30.pt", tmp_path / "step_60.pt")
+    document = sick_document.report(tmp_path / "step_30.pt", tmp_path / "step_60.pt")
     assert [f for f in document["findings"] if f["severity"] != "info"] == [] and not document["refused"] and not document["gaps"]
 
 
@@ -266,5 +266,5 @@ def test_saturated_integers(tmp_path: Path) -> None:
         },
         tmp_path / "m.pt",
     )
-    document = checkpoint_document.report(tmp_path / "m.pt")
+    document = sick_document.report(tmp_path / "m.pt")
     assert [f["tensors"] for f in document["findings"] if f["id"] == "saturated"] == [["b.weight"]]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forensics.checkpoints import checkpoint_document
+from forensics.checkpoints import sick_document
 
 torch = pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parent))
@@ -16,7 +16,7 @@ from test_checkpoint import ids, save  # noqa: E402
 
 
 def found(path: Path, kind: str) -> dict[str, Any]:
-    return next((f for f in checkpoint_document.report(path)["findings"] if f["id"] == kind), {})
+    return next((f for f in sick_document.report(path)["findings"] if f["id"] == kind), {})
 
 
 # --- units
@@ -41,7 +41,7 @@ def test_dead_units_are_counted_by_rows_and_columns(tmp_path: Path) -> None:
     told = found(save(tmp_path / "a.pt", 20, model, optimizer), "dead_units")
     assert "5 of 64 " in told["title"] and "in 20 steps (dead units)" in told["title"]
     assert told["tensors"] == ["model.2.weight", "model.0.weight"]  # columns of the one, rows of the other
-    rows = {t["name"]: t for t in checkpoint_document.report(tmp_path / "a.pt")["tensors"]}
+    rows = {t["name"]: t for t in sick_document.report(tmp_path / "a.pt")["tensors"]}
     assert rows["optimizer.state.0.exp_avg_sq"]["zero_rows"] == 5
     assert rows["optimizer.state.2.exp_avg_sq"]["zero_columns"] == 5
     assert rows["model.0.weight"]["zero_rows"] == 0
@@ -49,7 +49,7 @@ def test_dead_units_are_counted_by_rows_and_columns(tmp_path: Path) -> None:
 
 def test_living_units_give_nothing(tmp_path: Path) -> None:
     model, optimizer = relu_net(dead=0)
-    assert not {"dead_units", "zero_units"} & ids(checkpoint_document.report(save(tmp_path / "a.pt", 20, model, optimizer)))
+    assert not {"dead_units", "zero_units"} & ids(sick_document.report(save(tmp_path / "a.pt", 20, model, optimizer)))
 
 
 def test_tokens_that_no_batch_held_are_no_dead_units(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ RECIPES = {
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_start_by_the_recipe_is_named(tmp_path: Path, recipe: str) -> None:
-    document = checkpoint_document.report(save(tmp_path / "a.pt", 0, fresh(RECIPES[recipe])))
+    document = sick_document.report(save(tmp_path / "a.pt", 0, fresh(RECIPES[recipe])))
     assert "init_std" not in ids(document)
     told = next(f for f in document["findings"] if f["id"] == "init_recipe")
     assert told["title"].endswith(f"a standard deviation of {recipe}")
@@ -107,7 +107,7 @@ def test_a_start_by_the_recipe_is_named(tmp_path: Path, recipe: str) -> None:
 
 def test_residual_scaling_is_a_recipe(tmp_path: Path) -> None:
     model = fresh(lambda name, inputs: 0.02 / (8**0.5 if "proj" in name or "down" in name else 1), layers=4)
-    assert "init_std" not in ids(checkpoint_document.report(save(tmp_path / "a.pt", 0, model)))
+    assert "init_std" not in ids(sick_document.report(save(tmp_path / "a.pt", 0, model)))
 
 
 def test_a_matrix_that_left_the_recipe(tmp_path: Path) -> None:
@@ -125,10 +125,10 @@ def test_all_matrices_far_from_any_recipe(tmp_path: Path) -> None:
 def test_a_trained_model_is_not_held_against_a_recipe(tmp_path: Path) -> None:
     """Neither late in training, nor at step 0 of a run that began from trained weights."""
     model = fresh(lambda name, inputs: 0.3 if "h2" in name else 0.02)
-    assert not {"init_std", "init_recipe"} & ids(checkpoint_document.report(save(tmp_path / "a.pt", 5000, model)))
+    assert not {"init_std", "init_recipe"} & ids(sick_document.report(save(tmp_path / "a.pt", 5000, model)))
     g = torch.Generator().manual_seed(0)
     model = fresh(lambda name, inputs: 0.02 * float(torch.rand(1, generator=g) * 3 + 1))
-    assert not {"init_std", "init_recipe"} & ids(checkpoint_document.report(save(tmp_path / "b.pt", 0, model)))
+    assert not {"init_std", "init_recipe"} & ids(sick_document.report(save(tmp_path / "b.pt", 0, model)))
 
 
 # --- ranks

@@ -15,9 +15,9 @@ import pytest
 
 import forensics
 from forensics import pipeline
-from forensics.comparing import compare, config_diff, parting
 from forensics.errors import ForensicsError
-from forensics.series import Series
+from forensics.many_runs import config_diff, parting, side_by_side
+from forensics.run.series import Series
 
 COMMAND = [sys.executable, "-c", "import sys; from forensics.cli import main; sys.argv[0] = 'forensics'; main()"]
 
@@ -104,7 +104,7 @@ def runs(*folders: Path) -> list[Any]:
 def test_the_document(tmp_path: Path) -> None:
     a = write(tmp_path / "a", batch_size=4, seq_len=128)
     b = write(tmp_path / "b", spike=300, lr=8e-3, batch_size=4, seq_len=256)
-    told = compare.compare(*runs(a, b))
+    told = side_by_side.compare(*runs(a, b))
     assert told["divergence"]["loss.train"]["level"] == 300 and "step 300" in told["answer"]
     assert told["config"][0]["key"] == "lr" and told["config"][-1]["key"] == "out_dir"
     assert told["config"] == sorted(told["config"], key=lambda d: (-d["suspicion"], d["key"]))
@@ -131,8 +131,8 @@ def test_recorded_batches_decide_the_data_order(tmp_path: Path) -> None:
         rows = [json.dumps({"step": i, "sample_ids": [i + (shift if i > 99 else 0)]}) for i in range(500)]
         (tmp_path / name / "batches.jsonl").write_text("\n".join(rows) + "\n")
     a, b, c = runs(*(tmp_path / n for n in "abc"))
-    assert compare.data_order(a, b)["order"] == "same" and compare.data_order(a, b)["how"] == "recorded"
-    assert compare.data_order(a, c) | {"why": ""} == {"order": "differs", "from": 100, "shift": None, "how": "recorded", "why": ""}
+    assert side_by_side.data_order(a, b)["order"] == "same" and side_by_side.data_order(a, b)["how"] == "recorded"
+    assert side_by_side.data_order(a, c) | {"why": ""} == {"order": "differs", "from": 100, "shift": None, "how": "recorded", "why": ""}
 
 
 def test_a_spike_of_one_alone_is_told_also_between_common_steps(tmp_path: Path) -> None:
@@ -142,10 +142,10 @@ def test_a_spike_of_one_alone_is_told_also_between_common_steps(tmp_path: Path) 
         rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()][::kept]
         rows = [r | {"loss": r["loss"] + 3.0 * (r["step"] == spike)} for r in rows]
         (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    told = compare.compare(*runs(a, b))
+    told = side_by_side.compare(*runs(a, b))
     assert told["spikes"] == [{"run": "B", "step": 301, "peak": 301, "class": "fast"}]
     assert told["answer"] == "The losses are equal at all 250 common steps, but at step 301 B alone spikes (fast)."
-    assert compare.compare(*runs(b, b))["spikes"] == []
+    assert side_by_side.compare(*runs(b, b))["spikes"] == []
 
 
 def test_nothing_in_common(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_nothing_in_common(tmp_path: Path) -> None:
     b.mkdir()
     (b / "metrics.jsonl").write_text("".join(json.dumps({"step": i, "reward": 1.0 * i}) + "\n" for i in range(50)))
     with pytest.raises(ForensicsError, match="no metric in common"):
-        compare.compare(*runs(a, b))
+        side_by_side.compare(*runs(a, b))
 
 
 def test_a_baseline_adds_a_finding_and_clues(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import forensics
-from forensics import groups, lives, pipeline, ranking, settings
-from forensics.batches import links
+from forensics import pipeline, ranking
+from forensics.batches import step_to_samples
 from forensics.case import Clue, Hypothesis, jsonable, utc
 from forensics.ledger import Ledger
-from forensics.measures import recipe
+from forensics.run import endings, recipe, seed_group, settings
 
 
 def loss(i: int) -> float:
@@ -127,7 +127,7 @@ def test_status_from_the_last_lines(tmp_path: Path, line: str, status: str) -> N
     folder = tmp_path / "r"
     folder.mkdir()
     (folder / "train.log").write_text(log)
-    assert lives.status(forensics.read(str(folder))) == status
+    assert endings.status(forensics.read(str(folder))) == status
 
 
 def test_a_restart_that_repeats_work_is_named_with_its_cost(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_nobody_is_accused_on_a_healthy_run(tmp_path: Path) -> None:
     folder = make(tmp_path / "r", rows(), {"max_steps": 300})
     (folder / "batches.jsonl").write_text("".join(json.dumps({"step": i, "sample_ids": [i]}) + "\n" for i in range(300)))
     assert forensics.analyze(str(folder)).culprits == ()
-    assert links.answer(forensics.read(str(folder)), 999)["how"] == "unknown"
+    assert step_to_samples.answer(forensics.read(str(folder)), 999)["how"] == "unknown"
 
 
 # --- seeds
@@ -172,9 +172,9 @@ def test_seed_groups_are_told_from_other_siblings(tmp_path: Path) -> None:
         rates = [{"step": i, "loss": loss(i) * (1 + seed / 5)} for i in range(100)]
         make(tmp_path / "h" / f"s{seed}", rates, {"seed": seed, "lr": 0.1, "batch_size": 4})
     runs = pipeline.read_runs(str(tmp_path / "h"))
-    assert len(runs) == 3 and groups.are_seeds(runs)
+    assert len(runs) == 3 and seed_group.are_seeds(runs)
     (tmp_path / "h" / "s2" / "config.json").write_text(json.dumps({"seed": 2, "lr": 0.2, "batch_size": 4}))
-    assert not groups.are_seeds(pipeline.read_runs(str(tmp_path / "h")))
+    assert not seed_group.are_seeds(pipeline.read_runs(str(tmp_path / "h")))
 
 
 # --- plain data

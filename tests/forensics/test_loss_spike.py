@@ -185,7 +185,7 @@ def test_a_short_log_cannot_tell() -> None:
 
 
 def test_the_table_of_the_case_has_what_it_needs() -> None:
-    from forensics import summary
+    from forensics.case_parts import summary
 
     x = noisy(400, 0.01)
     x[200] *= 3

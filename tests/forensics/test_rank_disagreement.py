@@ -13,7 +13,7 @@ from runs import START, case, read, top
 from forensics.case import Finding
 from forensics.detectors import rank_disagreement
 from forensics.errors import CannotTell
-from forensics.measures import rank_shapes
+from forensics.run import rank_shapes
 
 N = 300
 Value = Callable[[int, int, np.random.Generator], float]

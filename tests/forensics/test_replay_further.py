@@ -17,9 +17,9 @@ from replays import PLAIN, Direct, outcome, replayed, train, train_again
 
 from forensics import pipeline, ranking
 from forensics.case import Clue, Hypothesis
-from forensics.replay import advice, conclude, further, session, verdict
+from forensics.replay import advice, extra_arms, into_case, session, verdict
 from forensics.replay.client import further_cards
-from forensics.replay.lab import Lab
+from forensics.replay.runner import Lab
 from forensics.replay.session import Options
 
 pytestmark = pytest.mark.filterwarnings("ignore:TF32 acceleration")
@@ -116,10 +116,10 @@ def test_learning_one_batch_by_heart_tells_a_broken_loss_from_data(extra: str, w
     with Direct("", path) as worker:
         about = worker.open("cpu", 1)
         rows: list[dict[str, Any]] = []
-        found = further.by_heart(Lab(worker, 1000), rows, "built", 0, float(about["settings"]["lr"]), 0)  # type: ignore[arg-type]
+        found = extra_arms.by_heart(Lab(worker, 1000), rows, "built", 0, float(about["settings"]["lr"]), 0)  # type: ignore[arg-type]
     assert found == word
     assert len(rows) == {"learnt": 1, "faster": 2, "no": 3}[word]
-    assert all(r["outcome"] == "no spike" and r["steps"] == further.HEART for r in rows)
+    assert all(r["outcome"] == "no spike" and r["steps"] == extra_arms.HEART for r in rows)
 
 
 @pytest.mark.usefixtures("here")
@@ -133,9 +133,9 @@ def test_a_run_without_a_step_to_replay_is_asked_to_learn_one_batch(tmp_path: Pa
     result = session.replay(run, case, options, lambda *_: None)
     assert result.document["verdict"] == "nothing to explain"
     assert result.document["from"]["step"] == 40
-    assert result.document["steps_replayed"] == 3 * further.HEART == sum(a["steps"] for a in result.document["arms"])
+    assert result.document["steps_replayed"] == 3 * extra_arms.HEART == sum(a["steps"] for a in result.document["arms"])
     before = {h.id: h.probability for h in suspects}
-    after = conclude.concluded(run, case, result, options)
+    after = into_case.concluded(run, case, result, options)
     assert after.hypotheses[0].id == "frozen_parameters"
     assert after.hypotheses[0].probability > before["frozen_parameters"]
     assert "not learnt" in after.hypotheses[0].clues[-1].text
@@ -152,9 +152,9 @@ def test_what_cannot_learn_one_batch_speaks_against_data_and_for_the_model() -> 
 
 
 def test_the_leading_causes_choose_the_arms() -> None:
-    assert further.chosen(["silent_data_corruption", "bad_data_batch", "unknown"], False) == ["device", "kernels", "skip", "later"]
-    assert further.chosen(["lr_jump"], False) == []
-    assert set(further.chosen(["lr_jump"], True)) == set(further.NAMES)
+    assert extra_arms.chosen(["silent_data_corruption", "bad_data_batch", "unknown"], False) == ["device", "kernels", "skip", "later"]
+    assert extra_arms.chosen(["lr_jump"], False) == []
+    assert set(extra_arms.chosen(["lr_jump"], True)) == set(extra_arms.NAMES)
 
 
 def test_a_second_device_is_another_gpu_else_the_cpu_else_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,15 +168,15 @@ def test_a_second_device_is_another_gpu_else_the_cpu_else_none(monkeypatch: pyte
     def told(gpus: int, parameters: int) -> Any:
         return SimpleNamespace(options=Options(Path("a.py"), "python", "cuda"), about={"gpus": gpus, "parameters": parameters})
 
-    assert further.second_device(told(2, 10)) == ("cuda", "GPU-abc")
-    assert further.second_device(told(1, 10)) == ("cpu", None)
-    assert further.second_device(told(1, further.SMALL + 1)) is None
-    assert further.second_device(told(0, 10)) is None
+    assert extra_arms.second_device(told(2, 10)) == ("cuda", "GPU-abc")
+    assert extra_arms.second_device(told(1, 10)) == ("cpu", None)
+    assert extra_arms.second_device(told(1, extra_arms.SMALL + 1)) is None
+    assert extra_arms.second_device(told(0, 10)) is None
 
 
 @pytest.mark.usefixtures("here")
 def test_a_second_device_runs_the_same_steps_from_the_same_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(further, "second_device", lambda scene: ("cpu", None))
+    monkeypatch.setattr(extra_arms, "second_device", lambda scene: ("cpu", None))
     _, result = replayed(tmp_path, train(tmp_path), 2000)
     row = next(a for a in result.document["arms"] if a["name"].startswith("on a second device: cpu"))
     assert (row["outcome"], row["steps"]) == ("spike", 23)
@@ -188,6 +188,6 @@ def test_a_second_device_runs_the_same_steps_from_the_same_checkpoint(tmp_path: 
 def test_on_a_gpu_other_kernels_and_the_cpu_show_the_effect_of_a_bad_batch(tmp_path: Path) -> None:
     run = pipeline.choose(pipeline.read_runs(str(tmp_path))) if train(tmp_path) else None
     assert run is not None
-    _, result = conclude.replayed(run, Options(tmp_path / "train.py", sys.executable, "cuda", 2000), None)
+    _, result = into_case.replayed(run, Options(tmp_path / "train.py", sys.executable, "cuda", 2000), None)
     assert outcome(result, "other kernels") == "spike"
     assert outcome(result, "on a second device") == "spike"

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 datasets = pytest.importorskip("datasets")
 
-from forensics.replay import conclude  # noqa: E402
+from forensics.replay import into_case  # noqa: E402
 from forensics.replay.training import adapter, commands  # noqa: E402
 
 WORDS, STEPS = 16, 24
@@ -43,7 +43,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, dict[str, Any]]:
     monkeypatch.setenv("FORENSICS_RUN", str(folder))
     session = commands.Session()
-    told = commands.open_(session, None, str(conclude.adapter_file("hf")), "cpu", 0, 1 << 30)
+    told = commands.open_(session, None, str(into_case.adapter_file("hf")), "cpu", 0, 1 << 30)
     return session, told
 
 
@@ -86,7 +86,7 @@ def test_folders_that_lack_something_are_told_in_one_sentence(tmp_path: Path, mo
 
 def module(folder: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setenv("FORENSICS_RUN", str(folder))
-    spec = importlib.util.spec_from_file_location("hf_of_test", conclude.adapter_file("hf"))
+    spec = importlib.util.spec_from_file_location("hf_of_test", into_case.adapter_file("hf"))
     assert spec is not None and spec.loader is not None
     found = importlib.util.module_from_spec(spec)
     sys.modules["hf_of_test"] = found
@@ -95,7 +95,7 @@ def module(folder: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def test_the_adapter_needs_nothing_of_forensics() -> None:
-    text = conclude.adapter_file("hf").read_text("utf-8")
+    text = into_case.adapter_file("hf").read_text("utf-8")
     assert "import forensics" not in text
     assert "from forensics" not in text
     assert adapter.HALVES == {"bf16": "bfloat16", "fp16": "float16"}
@@ -117,6 +117,6 @@ def test_saved_arguments_are_settings_and_no_calls(tmp_path: Path, monkeypatch: 
         folder.mkdir(parents=True)
         torch.save(evil, folder / "training_args.bin")
         monkeypatch.setenv("FORENSICS_RUN", str(folder.parent))
-        loaded = adapter.import_file(str(conclude.adapter_file("hf")))
+        loaded = adapter.import_file(str(into_case.adapter_file("hf")))
         with pytest.raises(ValueError, match="wants"):
             loaded._arguments()

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forensics.replay import verdict
-from forensics.replay.bisect import OutOfBudget, minimal
-from forensics.replay.lab import Effect, Trace
+from forensics.replay.delta_debugging import OutOfBudget, minimal
 from forensics.replay.numerics import grew_first
 from forensics.replay.reproduce import overlay
+from forensics.replay.runner import Effect, Trace
 from forensics.replay.samples import _above_gap, _until_ordinary
-from forensics.replay.trouble import Logged
+from forensics.replay.targets import Logged
 from forensics.replay.verdict import Outcomes, decide
 
 

@@ -10,10 +10,10 @@ import pytest
 from forensics.batches import resume_loss
 from forensics.batches.resume_data import Batches, by_samples, passes, surviving, unannounced
 from forensics.batches.resume_loss import best_match, by_residuals, dip, prepared, residuals, surrogates
+from forensics.causes import data_order_restarted
 from forensics.detectors import repeated_data
 from forensics.errors import CannotTell
-from forensics.hypotheses import data_order_restarted
-from forensics.series import Series, series
+from forensics.run.series import Series, series
 from forensics.spikes.excursions import Floats
 from parsers.tables import Run
 from tests.forensics.curves import _table, run_of

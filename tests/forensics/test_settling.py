@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from forensics import pipeline, ranking, settling
+from forensics import pipeline, ranking
 from forensics.case import Clue, Hypothesis
+from forensics.causes import experiments
 
 
 def cause(name: str, score: float, title: str = "A cause") -> Hypothesis:
@@ -11,8 +12,8 @@ def cause(name: str, score: float, title: str = "A cause") -> Hypothesis:
 
 
 def test_experiments_speak_of_causes_that_exist_and_of_each_once() -> None:
-    known = {pipeline.id_of(m) for m in pipeline.modules("hypotheses")}
-    for experiment in settling.EXPERIMENTS:
+    known = {pipeline.id_of(m) for m in pipeline.modules("causes")}
+    for experiment in experiments.EXPERIMENTS:
         named = [c for causes in experiment.outcomes.values() for c in causes.split()]
         assert set(named) <= known
         assert len(named) == len(set(named)), experiment.what
@@ -30,7 +31,7 @@ def test_neighbours_of_the_contract_are_told_apart() -> None:
         ("silent_data_corruption", "bad_data_batch"), ("labels_wrong", "lr_too_low"),
     ]  # fmt: skip
     for a, b in neighbours:
-        one, other = settling.separating(a, b), settling.separating(b, a)
+        one, other = experiments.separating(a, b), experiments.separating(b, a)
         assert one is not None and other is not None, (a, b)
         assert (one[1], one[2]) == (other[2], other[1])
 

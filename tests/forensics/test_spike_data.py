@@ -12,8 +12,8 @@ from forensics.batches import enrichment, recurrence
 from forensics.batches.recurrence import Epochs, blame, epochs_of, recurring, window
 from forensics.detectors import spike_data
 from forensics.errors import CannotTell
-from forensics.series import series
-from forensics.spikes import spike_facts
+from forensics.run.series import series
+from forensics.spikes import measurements
 from parsers.tables import SCHEMAS, Run
 from tests.forensics.curves import _table, log_of, noisy, run_of
 
@@ -200,10 +200,10 @@ def test_the_source_whose_loss_moved_alone_is_named() -> None:
         table = one.tables["metrics"].to_pydict()
         table["tag"] = [column] * len(values)
         both.tables["metrics"] = _table("metrics", table) if column == "loss/web" else _joined(both, table)
-    found = spike_facts.source_first(both, 200, 200, 1)
+    found = measurements.source_first(both, 200, 200, 1)
     assert found is not None
     assert (found["tag"], found["step"], found["alone"], found["looked"]) == ("loss/web", 200, True, 2)
-    assert spike_facts.source_first(run, 200, 200, 1) is None
+    assert measurements.source_first(run, 200, 200, 1) is None
 
 
 def _joined(run: Run, table: dict[str, list[object]]) -> object:

@@ -15,9 +15,9 @@ import pytest
 from click.testing import CliRunner
 
 from forensics import cli
-from forensics.batches import looks
-from forensics.batches.suspects import compare
-from parsers.data_sets import Unreadable, open_data
+from forensics.batches import sample_stats
+from forensics.batches.inspect_samples import compare
+from parsers.records.data_sets import Unreadable, open_data
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 WORDS = [a + b for a in ("ba", "ke", "lo", "mi", "tu", "sa") for b in ("ra", "ne", "so", "ti", "lu", "fen")]
@@ -92,7 +92,7 @@ def test_copies_and_near_copies() -> None:
 def test_minhash_estimates_the_share_of_common_shingles() -> None:
     a, b = prose(1, 400).split(), prose(2, 400).split()
     mixed = a[: len(a) // 2] + b[: len(b) // 2]
-    x, y = (looks.minhash({"text": " ".join(w)}) for w in (a, mixed))
+    x, y = (sample_stats.minhash({"text": " ".join(w)}) for w in (a, mixed))
     assert x is not None
     assert y is not None
     sets = [{tuple(w[i : i + 5]) for i in range(len(w) - 4)} for w in (a, mixed)]

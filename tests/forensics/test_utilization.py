@@ -12,7 +12,7 @@ from runs import START, case, read, top, write
 
 from forensics.detectors import utilization
 from forensics.errors import CannotTell
-from forensics.measures import peak_flops
+from forensics.run import peak_flops
 
 
 def facts(folder: Path) -> dict[str, dict[str, Any]]:

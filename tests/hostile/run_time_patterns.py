@@ -11,11 +11,12 @@ from typing import Any
 from unittest.mock import patch
 
 from forensics import redact
-from forensics.checkpoints import checkpoint_optimizer
-from forensics.comparing import config_diff
-from forensics.measures import peak_flops
-from parsers import checkpoint_files, config_file, console_shapes
-from parsers.console_grammars import read_line
+from forensics.checkpoints import optimizer
+from forensics.many_runs import config_diff
+from forensics.run import peak_flops
+from parsers.console_format import line_shapes
+from parsers.console_format.grammars import read_line
+from parsers.formats import checkpoint_files, config_file
 from parsers.secrets import shapes
 
 Attacked = tuple[str, str]  # expression, the method that it is used by
@@ -50,7 +51,7 @@ def _settings() -> Iterable[Attacked]:
 def _shapes() -> Iterable[Attacked]:
     lines = [line for line in map(read_line, LINES) if line.fields]
     assert len(lines) >= 6
-    return [(console_shapes.shape_of(line, {}).pattern.pattern, "fullmatch") for line in lines]
+    return [(line_shapes.shape_of(line, {}).pattern.pattern, "fullmatch") for line in lines]
 
 
 def _names() -> Iterable[Attacked]:
@@ -73,15 +74,15 @@ def _given(function: str, module: Any) -> Iterable[Attacked]:
 
 
 MADE: dict[str, Callable[[], Iterable[Attacked]]] = {
-    "parsers.checkpoint_files: pattern": lambda: [(p, "fullmatch") for _, p in checkpoint_files._KINDS],
-    "parsers.config_file: pattern.replace('{}', key)": _settings,
-    "parsers.console_shapes: ''.join(out)": _shapes,
+    "parsers.formats.checkpoint_files: pattern": lambda: [(p, "fullmatch") for _, p in checkpoint_files._KINDS],
+    "parsers.formats.config_file: pattern.replace('{}', key)": _settings,
+    "parsers.console_format.line_shapes: ''.join(out)": _shapes,
     "parsers.secrets.shapes: f'{_BEGIN}({pattern}){_END}' if whole else pattern": lambda: [
         (p.pattern, "finditer") for p in shapes.patterns()
     ],
-    "forensics.checkpoints.checkpoint_optimizer: pattern": lambda: _given("_numbers", checkpoint_optimizer),
-    "forensics.comparing.config_diff: pattern": lambda: [(row[0], "search") for row in config_diff.KINDS],
-    "forensics.measures.peak_flops: pattern": lambda: [(p, "search") for p in peak_flops.PEAKS],
+    "forensics.checkpoints.optimizer: pattern": lambda: _given("_numbers", optimizer),
+    "forensics.many_runs.config_diff: pattern": lambda: [(row[0], "search") for row in config_diff.KINDS],
+    "forensics.run.peak_flops: pattern": lambda: [(p, "search") for p in peak_flops.PEAKS],
     "forensics.redact: f'(?i)(?<![^\\\\W_]){re.escape(name)}(?![^\\\\W_])'": _names,
     'forensics.redact: f"""(?<![\\\\w.\\\\-]){re.escape(path)}(?=$|[\\\\s\\\\\\\\/\'\\\\",;:)\\\\]`])"""': _roots,
 }

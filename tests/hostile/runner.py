@@ -61,7 +61,7 @@ def prime() -> None:
     from reports import html, markdown, terminal
 
     parsers.modules()
-    pipeline.modules("detectors"), pipeline.modules("hypotheses")
+    pipeline.modules("detectors"), pipeline.modules("causes")
     html.render({})  # compiles the templates
     assert all((polars, pyarrow.dataset, pyarrow.parquet, yaml, cli, output, redact, markdown, terminal))
 

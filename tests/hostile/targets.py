@@ -106,7 +106,8 @@ def _loops(folder: Path) -> Once:
     others over and over. Read as a table and one by one, it has to say the same."""
     from unittest import mock
 
-    from parsers import tensorboard, tfrecord_rhythm
+    from parsers.formats import tensorboard
+    from parsers.tensorboard_format import tfrecord_rhythm
 
     path = folder / "events.out.tfevents.1.h"
 
@@ -140,20 +141,20 @@ def _wandb(records: list[bytes]) -> bytes:
 
 def _checkpoint(path: Path) -> Once:
     """Opened, and every tensor streamed, as ``forensics checkpoint`` does."""
-    from forensics.checkpoints import checkpoint
+    from forensics.checkpoints import describe
     from forensics.errors import ForensicsError
 
     def once(data: bytes) -> None:
         path.write_bytes(data)
         with contextlib.suppress(OSError, ForensicsError):
-            checkpoint.read(path)
+            describe.read(path)
 
     return once
 
 
 def _dcp(folder: Path) -> Once:
     """The first record is the ``.metadata``, the second the shard."""
-    from forensics.checkpoints import checkpoint
+    from forensics.checkpoints import describe
     from forensics.errors import ForensicsError
 
     def once(data: bytes) -> None:
@@ -161,14 +162,14 @@ def _dcp(folder: Path) -> Once:
         (folder / ".metadata").write_bytes(metadata)
         (folder / "__0_0.distcp").write_bytes(b"".join(shards))
         with contextlib.suppress(OSError, ForensicsError):
-            checkpoint.read(folder)
+            describe.read(folder)
 
     return once
 
 
 def _data_set(folder: Path) -> Once:
     """Opened, its ids and some rows asked for."""
-    from parsers import data_sets
+    from parsers.records import data_sets
 
     paths = [folder / n for n in ("d.jsonl", "d.parquet", "d.arrow", "d.npy", "d.bin")]
 
@@ -185,7 +186,7 @@ def _data_set(folder: Path) -> Once:
 
 
 def _manifest(folder: Path) -> Once:
-    from parsers import manifest
+    from parsers.records import manifest
 
     paths = [folder / n for n in ("m.jsonl", "m.json", "m.csv", "m.parquet", "m.txt")]
 

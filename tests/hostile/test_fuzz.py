@@ -41,7 +41,7 @@ def test_seeds_are_read_and_mutations_differ() -> None:
 
 def test_the_fuzzer_notices(monkeypatch: pytest.MonkeyPatch) -> None:
     """A parser that breaks on a byte is found."""
-    from parsers import jsonl
+    from parsers.formats import jsonl
 
     def breaks(path: object) -> list[object]:
         if b"\xff" in Path(str(path)).read_bytes():

@@ -19,7 +19,7 @@ GROWTH = 8.0  # four times the text: 4 is linear, 16 is its square
 MOST = 10**9 if os.environ.get("HOSTILE") == "all" else 40  # attacks on one pattern; all of them take minutes
 LIMIT = 0.3  # a search that takes as long has failed, whatever it would have grown to
 OWN_TEXTS = {"parsers.name_rules._TOKEN"}  # reads the patterns of names.toml, which are ours
-NAMES_OF_FILES = "parsers.checkpoint_files: pattern"  # 255 bytes at most
+NAMES_OF_FILES = "parsers.formats.checkpoint_files: pattern"  # 255 bytes at most
 
 
 class TooSlow(Exception):

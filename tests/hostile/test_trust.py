@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from forensics import metric_aliases
+from forensics.run import metric_aliases
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "forensics"]

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forensics.checkpoints import checkpoint
-from forensics.checkpoints.checkpoint_findings import foreign_code
+from forensics.checkpoints import describe
+from forensics.checkpoints.sick_values import foreign_code
 from parsers import checkpoints
 
 
@@ -19,12 +19,12 @@ def test_soft_links_name_arrays_again_and_lead_nowhere_else(tmp_path: Path) -> N
         f["layer/kernel"] = np.arange(6.0).reshape(2, 3)
         f["layer/beside"], f["tied"] = h5py.SoftLink("kernel"), h5py.SoftLink("/layer/kernel")
         f["loop"], f["nothing"] = h5py.SoftLink("/"), h5py.SoftLink("/gone")
-    found = checkpoint.read(tmp_path / "m.h5")
+    found = describe.read(tmp_path / "m.h5")
     assert {n: s.norm for n, s in found.stats.items()} == dict.fromkeys(("layer/kernel", "layer/beside", "tied"), pytest.approx(55**0.5))
     assert not foreign_code(found)
     with h5py.File(tmp_path / "out.h5", "w") as f:
         f["far"], f["through"] = h5py.ExternalLink(str(tmp_path / "m.h5"), "/layer"), h5py.SoftLink("/far/kernel")
-    found = checkpoint.read(tmp_path / "out.h5")
+    found = describe.read(tmp_path / "out.h5")
     assert not found.contents.tensors and foreign_code(found)[0]["severity"] == "critical"
 
 
@@ -33,7 +33,7 @@ def test_lazy_bits_of_torch_and_complex_spreads(tmp_path: Path) -> None:
     z = torch.complex(torch.randn(5, 7) + 1, torch.randn(5, 7) - 2)
     for name, x in {"neg": z.conj().imag, "conj": z.conj(), "plain": z}.items():
         torch.save({"x": x}, tmp_path / f"{name}.pt")
-        stats, expected = checkpoint.read(tmp_path / f"{name}.pt").stats["x"], x.resolve_conj().resolve_neg().numpy()
+        stats, expected = describe.read(tmp_path / f"{name}.pt").stats["x"], x.resolve_conj().resolve_neg().numpy()
         assert stats.mean == pytest.approx(expected.mean().real, rel=1e-5)
         assert stats.std == pytest.approx(expected.std(), rel=1e-5) and stats.norm == pytest.approx(np.linalg.norm(expected), rel=1e-5)
 
@@ -53,7 +53,7 @@ def test_traced_and_scripted_modules_ask_for_nothing_foreign(tmp_path: Path) -> 
     torch.jit.trace(Net(), torch.ones(1, 2)).save(tmp_path / "traced.pt")
     torch.jit.script(Net()).save(tmp_path / "scripted.pt")
     for name in ("traced", "scripted"):
-        found = checkpoint.read(tmp_path / f"{name}.pt")
+        found = describe.read(tmp_path / f"{name}.pt")
         assert "linear.weight" in found.stats and all(f["severity"] == "info" for f in foreign_code(found))
 
 

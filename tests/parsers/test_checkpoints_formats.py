@@ -86,7 +86,7 @@ def test_sharded_checkpoints_in_bounded_memory(tmp_path: Path) -> None:
             f.write(struct.pack("<Q", len(header)) + header)
             f.truncate(8 + len(header) + size)
     code = (
-        "import sys, pathlib; from forensics.checkpoints import checkpoint_document as c\n"
+        "import sys, pathlib; from forensics.checkpoints import sick_document as c\n"
         "ticks = []\n"
         "d = c.report(pathlib.Path(sys.argv[1]), progress=lambda *a: ticks.append(a))\n"
         "memory = {k: int(v.split()[0]) for k, v in (x.split(':') for x in open('/proc/self/status')) if k in ('RssAnon', 'VmHWM')}\n"
@@ -109,7 +109,7 @@ def test_a_checkpoint_of_a_terabyte_is_listed_at_once(tmp_path: Path) -> None:
             f.write(struct.pack("<Q", len(text)) + text)
             f.truncate(8 + len(text) + 10 * size)
     code = (
-        "import sys, pathlib; from forensics.checkpoints import checkpoint as c\n"
+        "import sys, pathlib; from forensics.checkpoints import describe as c\n"
         "d = c.open_checkpoint(pathlib.Path(sys.argv[1])).contents\n"
         "c.measure(c.Checkpoint(d, None, 'weights'), only=lambda t: t.name == 'h.150.w9')\n"
         "private = int(next(x for x in open('/proc/self/status') if x.startswith('RssAnon')).split()[1])\n"

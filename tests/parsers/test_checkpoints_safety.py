@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from forensics.checkpoints import checkpoint as checkpoints
-from forensics.checkpoints import checkpoint_document
+from forensics.checkpoints import describe as checkpoints
+from forensics.checkpoints import sick_document
 from forensics.errors import ForensicsError
 from parsers.checkpoints import danger
 
@@ -68,14 +68,14 @@ def test_attacks_as_python_itself_writes_them(tmp_path: Path) -> None:
             for name, content in (("a.pkl", raw), ("a.pt", hostile.torch_zip(raw))):
                 path = tmp_path / f"{protocol}{i}{name}"
                 path.write_bytes(content)
-                document = checkpoint_document.report(path)
+                document = sick_document.report(path)
                 assert document["findings"][0]["id"] == "foreign_code", path.name
     if joblib := pytest.importorskip("joblib"):
         import numpy as np
 
         joblib.dump({"w": np.arange(4.0), "evil": np.array([Evil()], dtype=object)}, tmp_path / "model.joblib")
         try:
-            assert checkpoint_document.report(tmp_path / "model.joblib")["findings"]
+            assert sick_document.report(tmp_path / "model.joblib")["findings"]
         except ForensicsError as e:
             assert "cannot be read" in e.message
     assert not canary.exists()
@@ -88,7 +88,7 @@ def test_every_hostile_file_is_read_or_refused_and_runs_nothing(corpus: tuple[li
     for path in files:
         began = time.monotonic()
         try:
-            document = checkpoint_document.report(path)
+            document = sick_document.report(path)
         except ForensicsError as e:
             assert len(e.message) > len(str(path)) + 10, path.name
         else:
@@ -109,7 +109,7 @@ def test_every_hostile_file_is_read_or_refused_and_runs_nothing(corpus: tuple[li
 ])  # fmt: skip
 def test_what_was_refused_is_named_with_its_place(corpus: tuple[list[Path], Path], name: str, what: str) -> None:
     path = next(p for p in corpus[0] if p.name == name)
-    document = checkpoint_document.report(path)
+    document = sick_document.report(path)
     assert what in [r["what"] for r in document["refused"]]
     assert all(r["at"].startswith("byte ") for r in document["refused"])
     assert (document["findings"][0]["id"], document["findings"][0]["severity"]) == ("foreign_code", "critical")
@@ -118,7 +118,7 @@ def test_what_was_refused_is_named_with_its_place(corpus: tuple[list[Path], Path
 def test_the_place_is_that_of_the_name(tmp_path: Path) -> None:
     path = tmp_path / "a.pt"
     path.write_bytes(hostile.torch_zip(hostile.PROTO + hostile.call("posix", "system", "true") + b"."))
-    (refused,) = checkpoint_document.report(path)["refused"]
+    (refused,) = sick_document.report(path)["refused"]
     at = int(refused["at"].removeprefix("byte "))
     assert path.read_bytes()[at:].startswith(b"cposix\nsystem\n")
 
@@ -129,7 +129,7 @@ def test_members_of_enumerations_as_early_python_311_writes_them(tmp_path: Path)
     def refused(*calls: bytes) -> list[str]:
         path = tmp_path / "a.pkl"
         path.write_bytes(hostile.PROTO + b"(" + b"".join(calls) + b"l.")
-        return [x["what"] for x in checkpoint_document.report(path)["refused"]]
+        return [x["what"] for x in sick_document.report(path)["refused"]]
 
     def getattr_of(owner: str, member: str) -> bytes:
         module, _, name = owner.rpartition(".")
@@ -152,22 +152,22 @@ def test_tensors_beside_hostile_names_are_still_read(tmp_path: Path) -> None:
     path = tmp_path / "model.pt"
     content = good + b"s" + hostile.text("evil") + bad + b"s."
     path.write_bytes(hostile.torch_zip(content, members={"archive/data/0": b"\x00\x00\x80\x3f" * 2}))
-    document = checkpoint_document.report(path)
+    document = sick_document.report(path)
     assert [(t["name"], t["norm"]) for t in document["tensors"]] == [("w", pytest.approx(2**0.5))]
     assert document["refused"][0]["what"] == "os.system"
 
 
 def test_names_cannot_steer_the_terminal(corpus: tuple[list[Path], Path]) -> None:
-    from reports import checkpoint as page
+    from reports import checkpoint_text as page
 
     path = next(p for p in corpus[0] if p.name == "escape.zip.pt")
-    assert "\x1b" not in page.render(checkpoint_document.report(path))
+    assert "\x1b" not in page.render(sick_document.report(path))
 
 
 def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "model.safetensors")
     with pytest.raises(ForensicsError):
-        checkpoint_document.report(tmp_path / "model.safetensors")
+        sick_document.report(tmp_path / "model.safetensors")
 
 
 def test_links_out_of_a_folder_are_not_followed(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_links_out_of_a_folder_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret.pt").write_bytes(hostile.torch_zip(hostile.tensor_pickle((1,), (1,), 1), members={"archive/data/0": b"abcd"}))
     (folder / "model.pt").symlink_to(tmp_path / "secret.pt")
     with pytest.raises(ForensicsError):
-        checkpoint_document.report(folder)
+        sick_document.report(folder)
 
 
 def _wrapped(kind: str, raw: bytes) -> object:
@@ -194,7 +194,7 @@ def _wrapped(kind: str, raw: bytes) -> object:
 def test_names_are_listed_however_deep_they_lie(tmp_path: Path, kind: str, inner: int, outer: int) -> None:
     code = b"cposix\nsystem\n(S'true'\ntR." if inner == 0 else bytes((0x80, inner)) + hostile.call("posix", "system", "true") + b"."
     (tmp_path / "a.pt").write_bytes(pickle.dumps({"lr": 0.1, "extra": _wrapped(kind, code)}, outer))
-    document = checkpoint_document.report(tmp_path / "a.pt")
+    document = sick_document.report(tmp_path / "a.pt")
     assert [r["what"] for r in document["refused"]] == ["posix.system"]
     assert document["findings"][0]["id"] == "foreign_code" and not document["gaps"]
 
@@ -207,7 +207,7 @@ def test_names_in_arrays_of_objects_are_listed(tmp_path: Path) -> None:
             return os.system, ("true",)
 
     np.savez_compressed(tmp_path / "model.npz", w=np.ones(3), evil=np.array([Evil()], dtype=object))
-    document = checkpoint_document.report(tmp_path / "model.npz")
+    document = sick_document.report(tmp_path / "model.npz")
     assert f"{os.name}.system".replace("nt", "posix") in [r["what"] for r in document["refused"]]
     assert document["findings"][0]["severity"] == "critical" and document["tensors"][0]["norm"] == pytest.approx(3**0.5)
 
@@ -255,5 +255,5 @@ def test_defaultdicts_of_every_protocol_are_known_data(tmp_path: Path) -> None:
              "when": datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), "path": Path("/a"), "step": functools.partial(int, base=2), "n": 5}  # fmt: skip
     for protocol in range(6):
         (tmp_path / "a.pkl").write_bytes(pickle.dumps(value, protocol))
-        found = checkpoint_document.report(tmp_path / "a.pkl")
+        found = sick_document.report(tmp_path / "a.pkl")
         assert not found["refused"] and not found["findings"] and not found["gaps"], protocol

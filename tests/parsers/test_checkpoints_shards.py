@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forensics.checkpoints import checkpoint
-from forensics.checkpoints.checkpoint_findings import incomplete
+from forensics.checkpoints import describe
+from forensics.checkpoints.sick_values import incomplete
 from parsers import checkpoints
 
 SHARDS = [f"model-0000{i}-of-00003.safetensors" for i in (1, 2, 3)]
@@ -60,7 +60,7 @@ def test_an_array_that_is_cut(tmp_path: Path, shape: tuple[int, ...]) -> None:
     path = tmp_path / "w.npy"
     np.save(path, np.ones(shape))
     os.truncate(path, path.stat().st_size // 2 + 60)
-    found = checkpoint.read(path)
+    found = describe.read(path)
     assert found.contents.complete is False and "cut off" in found.contents.gaps[0].what
     assert incomplete(found)[0]["severity"] == "critical"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from parsers.checkpoints.statistics import extremes, statistics
-from parsers.checkpoints.stats import Stats
+from parsers.checkpoints.value_stats import Stats
 
 torch = pytest.importorskip("torch")
 

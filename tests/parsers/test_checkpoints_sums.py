@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forensics.checkpoints import checkpoint_document
+from forensics.checkpoints import sick_document
 
 
 def _flip(path: Path, needle: bytes) -> int:
@@ -26,7 +26,7 @@ def _values() -> dict[str, np.ndarray]:
 
 
 def _told(path: Path, member: str) -> dict[str, object]:
-    document = checkpoint_document.report(path)
+    document = sick_document.report(path)
     (gap,) = document["gaps"]
     assert member in gap["what"] and "checksum" in gap["what"] and gap["at"].startswith("byte ") and gap["path"] == path.name
     assert [f["id"] for f in document["findings"]][:1] == ["checksum"]
@@ -39,7 +39,7 @@ def test_arrays(tmp_path: Path, save: object) -> None:
     assert callable(save)
     path = tmp_path / "model.npz"
     save(path, **_values())
-    assert not checkpoint_document.report(path)["gaps"]
+    assert not sick_document.report(path)["gaps"]
     raw = path.read_bytes()
     with zipfile.ZipFile(path) as z:
         crc = z.getinfo("b.npy").CRC.to_bytes(4, "little")
@@ -51,7 +51,7 @@ def test_torch(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     path, values = tmp_path / "ckpt_5.pt", {k: torch.tensor(v) for k, v in _values().items()}
     torch.save(values, path)
-    assert not checkpoint_document.report(path)["gaps"]
+    assert not sick_document.report(path)["gaps"]
     at = _flip(path, values["b"].numpy().tobytes()[400:440])
     document = _told(path, "data/1")
     assert document["findings"][0]["tensors"] == ["b"] and 0 < at - int(document["gaps"][0]["at"].split()[1]) <= 440  # type: ignore[index]
@@ -65,7 +65,7 @@ def test_torch_without_checksums(tmp_path: Path) -> None:
         torch.save({"a": torch.ones(5)}, tmp_path / "a.pt")
     finally:
         torch.serialization.set_crc32_options(True)
-    assert not checkpoint_document.report(tmp_path / "a.pt")["gaps"]
+    assert not sick_document.report(tmp_path / "a.pt")["gaps"]
 
 
 def test_keras(tmp_path: Path) -> None:
@@ -78,6 +78,6 @@ def test_keras(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as z:
         z.writestr("config.json", "{}")
         z.writestr("model.weights.h5", weights.getvalue())
-    assert not checkpoint_document.report(path)["gaps"]
+    assert not sick_document.report(path)["gaps"]
     _flip(path, _values()["b"].tobytes()[400:440])
     _told(path, "model.weights.h5")

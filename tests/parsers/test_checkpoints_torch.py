@@ -227,7 +227,7 @@ def test_flipped_bytes_never_raise_anything_else(tmp_path: Path) -> None:
 
 def test_torch_is_not_imported(tmp_path: Path) -> None:
     torch.save({"w": torch.ones(3)}, tmp_path / "a.pt")
-    code = "import sys; from forensics.checkpoints import checkpoint_document as c; c.report(__import__('pathlib').Path(sys.argv[1])); print('torch' in sys.modules)"
+    code = "import sys; from forensics.checkpoints import sick_document as c; c.report(__import__('pathlib').Path(sys.argv[1])); print('torch' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "a.pt")], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2]
     )

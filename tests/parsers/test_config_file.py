@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from parsers import config_file
+from parsers.formats import config_file
 from parsers.tables import HEAD_BYTES, Gap, Note, table_of
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from parsers import console
+from parsers.formats import console
 from parsers.tables import HEAD_BYTES, SCHEMAS, Gap, Note, table_of
 
 SHARED = Path(__file__).parents[2].parent / "shared"

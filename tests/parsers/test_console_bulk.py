@@ -9,7 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from parsers import console, console_bulk
+from parsers.console_format import bulk
+from parsers.formats import console
 from parsers.tables import table_of
 
 
@@ -84,4 +85,4 @@ def test_noise_falls_out(tmp_path: Path) -> None:
     path.write_text("\n".join(lines) + "\n", "utf-8")
     steps = [row["step"] for row in read(path)["metrics"] if row["tag"] == "mfu"]
     assert steps == [*range(1, 301), *range(501, 600)]
-    assert console_bulk.Block("").starts.tolist() == []
+    assert bulk.Block("").starts.tolist() == []

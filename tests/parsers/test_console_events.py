@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from parsers import console_config
-from parsers.console_events import Event, Traceback, event_of, is_code, loss_scale, when
-from parsers.console_prefix import Where
+from parsers.console_format import printed_settings
+from parsers.console_format.event_lines import Event, Traceback, event_of, is_code, loss_scale, when
+from parsers.console_format.line_prefix import Where
 
 
 @pytest.mark.parametrize(
@@ -171,27 +171,26 @@ def test_code() -> None:
 
 
 def test_argument_dumps() -> None:
-    assert console_config.BLOCK.match("------------------------ arguments ------------------------")
-    end = console_config.BLOCK.match("-------------------- end of arguments ---------------------")
+    assert printed_settings.BLOCK.match("------------------------ arguments ------------------------")
+    end = printed_settings.BLOCK.match("-------------------- end of arguments ---------------------")
     assert end is not None
     assert end["end"]
-    assert console_config.dotted("  lr .............................. 0.003", True) == ("lr", 0.003)
-    assert console_config.dotted("  batch_size ...................... 64..........................updated", True) == ("batch_size", 64)
-    assert console_config.dotted("  a_key_as_long_as_its_column  True......................default", True) == (
+    assert printed_settings.dotted("  lr .............................. 0.003", True) == ("lr", 0.003)
+    assert printed_settings.dotted("  batch_size ...................... 64..........................updated", True) == ("batch_size", 64)
+    assert printed_settings.dotted("  a_key_as_long_as_its_column  True......................default", True) == (
         "a_key_as_long_as_its_column",
         True,
     )
-    assert console_config.dotted("[2026-03-04 05:06:07,008] [INFO] [config.py:1003:print]   train_batch_size ............. 32", False) == (
-        "train_batch_size",
-        32,
-    )
-    assert console_config.dotted("waiting ........ done", False) is None
+    assert printed_settings.dotted(
+        "[2026-03-04 05:06:07,008] [INFO] [config.py:1003:print]   train_batch_size ............. 32", False
+    ) == ("train_batch_size", 32)
+    assert printed_settings.dotted("waiting ........ done", False) is None
 
 
 def test_namespace() -> None:
     text = "INFO | Namespace(lr=1e-4, betas=[0.9, 0.95], name='a, b', fp16=False, save=None)"
-    assert dict(console_config.namespace(text)) == {"lr": 1e-4, "betas": "[0.9, 0.95]", "name": "a, b", "fp16": False, "save": None}
-    assert list(console_config.namespace("Conv2d(3, 64, kernel_size=7)")) == []
+    assert dict(printed_settings.namespace(text)) == {"lr": 1e-4, "betas": "[0.9, 0.95]", "name": "a, b", "fp16": False, "save": None}
+    assert list(printed_settings.namespace("Conv2d(3, 64, kernel_size=7)")) == []
 
 
 @pytest.mark.parametrize(
@@ -207,7 +206,7 @@ def test_namespace() -> None:
     ],
 )
 def test_header(text: str, indented: bool, pairs: list[tuple[str, object]]) -> None:
-    assert console_config.header(text, indented) == pairs
+    assert printed_settings.header(text, indented) == pairs
 
 
 def test_traceback_names_the_frame_that_says_what_the_program_was_doing() -> None:

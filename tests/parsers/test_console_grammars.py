@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from parsers import console_grammars, console_prefix, console_shapes
-from parsers.console_grammars import read_line
+from parsers.console_format import grammars, line_prefix, line_shapes
+from parsers.console_format.grammars import read_line
 
 SHARED = Path(__file__).parents[2].parent / "shared"
 
@@ -343,14 +343,14 @@ def test_line(name: str, text: str, parts: dict[str, int], metrics: dict[str, fl
 @pytest.mark.parametrize("text", [x[1] for x in LINES], ids=[x[0] for x in LINES])
 def test_shape_reads_the_line_it_was_made_of_and_others_like_it(text: str) -> None:
     line = read_line(text)
-    shape = console_shapes.shape_of(line, {"step": 1} if line.has("step") else {"it": 1} if line.has("it") else {})
+    shape = line_shapes.shape_of(line, {"step": 1} if line.has("step") else {"it": 1} if line.has("it") else {})
     other = re.sub(r"(?<=\d)[.](\d)(\d*)(?=\D|$)", lambda m: f".{(int(m[1]) + 3) % 10}{m[2]}", text)
     assert shape.pattern.fullmatch(text) is not None
     again = shape.pattern.fullmatch(other)
     assert again is not None
     words = [w for w, f in zip(again.groups(), shape.fields, strict=True) if f.role == "metric"]
     expected = [v for _, v in read_line(other).metrics()]
-    assert [str(console_prefix.number(w)) for w in words] == [str(v) for v in expected]
+    assert [str(line_prefix.number(w)) for w in words] == [str(v) for v in expected]
     assert shape.pattern.fullmatch(text + " and more") is None
 
 
@@ -369,7 +369,7 @@ def test_shape_reads_the_line_it_was_made_of_and_others_like_it(text: str) -> No
     ],
 )
 def test_no_measurement_in_words(text: str) -> None:
-    assert [m for m in read_line(text).metrics() if console_grammars.STRONG.search(m[0])] == []
+    assert [m for m in read_line(text).metrics() if grammars.STRONG.search(m[0])] == []
 
 
 @pytest.mark.parametrize(
@@ -387,7 +387,7 @@ def test_no_measurement_in_words(text: str) -> None:
     ],
 )
 def test_prefix(text: str, rank: int | None, body: str) -> None:
-    line = console_prefix.prefix(text)
+    line = line_prefix.prefix(text)
     assert line.value("rank") == rank
     assert text[line.body :].strip() == body
 
@@ -408,11 +408,11 @@ def test_prefix(text: str, rank: int | None, body: str) -> None:
     ],
 )
 def test_clock(text: str, kind: str, expected: float | None) -> None:
-    assert console_prefix.seconds(text, kind, 2026) == expected
+    assert line_prefix.seconds(text, kind, 2026) == expected
 
 
 def test_steps_are_whole_numbers() -> None:
-    assert [console_prefix.whole(w) for w in ("00012", "119.0", "1,024", "1.5", "nan", "9" * 30, "x")] == [
+    assert [line_prefix.whole(w) for w in ("00012", "119.0", "1,024", "1.5", "nan", "9" * 30, "x")] == [
         12,
         119,
         1024,

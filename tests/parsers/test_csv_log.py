@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from parsers import csv_fast, csv_log, delimited
+from parsers.formats import csv_log
+from parsers.records import csv_blocks, delimited
 from parsers.tables import HEAD_BYTES, Gap, Note, table_of
 
 SHARED = Path(__file__).parents[2].parent / "shared"
@@ -368,21 +369,21 @@ def test_fast_and_tolerant_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(delimited, "BLOCK", 150)
     fast = Read(path)
     with monkeypatch.context() as slow:
-        slow.setattr(csv_fast, "read", lambda *_: None)
+        slow.setattr(csv_blocks, "read", lambda *_: None)
         tolerant = Read(path)
     assert repr(fast.tables.get("metrics")) == repr(tolerant.tables.get("metrics"))
     assert (fast.gaps, sorted(fast.notes), fast.config) == (tolerant.gaps, sorted(tolerant.notes), tolerant.config)
 
 
 def test_the_fast_way_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks: list[csv_fast.Read | None] = []
-    real = csv_fast.read
+    blocks: list[csv_blocks.Read | None] = []
+    real = csv_blocks.read
 
-    def watched(*arguments: Any) -> csv_fast.Read | None:
+    def watched(*arguments: Any) -> csv_blocks.Read | None:
         blocks.append(real(*arguments))
         return blocks[-1]
 
-    monkeypatch.setattr(csv_fast, "read", watched)
+    monkeypatch.setattr(csv_blocks, "read", watched)
     got = read(tmp_path, "step,epoch,loss,val_loss\n" + "".join(f"{i},{i // 1000},{1 / (i + 1)},\n" for i in range(200_000)))
     assert len(blocks) > 1 and all(b is not None for b in blocks)
     assert len(got.series("loss")) == 200_000 and got.tables["metrics"][-1]["at"] == 200_001

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from parsers import config_file, json_log, jsonl, trainer_state
+from parsers.formats import config_file, json_log, jsonl, trainer_state
 from parsers.tables import HEAD_BYTES, Gap, Note, table_of
 
 

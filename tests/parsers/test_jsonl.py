@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from parsers import jsonl, tolerant_json
+from parsers.formats import jsonl
+from parsers.records import tolerant_json
 from parsers.tables import HEAD_BYTES, Gap, Note, table_of
 
 

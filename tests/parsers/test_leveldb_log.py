@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from wandb_writer import BLOCK, HEADER, chunk, framed
 
-from parsers import leveldb_log
 from parsers.tables import Gap
+from parsers.wandb_format import leveldb_log
 
 
 def read(path: Path) -> tuple[list[bytes], list[int], list[Gap]]:

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from parsers import mlflow_files, mlflow_sqlite, read_all
+from parsers import read_all
+from parsers.formats import mlflow_files, mlflow_sqlite
 from parsers.tables import HEAD_BYTES, Gap, Note, run_of, table_of
 
 RUN = "0123456789abcdef0123456789abcdef"

@@ -14,7 +14,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from parsers import parquet_log
+from parsers.formats import parquet_log
 from parsers.tables import HEAD_BYTES, Gap, Note, table_of
 
 

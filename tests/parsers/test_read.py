@@ -161,7 +161,7 @@ def test_everything_is_named_and_nothing_followed(tmp_path: Path) -> None:
 def test_a_parser_that_breaks_costs_only_the_rest_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     csv(tmp_path / "metrics.csv", "step,loss", [(i, loss(i)) for i in range(20)])
     jsonl(tmp_path / "log.jsonl", [{"step": 1, "acc": 0.5}])
-    from parsers import jsonl as module
+    from parsers.formats import jsonl as module
 
     def broken(path: Path) -> None:
         raise ValueError("boom")

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 import parsers
 from forensics import pipeline
-from forensics.checkpoints import run_checkpoints
+from forensics.checkpoints import run_saves
 from parsers import secrets
 from parsers.tables import Run
 
@@ -81,9 +81,9 @@ def test_checkpoints_in_hidden_folders_are_opened(tmp_path: Path) -> None:
         data = len(header).to_bytes(8, "little") + header + np.ones(4, np.float32).tobytes()
         (tmp_path / secret / "checkpoint-10" / "model.safetensors").write_bytes(data)
     run = parsers.read(tmp_path)
-    found = run_checkpoints.tensors(run)
+    found = run_saves.tensors(run)
     assert len(found) == 2
-    names = {run_checkpoints.name(c, run) for c in found}
+    names = {run_saves.name(c, run) for c in found}
     assert names == {"***/checkpoint-10", "***~2/checkpoint-10"}
     assert ONE not in told(run) and TWO not in told(run)
 

@@ -12,8 +12,12 @@ import pyarrow as pa
 import pytest
 
 import parsers
-from parsers import buffers, likeness, names, secrets, tensorboard, tensorboard_many, tolerant_json
+from parsers import arrow, names, secrets
+from parsers.formats import tensorboard
+from parsers.records import tolerant_json
+from parsers.runs import copy_prefilter
 from parsers.tables import Run
+from parsers.tensorboard_format import small_files
 
 
 def events(path: Path, rows: list[tuple[int, str, float]], plugin: str = "") -> None:
@@ -54,7 +58,7 @@ def rows_of(found: list[Any]) -> list[dict[str, Any]]:
 def test_small_event_files_together_are_what_they_are_alone(tmp_path: Path) -> None:
     paths = many(tmp_path, 9)
     paths[4].write_bytes(b"")
-    together = tensorboard_many.parse(paths)
+    together = small_files.parse(paths)
     assert together is not None
     for path, found in zip(paths, together, strict=True):
         assert rows_of(found) == rows_of(list(tensorboard.parse(path)))
@@ -76,7 +80,7 @@ def test_a_file_that_is_not_sound_is_read_alone(damage: str, tmp_path: Path) -> 
         events(paths[2], [(1, "loss", 1.0)], plugin="pr_curves")
         data = bytearray(paths[2].read_bytes())
     paths[2].write_bytes(data)
-    assert tensorboard_many.parse(paths) is None
+    assert small_files.parse(paths) is None
     runs = parsers.read_all(tmp_path)
     assert sum(r.tables["metrics"].num_rows for r in runs) >= sum(len(rows_of(list(tensorboard.parse(p)))) for p in paths) > 0
     assert damage == "plugin" or [g.path for r in runs for g in r.gaps] == ["run02/events.out.tfevents.1.host"]
@@ -113,12 +117,12 @@ def test_a_sketch_never_says_no_to_a_copy() -> None:
     values = rng.random((5, 1200))
     values[3] = values[0] * (1 + 1e-4)  # a rounded copy
     values[4] = np.where(key == 0, rng.random(1200), values[1])  # one metric of three differs
-    sketches = [likeness.sketch(["a", "b", "c"], key, steps, v) for v in values]
-    alike = likeness.maybe_copies(sketches)
+    sketches = [copy_prefilter.sketch(["a", "b", "c"], key, steps, v) for v in values]
+    alike = copy_prefilter.maybe_copies(sketches)
     assert alike[0, 3] and alike[3, 0] and alike[1, 4]
     assert not alike[0, 1] and not alike[0, 2] and not alike[1, 2] and not alike[2, 4]
-    apart = [likeness.sketch(["a"], np.zeros(9, np.int64), np.arange(9) + 100 * i, rng.random(9)) for i in range(2)]
-    assert likeness.maybe_copies(apart).all()  # no common step says nothing
+    apart = [copy_prefilter.sketch(["a"], np.zeros(9, np.int64), np.arange(9) + 100 * i, rng.random(9)) for i in range(2)]
+    assert copy_prefilter.maybe_copies(apart).all()  # no common step says nothing
 
 
 def test_holes_and_infinities_do_not_hide_a_copy() -> None:
@@ -127,9 +131,9 @@ def test_holes_and_infinities_do_not_hide_a_copy() -> None:
     values = rng.random((3, 1200))
     values[:, key == 0] = np.inf  # equal, but their difference is no number
     values[1] = np.where(key == 1, values[0], values[1])
-    sketches = [likeness.sketch(["a", "b", "c"], key, steps, v) for v in values]
-    sketches[2] = likeness.sketch(["b"], np.zeros(200, np.int64), steps[400:600], values[2, 400:600])
-    alike = likeness.maybe_copies(sketches)
+    sketches = [copy_prefilter.sketch(["a", "b", "c"], key, steps, v) for v in values]
+    sketches[2] = copy_prefilter.sketch(["b"], np.zeros(200, np.int64), steps[400:600], values[2, 400:600])
+    alike = copy_prefilter.maybe_copies(sketches)
     assert alike[0, 1] and not alike[0, 2] and not alike[1, 2]
 
 
@@ -148,25 +152,25 @@ def test_columns_by_their_buffers() -> None:
         pa.string(): ["a", None, "ü"],
     }
     for kind, column in kinds.items():
-        array = buffers.column(column, kind)
+        array = arrow.column(column, kind)
         array.validate(full=True)
         assert array.to_pylist() == column
         assert array.equals(pa.array(column, kind))
-    tags = buffers.column(["x", None, "y", "x"], pa.dictionary(pa.int32(), pa.string()))
+    tags = arrow.column(["x", None, "y", "x"], pa.dictionary(pa.int32(), pa.string()))
     tags.validate(full=True)
     assert tags.to_pylist() == ["x", None, "y", "x"]
     for kind, column in {pa.bool_(): [True, None, False] * 5, pa.list_(pa.int64()): [[1, 2], None, [], [3]]}.items():
-        array = buffers.column(column, kind)
+        array = arrow.column(column, kind)
         array.validate(full=True)
         assert array.to_pylist() == column
-    assert buffers.filled(pa.array([1, None, 3]), -1).tolist() == [1, -1, 3]
-    assert buffers.texts(["a\ud800"]).to_pylist() == ["a?"]
-    assert buffers.nothing(70, pa.float64()).null_count == 70
+    assert arrow.filled(pa.array([1, None, 3]), -1).tolist() == [1, -1, 3]
+    assert arrow.texts(["a\ud800"]).to_pylist() == ["a?"]
+    assert arrow.nothing(70, pa.float64()).null_count == 70
     parts = pa.chunked_array([pa.array([1, None, 3]), pa.array([4, 5]).slice(1), pa.array([], pa.int64())])
-    assert buffers.valid(parts).tolist() == [True, False, True, True]  # type: ignore[union-attr]
-    assert buffers.values(parts)[[0, 2, 3]].tolist() == [1, 3, 5]
-    assert buffers.picked(parts, np.array([0, 2, 3])).tolist() == [1, 3, 5]
-    assert buffers.ends(pa.chunked_array([pa.array([4, 2]), pa.array([9])])) == (2, 9)
+    assert arrow.valid(parts).tolist() == [True, False, True, True]  # type: ignore[union-attr]
+    assert arrow.values(parts)[[0, 2, 3]].tolist() == [1, 3, 5]
+    assert arrow.picked(parts, np.array([0, 2, 3])).tolist() == [1, 3, 5]
+    assert arrow.ends(pa.chunked_array([pa.array([4, 2]), pa.array([9])])) == (2, 9)
 
 
 @pytest.mark.parametrize("odd", ["", "NaN", "nested", "text", "torn", "junk"])

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsers import tensorboard
+from parsers.formats import tensorboard
 from parsers.tables import Gap, Note, table_of
 from tests.parsers.test_tfrecord import frame
 
@@ -579,7 +579,7 @@ def test_tag_that_is_not_utf8(file: Path) -> None:
 
 
 def test_many_tags_over_several_windows(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from parsers import tfrecord
+    from parsers.tensorboard_format import tfrecord
 
     monkeypatch.setattr(tfrecord.read, "__defaults__", (1 << 14,))
     rows = [(f"layer/{i % 1700}/norm", i, i / 8, float(i)) for i in range(9000)]
@@ -633,8 +633,8 @@ def test_files_with_nothing_in_them(file: Path, tmp_path: Path) -> None:
 def test_helpers_are_imported_only_to_parse() -> None:
     import subprocess
 
-    code = "import sys, parsers.tensorboard as t; print([m for m in sys.modules if m in sys.argv[1:]])"
-    names = ["parsers.tfrecord", "parsers.tensorboard_lockstep", "google_crc32c", "tensorboard", "pandas"]
+    code = "import sys, parsers.formats.tensorboard as t; print([m for m in sys.modules if m in sys.argv[1:]])"
+    names = ["parsers.tensorboard_format.tfrecord", "parsers.tensorboard_format.vectorized", "google_crc32c", "tensorboard", "pandas"]
     done = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

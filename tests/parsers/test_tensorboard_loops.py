@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsers import tensorboard_lockstep, tfrecord, tfrecord_rhythm
 from parsers.tables import Gap
+from parsers.tensorboard_format import tfrecord, tfrecord_rhythm, vectorized
 from tests.parsers.test_tfrecord import frame
 
 pytest.importorskip("tensorboard")
@@ -67,7 +67,7 @@ class Loop:
 def parted(path: Path, monkeypatch: pytest.MonkeyPatch, look: int = tfrecord_rhythm.LOOK) -> tuple[Read, int]:
     """What is read, and how many records the lockstep was given."""
     given = 0
-    decode = tensorboard_lockstep.decode
+    decode = vectorized.decode
 
     def counted(data: Any, start: Any, *rest: Any) -> Any:
         nonlocal given
@@ -75,7 +75,7 @@ def parted(path: Path, monkeypatch: pytest.MonkeyPatch, look: int = tfrecord_rhy
         return decode(data, start, *rest)
 
     with monkeypatch.context() as m:
-        m.setattr(tensorboard_lockstep, "decode", counted)
+        m.setattr(vectorized, "decode", counted)
         m.setattr(tfrecord_rhythm, "LOOK", look)
         return Read(path), given
 

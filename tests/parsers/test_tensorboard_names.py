@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from parsers.protowalk import Words
-from parsers.tensorboard_names import Names, Spans
+from parsers.tensorboard_format.tag_names import Names, Spans
 
 MANY = 60_000
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsers import tfrecord
 from parsers.tables import Gap
-from parsers.tfrecord_rhythm import LOOK
+from parsers.tensorboard_format import tfrecord
+from parsers.tensorboard_format.tfrecord_rhythm import LOOK
 
 
 def mask(crc: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from parsers import trainer_state
+from parsers.formats import trainer_state
 from parsers.tables import HEAD_BYTES, Gap, Note, table_of
 
 HISTORY = [{"epoch": i / 4, "grad_norm": i * 1.5, "learning_rate": 1e-4 / i, "loss": 1.0 / i, "step": i} for i in range(1, 9)]

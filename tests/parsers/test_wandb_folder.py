@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import parsers
-from parsers import wandb_folder
+from parsers.formats import wandb_folder
 from parsers.tables import HEAD_BYTES, SCHEMAS, Gap, Note, table_of
 
 OPEN = Path(__file__).parents[2].parent / "shared" / "open"

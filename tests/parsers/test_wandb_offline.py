@@ -14,8 +14,9 @@ import pytest
 from wandb.proto import wandb_internal_pb2 as pb
 from wandb_writer import HEADER, framed, history, record
 
-from parsers import leveldb_log, wandb_offline
+from parsers.formats import wandb_offline
 from parsers.tables import SCHEMAS, Gap, Note, table_of
+from parsers.wandb_format import leveldb_log
 
 OPEN = Path(__file__).parents[2].parent / "shared" / "open"
 

@@ -11,7 +11,7 @@ from typing import Any
 import cases
 import pytest
 
-from reports import audit, compare
+from reports import audit_page, compare_page
 
 CAUSES = ["lr_too_high", "bad_data_batch", "fp16_overflow"]
 
@@ -91,11 +91,11 @@ def comparison(text: str) -> dict[str, Any]:
 
 
 PAGES = {
-    "small": audit.render(document(40)),
-    "hostile": audit.render(document(8, hostile=True)),
-    "many": audit.render(document(10_000)),
-    "compare": compare.render(comparison("a run")),
-    "compare-hostile": compare.render(comparison(cases.HOSTILE)),
+    "small": audit_page.render(document(40)),
+    "hostile": audit_page.render(document(8, hostile=True)),
+    "many": audit_page.render(document(10_000)),
+    "compare": compare_page.render(comparison("a run")),
+    "compare-hostile": compare_page.render(comparison(cases.HOSTILE)),
 }
 
 
@@ -105,8 +105,8 @@ def test_ten_thousand_rows_fit_into_five_megabytes() -> None:
 
 
 def test_where_room_runs_out_healthy_runs_lose_their_curves_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit, "ROOM", 12_000)
-    page = audit.render(document(40))
+    monkeypatch.setattr(audit_page, "ROOM", 12_000)
+    page = audit_page.render(document(40))
     bad = page.count('<tr class="u">')
     assert bad == 10 and len(re.findall(r'<tr class="u"><td>[^\n]*?<svg>', page)) == bad
     assert len(re.findall(r'<tr class="h"><td>[^\n]*?<svg>', page)) < 30
@@ -124,12 +124,12 @@ def test_only_our_own_style_and_script(name: str) -> None:
 
 
 def test_markdown_escapes_and_counts() -> None:
-    text = audit.markdown(document(40))
+    text = audit_page.markdown(document(40))
     assert text.startswith("# 10 of 40 runs went wrong")
-    hostile = audit.markdown(document(8, hostile=True))
+    hostile = audit_page.markdown(document(8, hostile=True))
     assert "<script" not in re.sub(r"(?<!`)(`+)(?!`)(.*?)(?<!`)\1(?!`)", "", hostile)
-    assert "10 of 40" in audit.terminal(document(40))
-    assert "\x1b" not in audit.terminal(document(8, hostile=True)) + compare.terminal(comparison(cases.HOSTILE))
+    assert "10 of 40" in audit_page.terminal(document(40))
+    assert "\x1b" not in audit_page.terminal(document(8, hostile=True)) + compare_page.terminal(comparison(cases.HOSTILE))
 
 
 @pytest.fixture

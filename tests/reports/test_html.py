@@ -15,7 +15,7 @@ from typing import Any
 import cases
 import pytest
 
-from reports import html, shape
+from reports import html, schema
 
 UPLOT = {
     "uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
@@ -58,7 +58,7 @@ def test_the_same_case_gives_the_same_bytes(name: str) -> None:
 
 @pytest.mark.parametrize("name", cases.ALL)
 def test_the_page_carries_its_case(name: str) -> None:
-    assert embedded(PAGES[name]) == shape.plain(cases.ALL[name]())
+    assert embedded(PAGES[name]) == schema.plain(cases.ALL[name]())
 
 
 @pytest.mark.parametrize("name", cases.ALL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from reports import replay
+from reports import replay_section
 
 
 def case(**told: Any) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def spots(row: dict[str, Any]) -> list[tuple[float, float]]:
 
 
 def test_arms_over_the_same_steps_share_their_axis_and_others_have_their_own() -> None:
-    rows = replay.arms(
+    rows = replay_section.arms(
         case(
             arms=[
                 arm("as logged", 50, [1.0] * 10 + [3.0]),
@@ -42,13 +42,13 @@ def test_arms_over_the_same_steps_share_their_axis_and_others_have_their_own() -
     )
     logged, replaced, elsewhere, heart = (spots(r) for r in rows)
     assert dict(logged[8:])[replaced[0][0]] == replaced[0][1]  # step 58 stands under step 58
-    assert replaced[-1][0] == logged[-1][0] == replay.WIDTH
-    assert (elsewhere[0][0], elsewhere[-1][0]) == (heart[0][0], heart[-1][0]) == (0, replay.WIDTH)
+    assert replaced[-1][0] == logged[-1][0] == replay_section.WIDTH
+    assert (elsewhere[0][0], elsewhere[-1][0]) == (heart[0][0], heart[-1][0]) == (0, replay_section.WIDTH)
     assert elsewhere[0][1] == logged[-1][1]  # losses are on one scale in all of them
 
 
 def test_a_loss_that_is_not_finite_is_a_mark_and_a_missing_curve_a_bar() -> None:
-    rows = replay.arms(
+    rows = replay_section.arms(
         case(
             arms=[arm("as logged", 0, [1.0, "NaN", 1.0], outcome="nan"), {"name": "odd", "outcome": "undecided", "peak": None, "steps": 0}]
         )
@@ -56,15 +56,17 @@ def test_a_loss_that_is_not_finite_is_a_mark_and_a_missing_curve_a_bar() -> None
     assert str(rows[0]["bar"]).count("<line") == 1
     assert rows[0]["hit"]
     assert "polyline" not in str(rows[1]["bar"])
-    assert replay.arms(case()) == replay.arms({"replay": None}) == []
+    assert replay_section.arms(case()) == replay_section.arms({"replay": None}) == []
 
 
 def test_dependence_is_told_and_not_judged() -> None:
-    encoder = replay.said(case(leaks={"future_change": 0.5, "future_gradient": 0.1, "other_samples_gradient": 0.0}))
+    encoder = replay_section.said(case(leaks={"future_change": 0.5, "future_gradient": 0.1, "other_samples_gradient": 0.0}))
     assert any("right for an encoder" in s for s in encoder)
-    clean = replay.said(case(leaks={"future_change": 1e-7, "future_gradient": 0.0, "other_samples_gradient": 0.0, "padding_change": 0.0}))
+    clean = replay_section.said(
+        case(leaks={"future_change": 1e-7, "future_gradient": 0.0, "other_samples_gradient": 0.0, "padding_change": 0.0})
+    )
     assert not any("depend" in s or "mask" in s for s in clean)
-    mixed = replay.said(case(leaks={"other_samples_gradient": 0.2, "padding_change": 0.1}))
+    mixed = replay_section.said(case(leaks={"other_samples_gradient": 0.2, "padding_change": 0.1}))
     assert any("other samples of its batch" in s for s in mixed)
     assert any("the mask is not applied everywhere" in s for s in mixed)
 
@@ -72,11 +74,11 @@ def test_dependence_is_told_and_not_judged() -> None:
 def test_what_was_not_tried_is_named() -> None:
     assert any(
         "Not tried for want of steps: clipping on, larger epsilon" in s
-        for s in replay.said(case(not_tried=["clipping on", "larger epsilon"]))
+        for s in replay_section.said(case(not_tried=["clipping on", "larger epsilon"]))
     )
-    assert not any("Not tried" in s for s in replay.said(case(not_tried=[])))
+    assert not any("Not tried" in s for s in replay_section.said(case(not_tried=[])))
 
 
 def test_an_experiment_and_what_is_said_of_it_stand_in_one_cell() -> None:
-    assert replay.named({"name": "clipping on", "says": "at the usual norm, 0.5"}) == "clipping on: at the usual norm, 0.5"
-    assert replay.named({"name": "clipping on"}) == "clipping on"
+    assert replay_section.named({"name": "clipping on", "says": "at the usual norm, 0.5"}) == "clipping on: at the usual norm, 0.5"
+    assert replay_section.named({"name": "clipping on"}) == "clipping on"

@@ -6,8 +6,8 @@ from typing import Any
 
 import cases
 
-from reports import summary
-from reports.shape import complete
+from reports import first_screen
+from reports.schema import complete
 
 
 def spike(**goodput: Any) -> dict[str, Any]:
@@ -18,23 +18,23 @@ def spike(**goodput: Any) -> dict[str, Any]:
 
 def test_the_cost_in_time_and_gpu_hours_where_they_are_known() -> None:
     told = "152 steps done twice; 13 steps until the loss was back"
-    assert summary.cost(spike()) == told
-    assert summary.cost(spike(seconds_running=7200.0, steps_done=720)) == f"{told}: 28 minutes"
+    assert first_screen.cost(spike()) == told
+    assert first_screen.cost(spike(seconds_running=7200.0, steps_done=720)) == f"{told}: 28 minutes"
     known = spike(seconds_running=7200.0, steps_done=720, processes=64)
-    assert summary.cost(known) == f"{told}: 28 minutes, 29.33 GPU-hours on 64 processes"
+    assert first_screen.cost(known) == f"{told}: 28 minutes, 29.33 GPU-hours on 64 processes"
 
 
 def test_a_loss_that_did_not_come_back_is_not_said_to_be_back() -> None:
-    assert summary.cost(complete(cases.nan())) == "101 steps run on without recovery"  # from 300 to 400
+    assert first_screen.cost(complete(cases.nan())) == "101 steps run on without recovery"  # from 300 to 400
     cut = cases.nan()
     cut["spikes"] = [cases.spiked(300, None, "non_recovering", 0.5, 1.0, 1) | {"censored": True, "finding": "loss_spike-300"}]
     cut["timeline"]["bands"][0]["finding"] = "loss_spike-300"
-    assert summary.cost(complete(cut)) == ""  # the log ends there: nobody knows
+    assert first_screen.cost(complete(cut)) == ""  # the log ends there: nobody knows
 
 
 def test_goodput_is_silent_where_nothing_was_lost() -> None:
-    assert summary.goodput(spike(interruptions=1, share_steps=1.0)) == ""
-    line = summary.goodput(spike(interruptions=1, share_steps=1.0, share_time=0.25))
+    assert first_screen.goodput(spike(interruptions=1, share_steps=1.0)) == ""
+    line = first_screen.goodput(spike(interruptions=1, share_steps=1.0, share_time=0.25))
     assert line == "all of the steps and 25 % of the wall clock of use; 1 interruption"
 
 
@@ -42,18 +42,18 @@ def test_the_last_healthy_checkpoint_with_what_speaks_against_it() -> None:
     case = cases.spike()
     row = {"path": "checkpoints/step_400.pt", "step": 400, "kind": "weights"}
     case["run"]["checkpoints"] = {"rows": [row], "findings": []}
-    assert summary.checkpoint(complete(case)) == "`checkpoints/step_400.pt`, step 400; it holds the weights alone, no optimizer"
+    assert first_screen.checkpoint(complete(case)) == "`checkpoints/step_400.pt`, step 400; it holds the weights alone, no optimizer"
     del case["run"]["last_healthy_checkpoint"]
-    assert summary.checkpoint(complete(case)) == "none of 1 checkpoint"
-    assert summary.checkpoint(complete(cases.nan())) == "no checkpoint lies beside the log"
-    assert summary.checkpoint(complete(cases.healthy())) == ""
+    assert first_screen.checkpoint(complete(case)) == "none of 1 checkpoint"
+    assert first_screen.checkpoint(complete(cases.nan())) == "no checkpoint lies beside the log"
+    assert first_screen.checkpoint(complete(cases.healthy())) == ""
 
 
 def test_one_experiment_told_from_both_sides_is_told_once() -> None:
     case = cases.nan()
     case["hypotheses"][0]["settle"] = "Read the batch. If it is odd: A; if not: B."
     case["hypotheses"][1]["settle"] = "Read the batch. If it is not odd: B; if it is: A."
-    lead, text = summary.do_next(complete(case))[0]
+    lead, text = first_screen.do_next(complete(case))[0]
     assert lead == "To decide between \u201cOverflow in fp16\u201d and \u201cNaN from a layer\u201d:"
     assert text == "Read the batch. If it is odd: A; if not: B."
 
@@ -61,11 +61,11 @@ def test_one_experiment_told_from_both_sides_is_told_once() -> None:
 def test_nothing_is_explained_where_nothing_was_found() -> None:
     case = cases.inconclusive()
     case["hypotheses"] = cases.ranked(cases.unknown(1.0))
-    assert summary.top(complete(case)) is None
-    assert summary.do_next(complete(case))[0][0] == "Next time log `loss.train`, which would show"
+    assert first_screen.top(complete(case)) is None
+    assert first_screen.do_next(complete(case))[0][0] == "Next time log `loss.train`, which would show"
 
 
 def test_a_cause_that_spans_the_run_leaves_the_when_to_its_finding() -> None:
     case = cases.spike()
     case["hypotheses"][0]["steps"] = case["run"]["steps"]
-    assert summary.when(complete(case))[0] == "steps 300 to 451"
+    assert first_screen.when(complete(case))[0] == "steps 300 to 451"

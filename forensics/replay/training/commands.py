@@ -8,7 +8,7 @@ import traceback
 from typing import Any
 
 from . import leaks as leaking
-from . import looks, states
+from . import probes, states
 from .adapter import Adapter, Wrong, rows_of
 from .changes import Changes
 
@@ -202,24 +202,24 @@ def losses(session: Session, step: Any, state: str, batches: list[int], rows: bo
         for b in batches:
             batch = a.batch(b)
             try:
-                found.append([_number(x) for x in looks.sample_losses(a, batch)] if rows else _number(float(a.loss(batch))))
+                found.append([_number(x) for x in probes.sample_losses(a, batch)] if rows else _number(float(a.loss(batch))))
             except RuntimeError as e:
                 if a.ambient or a.device.type == "cpu" or "device" not in str(e):
                     raise
                 a.ambient = True
-                found.append([_number(x) for x in looks.sample_losses(a, batch)] if rows else _number(float(a.loss(batch))))
+                found.append([_number(x) for x in probes.sample_losses(a, batch)] if rows else _number(float(a.loss(batch))))
     return {"losses": found}
 
 
 def gradients(session: Session, step: Any, state: str, batch: int) -> dict[str, Any]:
     restore(session, state)
-    norms, how = looks.gradient_norms(session.adapter, session.adapter.batch(batch))
+    norms, how = probes.gradient_norms(session.adapter, session.adapter.batch(batch))
     return {"norms": [_number(x) for x in norms], "how": how}
 
 
 def frames(session: Session, step: Any, state: str, batch: int) -> dict[str, Any]:
     restore(session, state)
-    return plain(looks.frames(session.adapter, session.adapter.batch(batch)))  # type: ignore[no-any-return]
+    return plain(probes.frames(session.adapter, session.adapter.batch(batch)))  # type: ignore[no-any-return]
 
 
 def leaks(session: Session, step: Any, state: str, batch: int) -> dict[str, Any]:

@@ -1,0 +1,177 @@
+"""The records of all places as one table and as briefs; and places that turn out to be one run, restarted in another folder."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from forensics.audit import suppressions, worker
+from forensics.audit.discover import Place
+from forensics.audit.row import COLUMNS
+from forensics.many_runs import copies_and_forks, outcomes, seed_groups, shared_batches, shared_causes
+from forensics.many_runs.brief import LEAST_PROBABILITY, Brief, independent
+from forensics.many_runs.shifts import Spiked
+from parsers import secrets
+
+ALIKE = 0.8  # of the settings of two lives of one run agree; names and times differ
+OVERLAP = 5.0  # seconds that a life may still log after the next one began
+MOST_JOINED = 12
+NEAR_RESUME = 3  # steps after a restart in which a spike is the restart's
+
+
+@dataclass
+class Table:
+    """The rows (tuples in the order of COLUMNS) with what belongs to each."""
+
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    briefs: list[Brief] = field(default_factory=list)
+    curves: list[bytes] = field(default_factory=list)
+    raw: list[tuple[int, str]] = field(default_factory=list)  # index of the place, the id in its records
+
+    def dicts(self) -> Iterator[dict[str, Any]]:
+        for row in self.rows:
+            yield dict(zip(COLUMNS, row, strict=True))
+
+    def change(self, i: int, **values: Any) -> None:
+        self.rows[i] = tuple(values.get(c, v) for c, v in zip(COLUMNS, self.rows[i], strict=True))
+
+
+def load(places: Iterable[Place], out: str, known: list[suppressions.Known]) -> Table:
+    """Reads the kept records one place at a time; ids are made unique in the order of the places."""
+    table, taken, paths = Table(), set[str](), set[str]()
+    for number, place in enumerate(places):
+        for record in worker.kept(place, out) or []:
+            row, raw = record["row"], record["row"]["id"]
+            n = 1
+            while row["id"].casefold() in taken:  # files of two ids must not be one on any file system
+                n += 1
+                row["id"] = f"{raw}-{n}"
+            taken.add(row["id"].casefold())
+            if secrets.MASK in row["path"]:  # two folders that differ only in a secret
+                row["path"] = _another(row["path"], paths)
+                paths.add(row["path"])
+            suppressions.apply(known, row, record["grave"])
+            table.rows.append(tuple(_shared(row[c]) for c in COLUMNS))
+            table.briefs.append(_brief(record, row))
+            table.curves.append(bytes(255 if v < 0 else v for v in record["curve"]))
+            table.raw.append((number, raw))
+    return table
+
+
+def _another(path: str, taken: set[str]) -> str:
+    return next(p for n in count(1) if (p := path if n == 1 else f"{path}~{n}") not in taken)
+
+
+def _shared(x: Any) -> Any:
+    return sys.intern(x) if isinstance(x, str) and len(x) < 60 else x
+
+
+def _brief(record: dict[str, Any], row: dict[str, Any]) -> Brief:
+    cause = row["top_cause"] if (row["probability"] or 0) >= LEAST_PROBABILITY else None
+    return Brief(
+        id=row["id"],
+        path=row["path"],
+        family=sys.intern(record["family"]),
+        unhealthy=row["verdict"] == "unhealthy",
+        cause=cause,
+        config={sys.intern(k): sys.intern(v) for k, v in record["config"].items()},
+        settings={sys.intern(k): _shared(v) for k, v in record["settings"].items()},
+        levels={sys.intern(k): (v[0], v[1]) for k, v in record["levels"].items()},
+        hosts=tuple(map(sys.intern, record["hosts"])),
+        shards={sys.intern(k): v for k, v in record["shards"].items()},
+        struck=tuple(map(sys.intern, record["struck"])),
+        prefixes=record["prefixes"],
+        spiked=_spiked(record, row["id"]),
+        spikes=len(record["spikes"]),
+    )
+
+
+def _spiked(record: dict[str, Any], id: str) -> Spiked | None:
+    if record["logged"] is None or not record["family"]:
+        return None
+    first, last, interval = record["logged"]
+    starts = sorted({s for s, _ in record["spikes"] if not any(0 <= s - r <= NEAR_RESUME for r in record["resumes"])})
+    batches = {int(s): h for s, h in record["batches"].items()}
+    return Spiked(id, first, last, np.array(starts, np.int64), interval, sys.intern(record["family"]), batches)
+
+
+def conclusions(table: Table) -> dict[str, Any]:
+    """What the runs share, as audit.json has it. A wide seed group makes its runs unhealthy by `seed_variance`."""
+    copies = copies_and_forks.find(table.briefs)
+    single = independent(table.briefs, copies)
+    groups, comparisons = seed_groups.find(single)
+    _wide(table, groups)
+    return {
+        "shared_batches": shared_batches.find([b.spiked for b in single if b.spiked is not None]),
+        "shared_causes": shared_causes.find(single),
+        "seed_groups": groups,
+        "comparisons": comparisons,
+        "duplicates": copies,
+        "outcomes": outcomes.tables(single),
+    }
+
+
+def _wide(table: Table, groups: list[dict[str, Any]]) -> None:
+    from forensics.causes import seed_variance
+
+    odds = 10 ** ((seed_variance.PRIOR + 15 + 3) / 10)  # the hypothesis' own weights: runs far apart, none of them broken
+    wide = {id for g in groups if g["wide"] for id in g["runs"]}
+    for i, row in enumerate(table.dicts()):
+        if row["id"] in wide and row["verdict"] != "unhealthy" and not row["known"]:
+            said = "Runs that differ only in the seed end far apart: the recipe decides less than the seed."
+            new = {"verdict": "unhealthy", "top_cause": "seed_variance", "probability": round(odds / (1 + odds), 6)}
+            table.change(i, **new, second_cause="unknown", grave=1, answer=said)
+
+
+def restarts(places: list[Place], out: str) -> list[list[int]]:
+    """Groups of places (by index) that look like one run going on in another folder: the same parent, loss, logging interval and
+    config; one begins where the other was, after its end by both clocks. Reading them together decides."""
+    lives: dict[tuple[str, ...], list[tuple[int, dict[str, Any]]]] = defaultdict(list)
+    for i, place in enumerate(places):
+        records = worker.kept(place, out) or []
+        if len(records) == 1 and records[0]["logged"] and records[0]["times"] and records[0]["row"]["error"] is None:
+            r = records[0]
+            first, last, interval = r["logged"]
+            life = {"first": first, "last": last, "interval": interval, "times": r["times"], "config": r["config"]}
+            lives[place.root, str(PurePosixPath(place.name).parent), r["family"], str(interval)].append((i, life))
+    found = []
+    for members in lives.values():
+        if len(members) > 1:
+            found += _chains(members)
+    return found
+
+
+def _chains(members: list[tuple[int, dict[str, Any]]]) -> list[list[int]]:
+    members = sorted(members, key=lambda m: (m[1]["first"], m[0]))
+    chain: dict[int, list[int]] = {}
+    for i, b in members:
+        if b["first"] <= 2 * b["interval"] + 2:
+            continue
+        before = [(a["last"], j) for j, a in members if j != i and _goes_on(a, b)]
+        if not before:
+            continue
+        j = max(before)[1]
+        group = chain.setdefault(j, [j])
+        if i not in group and len(group) < MOST_JOINED and i not in chain:
+            group.append(i)
+            chain[i] = group
+    return [sorted(g) for g in {id(g): g for g in chain.values()}.values() if len(g) > 1]
+
+
+def _goes_on(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    inside = a["first"] < b["first"] <= a["last"] + 2 * a["interval"] + 1
+    later = b["times"][0] >= a["times"][1] - OVERLAP
+    return inside and later and _alike(a["config"], b["config"])
+
+
+def _alike(a: dict[str, str], b: dict[str, str]) -> bool:
+    """Most of the settings that both name are equal; runs without a config are not told apart by it."""
+    shared = a.keys() & b.keys()
+    return sum(a[k] == b[k] for k in shared) >= ALIKE * len(shared)

@@ -1,0 +1,94 @@
+"""The verdict and the one sentence at the top of the page, which must not say more than the evidence does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from forensics.case import Check, Finding, Hypothesis
+from forensics.run.endings import status
+from parsers.tables import Run
+
+MATTER = ("loss_spike", "nonfinite", "divergence")  # without these a run cannot be called healthy
+GRAVE = ("critical", "warning")
+LONGEST = 120  # characters of a headline's first half
+QUOTED = 40  # characters by which a quoted log line is known
+
+
+def verdict(run: Run, findings: Sequence[Finding], checks: Sequence[Check]) -> str:
+    """unhealthy: a finding of severity warning or worse stands; healthy: what matters ran and is clear; else inconclusive."""
+    if any(f.severity in GRAVE for f in findings):
+        return "unhealthy"
+    outcome = {c.id: c.status for c in checks}
+    if all(outcome.get(m) in ("clear", "fired") for m in MATTER):
+        return "healthy"
+    return "inconclusive"
+
+
+def word(probability: float) -> str:
+    """Words before numbers: how sure one may sound."""
+    for least, said in ((0.95, "almost certainly"), (0.8, "likely"), (0.55, "more likely than not")):
+        if probability >= least:
+            return said
+    return "possibly"
+
+
+def sentence(run: Run, said: str, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], checks: Sequence[Check]) -> str:
+    if said == "healthy":
+        clear = sum(c.status == "clear" for c in checks)
+        end = {"finished": "The run finished", "running": "The run is still going"}.get(
+            status(run), "The log ends without a sign of trouble"
+        )
+        return f"{end}, and nothing looks wrong: {clear} checks are clear."
+    if said == "inconclusive":
+        missing = [c.note for c in checks if c.id in MATTER and c.status in ("cannot_tell", "error")]
+        return f"Cannot tell whether this run is healthy: {missing[0] if missing else 'too little was logged'}."
+    return explained(findings, hypotheses)
+
+
+def explained(findings: Sequence[Finding], hypotheses: Sequence[Hypothesis]) -> str:
+    """What happened and the likeliest cause, in the words that its probability allows."""
+    best = hypotheses[0] if hypotheses else None
+    symptom = main(findings, best)
+    happened = headline(symptom) if symptom else "Something went wrong"
+    if best is None or best.id == "unknown" or best.probability < 0.4:
+        rivals = [h.title.lower() for h in hypotheses if h.id != "unknown"][:2]
+        maybe = f" The nearest candidates: {' or '.join(rivals)}." if rivals else ""
+        return f"{happened}. The cause is open.{maybe}"
+    said = word(best.probability)
+    # "Out of memory: fragmentation" where the first half of the sentence has said so: not a second time
+    new = [part for part in best.title.split(": ") if part.lower() not in happened.lower()]
+    return f"{happened}. Cause, {said}: {_lowered(': '.join(new))}." if new else f"{happened} ({said} the cause itself)."
+
+
+def headline(finding: Finding) -> str:
+    """The title as the first half of a sentence for people who were not there: without the log line that it quotes, and
+    short where it lists much; the finding has both."""
+    title = finding.title.rstrip(".")
+    quoted = [line for e in finding.evidence if e.kind == "text" for line in e.data.get("lines", ())]
+    for at in [m.start() for m in re.finditer(": ", title)]:
+        if any(title[at + 2 :][:QUOTED].strip() in str(line) for line in quoted):
+            title = title[:at].removesuffix(", until")
+            break
+    if len(title) > LONGEST:
+        cut = max(title.rfind(mark, 0, LONGEST) for mark in (": ", "; ", ", "))
+        title = title[:cut] if cut > 20 else title
+    first = title.split(" ", 1)[0]
+    return title[0].upper() + title[1:] if first.isalpha() else title
+
+
+def _lowered(title: str) -> str:
+    """A title within a sentence; NaN and GPU stay as they are."""
+    return title if title[1:2].isupper() or title[2:3].isupper() else title[:1].lower() + title[1:]
+
+
+def main(findings: Sequence[Finding], best: Hypothesis | None = None) -> Finding | None:
+    """The finding to lead with: of the gravest one that speaks for the leading cause, then the earliest; of a NaN and the
+    jump that it makes the NaN."""
+    order = {"critical": 0, "warning": 1, "info": 2}
+    cited = {i for c in best.clues if c.weight > 0 for i in c.findings} if best else set()
+
+    def rank(f: Finding) -> tuple[int, bool, bool, int, bool]:
+        return order[f.severity], f.id not in cited, f.first_step is None, f.first_step or 0, f.kind != "nonfinite"
+
+    return min(findings, key=rank, default=None)

@@ -1,0 +1,195 @@
+"""The plain tables of the case: the run in figures, spikes, sources, gaps, and what could not be seen."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forensics.batches import step_to_samples
+from forensics.case import Finding, Hypothesis
+from forensics.checkpoints import run_saves, saves_section
+from forensics.run import endings, goodput, identity, metric_aliases
+from forensics.run.series import names, series
+from parsers import secrets
+from parsers.tables import Run
+from parsers.walk import is_regular
+
+HASHED = 512 * 1024 * 1024  # larger files carry no hash
+CHECKPOINTS = "checkpoint_files"
+MOST_OTHERS = 5000  # metrics without a meaning that the case lists; the tables have all
+
+WOULD_TELL = {
+    "loss.train": "whether and where the training went wrong at all",
+    "loss.eval": "overfitting, leakage, and whether a spike did lasting harm",
+    "grad.norm": "whether an explosion announced itself before a spike or NaN, or a single sample made it",
+    "lr": "a jump, a reset or a wrong unit of the learning-rate schedule",
+    "loss_scale": "overflows and skipped steps of half precision",
+    "tput.tokens": "a slow loader, a throttled node, the cost of an incident",
+    "mem.alloc": "a leak, or how near the limit the run was",
+}
+
+
+def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
+    steps = [s for a in r.attempts for s in a["steps"]]
+    shown = secrets.names([r.path, *r.siblings])
+    return {
+        "id": r.id,
+        "path": shown.get(r.path, r.path),
+        "identity": identity.of(r),
+        "step_origin": step_origin(r),
+        "siblings": [shown.get(s, s) for s in r.siblings],
+        "framework": r.framework,
+        "config_file": _config_file(r),
+        "status": endings.status(r),
+        "steps": [min(steps), max(steps)] if steps else [None, None],
+        "planned_steps": endings.planned_steps(r),
+        "attempts": endings.attempts(r),
+        "records": {
+            "scalars": r.tables["metrics"].num_rows,
+            "events": r.tables["events"].num_rows,
+            "batches": len(r.tables["batches"]["step"].unique()) if r.tables["batches"].num_rows else 0,
+            "checkpoints": _checkpoints(r),
+            "lost": sum(g.lost or 0 for g in r.gaps),
+            "merged": r.merged,
+        },
+        "goodput": goodput.measure(r),
+        "last_healthy_checkpoint": run_saves.last_healthy(r, findings),
+        "checkpoints": saves_section.section(r),
+        "metrics": {n: _metric(r, n) for n in _listed(r) if series(r, n) is not None},
+    }
+
+
+def _config_file(r: Run) -> dict[str, Any] | None:
+    """The forensics.toml that came with the run, and what it changed."""
+    aliases = r.cache.get("aliases")
+    if aliases is None or not aliases.of_run:
+        return None
+    return {"path": metric_aliases.FILE, "metrics": aliases.of_run, "changes": metric_aliases.changes(r, aliases)}
+
+
+def _listed(r: Run) -> list[str]:
+    """The names that are told of one by one: all that mean something, and the first MOST_OTHERS of the others."""
+    others = [n for n in names(r) if n.startswith(("other/", "axis/"))]
+    left_out = set(others[MOST_OTHERS:])
+    return [n for n in names(r) if n not in left_out]
+
+
+def _metric(r: Run, name: str) -> dict[str, Any]:
+    s = series(r, name)
+    assert s is not None
+    return {"tag": s.tag, "points": len(s), "unit": s.unit, "smoothing": s.smoothing, "interval": s.interval}
+
+
+def _checkpoints(r: Run) -> int:
+    """Checkpoints, not files: those of one folder and step are one."""
+    table = r.tables["checkpoints"]
+    return len({(row["step"], row["source"].rpartition("/")[0]) for row in table.select(["step", "source"]).to_pylist()})
+
+
+def step_origin(r: Run) -> int:
+    """0 where the log counts steps from 0, else 1."""
+    s = series(r, "loss.train") or series(r, "loss.eval")
+    first = int(s.step.min()) if s is not None and len(s) else 1
+    return 0 if first == 0 else 1
+
+
+def spikes(r: Run, findings: Sequence[Finding]) -> tuple[dict[str, Any], ...]:
+    keys = ("metric", "start", "peak", "end", "class", "class_probability", "height", "noise_sigmas", "censored", "cost_steps")
+    found = [f for f in findings if f.kind == "loss_spike"]
+    return tuple({k: f.facts[k] for k in keys} | {"finding": f.id, "batches": _batches(r, f)} for f in found)
+
+
+def _batches(r: Run, spike: Finding) -> list[dict[str, Any]]:
+    """The batches from the start of a spike to its peak, the first few: recorded, or rebuilt where the loader is known."""
+    steps = range(spike.facts["start"], min(spike.facts["peak"], spike.facts["start"] + 7) + 1)
+    return [b for s in steps if (b := step_to_samples.batch(r, s, spike.facts["attempt"])) is not None]
+
+
+# What is not there would have spoken for or against these causes.
+SPEAKS_TO = {
+    "loss.eval": "overfitting train_eval_leakage eval_changed data_distribution_shift labels_wrong",
+    "grad.norm": "bad_data_batch bad_data_pocket gradient_clipping_missing lr_too_high warmup_too_short nan_from_sample "
+    "nan_from_layer silent_data_corruption optimizer_second_moment attention_logit_growth init_too_large labels_wrong",
+    "lr": "lr_too_high lr_too_low warmup_too_short schedule_wrong_units lr_jump lr_schedule_reset optimizer_state_lost",
+    "loss_scale": "fp16_overflow nan_from_layer nan_from_sample",
+    "tput.tokens": "throughput_collapse hang",
+    "mem.alloc": "out_of_memory",
+    "batch ids": "bad_data_batch bad_data_pocket nan_from_sample data_order_restarted",
+    "checkpoints": "silent_data_corruption optimizer_state_lost frozen_parameters dead_or_saturated_units nan_from_layer init_too_large",
+    "wall clock": "hang throughput_collapse crash_and_restart",
+}
+
+
+def blind_spots(r: Run, hypotheses: Sequence[Hypothesis]) -> tuple[dict[str, str], ...]:
+    """What was not logged, with what it would have told; first what speaks to the causes that are in play."""
+    found = [{"what": n, "why": "not logged", "would_tell": t} for n, t in WOULD_TELL.items() if series(r, n) is None]
+    if any(x["what"] == "tput.tokens" for x in found) and any(
+        series(r, n) for n in ("tput.samples", "tput.steps", "time.step", "tput.tokens_dev")
+    ):
+        found = [x for x in found if x["what"] != "tput.tokens"]
+    if not r.tables["batches"].num_rows:
+        found.append(
+            {"what": "batch ids", "why": "no file maps steps to samples", "would_tell": "which samples were in the batch of a spike"}
+        )
+    if not r.tables["checkpoints"].num_rows:
+        found.append({"what": "checkpoints", "why": "none in the folder", "would_tell": "the last healthy state to go back to"})
+    clocked = r.tables["metrics"]["time"]
+    if not len(clocked) or clocked.null_count == len(clocked):
+        found.append({"what": "wall clock", "why": "no row has a time", "would_tell": "stalls, slow-downs, and when it happened"})
+
+    def in_play(spot: dict[str, str]) -> float:
+        causes = SPEAKS_TO.get(spot["what"], "").split()
+        return round(sum(h.probability for h in hypotheses if h.id in causes), 2)
+
+    return tuple(sorted(found, key=in_play, reverse=True))
+
+
+def sources(r: Run) -> tuple[dict[str, Any], ...]:
+    return tuple(
+        {
+            "path": s.path,
+            "format": s.format,
+            "bytes": s.bytes,
+            "records": s.records,
+            "sha256": _sha256(r.file(s.path), s.format, s.claimed),
+            "claimed": s.claimed,
+            "note": s.note,
+        }
+        for s in sorted(r.sources, key=lambda s: (not s.claimed, s.path))
+    )
+
+
+def _sha256(path: Path, fmt: str, claimed: bool) -> str | None:
+    """Of logs and configs; checkpoints carry the hash of their first MiB, where their header is."""
+    try:
+        if not claimed or not is_regular(path) or (os.path.getsize(path) > HASHED and fmt != CHECKPOINTS):
+            return None
+        with path.open("rb") as f:
+            if fmt == CHECKPOINTS:
+                return hashlib.sha256(f.read(1 << 20)).hexdigest()
+            return hashlib.file_digest(f, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def gaps(r: Run) -> tuple[dict[str, Any], ...]:
+    return tuple({"path": g.path, "at": g.at, "what": g.what, "lost": g.lost} for g in r.gaps)
+
+
+def clock(r: Run, points: int = 40) -> list[dict[str, Any]]:
+    """(step, seconds since 1970) along each life, thinned: lets a page write UTC beside any step."""
+    best = max((series(r, n) for n in _listed(r)), key=lambda s: int(np.isfinite(s.time).sum()) if s is not None else -1, default=None)
+    if best is None or not np.isfinite(best.time).any():
+        return []
+    found = []
+    for a in np.unique(best.attempt):
+        rows = np.flatnonzero((best.attempt == a) & np.isfinite(best.time))
+        if len(rows):
+            picked = rows[np.unique(np.linspace(0, len(rows) - 1, min(points, len(rows))).astype(int))]
+            found.append({"attempt": int(a), "points": [[int(best.step[i]), float(best.time[i])] for i in picked]})
+    return found

@@ -1,0 +1,72 @@
+"""What the timeline of the page shows: the main metrics, thinned so that no extreme is lost, with marks and bands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from forensics.case import Finding
+from forensics.case_parts import summary
+from forensics.run.series import m4, names, series
+from parsers.tables import Run
+
+FIRST = (
+    "loss.train",
+    "loss.eval",
+    "grad.norm",
+    "lr",
+    "loss_scale",
+    "tput.tokens",
+    "tput.tokens_dev",
+    "tput.samples",
+    "tput.steps",
+    "time.step",
+    "mem.alloc",
+    "mem.reserved",
+    "acc.train",
+    "acc.eval",
+    "rl.reward",
+)
+MOST, COLUMNS, FEW_COLUMNS = 24, 400, 120  # series in all; columns of the first ones, of the rest
+SKIPPED = ("axis/", "epoch", "step", "time.total")
+
+
+def build(run: Run, findings: Sequence[Finding]) -> dict[str, Any]:
+    """Series, marks, bands and the clock; evidence.py names the keys."""
+    known = [n for n in names(run, least=2) if not n.startswith(SKIPPED)]
+    chosen = [n for n in FIRST if n in known]
+    chosen += [n for n in known if n not in chosen]
+    shown: list[dict[str, Any]] = []
+    for i, name in enumerate(chosen):
+        if len(shown) >= MOST:
+            break
+        s = series(run, name)
+        if s is None or len(s) < 2:  # of its points, some had no step or belong to a second tag
+            continue
+        columns = COLUMNS if i < 6 else FEW_COLUMNS
+        lives = [{"attempt": a, "points": m4(step, value, columns)} for a, step, value in s.lives()]
+        shown.append({"metric": s.name, "tag": s.tag, "unit": s.unit, "scale": s.scale, "lives": lives})
+    return {"series": shown, "marks": _marks(run, findings), "bands": _bands(findings), "clock": summary.clock(run)}
+
+
+def _marks(run: Run, findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    marks = [{"step": f.first_step, "label": f.title, "kind": "restart", "finding": f.id} for f in findings if f.kind == "restart"]
+    marks += [{"step": f.first_step, "label": f.title, "kind": "nonfinite", "finding": f.id} for f in findings if f.kind == "nonfinite"]
+    steps = sorted({s for s in run.tables["checkpoints"]["step"].to_pylist() if s is not None})
+    marks += [{"step": s, "label": f"checkpoint {s}", "kind": "checkpoint"} for s in steps[:: max(1, len(steps) // 50)]]
+    drawn = {"loss_spike", "restart", "nonfinite", "divergence", "plateau"}
+    marks += [
+        {"step": f.first_step, "label": f.title, "kind": "event", "finding": f.id}
+        for f in findings
+        if f.kind not in drawn and f.severity != "info"
+    ]
+    return [m for m in marks if m["step"] is not None]
+
+
+def _bands(findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    bands = [
+        {"from": f.first_step, "to": f.last_step, "kind": f.facts["class"], "finding": f.id} for f in findings if f.kind == "loss_spike"
+    ]
+    return bands + [
+        {"from": f.first_step, "to": f.last_step, "kind": "non_recovering", "finding": f.id} for f in findings if f.kind == "divergence"
+    ]

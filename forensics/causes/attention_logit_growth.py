@@ -1,0 +1,57 @@
+"""Attention logit growth
+
+What it is
+    Attention logits run away until the softmax is one-hot: the loss spikes or stalls. Normalized queries and keys prevent it.
+
+How it is weighed
+    For it: a logged maximum logit in the hundreds and growing, or a collapsed attention entropy; no q/k norm in the config.
+    Against it: q/k norm in the config. Where neither logits nor entropy were logged it is not claimed at all: a high rate
+    looks the same.
+
+What settles it
+    The same steps with q/k norm, or with the rate of the attention halved.
+
+Folklore
+    ViT-22B introduced q/k norm after exactly this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forensics.case import Finding, Hypothesis
+from forensics.ledger import Ledger, of, span
+from forensics.run import settings
+from parsers.tables import Run
+
+TITLE = "Attention logits running away"
+PRIOR = -5.0
+
+
+def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+    grown = of(findings, "attention_logits")
+    if not grown:
+        return None
+    ledger = Ledger(PRIOR)
+    ledger.add(16, f"{grown[0].title}.", grown)
+    norm = settings.setting(run, "qk_norm")
+    if norm is not None and str(norm.value).lower() in ("false", "0", "none"):
+        ledger.add(5, f"Config has no q/k norm ({norm.where}).", [])
+    elif norm is not None:
+        ledger.add(-10, f"Config has q/k norm ({norm.where}).", [])
+    else:
+        ledger.cannot_tell("config does not speak of q/k norm.")
+    before = [f for f in of(findings, "loss_spike", severity=["warning", "critical"]) if (f.first_step or 0) < (grown[0].first_step or 0)]
+    if before:
+        ledger.add(-4, "The loss left its level before the logits did.", before[:2])
+    return ledger.hypothesis(
+        __name__,
+        TITLE,
+        steps=span(grown),
+        settle="Run the same steps with q/k norm.",
+        interventions=[
+            "Normalize queries and keys, or cap the logits.",
+            "Lower the rate; lengthen the warmup.",
+            "Log the largest logit of each layer.",
+        ],
+    )

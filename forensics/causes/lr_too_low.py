@@ -1,0 +1,54 @@
+"""Learning rate too low
+
+What it is
+    The rate is so small that the loss crawls: sound, and a waste of the machine.
+
+How it is weighed
+    For it: a loss that falls steadily but hardly, a peak rate far below what the optimizer usually takes, no noise of
+    instability. Against it: a loss at chance with an ordinary rate (labels), any instability.
+
+What settles it
+    Some hundred steps at ten times the rate.
+
+Folklore
+    "Too low crawls, too high bounces": run a range test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forensics.case import Finding, Hypothesis
+from forensics.ledger import Ledger, of, span
+from forensics.run.recipe import recipe
+from parsers.tables import Run
+
+TITLE = "Learning rate too low"
+PRIOR = -6.0
+LOW = 0.03  # times the usual rate (forensics.run.recipe)
+
+
+def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+    stuck = of(findings, "plateau", severity=["warning"])
+    if not stuck:
+        return None
+    ledger = Ledger(PRIOR)
+    r = recipe(run)
+    ledger.add(4, "The loss hardly moves.", stuck)
+    if r.ratio is None:
+        ledger.cannot_tell("neither log nor config says the learning rate.")
+    elif r.ratio <= LOW:
+        ledger.add(16, f"The peak rate of {r.rate:.2g} is {1 / r.ratio:.0f} times below what is usual for such a model and optimizer.", [])
+    else:
+        ledger.add(-8, f"The peak rate of {r.rate:.2g} is not small.", [])
+    if stuck[0].facts["fall"] > 0.003:
+        ledger.add(3, "It does fall, slowly and steadily.", stuck)
+    if of(findings, "loss_spike") or of(findings, "divergence"):
+        ledger.add(-8, "There is instability, which a small rate does not make.", of(findings, "loss_spike")[:2])
+    return ledger.hypothesis(
+        __name__,
+        TITLE,
+        steps=span(stuck),
+        settle="Run 200 steps at ten times the rate.",
+        interventions=["Run a range test.", "Check that the scheduler counts optimizer steps and that the warmup ends."],
+    )

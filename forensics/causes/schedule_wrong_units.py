@@ -1,0 +1,59 @@
+"""Schedule in wrong units
+
+What it is
+    The scheduler is stepped per micro-batch, per epoch or per process instead of per optimizer step: the schedule runs N times
+    too fast or too slow.
+
+How it is weighed
+    For it: a rate that reaches its end at one N-th of the planned run, N being the gradient accumulation or the number of
+    processes; a cosine that comes round again. Against it: a schedule that ends with the plan; warm restarts in the config.
+
+What settles it
+    The scheduler's own step count in a checkpoint against the optimizer's.
+
+Folklore
+    "Verify that scheduler steps are counted in optimizer steps, not raw micro-batches."
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forensics.case import Finding, Hypothesis
+from forensics.ledger import Ledger, of, span
+from forensics.run import settings
+from parsers.tables import Run
+
+TITLE = "Schedule counted in the wrong unit"
+PRIOR = -6.0
+
+
+def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+    ends = of(findings, "schedule_length")
+    ahead = [f for f in of(findings, "checkpoint_state") if f.facts.get("what") == "scheduler_ahead"]
+    if not ends and not ahead:
+        return None
+    facts = ends[0].facts if ends else {"factor": ahead[0].facts.get("times", 0.0)}
+    ledger = Ledger(PRIOR)
+    if ends:
+        ledger.add(11, f"{ends[0].title}.", ends)
+    if ahead:
+        ledger.add(14, f"{ahead[0].title}.", ahead)
+    factors = {name: value for name in ("accumulation", "world_size") if (value := settings.number(run, name)) and value > 1}
+    match = [f"{name} {value:g}" for name, value in factors.items() if abs(facts["factor"] / value - 1) <= 0.15]
+    if match:
+        ledger.add(10, f"The factor of {facts['factor']:.2g} is that of {match[0]}.", ends)
+    elif factors:
+        ledger.add(-3, "The factor is neither that of the accumulation nor of the processes.", ends)
+    else:
+        ledger.cannot_tell("config names no accumulation and no number of processes.")
+    return ledger.hypothesis(
+        __name__,
+        TITLE,
+        steps=span([*ends, *ahead]),
+        settle="Compare the scheduler's step count in a checkpoint with the optimizer's.",
+        interventions=[
+            "Step the scheduler once per optimizer step.",
+            "Go back to the checkpoint before the rate ended and run on with the intended schedule.",
+        ],
+    )

@@ -1,0 +1,61 @@
+"""Warmup too short
+
+What it is
+    The peak rate is bearable, but not from the first step on: the first large updates throw the model into a bad corner.
+
+How it is weighed
+    For it: a rate at its peak within the first steps of a model with attention, trouble or a stall that begins right there.
+    Against it: a real warmup, trouble that begins late, a model that needs none.
+
+What settles it
+    The same peak rate with a warmup of some hundred steps.
+
+Folklore
+    "Large-batch training without warmup can diverge in the first epoch and look like a code bug."
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forensics.case import Finding, Hypothesis
+from forensics.ledger import Ledger, of, span
+from forensics.run.endings import last_step
+from forensics.run.recipe import recipe
+from parsers.tables import Run
+
+TITLE = "Warmup too short"
+PRIOR = -5.0
+
+
+def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+    r = recipe(run)
+    missing = of(findings, "warmup")
+    early_end = 0.1 * (last_step(run) or 0)
+    trouble = [
+        f
+        for f in [*of(findings, "loss_spike"), *of(findings, "nonfinite", severity=["critical"]), *of(findings, "grad_spike")]
+        if (f.facts.get("start", f.first_step) or 0) <= early_end
+    ]
+    if not missing:
+        return None
+    ledger = Ledger(PRIOR)
+    ledger.add(12, f"{missing[0].title}.", missing)
+    if trouble:
+        ledger.add(4, "Trouble shows in the first tenth of the run.", trouble[:3])
+    late = [
+        f
+        for f in [*of(findings, "loss_spike", severity=["warning", "critical"]), *of(findings, "divergence")]
+        if (f.first_step or 0) > 3 * early_end
+    ]
+    if late:
+        ledger.add(-6, "The trouble begins late, when a warmup would long be over.", late[:2])
+    if r.ratio is not None and r.ratio > 20:
+        ledger.add(-4, f"The rate of {r.rate:.2g} is {r.ratio:.0f} times the usual: too high with any warmup.", [])
+    return ledger.hypothesis(
+        __name__,
+        TITLE,
+        steps=span([*missing, *trouble]),
+        settle="Run the first steps again with the same peak rate and a real warmup.",
+        interventions=["Warm up over 1 to 5 % of the run, at least some hundred steps.", "Or start at a third of the rate."],
+    )

@@ -1,0 +1,74 @@
+"""What one save of a run had and the next has not: optimizer, schedule or scaler, the tie of two weights, the type of a few."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import Any
+
+from forensics.checkpoints.describe import Checkpoint, plain_name
+from forensics.checkpoints.layers import is_matrix, young
+from forensics.checkpoints.matrix_copies import place
+from forensics.checkpoints.sick_values import Found, finding, measured
+from forensics.checkpoints.weights import TABLES
+
+_PARTS = {
+    "optimizer": re.compile(r"(?i)(^|[.:/])optim\w*"),
+    "schedule": re.compile(r"(?i)(^|[.:/])(lr_)?sched\w*|last_epoch$"),
+    "loss scaler": re.compile(r"(?i)(^|[.:/])\w*scaler\w*"),
+}
+_HEADS = re.compile(r"(?i)(^|[._])(head|output|decoder|out|proj|generator)\.weight$")
+FEW = 0.1  # of the matrices; more is a change of precision for all
+
+
+def parts(c: Checkpoint) -> set[str]:
+    """What of the training's state it holds, by the names of values, tensors and files; an empty dict or None is nothing."""
+    names = [k for k, v in c.contents.values.items() if v is not None and v != "{}"]
+    names += [t.name for t in c.contents.tensors] + ([f.name for f in c.contents.files] if c.path.is_dir() else [])
+    return {part for part, rule in _PARTS.items() if any(rule.search(n) for n in names)}
+
+
+def parts_gone(a: Checkpoint, b: Checkpoint) -> list[Found]:
+    """Parts that the later save lacks, where it holds others of the training's state: weights alone are meant so."""
+    if a.step is not None and b.step is not None and b.step < a.step:
+        return []
+    before, after = parts(a), parts(b)
+    gone = sorted(before - after)
+    if not gone:
+        return []
+    whole = gone != ["loss scaler"]  # bfloat16 needs none
+    whole &= bool(after) or any(re.search(r"rng|random_state", k) for k in (*b.contents.values, *(t.name for t in b.contents.tensors)))
+    title = f"The {' and the '.join(gone)} of the first save {'is' if len(gone) == 1 else 'are'} no longer in the second: a resume from it begins without"
+    return [finding("part_gone", "warning" if whole else "info", title)]
+
+
+def untied(a: Checkpoint, b: Checkpoint) -> list[Found]:
+    """Weights that were one in the first (the same bytes, or an embedding equal to a head) and are two in the second."""
+    groups: defaultdict[Any, list[str]] = defaultdict(list)
+    for t, s in measured(a, "weight"):
+        if is_matrix(t) and s.std > 1e-6 * s.absmax:
+            table = not young(a) and (TABLES.search(t.name) or _HEADS.search(t.name))
+            groups[(t.shape, t.dtype, s.squares, s.mean, s.absmax) if table else (place(t), t.shape)].append(plain_name(t.name))
+    new = {plain_name(t.name): (t, s) for t, s in measured(b, "weight")}
+    for first, *others in groups.values():
+        for name in others:
+            if first in new and name in new and _differ(*new[first], *new[name]):
+                title = f"{name} was tied to {first} and is no longer: their values differ in the second"
+                return [finding("untied", "warning", title, [first, name])]
+    return []
+
+
+def _differ(x: Any, s: Any, y: Any, u: Any) -> bool:
+    return place(x) != place(y) and (x.shape != y.shape or (s.squares, s.mean, s.absmax) != (u.squares, u.mean, u.absmax))
+
+
+def types_changed(a: Checkpoint, b: Checkpoint) -> list[Found]:
+    """A few matrices saved in another type than before, while the others kept theirs."""
+    old = {plain_name(t.name): t.dtype for t in a.contents.tensors if t.role == "weight" and is_matrix(t)}
+    both = [(t, old[n]) for t in b.contents.tensors if t.role == "weight" and (n := plain_name(t.name)) in old]
+    odd = [(t, was) for t, was in both if t.dtype != was]
+    if not odd or len(odd) > max(1, FEW * len(both)) or len(both) < 3:
+        return []
+    t, was = odd[0]
+    title = f"{t.name} was {was} and is {t.dtype}, while the other matrices kept their type" + (f"; {len(odd)} such" if odd[1:] else "")
+    return [finding("mixed_types", "warning", title, [x.name for x, _ in odd])]

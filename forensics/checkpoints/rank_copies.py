@@ -1,0 +1,68 @@
+"""Copies in a checkpoint that should be equal and are not: what all ranks hold whole, in a file for each rank.
+
+Tensor-parallel ranks share norms; data-parallel ones share everything. Which tensors are copies is told by their values:
+parts of one matrix are unlike each other, copies that drifted apart are nearly the same.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+
+from forensics.checkpoints.describe import Checkpoint, difference, plain_name
+from forensics.checkpoints.sick_values import Found, finding, measured
+from parsers.checkpoints.contents import Tensor
+from parsers.checkpoints.value_stats import Stats
+
+ALIKE = 0.5  # distance over what two unrelated tensors of that spread have
+_RANK = re.compile(r"(?i)((mp_|model_|tp_?|tensor_|zero_pp_|dp_?)?rank[-_]?|consolidated\.|-model_)\d+")
+_NORM = re.compile(r"(?i)(norm|(?<!\w)(?>\w*?ln)\w*+)\.(weight|bias)$")
+
+
+def ranks(c: Checkpoint) -> list[Found]:
+    """Every copy against the one that most ranks hold, by all its statistics; where those differ, value by value."""
+    names: list[str] = []
+    odd: Counter[str] = Counter()
+    for copies in _copies(c):
+        kinds = Counter(_figures(s) for _, s in copies)
+        most, votes = kinds.most_common(1)[0]
+        model, stats = next((t, s) for t, s in copies if _figures(s) == most)
+        for t, s in copies:
+            if _figures(s) == most:
+                continue
+            far = _distance(model, t, stats, s)
+            if far is not None and (far < ALIKE or (len(t.shape) == 1 and _NORM.search(t.name))):
+                names += [model.name] * (model.name not in names[-1:])
+                odd[t.source] += votes > len(copies) / 2
+    if not names:
+        return []
+    title = f"{len(names)} tensors that all ranks should share are not the same in all, {plain_name(names[0])} first"
+    source, times = odd.most_common(1)[0]
+    title += f"; {source} is alone with its values in {times} of them" if times else ""
+    return [finding("ranks_differ", "warning", title, names)]
+
+
+def _figures(s: Stats) -> tuple[float, ...]:
+    return (s.norm, s.mean, s.m2, s.absmax, s.zeros, s.nonfinite)
+
+
+def _copies(c: Checkpoint) -> list[list[tuple[Tensor, Stats]]]:
+    """Weights of one name and shape in files that differ only in the number of the rank."""
+    held: dict[tuple[str, str, tuple[int, ...]], list[tuple[Tensor, Stats]]] = {}
+    for t, s in measured(c, "weight"):
+        if _RANK.search(t.source):
+            place = _RANK.sub("rank", t.source, count=1)
+            held.setdefault((place, t.name.rpartition(":")[2], t.shape), []).append((t, s))
+    return [x for x in held.values() if len(x) > 1]
+
+
+def _distance(a: Tensor, b: Tensor, x: Stats, y: Stats) -> float | None:
+    """Norm of the difference over what two unrelated tensors of those spreads would have; None where it cannot be had."""
+    spread = math.sqrt(x.m2 + y.m2)
+    update = difference(a, b, x)["update_norm"]
+    if update is None or math.isnan(update):
+        return None
+    mean = abs(x.mean - y.mean) * math.sqrt(x.finite)
+    rest = math.sqrt(max(update * update - mean * mean, 0.0))
+    return rest / spread if spread else math.inf

@@ -1,0 +1,197 @@
+"""The checkpoints of a run, for detectors: opened when one asks, their values streamed when one asks for those.
+
+``of_run`` groups the listed files to checkpoints and reads names and plain values; ``tensors`` streams the values, within
+a budget of bytes, and fills ``run.tables["tensors"]``. Both are done once. Ingesting logs pays nothing for them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from forensics.case import Finding
+from forensics.checkpoints.describe import Checkpoint, kind_of, measure, step_of
+from forensics.checkpoints.sick_document import row as tensor_row
+from forensics.checkpoints.sick_values import absurd, is_state, measured, nonfinite
+from parsers import arrow, secrets
+from parsers.checkpoints import Contents, folder, read_file
+from parsers.formats import checkpoint_files
+from parsers.tables import Gap, Run
+
+BUDGET = 2 << 30  # bytes of values streamed for one analysis
+MOST_OPENED = 40  # checkpoints of one run; of more, the first, the last, and some between
+_NUMBERED = re.compile(r"(?is).*(step|checkpoint|ckpt|iter(ation)?|epoch|it|ba|ep)[-_=]?\d.*")
+
+
+def of_run(run: Run) -> list[Checkpoint]:
+    """In the order of steps; without a step last. Files that cannot be read are left out, and are gaps of the run."""
+    if "checkpoints" not in run.cache:
+        run.cache["checkpoints"] = _open(run)
+    found: list[Checkpoint] = run.cache["checkpoints"]
+    return found
+
+
+def tensors(run: Run) -> list[Checkpoint]:
+    """The same checkpoints with statistics, as far as the budget reaches: the last first, then the first, then the others."""
+    found = of_run(run)
+    if "tensors" not in run.cache:
+        left = BUDGET
+        for c in [*found[-1:], *found[:1], *found[-2:0:-1]]:
+            if c.stats or c.contents.bytes > left:
+                continue
+            left -= c.contents.bytes
+            measure(c, only=lambda t: t.role != "other" or is_state(t.name))
+        unread = [c for c in found if not c.stats and c.contents.tensors]
+        if unread and any(c.contents.bytes > left for c in unread):
+            what = f"the values of {len(unread)} checkpoints were not read: more than {BUDGET >> 30} GB in all"
+            run.gaps.append(Gap("byte 0", what, None, name(unread[0], run)))
+        run.cache["tensors"] = True
+        _fill_table(run, found)
+    return found
+
+
+def name(c: Checkpoint, run: Run) -> str:
+    shown: str | None = run.cache.get("shown", {}).get(c.path)
+    return _relative(c.path, run) if shown is None else shown
+
+
+def last_healthy(run: Run, findings: Sequence[Finding]) -> dict[str, Any] | None:
+    """The last whole checkpoint of weights before the trouble begins, {"path", "step"}; None where there is none or no trouble.
+
+    `warning` is added where the run's own retention deletes it with one of its next saves.
+    """
+    onsets = [f.first_step for f in findings if f.severity in ("warning", "critical") and f.kind in _ONSETS and f.first_step is not None]
+    if not onsets or not run.tables["checkpoints"].num_rows:
+        return None
+    kept = [c for c in tensors(run) if c.step is not None and c.kind in ("weights", "full")]
+    good = [c for c in kept if c.step is not None and c.step < min(onsets) and is_whole(c) and not nonfinite(c) and not absurd(c)]
+    if not good:
+        return None
+    best = good[-1]
+    told: dict[str, Any] = {"path": name(best, run), "step": best.step}
+    limit, why = _retention(run, kept)
+    later = len({c.step for c in kept if c.step is not None and best.step is not None and c.step > best.step})
+    if limit is not None and later >= limit - 1:
+        told["warning"] = f"{why}: its next save deletes this one; copy it before the run goes on"
+    return told
+
+
+_ONSETS = {
+    "loss_spike",
+    "nonfinite",
+    "divergence",
+    "level_shift",
+    "resume_break",
+    "zero_loss",
+    "loss_scale",
+    "eval_jump",
+    "plateau",
+    "grad_spike",
+}
+
+
+def is_whole(c: Checkpoint) -> bool:
+    """Nothing known to be missing of its weights."""
+    return any(t.role in ("weight", "ema") for t in c.contents.tensors) and not any(t.why for t in c.contents.tensors if t.role == "weight")
+
+
+_KEPT = ("save_total_limit", "keep_last_n", "keep_last", "keep_latest_k", "max_to_keep", "save_top_k")
+
+
+def _retention(run: Run, kept: Sequence[Checkpoint]) -> tuple[int | None, str]:
+    """(how many checkpoints the run keeps, how that is known): by its config, else by the saves that are no longer there."""
+    table = run.tables["config"]
+    for key, value in zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True):
+        if key.rpartition(".")[2].rpartition("/")[2] in _KEPT:
+            digits = str(value).strip('"')
+            if digits.isdigit() and int(digits) > 0:
+                return int(digits), f"the run keeps {digits} checkpoints"
+    steps = sorted({c.step for c in kept if c.step is not None})
+    gaps = {b - a for a, b in pairwise(steps)}
+    began = min((a["steps"][0] for a in run.attempts if a.get("steps")), default=0)
+    if len(steps) >= 2 and len(gaps) == 1 and steps[0] - began >= 2 * (every := gaps.pop()):
+        return len(steps), f"the folder holds the last {len(steps)} saves, one every {every} steps, and none before"
+    return None, ""
+
+
+def _open(run: Run) -> list[Checkpoint]:
+    groups: dict[tuple[int | None, str], list[str]] = {}
+    for row in run.tables["checkpoints"].select(["step", "source"]).to_pylist():
+        if not row["source"].endswith(".distcp"):
+            groups.setdefault((row["step"], _home(row["source"])), []).append(row["source"])
+    ordered = sorted(groups.items(), key=lambda g: (g[0][0] is None, g[0][0] or 0, g[0][1]))
+    found = []
+    for (step, home), sources in _spread(ordered):
+        paths = [run.file(s) for s in sources]
+        whole = [paths[0], *paths[0].parents][sources[0].count("/") - home.count("/")]
+        run.cache.setdefault("shown", {})[whole] = home
+        contents = folder.join(whole, paths, read_file)
+        for g in contents.gaps:
+            if not contents.tensors and not contents.values and "missing" not in g.what and all(x.path != sources[0] for x in run.gaps):
+                run.gaps.append(Gap(g.at, f"its contents: {secrets.mask_text(g.what)}"[:300], None, sources[0]))
+        if contents.tensors or contents.values:
+            stated = step if step is not None else step_of(contents)
+            found.append(Checkpoint(contents, None if _is_epoch(stated, contents, run) else stated, kind_of(contents)))
+    return sorted(found, key=lambda c: (c.step is None, c.step or 0))
+
+
+def _is_epoch(step: int | None, contents: Contents, run: Run) -> bool:
+    """True where the number in the name is that of the epoch: checkpoint-3.pth.tar of a run that has thousands of steps."""
+    epochs = [v for k, v in contents.values.items() if k.rpartition(":")[2] == "epoch" and type(v) in (int, float)]
+    last = max((a["steps"][1] for a in run.attempts if a.get("steps")), default=0)
+    return step is not None and any(abs(e - step) <= 1 for e in epochs) and last > 5 * step
+
+
+def _spread(groups: list[Any]) -> list[Any]:
+    if len(groups) <= MOST_OPENED:
+        return groups
+    picked = {round(i * (len(groups) - 1) / (MOST_OPENED - 1)) for i in range(MOST_OPENED)}
+    return [g for i, g in enumerate(groups) if i in picked]
+
+
+def _home(source: str) -> str:
+    """The numbered folder that a file lies in, else the file itself: checkpoint-500/model.safetensors, step_500.pt."""
+    parts = source.split("/")
+    if _NUMBERED.fullmatch(parts[-1]) and checkpoint_files.step_of(Path(parts[-1])) is not None:
+        return source
+    for i in range(len(parts) - 2, -1, -1):
+        if _NUMBERED.fullmatch(parts[i]):
+            return "/".join(parts[: i + 1])
+    together = checkpoint_files.kind_of(parts[-1]) != "full"  # model.safetensors beside optimizer.pt; best.pt stands for itself
+    return "/".join(parts[:-1]) if together and len(parts) > 1 else source
+
+
+def _relative(path: Path, run: Run) -> str:
+    try:
+        return path.relative_to(run.root).as_posix()
+    except ValueError:
+        return path.as_posix()
+
+
+def _fill_table(run: Run, found: list[Checkpoint]) -> None:
+    """The table `tensors`: one row for each tensor of each checkpoint."""
+    import pyarrow as pa
+
+    schema = run.tables["tensors"].schema
+    rows: list[dict[str, Any]] = []
+    for c in found:
+        place = name(c, run)
+        for t in c.contents.tensors:
+            source = place if t.source == c.path.name else f"{place}/{t.source}"
+            rows.append(
+                {
+                    **tensor_row(t, c.stats.get(t.name)),
+                    "shape": [min(n, (1 << 63) - 1) for n in t.shape],
+                    "checkpoint": place,
+                    "source": source,
+                    "at": t.at,
+                }
+            )
+    columns = [arrow.column([r.get(f.name) for r in rows], f.type) for f in schema]
+    run.tables["tensors"] = pa.Table.from_arrays(columns, schema=schema)
+
+
+__all__ = ["is_whole", "last_healthy", "measured", "name", "of_run", "tensors"]

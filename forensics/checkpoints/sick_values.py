@@ -1,0 +1,156 @@
+"""What is sick in the values of a checkpoint, and in the file: lists of ``{"id", "title", "severity", "tensors"}``.
+
+Every function looks at names and statistics that are already there. Thresholds stand at the top, with where they come from.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forensics.checkpoints.describe import Checkpoint
+from parsers.checkpoints import danger
+from parsers.checkpoints.contents import Tensor, chunks
+from parsers.checkpoints.statistics import values
+from parsers.checkpoints.value_stats import Stats
+from parsers.tables import Gap
+
+ABSURD = 1e6  # no trained weight is this large; bfloat16's bit flips give 1e38
+BEYOND_COUNTS = 1e20  # no count of tokens or sum of squares gets there; a flipped top exponent bit multiplies by 3e38
+ALONE = 0.9  # one value with this share of a tensor's squares
+ALONE_SIZE = 50.0  # times what the others are worth (root mean square), in tensors of at least ALONE_COUNT
+ALONE_COUNT = 256
+SHOWN = 50
+
+WEIGHTS = ("weight", "master", "ema")
+MOMENTS = ("exp_avg", "exp_avg_sq")
+
+Found = dict[str, Any]
+
+
+_STATE = re.compile(r"(^|[.:/])(state\.[^:]+|(optimi[sz]er|optim)\w*[./][^:]*)$")
+
+
+def is_state(name: str) -> bool:
+    """Whether a tensor belongs to what an optimizer remembers, whatever its name: momentum_buffer, sum, prev, GG.0."""
+    return _STATE.search(name) is not None
+
+
+def finding(kind: str, severity: str, title: str, tensors: Iterable[str] = ()) -> Found:
+    return {"id": kind, "title": title, "severity": severity, "tensors": list(tensors)[:SHOWN]}
+
+
+def foreign_code(c: Checkpoint) -> list[Found]:
+    names = [r["what"] for r in c.contents.refused]
+    held = [n for n in names if n.startswith(("TorchScript code", "a Lambda layer", "an array of objects"))]
+    bad = [n for n in names if n not in held and (danger.dangerous(n) or " " in n)]
+    others = [n for n in names if n not in held and n not in bad]
+    found = []
+    if bad:
+        title = "The file asks its reader to run or reach what no checkpoint needs: "
+        found.append(finding("foreign_code", "critical", f"{title}{', '.join(bad[:4])}; nothing of it was done"))
+    if held:
+        found.append(finding("holds_code", "info", f"The file holds code, as its format may; it was left closed: {', '.join(held[:4])}"))
+    if others:
+        title = f"{len(others)} names of classes outside the usual libraries were not followed: {', '.join(others[:4])}"
+        found.append(finding("unknown_names", "info", title))
+    return found
+
+
+def incomplete(c: Checkpoint) -> list[Found]:
+    lost = [t for t in c.contents.tensors if "missing" in t.why or "beyond" in t.why]
+    found = []
+    if wrong := [g for g in c.contents.gaps if g.what.startswith("the checksum of ")]:
+        title = f"{len(wrong)} parts of the file are not what was saved, by their checksums; {wrong[0].what}"
+        found.append(finding("checksum", "critical", title, _in_members(c, wrong)))
+    if c.contents.complete is False:
+        why = c.contents.gaps[0].what if c.contents.gaps else "a part is missing"
+        found.append(finding("incomplete", "critical" if lost else "warning", f"The save is not whole: {why}", [t.name for t in lost]))
+    if not c.contents.tensors and c.kind == "other" and c.contents.format in ("torch", "safetensors") and _claims_weights(c):
+        found.append(finding("no_tensors", "warning", "A file of weights that holds no tensor"))
+    return found
+
+
+def _in_members(c: Checkpoint, wrong: list[Gap]) -> list[str]:
+    """The tensors whose values begin where a damaged member does."""
+    places = {g.at for g in wrong}
+    return [t.name for t in c.contents.tensors if f"byte {t.at}" in places]
+
+
+def _claims_weights(c: Checkpoint) -> bool:
+    return any(re.search(r"(?i)model|adapter|weights", f.name) and f.suffix != ".json" for f in c.contents.files)
+
+
+def nonfinite(c: Checkpoint) -> list[Found]:
+    state = [(t, s) for t, s in measured(c, "other") if t.count > 1 and is_state(t.name)]  # single numbers: rates, best losses
+    bad = [(t, s) for t, s in [*measured(c, *WEIGHTS, *MOMENTS, "buffer"), *state] if s.nonfinite and not _mask(t, s)]
+    if not bad:
+        return []
+    n, first = sum(s.nonfinite for _, s in bad), bad[0][0]
+    title = f"{n} values that are not finite in {len(bad)} of {len(c.contents.tensors)} tensors, {first.name} first"
+    return [finding("nonfinite", "critical", title, [t.name for t, _ in bad])]
+
+
+def _mask(t: Tensor, s: Stats) -> bool:
+    """Causal masks are stored as buffers full of minus infinity, and mean it; so does a best score before the first."""
+    if t.role == "buffer" and re.search(r"(?i)mask|bias|alibi|tril", t.name):
+        return True
+    if t.count == 1:
+        return bool(re.search(r"(?i)best|metric|loss|score|patience", t.name))
+    return not s.norm and s.zeros > 0 and s.zeros + s.nonfinite == s.count and all(_holes(values(b, t.dtype)) for b in chunks(t))
+
+
+def _holes(x: NDArray[Any]) -> bool:
+    return bool(((x == 0) | np.isneginf(x)).all())
+
+
+def absurd(c: Checkpoint) -> list[Found]:
+    found = []
+    for t, s in measured(c, *WEIGHTS, "exp_avg"):
+        if s.absmax > (BEYOND_COUNTS if _may_count(t) else ABSURD):
+            title = f"{t.name} holds a value of {s.absmax:.3g}, which no training reaches; the others are about {_rest(t, s):.2g}"
+            found.append(finding("absurd_value", "critical", title, [t.name]))
+        elif t.role != "exp_avg" and stands_alone(s):
+            title = f"One value of {t.name} is {s.absmax:.3g} where the others are about {_rest(t, s):.2g}"
+            found.append(finding("lone_value", "warning", title, [t.name]))
+    return found
+
+
+_TRAINED = re.compile(r"(?i)(^|[._/])(weight|bias|kernel|gamma|beta|gain|scale|embedding)(_\w*|:0)?$")
+
+
+def _may_count(t: Tensor) -> bool:
+    """Single numbers, and vectors without the name of a parameter: modules keep counters and running sums as floats, too."""
+    return t.count == 1 or (t.role != "exp_avg" and len(t.shape) < 2 and not _TRAINED.search(t.name))
+
+
+def stands_alone(s: Stats) -> bool:
+    """One value holds nearly all of the tensor's squares, far above what the rest is worth."""
+    if s.count < ALONE_COUNT or s.absmax**2 < ALONE * s.squares:
+        return False
+    rest = max(s.squares - s.absmax**2, 0.0)
+    return s.absmax**2 > ALONE_SIZE**2 * rest / (s.finite - 1)
+
+
+def _rest(t: Tensor, s: Stats) -> float:
+    """Root mean square of the values less than half the largest: read again, because the sums have lost them."""
+    squares, n = 0.0, 0
+    for block in chunks(t):
+        x = np.abs(values(block, t.dtype).astype(np.float64))
+        x = x[x < s.absmax / 2]
+        squares, n = squares + float(np.dot(x, x)), n + len(x)
+    return math.sqrt(squares / n) if n else 0.0
+
+
+def measured(c: Checkpoint, *roles: str) -> list[tuple[Tensor, Stats]]:
+    """Tensors of these roles with their statistics, in the order of the file."""
+    key = len(c.stats), roles  # a dozen looks ask, of files with 50,000 tensors
+    if key not in c.by_roles:
+        wanted = frozenset(roles)
+        c.by_roles[key] = [(t, c.stats[t.name]) for t in c.contents.tensors if t.role in wanted and t.name in c.stats]
+    return c.by_roles[key]

@@ -1,0 +1,61 @@
+"""What the comparisons across runs need of one run, small enough to hold ten thousand of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from forensics.many_runs.shifts import Spiked
+from forensics.run.seed_group import FREE
+
+_SEED = re.compile(r"(?i)(?<!\w)\w*+(?<=seed)$")
+LEAST_PROBABILITY = 0.3  # a cause less probable than this is not counted as the run's
+
+
+@dataclass(frozen=True, eq=False)
+class Brief:
+    """One run; texts are interned, so that what a thousand configs share is held once."""
+
+    id: str
+    path: str
+    family: str  # runs of one family log alike: framework and tag of the loss
+    unhealthy: bool
+    cause: str | None
+    config: Mapping[str, str]
+    settings: Mapping[str, Any]  # by meaning: lr, batch_size, warmup_steps ...
+    levels: Mapping[str, tuple[float, float]]  # metric -> (last level, its standard error)
+    hosts: tuple[str, ...] = ()
+    shards: Mapping[str, float] = field(default_factory=dict)  # shard -> share of the steps that read it
+    struck: tuple[str, ...] = ()  # shards that the spikes fell into, one each
+    prefixes: str = ""  # `points:step:hash` of growing beginnings of the loss
+    spiked: Spiked | None = None
+    spikes: int = 0
+
+    @property
+    def recipe(self) -> tuple[tuple[str, str], ...]:
+        """The config without seeds, names, places and moments."""
+        return tuple(sorted((k, v) for k, v in self.config.items() if not is_seed(k) and not FREE.search(k)))
+
+    @property
+    def seed(self) -> str | None:
+        seeds = sorted((len(k), k) for k in self.config if is_seed(k))
+        return self.config[seeds[0][1]] if seeds else None
+
+
+def is_seed(key: str) -> bool:
+    return _SEED.search(key) is not None
+
+
+def differences(a: Brief, b: Brief, most: int = 12) -> list[dict[str, Any]]:
+    """Settings that differ, seeds included, names and places not."""
+    keys = sorted(a.config.keys() | b.config.keys())
+    told = [k for k in keys if a.config.get(k) != b.config.get(k) and (is_seed(k) or not FREE.search(k))]
+    return [{"key": k, "a": a.config.get(k), "b": b.config.get(k)} for k in told[:most]]
+
+
+def independent(runs: Sequence[Brief], duplicates: Sequence[Mapping[str, Any]]) -> list[Brief]:
+    """Without the copies of a run, which would count it twice."""
+    copies = {name for d in duplicates if d["kind"] != "fork" for name in d["runs"][1:]}
+    return [r for r in runs if r.id not in copies]

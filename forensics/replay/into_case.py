@@ -1,0 +1,106 @@
+"""Puts a replay into the case: clues for the causes, ranked again, culprits, the answer; a skip list and a script to go on with."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from forensics import pipeline, ranking
+from forensics.case import Case, Clue, Hypothesis
+from forensics.case_parts import headline
+from forensics.errors import ForensicsError
+from forensics.replay import advice, session, verdict
+from forensics.replay.session import Options, Result
+from parsers.tables import Run
+from parsers.walk import is_regular
+
+SCRIPT = '''\
+"""Leaves out what the replay blames. Use `keep` where the next attempt makes its batches."""
+SKIP = {skip}  # step: rows of its batch (empty: the whole batch)
+
+
+def keep(step, batch, select):
+    """The batch without the blamed rows, None where nothing is left; `select` takes (batch, indices)."""
+    if step not in SKIP:
+        return batch
+    rows = SKIP[step]
+    length = len(next(iter(batch.values())) if isinstance(batch, dict) else batch[0] if isinstance(batch, (tuple, list)) else batch)
+    left = [i for i in range(length) if i not in rows] if rows else []
+    return select(batch, left) if left else None
+
+
+# Again, with these steps only:
+# {command}
+'''
+
+
+def adapter_file(name: str) -> Path:
+    """The user's file, or one of ours by its name (`hf`). Raises ForensicsError where there is none."""
+    ours = Path(__file__).resolve().parent / "adapters"
+    path = ours / f"{name}.py" if name.isidentifier() and is_regular(ours / f"{name}.py") else Path(name)
+    if path.exists() and not path.is_dir() and not is_regular(path):
+        raise ForensicsError(f"{name} is not a regular file: not opened", "Give a Python file.")
+    if not is_regular(path):
+        known = ", ".join(sorted(p.stem for p in ours.glob("[a-z]*.py")))
+        raise ForensicsError(
+            f"there is no adapter {name}", f"Give a Python file, or one of ours: {known}. `forensics replay --init` writes a template."
+        )
+    return path
+
+
+def replayed(run: Run, options: Options, progress: Any, *, command: Sequence[str] = ()) -> tuple[Case, Result]:
+    """The case of a run with its replay."""
+    case = pipeline.analyze_run(run, command=command)
+    result = session.replay(run, case, options, progress or (lambda *_: None))
+    return concluded(run, case, result, options), result
+
+
+def concluded(run: Run, case: Case, result: Result, options: Options) -> Case:
+    """The case with the replay in it. Where replay failed before a verdict, the analysis without it stands; a replay that ran and
+    names nobody accuses nobody."""
+    document, outcomes = result.document, result.outcomes
+    said = document["verdict"]
+    document |= {"skip": [{"step": c["step"], "samples": c["samples"]} for c in result.culprits], "script": _script(run, result, options)}
+    if result.failed and outcomes is None:
+        return replace(case, replay=document)
+    found = list(case.hypotheses)
+    if outcomes is not None:
+        named, others = verdict.weights(said, outcomes, result.low_precision)
+        found = _weighed(found, named, others, f"Replay: {document['why']}") if others is not None else found
+        for sentence, weights in verdict.more(said, outcomes.further):
+            found = _weighed(found, weights, 0.0, f"Replay: {sentence}.", new=False)
+    own = {h.id: h.settle for h in pipeline.weigh(run, case.findings)[0]}  # alone; the ranking says it anew for the first two
+    ranked = ranking.rank([replace(h, settle=own.get(h.id, "")) for h in found if h.id != "unknown"])
+    hypotheses = advice.resolved(run, ranked, document, str(options.adapter))
+    grave = any(f.severity in ("warning", "critical") for f in case.findings)
+    told = headline.sentence(run, case.verdict, case.findings, hypotheses, case.checks) if grave else case.answer
+    culprits = tuple({k: v for k, v in c.items() if k != "effect"} for c in result.culprits)
+    return replace(case, hypotheses=hypotheses, answer=told, culprits=culprits, replay=document)
+
+
+def _weighed(causes: Sequence[Hypothesis], named: dict[str, float], others: float, text: str, *, new: bool = True) -> list[Hypothesis]:
+    """The causes with a clue of these decibans; with `new` those that the log gave no reason to weigh, where the replay gives one."""
+    found = [h for h in causes if h.id != "unknown"]
+    present = {h.id for h in found}
+    for cause in named:
+        if new and cause not in present and cause != "unknown" and named[cause] >= 10:
+            module = importlib.import_module(f"forensics.hypotheses.{cause}")
+            found.append(
+                Hypothesis(
+                    cause, module.TITLE, (Clue("Starting point: how often this cause is met, against one not on our list.", module.PRIOR),)
+                )
+            )
+    weighed = [(h, named.get(h.id, others)) for h in found]
+    return [replace(h, clues=(*h.clues, Clue(text, weight, (), "replay"))) if weight else h for h, weight in weighed]
+
+
+def _script(run: Run, result: Result, options: Options) -> str:
+    first, last = (result.document.get("steps") or [0, 0])[:2]
+    command = advice.command(run, str(options.adapter), "--steps", f"{first}:{last}")
+    if not result.culprits:
+        return ""
+    skip: dict[int, Any] = {c["step"]: c["rows"] for c in result.culprits}
+    return SCRIPT.format(skip=repr(skip), command=command)

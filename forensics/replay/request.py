@@ -1,0 +1,89 @@
+"""What is asked of a replay, what comes back, and what all experiments on one effect share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from forensics.case import Case
+from forensics.replay import verdict
+from forensics.replay.arms import Arms
+from forensics.replay.reproduce import Reproduction
+from forensics.replay.runner import Lab
+from forensics.replay.start_checkpoints import Start
+from forensics.replay.targets import Logged, Trouble
+from parsers.tables import Run
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    adapter: Path
+    python: str
+    device: str = "auto"
+    budget: int | None = None
+    steps: tuple[int, int] | None = None
+    checkpoint: str | None = None
+    timeout: float = 300.0
+    threads: int = 0
+    more_workers: int = 0  # beside the one, and one for each further GPU
+
+
+@dataclass
+class Result:
+    """What replay found: `document` is case.json's `replay`, `clues` the weights for the ranking."""
+
+    document: dict[str, Any]
+    outcomes: verdict.Outcomes | None = None
+    culprits: list[dict[str, Any]] = field(default_factory=list)
+    traceback: str = ""
+    low_precision: bool = False
+    failed: str = ""
+    interrupted: bool = False
+    root: str = ""
+    steps_elsewhere: int = 0  # steps that further workers ran
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One effect that came back or did not: the run, its log, the bench with its states, and where the replay began.
+
+    `about` is what the worker says of the adapter; `known` the good checkpoints; `bound` the steps that one culprit should cost.
+    """
+
+    run: Run
+    case: Case
+    options: Options
+    about: dict[str, Any]
+    known: list[Start]
+    start: Start
+    parts: list[str]  # of the state it began from: "weights", "optimizer", ...
+    lab: Lab
+    arms: Arms
+    again: Reproduction
+    trouble: Trouble
+    log: Logged
+    bound: int
+    result: Result
+    progress: Progress
+    first: bool  # of the run's effects; of the others only the culprits are wanted
+
+    @property
+    def shift(self) -> int:
+        return self.again.overlay.shift
+
+    @property
+    def leading(self) -> list[str]:
+        """The causes that lead before the replay, best first."""
+        return [h.id for h in self.case.hypotheses[:6]]
+
+    @property
+    def begin(self) -> int:
+        """The kept state a little before the effect, where most arms begin."""
+        return self.lab.nearest(max(self.again.first - 16, self.again.trace.first))
+
+    def tell(self, what: str) -> None:
+        self.progress(what, self.lab.spent, self.lab.budget)

@@ -1,0 +1,143 @@
+"""How the run lived and ended: planned length, status, why each attempt stopped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from forensics.case import utc
+from forensics.run import settings
+from forensics.run.series import arrays
+from parsers.tables import Run
+
+_ENDINGS = [  # event kinds that end a life, the most telling first
+    ("oom", "out of memory"),
+    ("hardware", "hardware error"),
+    ("nccl", "collective communication failed"),
+    ("scheduler", "the scheduler ended it"),
+    ("signal", "a signal ended it"),
+    ("traceback", "an exception"),
+    ("nonfinite", "it stopped at a value that is not finite"),
+    ("exit", "exit code"),
+]
+
+_SIGNS = ("signal", "scheduler", "exit", "hang", "nccl", "warning", "console", "alive")  # lines that a job writes while it does no steps
+SILENCE_SECONDS, SILENCE_TIMES = 120.0, 50.0
+
+
+def planned_steps(run: Run) -> int | None:
+    """Planned length in optimizer steps, from config or from the totals that a log prints ("600/1000")."""
+    planned = settings.number(run, "max_steps")
+    return int(planned) if planned is not None and 0 < planned < 1e12 else None
+
+
+def last_step(run: Run) -> int | None:
+    return max((a["steps"][1] for a in run.attempts), default=None)
+
+
+def status(run: Run) -> str:
+    """finished | crashed | stopped | hung | running | unknown, from exit records, closing lines and the planned length."""
+    final = _events(run, len(run.attempts) - 1)
+    kinds = {e["kind"] for e in final}
+    failed = any(e["kind"] in {"oom", "traceback", "hardware", "nonfinite"} and e["level"] == "error" for e in final)
+    reached = _reached_plan(run)
+    exits = [e["text"] for e in final if e["kind"] == "exit"]
+    if reached or ("finished" in kinds and not failed) or any("code 0" in x for x in exits):
+        return "finished"
+    if "hang" in kinds or ("nccl" in kinds and not failed):
+        return "hung"
+    if stalled(run) and not failed:
+        return "hung"
+    if failed or exits:
+        return "crashed"
+    if kinds & {"signal", "scheduler"}:
+        return "stopped"
+    statuses = " ".join(e["text"] for e in final if e["kind"] == "status").upper()
+    for word, meaning in (("FINISHED", "finished"), ("COMPLETED", "finished"), ("FAILED", "crashed"), ("KILLED", "stopped")):
+        if word in statuses:
+            return meaning
+    return "unknown"
+
+
+def silence(run: Run) -> tuple[float, float, str] | None:
+    """(seconds, usual seconds between steps, what broke the silence) between the last step and the last sign of life.
+
+    Signs of life are rows without a step (a monitor that says that the process is alive) and lines of any log. None
+    where the log has no clock.
+    """
+    if "silence" not in run.cache:
+        run.cache["silence"] = _silence(run)
+    found: tuple[float, float, str] | None = run.cache["silence"]
+    return found
+
+
+def _silence(run: Run) -> tuple[float, float, str] | None:
+    columns = arrays(run)
+    time = columns["time"]
+    stepped = columns["stepped"] & np.isfinite(time)
+    if stepped.sum() < 10:
+        return None
+    ticks = time[stepped]
+    last = float(ticks.max())
+    pauses = np.diff(ticks)
+    pauses = pauses[pauses > 0] if (pauses >= 0).all() else np.diff(np.unique(ticks))
+    usual = float(np.median(pauses)) if len(pauses) else 0.0
+    signs = [(e["time"], e["text"]) for e in events(run, *_SIGNS) if e["time"] is not None]
+    alive = time[np.isfinite(time) & ~stepped]
+    signs += [(float(alive.max()), "the process was still watched and alive")] if len(alive) else []
+    until, what = max(signs, default=(last, ""), key=lambda sign: sign[0])
+    return max(until - last, 0.0), usual, what
+
+
+def stalled(run: Run) -> bool:
+    """True where the job outlived its last step by at least two minutes and fifty usual steps."""
+    found = silence(run)
+    return found is not None and found[0] >= max(SILENCE_SECONDS, SILENCE_TIMES * found[1])
+
+
+def attempts(run: Run) -> list[dict[str, Any]]:
+    """The lives as the case shows them: steps, clock, and why each ended."""
+    shown = []
+    for i, life in enumerate(run.attempts):
+        why = _why(run, i)
+        if i + 1 < len(run.attempts):
+            begin, end = run.attempts[i + 1]["steps"][0], life["steps"][1]
+            redone = f"; the next life begins at step {begin}" + (f", {end - begin + 1} steps are done twice" if begin <= end else "")
+            why = (why or "the log does not say why it ended") + redone
+        elif not why:
+            why = "reached its planned length" if _reached_plan(run) else "the log just ends"
+        shown.append({"index": i, "steps": life["steps"], "started": utc(life["started"]), "ended": utc(life["ended"]), "why": why})
+    return shown
+
+
+def _why(run: Run, attempt: int) -> str:
+    events = _events(run, attempt)
+    for kind, words in _ENDINGS:
+        last = next((e for e in reversed(events) if e["kind"] == kind and e["level"] != "info"), None)
+        if last:
+            return f"{words}: {last['text'].splitlines()[-1][:160]}"
+    return "finished" if any(e["kind"] == "finished" for e in events) and attempt == len(run.attempts) - 1 else ""
+
+
+def _reached_plan(run: Run) -> bool:
+    planned, last = planned_steps(run), last_step(run)
+    if planned is None or last is None:
+        return False
+    step = run.tables["metrics"]["step"].drop_null().to_numpy()
+    gaps = np.diff(np.unique(step[-20000:]))
+    interval = int(np.median(gaps)) if len(gaps) else 1
+    return planned - max(interval, 1) <= last <= planned * 1.02 + interval
+
+
+def _events(run: Run, attempt: int) -> list[dict[str, Any]]:
+    if "events" not in run.cache:
+        run.cache["events"] = run.tables["events"].to_pylist()
+    events: list[dict[str, Any]] = run.cache["events"]
+    return [e for e in events if e["attempt"] in (attempt, None)]
+
+
+def events(run: Run, *kinds: str) -> list[dict[str, Any]]:
+    """All events of these kinds, in file order, as rows of the events table."""
+    _events(run, 0)
+    return [e for e in run.cache["events"] if e["kind"] in kinds]

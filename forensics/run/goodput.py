@@ -1,0 +1,94 @@
+"""Goodput: how much of what a run did was of use, and whether it saved as often as its interruptions ask for.
+
+A step is useful where no later life did it again. Young (CACM 17(9), 1974) and Daly (2006): with C seconds for a save and
+M seconds between interruptions, saving every sqrt(2 C M) seconds loses least.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from forensics.run import endings, settings
+from forensics.run.series import series
+from parsers.tables import Run
+
+ENDED_BADLY = ("crashed", "hung", "stopped")
+LEAST_SAVES = 3
+MOST_PROCESSES = 100_000
+SAVE_KEYS = ("save_every", "save_steps", "save_interval", "save_freq", "checkpoint_interval", "checkpoint_every", "ckpt_interval")
+
+
+def measure(run: Run) -> dict[str, Any]:
+    """The keys of ``run.goodput`` in docs/case.md; what the log does not tell is None. Times in seconds."""
+    spans = [a["steps"] for a in run.attempts]
+    done = sum(b - a + 1 for a, b in spans)
+    lost = sum(max(b[1] - a[0] + 1, 0) for b, a in zip(spans, spans[1:], strict=False))
+    interruptions = max(len(spans) - 1, 0) + (endings.status(run) in ENDED_BADLY)
+    clocked = [a for a in run.attempts if a["started"] is not None and a["ended"] is not None]
+    running = sum(a["ended"] - a["started"] for a in clocked) if len(clocked) == len(spans) and spans else None
+    down = sum(max(b["started"] - a["ended"], 0) for a, b in zip(clocked, clocked[1:], strict=False)) if running else None
+    kept = [max(1 - max(e[1] - n[0] + 1, 0) / max(e[1] - e[0] + 1, 1), 0) for e, n in zip(spans, spans[1:], strict=False)] + [1.0]
+    useful = sum(k * (a["ended"] - a["started"]) for k, a in zip(kept, clocked, strict=True)) if running else None
+    between = running / interruptions if running and interruptions else None
+    a_step = running / done if running and done else None
+    every, save = cadence(run), save_seconds(run)
+    best = math.sqrt(2 * save * between) if save and between else None
+    return {
+        "interruptions": interruptions,
+        "steps_done": done,
+        "steps_lost": lost,
+        "processes": processes(run),
+        "share_steps": round((done - lost) / done, 4) if done else None,
+        "seconds_running": running,
+        "seconds_down": down,
+        "share_time": round(useful / (running + (down or 0)), 4) if running and useful is not None else None,
+        "seconds_between": between,
+        "checkpoint_every_steps": every,
+        "checkpoint_every_seconds": every * a_step if every and a_step else None,
+        "save_seconds": save,
+        "best_every_seconds": best,
+        "best_every_steps": max(round(best / a_step), 1) if best and a_step else None,
+    }
+
+
+def processes(run: Run) -> int | None:
+    """How many processes trained at once, as config says or as the ranks in the log show; None where neither tells."""
+    said = [settings.as_number(s.value) for s in settings.named(run, "world_size num_processes num_gpus")]
+    ranks = [r for r in run.tables["metrics"]["rank"].unique().to_pylist() if r is not None]
+    known = [int(n) for n in said if n and 1 <= n <= MOST_PROCESSES and n == int(n)] + ([max(ranks) + 1] if len(ranks) > 1 else [])
+    return max(known, default=None)
+
+
+def cadence(run: Run) -> int | None:
+    """Steps between checkpoints: the usual distance of those that were saved, else what config says."""
+    steps = {e["step"] for e in endings.events(run, "checkpoint_saved") if e["step"]}
+    steps |= {s for s in run.tables["checkpoints"]["step"].to_pylist() if s}
+    if len(steps) >= LEAST_SAVES:
+        return int(np.median(np.diff(sorted(steps))))
+    for key, value in zip(*(run.tables["config"][c].to_pylist() for c in ("key", "value")), strict=True):
+        if str(key).rpartition(".")[2].rpartition("/")[2].lower() in SAVE_KEYS:
+            number = settings.as_number(str(value).strip('"'))
+            if number and number >= 1:
+                return int(number)
+    return None
+
+
+def save_seconds(run: Run) -> float | None:
+    """What a save costs: how much longer the steps take that follow one, where that stands out of the noise."""
+    s = series(run, "loss.train")
+    saved = {e["step"] for e in endings.events(run, "checkpoint_saved") if e["step"]}
+    if s is None or len(saved) < LEAST_SAVES or np.isfinite(s.time).sum() < 10:
+        return None
+    gap, inside = np.diff(s.time), (np.diff(s.attempt) == 0) & (np.diff(s.step) > 0)
+    holds = np.array([any(x in saved for x in range(int(a), int(b) + 1)) for a, b in zip(s.step, s.step[1:], strict=False)])
+    at_save, else_where = gap[inside & holds & np.isfinite(gap)], gap[inside & ~holds & np.isfinite(gap)]
+    if len(at_save) < LEAST_SAVES or len(else_where) < 10:
+        return None
+    usual = float(np.median(else_where))
+    noise = 1.4826 * float(np.median(np.abs(else_where - usual)))
+    # a save touches one of the two intervals at its step, so that the longer half of them holds it
+    cost = float(np.median(np.sort(at_save)[len(at_save) // 2 :])) - usual
+    return cost if cost > max(5 * noise, 0.05 * usual) else None

@@ -1,0 +1,80 @@
+"""The ranks of a run beside each other: one metric as a matrix of steps and ranks, and how far each rank came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forensics.run.series import Floats, Ints
+from parsers.tables import Run
+
+COVERAGE = 0.5  # a rank that logged fewer than this share of the steps of the busiest one is left out
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """`value[i, j]`: what rank `ranks[j]` logged at `step[i]`, over the steps that all these ranks logged."""
+
+    tag: str
+    step: Ints
+    ranks: list[int]
+    value: Floats
+
+
+def columns(run: Run) -> dict[str, pa.Table]:
+    """Rows with a step and a rank, by canonical name; only where two ranks or more logged."""
+    if "ranks" not in run.cache:
+        table = run.tables["metrics"]
+        ranks = [r for r in pc.unique(table["rank"]).to_pylist() if r is not None] if table.num_rows else []
+        found: dict[str, pa.Table] = {}
+        if len(ranks) > 1:
+            part = table.filter(pc.and_(pc.is_valid(table["rank"]), pc.is_valid(table["step"])))
+            for name in pc.unique(part["name"]).to_pylist():
+                if name:
+                    mine = part.filter(pc.equal(part["name"], name))
+                    if len(pc.unique(mine["rank"])) > 1:
+                        found[name] = mine
+        run.cache["ranks"] = found
+    kept: dict[str, pa.Table] = run.cache["ranks"]
+    return kept
+
+
+def matrix(run: Run, name: str) -> Matrix | None:
+    """The metric of all ranks in the last life of the run; the last value where a rank logged a step twice."""
+    table = columns(run).get(name)
+    if table is None:
+        return None
+    attempt = table["attempt"].fill_null(0).to_numpy(zero_copy_only=False)
+    tag = table["tag"].combine_chunks()
+    code = tag.indices.to_numpy(zero_copy_only=False)
+    best = int(np.bincount(code).argmax())
+    keep = (attempt == attempt.max()) & (code == best)
+    step, rank, value = (table[c].to_numpy(zero_copy_only=False)[keep] for c in ("step", "rank", "value"))
+    if not len(rank):
+        return None
+    counts = {int(r): len(np.unique(step[rank == r])) for r in np.unique(rank)}
+    chosen = [r for r, n in counts.items() if n >= COVERAGE * max(counts.values())]
+    if len(chosen) < 2:
+        return None
+    logged = [dict(zip(step[rank == r].tolist(), value[rank == r].tolist(), strict=True)) for r in chosen]
+    common = sorted(set(logged[0]).intersection(*logged[1:]))
+    if not common:
+        return None
+    values = np.array([[of[s] for of in logged] for s in common])
+    return Matrix(tag.dictionary.to_pylist()[best], np.array(common, np.int64), chosen, values)
+
+
+def last_steps(run: Run) -> dict[int, int]:
+    """How far each rank came in the last life, of the metric that most ranks logged; ranks that hardly log are left out."""
+    best: dict[int, int] = {}
+    for table in columns(run).values():
+        attempt = table["attempt"].fill_null(0).to_numpy(zero_copy_only=False)
+        keep = attempt == attempt.max()
+        step, rank = (table[c].to_numpy(zero_copy_only=False)[keep] for c in ("step", "rank"))
+        counts = {int(r): int((rank == r).sum()) for r in np.unique(rank)}
+        reach = {r: int(step[rank == r].max()) for r, n in counts.items() if n >= COVERAGE * max(counts.values())}
+        best = reach if len(reach) > len(best) else best
+    return best if len(best) > 1 else {}

@@ -1,0 +1,83 @@
+"""The recipe of a run in figures: how large its peak rate is for a model of its kind, and how long it warmed up.
+
+What is usual: Adam on a model with attention takes about 3e-3 at width 64 and less as the square root of the width (3e-4 at
+4096 agrees with published large runs); Adam on others about 1e-3, SGD about 1e-1. A rate is judged by its ratio to that.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from forensics.detectors import lr_schedule
+from forensics.run import settings
+from forensics.run.series import series
+from parsers.tables import Run
+
+LANGUAGE = (
+    "megatron",
+    "megatron-deepspeed",
+    "gpt-neox",
+    "nanogpt",
+    "nanochat",
+    "torchtitan",
+    "modded-nanogpt",
+    "olmo",
+    "olmo-core",
+    "llm.c",
+    "nanotron",
+)
+ADAM_ATTENTION, WIDTH, ADAM, SGD = 3e-3, 64.0, 1e-3, 1e-1
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Numbers are None where neither log nor config says them."""
+
+    rate: float | None  # peak, as logged, else as configured
+    usual: float  # what is usual for such a model and optimizer
+    warmup: float | None  # steps until the peak, as logged, else as configured
+    attention: bool
+    sgd: bool
+    clip: float | None  # 0: clipping is off by config
+
+    @property
+    def ratio(self) -> float | None:
+        """Peak rate over the usual one."""
+        return self.rate / self.usual if self.rate else None
+
+
+def recipe(run: Run) -> Recipe:
+    """Read once from log and config."""
+    if "recipe" not in run.cache:
+        run.cache["recipe"] = _recipe(run)
+    found: Recipe = run.cache["recipe"]
+    return found
+
+
+def _recipe(run: Run) -> Recipe:
+    shape = lr_schedule.shape(run)
+    optimizer = settings.setting(run, "optimizer")
+    sgd = optimizer is not None and "sgd" in str(optimizer.value).lower()
+    attention = run.framework in LANGUAGE or settings.setting(run, "heads") is not None or series(run, "attn.max_logit") is not None
+    width = settings.number(run, "width")
+    usual = SGD if sgd else ADAM_ATTENTION * math.sqrt(WIDTH / width) if attention and width else ADAM
+    return Recipe(shape.peak if shape else settings.number(run, "lr"), usual, _warmup(run, shape), attention, sgd, _clip(run))
+
+
+def _warmup(run: Run, shape: lr_schedule.Shape | None) -> float | None:
+    configured = settings.number(run, "warmup_steps")
+    if shape is not None and shape.warmup:
+        return float(shape.warmup)
+    if configured is not None:
+        return configured
+    s = series(run, "lr")
+    return 0.0 if shape is not None and s is not None and s.interval <= 5 else None
+
+
+def _clip(run: Run) -> float | None:
+    found = settings.setting(run, "clip")
+    if found is None:
+        return None
+    value = settings.as_number(found.value)
+    return value if value is not None and 0 < value < 1e3 else 0.0

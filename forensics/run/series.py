@@ -1,0 +1,243 @@
+"""One metric as numpy arrays, ready for detectors; and M4, the downsampling that keeps every extreme."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsers import arrow
+from parsers.tables import Run
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """A metric over the whole run, in the order it was logged; all arrays have the same length.
+
+    ``attempt`` tells the lives apart; ``alive`` is False where a later life logged the same step again (the abandoned
+    branch). ``interval`` is the usual distance of two logged steps.
+    """
+
+    name: str
+    tag: str
+    step: Ints
+    value: Floats
+    time: Floats  # seconds since 1970, NaN where unknown
+    attempt: NDArray[np.int32]
+    alive: NDArray[np.bool_]
+    source: list[str]  # distinct sources
+    source_code: NDArray[np.int32]  # index into source
+    at: Ints  # -1 where unknown
+    unit: str = ""
+    smoothing: str = "none"
+    interval: int = 1
+
+    @property
+    def scale(self) -> str:
+        """'log' for positive quantities that span decades or are multiplicative by nature, else 'linear'."""
+        finite = self.value[np.isfinite(self.value)]
+        positive = bool(len(finite)) and bool((finite > 0).all())
+        return "log" if positive and self.name.startswith(("loss", "grad", "ppl", "loss_scale")) else "linear"
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    def lives(self, first: int | None = None, last: int | None = None) -> Iterator[tuple[int, Ints, Floats]]:
+        """(attempt, step, value) of each life, cut to [first, last]."""
+        keep = np.ones(len(self.step), bool)
+        if first is not None:
+            keep &= self.step >= first
+        if last is not None:
+            keep &= self.step <= last
+        for a in np.unique(self.attempt[keep]):
+            rows = keep & (self.attempt == a)
+            yield int(a), self.step[rows], self.value[rows]
+
+    def clock(self, row: int | np.integer[Any]) -> float | None:
+        """Wall clock of a row in seconds since 1970, None where it was not logged."""
+        t = float(self.time[row])
+        return t if np.isfinite(t) else None
+
+    def place(self, run: Run, row: int | np.integer[Any]) -> str:
+        """File and line (or byte) of a row: 'log.jsonl line 1501'."""
+        at = int(self.at[row])
+        return run.where(self.source[int(self.source_code[row])], at if at >= 0 else None)
+
+
+def m4(step: Ints, value: Floats, columns: int) -> list[list[Any]]:
+    """At most 4 points a column (first, last, lowest, highest), so that no spike is lost. Jugel et al., VLDB 2014.
+
+    Non-finite values are kept as points of their own: a NaN is what the reader looks for.
+    """
+    n = len(step)
+    if n <= 4 * columns:
+        chosen = np.arange(n)
+    else:
+        span = max(int(step.max()) - int(step.min()), 1)
+        column = ((step - step.min()).astype(np.float64) * (columns - 1) / span).astype(np.int64)
+        order = np.argsort(column, kind="stable") if (column[1:] < column[:-1]).any() else np.arange(n)
+        starts = np.flatnonzero(np.r_[True, np.diff(column[order]) > 0])
+        low = np.where(np.isfinite(value), value, np.inf)[order]
+        high = np.where(np.isfinite(value), value, -np.inf)[order]
+        ends = np.r_[starts[1:], n]
+        picks = [order[starts], order[ends - 1]]
+        picks.append(order[_arg_in_groups(low, starts, ends)])
+        picks.append(order[_arg_in_groups(-high, starts, ends)])
+        odd = np.flatnonzero(~np.isfinite(value))
+        picks.append(odd[:: max(1, len(odd) // columns)])
+        chosen = np.unique(np.concatenate(picks))
+    return [[int(s), float(f"{v:.7g}")] for s, v in zip(step[chosen].tolist(), value[chosen].tolist(), strict=True)]
+
+
+def _arg_in_groups(x: Floats, starts: Ints, ends: Ints) -> Ints:
+    """Index of the smallest value within each group [start, end)."""
+    smallest = np.minimum.reduceat(x, starts)
+    group = np.repeat(np.arange(len(starts)), ends - starts)
+    hits = np.flatnonzero(x == smallest[group])
+    return np.asarray(hits[np.flatnonzero(np.diff(group[hits], prepend=-1))], dtype=np.int64)
+
+
+def series(run: Run, name: str) -> Series | None:
+    """The metric under its canonical name, or None where nothing of that name was logged.
+
+    Where several tags or files carry it, the best-covered one is taken: most points in one (tag, format), so that the
+    lives of a run stay one series and a rounded copy in the console log does not mix with the exact one.
+    """
+    key = ("series", name)
+    if key not in run.cache:
+        run.cache[key] = _build(run, name)
+    found = run.cache[key]
+    assert found is None or isinstance(found, Series)
+    return found
+
+
+def names(run: Run, least: int = 1) -> list[str]:
+    """Every canonical name that was logged, in alphabetical order; of hundreds of thousands most have few points."""
+    columns = arrays(run)
+    logged = np.flatnonzero(np.diff(columns["ends"]) >= least).tolist()
+    return sorted(columns["names"][code] for code in logged if columns["names"][code])
+
+
+def _build(run: Run, name: str, only_tag: int | None = None) -> Series | None:
+    columns = arrays(run)
+    rows = _rows(columns, name)
+    if only_tag is not None:
+        rows = rows[columns["tag"][rows] == only_tag]
+    if not len(rows):
+        return None
+    tag, source = columns["tag"][rows], _of(columns, "source", rows)
+    if (tag != tag[0]).any() or (source != source[0]).any():
+        formats = {s.path: s.format for s in run.sources}
+        group_of = np.array([hash_index(columns["formats"], formats.get(s, s)) for s in columns["sources"]], np.int64)
+        groups = tag.astype(np.int64) * len(columns["formats"]) + group_of[source]
+        groups -= groups.min()  # one name's tags are few: counting from the first tag of all costs a pass over all tags
+        rows = rows[groups == np.argmax(np.bincount(groups))]
+    rank = _of(columns, "rank", rows)
+    rows = rows[rank == rank.min()] if (rank != rank[0]).any() else rows
+    tag = columns["tags"][int(columns["tag"][rows[0]])]
+    step, attempt, source = columns["step"][rows], _of(columns, "attempt", rows), _of(columns, "source", rows)
+    is_used = np.bincount(source) > 0
+    used, code = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[source]
+    first = columns["sources"][int(used[0])]
+    meaning = run.meanings.get((first, tag))
+    return Series(
+        name=name,
+        tag=tag,
+        step=step,
+        value=columns["value"][rows],
+        time=columns["time"][rows],
+        attempt=attempt,
+        alive=_alive(step, attempt),
+        source=[columns["sources"][int(u)] for u in used],
+        source_code=code.astype(np.int32),
+        at=columns["at"][rows],
+        unit=meaning.unit if meaning else "",
+        smoothing=meaning.smoothing if meaning else "none",
+        interval=_interval(step, attempt),
+    )
+
+
+def hash_index(seen: list[str], value: str) -> int:
+    """The position of value in seen, appended when new."""
+    if value not in seen:
+        seen.append(value)
+    return seen.index(value)
+
+
+def _rows(columns: dict[str, Any], name: str) -> Ints:
+    """The rows that have the name and a step, in file order."""
+    code = columns["code_of"].get(name)
+    if code is None:
+        return np.zeros(0, np.int64)
+    rows = columns["by_name"][columns["ends"][code] : columns["ends"][code + 1]]
+    return np.asarray(rows[columns["stepped"][rows]], np.int64)
+
+
+def _of(columns: dict[str, Any], name: str, rows: Ints) -> NDArray[np.int32]:
+    """A column at these rows; one that is the same everywhere is not looked up."""
+    column: NDArray[np.int32] = columns[name]
+    return np.full(len(rows), column[0], column.dtype) if name in columns["constant"] else column[rows]
+
+
+def arrays(run: Run) -> dict[str, Any]:
+    """The metrics table as numpy columns, made once: texts as codes ("tag") and what they stand for ("tags"); "stepped"
+    is where a row has a step; "constant" names columns that hold one value; "by_name" are the rows sorted by name, those
+    of name i between "ends" i and i + 1.
+    """
+    if "arrays" not in run.cache:
+        t = run.tables["metrics"]
+        coded = {c: t[c].combine_chunks() for c in ("tag", "name", "source")}
+        out: dict[str, Any] = {c: arrow.filled(a.indices, -1) for c, a in coded.items()}
+        out |= {c + "s": a.dictionary.to_pylist() for c, a in coded.items()}
+        out["code_of"] = {n: i for i, n in enumerate(out["names"])}
+        fills = {"step": 0, "rank": 0, "attempt": 0, "at": -1, "value": math.nan, "time": math.nan}
+        out |= {c: arrow.filled(t[c], fill) for c, fill in fills.items()}
+        out["constant"] = {c for c in ("source", "rank", "attempt") if len(t) and (out[c] == out[c][0]).all()}
+        stepped = arrow.valid(t["step"])
+        out |= {"stepped": np.ones(len(t), bool) if stepped is None else stepped, "formats": []}
+        few = len(out["names"]) < 1 << 15  # numpy sorts 16 bits in one pass
+        out["by_name"] = np.argsort(out["name"].astype(np.int16) if few else out["name"], kind="stable")
+        out["ends"] = np.cumsum([np.sum(out["name"] < 0), *np.bincount(out["name"][out["name"] >= 0], minlength=len(out["names"]))])
+        run.cache["arrays"] = out
+    found: dict[str, Any] = run.cache["arrays"]
+    return found
+
+
+def _alive(step: Ints, attempt: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """False where a later life begins at or before the step: that row's work was done again."""
+    alive = np.ones(len(step), bool)
+    if (attempt == attempt[:1]).all():
+        return alive
+    lives = np.unique(attempt)
+    begins = np.array([step[attempt == a].min() for a in lives])
+    for a in lives[:-1]:
+        later = begins[lives > a].min()
+        alive[(attempt == a) & (step >= later)] = False
+    return alive
+
+
+def _interval(step: Ints, attempt: NDArray[np.int32]) -> int:
+    gaps = np.diff(step)[np.diff(attempt) == 0]
+    gaps = gaps[gaps > 0]
+    return max(int(np.median(gaps)), 1) if len(gaps) else 1
+
+
+def parts(run: Run, name: str) -> list[Series]:
+    """Every tag that carries a name, each as a series of its own: the layers of ``grad.norm_layer``, the sets of ``loss.part``."""
+    key = ("parts", name)
+    if key not in run.cache:
+        columns = arrays(run)
+        found = []
+        for tag in np.flatnonzero(np.bincount(columns["tag"][_rows(columns, name)])):
+            s = _build(run, name, int(tag))
+            found += [s] if s is not None else []
+        run.cache[key] = found
+    result: list[Series] = run.cache[key]
+    return result

@@ -1,0 +1,69 @@
+"""What monitors logged beside the training: GPU load, temperature, clock, memory; by the clock, with steps or without.
+
+A monitor writes by time, not by step, so its rows have no step in many formats (W&B's system metrics); ``series`` leaves
+them out, this reads them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.run.series import Floats
+from parsers.tables import Run
+
+
+@dataclass(frozen=True, eq=False)
+class Clocked:
+    """One tag of one rank, in the order of its clock; `time` in seconds since 1970, `x` counts rows where no row has a clock."""
+
+    tag: str
+    rank: int | None
+    time: Floats
+    value: Floats
+
+
+def clocked(run: Run, name: str) -> list[Clocked]:
+    """Every (tag, rank) that carries a canonical name, finite values only."""
+    key = ("clocked", name)
+    if key not in run.cache:
+        run.cache[key] = _read(run, name)
+    found: list[Clocked] = run.cache[key]
+    return found
+
+
+def _read(run: Run, name: str) -> list[Clocked]:
+    table = run.tables["metrics"]
+    if not table.num_rows:
+        return []
+    names = table["name"].combine_chunks()
+    known = names.dictionary.to_pylist()
+    if name not in known:
+        return []
+    rows = np.flatnonzero(names.indices.fill_null(-1).to_numpy(zero_copy_only=False) == known.index(name))
+    part = table.select(["tag", "rank", "time", "value"]).take(rows)
+    groups: dict[tuple[str, int | None], list[int]] = {}
+    for i, where in enumerate(zip(part["tag"].to_pylist(), part["rank"].to_pylist(), strict=True)):
+        groups.setdefault(where, []).append(i)
+    time, value = (part[c].to_numpy(zero_copy_only=False) for c in ("time", "value"))
+    found = []
+    for (tag, rank), mine in groups.items():
+        picked = np.array(mine)[np.isfinite(value[mine])]
+        t = time[picked] if np.isfinite(time[picked]).all() else np.arange(len(picked), dtype=np.float64)
+        order = np.argsort(t, kind="stable")
+        if len(picked):
+            found.append(Clocked(tag, rank, t[order], value[picked][order]))
+    return found
+
+
+def smooth_growth(value: Floats, least: int = 40) -> float | None:
+    """Relative growth over the last half, where hardly a stretch of it falls and four or more rise; None where it does not grow."""
+    half = value[len(value) // 2 :]
+    if len(value) < least:
+        return None
+    parts = [float(np.median(p)) for p in np.array_split(half, 12)]
+    change = np.diff(parts)
+    if parts[0] <= 0 or float(np.mean(change >= 0)) < 0.9 or int((change > 0).sum()) < 4:
+        return None
+    return parts[-1] / parts[0] - 1

@@ -1,0 +1,185 @@
+"""Judges excursions of a loss: is it a spike or noise, which of the three kinds, and is it an instability at all?
+
+Spike or noise: a logistic regression over ``spike_features`` whose numbers stand in ``spike_model``
+(benchmarks/spikes.py fits them). The kind is a rule. What would tempt a detector and is no instability has
+rules of its own: weights that start anew, a level that steps up without an overshoot (a schedule that starts
+again, other data), the same bump at regular distances.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forensics.spikes import class_model
+from forensics.spikes.excursions import CROWD_SIGMA, END_SIGMA, Excursion, Floats, candidates, centred_median, middle_of_three, scaled
+from forensics.spikes.features import NAMES, features, smoothness
+from forensics.spikes.trend import turn
+
+Ints = NDArray[np.int64]
+
+FAST_SHARE, FAST_INTERVALS, FAST_STEPS = 0.004, 3, 20
+REINIT_VALUES, REINIT_TOP, REINIT_MATCH = 20, 0.05, 0.2
+STEP_VALUES, STEP_RISE, STEP_OVERSHOOT, STEP_MOST, STEP_CLEAR = 25, 6, 4.0, 0.7, 4.0
+BUMPS, BUMP_VALUES, BUMP_SIZE, BUMP_DISTANCE, BUMP_DENSE, LIKELY = 3, 6, 0.4, 0.15, 6.0, 0.1
+SPREAD = NAMES.index("spread")
+# Where neighbours are alike the local noise is too small a yardstick, and the spread of the tested statistic decides.
+SMOOTH, CLEAR_SPREAD, PLAIN_SIGMA = 0.65, 6.2, 30.0
+LASTING_RISE = 0.9  # what the rule for it is right in
+JUDGED = 150  # of more excursions in one life the smaller ones are noise
+LASTING, OFFSET = 10, 0.25
+UNFINISHED, OVERGROWN = 0.3, 3.0
+
+
+@dataclass(frozen=True)
+class Spike:
+    """One judged excursion, in the unit of ``scaled``; ``why`` says why it is none, or what sort of spike."""
+
+    at: Excursion
+    probability: float  # that it is a spike and not noise
+    kind: str  # fast | slow | non_recovering | not_a_spike
+    limit: float  # steps within which a recovery counts as fast
+    why: str = ""  # reinit | step | periodic | divergence | nonfinite
+
+
+def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
+    """The spikes of one life, in order; `length`: planned steps, or the steps covered where no plan is known."""
+    y, _ = scaled(value)
+    found = candidates(y)
+    strongest = sorted(sorted(range(len(found)), key=lambda i: -found[i].sigmas)[:JUDGED])
+    rows = features(y, found, strongest)
+    odds = probability(rows)
+    finite = np.isfinite(value)
+    kept = [
+        (found[i], float(p))
+        for i, p, spread in zip(strongest, odds, np.exp(rows[:, SPREAD]), strict=True)
+        if not finite[found[i].peak] or (p >= class_model.THRESHOLD and (spread >= CLEAR_SPREAD or _plain(y, found[i])))
+    ]
+    kept = _distinct(kept)
+    judged = []
+    for i, (e, p) in enumerate(kept):
+        following = next((o.start for o, _ in kept[i + 1 :] if e.end is not None and o.start >= e.end), len(y))
+        judged.append(_spike(step, y, e, p, _limit(step, e, length), following, bool(finite[e.peak])))
+    likely = [found[i] for i, p in zip(strongest, odds, strict=True) if p >= LIKELY]
+    judged = [replace(s, kind="not_a_spike", why="periodic") if _periodic(s, likely) else s for s in judged]
+    rise = turn(y, found)
+    if rise is not None and not any(_explains(s, rise.start, rise.peak) for s in judged):
+        height = max(rise.rise, float(y[rise.peak]) - rise.level)
+        e = Excursion(rise.start, rise.peak, None, rise.level, rise.noise, height, True)
+        kind, why = ("not_a_spike", "step") if _steps_up(y, e) else ("non_recovering", "divergence")
+        judged.append(Spike(e, LASTING_RISE, kind, _limit(step, e, length), why))
+    return sorted(judged, key=lambda s: s.at.start)
+
+
+def _plain(y: Floats, e: Excursion) -> bool:
+    return e.sigmas >= PLAIN_SIGMA or smoothness(y, e) < SMOOTH
+
+
+def probability(rows: Floats) -> Floats:
+    """Probability of a spike for rows of ``spike_features.NAMES``."""
+    z = (rows - np.array(class_model.MEAN)) / np.array(class_model.SCALE)
+    score: Floats = z @ np.array(class_model.WEIGHT) + class_model.INTERCEPT
+    return 1 / (1 + np.exp(-score))
+
+
+def _limit(step: Ints, e: Excursion, length: float) -> float:
+    gaps = np.diff(step[max(e.start - 8, 0) : e.start + 9])
+    return max(FAST_SHARE * length, FAST_INTERVALS * float(np.median(gaps)) if len(gaps) else 0.0, FAST_STEPS)
+
+
+def _distinct(kept: list[tuple[Excursion, float]]) -> list[tuple[Excursion, float]]:
+    """Folds what rides on the tail of a larger one into it, before that has lost two thirds of its height."""
+    out: list[tuple[Excursion, float]] = []
+    for e, p in kept:
+        over = [i for i, (o, _) in enumerate(out) if o.start < e.start and (o.end is None or e.start < o.end)]
+        if not over:
+            out.append((e, p))
+            continue
+        o, q = out[over[-1]]
+        if o.end is None and e.end is None and e.height > o.height:  # it never came back and climbs on: one event
+            start, level = (o.start, o.level) if 2 * o.height >= e.height else (e.start, e.level)
+            out[over[-1]] = (replace(e, start=start, level=level, height=e.level + e.height - level, depth=o.depth), max(p, q))
+            continue
+        if e.level > o.level + UNFINISHED * o.height and e.height < OVERGROWN * o.height:
+            if e.level + e.height > o.level + o.height:
+                out[over[-1]] = (replace(o, peak=e.peak, height=e.level + e.height - o.level), q)
+        elif e.sigmas >= CROWD_SIGMA or e.level + e.height > o.level + UNFINISHED * o.height:
+            out.append((e, p))
+    return out
+
+
+def _explains(s: Spike, first: int, last: int) -> bool:
+    """Whether a judged excursion accounts for a rise of the level from `first` to `last`."""
+    never_back = s.kind != "fast" and s.at.end is None
+    return s.at.start >= first - STEP_RISE or never_back or (s.at.end or 0) >= first - STEP_VALUES
+
+
+def _spike(step: Ints, y: Floats, e: Excursion, p: float, limit: float, following: int, finite: bool) -> Spike:
+    if finite and _starts_anew(step, y, e):
+        return Spike(e, p, "not_a_spike", limit, "reinit")
+    if finite and _steps_up(y, e):
+        return Spike(e, p, "not_a_spike", limit, "step")
+    why = "" if finite else "nonfinite"
+    if e.end is None or not _comes_back(y, e, following):
+        return Spike(replace(e, end=None), p, "non_recovering", limit, why)
+    took = step[min(e.end, len(step) - 1)] - step[e.start]
+    return Spike(e, p, "fast" if took <= limit else "slow", limit, why)
+
+
+def _comes_back(y: Floats, e: Excursion, following: int) -> bool:
+    """False where the loss only touched its old level and then stayed above it until the next event or the end."""
+    if e.end is None or following - e.end < LASTING or e.end - e.start < STEP_RISE:
+        return True
+    above = float(np.median(y[e.end : following])) - e.level
+    return above <= max(END_SIGMA * e.sigma, OFFSET * e.height)
+
+
+def _starts_anew(step: Ints, y: Floats, e: Excursion) -> bool:
+    """Whether the curve from the peak on is the beginning of the run over again: weights that were initialized anew."""
+    drop = float(y[0]) - e.level
+    n = min(REINIT_VALUES, len(y) - e.peak)
+    if drop < 0.2 or n < 8 or abs(float(y[e.peak]) - float(y[0])) > REINIT_TOP:
+        return False
+    again = np.interp(step[e.peak : e.peak + n] - step[e.peak], step[: e.start] - step[0], y[: e.start])
+    return float(np.median(np.abs(y[e.peak : e.peak + n] - again))) <= min(REINIT_MATCH, 0.06 * drop)
+
+
+def _steps_up(y: Floats, e: Excursion) -> bool:
+    """Whether the level steps up at once, without an overshoot, and learning goes on from there."""
+    after = y[e.start : e.start + STEP_VALUES + STEP_RISE]
+    if len(after) < STEP_VALUES or (e.end is not None and e.end - e.start < STEP_VALUES):
+        return False
+    plateau = middle_of_three(after[STEP_RISE:])
+    level = float(np.median(plateau[:10]))
+    height = level - e.level
+    noise = max(1.4826 * float(np.median(np.abs(after - centred_median(after, 9))[STEP_RISE:])), e.sigma)
+    arrived = np.flatnonzero(after >= level - 2 * noise)
+    at_once = len(arrived) > 0 and int(arrived[0]) <= STEP_RISE
+    top = float(y[e.start : e.start + 3 * STEP_VALUES].max())
+    flat = top - level <= STEP_OVERSHOOT * noise and float(plateau.min()) > e.level + 0.3 * height
+    stretch = y[e.start : e.end] - e.level if e.end is not None else np.zeros(1)
+    ends_at_once = float(np.median(stretch[-len(stretch) // 5 :])) > 0.5 * height  # a stretch of bad data, not a level learned off
+    return at_once and flat and not ends_at_once and STEP_CLEAR * noise < height < STEP_MOST
+
+
+def _periodic(s: Spike, likely: list[Excursion]) -> bool:
+    """Whether bumps like this one come at regular distances: the loop makes them (a loader, a restart), not training."""
+    if s.kind not in ("fast", "slow") or _values(s.at) < BUMP_VALUES:
+        return False
+    alike = [
+        e
+        for e in likely
+        if e.end is not None
+        and BUMP_SIZE <= e.height / s.at.height <= 1 / BUMP_SIZE
+        and BUMP_SIZE <= _values(e) / _values(s.at) <= 1 / BUMP_SIZE
+    ]
+    if len(alike) < BUMPS:
+        return False
+    gaps, width = np.diff([e.start for e in alike]), float(np.mean([_values(e) for e in alike]))
+    return bool(np.ptp(gaps) <= BUMP_DISTANCE * gaps.mean() and gaps.mean() <= BUMP_DENSE * width)
+
+
+def _values(e: Excursion) -> int:
+    return (e.end if e.end is not None else e.peak) - e.start

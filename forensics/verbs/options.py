@@ -1,0 +1,123 @@
+"""What several verbs have in common: options, the names of outputs, and how results are shown."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+UNHEALTHY = 3
+REDACT = "Hide names of users and hosts, mail, IP and hardware addresses, and absolute paths."
+
+
+def named_file(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    """An output that is asked for has a name: --out "" is a mistake in a script."""
+    if value is not None and not value.name:
+        raise click.BadParameter("give the name of a file to write")
+    return value
+
+
+def outputs(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--force", is_flag=True, help="Replace existing outputs."),
+        click.option("--redact", is_flag=True, help=REDACT),
+        click.option("--md", type=click.Path(path_type=Path), callback=named_file, help="Write a Markdown summary here, too."),
+        click.option("--out", type=click.Path(path_type=Path), callback=named_file, help="The report; default <run>.html in this folder."),
+    ):
+        command = option(command)
+    return command
+
+
+def _metrics(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    pairs = [v.partition("=") for v in values]
+    if any(not name or not tag for name, _, tag in pairs):
+        raise click.BadParameter("give NAME=TAG, such as loss.train=my/own/tag")
+    return {name: tag for name, _, tag in pairs}
+
+
+metric_option = click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="NAME=TAG",
+    callback=_metrics,
+    help="What a tag of yours means, e.g. loss.train=my/own/tag.",
+)
+
+
+run_config_option = click.option(
+    "--no-run-config", "run_config", is_flag=True, flag_value=False, default=True, help="Leave out a forensics.toml that came with the run."
+)
+
+
+batches_option = click.option(
+    "--batches",
+    "manifest",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file that maps steps to samples, batch ids, shards or sources, in place of what the run has.",
+)
+
+
+def attach(run: Any, manifest: Path | None) -> None:
+    if manifest is not None:
+        from forensics.batches import batch_manifest as manifests
+
+        manifests.attach(run, manifest)
+
+
+def without_pandas() -> None:
+    """pyarrow imports pandas, where it is installed, merely to ask whether a list is a Series: half a second of nothing.
+
+    It asks once in the life of a process; this answers "not installed". Only for the command, never for `import forensics`.
+    """
+    import pyarrow
+
+    class NotInstalled:
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> None:
+            if name == "pandas":
+                raise ModuleNotFoundError(name)
+
+    sys.meta_path.insert(0, NotInstalled)
+    try:
+        pyarrow.array([0])
+    finally:
+        sys.meta_path.remove(NotInstalled)
+
+
+def name_of(case: Path) -> str:
+    return case.name.removesuffix(".json").removesuffix(".case")
+
+
+def stem_of(run: str) -> str:
+    name = run.rstrip("/\\").replace("\\", "/").rsplit("/", 1)[-1]
+    name = name if name not in ("", ".", "..") else Path(run).resolve().name or "run"
+    return os.fsdecode(os.fsencode(name)[:200])  # a folder's name may be so long that no ending fits behind it
+
+
+def show(document: dict[str, Any], page: Path) -> None:
+    from reports import terminal
+
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    width = min(shutil.get_terminal_size((100, 24)).columns, 110)
+    click.echo(terminal.render(document, width=width, color=colour))
+    click.echo(steady(f"report: {page}"))
+
+
+def say(text: str) -> None:
+    click.echo(steady(text), err=True)
+
+
+def steady(text: str) -> str:
+    """One line that may hold names and texts of a run: nothing in it steers the terminal, no secret is in it, and with
+    --redact no name."""
+    from forensics.verbs.redact_output import hidden
+    from parsers.secrets import mask_text
+    from reports.text_format import visible
+
+    return visible(hidden(mask_text(text))).replace("\n", "\\n")

@@ -1,0 +1,143 @@
+"""Where the outputs of a verb go: names that nobody else's file has, of this very run, and never a file of the run."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from forensics.errors import ForensicsError
+from forensics.verbs.options import say, show, stem_of
+
+if TYPE_CHECKING:
+    from forensics.redact import Pseudonyms
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the page, the case and the summary of a run go; ``default``: those whose names nobody gave."""
+
+    page: Path
+    case: Path | None = None
+    md: Path | None = None
+    default: frozenset[str] = frozenset()
+
+    def named(self) -> dict[str, Path]:
+        found = {"page": self.page, "case": self.case, "md": self.md}
+        return {what: path for what, path in found.items() if path is not None}
+
+
+def places(run: str, out: Path | None, json_path: Path | None, md: Path | None, *, force: bool) -> Places:
+    """Where the outputs go, once it is sure that they may be written, whatever run it will be."""
+    stem = stem_of(run)
+    page = out or Path(f"{stem}.html")
+    case = json_path or (page.with_suffix(".case.json") if out else Path(f"{stem}.case.json"))
+    default = {what for what, given in (("page", out), ("case", out or json_path)) if given is None}
+    return allowed(Places(page, case, md, frozenset(default)), force=force)
+
+
+def allowed(found: Places, *, force: bool) -> Places:
+    """The places, each another file that is not there yet. A default name may be that of a report, which is looked at later."""
+    from forensics import output
+    from forensics.run import identity
+
+    for what, path in found.named().items():
+        if not (what in found.default and identity.of_report(path) is not None):
+            output.check(path, force=force)
+    distinct = {os.path.realpath(p) for p in found.named().values()}
+    if len(distinct) < len(found.named()):
+        raise click.UsageError("two outputs have the same name")
+    return found
+
+
+def own(found: Places, mine: list[str], *, force: bool) -> Places:
+    """The places of this very run: a default name that the report of another run has gets a number, and that is said."""
+    from forensics.run import identity
+
+    def taken(path: Path) -> bool:
+        return os.path.lexists(path) and not identity.same(identity.of_report(path), mine)
+
+    if force or not any(taken(found.named()[what]) for what in found.default):
+        return found
+    for n in itertools.count(2):
+        numbered: dict[str, Any] = {what: _numbered(found.named()[what], n) for what in found.default}
+        other = replace(found, **numbered)
+        if not any(taken(other.named()[what]) for what in found.default):
+            say(f"{found.page} and its case are of another run: they stay, and this report is {other.page}")
+            return other
+    raise AssertionError
+
+
+def _numbered(path: Path, n: int) -> Path:
+    stem, dot, ending = path.name.partition(".case.json") if path.name.endswith(".case.json") else path.name.rpartition(".")
+    return path.with_name(f"{stem}-{n}{dot}{ending}")
+
+
+def publish(
+    document: dict[str, Any],
+    found: Places,
+    runs: Iterable[Any],
+    files: Iterable[Path | str | None],
+    *,
+    known: Pseudonyms | None,
+    force: bool,
+) -> Places:
+    """Writes the outputs of a run, with the author's word of its earlier case, and without names where these are ``known``
+    (`--redact`); -> where they are."""
+    from forensics import output
+    from forensics.verbs import redact_output
+
+    if known is not None:
+        found = redact_output.renamed(found, known, force=force)
+    with output.locked(found.page.absolute().parent):
+        found = own(allowed(found, force=force), document["run"]["identity"], force=force)  # another command may have been here
+        keep_inputs(found, runs, files)
+        if found.case is not None:
+            document = with_notes(document, found.case)
+        if known is not None:
+            document = redact_output.redacted(document, known)
+        write_all(document, found)
+    show(document, found.page)
+    return found
+
+
+def keep_inputs(found: Places, runs: Iterable[Any], files: Iterable[Path | str | None] = ()) -> None:
+    """Raises ForensicsError where an output is a file of the runs, or one of the ``files`` that were read, also with --force."""
+    from forensics.run import identity
+
+    read = {os.path.realpath(f) for f in files if f is not None}
+    runs = list(runs)
+    for path in found.named().values():
+        if os.path.realpath(path) in read or identity.is_input(path, runs):
+            raise ForensicsError(f"{path} is what was read: left as it is", "Give another name with --out.")
+
+
+def write_all(document: dict[str, Any], found: Places) -> None:
+    from forensics import output
+    from reports import html, markdown
+
+    files: list[tuple[Path, str | bytes]] = [(found.page, html.render(document))]
+    if found.case is not None:
+        files.append((found.case, output.case_json(document)))
+    if found.md is not None:
+        files.append((found.md, markdown.render(document)))
+    output.write_all(files)
+
+
+def with_notes(document: dict[str, Any], case_path: Path) -> dict[str, Any]:
+    """The author's word in a case of the same run that is about to be replaced is kept."""
+    from forensics import output
+    from forensics.case_parts import notes
+    from forensics.run import identity
+
+    if not identity.same(identity.of_report(case_path), document["run"]["identity"]):
+        return document
+    try:
+        return notes.carried(document, output.saved_case(case_path))
+    except (ForensicsError, AttributeError, KeyError, TypeError):  # one that somebody edited
+        return document

@@ -1,0 +1,99 @@
+"""Reads what consoles print over several lines: tables (Stable-Baselines3, Ultralytics), blocks (Composer, OLMo).
+
+- Stable-Baselines3: ``| train/ | |`` opens a section, ``|    loss | 0.01 |`` is a row; ``total_timesteps`` is the step.
+- Ultralytics: a line of names (``Epoch GPU_mem box_loss ...``), then ``1/100 2.61G 1.153 ... 640: 100%|###|``, redrawn
+  per batch (the last one counts); validation below it (``all 128 929 0.677 ...``) belongs to the same epoch.
+- OLMo-core: ``    train/CE loss=2.346`` under ``[step=600/1000,epoch=1]``, values with K, M, B or T for 10^3 to 10^12;
+  Composer: ``\t Train loss/train/total: 2.3456`` under ``[batch=600/1000]:``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from parsers.console_format.grammars import NUM
+from parsers.console_format.line_prefix import number, whole
+
+_CELLS = re.compile(r"^\s*+\|([^|]*+)\|([^|]*+)\|\s*+$")
+_RULE = re.compile(r"^\s*-{10,}\s*$")
+_NAMES = re.compile(r"^\s*Epoch\s+(?:GPU_mem|gpu_mem)\s+\S")
+_ROW = re.compile(r"^\s*(\d+)/(\d+)\s+([\d.]+)[GM]\s+(.*)$")
+_CLASSES = re.compile(r"^\s*Class\s+Images\s+(?:Instances|Labels|Targets)\s")
+_CLASS_NAMES = re.compile(r"mAP@?\.?50-95|mAP@?\.?50|mAP@\.5:\.95|mAP@\.5|(?:Box|Mask|Pose)\(P|\S+")
+_ALL = re.compile(r"^\s*all\s+\d")
+_MEMBER = re.compile(
+    r"^(?:\s{2,}|\t)(?:Train |Eval )?(?P<name>[A-Za-z][^=:|]*?)(?:=|: +)"
+    rf"(?P<value>{NUM}[KMBT]?)%?\s*$"
+)
+
+
+class Found(NamedTuple):
+    step: int | None
+    metrics: list[tuple[str, float]]
+    redrawn: bool = False  # a later line with the same step replaces it
+
+
+def member(text: str) -> tuple[str, float] | None:
+    """A row of a Composer or OLMo block."""
+    m = _MEMBER.match(text)
+    if m is None:
+        return None
+    name = m["name"].strip()
+    if "Eval " in text[: m.start("name")] and not re.search(r"(?i)eval|val", name):
+        name = f"eval {name}"
+    return name, number(m["value"])
+
+
+class Tables:
+    """Tables that need the lines above; ``read`` returns None for lines that are none of theirs, or what they give."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.classes: list[str] = []
+        self.epoch: int | None = None
+        self.section = ""
+        self.rows: list[tuple[str, float]] = []
+        self.open = False
+
+    def read(self, text: str) -> Found | None:
+        head = text.lstrip()[:1]
+        if head and head in "|-" and len(text) < 500:
+            return self._cells(text)
+        if _NAMES.match(text):
+            self.names = text.split()[1:]
+            return Found(None, [])
+        if self.names and (m := _ROW.match(text)):
+            words = [m[3], *m[4].split(":")[0].split()]
+            pairs = [(n, w) for n, w in zip(self.names, words, strict=False) if re.fullmatch(NUM, w)]
+            self.epoch = whole(m[1])
+            return Found(self.epoch, [(n, number(w)) for n, w in pairs if n.lower() not in {"size", "img_size"}], True)
+        if _CLASSES.match(text):
+            self.classes = ["P" if w.endswith("(P") else w for w in _CLASS_NAMES.findall(text.split("):")[0])][2:]
+            return Found(None, [])
+        if self.classes and _ALL.match(text):
+            words = text.split()[2:]
+            return Found(
+                self.epoch,
+                [(f"val {n}", number(w)) for n, w in zip(self.classes[1:], words[1:], strict=False) if re.fullmatch(NUM, w)],
+                True,
+            )
+        return None
+
+    def _cells(self, text: str) -> Found | None:
+        if _RULE.match(text):
+            rows, self.rows, self.section = self.rows, [], ""
+            self.open = not rows
+            if not rows:
+                return None
+            known = {tag.rsplit("/", 1)[-1]: value for tag, value in rows}
+            step = next((int(known[k]) for k in ("total_timesteps", "iterations") if k in known), None)
+            return Found(step, rows)
+        if not self.open or not (m := _CELLS.match(text)):
+            return None
+        name, value = m[1].strip(), m[2].strip()
+        if name.endswith("/") and not value:
+            self.section = name
+        elif re.fullmatch(NUM, value) and name:
+            self.rows.append((self.section + name, number(value)))
+        return Found(None, [])

@@ -1,0 +1,53 @@
+"""Finds the steps of ``{'loss': 2.3, 'epoch': 0.1}``, the lines transformers' Trainer prints without one.
+
+The progress bar that the Trainer redraws before and after each such line shows the step exactly (trainer_callback.py,
+ProgressCallback: ``training_bar.write``). Without a bar, ``epoch`` times the steps of an epoch gives it, if the header
+``***** Running training *****`` says how many examples and how large a batch; ``epoch`` is rounded, so the nearest
+multiple of the logging interval is taken. Otherwise the lines are numbered.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from parsers.console_format.line_prefix import Where
+
+
+class Waiting(NamedTuple):
+    where: Where
+    metrics: list[tuple[str, float]]
+
+
+class Dicts:
+    """A dict line waits until the line behind it is seen; ``step`` then says its step and how that is known."""
+
+    def __init__(self) -> None:
+        self.header: dict[str, int] = {}  # numbers below "***** Running training *****"
+        self.waiting: Waiting | None = None
+        self.count = self.interval = 0
+        self.bar = (-100, 0, 0)  # line, position and total of the training bar (evaluation has shorter ones)
+
+    def saw_bar(self, n: int, parts: dict[str, int]) -> None:
+        if "it" in parts and "total" in parts and parts["total"] >= (self.header.get("Total optimization steps") or self.bar[2]):
+            self.bar = (n, parts["it"], parts["total"])
+
+    def step(self, waiting: Waiting, bar: dict[str, int]) -> tuple[int, str]:
+        values = dict(waiting.metrics)
+        evaluation = any(tag.startswith("eval_") for tag in values)
+        beside = (bar and bar.get("total") == self.bar[2]) or waiting.where.line - self.bar[0] <= 1
+        if beside or (evaluation and self.bar[2]):
+            return self.bar[1], "taken from the progress bar"
+        examples, batch, epoch = self.header.get("Num examples"), self._batch_size(), values.get("epoch", -1.0)
+        if examples and batch and 0 <= epoch < 1e6:
+            guess = epoch * -(-examples // batch)
+            self.interval = self.interval or max(1, round(guess))
+            even = round(guess / self.interval) * self.interval
+            known = "computed from epoch, examples and batch size"
+            return (even if abs(even - guess) <= 0.5 + guess * 0.002 else round(guess)), known
+        self.count += not evaluation
+        return self.count, "the running number of the line, for the log names no steps"
+
+    def _batch_size(self) -> int:
+        known = self.header
+        device = known.get("Instantaneous batch size per device", 0) * known.get("Gradient Accumulation steps", 1)
+        return next((v for k, v in known.items() if k.startswith("Total train batch")), device)

@@ -1,0 +1,238 @@
+"""The regex a line becomes once it was understood, and the columns that all lines like it become.
+
+A million lines of one shape are columns of strings: they turn into numbers column by column, never row by row.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from parsers import arrow
+from parsers.console_format.line_prefix import Field, Line, number, seconds, whole
+from parsers.tables import record_batch
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from parsers.console_format.bulk import Rows
+
+Row = tuple[int, int | None, str, float, float | None, int | None]  # place, step, tag, value, time, rank
+
+
+_COUNTS = {"it", "total", "epoch", "epochs", "rank"}
+
+
+@dataclass
+class Shape:
+    """A line's words with holes for its numbers; ``fields`` say what the strings in the holes are."""
+
+    pattern: re.Pattern[str]
+    fields: list[Field]
+    line: Line
+    places: list[int] = field(default_factory=list)  # line << 20 | part of the line, of each row
+    rows: list[tuple[str, ...]] = field(default_factory=list)
+    steps: list[int | None] = field(default_factory=list)  # where they had to be worked out
+    many: list[tuple[int, Rows]] = field(default_factory=list)  # read by console_bulk, and the number of their block's first line
+    simple: bool = False  # the step stands in the line: no memory needed
+    near: bool = False  # its step is that of the lines before
+    missing: bool = False  # Megatron's line without its loss
+    step_at: int = 0  # the hole with the step
+
+    def size(self) -> int:
+        """Measurements that wait to be handed over, or a few more."""
+        return len(self.fields) * (len(self.rows) + sum(len(some.line) for _, some in self.many))
+
+
+def has_loss(line: Line) -> bool:
+    return any("loss" in f.tag and "scale" not in f.tag for f in line.fields if f.role == "metric")
+
+
+def _hole(f: Field, word: str, after: str, scaled: bool) -> str:
+    """What may stand in a number's place. Nothing is given back (``++``), unless a unit follows that looks alike."""
+    if f.role == "time":
+        return f".{{{len(word)}}}"
+    if f.tag == "clock":
+        return r"[\d:.]++"
+    if f.role in _COUNTS or (f.role == "step" and word.isdigit()):
+        return r"\d++"
+    more = "+" if after in "eEnaifNIAFtyKMBT," else "++"
+    return (r"[-+.,\deEnaifNIAFty]" if "," in word else r"[-+.\deEnaifNIAFty]") + more + "[KMBT]?" * scaled
+
+
+def _loose(literal: str) -> str:
+    """Text as it stands, but for the number of spaces at its end."""
+    return re.escape(literal.rstrip(" ")) + " *+" * literal.endswith(" ")
+
+
+def shape_of(line: Line, parts: dict[str, int]) -> Shape:
+    """The shape of a line that was understood; `parts`: the numbers that say its step (none: that of before)."""
+    text, out, pos, kept = line.text, [], 0, []
+    for f in line.fields:
+        literal = text[pos : f.start]
+        if "%|" in literal and literal.count("|") > 1:  # the drawn bar itself
+            literal, bar = literal[: literal.find("|") + 1], _loose(literal[literal.rfind("|") :])
+            out.append(re.escape(literal) + "[^|]*" + bar)
+        else:
+            out.append(_loose(literal))
+        hole = _hole(f, text[f.start : f.end], text[f.end : f.end + 1], line.scaled)
+        if f.role in {"skip", "epochs"}:
+            out.append(hole)
+        else:
+            out.append(f"({hole})")
+            kept.append(f)
+        pos = f.end
+    out.append(re.escape(text[pos:].rstrip()) + r"\s*")
+    shape = Shape(re.compile("".join(out)), kept, line)
+    word = next((f.tag for f in line.fields if f.role == "it"), "")
+    shape.missing = "elapsed time per iteration" in text and not has_loss(line)
+    shape.simple = not line.bar and not shape.missing and ("step" in parts or (bool(word) and "epoch" not in parts))
+    shape.near = not parts
+    shape.step_at = next((i for i, f in enumerate(kept) if f.role == ("step" if "step" in parts else "it")), -1)
+    return shape
+
+
+def batch(rows: list[Row], shapes: list[Shape], year: int) -> pa.RecordBatch:
+    """Metrics in the order of their places; empties the shapes."""
+    import numpy as np
+
+    tags: dict[str, int] = {}
+    parts: list[tuple[Any, ...]] = []
+    for shape in shapes:
+        part = _part(shape, year, tags) if shape.rows else ()
+        if part is None:  # a word that is no number after all: row by row
+            rows = rows + list(_rows(shape, year))
+        elif part:
+            parts.append(part)
+        parts += [_many(shape, first, some, tags) for first, some in shape.many]
+        shape.places, shape.rows, shape.steps, shape.many = [], [], [], []
+    if rows:
+        place, step, tag, value, time, rank = zip(*rows, strict=True)
+        codes = [tags.setdefault(t, len(tags)) for t in tag]
+        parts.append(
+            (
+                np.array(place, "i8"),
+                *_nullable(list(step), "i8"),
+                np.array(codes, "i4"),
+                np.array(value, "f8"),
+                *_nullable(list(time), "f8"),
+                *_nullable(list(rank), "i4"),
+            )
+        )
+    columns: list[Any] = list(parts[0]) if len(parts) == 1 else [np.concatenate(c) for c in zip(*parts, strict=True)]
+    if (columns[0][1:] < columns[0][:-1]).any():
+        order = np.argsort(columns[0], kind="stable")
+        columns = [c[order] for c in columns]
+    place, step, has_step, code, value, time, has_time, rank, has_rank = columns
+    return record_batch(
+        "metrics",
+        {
+            "step": _arrow(pa.int64(), step, has_step),
+            "value": _arrow(pa.float64(), value),
+            "tag": pa.DictionaryArray.from_arrays(_arrow(pa.int32(), code), arrow.texts(list(tags))),
+            "time": _arrow(pa.float64(), time, has_time),
+            "rank": _arrow(pa.int32(), rank, has_rank),
+            "at": _arrow(pa.int64(), place >> 20),
+        },
+    )
+
+
+def _part(shape: Shape, year: int, tags: dict[str, int]) -> tuple[Any, ...] | None:
+    """The columns of one shape; None where a word cannot be read in bulk."""
+    import numpy as np
+
+    words, n = list(zip(*shape.rows, strict=True)), len(shape.rows)
+    metrics = measurements(shape)
+    value = np.empty((n, len(metrics)))
+    try:
+        for j, (i, _) in enumerate(metrics):
+            sample = shape.line.text[shape.fields[i].start : shape.fields[i].end]
+            odd = shape.line.scaled or "," in sample  # else float() will do
+            value[:, j] = np.fromiter(map(number if odd else float, words[i]), float, n)
+        step = _nullable(list(map(int, words[shape.step_at])) if shape.simple else list(shape.steps), "i8")
+    except (ValueError, OverflowError):
+        return None
+    times: list[float | None] = [None] * n
+    ranks: list[int | None] = [None] * n
+    for i, f in enumerate(shape.fields):
+        if f.role == "time":
+            times = _clocks(words[i], shape.line.clock, year)
+        elif f.role == "rank":
+            ranks = [whole(w) for w in words[i]]
+    code = np.array([tags.setdefault(tag, len(tags)) for _, tag in metrics], "i4")
+    wide = [np.array(shape.places, "i8"), *step, *_nullable(times, "f8"), *_nullable(ranks, "i4")]
+    place, at, has_step, time, has_time, rank, has_rank = (np.repeat(c, len(metrics)) for c in wide)
+    return place, at, has_step, np.tile(code, n), value.ravel(), time, has_time, rank, has_rank
+
+
+def _many(shape: Shape, first: int, rows: Rows, tags: dict[str, int]) -> tuple[Any, ...]:
+    """The same columns, of lines that were read together."""
+    import numpy as np
+
+    n, metrics = len(rows.line), measurements(shape)
+    code = np.array([tags.setdefault(tag, len(tags)) for _, tag in metrics], "i4")
+    time = np.zeros(n) if rows.time is None else rows.time
+    rank = np.zeros(n, "i4") if rows.rank is None else rows.rank.astype("i4")
+    wide = [
+        (rows.line + first) << 20,
+        rows.step,
+        np.ones(n, bool),
+        time,
+        np.full(n, rows.time is not None),
+        rank,
+        np.full(n, rows.rank is not None),
+    ]
+    place, step, has_step, time, has_time, rank, has_rank = (np.repeat(c, len(metrics)) for c in wide)
+    return place, step, has_step, np.tile(code, n), rows.values.ravel(), time, has_time, rank, has_rank
+
+
+def _clocks(words: tuple[str, ...], kind: str, year: int) -> list[float | None]:
+    """Clocks of one width: each minute is worked out once."""
+    if kind.startswith("iso") and len(words[0]) > 17:
+        minutes = {m: seconds(m, kind, year) for m in {w[:16] for w in words}}
+        try:
+            return [minutes[w[:16]] + float(w[17:].replace(",", ".")) for w in words]  # type: ignore[operator]
+        except (TypeError, ValueError):
+            pass
+    return [seconds(w, kind, year) for w in words]
+
+
+def measurements(shape: Shape) -> list[tuple[int, str]]:
+    """Which holes are measurements. The epoch is one where it is not itself the step."""
+    stepped = any(f.role in {"step", "it"} for f in shape.fields)
+    found = [(i, f.tag) for i, f in enumerate(shape.fields) if f.role == "metric"]
+    return found + [(i, "epoch") for i, f in enumerate(shape.fields) if f.role == "epoch" and stepped]
+
+
+def _rows(shape: Shape, year: int) -> list[Row]:
+    out: list[Row] = []
+    for j, (place, words) in enumerate(zip(shape.places, shape.rows, strict=True)):
+        of = {f.role: w for f, w in zip(shape.fields, words, strict=True)}
+        step = whole(words[shape.step_at]) if shape.simple else shape.steps[j]
+        time = seconds(of["time"], shape.line.clock, year) if "time" in of else None
+        for i, tag in measurements(shape):
+            try:
+                out.append((place, step, tag, number(words[i]), time, whole(of["rank"]) if "rank" in of else None))
+            except ValueError:
+                continue
+    return out
+
+
+def _nullable(values: list[Any], kind: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Values and which of them are there."""
+    import numpy as np
+
+    if None not in values:
+        return np.array(values, kind), np.ones(len(values), bool)
+    return np.array([0 if v is None else v for v in values], kind), np.array([v is not None for v in values], bool)
+
+
+def _arrow(kind: pa.DataType, values: np.ndarray[Any, Any], there: np.ndarray[Any, Any] | None = None) -> pa.Array:
+    """Built from buffers: ``pa.array`` of numpy imports pandas where that is installed."""
+    import numpy as np
+
+    valid = None if there is None or there.all() else pa.py_buffer(np.packbits(there, bitorder="little").tobytes())
+    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(np.ascontiguousarray(values))])

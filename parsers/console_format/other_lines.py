@@ -1,0 +1,170 @@
+"""The lines of a console log that measure nothing: tracebacks, program text, settings, events and lists of samples."""
+
+from __future__ import annotations
+
+import collections
+import re
+
+from parsers.console_format import printed_settings
+from parsers.console_format.event_lines import TRACEBACK, Event, Traceback, is_code
+from parsers.console_format.line_prefix import Where
+from parsers.tables import Rows
+
+MAX_ALIKE, MAX_OVERFLOWS = 200, 10_000
+_BATCH = re.compile(r"\b(?P<key>shards?|files|ids|sample_ids|samples|indices|doc_ids)=\[(?P<list>[^\[\]]*+)\]")
+_BATCH_STEP = re.compile(r"^(?>.*?\bbatch\b).*?\b(?:step|iter|iteration)[= :]++(\d{1,15})\b")
+_WITH_IDS = re.compile(
+    r"(?:(?<!\s)\s++|[,;|]\s*+)?['\"]?\b(?P<key>(?:batch_)?(?:sample|example|doc|document|data|row|item|instance|record)_?(?:ids?|idxs?|indices|indexes)"
+    r"|batch_(?:ids?|indices)|indices|shards?|files)\b['\"]?\s*+[:=]\s*+[\[(]{1,4}(?P<list>[^\[\]()]*+)[\])]"
+)
+_STEP = re.compile(r"(?i)\b(?:(?:global|train|optimizer)[_ ]?)?(?:step|iteration|iter|update)\b['\"]?\s*+(?:[:=#]\s*+)?(\d{1,15})\b")
+_WORD = re.compile(r"'[^']*'|\"[^\"]*\"|[^,\s]+")
+_SHARDS = {"shard", "shards", "files"}
+_LONGEST_HEADER = 200  # characters; in a line of stars, where the stars end is a question with too many answers
+_HF_HEADER = re.compile(
+    r"^\s*(Num examples|Num Epochs|Instantaneous batch size per device|Total train batch size[^=]*|"
+    r"Gradient Accumulation steps|Total optimization steps) = ([\d,]+)"
+)
+
+
+class Words:
+    """Each method takes a line and says whether it was its business; what it means goes to ``rows``."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.alike: collections.Counter[tuple[str, str]] = collections.Counter()
+        self.tracebacks: dict[int | None, Traceback] = {}
+        self.in_arguments = self.in_header = False
+        self.source: collections.deque[int] = collections.deque(maxlen=3)  # last lines that were Python
+        self.last_overflow = ("", -1)
+        self.said: collections.deque[tuple[str, str, int | None]] = collections.deque(maxlen=16)
+
+    def event(self, where: Where, event: Event, step: int | None) -> None:
+        step = event.step if event.step is not None else step
+        if event.kind == "overflow" and (event.text, step) == self.last_overflow:
+            return  # every rank says it
+        self.last_overflow = (event.text, step if step is not None else -1) if event.kind == "overflow" else ("", -1)
+        alike = (event.kind, re.sub(r"\d+", "0", event.text))
+        if event.kind in {"start", "finished", "checkpoint_saved", "resume"}:  # once a step, not once a rank and file
+            said = (event.kind, re.sub(r"\d+", "", " ".join(w for w in event.text.split() if "/" not in w)), step)
+            if said in self.said:
+                return
+            self.said.append(said)
+        self.alike[alike] += 1
+        if self.alike[alike] <= (MAX_OVERFLOWS if event.kind == "overflow" else MAX_ALIKE):
+            self.rows.event(event.kind, event.text, level=event.level, step=step, time=where.time, at=where.line, rank=where.rank)
+        if len(self.alike) > 20_000:
+            self.alike.clear()
+
+    def counted(self) -> list[str]:
+        """Sentences on the events that were counted instead of kept."""
+        return [
+            f"{count - MAX_ALIKE:,} more lines like '{text[:80]}' were counted, not kept"
+            for (kind, text), count in self.alike.items()
+            if kind != "overflow" and count > MAX_ALIKE
+        ]
+
+    def traceback(self, where: Where, text: str, body: str, step: int | None) -> bool:
+        rank, running = where.rank, self.tracebacks.get(where.rank)
+        body = body[1:] if len(body) < len(text) and body[:1] == " " else body  # "[rank3]:   File ..."
+        begin = TRACEBACK.search(text)
+        if begin is not None and not re.search(r"['\"]", text[begin.end() :]):
+            if running is not None:
+                self.close(rank, step)
+            self.tracebacks[rank] = Traceback(where, "WARNING" in text[:200])
+            return True
+        if running is None:
+            return False
+        if running.feed(body if body.strip() else text):
+            if running.last:
+                self.close(rank, step)
+            return True
+        self.close(rank, step)
+        return False
+
+    def close(self, rank: int | None, step: int | None) -> None:
+        running = self.tracebacks.pop(rank)
+        self.event(running.where, running.event(), step)
+
+    def close_all(self, step: int | None) -> None:
+        for rank in list(self.tracebacks):
+            self.close(rank, step)
+
+    def arguments(self, n: int, text: str) -> bool:
+        """Argument dumps, wherever they stand."""
+        if m := printed_settings.BLOCK.match(text):
+            self.in_arguments = not m["end"]
+            return True
+        if "..." in text or self.in_arguments:
+            found = printed_settings.dotted(text, self.in_arguments)
+            if found:
+                self.rows.config(*found, at=n)
+                return True
+            self.in_arguments = self.in_arguments and text[:1] in " -"
+        if "(" in text and "=" in text:
+            pairs = list(printed_settings.namespace(text))
+            for key, value in pairs:
+                self.rows.config(key, value, at=n)
+            return bool(pairs)
+        return False
+
+    def settings(self, n: int, text: str, body: str, started: bool, known: dict[str, int]) -> None:
+        """Settings in the lines before training; transformers prints its own at each start."""
+        if len(text) < _LONGEST_HEADER and printed_settings.HEADER.match(text):
+            self.in_header = True
+            return
+        if m := _HF_HEADER.match(text):
+            known[m[1].strip()] = int(m[2].replace(",", ""))
+            self.rows.config(m[1].strip(), known[m[1].strip()], at=n)
+            return
+        indented = self.in_header and text[:1] in " \t"
+        self.in_header = indented
+        if not started or indented:
+            for key, value in printed_settings.header(body, indented):
+                self.rows.config(key, value, at=n)
+
+    def program(self, n: int, text: str) -> bool:
+        """Source code that the log quotes; three such lines close together begin a listing."""
+        if is_code(text, sure=True):
+            self.source.append(n)
+            return True
+        return self.listing(n) and (text[:1] in " \t#\"'" or is_code(text))
+
+    def listing(self, n: int) -> bool:
+        return len(self.source) == 3 and n - self.source[0] <= 80 and n - self.source[-1] <= 40
+
+    def batch(self, n: int, text: str, rank: int | None) -> bool:
+        """``batch step=1 shards=['a', 'b'] ids=[7519, 6015]``: the samples of a batch, as the loader printed them."""
+        if "=[" not in text or not (m := _BATCH_STEP.search(text)):
+            return False
+        return self._ids(n, int(m[1]), rank, {b["key"]: b["list"] for b in _BATCH.finditer(text)})
+
+    def without_ids(self, n: int, text: str, rank: int | None) -> str:
+        """``step 120 loss 2.1 sample_ids=[7519, 6015]``: takes the samples out of a line and gives back what else it says."""
+        if "[" not in text and "(" not in text:
+            return text
+        lists = {b["key"]: b["list"] for b in _WITH_IDS.finditer(text)}
+        step = _STEP.search(text) if lists.keys() - _SHARDS else None
+        if step is None or not self._ids(n, int(step[1]), rank, lists):
+            return text
+        return _WITH_IDS.sub("", text)
+
+    def _ids(self, n: int, step: int, rank: int | None, lists: dict[str, str]) -> bool:
+        """Rows of the batches table; False where the lists are empty."""
+        words = {k: [x for w in _WORD.findall(v) if (x := w.strip("'\"")) not in {"", "...", "…"}] for k, v in lists.items()}
+        shards = next((v for k, v in words.items() if k in _SHARDS), [])
+        samples = next((v for k, v in words.items() if k not in _SHARDS), [])
+        size = max(len(shards), len(samples))
+        shards = shards * size if len(shards) == 1 else shards if len(shards) == size else []
+        for i in range(size):
+            self.rows.add(
+                "batches",
+                step=step,
+                rank=rank,
+                position=i,
+                at=n,
+                how="recorded",
+                sample=samples[i] if i < len(samples) else None,
+                shard=shards[i] if shards else None,
+            )
+        return bool(lists)

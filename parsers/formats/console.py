@@ -1,0 +1,310 @@
+"""Reads text logs of training: console output, nohup.out, scheduler ``.out`` and ``.err`` files of some 33 frameworks.
+
+Odd about the format: there is none. `console_grammars` reads a line by its words, `console_blocks` what spans lines,
+`console_events` errors and scheduler lines, `console_config` argument dumps; `console_reader` remembers where a log is:
+
+- A line's step is the most specific it names: global step, then step or iteration, then (epoch - first) * n + i for
+  ``Epoch 3 [120/500]``, then epoch. A line without one takes the step just before it (validation lines, timing lines,
+  blocks under ``[step=600/1000]:``); summaries ("final", "best", "minimum") have none.
+- transformers prints ``{'loss': ...}`` without a step (`console_dicts`); a `Note` says how it was found.
+- Carriage returns separate updates of progress bars; of updates with the same step the last one counts.
+- Source code that a program printed of itself gives no metrics; nor does a number that the file's end may have cut.
+- Clocks without zone are read as UTC, clocks without year take the year of the file's last change.
+
+Facts: Megatron-LM training.py, transformers trainer_callback.py, tqdm std.py, keras progbar.py, fairseq
+progress_bar.py, NVRx log signatures; lines of each form are in the tests.
+"""
+
+from __future__ import annotations
+
+import codecs
+import datetime
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from parsers.console_format import bulk, line_shapes
+from parsers.console_format.event_lines import is_code
+from parsers.console_format.grammars import read_line
+from parsers.console_format.line_prefix import whole
+from parsers.console_format.reader import Reader
+from parsers.records.delimited import odd_characters
+from parsers.tables import FLUSH_ROWS, HEAD_BYTES, Gap, Note
+
+AT = "line"
+BLOCK, MAX_LINE = 1 << 22, 1 << 20
+_MANY = 200  # lines in a block from which on it pays to read them together
+
+_OTHERS = {
+    ".json",
+    ".jsonl",
+    ".ndjson",
+    ".csv",
+    ".tsv",
+    ".yaml",
+    ".yml",
+    ".toml",
+    ".ini",
+    ".cfg",
+    ".md",
+    ".rst",
+    ".html",
+    ".xml",
+    ".py",
+    ".sh",
+    ".ipynb",
+    ".c",
+    ".cc",
+    ".cpp",
+    ".cu",
+    ".h",
+    ".js",
+    ".ts",
+    ".css",
+    ".tex",
+    ".patch",
+    ".diff",
+    ".sbatch",
+    ".slurm",
+    ".lock",
+    ".pbtxt",
+}
+_LOG_SUFFIX = re.compile(r"(?i)\.(?:log|out|err|stdout|stderr|console|[oe]\d+|log\.\d+|logs)$")
+_LOG_NAME = re.compile(r"(?i)(?:^|[\W_\d])(?:logs?|out|err|stdout|stderr|console|output|nohup|slurm)(?:[\W_\d]|$)")
+_NOT_LOGS = re.compile(
+    r"(?i)^(?:readme|license|licence|notice|authors|changelog|contributing|makefile|dockerfile"
+    r"|requirements|constraints|citation|debug(?:-internal|-core)?\.log)"
+)
+_ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78M])")
+_COLUMN = re.compile(r"\s*+\"?[A-Za-z_][\w /.@%()-]{0,60}\"?\s*")
+_CELL = re.compile(r"(?i)\s*+\"?(?:[-+]?[\d.]+(?:e[-+]?\d+)?|nan|inf|)\"?\s*")
+_STAMP = re.compile(
+    r"[\[|\s]*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b"
+    r"|[IWE]\d{4} )"
+)
+_ASSIGNMENTS = re.compile(r"\s*[\w.]+[:=]\S+(?:\s+[\w.]+[:=]\S+)*\s*")
+_SRUN = re.compile(r"\s*(\d{1,5}): ?")
+
+
+def claims(path: Path, head: bytes) -> bool:
+    """Text that is a log by name (``.log``, ``.out``, ``nohup.out``) or, for ``.txt`` and no suffix, by what it says.
+
+    Not: JSON lines, tables (a header of names, then numbers), settings, source, documents: others read those.
+    """
+    name, suffix = path.name, path.suffix.lower()
+    if suffix in _OTHERS or _NOT_LOGS.match(name) or not head.strip(b"\0 \r\n\t"):
+        return False
+    if 0 in head[:12] and ("tfevents" in name or _is_framed(head)):
+        return False  # an event file, though all that can be seen of it is the text of a long tag
+    text = _decoded(head)
+    if text is None:
+        return False
+    lines = text.splitlines()
+    lines = [s for s in (lines if len(head) < HEAD_BYTES else lines[:-1] or lines) if s.strip()]
+    if not lines or _is_json(lines) or _is_table(lines):
+        return False
+    if _LOG_SUFFIX.search(name) or _LOG_NAME.search(name):
+        return True
+    return suffix in {"", ".txt"} and _reads_like_a_log(lines)
+
+
+def _is_framed(head: bytes) -> bool:
+    from parsers.tensorboard_format.tfrecord_chain import sound_header
+
+    return sound_header(head)
+
+
+def _decoded(head: bytes) -> str | None:
+    """The head as text, or None where it is binary."""
+    text = codecs.decode(head, _encoding(head), "replace")
+    body = text.replace("\0", "")
+    odd = odd_characters(body, usual=b"\x1b\x08\x07\f")
+    return text if body.strip() and odd <= len(body) // 20 else None
+
+
+def _encoding(head: bytes) -> str:
+    return "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+
+
+def _is_json(lines: list[str]) -> bool:
+    first = [s.strip() for s in lines[:3]]
+    objects = all(s.startswith("{") and re.match(r'\{\s*(?:"|\}|$)', s) for s in first)
+    return objects or first[0] in {"[", "{"} or re.match(r"\[\s*[\[{\"](?!\])", first[0]) is not None
+
+
+def _is_table(lines: list[str]) -> bool:
+    """A header of names and a row of as many values, most of them numbers or empty."""
+    for sep in (",", "\t", ";"):
+        names = lines[0].split(sep)
+        if len(names) > 1 and len(lines) > 1 and all(_COLUMN.fullmatch(s) for s in names):
+            values = lines[1].split(sep)
+            numbers = sum(_CELL.fullmatch(v) is not None for v in values)
+            if len(values) == len(names) and numbers * 2 >= len(values):
+                return True
+    return False
+
+
+def _reads_like_a_log(lines: list[str]) -> bool:
+    stamped = sum(_STAMP.match(s) is not None for s in lines[:100])
+    source = sum(is_code(s, sure=True) for s in lines)
+    if stamped * 3 >= len(lines[:100]) or any("Traceback (most recent call last)" in s for s in lines) or source > 5:
+        return True
+    said = 0
+    for s in lines[:200]:
+        line = read_line(s[:2000])
+        said += (bool(line.metrics()) and (line.has("step") or line.has("it") or line.bar)) or s.startswith("{'loss'")
+    return said > 0 or (len(lines) > 3 and sum(_ASSIGNMENTS.fullmatch(s) is not None for s in lines) * 2 >= len(lines))
+
+
+def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
+    """Metrics, events, settings and printed batches of a log, in the order of the file."""
+    year = _year(path)
+    reader: Reader | None = None
+    n = 1  # number of the line that begins here
+    for text, ended, gap in _blocks(path):
+        if gap:
+            yield Gap(f"line {n}", gap)
+        if reader is None:
+            reader = Reader(year, _srun(text))
+        n = _feed(reader, text, n, ended)
+        if reader.rows.full() or reader.size() > FLUSH_ROWS:
+            yield from _flush(reader)
+    if reader is not None:
+        reader.finish()
+        yield from _flush(reader)
+        yield from (Note(s) for s in reader.notes)
+
+
+def _year(path: Path) -> int:
+    """Of the file's last change, for clocks that name none; of the epoch where the file system says nonsense."""
+    try:
+        return datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC).year
+    except (ValueError, OverflowError, OSError):
+        return 1970
+
+
+def _srun(text: str) -> bool:
+    """Did ``srun -l`` write this log: ``3: `` before nearly every line, the same few numbers again and again?"""
+    lines = [s for s in text[:200_000].split("\n")[:400] if s.strip()]
+    ranks = [int(m[1]) for s in lines if (m := _SRUN.match(s))]
+    return len(ranks) > 0.9 * len(lines) > 2 and len(set(ranks)) <= max(1, len(ranks) // 2)
+
+
+def _blocks(path: Path) -> Iterator[tuple[str, bool, str]]:
+    """The text in pieces that end with a line: (text, its last line is whole, what is missing before it).
+
+    A line longer than MAX_LINE is cut where a bar was redrawn; without such a place its rest is left out.
+    """
+    with path.open("rb") as f:
+        raw = f.read(BLOCK)
+        decoder = codecs.getincrementaldecoder(_encoding(raw))("replace")
+        carry, skipping = "", False
+        while raw:
+            text = carry + decoder.decode(raw)
+            raw = f.read(BLOCK)
+            gap = ""
+            if skipping:
+                start = text.find("\n")
+                if start < 0:
+                    carry = ""
+                    continue
+                text, skipping = text[start:], False
+            cut = text.rfind("\n") + 1
+            if cut == 0 and len(text) > MAX_LINE:
+                cut = text.rfind("\r") + 1
+                if cut == 0:
+                    gap = f"longer than {MAX_LINE:,} characters; only its beginning was read"
+                    skipping, text, cut = True, text[:MAX_LINE], MAX_LINE
+            carry = "" if skipping else text[cut:]
+            if cut:
+                yield text[:cut], text[cut - 1] == "\n", gap
+        carry += decoder.decode(b"", True)
+        if carry:
+            yield carry, False, ""
+
+
+def _feed(reader: Reader, text: str, n: int, ended: bool) -> int:
+    """Hands the lines of a piece to the reader; returns the number of the line that the next piece begins in."""
+    if "\x1b" in text:
+        text = _ANSI.sub("", text)
+    plain = "\r" not in text and "\0" not in text
+    lines = text.split("\n")
+    torn = lines.pop() if ended else ""
+    last = "" if ended else lines.pop() if lines and not torn else torn
+    i = 0
+    many = _Many(reader, text, n) if plain and len(lines) >= _MANY else None
+    while i < len(lines):
+        shape = reader.shapes[0] if reader.shapes else None
+        if shape is not None and shape.simple and reader.dicts.waiting is None:  # lines like the one before
+            if many and (read := many.take(shape, i)):
+                i += read
+                continue
+            first, match, put = i, shape.pattern.fullmatch, shape.rows.append
+            for s in lines[i : i + 1000]:
+                if (m := match(s)) is None:
+                    break
+                put(m.groups())
+                i += 1
+            if i > first:
+                shape.places.extend(range((n + first) << 20, (n + i) << 20, 1 << 20))
+                reader.passed(whole(shape.rows[-1][shape.step_at]), n + i - 1)
+                continue
+        s = lines[i]
+        if plain or ("\r" not in s and "\0" not in s):
+            reader.line((n + i) << 20, s)
+        else:
+            _updates(reader, s, n + i, whole_line=True)
+        i += 1
+    n += len(lines)
+    if last:
+        _updates(reader, last, n, whole_line=False)
+    return n
+
+
+class _Many:
+    """The lines of a block, read for each shape at once when the first of them turns up."""
+
+    def __init__(self, reader: Reader, text: str, n: int) -> None:
+        self.reader, self.text, self.n = reader, text, n
+        self._block: bulk.Block | None = None
+        self._read: dict[int, bulk.Rows | None] = {}  # by the shape's id
+
+    def take(self, shape: line_shapes.Shape, i: int) -> int:
+        """How many lines from the i-th on are of the shape, and were taken."""
+        if id(shape) not in self._read:
+            self._block = self._block or bulk.Block(self.text)
+            measured = [hole for hole, _ in line_shapes.measurements(shape)]
+            self._read[id(shape)] = self._block.read(shape, measured, self.reader.year)
+        rows = self._read[id(shape)]
+        if rows is None:
+            return 0
+        first, count = rows.run(i)
+        if count:
+            shape.many.append((self.n, rows[first : first + count]))
+            self.reader.passed(int(rows.step[first + count - 1]), self.n + i + count - 1)
+        return count
+
+
+def _updates(reader: Reader, text: str, n: int, whole_line: bool) -> None:
+    """One line of a bar that was redrawn by carriage returns, or one with a hole of NULs in it."""
+    if "\0" in text:
+        for hole in re.finditer("\0+", text):
+            reader.gaps.append(Gap(f"line {n}", f"{len(hole[0]):,} NUL bytes where text should be"))
+    parts = [p for p in re.split(r"(\r+|\0+)", text) if p]
+    for i, part in enumerate(parts):
+        if part[0] not in "\r\0" and part.strip():
+            cut_here = parts[i + 1][0] == "\0" if i + 1 < len(parts) else not whole_line
+            reader.line(n << 20 | min(i, (1 << 20) - 1), part, torn=cut_here)
+
+
+def _flush(reader: Reader) -> Iterator[pa.RecordBatch | Gap]:
+    yield from reader.gaps
+    reader.gaps.clear()
+    yield from reader.rows.flush()
+    rows, reader.metrics, reader.redrawn = reader.metrics, [], (None, 0)
+    shapes = [s for s in (*reader.shapes, *reader.spent) if s.rows or s.many]
+    reader.spent.clear()
+    if rows or shapes:
+        yield line_shapes.batch(rows, shapes, reader.year)

@@ -1,0 +1,176 @@
+"""JSON lines of any keys (also Detectron2 metrics.json, MMCV log.json, Ray Tune result.json, DETR and MAE log.txt).
+
+There is no schema, only habits; json_rows has what they are and which rules follow. A line that cannot be read
+costs itself: whole objects in it are kept (two writers may share a line), the rest is a gap that names the line.
+NaN and Infinity stand bare in what Python writes, which strict readers refuse. Files end in torn lines or zero
+bytes after a crash, and PowerShell's ``>`` writes UTF-16.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from parsers.records import json_kinds, tolerant_json
+from parsers.records.json_rows import Log
+from parsers.tables import Gap, Note
+
+_BLOCK = 4 << 20
+_MAX_LINE = 64 << 20
+_MAX_GAPS = 1000
+_ZEROS = "zero bytes (a write that never reached the disk)"
+_NO_OBJECT = "a line that is no whole JSON object"
+
+Entry = tuple[list[dict[str, Any]], list[int] | range]
+
+
+def claims(path: Path, head: bytes) -> bool:
+    return json_kinds.kind_of(path, head) == "lines"
+
+
+def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
+    rank = re.search(r"(?i)rank[_\-.]?(\d{1,6})(?!\d)", path.stem)
+    log = Log(rank=int(rank[1]) if rank else None)
+    for item in entries(path):
+        if isinstance(item, Gap):
+            yield item
+        else:
+            yield from log.add(*item)
+    yield from log.finish()
+
+
+def entries(path: Path) -> Iterator[Entry | Gap]:
+    """The objects of a file in blocks, each with its line (from 1), and a gap for each stretch of bad lines."""
+    gaps = _Gaps()
+    for number, lines in _blocks(path):
+        rows: list[Any] = []
+        for line in lines:
+            try:
+                rows.append(orjson.loads(line))
+            except orjson.JSONDecodeError:
+                rows.append(None)  # its turn comes below
+        if set(map(type, rows)) == {dict}:
+            yield rows, range(number, number + len(rows))
+            continue
+        kept: list[dict[str, Any]] = []
+        at: list[int] = []
+        for place, (line, row) in enumerate(zip(lines, rows, strict=True), number):
+            if type(row) is dict:
+                kept.append(row)
+                at.append(place)
+            else:
+                found = _patient(line, place, gaps)
+                kept += found
+                at += [place] * len(found)
+        yield kept, at
+        yield from gaps.ready()
+    yield from gaps.ready(end=True)
+
+
+def _patient(line: bytes, place: int, gaps: _Gaps) -> list[dict[str, Any]]:
+    """All objects of a line that is not simply one object."""
+    if b"{" in line and b"}" not in line:
+        gaps.add(place, _NO_OBJECT, 1)
+        return []
+    try:
+        value = tolerant_json.loads(line)
+    except (ValueError, RecursionError):
+        bare = line.strip(b" \t\r\n\x00\xef\xbb\xbf,")
+        if not bare:
+            if line.strip(b" \t\r\n\xef\xbb\xbf"):
+                gaps.add(place, _ZEROS, None)
+            return []
+        text = tolerant_json.clean(bare.decode("utf-8", "replace"))
+        found, end, whole = [], 0, True
+        for start, stop, value in tolerant_json.objects(text):
+            whole &= not text[end:start].strip(" \t\r,\0")
+            end = stop
+            found.append(value)
+        if not whole or text[end:].strip(" \t\r,\0"):
+            gaps.add(place, _NO_OBJECT, 1)
+        elif b"\0" in line:
+            gaps.add(place, _ZEROS, None)
+        return [f for f in found if len(f) > 0 and (whole or _is_row(f))]
+    if isinstance(value, dict):
+        return [value]
+    if isinstance(value, list) and value and all(isinstance(x, dict) for x in value):
+        return value  # ClearML writes a list a line
+    gaps.add(place, "a JSON value that is no object", 1)
+    return []
+
+
+def _is_row(value: dict[str, Any]) -> bool:
+    """Is it a row of its own, not the inner object of a row that was cut?"""
+    return any(k.lower() in ("step", "global_step", "iter", "iteration", "epoch", "_step", "current_steps") for k in value)
+
+
+class _Gaps:
+    """Neighbouring bad lines are one gap; a file that is nothing but bad lines does not make a million."""
+
+    def __init__(self) -> None:
+        self.first = self.last = self.lost = self.count = 0
+        self.what = ""
+        self.done: list[Gap] = []
+
+    def add(self, line: int, what: str, lost: int | None) -> None:
+        if self.first and (line > self.last + 1 or what != self.what) and self.count < _MAX_GAPS:
+            self._close()
+        if not self.first:
+            self.first, self.what, self.lost = line, what, 0
+        self.last = line
+        self.lost += lost or 0
+
+    def _close(self) -> None:
+        lines = self.last - self.first + 1
+        what = self.what if lines == 1 else f"{self.what} (and more up to line {self.last})"
+        self.done.append(Gap(f"line {self.first}", what, self.lost or None))
+        self.first, self.count = 0, self.count + 1
+
+    def ready(self, end: bool = False) -> list[Gap]:
+        if end and self.first:
+            self._close()
+        found, self.done = self.done, []
+        return found
+
+
+def _blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+    """The lines of a file in blocks of some megabytes, as UTF-8, each block with the number of its first line."""
+    number, rest = 1, b""
+    with path.open("rb") as f:
+        head = f.read(4)
+        f.seek(0)
+        wide = _wide(head)
+        decoder = codecs.getincrementaldecoder(wide)("replace") if wide else None
+        while True:
+            block = f.read(_BLOCK)
+            data = decoder.decode(block, not block).lstrip("\ufeff").encode("utf-8", "replace") if decoder else block
+            if not block and not data:
+                break
+            if not rest and not data:
+                continue
+            lines = (rest + data).split(b"\n") if rest else data.split(b"\n")
+            rest = lines.pop()
+            if len(rest) > _MAX_LINE:  # no line of a log: what is kept of it will be a gap
+                rest = b"!" + rest[:1024]
+            if number == 1 and lines:
+                lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
+            if lines:
+                yield number, lines
+                number += len(lines)
+    rest = rest.removeprefix(codecs.BOM_UTF8) if number == 1 else rest
+    if rest.strip():
+        yield number, [rest]
+
+
+def _wide(head: bytes) -> str | None:
+    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    return "utf-16-le" if len(head) == 4 and head[1] == head[3] == 0 and head[0] and head[2] else None

@@ -1,0 +1,135 @@
+"""Tells the JSON, YAML, TOML and settings files apart that the parsers of this family share: a helper, no parser.
+
+One function decides, so that no two of these parsers can claim the same file. It looks at the content first;
+names decide only between kinds that look alike (settings and results are both objects of numbers).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from parsers.records import tolerant_json
+
+_LINES = {".jsonl", ".ndjson", ".jsonlines", ".jl"}
+_CONFIG_TEXT = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml", ".ini": "ini", ".cfg": "ini", ".conf": "ini"}
+_TEXT = {".json", *_LINES, *_CONFIG_TEXT}
+_BLANK = b"\0\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f "  # what strip() takes off text; zero bytes are read as spaces
+_WANDB_RUN = re.compile(r"(?:offline-|dry)?run-\d{8}_\d{6}-\w+")
+_WANDB_NAME = re.compile(r"wandb-(?:summary|metadata|history|events)\.jsonl?")
+_RESULTS = re.compile(r"(?:all|train|eval|test|predict)_results\.json")
+_SETTINGS = re.compile(
+    r"(?i)(?:^|[._\-])(?:config|configs|configuration|cfg|conf|args|argument|arguments|opt|opts|option|options|hparams|hparam|hyp|"
+    r"hyper_?param(?:eter)?s|params|param|parameters|settings|setup|recipe|overrides)(?=[._\-\d]|$)"
+)
+_RESULT_WORD = re.compile(r"(?i)result|metric|history|loss|score|summary|progress|(?:^|[._\-])(?:log|logs|eval)(?=[._\-]|$)")
+_ARGS_TEXT = re.compile(
+    r"(?i)(?:.*[_\-.])?(?:args?|arguments|opts?|options|hparams|hyper_?params|hyperparameters|params|config|cfg|settings)\.(?:txt|log)"
+)
+_NOT_LOGS = re.compile(
+    r"(?i)package(?:-lock)?\.json|tsconfig.*\.json|vocab.*\.json|tokenizer.*\.json|special_tokens_map\.json|added_tokens\.json|"
+    r"merges\.json|chat_template\.json|(?:pre|image_)?processor_config\.json|.*\.index\.json|.*\.code-workspace|label2id\.json|"
+    r"id2label\.json|modules\.json|.*\.(?:geo|ipynb_meta)json|.*\.bundle\.json"
+)
+
+
+@lru_cache(maxsize=16)
+def kind_of(path: Path, head: bytes) -> str | None:
+    """Which kind of file it is: trainer, lines, document, settings, yaml, toml, ini or args; None: another family's.
+
+    ``head`` is the file's first bytes; only where its first line is longer than that is the file opened.
+    """
+    name, suffix = path.name.lower(), path.suffix.lower()
+    if not head or head.startswith(
+        (b"version https://git-lfs", b"\x1f\x8b", b"PK\x03\x04", b"SQLite format", b"PAR1", b"\x28\xb5\x2f\xfd")
+    ):
+        return None
+    if any(_WANDB_RUN.fullmatch(p) for p in path.parts[:-1]) or _WANDB_NAME.fullmatch(name) or suffix == ".ipynb":
+        return None
+    if name.startswith("trainer_state") and suffix == ".json":
+        return "trainer"
+    begins = head.lstrip(_BLANK)[:1]
+    if b"" < begins < b" " and not (suffix in _TEXT or _ARGS_TEXT.fullmatch(name)):
+        return None  # a control character: nothing of ours, and not decoded for that
+    text = tolerant_json.decode(head)[0].lstrip()
+    if suffix in _CONFIG_TEXT:
+        return _config_text(path, text, suffix)
+    if suffix in _LINES:
+        if re.search(r'"(?:current_steps|global_step/max_steps)"\s*:', text) and name in ("trainer_log.jsonl", "logging.jsonl"):
+            return "trainer"
+        return "document" if re.match(r"\{\s*\n|\[\s*\n", text) and not looks_like_lines(path, text) else "lines"
+    if text[:1] not in ("{", "["):
+        if suffix == ".json":
+            return "lines" if looks_like_lines(path, text) else "document"  # damaged at its beginning
+        if re.match(r"(?:[\w.]+\s*[=:]\s*)?Namespace\(", text):
+            return "args"
+        return "args" if _ARGS_TEXT.fullmatch(name) and text and _all_assignments(text) else None
+    if suffix not in (".json", ".js"):
+        return "lines" if looks_like_lines(path, text, strict=True) else None
+    if _NOT_LOGS.fullmatch(name):
+        return "document"  # json_log says what it is and leaves it
+    if looks_like_lines(path, text):
+        return "lines"
+    if '"log_history"' in text and re.search(r'"(?:best_model_checkpoint|is_world_process_zero|best_metric)"', text):
+        return "trainer"
+    if _RESULTS.fullmatch(name) and text[0] == "{":
+        return "trainer"
+    if text[0] == "{" and _SETTINGS.search(path.stem) and not _RESULT_WORD.search(path.stem):
+        return "settings"
+    return "document"
+
+
+def skipped(path: Path) -> bool:
+    """True for JSON files that are known by name to hold neither metrics nor settings."""
+    return _NOT_LOGS.fullmatch(path.name) is not None
+
+
+def looks_like_lines(path: Path, text: str, strict: bool = False) -> bool:
+    """Does each line hold an object of its own? ``strict``: there is nothing else (text logs may quote JSON)."""
+    lines = [line for line in text.splitlines()[:50] if line.strip()]
+    whole = lines[:-1] if len(lines) > 1 else lines
+    if len(lines) == 1 and len(text) > 2000:  # the first line is longer than the head
+        return text[0] == "{" and _second_line(path)
+    rows = sum(_is_row(line) for line in whole)
+    if strict:
+        return rows == len(whole) > 0 and (len(lines) == 1 or lines[-1].lstrip().startswith(("{", "[{")))
+    return rows * 2 >= len(whole) and rows > 0 and len(lines) > 1
+
+
+def _is_row(line: str) -> bool:
+    if not line.lstrip().startswith(("{", "[{")):
+        return False
+    try:
+        value: Any = tolerant_json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) or (isinstance(value, list) and bool(value) and isinstance(value[0], dict))
+
+
+def _second_line(path: Path, limit: int = 4 << 20) -> bool:
+    try:
+        with path.open("rb") as f:
+            first = f.readline(limit)
+            return first.endswith(b"\n") and f.read(64).strip()[:1] == b"{"
+    except OSError:
+        return False
+
+
+def _config_text(path: Path, text: str, suffix: str) -> str | None:
+    if "\ufffd" in text[:64] or not text.strip():
+        return None
+    if path.name.lower() == "meta.yaml" and re.search(r"(?m)^(?:artifact_uri|lifecycle_stage|artifact_location):", text):
+        return None  # MLflow's file store
+    if suffix in (".ini", ".cfg", ".conf") and not _all_assignments(text):
+        return None
+    return _CONFIG_TEXT[suffix]
+
+
+def _all_assignments(text: str) -> bool:
+    lines = [
+        s for line in text.splitlines()[:60] if (s := line.strip()) and not s.startswith(("#", ";", "//", "-----", "====", "'''", '"""'))
+    ]
+    good = sum(bool(re.match(r"\[[^\]]+\]$|(?:--)?[\w.\-/ ]{1,60}\s*+[=:]|--[\w\-]+(?:\s|$)|[)\]}],?$|Namespace\(", s)) for s in lines)
+    return good * 4 >= len(lines) * 3 and good > 0

@@ -1,0 +1,225 @@
+"""Puts what the parsers read of one run together: tables with names, copies merged, lives told apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from parsers import arrow, frameworks, names
+from parsers.runs import attempts, duplicates
+from parsers.tables import SCHEMAS, Gap, Run, Source, empty, run_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+@dataclass
+class FileRead:
+    """What one file gave: record batches by table, and what could not be read of it. Where it holds several runs
+    (`parts`), what it gave of ``run``."""
+
+    path: Path
+    source: Source
+    batches: dict[str, list[pa.RecordBatch]]
+    gaps: list[Gap]
+    run: str = ""
+
+    def table(self, name: str) -> pa.Table:
+        """The file's rows of one table, without the columns that are filled in later."""
+        parts = self.batches.get(name, [])
+        return pa.Table.from_batches(parts).unify_dictionaries().combine_chunks() if parts else empty(name)
+
+
+def parts(f: FileRead) -> list[FileRead]:
+    """A file for each run that it holds; mostly the file itself."""
+    found: dict[str, dict[str, list[pa.RecordBatch]]] = {}
+    for table, batches in f.batches.items():
+        for b in batches:
+            found.setdefault(run_of(b), {}).setdefault(table, []).append(b)
+    if found.keys() <= {""}:
+        return [f]
+    return [FileRead(f.path, f.source, batches, f.gaps, run) for run, batches in found.items()]
+
+
+@dataclass
+class Group:
+    """The files that make up one run."""
+
+    id: str
+    path: str
+    files: list[FileRead] = field(default_factory=list)
+
+
+def run(group: Group, overrides: dict[str, str]) -> Run:
+    """Tables of a run. Every row gets its source and attempt, every metric its canonical name."""
+    files = group.files
+    tables = {t: _concat(t, files) for t in SCHEMAS}
+    framework = _framework(tables, files)
+    logged = set(arrow.words(tables["metrics"]["tag"])) if overrides else set()
+    overrides = {name: tag for name, tag in overrides.items() if tag in logged}  # a tag that was not logged takes no name from another
+    tables["metrics"], meanings = _named(tables["metrics"], framework, overrides)
+    formats = {f.source.path: f.source.format for f in files}
+    tables["metrics"], merged = duplicates.drop_copies(tables["metrics"], formats)
+    tables, lives = attempts.assign(tables, formats)
+    found = Run(group.id, group.path, tables, [f.source for f in files], [g for f in files for g in f.gaps])
+    found.attempts, found.merged, found.framework, found.meanings = lives, merged, framework, meanings
+    return found
+
+
+@cache
+def _columns(table: str) -> list[tuple[str, pa.DataType]]:
+    return [(f.name, f.type) for f in SCHEMAS[table]]
+
+
+def _concat(table: str, files: list[FileRead]) -> pa.Table:
+    """All files' rows, in file order; tags get one dictionary."""
+    import numpy as np
+
+    parts = [(f.source.path, f.batches[table]) for f in files if f.batches.get(table)]
+    if not parts:
+        return empty(table)
+    lengths = [sum(b.num_rows for b in batches) for _, batches in parts]
+    order = _file_order([[_places(b["at"]) for b in part] for _, part in parts])
+    logged = {c: [b[c] for _, part in parts for b in part] for c in parts[0][1][0].schema.names}
+    parts = [(path, []) for path, _ in parts]
+    if table == "metrics":  # a file with metrics belongs to one run, so that its pieces can go as they are joined
+        for f in files:
+            f.batches.pop(table, None)
+    columns = []
+    total = sum(lengths)
+    for name, kind in _columns(table):
+        if name == "source":
+            code = np.zeros(total, np.int32)  # of the first file: its pages are never touched
+            starts = np.cumsum([0, *lengths])
+            for i in range(1, len(parts)):
+                code[starts[i] : starts[i + 1]] = i
+            columns.append(arrow.coded(code, [path for path, _ in parts]))
+            continue
+        pieces = logged.pop(name, [])
+        if all(p.null_count == len(p) for p in pieces):
+            columns.append(arrow.nothing(total, kind))
+        elif order is not None:
+            columns.append(_joined(pieces).take(arrow.numbers(order)))
+        elif arrow.is_number(kind):
+            columns.append(pa.chunked_array(pieces))  # as they are: laying them end to end takes longer than reading some files
+        else:
+            columns.append(_joined(pieces))
+    return pa.Table.from_arrays(columns, schema=SCHEMAS[table])
+
+
+def _joined(pieces: list[pa.Array]) -> pa.Array:
+    """In numpy, which asks for large pages: in small ones, half of the time goes into getting them."""
+    import numpy as np
+
+    if len(pieces) == 1:
+        return pieces[0]
+    if isinstance(pieces[0], pa.DictionaryArray):
+        return _joined_codes(pieces)
+    if not arrow.is_number(pieces[0].type):
+        return pa.concat_arrays(pieces)
+    known = [arrow.valid(p) for p in pieces]
+    valid = None
+    if any(k is not None for k in known):
+        valid = np.concatenate([np.ones(len(p), np.bool_) if k is None else k for p, k in zip(pieces, known, strict=True)])
+    return arrow.numbers(np.concatenate([arrow.values(p) for p in pieces]), valid)
+
+
+def _joined_codes(pieces: list[pa.DictionaryArray]) -> pa.DictionaryArray:
+    """Dictionaries into one, in order of appearance; where each begins with the one before, the codes stay as they are."""
+    import numpy as np
+
+    known: dict[str, int] = {}
+    recoded: list[pa.Array] = []
+    last: pa.Array | None = None
+    lookup = np.zeros(0, np.int32)
+    for p in pieces:
+        if last is None or not p.dictionary.equals(last):
+            lookup = np.array([known.setdefault(v, len(known)) for v in p.dictionary.to_pylist()], np.int32)
+            last = p.dictionary
+        if (lookup == np.arange(len(lookup))).all():
+            recoded.append(p.indices)
+        else:
+            there = arrow.valid(p.indices)
+            code = arrow.values(p.indices) if there is None else np.where(there, arrow.values(p.indices), 0)
+            recoded.append(arrow.numbers(lookup[code], there))
+    return pa.DictionaryArray.from_arrays(_joined(recoded), arrow.texts(list(known)), safe=False)
+
+
+def _places(at: pa.Array) -> npt.NDArray[np.int64]:
+    """`at` with null as the top of the file."""
+    import numpy as np
+
+    there = arrow.valid(at)
+    return arrow.values(at) if there is None else np.where(there, arrow.values(at), -1)
+
+
+def _file_order(places: list[list[npt.NDArray[np.int64]]]) -> npt.NDArray[np.int64] | None:
+    """Parsers may gather rows by layout; `at` says where they stood. None where they stand so already."""
+    import numpy as np
+
+    grows = [
+        all(bool((p[1:] >= p[:-1]).all()) for p in part) and all(a[-1] <= b[0] for a, b in zip(part, part[1:], strict=False))
+        for part in places
+    ]
+    if all(grows):
+        return None
+    orders, first = [], 0
+    for part, grown in zip(places, grows, strict=True):
+        rows = sum(len(p) for p in part)
+        orders.append(np.arange(first, first + rows) if grown else first + np.argsort(np.concatenate(part), kind="stable"))
+        first += rows
+    return np.concatenate(orders)
+
+
+def _framework(tables: dict[str, pa.Table], files: list[FileRead]) -> str | None:
+    return frameworks.detect(
+        arrow.words(tables["metrics"]["tag"]),
+        config_keys=set(tables["config"]["key"].to_pylist()),
+        formats={f.source.format for f in files},
+        file_names=[f.source.path for f in files],
+    )
+
+
+def _named(metrics: pa.Table, framework: str | None, overrides: dict[str, str]) -> tuple[pa.Table, dict[tuple[str, str], names.Meaning]]:
+    """Fills the column `name`: one lookup for each distinct (source, tag), then integers only. -> (source, tag) -> what
+    the tag means there."""
+    if not metrics.num_rows:
+        return metrics, {}
+    import numpy as np
+
+    (source, paths), (tag, tags) = arrow.codes(metrics["source"]), arrow.codes(metrics["tag"])
+    spans = _spans(source, len(paths))
+    meanings: dict[tuple[str, str], names.Meaning] = {}
+    named: list[tuple[npt.NDArray[np.int64], list[str]]] = []  # of each file the codes of its tags, and their names
+    for path, (first, last) in zip(paths, spans, strict=True):
+        seen = np.zeros(len(tags), np.bool_)
+        seen[tag[first:last]] = True
+        logged = np.flatnonzero(seen)
+        folder, _, _ = path.rpartition("/")
+        mine = [tags[i] for i in logged.tolist()]
+        known = names.meanings(mine, framework=framework, folder=folder, overrides=overrides)
+        meanings.update({(path, t): meaning for t, meaning in known.items()})
+        named.append((logged, [known[t].name for t in mine]))
+    distinct = sorted({name for _, found in named for name in found})
+    code = {name: i for i, name in enumerate(distinct)}
+    picked = np.empty(len(tag), np.int32)
+    for (logged, found), (first, last) in zip(named, spans, strict=True):
+        lookup = np.zeros(len(tags), np.int32)
+        lookup[logged] = [code[name] for name in found]
+        np.take(lookup, tag[first:last], out=picked[first:last], mode="clip")  # "raise" would copy
+    return metrics.set_column(metrics.schema.get_field_index("name"), "name", arrow.coded(picked, distinct)), meanings
+
+
+def _spans(source: npt.NDArray[np.int32], count: int) -> list[tuple[int, int]]:
+    """Where each file's rows begin and end; they stand together, in the order of the codes."""
+    import numpy as np
+
+    if count == 1:
+        return [(0, len(source))]
+    starts = np.searchsorted(source, np.arange(count + 1)).tolist()
+    return list(zip(starts[:-1], starts[1:], strict=True))

@@ -1,0 +1,59 @@
+"""The checkpoints of the run as a table and sentences, for the page and Markdown alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reports import text_format
+
+Case = dict[str, Any]
+HEAD = (">step", "file", "holds", ">size", "state", ">optimizer has counted", ">norm of weights", "moved since the last")
+_HOLDS = {"full": "weights and optimizer", "weights": "weights", "optimizer": "optimizer", "other": "neither weights nor optimizer"}
+
+
+def rows(case: Case) -> list[dict[str, Any]]:
+    """One dict for each checkpoint: its path, whether it is the last healthy one, and the cells after its path."""
+    last = case["run"].get("last_healthy_checkpoint")
+    best = last.get("path") if isinstance(last, dict) else None
+    return [{"step": _figure(r["step"]), "path": r["path"], "best": r["path"] == best, "bad": r["healthy"] is False,
+             "holds": _HOLDS.get(r["kind"], r["kind"]), "size": text_format.bytes_(r["bytes"]), "state": _state(r, best),
+             "counted": _figure(r["optimizer_steps"]), "norm": _figure(r["norms"].get("weights")), "moved": _moved(r)}
+            for r in case["run"]["checkpoints"]["rows"]]  # fmt: skip
+
+
+def cells(row: dict[str, Any]) -> list[str]:
+    """In the order of HEAD, without the path."""
+    return [row[k] for k in ("step", "holds", "size", "state", "counted", "norm", "moved")]
+
+
+def found(case: Case) -> list[tuple[str, str]]:
+    """(severity, sentence) of what is sick in them."""
+    told = case["run"]["checkpoints"]["findings"]
+    return [(f["severity"], f"{f['path']}: {f['title']}") for f in told]
+
+
+def warning(case: Case) -> str:
+    last = case["run"].get("last_healthy_checkpoint")
+    return str(last.get("warning") or "") if isinstance(last, dict) else ""
+
+
+def _state(r: dict[str, Any], best: Any) -> str:
+    if r["complete"] is False:
+        return "not whole"
+    if r["healthy"] is None:
+        return "values not read" if r["kind"] in ("weights", "full") else "no weights"
+    if not r["healthy"]:
+        return "sick values"
+    return "the last healthy one" if r["path"] == best else "nothing sick"
+
+
+def _moved(r: dict[str, Any]) -> str:
+    m = r["moved"]
+    if not m or m.get("relative") is None:
+        return ""
+    text = f"{text_format.percent(m['relative']) if m['relative'] < 1 else text_format.number(m['relative']) + ' times'} of its norm"
+    return text + (f", {text_format.number(m['step_over_rate'])} of the rate a step" if m.get("step_over_rate") is not None else "")
+
+
+def _figure(x: Any) -> str:
+    return "" if x is None else text_format.number(x)

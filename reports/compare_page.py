@@ -1,0 +1,63 @@
+"""Two runs as one page: the sentence, the curves over each other, what differs, and what it cost. No script, no request."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from markupsafe import Markup
+
+from reports import chart, text_format, timeline_chart
+from reports.html import HERE, environment, policy_hash
+
+AXES = {"steps": "steps", "seconds": "seconds of training", "tokens": "tokens", "flops": "FLOPs"}
+SHOWN = 40
+
+
+def render(document: dict[str, Any]) -> str:
+    """The page of `forensics compare`, byte for byte the same for the same document."""
+    style = "".join((HERE / "templates" / name).read_text("utf-8") for name in ("report.css", "compare.css"))
+    page = environment().get_template("compare.html")
+    panels, axis = _panels(document)
+    return page.render(d=document, panels=panels, axis=axis, axes=AXES, shown=SHOWN, style=Markup(style), style_hash=policy_hash(style))
+
+
+def _panels(document: dict[str, Any]) -> tuple[list[dict[str, Any]], Markup]:
+    curves = [(c, chart.points(c["a"]), chart.points(c["b"])) for c in document["curves"]]
+    steps = [p[0] for _, a, b in curves for p in (*a, *b)]
+    if not steps:
+        return [], Markup("")
+    x = chart.Scale(min(steps), max(max(steps), min(steps) + 1))
+    out: list[dict[str, Any]] = []
+    for c, a, b in curves:
+        if not a and not b:
+            continue
+        found = document["divergence"].get(c["metric"]) or {}
+        at = found.get("level") if found.get("level") is not None else found.get("excursion")
+        what = "part" if found.get("level") is not None else f"{found.get('excursion_by')} {found.get('excursion_way')}"
+        marks = [{"step": at, "label": f"{what} at {at}", "kind": "event"}] if at is not None else []
+        if not out:  # the loss
+            marks += [{"step": s["step"], "label": f"{s['run']} spikes at {s['step']}", "kind": "event"} for s in document["spikes"][:12]]
+        name = f"{text_format.metric(c['metric'])} of both runs over steps"
+        drawn = [chart.Curve(a, "run"), chart.Curve(b, "eval")]
+        svg = chart.panel(drawn, x, log=c["scale"] == "log", height=220 if not out else 130, name=name, marks=marks, rows=2)
+        out.append({"metric": c["metric"], "unit": c["unit"], "log": c["scale"] == "log", "svg": svg})
+    return out, timeline_chart.axis({"timeline": {"clock": []}, "run": {"attempts": []}}, x, clock=False)
+
+
+def terminal(document: dict[str, Any], *, width: int = 100) -> str:
+    """The answer, the differences and the learning in some lines."""
+    lines = textwrap.wrap(text_format.visible(document["answer"]), width)
+    for w in document["warnings"]:
+        lines += textwrap.wrap(f"Beware: {text_format.visible(w)}", width, subsequent_indent="  ")
+    suspect = [d for d in document["config"] if d["suspicion"] >= 10][:8]
+    lines += ["", "Settings that differ, the most suspect first:"] if suspect else ["", "No setting that was logged differs."]
+    lines += [text_format.visible(f"  {d['key']}: {text_format.number(d['a'])} -> {text_format.number(d['b'])}")[:width] for d in suspect]
+    order = document["data_order"]
+    lines += ["", f"Data order: {order['order']} ({order['why']})"]
+    for entry in document["learning"]:
+        if not entry["cannot_tell"]:
+            better = f"{entry['better']} is better" if entry["better"] else "no difference beyond the noise"
+            at = f"{text_format.number(float(entry['at']))} {AXES[entry['axis']]}"
+            lines.append(f"  at {at}: {text_format.number(entry['a'])} and {text_format.number(entry['b'])}, {better}")
+    return "\n".join(text_format.visible(line) for line in lines)

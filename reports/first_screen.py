@@ -1,0 +1,267 @@
+"""What the first screen says, as plain data: when, why, or else, cost, last healthy checkpoint, what to do next.
+
+Shared by the page, the Markdown and the terminal, so that all three tell the same story. The sentences that this module
+adds are about the case itself (what is open, what is missing); everything about training comes from the case.
+"""
+
+from __future__ import annotations
+
+import shlex
+from bisect import bisect_left
+from itertools import pairwise
+from typing import Any
+
+from reports import text_format
+
+Case = dict[str, Any]
+TELLING = ("loss_spike", "nonfinite", "divergence", "grad_spike", "plateau", "throughput")  # of the clear checks, first
+SEVERITIES = ("critical", "warning", "info")
+
+
+def causes(case: Case) -> list[dict[str, Any]]:
+    """The causes that still compete (one that the author ruled out stays in the case and on the page)."""
+    return [h for h in case["hypotheses"] if not h.get("ruled_out")]
+
+
+def top(case: Case) -> dict[str, Any] | None:
+    """The leading cause where there is something to explain."""
+    ranked = causes(case)
+    idle = case["verdict"] == "healthy" or (case["verdict"] == "inconclusive" and ranked and ranked[0].get("id") == "unknown")
+    return ranked[0] if ranked and not idle else None
+
+
+def ruled_out(case: Case) -> list[tuple[str, str]]:
+    """(title, the author's reason) of each cause that the author ruled out."""
+    found = [(h, h["ruled_out"]) for h in case["hypotheses"] if h.get("ruled_out")]
+    return [(str(h.get("title")), str(why.get("because") if isinstance(why, dict) else why)) for h, why in found]
+
+
+def remarks(case: Case) -> list[str]:
+    """What the author added."""
+    return [str(n.get("text") if isinstance(n, dict) else n) for n in case["notes"]]
+
+
+def config_file(case: Case) -> str:
+    """What a settings file that came with the run changed; empty where there was none."""
+    found = case["run"].get("config_file")
+    if not isinstance(found, dict):
+        return ""
+    changes = found.get("changes")
+    said = text_format.joined([str(c) for c in changes], 5) if isinstance(changes, list) and changes else "it changes nothing here"
+    return f"{found.get('path')} in the run folder decides what tags mean: {said}. --no-run-config leaves it out."
+
+
+def is_open(case: Case) -> bool:
+    """Whether no cause leads clearly enough to be acted on alone."""
+    leader = top(case)
+    return leader is not None and (leader["probability"] < 0.55 or leader.get("id") == "unknown")
+
+
+def why(h: dict[str, Any], first: bool = True) -> str:
+    """'almost certain, 98 %'"""
+    return f"{text_format.certainty(h['probability'], first)}, {text_format.percent(h['probability'])}"
+
+
+def alternatives(case: Case, limit: int = 3) -> list[dict[str, Any]]:
+    return causes(case)[1 : limit + 1]
+
+
+def times(case: Case, step: Any) -> list[tuple[int, str]]:
+    """(attempt, wall clock) of a step in every life that passed it, earliest life first."""
+    found = []
+    for life in case["timeline"]["clock"]:
+        points = life["points"]
+        at = [p[0] for p in points]
+        if not isinstance(step, (int, float)) or not points or not at[0] <= step <= at[-1]:
+            continue
+        i = bisect_left(at, step)
+        (s1, t1), (s0, t0) = points[i], points[i - 1] if i else points[i]
+        stamp = text_format.stamp(t1 if s1 == s0 else t0 + (t1 - t0) * (step - s0) / (s1 - s0))
+        if stamp:
+            found.append((life["attempt"], stamp))
+    return found
+
+
+def when(case: Case) -> tuple[str, str]:
+    """(steps, wall clock) of what the leading cause explains; else of the first serious finding; else of the run."""
+    leader = top(case)
+    serious = [f for f in case["findings"] if f.get("severity") in SEVERITIES[:2]]
+    cited = [f for f in serious if leader and any(f.get("id") in (c.get("findings") or []) for c in leader["clues"])]
+    run = case["run"]
+    said = [leader.get("steps") if leader else None, *(f.get("steps") for f in cited)]
+    narrow = [pair for pair in said if pair != run.get("steps")]  # "steps 0 to the end" says least
+    for pair in [*narrow, *said, *(f.get("steps") for f in serious)]:
+        text = text_format.steps(pair)
+        if text and case["verdict"] != "healthy":
+            return text, _clock(case, pair, cited + serious)
+    first, last = (run.get("steps") or [None, None])[:2]
+    begin, end = times(case, first), times(case, last)
+    return text_format.steps(run.get("steps")), text_format.period([begin[0][1], end[-1][1]]) if begin and end else ""
+
+
+def _clock(case: Case, pair: Any, findings: list[dict[str, Any]]) -> str:
+    begin, end = times(case, pair[0]), dict(times(case, pair[1]))
+    if not begin:
+        known = [f["times"] for f in findings if f.get("steps") == list(pair) and f.get("times")]
+        return text_format.period(known[0]) if known else ""
+    attempt, first = begin[0]
+    if end and attempt not in end:  # it runs over more than one life
+        return text_format.period([first, max(end.values())])
+    text = text_format.period([first, end.get(attempt)])
+    return text + (f"; again {text_format.moment(begin[-1][1])}" if len(begin) > 1 else "")
+
+
+def cost(case: Case) -> str:
+    """What it cost: steps done twice, spent until the loss was back, or run on without recovery; in time and GPU-hours
+    where the log has a clock and says how many processes there were."""
+    attempts = [a["steps"] for a in case["run"]["attempts"] if None not in (a.get("steps") or [None])]
+    again = sum(max(0, a[1] - b[0] + 1) for a, b in pairwise(attempts))
+    spikes = [s for s in case["spikes"] if s.get("class") not in ("not_a_spike", "non_recovering")]
+    spent = sum(s.get("cost_steps") or 0 for s in spikes)
+    last = (case["run"].get("steps") or [None, None])[1]
+    cut = {str(s["finding"]) for s in case["spikes"] if s.get("censored") and s.get("finding")}  # by the end of the log
+    bands = [b for b in case["timeline"]["bands"] if b.get("kind") == "non_recovering" and str(b.get("finding")) not in cut]
+    lost = [b["from"] for b in bands if b.get("from") is not None]
+    standing = [s for s in lost if not any(begin[0] <= s <= end[1] for end, begin in pairwise(attempts))]
+    vain = last - min(standing) + 1 if standing and last is not None else 0
+    told = ((again, "done twice"), (spent, "until the loss was back"), (vain, "run on without recovery"))
+    text = "; ".join(f"{text_format.plural(n, 'step')} {what}" for n, what in told if n > 0)
+    return text + _spent(case, again + spent + max(vain, 0)) if text else ""
+
+
+def _spent(case: Case, steps: float) -> str:
+    """': 12 minutes, 12.8 GPU-hours on 64 processes' for so many steps, as far as it is known."""
+    known = _goodput(case)
+    running, done = known.get("seconds_running"), known.get("steps_done")
+    if not running or not done:
+        return ""
+    seconds, n = steps * running / done, known.get("processes", 0)
+    return f": {text_format.duration(seconds)}" + (
+        f", {text_format.number(seconds * n / 3600)} GPU-hours on {int(n)} processes" if n > 1 else ""
+    )
+
+
+def _goodput(case: Case) -> dict[str, float]:
+    found = case["run"].get("goodput")
+    return {k: v for k, v in found.items() if isinstance(v, (int, float))} if isinstance(found, dict) else {}
+
+
+def goodput(case: Case) -> str:
+    """How much of the work was of use, in one line; nothing where nothing was lost."""
+    known = _goodput(case)
+    shares = [(known[key], of) for key, of in (("share_steps", "the steps"), ("share_time", "the wall clock")) if key in known]
+    if not known.get("interruptions") or all(share >= 1 for share, _ in shares):
+        return ""
+    line = " and ".join(f"all of {of}" if share >= 1 else f"{text_format.percent(share)} of {of}" for share, of in shares)
+    line = f"{line} of use; {text_format.plural(int(known['interruptions']), 'interruption')}"
+    if known["interruptions"] > 1 and "seconds_between" in known:
+        line += f", one in {text_format.duration(known['seconds_between'])} of running"
+    if "checkpoint_every_steps" in known:
+        line += f"; saved every {text_format.plural(int(known['checkpoint_every_steps']), 'step')}"
+        line += f", Young's rule says every {known['best_every_steps']}" if "best_every_steps" in known else ""
+    return line
+
+
+def checkpoint(case: Case) -> str:
+    """The last healthy checkpoint, as path and step, with what speaks against it; in trouble also that there is none."""
+    found, saved = case["run"].get("last_healthy_checkpoint"), case["run"]["checkpoints"]["rows"]
+    if not found:
+        none = f"none of {text_format.plural(len(saved), 'checkpoint')}" if saved else "no checkpoint lies beside the log"
+        return none if case["verdict"] == "unhealthy" else ""
+    if not isinstance(found, dict):
+        return f"`{found}`"
+    text = f"`{found.get('path', '?')}`" + (f", step {found['step']}" if found.get("step") is not None else "")
+    if any(r["path"] == found.get("path") and r["kind"] == "weights" for r in saved):
+        text += "; it holds the weights alone, no optimizer"
+    return text + (f". {str(found['warning'])[:1].upper()}{str(found['warning'])[1:]}" if found.get("warning") else "")
+
+
+def suspects(case: Case, limit: int = 3, most: int = 6) -> list[str]:
+    """The samples that are blamed, one line a step."""
+    lines = []
+    for c in case["culprits"][:limit]:
+        ids = c.get("samples") or []
+        shown = ", ".join(text_format.number(i) for i in ids[:most]) + (f" and {len(ids) - most} more" if len(ids) > most else "")
+        sure = f"{c.get('how', '?')}, {text_format.percent(c.get('confidence'))}"
+        whole = len(ids) > most and c.get("how") != "bisected"  # the batch, not what a replay found in it
+        several = f"one or more of {len(ids)} samples: " if whole else f"sample{'s' * (len(ids) > 1)} "
+        lines.append(f"step {c.get('step')}, " + (f"{several}{shown} ({sure})" if ids else f"its batch ({sure})"))
+    hidden = len(case["culprits"]) - limit
+    return lines + ([f"and {text_format.plural(hidden, 'step')} more"] if hidden > 0 else [])
+
+
+def looked_at(case: Case, limit: int = 5) -> list[str]:
+    """What `--data` showed of the suspects, or why nothing; [] where it was not asked for."""
+    found = case.get("suspects")
+    if not found:
+        return []
+    if found["why"]:
+        return [f"{found['data']} was not looked at: {found['why']}"]
+    asked = f"{text_format.plural(int(found.get('looked_at') or 0), 'sample')} of {found['data']} compared with {found.get('random')} random rows"
+    return [f"{asked}: nothing stands out"] if not found["lines"] else [*found["lines"][:limit], asked]
+
+
+def counted(case: Case) -> str:
+    """'1 critical, 2 warnings' among the findings."""
+    n = {s: sum(f.get("severity") == s for f in case["findings"]) for s in SEVERITIES}
+    parts = [f"{n['critical']} critical"] if n["critical"] else []
+    parts += [text_format.plural(n["warning"], "warning")] if n["warning"] else []
+    return ", ".join(parts) or ("no symptom worth a warning" if case["findings"] else "no symptom")
+
+
+def first_step(pair: Any) -> float:
+    """Where a finding is sorted; one without a step comes first."""
+    first = pair[0] if isinstance(pair, (list, tuple)) and pair else None
+    return float(first) if isinstance(first, (int, float)) and not isinstance(first, bool) else -1.0
+
+
+def by_status(case: Case, *status: str) -> list[dict[str, Any]]:
+    return [c for c in case["checks"] if c.get("status") in status]
+
+
+def would_have_seen(case: Case, most: int = 4) -> list[dict[str, Any]]:
+    """The clear checks that carry a clean bill of health, with the smallest effect each could have seen."""
+    known = {c.get("id"): c for c in by_status(case, "clear") if c.get("smallest_effect")}
+    return [known[i] for i in (*(i for i in TELLING if i in known), *(i for i in known if i not in TELLING))][:most]
+
+
+def do_next(case: Case) -> list[tuple[str, str]]:
+    """The first things to do, quickest first: (lead-in, text or command of the case)."""
+    leader = top(case)
+    blind = [b for b in case["blind_spots"] if b.get("would_tell")]
+    lead = "Log" if case["verdict"] == "healthy" else "Next time log"
+    log = [(f"{lead} `{b.get('what')}`, which would show", f"{str(b['would_tell']).rstrip('.')}.") for b in blind]
+    if case["verdict"] == "healthy":
+        return [("", "Nothing needs doing."), *log[:2]]
+    if leader is None:
+        return log[:3]
+    if is_open(case):  # acting on a guess is worse than deciding first: what splits the leaders
+        steps = [*_decide(causes(case)[:3])[:2], *_commands(case), *(("", str(i)) for i in leader["interventions"][:1])]
+        return steps + log[:1]
+    steps = [("", str(i)) for i in leader["interventions"][:3]]
+    return steps + ([("To settle it:", str(leader["settle"]))] if leader.get("settle") else []) + _commands(case)
+
+
+def _decide(leaders: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """What settles the leading causes; one experiment that is told from either's side is told once."""
+    by_experiment: dict[str, tuple[list[str], str]] = {}
+    for h in leaders:
+        if text := str(h.get("settle") or ""):
+            titles, _ = by_experiment.setdefault(text.split(". If ")[0], ([], text))
+            titles.append(f"\u201c{h.get('title')}\u201d")
+    return [(f"To {'settle' if len(t) == 1 else 'decide between'} {text_format.joined(t)}:", text) for t, text in by_experiment.values()]
+
+
+def _commands(case: Case) -> list[tuple[str, str]]:
+    """Commands to paste that do what the sentences ask for: print the suspect batch, run the steps again."""
+    path = case["run"].get("path")
+    leader = top(case)
+    if not path or leader is None or case["verdict"] != "unhealthy":
+        return []
+    run = shlex.quote(text_format.one_line(path))
+    step = next((c.get("step") for c in case["culprits"]), None)
+    out = [("Look at the batch:", f"forensics batch {run} --step {step}")] if step is not None else []
+    asked = " ".join(str(h.get("settle") or "") for h in (causes(case)[:2] if is_open(case) else [leader]))
+    if "replay" in asked.lower() and "forensics replay" not in asked and not case.get("replay"):
+        out.append(("To run the steps again:", f"forensics replay {run} --adapter adapter.py"))
+    return out
