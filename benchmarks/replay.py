@@ -24,7 +24,7 @@ from forensics.replay.client import Worker
 from forensics.replay.session import Options
 
 HERE = Path(__file__).resolve().parent
-PLANTING = HERE / "replayable" / "plant.py"
+PLANTING = HERE / "replayable" / "plants.py"
 DOCS = HERE.parent / "docs" / "replay.md"
 ACCUSES = ("data", "state x data")
 

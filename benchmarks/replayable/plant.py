@@ -1,4 +1,4 @@
-"""Plants faults in small real trainings: `python plant.py FOLDER`. One run folder and one truth file each.
+"""Plants a fault in a small real training: one run folder and one truth file each.
 
 A plant is data that is changed, a setting, or something done to the state while it runs (hardware, a resume that forgets).
 `state x data` is planted by search: the size of the rate's jump is the first one at which the batch makes a spike there, three
@@ -10,10 +10,8 @@ from __future__ import annotations
 import copy
 import importlib.util
 import json
-import math
 import shutil
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -193,21 +191,3 @@ def _log(plant: Plant, module: Any, rows: list[dict[str, float]]) -> None:
         for i in range(size - 1, len(rows), size):
             mean = sum(r["loss"] for r in rows[i - size + 1 : i + 1]) / size
             w.writerow([i + 1, f"{mean:.6g}", f"{rows[i]['grad_norm']:.6g}", f"{rows[i]['lr']:.6g}"])
-
-
-def main() -> None:
-    from plants import plants
-
-    root = Path(sys.argv[1])
-    for plant in plants(root):
-        if sys.argv[2:] and plant.name not in sys.argv[2:]:
-            continue
-        values = write(plant, root)
-        last = [v for v in values if math.isfinite(v)]
-        print(f"{plant.name:28s} {plant.verdict:26s} last finite loss {last[-1]:.3f}, highest {max(last[20:]):.3f}", flush=True)
-
-
-Plants = Iterator[Plant]
-
-if __name__ == "__main__":
-    main()

@@ -1,12 +1,16 @@
-"""The faults: what is planted where, verdict by verdict."""
+"""The faults: what is planted where, verdict by verdict. `python plants.py FOLDER [NAME...]` makes a run folder and a truth file for each."""
 
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from plant import GRU, KINDS, LINE, TEXT, Plant, Plants, write
+from plant import GRU, KINDS, LINE, TEXT, Plant, write
+
+Plants = Iterator[Plant]
 
 
 def plants(root: Path) -> Plants:
@@ -270,3 +274,17 @@ def others() -> Plants:
         yield Plant(
             f"short-budget-{i}", "undecided", base | {"seed": 90 + i}, {}, _changed(where, change), replay={"budget": (60, 120, 150)[i]}
         )
+
+
+def main() -> None:
+    root = Path(sys.argv[1])
+    for plant in plants(root):
+        if sys.argv[2:] and plant.name not in sys.argv[2:]:
+            continue
+        values = write(plant, root)
+        last = [v for v in values if math.isfinite(v)]
+        print(f"{plant.name:28s} {plant.verdict:26s} last finite loss {last[-1]:.3f}, highest {max(last[20:]):.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
