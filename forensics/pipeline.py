@@ -105,10 +105,10 @@ def read_runs(path: str, *, metrics: dict[str, str] | None = None, run_config: b
     gaps = [*refused, *aliases.gaps, *metric_aliases.unused(runs, aliases)]
     for r in runs:
         r.gaps += gaps
-        r.cache["aliases"] = aliases
+        r.aliases = aliases
     if keep is not None:
         for r in runs:
-            r.cache["folder"] = keep  # deleted with the last of the runs
+            r.copy = keep
             r.path = r.path.replace(str(folder), path.rstrip("/"), 1)
             r.siblings = [s.replace(str(folder), path.rstrip("/"), 1) for s in r.siblings]
     return runs

@@ -122,7 +122,9 @@ class Run:
     merged: int = 0  # metric rows left out because another file says the same
     framework: str | None = None
     meanings: dict[tuple[str, str], Any] = field(default_factory=dict)  # (source, tag) -> names.Meaning
-    cache: dict[Any, Any] = field(default_factory=dict, repr=False)  # derived once, used by many detectors
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False)  # forensics.run.once: derived from the tables, used by many
+    aliases: Any = None  # forensics.run.metric_aliases.Aliases: which tags were given which names
+    copy: Any = field(default=None, repr=False)  # the temporary folder of a run behind a URL, deleted with the last of its runs
     files: dict[str, Path] = field(default_factory=dict, repr=False)  # of sources that are shown under another name
 
     def file(self, source: str) -> Path:

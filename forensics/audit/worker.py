@@ -157,7 +157,7 @@ def _read(place: Place, job: Job, folder: Path, files: list[Path], gaps: list[Ga
             run.path = run.path.replace(str(folder), place.root.rstrip("/"), 1)
         run.siblings = []
         run.gaps += gaps
-        run.cache["aliases"] = aliases
+        run.aliases = aliases
     return runs
 
 

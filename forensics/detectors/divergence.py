@@ -43,7 +43,7 @@ FEW, CLIMB, STRETCH = 5, 1.25, 0.1  # median of so many values above so many tim
 
 def detect(run: Run) -> Iterator[Finding]:
     s = loss_of(run)
-    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    rows = np.flatnonzero(s.usable)
     if len(rows) < LEAST_VALUES:
         raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
     x = s.value[rows]

@@ -37,6 +37,7 @@ from forensics.case import Finding
 from forensics.detectors import logger_artefact
 from forensics.errors import CannotTell
 from forensics.run.endings import planned_steps
+from forensics.run.once import once
 from forensics.run.series import Series, series
 from forensics.spikes import excursions, measurements
 from forensics.spikes.classes import Spike, judge
@@ -57,12 +58,10 @@ BEFORE, STRETCH, FLAT = 50, 5, 0.9  # values; share of a stretch that stands wit
 CLEAR_ODDS, CLEAR_SIGMA, CLEAR_SHARE, HUGE = 0.7, 9.0, 0.15, 2.0  # heights in units of ln
 
 
+@once
 def detect(run: Run) -> Sequence[Finding]:
     """Kept, since other detectors ask for the spikes, too."""
-    if "loss_spikes" not in run.cache:
-        run.cache["loss_spikes"] = tuple(_detected(run))
-    found: tuple[Finding, ...] = run.cache["loss_spikes"]
-    return found
+    return tuple(_detected(run))
 
 
 def _detected(run: Run) -> Iterator[Finding]:

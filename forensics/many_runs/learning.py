@@ -9,6 +9,7 @@ import numpy as np
 
 from forensics.many_runs.config_diff import last_values
 from forensics.run import settings
+from forensics.run.robust import robust_sigma
 from forensics.run.series import Series, series
 from forensics.spikes.excursions import Floats
 from parsers.tables import Run
@@ -55,7 +56,7 @@ def _level(x: Floats, y: Floats, at: float) -> tuple[float, float]:
     before = np.flatnonzero(x <= at)
     last = y[before[-max(len(before) // 20, 5) :]]
     middle = float(np.median(last))
-    return middle, 1.2533 * 1.4826 * float(np.median(np.abs(last - middle))) / np.sqrt(len(last))
+    return middle, 1.2533 * robust_sigma(last, middle) / np.sqrt(len(last))
 
 
 def _reach(x: Floats, y: Floats, level: float) -> float | None:
@@ -68,7 +69,7 @@ def _reach(x: Floats, y: Floats, level: float) -> float | None:
 
 def _against(run: Run, s: Series, axis: str) -> tuple[Floats, Floats] | str:
     """(position, loss) of the surviving values, or why the axis is not known."""
-    keep = s.alive & np.isfinite(s.value)
+    keep = s.usable
     step, value = s.step[keep].astype(np.float64), s.value[keep]
     if len(step) < 10:
         return "too few values"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from forensics.run import endings, settings
+from forensics.run.robust import robust_sigma
 from forensics.run.series import series
 from parsers.tables import Run
 
@@ -88,7 +89,7 @@ def save_seconds(run: Run) -> float | None:
     if len(at_save) < LEAST_SAVES or len(else_where) < 10:
         return None
     usual = float(np.median(else_where))
-    noise = 1.4826 * float(np.median(np.abs(else_where - usual)))
+    noise = robust_sigma(else_where, usual)
     # a save touches one of the two intervals at its step, so that the longer half of them holds it
     cost = float(np.median(np.sort(at_save)[len(at_save) // 2 :])) - usual
     return cost if cost > max(5 * noise, 0.05 * usual) else None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from forensics.run.robust import robust_sigma
 from forensics.run.series import Floats
 
 EQUAL = 1e-5  # relative: rounding of logs that print six digits
@@ -105,8 +106,7 @@ def _noise(d: Floats, j: int, row: int | None) -> float:
     """Of one value of a rank's own part: the larger of the others' and its own before it moved."""
     others = np.delete(d, j, axis=1) if d.shape[1] > 2 else d[:, j : j + 1][:row]
     own = d[:row, j] if row else d[:, j]
-    spread = [1.4826 * float(np.median(np.abs(v - np.median(v)))) for v in (others.ravel(), own)]
-    return max(spread)
+    return max(robust_sigma(others.ravel()), robust_sigma(own))
 
 
 def split(y: Floats) -> int:

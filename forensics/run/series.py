@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forensics.run.once import once
 from parsers import arrow
 from parsers.tables import Run
 
@@ -45,6 +47,11 @@ class Series:
         finite = self.value[np.isfinite(self.value)]
         positive = bool(len(finite)) and bool((finite > 0).all())
         return "log" if positive and self.name.startswith(("loss", "grad", "ppl", "loss_scale")) else "linear"
+
+    @cached_property
+    def usable(self) -> NDArray[np.bool_]:
+        """The rows to judge by: finite, and on the branch that survived."""
+        return self.alive & np.isfinite(self.value)
 
     def __len__(self) -> int:
         return len(self.step)
@@ -104,18 +111,14 @@ def _arg_in_groups(x: Floats, starts: Ints, ends: Ints) -> Ints:
     return np.asarray(hits[np.flatnonzero(np.diff(group[hits], prepend=-1))], dtype=np.int64)
 
 
+@once
 def series(run: Run, name: str) -> Series | None:
     """The metric under its canonical name, or None where nothing of that name was logged.
 
     Where several tags or files carry it, the best-covered one is taken: most points in one (tag, format), so that the
     lives of a run stay one series and a rounded copy in the console log does not mix with the exact one.
     """
-    key = ("series", name)
-    if key not in run.cache:
-        run.cache[key] = _build(run, name)
-    found = run.cache[key]
-    assert found is None or isinstance(found, Series)
-    return found
+    return _build(run, name)
 
 
 def names(run: Run, least: int = 1) -> list[str]:
@@ -186,28 +189,26 @@ def _of(columns: dict[str, Any], name: str, rows: Ints) -> NDArray[np.int32]:
     return np.full(len(rows), column[0], column.dtype) if name in columns["constant"] else column[rows]
 
 
+@once
 def arrays(run: Run) -> dict[str, Any]:
     """The metrics table as numpy columns, made once: texts as codes ("tag") and what they stand for ("tags"); "stepped"
     is where a row has a step; "constant" names columns that hold one value; "by_name" are the rows sorted by name, those
     of name i between "ends" i and i + 1.
     """
-    if "arrays" not in run.cache:
-        t = run.tables["metrics"]
-        coded = {c: t[c].combine_chunks() for c in ("tag", "name", "source")}
-        out: dict[str, Any] = {c: arrow.filled(a.indices, -1) for c, a in coded.items()}
-        out |= {c + "s": a.dictionary.to_pylist() for c, a in coded.items()}
-        out["code_of"] = {n: i for i, n in enumerate(out["names"])}
-        fills = {"step": 0, "rank": 0, "attempt": 0, "at": -1, "value": math.nan, "time": math.nan}
-        out |= {c: arrow.filled(t[c], fill) for c, fill in fills.items()}
-        out["constant"] = {c for c in ("source", "rank", "attempt") if len(t) and (out[c] == out[c][0]).all()}
-        stepped = arrow.valid(t["step"])
-        out |= {"stepped": np.ones(len(t), bool) if stepped is None else stepped, "formats": []}
-        few = len(out["names"]) < 1 << 15  # numpy sorts 16 bits in one pass
-        out["by_name"] = np.argsort(out["name"].astype(np.int16) if few else out["name"], kind="stable")
-        out["ends"] = np.cumsum([np.sum(out["name"] < 0), *np.bincount(out["name"][out["name"] >= 0], minlength=len(out["names"]))])
-        run.cache["arrays"] = out
-    found: dict[str, Any] = run.cache["arrays"]
-    return found
+    t = run.tables["metrics"]
+    coded = {c: t[c].combine_chunks() for c in ("tag", "name", "source")}
+    out: dict[str, Any] = {c: arrow.filled(a.indices, -1) for c, a in coded.items()}
+    out |= {c + "s": a.dictionary.to_pylist() for c, a in coded.items()}
+    out["code_of"] = {n: i for i, n in enumerate(out["names"])}
+    fills = {"step": 0, "rank": 0, "attempt": 0, "at": -1, "value": math.nan, "time": math.nan}
+    out |= {c: arrow.filled(t[c], fill) for c, fill in fills.items()}
+    out["constant"] = {c for c in ("source", "rank", "attempt") if len(t) and (out[c] == out[c][0]).all()}
+    stepped = arrow.valid(t["step"])
+    out |= {"stepped": np.ones(len(t), bool) if stepped is None else stepped, "formats": []}
+    few = len(out["names"]) < 1 << 15  # numpy sorts 16 bits in one pass
+    out["by_name"] = np.argsort(out["name"].astype(np.int16) if few else out["name"], kind="stable")
+    out["ends"] = np.cumsum([np.sum(out["name"] < 0), *np.bincount(out["name"][out["name"] >= 0], minlength=len(out["names"]))])
+    return out
 
 
 def _alive(step: Ints, attempt: NDArray[np.int32]) -> NDArray[np.bool_]:
@@ -229,15 +230,9 @@ def _interval(step: Ints, attempt: NDArray[np.int32]) -> int:
     return max(int(np.median(gaps)), 1) if len(gaps) else 1
 
 
+@once
 def parts(run: Run, name: str) -> list[Series]:
     """Every tag that carries a name, each as a series of its own: the layers of ``grad.norm_layer``, the sets of ``loss.part``."""
-    key = ("parts", name)
-    if key not in run.cache:
-        columns = arrays(run)
-        found = []
-        for tag in np.flatnonzero(np.bincount(columns["tag"][_rows(columns, name)])):
-            s = _build(run, name, int(tag))
-            found += [s] if s is not None else []
-        run.cache[key] = found
-    result: list[Series] = run.cache[key]
-    return result
+    columns = arrays(run)
+    tags = np.flatnonzero(np.bincount(columns["tag"][_rows(columns, name)]))
+    return [s for tag in tags if (s := _build(run, name, int(tag))) is not None]

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from forensics.run.once import once
 from parsers.tables import Run
 
 _NAMES = {
@@ -108,17 +109,15 @@ def precision(run: Run) -> str | None:
     return None
 
 
+@once
 def _config(run: Run) -> dict[str, list[Setting]]:
-    if "config" not in run.cache:
-        table = run.tables["config"]
-        found: dict[str, list[Setting]] = {}
-        rows = zip(*(table[c].to_pylist() for c in ("key", "value", "source", "at", "attempt")), strict=True)
-        for key, value, source, at, attempt in rows:
-            last = re.split(r"[./]", key)[-1].lower().replace("-", "_").replace(" ", "_").lstrip("_")
-            found.setdefault(last, []).append(Setting(key, _plain(value), run.where(source, at), attempt))
-        run.cache["config"] = found
-    config: dict[str, list[Setting]] = run.cache["config"]
-    return config
+    table = run.tables["config"]
+    found: dict[str, list[Setting]] = {}
+    rows = zip(*(table[c].to_pylist() for c in ("key", "value", "source", "at", "attempt")), strict=True)
+    for key, value, source, at, attempt in rows:
+        last = re.split(r"[./]", key)[-1].lower().replace("-", "_").replace(" ", "_").lstrip("_")
+        found.setdefault(last, []).append(Setting(key, _plain(value), run.where(source, at), attempt))
+    return found
 
 
 def _plain(text: str) -> Any:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forensics.run.once import once
 from forensics.run.series import Floats
 from parsers.tables import Run
 
@@ -24,16 +25,9 @@ class Clocked:
     value: Floats
 
 
+@once
 def clocked(run: Run, name: str) -> list[Clocked]:
     """Every (tag, rank) that carries a canonical name, finite values only."""
-    key = ("clocked", name)
-    if key not in run.cache:
-        run.cache[key] = _read(run, name)
-    found: list[Clocked] = run.cache[key]
-    return found
-
-
-def _read(run: Run, name: str) -> list[Clocked]:
     table = run.tables["metrics"]
     if not table.num_rows:
         return []
