@@ -20,7 +20,7 @@ import parsers
 from forensics import remote
 from forensics.audit import storage, written_files
 from forensics.errors import ForensicsError
-from parsers.runs.split_runs import home
+from parsers.runs.homes import home
 from parsers.tables import HEAD_BYTES
 from parsers.unclaimed import is_report
 from parsers.walk import walk

@@ -1,4 +1,4 @@
-"""Puts what the parsers read of one run together: tables with names, copies merged, lives told apart."""
+"""Puts what the parsers read of one run together: tables with names, copies merged, attempts told apart."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def run(group: Group, overrides: dict[str, str]) -> Run:
     tables["metrics"], meanings = _named(tables["metrics"], framework, overrides)
     formats = {f.source.path: f.source.format for f in files}
     tables["metrics"], merged = duplicates.drop_copies(tables["metrics"], formats)
-    tables, lives = attempts.assign(tables, formats)
+    tables, found_attempts = attempts.assign(tables, formats)
     found = Run(group.id, group.path, tables, [f.source for f in files], [g for f in files for g in f.gaps])
-    found.attempts, found.merged, found.framework, found.meanings = lives, merged, framework, meanings
+    found.attempts, found.merged, found.framework, found.meanings = found_attempts, merged, framework, meanings
     return found
 
 
@@ -84,7 +84,7 @@ def _concat(table: str, files: list[FileRead]) -> pa.Table:
     if not parts:
         return empty(table)
     lengths = [sum(b.num_rows for b in batches) for _, batches in parts]
-    order = _file_order([[_places(b["at"]) for b in part] for _, part in parts])
+    order = _file_order([[arrow.filled(b["at"], -1) for b in part] for _, part in parts])
     logged = {c: [b[c] for _, part in parts for b in part] for c in parts[0][1][0].schema.names}
     parts = [(path, []) for path, _ in parts]
     if table == "metrics":  # a file with metrics belongs to one run, so that its pieces can go as they are joined
@@ -148,14 +148,6 @@ def _joined_codes(pieces: list[pa.DictionaryArray]) -> pa.DictionaryArray:
             code = arrow.values(p.indices) if there is None else np.where(there, arrow.values(p.indices), 0)
             recoded.append(arrow.numbers(lookup[code], there))
     return pa.DictionaryArray.from_arrays(_joined(recoded), arrow.texts(list(known)), safe=False)
-
-
-def _places(at: pa.Array) -> npt.NDArray[np.int64]:
-    """`at` with null as the top of the file."""
-    import numpy as np
-
-    there = arrow.valid(at)
-    return arrow.values(at) if there is None else np.where(there, arrow.values(at), -1)
 
 
 def _file_order(places: list[list[npt.NDArray[np.int64]]]) -> npt.NDArray[np.int64] | None:
