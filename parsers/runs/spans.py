@@ -16,11 +16,12 @@ SAME_STEPS = 0.5  # the same for steps, without clocks
 
 @dataclass(frozen=True)
 class Span:
-    """First and last step, and first and last moment in seconds since 1970 where the log has a clock."""
+    """First and last step, first and last moment in seconds since 1970 where the log has a clock, and steps between two rows."""
 
     first: int
     last: int
     times: tuple[float, float] | None = None
+    interval: int = 1
 
 
 def joined(spans: Iterable[Span]) -> Span:
@@ -33,7 +34,7 @@ def joined(spans: Iterable[Span]) -> Span:
 def goes_on(a: Span, b: Span) -> bool:
     """Does b go on from a: from within its steps, or right after them, and begun later where both have a clock?"""
     steps = max(a.last - a.first, 1)
-    if not a.first + max(BEGINS * steps, 2) <= b.first <= a.last + AFTER * steps + 1:
+    if not a.first + max(BEGINS * steps, 2 * a.interval) <= b.first <= a.last + AFTER * steps + 1:
         return False
     return a.times is None or b.times is None or a.times[0] < b.times[0]
 
