@@ -164,18 +164,9 @@ class Rows:
     ) -> None:
         self.add("metrics", step=step, tag=tag, value=value, time=time, at=at, rank=rank)
 
-    def event(
-        self,
-        kind: str,
-        text: str,
-        *,
-        level: str = "info",
-        step: int | None = None,
-        time: float | None = None,
-        at: int | None = None,
-        rank: int | None = None,
-    ) -> None:
-        self.add("events", kind=kind, text=text, level=level, step=step, time=time, at=at, rank=rank)
+    def event(self, kind: str, text: str, *, level: str = "info", **where: int | float | None) -> None:
+        """``where``: step, time, at and rank, as far as they are known."""
+        self.add("events", kind=kind, text=text, level=level, **where)
 
     def texts(self, kind: str, texts: list[str], steps: list[int], times: list[float], places: list[int]) -> None:
         """Many events at once."""

@@ -157,8 +157,7 @@ def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int)
         stop,
         title=f"{s.tag} around step {peak}",
         where=s.place(run, rows[e.peak]),
-        marks=[{"step": peak, "label": f"step {peak}: {top:.4g}", "kind": j.kind}],
-        bands=[{"from": start, "to": stop, "kind": j.kind}],
+        marks=[{"step": peak, "label": f"step {peak}: {top:.4g}", "kind": j.kind}, {"from": start, "to": stop, "kind": j.kind}],
     )
     times = (s.clock(rows[e.start]), s.clock(rows[min(e.end, len(rows) - 1)] if e.end is not None else rows[-1]))
     return Finding(

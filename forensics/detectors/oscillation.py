@@ -118,7 +118,7 @@ def _finding(run: Run, s: Series, rows: excursions.Ints, first: int, last: int, 
         end,
         title=f"{s.tag} from step {start} on",
         where=s.place(run, rows[first]),
-        bands=[{"from": start, "to": end, "kind": "event"}],
+        marks=[{"from": start, "to": end, "kind": "event"}],
     )
     return Finding(
         f"oscillation-{start}-{facts['kind']}",
