@@ -32,12 +32,12 @@ def window(
     "from" are bands."""
     pad = max(int((last - first) * margin), 20 * s.interval, 1)
     lo, hi = first - pad, last + pad
-    lives = [{"attempt": a, "points": m4(step, value, WINDOW_COLUMNS)} for a, step, value in s.lives(lo, hi)]
+    attempts = [{"attempt": a, "points": m4(step, value, WINDOW_COLUMNS)} for a, step, value in s.attempts(lo, hi)]
     data = {
         "metric": s.name,
         "unit": s.unit,
         "scale": s.scale,
-        "lives": lives,
+        "lives": attempts,
         "window": [lo, hi],
         "marks": [m for m in marks if "from" not in m],
         "bands": [m for m in marks if "from" in m],

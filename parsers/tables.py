@@ -17,7 +17,7 @@ name       its canonical name (``loss.train``), or ``other/<tag>``
 value      float64, as logged: NaN and infinities are kept, nothing is converted
 time       seconds since 1970-01-01 UTC as float64; null where the file says nothing
 rank       the process that wrote the row; null where the file says nothing
-attempt    which life of the run the row belongs to, from 0
+attempt    which attempt of the run the row belongs to, from 0
 source, at the file (relative to the run) and the place in it; the unit of ``at`` is the source's ``unit``
 ========== ============================================================================================
 """

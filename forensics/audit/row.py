@@ -160,9 +160,7 @@ def curve(s: Series | None) -> list[int]:
 
 
 def _config(run: Run) -> dict[str, str]:
-    table = run.tables["config"]
-    last = dict(zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True))
-    return {str(k): _short(str(v)) for k, v in sorted(last.items())[:KEYS]}
+    return {str(k): _short(str(v)) for k, v in sorted(settings.last_values(run).items())[:KEYS]}
 
 
 def _short(text: str) -> str:

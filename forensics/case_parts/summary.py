@@ -174,7 +174,7 @@ def gaps(r: Run) -> tuple[dict[str, Any], ...]:
 
 
 def clock(r: Run, points: int = 40) -> list[dict[str, Any]]:
-    """(step, seconds since 1970) along each life, thinned: lets a page write UTC beside any step."""
+    """(step, seconds since 1970) along each attempt, thinned: lets a page write UTC beside any step."""
     best = max((series(r, n) for n in _listed(r)), key=lambda s: int(np.isfinite(s.time).sum()) if s is not None else -1, default=None)
     if best is None or not np.isfinite(best.time).any():
         return []

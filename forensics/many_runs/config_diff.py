@@ -13,6 +13,7 @@ import re
 from typing import Any
 
 from forensics.run.seed_group import FREE
+from forensics.run.settings import last_values
 from parsers.tables import Run
 
 KINDS: tuple[tuple[str, float, str, bool], ...] = (  # pattern, points, kind, acts on the very first step
@@ -71,12 +72,6 @@ def kind_of(key: str) -> tuple[str, float, bool]:
                 break
             return kind, points, early
     return ("name or place", NAMES, False) if FREE.search(key) else ("other", UNKNOWN, False)
-
-
-def last_values(run: Run) -> dict[str, str]:
-    """key -> JSON text of the last launch that names it."""
-    table = run.tables["config"]
-    return dict(zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True))
 
 
 def _number(text: str) -> float | None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from forensics.many_runs.config_diff import last_values
 from forensics.run import settings
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Series, series
@@ -88,7 +87,7 @@ def _against(run: Run, s: Series, axis: str) -> tuple[Floats, Floats] | str:
 
 
 def _worked(time: Floats) -> Floats:
-    """Seconds of training: pauses (a night between two lives) count as one usual step."""
+    """Seconds of training: pauses (a night between two attempts) count as one usual step."""
     pauses = np.maximum(np.diff(time), 0.0)
     usual = float(np.median(pauses)) if len(pauses) else 0.0
     pauses = np.where(pauses > PAUSE * usual, usual, pauses) if usual > 0 else pauses
@@ -109,5 +108,5 @@ def _tokens(run: Run, step: Floats) -> Floats | str:
 
 
 def _config_number(run: Run, wanted: re.Pattern[str]) -> float | None:
-    found = [settings.as_number(v.strip('"')) for k, v in last_values(run).items() if wanted.match(re.split(r"[./]", k)[-1])]
+    found = [settings.as_number(v.strip('"')) for k, v in settings.last_values(run).items() if wanted.match(re.split(r"[./]", k)[-1])]
     return next((x for x in found if x and x > 0), None)

@@ -13,7 +13,7 @@ from forensics.run.series import arrays, series
 from parsers import arrow
 from parsers.tables import Run
 
-_ENDINGS = [  # event kinds that end a life, the most telling first
+_ENDINGS = [  # event kinds that end an attempt, the most telling first
     ("oom", "out of memory"),
     ("hardware", "hardware error"),
     ("nccl", "collective communication failed"),
@@ -104,17 +104,19 @@ def stalled(run: Run) -> bool:
 
 
 def attempts(run: Run) -> list[dict[str, Any]]:
-    """The lives as the case shows them: steps, clock, and why each ended."""
+    """The attempts as the case shows them: steps, clock, and why each ended."""
     shown = []
-    for i, life in enumerate(run.attempts):
+    for i, attempt in enumerate(run.attempts):
         why = _why(run, i)
         if i + 1 < len(run.attempts):
-            begin, end = run.attempts[i + 1]["steps"][0], life["steps"][1]
-            redone = f"; the next life begins at step {begin}" + (f", {end - begin + 1} steps are done twice" if begin <= end else "")
+            begin, end = run.attempts[i + 1]["steps"][0], attempt["steps"][1]
+            redone = f"; the next attempt begins at step {begin}" + (f", {end - begin + 1} steps are done twice" if begin <= end else "")
             why = (why or "the log does not say why it ended") + redone
         elif not why:
             why = "reached its planned length" if _reached_plan(run) else "the log just ends"
-        shown.append({"index": i, "steps": life["steps"], "started": utc(life["started"]), "ended": utc(life["ended"]), "why": why})
+        shown.append(
+            {"index": i, "steps": attempt["steps"], "started": utc(attempt["started"]), "ended": utc(attempt["ended"]), "why": why}
+        )
     return shown
 
 

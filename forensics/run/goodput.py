@@ -1,6 +1,6 @@
 """Goodput: how much of what a run did was of use, and whether it saved as often as its interruptions ask for.
 
-A step is useful where no later life did it again. Young (CACM 17(9), 1974) and Daly (2006): with C seconds for a save and
+A step is useful where no later attempt did it again. Young (CACM 17(9), 1974) and Daly (2006): with C seconds for a save and
 M seconds between interruptions, saving every sqrt(2 C M) seconds loses least.
 """
 

@@ -42,7 +42,7 @@ def columns(run: Run) -> dict[str, pa.Table]:
 
 
 def matrix(run: Run, name: str) -> Matrix | None:
-    """The metric of all ranks in the last life of the run; the last value where a rank logged a step twice."""
+    """The metric of all ranks in the last attempt of the run; the last value where a rank logged a step twice."""
     table = columns(run).get(name)
     if table is None:
         return None
@@ -67,7 +67,7 @@ def matrix(run: Run, name: str) -> Matrix | None:
 
 
 def last_steps(run: Run) -> dict[int, int]:
-    """How far each rank came in the last life, of the metric that most ranks logged; ranks that hardly log are left out."""
+    """How far each rank came in the last attempt, of the metric that most ranks logged; ranks that hardly log are left out."""
     best: dict[int, int] = {}
     for table in columns(run).values():
         attempt = table["attempt"].fill_null(0).to_numpy(zero_copy_only=False)

@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 class Series:
     """A metric over the whole run, in the order it was logged; all arrays have the same length.
 
-    ``attempt`` tells the lives apart; ``alive`` is False where a later life logged the same step again (the abandoned
+    ``attempt`` tells the attempts apart; ``alive`` is False where a later attempt logged the same step again (the abandoned
     branch). ``interval`` is the usual distance of two logged steps.
     """
 
@@ -56,8 +56,8 @@ class Series:
     def __len__(self) -> int:
         return len(self.step)
 
-    def lives(self, first: int | None = None, last: int | None = None) -> Iterator[tuple[int, Ints, Floats]]:
-        """(attempt, step, value) of each life, cut to [first, last]."""
+    def attempts(self, first: int | None = None, last: int | None = None) -> Iterator[tuple[int, Ints, Floats]]:
+        """(attempt, step, value) of each attempt, cut to [first, last]."""
         keep = np.ones(len(self.step), bool)
         if first is not None:
             keep &= self.step >= first
@@ -116,7 +116,7 @@ def series(run: Run, name: str) -> Series | None:
     """The metric under its canonical name, or None where nothing of that name was logged.
 
     Where several tags or files carry it, the best-covered one is taken: most points in one (tag, format), so that the
-    lives of a run stay one series and a rounded copy in the console log does not mix with the exact one.
+    attempts of a run stay one series and a rounded copy in the console log does not mix with the exact one.
     """
     return _build(run, name)
 
@@ -212,14 +212,14 @@ def arrays(run: Run) -> dict[str, Any]:
 
 
 def _alive(step: Ints, attempt: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """False where a later life begins at or before the step: that row's work was done again."""
+    """False where a later attempt begins at or before the step: that row's work was done again."""
     alive = np.ones(len(step), bool)
     if (attempt == attempt[:1]).all():
         return alive
-    lives = np.unique(attempt)
-    begins = np.array([step[attempt == a].min() for a in lives])
-    for a in lives[:-1]:
-        later = begins[lives > a].min()
+    attempts = np.unique(attempt)
+    begins = np.array([step[attempt == a].min() for a in attempts])
+    for a in attempts[:-1]:
+        later = begins[attempts > a].min()
         alive[(attempt == a) & (step >= later)] = False
     return alive
 

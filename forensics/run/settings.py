@@ -44,7 +44,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Setting:
-    """A config value with the place it was read from and the life it was read for (None: all)."""
+    """A config value with the place it was read from and the attempt it was read for (None: all)."""
 
     key: str
     value: Any
@@ -107,6 +107,13 @@ def precision(run: Run) -> str | None:
             if value in words:
                 return known
     return None
+
+
+@once
+def last_values(run: Run) -> dict[str, str]:
+    """Key -> JSON text of the last launch that names it."""
+    table = run.tables["config"]
+    return dict(zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True))
 
 
 @once

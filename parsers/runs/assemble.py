@@ -29,11 +29,6 @@ class FileRead:
     gaps: list[Gap]
     run: str = ""
 
-    def table(self, name: str) -> pa.Table:
-        """The file's rows of one table, without the columns that are filled in later."""
-        parts = self.batches.get(name, [])
-        return pa.Table.from_batches(parts).unify_dictionaries().combine_chunks() if parts else empty(name)
-
 
 def parts(f: FileRead) -> list[FileRead]:
     """A file for each run that it holds; mostly the file itself."""
@@ -113,41 +108,7 @@ def _concat(table: str, files: list[FileRead]) -> pa.Table:
 
 
 def _joined(pieces: list[pa.Array]) -> pa.Array:
-    """In numpy, which asks for large pages: in small ones, half of the time goes into getting them."""
-    import numpy as np
-
-    if len(pieces) == 1:
-        return pieces[0]
-    if isinstance(pieces[0], pa.DictionaryArray):
-        return _joined_codes(pieces)
-    if not arrow.is_number(pieces[0].type):
-        return pa.concat_arrays(pieces)
-    known = [arrow.valid(p) for p in pieces]
-    valid = None
-    if any(k is not None for k in known):
-        valid = np.concatenate([np.ones(len(p), np.bool_) if k is None else k for p, k in zip(pieces, known, strict=True)])
-    return arrow.numbers(np.concatenate([arrow.values(p) for p in pieces]), valid)
-
-
-def _joined_codes(pieces: list[pa.DictionaryArray]) -> pa.DictionaryArray:
-    """Dictionaries into one, in order of appearance; where each begins with the one before, the codes stay as they are."""
-    import numpy as np
-
-    known: dict[str, int] = {}
-    recoded: list[pa.Array] = []
-    last: pa.Array | None = None
-    lookup = np.zeros(0, np.int32)
-    for p in pieces:
-        if last is None or not p.dictionary.equals(last):
-            lookup = np.array([known.setdefault(v, len(known)) for v in p.dictionary.to_pylist()], np.int32)
-            last = p.dictionary
-        if (lookup == np.arange(len(lookup))).all():
-            recoded.append(p.indices)
-        else:
-            there = arrow.valid(p.indices)
-            code = arrow.values(p.indices) if there is None else np.where(there, arrow.values(p.indices), 0)
-            recoded.append(arrow.numbers(lookup[code], there))
-    return pa.DictionaryArray.from_arrays(_joined(recoded), arrow.texts(list(known)), safe=False)
+    return pieces[0] if len(pieces) == 1 else pa.chunked_array(pieces).unify_dictionaries().combine_chunks()
 
 
 def _file_order(places: list[list[npt.NDArray[np.int64]]]) -> npt.NDArray[np.int64] | None:
