@@ -10,9 +10,8 @@ from pathlib import Path
 from parsers.tables import Gap, Source, relative
 
 MAX_FILES = 200_000
-_NEVER = set(
-    [".git", "__pycache__", "node_modules", ".ipynb_checkpoints", ".venv", "site-packages", ".audit"]
-)  # the last: what an audit of ours keeps
+# The last is what an audit of ours keeps
+_NEVER = {".git", "__pycache__", "node_modules", ".ipynb_checkpoints", ".venv", "site-packages", ".audit"}
 _SPECIAL = {stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket", stat.S_IFBLK: "block device", stat.S_IFCHR: "character device"}
 
 

@@ -62,7 +62,8 @@ def units(files: list[FileRead], overrides: dict[str, str]) -> list[Unit]:
 
 def _sketch(unit: Unit) -> copy_prefilter.Sketch:
     """Fills in its keys and span; -> a sketch of its values."""
-    numbers: dict[str, int] = {}
+    numbers: dict[str, int] = {}  # of the metrics that tell runs apart
+    logged: set[str] = set()
     parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
     steps: list[int] = []
     times: list[float] = []
@@ -70,10 +71,10 @@ def _sketch(unit: Unit) -> copy_prefilter.Sketch:
         steps += [int(step.min()), int(step.max())] if len(step) else []
         time = time[np.isfinite(time)]
         times += [float(time.min()), float(time.max())] if len(time) else []
-        known = [-1 if k is None else numbers.setdefault(k, len(numbers)) for k in keys]
-        compared = [-1 if k in _SAME_IN_ALL else n for k, n in zip(keys, known, strict=True)]
+        logged.update(k for k in keys if k is not None)
+        compared = [-1 if k is None or k in _SAME_IN_ALL else numbers.setdefault(k, len(numbers)) for k in keys]
         parts.append((np.array(compared, np.int64).take(code), step, value))
-    unit.keys = frozenset(numbers)
+    unit.keys = frozenset(logged)
     unit.span = Span(min(steps, default=0), max(steps, default=0), (min(times), max(times)) if times else None)
     key, step, value = (np.concatenate(column) for column in zip(*parts, strict=True))
     return copy_prefilter.sketch(list(numbers), key, step, value)
