@@ -81,7 +81,8 @@ class Series:
 def m4(step: Ints, value: Floats, columns: int) -> list[list[Any]]:
     """At most 4 points a column (first, last, lowest, highest), so that no spike is lost. Jugel et al., VLDB 2014.
 
-    Non-finite values are kept as points of their own: a NaN is what the reader looks for.
+    Non-finite values are kept as points of their own: a NaN is what the reader looks for. (reports/chart.py thins once more, to
+    the columns of its panel, in its own words: reports imports nothing of ours.)
     """
     n = len(step)
     if n <= 4 * columns:
