@@ -123,12 +123,13 @@ def _config(run: Run) -> dict[str, list[Setting]]:
     rows = zip(*(table[c].to_pylist() for c in ("key", "value", "source", "at", "attempt")), strict=True)
     for key, value, source, at, attempt in rows:
         last = re.split(r"[./]", key)[-1].lower().replace("-", "_").replace(" ", "_").lstrip("_")
-        found.setdefault(last, []).append(Setting(key, _plain(value), run.where(source, at), attempt))
+        found.setdefault(last, []).append(Setting(key, plain(value), run.where(source, at), attempt))
     return found
 
 
-def _plain(text: str) -> Any:
+def plain(text: str | None) -> Any:
+    """What the JSON text of a config stands for; None for none, the text itself where it is no JSON."""
     try:
-        return json.loads(text)
-    except (TypeError, ValueError):
+        return None if text is None else json.loads(text)
+    except ValueError:
         return text
