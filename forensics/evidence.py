@@ -19,14 +19,7 @@ WINDOW_COLUMNS = 300
 
 
 def window(
-    s: Series,
-    first: int,
-    last: int,
-    *,
-    title: str,
-    where: str = "",
-    marks: Sequence[dict[str, Any]] = (),
-    margin: float = 1.0,
+    s: Series, first: int, last: int, *, title: str, where: str = "", marks: Sequence[dict[str, Any]] = (), margin: float = 1.0
 ) -> Evidence:
     """A series around [first, last], with `margin` times that length (at least 20 points) on either side; ``marks`` with
     "from" are bands."""

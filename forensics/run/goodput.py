@@ -19,7 +19,7 @@ from parsers.tables import Run
 ENDED_BADLY = ("crashed", "hung", "stopped")
 LEAST_SAVES = 3
 MOST_PROCESSES = 100_000
-SAVE_KEYS = ("save_every", "save_steps", "save_interval", "save_freq", "checkpoint_interval", "checkpoint_every", "ckpt_interval")
+SAVE_KEYS = "save_every save_steps save_interval save_freq checkpoint_interval checkpoint_every ckpt_interval"
 
 
 def measure(run: Run) -> dict[str, Any]:
@@ -69,12 +69,8 @@ def cadence(run: Run) -> int | None:
     steps |= {s for s in run.tables["checkpoints"]["step"].to_pylist() if s}
     if len(steps) >= LEAST_SAVES:
         return int(np.median(np.diff(sorted(steps))))
-    for key, value in zip(*(run.tables["config"][c].to_pylist() for c in ("key", "value")), strict=True):
-        if str(key).rpartition(".")[2].rpartition("/")[2].lower() in SAVE_KEYS:
-            number = settings.as_number(str(value).strip('"'))
-            if number and number >= 1:
-                return int(number)
-    return None
+    said = [settings.as_number(s.value) for s in settings.named(run, SAVE_KEYS)]
+    return next((int(n) for n in said if n and n >= 1), None)
 
 
 def save_seconds(run: Run) -> float | None:
