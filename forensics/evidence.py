@@ -19,28 +19,21 @@ WINDOW_COLUMNS = 300
 
 
 def window(
-    s: Series,
-    first: int,
-    last: int,
-    *,
-    title: str,
-    where: str = "",
-    marks: Sequence[dict[str, Any]] = (),
-    bands: Sequence[dict[str, Any]] = (),
-    margin: float = 1.0,
+    s: Series, first: int, last: int, *, title: str, where: str = "", marks: Sequence[dict[str, Any]] = (), margin: float = 1.0
 ) -> Evidence:
-    """A series around [first, last], with `margin` times that length (at least 20 points) on either side."""
+    """A series around [first, last], with `margin` times that length (at least 20 points) on either side; ``marks`` with
+    "from" are bands."""
     pad = max(int((last - first) * margin), 20 * s.interval, 1)
     lo, hi = first - pad, last + pad
-    lives = [{"attempt": a, "points": m4(step, value, WINDOW_COLUMNS)} for a, step, value in s.lives(lo, hi)]
+    attempts = [{"attempt": a, "points": m4(step, value, WINDOW_COLUMNS)} for a, step, value in s.attempts(lo, hi)]
     data = {
         "metric": s.name,
         "unit": s.unit,
         "scale": s.scale,
-        "lives": lives,
+        "lives": attempts,
         "window": [lo, hi],
-        "marks": list(marks),
-        "bands": list(bands),
+        "marks": [m for m in marks if "from" not in m],
+        "bands": [m for m in marks if "from" in m],
     }
     return Evidence("series", title, data, where)
 

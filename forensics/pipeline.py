@@ -19,6 +19,8 @@ from forensics.batches.culprits import culprits
 from forensics.case import Case, Check, Finding, Hypothesis
 from forensics.case_parts import headline, summary, timeline
 from forensics.errors import CannotTell, ForensicsError
+from forensics.many_runs import baseline as known_good
+from forensics.replay import advice
 from forensics.run import metric_aliases, seed_group
 from forensics.run.series import series
 from forensics.version import VERSION
@@ -62,8 +64,6 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
     weighed, broken = weigh(run, findings)
     checks += broken
     if baseline is not None:
-        from forensics.many_runs import baseline as known_good
-
         beside = known_good.beside(run, baseline)
         weighed = known_good.clues(weighed, beside, findings)
         findings, checks = [*findings, *beside.findings], [*checks, known_good.check(beside)]
@@ -71,8 +71,6 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
     verdict = headline.verdict(run, findings, checks)
     shown = verdict == "unhealthy" or not brief
     if shown:
-        from forensics.replay import advice
-
         checks, hypotheses = _with_effects(run, checks), advice.offered(run, hypotheses)
     return Case(
         tool={"name": "forensics", "version": VERSION, "command": list(command)},
@@ -105,10 +103,10 @@ def read_runs(path: str, *, metrics: dict[str, str] | None = None, run_config: b
     gaps = [*refused, *aliases.gaps, *metric_aliases.unused(runs, aliases)]
     for r in runs:
         r.gaps += gaps
-        r.cache["aliases"] = aliases
+        r.aliases = aliases
     if keep is not None:
         for r in runs:
-            r.cache["folder"] = keep  # deleted with the last of the runs
+            r.copy = keep
             r.path = r.path.replace(str(folder), path.rstrip("/"), 1)
             r.siblings = [s.replace(str(folder), path.rstrip("/"), 1) for s in r.siblings]
     return runs

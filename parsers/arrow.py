@@ -122,25 +122,6 @@ def values(array: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
     return whole[offset:] if offset else whole
 
 
-def picked(column: pa.ChunkedArray, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-    """Some values of a column of numbers, by ascending row; the column is not laid end to end for them."""
-    import numpy as np
-
-    if column.num_chunks == 1:
-        found: npt.NDArray[Any] = values(column.chunk(0))[rows]
-        return found
-    ends = np.cumsum([0, *map(len, column.chunks)])
-    cuts = np.searchsorted(rows, ends).tolist()
-    parts = [values(c)[rows[i:j] - first] for c, first, i, j in zip(column.chunks, ends.tolist(), cuts, cuts[1:], strict=False)]
-    return np.concatenate(parts) if parts else np.zeros(0, _DTYPES[column.type])
-
-
-def ends(column: pa.ChunkedArray) -> tuple[Any, Any]:
-    """Least and greatest value of a column of numbers that has some, and no nulls."""
-    parts = [values(c) for c in column.chunks if len(c)]
-    return min(p.min() for p in parts), max(p.max() for p in parts)
-
-
 def valid(array: pa.Array | pa.ChunkedArray) -> Bools | None:
     """Which values are not null; None: all of them."""
     import numpy as np

@@ -6,51 +6,35 @@ Here each gets a name of its own (:func:`parsers.secrets.names`); `Run.file` sti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
 
 from parsers import arrow, secrets
-from parsers.tables import Gap, Run, Source
-
-_SMALL = 1 << 14  # bytes: of the tags of a file, mostly
+from parsers.tables import Run
 
 
 def hide(runs: list[Run], files: Mapping[str, Path]) -> None:
     """Changes the runs, which were read together; ``files``: where the file of each source lies."""
-    for r, name in zip(runs, _hidden_ids(runs), strict=True):
-        r.id = name
+    ids = secrets.names(r.id for r in runs)
     shown = secrets.names(_names(runs))
     for r in runs:
+        r.id = ids.get(r.id, r.id)
         r.files = {shown.get(s.path, s.path): files[s.path] for s in r.sources if s.path in files and (s.path in shown or "\\" in s.path)}
         if shown:
             _hide(r, shown)
 
 
-def _hidden_ids(runs: list[Run]) -> list[str]:
-    shown = secrets.names(r.id for r in runs)
-    return [shown.get(r.id, r.id) for r in runs]
-
-
 def _hide(run: Run, shown: dict[str, str]) -> None:
-    run.sources = [_source(s, shown) for s in run.sources]
-    run.gaps = [_gap(g, shown) for g in run.gaps]
+    run.sources = [replace(s, path=shown.get(s.path, s.path), format=shown.get(s.format, s.format)) for s in run.sources]
+    run.gaps = [replace(g, path=shown.get(g.path, g.path)) for g in run.gaps]
     run.tables = {name: _table(table, shown) for name, table in run.tables.items()}
     run.meanings = {
         (shown.get(source, source), shown.get(tag, tag)): replace(m, name=shown.get(m.name, m.name))
         for (source, tag), m in run.meanings.items()
     }
-
-
-def _source(s: Source, shown: dict[str, str]) -> Source:
-    return replace(s, path=shown.get(s.path, s.path), format=shown.get(s.format, s.format))
-
-
-def _gap(g: Gap, shown: dict[str, str]) -> Gap:
-    return replace(g, path=shown.get(g.path, g.path))
 
 
 def _names(runs: list[Run]) -> Iterator[str]:
@@ -73,14 +57,9 @@ def _texts(column: pa.ChunkedArray) -> Iterator[pa.StringArray]:
 
 def _suspicious(texts: pa.StringArray) -> bool:
     raw = texts.buffers()[2]
-    if raw is None or not (_hinted(raw.to_pybytes()) if raw.size <= _SMALL else secrets.has_hints(raw.to_pybytes())):
+    if raw is None or not secrets.has_hints(raw.to_pybytes()):
         return False
     return secrets.has_shapes("\n".join(v for v in texts.to_pylist() if v is not None).encode())
-
-
-@lru_cache(maxsize=64)  # the runs of a folder log the same tags
-def _hinted(texts: bytes) -> bool:
-    return secrets.has_hints(texts)
 
 
 def _table(table: pa.Table, shown: dict[str, str]) -> pa.Table:
@@ -94,8 +73,4 @@ def _table(table: pa.Table, shown: dict[str, str]) -> pa.Table:
 def _chunk(chunk: pa.Array, shown: dict[str, str]) -> pa.Array:
     if isinstance(chunk, pa.DictionaryArray):
         return pa.DictionaryArray.from_arrays(chunk.indices, _chunk(chunk.dictionary, shown), safe=False)
-    return arrow.texts(_shown(chunk.to_pylist(), shown))
-
-
-def _shown(values: Iterable[str | None], shown: dict[str, str]) -> list[str | None]:
-    return [None if v is None else shown.get(v, v) for v in values]
+    return arrow.texts([None if v is None else shown.get(v, v) for v in chunk.to_pylist()])

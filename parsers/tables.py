@@ -17,7 +17,7 @@ name       its canonical name (``loss.train``), or ``other/<tag>``
 value      float64, as logged: NaN and infinities are kept, nothing is converted
 time       seconds since 1970-01-01 UTC as float64; null where the file says nothing
 rank       the process that wrote the row; null where the file says nothing
-attempt    which life of the run the row belongs to, from 0
+attempt    which attempt of the run the row belongs to, from 0
 source, at the file (relative to the run) and the place in it; the unit of ``at`` is the source's ``unit``
 ========== ============================================================================================
 """
@@ -122,7 +122,9 @@ class Run:
     merged: int = 0  # metric rows left out because another file says the same
     framework: str | None = None
     meanings: dict[tuple[str, str], Any] = field(default_factory=dict)  # (source, tag) -> names.Meaning
-    cache: dict[Any, Any] = field(default_factory=dict, repr=False)  # derived once, used by many detectors
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False)  # forensics.run.once: derived from the tables, used by many
+    aliases: Any = None  # forensics.run.metric_aliases.Aliases: which tags were given which names
+    copy: Any = field(default=None, repr=False)  # the temporary folder of a run behind a URL, deleted with the last of its runs
     files: dict[str, Path] = field(default_factory=dict, repr=False)  # of sources that are shown under another name
 
     def file(self, source: str) -> Path:
@@ -162,18 +164,9 @@ class Rows:
     ) -> None:
         self.add("metrics", step=step, tag=tag, value=value, time=time, at=at, rank=rank)
 
-    def event(
-        self,
-        kind: str,
-        text: str,
-        *,
-        level: str = "info",
-        step: int | None = None,
-        time: float | None = None,
-        at: int | None = None,
-        rank: int | None = None,
-    ) -> None:
-        self.add("events", kind=kind, text=text, level=level, step=step, time=time, at=at, rank=rank)
+    def event(self, kind: str, text: str, *, level: str = "info", **where: int | float | None) -> None:
+        """``where``: step, time, at and rank, as far as they are known."""
+        self.add("events", kind=kind, text=text, level=level, **where)
 
     def texts(self, kind: str, texts: list[str], steps: list[int], times: list[float], places: list[int]) -> None:
         """Many events at once."""

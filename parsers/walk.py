@@ -10,15 +10,9 @@ from pathlib import Path
 from parsers.tables import Gap, Source, relative
 
 MAX_FILES = 200_000
-_NEVER = {
-    ".git",
-    "__pycache__",
-    "node_modules",
-    ".ipynb_checkpoints",
-    ".venv",
-    "site-packages",
-    ".audit",
-}  # the last: what an audit of ours keeps
+# The last is what an audit of ours keeps
+_NEVER = {".git", "__pycache__", "node_modules", ".ipynb_checkpoints", ".venv", "site-packages", ".audit"}
+_SPECIAL = {stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket", stat.S_IFBLK: "block device", stat.S_IFCHR: "character device"}
 
 
 def is_regular(path: Path, *, links: bool = True, below: Path | None = None) -> bool:
@@ -75,19 +69,8 @@ def walk(root: Path) -> Iterator[Path | Source | Gap]:
             elif stat.S_ISREG(mode):
                 yield path
             else:
-                yield Source(relative(path, root), _special(mode), 0, claimed=False)
-
-
-def _special(mode: int) -> str:
-    for test, name in (
-        (stat.S_ISFIFO, "named pipe"),
-        (stat.S_ISSOCK, "socket"),
-        (stat.S_ISBLK, "block device"),
-        (stat.S_ISCHR, "character device"),
-    ):
-        if test(mode):
-            return f"{name}, not opened"
-    return "not a regular file, not opened"
+                what = _SPECIAL.get(stat.S_IFMT(mode), "not a regular file")
+                yield Source(relative(path, root), f"{what}, not opened", 0, claimed=False)
 
 
 def _link(path: Path, root: Path, inside: Path) -> Source:

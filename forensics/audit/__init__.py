@@ -7,28 +7,24 @@ Everything that is finished is kept below `<out>/.audit` as it comes, so that `-
 
 from __future__ import annotations
 
-import gzip
 import io
-import json
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from forensics import output
-from forensics.audit import backends, collect, discover, redaction, row, storage, suppressions, worker, written_files
+from forensics.audit import backends, collect, discover, pages, redaction, row, storage, suppressions, worker, written_files
 from forensics.audit.discover import Place
 from forensics.case import jsonable
 from forensics.errors import ForensicsError
 from forensics.version import VERSION
 
 SCHEMA = 1
-PAGES = 50
-SECONDS = 300.0
 OUTPUTS = written_files.OUTPUTS
 Progress = Callable[[str, int, int], None]
 
@@ -42,186 +38,118 @@ class Outputs:
     markdown: Callable[[dict[str, Any]], str]
 
 
+@dataclass(frozen=True)
+class Options:
+    """What the command's options of the same names say."""
+
+    engine: str = "local"  # local, dask or ray
+    jobs: int | None = None  # runs at once; default the number of cores
+    resume: bool = False
+    limit: int | None = None  # places
+    known: str | None = None  # a file of findings judged before
+    since: str | None = None  # an earlier audit
+    pages: int = 50
+    timeout: float = 300.0  # seconds a run, and more for large ones
+    redact: bool = False
+    run_config: bool = True
+    prepare: Callable[[], None] | None = None  # what each worker does first
+
+
 def audit(
-    roots: Sequence[str],
-    out: str,
-    outputs: Outputs,
-    *,
-    engine: str = "local",
-    jobs: int | None = None,
-    resume: bool = False,
-    limit: int | None = None,
-    known: str | None = None,
-    since: str | None = None,
-    pages: int = PAGES,
-    seconds: float = SECONDS,
-    redact: bool = False,
-    run_config: bool = True,
-    prepare: Callable[[], None] | None = None,
-    progress: Progress | None = None,
+    roots: Sequence[str], out: str, outputs: Outputs, options: Options | None = None, progress: Progress | None = None
 ) -> dict[str, Any]:
     """Audits every run below the roots (folders, files, fsspec URLs) into `out`; -> the document that the page is drawn from:
     that of `audit.json`, with ``rows`` and ``curves``. Raises ForensicsError where nothing is found or written."""
-    accepted = suppressions.read_known(known) if known else []
-    before = suppressions.read_previous(since) if since else None
-    found = discover.find(roots, out)[:limit]
+    options, tick = options or Options(), progress or (lambda what, done, total: None)
+    accepted = suppressions.read_known(options.known) if options.known else []
+    before = suppressions.read_previous(options.since) if options.since else None
+    found = discover.find(roots, out)[: options.limit]
     if not found:
         raise ForensicsError(f"nothing readable in {', '.join(roots)}", "Give folders that hold runs, or a folder above them.")
-    written_files.begin(out, redact)
-    if not resume:
+    written_files.begin(out, options.redact)
+    if not options.resume:
         written_files.forget(out, "rows", "cases")
-    jobs = jobs or _cores()
-    if any(p.root.startswith("memory://") for p in found) or out.startswith("memory://"):
-        engine = "here"  # this file system lives in this process
-    with tempfile.TemporaryDirectory(prefix="forensics-audit-") as notes, backends.opened(engine, jobs, _empty_folder(notes)) as pool:
-        job = worker.Job(out, notes, seconds, os.getpid(), os.getcwd(), run_config, prepare)
-        run = partial(backends.run, pool=pool, jobs=jobs, notes=Path(notes))
-        _work(found, job, run, progress)
-        found = _join(found, job, run)
+    in_memory = any(p.root.startswith("memory://") for p in found) or out.startswith("memory://")  # a file system of this process
+    engine = "here" if in_memory else options.engine
+    with tempfile.TemporaryDirectory(prefix="forensics-audit-") as notes, backends.opened(engine, _jobs(options), Path(notes)) as workers:
+        job = worker.Job(out, notes, options.timeout, os.getpid(), os.getcwd(), options.run_config, options.prepare)
+        _analyze(found, job, workers, partial(tick, "runs"))
+        found = _join(found, job, workers)
         table = collect.load(found, out, accepted)
         if not table.rows:
             raise ForensicsError(f"no run in {', '.join(roots)}", "Nothing there has steps, events or checkpoints.")
         document = _document(roots, table, before)
-        chosen = _worth_opening(list(table.dicts()), pages)
-        names = redaction.names(table, roots, _cases(chosen, found, table, out), redaction.texts(found)) if redact else None
-        if names is not None:
+        chosen = pages.worth_opening(list(table.dicts()), options.pages)
+        names = None
+        if options.redact:
+            names = redaction.names(table, roots, pages.cases(chosen, table, job), redaction.texts(found))
             document = redaction.hide(table, document, names)
-        document["pages_not_written"] = _pages(chosen, found, table, job, run, outputs, progress, names)
-    _write(out, table, document, outputs)
-    written_files.forget(out, "cases", *(["rows"] if redact else []))  # the rows hold what --redact hides
-    return document | {"rows": list(table.dicts()), "curves": table.curves}
+        drawing = pages.Drawing(outputs.page, names)
+        document["pages_not_written"] = pages.write(chosen, table, job, workers, drawing, partial(tick, "pages"))
+    drawn = document | {"rows": list(table.dicts()), "curves": table.curves}
+    _write(out, table, document, {"summary.md": outputs.markdown(drawn), "index.html": outputs.index(drawn)})
+    written_files.forget(out, "cases", *(["rows"] if options.redact else []))  # the rows hold what --redact hides
+    return drawn
 
 
-def _empty_folder(above: str) -> Path:
-    folder = Path(above) / "empty"
-    folder.mkdir()
-    return folder
-
-
-def _cores() -> int:
+def _jobs(options: Options) -> int:
     from joblib import cpu_count
 
-    return int(cpu_count())
+    return options.jobs or int(cpu_count())
 
 
-def _work(found: list[Place], job: worker.Job, run: Callable[..., None], progress: Progress | None) -> None:
+def _analyze(places: list[Place], job: worker.Job, workers: backends.Workers, tick: Callable[[int, int], None]) -> None:
+    """Every place whose records are not there yet."""
     have = set(storage.names(job.out, worker.ROWS))
-    left = {p.key: p for p in found if f"{p.key}.json" not in have or worker.kept(p, job.out) is None}
-    done, total = len(found) - len(left), len(found)
+    left = {p.key: p for p in places if f"{p.key}.json" not in have or worker.kept(p, job.out) is None}
+    before = len(places) - len(left)
 
-    def tick(n: int) -> None:
-        if progress:
-            progress("runs", done + n, total)
+    def done(key: str) -> bool:
+        return worker.kept(left[key], job.out) is not None
 
-    run(left, partial(worker.do, job=job), done=partial(_is_kept, left, job.out), give_up=partial(_give_up, job.out), tick=tick)
+    def give_up(place: Place, why: str) -> None:
+        worker.keep(place, job.out, [row.failed(worker.id_of(place, place.name or place.home), worker.where(place), why)])
 
-
-def _is_kept(wanted: dict[str, Place], out: str, key: str) -> bool:
-    return worker.kept(wanted[key], out) is not None
-
-
-def _give_up(out: str, place: Place, why: str) -> None:
-    name = place.name or place.home
-    worker.keep(place, out, [row.failed(worker.id_of(place, name), worker.where(place), why)])
+    work = backends.Work(left, partial(worker.do, job=job), done, give_up, lambda n: tick(before + n, len(places)))
+    backends.run(work, workers)
 
 
-def _join(found: list[Place], job: worker.Job, run: Callable[..., None]) -> list[Place]:
+def _join(found: list[Place], job: worker.Job, workers: backends.Workers) -> list[Place]:
     """Places that are one run, restarted in another folder, become one place; where they are not, all stays as it is."""
-    tried = {i[0]: (discover.joined([found[n] for n in i]), i) for i in collect.restarts(found, job.out)}
-    left = {p.key: p for p, _ in tried.values() if worker.kept(p, job.out) is None}
-    run(left, partial(worker.do, job=job), done=partial(_is_kept, left, job.out), give_up=partial(_give_up, job.out), tick=lambda n: None)
-    out = list(found)
-    gone: set[int] = set()
-    for first, (place, parts) in tried.items():
+    tried = [(discover.joined([found[n] for n in group]), group) for group in collect.restarts(found, job.out)]
+    _analyze([place for place, _ in tried], job, workers, lambda done, total: None)
+    out: list[Place | None] = list(found)
+    for place, group in tried:
         records = worker.kept(place, job.out) or []
-        if 0 < len(records) < len(parts) and not any(r["row"]["error"] for r in records):
-            out[first] = place
-            gone |= set(parts[1:])
-    return [p for i, p in enumerate(out) if i not in gone]
+        if 0 < len(records) < len(group) and not any(r["row"]["error"] for r in records):
+            for n in group:
+                out[n] = None
+            out[group[0]] = place
+    return [p for p in out if p is not None]
 
 
 def _document(roots: Sequence[str], table: collect.Table, before: dict[str, Any] | None) -> dict[str, Any]:
     told = collect.conclusions(table)
     rows = list(table.dicts())
     causes = Counter(r["top_cause"] for r in rows if r["verdict"] == "unhealthy")
-    document = {
-        "schema": SCHEMA,
-        "tool": {"name": "forensics", "version": VERSION},
-        "roots": list(roots),
-        "runs": len(rows),
-        "verdicts": {v: sum(r["verdict"] == v for r in rows) for v in ("unhealthy", "inconclusive", "healthy")},
-        "failed": [{"id": r["id"], "path": r["path"], "error": r["error"]} for r in rows if r["error"]],
-        "known": sum(r["known"] for r in rows),
-        "causes": [{"cause": c, "runs": n} for c, n in sorted(causes.items(), key=lambda x: (-x[1], str(x[0])))],
-        **told,
-        "since": suppressions.changes(before, rows) if before is not None else None,
-    }
-    plain: dict[str, Any] = jsonable(document)
-    return plain
+    document: dict[str, Any] = jsonable(
+        {
+            "schema": SCHEMA,
+            "tool": {"name": "forensics", "version": VERSION},
+            "roots": list(roots),
+            "runs": len(rows),
+            "verdicts": {v: sum(r["verdict"] == v for r in rows) for v in ("unhealthy", "inconclusive", "healthy")},
+            "failed": [{"id": r["id"], "path": r["path"], "error": r["error"]} for r in rows if r["error"]],
+            "known": sum(r["known"] for r in rows),
+            "causes": [{"cause": c, "runs": n} for c, n in sorted(causes.items(), key=lambda x: (-x[1], str(x[0])))],
+            **told,
+            "since": suppressions.changes(before, rows) if before is not None else None,
+        }
+    )
+    return document
 
 
-def _cases(chosen: list[int], found: list[Place], table: collect.Table, out: str) -> Iterator[dict[str, Any]]:
-    """The cases of the runs that get a page, as far as they were analyzed in this audit."""
-    for i in chosen:
-        number, raw = table.raw[i]
-        data = storage.read(out, f"{worker.CASES}/{worker.case_name(found[number], raw)}")
-        if data is not None:
-            document: dict[str, Any] = json.loads(gzip.decompress(data))
-            document["run"]["id"] = table.rows[i][0]
-            yield document
-
-
-def _pages(
-    chosen: list[int],
-    found: list[Place],
-    table: collect.Table,
-    job: worker.Job,
-    run: Callable[..., None],
-    outputs: Outputs,
-    progress: Progress | None,
-    names: redaction.Names | None,
-) -> list[str]:
-    """A page for the worst of each cause in turn, until there are enough; -> the ids whose page would replace a file that is not ours."""
-    items = {table.rows[i][0]: (found[table.raw[i][0]], table.rows[i][0], table.raw[i][1]) for i in chosen}
-    task = partial(_page, job=job, render=outputs.page, names=names)
-    failed: dict[str, str] = {}
-
-    def tick(n: int) -> None:
-        if progress:
-            progress("pages", n, len(items))
-
-    def done(id: str) -> bool:
-        return storage.exists(job.out, f"runs/{id}.html")
-
-    free = set(written_files.free(job.out, items))
-    others = sorted(items.keys() - free)
-    items = {id: x for id, x in items.items() if id in free}
-    written_files.keep_only(job.out, items, fresh=names is not None)  # one of the same name may be of a time without --redact
-    fresh = set(storage.names(job.out, worker.CASES))  # analyzed in this audit, so that a page of before is old
-    left = {id: x for id, x in items.items() if worker.case_name(x[0], x[2]) in fresh or not done(id)}
-    run(left, task, done=done, give_up=lambda item, why: failed.update({item[1]: why}), tick=tick)
-    for i in chosen:
-        if table.rows[i][0] not in failed and table.rows[i][0] not in others:
-            table.change(i, page=f"runs/{table.rows[i][0]}.html")
-    return others
-
-
-def _page(item: tuple[Place, str, str], job: worker.Job, render: Callable[[dict[str, Any]], str], names: redaction.Names | None) -> str:
-    return worker.page(*item, job=job, render=render, names=names)
-
-
-def _worth_opening(rows: list[dict[str, Any]], most: int) -> list[int]:
-    by_cause: dict[str, list[int]] = {}
-    for i, r in enumerate(rows):
-        if r["verdict"] == "unhealthy" and r["top_cause"] != "seed_variance":
-            by_cause.setdefault(str(r["top_cause"]), []).append(i)
-    for members in by_cause.values():
-        members.sort(key=lambda i: (-(rows[i]["probability"] or 0), -rows[i]["grave"], rows[i]["id"]))
-    ranked = [(n, -len(m), cause, i) for cause, m in by_cause.items() for n, i in enumerate(m)]
-    return sorted(i for _, _, _, i in sorted(ranked)[:most])
-
-
-def _write(out: str, table: collect.Table, document: dict[str, Any], outputs: Outputs) -> None:
+def _write(out: str, table: collect.Table, document: dict[str, Any], drawn: dict[str, str]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -230,8 +158,6 @@ def _write(out: str, table: collect.Table, document: dict[str, Any], outputs: Ou
     buffer = io.BytesIO()
     marked = pa.Table.from_arrays(arrays, names=list(row.COLUMNS)).replace_schema_metadata({"forensics": "audit"})  # no log to read
     pq.write_table(marked, buffer, compression="zstd")
-    drawn = document | {"rows": list(table.dicts()), "curves": table.curves}
-    storage.write(out, "summary.md", outputs.markdown(drawn))
-    storage.write(out, "index.html", outputs.index(drawn))
-    storage.write(out, "audit.json", output.case_json(document))
+    for name, text in {**drawn, "audit.json": output.case_json(document)}.items():
+        storage.write(out, name, text)
     storage.write(out, "audit.parquet", buffer.getvalue())

@@ -1,6 +1,6 @@
 """Many places at once, through joblib: processes here (loky), or a Dask or Ray cluster that is already there.
 
-A worker that dies takes down what joblib has in flight. So each process notes what it has in hand (work.py); after such a
+A worker that dies takes down what joblib has in flight. So each process notes what it has in hand (worker.py); after such a
 death the noted places are tried again, each alone, and the one that kills its worker again is given up, with the reason in its row. All others go on.
 """
 
@@ -11,8 +11,9 @@ import importlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from forensics import safe_path
 from forensics.errors import ForensicsError
@@ -22,63 +23,67 @@ Task = Callable[[T], str]
 Pool = Callable[[Any, Any, int], Iterator[str]]  # (task, items, how many at once) -> keys as they are done
 
 
-def run(
-    items: dict[str, T],
-    task: Task[T],
-    *,
-    pool: Pool,
-    jobs: int,
-    notes: Path,
-    done: Callable[[str], bool],
-    give_up: Callable[[T, str], None],
-    tick: Callable[[int], None],
-) -> None:
-    """Does `task` for every item (key -> item); the task gives back the key.
+@dataclass(frozen=True)
+class Workers:
+    """An engine that is running: how it does a task for many items, how many at once, and the folder of its workers' notes."""
 
-    `done` says whether the result of a key is there, `give_up` notes an item that ends its worker, and why; `tick` hears how
-    many are finished.
-    """
-    left, total = dict(items), len(items)
+    pool: Pool
+    jobs: int
+    notes: Path
+
+
+@dataclass(frozen=True)
+class Work(Generic[T]):
+    """A task for every item (key -> item), that gives back the key."""
+
+    items: dict[str, T]
+    task: Task[T]
+    done: Callable[[str], bool]  # is the result of a key there?
+    give_up: Callable[[T, str], None]  # notes an item that ends its worker, and why
+    tick: Callable[[int], None]  # hears how many are finished
+
+
+def run(work: Work[T], workers: Workers) -> None:
+    """Does the work; an item that ends its worker twice is given up, and the others go on."""
+    left, total = dict(work.items), len(work.items)
     while left:
         try:
-            for key in pool(task, list(left.values()), jobs):
+            for key in workers.pool(work.task, list(left.values()), workers.jobs):
                 left.pop(key, None)
-                tick(total - len(left))
+                work.tick(total - len(left))
             if left:
                 raise RuntimeError("the pool ended early")
         except ForensicsError:
             raise
         except Exception:  # TerminatedWorkerError, KilledWorker, WorkerCrashedError: each engine has its own
-            left = {k: v for k, v in left.items() if not done(k)}
-            for key in _suspects(notes, left, jobs):
-                _alone(pool, task, left.pop(key), key, notes, done, give_up)
-                tick(total - len(left))
+            left = {k: v for k, v in left.items() if not work.done(k)}
+            for key in _suspects(workers, left):
+                _alone(work, workers, key)
+                del left[key]
+                work.tick(total - len(left))
 
 
-def _suspects(notes: Path, left: dict[str, Any], jobs: int) -> list[str]:
+def _suspects(workers: Workers, left: dict[str, Any]) -> list[str]:
     """What was in hand when a worker died; without notes (another machine's) the next few."""
     noted = []
-    for note in sorted(notes.glob("now-*")):
+    for note in sorted(workers.notes.glob("now-*")):
         noted.append(note.read_text())
         note.unlink(missing_ok=True)
-    return [k for k in dict.fromkeys(noted) if k in left] or list(left)[: 2 * jobs]
+    return [k for k in dict.fromkeys(noted) if k in left] or list(left)[: 2 * workers.jobs]
 
 
-def _alone(
-    pool: Pool, task: Task[T], item: T, key: str, notes: Path, done: Callable[[str], bool], give_up: Callable[[T, str], None]
-) -> None:
+def _alone(work: Work[T], workers: Workers, key: str) -> None:
+    item, why = work.items[key], "it gave no result"
     try:
-        if not _hung(notes, key):
-            list(pool(task, [item], 1))
+        if not _hung(workers.notes, key):
+            list(workers.pool(work.task, [item], 1))
     except ForensicsError:
         raise
     except Exception as e:
-        if not done(key):
-            give_up(item, _hung(notes, key) or f"the process that worked at it died ({type(e).__name__}): killed, or out of memory")
-    else:
-        if not done(key):
-            give_up(item, _hung(notes, key) or "it gave no result")
-    for note in notes.glob("now-*"):
+        why = f"the process that worked at it died ({type(e).__name__}): killed, or out of memory"
+    if not work.done(key):
+        work.give_up(item, _hung(workers.notes, key) or why)
+    for note in workers.notes.glob("now-*"):
         note.unlink(missing_ok=True)
 
 
@@ -96,28 +101,31 @@ def _hung(notes: Path, key: str) -> str:
 
 
 @contextmanager
-def opened(name: str, jobs: int, empty: Path) -> Iterator[Pool]:
-    """The engine, for as long as it is needed: a function (task, items, jobs) -> results as they come. ``empty``: a folder
-    with no module in it."""
+def opened(name: str, jobs: int, notes: Path) -> Iterator[Workers]:
+    """The engine, for as long as it is needed; ``notes``: an empty folder here."""
     from joblib import parallel_config
+
+    def workers(pool: Pool) -> Workers:
+        return Workers(pool, jobs, notes)
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(_environment(safe_path.ENVIRONMENT))
         if name == "dask":
             stack.enter_context(_dask(jobs))
             stack.enter_context(parallel_config(backend="dask"))
-            yield _streamed
+            yield workers(_streamed)
         elif name == "ray":
+            (empty := notes / "empty").mkdir()
             stack.enter_context(_ray(jobs, empty))
             stack.enter_context(parallel_config(backend="ray"))
-            yield _in_chunks
+            yield workers(_in_chunks)
         elif name == "here":  # in this process: for file systems that live in it
-            yield lambda task, items, jobs: iter(map(task, items))
+            yield workers(lambda task, items, jobs: iter(map(task, items)))
         else:
             few = {n: "1" for n in ("POLARS_MAX_THREADS", "ARROW_NUM_THREADS", "ARROW_IO_THREADS") if n not in os.environ}
             stack.enter_context(_environment(few))  # of a library's threads: there is one process a core
             stack.enter_context(parallel_config(backend="loky", inner_max_num_threads=1))
-            yield _streamed
+            yield workers(_streamed)
 
 
 def _streamed(task: Task[T], items: Sequence[T], jobs: int) -> Iterator[str]:

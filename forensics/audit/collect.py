@@ -19,9 +19,9 @@ from forensics.many_runs import copies_and_forks, outcomes, seed_groups, shared_
 from forensics.many_runs.brief import LEAST_PROBABILITY, Brief, independent
 from forensics.many_runs.shifts import Spiked
 from parsers import secrets
+from parsers.runs.spans import Span, goes_on
 
-ALIKE = 0.8  # of the settings of two lives of one run agree; names and times differ
-OVERLAP = 5.0  # seconds that a life may still log after the next one began
+ALIKE = 0.8  # of the settings of two attempts of one run agree; names and times differ
 MOST_JOINED = 12
 NEAR_RESUME = 3  # steps after a restart in which a spike is the restart's
 
@@ -33,7 +33,7 @@ class Table:
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     briefs: list[Brief] = field(default_factory=list)
     curves: list[bytes] = field(default_factory=list)
-    raw: list[tuple[int, str]] = field(default_factory=list)  # index of the place, the id in its records
+    origins: list[tuple[Place, str]] = field(default_factory=list)  # the place, and the id in its records
 
     def dicts(self) -> Iterator[dict[str, Any]]:
         for row in self.rows:
@@ -46,7 +46,7 @@ class Table:
 def load(places: Iterable[Place], out: str, known: list[suppressions.Known]) -> Table:
     """Reads the kept records one place at a time; ids are made unique in the order of the places."""
     table, taken, paths = Table(), set[str](), set[str]()
-    for number, place in enumerate(places):
+    for place in places:
         for record in worker.kept(place, out) or []:
             row, raw = record["row"], record["row"]["id"]
             n = 1
@@ -61,7 +61,7 @@ def load(places: Iterable[Place], out: str, known: list[suppressions.Known]) -> 
             table.rows.append(tuple(_shared(row[c]) for c in COLUMNS))
             table.briefs.append(_brief(record, row))
             table.curves.append(bytes(255 if v < 0 else v for v in record["curve"]))
-            table.raw.append((number, raw))
+            table.origins.append((place, raw))
     return table
 
 
@@ -130,45 +130,42 @@ def _wide(table: Table, groups: list[dict[str, Any]]) -> None:
             table.change(i, **new, second_cause="unknown", grave=1, answer=said)
 
 
+@dataclass(frozen=True)
+class _Logged:
+    """A place with one run: what it logged, and under which settings."""
+
+    index: int
+    span: Span
+    config: dict[str, str]
+
+
 def restarts(places: list[Place], out: str) -> list[list[int]]:
     """Groups of places (by index) that look like one run going on in another folder: the same parent, loss, logging interval and
-    config; one begins where the other was, after its end by both clocks. Reading them together decides."""
-    lives: dict[tuple[str, ...], list[tuple[int, dict[str, Any]]]] = defaultdict(list)
+    config, and one goes on from the other. Reading them together decides."""
+    alike: dict[tuple[str, ...], list[_Logged]] = defaultdict(list)
     for i, place in enumerate(places):
         records = worker.kept(place, out) or []
         if len(records) == 1 and records[0]["logged"] and records[0]["times"] and records[0]["row"]["error"] is None:
             r = records[0]
             first, last, interval = r["logged"]
-            life = {"first": first, "last": last, "interval": interval, "times": r["times"], "config": r["config"]}
-            lives[place.root, str(PurePosixPath(place.name).parent), r["family"], str(interval)].append((i, life))
-    found = []
-    for members in lives.values():
-        if len(members) > 1:
-            found += _chains(members)
-    return found
+            logged = _Logged(i, Span(first, last, tuple(r["times"]), interval), r["config"])
+            alike[place.root, str(PurePosixPath(place.name).parent), r["family"], str(interval)].append(logged)
+    return [group for members in alike.values() for group in _chains(members)]
 
 
-def _chains(members: list[tuple[int, dict[str, Any]]]) -> list[list[int]]:
-    members = sorted(members, key=lambda m: (m[1]["first"], m[0]))
+def _chains(members: list[_Logged]) -> list[list[int]]:
+    """Each joins the group of the one it goes on from, of several the one that came furthest."""
     chain: dict[int, list[int]] = {}
-    for i, b in members:
-        if b["first"] <= 2 * b["interval"] + 2:
+    for b in sorted(members, key=lambda m: (m.span.first, m.index)):
+        before = [a for a in members if a is not b and goes_on(a.span, b.span) and _alike(a.config, b.config)]
+        if not before or b.index in chain:
             continue
-        before = [(a["last"], j) for j, a in members if j != i and _goes_on(a, b)]
-        if not before:
-            continue
-        j = max(before)[1]
+        j = max(before, key=lambda a: (a.span.last, a.index)).index
         group = chain.setdefault(j, [j])
-        if i not in group and len(group) < MOST_JOINED and i not in chain:
-            group.append(i)
-            chain[i] = group
+        if len(group) < MOST_JOINED:
+            group.append(b.index)
+            chain[b.index] = group
     return [sorted(g) for g in {id(g): g for g in chain.values()}.values() if len(g) > 1]
-
-
-def _goes_on(a: dict[str, Any], b: dict[str, Any]) -> bool:
-    inside = a["first"] < b["first"] <= a["last"] + 2 * a["interval"] + 1
-    later = b["times"][0] >= a["times"][1] - OVERLAP
-    return inside and later and _alike(a["config"], b["config"])
 
 
 def _alike(a: dict[str, str], b: dict[str, str]) -> bool:

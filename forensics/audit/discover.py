@@ -1,6 +1,6 @@
 """Where the runs lie below a root: which files are read together, so that no run is split and none is read twice.
 
-A place is what `parsers.runs.split_runs` calls a home, a run's folder without its parts (``train/``, ``checkpoint-500/``,
+A place is what `parsers.runs.homes` calls a home, a run's folder without its parts (``train/``, ``checkpoint-500/``,
 ``wandb/run-*/files``), with the homes inside it where they are few. Files that are no logs go with the log
 above them; a config above several runs goes with each. Where one folder holds many log files, each stem
 (``run7.log``, ``run7.yaml``) is a place. Whether a place holds one run or several is decided by what its files say, when it is read.
@@ -11,40 +11,23 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-import parsers
 from forensics import remote
 from forensics.audit import storage, written_files
-from forensics.errors import ForensicsError
-from parsers.runs.split_runs import home
-from parsers.tables import HEAD_BYTES
-from parsers.unclaimed import is_report
-from parsers.walk import walk
+from forensics.audit.listing import NO_LOG, REFUSED, Found, listed
+from parsers import rank_names
+from parsers.runs.homes import ONE_RUN, home, inside
 
 TOGETHER = 4  # homes inside a home that are read with it; more are a sweep with something in its top folder
 CROWD = 12  # log files of one folder that are read together; more are one run a file
 SHARED, SHARED_BYTES = 20, 1 << 20  # configs above the runs: how many, how large
 OTHERS = 100  # files of a place that no parser claims, for the list of sources
-_ONE_RUN = {"tensorboard", "wandb_offline", "wandb_folder", "trainer_state", "mlflow_files"}  # a folder's files are one run
-REFUSED = "refused"  # the kind of a file whose name leads out of its archive
-_NO_LOG = {"config_file": "config", "checkpoint_files": "checkpoint"}
 _MLFLOW = re.compile(r"^((?:.*/)?[0-9a-f]{32})/(?:metrics|params|tags|artifacts)/")
-_RANK = re.compile(r"(?i)[-_.]?(rank|worker|node|process|gpu|local_rank|global_rank)[-_.]?\d+")
 _SUFFIX = re.compile(r"(?i)(\.(log|out|err|stdout|stderr|txt|csv|tsv|json|jsonl|ndjson|parquet|ya?ml|toml|gz))$")
-
-
-@dataclass(frozen=True)
-class Found:
-    """A file below a root: its path, size and time, and what it is (a format, config, checkpoint or other)."""
-
-    path: str
-    size: int
-    time: float
-    kind: str
 
 
 @dataclass(frozen=True)
@@ -77,24 +60,23 @@ def _prefixes(roots: list[str]) -> list[str]:
     """Nothing for one root; for several the shortest ends of their paths that tell them apart."""
     if len(roots) == 1:
         return [""]
-    parts = [PurePosixPath(r if "://" in r else Path(r).resolve().as_posix()).parts for r in roots]
+    parts = [PurePosixPath(r if remote.is_url(r) else Path(r).resolve().as_posix()).parts for r in roots]
     n = next((n for n in range(1, 50) if len({p[-n:] for p in parts}) == len(roots)), 50)
     return ["__".join(x.strip("/") for x in p[-n:] if x.strip("/")) or "root" for p in parts]
 
 
 def _below(root: str, prefix: str, out: str) -> list[Place]:
-    listed = list(_listed(root))
-    outside = [Place(root, prefix, f.path, f.path, (), "", "its name leads out of the folder") for f in listed if f.kind == REFUSED]
-    files = list(_without_audits([f for f in listed if f.kind != REFUSED], root, out))
+    everything = list(listed(root))
+    outside = [Place(root, prefix, f.path, f.path, (), "", "its name leads out of the folder") for f in everything if f.kind == REFUSED]
     homes: dict[str, list[Found]] = defaultdict(list)
-    for f in files:
+    for f in _without_audits([f for f in everything if f.kind != REFUSED], root, out):
         match = _MLFLOW.match(f.path)
         homes[match[1] if match else home(f.path)].append(f)
-    logs = {h for h, fs in homes.items() if any(f.kind not in ("config", "checkpoint", "other") for f in fs)}
+    logs = {h for h, fs in homes.items() if any(f.kind not in NO_LOG for f in fs)}
     tops = _tops(logs) | _checkpoints_only(homes, logs)
     members: dict[str, list[Found]] = {h: [] for h in tops}
     shared: list[tuple[str, Found]] = []
-    crowded = {h for h in tops if sum(1 for o in logs if _inside(o, h)) > TOGETHER}
+    crowded = {h for h in tops if sum(1 for o in logs if inside(o, h)) > TOGETHER}
     for h, fs in sorted(homes.items()):
         top = h if h in tops else next((a for a in _above(h) if a in tops and a not in crowded), None)
         if top is not None:
@@ -103,60 +85,30 @@ def _below(root: str, prefix: str, out: str) -> list[Place]:
             shared += [(h, f) for f in fs if f.kind == "config" and f.size <= SHARED_BYTES]
     places = []
     for top in sorted(members):
-        above = [f for h, f in shared if h != top and _inside(top, h)][-SHARED:]
+        above = [f for h, f in shared if h != top and inside(top, h)][-SHARED:]
         parts = _split(members[top])
-        places += [_place(root, prefix, top, part, above, alone=len(parts) > 1) for part in parts]
+        places += [_place(Place(root, prefix, top, top, (), ""), part, above, alone=len(parts) > 1) for part in parts]
     return [*places, *outside]
 
 
-def _listed(root: str) -> Iterator[Found]:
-    if "://" in root:
-        yield from storage.listed(root, _kind, HEAD_BYTES)
-        return
-    base = Path(root)
-    if not base.exists():
-        raise ForensicsError(f"no such file or folder: {root}", "Give folders that hold runs.")
-    for path in walk(base):
-        if not isinstance(path, Path):
-            continue
-        rel = path.name if path == base else path.relative_to(base).as_posix()
-        try:
-            info = path.stat()
-            with path.open("rb") as f:
-                head = f.read(HEAD_BYTES)
-        except OSError:
-            yield Found(rel, 0, 0.0, "unreadable")  # the gap is noted where the place is read
-            continue
-        yield Found(rel, info.st_size, info.st_mtime, _kind(path, head))
-
-
-def _kind(path: Path, head: bytes) -> str:
-    claimed = None if is_report(head) else next(iter(parsers.claimants(path, head)), None)
-    if claimed is None:
-        return "other"
-    name = parsers.name_of(claimed)
-    return _NO_LOG.get(name, name)
-
-
-def _without_audits(files: Iterable[Found], root: str, out: str) -> Iterator[Found]:
+def _without_audits(files: list[Found], root: str, out: str) -> list[Found]:
     """Without what earlier audits and analyses wrote."""
-    found = list(files)
-    ours = {f.path.rpartition("/")[0] for f in found if f.path.endswith("audit.parquet")}
-    ours |= {f.path.partition(f"{storage.STATE}/")[0].rstrip("/") for f in found if f"{storage.STATE}/" in f.path}
-    if "://" not in root and "://" not in out:
+    state = f"{storage.STATE}/"
+    ours = {f.path.rpartition("/")[0] for f in files if f.path.endswith("audit.parquet")}
+    ours |= {f.path.partition(state)[0].rstrip("/") for f in files if state in f.path}
+    if not remote.is_url(root) and not remote.is_url(out):
         target, base = Path(out).resolve(), Path(root).resolve()
         if target != base and target.is_relative_to(base):
             ours.add(target.relative_to(base).as_posix())
-    for f in found:
-        own = f.path.endswith((".case.json", ".html")) or any(
-            f.path.startswith(f"{o}/") if o else f.path.startswith(f"{storage.STATE}/") or f.path in written_files.OUTPUTS for o in ours
-        )
-        if not own:
-            yield f
+    at_root = ("",) if "" in ours else ()
+    below = tuple(f"{o}/" for o in ours if o)
 
+    def is_own(path: str) -> bool:
+        if path.endswith((".case.json", ".html")) or (below and path.startswith(below)):
+            return True
+        return bool(at_root) and (path.startswith(state) or path in written_files.OUTPUTS)
 
-def _inside(inner: str, outer: str) -> bool:
-    return inner != outer and (outer == "" or inner.startswith(outer + "/"))
+    return [f for f in files if not is_own(f.path)]
 
 
 def _above(folder: str) -> list[str]:
@@ -167,11 +119,11 @@ def _above(folder: str) -> list[str]:
 
 def _tops(logs: set[str]) -> set[str]:
     """Homes that are no part of one above them."""
-    inside: dict[str, int] = defaultdict(int)
+    held: dict[str, int] = defaultdict(int)
     for h in logs:
         for a in _above(h):
-            inside[a] += 1
-    return {h for h in logs if not any(a in logs and inside[a] <= TOGETHER for a in _above(h))}
+            held[a] += 1
+    return {h for h in logs if not any(a in logs and held[a] <= TOGETHER for a in _above(h))}
 
 
 def _checkpoints_only(homes: dict[str, list[Found]], logs: set[str]) -> set[str]:
@@ -183,48 +135,43 @@ def _checkpoints_only(homes: dict[str, list[Found]], logs: set[str]) -> set[str]
 
 def _split(files: list[Found]) -> list[list[Found]]:
     """One part; or one for each stem, where a folder holds many log files."""
-    alone = [f for f in files if f.kind not in {"config", "checkpoint", "other", *_ONE_RUN}]
     folders = defaultdict(list)
-    for f in alone:
-        folders[f.path.rpartition("/")[0]].append(f)
-    most = max(folders.values(), key=len, default=[])
-    stems = {_stem(f.path) for f in most}
+    for f in files:
+        if f.kind not in NO_LOG | ONE_RUN:
+            folders[f.path.rpartition("/")[0]].append(f)
+    stems = {_stem(f.path) for f in max(folders.values(), key=len, default=[])}
     if len(stems) <= CROWD:
         return [files]
     parts: dict[str, list[Found]] = defaultdict(list)
-    common = []
     for f in files:
         stem = _stem(f.path)
-        if stem in stems:
-            parts[stem].append(f)
-        elif f.kind in _ONE_RUN:
-            parts[""].append(f)
-        elif f.kind == "config" and f.size <= SHARED_BYTES:
-            common.append(f)
+        if stem in stems or f.kind in ONE_RUN:
+            parts[stem if stem in stems else ""].append(f)
+    common = [f for f in files if f.kind == "config" and f.size <= SHARED_BYTES and _stem(f.path) not in stems]
     return [part + common[:SHARED] for _, part in sorted(parts.items())]
 
 
 def _stem(path: str) -> str:
     while found := _SUFFIX.search(path):
         path = path[: found.start()]
-    return _RANK.sub("", path)
+    return rank_names.without(path)
 
 
-def _place(root: str, prefix: str, top: str, files: list[Found], above: list[Found], alone: bool) -> Place:
+def _place(at: Place, files: list[Found], above: list[Found], *, alone: bool) -> Place:
+    """The place with its files; where it is one of several in a folder, it is named by its log."""
     left = {id(f) for f in [f for f in files if f.kind == "other"][OTHERS:]}
     kept = sorted({f.path: f for f in [*above, *files] if id(f) not in left}.values(), key=lambda f: f.path)
-    logs = sorted(f.path for f in files if f.kind not in ("config", "checkpoint", "other"))
-    name = logs[0] if alone and logs else top
-    return Place(root, prefix, top, name, tuple(f.path for f in kept), _stamp(kept))
+    logs = sorted(f.path for f in files if f.kind not in NO_LOG)
+    name = logs[0] if alone and logs else at.name
+    return Place(at.root, at.prefix, at.home, name, tuple(f.path for f in kept), _hash(repr([(f.path, f.size, f.time) for f in kept])))
 
 
-def _stamp(files: list[Found]) -> str:
-    return hashlib.sha256(repr([(f.path, f.size, f.time) for f in files]).encode()).hexdigest()[:16]
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def joined(places: list[Place]) -> Place:
     """Several places of one root as one, named as the first."""
     first = places[0]
     files = sorted({f for p in places for f in p.files})
-    stamp = hashlib.sha256("".join(p.stamp for p in places).encode()).hexdigest()[:16]
-    return Place(first.root, first.prefix, first.home, first.name, tuple(files), stamp)
+    return Place(first.root, first.prefix, first.home, first.name, tuple(files), _hash("".join(p.stamp for p in places)))

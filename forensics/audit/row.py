@@ -20,6 +20,7 @@ from forensics.batches.recorded import batch, shares
 from forensics.case import Case, jsonable
 from forensics.case_parts.headline import GRAVE
 from forensics.run import recipe, settings
+from forensics.run.robust import robust_sigma
 from forensics.run.series import Series, names, series
 from parsers import secrets
 from parsers.tables import Run
@@ -134,8 +135,7 @@ def last_level(s: Series | None) -> list[float] | None:
         return [math.nan, math.nan]
     last = last[np.isfinite(last)]
     middle = float(np.median(last))
-    noise = 1.4826 * float(np.median(np.abs(last - middle)))
-    return [middle, 1.25 * noise / math.sqrt(len(last))]
+    return [middle, 1.25 * robust_sigma(last, middle) / math.sqrt(len(last))]
 
 
 def curve(s: Series | None) -> list[int]:
@@ -160,9 +160,7 @@ def curve(s: Series | None) -> list[int]:
 
 
 def _config(run: Run) -> dict[str, str]:
-    table = run.tables["config"]
-    last = dict(zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True))
-    return {str(k): _short(str(v)) for k, v in sorted(last.items())[:KEYS]}
+    return {str(k): _short(str(v)) for k, v in sorted(settings.last_values(run).items())[:KEYS]}
 
 
 def _short(text: str) -> str:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from forensics import output, remote
 from forensics.errors import ForensicsError
@@ -14,11 +12,7 @@ from forensics.remote import is_url
 from parsers.tables import HEAD_BYTES
 from parsers.walk import is_regular
 
-if TYPE_CHECKING:
-    from forensics.audit.discover import Found
-
 STATE = ".audit"  # what is kept for --resume, below the audit's folder
-_HEADS = 256  # files whose beginnings are fetched at once
 
 
 def write(out: str, name: str, data: str | bytes) -> None:
@@ -41,31 +35,27 @@ def write(out: str, name: str, data: str | bytes) -> None:
 
 def read(out: str, name: str) -> bytes | None:
     """The bytes of a file; None where there is none."""
-    try:
-        if not is_url(out):
-            path = Path(out) / name
-            return path.read_bytes() if is_regular(path) else None
-        fs, base = remote.opened(out)
-        data: bytes = fs.cat_file(posixpath.join(base, name))
-        return data
-    except OSError:
-        return None
+    return _read(out, name, None, links=True)
 
 
 def head(out: str, name: str) -> bytes:
     """How a file begins; nothing where there is no regular file."""
+    return _read(out, name, HEAD_BYTES, links=False) or b""
+
+
+def _read(out: str, name: str, most: int | None, *, links: bool) -> bytes | None:
     try:
-        if not is_url(out):
-            path = Path(out) / name
-            if not is_regular(path, links=False):
-                return b""
-            with path.open("rb") as f:
-                return f.read(HEAD_BYTES)
-        fs, base = remote.opened(out)
-        data: bytes = fs.cat_file(posixpath.join(base, name), start=0, end=HEAD_BYTES)
-        return data
+        if is_url(out):
+            fs, base = remote.opened(out)
+            data: bytes = fs.cat_file(posixpath.join(base, name), start=None if most is None else 0, end=most)
+            return data
+        path = Path(out) / name
+        if not is_regular(path, links=links):
+            return None
+        with path.open("rb") as f:
+            return f.read(-1 if most is None else most)
     except OSError:
-        return b""
+        return None
 
 
 def exists(out: str, name: str) -> bool:
@@ -96,19 +86,3 @@ def remove(out: str, name: str) -> None:
         fs.rm_file(posixpath.join(base, name))
     except OSError:
         pass
-
-
-def listed(root: str, kind: Callable[[Path, bytes], str], head: int) -> Iterator[Found]:
-    """Every file behind a URL, with what its first bytes say it is."""
-    from forensics.audit.discover import REFUSED, Found
-
-    fs, _ = remote.opened(root)
-    members = remote.listed(root)
-    for gap in remote.refused(members):
-        yield Found(gap.path, 0, 0.0, REFUSED)
-    named = [m for m in members if m.name]
-    for i in range(0, len(named), _HEADS):
-        part = named[i : i + _HEADS]
-        heads = fs.cat_ranges([m.key for m in part], [0] * len(part), [min(m.size, head) for m in part], on_error="return")
-        for m, data in zip(part, heads, strict=True):
-            yield Found(m.name, m.size, m.time, kind(Path(m.name), data) if isinstance(data, bytes) else "unreadable")

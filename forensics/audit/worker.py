@@ -13,16 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from forensics import remote
 from forensics.audit import storage
 from forensics.audit.discover import Place
-from forensics.errors import ForensicsError
 from parsers.tables import Gap
-
-if TYPE_CHECKING:
-    from forensics.audit import redaction
 
 ROWS, CASES = f"{storage.STATE}/rows", f"{storage.STATE}/cases"
 LONGEST = 150  # bytes of an id
@@ -46,8 +42,7 @@ class Job:
 
 def do(place: Place, job: Job) -> str:
     """Analyzes a place and keeps its records; -> its key."""
-    _prepare(job)
-    with _in_hand(place, job):
+    with at_work(place, job):
         records, cases = _records(place, job)
         for name, data in cases.items():
             storage.write(job.out, f"{CASES}/{name}", data)
@@ -75,36 +70,11 @@ def kept(place: Place, out: str) -> list[dict[str, Any]] | None:
         return None
 
 
-def page(place: Place, id: str, raw: str, job: Job, render: Callable[[dict[str, Any]], str], names: redaction.Names | None = None) -> str:
-    """Writes runs/<id>.html and runs/<id>.case.json, with `names` hidden; -> the id."""
-    from forensics import output
-    from forensics.audit import redaction
-
-    _prepare(job)
-    with _in_hand(place, job):
-        data = storage.read(job.out, f"{CASES}/{case_name(place, raw)}")
-        if data is None:  # removed after an earlier audit
-            data = _records(place, job)[1][case_name(place, raw)]
-        document = json.loads(gzip.decompress(data))
-        document["run"]["id"] = id
-        if names is not None:
-            document = redaction.case(document, names)
-        document = _with_notes(document, storage.read(job.out, f"runs/{id}.case.json"))
-        storage.write(job.out, f"runs/{id}.case.json", output.case_json(document))
-        storage.write(job.out, f"runs/{id}.html", render(document))
-    return id
-
-
-def _with_notes(document: dict[str, Any], earlier: bytes | None) -> dict[str, Any]:
-    """With the author's word in the case that is about to be replaced."""
-    from forensics.case_parts import notes
-    from forensics.run import identity
-
-    try:
-        before = json.loads(earlier or b"{}")
-        return notes.carried(document, before) if identity.same(before["run"]["identity"], document["run"]["identity"]) else document
-    except (ForensicsError, ValueError, AttributeError, KeyError, TypeError, RecursionError):  # none, or one that somebody edited
-        return document
+def case_of(place: Place, raw: str, job: Job) -> dict[str, Any]:
+    """The case of a run that a worker kept; made again where it was removed after an earlier audit."""
+    data = storage.read(job.out, f"{CASES}/{case_name(place, raw)}")
+    document: dict[str, Any] = json.loads(gzip.decompress(data or _records(place, job)[1][case_name(place, raw)]))
+    return document
 
 
 def _records(place: Place, job: Job) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
@@ -157,7 +127,7 @@ def _read(place: Place, job: Job, folder: Path, files: list[Path], gaps: list[Ga
             run.path = run.path.replace(str(folder), place.root.rstrip("/"), 1)
         run.siblings = []
         run.gaps += gaps
-        run.cache["aliases"] = aliases
+        run.aliases = aliases
     return runs
 
 
@@ -176,7 +146,7 @@ def id_of(place: Place, name: str) -> str:
     from parsers import secrets
 
     own = name or Path(place.root.rstrip("/")).resolve().name or "run"
-    shown = secrets.mask_shapes(f"{place.prefix}/{own}".lstrip("/"))  # two ids that are the same then are told apart in together.py
+    shown = secrets.mask_shapes(f"{place.prefix}/{own}".lstrip("/"))  # two ids that are the same then are told apart in collect.py
     text = shown.replace("/", "__")
     text = "".join(c if c.isprintable() and c not in '\\:*?"<>|' else "_" for c in text).lstrip(".") or "run"
     raw = text.encode("utf-8", "replace")
@@ -208,11 +178,12 @@ def _local(place: Place) -> Iterator[tuple[Path, list[Path], list[Gap]]]:
 
 
 @contextmanager
-def _in_hand(place: Place, job: Job) -> Iterator[None]:
+def at_work(place: Place, job: Job) -> Iterator[None]:
     """Notes what this process works at, and ends the process where that takes too long.
 
     The clock is faulthandler's: a thread in C, that also ends a process that hangs inside a system call or a library.
     """
+    _prepare(job)
     note = Path(job.notes) / f"now-{os.getpid()}-{threading.get_ident()}"
     watched = os.getpid() != job.home and Path(job.notes).is_dir()
     if not watched:

@@ -24,8 +24,7 @@ def attach(run: Run, path: Path) -> None:
     attempts = pa.array(lives(steps, table["rank"].to_pylist(), [tuple(a["steps"]) for a in run.attempts]), pa.int32())
     run.tables["batches"] = table.set_column(table.column_names.index("attempt"), "attempt", attempts)
     run.sources.append(Source(str(path), "manifest", path.stat().st_size, table.num_rows, note="given with --batches"))
-    for key in [k for k in run.cache if k != "folder"]:  # what was derived from the table before
-        del run.cache[key]
+    run.cache.clear()  # what was derived from the table before
 
 
 def lives(steps: list[int | None], ranks: list[int | None], spans: list[tuple[int, int]]) -> list[int]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forensics.run.endings import step_origin
+from forensics.run.once import once
 from forensics.run.series import Series, series
 from parsers import arrow
 from parsers.tables import Run
@@ -52,30 +54,17 @@ class Consumed:
         return (self.after[known[i]] - self.after.get(known[i - 1], 0)) / (known[i] - known[i - 1])
 
 
-def origin(run: Run) -> int:
-    """The label of the first optimizer step: 0 where the log or a manifest counts from 0, else 1."""
-    s = series(run, "loss.train") or series(run, "loss.eval")
-    first = int(s.step.min()) if s is not None and len(s) else 1
-    steps = run.tables["batches"]["step"]
-    if len(steps) and steps.null_count < len(steps):
-        listed = arrow.values(steps.drop_null())
-        first = min(first, int(listed.min()))
-    return 0 if first == 0 else 1
-
-
+@once
 def consumed(run: Run) -> Consumed | None:
     """From a series of samples so far, or from a twin series that is logged over samples; None where neither is there."""
-    if "consumed" not in run.cache:
-        run.cache["consumed"] = _from_series(run) or _from_twin(run)
-    found: Consumed | None = run.cache["consumed"]
-    return found
+    return _from_series(run) or _from_twin(run)
 
 
 def _from_series(run: Run) -> Consumed | None:
     s = series(run, "samples.seen")
     if s is None or len(s) < 2 or not np.isfinite(s.value).all() or (s.value != np.round(s.value)).any():
         return None
-    return _checked(s.step[s.alive], s.value[s.alive], f"'{s.tag}'", origin(run))
+    return _checked(s.step[s.alive], s.value[s.alive], f"'{s.tag}'", step_origin(run))
 
 
 def _checked(steps: np.ndarray, values: np.ndarray, what: str, first: int) -> Consumed | None:
@@ -123,14 +112,14 @@ def epoch_length(run: Run) -> tuple[float, float, str] | None:
     s = series(run, "epoch")
     if s is None or len(s) < 2:
         return None
-    keep = s.alive & np.isfinite(s.value)
+    keep = s.usable
     steps, epochs = s.step[keep], s.value[keep]
     if len(steps) < 2 or (np.diff(epochs) < 0).any():
         return None
     if (epochs != np.floor(epochs)).any():
-        bounds = _fractional(steps - origin(run) + 1, epochs) or _fractional(steps - origin(run), epochs)
+        bounds = _fractional(steps - step_origin(run) + 1, epochs) or _fractional(steps - step_origin(run), epochs)
     else:
-        bounds = _whole(steps - origin(run), epochs, s)
+        bounds = _whole(steps - step_origin(run), epochs, s)
     return (*bounds, s.tag) if bounds else None
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics.batches.recurrence import Epochs, reach
+from forensics.run.once import once
 from forensics.run.series import Series
 from parsers.tables import Run
 
@@ -107,9 +108,7 @@ def shared(run: Run, s: Series, starts: Iterable[tuple[int, int]], epochs: Epoch
             spiked[index[start]] = True
     if spiked.sum() < TWICE:
         return []
-    if "families" not in run.cache:
-        run.cache["families"] = _families(run, s, *_units(s), epochs)
-    families: dict[str, Family] = run.cache["families"]
+    families = _families(run, s, epochs)
     known = np.zeros(len(units), bool)
     for _, _, unit in families.values():
         known[unit] = True
@@ -168,8 +167,10 @@ def _units(s: Series) -> tuple[Ints, Ints, Ints]:
     return rows, last - reach(s) + 1, last
 
 
-def _families(run: Run, s: Series, units: Ints, first: Ints, last: Ints, epochs: Epochs | None) -> dict[str, Family]:
+@once
+def _families(run: Run, s: Series, epochs: Epochs | None) -> dict[str, Family]:
     """The features of each unit, the most specific kind first."""
+    units, first, last = _units(s)
     table = run.tables["batches"]
     if not table.num_rows or table.num_rows > LARGEST or not len(units):
         return {}

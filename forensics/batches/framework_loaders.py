@@ -14,6 +14,7 @@ from forensics.batches.loader import Loader
 from forensics.batches.sizes import Size
 from forensics.batches.torch_random import Ids
 from forensics.run import settings
+from forensics.run.endings import step_origin
 from parsers.records import index_files
 from parsers.tables import Run
 
@@ -44,7 +45,7 @@ def candidates(run: Run) -> tuple[list[Loader], str]:
 
 
 def _megatron(run: Run) -> tuple[list[Loader], str]:
-    taken, origin = data_order_facts.consumed(run), data_order_facts.origin(run)
+    taken, origin = data_order_facts.consumed(run), step_origin(run)
     kind = sizes.text(run, "dataloader_type")
     size = sizes.whole(run, "global_batch_size train_batch_size") or sizes.samples_a_step(run)
     ramp = _rampup(run)

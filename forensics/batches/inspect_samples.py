@@ -24,6 +24,7 @@ from forensics.case import Case, Clue, Finding, jsonable
 from forensics.case_parts import headline
 from forensics.errors import ForensicsError
 from forensics.run import settings
+from forensics.run.robust import robust_sigma
 from forensics.run.series import series
 from parsers.records import data_sets
 from parsers.records.data_sets import DataSet, Row
@@ -169,7 +170,7 @@ def _column(rows: Sequence[Mapping[str, float]], key: str) -> NDArray[np.float64
 def _outside(x: NDArray[np.float64], y: NDArray[np.float64], least: float) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """(which of x stand out among y, how far in robust standard deviations)."""
     middle = float(np.median(y))
-    spread = max(1.4826 * float(np.median(np.abs(y - middle))), 1e-3 * max(abs(middle), 1e-3))
+    spread = max(robust_sigma(y, middle), 1e-3 * max(abs(middle), 1e-3))
     far = np.abs(x - middle) / spread
     margin = BEYOND * max(1.0, len(x) * MANY / len(y))  # more samples have wilder extremes
     above = x > y.max() + margin * (y.max() - middle)

@@ -12,6 +12,9 @@ from forensics.batches import data_order_facts, default_loaders, framework_loade
 from forensics.batches.loader import Loader, shifted
 from forensics.batches.recorded import recorded
 from forensics.batches.torch_random import TooLarge
+from forensics.run.endings import step_origin
+from forensics.run.once import once
+from forensics.run.robust import robust_sigma
 from forensics.run.series import series
 from forensics.spikes import excursions
 from parsers.tables import Run
@@ -32,21 +35,9 @@ class Fit:
     missing: str  # a sentence where there is no loader
 
 
+@once
 def fit(run: Run, attempt: int, work: int = QUICK) -> Fit:
-    """Made once for each life; `work` is how much may be tried."""
-    key = ("loaders", attempt, work)
-    if key not in run.cache:
-        run.cache[key] = _fit(run, attempt, work)
-    found: Fit = run.cache[key]
-    return found
-
-
-def index(run: Run, step: int) -> int:
-    """Optimizer steps done before a step; with DeepSpeed's axis of samples the label itself."""
-    return step if data_order_facts.sample_axis(run) is not None else step - data_order_facts.origin(run)
-
-
-def _fit(run: Run, attempt: int, work: int) -> Fit:
+    """The loaders of one attempt; `work` is how much may be tried."""
     loaders, missing = framework_loaders.candidates(run)
     loaders, evidence = _by_epochs(run, loaders)
     loaders = _after_restart(run, loaders, attempt)
@@ -75,6 +66,11 @@ def _fit(run: Run, attempt: int, work: int) -> Fit:
             "the ids of any one batch would, or a setting that names the sampler"
         )
     return Fit((), "", (), missing or "no usual loader has epochs as long as the log's")
+
+
+def index(run: Run, step: int) -> int:
+    """Optimizer steps done before a step; with DeepSpeed's axis of samples the label itself."""
+    return step if data_order_facts.sample_axis(run) is not None else step - step_origin(run)
 
 
 def _after_restart(run: Run, loaders: list[Loader], attempt: int) -> list[Loader]:
@@ -188,12 +184,12 @@ def _spikes(run: Run) -> list[int]:
     s = series(run, "loss.train")
     if s is None or s.interval > 1:
         return []
-    keep = s.alive & np.isfinite(s.value)
+    keep = s.usable
     steps, x = s.step[keep], s.value[keep]
     if len(x) < 100:
         return []
     rest = x - excursions.centred_median(x, 31)
-    sigma = 1.4826 * float(np.median(np.abs(rest - np.median(rest)))) or math.inf
+    sigma = robust_sigma(rest) or math.inf
     high = np.flatnonzero(rest > HIGH * sigma)
     high = high[np.argsort(-rest[high])][:MOST_SPIKES]
     return sorted(int(steps[i]) for i in high)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 from typing import Any
 
+from forensics.run.once import once
 from forensics.run.settings import named
 from parsers.tables import Run
 
@@ -12,23 +13,21 @@ _SHARD_KEYS = ("name path file basename shard", "first start offset begin", "cou
 Recorded = dict[tuple[int, int], tuple[list[Any], list[str]]]  # (attempt, step) -> (samples in order, distinct shards)
 
 
+@once
 def recorded(run: Run) -> Recorded:
     """Made once from the table of batches."""
-    if "recorded" not in run.cache:
-        found: Recorded = {}
-        table = run.tables["batches"]
-        columns = (table[c].to_pylist() for c in ("attempt", "step", "sample", "shard"))
-        for attempt, step, sample, shard in zip(*columns, strict=True):
-            if step is None:
-                continue
-            samples, shards = found.setdefault((attempt or 0, step), ([], []))
-            if sample is not None:
-                samples.append(int(sample) if sample.lstrip("-").isdigit() and len(sample) < 18 else sample)
-            if shard is not None and shard not in shards:
-                shards.append(shard)
-        run.cache["recorded"] = found
-    cached: Recorded = run.cache["recorded"]
-    return cached
+    found: Recorded = {}
+    table = run.tables["batches"]
+    columns = (table[c].to_pylist() for c in ("attempt", "step", "sample", "shard"))
+    for attempt, step, sample, shard in zip(*columns, strict=True):
+        if step is None:
+            continue
+        samples, shards = found.setdefault((attempt or 0, step), ([], []))
+        if sample is not None:
+            samples.append(int(sample) if sample.lstrip("-").isdigit() and len(sample) < 18 else sample)
+        if shard is not None and shard not in shards:
+            shards.append(shard)
+    return found
 
 
 def batch(run: Run, step: int, attempt: int = 0) -> dict[str, Any] | None:
@@ -53,15 +52,18 @@ def lives_with(run: Run, step: int) -> list[int]:
 
 def shard_ends(run: Run, step: int) -> tuple[str, int, int] | None:
     """(shard, first step, last step) of a shard that is read at a step, in one stretch and nowhere else; None where none is."""
-    if "shard_ends" not in run.cache:
-        steps: dict[str, set[int]] = {}
-        for (_, s), (_, shards) in recorded(run).items():
-            for shard in shards:
-                steps.setdefault(shard, set()).add(s)
-        run.cache["shard_ends"] = {k: (min(v), max(v)) for k, v in steps.items() if len(v) >= 0.9 * (max(v) - min(v) + 1)}
-    ends: dict[str, tuple[int, int]] = run.cache["shard_ends"]
-    inside = [(shard, a, b) for shard, (a, b) in ends.items() if a <= step <= b]
+    inside = [(shard, a, b) for shard, (a, b) in _stretches(run).items() if a <= step <= b]
     return min(inside, key=lambda x: x[2] - x[1], default=None)
+
+
+@once
+def _stretches(run: Run) -> dict[str, tuple[int, int]]:
+    """First and last step of the shards that are read in one stretch."""
+    steps: dict[str, set[int]] = {}
+    for (_, s), (_, shards) in recorded(run).items():
+        for shard in shards:
+            steps.setdefault(shard, set()).add(s)
+    return {k: (min(v), max(v)) for k, v in steps.items() if len(v) >= 0.9 * (max(v) - min(v) + 1)}
 
 
 def shares(run: Run) -> dict[str, float]:
@@ -85,19 +87,17 @@ def shards_of(run: Run, samples: list[Any]) -> list[str]:
     return found
 
 
+@once
 def _index(run: Run) -> tuple[list[int], list[int], list[str]]:
     """(first sample, count, name) of each shard, from a list such as [{"name": "a", "first": 0, "count": 128}, ...]."""
-    if "shard_index" not in run.cache:
-        rows: list[tuple[int, int, str]] = []
-        for found in named(run, "shards shard_index data_shards"):
-            listed = found.value if isinstance(found.value, list) else []
-            for item in listed:
-                if not isinstance(item, dict):
-                    continue
-                name, first, count = (next((item[k] for k in keys.split() if k in item), None) for keys in _SHARD_KEYS)
-                if isinstance(name, str) and isinstance(first, int) and isinstance(count, int):
-                    rows.append((first, count, name))
-        rows.sort()
-        run.cache["shard_index"] = ([r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows])
-    index: tuple[list[int], list[int], list[str]] = run.cache["shard_index"]
-    return index
+    rows: list[tuple[int, int, str]] = []
+    for found in named(run, "shards shard_index data_shards"):
+        listed = found.value if isinstance(found.value, list) else []
+        for item in listed:
+            if not isinstance(item, dict):
+                continue
+            name, first, count = (next((item[k] for k in keys.split() if k in item), None) for keys in _SHARD_KEYS)
+            if isinstance(name, str) and isinstance(first, int) and isinstance(count, int):
+                rows.append((first, count, name))
+    rows.sort()
+    return [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows]

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forensics.run.once import once
 from forensics.run.series import Series, series
 from parsers.tables import Run
 
@@ -87,19 +88,17 @@ def blame(s: Series, step: int) -> str:
     return f"one of the {last - first + 1} batches of steps {first} to {last} ({why})"
 
 
+@once
 def epochs_of(run: Run) -> Epochs | None:
     """Length and begin of the epochs, from the logged epoch or from ids that come again; None where neither tells."""
-    if "epochs" not in run.cache:
-        run.cache["epochs"] = _logged(run) or _from_ids(run)
-    found: Epochs | None = run.cache["epochs"]
-    return found
+    return _logged(run) or _from_ids(run)
 
 
 def _logged(run: Run) -> Epochs | None:
     s = series(run, "epoch")
     if s is None:
         return None
-    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    rows = np.flatnonzero(s.usable)
     rows = rows[np.argsort(s.step[rows], kind="stable")]
     step, epoch = s.step[rows], s.value[rows]
     if len(rows) < 10 or (np.diff(epoch) < 0).any():

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from forensics.run.once import once
 from parsers.tables import Run
 
 Batches = dict[tuple[int, int], frozenset[str]]  # (attempt, step) -> samples
@@ -45,17 +46,15 @@ class Change:
     share: float | None = None  # of samples that come again
 
 
+@once
 def contents(run: Run) -> Batches:
     """The samples of each (attempt, step), ranks together."""
-    if "contents" not in run.cache:
-        table = run.tables["batches"]
-        found: dict[tuple[int, int], set[str]] = {}
-        for attempt, step, sample in zip(*(table[c].to_pylist() for c in ("attempt", "step", "sample")), strict=True):
-            if sample is not None and step is not None:
-                found.setdefault((attempt or 0, step), set()).add(sample)
-        run.cache["contents"] = {k: frozenset(v) for k, v in found.items()}
-    batches: Batches = run.cache["contents"]
-    return batches
+    table = run.tables["batches"]
+    found: dict[tuple[int, int], set[str]] = {}
+    for attempt, step, sample in zip(*(table[c].to_pylist() for c in ("attempt", "step", "sample")), strict=True):
+        if sample is not None and step is not None:
+            found.setdefault((attempt or 0, step), set()).add(sample)
+    return {k: frozenset(v) for k, v in found.items()}
 
 
 def surviving(batches: Batches, before: int | None = None) -> dict[int, frozenset[str]]:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics.batches.resume_data import Change
+from forensics.run.robust import robust_sigma
 from forensics.run.series import Series
 from forensics.spikes import excursions
 
@@ -191,7 +192,7 @@ def _others(s: Series, new: NDArray[np.int64], attempt: int, begin: int) -> Chan
     if n < VALUES or len(old) < VALUES:
         return None
     was, now = s.value[old][i], s.value[new][j]
-    spread = 1.4826 * float(np.median(np.abs(was - now - np.median(was - now))))
+    spread = robust_sigma(was - now)
     if abs(was[0] - now[0]) < 0.05 * spread or abs(np.median((was - now)[:VALUES])) > 0.5 * spread:
         return None
     first, second = residuals(s.value[old])[i], residuals(s.value[new])[j]
@@ -253,5 +254,5 @@ def dip(s: Series, attempt: int) -> Dip | None:
 def _over(x: Floats, usual: NDArray[np.bool_]) -> Floats:
     """How many robust standard deviations x lies above the median of its usual values."""
     middle = float(np.median(x[usual])) if usual.any() else 0.0
-    spread = 1.4826 * float(np.median(np.abs(x[usual] - middle))) if usual.any() else 0.0
+    spread = robust_sigma(x[usual], middle) if usual.any() else 0.0
     return (x - middle) / spread if spread > 0 else np.full(len(x), -np.inf)

@@ -8,6 +8,7 @@ import numpy as np
 
 from forensics.batches import data_order_facts
 from forensics.run import settings
+from forensics.run.endings import step_origin
 from forensics.run.series import series
 from parsers.tables import Run
 
@@ -75,7 +76,7 @@ def samples_a_step(run: Run) -> tuple[int, str] | None:
     """Samples of an optimizer step over all processes, from the log or a setting; None where unknown or where it changes."""
     taken = data_order_facts.consumed(run)
     if taken is not None:
-        steps = sorted([data_order_facts.origin(run) - 1, *taken.after])
+        steps = sorted([step_origin(run) - 1, *taken.after])
         counts = [taken.after.get(s, 0) for s in steps]
         rates = {(b - a) / (t - s) for s, t, a, b in zip(steps, steps[1:], counts, counts[1:], strict=False)}
         if len(rates) == 1 and (rate := rates.pop()) == int(rate) and rate > 0:

@@ -41,7 +41,7 @@ def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
         "id": r.id,
         "path": shown.get(r.path, r.path),
         "identity": identity.of(r),
-        "step_origin": step_origin(r),
+        "step_origin": endings.step_origin(r),
         "siblings": [shown.get(s, s) for s in r.siblings],
         "framework": r.framework,
         "config_file": _config_file(r),
@@ -66,10 +66,9 @@ def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
 
 def _config_file(r: Run) -> dict[str, Any] | None:
     """The forensics.toml that came with the run, and what it changed."""
-    aliases = r.cache.get("aliases")
-    if aliases is None or not aliases.of_run:
+    if r.aliases is None or not r.aliases.of_run:
         return None
-    return {"path": metric_aliases.FILE, "metrics": aliases.of_run, "changes": metric_aliases.changes(r, aliases)}
+    return {"path": metric_aliases.FILE, "metrics": r.aliases.of_run, "changes": metric_aliases.changes(r, r.aliases)}
 
 
 def _listed(r: Run) -> list[str]:
@@ -89,13 +88,6 @@ def _checkpoints(r: Run) -> int:
     """Checkpoints, not files: those of one folder and step are one."""
     table = r.tables["checkpoints"]
     return len({(row["step"], row["source"].rpartition("/")[0]) for row in table.select(["step", "source"]).to_pylist()})
-
-
-def step_origin(r: Run) -> int:
-    """0 where the log counts steps from 0, else 1."""
-    s = series(r, "loss.train") or series(r, "loss.eval")
-    first = int(s.step.min()) if s is not None and len(s) else 1
-    return 0 if first == 0 else 1
 
 
 def spikes(r: Run, findings: Sequence[Finding]) -> tuple[dict[str, Any], ...]:
@@ -182,7 +174,7 @@ def gaps(r: Run) -> tuple[dict[str, Any], ...]:
 
 
 def clock(r: Run, points: int = 40) -> list[dict[str, Any]]:
-    """(step, seconds since 1970) along each life, thinned: lets a page write UTC beside any step."""
+    """(step, seconds since 1970) along each attempt, thinned: lets a page write UTC beside any step."""
     best = max((series(r, n) for n in _listed(r)), key=lambda s: int(np.isfinite(s.time).sum()) if s is not None else -1, default=None)
     if best is None or not np.isfinite(best.time).any():
         return []

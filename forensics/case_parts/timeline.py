@@ -44,8 +44,8 @@ def build(run: Run, findings: Sequence[Finding]) -> dict[str, Any]:
         if s is None or len(s) < 2:  # of its points, some had no step or belong to a second tag
             continue
         columns = COLUMNS if i < 6 else FEW_COLUMNS
-        lives = [{"attempt": a, "points": m4(step, value, columns)} for a, step, value in s.lives()]
-        shown.append({"metric": s.name, "tag": s.tag, "unit": s.unit, "scale": s.scale, "lives": lives})
+        attempts = [{"attempt": a, "points": m4(step, value, columns)} for a, step, value in s.attempts()]
+        shown.append({"metric": s.name, "tag": s.tag, "unit": s.unit, "scale": s.scale, "lives": attempts})
     return {"series": shown, "marks": _marks(run, findings), "bands": _bands(findings), "clock": summary.clock(run)}
 
 

@@ -149,7 +149,7 @@ def learns_on(run: Run, diverged: Sequence[Finding], spikes: Sequence[Finding]) 
     )
     if s is None or jump is None:
         return ""
-    after = s.value[(s.step >= jump.facts["peak"]) & s.alive & np.isfinite(s.value)]
+    after = s.value[(s.step >= jump.facts["peak"]) & s.usable]
     if len(after) < 20:
         return ""
     top, last = float(np.median(after[:5])), float(np.median(after[-max(len(after) // 10, 5) :]))
@@ -164,7 +164,7 @@ def over_at_once(run: Run, spikes: Sequence[Finding]) -> str:
     for f in spikes:
         if s is None or f.facts["class"] not in ("non_recovering", "not_a_spike") or not np.isfinite(f.facts["top"]):
             continue
-        after = s.value[(s.step >= f.facts["start"]) & s.alive & np.isfinite(s.value)]
+        after = s.value[(s.step >= f.facts["start"]) & s.usable]
         if len(after) < 40:
             continue
         level, first = f.facts["level"], float(np.median(s.value[:5]))

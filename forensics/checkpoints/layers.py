@@ -14,6 +14,7 @@ from statistics import median
 from forensics.checkpoints.age import counters
 from forensics.checkpoints.describe import Checkpoint
 from forensics.checkpoints.sick_values import WEIGHTS, Found, finding, measured
+from forensics.run.robust import SIGMA
 from parsers.checkpoints.contents import Tensor
 from parsers.checkpoints.value_stats import Stats
 
@@ -109,7 +110,7 @@ def scale(c: Checkpoint) -> list[Found]:
     for members in groups.values():
         logs = [math.log(rms(s)) for _, s in members]
         middle = median(logs)
-        spread = 1.4826 * median(abs(x - middle) for x in logs)
+        spread = SIGMA * median(abs(x - middle) for x in logs)
         for (t, s), x in zip(members, logs, strict=True):
             if len(members) >= LEAST_KIN and abs(x - middle) > max(math.log(OUT), SPREADS * spread) and not FIXED.search(t.name):
                 found.append((abs(x - middle), t.name, rms(s), math.exp(x - middle), f"its {len(members) - 1} kin"))

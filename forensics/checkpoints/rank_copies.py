@@ -12,11 +12,11 @@ from collections import Counter
 
 from forensics.checkpoints.describe import Checkpoint, difference, plain_name
 from forensics.checkpoints.sick_values import Found, finding, measured
+from parsers import rank_names
 from parsers.checkpoints.contents import Tensor
 from parsers.checkpoints.value_stats import Stats
 
 ALIKE = 0.5  # distance over what two unrelated tensors of that spread have
-_RANK = re.compile(r"(?i)((mp_|model_|tp_?|tensor_|zero_pp_|dp_?)?rank[-_]?|consolidated\.|-model_)\d+")
 _NORM = re.compile(r"(?i)(norm|(?<!\w)(?>\w*?ln)\w*+)\.(weight|bias)$")
 
 
@@ -51,8 +51,7 @@ def _copies(c: Checkpoint) -> list[list[tuple[Tensor, Stats]]]:
     """Weights of one name and shape in files that differ only in the number of the rank."""
     held: dict[tuple[str, str, tuple[int, ...]], list[tuple[Tensor, Stats]]] = {}
     for t, s in measured(c, "weight"):
-        if _RANK.search(t.source):
-            place = _RANK.sub("rank", t.source, count=1)
+        if (place := rank_names.shard_of(t.source)) is not None:
             held.setdefault((place, t.name.rpartition(":")[2], t.shape), []).append((t, s))
     return [x for x in held.values() if len(x) > 1]
 

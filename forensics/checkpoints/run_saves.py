@@ -16,6 +16,7 @@ from forensics.case import Finding
 from forensics.checkpoints.describe import Checkpoint, kind_of, measure, step_of
 from forensics.checkpoints.sick_document import row as tensor_row
 from forensics.checkpoints.sick_values import absurd, is_state, measured, nonfinite
+from forensics.run.once import once
 from parsers import arrow, secrets
 from parsers.checkpoints import Contents, folder, read_file
 from parsers.formats import checkpoint_files
@@ -28,33 +29,29 @@ _NUMBERED = re.compile(r"(?is).*(step|checkpoint|ckpt|iter(ation)?|epoch|it|ba|e
 
 def of_run(run: Run) -> list[Checkpoint]:
     """In the order of steps; without a step last. Files that cannot be read are left out, and are gaps of the run."""
-    if "checkpoints" not in run.cache:
-        run.cache["checkpoints"] = _open(run)
-    found: list[Checkpoint] = run.cache["checkpoints"]
-    return found
+    return _open(run)[0]
 
 
+@once
 def tensors(run: Run) -> list[Checkpoint]:
     """The same checkpoints with statistics, as far as the budget reaches: the last first, then the first, then the others."""
     found = of_run(run)
-    if "tensors" not in run.cache:
-        left = BUDGET
-        for c in [*found[-1:], *found[:1], *found[-2:0:-1]]:
-            if c.stats or c.contents.bytes > left:
-                continue
-            left -= c.contents.bytes
-            measure(c, only=lambda t: t.role != "other" or is_state(t.name))
-        unread = [c for c in found if not c.stats and c.contents.tensors]
-        if unread and any(c.contents.bytes > left for c in unread):
-            what = f"the values of {len(unread)} checkpoints were not read: more than {BUDGET >> 30} GB in all"
-            run.gaps.append(Gap("byte 0", what, None, name(unread[0], run)))
-        run.cache["tensors"] = True
-        _fill_table(run, found)
+    left = BUDGET
+    for c in [*found[-1:], *found[:1], *found[-2:0:-1]]:
+        if c.stats or c.contents.bytes > left:
+            continue
+        left -= c.contents.bytes
+        measure(c, only=lambda t: t.role != "other" or is_state(t.name))
+    unread = [c for c in found if not c.stats and c.contents.tensors]
+    if unread and any(c.contents.bytes > left for c in unread):
+        what = f"the values of {len(unread)} checkpoints were not read: more than {BUDGET >> 30} GB in all"
+        run.gaps.append(Gap("byte 0", what, None, name(unread[0], run)))
+    _fill_table(run, found)
     return found
 
 
 def name(c: Checkpoint, run: Run) -> str:
-    shown: str | None = run.cache.get("shown", {}).get(c.path)
+    shown = _open(run)[1].get(c.path)
     return _relative(c.path, run) if shown is None else shown
 
 
@@ -117,17 +114,20 @@ def _retention(run: Run, kept: Sequence[Checkpoint]) -> tuple[int | None, str]:
     return None, ""
 
 
-def _open(run: Run) -> list[Checkpoint]:
+@once
+def _open(run: Run) -> tuple[list[Checkpoint], dict[Path, str]]:
+    """The checkpoints, and for the path of each the name it is shown under."""
     groups: dict[tuple[int | None, str], list[str]] = {}
     for row in run.tables["checkpoints"].select(["step", "source"]).to_pylist():
         if not row["source"].endswith(".distcp"):
             groups.setdefault((row["step"], _home(row["source"])), []).append(row["source"])
     ordered = sorted(groups.items(), key=lambda g: (g[0][0] is None, g[0][0] or 0, g[0][1]))
     found = []
+    shown: dict[Path, str] = {}
     for (step, home), sources in _spread(ordered):
         paths = [run.file(s) for s in sources]
         whole = [paths[0], *paths[0].parents][sources[0].count("/") - home.count("/")]
-        run.cache.setdefault("shown", {})[whole] = home
+        shown[whole] = home
         contents = folder.join(whole, paths, read_file)
         for g in contents.gaps:
             if not contents.tensors and not contents.values and "missing" not in g.what and all(x.path != sources[0] for x in run.gaps):
@@ -135,7 +135,7 @@ def _open(run: Run) -> list[Checkpoint]:
         if contents.tensors or contents.values:
             stated = step if step is not None else step_of(contents)
             found.append(Checkpoint(contents, None if _is_epoch(stated, contents, run) else stated, kind_of(contents)))
-    return sorted(found, key=lambda c: (c.step is None, c.step or 0))
+    return sorted(found, key=lambda c: (c.step is None, c.step or 0)), shown
 
 
 def _is_epoch(step: int | None, contents: Contents, run: Run) -> bool:

@@ -25,6 +25,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import Finding
 from forensics.errors import CannotTell
+from forensics.run.robust import robust_sigma
 from forensics.run.series import Series, parts
 from parsers.tables import Run
 
@@ -35,14 +36,14 @@ LEAST, RISE, NOISES, BACK = 6, 0.05, 3.0, 3
 def detect(run: Run) -> Iterator[Finding]:
     judged = False
     for name in ("loss.eval", "loss.part"):
-        sets = [(s, rows) for s in parts(run, name) if len(rows := np.flatnonzero(s.alive & np.isfinite(s.value))) >= LEAST]
+        sets = [(s, rows) for s in parts(run, name) if len(rows := np.flatnonzero(s.usable)) >= LEAST]
         if len(sets) < 2:
             continue
         judged = True
         for i, (s, rows) in enumerate(sets):
             x = s.value[rows]
             best, end = int(np.argmin(x)), float(np.median(x[-3:]))
-            noise = 1.4826 * float(np.median(np.abs(np.diff(x, 2)))) / np.sqrt(6)
+            noise = robust_sigma(np.diff(x, 2), 0.0) / np.sqrt(6)
             rise = end - float(x[best])
             if len(x) - 1 - best < BACK or rise < max(RISE * abs(x[best]), NOISES * noise):
                 continue

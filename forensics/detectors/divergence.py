@@ -43,7 +43,7 @@ FEW, CLIMB, STRETCH = 5, 1.25, 0.1  # median of so many values above so many tim
 
 def detect(run: Run) -> Iterator[Finding]:
     s = loss_of(run)
-    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    rows = np.flatnonzero(s.usable)
     if len(rows) < LEAST_VALUES:
         raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
     x = s.value[rows]
@@ -88,7 +88,7 @@ def detect(run: Run) -> Iterator[Finding]:
         last,
         title=f"{s.tag} from step {start} on",
         where=s.place(run, row),
-        bands=[{"from": start, "to": last, "kind": "non_recovering"}],
+        marks=[{"from": start, "to": last, "kind": "non_recovering"}],
     )
     yield Finding(f"divergence-{start}", "divergence", title, start, last, "critical", (shown,), facts, (s.clock(row), s.clock(rows[-1])))
 
@@ -113,7 +113,7 @@ def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding
         "above_first": len(high),
     }
     band = [{"from": start, "to": last, "kind": "slow"}]
-    shown = evidence.window(s, start, last, title=f"{s.tag} above its first level", where=s.place(run, rows[a]), bands=band)
+    shown = evidence.window(s, start, last, title=f"{s.tag} above its first level", where=s.place(run, rows[a]), marks=band)
     clock = (s.clock(rows[a]), s.clock(rows[b]))
     yield Finding(f"divergence-{start}", "divergence", title, start, last, "warning", (shown,), facts, clock)
 

@@ -25,6 +25,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import Finding
 from forensics.errors import CannotTell
+from forensics.run.robust import robust_sigma
 from forensics.run.series import Series, series
 from parsers.tables import Run
 
@@ -37,21 +38,21 @@ def detect(run: Run) -> Iterator[Finding]:
     judged = False
     for name in ("loss.eval", "acc.eval"):
         s = series(run, name)
-        rows = np.flatnonzero(s.alive & np.isfinite(s.value)) if s is not None else np.array([], np.int64)
+        rows = np.flatnonzero(s.usable) if s is not None else np.array([], np.int64)
         if s is None or len(rows) < LEAST:
             continue
         judged = True
         x = s.value[rows]
         y = np.log(x) if (x > 0).all() and name == "loss.eval" else x  # a share of hits is no ratio scale
         change = np.diff(y)
-        usual = 1.4826 * float(np.median(np.abs(change - np.median(change)))) + 1e-9
+        usual = robust_sigma(change) + 1e-9
         i = int(np.argmax(np.abs(change)))
         size = float(change[i])
         before, after = y[max(i - LASTS, 0) : i + 1], y[i + 1 : i + 1 + LASTS]
         times = TIMES
         if _alone(y, i):  # held against its neighbours, not against the steep beginning
             beside = np.delete(change, i)[max(i - LASTS, 0) : i + LASTS]
-            times, usual = ALONE_TIMES, 1.4826 * float(np.median(np.abs(beside - np.median(beside)))) + 1e-9
+            times, usual = ALONE_TIMES, robust_sigma(beside) + 1e-9
             if abs(size) < STEADY * _scatter(y[i + 1 :]):
                 continue
         lasting = len(after) >= 2 and abs(np.median(after) - before[-1]) >= 0.6 * abs(size)
@@ -93,7 +94,7 @@ def _scatter(y: np.ndarray) -> float:
     if len(y) < LASTS + 1:
         return 0.0
     at = np.arange(len(y))
-    return 1.4826 * float(np.median(np.abs(y - np.polyval(np.polyfit(at, y, 1), at))))
+    return robust_sigma(y, np.polyval(np.polyfit(at, y, 1), at))
 
 
 def _loss_goes_on(run: Run, before: int, after: int) -> bool:
@@ -101,7 +102,7 @@ def _loss_goes_on(run: Run, before: int, after: int) -> bool:
     s = series(run, "loss.eval")
     if s is None:
         return False
-    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    rows = np.flatnonzero(s.usable)
     change = np.diff(s.value[rows])
     here = (s.step[rows][:-1] == before) & (s.step[rows][1:] == after)
     if not here.any() or len(change) < LEAST - 1:

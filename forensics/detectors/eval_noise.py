@@ -26,6 +26,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import Finding
 from forensics.errors import CannotTell
+from forensics.run.robust import robust_sigma
 from forensics.run.series import Floats, Series, series
 from parsers.tables import Run
 
@@ -35,7 +36,7 @@ LEAST, ERRORS, SHARE, TELLING = 15, 2.0, 0.005, 0.2
 
 def noise_of(x: Floats) -> float:
     """Scatter of one evaluation, smooth trends taken off."""
-    return 1.4826 * float(np.median(np.abs(np.diff(x, 2)))) / float(np.sqrt(6))
+    return robust_sigma(np.diff(x, 2), 0.0) / float(np.sqrt(6))
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -64,7 +65,7 @@ def _values(run: Run) -> tuple[Series, Floats, np.ndarray]:
     for name in ("loss.eval", "acc.eval"):
         s = series(run, name)
         if s is not None:
-            rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+            rows = np.flatnonzero(s.usable)
             if len(rows) >= LEAST:
                 return s, s.value[rows], rows
     raise CannotTell(f"fewer than {LEAST} evaluations were logged")

@@ -37,7 +37,7 @@ TEXT, ANY = (5.0, 0.25), (20.0, 0.1)  # passes and share of the early loss: for 
 def detect(run: Run) -> Iterator[Finding]:
     held, train, epoch = series(run, "loss.eval"), series(run, "loss.train"), series(run, "epoch")
     assert held is not None and train is not None
-    rows = np.flatnonzero(held.alive & np.isfinite(held.value) & (held.value > 0))
+    rows = np.flatnonzero(held.usable & (held.value > 0))
     rival = _other_evaluation(run, held, rows)
     if rival is not None:
         yield rival

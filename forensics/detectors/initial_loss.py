@@ -37,7 +37,7 @@ ABOVE, LARGEST, FALLS = 1.3, 12.5, 1 / 3
 def detect(run: Run) -> Iterator[Finding]:
     s = series(run, "loss.train")
     assert s is not None
-    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    rows = np.flatnonzero(s.usable)
     if len(rows) < 20 or s.step[rows[0]] > max(5 * s.interval, 0.02 * int(s.step[rows[-1]])):
         raise CannotTell("the log does not begin with the first steps")
     first = float(np.median(s.value[rows[:3]]))

@@ -32,6 +32,7 @@ from forensics import evidence
 from forensics.case import Finding
 from forensics.detectors.loss_spike import loss_of
 from forensics.errors import CannotTell
+from forensics.run.robust import robust_sigma
 from forensics.run.series import Series
 from forensics.spikes import excursions
 from forensics.spikes.trend import without
@@ -55,7 +56,7 @@ class Shift:
 
 def detect(run: Run) -> Iterator[Finding]:
     s = loss_of(run)
-    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    rows = np.flatnonzero(s.usable)
     if len(rows) < LEAST_VALUES:
         raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
     restarts = np.flatnonzero(np.diff(s.attempt[rows])) + 1
@@ -66,7 +67,7 @@ def detect(run: Run) -> Iterator[Finding]:
 
 def smallest_effect(run: Run) -> str:
     s = loss_of(run)
-    x = s.value[s.alive & np.isfinite(s.value)]
+    x = s.value[s.usable]
     if len(x) < LEAST_VALUES:
         return ""
     fit = _fit(x)
@@ -103,11 +104,11 @@ def _fit(x: excursions.Floats) -> tuple[excursions.Floats, float, float, int, li
     found = excursions.candidates(y)
     calm = without(y, found)
     middle = excursions.centred_median(calm, 15)
-    noise = max(1.4826 * float(np.median(np.abs(calm - middle))), excursions.noise_floor(y))
+    noise = max(robust_sigma(calm, middle), excursions.noise_floor(y))
     calm = np.clip(calm, middle - 3 * noise, middle + 3 * noise)
     kernel = _kernel(width)
     step = np.convolve(calm, kernel[::-1], "valid")
-    usual = 1.4826 * float(np.median(np.abs(step - np.median(step))))
+    usual = robust_sigma(step)
     return (
         step,
         noise * float(np.sqrt((kernel**2).sum())),

@@ -34,7 +34,7 @@ FALL, FLOOR, SKIPPED = 2.0**6, 1.0, 0.05
 def detect(run: Run) -> Iterator[Finding]:
     s = series(run, "loss_scale")
     assert s is not None
-    keep = np.flatnonzero(s.alive & np.isfinite(s.value) & (s.value > 0))
+    keep = np.flatnonzero(s.usable & (s.value > 0))
     if len(keep) < 3:
         return
     x, step = s.value[keep], s.step[keep]

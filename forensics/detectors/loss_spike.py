@@ -37,6 +37,7 @@ from forensics.case import Finding
 from forensics.detectors import logger_artefact
 from forensics.errors import CannotTell
 from forensics.run.endings import planned_steps
+from forensics.run.once import once
 from forensics.run.series import Series, series
 from forensics.spikes import excursions, measurements
 from forensics.spikes.classes import Spike, judge
@@ -57,12 +58,10 @@ BEFORE, STRETCH, FLAT = 50, 5, 0.9  # values; share of a stretch that stands wit
 CLEAR_ODDS, CLEAR_SIGMA, CLEAR_SHARE, HUGE = 0.7, 9.0, 0.15, 2.0  # heights in units of ln
 
 
+@once
 def detect(run: Run) -> Sequence[Finding]:
     """Kept, since other detectors ask for the spikes, too."""
-    if "loss_spikes" not in run.cache:
-        run.cache["loss_spikes"] = tuple(_detected(run))
-    found: tuple[Finding, ...] = run.cache["loss_spikes"]
-    return found
+    return tuple(_detected(run))
 
 
 def _detected(run: Run) -> Iterator[Finding]:
@@ -158,8 +157,7 @@ def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int)
         stop,
         title=f"{s.tag} around step {peak}",
         where=s.place(run, rows[e.peak]),
-        marks=[{"step": peak, "label": f"step {peak}: {top:.4g}", "kind": j.kind}],
-        bands=[{"from": start, "to": stop, "kind": j.kind}],
+        marks=[{"step": peak, "label": f"step {peak}: {top:.4g}", "kind": j.kind}, {"from": start, "to": stop, "kind": j.kind}],
     )
     times = (s.clock(rows[e.start]), s.clock(rows[min(e.end, len(rows) - 1)] if e.end is not None else rows[-1]))
     return Finding(

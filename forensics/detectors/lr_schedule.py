@@ -67,7 +67,7 @@ def shape(run: Run) -> Shape | None:
     s = series(run, "lr")
     if s is None:
         return None
-    keep = s.alive & np.isfinite(s.value)
+    keep = s.usable
     step, x = s.step[keep], s.value[keep]
     if len(x) < 3 or x.max() <= 0:
         return None

@@ -52,7 +52,7 @@ def detect(run: Run) -> Iterator[Finding]:
         s = series(run, name)
         if s is None or len(s) < 2 * memory_kinds.HALF_ROWS or (grown := memory_kinds.growth(s)) is None:
             continue
-        rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+        rows = np.flatnonzero(s.usable)
         half = rows[len(rows) // 2 :]
         step, last = int(s.step[half[0]]), int(s.step[half[-1]])
         shown = evidence.window(s, int(s.step[rows[0]]), last, title=s.tag, where=s.place(run, half[0]), margin=0)

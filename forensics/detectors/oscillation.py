@@ -29,6 +29,7 @@ from forensics import evidence
 from forensics.case import Finding
 from forensics.detectors.loss_spike import loss_of
 from forensics.errors import CannotTell
+from forensics.run.robust import SIGMA
 from forensics.run.series import Series
 from forensics.spikes import excursions
 from parsers.tables import Run
@@ -41,7 +42,7 @@ FROZEN = 30
 
 def detect(run: Run) -> Iterator[Finding]:
     s = loss_of(run)
-    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    rows = np.flatnonzero(s.usable)
     if len(rows) < LEAST_VALUES:
         raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
     x = s.value[rows]
@@ -70,9 +71,9 @@ def swings(x: excursions.Floats) -> tuple[int, int, float, float] | None:
     if not logs or len(y) < LEAST_VALUES:
         return None
     residual = np.abs(y - excursions.centred_median(y, 9))
-    swing = 1.4826 * excursions.rolling_median(residual, WINDOW)
+    swing = SIGMA * excursions.rolling_median(residual, WINDOW)
     calm = np.minimum.accumulate(np.where(np.arange(len(y)) >= WINDOW, swing, np.inf))
-    height = 1.4826 * excursions.rolling_median(np.abs(x - excursions.centred_median(x, 9)), WINDOW)
+    height = SIGMA * excursions.rolling_median(np.abs(x - excursions.centred_median(x, 9)), WINDOW)
     widest = np.maximum.accumulate(height)
     earlier = np.concatenate([np.full(WINDOW, np.inf), widest[:-WINDOW]])  # in units of the loss: near zero all swings are small
     earlier[: max(4 * WINDOW, len(x) // 5)] = np.inf
@@ -117,7 +118,7 @@ def _finding(run: Run, s: Series, rows: excursions.Ints, first: int, last: int, 
         end,
         title=f"{s.tag} from step {start} on",
         where=s.place(run, rows[first]),
-        bands=[{"from": start, "to": end, "kind": "event"}],
+        marks=[{"from": start, "to": end, "kind": "event"}],
     )
     return Finding(
         f"oscillation-{start}-{facts['kind']}",

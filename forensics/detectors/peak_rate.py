@@ -37,7 +37,7 @@ def detect(run: Run) -> Iterator[Finding]:
         raise CannotTell("neither log nor config says the learning rate")
     s = series(run, "loss.train")
     assert s is not None
-    x = s.value[s.alive & np.isfinite(s.value)]
+    x = s.value[s.usable]
     if r.ratio < RATIO or len(x) < 20:
         return
     first, last = float(np.median(x[:5])), float(np.median(x[-max(len(x) // 10, 5) :]))

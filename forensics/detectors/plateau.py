@@ -36,7 +36,7 @@ NEAR_CHANCE = 0.05
 
 def detect(run: Run) -> Iterator[Finding]:
     s = loss_of(run)
-    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    rows = np.flatnonzero(s.usable)
     if len(rows) < LEAST_VALUES:
         raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
     x = s.value[rows]

@@ -4,8 +4,8 @@ What it sees
     The run ended and began again: steps go back, a second event file begins, a line says that training resumes.
 
 How it decides
-    ``parsers.runs.attempts`` tells the lives apart; this names each new one, the steps that were done twice, the time between,
-    and why the life before it ended where a line says so. Work done twice is a warning, a clean continuation is not.
+    ``parsers.runs.attempts`` tells the attempts apart; this names each new one, the steps that were done twice, the time between,
+    and why the attempt before it ended where a line says so. Work done twice is a warning, a clean continuation is not.
 
 Cannot tell
     A restart that continues at the very next step, in the same file, without a word and without a clock, leaves no trace.
@@ -29,14 +29,14 @@ NEEDS: list[str] = []
 
 def detect(run: Run) -> Iterator[Finding]:
     told = endings.attempts(run)
-    for before, after, life in zip(run.attempts, run.attempts[1:], told, strict=False):
+    for before, after, attempt in zip(run.attempts, run.attempts[1:], told, strict=False):
         begin, end = after["steps"][0], before["steps"][1]
         redone = max(end - begin + 1, 0)
         idle = after["started"] - before["ended"] if after["started"] and before["ended"] else None
         wait = f", {_duration(idle)} later" if idle and idle > 0 else ""
         what = f"{redone} steps are done twice" if redone else "no step is done twice"
         title = f"The run stops at step {end} and goes on from step {begin}{wait}: {what}"
-        facts = {"from": begin, "ended": end, "redone": redone, "idle": idle, "why": life["why"], "attempt": after["index"]}
+        facts = {"from": begin, "ended": end, "redone": redone, "idle": idle, "why": attempt["why"], "attempt": after["index"]}
         shown = []
         loss = series(run, "loss.train") or series(run, "loss.eval")
         if loss is not None:
@@ -45,7 +45,7 @@ def detect(run: Run) -> Iterator[Finding]:
                     loss,
                     begin,
                     max(end, begin),
-                    title="loss in both lives",
+                    title="loss in both attempts",
                     marks=[{"step": begin, "label": f"restart at step {begin}", "kind": "restart"}],
                 )
             )

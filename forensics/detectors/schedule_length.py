@@ -40,7 +40,7 @@ def detect(run: Run) -> Iterator[Finding]:
     if plan is None:
         raise CannotTell("the planned number of steps is not known")
     kind = settings.setting(run, "schedule")
-    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    rows = np.flatnonzero(s.usable)
     if len(rows) < 20 or (kind is not None and any(c in str(kind.value).lower() for c in CYCLES)):
         return
     x, step = s.value[rows], s.step[rows]

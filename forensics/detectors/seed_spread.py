@@ -24,6 +24,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import Finding
 from forensics.errors import CannotTell
+from forensics.run.robust import robust_sigma
 from forensics.run.series import series
 from parsers.tables import Run
 
@@ -61,11 +62,11 @@ def _level(run: Run, name: str, share: int) -> tuple[float, float] | None:
     s = series(run, name)
     if s is None:
         return None
-    x = s.value[s.alive & np.isfinite(s.value)]
+    x = s.value[s.usable]
     if len(x) < 3:
         return None
     last = x[-max(len(x) // share, 3) :]
-    noise = 1.4826 * float(np.median(np.abs(last - np.median(last))))
+    noise = robust_sigma(last)
     return float(np.median(last)), 1.25 * noise / math.sqrt(len(last))
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import Finding
 from forensics.errors import CannotTell
+from forensics.run.robust import robust_sigma
 from forensics.run.series import Series, series
 from parsers.tables import Run
 
@@ -39,10 +40,10 @@ def detect(run: Run) -> Iterator[Finding]:
     y = np.log(np.maximum(speed, 1e-12))
     split = _best_split(y)
     before, after = float(np.median(speed[:split])), float(np.median(speed[split:]))
-    noise = 1.4826 * float(np.median(np.abs(np.r_[y[:split] - np.median(y[:split]), y[split:] - np.median(y[split:])])))
+    noise = robust_sigma(np.r_[y[:split] - np.median(y[:split]), y[split:] - np.median(y[split:])], 0.0)
     if after >= SLOWER * before or np.log(before / after) < NOISES * noise:
         return
-    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    rows = np.flatnonzero(s.usable)
     step = int(s.step[rows[min(split, len(rows) - 1)]])
     title = f"The run slows down to {after / before:.0%} of its speed at step {step} and stays slow"
     facts = {"step": step, "ratio": after / before, "metric": s.name, "before": before, "after": after}
@@ -67,12 +68,12 @@ def speed_of(run: Run) -> tuple[Series, np.ndarray]:
     for name in SPEEDS:
         s = series(run, name)
         if s is not None and len(s) >= 2 * SIDE:
-            x = s.value[s.alive & np.isfinite(s.value)]
+            x = s.value[s.usable]
             if (x > 0).all():
                 return s, x
     s = series(run, "time.step")
     if s is not None and len(s) >= 2 * SIDE:
-        x = s.value[s.alive & np.isfinite(s.value)]
+        x = s.value[s.usable]
         if (x > 0).all():
             return s, 1 / x
     s = series(run, "loss.train")

@@ -24,6 +24,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import Finding
 from forensics.errors import CannotTell
+from forensics.run.robust import robust_sigma
 from forensics.run.series import series
 from parsers.tables import Run
 
@@ -35,13 +36,13 @@ STEADY, TAU, LATE, PAIRED = 8, 0.7, 0.8, 64
 def detect(run: Run) -> Iterator[Finding]:
     held, train = series(run, "loss.eval"), series(run, "loss.train")
     assert held is not None and train is not None
-    keep = np.flatnonzero(held.alive & np.isfinite(held.value))
+    keep = np.flatnonzero(held.usable)
     if len(keep) < LEAST_EVALS:
         raise CannotTell(f"only {len(keep)} evaluations were logged")
     x, step = held.value[keep], held.step[keep]
     best = int(np.argmin(x))
     final = float(np.median(x[-3:]))
-    noise = 1.4826 * float(np.median(np.abs(np.diff(x) - np.median(np.diff(x)))))
+    noise = robust_sigma(np.diff(x))
     rise = final - float(x[best])
     if best > len(x) - 4 or rise < RISE * abs(float(x[best])) or (rise < NOISES * noise and not _climbs(x[best:])):
         return

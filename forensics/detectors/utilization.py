@@ -80,7 +80,7 @@ def _waiting(run: Run) -> Iterator[Finding]:
     risen = change is not None and change[1] >= max(DOUBLES * change[0], 0.2)
     if not risen and usual < WAITING:
         return
-    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    rows = np.flatnonzero(s.usable)
     first, last = int(s.step[rows[0]]), int(s.step[rows[-1]])
     shown = evidence.window(s, first, last, title=s.tag, where=s.place(run, rows[0]), margin=0)
     if risen and change is not None:
@@ -95,7 +95,7 @@ def waiting(run: Run) -> tuple[Series, Floats]:
     """The series that tells, and the share of each step that was spent on data. Raises CannotTell."""
     s = series(run, "time.data_frac")
     if s is not None and len(s) >= LEAST:
-        x = s.value[s.alive & np.isfinite(s.value)]
+        x = s.value[s.usable]
         return s, x / 100 if s.unit == "%" or x.max(initial=0) > 1 else x
     s, whole = series(run, "time.data"), series(run, "time.step")
     if s is None or whole is None:
@@ -112,7 +112,7 @@ def waiting(run: Run) -> tuple[Series, Floats]:
 
 def _mfu(run: Run) -> Iterator[Finding]:
     s = series(run, "mfu")
-    values = s.value[s.alive & np.isfinite(s.value) & (s.value > 0)] if s is not None else np.array([])
+    values = s.value[s.usable & (s.value > 0)] if s is not None else np.array([])
     if s is not None and len(values) >= LEAST:
         percent = s.unit == "%" or values.max() > 1.0
         usual, how = float(np.median(values)) / (100 if percent else 1), f"logged as {s.tag}"
@@ -137,7 +137,7 @@ def _worked_out(run: Run) -> tuple[float, str]:
     s = each if each is not None else whole
     if s is None or device is None or n is None or (each is None and not devices):
         raise CannotTell("MFU was not logged; tokens a second, parameters and the name of the device are needed to work it out")
-    speed = float(np.median(s.value[s.alive & np.isfinite(s.value)]))
+    speed = float(np.median(s.value[s.usable]))
     share = peak_flops.mfu(speed, n, 1 if each is not None else devices or 1, device[1])
     return share, f"6 x {n:.3g} parameters x {speed:.4g} tokens/s over {device[1] / 1e12:.0f} TFLOP/s of {device[0]}"
 

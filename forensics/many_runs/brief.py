@@ -48,11 +48,10 @@ def is_seed(key: str) -> bool:
     return _SEED.search(key) is not None
 
 
-def differences(a: Brief, b: Brief, most: int = 12) -> list[dict[str, Any]]:
-    """Settings that differ, seeds included, names and places not."""
-    keys = sorted(a.config.keys() | b.config.keys())
-    told = [k for k in keys if a.config.get(k) != b.config.get(k) and (is_seed(k) or not FREE.search(k))]
-    return [{"key": k, "a": a.config.get(k), "b": b.config.get(k)} for k in told[:most]]
+def differences(a: Brief, b: Brief, *, seeds: bool = True) -> list[dict[str, Any]]:
+    """Settings that differ, but for names and places."""
+    one, two = ({k: v for k, v in r.config.items() if (seeds if is_seed(k) else not FREE.search(k))} for r in (a, b))
+    return [{"key": k, "a": one.get(k), "b": two.get(k)} for k in sorted(one.keys() | two.keys()) if one.get(k) != two.get(k)]
 
 
 def independent(runs: Sequence[Brief], duplicates: Sequence[Mapping[str, Any]]) -> list[Brief]:

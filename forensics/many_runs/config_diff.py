@@ -7,12 +7,12 @@ computed equal values at first, what acts from the first step on (seed, init, mo
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from typing import Any
 
 from forensics.run.seed_group import FREE
+from forensics.run.settings import as_number, last_values, plain
 from parsers.tables import Run
 
 KINDS: tuple[tuple[str, float, str, bool], ...] = (  # pattern, points, kind, acts on the very first step
@@ -35,7 +35,7 @@ def differences(a: Run, b: Run, *, equal_at_first: bool = False) -> list[dict[st
     found = []
     for key in sorted(one.keys() | two.keys()):
         x, y = one.get(key), two.get(key)
-        if x == y or (x is not None and y is not None and _number(x) is not None and _number(x) == _number(y)):
+        if x == y or ((number := as_number(plain(x))) is not None and number == as_number(plain(y))):
             continue
         kind, points, early = kind_of(key)
         why = [kind]
@@ -52,8 +52,8 @@ def differences(a: Run, b: Run, *, equal_at_first: bool = False) -> list[dict[st
         found.append(
             {
                 "key": key,
-                "a": _plain(x),
-                "b": _plain(y),
+                "a": _shown(x),
+                "b": _shown(y),
                 "kind": kind,
                 "suspicion": round(min(max(points, 0.0), 100.0), 1),
                 "why": "; ".join(why),
@@ -73,36 +73,12 @@ def kind_of(key: str) -> tuple[str, float, bool]:
     return ("name or place", NAMES, False) if FREE.search(key) else ("other", UNKNOWN, False)
 
 
-def last_values(run: Run) -> dict[str, str]:
-    """key -> JSON text of the last launch that names it."""
-    table = run.tables["config"]
-    return dict(zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True))
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = json.loads(text)
-    except (TypeError, ValueError):
-        return None
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            return None
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
 def _factor(x: str | None, y: str | None) -> float | None:
     """y over x, where both are positive numbers."""
-    u, v = (None if t is None else _number(t) for t in (x, y))
+    u, v = as_number(plain(x)), as_number(plain(y))
     return v / u if u and v and u > 0 and v > 0 and math.isfinite(v / u) else None
 
 
-def _plain(text: str | None) -> Any:
-    if text is None:
-        return None
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = text
-    return value if isinstance(value, (int, float, bool)) else str(value)[:200]
+def _shown(text: str | None) -> Any:
+    value = plain(text)
+    return value if (value is None and text is None) or isinstance(value, (int, float)) else str(value)[:200]

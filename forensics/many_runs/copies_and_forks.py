@@ -15,6 +15,7 @@ from forensics.many_runs.brief import Brief, differences
 
 LEAST = 12  # equal values
 MOST = 500
+FEW = 12  # settings that are listed
 
 
 def find(runs: Sequence[Brief]) -> list[dict[str, Any]]:
@@ -54,7 +55,7 @@ def _copies(same: list[Brief], found: list[dict[str, Any]]) -> None:
     if len(same) > 1 and _prefixes(same[0])[-1][0] >= LEAST:
         until = _prefixes(same[0])[-1][1]
         names = [r.id for r in same]
-        found.append({"kind": "copy", "runs": names, "until": until, "parts_by": None, "differs": differences(same[0], same[1])})
+        found.append({"kind": "copy", "runs": names, "until": until, "parts_by": None, "differs": differences(same[0], same[1])[:FEW]})
 
 
 def _pair(a: Brief, b: Brief, found: list[dict[str, Any]]) -> None:
@@ -77,6 +78,6 @@ def _pair(a: Brief, b: Brief, found: list[dict[str, Any]]) -> None:
             "runs": [a.id, b.id],
             "until": one[common - 1][1],
             "parts_by": None if whole else min(later),
-            "differs": differences(a, b),
+            "differs": differences(a, b)[:FEW],
         }
     )

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from forensics.many_runs.config_diff import last_values
 from forensics.run import settings
+from forensics.run.robust import robust_sigma
 from forensics.run.series import Series, series
 from forensics.spikes.excursions import Floats
 from parsers.tables import Run
@@ -55,7 +55,7 @@ def _level(x: Floats, y: Floats, at: float) -> tuple[float, float]:
     before = np.flatnonzero(x <= at)
     last = y[before[-max(len(before) // 20, 5) :]]
     middle = float(np.median(last))
-    return middle, 1.2533 * 1.4826 * float(np.median(np.abs(last - middle))) / np.sqrt(len(last))
+    return middle, 1.2533 * robust_sigma(last, middle) / np.sqrt(len(last))
 
 
 def _reach(x: Floats, y: Floats, level: float) -> float | None:
@@ -68,7 +68,7 @@ def _reach(x: Floats, y: Floats, level: float) -> float | None:
 
 def _against(run: Run, s: Series, axis: str) -> tuple[Floats, Floats] | str:
     """(position, loss) of the surviving values, or why the axis is not known."""
-    keep = s.alive & np.isfinite(s.value)
+    keep = s.usable
     step, value = s.step[keep].astype(np.float64), s.value[keep]
     if len(step) < 10:
         return "too few values"
@@ -87,7 +87,7 @@ def _against(run: Run, s: Series, axis: str) -> tuple[Floats, Floats] | str:
 
 
 def _worked(time: Floats) -> Floats:
-    """Seconds of training: pauses (a night between two lives) count as one usual step."""
+    """Seconds of training: pauses (a night between two attempts) count as one usual step."""
     pauses = np.maximum(np.diff(time), 0.0)
     usual = float(np.median(pauses)) if len(pauses) else 0.0
     pauses = np.where(pauses > PAUSE * usual, usual, pauses) if usual > 0 else pauses
@@ -108,5 +108,5 @@ def _tokens(run: Run, step: Floats) -> Floats | str:
 
 
 def _config_number(run: Run, wanted: re.Pattern[str]) -> float | None:
-    found = [settings.as_number(v.strip('"')) for k, v in last_values(run).items() if wanted.match(re.split(r"[./]", k)[-1])]
+    found = [settings.as_number(v.strip('"')) for k, v in settings.last_values(run).items() if wanted.match(re.split(r"[./]", k)[-1])]
     return next((x for x in found if x and x > 0), None)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forensics.run.robust import robust_sigma
 from forensics.run.series import Series
 from forensics.spikes import excursions
 
@@ -115,7 +116,7 @@ def _level(d: Floats) -> Floats:
 def _noise(d: Floats) -> float:
     if len(d) < 5:
         return 1e-6
-    return max(1.4826 * float(np.median(np.abs(d - _level(d)))), 1e-6)
+    return max(robust_sigma(d, _level(d)), 1e-6)
 
 
 def _part(d: Floats, sigma: float, equal: int) -> int | None:
@@ -163,8 +164,7 @@ def _residual(s: tuple[np.ndarray, Floats], span: np.ndarray) -> Floats:
     """The value at each step without its level, in units of its noise, and never more than 4 of them."""
     value = np.interp(span, s[0], np.where(np.isfinite(s[1]), s[1], np.nanmedian(s[1])))
     r = value - excursions.centred_median(value, 9)
-    noise = 1.4826 * float(np.median(np.abs(r))) or 1.0
-    out: Floats = np.clip(r / noise, -4, 4)
+    out: Floats = np.clip(r / (robust_sigma(r, 0.0) or 1.0), -4, 4)
     return out
 
 

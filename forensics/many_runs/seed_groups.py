@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from forensics.detectors.seed_spread import APART, ERRORS
-from forensics.many_runs.brief import Brief
+from forensics.many_runs.brief import Brief, differences
 from forensics.many_runs.chance import t_limit, t_tail
 
 ALPHA, OFF = 0.01, 0.01
@@ -41,15 +41,11 @@ def find(runs: Sequence[Brief]) -> tuple[list[dict[str, Any]], list[dict[str, An
         (i, j, differs)
         for i in range(len(members))
         for j in range(i)
-        if members[i][0].family == members[j][0].family and 0 < len(differs := _differs(members[j][0], members[i][0])) <= FEW
+        if members[i][0].family == members[j][0].family
+        and 0 < len(differs := differences(members[j][0], members[i][0], seeds=False)) <= FEW
     ][:MOST_COMPARED]
     told = [(j, i, d, c) for i, j, d in pairs if (c := compare(members[j], members[i], len(pairs))) is not None]
     return groups, [{"a": a, "b": b, "differs": d} | c for a, b, d, c in told]
-
-
-def _differs(a: Brief, b: Brief) -> list[dict[str, Any]]:
-    one, two = dict(a.recipe), dict(b.recipe)
-    return [{"key": k, "a": one.get(k), "b": two.get(k)} for k in sorted(one.keys() | two.keys()) if one.get(k) != two.get(k)]
 
 
 def _metric(runs: Sequence[Brief]) -> str | None:

@@ -49,7 +49,7 @@ def find(runs: Sequence[Brief]) -> list[dict[str, Any]]:
         expected = sum(n * m / total for n, m, total in strata)
         p = len(pairs) * strata_tail(len(hits), strata)
         if p < ALPHA:
-            found.append(_entry(runs, cause, key, value, hits, expected, p, len(have)))
+            found.append(_entry(runs, (cause, key, value), hits, len(have), expected, p))
     found += _shards(runs)
     found.sort(key=lambda e: (e["p"], e["cause"] == "any", len(e["key"]), e["key"]))
     return _merged(found)[:MOST]
@@ -85,11 +85,12 @@ def _shards(runs: Sequence[Brief]) -> list[dict[str, Any]]:
         chances = [1 - (1 - min(r.shards[shard], 1.0)) ** len(r.struck) for _, r in reading]
         p = len(tested) * some_tail(chances, len(hits))
         if p < ALPHA:
-            found.append(_entry(runs, "any", "shard", shard, hits, sum(chances), p, len(reading)))
+            found.append(_entry(runs, ("any", "shard", shard), hits, len(reading), sum(chances), p))
     return found
 
 
-def _entry(runs: Sequence[Brief], cause: str, key: str, value: str, hits: set[int], expected: float, p: float, of: int) -> dict[str, Any]:
+def _entry(runs: Sequence[Brief], what: tuple[str, str, str], hits: set[int], of: int, expected: float, p: float) -> dict[str, Any]:
+    cause, key, value = what
     return {
         "cause": cause,
         "key": key,

@@ -9,6 +9,7 @@ from typing import Any
 
 from forensics.replay.client import Worker
 from forensics.replay.delta_debugging import OutOfBudget
+from forensics.run.robust import SIGMA
 
 HALF, THIRD = 0.5, 0.35  # shares of the height: above the one it is the effect, below the other it is gone
 
@@ -158,7 +159,7 @@ def spread(values: list[float]) -> tuple[float, float]:
     if not seen:
         return math.nan, 0.0
     middle = seen[len(seen) // 2]
-    return middle, 1.4826 * sorted(abs(v - middle) for v in seen)[len(seen) // 2]
+    return middle, SIGMA * sorted(abs(v - middle) for v in seen)[len(seen) // 2]
 
 
 def peak(losses: Iterable[float]) -> float:

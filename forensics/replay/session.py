@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from forensics.case import Case
-from forensics.case_parts.summary import step_origin
 from forensics.replay import explain_reproduced, extra_arms, numerics, resume, start_checkpoints, verdict
 from forensics.replay.arms import Arms
 from forensics.replay.client import ReplayFailed, Worker
@@ -23,6 +22,7 @@ from forensics.replay.request import Progress, Scene
 from forensics.replay.request import Result as Result
 from forensics.replay.runner import Effect, Lab
 from forensics.replay.targets import Trouble, logged, troubles
+from forensics.run.endings import step_origin
 from parsers.tables import Run
 
 LEAST = 400  # steps of budget, however short the window

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from forensics.case import Finding
+from forensics.run.robust import robust_sigma
 from forensics.run.series import series
 from parsers.tables import Run
 
@@ -148,7 +149,7 @@ def _measured(run: Run, onset: int, peak: int, attempt: int, findings: tuple[Fin
     value = np.array([log.loss[int(s)] for s in step])
     before = value[(step < onset) & np.isfinite(value)][-40:]
     level = float(np.median(before)) if len(before) else float("nan")
-    noise = 1.4826 * float(np.median(np.abs(before - level))) if len(before) > 3 else 0.0
+    noise = robust_sigma(before, level) if len(before) > 3 else 0.0
     until = onset + min(max(peak - onset, 2 * log.interval), LOOK * log.interval) + 2 * log.interval
     inside = value[(step >= onset) & (step <= until)]
     norms = [v for s, v in log.norm.items() if onset <= s <= until]

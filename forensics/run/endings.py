@@ -1,4 +1,4 @@
-"""How the run lived and ended: planned length, status, why each attempt stopped."""
+"""How the run began and ended: the label of its first step, planned length, status, why each attempt stopped."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import numpy as np
 
 from forensics.case import utc
 from forensics.run import settings
-from forensics.run.series import arrays
+from forensics.run.once import once
+from forensics.run.series import arrays, series
+from parsers import arrow
 from parsers.tables import Run
 
-_ENDINGS = [  # event kinds that end a life, the most telling first
+_ENDINGS = [  # event kinds that end an attempt, the most telling first
     ("oom", "out of memory"),
     ("hardware", "hardware error"),
     ("nccl", "collective communication failed"),
@@ -30,6 +32,17 @@ def planned_steps(run: Run) -> int | None:
     """Planned length in optimizer steps, from config or from the totals that a log prints ("600/1000")."""
     planned = settings.number(run, "max_steps")
     return int(planned) if planned is not None and 0 < planned < 1e12 else None
+
+
+@once
+def step_origin(run: Run) -> int:
+    """The label of the first optimizer step: 0 where the log or a manifest counts from 0, else 1."""
+    s = series(run, "loss.train") or series(run, "loss.eval")
+    first = int(s.step.min()) if s is not None and len(s) else 1
+    listed = run.tables["batches"]["step"].drop_null()
+    if len(listed):
+        first = min(first, int(arrow.values(listed).min()))
+    return 0 if first == 0 else 1
 
 
 def last_step(run: Run) -> int | None:
@@ -60,19 +73,13 @@ def status(run: Run) -> str:
     return "unknown"
 
 
+@once
 def silence(run: Run) -> tuple[float, float, str] | None:
     """(seconds, usual seconds between steps, what broke the silence) between the last step and the last sign of life.
 
     Signs of life are rows without a step (a monitor that says that the process is alive) and lines of any log. None
     where the log has no clock.
     """
-    if "silence" not in run.cache:
-        run.cache["silence"] = _silence(run)
-    found: tuple[float, float, str] | None = run.cache["silence"]
-    return found
-
-
-def _silence(run: Run) -> tuple[float, float, str] | None:
     columns = arrays(run)
     time = columns["time"]
     stepped = columns["stepped"] & np.isfinite(time)
@@ -97,17 +104,19 @@ def stalled(run: Run) -> bool:
 
 
 def attempts(run: Run) -> list[dict[str, Any]]:
-    """The lives as the case shows them: steps, clock, and why each ended."""
+    """The attempts as the case shows them: steps, clock, and why each ended."""
     shown = []
-    for i, life in enumerate(run.attempts):
+    for i, attempt in enumerate(run.attempts):
         why = _why(run, i)
         if i + 1 < len(run.attempts):
-            begin, end = run.attempts[i + 1]["steps"][0], life["steps"][1]
-            redone = f"; the next life begins at step {begin}" + (f", {end - begin + 1} steps are done twice" if begin <= end else "")
+            begin, end = run.attempts[i + 1]["steps"][0], attempt["steps"][1]
+            redone = f"; the next attempt begins at step {begin}" + (f", {end - begin + 1} steps are done twice" if begin <= end else "")
             why = (why or "the log does not say why it ended") + redone
         elif not why:
             why = "reached its planned length" if _reached_plan(run) else "the log just ends"
-        shown.append({"index": i, "steps": life["steps"], "started": utc(life["started"]), "ended": utc(life["ended"]), "why": why})
+        shown.append(
+            {"index": i, "steps": attempt["steps"], "started": utc(attempt["started"]), "ended": utc(attempt["ended"]), "why": why}
+        )
     return shown
 
 
@@ -130,14 +139,16 @@ def _reached_plan(run: Run) -> bool:
     return planned - max(interval, 1) <= last <= planned * 1.02 + interval
 
 
+@once
+def _all_events(run: Run) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = run.tables["events"].to_pylist()
+    return found
+
+
 def _events(run: Run, attempt: int) -> list[dict[str, Any]]:
-    if "events" not in run.cache:
-        run.cache["events"] = run.tables["events"].to_pylist()
-    events: list[dict[str, Any]] = run.cache["events"]
-    return [e for e in events if e["attempt"] in (attempt, None)]
+    return [e for e in _all_events(run) if e["attempt"] in (attempt, None)]
 
 
 def events(run: Run, *kinds: str) -> list[dict[str, Any]]:
     """All events of these kinds, in file order, as rows of the events table."""
-    _events(run, 0)
-    return [e for e in run.cache["events"] if e["kind"] in kinds]
+    return [e for e in _all_events(run) if e["kind"] in kinds]

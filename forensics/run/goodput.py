@@ -1,6 +1,6 @@
 """Goodput: how much of what a run did was of use, and whether it saved as often as its interruptions ask for.
 
-A step is useful where no later life did it again. Young (CACM 17(9), 1974) and Daly (2006): with C seconds for a save and
+A step is useful where no later attempt did it again. Young (CACM 17(9), 1974) and Daly (2006): with C seconds for a save and
 M seconds between interruptions, saving every sqrt(2 C M) seconds loses least.
 """
 
@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from forensics.run import endings, settings
+from forensics.run.robust import robust_sigma
 from forensics.run.series import series
 from parsers.tables import Run
 
 ENDED_BADLY = ("crashed", "hung", "stopped")
 LEAST_SAVES = 3
 MOST_PROCESSES = 100_000
-SAVE_KEYS = ("save_every", "save_steps", "save_interval", "save_freq", "checkpoint_interval", "checkpoint_every", "ckpt_interval")
+SAVE_KEYS = "save_every save_steps save_interval save_freq checkpoint_interval checkpoint_every ckpt_interval"
 
 
 def measure(run: Run) -> dict[str, Any]:
@@ -68,12 +69,8 @@ def cadence(run: Run) -> int | None:
     steps |= {s for s in run.tables["checkpoints"]["step"].to_pylist() if s}
     if len(steps) >= LEAST_SAVES:
         return int(np.median(np.diff(sorted(steps))))
-    for key, value in zip(*(run.tables["config"][c].to_pylist() for c in ("key", "value")), strict=True):
-        if str(key).rpartition(".")[2].rpartition("/")[2].lower() in SAVE_KEYS:
-            number = settings.as_number(str(value).strip('"'))
-            if number and number >= 1:
-                return int(number)
-    return None
+    said = [settings.as_number(s.value) for s in settings.named(run, SAVE_KEYS)]
+    return next((int(n) for n in said if n and n >= 1), None)
 
 
 def save_seconds(run: Run) -> float | None:
@@ -88,7 +85,7 @@ def save_seconds(run: Run) -> float | None:
     if len(at_save) < LEAST_SAVES or len(else_where) < 10:
         return None
     usual = float(np.median(else_where))
-    noise = 1.4826 * float(np.median(np.abs(else_where - usual)))
+    noise = robust_sigma(else_where, usual)
     # a save touches one of the two intervals at its step, so that the longer half of them holds it
     cost = float(np.median(np.sort(at_save)[len(at_save) // 2 :])) - usual
     return cost if cost > max(5 * noise, 0.05 * usual) else None

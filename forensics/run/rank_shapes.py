@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from forensics.run.robust import robust_sigma
 from forensics.run.series import Floats
 
 EQUAL = 1e-5  # relative: rounding of logs that print six digits
@@ -71,25 +72,26 @@ def one_apart(x: Floats, floor: float) -> Shape | None:
     for j in range(x.shape[1]):
         row = split(d[:, j])
         before, after = d[:row, j], d[row:, j]
-        shift = float(np.median(after) - np.median(before))
         rest = np.r_[before - np.median(before), after - np.median(after)]
-        found.append(_judged("jump", j, row, shift, _noise(d, j, row), rest, min(len(before), len(after)), floor, ratios))
+        found.append(_shift(d, j, row, float(np.median(after) - np.median(before)), rest, min(len(before), len(after))))
         if not two:
             level = float(np.median(d[:, j]))
-            found.append(_judged("apart", j, 0, level, _noise(d, j, None), d[:, j] - level, len(d), floor, ratios))
-    known = [s for s in found if s is not None]
+            found.append(_shift(d, j, 0, level, d[:, j] - level, len(d)))
+    shapes = [(replace(s, relative=float(np.expm1(s.relative)) if ratios else s.relative), errors) for s, errors in found]
+    known = [s for s, errors in shapes if s.noises >= NOISES and errors >= SURE and s.relative >= floor]
     if not known:
         return None
     best = max(known, key=lambda s: (s.pattern == "jump", s.noises))
     return replace(best, column=_who_moved(y, best.row)) if two else best
 
 
-def _judged(pattern: str, j: int, row: int, shift: float, noise: float, rest: Floats, n: int, floor: float, ratios: bool) -> Shape | None:
-    """The shift as a shape where it is large, sure and worth telling; `rest`: what the rank does besides, `n`: steps on the shorter side."""
-    relative = float(np.expm1(abs(shift))) if ratios else abs(shift)
+def _shift(d: Floats, j: int, row: int, shift: float, rest: Floats, n: int) -> tuple[Shape, float]:
+    """How rank j's own part is off, from `row` on (0: throughout), and in how many standard errors; `rest`: what the rank does
+    besides, `n`: steps on the shorter side."""
+    noise = _noise(d, j, row or None)
     noises = abs(shift) / noise if noise > 0 else np.inf
-    errors = noises * np.sqrt(max(n / _memory(rest), 0.0)) / 2
-    return Shape(pattern, j, row, shift, relative, noises) if noises >= NOISES and errors >= SURE and relative >= floor else None
+    errors = float(noises * np.sqrt(max(n / _memory(rest), 0.0)) / 2)
+    return Shape("jump" if row else "apart", j, row, shift, abs(shift), noises), errors
 
 
 def _memory(rest: Floats) -> float:
@@ -105,8 +107,7 @@ def _noise(d: Floats, j: int, row: int | None) -> float:
     """Of one value of a rank's own part: the larger of the others' and its own before it moved."""
     others = np.delete(d, j, axis=1) if d.shape[1] > 2 else d[:, j : j + 1][:row]
     own = d[:row, j] if row else d[:, j]
-    spread = [1.4826 * float(np.median(np.abs(v - np.median(v)))) for v in (others.ravel(), own)]
-    return max(spread)
+    return max(robust_sigma(others.ravel()), robust_sigma(own))
 
 
 def split(y: Floats) -> int:

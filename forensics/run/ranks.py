@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from forensics.run.once import once
 from forensics.run.series import Floats, Ints
 from parsers.tables import Run
 
@@ -24,26 +25,24 @@ class Matrix:
     value: Floats
 
 
+@once
 def columns(run: Run) -> dict[str, pa.Table]:
     """Rows with a step and a rank, by canonical name; only where two ranks or more logged."""
-    if "ranks" not in run.cache:
-        table = run.tables["metrics"]
-        ranks = [r for r in pc.unique(table["rank"]).to_pylist() if r is not None] if table.num_rows else []
-        found: dict[str, pa.Table] = {}
-        if len(ranks) > 1:
-            part = table.filter(pc.and_(pc.is_valid(table["rank"]), pc.is_valid(table["step"])))
-            for name in pc.unique(part["name"]).to_pylist():
-                if name:
-                    mine = part.filter(pc.equal(part["name"], name))
-                    if len(pc.unique(mine["rank"])) > 1:
-                        found[name] = mine
-        run.cache["ranks"] = found
-    kept: dict[str, pa.Table] = run.cache["ranks"]
-    return kept
+    table = run.tables["metrics"]
+    ranks = [r for r in pc.unique(table["rank"]).to_pylist() if r is not None] if table.num_rows else []
+    found: dict[str, pa.Table] = {}
+    if len(ranks) > 1:
+        part = table.filter(pc.and_(pc.is_valid(table["rank"]), pc.is_valid(table["step"])))
+        for name in pc.unique(part["name"]).to_pylist():
+            if name:
+                mine = part.filter(pc.equal(part["name"], name))
+                if len(pc.unique(mine["rank"])) > 1:
+                    found[name] = mine
+    return found
 
 
 def matrix(run: Run, name: str) -> Matrix | None:
-    """The metric of all ranks in the last life of the run; the last value where a rank logged a step twice."""
+    """The metric of all ranks in the last attempt of the run; the last value where a rank logged a step twice."""
     table = columns(run).get(name)
     if table is None:
         return None
@@ -68,7 +67,7 @@ def matrix(run: Run, name: str) -> Matrix | None:
 
 
 def last_steps(run: Run) -> dict[int, int]:
-    """How far each rank came in the last life, of the metric that most ranks logged; ranks that hardly log are left out."""
+    """How far each rank came in the last attempt, of the metric that most ranks logged; ranks that hardly log are left out."""
     best: dict[int, int] = {}
     for table in columns(run).values():
         attempt = table["attempt"].fill_null(0).to_numpy(zero_copy_only=False)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from forensics.detectors import lr_schedule
 from forensics.run import settings
+from forensics.run.once import once
 from forensics.run.series import series
 from parsers.tables import Run
 
@@ -47,15 +48,9 @@ class Recipe:
         return self.rate / self.usual if self.rate else None
 
 
+@once
 def recipe(run: Run) -> Recipe:
-    """Read once from log and config."""
-    if "recipe" not in run.cache:
-        run.cache["recipe"] = _recipe(run)
-    found: Recipe = run.cache["recipe"]
-    return found
-
-
-def _recipe(run: Run) -> Recipe:
+    """From the log where it says it, else from the config."""
     shape = lr_schedule.shape(run)
     optimizer = settings.setting(run, "optimizer")
     sgd = optimizer is not None and "sgd" in str(optimizer.value).lower()

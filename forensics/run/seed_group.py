@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from forensics.run.settings import last_values
 from parsers.tables import Run
 
 # what may differ between runs that are "the same but for the seed": names, places, moments, processes
@@ -18,15 +19,9 @@ def are_seeds(runs: Sequence[Run]) -> bool:
     """True where all runs have a config, the configs agree but for seeds, names and places, and some seed differs."""
     if len(runs) < 2:
         return False
-    configs = [_config(r) for r in runs]
+    configs = [last_values(r) for r in runs]
     if not all(configs):
         return False
     keys = set().union(*configs)
     differing = {k for k in keys if len({c.get(k) for c in configs}) > 1}
     return any("seed" in k.lower() for k in differing) and all(FREE.search(k) for k in differing)
-
-
-def _config(run: Run) -> dict[str, str]:
-    """The settings of a run, the last value of each key."""
-    table = run.tables["config"]
-    return dict(zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True))

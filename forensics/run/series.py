@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forensics.run.once import once
 from parsers import arrow
 from parsers.tables import Run
 
@@ -21,7 +23,7 @@ Ints = NDArray[np.int64]
 class Series:
     """A metric over the whole run, in the order it was logged; all arrays have the same length.
 
-    ``attempt`` tells the lives apart; ``alive`` is False where a later life logged the same step again (the abandoned
+    ``attempt`` tells the attempts apart; ``alive`` is False where a later attempt logged the same step again (the abandoned
     branch). ``interval`` is the usual distance of two logged steps.
     """
 
@@ -46,11 +48,16 @@ class Series:
         positive = bool(len(finite)) and bool((finite > 0).all())
         return "log" if positive and self.name.startswith(("loss", "grad", "ppl", "loss_scale")) else "linear"
 
+    @cached_property
+    def usable(self) -> NDArray[np.bool_]:
+        """The rows to judge by: finite, and on the branch that survived."""
+        return self.alive & np.isfinite(self.value)
+
     def __len__(self) -> int:
         return len(self.step)
 
-    def lives(self, first: int | None = None, last: int | None = None) -> Iterator[tuple[int, Ints, Floats]]:
-        """(attempt, step, value) of each life, cut to [first, last]."""
+    def attempts(self, first: int | None = None, last: int | None = None) -> Iterator[tuple[int, Ints, Floats]]:
+        """(attempt, step, value) of each attempt, cut to [first, last]."""
         keep = np.ones(len(self.step), bool)
         if first is not None:
             keep &= self.step >= first
@@ -74,7 +81,8 @@ class Series:
 def m4(step: Ints, value: Floats, columns: int) -> list[list[Any]]:
     """At most 4 points a column (first, last, lowest, highest), so that no spike is lost. Jugel et al., VLDB 2014.
 
-    Non-finite values are kept as points of their own: a NaN is what the reader looks for.
+    Non-finite values are kept as points of their own: a NaN is what the reader looks for. (reports/chart.py thins once more, to
+    the columns of its panel, in its own words: reports imports nothing of ours.)
     """
     n = len(step)
     if n <= 4 * columns:
@@ -104,18 +112,14 @@ def _arg_in_groups(x: Floats, starts: Ints, ends: Ints) -> Ints:
     return np.asarray(hits[np.flatnonzero(np.diff(group[hits], prepend=-1))], dtype=np.int64)
 
 
+@once
 def series(run: Run, name: str) -> Series | None:
     """The metric under its canonical name, or None where nothing of that name was logged.
 
     Where several tags or files carry it, the best-covered one is taken: most points in one (tag, format), so that the
-    lives of a run stay one series and a rounded copy in the console log does not mix with the exact one.
+    attempts of a run stay one series and a rounded copy in the console log does not mix with the exact one.
     """
-    key = ("series", name)
-    if key not in run.cache:
-        run.cache[key] = _build(run, name)
-    found = run.cache[key]
-    assert found is None or isinstance(found, Series)
-    return found
+    return _build(run, name)
 
 
 def names(run: Run, least: int = 1) -> list[str]:
@@ -186,39 +190,37 @@ def _of(columns: dict[str, Any], name: str, rows: Ints) -> NDArray[np.int32]:
     return np.full(len(rows), column[0], column.dtype) if name in columns["constant"] else column[rows]
 
 
+@once
 def arrays(run: Run) -> dict[str, Any]:
     """The metrics table as numpy columns, made once: texts as codes ("tag") and what they stand for ("tags"); "stepped"
     is where a row has a step; "constant" names columns that hold one value; "by_name" are the rows sorted by name, those
     of name i between "ends" i and i + 1.
     """
-    if "arrays" not in run.cache:
-        t = run.tables["metrics"]
-        coded = {c: t[c].combine_chunks() for c in ("tag", "name", "source")}
-        out: dict[str, Any] = {c: arrow.filled(a.indices, -1) for c, a in coded.items()}
-        out |= {c + "s": a.dictionary.to_pylist() for c, a in coded.items()}
-        out["code_of"] = {n: i for i, n in enumerate(out["names"])}
-        fills = {"step": 0, "rank": 0, "attempt": 0, "at": -1, "value": math.nan, "time": math.nan}
-        out |= {c: arrow.filled(t[c], fill) for c, fill in fills.items()}
-        out["constant"] = {c for c in ("source", "rank", "attempt") if len(t) and (out[c] == out[c][0]).all()}
-        stepped = arrow.valid(t["step"])
-        out |= {"stepped": np.ones(len(t), bool) if stepped is None else stepped, "formats": []}
-        few = len(out["names"]) < 1 << 15  # numpy sorts 16 bits in one pass
-        out["by_name"] = np.argsort(out["name"].astype(np.int16) if few else out["name"], kind="stable")
-        out["ends"] = np.cumsum([np.sum(out["name"] < 0), *np.bincount(out["name"][out["name"] >= 0], minlength=len(out["names"]))])
-        run.cache["arrays"] = out
-    found: dict[str, Any] = run.cache["arrays"]
-    return found
+    t = run.tables["metrics"]
+    coded = {c: t[c].combine_chunks() for c in ("tag", "name", "source")}
+    out: dict[str, Any] = {c: arrow.filled(a.indices, -1) for c, a in coded.items()}
+    out |= {c + "s": a.dictionary.to_pylist() for c, a in coded.items()}
+    out["code_of"] = {n: i for i, n in enumerate(out["names"])}
+    fills = {"step": 0, "rank": 0, "attempt": 0, "at": -1, "value": math.nan, "time": math.nan}
+    out |= {c: arrow.filled(t[c], fill) for c, fill in fills.items()}
+    out["constant"] = {c for c in ("source", "rank", "attempt") if len(t) and (out[c] == out[c][0]).all()}
+    stepped = arrow.valid(t["step"])
+    out |= {"stepped": np.ones(len(t), bool) if stepped is None else stepped, "formats": []}
+    few = len(out["names"]) < 1 << 15  # numpy sorts 16 bits in one pass
+    out["by_name"] = np.argsort(out["name"].astype(np.int16) if few else out["name"], kind="stable")
+    out["ends"] = np.cumsum([np.sum(out["name"] < 0), *np.bincount(out["name"][out["name"] >= 0], minlength=len(out["names"]))])
+    return out
 
 
 def _alive(step: Ints, attempt: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """False where a later life begins at or before the step: that row's work was done again."""
+    """False where a later attempt begins at or before the step: that row's work was done again."""
     alive = np.ones(len(step), bool)
     if (attempt == attempt[:1]).all():
         return alive
-    lives = np.unique(attempt)
-    begins = np.array([step[attempt == a].min() for a in lives])
-    for a in lives[:-1]:
-        later = begins[lives > a].min()
+    attempts = np.unique(attempt)
+    begins = np.array([step[attempt == a].min() for a in attempts])
+    for a in attempts[:-1]:
+        later = begins[attempts > a].min()
         alive[(attempt == a) & (step >= later)] = False
     return alive
 
@@ -229,15 +231,9 @@ def _interval(step: Ints, attempt: NDArray[np.int32]) -> int:
     return max(int(np.median(gaps)), 1) if len(gaps) else 1
 
 
+@once
 def parts(run: Run, name: str) -> list[Series]:
     """Every tag that carries a name, each as a series of its own: the layers of ``grad.norm_layer``, the sets of ``loss.part``."""
-    key = ("parts", name)
-    if key not in run.cache:
-        columns = arrays(run)
-        found = []
-        for tag in np.flatnonzero(np.bincount(columns["tag"][_rows(columns, name)])):
-            s = _build(run, name, int(tag))
-            found += [s] if s is not None else []
-        run.cache[key] = found
-    result: list[Series] = run.cache[key]
-    return result
+    columns = arrays(run)
+    tags = np.flatnonzero(np.bincount(columns["tag"][_rows(columns, name)]))
+    return [s for tag in tags if (s := _build(run, name, int(tag))) is not None]

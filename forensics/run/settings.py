@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from forensics.run.once import once
 from parsers.tables import Run
 
 _NAMES = {
@@ -43,7 +44,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Setting:
-    """A config value with the place it was read from and the life it was read for (None: all)."""
+    """A config value with the place it was read from and the attempt it was read for (None: all)."""
 
     key: str
     value: Any
@@ -108,21 +109,27 @@ def precision(run: Run) -> str | None:
     return None
 
 
+@once
+def last_values(run: Run) -> dict[str, str]:
+    """Key -> JSON text of the last launch that names it."""
+    table = run.tables["config"]
+    return dict(zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True))
+
+
+@once
 def _config(run: Run) -> dict[str, list[Setting]]:
-    if "config" not in run.cache:
-        table = run.tables["config"]
-        found: dict[str, list[Setting]] = {}
-        rows = zip(*(table[c].to_pylist() for c in ("key", "value", "source", "at", "attempt")), strict=True)
-        for key, value, source, at, attempt in rows:
-            last = re.split(r"[./]", key)[-1].lower().replace("-", "_").replace(" ", "_").lstrip("_")
-            found.setdefault(last, []).append(Setting(key, _plain(value), run.where(source, at), attempt))
-        run.cache["config"] = found
-    config: dict[str, list[Setting]] = run.cache["config"]
-    return config
+    table = run.tables["config"]
+    found: dict[str, list[Setting]] = {}
+    rows = zip(*(table[c].to_pylist() for c in ("key", "value", "source", "at", "attempt")), strict=True)
+    for key, value, source, at, attempt in rows:
+        last = re.split(r"[./]", key)[-1].lower().replace("-", "_").replace(" ", "_").lstrip("_")
+        found.setdefault(last, []).append(Setting(key, plain(value), run.where(source, at), attempt))
+    return found
 
 
-def _plain(text: str) -> Any:
+def plain(text: str | None) -> Any:
+    """What the JSON text of a config stands for; None for none, the text itself where it is no JSON."""
     try:
-        return json.loads(text)
-    except (TypeError, ValueError):
+        return None if text is None else json.loads(text)
+    except ValueError:
         return text

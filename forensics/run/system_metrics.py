@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forensics.run.series import Floats
+from forensics.run.once import once
+from forensics.run.series import Floats, arrays
 from parsers.tables import Run
 
 
@@ -24,25 +25,17 @@ class Clocked:
     value: Floats
 
 
+@once
 def clocked(run: Run, name: str) -> list[Clocked]:
     """Every (tag, rank) that carries a canonical name, finite values only."""
-    key = ("clocked", name)
-    if key not in run.cache:
-        run.cache[key] = _read(run, name)
-    found: list[Clocked] = run.cache[key]
-    return found
-
-
-def _read(run: Run, name: str) -> list[Clocked]:
     table = run.tables["metrics"]
     if not table.num_rows:
         return []
-    names = table["name"].combine_chunks()
-    known = names.dictionary.to_pylist()
-    if name not in known:
+    columns = arrays(run)
+    code = columns["code_of"].get(name)
+    if code is None:
         return []
-    rows = np.flatnonzero(names.indices.fill_null(-1).to_numpy(zero_copy_only=False) == known.index(name))
-    part = table.select(["tag", "rank", "time", "value"]).take(rows)
+    part = table.select(["tag", "rank", "time", "value"]).take(columns["by_name"][columns["ends"][code] : columns["ends"][code + 1]])
     groups: dict[tuple[str, int | None], list[int]] = {}
     for i, where in enumerate(zip(part["tag"].to_pylist(), part["rank"].to_pylist(), strict=True)):
         groups.setdefault(where, []).append(i)

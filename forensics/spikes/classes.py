@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from forensics.run.robust import robust_sigma
 from forensics.spikes import class_model
 from forensics.spikes.excursions import CROWD_SIGMA, END_SIGMA, Excursion, Floats, candidates, centred_median, middle_of_three, scaled
 from forensics.spikes.features import NAMES, features, smoothness
@@ -154,7 +155,7 @@ def _steps_up(y: Floats, e: Excursion) -> bool:
     plateau = middle_of_three(after[STEP_RISE:])
     level = float(np.median(plateau[:10]))
     height = level - e.level
-    noise = max(1.4826 * float(np.median(np.abs(after - centred_median(after, 9))[STEP_RISE:])), e.sigma)
+    noise = max(robust_sigma(after[STEP_RISE:], centred_median(after, 9)[STEP_RISE:]), e.sigma)
     arrived = np.flatnonzero(after >= level - 2 * noise)
     at_once = len(arrived) > 0 and int(arrived[0]) <= STEP_RISE
     top = float(y[e.start : e.start + 3 * STEP_VALUES].max())

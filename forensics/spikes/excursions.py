@@ -19,6 +19,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from forensics.run.robust import SIGMA
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -94,7 +96,7 @@ def noise_floor(x: Floats) -> float:
 def local_noise(x: Floats, floor: float | None = None) -> Floats:
     """Noise of the values before each one (that one not included), robust against drift and spikes."""
     residual = np.abs(x - centred_median(x, RESIDUAL))
-    mad = 1.4826 * rolling_median(residual, NOISE)
+    mad = SIGMA * rolling_median(residual, NOISE)
     return np.maximum(before(mad), max(noise_floor(x) if floor is None else floor, LEAST_SIGMA))
 
 
@@ -144,7 +146,7 @@ def candidates(y: Floats) -> list[Excursion]:
             calm[e.start : e.end] = False
         last = np.maximum(np.cumsum(calm) - calm - 1, 0)  # the last calm value before each one
         quiet = y[calm]
-        spread = 1.4826 * rolling_median(np.abs(quiet - centred_median(quiet, RESIDUAL)), NOISE)
+        spread = SIGMA * rolling_median(np.abs(quiet - centred_median(quiet, RESIDUAL)), NOISE)
         sigma = np.maximum(spread[last], max(floor, LEAST_SIGMA))
         found = _scan(y, rolling_median(quiet, LEVEL)[last], sigma, WARMUP)
     todo = list(found)

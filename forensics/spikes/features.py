@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from forensics.run.robust import robust_sigma
 from forensics.spikes.excursions import CROWD_SIGMA, LEVEL, Excursion, Floats, Ints, before, centred_median, rolling_median
 
 AROUND = 150  # values on either side that make the neighbourhood
@@ -81,7 +82,7 @@ def _row(e: Excursion, around: Around) -> list[float]:
         d, r = departure[lo:hi], residual[lo:hi]
     d = np.sort(d)
     middle, ninth = float(d[len(d) // 2]), len(d) // 10
-    spread = max(1.4826 * float(np.median(np.abs(d - middle))), (float(d[-1 - ninth]) - middle) / 1.28)
+    spread = max(robust_sigma(d, middle), (float(d[-1 - ninth]) - middle) / 1.28)
     r = np.sort(r)
     tail = max(len(d) // 60, 1)
     upper, lower = max(float(d[-tail]), float(r[-tail])), -float(r[tail - 1])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forensics.run.robust import robust_sigma
 from forensics.run.series import parts, series
 from forensics.spikes.excursions import LEVEL, Excursion, Floats, middle_of_three, rolling_median
 from parsers.tables import Run
@@ -49,7 +50,7 @@ def offset(y: Floats, e: Excursion, until: int) -> dict[str, Any]:
     if len(after) < 3 or not np.isfinite(after).all():
         return {"offset": None, "low": None, "high": None, "values": len(after)}
     middle = float(np.median(after))
-    spread = max(1.4826 * float(np.median(np.abs(after - middle))), e.sigma)
+    spread = max(robust_sigma(after, middle), e.sigma)
     error = 1.2533 * float(np.hypot(spread / len(after) ** 0.5, e.sigma / LEVEL**0.5))
     return {
         "offset": middle - e.level,
@@ -124,7 +125,7 @@ def source_first(run: Run, start: int, peak: int, interval: int) -> dict[str, An
         if at is None:
             continue
         top = float(np.nanmax(s.value[near])) if np.isfinite(s.value[near]).any() else np.inf
-        noise = max(1.4826 * float(np.median(np.abs(usual - np.median(usual)))), 1e-12)
+        noise = max(robust_sigma(usual), 1e-12)
         if top > np.median(usual):  # upwards
             rises.append({"tag": s.tag, "step": int(s.step[near[at]]), "noises": (top - float(np.median(usual))) / noise})
     rises.sort(key=lambda r: (r["step"], -r["noises"]))
@@ -144,7 +145,7 @@ def _departure(usual: Floats, ahead: Floats, scheduled: bool) -> int | None:
         out = np.abs(y - before) > (0.2 if logs else 0.2 * max(float(np.abs(x).max()), 1e-12))
     else:
         middle = float(rolling_median(x, LEVEL)[-1])
-        noise = max(1.4826 * float(np.median(np.abs(x - np.median(x)))), 0.01 if logs else 1e-12)
+        noise = max(robust_sigma(x), 0.01 if logs else 1e-12)
         out = np.abs(y - middle) > MOVED * noise
     hits = np.flatnonzero(out | ~np.isfinite(y))
     return int(hits[0]) if len(hits) else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from forensics.run.robust import robust_sigma
 from forensics.spikes.excursions import Excursion, Floats, centred_median, noise_floor, rolling_median
 
 WINDOW, REFERENCE = 25, 100  # values that make a level; values before the turn that make the old level
@@ -62,7 +63,7 @@ def _turn(calm: Floats) -> Turn | None:
     off = np.abs(calm - centred_median(calm, 9))
     corner = low + WINDOW  # the first value that the lowest level does not contain
     parts = (off, off[max(corner - REFERENCE, 0) : corner], off[low : top + WINDOW])  # a loss near zero scatters more, as a share
-    noise, *near = (max(1.4826 * float(np.median(x)), noise_floor(calm)) for x in parts)
+    noise, *near = (max(robust_sigma(x, 0.0), noise_floor(calm)) for x in parts)
     error = 1.25 * max(noise, *near) / WINDOW**0.5
     height, last = float(rise[top]), float(rise[-1])
     if height < max(LEAST_RISE, ERRORS * error, TIMES_BEFORE * max(before, 2 * error)) or last < KEPT * height:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,13 @@ import click
 from forensics.verbs import redact_output
 from forensics.verbs.options import (
     UNHEALTHY,
+    Wanted,
     attach,
     batches_option,
+    case_option,
+    collected,
+    fail_option,
     metric_option,
-    named_file,
     outputs,
     run_config_option,
     say,
@@ -24,10 +28,22 @@ from forensics.verbs.options import (
 from forensics.verbs.output_paths import places, publish
 
 
+@dataclass(frozen=True)
+class Options:
+    """What is analyzed beside the run, and with which names and limits."""
+
+    metrics: dict[str, str]
+    manifest: Path | None
+    data: Path | None
+    baseline: str | None
+    run_config: bool
+    fail_on: str | None
+
+
 @click.command()
 @click.argument("run")
 @outputs
-@click.option("--json", "json_path", type=click.Path(path_type=Path), callback=named_file, help="The case; default <run>.case.json.")
+@case_option
 @metric_option
 @batches_option
 @click.option(
@@ -36,24 +52,11 @@ from forensics.verbs.output_paths import places, publish
     help="The training data: compare the samples behind the spikes with random ones (off unless given).",
 )
 @click.option("--baseline", metavar="RUN", help="A known good run: where they part, and what that says about each cause.")
-@click.option("--fail-on", type=click.Choice(["unhealthy"]), help="Exit with 3 where the verdict is this.")
+@fail_option
 @run_config_option
+@collected(wanted=Wanted, options=Options)
 @click.pass_context
-def analyze(
-    ctx: click.Context,
-    run: str,
-    out: Path | None,
-    json_path: Path | None,
-    md: Path | None,
-    metrics: dict[str, str],
-    baseline: str | None,
-    data: Path | None,
-    manifest: Path | None,
-    redact: bool,
-    run_config: bool,
-    fail_on: str | None,
-    force: bool,
-) -> None:
+def analyze(ctx: click.Context, run: str, wanted: Wanted, options: Options) -> None:
     """Analyze RUN: a folder, one file, or an fsspec URL (s3://...).
 
     Reads TensorBoard event files, W&B files, Hugging Face trainer states, JSON, CSV, console logs and configs, and writes
@@ -62,22 +65,26 @@ def analyze(
     from forensics import pipeline, progress
 
     without_pandas()
-    known = redact_output.begin(ctx) if redact else None
-    found = places(run, out, json_path, md, force=force)
+    known = redact_output.begin(ctx) if wanted.redact else None
+    found = places(run, wanted)
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
-        runs = pipeline.read_runs(run, run_config=run_config, metrics=metrics, progress=tick)
+
+        def read(path: str) -> list[Any]:
+            return pipeline.read_runs(path, run_config=options.run_config, metrics=options.metrics, progress=tick)
+
+        runs = read(run)
         chosen = pipeline.choose(runs)
-        attach(chosen, manifest)
-        beside = pipeline.read_runs(baseline, run_config=run_config, metrics=metrics, progress=tick) if baseline else []
+        attach(chosen, options.manifest)
+        beside = read(options.baseline) if options.baseline else []
         good = pipeline.choose(beside) if beside else None
         case = pipeline.analyze_run(chosen, command=["forensics", *sys.argv[1:]], baseline=good)
-        document = _with_data(chosen, case, data) if data else case.to_json()
+        document = _with_data(chosen, case, options.data) if options.data else case.to_json()
     if known is not None:
         redact_output.learn(known, [chosen, good])
     if not ctx.obj["quiet"]:
         _name_siblings(chosen)
-    publish(document, found, [*runs, *beside], [manifest, data], known=known, force=force)
-    if fail_on and document["verdict"] == fail_on:
+    publish(document, found, [*runs, *beside], [options.manifest, options.data], known=known, force=wanted.force)
+    if options.fail_on and document["verdict"] == options.fail_on:
         ctx.exit(UNHEALTHY)
 
 

@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
 
 from forensics.errors import ForensicsError
 from forensics.verbs import redact_output
-from forensics.verbs.options import REDACT, UNHEALTHY, run_config_option, say, steady, without_pandas
+from forensics.verbs.options import REDACT, UNHEALTHY, collected, run_config_option, say, steady, without_pandas
 
 OUT = "audit"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What forensics.audit.Options has, too, which loads too much for `--help`."""
+
+    engine: str
+    jobs: int | None
+    resume: bool
+    limit: int | None
+    known: str | None
+    since: str | None
+    pages: int
+    timeout: float
+    redact: bool
+    run_config: bool
 
 
 @click.command()
@@ -31,24 +48,9 @@ OUT = "audit"
 @click.option("--redact", is_flag=True, help=f"{REDACT[:-1]}; what --resume needs goes.")
 @click.option("--force", is_flag=True, help="Replace an earlier audit in DIR.")
 @run_config_option
+@collected(options=Options)
 @click.pass_context
-def audit(
-    ctx: click.Context,
-    roots: tuple[str, ...],
-    out: str | None,
-    jobs: int | None,
-    engine: str,
-    resume: bool,
-    limit: int | None,
-    known: str | None,
-    since: str | None,
-    pages: int,
-    timeout: float,
-    fail_on: str | None,
-    redact: bool,
-    run_config: bool,
-    force: bool,
-) -> None:
+def audit(ctx: click.Context, roots: tuple[str, ...], out: str | None, options: Options, fail_on: str | None, force: bool) -> None:
     """Analyze every run below ROOT... (folders, files, fsspec URLs), and what the runs share.
 
     Writes index.html, audit.parquet (one row a run), audit.json, summary.md, and runs/<id>.html for those worth opening.
@@ -56,40 +58,16 @@ def audit(
     """
     from forensics import audit as many
     from forensics import progress
-    from forensics.audit import written_files
     from reports import audit_page as drawn
     from reports import html
 
     without_pandas()
-    if redact:
+    if options.redact:
         redact_output.begin(ctx)
-    if out == "":
-        raise click.BadParameter("give the name of a folder to write", param_hint="--out")
-    target = out or OUT
-    if not (resume or force or out is None) and any(
-        written_files.is_ours(target, name, written_files.listed(target)) for name in many.OUTPUTS
-    ):
-        raise ForensicsError(f"{target} holds an audit already", "Use --resume to go on with it, --force to replace it.")
-    if out is None and not resume and not force:
-        _own(Path(OUT))
+    target = _target(out, replace_ours=options.resume or force)
+    outputs = many.Outputs(html.render, drawn.render, drawn.markdown)
     with progress.bar(ctx.obj["quiet"], shown_as=steady, rate=True) as tick:
-        document = many.audit(
-            roots,
-            target,
-            many.Outputs(html.render, drawn.render, drawn.markdown),
-            engine=engine,
-            jobs=jobs,
-            resume=resume,
-            limit=limit,
-            known=known,
-            since=since,
-            pages=pages,
-            seconds=timeout,
-            redact=redact,
-            run_config=run_config,
-            prepare=_prepare,
-            progress=tick,
-        )
+        document = many.audit(roots, target, outputs, many.Options(**asdict(options), prepare=_prepare), tick)
     for id in document["pages_not_written"]:
         say(f"{target}/runs/{id}.html or its case is not of an audit: left as it is, and {id} has no page")
     click.echo(drawn.terminal(document))
@@ -104,13 +82,24 @@ def _prepare() -> None:
     warnings.simplefilter("ignore")
 
 
-def _own(folder: Path) -> None:
-    """The default folder may be replaced where all that is in it is an audit of ours."""
+def _target(out: str | None, *, replace_ours: bool) -> str:
+    """The audit's folder. A default one may be replaced where all that is in it is an audit of ours, a named one where there is none."""
     from forensics import audit as many
-    from forensics.audit import storage
+    from forensics.audit import storage, written_files
 
+    if out == "":
+        raise click.BadParameter("give the name of a folder to write", param_hint="--out")
+    if replace_ours:
+        return out or OUT
+    if out is not None:
+        listed = written_files.listed(out)
+        if any(written_files.is_ours(out, name, listed) for name in many.OUTPUTS):
+            raise ForensicsError(f"{out} holds an audit already", "Use --resume to go on with it, --force to replace it.")
+        return out
+    folder = Path(OUT)
     if folder.exists() and not folder.is_dir():
         raise ForensicsError(f"{folder} exists already, and is no folder", "Give another place with --out.")
     strange = [p.name for p in folder.iterdir() if p.name not in {*many.OUTPUTS, "runs", storage.STATE}] if folder.exists() else []
     if strange:
         raise ForensicsError(f"{folder} holds {strange[0]}, which is no part of an audit", "Give another place with --out.")
+    return OUT

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from forensics.verbs import redact_output
-from forensics.verbs.options import REDACT, named_file, run_config_option, steady, stem_of, without_pandas
-from forensics.verbs.output_paths import Places, allowed, keep_inputs, own
+from forensics.verbs.options import REDACT, Wanted, collected, named_file, run_config_option, steady, stem_of, without_pandas
+from forensics.verbs.output_paths import Places, allowed, keep_inputs, own, renamed
 
 
 @click.command()
@@ -22,31 +22,31 @@ from forensics.verbs.output_paths import Places, allowed, keep_inputs, own
 @click.option("--redact", is_flag=True, help=REDACT)
 @click.option("--force", is_flag=True, help="Replace existing outputs.")
 @run_config_option
+@collected(wanted=Wanted)
 @click.pass_context
-def compare(
-    ctx: click.Context, run_a: str, run_b: str, out: Path | None, json_path: Path | None, redact: bool, run_config: bool, force: bool
-) -> None:
+def compare(ctx: click.Context, run_a: str, run_b: str, wanted: Wanted, run_config: bool) -> None:
     """Where RUN_A and RUN_B part, and what differs in config, environment, data and recipe.
 
     The loss is set against steps, wall time, tokens and FLOPs, as far as they were logged.
     """
-    from forensics import output, pipeline, progress
+    from forensics import output, pipeline, progress, redact
     from forensics.many_runs import side_by_side as two
     from reports import compare_page as drawn
 
     without_pandas()
-    known = redact_output.begin(ctx) if redact else None
-    default = frozenset(["page"] if out is None else [])
-    found = allowed(Places(out or Path(f"{stem_of(run_a)}-{stem_of(run_b)}.html"), json_path, None, default), force=force)
+    known = redact_output.begin(ctx) if wanted.redact else None
+    default = frozenset(["page"] if wanted.out is None else [])
+    page = wanted.out or Path(f"{stem_of(run_a)}-{stem_of(run_b)}.html")
+    found = allowed(Places(page, wanted.json_path, None, default), force=wanted.force)
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
         both = [pipeline.read_runs(path, run_config=run_config, progress=tick) for path in (run_a, run_b)]
         chosen = [pipeline.choose(runs) for runs in both]
         document: dict[str, Any] = two.compare(*chosen, command=["forensics", *sys.argv[1:]])
     if known is not None:
         redact_output.learn(known, chosen)
-        found, document = redact_output.renamed(found, known, force=force), redact_output.redacted(document, known)
+        found, document = renamed(found, known, force=wanted.force), redact.redacted(document, known)
     with output.locked(found.page.absolute().parent):
-        found = own(found, document["identity"], force=force)
+        found = own(found, document["identity"], force=wanted.force)
         keep_inputs(found, [run for runs in both for run in runs])
         files: list[tuple[Path, str | bytes]] = [(found.page, drawn.render(document))]
         if found.case is not None:

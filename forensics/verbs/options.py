@@ -1,4 +1,4 @@
-"""What several verbs have in common: options, the names of outputs, and how results are shown."""
+"""What several verbs have in common: options, how they become one object, and how results are shown."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,31 @@ import click
 
 UNHEALTHY = 3
 REDACT = "Hide names of users and hosts, mail, IP and hardware addresses, and absolute paths."
+
+
+def collected(**kinds: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Makes objects of a command's options: ``collected(wanted=Wanted)`` hands those that Wanted has fields for over as ``wanted``."""
+
+    def of(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def called(*args: Any, **given: Any) -> Any:
+            made = {name: kind(**{f.name: given.pop(f.name) for f in fields(kind) if f.name in given}) for name, kind in kinds.items()}
+            return command(*args, **given, **made)
+
+        return called
+
+    return of
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which outputs a command shall write, and how."""
+
+    out: Path | None = None
+    json_path: Path | None = None
+    md: Path | None = None
+    redact: bool = False
+    force: bool = False
 
 
 def named_file(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
@@ -53,6 +80,14 @@ metric_option = click.option(
 run_config_option = click.option(
     "--no-run-config", "run_config", is_flag=True, flag_value=False, default=True, help="Leave out a forensics.toml that came with the run."
 )
+
+
+case_option = click.option(
+    "--json", "json_path", type=click.Path(path_type=Path), callback=named_file, help="The case; default <run>.case.json."
+)
+
+
+fail_option = click.option("--fail-on", type=click.Choice(["unhealthy"]), help="Exit with 3 where the verdict is this.")
 
 
 batches_option = click.option(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forensics.errors import ForensicsError
-from forensics.verbs.options import say, show, stem_of
+from forensics.verbs.options import Wanted, say, show, stem_of
 
 if TYPE_CHECKING:
     from forensics.redact import Pseudonyms
@@ -32,13 +32,13 @@ class Places:
         return {what: path for what, path in found.items() if path is not None}
 
 
-def places(run: str, out: Path | None, json_path: Path | None, md: Path | None, *, force: bool) -> Places:
+def places(run: str, wanted: Wanted) -> Places:
     """Where the outputs go, once it is sure that they may be written, whatever run it will be."""
     stem = stem_of(run)
-    page = out or Path(f"{stem}.html")
-    case = json_path or (page.with_suffix(".case.json") if out else Path(f"{stem}.case.json"))
-    default = {what for what, given in (("page", out), ("case", out or json_path)) if given is None}
-    return allowed(Places(page, case, md, frozenset(default)), force=force)
+    page = wanted.out or Path(f"{stem}.html")
+    case = wanted.json_path or (page.with_suffix(".case.json") if wanted.out else Path(f"{stem}.case.json"))
+    default = {what for what, given in (("page", wanted.out), ("case", wanted.out or wanted.json_path)) if given is None}
+    return allowed(Places(page, case, wanted.md, frozenset(default)), force=wanted.force)
 
 
 def allowed(found: Places, *, force: bool) -> Places:
@@ -78,6 +78,14 @@ def _numbered(path: Path, n: int) -> Path:
     return path.with_name(f"{stem}-{n}{dot}{ending}")
 
 
+def renamed(found: Places, known: Pseudonyms, *, force: bool) -> Places:
+    """The places with default names that tell no name of the run either."""
+    from forensics import redact
+
+    changed: dict[str, Any] = {what: (old := found.named()[what]).with_name(redact.file_name(old.name, known)) for what in found.default}
+    return allowed(replace(found, **changed), force=force)
+
+
 def publish(
     document: dict[str, Any],
     found: Places,
@@ -89,18 +97,17 @@ def publish(
 ) -> Places:
     """Writes the outputs of a run, with the author's word of its earlier case, and without names where these are ``known``
     (`--redact`); -> where they are."""
-    from forensics import output
-    from forensics.verbs import redact_output
+    from forensics import output, redact
 
     if known is not None:
-        found = redact_output.renamed(found, known, force=force)
+        found = renamed(found, known, force=force)
     with output.locked(found.page.absolute().parent):
         found = own(allowed(found, force=force), document["run"]["identity"], force=force)  # another command may have been here
         keep_inputs(found, runs, files)
         if found.case is not None:
             document = with_notes(document, found.case)
         if known is not None:
-            document = redact_output.redacted(document, known)
+            document = redact.redacted(document, known)
         write_all(document, found)
     show(document, found.page)
     return found

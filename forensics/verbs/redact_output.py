@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from forensics.redact import Pseudonyms
-    from forensics.verbs.output_paths import Places
 
 
 def begin(ctx: click.Context) -> Pseudonyms:
@@ -43,23 +40,3 @@ def learn(known: Pseudonyms, runs: Iterable[Any]) -> None:
         if run is not None:
             redact.learn_run(run, known)
             redact.root(run.path, known)
-
-
-def renamed(found: Places, known: Pseudonyms, *, force: bool) -> Places:
-    """The places with default names that tell no name of the run either."""
-    from forensics.verbs.output_paths import allowed
-
-    changed: dict[str, Any] = {what: named(found.named()[what], known) for what in found.default}
-    return allowed(replace(found, **changed), force=force)
-
-
-def named(path: Path, known: Pseudonyms) -> Path:
-    from forensics import redact
-
-    return path.with_name(redact.file_name(path.name, known))
-
-
-def redacted(document: dict[str, Any], known: Pseudonyms) -> dict[str, Any]:
-    from forensics import redact
-
-    return redact.redacted(document, known)

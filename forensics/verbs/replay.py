@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
 from forensics.verbs import redact_output
-from forensics.verbs.options import named_file, outputs, run_config_option, say, steady, without_pandas
+from forensics.verbs.options import Wanted, case_option, collected, outputs, run_config_option, say, steady, without_pandas
 from forensics.verbs.output_paths import places, publish
 
 
@@ -19,6 +21,19 @@ def _span(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
     if not first.isdigit() or not last.isdigit() or int(last) < int(first):
         raise click.BadParameter("give A:B, two steps as the log labels them, such as 400:432")
     return int(first), int(last)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What is replayed, with what, and for how long."""
+
+    adapter: str | None
+    steps: tuple[int, int] | None
+    checkpoint: str | None
+    device: str
+    python: str
+    budget: int | None
+    timeout: float
 
 
 @click.command()
@@ -32,27 +47,11 @@ def _span(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
 @click.option("--timeout", type=float, default=300, show_default=True, help="Seconds that one step may take.")
 @click.option("--init", is_flag=True, help="Write a commented adapter to the path of --adapter (adapter.py), and stop.")
 @outputs
-@click.option("--json", "json_path", type=click.Path(path_type=Path), callback=named_file, help="The case; default <run>.case.json.")
+@case_option
 @run_config_option
+@collected(wanted=Wanted, choices=Choices)
 @click.pass_context
-def replay(
-    ctx: click.Context,
-    run: str | None,
-    adapter: str | None,
-    steps: tuple[int, int] | None,
-    checkpoint: str | None,
-    device: str,
-    python: str,
-    budget: int | None,
-    timeout: float,
-    init: bool,
-    out: Path | None,
-    json_path: Path | None,
-    md: Path | None,
-    redact: bool,
-    run_config: bool,
-    force: bool,
-) -> None:
+def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wanted: Wanted, run_config: bool) -> None:
     """Run the steps around the trouble of RUN again, and find out by experiment what makes it.
 
     The adapter is the only file of yours that is ever run, in a process of its own. From the last good checkpoint the steps
@@ -61,30 +60,36 @@ def replay(
     from forensics import output, pipeline, progress
     from forensics.replay import into_case, template
     from forensics.replay.session import Options
-    from parsers.secrets import mask_text
 
     if init:
-        output.check(path := Path(adapter or "adapter.py"), force=force)
+        output.check(path := Path(choices.adapter or "adapter.py"), force=wanted.force)
         output.write(path, template.TEXT)
         click.echo(steady(str(path)))
         return
-    if run is None or adapter is None:
+    if run is None or choices.adapter is None:
         raise click.UsageError("give RUN and --adapter FILE.py; `forensics replay --init` writes one to fill in")
     without_pandas()
-    known = redact_output.begin(ctx) if redact else None
-    found = places(run, out, json_path, md, force=force)
-    options = Options(into_case.adapter_file(adapter), python, device, budget, steps, checkpoint, timeout)
+    known = redact_output.begin(ctx) if wanted.redact else None
+    found = places(run, wanted)
+    options = Options(**{**asdict(choices), "adapter": into_case.adapter_file(choices.adapter)})
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
         runs = pipeline.read_runs(run, run_config=run_config, progress=tick)
         chosen = pipeline.choose(runs)
         case, result = into_case.replayed(chosen, options, tick, command=["forensics", *sys.argv[1:]])
     if known is not None:
         redact_output.learn(known, [chosen])
-    found = publish(case.to_json(), found, runs, [options.adapter], known=known, force=force)
+    found = publish(case.to_json(), found, runs, [options.adapter], known=known, force=wanted.force)
     if result.failed:
-        say(f"forensics: replay stopped: {result.failed}")
-        if result.traceback:
-            path = found.page.with_suffix(".traceback.txt")
-            output.write(path, f"forensics replay: what the adapter raised\n\n{redact_output.hidden(mask_text(result.traceback))}")
-            say(f"  the traceback is in {path}; the analysis without replay stands")
+        _say_why(result, found.page.with_suffix(".traceback.txt"))
         ctx.exit(130 if result.interrupted else 1)
+
+
+def _say_why(result: Any, traceback: Path) -> None:
+    """Why the replay stopped; what the adapter raised goes into a file of its own."""
+    from forensics import output
+    from parsers.secrets import mask_text
+
+    say(f"forensics: replay stopped: {result.failed}")
+    if result.traceback:
+        output.write(traceback, f"forensics replay: what the adapter raised\n\n{redact_output.hidden(mask_text(result.traceback))}")
+        say(f"  the traceback is in {traceback}; the analysis without replay stands")

@@ -9,7 +9,6 @@ bytes after a crash, and PowerShell's ``>`` writes UTF-16.
 from __future__ import annotations
 
 import codecs
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from parsers import rank_names
 from parsers.records import json_kinds, tolerant_json
 from parsers.records.json_rows import Log
 from parsers.tables import Gap, Note
@@ -35,8 +35,7 @@ def claims(path: Path, head: bytes) -> bool:
 
 
 def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
-    rank = re.search(r"(?i)rank[_\-.]?(\d{1,6})(?!\d)", path.stem)
-    log = Log(rank=int(rank[1]) if rank else None)
+    log = Log(rank=rank_names.number(path.stem))
     for item in entries(path):
         if isinstance(item, Gap):
             yield item

@@ -1,4 +1,4 @@
-"""Puts what the parsers read of one run together: tables with names, copies merged, lives told apart."""
+"""Puts what the parsers read of one run together: tables with names, copies merged, attempts told apart."""
 
 from __future__ import annotations
 
@@ -28,11 +28,6 @@ class FileRead:
     batches: dict[str, list[pa.RecordBatch]]
     gaps: list[Gap]
     run: str = ""
-
-    def table(self, name: str) -> pa.Table:
-        """The file's rows of one table, without the columns that are filled in later."""
-        parts = self.batches.get(name, [])
-        return pa.Table.from_batches(parts).unify_dictionaries().combine_chunks() if parts else empty(name)
 
 
 def parts(f: FileRead) -> list[FileRead]:
@@ -65,9 +60,9 @@ def run(group: Group, overrides: dict[str, str]) -> Run:
     tables["metrics"], meanings = _named(tables["metrics"], framework, overrides)
     formats = {f.source.path: f.source.format for f in files}
     tables["metrics"], merged = duplicates.drop_copies(tables["metrics"], formats)
-    tables, lives = attempts.assign(tables, formats)
+    tables, found_attempts = attempts.assign(tables, formats)
     found = Run(group.id, group.path, tables, [f.source for f in files], [g for f in files for g in f.gaps])
-    found.attempts, found.merged, found.framework, found.meanings = lives, merged, framework, meanings
+    found.attempts, found.merged, found.framework, found.meanings = found_attempts, merged, framework, meanings
     return found
 
 
@@ -84,7 +79,7 @@ def _concat(table: str, files: list[FileRead]) -> pa.Table:
     if not parts:
         return empty(table)
     lengths = [sum(b.num_rows for b in batches) for _, batches in parts]
-    order = _file_order([[_places(b["at"]) for b in part] for _, part in parts])
+    order = _file_order([[arrow.filled(b["at"], -1) for b in part] for _, part in parts])
     logged = {c: [b[c] for _, part in parts for b in part] for c in parts[0][1][0].schema.names}
     parts = [(path, []) for path, _ in parts]
     if table == "metrics":  # a file with metrics belongs to one run, so that its pieces can go as they are joined
@@ -113,49 +108,7 @@ def _concat(table: str, files: list[FileRead]) -> pa.Table:
 
 
 def _joined(pieces: list[pa.Array]) -> pa.Array:
-    """In numpy, which asks for large pages: in small ones, half of the time goes into getting them."""
-    import numpy as np
-
-    if len(pieces) == 1:
-        return pieces[0]
-    if isinstance(pieces[0], pa.DictionaryArray):
-        return _joined_codes(pieces)
-    if not arrow.is_number(pieces[0].type):
-        return pa.concat_arrays(pieces)
-    known = [arrow.valid(p) for p in pieces]
-    valid = None
-    if any(k is not None for k in known):
-        valid = np.concatenate([np.ones(len(p), np.bool_) if k is None else k for p, k in zip(pieces, known, strict=True)])
-    return arrow.numbers(np.concatenate([arrow.values(p) for p in pieces]), valid)
-
-
-def _joined_codes(pieces: list[pa.DictionaryArray]) -> pa.DictionaryArray:
-    """Dictionaries into one, in order of appearance; where each begins with the one before, the codes stay as they are."""
-    import numpy as np
-
-    known: dict[str, int] = {}
-    recoded: list[pa.Array] = []
-    last: pa.Array | None = None
-    lookup = np.zeros(0, np.int32)
-    for p in pieces:
-        if last is None or not p.dictionary.equals(last):
-            lookup = np.array([known.setdefault(v, len(known)) for v in p.dictionary.to_pylist()], np.int32)
-            last = p.dictionary
-        if (lookup == np.arange(len(lookup))).all():
-            recoded.append(p.indices)
-        else:
-            there = arrow.valid(p.indices)
-            code = arrow.values(p.indices) if there is None else np.where(there, arrow.values(p.indices), 0)
-            recoded.append(arrow.numbers(lookup[code], there))
-    return pa.DictionaryArray.from_arrays(_joined(recoded), arrow.texts(list(known)), safe=False)
-
-
-def _places(at: pa.Array) -> npt.NDArray[np.int64]:
-    """`at` with null as the top of the file."""
-    import numpy as np
-
-    there = arrow.valid(at)
-    return arrow.values(at) if there is None else np.where(there, arrow.values(at), -1)
+    return pieces[0] if len(pieces) == 1 else pa.chunked_array(pieces).unify_dictionaries().combine_chunks()
 
 
 def _file_order(places: list[list[npt.NDArray[np.int64]]]) -> npt.NDArray[np.int64] | None:

@@ -1,7 +1,7 @@
 """Leaves out metric rows that another file of the same run says too.
 
 Two *formats* (TensorBoard and a console log, say) are two witnesses of one run: a row is a copy when a better witness
-has the same metric, step and float32 value. Files of one format are successive lives of the run, and equal rows in them
+has the same metric, step and float32 value. Files of one format are successive attempts of the run, and equal rows in them
 are work done twice, so they stay; except where one file is contained in another (the cumulative ``trainer_state.json``
 of every checkpoint, a backup): that is a copy, too. A value that a log rounded differs and stays.
 """

@@ -69,8 +69,8 @@ def run_of(
     if events:
         columns: dict[str, list[Any]] = {c: [e.get(c) for e in events] for c in SCHEMAS["events"].names}
         tables["events"] = _table("events", columns)
-    life = [{"index": i, "steps": [0, 0], "started": None, "ended": None} for i in sorted(set(attempts or [0]))]
-    return Run("test", "test", tables, [], [], attempts=life, framework=framework)
+    told = [{"index": i, "steps": [0, 0], "started": None, "ended": None} for i in sorted(set(attempts or [0]))]
+    return Run("test", "test", tables, [], [], attempts=told, framework=framework)
 
 
 def _table(name: str, columns: Mapping[str, list[Any]]) -> pa.Table:

@@ -133,7 +133,7 @@ def test_runs_of_one_database_are_rows_of_their_own(tmp_path: Path) -> None:
         db.execute("INSERT INTO params VALUES ('lr', '0.001', ?)", [run])
     db.commit()
     db.close()
-    audit.audit([str(tmp_path / "store")], str(tmp_path / "o"), TEXT, jobs=2)
+    audit.audit([str(tmp_path / "store")], str(tmp_path / "o"), TEXT, audit.Options(jobs=2))
     rows = {r["id"]: r for r in table(tmp_path / "o")}
     assert {i: (r["verdict"], r["first_bad_step"], r["scalars"]) for i, r in rows.items()} == {
         "mlflow.db__fine": ("healthy", None, 300), "mlflow.db__fine-too": ("healthy", None, 300), "mlflow.db__spiky": ("unhealthy", 150, 300),
@@ -180,7 +180,7 @@ def test_a_bad_batch_is_found_through_shifted_counters(tmp_path: Path) -> None:
     for i in range(12):
         shift = 7 if i % 3 == 0 else 0
         put(tmp_path / "runs" / f"r{i}", i, (110 + shift, 220 + shift))
-    told = audit.audit([str(tmp_path / "runs")], str(tmp_path / "o"), TEXT, pages=0)["shared_batches"]
+    told = audit.audit([str(tmp_path / "runs")], str(tmp_path / "o"), TEXT, audit.Options(pages=0))["shared_batches"]
     assert sorted(b["runs"] for b in told) == [12, 12]
     for b, at in zip(sorted(told, key=lambda b: b["first"]), (110, 220), strict=True):
         assert b["steps"] == {f"r{i}": at + (7 if i % 3 == 0 else 0) for i in range(12)}
@@ -239,7 +239,7 @@ def test_redact_hides_people_and_places_in_every_output(tmp_path: Path) -> None:
     root = private(tmp_path)
     outputs = audit.Outputs(html.render, drawn.render, drawn.markdown)
     for out, redact in (("plain", False), ("hidden", True), ("plain", True)):
-        document = audit.audit([str(root)], str(tmp_path / out), outputs, jobs=2, redact=redact)
+        document = audit.audit([str(root)], str(tmp_path / out), outputs, audit.Options(jobs=2, redact=redact))
         told = said(tmp_path / out) + drawn.terminal(document)
         for secret in (*HIDDEN, str(tmp_path)):
             assert (secret in told) == (not redact), secret
@@ -258,7 +258,7 @@ def test_since_an_earlier_audit(root: Path, tmp_path: Path) -> None:
     put(root / "r9", 9)
     (root / "r2" / "metrics.jsonl").unlink()
     (root / "r2" / "config.json").unlink()
-    told = audit.audit([str(root)], str(tmp_path / "two"), TEXT, since=str(tmp_path / "one"))["since"]
+    told = audit.audit([str(root)], str(tmp_path / "two"), TEXT, audit.Options(since=str(tmp_path / "one")))["since"]
     assert {k: [c["id"] for c in v] for k, v in told.items()} == {
         "new": ["r9"],
         "gone": ["r2"],
@@ -267,7 +267,7 @@ def test_since_an_earlier_audit(root: Path, tmp_path: Path) -> None:
         "other_cause": [],
     }
     with pytest.raises(ForensicsError, match="no audit"):
-        audit.audit([str(root)], str(tmp_path / "three"), TEXT, since=str(tmp_path / "nowhere"))
+        audit.audit([str(root)], str(tmp_path / "three"), TEXT, audit.Options(since=str(tmp_path / "nowhere")))
 
 
 def test_roots_and_outputs_behind_urls(root: Path, tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ def sabotage() -> None:
 def test_a_bad_run_costs_itself_only(root: Path, tmp_path: Path) -> None:
     for i, mark in ((0, "KILL"), (2, "HANG"), (4, "BREAK")):
         (root / f"r{i}" / mark).write_text("")
-    told = audit.audit([str(root)], str(tmp_path / "o"), TEXT, jobs=2, seconds=20, prepare=sabotage)
+    told = audit.audit([str(root)], str(tmp_path / "o"), TEXT, audit.Options(jobs=2, timeout=20, prepare=sabotage))
     rows = {r["id"]: r for r in told["rows"]}
     assert [rows[f"r{i}"]["verdict"] for i in (1, 3, 5)] == ["unhealthy"] * 3
     assert "died" in rows["r0"]["error"] and "too long" in rows["r2"]["error"] and "broken on purpose" in rows["r4"]["error"]
@@ -330,11 +330,11 @@ def test_resume_does_nothing_twice_and_redoes_what_changed(root: Path, tmp_path:
     out = tmp_path / "o"
     first = audit.audit([str(root)], str(out), TEXT)
     before = {p.name: p.stat().st_mtime_ns for p in (out / worker.ROWS).iterdir()}
-    second = audit.audit([str(root)], str(out), TEXT, resume=True)
+    second = audit.audit([str(root)], str(out), TEXT, audit.Options(resume=True))
     assert {p.name: p.stat().st_mtime_ns for p in (out / worker.ROWS).iterdir()} == before
     assert first["rows"] == second["rows"] and first["shared_batches"] == second["shared_batches"]
     put(root / "r0", 0, (100,))
-    third = {r["id"]: r for r in audit.audit([str(root)], str(out), TEXT, resume=True)["rows"]}
+    third = {r["id"]: r for r in audit.audit([str(root)], str(out), TEXT, audit.Options(resume=True))["rows"]}
     assert third["r0"]["verdict"] == "unhealthy" and third["r0"]["page"] == "runs/r0.html"
 
 
@@ -361,7 +361,7 @@ def test_killed_and_resumed_gives_the_same_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize("engine", ["dask", "ray"])
 def test_engines_give_the_same_table(engine: str, root: Path, tmp_path: Path) -> None:
     pytest.importorskip({"dask": "distributed", "ray": "ray"}[engine])
-    audit.audit([str(root)], str(tmp_path / "local"), TEXT, jobs=2)
-    audit.audit([str(root)], str(tmp_path / engine), TEXT, jobs=2, engine=engine)
+    audit.audit([str(root)], str(tmp_path / "local"), TEXT, audit.Options(jobs=2))
+    audit.audit([str(root)], str(tmp_path / engine), TEXT, audit.Options(jobs=2, engine=engine))
     assert table(tmp_path / engine) == table(tmp_path / "local")
     assert (tmp_path / engine / "audit.json").read_bytes() == (tmp_path / "local" / "audit.json").read_bytes()

@@ -1,4 +1,4 @@
-"""Settings, recipe, ranking, lives, batches and seed groups, on small runs written for the purpose."""
+"""Settings, recipe, ranking, attempts, batches and seed groups, on small runs written for the purpose."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_probabilities_follow_from_sums_of_decibans() -> None:
     assert [x.probability for x in ranked] == pytest.approx([x / (ten + 1 + 1 / ten) for x in (ten, 1, 1 / ten)])
 
 
-# --- verdict, status, lives
+# --- verdict, status, attempts
 
 
 def test_healthy_inconclusive_and_not_logged(tmp_path: Path) -> None:

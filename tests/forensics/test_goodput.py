@@ -18,8 +18,8 @@ def interrupted(folder: Path, save_seconds: float = 0.0) -> Path:
     """Saves every 50 steps, stops after 180, comes back 600 s later from step 150, and so does steps 151 to 180 twice."""
     folder.mkdir()
     now, rows, log = START, [], []
-    for life, steps in enumerate((range(1, 181), range(151, 401))):
-        now += 600 * life
+    for attempt, steps in enumerate((range(1, 181), range(151, 401))):
+        now += 600 * attempt
         for s in steps:
             now += 1.0 + 0.001 * ((s * 7919) % 13)
             rows.append({"step": s, "loss": loss(s), "time": now})

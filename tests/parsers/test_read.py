@@ -1,4 +1,4 @@
-"""read(): several formats at once, copies merged, lives told apart, one run or several, and nothing lost on the way."""
+"""read(): several formats at once, copies merged, attempts told apart, one run or several, and nothing lost on the way."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ def test_cumulative_trainer_states_are_one_series(tmp_path: Path) -> None:
     assert len(run.attempts) == 1
 
 
-# --- lives
+# --- attempts
 
 
-def test_steps_that_go_back_are_a_new_life_with_both_branches(tmp_path: Path) -> None:
+def test_steps_that_go_back_are_a_new_attempt_with_both_branches(tmp_path: Path) -> None:
     steps = [*range(60), *range(40, 100)]
     jsonl(tmp_path / "log.jsonl", [{"step": s, "loss": loss(s) + (0.5 if n < 60 else 0)} for n, s in enumerate(steps)])
     run = parsers.read(tmp_path)
@@ -88,7 +88,7 @@ def test_a_single_late_row_is_no_restart(tmp_path: Path) -> None:
     assert len(parsers.read(tmp_path).attempts) == 1
 
 
-def test_lives_agree_across_formats(tmp_path: Path) -> None:
+def test_attempts_agree_across_formats(tmp_path: Path) -> None:
     first = [{"step": s, "loss": loss(s), "timestamp": 1.7e9 + s} for s in range(60)]
     second = [{"step": s, "loss": loss(s) + 0.01, "timestamp": 1.7e9 + 1000 + s} for s in range(40, 100)]
     jsonl(tmp_path / "log.jsonl", first + second)

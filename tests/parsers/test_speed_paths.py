@@ -169,8 +169,6 @@ def test_columns_by_their_buffers() -> None:
     parts = pa.chunked_array([pa.array([1, None, 3]), pa.array([4, 5]).slice(1), pa.array([], pa.int64())])
     assert arrow.valid(parts).tolist() == [True, False, True, True]  # type: ignore[union-attr]
     assert arrow.values(parts)[[0, 2, 3]].tolist() == [1, 3, 5]
-    assert arrow.picked(parts, np.array([0, 2, 3])).tolist() == [1, 3, 5]
-    assert arrow.ends(pa.chunked_array([pa.array([4, 2]), pa.array([9])])) == (2, 9)
 
 
 @pytest.mark.parametrize("odd", ["", "NaN", "nested", "text", "torn", "junk"])

@@ -1,4 +1,4 @@
-"""Restarts, rollbacks and overlaps as a state machine: whatever order things happen in, no row is lost and lives stay in order."""
+"""Restarts, rollbacks and overlaps as a state machine: whatever order things happen in, no row is lost and attempts stay in order."""
 
 from __future__ import annotations
 
@@ -81,17 +81,17 @@ class Training(RuleBasedStateMachine):
             table = run.tables["metrics"].to_pylist()
             found.update((r["tag"], r["step"]) for r in table)
             merged += run.merged
-            lives = run.attempts
-            assert [life["index"] for life in lives] == list(range(len(lives)))
-            known = {life["index"] for life in lives}
+            attempts = run.attempts
+            assert [attempt["index"] for attempt in attempts] == list(range(len(attempts)))
+            known = {attempt["index"] for attempt in attempts}
             assert {r["attempt"] for r in table if r["attempt"] is not None} <= known
-            for life in lives:
-                mine = [r["step"] for r in table if r["attempt"] == life["index"] and not r["name"].startswith("axis/")]
-                assert not mine or life["steps"] == [min(mine), max(mine)]
-            starts = [life["started"] for life in lives if life["started"] is not None]
+            for attempt in attempts:
+                mine = [r["step"] for r in table if r["attempt"] == attempt["index"] and not r["name"].startswith("axis/")]
+                assert not mine or attempt["steps"] == [min(mine), max(mine)]
+            starts = [attempt["started"] for attempt in attempts if attempt["started"] is not None]
             assert starts == sorted(starts)
             per_file: dict[str, int] = {}
-            for r in table:  # in a file, lives only go on
+            for r in table:  # in a file, attempts only go on
                 if r["tag"] == "loss":
                     assert r["attempt"] >= per_file.get(r["source"], 0)
                     per_file[r["source"]] = r["attempt"]

@@ -1,0 +1,26 @@
+"""Facts of a run that many ask for are worked out once and kept with the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
+
+from parsers.tables import Run
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def once(compute: Callable[Concatenate[Run, P], T]) -> Callable[Concatenate[Run, P], T]:
+    """A function of a run, and of arguments that can be hashed, whose answer is kept in ``run.cache``. An exception is not."""
+
+    @wraps(compute)
+    def kept(run: Run, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        key = (compute, *args, *sorted(kwargs.items()))
+        if key not in run.cache:
+            run.cache[key] = compute(run, *args, **kwargs)
+        found: T = run.cache[key]
+        return found
+
+    return kept

@@ -1,0 +1,140 @@
+"""The smallest parts that a run is put together from, and what they say of each other: copies, siblings, neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from parsers import arrow, names
+from parsers.runs import copy_prefilter, duplicates
+from parsers.runs.assemble import FileRead
+from parsers.runs.homes import ONE_RUN, home
+from parsers.runs.spans import Span
+
+_SAME_IN_ALL = frozenset(
+    ["lr", "lr.mult", "epoch", "step", "batch.size", "tokens.seen", "samples.seen", "loss_scale", "time.total"]
+)  # equal across seeds
+_EQUAL = 0.5  # share of the common steps at which copies have equal values, in half of their metrics
+
+_NOWHERE = Span(0, 0)
+
+Points = tuple[NDArray[np.int64], NDArray[np.float64]]  # steps and values
+
+
+@dataclass(eq=False)
+class Unit:
+    """The metric files of one format in one folder that are one run for sure (event files), or one file."""
+
+    home: str
+    format: str
+    overrides: dict[str, str]
+    files: list[FileRead] = field(default_factory=list)
+    index: int = 0  # among the units, and in `alike`
+    alike: NDArray[np.bool_] = field(default_factory=lambda: np.ones((1, 1), np.bool_), repr=False)  # copy_prefilter.maybe_copies
+    keys: frozenset[str] = frozenset()  # of its metrics
+    span: Span = _NOWHERE
+    points: dict[str, Points] | None = None  # by key, once they are asked for
+
+    @property
+    def parent(self) -> str:
+        return self.home.rpartition("/")[0]
+
+
+def units(files: list[FileRead], overrides: dict[str, str]) -> list[Unit]:
+    """The files with metrics, as units that know their keys, steps and times, and which others they may be copies of."""
+    found: dict[tuple[str, ...], Unit] = {}
+    for f in files:
+        if f.batches.get("metrics"):
+            where, fmt = home(f.source.path), f.source.format
+            key = (where, fmt) if fmt in ONE_RUN else (where, fmt, f.source.path, f.run)
+            found.setdefault(key, Unit(where, fmt, overrides)).files.append(f)
+    if len(found) > 1:
+        alike = copy_prefilter.maybe_copies([_sketch(u) for u in found.values()])
+        for i, unit in enumerate(found.values()):
+            unit.index, unit.alike = i, alike
+    return list(found.values())
+
+
+def _sketch(unit: Unit) -> copy_prefilter.Sketch:
+    """Fills in its keys and span; -> a sketch of its values."""
+    numbers: dict[str, int] = {}  # of the metrics that tell runs apart
+    logged: set[str] = set()
+    parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
+    steps: list[int] = []
+    times: list[float] = []
+    for keys, code, step, value, time in _columns(unit):
+        steps += [int(step.min()), int(step.max())] if len(step) else []
+        time = time[np.isfinite(time)]
+        times += [float(time.min()), float(time.max())] if len(time) else []
+        logged.update(k for k in keys if k is not None)
+        compared = [-1 if k is None or k in _SAME_IN_ALL else numbers.setdefault(k, len(numbers)) for k in keys]
+        parts.append((np.array(compared, np.int64).take(code), step, value))
+    unit.keys = frozenset(logged)
+    unit.span = Span(min(steps, default=0), max(steps, default=0), (min(times), max(times)) if times else None)
+    key, step, value = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return copy_prefilter.sketch(list(numbers), key, step, value)
+
+
+def _columns(
+    unit: Unit,
+) -> Iterator[tuple[list[str | None], NDArray[np.int32], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]]:
+    """Of each file: what its tags are compared by (None: they are not), and tag, step and value of the rows with a step;
+    the times of all."""
+    for f in unit.files:
+        batches = f.batches["metrics"]
+        table = pa.Table.from_batches(batches).unify_dictionaries() if len(batches) > 1 else batches[0]
+        code, tags = arrow.codes(table["tag"])
+        known = names.meanings(tags, folder=f.source.path.rpartition("/")[0], overrides=unit.overrides)
+        time = arrow.filled(table["time"], np.nan)
+        step, value = arrow.values(table["step"]), arrow.values(table["value"])
+        there = arrow.valid(table["step"])
+        if there is not None:
+            code, step, value = code[there], step[there], value[there]
+        seen = np.bincount(code, minlength=len(tags)) > 0
+        yield [_key(known[tag].name) if here else None for tag, here in zip(tags, seen.tolist(), strict=True)], code, step, value, time
+
+
+@lru_cache(maxsize=4096)
+def _key(name: str) -> str | None:
+    return None if name.startswith("axis/") or name in {"step", "epoch"} else duplicates.key(name)
+
+
+def _points(unit: Unit) -> dict[str, Points]:
+    """Steps and values by key; the first tag of a key speaks for it."""
+    if unit.points is None:
+        unit.points = {}
+        for keys, code, step, value, _ in _columns(unit):
+            order = np.argsort(code, kind="stable")
+            bounds = np.searchsorted(code[order], np.arange(len(keys) + 1))
+            for i, key in enumerate(keys):
+                rows = order[bounds[i] : bounds[i + 1]]
+                if key is not None and len(rows):
+                    unit.points.setdefault(key, (step[rows], value[rows]))
+    return unit.points
+
+
+def shared(a: Unit, b: Unit) -> frozenset[str]:
+    """The metrics that both log, and that tell runs apart."""
+    return (a.keys & b.keys) - _SAME_IN_ALL
+
+
+def is_copy(a: Unit, b: Unit) -> bool | None:
+    """True where most of the shared metrics have equal values at equal steps; None without a common step."""
+    if not a.alike[a.index, b.index]:
+        return False
+    one, two = _points(a), _points(b)
+    equal = [e for k in shared(a, b) if (e := _equal_share(one[k], two[k])) is not None]
+    return bool(np.median(equal) >= _EQUAL) if equal else None
+
+
+def _equal_share(a: Points, b: Points) -> float | None:
+    """Share of common steps where the values agree to 3 digits; None without a common step."""
+    steps, i, j = np.intersect1d(a[0], b[0], return_indices=True)
+    if not len(steps):
+        return None
+    return float(np.isclose(a[1][i], b[1][j], rtol=2e-3, equal_nan=True).mean())
