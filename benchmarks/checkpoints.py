@@ -45,7 +45,7 @@ elif what == "torch":
         for t in tensors:
             t.float().norm(), t.float().mean(), t.float().std(), t.abs().max(), (~torch.isfinite(t)).sum()
 else:
-    from forensics import checkpoint
+    from forensics.checkpoints import describe
     from parsers import checkpoints
     from parsers.checkpoints import dcp, folder, keras_file, npz_file, roles, safetensors_file, torch_file
     from parsers.checkpoints.contents import chunks
@@ -55,7 +55,7 @@ else:
             for t in checkpoints.read(path).tensors:
                 extremes(chunks(t), t.dtype)
         else:
-            checkpoint.read(path)
+            describe.read(path)
 began = time.process_time()
 work()
 spent = time.process_time() - began

@@ -14,8 +14,9 @@ from forensics.checkpoints import run_saves
 from forensics.checkpoints.age import counters
 from forensics.checkpoints.between_saves import EMBEDDING, HEAD, QK, growth
 from forensics.checkpoints.describe import Checkpoint, compare, plain_name
-from forensics.checkpoints.sick_document import findings
-from forensics.checkpoints.sick_values import absurd, measured, nonfinite
+from forensics.checkpoints.looks import Found, measured
+from forensics.checkpoints.sick_document import findings, gravest
+from forensics.checkpoints.sick_values import damaged
 from parsers.tables import Run
 
 AGAIN = 256 << 20  # bytes read a second time
@@ -58,9 +59,7 @@ def _healthy(c: Checkpoint) -> bool | None:
         return False
     if c.kind not in ("weights", "full") or not c.stats:
         return None
-    if nonfinite(c) or absurd(c):
-        return False
-    return True if run_saves.is_whole(c) else None
+    return False if damaged(c) else True if run_saves.is_whole(c) else None
 
 
 def _norms(c: Checkpoint) -> dict[str, float | None]:
@@ -112,8 +111,8 @@ def _findings(run: Run, found: list[Checkpoint]) -> list[dict[str, Any]]:
     if len(held) > 1:
         told += [_told(run, held[-1], f) for f in growth(held[0], held[-1])]
     once = {(f["id"], f["title"]): f for f in reversed(told)}  # what both say stands with the earlier
-    return sorted(once.values(), key=lambda f: ("critical", "warning", "info").index(f["severity"]))[:20]
+    return gravest(once.values())[:20]
 
 
-def _told(run: Run, c: Checkpoint, f: dict[str, Any]) -> dict[str, Any]:
+def _told(run: Run, c: Checkpoint, f: Found) -> Found:
     return {"path": run_saves.name(c, run), "step": c.step, **{k: f[k] for k in ("id", "severity", "title")}}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from forensics.checkpoints import run_saves
-from forensics.checkpoints.sick_values import absurd, nonfinite
+from forensics.checkpoints.sick_values import damaged
 from forensics.replay.runner import Lab
 from parsers.tables import Run
 
@@ -30,7 +30,7 @@ def good(run: Run, own: Sequence[Sequence[Any]] | None) -> list[Start]:
     found = []
     for c in run_saves.tensors(run):
         usable = c.step is not None and c.kind in ("weights", "full") and run_saves.is_whole(c)
-        if usable and not nonfinite(c) and not absurd(c):
+        if usable and not damaged(c):
             found.append(Start(int(c.step or 0), str(Path(c.path).resolve())))
     return sorted(found, key=lambda s: s.step)
 
