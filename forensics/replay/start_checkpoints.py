@@ -43,7 +43,7 @@ def before(starts: list[Start], onset: int, begin: int | None = None) -> Start:
     return early[-1] if early else late[-1] if late and begin is None else Start(0, None)
 
 
-def others(starts: list[Start], used: Start, onset: int, until: int) -> list[Start]:
+def others(starts: list[Start], used: Start, until: int) -> list[Start]:
     """Two good states before the one used, and one after the trouble: other states to try a batch at."""
     earlier = [s for s in starts if s.step < used.step][-2:]
     later = [s for s in starts if s.step > until][:1]
