@@ -77,9 +77,8 @@ def gpt_indices(
     before_last = ((epochs - 1) * tokens - extra_token) // length
     apart = epochs > 1 and samples - before_last < int(SEPARATE * ((tokens - extra_token) // length))
     random = np.random.RandomState(seed)
-    documents = np.concatenate(
-        [_shuffled(np.tile(np.arange(len(sizes), dtype=np.int32), k), random) for k in ((epochs - 1, 1) if apart else (epochs,))]
-    )
+    parts = (epochs - 1, 1) if apart else (epochs,)
+    documents = np.concatenate([_shuffled(np.tile(np.arange(len(sizes), dtype=np.int32), k), random) for k in parts])
     total = (epochs * tokens - extra_token) // length
     ends = np.cumsum(sizes[documents], dtype=np.int64)
     begins = np.arange(total + 1, dtype=np.int64) * length

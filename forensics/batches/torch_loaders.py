@@ -15,7 +15,7 @@ Facts, from torch/utils/data/{sampler,distributed,dataloader}.py (1.6 to 2.13):
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -69,14 +69,3 @@ def generator_epochs(n: int, seed: int, *, loader_has_it: bool = True, remainder
         yield torch_random.randperm(n, bits)
         if remainder_drawn:
             bits.random_raw(max(n - 1, 0))
-
-
-def accumulated(micro: Sequence[Ids], accumulation: int, step: int, *, keep_rest: bool = True) -> Ids | None:
-    """The samples of the `step`-th optimizer step of an epoch, `accumulation` batches each; None beyond the epoch.
-
-    `keep_rest`: the batches that remain at the end make a last, smaller step.
-    """
-    picked = micro[step * accumulation : (step + 1) * accumulation]
-    if not picked or (len(picked) < accumulation and not keep_rest):
-        return None
-    return np.concatenate(picked)

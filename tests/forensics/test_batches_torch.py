@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from forensics.batches import torch_loaders, torch_random
+from forensics.batches.loader import step_of
 
 SEEDS = (0, 1, 42, 2**31, 2**40 + 5, 2**63 - 1, -3)
 
@@ -101,8 +102,6 @@ def test_data_loader_over_three_epochs(where: str, n: int, drop_last: bool) -> N
 
 
 def test_accumulated_steps_and_what_remains() -> None:
-    micro = torch_loaders.batches(np.arange(10), 2)
-    assert [torch_loaders.accumulated(micro, 2, i) is not None for i in range(4)] == [True, True, True, False]
-    last = torch_loaders.accumulated(micro, 2, 2)
-    assert last is not None and last.tolist() == [8, 9]
-    assert torch_loaders.accumulated(micro, 2, 2, keep_rest=False) is None
+    turns = [[b] for b in torch_loaders.batches(np.arange(10), 2)]
+    assert [bool(step_of(turns, 2, i)) for i in range(4)] == [True, True, True, False]
+    assert [x.tolist() for x in step_of(turns, 2, 2)] == [[8, 9]]
