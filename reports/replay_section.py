@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from reports import chart, text_format
+from reports import scales, text_format
 from reports.labels import pct, tag
 
 Case = dict[str, Any]
@@ -28,19 +28,19 @@ def arms(case: Case) -> list[dict[str, Any]]:
     Those that run over the steps of the first one, the run as logged, share its axis of steps, too.
     """
     rows = [a for a in _list(of(case).get("arms")) if isinstance(a, dict)]
-    curves = [chart.points(a.get("curve")) for a in rows]
-    peaks = [p for a in rows if math.isfinite(p := chart.value(a.get("peak"))) and p >= 0]
+    curves = [scales.points(a.get("curve")) for a in rows]
+    peaks = [p for a in rows if math.isfinite(p := scales.value(a.get("peak"))) and p >= 0]
     seen = [v for c in curves for _, v in c]
-    down = chart.scale(
+    down = scales.scale(
         seen, log=bool(seen) and min((v for v in seen if v > 0), default=1.0) * 30 < max((v for v in seen if math.isfinite(v)), default=1.0)
     )
-    bar = chart.Scale(0.0, max(peaks, default=1.0) or 1.0)
+    bar = scales.Scale(0.0, max(peaks, default=1.0) or 1.0)
     beside = [
         bool(c) and bool(curves[0]) and not a.get("apart") and c[0][0] <= curves[0][-1][0] and c[-1][0] >= curves[0][0][0]
         for a, c in zip(rows, curves, strict=True)
     ]
     steps = [s for c, together in zip(curves, beside, strict=True) if together for s, _ in c]
-    shared = chart.Scale(min(steps), max(*steps, min(steps) + 1)) if steps else None
+    shared = scales.Scale(min(steps), max(*steps, min(steps) + 1)) if steps else None
     out = []
     for a, curve, together in zip(rows, curves, beside, strict=True):
         hit = a.get("outcome") in HIT
@@ -50,7 +50,7 @@ def arms(case: Case) -> list[dict[str, Any]]:
                 "hit": hit,
                 "bar": _small(curve, shared if together else None, down, hit)
                 if len(curve) > 1
-                else _bar(chart.value(a.get("peak")), bar, hit),
+                else _bar(scales.value(a.get("peak")), bar, hit),
             }
         )
     return out
@@ -61,14 +61,14 @@ def named(arm: dict[str, Any]) -> str:
     return f"{arm.get('name')}: {arm['says']}" if arm.get("says") else str(arm.get("name"))
 
 
-def _bar(peak: float, across: chart.Scale, hit: bool) -> Markup:
+def _bar(peak: float, across: scales.Scale, hit: bool) -> Markup:
     line = tag('<line class="{}" x1="0" x2="{}" y1="6" y2="6"/>', "hit" if hit else "none", pct(across(peak))) if peak == peak else ""
     return tag('<svg class="arm" width="100%" height="12" aria-hidden="true">{}</svg>', line)
 
 
-def _small(curve: list[chart.Point], across: chart.Scale | None, down: chart.Scale, hit: bool) -> Markup:
+def _small(curve: list[scales.Point], across: scales.Scale | None, down: scales.Scale, hit: bool) -> Markup:
     """The loss from step to step, with a mark where it is not finite."""
-    x = across or chart.Scale(curve[0][0], max(curve[-1][0], curve[0][0] + 1))
+    x = across or scales.Scale(curve[0][0], max(curve[-1][0], curve[0][0] + 1))
     spots = [(round(x(s) * WIDTH), round(2 + (1 - down(v)) * (HEIGHT - 4), 1)) for s, v in curve if math.isfinite(v)]
     parts = [tag('<polyline points="{}"/>', " ".join(f"{a},{b}" for a, b in spots))]
     parts += [tag('<line x1="{0}" x2="{0}" y1="0" y2="{1}"/>', round(x(s) * WIDTH), HEIGHT) for s, v in curve if not math.isfinite(v)][:40]
@@ -121,13 +121,13 @@ def said(case: Case) -> list[str]:
 
 def _seen(leaks: Case) -> list[str]:
     """What outputs depend on that a model may not see; rounding is not counted."""
-    change, gradient = chart.value(leaks.get("future_change")), chart.value(leaks.get("future_gradient"))
+    change, gradient = scales.value(leaks.get("future_change")), scales.value(leaks.get("future_gradient"))
     out = []
     if change > 1e-5 and gradient > 1e-8:
         out.append("Outputs depend on later positions: right for an encoder, a leak in a model that is to predict what comes next.")
-    if chart.value(leaks.get("other_samples_gradient")) > 1e-8:
+    if scales.value(leaks.get("other_samples_gradient")) > 1e-8:
         out.append("The output of a sample depends on the other samples of its batch, in evaluation mode, too.")
-    if chart.value(leaks.get("padding_change")) > 1e-5:
+    if scales.value(leaks.get("padding_change")) > 1e-5:
         out.append("Masked positions change the outputs of the others: the mask is not applied everywhere.")
     return out
 
