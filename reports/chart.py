@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from reports.labels import Label, pct, place, tag, text
 from reports.scales import GRID, Point, Scale, log_ticks, path, scale, thin, ticks, value
-from reports.text_format import SPIKES, number, one_line
+from reports.text_format import SPIKES, cut, number, one_line
 
 Mark = dict[str, Any]  # of the case: {"step", "label", "kind"} or {"from", "to", "kind"}
 
@@ -145,7 +145,7 @@ def _short(mark: Mark, limit: int = 28) -> str:
     line = one_line(mark["label"])
     if len(line) > limit and mark.get("finding"):
         line = f"{mark['step']}: {one_line(mark['finding']).split('-')[0].replace('_', ' ')}"
-    return line if len(line) <= limit else line[: limit - 1] + "\u2026"
+    return cut(line, limit)
 
 
 def _band(x: Scale, band: Mark, top: int, bottom: int) -> Markup:

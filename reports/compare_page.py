@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from reports import chart, scales, text_format, timeline_chart
-from reports.html import HERE, environment, policy_hash
+from reports.html import environment, policy_hash, template
 
 AXES = {"steps": "steps", "seconds": "seconds of training", "tokens": "tokens", "flops": "FLOPs"}
 SHOWN = 40
@@ -16,7 +16,7 @@ SHOWN = 40
 
 def render(document: dict[str, Any]) -> str:
     """The page of `forensics compare`, byte for byte the same for the same document."""
-    style = "".join((HERE / "templates" / name).read_text("utf-8") for name in ("report.css", "compare.css"))
+    style = template("report.css") + template("compare.css")
     page = environment().get_template("compare.html")
     panels, axis = _panels(document)
     return page.render(d=document, panels=panels, axis=axis, axes=AXES, shown=SHOWN, style=Markup(style), style_hash=policy_hash(style))

@@ -122,11 +122,8 @@ def _documents(run: Run, samples: list[int], x: Loader) -> dict[str, Any]:
 
 def _around(run: Run, step: int) -> list[int]:
     """Lives whose logged steps reach to within an interval of a step that the log skipped."""
-    return [
-        a["index"]
-        for i, a in enumerate(run.attempts)
-        if (0 <= step <= a["steps"][1] if i == 0 else run.attempts[i - 1]["steps"][1] < step <= a["steps"][1])
-    ]
+    before = [-1, *(a["steps"][1] for a in run.attempts)]
+    return [a["index"] for a, end in zip(run.attempts, before, strict=False) if end < step <= a["steps"][1]]
 
 
 def _sources(run: Run, step: int) -> list[str]:

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from forensics.checkpoints import tokenizer_files
 from forensics.checkpoints.age import counters
 from forensics.checkpoints.describe import Checkpoint
 from forensics.checkpoints.looks import Found, finding
@@ -119,11 +120,7 @@ def _same_start(a: Tensor, b: Tensor, n: int) -> bool:
 def _tokens(home: Path) -> int:
     """One more than the largest id of tokenizer.json; 0 where it is not known."""
     state = _json(home / "tokenizer.json")
-    model = state.get("model")
-    vocab = model.get("vocab") if isinstance(model, dict) else None
-    ids = list(vocab.values()) if isinstance(vocab, dict) else list(range(len(vocab))) if isinstance(vocab, list) else []
-    added = state.get("added_tokens")
-    ids += [x.get("id") for x in added if isinstance(x, dict)] if isinstance(added, list) else []
+    ids = [*tokenizer_files.vocabulary(state).values(), *tokenizer_files.added(state).values()]
     return 1 + max((i for i in ids if type(i) is int), default=-1)
 
 

@@ -59,12 +59,8 @@ def _twins(members: list[Measured]) -> list[tuple[str, str]]:
         alike[t.shape, t.dtype, s.squares, s.mean, s.absmax].append(t)
     if len(alike) < 2:  # all of one kind are one: shared on purpose, or cloned and not trained yet
         return []
-    return [
-        (first.name, t.name)
-        for first, *others in alike.values()
-        for t in others
-        if place(t) != place(first) and difference(first, t, None)["equal"]
-    ]
+    pairs = ((first, t) for first, *others in alike.values() for t in others)
+    return [(a.name, b.name) for a, b in pairs if place(a) != place(b) and difference(a, b, None)["equal"]]
 
 
 def exchanged(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> Iterator[Found]:

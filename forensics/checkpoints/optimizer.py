@@ -152,12 +152,8 @@ def rates(c: Checkpoint) -> Iterator[Found]:
 
 def schedule_reset(c: Checkpoint) -> Iterator[Found]:
     """A schedule that says it has not begun, with a rate that belongs to a later step."""
-    n = counters(c)
-    if (
-        n.scheduler != 0
-        or (n.optimizer or 0) < 20
-        or any(re.search(r"start_factor|num_bad_epochs|_schedulers", k) for k in c.contents.values)
-    ):
+    n, others = counters(c), re.compile(r"start_factor|num_bad_epochs|_schedulers")
+    if n.scheduler != 0 or (n.optimizer or 0) < 20 or any(map(others.search, c.contents.values)):
         return
     base, last = list(numbers(c, _BASE).values()), list(numbers(c, _SAID).values())
     if len(base) == len(last) and any(b > 0 and FIRST[0] < x / b < FIRST[1] for b, x in zip(base, last, strict=True)):

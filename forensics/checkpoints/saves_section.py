@@ -39,18 +39,10 @@ def section(run: Run) -> dict[str, Any] | None:
 def _row(run: Run, c: Checkpoint) -> dict[str, Any]:
     n = counters(c)
     return {
-        "path": run_saves.name(c, run),
-        "step": c.step,
-        "kind": c.kind,
-        "format": c.contents.format,
-        "bytes": c.contents.bytes,
-        "complete": c.contents.complete,
-        "healthy": _healthy(c),
-        "optimizer_steps": n.optimizer,
-        "schedule_steps": n.scheduler,
-        "lr": n.lr,
-        "norms": _norms(c),
-    }
+        "path": run_saves.name(c, run), "step": c.step, "kind": c.kind, "format": c.contents.format, "bytes": c.contents.bytes,
+        "complete": c.contents.complete, "healthy": _healthy(c), "optimizer_steps": n.optimizer, "schedule_steps": n.scheduler,
+        "lr": n.lr, "norms": _norms(c),
+    }  # fmt: skip
 
 
 def _healthy(c: Checkpoint) -> bool | None:
@@ -91,12 +83,8 @@ def _moved(found: list[Checkpoint]) -> dict[int, dict[str, Any]]:
             continue
         rate = max((n.lr for c in (a, b) if (n := counters(c)).lr), default=None)
         a_step = far / math.sqrt(count) / (b.step - a.step)
-        moved[i] = {
-            "since": a.step,
-            "norm": float(f"{far:.6g}"),
-            "relative": float(f"{far / norm:.6g}"),
-            "step_over_rate": float(f"{a_step / rate:.4g}") if rate else None,
-        }
+        figures = {"norm": float(f"{far:.6g}"), "relative": float(f"{far / norm:.6g}")}
+        moved[i] = {"since": a.step, **figures, "step_over_rate": float(f"{a_step / rate:.4g}") if rate else None}
     return moved
 
 

@@ -57,11 +57,8 @@ def _pruned(c: Checkpoint, lines: int) -> bool:
     """Zeros are cut on purpose in all matrices alike, or in most of them by lines."""
     matrices = [s for t, s in measured(c, "weight") if len(t.shape) >= 2 and not TABLES.search(t.name)]
     sparse = sum(s.zeros > 0.05 * s.count for s in matrices)
-    return (
-        sparse > max(2, 0.3 * len(matrices))
-        or (lines == len(matrices) == 1)
-        or any("mask" in t.name for t in c.contents.tensors if t.role == "buffer" and t.name.endswith("weight_mask"))
-    )
+    masks = any(t.role == "buffer" and t.name.endswith("weight_mask") for t in c.contents.tensors)
+    return masks or sparse > max(2, 0.3 * len(matrices)) or lines == len(matrices) == 1
 
 
 def _lines(name: str, t: Tensor, s: Stats) -> tuple[float, str, str] | None:

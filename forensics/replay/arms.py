@@ -26,16 +26,8 @@ ASKED_BY = {
 
 
 GENERAL = (
-    "rate held",
-    "rate x 0.1",
-    "clipping on",
-    "larger epsilon",
-    "moments reset",
-    "smaller beta2",
-    "warmup again",
-    "clipping off",
-    "moments as saved",
-)
+    "rate held", "rate x 0.1", "clipping on", "larger epsilon", "moments reset", "smaller beta2", "warmup again", "clipping off", "moments as saved",
+)  # fmt: skip
 BY_ADAPTER = "by the adapter's load()"  # what the worker says of a state that the adapter's own code has loaded
 
 

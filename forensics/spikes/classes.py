@@ -168,13 +168,8 @@ def _periodic(s: Spike, likely: list[Excursion]) -> bool:
     """Whether bumps like this one come at regular distances: the loop makes them (a loader, a restart), not training."""
     if s.kind not in ("fast", "slow") or _values(s.at) < BUMP_VALUES:
         return False
-    alike = [
-        e
-        for e in likely
-        if e.end is not None
-        and BUMP_SIZE <= e.height / s.at.height <= 1 / BUMP_SIZE
-        and BUMP_SIZE <= _values(e) / _values(s.at) <= 1 / BUMP_SIZE
-    ]
+    ratios = ((e, e.height / s.at.height, _values(e) / _values(s.at)) for e in likely if e.end is not None)
+    alike = [e for e, height, values in ratios if min(height, values) >= BUMP_SIZE and max(height, values) <= 1 / BUMP_SIZE]
     if len(alike) < BUMPS:
         return False
     gaps, width = np.diff([e.start for e in alike]), float(np.mean([_values(e) for e in alike]))

@@ -67,13 +67,9 @@ def _places(found: Contents, storage: Any) -> dict[str, list[Place]]:
     for index, info in storage.items() if isinstance(storage, dict) else []:
         where, name = _fields(info), _fields(index).get("fqn")
         path, offset, length = where.get("relative_path"), where.get("offset"), where.get("length")
-        if (
-            not isinstance(name, str)
-            or not isinstance(path, str)
-            or type(offset) is not int
-            or type(length) is not int
-            or min(offset, length) < 0
-        ):
+        if not isinstance(name, str) or not isinstance(path, str) or type(offset) is not int or type(length) is not int:
+            continue
+        if min(offset, length) < 0:
             continue
         if leads_out(path):
             if len(found.refused) < 100:

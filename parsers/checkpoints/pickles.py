@@ -145,11 +145,8 @@ class Machine:
 
     def pushed(self, value: Any) -> Any:
         """Remembers byte strings, and texts that begin like a pickle or a zip, in base64 too (parsers.checkpoints.nested looks into them)."""
-        if (
-            len(value) >= 12
-            and len(self.blobs) < MAX_BLOBS
-            and (not isinstance(value, str) or value.startswith(("gA", "UEsDB", "\x80", "PK\x03\x04", "c", "Y", "K")))
-        ):
+        begins = not isinstance(value, str) or value.startswith(("gA", "UEsDB", "\x80", "PK\x03\x04", "c", "Y", "K"))
+        if begins and len(value) >= 12 and len(self.blobs) < MAX_BLOBS:
             self.blobs.append((value, self.opcode_at))
         return value
 
