@@ -137,7 +137,7 @@ def _olmo(run: Run, indices: tuple[object, str] | None) -> tuple[list[Loader], s
 def _deepspeed(run: Run) -> tuple[list[Loader], str]:
     labels = data_order_facts.sample_axis(run) or []
 
-    def step(done: int) -> list[Ids]:  # `done` is the label itself here: see fit.index
+    def step(done: int) -> list[Ids]:  # `done` is the label itself here: see match_loader.index
         span = deepspeed_loader.taken(labels, done)
         return [np.arange(*span, dtype=np.int64)] if span else []
 

@@ -1,6 +1,6 @@
 """Judges excursions of a loss: is it a spike or noise, which of the three kinds, and is it an instability at all?
 
-Spike or noise: a logistic regression over ``spike_features`` whose numbers stand in ``spike_model``
+Spike or noise: a logistic regression over ``features`` whose numbers stand in ``class_model``
 (benchmarks/spikes.py fits them). The kind is a rule. What would tempt a detector and is no instability has
 rules of its own: weights that start anew, a level that steps up without an overshoot (a schedule that starts
 again, other data), the same bump at regular distances.
@@ -78,7 +78,7 @@ def _plain(y: Floats, e: Excursion) -> bool:
 
 
 def probability(rows: Floats) -> Floats:
-    """Probability of a spike for rows of ``spike_features.NAMES``."""
+    """Probability of a spike for rows of ``features.NAMES``."""
     z = (rows - np.array(class_model.MEAN)) / np.array(class_model.SCALE)
     score: Floats = z @ np.array(class_model.WEIGHT) + class_model.INTERCEPT
     return 1 / (1 + np.exp(-score))
