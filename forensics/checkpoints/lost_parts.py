@@ -52,7 +52,7 @@ def untied(a: Checkpoint, b: Checkpoint) -> Iterator[Found]:
     for t, s in measured(a, "weight"):
         if is_matrix(t) and s.std > 1e-6 * s.absmax:
             table = not young(a) and (TABLES.search(t.name) or _HEADS.search(t.name))
-            groups[(t.shape, t.dtype, s.squares, s.mean, s.absmax) if table else (place(t), t.shape)].append(plain_name(t.name))
+            groups[(t.shape, t.dtype, s.fingerprint) if table else (place(t), t.shape)].append(plain_name(t.name))
     new = {plain_name(t.name): (t, s) for t, s in measured(b, "weight")}
     for first, *others in groups.values():
         for name in others:
@@ -65,7 +65,7 @@ def untied(a: Checkpoint, b: Checkpoint) -> Iterator[Found]:
 
 def _differ(a: Measured, b: Measured) -> bool:
     (x, s), (y, u) = a, b
-    return place(x) != place(y) and (x.shape != y.shape or (s.squares, s.mean, s.absmax) != (u.squares, u.mean, u.absmax))
+    return place(x) != place(y) and (x.shape != y.shape or s.fingerprint != u.fingerprint)
 
 
 def types_changed(a: Checkpoint, b: Checkpoint) -> Iterator[Found]:

@@ -56,7 +56,7 @@ def _numbers(name: str) -> str:
 def _twins(members: list[Measured]) -> list[tuple[str, str]]:
     alike: defaultdict[Any, list[Tensor]] = defaultdict(list)
     for t, s in members:
-        alike[t.shape, t.dtype, s.squares, s.mean, s.absmax].append(t)
+        alike[t.shape, t.dtype, s.fingerprint].append(t)
     if len(alike) < 2:  # all of one kind are one: shared on purpose, or cloned and not trained yet
         return []
     pairs = ((first, t) for first, *others in alike.values() for t in others)

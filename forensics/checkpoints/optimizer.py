@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from forensics.checkpoints.age import counters, numbers
 from forensics.checkpoints.describe import Checkpoint, open_checkpoint
 from forensics.checkpoints.layers import STARTED
-from forensics.checkpoints.looks import Found, Measured, finding, is_state, measured
+from forensics.checkpoints.looks import Found, finding, is_state, measured
 from forensics.checkpoints.weights import numbered
 from forensics.errors import ForensicsError
 from parsers.checkpoints.contents import Tensor
@@ -82,17 +82,12 @@ def moments(c: Checkpoint) -> Iterator[Found]:
     buffers = [s for t, s in measured(c, "other") if t.name.endswith(".momentum_buffer") and s.count]
     if buffers and _started(c) and all(s.zeros == s.count for s in buffers):
         yield finding("moment_zero", "warning", "All momentum buffers are zero: the optimizer has forgotten its steps")
-    held = {_figures(m) for m in seconds}
-    same = [m[0].name for m in firsts if m[0].count > 1 and m[1].absmax and _figures(m) in held]
+    held = {(t.name.rpartition(".")[0], t.shape, s.fingerprint) for t, s in seconds}
+    same = [t.name for t, s in firsts if t.count > 1 and s.absmax and (t.name.rpartition(".")[0], t.shape, s.fingerprint) in held]
     if same:
         title = f"{len(same)} first moments are equal to their second ones, {same[0]} first: one was written over the other"
         yield finding("moment_same", "warning", title, same)
     yield from _shapes(c)
-
-
-def _figures(m: Measured) -> tuple[object, ...]:
-    t, s = m
-    return t.name.rpartition(".")[0], t.shape, s.squares, s.mean, s.absmax
 
 
 def _shapes(c: Checkpoint) -> Iterator[Found]:

@@ -26,11 +26,11 @@ def ranks(c: Checkpoint) -> Iterator[Found]:
     names: list[str] = []
     odd: Counter[str] = Counter()
     for copies in _copies(c):
-        kinds = Counter(_figures(s) for _, s in copies)
+        kinds = Counter(s.fingerprint for _, s in copies)
         most, votes = kinds.most_common(1)[0]
-        model, stats = next((t, s) for t, s in copies if _figures(s) == most)
+        model, stats = next((t, s) for t, s in copies if s.fingerprint == most)
         for t, s in copies:
-            if _figures(s) == most:
+            if s.fingerprint == most:
                 continue
             far = _distance(model, t, stats, s)
             if far is not None and (far < ALIKE or (len(t.shape) == 1 and _NORM.search(t.name))):
@@ -41,10 +41,6 @@ def ranks(c: Checkpoint) -> Iterator[Found]:
         alone = f"; {source} is alone with its values in {times} of them" if times else ""
         title = f"{len(names)} tensors that all ranks should share are not the same in all, {plain_name(names[0])} first{alone}"
         yield finding("ranks_differ", "warning", title, names)
-
-
-def _figures(s: Stats) -> tuple[float, ...]:
-    return (s.norm, s.mean, s.m2, s.absmax, s.zeros, s.nonfinite)
 
 
 def _copies(c: Checkpoint) -> list[list[Measured]]:
