@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from forensics.spikes import excursions
+from forensics.spikes import excursions, plain_rule
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -76,7 +76,7 @@ def lightning(x: Floats) -> Flags:
 def median_rule(x: Floats) -> Flags:
     """The plain median and MAD rule of forensics.spikes.excursions (6 sigma, 1 %, no crowd)."""
     out = np.zeros(len(x), bool)
-    for e in excursions.find(x):
+    for e in plain_rule.find(x):
         out[e.start : e.peak + 1] = True
     return out
 

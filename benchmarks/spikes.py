@@ -29,7 +29,7 @@ from spike_rules import RULES, events  # noqa: E402
 from forensics.spikes import class_model, classes, excursions  # noqa: E402
 from forensics.spikes.features import NAMES, features  # noqa: E402
 
-TABLE, MODEL = HERE / "spikes_training.csv", HERE.parent / "forensics" / "spike_model.py"
+TABLE, MODEL = HERE / "spikes_training.csv", HERE.parent / "forensics" / "spikes" / "class_model.py"
 SIMULATED, THRESHOLD, PENALTY = 500, 0.35, 0.5
 GROUP_SIZE = 20  # rows of one label that a run family counts for in full
 Row = dict[str, Any]
@@ -210,7 +210,7 @@ def read_table() -> list[Row]:
 
 def write_model(model: Row) -> None:
     lines = [
-        '"""Numbers of the logistic regression in spike_class, in the order of spike_features.NAMES.',
+        '"""Numbers of the logistic regression in classes, in the order of features.NAMES.',
         "",
         "Written by `python benchmarks/spikes.py --fit`; not to be edited by hand.",
         '"""',

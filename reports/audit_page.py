@@ -16,7 +16,7 @@ from urllib.parse import quote
 from markupsafe import Markup, escape
 
 from reports import text_format
-from reports.html import HERE, environment, policy_hash
+from reports.html import environment, policy_hash, template
 from reports.markdown import code, esc, table
 
 PAGE = 250
@@ -34,28 +34,12 @@ def render(audit: dict[str, Any]) -> str:
     """The page of `forensics audit`; `audit` is the document of audit.json with ``rows`` and ``curves``."""
     order = sorted(range(len(audit["rows"])), key=lambda i: _rank(audit["rows"][i]))
     lines = _lines([audit["rows"][i] for i in order], [audit["curves"][i] for i in order])
-    style, script = (
-        "".join((HERE / "templates" / name).read_text("utf-8") for name in names) for names in (("report.css", "audit.css"), ("audit.js",))
-    )
-    return (
-        environment()
-        .get_template("audit.html")
-        .render(
-            a=audit,
-            pages=[lines[i : i + PAGE] for i in range(0, len(lines), PAGE)],
-            page_size=PAGE,
-            columns=COLUMNS,
-            causes=[c["cause"] for c in audit["causes"] if c["cause"]],
-            links=_links(audit["rows"]),
-            shown=SHOWN,
-            folded=FOLDED,
-            headline=headline(audit),
-            style=Markup(style),
-            script=Markup(script),
-            style_hash=policy_hash(style),
-            script_hash=policy_hash(script),
-        )
-    )
+    style, script = template("report.css") + template("audit.css"), template("audit.js")
+    return environment().get_template("audit.html").render(
+        a=audit, pages=[lines[i : i + PAGE] for i in range(0, len(lines), PAGE)], page_size=PAGE, columns=COLUMNS,
+        causes=[c["cause"] for c in audit["causes"] if c["cause"]], links=_links(audit["rows"]), shown=SHOWN, folded=FOLDED,
+        headline=headline(audit), style=Markup(style), script=Markup(script), style_hash=policy_hash(style), script_hash=policy_hash(script),
+    )  # fmt: skip
 
 
 def headline(audit: dict[str, Any]) -> str:
@@ -146,26 +130,15 @@ def markdown(audit: dict[str, Any]) -> str:
     ]
     lines += _section("Causes that come together with a value", ("Cause", "Value", ">Runs", ">Expected", ">Chance"), rows)
     groups = audit["seed_groups"]
-    rows = [
-        (
-            str(len(g["runs"])),
-            code(g["metric"] or "no loss"),
-            text_format.number(g["mean"]),
-            text_format.number(g["sd"]),
-            ", ".join(code(o["id"]) for o in g["off"]),
-        )
-        for g in groups
-    ]
+    rows = []
+    for g in groups:
+        off = ", ".join(code(o["id"]) for o in g["off"])
+        rows.append((str(len(g["runs"])), code(g["metric"] or "no loss"), text_format.number(g["mean"]), text_format.number(g["sd"]), off))
     lines += _section("Groups that differ only in the seed", (">Seeds", "Metric", ">Mean", ">Spread", "Off the spread"), rows)
-    rows = [
-        (
-            esc(difference(c["differs"])),
-            esc(c["verdict"]),
-            text_format.number(c["effect"]),
-            f"{text_format.number(c['interval'][0])} to {text_format.number(c['interval'][1])}",
-        )
-        for c in audit["comparisons"]
-    ]
+    rows = []
+    for c in audit["comparisons"]:
+        low, high = map(text_format.number, c["interval"])
+        rows.append((esc(difference(c["differs"])), esc(c["verdict"]), text_format.number(c["effect"]), f"{low} to {high}"))
     lines += _section("One recipe against another", ("Differs in", "Verdict", ">Effect", "99 % interval"), rows)
     rows = [(d["kind"], ", ".join(code(r) for r in d["runs"][:6]), esc(difference(d["differs"]))) for d in audit["duplicates"]]
     lines += _section("Copies and forks", ("What", "Runs", "Differs in"), rows)
@@ -199,14 +172,12 @@ def terminal(audit: dict[str, Any]) -> str:
     lines += [f"  causes: {', '.join(causes)}"] if causes else []
     lines += [f"  {b['says']}" for b in audit["shared_batches"][:4]]
     for c in audit["shared_causes"][:4]:
-        lines.append(
-            f"  {c['cause']} with {c['key']} = {c['value']}: {c['runs']} of {c['of']} runs, {c['expected']:.1f} expected by chance"
-        )
+        often = f"{c['runs']} of {c['of']} runs, {c['expected']:.1f} expected by chance"
+        lines.append(f"  {c['cause']} with {c['key']} = {c['value']}: {often}")
     for g in audit["seed_groups"][:4]:
         off = f", off the spread: {', '.join(o['id'] for o in g['off'])}" if g["off"] else ""
-        lines.append(
-            f"  {len(g['runs'])} seeds of one recipe: {g['metric']} {text_format.number(g['mean'])} \u00b1 {text_format.number(g['sd'])}{off}"
-        )
+        spread = f"{text_format.number(g['mean'])} \u00b1 {text_format.number(g['sd'])}"
+        lines.append(f"  {len(g['runs'])} seeds of one recipe: {g['metric']} {spread}{off}")
     since = audit["since"]
     if since is not None:
         lines.append("  since: " + ", ".join(f"{len(since[k])} {k.replace('_', ' ')}" for k in since))

@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from reports import chart, text_format
+from reports import scales, text_format
 from reports.labels import pct, tag
 
 
@@ -29,11 +29,11 @@ def causes(case: dict[str, Any]) -> list[dict[str, Any]]:
         for c in h["clues"]:
             total += _weight(c)
             sums.append(total)
-    sums += [s for h in case["hypotheses"] if (s := chart.value(h.get("score"))) == s]
+    sums += [s for h in case["hypotheses"] if (s := scales.value(h.get("score"))) == s]
     lo, hi = min(sums), max(sums)
     pad = max((hi - lo) * 0.06, 1.0)
-    x = chart.Scale(lo - pad, hi + pad)
-    marks = chart.ticks(x.lo, x.hi, 5)
+    x = scales.Scale(lo - pad, hi + pad)
+    marks = scales.ticks(x.lo, x.hi, 5)
     scale = Markup("").join(tag('<text class="wl" x="{}" y="13">{}</text>', pct(x(m)), text_format.decibans(m)) for m in marks)
     head = tag('<svg class="wf" width="100%" height="18" aria-hidden="true">{}</svg>', scale)
     out = []
@@ -45,7 +45,7 @@ def causes(case: dict[str, Any]) -> list[dict[str, Any]]:
                 rows.append({"subtotal": at, "bar": _bar(x, marks, None, 0.0, at)})
             start, at = at, at + _weight(c)
             rows.append({"clue": c, "sum": at, "bar": _bar(x, marks, c, start, at, last=i + 1 == len(h["clues"]))})
-        score = chart.value(h.get("score"))
+        score = scales.value(h.get("score"))
         score = at if score != score else score
         out.append({"h": h, "rows": rows, "score": score, "bar": _bar(x, marks, None, 0.0, score), "head": head})
     return out
@@ -56,7 +56,7 @@ def _weight(clue: dict[str, Any]) -> float:
     return float(w) if isinstance(w, (int, float)) else 0.0
 
 
-def _bar(x: chart.Scale, marks: list[float], clue: Any, start: float, end: float, last: bool = False) -> Markup:
+def _bar(x: scales.Scale, marks: list[float], clue: Any, start: float, end: float, last: bool = False) -> Markup:
     """A row of the ledger: a clue's bar from the sum before it to the sum after it; without a clue the sum itself."""
     out = [tag('<line class="wg" x1="{0}" x2="{0}" y1="0" y2="100%"/>', pct(x(m))) for m in marks]
     a, b, zero = pct(x(start)), pct(x(end)), pct(x(0.0))

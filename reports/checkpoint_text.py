@@ -17,16 +17,16 @@ def render(document: dict[str, Any], *, width: int = 100) -> str:
     whole = {True: "whole", False: "NOT whole", None: "length unknown"}[d["complete"]]
     count = sum(math.prod(t["shape"]) for t in d["tensors"])
     lines = [f"from {d['path']} to {d['path2']}"] if "path2" in d else []
-    lines += [f"{d['path']}: {d['format']}, {d['kind']}{step}, {size(d['bytes'])}, {whole}"]
+    lines += [f"{d['path']}: {d['format']}, {d['kind']}{step}, {text_format.bytes_(d['bytes'])}, {whole}"]
     lines.append(f"{len(d['tensors'])} tensors, {count:,} values")
     lines += ["", "Findings"] if d["findings"] else ["", "Nothing sick was found in what could be read."]
     for f in d["findings"]:
         lines.append(f"  {f['severity']:<8}  {f['title']}")
         if len(f["tensors"]) > 1:
-            lines.append(cut(f"            {', '.join(f['tensors'])}", width))
+            lines.append(text_format.cut(f"            {', '.join(f['tensors'])}", width))
     for what, key in (("Not followed, not run", "refused"), ("Not read", "gaps")):
         if d[key]:
-            lines += ["", what, *(cut(f"  {r['at']}: {r['what']}", width) for r in d[key][:20])]
+            lines += ["", what, *(text_format.cut(f"  {r['at']}: {r['what']}", width) for r in d[key][:20])]
             if len(d[key]) > 20:
                 lines.append(f"  and {len(d[key]) - 20} more")
     if d["tensors"]:
@@ -48,7 +48,7 @@ def table(tensors: list[dict[str, Any]], width: int) -> list[str]:
     for t in shown:
         shape = "x".join(str(n) for n in t["shape"]) or "number"
         bad = "" if t["nonfinite"] is None else str(t["nonfinite"])
-        row = f"{cut(t['name'], wide, left=True):<{wide}}  {t['role']:<10}  {cut(t['dtype'], 9):<9}  {cut(shape, 14):<14}"
+        row = f"{text_format.cut(t['name'], wide, left=True):<{wide}}  {t['role']:<10}  {text_format.cut(t['dtype'], 9):<9}  {text_format.cut(shape, 14):<14}"
         lines.append(f"{row}  {number(t['norm']):>9}  {number(t['absmax']):>9}  {bad:>5}")
     if len(tensors) > len(shown):
         lines.append(f"and {len(tensors) - len(shown)} more; --json has them all")
@@ -62,7 +62,7 @@ def changes(changed: list[dict[str, Any]], width: int) -> list[str]:
     lines = [f"Changed: {len(moved)} tensors; bit for bit the same: {len(still)}; not compared: {len(changed) - len(moved) - len(still)}"]
     wide = max(min(max((len(c["name"]) for c in moved[:MOST]), default=6), width - 40), 6)
     lines += [
-        f"  {cut(c['name'], wide, left=True):<{wide}}  moved by {number(c['update_norm']):>9}, {number(c['relative']):>9} of its norm"
+        f"  {text_format.cut(c['name'], wide, left=True):<{wide}}  moved by {number(c['update_norm']):>9}, {number(c['relative']):>9} of its norm"
         for c in moved[:MOST]
     ]
     if len(moved) > MOST:
@@ -76,17 +76,3 @@ def value(x: Any) -> float:
 
 def number(x: Any) -> str:
     return "" if x is None else x if isinstance(x, str) else f"{x:.4g}"
-
-
-def size(n: int) -> str:
-    """Decimal units, three figures: 2.15 GB."""
-    for power, unit in ((9, "GB"), (6, "MB"), (3, "kB")):
-        if n >= 10**power:
-            return f"{n / 10**power:.3g} {unit}"
-    return f"{n} bytes"
-
-
-def cut(text: str, width: int, *, left: bool = False) -> str:
-    if len(text) <= width:
-        return text
-    return "…" + text[-(width - 1) :] if left else text[: width - 1] + "…"

@@ -7,8 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from reports import chart, text_format, timeline_chart
-from reports.html import HERE, environment, policy_hash
+from reports import chart, scales, text_format, timeline_chart
+from reports.html import environment, policy_hash, template
 
 AXES = {"steps": "steps", "seconds": "seconds of training", "tokens": "tokens", "flops": "FLOPs"}
 SHOWN = 40
@@ -16,18 +16,18 @@ SHOWN = 40
 
 def render(document: dict[str, Any]) -> str:
     """The page of `forensics compare`, byte for byte the same for the same document."""
-    style = "".join((HERE / "templates" / name).read_text("utf-8") for name in ("report.css", "compare.css"))
+    style = template("report.css") + template("compare.css")
     page = environment().get_template("compare.html")
     panels, axis = _panels(document)
     return page.render(d=document, panels=panels, axis=axis, axes=AXES, shown=SHOWN, style=Markup(style), style_hash=policy_hash(style))
 
 
 def _panels(document: dict[str, Any]) -> tuple[list[dict[str, Any]], Markup]:
-    curves = [(c, chart.points(c["a"]), chart.points(c["b"])) for c in document["curves"]]
+    curves = [(c, scales.points(c["a"]), scales.points(c["b"])) for c in document["curves"]]
     steps = [p[0] for _, a, b in curves for p in (*a, *b)]
     if not steps:
         return [], Markup("")
-    x = chart.Scale(min(steps), max(max(steps), min(steps) + 1))
+    x = scales.Scale(min(steps), max(max(steps), min(steps) + 1))
     out: list[dict[str, Any]] = []
     for c, a, b in curves:
         if not a and not b:
@@ -40,7 +40,7 @@ def _panels(document: dict[str, Any]) -> tuple[list[dict[str, Any]], Markup]:
             marks += [{"step": s["step"], "label": f"{s['run']} spikes at {s['step']}", "kind": "event"} for s in document["spikes"][:12]]
         name = f"{text_format.metric(c['metric'])} of both runs over steps"
         drawn = [chart.Curve(a, "run"), chart.Curve(b, "eval")]
-        svg = chart.panel(drawn, x, log=c["scale"] == "log", height=220 if not out else 130, name=name, marks=marks, rows=2)
+        svg = chart.panel(drawn, x, chart.Look(name, 130 if out else 220, c["scale"] == "log", marks=marks, rows=2))
         out.append({"metric": c["metric"], "unit": c["unit"], "log": c["scale"] == "log", "svg": svg})
     return out, timeline_chart.axis({"timeline": {"clock": []}, "run": {"attempts": []}}, x, clock=False)
 

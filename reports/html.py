@@ -19,7 +19,7 @@ from jinja2 import ChainableUndefined, Environment, FileSystemBytecodeCache, Fil
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
-from reports import cause_ledger, chart, checkpoint_table, first_screen, markdown, replay_section, text_format, timeline_chart
+from reports import cause_ledger, chart, checkpoint_table, first_screen, markdown, replay_section, scales, text_format, timeline_chart
 from reports.schema import complete, plain
 
 HERE = Path(__file__).parent
@@ -33,14 +33,18 @@ SAID = {"metric", "start", "peak", "end", "class", "alive", "attempt", "step", "
 PLACES = ("answer", "causes", "timeline", "symptoms", "rules", "replay", "checkpoints", "clear", "not-known", "read", "case", "summary")
 
 
+def template(name: str) -> str:
+    return (HERE / "templates" / name).read_text("utf-8")
+
+
 def render(case: dict[str, Any]) -> str:
     """The page, byte for byte the same for the same case."""
     full = complete(case)
     x = timeline_chart.domain(full)
     anchors = _anchors(full)
     panels = timeline_chart.panels(full, x)
-    style = (VENDOR / "uPlot.min.css").read_text("utf-8") + (HERE / "templates" / "report.css").read_text("utf-8")
-    scripts = [(VENDOR / "uPlot.iife.min.js").read_text("utf-8"), (HERE / "templates" / "report.js").read_text("utf-8")]
+    style = (VENDOR / "uPlot.min.css").read_text("utf-8") + template("report.css")
+    scripts = [(VENDOR / "uPlot.iife.min.js").read_text("utf-8"), template("report.js")]
     page = environment().get_template("report.html")
     first, more = panels[: timeline_chart.OPEN_PANELS], panels[timeline_chart.OPEN_PANELS :]
     return page.render(
@@ -57,15 +61,9 @@ def render(case: dict[str, Any]) -> str:
 @cache
 def environment() -> Environment:
     env = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        undefined=ChainableUndefined,
-        finalize=_shown,
-        bytecode_cache=_Compiled(str(HERE / "templates" / "__pycache__")),
-    )
+        loader=FileSystemLoader(HERE / "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+        undefined=ChainableUndefined, finalize=_shown, bytecode_cache=_Compiled(str(HERE / "templates" / "__pycache__")),
+    )  # fmt: skip
     env.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     env.tests["command"] = text_format.is_command
     env.filters.update(
@@ -206,17 +204,17 @@ def _evidence(case: dict[str, Any], e: dict[str, Any], detailed: bool) -> dict[s
     if e.get("kind") != "series":
         return shown
     drawn = timeline_chart.curves(data, timeline_chart.abandoned_from(case))
-    if drawn and not any(math.isfinite(v) for c in drawn for _, v in c.points):
-        return shown | {"kind": "text", "data": {"lines": [timeline_chart.describe(str(data.get("metric")), drawn)]}}
-    at = [chart.value(v) for v in data.get("window") or []] + [p[0] for c in drawn for p in (c.points[0], c.points[-1])]
-    at = [v for v in at if v == v and abs(v) != float("inf")]
     if not drawn:
         return shown
-    seen = [p[0] for c in drawn for p in c.points]
-    x = chart.Scale(max(min(at), min(seen)), max(min(max(at), max(seen)), min(seen) + 1))
     name = timeline_chart.describe(str(data.get("metric")), drawn)
+    if not any(math.isfinite(v) for c in drawn for _, v in c.points):
+        return shown | {"kind": "text", "data": {"lines": [name]}}
+    at = [scales.value(v) for v in data.get("window") or []] + [p[0] for c in drawn for p in (c.points[0], c.points[-1])]
+    at = [v for v in at if math.isfinite(v)]
+    seen = [p[0] for c in drawn for p in c.points]
+    x = scales.Scale(max(min(at), min(seen)), max(min(max(at), max(seen)), min(seen) + 1))
     lists = {k: [v for v in data.get(k) or [] if isinstance(v, dict)] for k in ("bands", "marks")}
-    shown["svg"] = chart.panel(drawn, x, log=data.get("scale") == "log", height=150, name=name, rows=2, room=480,
-                               columns=200 if detailed else 60, bands=lists["bands"], marks=lists["marks"])  # fmt: skip
+    look = chart.Look(name, 150, data.get("scale") == "log", 200 if detailed else 60, rows=2, room=480, **lists)
+    shown["svg"] = chart.panel(drawn, x, look)
     shown["axis"] = timeline_chart.axis(case, x, count=5)
     return shown

@@ -85,7 +85,7 @@ def render(case: Case) -> str:
 
 
 def brief(case: Case) -> str:
-    """The first screen: answer, when, why, or else, what to do. Takes a case that ``shape.complete`` filled."""
+    """The first screen: answer, when, why, or else, what to do. Takes a case that ``schema.complete`` filled."""
     run, clock = case["run"], "; ".join(filter(None, first_screen.when(case)))
     state = f"{esc(run.get('status', 'unknown'))}; **{esc(case['verdict'])}**, {first_screen.counted(case)}."
     lines = [f"# {esc(case.get('answer') or 'No answer was written.')}", "", f"Run {code(run.get('id', '?'))}, {state}", ""]

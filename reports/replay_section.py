@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from reports import chart, text_format
+from reports import scales, text_format
 from reports.labels import pct, tag
 
 Case = dict[str, Any]
@@ -28,31 +28,22 @@ def arms(case: Case) -> list[dict[str, Any]]:
     Those that run over the steps of the first one, the run as logged, share its axis of steps, too.
     """
     rows = [a for a in _list(of(case).get("arms")) if isinstance(a, dict)]
-    curves = [chart.points(a.get("curve")) for a in rows]
-    peaks = [p for a in rows if math.isfinite(p := chart.value(a.get("peak"))) and p >= 0]
+    curves = [scales.points(a.get("curve")) for a in rows]
+    peaks = [p for a in rows if math.isfinite(p := scales.value(a.get("peak"))) and p >= 0]
     seen = [v for c in curves for _, v in c]
-    down = chart.scale(
-        seen, log=bool(seen) and min((v for v in seen if v > 0), default=1.0) * 30 < max((v for v in seen if math.isfinite(v)), default=1.0)
-    )
-    bar = chart.Scale(0.0, max(peaks, default=1.0) or 1.0)
-    beside = [
-        bool(c) and bool(curves[0]) and not a.get("apart") and c[0][0] <= curves[0][-1][0] and c[-1][0] >= curves[0][0][0]
-        for a, c in zip(rows, curves, strict=True)
-    ]
+    lowest, highest = min((v for v in seen if v > 0), default=1.0), max((v for v in seen if math.isfinite(v)), default=1.0)
+    down = scales.scale(seen, log=bool(seen) and lowest * 30 < highest)
+    bar = scales.Scale(0.0, max(peaks, default=1.0) or 1.0)
+    first, last = (curves[0][0][0], curves[0][-1][0]) if curves and curves[0] else (math.inf, -math.inf)
+    beside = [bool(c) and not a.get("apart") and c[0][0] <= last and c[-1][0] >= first for a, c in zip(rows, curves, strict=True)]
     steps = [s for c, together in zip(curves, beside, strict=True) if together for s, _ in c]
-    shared = chart.Scale(min(steps), max(*steps, min(steps) + 1)) if steps else None
+    shared = scales.Scale(min(steps), max(*steps, min(steps) + 1)) if steps else None
     out = []
     for a, curve, together in zip(rows, curves, beside, strict=True):
         hit = a.get("outcome") in HIT
-        out.append(
-            {
-                "arm": a,
-                "hit": hit,
-                "bar": _small(curve, shared if together else None, down, hit)
-                if len(curve) > 1
-                else _bar(chart.value(a.get("peak")), bar, hit),
-            }
-        )
+        many = len(curve) > 1
+        drawn = _small(curve, shared if together else None, down, hit) if many else _bar(scales.value(a.get("peak")), bar, hit)
+        out.append({"arm": a, "hit": hit, "bar": drawn})
     return out
 
 
@@ -61,14 +52,14 @@ def named(arm: dict[str, Any]) -> str:
     return f"{arm.get('name')}: {arm['says']}" if arm.get("says") else str(arm.get("name"))
 
 
-def _bar(peak: float, across: chart.Scale, hit: bool) -> Markup:
+def _bar(peak: float, across: scales.Scale, hit: bool) -> Markup:
     line = tag('<line class="{}" x1="0" x2="{}" y1="6" y2="6"/>', "hit" if hit else "none", pct(across(peak))) if peak == peak else ""
     return tag('<svg class="arm" width="100%" height="12" aria-hidden="true">{}</svg>', line)
 
 
-def _small(curve: list[chart.Point], across: chart.Scale | None, down: chart.Scale, hit: bool) -> Markup:
+def _small(curve: list[scales.Point], across: scales.Scale | None, down: scales.Scale, hit: bool) -> Markup:
     """The loss from step to step, with a mark where it is not finite."""
-    x = across or chart.Scale(curve[0][0], max(curve[-1][0], curve[0][0] + 1))
+    x = across or scales.Scale(curve[0][0], max(curve[-1][0], curve[0][0] + 1))
     spots = [(round(x(s) * WIDTH), round(2 + (1 - down(v)) * (HEIGHT - 4), 1)) for s, v in curve if math.isfinite(v)]
     parts = [tag('<polyline points="{}"/>', " ".join(f"{a},{b}" for a, b in spots))]
     parts += [tag('<line x1="{0}" x2="{0}" y1="0" y2="{1}"/>', round(x(s) * WIDTH), HEIGHT) for s, v in curve if not math.isfinite(v)][:40]
@@ -90,25 +81,20 @@ def said(case: Case) -> list[str]:
     if beside:
         out.append(f"The adapter imported {text_format.joined([f'`{f}`' for f in beside], 20)} from its own folder.")
     if r.get("agreed") is not None:
-        end = (
-            f", then parts from it at step {r['parts']}, in the {text_format.metric(str(r.get('parts_in')))}"
-            if r.get("parts") is not None
-            else ""
-        )
+        parted = f", then parts from it at step {r.get('parts')}, in the {text_format.metric(str(r.get('parts_in')))}"
+        end = parted if r.get("parts") is not None else ""
         out.append(f"The replay agrees with {text_format.number(r['agreed'])} logged values{end}.")
     if r.get("rounding_reach") is not None:
         out.append(f"A change of the weights by one rounding moves the loss by {text_format.number(r['rounding_reach'])} at most.")
     if r.get("bound") is not None:
-        out.append(
-            f"{text_format.number(r.get('steps_replayed'))} steps of training were run again; one culprit should take at most {text_format.number(r['bound'])} for a window of {text_format.number(r.get('window'))}."
-        )
+        done, bound, window = (text_format.number(r.get(k)) for k in ("steps_replayed", "bound", "window"))
+        out.append(f"{done} steps of training were run again; one culprit should take at most {bound} for a window of {window}.")
     first = r.get("nonfinite")
     if isinstance(first, dict) and isinstance(first.get("first"), dict):
         f = first["first"]
         where = f" in `{f['module']}`" if f.get("module") else " outside the model's modules, as in the loss,"
-        out.append(
-            f"The first value that is not finite comes from `{f.get('operation')}`{where}, {f.get('phase')}, at step {first.get('step')}; what went in was finite."
-        )
+        place = f"`{f.get('operation')}`{where}, {f.get('phase')}, at step {first.get('step')}"
+        out.append(f"The first value that is not finite comes from {place}; what went in was finite.")
     if r.get("grew_first"):
         out.append(f"The gradient of `{r['grew_first']}` grew first.")
     leaks = r.get("leaks")
@@ -121,13 +107,13 @@ def said(case: Case) -> list[str]:
 
 def _seen(leaks: Case) -> list[str]:
     """What outputs depend on that a model may not see; rounding is not counted."""
-    change, gradient = chart.value(leaks.get("future_change")), chart.value(leaks.get("future_gradient"))
+    change, gradient = scales.value(leaks.get("future_change")), scales.value(leaks.get("future_gradient"))
     out = []
     if change > 1e-5 and gradient > 1e-8:
         out.append("Outputs depend on later positions: right for an encoder, a leak in a model that is to predict what comes next.")
-    if chart.value(leaks.get("other_samples_gradient")) > 1e-8:
+    if scales.value(leaks.get("other_samples_gradient")) > 1e-8:
         out.append("The output of a sample depends on the other samples of its batch, in evaluation mode, too.")
-    if chart.value(leaks.get("padding_change")) > 1e-5:
+    if scales.value(leaks.get("padding_change")) > 1e-5:
         out.append("Masked positions change the outputs of the others: the mask is not applied everywhere.")
     return out
 
@@ -137,32 +123,21 @@ def tables(case: Case) -> list[dict[str, Any]]:
     r, out = of(case), []
     skip = [s for s in _list(r.get("skip")) if isinstance(s, dict)]
     if skip:
-        out.append(
-            {
-                "title": "Skip list for the next attempt",
-                "columns": ["step", "samples"],
-                "rows": [[s.get("step"), ", ".join(map(str, _list(s.get("samples")))) or "the whole batch"] for s in skip],
-            }
-        )
+        rows = [[s.get("step"), ", ".join(map(str, _list(s.get("samples")))) or "the whole batch"] for s in skip]
+        out.append({"title": "Skip list for the next attempt", "columns": ["step", "samples"], "rows": rows})
     for s in [s for s in _list(r.get("samples")) if isinstance(s, dict)]:
         ranking = [x for x in _list(s.get("ranking")) if isinstance(x, dict)][:MOST]
         rows = [[str(x.get("sample")), "blamed" if x.get("blamed") else "", x.get("loss"), x.get("gradient")] for x in ranking]
-        out.append(
-            {"title": f"Samples of step {s.get('step')}, {s.get('how')}", "columns": ["sample", "", "loss", "gradient norm"], "rows": rows}
-        )
+        title = f"Samples of step {s.get('step')}, {s.get('how')}"
+        out.append({"title": title, "columns": ["sample", "", "loss", "gradient norm"], "rows": rows})
     seen = r.get("nonfinite")
     seen = seen if isinstance(seen, dict) else {}
     frames = [f for f in _list(seen.get("frames")) if isinstance(f, dict)]
     if frames:
         keys = ("module", "what", "absmin", "absmax", "nonfinite", "control_absmin", "control_absmax")
         head = ["module", "of", "smallest", "largest", "not finite", "smallest, other batch", "largest, other batch"]
-        out.append(
-            {
-                "title": f"Modules at step {seen.get('step')}, beside batch {seen.get('control_batch')}",
-                "columns": head,
-                "rows": [[f.get(k) for k in keys] for f in frames],
-            }
-        )
+        title = f"Modules at step {seen.get('step')}, beside batch {seen.get('control_batch')}"
+        out.append({"title": title, "columns": head, "rows": [[f.get(k) for k in keys] for f in frames]})
     return out
 
 

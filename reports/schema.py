@@ -38,10 +38,6 @@ def times(x: Any) -> list[Any]:
 def points(x: Any) -> list[Any]:
     """[step, value] pairs; the value may be the string of a NaN or an infinity."""
     pairs = [p for p in x if isinstance(p, list) and len(p) == 2] if isinstance(x, list) else []
-    if all(
-        type(s) is int and -1e300 < s < 1e300 and type(v) is float and -1e300 < v < 1e300 for s, v in pairs
-    ):  # nearly always, and there are many
-        return pairs
     return [[s, v if isinstance(v, str) else number(v)] for s, v in pairs if number(s) is not None]
 
 

@@ -31,7 +31,7 @@ def render(case: Case, width: int = 100, color: bool = False) -> str:
 
     verdict = one_line(full["verdict"])
     answer = f"{verdict.upper()}: {one_line(full.get('answer') or 'no answer was written')}"
-    lines = [paint(_cut(_head(full["run"]), width), "dim")]
+    lines = [paint(text_format.cut(_head(full["run"]), width), "dim")]
     for i, line in enumerate(textwrap.wrap(answer, width, max_lines=4, placeholder=" \u2026")):
         lines.append(paint(line, "bold" if i else verdict))
     lines += chart(full, width)
@@ -79,12 +79,8 @@ def _rows(case: Case) -> list[tuple[str, str]]:
 
 def _wrap(text: str, width: int, most: int, indent: str) -> list[str]:
     if most == 1:
-        return [_cut(text, width)]
+        return [text_format.cut(text, width)]
     return textwrap.wrap(text, width, max_lines=most, placeholder=" \u2026", subsequent_indent=indent) or [""]
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "\u2026"
 
 
 def _checked(case: Case) -> str:

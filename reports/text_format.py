@@ -63,6 +63,12 @@ def one_line(text: Any) -> str:
     return " ".join(visible(text).split())
 
 
+def cut(text: str, width: int, *, left: bool = False) -> str:
+    if len(text) <= width:
+        return text
+    return "\u2026" + text[-(width - 1) :] if left else text[: width - 1] + "\u2026"
+
+
 def is_command(text: Any) -> bool:
     """Whether a whole text is something to paste into a shell, not a sentence about it."""
     return isinstance(text, str) and text.startswith(("forensics ", "python ", "git ", "grep ")) and "`" not in text

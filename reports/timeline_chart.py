@@ -8,8 +8,9 @@ from typing import Any
 from markupsafe import Markup
 
 from reports import first_screen, text_format
-from reports.chart import Curve, Point, Scale, band_name, constant, panel, points, ticks, value, whole
+from reports.chart import Curve, Look, band_name, constant, panel
 from reports.labels import Label, pct, place, tag, text
+from reports.scales import Point, Scale, points, ticks, value, whole
 
 FIRST = ("loss.train", "loss.eval", "grad.norm", "lr", "loss_scale")  # then throughput, memory, the rest
 HEIGHTS = {"loss.train": 180, "loss.eval": 140, "grad.norm": 120}
@@ -83,9 +84,9 @@ def panels(case: Case, x: Scale) -> list[dict[str, Any]]:
         out.append({
             "title": text_format.metric(name), "tag": s.get("tag"), "unit": s.get("unit"), "log": log, "members": members,
             "height": height, "eval": len(members) > 1,
-            "svg": panel(drawn, x, log=log, height=height, name=describe(name, drawn),
-                         bands=bands, marks=[] if out and len(marks) > FEW else marks, rows=2 if not out else 0,
-                         columns=120 if folded else 500),
+            "svg": panel(drawn, x, Look(
+                describe(name, drawn), height, log, 120 if folded else 500, bands, [] if out and len(marks) > FEW else marks, 0 if out else 2,
+            )),
             "nan": any(not math.isfinite(v) for c in drawn for _, v in c.points),
         })  # fmt: skip
     return out
@@ -100,7 +101,7 @@ def hero(case: Case, x: Scale) -> tuple[dict[str, Any], Markup] | None:
     marks = [m for m in case["timeline"]["marks"] if m.get("kind") in ("restart", "nonfinite")]
     name = describe(str(train.get("metric")), drawn)
     log, bands = train.get("scale") == "log", case["timeline"]["bands"]
-    return train, panel(drawn, x, log=log, height=230, name=name, columns=260, room=480, bands=bands, marks=marks, rows=2)
+    return train, panel(drawn, x, Look(name, 230, log, 260, bands, marks, 2, 480))
 
 
 def describe(name: str, drawn: list[Curve]) -> str:

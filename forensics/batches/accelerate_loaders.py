@@ -15,6 +15,8 @@ Facts, from accelerate/data_loader.py (0.24 to 1.14):
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from forensics.batches.torch_loaders import batches
@@ -26,42 +28,48 @@ def seedable_order(n: int, seed: int, epoch: int) -> Ids:
     return seeded_randperm(n, seed + epoch)
 
 
-def sharded(
-    samples: Ids, size: int, world: int, *, drop_last: bool = False, split_batches: bool = False, even_batches: bool = True
-) -> list[list[Ids]]:
+@dataclass(frozen=True)
+class Sharing:
+    """Options of ``prepare()`` and of the DataLoader."""
+
+    drop_last: bool = False
+    split_batches: bool = False
+    even_batches: bool = True
+    dispatch_batches: bool = False
+
+
+USUAL = Sharing()
+
+
+def sharded(samples: Ids, size: int, world: int, rules: Sharing = USUAL) -> list[list[Ids]]:
     """[batch][rank] -> samples, for one epoch of ``BatchSamplerShard``; a rank without a share has an empty array.
 
     `size` is the DataLoader's batch size: of one process, of all together with `split_batches`.
     """
     if world == 1:
-        return [[b] for b in batches(samples, size, drop_last)]
-    whole = size if split_batches else size * world  # samples of all processes a turn
+        return [[b] for b in batches(samples, size, rules.drop_last)]
+    whole = size if rules.split_batches else size * world  # samples of all processes a turn
     share = whole // world
     end = len(samples) // whole * whole
     rest = samples[end:]
-    if drop_last or not len(rest):
+    if rules.drop_last or not len(rest):
         rest = rest[:0]
-    elif even_batches:  # the first turn again, doubled until it suffices
+    elif rules.even_batches:  # the first turn again, doubled until it suffices
         first = samples[: min(len(samples), whole)]
         rest = np.concatenate([rest, np.resize(first, whole - len(rest))])
     turns = [samples[i : i + whole] for i in range(0, end, whole)] + ([rest] if len(rest) else [])
     return [[t[r * share : (r + 1) * share] for r in range(world)] for t in turns]
 
 
-def dispatched(samples: Ids, size: int, world: int, *, drop_last: bool = False, split_batches: bool = False) -> list[list[Ids]]:
+def dispatched(samples: Ids, size: int, world: int, rules: Sharing = USUAL) -> list[list[Ids]]:
     """[batch][rank] -> samples, for one epoch of ``DataLoaderDispatcher``."""
-    read = batches(samples, size, drop_last)
-    together = 1 if split_batches else world
+    read = batches(samples, size, rules.drop_last)
+    together = 1 if rules.split_batches else world
     turns = [np.concatenate(read[i : i + together]) for i in range(0, len(read), together)]
-    if drop_last and len(read) % together:
+    if rules.drop_last and len(read) % together:
         turns = turns[:-1]
-    first = turns[0][:world] if turns else samples[:0]
-    if turns and not drop_last and len(turns[-1]) % world:
-        short = turns[-1]
-        share = len(short) // world + 1
-        return [*_cut(turns[:-1], world), [np.concatenate([short, first])[r * share : (r + 1) * share] for r in range(world)]]
-    return _cut(turns, world)
-
-
-def _cut(turns: list[Ids], world: int) -> list[list[Ids]]:
-    return [[t[r * (len(t) // world) : (r + 1) * (len(t) // world)] for r in range(world)] for t in turns]
+    shares = [len(t) // world for t in turns]
+    if turns and not rules.drop_last and len(turns[-1]) % world:
+        shares[-1] += 1
+        turns[-1] = np.concatenate([turns[-1], turns[0][:world]])
+    return [[t[r * share : (r + 1) * share] for r in range(world)] for t, share in zip(turns, shares, strict=True)]

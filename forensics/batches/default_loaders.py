@@ -10,8 +10,9 @@ from functools import lru_cache, partial
 import numpy as np
 
 from forensics.batches import data_order_facts, epoch_permutations, hf_trainer, sizes, torch_loaders
-from forensics.batches.loader import Loader
-from forensics.batches.sizes import Size
+from forensics.batches.accelerate_loaders import Sharing
+from forensics.batches.loader import Loader, Turns, in_epochs
+from forensics.batches.sizes import Size, counted
 from forensics.batches.torch_random import Ids
 from forensics.run import settings
 from parsers.tables import Run
@@ -78,12 +79,12 @@ def _whole_step(n: int, kind: str, seed: int, seeded: str, total: int, length: i
 def _torch_ways(size: Size, n: tuple[int, str], seed: int, said: str) -> Iterator[Loader]:
     """DistributedSampler, accelerate's sampler, and DataLoader with a generator, batch by batch on each process."""
     for drop in (False, True):
-        for name, ranks in _epoch_ways(n[0], size, seed, drop):
+        for name, turns in _epoch_ways(n[0], size, seed, drop):
             length = _length(n[0], size, drop, accelerate=name.startswith("accelerate"))
             if length:
                 yield Loader(
                     f"{name}, {n[0]} samples, the last short batch {'dropped' if drop else 'kept'}, {size}",
-                    partial(_ranked_step, ranks, size.accumulation, length),
+                    partial(in_epochs, turns, size.accumulation, length),
                     _said(said, n[1], *size.rests_on), size.assumed, length, n[0], 0.6, resumes=RESUMES, named=False, total=size.total,
                 )  # fmt: skip
 
@@ -96,37 +97,25 @@ def _length(n: int, size: Size, drop: bool, *, accelerate: bool) -> int:
     return math.ceil((mine // size.micro if drop else math.ceil(mine / size.micro)) / size.accumulation)
 
 
-def _ranked_step(ranks: Callable[[int], list[list[Ids]]], accumulation: int, length: int, done: int) -> list[Ids]:
-    if done < 0:
-        return []
-    epoch, within = divmod(done, length)
-    found = [torch_loaders.accumulated(r, accumulation, within) for r in ranks(epoch)]
-    return [x for x in found if x is not None]
-
-
-def _epoch_ways(n: int, size: Size, seed: int, drop: bool) -> Iterator[tuple[str, Callable[[int], list[list[Ids]]]]]:
+def _epoch_ways(n: int, size: Size, seed: int, drop: bool) -> Iterator[tuple[str, Callable[..., Turns]]]:
     for given, forgotten in itertools.product(sorted({seed, 0}), (False, True)):
         how = "never told the epoch" if forgotten else "told the epoch"
         yield f"DistributedSampler with seed {given}, {how}", partial(_distributed, n, size, given, forgotten, drop)
-    yield f"accelerate's seedable sampler, seed {seed}", partial(_seedable, n, size, seed, drop)
+    trainer = partial(hf_trainer.epoch, n, size.micro, size.world, seed=seed, rules=Sharing(drop))
+    yield f"accelerate's seedable sampler, seed {seed}", trainer
     if size.world == 1:
         for kind in ("with a generator", "whose sampler has a generator", "on the global generator, which nothing else draws from"):
             yield f"DataLoader {kind}, seed {seed}", partial(_generator, n, size, seed, kind, drop)
 
 
-def _distributed(n: int, size: Size, seed: int, forgotten: bool, drop: bool, epoch: int) -> list[list[Ids]]:
+def _distributed(n: int, size: Size, seed: int, forgotten: bool, drop: bool, epoch: int) -> Turns:
     now = 0 if forgotten else epoch
     orders = [torch_loaders.distributed(n, size.world, r, seed=seed, epoch=now, drop_last=drop) for r in range(size.world)]
-    return [torch_loaders.batches(o, size.micro, drop) for o in orders]
+    return list(zip(*(torch_loaders.batches(o, size.micro, drop) for o in orders), strict=True))
 
 
-def _seedable(n: int, size: Size, seed: int, drop: bool, epoch: int) -> list[list[Ids]]:
-    turns = hf_trainer.epoch(n, size.micro, size.world, seed=seed, epoch=epoch, drop_last=drop)
-    return [[t[r] for t in turns] for r in range(size.world)]
-
-
-def _generator(n: int, size: Size, seed: int, kind: str, drop: bool, epoch: int) -> list[list[Ids]]:
-    return [torch_loaders.batches(_generated(n, seed, kind, epoch), size.micro, drop)]
+def _generator(n: int, size: Size, seed: int, kind: str, drop: bool, epoch: int) -> Turns:
+    return [(b,) for b in torch_loaders.batches(_generated(n, seed, kind, epoch), size.micro, drop)]
 
 
 @lru_cache(maxsize=64)
@@ -159,11 +148,9 @@ def _lengths(run: Run, dealt: list[Size]) -> list[tuple[int, str]]:
 
 def _seeds(run: Run) -> list[tuple[int, str]]:
     found: dict[int, str] = {}
-    for what in ("data_seed", "seed"):
-        for s in reversed(settings.settings(run, what)):
-            number = settings.as_number(s.value)
-            if number is not None and number == int(number):
-                found.setdefault(int(number), f"{s.key} {int(number)} ({s.where})")
+    for s in (s for what in ("data_seed", "seed") for s in reversed(settings.settings(run, what))):
+        if said := counted(s, -math.inf):
+            found.setdefault(*said)
     return list(found.items())[:3] or [(0, ""), (42, "")]
 
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from forensics.batches import data_order_facts, default_loaders, hf_trainer, megatron, olmo, sizes
 from forensics.batches import deepspeed as deepspeed_loader
-from forensics.batches.loader import Loader
-from forensics.batches.sizes import Size
+from forensics.batches.accelerate_loaders import Sharing
+from forensics.batches.loader import Loader, in_epochs
+from forensics.batches.sizes import Size, counted
 from forensics.batches.torch_random import Ids
 from forensics.run import settings
 from forensics.run.endings import step_origin
@@ -69,9 +70,8 @@ def _megatron(run: Run) -> tuple[list[Loader], str]:
         return [np.arange(*span, dtype=np.int64)] if span else []
 
     what = "Megatron's samples in order" + ("" if taken else ", as many a step as the batch size says")
-    ids = "numbers of Megatron's samples, in the order of training" + (
-        "; its index files lie here" if index else " (its shuffle index says where in the data each lies)"
-    )
+    ids = "numbers of Megatron's samples, in the order of training"
+    ids += "; its index files lie here" if index else " (its shuffle index says where in the data each lies)"
     assumed = () if kind or taken else ("dataloader_type single, the default",)
     return [Loader(what, step, rests, assumed, trust=0.95 if taken else 0.85, ids=ids)], ""
 
@@ -92,9 +92,8 @@ def _cyclic(run: Run, places: Callable[[int], tuple[int, int] | None], rests: tu
     said = settings.named(run, "data_sharding no_data_sharding")
     ways = [s.value is not (s.key.startswith("no")) for s in said[-1:]] or [True, False]
     rests = (*rests, total[1], micro[1], world[1])
-    return [
-        Loader(f"Megatron's cyclic sampler, data sharding {'on' if on else 'off'}", partial(step, on), rests, trust=0.85) for on in ways
-    ], ""
+    name = "Megatron's cyclic sampler, data sharding"
+    return [Loader(f"{name} {'on' if on else 'off'}", partial(step, on), rests, trust=0.85) for on in ways], ""
 
 
 def _rampup(run: Run) -> tuple[int, int, int] | None:
@@ -116,16 +115,15 @@ def _olmo(run: Run, indices: tuple[object, str] | None) -> tuple[list[Loader], s
     if size is None:
         return [], "global_train_batch_size is not known"
     epoch = sizes.whole(run, "epoch")
-    seed = settings.setting(run, "data_seed") or settings.setting(run, "seed")
-    number = settings.as_number(seed.value) if seed else None
+    seed = counted(settings.setting(run, "data_seed") or settings.setting(run, "seed"), -math.inf)
     n = sizes.whole(run, "num_instances num_samples dataset_size")
     if indices is not None:
         order = np.asarray(indices[0], np.int64)
         rests: tuple[str, ...] = (indices[1], size[1])
-    elif n is not None and number is not None and seed is not None:
+    elif n is not None and seed is not None:
         world = sizes.whole(run, "world_size")
-        order = olmo.global_indices(n[0], int(number), epoch[0] if epoch else 0, world[0] if world else 1)
-        rests = (n[1], size[1], f"{seed.key} {int(number)} ({seed.where})")
+        order = olmo.global_indices(n[0], seed[0], epoch[0] if epoch else 0, world[0] if world else 1)
+        rests = (n[1], size[1], seed[1])
     else:
         return [], "neither global_indices.npy nor the number of instances and the seed are here"
 
@@ -140,7 +138,7 @@ def _olmo(run: Run, indices: tuple[object, str] | None) -> tuple[list[Loader], s
 def _deepspeed(run: Run) -> tuple[list[Loader], str]:
     labels = data_order_facts.sample_axis(run) or []
 
-    def step(done: int) -> list[Ids]:  # `done` is the label itself here: see fit.index
+    def step(done: int) -> list[Ids]:  # `done` is the label itself here: see match_loader.index
         span = deepspeed_loader.taken(labels, done)
         return [np.arange(*span, dtype=np.int64)] if span else []
 
@@ -168,33 +166,26 @@ def _trainer(run: Run) -> tuple[list[Loader], str]:
     n = sizes.dataset(run)
     if n is None:
         return [], f'the number of training samples is not known{_between(run, dealt)} (the Trainer prints it as "Num examples")'
-    split, drop = sizes.flag(run, "split_batches") or False, sizes.flag(run, "dataloader_drop_last") or False
+    rules = Sharing(
+        drop_last=sizes.flag(run, "dataloader_drop_last") or False,
+        split_batches=sizes.flag(run, "split_batches") or False,
+        even_batches=sizes.flag(run, "even_batches") is not False,
+        dispatch_batches=sizes.flag(run, "dispatch_batches") or False,
+    )
+    split, drop = rules.split_batches, rules.drop_last
     seed, said, assumed = _seed(run, 42)
     resumes = ("begins the epoch again",) if sizes.flag(run, "ignore_data_skip") else ("continues",)
     found = []
     for size in dealt:
         micro = size.micro * size.world if split else size.micro
         length = hf_trainer.steps_per_epoch(n[0], micro, size.world, accumulation=size.accumulation, drop_last=drop, split_batches=split)
-        epoch = partial(
-            hf_trainer.epoch, n[0], micro, size.world, drop_last=drop, split_batches=split,
-            seed=None if strategy == "sequential" else seed,
-            even_batches=sizes.flag(run, "even_batches") is not False,
-            dispatch_batches=sizes.flag(run, "dispatch_batches") or False,
-        )  # fmt: skip
+        turns = partial(hf_trainer.epoch, n[0], micro, size.world, seed=None if strategy == "sequential" else seed, rules=rules)
         what = "the Trainer's order of the rows" if strategy == "sequential" else f"the Trainer's shuffle by seed {seed} + epoch"
         rests = tuple(x for x in (said, n[1], *size.rests_on) if x)
-        found.append(
-            Loader(
-                f"{what}, {n[0]} samples, {size}", partial(_trainer_step, epoch, size.accumulation, length), rests,
-                (*size.assumed, *assumed, OWN), length, n[0], 0.85, resumes=resumes,
-            )
-        )  # fmt: skip
+        step = partial(in_epochs, turns, size.accumulation, length)
+        guessed = (*size.assumed, *assumed, OWN)
+        found.append(Loader(f"{what}, {n[0]} samples, {size}", step, rests, guessed, length, n[0], 0.85, resumes=resumes))
     return found, ""
-
-
-def _trainer_step(epoch: partial[tuple[tuple[Ids, ...], ...]], accumulation: int, length: int, done: int) -> list[Ids]:
-    now, within = divmod(done, length)
-    return hf_trainer.step(epoch(epoch=now), accumulation, within) or [] if done >= 0 else []
 
 
 def _older(run: Run, than: tuple[int, int]) -> str | None:
@@ -217,8 +208,5 @@ def _between(run: Run, dealt: list[Size]) -> str:
 
 
 def _seed(run: Run, default: int) -> tuple[int, str, tuple[str, ...]]:
-    for found in (settings.setting(run, "data_seed"), settings.setting(run, "seed")):
-        number = settings.as_number(found.value) if found else None
-        if found is not None and number is not None:
-            return int(number), f"{found.key} {int(number)} ({found.where})", ()
-    return default, "", (f"seed {default}, the default",)
+    said = [x for what in ("data_seed", "seed") if (x := counted(settings.setting(run, what), -math.inf))]
+    return (*said[0], ()) if said else (default, "", (f"seed {default}, the default",))

@@ -14,35 +14,21 @@ Facts, from transformers/trainer.py and trainer_pt_utils.py (4.38 to 5.23):
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from forensics.batches import accelerate_loaders
-from forensics.batches.torch_random import Ids
+from forensics.batches.accelerate_loaders import USUAL, Sharing
+from forensics.batches.loader import Turns
 
 
 @lru_cache(maxsize=8)
-def epoch(
-    n: int,
-    size: int,
-    world: int = 1,
-    *,
-    seed: int | None = 42,
-    epoch: int = 0,
-    drop_last: bool = False,
-    split_batches: bool = False,
-    even_batches: bool = True,
-    dispatch_batches: bool = False,
-) -> tuple[tuple[Ids, ...], ...]:
+def epoch(n: int, size: int, world: int = 1, *, seed: int | None = 42, epoch: int = 0, rules: Sharing = USUAL) -> Turns:
     """[batch][rank] -> samples of one epoch; `size` is ``per_device_train_batch_size``, `seed` None for the sequential order."""
     order = np.arange(n) if seed is None else accelerate_loaders.seedable_order(n, seed, epoch)
-    if dispatch_batches:
-        turns = accelerate_loaders.dispatched(order, size, world, drop_last=drop_last, split_batches=split_batches)
-    else:
-        turns = accelerate_loaders.sharded(order, size, world, drop_last=drop_last, split_batches=split_batches, even_batches=even_batches)
-    return tuple(tuple(t) for t in turns)
+    share = accelerate_loaders.dispatched if rules.dispatch_batches else accelerate_loaders.sharded
+    return share(order, size, world, rules)
 
 
 def steps_per_epoch(
@@ -55,9 +41,3 @@ def steps_per_epoch(
     else:
         batches = math.ceil(n / whole)
     return max(math.ceil(batches / accumulation), 1)
-
-
-def step(turns: Sequence[Sequence[Ids]], accumulation: int, within: int) -> list[Ids] | None:
-    """The samples of each rank in optimizer step `within` of an epoch (from 0), None beyond its end."""
-    picked = turns[within * accumulation : (within + 1) * accumulation]
-    return [np.concatenate([t[r] for t in picked]) for r in range(len(picked[0]))] if picked else None

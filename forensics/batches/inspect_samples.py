@@ -47,6 +47,7 @@ WORDS = {  # in words, and the smallest difference from the median of random row
 }
 LOGS = ("length", "size")  # spread by factors
 Rows = list[tuple[Any, Row]]  # (id as the run names it, row)
+Measures = Sequence[Mapping[str, float]]
 
 
 def document(run: Run, case: Case, path: Path) -> dict[str, Any]:
@@ -77,14 +78,12 @@ def _looked_at(run: Run, case: Case, path: Path, data: DataSet) -> dict[str, Any
     rows = _rows(data, wanted)
     if not rows:
         return found | {"why": f"none of the {len(wanted)} samples is a row of these data", "steps": steps}
-    rng = np.random.default_rng(0)
-    taken = set(rows.values())
+    rng, taken = np.random.default_rng(0), set(rows.values())
     picked = [int(i) for i in np.sort(rng.choice(data.rows, min(2 * RANDOM, data.rows), replace=False)) if i not in taken]
     if len(picked) < 20:
         return found | {"why": "too few other rows to compare with", "steps": steps}
     picked = sorted(int(i) for i in rng.permutation(picked)[:RANDOM])
-    suspects: Rows = list(zip(rows, data.get(list(rows.values())), strict=True))
-    others = data.get(picked)
+    suspects, others = list(zip(rows, data.get(list(rows.values())), strict=True)), data.get(picked)
     vocabulary = data.vocabulary or _whole(settings.number(run, "vocab_size"))
     lines, odd = compare(suspects, others, vocabulary, _whole(settings.number(run, "classes")))
     return found | {"looked_at": len(suspects), "random": len(others), "steps": steps, "lines": lines[:LINES], "odd": odd}
@@ -108,9 +107,8 @@ def _suspects(run: Run, findings: Sequence[Finding]) -> tuple[list[int], list[An
     spikes = [f for f in findings if f.kind == "loss_spike" and f.facts["class"] != "not_a_spike"]
     spikes.sort(key=lambda f: (f.severity == "info", -min(f.facts["noise_sigmas"], 1e9)))
     at = [(f.facts["attempt"], f.facts["start"]) for f in spikes[:SPIKES]]
-    at += [(f.facts.get("attempt", 0), f.facts["first"]) for f in findings if f.kind == "nonfinite" and f.facts.get("first") is not None][
-        :1
-    ]
+    dead = [f for f in findings if f.kind == "nonfinite" and f.facts.get("first") is not None]
+    at += [(f.facts.get("attempt", 0), f.facts["first"]) for f in dead[:1]]
     steps: list[int] = []
     ids: dict[Any, None] = {}
     for attempt, step in at:
@@ -154,16 +152,20 @@ def compare(
             worst = int(np.argmax(np.where(out, far, -1)))
             odd.update(dict.fromkeys(ids[i] for i in np.flatnonzero(out)))
             who = f"sample {ids[worst]}" if out.sum() == 1 else f"{int(out.sum())} of {len(x)} samples, such as {ids[worst]}"
-            said.append(
-                (float(far[worst]), f"{who}: {words} {x[worst]:.3g}; of {len(usual)} random rows {usual.min():.3g} to {usual.max():.3g}")
-            )
-        elif (text := _as_a_batch(x, usual, words, least)) is not None:
-            said.append((SIGMAS, text))
-    said += _labels(mine, theirs, ids, odd, classes) + _copies(suspects, others)
+            text = f"{who}: {words} {x[worst]:.3g}; of {len(usual)} random rows {usual.min():.3g} to {usual.max():.3g}"
+            said.append((float(far[worst]), text))
+        elif (half := _as_a_batch(x, usual, words, least)) is not None:
+            said.append((SIGMAS, half))
+    wrong, top = _labels(mine, theirs, ids, classes)
+    if wrong:
+        odd.update(dict.fromkeys(i for i, _ in wrong))
+        count = sum("label" in r for r in mine)
+        said.append((1e3, f"{len(wrong)} of {count} labels lie outside 0 to {top - 1}, such as {wrong[0][1]} of sample {wrong[0][0]}"))
+    said += _copies(suspects, others)
     return [text for _, text in sorted(said, key=lambda s: -s[0])], list(odd)[:20]
 
 
-def _column(rows: Sequence[Mapping[str, float]], key: str) -> NDArray[np.float64]:
+def _column(rows: Measures, key: str) -> NDArray[np.float64]:
     return np.array([r.get(key, np.nan) for r in rows])
 
 
@@ -191,31 +193,19 @@ def _as_a_batch(x: NDArray[np.float64], y: NDArray[np.float64], words: str, leas
     return f"half of the {len(x)} samples have {words} {np.median(x):.3g} or more extreme; random batches {medians.min():.3g} to {medians.max():.3g}"
 
 
-def _labels(
-    mine: Sequence[Mapping[str, float]],
-    theirs: Sequence[Mapping[str, float]],
-    ids: Sequence[Any],
-    odd: dict[Any, None],
-    classes: int | None,
-) -> list[tuple[float, str]]:
+def _labels(mine: Measures, theirs: Measures, ids: Sequence[Any], classes: int | None) -> tuple[list[tuple[Any, int]], int]:
+    """(ids with labels that are no class, number of classes)."""
     known = {int(r["label"]) for r in theirs if "label" in r}
     labels = [(i, int(r["label"])) for i, r in zip(ids, mine, strict=True) if "label" in r]
     if not labels or len(known) > 0.2 * len(theirs):  # numbers to regress on are no classes
-        return []
+        return [], 0
     top = classes if classes is not None and max(known) < classes else max(known) + 1
-    wrong = [(i, x) for i, x in labels if not 0 <= x < top]
-    odd.update(dict.fromkeys(i for i, _ in wrong))
-    return (
-        [(1e3, f"{len(wrong)} of {len(labels)} labels lie outside 0 to {top - 1}, such as {wrong[0][1]} of sample {wrong[0][0]}")]
-        if wrong
-        else []
-    )
+    return [(i, x) for i, x in labels if not 0 <= x < top], top
 
 
 def _copies(suspects: Rows, others: Sequence[Row]) -> list[tuple[float, str]]:
     """Copies among the suspects, where random rows have none or far fewer."""
-    n = len(suspects)
-    rows = [row for _, row in suspects]
+    n, rows = len(suspects), [row for _, row in suspects]
     same, usual = _most_alike([sample_stats.fingerprint(r) for r in rows]), _most_alike([sample_stats.fingerprint(r) for r in others])
     if same >= 3 and same / n > 5 * usual / len(others):
         return [(500.0, f"{same} of {n} samples are copies of one; of {len(others)} random rows {usual if usual > 1 else 'none'} are")]
@@ -251,15 +241,11 @@ def weighed(run: Run, case: Case, found: Mapping[str, Any]) -> Case:
     """
     if not found["looked_at"]:
         return case
-    text = f"The samples are unlike random ones: {found['lines'][0]}." if found["lines"] else (
-        f"The {found['looked_at']} samples look like {found['random']} random ones in length, repetition, entropy, ids and labels."
-    )  # fmt: skip
+    text = f"The {found['looked_at']} samples look like {found['random']} random ones in length, repetition, entropy, ids and labels."
+    if found["lines"]:
+        text = f"The samples are unlike random ones: {found['lines'][0]}."
     clue = Clue(text, UNLIKE if found["lines"] else ALIKE)
     causes = [replace(h, clues=(*h.clues, clue)) if h.id in BLAME else h for h in case.hypotheses if h.id != ranking.UNKNOWN.id]
     ranked = ranking.rank(causes)
-    return replace(
-        case,
-        hypotheses=ranked,
-        answer=headline.sentence(run, case.verdict, case.findings, ranked, case.checks),
-        culprits=culprits.culprits(run, ranked, case.findings, case.verdict),
-    )
+    told = headline.sentence(run, case.verdict, case.findings, ranked, case.checks)
+    return replace(case, hypotheses=ranked, answer=told, culprits=culprits.culprits(run, ranked, case.findings, case.verdict))

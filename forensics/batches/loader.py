@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from forensics.batches.torch_random import Ids
 
+Turns = Sequence[Sequence[Ids]]  # [batch][rank] -> samples, of one epoch
 Step = Callable[[int], list[Ids]]  # steps done before -> samples of each rank; [] where the order ends or is not known there
 
 
@@ -25,6 +28,18 @@ class Loader:
     resumes: tuple[str, ...] = ("continues",)  # what it may do after a restart, see `shifted`
     named: bool = True  # framework or config name it; else it is one of the usual ways
     total: int | None = None  # samples of a step, where its program may count epochs in samples done
+
+
+def step_of(turns: Turns, accumulation: int, within: int) -> list[Ids]:
+    """The samples of each rank in optimizer step `within` of an epoch (from 0), the last one smaller; [] beyond its end."""
+    picked = turns[within * accumulation : (within + 1) * accumulation]
+    return [np.concatenate([t[r] for t in picked]) for r in range(len(picked[0]))] if picked else []
+
+
+def in_epochs(turns: Callable[..., Turns], accumulation: int, length: int, done: int) -> list[Ids]:
+    """The same after `done` steps of all; `turns` is asked with ``epoch=``, `length` is the optimizer steps of one."""
+    now, within = divmod(done, length)
+    return step_of(turns(epoch=now), accumulation, within) if done >= 0 else []
 
 
 def shifted(loader: Loader, resume: str, first: int) -> Loader:

@@ -50,9 +50,8 @@ def fit(run: Run, attempt: int, work: int = QUICK) -> Fit:
             found = [x for x in found if _gives(run, x, probes, in_order=True)] or found
             return Fit(tuple(found), "recorded", (*evidence, f"it gives the ids that are recorded for {_steps(probes)}"), "")
         tried = len(loaders) + len(others)
-        return Fit(
-            (), "", (), f"none of {tried} usual ways to load gives the ids that are recorded for {_steps(probes)}" if tried else missing
-        )
+        none = f"none of {tried} usual ways to load gives the ids that are recorded for {_steps(probes)}"
+        return Fit((), "", (), none if tried else missing)
     named = tuple(x for x in loaders if x.named)
     if named:
         return Fit(named, "epochs" if evidence else "", tuple(evidence), "")
@@ -100,9 +99,8 @@ def _by_epochs(run: Run, loaders: list[Loader]) -> tuple[list[Loader], list[str]
     low, high, tag = bounds
     kept = [x for x in loaders if x.length is None or low - 1e-6 <= x.length <= high + 1e-6 or _by_samples(x, low, high)]
     if kept and math.isfinite(high) and any(x.length for x in kept):
-        return kept, [
-            f"'{tag}' grows by one in {f'{low:.6g}' if high - low < 0.01 else f'{low:.6g} to {high:.6g}'} steps, as it does with this loader"
-        ]
+        steps = f"{low:.6g}" if high - low < 0.01 else f"{low:.6g} to {high:.6g}"
+        return kept, [f"'{tag}' grows by one in {steps} steps, as it does with this loader"]
     return kept, []
 
 

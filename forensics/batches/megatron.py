@@ -1,11 +1,9 @@
 """Megatron-LM (and GPT-NeoX, Megatron-DeepSpeed, NeMo): from a step to sample numbers, and from those to documents.
 
-Facts, from megatron/core/datasets/gpt_dataset.py, helpers.cpp, data_samplers.py and num_microbatches_calculator.py:
+Facts, from megatron/core/datasets/gpt_dataset.py, data_samplers.py and num_microbatches_calculator.py:
 
 - The sampler "single" takes samples in order: a step takes as many as the global batch, from ``consumed_samples`` on. Sample number i is
   entry ``shuffle_index[i]`` of the sample index, which says where in the document index it begins and ends.
-- One ``numpy.random.RandomState(seed)`` shuffles the document index (all epochs together, the last one apart where less than 80 %
-  of it is needed), then the shuffle index (in the same two parts).
 - The sampler "cyclic" permutes with torch, seeded by the epoch number alone; with data sharding each rank permutes a bucket of
   its own.
 - ``rampup_batch_size start increment samples``: the batch grows by increments, at even distances of consumed samples. Where
@@ -18,8 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics.batches.torch_random import Ids, seeded_randperm
-
-SEPARATE = 0.80  # the last epoch is shuffled apart where less than this share of it is used
 
 
 def batch_size(consumed: int, size: int, rampup: tuple[int, int, int] | None) -> int:
@@ -62,45 +58,8 @@ def cyclic(total: int, taken: int, count: int, micro: int, world: int, *, shardi
     return [np.concatenate(p) for p in parts]
 
 
-def gpt_indices(
-    sizes: NDArray[np.int32], samples: int, length: int, seed: int, *, extra_token: int = 1
-) -> tuple[NDArray[np.int32], Ids, Ids]:
-    """(document index, sample index [samples + 1, 2], shuffle index) of a ``GPTDataset`` over documents of `sizes` tokens.
-
-    `samples` is how many the run asked for (train iterations times the batch), `length` the sequence length. The sample
-    index has for each sample the place in the document index and the offset there at which it begins.
-    """
-    tokens = int(sizes.sum())
-    if tokens < 1:
-        raise ValueError("the documents hold no tokens")
-    epochs = max(-(-(samples * length + extra_token) // tokens), 1)
-    before_last = ((epochs - 1) * tokens - extra_token) // length
-    apart = epochs > 1 and samples - before_last < int(SEPARATE * ((tokens - extra_token) // length))
-    random = np.random.RandomState(seed)
-    documents = np.concatenate(
-        [_shuffled(np.tile(np.arange(len(sizes), dtype=np.int32), k), random) for k in ((epochs - 1, 1) if apart else (epochs,))]
-    )
-    total = (epochs * tokens - extra_token) // length
-    ends = np.cumsum(sizes[documents], dtype=np.int64)
-    begins = np.arange(total + 1, dtype=np.int64) * length
-    # a sample that begins where a document ends is noted at that document's last token, of which it needs the next one
-    place = np.searchsorted(ends, begins + extra_token, side="left")
-    offset = begins - (ends[place] - sizes[documents[place]])
-    place, offset = place.astype(np.int64), offset.astype(np.int64)
-    place[0], offset[0] = 0, 0
-    first = before_last if apart else total
-    shuffle = np.concatenate([_shuffled(np.arange(first), random), _shuffled(np.arange(first, total), random)])
-    return documents, np.stack([place, offset], axis=1), shuffle
-
-
 def documents_of(sample: int, documents: NDArray[np.int32], index: Ids, shuffle: Ids) -> list[int]:
     """The documents that the sample of a number is cut from."""
     entry = int(shuffle[sample])
     (first, _), (last, _) = index[entry], index[entry + 1]
     return [int(d) for d in documents[int(first) : int(last) + 1]]
-
-
-def _shuffled(x: NDArray[np.int32] | Ids, random: np.random.RandomState) -> NDArray[np.int32] | Ids:
-    if len(x):
-        random.shuffle(x)
-    return x

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forensics.batches.data_passes import contents, passes, surviving
 from forensics.run.once import once
 from forensics.run.series import Series, series
 from parsers.tables import Run
@@ -121,8 +122,6 @@ def _logged(run: Run) -> Epochs | None:
 
 def _from_ids(run: Run) -> Epochs | None:
     """From the surviving batches; a pass that begins with a restart says nothing of the length of an epoch."""
-    from forensics.batches.resume_data import contents, passes, surviving
-
     batches = contents(run)
     restarts = {min(s for b, s in batches if b == a) for a in {a for a, _ in batches}}
     begins = passes(surviving(batches))

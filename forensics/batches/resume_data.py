@@ -14,13 +14,12 @@ Everything is plain sets of ids; ``resume_loss`` asks the same of the loss alone
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from forensics.run.once import once
-from parsers.tables import Run
+from forensics.batches.data_passes import Batches, Life, passes, size_of, surviving, union
 
-Batches = dict[tuple[int, int], frozenset[str]]  # (attempt, step) -> samples
+BY_LOSS = "by the ups and downs of the loss"
 MOST = 20  # places of one manifest that are looked at
 IN_A_ROW = 5  # equal batches that are no accident
 ALIKE = 0.6  # share of a batch that makes it the same one: manifests lose lines
@@ -36,58 +35,45 @@ class Change:
     what: str  # repeated | skipped | reshuffled
     attempt: int
     step: int  # the first one after the restart
-    offset: int | None
-    how: str  # "by its samples" | "by the ups and downs of the loss"
-    sure: bool  # recorded ids say it
-    p: float | None  # chance that sound data would look like this; None where ids prove it
     text: str  # "sees the data of step 1 and on again"
+    offset: int | None = None
+    how: str = "by its samples"  # or BY_LOSS
+    p: float | None = None  # chance that sound data would look like this; None where ids prove it
     lines: tuple[str, ...] = ()
     from_start: bool = False
     share: float | None = None  # of samples that come again
 
-
-@once
-def contents(run: Run) -> Batches:
-    """The samples of each (attempt, step), ranks together."""
-    table = run.tables["batches"]
-    found: dict[tuple[int, int], set[str]] = {}
-    for attempt, step, sample in zip(*(table[c].to_pylist() for c in ("attempt", "step", "sample")), strict=True):
-        if sample is not None and step is not None:
-            found.setdefault((attempt or 0, step), set()).add(sample)
-    return {k: frozenset(v) for k, v in found.items()}
+    @property
+    def sure(self) -> bool:
+        """Recorded ids say it."""
+        return self.how != BY_LOSS
 
 
-def surviving(batches: Batches, before: int | None = None) -> dict[int, frozenset[str]]:
-    """step -> samples of what was built upon: of each step the last life's, up to the restart that begins life `before`."""
-    lives = sorted({a for a, _ in batches if before is None or a < before})
-    begins = {a: min(s for b, s in batches if b == a) for a in lives}
-    path: dict[int, frozenset[str]] = {}
-    for a in lives:
-        path = {s: x for s, x in path.items() if s < begins[a]}
-        path.update({s: x for (b, s), x in batches.items() if b == a})
-    return dict(sorted(path.items()))
+def moved(attempt: int, begin: int, offset: int, **more: Any) -> Change:
+    """A stretch that another step had: data repeated, or skipped where it comes later."""
+    if offset > 0:
+        return Change("repeated", attempt, begin, f"sees the data of step {begin - offset} and on again", offset, **more)
+    text = f"goes on with the data that step {begin - offset} had before it: {-offset} batches are skipped"
+    return Change("skipped", attempt, begin, text, offset, **more)
 
 
-def passes(path: Mapping[int, frozenset[str]]) -> list[int]:
-    """The steps at which a pass through the data begins; only the first where samples are drawn with replacement.
+@dataclass(frozen=True)
+class _Restart:
+    """step -> samples: of the life that begins (`new`), of what it was built upon (`before`), of the abandoned branch (`gone`)."""
 
-    A pass ends where most of a batch was seen in it. Samples that come again before that are no passes.
-    """
-    begins: list[int] = []
-    seen: set[str] = set()
-    drawn = again = 0
-    for step, batch in path.items():
-        known = len(batch & seen)
-        if not begins or known > len(batch) / 2:
-            if again > 0.02 * drawn + 1:
-                return begins[:1]
-            begins.append(step)
-            seen, drawn, again = set(), 0, 0
-            known = 0
-        seen |= batch
-        drawn += len(batch)
-        again += known
-    return begins
+    attempt: int
+    new: Life
+    before: Life
+    gone: Life
+    batches: Batches
+    epoch: float | None  # its length in steps, where the log says it
+
+    @property
+    def begin(self) -> int:
+        return min(self.new)
+
+    def change(self, what: str, text: str, offset: int | None = None, **more: Any) -> Change:
+        return Change(what, self.attempt, self.begin, text, offset, **more)
 
 
 def by_samples(batches: Batches, attempt: int, epoch: float | None = None) -> Change | None:
@@ -108,13 +94,8 @@ def by_samples(batches: Batches, attempt: int, epoch: float | None = None) -> Ch
     same = sum(_alike(new[s], gone[s]) for s in twice)
     if len(twice) >= IN_A_ROW and same >= 0.9 * len(twice):
         return None
-    return (
-        _at_another_step(new, before, gone, attempt, epoch)
-        or _seen_in_this_epoch(new, before, batches, attempt)
-        or _gap(new, before, attempt)
-        or _never_seen(new, before, batches, attempt)
-        or _others(new, gone, twice, same, attempt)
-    )
+    r = _Restart(attempt, new, before, gone, batches, epoch)
+    return _at_another_step(r) or _seen_in_this_epoch(r) or _gap(r) or _never_seen(r) or _others(r, twice, same)
 
 
 def unannounced(batches: Batches, epoch: float | None = None) -> Change | None:
@@ -134,79 +115,60 @@ def unannounced(batches: Batches, epoch: float | None = None) -> Change | None:
     return None
 
 
-def _at_another_step(
-    new: Mapping[int, frozenset[str]],
-    before: Mapping[int, frozenset[str]],
-    gone: Mapping[int, frozenset[str]],
-    attempt: int,
-    epoch: float | None,
-) -> Change | None:
+def _at_another_step(r: _Restart) -> Change | None:
     """Batches in a row that are those of another stretch."""
     where: dict[str, list[int]] = {}
-    for s, x in [*before.items(), *gone.items()]:
+    for s, x in [*r.before.items(), *r.gone.items()]:
         for sample in x:
             where.setdefault(sample, []).append(s)
-    begin, row = min(new), list(new)[: 3 * IN_A_ROW]
-    shared = {s: Counter(old for sample in new[s] for old in where.get(sample, [])) for s in row}
-    alike = {s: {old for old, n in c.items() if n >= ALIKE * len(new[s])} for s, c in shared.items()}
+    row = list(r.new)[: 3 * IN_A_ROW]
+    shared = {s: Counter(old for sample in r.new[s] for old in where.get(sample, [])) for s in row}
+    alike = {s: {old for old, n in c.items() if n >= ALIKE * len(r.new[s])} for s, c in shared.items()}
     offsets = {s - old for s in row[:3] for old in alike[s] if s != old}
     matched = {o: sum(s - o in alike[s] for s in row) for o in offsets}
     matched = {o: n for o, n in matched.items() if n >= IN_A_ROW}
-    if not matched or any(_goes_on(before, o, begin, epoch, new) for o in matched if o > 0):
+    if not matched or any(_goes_on(r, o) for o in matched if o > 0):
         return None
     offset = min(matched, key=lambda o: (-matched[o], abs(o)))
     lines = tuple(f"step {s} has the batch of step {s - offset}" for s in row[:IN_A_ROW])
     if offset < 0:
-        text = f"goes on with the data that step {begin - offset} had before it: {-offset} batches are skipped"
-        return Change("skipped", attempt, begin, offset, "by its samples", True, None, text, lines)
-    first = max(matched)  # the earliest of several passes
-    text = f"sees the data of step {begin - offset} and on again"
-    start = not before or begin - first <= min(before) + 1
-    return Change("repeated", attempt, begin, offset, "by its samples", True, None, text, lines, start, 1.0)
+        return moved(r.attempt, r.begin, offset, lines=lines)
+    start = r.begin - max(matched) <= min(r.before) + 1  # the earliest of several passes
+    return moved(r.attempt, r.begin, offset, lines=lines, from_start=start, share=1.0)
 
 
-def _goes_on(before: Mapping[int, frozenset[str]], offset: int, begin: int, epoch: float | None, new: Mapping[int, frozenset[str]]) -> bool:
+def _goes_on(r: _Restart, offset: int) -> bool:
     """True where an order that repeats each epoch simply goes on: it did so before, or the epoch ended right there."""
+    before, epoch = r.before, r.epoch
     tail = [s for s in list(before)[-IN_A_ROW:] if s - offset in before]
     if len(tail) >= IN_A_ROW - 1 and all(_alike(before[s], before[s - offset]) for s in tail):
         return True
     if epoch and abs(offset / epoch - round(offset / epoch)) * epoch <= 1:
         return True
-    between = [x for s, x in before.items() if s >= begin - offset]
-    seen = frozenset().union(*between) if between else frozenset()
-    everything = frozenset().union(*before.values(), *new.values())
+    between = [x for s, x in before.items() if s >= r.begin - offset]
+    seen = union(between)
     once = sum(len(x) for x in between) <= (2 - WHOLE) * len(seen)  # one pass, not more
-    return once and len(seen) >= WHOLE * size_of(everything)
+    return once and len(seen) >= WHOLE * size_of(union([*before.values(), *r.new.values()]))
 
 
 def _alike(a: frozenset[str], b: frozenset[str]) -> bool:
     return len(a & b) >= ALIKE * max(min(len(a), len(b)), 1)
 
 
-def size_of(samples: frozenset[str]) -> int:
-    """How many samples the data have at least: those seen, or up to the largest id where ids are row numbers."""
-    numbers = [int(x) for x in samples if x.isdecimal() and len(x) < 10]
-    largest = max(numbers) + 1 if len(numbers) == len(samples) and numbers else 0
-    return max(len(samples), largest if largest <= 50 * len(samples) else 0)
-
-
-def _this_epoch(before: Mapping[int, frozenset[str]]) -> tuple[dict[int, frozenset[str]], bool]:
-    """(the batches since the last pass began, whether samples come once a pass)."""
+def _this_epoch(before: Life) -> tuple[frozenset[str], bool]:
+    """(the samples since the last pass began, whether they come once a pass)."""
     begins = passes(before)
-    current = {s: x for s, x in before.items() if s >= begins[-1]}
-    drawn = sum(len(x) for x in current.values())
-    return current, drawn - len(frozenset().union(*current.values())) <= 0.01 * drawn
+    current = [x for s, x in before.items() if s >= begins[-1]]
+    seen, drawn = union(current), sum(len(x) for x in current)
+    return seen, drawn - len(seen) <= 0.01 * drawn
 
 
-def _seen_in_this_epoch(
-    new: Mapping[int, frozenset[str]], before: Mapping[int, frozenset[str]], batches: Batches, attempt: int
-) -> Change | None:
+def _seen_in_this_epoch(r: _Restart) -> Change | None:
     """Samples that this epoch had already seen, before it can have ended."""
-    current, once = _this_epoch(before)
-    seen = frozenset().union(*current.values())
-    left = NEAR * (size_of(frozenset().union(*batches.values())) - len(seen))
+    seen, once = _this_epoch(r.before)
+    left = NEAR * (size_of(union(r.batches.values())) - len(seen))
     drawn = again = steps = 0
-    for batch in new.values():
+    for batch in r.new.values():
         if drawn + len(batch) > left or steps >= 50:
             break
         steps += 1
@@ -215,27 +177,22 @@ def _seen_in_this_epoch(
     if not once or steps < 3 or again < 10 or again < AGAIN * drawn:
         return None
     text = f"deals the data anew: {again / drawn:.0%} of the next {drawn} samples had been seen in this epoch already"
-    return Change("reshuffled", attempt, min(new), None, "by its samples", True, None, text, share=again / drawn)
+    return r.change("reshuffled", text, share=again / drawn)
 
 
-def _gap(new: Mapping[int, frozenset[str]], before: Mapping[int, frozenset[str]], attempt: int) -> Change | None:
+def _gap(r: _Restart) -> Change | None:
     """Ids that count upwards, batch after batch, and leave a gap at the restart."""
-    tail, head = list(before)[-IN_A_ROW:], list(new)[:IN_A_ROW]
-    spans = [_span(x) for x in [*(before[s] for s in tail), *(new[s] for s in head)]]
-    if any(x is None for x in spans):
-        return None
-    known = [x for x in spans if x is not None]
+    tail, head = list(r.before)[-IN_A_ROW:], list(r.new)[:IN_A_ROW]
     steps = [*tail, *head]
-    size = known[0][1] - known[0][0] + 1
-    for i in range(len(known) - 1):
-        expected = size * (steps[i + 1] - steps[i] - 1)
-        if i != len(tail) - 1 and known[i + 1][0] - known[i][1] - 1 != expected:
-            return None
-    missing = known[len(tail)][0] - known[len(tail) - 1][1] - 1 - size * (head[0] - tail[-1] - 1)
-    if missing < size:
+    known = [x for x in map(_span, [*(r.before[s] for s in tail), *(r.new[s] for s in head)]) if x is not None]
+    if len(known) < len(steps):
         return None
-    text = f"skips {missing} samples ({missing / size:.0f} batches) that come next by their ids"
-    return Change("skipped", attempt, head[0], -(missing // size), "by its samples", True, None, text)
+    size = known[0][1] - known[0][0] + 1
+    missing = [b[0] - a[1] - 1 - size * (t - s - 1) for a, b, s, t in zip(known, known[1:], steps, steps[1:], strict=False)]
+    here = missing.pop(len(tail) - 1)
+    if any(missing) or here < size:
+        return None
+    return r.change("skipped", f"skips {here} samples ({here / size:.0f} batches) that come next by their ids", -(here // size))
 
 
 def _span(batch: frozenset[str]) -> tuple[int, int] | None:
@@ -246,32 +203,25 @@ def _span(batch: frozenset[str]) -> tuple[int, int] | None:
     return (min(ids), max(ids)) if max(ids) - min(ids) == len(ids) - 1 else None
 
 
-def _never_seen(new: Mapping[int, frozenset[str]], before: Mapping[int, frozenset[str]], batches: Batches, attempt: int) -> Change | None:
+def _never_seen(r: _Restart) -> Change | None:
     """The epoch of the restart ends, and leaves out more than a last incomplete batch; the passes before did not."""
-    begins = passes(before)
-    whole = {**before, **new}
-    everything = frozenset().union(*batches.values())
+    begins = passes(r.before)
+    whole = {**r.before, **r.new}
     later = [s for s in passes(whole) if s > begins[-1]]
-    if not later or later[0] <= min(new) or not _this_epoch(before)[1]:
+    if not later or later[0] <= r.begin or not _this_epoch(r.before)[1]:
         return None
-    edges = [*begins, later[0]]
-    left = [
-        len(everything) - len(frozenset().union(*(x for s, x in whole.items() if a <= s < b)))
-        for a, b in zip(edges, edges[1:], strict=False)
-    ]
+    edges, everything = [*begins, later[0]], len(union(r.batches.values()))
+    left = [everything - len(union(x for s, x in whole.items() if a <= s < b)) for a, b in zip(edges, edges[1:], strict=False)]
     largest = max(len(x) for x in whole.values())
-    if left[-1] < max(2 * largest, 0.02 * len(everything)) or any(x > 0.5 * left[-1] for x in left[:-1]):
+    if left[-1] < max(2 * largest, 0.02 * everything) or any(x > 0.5 * left[-1] for x in left[:-1]):
         return None
     text = f"ends the epoch without {left[-1]} samples that other epochs have: about {left[-1] // largest} batches are skipped"
-    return Change("skipped", attempt, min(new), None, "by its samples", True, None, text)
+    return r.change("skipped", text)
 
 
-def _others(
-    new: Mapping[int, frozenset[str]], gone: Mapping[int, frozenset[str]], twice: Sequence[int], same: int, attempt: int
-) -> Change | None:
+def _others(r: _Restart, twice: list[int], same: int) -> Change | None:
     """Steps that are done again with other samples: no harm by itself, and often meant so."""
     if len(twice) < IN_A_ROW or same > 0.1 * len(twice):
         return None
-    text = f"does {len(twice)} steps again with other samples than before"
-    lines = tuple(f"step {s}: {len(new[s] & gone[s])} of {len(new[s])} samples are the same" for s in twice[:IN_A_ROW])
-    return Change("reshuffled", attempt, min(new), None, "by its samples", True, None, text, lines, share=0.0)
+    lines = tuple(f"step {s}: {len(r.new[s] & r.gone[s])} of {len(r.new[s])} samples are the same" for s in twice[:IN_A_ROW])
+    return r.change("reshuffled", f"does {len(twice)} steps again with other samples than before", lines=lines, share=0.0)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics.batches.resume_data import Change
+from forensics.batches.resume_data import BY_LOSS, Change, moved
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Series
 from forensics.spikes import excursions
@@ -121,8 +121,7 @@ def by_residuals(s: Series, attempt: int, restarts: int, epoch: float | None = N
         offset = steps[0] - s.step[old[: len(old) - len(now) + 1]]
         past = residuals(s.value[old])
         ready = prepared(past, len(now))
-        same = _at(correlations(ready, now), offset, 0)
-        if same is not None and same > SAME:
+        if (correlations(ready, now)[offset == 0] > SAME).any():
             return None  # the steps that were done twice had the same batches
         match = best_match(ready, now, np.abs(offset) > s.interval)
         place = int(offset[match.at])
@@ -145,11 +144,6 @@ def _stretches(s: Series, attempt: int) -> list[NDArray[np.int64]]:
     return found
 
 
-def _at(found: Floats, offset: NDArray[np.int64], wanted: int) -> float | None:
-    hit = np.flatnonzero(offset == wanted)
-    return float(found[hit[0]]) if len(hit) else None
-
-
 def _before_too(past: Floats, step: NDArray[np.int64], begin: int, offset: int, match: Match, n: int, epoch: float | None) -> bool:
     """True where the order repeated like this before the restart as well, or the offset is whole epochs."""
     if offset <= 0:
@@ -166,16 +160,13 @@ def _before_too(past: Floats, step: NDArray[np.int64], begin: int, offset: int, 
 
 
 def _change(s: Series, attempt: int, begin: int, offset: int, correlation: float, p: float) -> Change:
+    side = "before" if offset > 0 else "later"
     lines = (
-        f"correlation {correlation:.2f} of the ups and downs with those {abs(offset)} steps {'before' if offset > 0 else 'later'}",
+        f"correlation {correlation:.2f} of the ups and downs with those {abs(offset)} steps {side}",
         f"chance that unrelated data agree so well anywhere: {p:.1g}",
     )
-    if offset < 0:
-        text = f"goes on with the data that step {begin - offset} had before it: {-offset} batches are skipped"
-        return Change("skipped", attempt, begin, offset, "by the ups and downs of the loss", False, p, text, lines)
-    text = f"sees the data of step {begin - offset} and on again"
-    start = begin - offset <= int(s.step.min()) + s.interval
-    return Change("repeated", attempt, begin, offset, "by the ups and downs of the loss", False, p, text, lines, start)
+    start = offset > 0 and begin - offset <= int(s.step.min()) + s.interval
+    return moved(attempt, begin, offset, how=BY_LOSS, p=p, lines=lines, from_start=start)
 
 
 def _others(s: Series, new: NDArray[np.int64], attempt: int, begin: int) -> Change | None:
@@ -203,7 +194,7 @@ def _others(s: Series, new: NDArray[np.int64], attempt: int, begin: int) -> Chan
         return None
     text = f"does {n} steps again, and their ups and downs are others: other batches, or another random state"
     lines = (f"correlation {c:.2f} of the same steps in both lives; the same batches give more than {SAME}",)
-    return Change("reshuffled", attempt, begin, None, "by the ups and downs of the loss", False, None, text, lines)
+    return Change("reshuffled", attempt, begin, text, how=BY_LOSS, lines=lines)
 
 
 @dataclass(frozen=True)

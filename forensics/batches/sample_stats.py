@@ -18,7 +18,7 @@ import re
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import log2
 from typing import Any
 
@@ -96,25 +96,17 @@ def _numbers(value: Any) -> NDArray[Any] | None:
 
 def _of_text(text: str) -> dict[str, float]:
     raw = text.encode("utf-8", "replace")
-    words = text.split()
     odd = sum((unicodedata.category(c) in ("Cc", "Cn", "Co", "Cs") and c not in "\n\t\r") or c == "\ufffd" for c in text)
-    return {
-        "length": float(len(text)),
-        "compression": len(zlib.compress(raw)) / len(raw),
-        "repetition": _repetition(words),
-        "entropy": _entropy(Counter(raw)),
-        "non_text": odd / len(text),
-    }
+    return _of_symbols(len(text), raw, text.split(), raw) | {"non_text": odd / len(text)}
+
+
+def _of_symbols(length: int, raw: bytes, words: list[Any], symbols: Iterable[Any]) -> dict[str, float]:
+    compression = len(zlib.compress(raw)) / len(raw)
+    return {"length": float(length), "compression": compression, "repetition": _repetition(words), "entropy": _entropy(Counter(symbols))}
 
 
 def _of_tokens(tokens: NDArray[np.int64]) -> dict[str, float]:
-    raw = tokens.astype(np.int32).tobytes()
-    return {
-        "length": float(len(tokens)),
-        "compression": len(zlib.compress(raw)) / len(raw),
-        "repetition": _repetition(tokens.tolist()),
-        "entropy": _entropy(Counter(tokens.tolist())),
-    }
+    return _of_symbols(len(tokens), tokens.astype(np.int32).tobytes(), tokens.tolist(), tokens.tolist())
 
 
 def _repetition(words: list[Any]) -> float:

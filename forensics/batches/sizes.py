@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,13 +64,17 @@ def dataset(run: Run) -> tuple[int, str] | None:
     return whole(run, _DATASET)
 
 
+def counted(found: settings.Setting | None, least: float = 1, most: float = math.inf) -> tuple[int, str] | None:
+    """A setting that is a whole number within bounds, with the sentence "batch_size 16 (args.json line 3)"."""
+    value = settings.as_number(found.value) if found else None
+    if found is None or value is None or not least <= value <= most or value != int(value):
+        return None
+    return int(value), f"{found.key} {int(value)} ({found.where})"
+
+
 def whole(run: Run, names: str) -> tuple[int, str] | None:
-    """A positive whole number among settings of these names, with the sentence "16 (args.json line 3)"; the last one said."""
-    for found in reversed(settings.named(run, names)):
-        value = settings.as_number(found.value)
-        if value is not None and value >= 1 and value == int(value):
-            return int(value), f"{found.key} {int(value)} ({found.where})"
-    return None
+    """A positive whole number among settings of these names, with its sentence; the last one said."""
+    return next((said for found in reversed(settings.named(run, names)) if (said := counted(found))), None)
 
 
 def samples_a_step(run: Run) -> tuple[int, str] | None:
@@ -93,21 +98,20 @@ def sizes(run: Run) -> list[Size]:
     total = samples_a_step(run)
     each, some = whole(run, _EACH), whole(run, _SOME)
     worlds = _worlds(run)
-    steps = _accumulation(run)
+    accumulation, accumulation_said = counted(settings.setting(run, "accumulation")) or (1, "")
     known = each or some
     if known is None:
         return [Size(total[0], 1, 1, (total[1],), ("one process",))] if total else []
     found: list[Size] = []
     for world, world_said, sure in worlds:
-        for accumulation, accumulation_said in steps:
-            rests = [x for x in (known[1], world_said if sure else "", accumulation_said, total[1] if total else "") if x]
-            assumed = () if sure or (total and len(worlds) > 1 and known[0] * world * accumulation == total[0]) else (world_said,)
-            ways = [known[0]]
-            if each is None:  # it may be meant for all processes, or for all micro-batches too
-                ways += [known[0] // k for k in (world, world * accumulation) if k > 1 and known[0] % k == 0]
-            for micro in dict.fromkeys(ways):
-                if total is None or micro * world * accumulation == total[0]:
-                    found.append(Size(micro, world, accumulation, tuple(rests), assumed))
+        rests = [x for x in (known[1], world_said if sure else "", accumulation_said, total[1] if total else "") if x]
+        assumed = () if sure or (total and len(worlds) > 1 and known[0] * world * accumulation == total[0]) else (world_said,)
+        ways = [known[0]]
+        if each is None:  # it may be meant for all processes, or for all micro-batches too
+            ways += [known[0] // k for k in (world, world * accumulation) if k > 1 and known[0] % k == 0]
+        for micro in dict.fromkeys(ways):
+            if total is None or micro * world * accumulation == total[0]:
+                found.append(Size(micro, world, accumulation, tuple(rests), assumed))
     if total is not None and not found and known[0] and total[0] % known[0] == 0:
         found.append(Size(known[0], total[0] // known[0], 1, (known[1], total[1]), ("that the steps are shared out among processes",)))
     return found
@@ -116,18 +120,9 @@ def sizes(run: Run) -> list[Size]:
 def _worlds(run: Run) -> list[tuple[int, str, bool]]:
     """(processes, said, whether a file says it)."""
     for found in reversed(settings.settings(run, "world_size")):
-        value = settings.as_number(found.value)
-        if value is not None and 1 <= value <= 100_000 and value == int(value):
-            return [(int(value), f"{found.key} {int(value)} ({found.where})", True)]
+        if said := counted(found, most=100_000):
+            return [(*said, True)]
     ranks = {r for r in run.tables["batches"]["rank"].unique().to_pylist() if r is not None}
     if len(ranks) > 1:
         return [(max(ranks) + 1, f"ranks 0 to {max(ranks)} in the manifest", True)]
     return [(w, f"{w} process{'es' if w > 1 else ''}", False) for w in WORLDS]
-
-
-def _accumulation(run: Run) -> list[tuple[int, str]]:
-    found = settings.setting(run, "accumulation")
-    value = settings.as_number(found.value) if found else None
-    if found is None or value is None or value < 1 or value != int(value):
-        return [(1, "")]
-    return [(int(value), f"{found.key} {int(value)} ({found.where})")]

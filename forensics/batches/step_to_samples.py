@@ -8,7 +8,7 @@ import numpy as np
 
 from forensics.batches import match_loader, recorded
 from forensics.batches.loader import Loader
-from forensics.batches.torch_random import TooLarge
+from forensics.batches.torch_random import Ids, TooLarge
 from forensics.case import jsonable
 from parsers.records import index_files
 from parsers.tables import Run
@@ -63,11 +63,13 @@ def rebuilt(run: Run, step: int, attempt: int, work: int = match_loader.QUICK) -
     except TooLarge as e:
         return {"step": step, **UNKNOWN, "why": f"{some}{e}"}
     if not given:
-        return {
-            "step": step,
-            **UNKNOWN,
-            "why": f"{some}{found.loaders[0].what} gives this step no samples, or its place in the order is not logged",
-        }
+        why = f"{some}{found.loaders[0].what} gives this step no samples, or its place in the order is not logged"
+        return {"step": step, **UNKNOWN, "why": why}
+    return {"step": step, **_agreed(run, given, found, some)}
+
+
+def _agreed(run: Run, given: list[tuple[Loader, list[Ids]]], found: match_loader.Fit, some: str) -> dict[str, Any]:
+    """What the loaders that give samples (of each rank) have in common; `some` is the sentence on steps that files list."""
     different: dict[tuple[int, ...], list[Loader]] = {}
     for x, ranks in given:
         different.setdefault(tuple(sorted(np.concatenate(ranks).tolist())), []).append(x)
@@ -80,26 +82,18 @@ def rebuilt(run: Run, step: int, attempt: int, work: int = match_loader.QUICK) -
         why = f"{some}rebuilt from {first.what}" + (f"; {told}" if told else "")
         extra: dict[str, Any] = {"ranks": [r.tolist() for r in ranks]} if len(ranks) > 1 else {}
     else:
-        why = f"{some}{len(different)} choices fit ({'; '.join(x[0].what for x in list(different.values())[:3])}{' ...' if len(different) > 3 else ''}): "
+        named = "; ".join(x[0].what for x in list(different.values())[:3])
+        why = f"{some}{len(different)} choices fit ({named}{' ...' if len(different) > 3 else ''}): "
         why += f"{len(common)} samples are common to all of them" if common else "they have no sample in common"
         confidence *= SHARED
         extra = {"choices": [{"what": x[0].what, "samples": list(s)} for s, x in list(different.items())[:SHOWN]]}
     if not common:
-        return {"step": step, **UNKNOWN, "why": why, **extra}
+        return {**UNKNOWN, "why": why, **extra}
     shards = recorded.shards_of(run, samples)
     return {
-        "step": step,
-        "samples": samples,
-        "shard": ", ".join(shards[:8]) or None,
-        "how": "rebuilt",
-        "confidence": round(min(confidence, 0.99), 2),
-        "why": why,
-        "ids": first.ids,
-        "rests_on": list(first.rests_on),
-        "assumed": _assumed(first, found),
-        **_documents(run, samples, first),
-        **extra,
-    }
+        "samples": samples, "shard": ", ".join(shards[:8]) or None, "how": "rebuilt", "confidence": round(min(confidence, 0.99), 2), "why": why,
+        "ids": first.ids, "rests_on": list(first.rests_on), "assumed": _assumed(first, found), **_documents(run, samples, first), **extra,
+    }  # fmt: skip
 
 
 def _assumed(x: Loader, found: match_loader.Fit) -> list[str]:
@@ -128,11 +122,8 @@ def _documents(run: Run, samples: list[int], x: Loader) -> dict[str, Any]:
 
 def _around(run: Run, step: int) -> list[int]:
     """Lives whose logged steps reach to within an interval of a step that the log skipped."""
-    return [
-        a["index"]
-        for i, a in enumerate(run.attempts)
-        if (0 <= step <= a["steps"][1] if i == 0 else run.attempts[i - 1]["steps"][1] < step <= a["steps"][1])
-    ]
+    before = [-1, *(a["steps"][1] for a in run.attempts)]
+    return [a["index"] for a, end in zip(run.attempts, before, strict=False) if end < step <= a["steps"][1]]
 
 
 def _sources(run: Run, step: int) -> list[str]:

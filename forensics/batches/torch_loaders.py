@@ -15,7 +15,7 @@ Facts, from torch/utils/data/{sampler,distributed,dataloader}.py (1.6 to 2.13):
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -23,14 +23,9 @@ from forensics.batches import torch_random
 from forensics.batches.torch_random import Ids
 
 
-def distributed(n: int, world: int, rank: int, *, seed: int = 0, epoch: int = 0, shuffle: bool = True, drop_last: bool = False) -> Ids:
+def distributed(n: int, world: int, rank: int, *, seed: int = 0, epoch: int = 0, drop_last: bool = False) -> Ids:
     """The samples of one rank in the order in which ``DistributedSampler`` yields them in an epoch."""
-    return padded(order(n, seed + epoch, shuffle), world, drop_last)[rank::world]
-
-
-def order(n: int, seed: int, shuffle: bool = True) -> Ids:
-    """A permutation from a seed, or 0, 1, 2, ... where nothing is shuffled."""
-    return torch_random.seeded_randperm(n, seed) if shuffle else np.arange(n, dtype=np.int64)
+    return padded(torch_random.seeded_randperm(n, seed + epoch), world, drop_last)[rank::world]
 
 
 def padded(samples: Ids, world: int, drop_last: bool) -> Ids:
@@ -47,36 +42,19 @@ def batches(samples: Ids, size: int, drop_last: bool = False) -> list[Ids]:
     return [samples[i : i + size] for i in range(0, end, size)]
 
 
-def global_epochs(n: int, seed: int, burnt: int = 0) -> Iterator[Ids]:
-    """The orders of ``DataLoader(shuffle=True)`` after ``manual_seed(seed)``, where nothing but the loader draws from the
-    global generator, except `burnt` draws of 32 bits before the first epoch."""
+def global_epochs(n: int, seed: int) -> Iterator[Ids]:
+    """The orders of ``DataLoader(shuffle=True)`` after ``manual_seed(seed)``, where nothing else draws from the global generator."""
     bits = torch_random.stream(seed)
-    bits.random_raw(burnt)
     while True:
         torch_random.draw64(bits)  # DataLoader's base seed
         yield torch_random.seeded_randperm(n, torch_random.draw64(bits))
 
 
-def generator_epochs(n: int, seed: int, *, loader_has_it: bool = True, remainder_drawn: bool = True) -> Iterator[Ids]:
-    """The orders of a generator given to DataLoader (`loader_has_it`) or to its RandomSampler only.
-
-    `remainder_drawn`: newer versions of torch permute once more at the end of each epoch, for nothing.
-    """
+def generator_epochs(n: int, seed: int, *, loader_has_it: bool = True) -> Iterator[Ids]:
+    """The orders of a generator given to DataLoader (`loader_has_it`) or to its RandomSampler only."""
     bits = torch_random.stream(seed)
     while True:
         if loader_has_it:
             torch_random.draw64(bits)
         yield torch_random.randperm(n, bits)
-        if remainder_drawn:
-            bits.random_raw(max(n - 1, 0))
-
-
-def accumulated(micro: Sequence[Ids], accumulation: int, step: int, *, keep_rest: bool = True) -> Ids | None:
-    """The samples of the `step`-th optimizer step of an epoch, `accumulation` batches each; None beyond the epoch.
-
-    `keep_rest`: the batches that remain at the end make a last, smaller step.
-    """
-    picked = micro[step * accumulation : (step + 1) * accumulation]
-    if not picked or (len(picked) < accumulation and not keep_rest):
-        return None
-    return np.concatenate(picked)
+        bits.random_raw(max(n - 1, 0))  # torch permutes once more at the end of each epoch, for nothing

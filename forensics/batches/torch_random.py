@@ -3,7 +3,7 @@
 ``torch.Generator().manual_seed(s)`` seeds MT19937 by Matsumoto's ``init_genrand(s mod 2**32)``, which is numpy's legacy seeding of
 whole numbers. A draw of 64 bits is two of 32, the high half first. Sources: ATen ``MT19937RNGEngine.h``,
 ``CPUGeneratorImpl.cpp`` and ``TensorFactories.cpp`` (``randperm_cpu``). That one has stayed as it was in torch 0.4 for fewer
-than LARGE entries; from there on, newer versions draw 64 bits an entry and swap the other way round.
+than (2**32 - 1) / 20 entries, far more than MOST; from there on, newer versions draw 64 bits an entry and swap the other way round.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 Ids = NDArray[np.int64]
 
-LARGE = (2**32 - 1) // 20
 MOST = 20_000_000  # entries of a permutation that are worked out: some seconds and a gigabyte
 Stream = np.random.MT19937
 
@@ -37,34 +36,21 @@ def draw64(bits: Stream) -> int:
     return ((high << 32) | low) % 2**63
 
 
-def randperm(n: int, bits: Stream, first: int | None = None) -> Ids:
-    """The `first` entries of ``torch.randperm(n)`` (all by default); takes n - 1 draws from the stream, `first` where it is given.
-
-    Raises TooLarge beyond MOST entries, and for n >= LARGE, where versions of torch differ.
-    """
-    count = n if first is None else min(first, n)
-    if count > MOST or n >= LARGE:
+def randperm(n: int, bits: Stream) -> Ids:
+    """``torch.randperm(n)``; takes n - 1 draws from the stream. Raises TooLarge beyond MOST entries."""
+    if n > MOST:
         raise TooLarge(f"the order of {n} samples is too long to be worked out here")
-    if n < 2:
-        return np.arange(n, dtype=np.int64)
-    turns = np.arange(min(count, n - 1))
+    turns = np.arange(max(n - 1, 0))
     targets = (bits.random_raw(len(turns)) % (n - turns).astype(np.uint64)).astype(np.int64) + turns
-    if count == n:
-        order = list(range(n))
-        for i, target in enumerate(targets.tolist()):  # quicker on a list than anything numpy has
-            order[i], order[target] = order[target], order[i]
-        return np.array(order, np.int64)
-    moved: dict[int, int] = {}
-    start = []
-    for i, target in enumerate(targets.tolist()):
-        start.append(moved.get(target, target))
-        moved[target] = moved.pop(i, i)
-    return np.array(start, np.int64)
+    order = list(range(n))
+    for i, target in enumerate(targets.tolist()):  # quicker on a list than anything numpy has
+        order[i], order[target] = order[target], order[i]
+    return np.array(order, np.int64)
 
 
 @lru_cache(maxsize=64)
-def seeded_randperm(n: int, seed: int, first: int | None = None) -> Ids:
+def seeded_randperm(n: int, seed: int) -> Ids:
     """The same of ``torch.randperm(n, generator=torch.Generator().manual_seed(seed))``, kept read-only."""
-    order = randperm(n, stream(seed), first)
+    order = randperm(n, stream(seed))
     order.flags.writeable = False
     return order

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from forensics.checkpoints.describe import Checkpoint
-from forensics.checkpoints.sick_values import MOMENTS, Found, finding, measured
+from forensics.checkpoints.looks import MOMENTS, Found, finding, measured, others
 from parsers.checkpoints.contents import Tensor, chunks
 from parsers.checkpoints.statistics import values
 from parsers.checkpoints.unreadable import Unreadable
@@ -33,6 +34,15 @@ class Counters:
     adam: bool
     lr: float | None
 
+    @property
+    def age(self) -> int | None:
+        return max((x for x in (self.optimizer, self.label) if x is not None), default=None)
+
+
+def numbers(c: Checkpoint, rule: re.Pattern[str]) -> dict[str, float]:
+    """The plain numbers of a checkpoint whose names match."""
+    return {k: v for k, v in c.contents.values.items() if type(v) in (int, float) and rule.search(k)}
+
 
 def counters(c: Checkpoint) -> Counters:
     steps, ages, params, states = [], [], set(), set()
@@ -52,41 +62,31 @@ def counters(c: Checkpoint) -> Counters:
             adam |= ".betas" in plain
             lr = max(lr or 0.0, value) if last == "lr" and number else lr
     for t in c.contents.tensors:
-        if t.role in MOMENTS or (
-            t.role == "other" and re.search(r"(^|[.:])state\.[^.]+\.\w+$", t.name)
-        ):  # Muon and SGD keep a momentum_buffer
+        if t.role in MOMENTS or (t.role == "other" and _STATE.search(t.name)):
             states.add(t.name.rpartition(".")[0])
     return Counters(c.step, max(steps, default=None), max(ages, default=None), len(states), len(params), adam, lr)
 
 
-def counters_disagree(c: Checkpoint) -> list[Found]:
+_STATE = re.compile(r"(^|[.:])state\.[^.]+\.\w+$")  # Muon and SGD keep a momentum_buffer
+
+
+def counters_disagree(c: Checkpoint) -> Iterator[Found]:
     """For one checkpoint alone; what several of a run say together is forensics.detectors.checkpoint_state."""
-    n, found = counters(c), []
+    n = counters(c)
     if n.optimizer is not None and n.label and n.optimizer < 0.8 * n.label and n.label > 20:
         whole = n.optimizer > 0 and n.label % n.optimizer == 0
-        title = f"The optimizer has counted {n.optimizer} steps in the checkpoint of step {n.label}"
-        title += (
-            f": one for {n.label // n.optimizer} (accumulation), or it began anew on the way" if whole else ": it began anew on the way"
-        )
-        found.append(finding("optimizer_behind", "info" if whole else "warning", title))
-    reference = n.optimizer or n.label
-    if (
-        n.scheduler
-        and reference
-        and n.scheduler != n.label
-        and n.scheduler >= 2 * reference
-        and n.scheduler % reference == 0
-        and n.scheduler // reference <= 64
-    ):
-        k = n.scheduler // reference
-        title = f"The schedule has been stepped {k} times for each step of the optimizer ({n.scheduler} against {reference})"
-        found.append(finding("schedule_ahead", "warning", f"{title}: for each micro-batch, or each process"))
+        why = f"one for {n.label // n.optimizer} (accumulation), or it began anew on the way" if whole else "it began anew on the way"
+        title = f"The optimizer has counted {n.optimizer} steps in the checkpoint of step {n.label}: {why}"
+        yield finding("optimizer_behind", "info" if whole else "warning", title)
+    k, rest = divmod(n.scheduler or 0, n.optimizer or n.label or 1)
+    if (n.optimizer or n.label) and n.scheduler != n.label and not rest and 2 <= k <= 64:
+        title = f"The schedule has been stepped {k} times for each step of the optimizer ({n.scheduler} against {n.optimizer or n.label})"
+        yield finding("schedule_ahead", "warning", f"{title}: for each micro-batch, or each process")
     elif n.scheduler is not None and n.optimizer and 4 < n.scheduler < 0.8 * n.optimizer and not _by_epoch(n.scheduler, n.optimizer):
         title = (
             f"The schedule stands at {n.scheduler} where the optimizer has counted {n.optimizer} steps: it began anew, or counts otherwise"
         )
-        found.append(finding("schedule_behind", "warning", title))
-    return found
+        yield finding("schedule_behind", "warning", title)
 
 
 def _by_epoch(age: int, steps: int) -> bool:
@@ -94,38 +94,28 @@ def _by_epoch(age: int, steps: int) -> bool:
     return any(age - 1 <= steps // k <= age + 1 for k in {max(steps // age, 1), steps // age + 1, -(-steps // (age + 1))})
 
 
-def optimizer(c: Checkpoint) -> list[Found]:
+def optimizer(c: Checkpoint) -> Iterator[Found]:
     """Missing, empty or fresh state, and what a resume would lack besides."""
-    n, found = counters(c), []
-    seconds = measured(c, "exp_avg_sq")
+    n, values = counters(c), c.contents.values
     if n.adam and not n.states and n.params and (n.label or 0) > 1:
-        found.append(
-            finding("optimizer_empty", "warning", f"The optimizer's state is empty at step {n.label}: a resume begins with fresh moments")
-        )
-    elif n.states and n.params > n.states and not any(k.endswith(".func_evals") for k in c.contents.values):  # LBFGS keeps one for all
+        yield finding("optimizer_empty", "warning", f"The optimizer's state is empty at step {n.label}: a resume begins with fresh moments")
+    elif n.states and n.params > n.states and not any(k.endswith(".func_evals") for k in values):  # LBFGS keeps one for all
         title = f"{n.params - n.states} of {n.params} parameters of the optimizer have no state: they never had a gradient (frozen, or not used)"
-        found.append(finding("optimizer_partial", "info", title))
+        yield finding("optimizer_partial", "info", title)
+    seconds = measured(c, "exp_avg_sq")
+    still = [t.name for t, s in seconds if s.count and s.zeros == s.count]
     if seconds and all(s.zeros == s.count for _, s in seconds):
-        found.append(
-            finding("optimizer_fresh", "warning", "All second moments are zero: the optimizer has not taken a step since it was made")
-        )
-    else:
-        still = [t.name for t, s in seconds if s.count and s.zeros == s.count]
-        if still:
-            found.append(
-                finding("no_gradient", "info", f"{len(still)} tensors have second moments of zero: no gradient reached them", still)
-            )
-    if c.kind == "full" and c.path.is_dir():
-        names = (
-            " ".join(f.name for f in c.contents.files).lower() + " ".join(c.contents.values) + " ".join(t.name for t in c.contents.tensors)
-        )
-        if not re.search(r"rng|random_state", names):
-            title = "No state of random generators or samplers: a resume will draw other data, or the first ones again"
-            found.append(finding("no_rng_state", "info", title))
-    return found
+        title = "All second moments are zero: the optimizer has not taken a step since it was made"
+        yield finding("optimizer_fresh", "warning", title)
+    elif still:
+        yield finding("no_gradient", "info", f"{len(still)} tensors have second moments of zero: no gradient reached them", still)
+    names = (*(f.name.lower() for f in c.contents.files), *values, *(t.name for t in c.contents.tensors))
+    if c.kind == "full" and c.path.is_dir() and not any(re.search(r"rng|random_state", name) for name in names):
+        title = "No state of random generators or samplers: a resume will draw other data, or the first ones again"
+        yield finding("no_rng_state", "info", title)
 
 
-def spikes(c: Checkpoint) -> list[Found]:
+def spikes(c: Checkpoint) -> Iterator[Found]:
     """Elements whose last gradient broke the rule g^2 > 5000 v, as far as the moments still show it.
 
     With v0 the average before that step and v0/k its bias-corrected value, k = 1 - b2^t, a gradient of g^2 = S v0 leaves
@@ -133,17 +123,14 @@ def spikes(c: Checkpoint) -> list[Found]:
     gives m^2/v = 1/k, as much; where that is not well below, nothing can be told.
     """
     n = counters(c)
-    if not n.adam or not n.optimizer:
-        return []
     b1, b2 = (next((v for k, v in c.contents.values.items() if k.endswith(f"betas.{i}")), d) for i, d in ((0, 0.9), (1, 0.999)))
-    if not (0 < b1 < 1 and 0 < b2 < 1):
-        return []
+    if not n.adam or not n.optimizer or not (0 < b1 < 1 and 0 < b2 < 1):
+        return
     k = 1 - b2**n.optimizer
     limit = (1 - b1) ** 2 * SPAM / k / (b2 + (1 - b2) * SPAM / k)
     if limit < 2 / k:
-        return []
-    firsts = {t.name.rpartition(".")[0]: t for t, _ in measured(c, "exp_avg")}
-    seconds = {t.name.rpartition(".")[0]: t for t, _ in measured(c, "exp_avg_sq")}
+        return
+    firsts, seconds = ({t.name.rpartition(".")[0]: t for t, _ in measured(c, role)} for role in MOMENTS)
     found = []
     for name in firsts.keys() & seconds.keys():
         m, v = firsts[name], seconds[name]
@@ -151,13 +138,10 @@ def spikes(c: Checkpoint) -> list[Found]:
             count = _over(m, v, limit)
             if count >= SPIKED * m.count and count > 1:
                 found.append((count / m.count, count, m.name))
-    if not found:
-        return []
-    share, _, name = max(found)
-    title = f"{share:.1%} of {name} had a gradient with g^2 > 5000 v in the last steps" + (
-        f", and parts of {len(found) - 1} more" if found[1:] else ""
-    )
-    return [finding("gradient_spike", "info", title, [x for _, _, x in sorted(found, reverse=True)])]
+    if found:
+        share, _, name = max(found)
+        title = f"{share:.1%} of {name} had a gradient with g^2 > 5000 v in the last steps{others(found, 'parts of ')}"
+        yield finding("gradient_spike", "info", title, [x for _, _, x in sorted(found, reverse=True)])
 
 
 def _over(m: Tensor, v: Tensor, limit: float) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 
 from forensics.checkpoints.age import counters
 from forensics.checkpoints.describe import Checkpoint, difference
-from forensics.checkpoints.layers import is_matrix, young
-from forensics.checkpoints.sick_values import Found, finding, measured
+from forensics.checkpoints.layers import young
+from forensics.checkpoints.looks import Found, Measured, cosine, finding, is_matrix, measured, others
 from parsers.checkpoints.contents import Tensor
-from parsers.checkpoints.value_stats import Stats
 
 SETTLED = 10  # steps after which statistics, adapters and averages have moved
 HUGE = 1e8  # of a running variance: unscaled images (0 to 255) give 1e4 at the first layer
@@ -19,73 +19,42 @@ UNLIKE = 0.1  # cosine between weights and their average: that of an average of 
 READ = 64 << 20  # bytes of weights that are compared to their average
 
 
-def batchnorm(c: Checkpoint) -> list[Found]:
+def batchnorm(c: Checkpoint) -> Iterator[Found]:
     """Variances that no batch gives, and statistics that no batch has touched."""
-    variances = [
-        (t, s) for t, s in measured(c, "buffer") if t.name.endswith("running_var") and not _EMA_PREFIX.match(t.name)
-    ]  # averages see none before their end
+    held = [(t, s) for t, s in measured(c, "buffer") if t.name.endswith("running_var")]
+    variances = [(t, s) for t, s in held if not _EMA_PREFIX.match(t.name)]  # averages see none before their end
     if not variances:
-        return []
+        return
     middle = sorted(s.mean for _, s in variances)[(len(variances) - 1) // 2]
-    told = [
-        ("negative", "critical", "values below zero", [t.name for t, s in variances if s.negative]),
-        ("zero", "warning", "a variance of zero throughout", [t.name for t, s in variances if s.count > 1 and s.zeros == s.count]),
-        ("huge", "warning", f"a variance above {HUGE:.0e}, {HUGE_TIMES:.0e} times that of the others", [t.name for t, s in variances if s.mean > HUGE and s.mean > HUGE_TIMES * middle]),
-        ("dead", "info", "channels with a variance of exactly zero", [t.name for t, s in variances if 0 < s.zeros < s.count]),
-    ]  # fmt: skip
-    found = [
-        finding("batchnorm", level, f"Batch norm: {names[0]} has {what}" + (f", and {len(names) - 1} more" if names[1:] else ""), names)
-        for _, level, what, names in told
-        if names
-    ]
-    return [*found, *_untouched(c, variances)]
+    for level, what, names in (
+        ("critical", "values below zero", [t.name for t, s in variances if s.negative]),
+        ("warning", "a variance of zero throughout", [t.name for t, s in variances if s.count > 1 and s.zeros == s.count]),
+        ("warning", f"a variance above {HUGE:.0e}, {HUGE_TIMES:.0e} times that of the others", [t.name for t, s in variances if s.mean > HUGE and s.mean > HUGE_TIMES * middle]),
+        ("info", "channels with a variance of exactly zero", [t.name for t, s in variances if 0 < s.zeros < s.count]),
+    ):  # fmt: skip
+        if names:
+            yield finding("batchnorm", level, f"Batch norm: {names[0]} has {what}{others(names)}", names)
+    yield from _untouched(c, variances)
 
 
-def _untouched(c: Checkpoint, variances: list[tuple[Tensor, Stats]]) -> list[Found]:
+def _untouched(c: Checkpoint, variances: list[Measured]) -> Iterator[Found]:
     """Layers that still have mean 0 and variance 1, or have counted no batch where others counted many."""
-    n, means = counters(c), {t.name: s for t, s in measured(c, "buffer") if t.name.endswith("running_mean")}
-    if max(n.optimizer or 0, n.label or 0) < SETTLED:
-        return []
-    fresh = [
-        t.name
-        for t, s in variances
-        if s.mean == 1 and s.std == 0 and (m := means.get(_beside(t.name, "mean"))) is not None and m.zeros == m.count
-    ]
+    if (counters(c).age or 0) < SETTLED:
+        return
+    zero = {t.name.removesuffix("mean") for t, s in measured(c, "buffer") if t.name.endswith("running_mean") and s.zeros == s.count}
+    fresh = [t.name for t, s in variances if s.mean == 1 and s.std == 0 and t.name.removesuffix("var") in zero]
     if fresh:
-        return [
-            finding(
-                "batchnorm",
-                "warning",
-                f"Batch norm: {len(fresh)} of {len(variances)} layers never saw a batch: {fresh[0]} is 1 throughout, its mean 0",
-                fresh,
-            )
-        ]
-    counts: dict[str, float] = {}
-    for t, _ in variances:
-        count = c.contents.values.get(t.name.removesuffix("running_var") + "num_batches_tracked")
-        if isinstance(count, (int, float)):
-            counts[t.name] = count
-    none = [k for k, v in counts.items() if v == 0]
-    if none and any(v >= SETTLED for v in counts.values()):
-        return [
-            finding(
-                "batchnorm",
-                "warning",
-                f"Batch norm: {none[0].removesuffix('running_var')[:-1]} has counted no batch where others counted {max(counts.values()):.0f}",
-                none,
-            )
-        ]
-    if len(set(counts.values())) > 1 and not none:
-        return [
-            finding(
-                "batchnorm", "info", f"Batch norm: layers have counted {min(counts.values()):.0f} to {max(counts.values()):.0f} batches"
-            )
-        ]
-    return []
-
-
-def _beside(name: str, what: str) -> str:
-    return name.removesuffix("running_var") + f"running_{what}"
+        title = f"Batch norm: {len(fresh)} of {len(variances)} layers never saw a batch: {fresh[0]} is 1 throughout, its mean 0"
+        yield finding("batchnorm", "warning", title, fresh)
+        return
+    tracked = {t.name: c.contents.values.get(t.name.removesuffix("running_var") + "num_batches_tracked") for t, _ in variances}
+    counts = {name: v for name, v in tracked.items() if isinstance(v, (int, float))}
+    none, most = [k for k, v in counts.items() if v == 0], max(counts.values(), default=0)
+    if none and most >= SETTLED:
+        layer = none[0].removesuffix("running_var")[:-1]
+        yield finding("batchnorm", "warning", f"Batch norm: {layer} has counted no batch where others counted {most:.0f}", none)
+    elif len(set(counts.values())) > 1 and not none:
+        yield finding("batchnorm", "info", f"Batch norm: layers have counted {min(counts.values()):.0f} to {most:.0f} batches")
 
 
 _EMA_PREFIX = re.compile(r"(?i)^(.*?[:.])?(ema|model_ema|ema_model|ema_state_dict|shadow_params|averaged_model|state_dict_ema|swa_model)(\.(module|model|state_dict|shadow|shadow_params|ema_model))*\.")  # fmt: skip
@@ -102,25 +71,23 @@ def averages(c: Checkpoint) -> list[tuple[Tensor, Tensor]]:
     return found
 
 
-def ema(c: Checkpoint) -> list[Found]:
+def ema(c: Checkpoint) -> Iterator[Found]:
     """Averages of the weights that are empty, of other shapes, not all there, or nothing like the weights."""
     pairs = averages(c)
     if not pairs:
-        return []
-    found = []
-    zero = [e.name for w, e in pairs if is_matrix(e) and _zero(c, e) and not _zero(c, w)]
-    shapes = [e.name for w, e in pairs if e.shape != w.shape]
-    have = {w.name for w, _ in pairs}
-    prefix = next(w.name for w, _ in pairs).partition(".")[0]
+        return
+    have, prefix = {w.name for w, _ in pairs}, pairs[0][0].name.partition(".")[0]
     lacking = [t.name for t in c.contents.tensors if t.role == "weight" and t.name not in have and t.name.partition(".")[0] == prefix]
-    for what, names in (
-        ("are zero throughout", zero),
-        ("have other shapes than the weights", shapes),
-        ("are missing beside their weights", lacking),
-    ):
-        if names and (names is not lacking or len(lacking) < len(pairs)):
-            found.append(finding("ema", "warning", f"{len(names)} averages of weights (EMA) {what}: {names[0]} first", names))
-    return found or _unlike(c, pairs)
+    told = (
+        ("are zero throughout", [e.name for w, e in pairs if is_matrix(e) and _zero(c, e) and not _zero(c, w)]),
+        ("have other shapes than the weights", [e.name for w, e in pairs if e.shape != w.shape]),
+        ("are missing beside their weights", lacking if len(lacking) < len(pairs) else []),
+    )
+    for what, names in told:
+        if names:
+            yield finding("ema", "warning", f"{len(names)} averages of weights (EMA) {what}: {names[0]} first", names)
+    if not any(names for _, names in told):
+        yield from _unlike(c, pairs)
 
 
 def _zero(c: Checkpoint, t: Tensor) -> bool:
@@ -128,7 +95,7 @@ def _zero(c: Checkpoint, t: Tensor) -> bool:
     return s is not None and s.count > 0 and s.zeros == s.count
 
 
-def _unlike(c: Checkpoint, pairs: list[tuple[Tensor, Tensor]]) -> list[Found]:
+def _unlike(c: Checkpoint, pairs: list[tuple[Tensor, Tensor]]) -> Iterator[Found]:
     unlike, looked, left = [], 0, READ
     for w, e in pairs:
         a, b = c.stats.get(w.name), c.stats.get(e.name)
@@ -140,58 +107,34 @@ def _unlike(c: Checkpoint, pairs: list[tuple[Tensor, Tensor]]) -> list[Found]:
         far = difference(w, e, a)["update_norm"]
         if far is not None and math.isfinite(far):
             looked += 1
-            if (a.squares + b.squares - far * far) / (2 * a.norm * b.norm) < UNLIKE:
+            if cosine(a, b, far) < UNLIKE:
                 unlike.append(e.name)
-    if looked < 3 or len(unlike) < 0.8 * looked:
-        return []
-    return [
-        finding(
-            "ema",
-            "warning",
-            f"The averages (EMA) have nothing in common with the weights: {len(unlike)} of {looked} matrices point elsewhere (cosine below {UNLIKE})",
-            unlike,
-        )
-    ]
+    if looked >= 3 and len(unlike) >= 0.8 * looked:
+        title = f"The averages (EMA) have nothing in common with the weights: {len(unlike)} of {looked} matrices point elsewhere (cosine below {UNLIKE})"
+        yield finding("ema", "warning", title, unlike)
 
 
-def adapters(c: Checkpoint) -> list[Found]:
+def adapters(c: Checkpoint) -> Iterator[Found]:
     """LoRA whose second matrices are zero, as they are made, after steps that should have moved them."""
     second = [(t, s) for t, s in measured(c, "weight") if re.search(r"(?i)lora_(embedding_)?B|lora_up", t.name)]
     zero = [t.name for t, s in second if s.count and s.zeros == s.count]
-    if not zero:
-        return []
-    n = counters(c)
-    age = max(n.optimizer or 0, n.label or 0)
-    if age < SETTLED:
-        return []
-    return [
-        finding(
-            "adapter_zero",
-            "warning",
-            f"{len(zero)} of {len(second)} adapters (LoRA) do nothing: their B matrices are zero at step {age}, as they are made",
-            zero,
-        )
-    ]
+    age = counters(c).age or 0
+    if zero and age >= SETTLED:
+        title = f"{len(zero)} of {len(second)} adapters (LoRA) do nothing: their B matrices are zero at step {age}, as they are made"
+        yield finding("adapter_zero", "warning", title, zero)
 
 
 _LARGEST = {"int8": 127.0, "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0, "float8_e4m3fnuz": 240.0, "float8_e5m2fnuz": 57344.0}
 SATURATED = 0.8  # of the largest square: a bell of values scaled to its largest has 0.1
 
 
-def saturated(c: Checkpoint) -> list[Found]:
+def saturated(c: Checkpoint) -> Iterator[Found]:
     """Quantized weights that stand at the ends of their range."""
     found = []
     for t, s in measured(c, "weight", "buffer"):
         most = _LARGEST.get(t.dtype)
         if most and is_matrix(t) and s.finite and s.squares / s.finite > SATURATED * most * most and s.absmax >= most:
             found.append(t.name)
-    if not found or young(c):
-        return []
-    return [
-        finding(
-            "saturated",
-            "warning",
-            f"{len(found)} quantized weights stand at the ends of their range, {found[0]} first: their scale was too small",
-            found,
-        )
-    ]
+    if found and not young(c):
+        title = f"{len(found)} quantized weights stand at the ends of their range, {found[0]} first: their scale was too small"
+        yield finding("saturated", "warning", title, found)

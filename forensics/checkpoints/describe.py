@@ -39,9 +39,7 @@ class Checkpoint:
     step: int | None
     kind: str
     stats: dict[str, Stats] = field(default_factory=dict)  # by tensor name
-    by_roles: dict[tuple[int, tuple[str, ...]], list[tuple[Tensor, Stats]]] = field(
-        default_factory=dict
-    )  # of so many `stats`: checkpoint_findings.measured fills it
+    by_roles: dict[tuple[int, tuple[str, ...]], list[tuple[Tensor, Stats]]] = field(default_factory=dict)  # filled by looks.measured
 
     @property
     def path(self) -> Path:
@@ -151,6 +149,11 @@ def plain_name(name: str) -> str:
     """Without the file in front, and without the wrappers that a save may add: names that two checkpoints share."""
     name = name.rpartition(":")[2]
     return re.sub(r"^((model|state_dict|model_state_dict|module|_orig_mod|net|state\.model|model_state)\.)+", "", name)
+
+
+def place(t: Tensor) -> Any:
+    """Equal for tensors that share their bytes: tied weights."""
+    return tuple((id(p.file), p.offset) for p in t.pieces) or id(t)
 
 
 def difference(old: Tensor, new: Tensor, stats: Stats | None) -> dict[str, Any]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from forensics.checkpoints.age import Counters, counters
+from forensics.checkpoints import tokenizer_files
+from forensics.checkpoints.age import counters
 from forensics.checkpoints.describe import Checkpoint
-from forensics.checkpoints.sick_values import Found, finding
+from forensics.checkpoints.looks import Found, finding
 from parsers.checkpoints.contents import Tensor, chunks
 from parsers.checkpoints.unreadable import Unreadable
 from parsers.formats import checkpoint_files
@@ -25,12 +27,16 @@ _ANY_HEAD = re.compile(r"(?i)(?:^|[.:_])(\w{0,40}head|output|out|proj_out|decode
 _HEAD = re.compile(r"(?:^|[.:])(?:lm_head|embed_out)\.weight$")
 
 
-def folder(c: Checkpoint) -> list[Found]:
+def folder(c: Checkpoint) -> Iterator[Found]:
     """All of it; for a file, what lies in it alone."""
     home = c.path if c.path.is_dir() else c.path.parent
     beside = c.path.is_dir() or ((home / "config.json").is_file() and len(list(home.glob("*.safetensors"))) == 1)
     config, state = (_json(home / "config.json"), _json(home / "trainer_state.json")) if beside else ({}, {})
-    return [*_step(c, state), *_vocabulary(c, config, home if beside else None), *_tied(c, config), *_parts(c)]
+    yield from _step(c, state.get("global_step"))
+    yield from _vocabulary(c, config, _tokens(home) if beside else 0)
+    yield from _tied(c, config)
+    yield from _shards(c)
+    yield from _ranks(c)
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -43,78 +49,51 @@ def _json(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _step(c: Checkpoint, state: dict[str, Any]) -> list[Found]:
-    """The trainer's count against the name of the folder, the optimizer and the schedule, which a trainer steps together."""
-    stated, named, n = state.get("global_step"), checkpoint_files.step_of(c.path), counters(c)
-    found = []
-    if type(stated) is int and named is not None and named != stated:
-        found.append(finding("step_label", "warning", f"trainer_state.json is of step {stated}, the folder of step {named}"))
-    if (
-        type(stated) is int
-        and stated > 20
-        and n.scheduler is not None
-        and n.scheduler < 0.5 * stated
-        and (n.optimizer is None or n.optimizer > 2 * n.scheduler + 10)
-    ):
-        found.append(
-            finding("schedule_behind", "warning", f"The schedule stands at {n.scheduler} in the checkpoint of step {stated}: it began anew")
-        )
-    return [*found, *_labels(c, named, n)]
+def _step(c: Checkpoint, stated: Any) -> Iterator[Found]:
+    """The trainer's count against the name of the folder, the optimizer and the schedule, which a trainer steps together.
 
-
-def _labels(c: Checkpoint, named: int | None, n: Counters) -> list[Found]:
-    """The step in a file's name against the one in the file; the optimizer's count says which is wrong. Whole multiples count micro-batches."""
-    inside = c.step
-    if (
-        not inside
-        or not named
-        or c.path.is_dir()
-        or not re.search(r"(?i)step|iter", c.path.name)
-        or max(inside, named) % min(inside, named) == 0
-    ):
-        return []
-    by_name, by_file = (n.optimizer is not None and abs(n.optimizer - x) <= max(2, 0.02 * x) for x in (named, inside))
-    if abs(named - inside) <= max(2, 0.02 * named):
-        return []
-    counted = f", and its optimizer has counted {n.optimizer} steps" if n.optimizer else ""
-    title = f"The file is named for step {named}, and says step {inside} inside{counted}"
-    return [finding("step_label", "warning" if by_name != by_file else "info", title)]
+    And the step in a file's name against the one in the file, where the optimizer's count says which is wrong.
+    """
+    named, inside, n = checkpoint_files.step_of(c.path), c.step, counters(c)
+    if type(stated) is int:
+        if named is not None and named != stated:
+            yield finding("step_label", "warning", f"trainer_state.json is of step {stated}, the folder of step {named}")
+        late = n.scheduler is not None and n.scheduler < 0.5 * stated and (n.optimizer is None or n.optimizer > 2 * n.scheduler + 10)
+        if late and stated > 20:
+            title = f"The schedule stands at {n.scheduler} in the checkpoint of step {stated}: it began anew"
+            yield finding("schedule_behind", "warning", title)
+    if not inside or not named or c.path.is_dir() or not re.search(r"(?i)step|iter", c.path.name):
+        return
+    whole = max(inside, named) % min(inside, named) == 0  # counts micro-batches
+    if not whole and abs(named - inside) > max(2, 0.02 * named):
+        by_name, by_file = (n.optimizer is not None and abs(n.optimizer - x) <= max(2, 0.02 * x) for x in (named, inside))
+        counted = f", and its optimizer has counted {n.optimizer} steps" if n.optimizer else ""
+        title = f"The file is named for step {named}, and says step {inside} inside{counted}"
+        yield finding("step_label", "warning" if by_name != by_file else "info", title)
 
 
 def _of(c: Checkpoint, rule: re.Pattern[str]) -> list[Tensor]:
     return [t for t in c.contents.tensors if t.role == "weight" and len(t.shape) == 2 and rule.search(t.name)]
 
 
-def _vocabulary(c: Checkpoint, config: dict[str, Any], home: Path | None) -> list[Found]:
+def _vocabulary(c: Checkpoint, config: dict[str, Any], tokens: int) -> Iterator[Found]:
     tables, heads = _of(c, _EMBEDDING), _of(c, _HEAD)
-    if not (tables and heads) and (found := _formerly_tied(c)):
-        return found
+    if not (tables and heads) and (resized := _formerly_tied(c)):
+        yield resized
+        return
     if len(tables) != 1:
-        return []
-    rows, found = tables[0].shape[0], []
-    stated = config.get("vocab_size")
+        return
+    rows, name, stated = tables[0].shape[0], tables[0].name, config.get("vocab_size")
     if type(stated) is int and stated > 0 and (rows < stated or (rows > stated and rows % PADDED)):
-        found.append(
-            finding("vocabulary", "warning", f"{tables[0].name} has {rows} rows, config.json says vocab_size {stated}", [tables[0].name])
-        )
-    tokens = _tokens(home) if home is not None else 0
+        yield finding("vocabulary", "warning", f"{name} has {rows} rows, config.json says vocab_size {stated}", [name])
     if tokens > rows:
-        found.append(
-            finding(
-                "vocabulary",
-                "warning",
-                f"The tokenizer has {tokens} tokens, {tables[0].name} only {rows} rows: the others have no embedding",
-                [tables[0].name],
-            )
-        )
+        title = f"The tokenizer has {tokens} tokens, {name} only {rows} rows: the others have no embedding"
+        yield finding("vocabulary", "warning", title, [name])
     if len(heads) == 1 and heads[0].shape[0] != rows:
-        found.append(
-            finding("vocabulary", "warning", f"{heads[0].name} has {heads[0].shape[0]} rows, {tables[0].name} {rows}", [heads[0].name])
-        )
-    return found
+        yield finding("vocabulary", "warning", f"{heads[0].name} has {heads[0].shape[0]} rows, {name} {rows}", [heads[0].name])
 
 
-def _formerly_tied(c: Checkpoint) -> list[Found]:
+def _formerly_tied(c: Checkpoint) -> Found | None:
     """An embedding and a head of other names, whose first rows are equal and whose numbers of rows are not."""
     for table in _of(c, _ANY_EMBEDDING):
         for head in _of(c, _ANY_HEAD):
@@ -123,8 +102,8 @@ def _formerly_tied(c: Checkpoint) -> list[Found]:
                 title = (
                     f"{table.name} has {m} rows, {head.name} {n}, and the first {min(m, n)} are equal: they were one, and one was resized"
                 )
-                return [finding("vocabulary", "warning", title, [table.name, head.name])]
-    return []
+                return finding("vocabulary", "warning", title, [table.name, head.name])
+    return None
 
 
 def _same_start(a: Tensor, b: Tensor, n: int) -> bool:
@@ -141,68 +120,49 @@ def _same_start(a: Tensor, b: Tensor, n: int) -> bool:
 def _tokens(home: Path) -> int:
     """One more than the largest id of tokenizer.json; 0 where it is not known."""
     state = _json(home / "tokenizer.json")
-    model = state.get("model")
-    vocab = model.get("vocab") if isinstance(model, dict) else None
-    ids = list(vocab.values()) if isinstance(vocab, dict) else list(range(len(vocab))) if isinstance(vocab, list) else []
-    added = state.get("added_tokens")
-    ids += [x.get("id") for x in added if isinstance(x, dict)] if isinstance(added, list) else []
+    ids = [*tokenizer_files.vocabulary(state).values(), *tokenizer_files.added(state).values()]
     return 1 + max((i for i in ids if type(i) is int), default=-1)
 
 
-def _tied(c: Checkpoint, config: dict[str, Any]) -> list[Found]:
+def _tied(c: Checkpoint, config: dict[str, Any]) -> Iterator[Found]:
     tables, heads = _of(c, _EMBEDDING), _of(c, _HEAD)
     if config.get("tie_word_embeddings") is not True or len(tables) != 1 or len(heads) != 1 or tables[0].shape != heads[0].shape:
-        return []
-    a, b = c.stats.get(tables[0].name), c.stats.get(heads[0].name)
-    if a is None or b is None or abs(a.norm - b.norm) <= 1e-4 * a.norm:
-        return []
-    return [
-        finding(
-            "untied",
-            "warning",
-            f"config.json ties the embedding to the head, yet {heads[0].name} (norm {b.norm:.4g}) is not {tables[0].name} (norm {a.norm:.4g})",
-            [heads[0].name],
-        )
-    ]
+        return
+    table, head = tables[0].name, heads[0].name
+    a, b = c.stats.get(table), c.stats.get(head)
+    if a is not None and b is not None and not abs(a.norm - b.norm) <= 1e-4 * a.norm:
+        title = f"config.json ties the embedding to the head, yet {head} (norm {b.norm:.4g}) is not {table} (norm {a.norm:.4g})"
+        yield finding("untied", "warning", title, [head])
 
 
 _NUMBERED = re.compile(r"(.*?)[-_](\d{1,5})-of-(\d{1,5})(\.\w+)")
 
 
-def _first_absent(numbers: set[int], total: int) -> list[int]:
-    """Up to three; some count from 1, some from 0."""
-    first = 0 if 0 in numbers else 1
-    return list(islice((k for k in range(first, first + total) if k not in numbers), 3))
-
-
-def _parts(c: Checkpoint) -> list[Found]:
-    """Shards that the names of others promise, and ranks that were saved at another step."""
+def _shards(c: Checkpoint) -> Iterator[Found]:
+    """Shards that the names of others promise."""
     series: defaultdict[tuple[Path, str, int, str], set[int]] = defaultdict(set)
+    width: dict[str, int] = {}
     for path in c.contents.files if c.path.is_dir() else []:
         if m := _NUMBERED.fullmatch(path.name):
             series[path.parent, m[1], int(m[3]), m[4]].add(int(m[2]))
-    found = []
+            width.setdefault(m[1], len(m[2]))
     for (_, name, total, suffix), numbers in series.items():
-        lacking = total - len(numbers)
-        width = next(len(m[2]) for p in c.contents.files if (m := _NUMBERED.fullmatch(p.name)) and m[1] == name)
-        absent = [f"{name}-{k:0{width}d}-of-{total:0{width}d}{suffix}" for k in _first_absent(numbers, total)]
+        lacking, first, digits = total - len(numbers), 0 if 0 in numbers else 1, width[name]  # some count from 1, some from 0
+        absent = list(islice((k for k in range(first, first + total) if k not in numbers), 3))
         if lacking > 0 and c.contents.complete is not False:
-            found.append(
-                finding(
-                    "incomplete",
-                    "critical",
-                    f"The save is not whole: {lacking} of {total} shards are missing: {', '.join(absent)}{', ...' if lacking > len(absent) else ''}",
-                )
-            )
+            names = ", ".join(f"{name}-{k:0{digits}d}-of-{total:0{digits}d}{suffix}" for k in absent)
+            more = ", ..." if lacking > len(absent) else ""
+            yield finding("incomplete", "critical", f"The save is not whole: {lacking} of {total} shards are missing: {names}{more}")
+
+
+def _ranks(c: Checkpoint) -> Iterator[Found]:
+    """Ranks that were saved at another step."""
     said: defaultdict[int, list[str]] = defaultdict(list)
     for name, value in c.contents.values.items():
         source, _, plain = name.rpartition(":")
         if source and plain in ("iteration", "global_step", "global_steps", "step") and type(value) is int:
             said[value].append(source)
     if len(said) > 1:
-        few = min(said, key=lambda k: len(said[k]))
-        others = max(said, key=lambda k: len(said[k]))
-        found.append(
-            finding("step_label", "warning", f"{said[few][0]} is of step {few}, {said[others][-1]} of step {others}: parts of two saves")
-        )
-    return found
+        few, most = min(said, key=lambda k: len(said[k])), max(said, key=lambda k: len(said[k]))
+        title = f"{said[few][0]} is of step {few}, {said[most][-1]} of step {most}: parts of two saves"
+        yield finding("step_label", "warning", title)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Iterator
 
 from forensics.checkpoints.describe import Checkpoint, difference, plain_name
-from forensics.checkpoints.sick_values import Found, finding, measured
+from forensics.checkpoints.looks import Found, Measured, finding, measured
 from parsers import rank_names
 from parsers.checkpoints.contents import Tensor
 from parsers.checkpoints.value_stats import Stats
@@ -20,36 +21,31 @@ ALIKE = 0.5  # distance over what two unrelated tensors of that spread have
 _NORM = re.compile(r"(?i)(norm|(?<!\w)(?>\w*?ln)\w*+)\.(weight|bias)$")
 
 
-def ranks(c: Checkpoint) -> list[Found]:
+def ranks(c: Checkpoint) -> Iterator[Found]:
     """Every copy against the one that most ranks hold, by all its statistics; where those differ, value by value."""
     names: list[str] = []
     odd: Counter[str] = Counter()
     for copies in _copies(c):
-        kinds = Counter(_figures(s) for _, s in copies)
+        kinds = Counter(s.fingerprint for _, s in copies)
         most, votes = kinds.most_common(1)[0]
-        model, stats = next((t, s) for t, s in copies if _figures(s) == most)
+        model, stats = next((t, s) for t, s in copies if s.fingerprint == most)
         for t, s in copies:
-            if _figures(s) == most:
+            if s.fingerprint == most:
                 continue
             far = _distance(model, t, stats, s)
             if far is not None and (far < ALIKE or (len(t.shape) == 1 and _NORM.search(t.name))):
                 names += [model.name] * (model.name not in names[-1:])
                 odd[t.source] += votes > len(copies) / 2
-    if not names:
-        return []
-    title = f"{len(names)} tensors that all ranks should share are not the same in all, {plain_name(names[0])} first"
-    source, times = odd.most_common(1)[0]
-    title += f"; {source} is alone with its values in {times} of them" if times else ""
-    return [finding("ranks_differ", "warning", title, names)]
+    if names:
+        source, times = odd.most_common(1)[0]
+        alone = f"; {source} is alone with its values in {times} of them" if times else ""
+        title = f"{len(names)} tensors that all ranks should share are not the same in all, {plain_name(names[0])} first{alone}"
+        yield finding("ranks_differ", "warning", title, names)
 
 
-def _figures(s: Stats) -> tuple[float, ...]:
-    return (s.norm, s.mean, s.m2, s.absmax, s.zeros, s.nonfinite)
-
-
-def _copies(c: Checkpoint) -> list[list[tuple[Tensor, Stats]]]:
+def _copies(c: Checkpoint) -> list[list[Measured]]:
     """Weights of one name and shape in files that differ only in the number of the rank."""
-    held: dict[tuple[str, str, tuple[int, ...]], list[tuple[Tensor, Stats]]] = {}
+    held: dict[tuple[str, str, tuple[int, ...]], list[Measured]] = {}
     for t, s in measured(c, "weight"):
         if (place := rank_names.shard_of(t.source)) is not None:
             held.setdefault((place, t.name.rpartition(":")[2], t.shape), []).append((t, s))

@@ -14,8 +14,9 @@ from typing import Any
 
 from forensics.case import Finding
 from forensics.checkpoints.describe import Checkpoint, kind_of, measure, step_of
+from forensics.checkpoints.looks import is_state
 from forensics.checkpoints.sick_document import row as tensor_row
-from forensics.checkpoints.sick_values import absurd, is_state, measured, nonfinite
+from forensics.checkpoints.sick_values import damaged
 from forensics.run.once import once
 from parsers import arrow, secrets
 from parsers.checkpoints import Contents, folder, read_file
@@ -52,7 +53,9 @@ def tensors(run: Run) -> list[Checkpoint]:
 
 def name(c: Checkpoint, run: Run) -> str:
     shown = _open(run)[1].get(c.path)
-    return _relative(c.path, run) if shown is None else shown
+    if shown is not None:
+        return shown
+    return (c.path.relative_to(run.root) if c.path.is_relative_to(run.root) else c.path).as_posix()
 
 
 def last_healthy(run: Run, findings: Sequence[Finding]) -> dict[str, Any] | None:
@@ -64,7 +67,7 @@ def last_healthy(run: Run, findings: Sequence[Finding]) -> dict[str, Any] | None
     if not onsets or not run.tables["checkpoints"].num_rows:
         return None
     kept = [c for c in tensors(run) if c.step is not None and c.kind in ("weights", "full")]
-    good = [c for c in kept if c.step is not None and c.step < min(onsets) and is_whole(c) and not nonfinite(c) and not absurd(c)]
+    good = [c for c in kept if c.step is not None and c.step < min(onsets) and is_whole(c) and not damaged(c)]
     if not good:
         return None
     best = good[-1]
@@ -77,17 +80,8 @@ def last_healthy(run: Run, findings: Sequence[Finding]) -> dict[str, Any] | None
 
 
 _ONSETS = {
-    "loss_spike",
-    "nonfinite",
-    "divergence",
-    "level_shift",
-    "resume_break",
-    "zero_loss",
-    "loss_scale",
-    "eval_jump",
-    "plateau",
-    "grad_spike",
-}
+    "loss_spike", "nonfinite", "divergence", "level_shift", "resume_break", "zero_loss", "loss_scale", "eval_jump", "plateau", "grad_spike",
+}  # fmt: skip
 
 
 def is_whole(c: Checkpoint) -> bool:
@@ -164,13 +158,6 @@ def _home(source: str) -> str:
     return "/".join(parts[:-1]) if together and len(parts) > 1 else source
 
 
-def _relative(path: Path, run: Run) -> str:
-    try:
-        return path.relative_to(run.root).as_posix()
-    except ValueError:
-        return path.as_posix()
-
-
 def _fill_table(run: Run, found: list[Checkpoint]) -> None:
     """The table `tensors`: one row for each tensor of each checkpoint."""
     import pyarrow as pa
@@ -181,17 +168,7 @@ def _fill_table(run: Run, found: list[Checkpoint]) -> None:
         place = name(c, run)
         for t in c.contents.tensors:
             source = place if t.source == c.path.name else f"{place}/{t.source}"
-            rows.append(
-                {
-                    **tensor_row(t, c.stats.get(t.name)),
-                    "shape": [min(n, (1 << 63) - 1) for n in t.shape],
-                    "checkpoint": place,
-                    "source": source,
-                    "at": t.at,
-                }
-            )
+            shape = [min(n, (1 << 63) - 1) for n in t.shape]
+            rows.append(tensor_row(t, c.stats.get(t.name)) | {"shape": shape, "checkpoint": place, "source": source, "at": t.at})
     columns = [arrow.column([r.get(f.name) for r in rows], f.type) for f in schema]
     run.tables["tensors"] = pa.Table.from_arrays(columns, schema=schema)
-
-
-__all__ = ["is_whole", "last_healthy", "measured", "name", "of_run", "tensors"]

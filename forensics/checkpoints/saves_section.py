@@ -14,8 +14,9 @@ from forensics.checkpoints import run_saves
 from forensics.checkpoints.age import counters
 from forensics.checkpoints.between_saves import EMBEDDING, HEAD, QK, growth
 from forensics.checkpoints.describe import Checkpoint, compare, plain_name
-from forensics.checkpoints.sick_document import findings
-from forensics.checkpoints.sick_values import absurd, measured, nonfinite
+from forensics.checkpoints.looks import Found, measured
+from forensics.checkpoints.sick_document import findings, gravest
+from forensics.checkpoints.sick_values import damaged
 from parsers.tables import Run
 
 AGAIN = 256 << 20  # bytes read a second time
@@ -38,18 +39,10 @@ def section(run: Run) -> dict[str, Any] | None:
 def _row(run: Run, c: Checkpoint) -> dict[str, Any]:
     n = counters(c)
     return {
-        "path": run_saves.name(c, run),
-        "step": c.step,
-        "kind": c.kind,
-        "format": c.contents.format,
-        "bytes": c.contents.bytes,
-        "complete": c.contents.complete,
-        "healthy": _healthy(c),
-        "optimizer_steps": n.optimizer,
-        "schedule_steps": n.scheduler,
-        "lr": n.lr,
-        "norms": _norms(c),
-    }
+        "path": run_saves.name(c, run), "step": c.step, "kind": c.kind, "format": c.contents.format, "bytes": c.contents.bytes,
+        "complete": c.contents.complete, "healthy": _healthy(c), "optimizer_steps": n.optimizer, "schedule_steps": n.scheduler,
+        "lr": n.lr, "norms": _norms(c),
+    }  # fmt: skip
 
 
 def _healthy(c: Checkpoint) -> bool | None:
@@ -58,9 +51,7 @@ def _healthy(c: Checkpoint) -> bool | None:
         return False
     if c.kind not in ("weights", "full") or not c.stats:
         return None
-    if nonfinite(c) or absurd(c):
-        return False
-    return True if run_saves.is_whole(c) else None
+    return False if damaged(c) else True if run_saves.is_whole(c) else None
 
 
 def _norms(c: Checkpoint) -> dict[str, float | None]:
@@ -92,12 +83,8 @@ def _moved(found: list[Checkpoint]) -> dict[int, dict[str, Any]]:
             continue
         rate = max((n.lr for c in (a, b) if (n := counters(c)).lr), default=None)
         a_step = far / math.sqrt(count) / (b.step - a.step)
-        moved[i] = {
-            "since": a.step,
-            "norm": float(f"{far:.6g}"),
-            "relative": float(f"{far / norm:.6g}"),
-            "step_over_rate": float(f"{a_step / rate:.4g}") if rate else None,
-        }
+        figures = {"norm": float(f"{far:.6g}"), "relative": float(f"{far / norm:.6g}")}
+        moved[i] = {"since": a.step, **figures, "step_over_rate": float(f"{a_step / rate:.4g}") if rate else None}
     return moved
 
 
@@ -112,8 +99,8 @@ def _findings(run: Run, found: list[Checkpoint]) -> list[dict[str, Any]]:
     if len(held) > 1:
         told += [_told(run, held[-1], f) for f in growth(held[0], held[-1])]
     once = {(f["id"], f["title"]): f for f in reversed(told)}  # what both say stands with the earlier
-    return sorted(once.values(), key=lambda f: ("critical", "warning", "info").index(f["severity"]))[:20]
+    return gravest(once.values())[:20]
 
 
-def _told(run: Run, c: Checkpoint, f: dict[str, Any]) -> dict[str, Any]:
+def _told(run: Run, c: Checkpoint, f: Found) -> Found:
     return {"path": run_saves.name(c, run), "step": c.step, **{k: f[k] for k in ("id", "severity", "title")}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from forensics.checkpoints import folder_facts as facts
 from forensics.checkpoints import sick_values as sick
 from forensics.checkpoints.between_saves import between
 from forensics.checkpoints.describe import Checkpoint, Progress, compare, read
+from forensics.checkpoints.looks import Found
 from forensics.checkpoints.matrix_copies import copies
 from forensics.checkpoints.rank_copies import ranks
 from parsers import secrets
@@ -30,9 +31,12 @@ _LOOKS = (
 )  # fmt: skip
 
 
-def findings(c: Checkpoint) -> list[sick.Found]:
+def findings(c: Checkpoint) -> list[Found]:
     """Everything that is sick in one checkpoint, the gravest first."""
-    found = [f for look in _LOOKS for f in look(c)]
+    return gravest([f for look in _LOOKS for f in look(c)])
+
+
+def gravest(found: Iterable[Found]) -> list[Found]:
     return sorted(found, key=lambda f: ("critical", "warning", "info").index(f["severity"]))
 
 
@@ -54,7 +58,7 @@ def report(path: Path, path2: Path | None = None, *, progress: Progress | None =
     return document
 
 
-def to_json(c: Checkpoint, found: list[sick.Found], changed: list[Row] | None = None) -> dict[str, Any]:
+def to_json(c: Checkpoint, found: list[Found], changed: list[Row] | None = None) -> dict[str, Any]:
     """Only JSON types; NaN and infinities as the strings of the contract."""
     n = c.contents
     document = {
@@ -64,7 +68,7 @@ def to_json(c: Checkpoint, found: list[sick.Found], changed: list[Row] | None = 
     }  # fmt: skip
     plain = jsonable(document)
     assert isinstance(plain, dict)
-    plain["tensors"] = _shown(rows(c))
+    plain["tensors"] = _shown(row(t, c.stats.get(t.name)) for t in n.tensors)
     plain["changed"] = None if changed is None else _shown(changed)
     return plain
 
@@ -72,25 +76,18 @@ def to_json(c: Checkpoint, found: list[sick.Found], changed: list[Row] | None = 
 FIGURES = ("norm", "mean", "std", "absmax", "nonfinite", "zeros", "zero_rows", "zero_columns")
 
 
-def rows(c: Checkpoint) -> Iterator[Row]:
-    """The tensors as the contract has them; null where values could not be read."""
-    return (row(t, c.stats.get(t.name)) for t in c.contents.tensors)
-
-
 def row(t: Tensor, s: Stats | None) -> Row:
+    """A tensor as the contract has it; null where values could not be read."""
     named: Row = {"name": t.name, "role": t.role, "dtype": t.dtype, "shape": list(t.shape)}
     if s is None:
         return named | dict.fromkeys(FIGURES) | {"note": t.why}
-    return named | {
-        "norm": s.norm, "mean": s.mean, "std": s.std, "absmax": s.absmax, "nonfinite": s.nonfinite, "zeros": s.zeros,
-        "zero_rows": s.zero_rows, "zero_columns": s.zero_columns,
-    }  # fmt: skip
+    return named | {figure: getattr(s, figure) for figure in FIGURES}
 
 
 _NUMBERS = ("norm", "mean", "std", "absmax", "update_norm", "relative")  # of a row, those that may be odd
 
 
-def _shown(found: Sequence[Row] | Iterator[Row]) -> list[Row]:
+def _shown(found: Iterable[Row]) -> list[Row]:
     """``jsonable`` of rows, of which there may be a hundred thousand: one look at all their texts together, then at odd numbers."""
     plain = list(found)
     masked = secrets.names(text for r in plain for key in ("name", "dtype", "note") if (text := r.get(key)))

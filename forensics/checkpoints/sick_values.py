@@ -1,48 +1,34 @@
-"""What is sick in the values of a checkpoint, and in the file: lists of ``{"id", "title", "severity", "tensors"}``.
+"""What is sick in the values of a checkpoint, and in the file.
 
-Every function looks at names and statistics that are already there. Thresholds stand at the top, with where they come from.
+Every look takes names and statistics that are already there. Thresholds stand at the top, with where they come from.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forensics.checkpoints.describe import Checkpoint
+from forensics.checkpoints.looks import MOMENTS, WEIGHTS, Found, finding, is_state, measured
 from parsers.checkpoints import danger
 from parsers.checkpoints.contents import Tensor, chunks
 from parsers.checkpoints.statistics import values
 from parsers.checkpoints.value_stats import Stats
-from parsers.tables import Gap
 
 ABSURD = 1e6  # no trained weight is this large; bfloat16's bit flips give 1e38
 BEYOND_COUNTS = 1e20  # no count of tokens or sum of squares gets there; a flipped top exponent bit multiplies by 3e38
 ALONE = 0.9  # one value with this share of a tensor's squares
 ALONE_SIZE = 50.0  # times what the others are worth (root mean square), in tensors of at least ALONE_COUNT
 ALONE_COUNT = 256
-SHOWN = 50
-
-WEIGHTS = ("weight", "master", "ema")
-MOMENTS = ("exp_avg", "exp_avg_sq")
-
-Found = dict[str, Any]
 
 
-_STATE = re.compile(r"(^|[.:/])(state\.[^:]+|(optimi[sz]er|optim)\w*[./][^:]*)$")
-
-
-def is_state(name: str) -> bool:
-    """Whether a tensor belongs to what an optimizer remembers, whatever its name: momentum_buffer, sum, prev, GG.0."""
-    return _STATE.search(name) is not None
-
-
-def finding(kind: str, severity: str, title: str, tensors: Iterable[str] = ()) -> Found:
-    return {"id": kind, "title": title, "severity": severity, "tensors": list(tensors)[:SHOWN]}
+def damaged(c: Checkpoint) -> bool:
+    """Whether a value of it can be no trained one."""
+    return bool(nonfinite(c) or absurd(c))
 
 
 def foreign_code(c: Checkpoint) -> list[Found]:
@@ -66,20 +52,15 @@ def incomplete(c: Checkpoint) -> list[Found]:
     lost = [t for t in c.contents.tensors if "missing" in t.why or "beyond" in t.why]
     found = []
     if wrong := [g for g in c.contents.gaps if g.what.startswith("the checksum of ")]:
+        places = {g.at for g in wrong}  # where a damaged member begins, the values of its tensor do
         title = f"{len(wrong)} parts of the file are not what was saved, by their checksums; {wrong[0].what}"
-        found.append(finding("checksum", "critical", title, _in_members(c, wrong)))
+        found.append(finding("checksum", "critical", title, [t.name for t in c.contents.tensors if f"byte {t.at}" in places]))
     if c.contents.complete is False:
         why = c.contents.gaps[0].what if c.contents.gaps else "a part is missing"
         found.append(finding("incomplete", "critical" if lost else "warning", f"The save is not whole: {why}", [t.name for t in lost]))
     if not c.contents.tensors and c.kind == "other" and c.contents.format in ("torch", "safetensors") and _claims_weights(c):
         found.append(finding("no_tensors", "warning", "A file of weights that holds no tensor"))
     return found
-
-
-def _in_members(c: Checkpoint, wrong: list[Gap]) -> list[str]:
-    """The tensors whose values begin where a damaged member does."""
-    places = {g.at for g in wrong}
-    return [t.name for t in c.contents.tensors if f"byte {t.at}" in places]
 
 
 def _claims_weights(c: Checkpoint) -> bool:
@@ -115,7 +96,7 @@ def absurd(c: Checkpoint) -> list[Found]:
         if s.absmax > (BEYOND_COUNTS if _may_count(t) else ABSURD):
             title = f"{t.name} holds a value of {s.absmax:.3g}, which no training reaches; the others are about {_rest(t, s):.2g}"
             found.append(finding("absurd_value", "critical", title, [t.name]))
-        elif t.role != "exp_avg" and stands_alone(s):
+        elif t.role != "exp_avg" and _stands_alone(s):
             title = f"One value of {t.name} is {s.absmax:.3g} where the others are about {_rest(t, s):.2g}"
             found.append(finding("lone_value", "warning", title, [t.name]))
     return found
@@ -129,7 +110,7 @@ def _may_count(t: Tensor) -> bool:
     return t.count == 1 or (t.role != "exp_avg" and len(t.shape) < 2 and not _TRAINED.search(t.name))
 
 
-def stands_alone(s: Stats) -> bool:
+def _stands_alone(s: Stats) -> bool:
     """One value holds nearly all of the tensor's squares, far above what the rest is worth."""
     if s.count < ALONE_COUNT or s.absmax**2 < ALONE * s.squares:
         return False
@@ -145,12 +126,3 @@ def _rest(t: Tensor, s: Stats) -> float:
         x = x[x < s.absmax / 2]
         squares, n = squares + float(np.dot(x, x)), n + len(x)
     return math.sqrt(squares / n) if n else 0.0
-
-
-def measured(c: Checkpoint, *roles: str) -> list[tuple[Tensor, Stats]]:
-    """Tensors of these roles with their statistics, in the order of the file."""
-    key = len(c.stats), roles  # a dozen looks ask, of files with 50,000 tensors
-    if key not in c.by_roles:
-        wanted = frozenset(roles)
-        c.by_roles[key] = [(t, c.stats[t.name]) for t in c.contents.tensors if t.role in wanted and t.name in c.stats]
-    return c.by_roles[key]

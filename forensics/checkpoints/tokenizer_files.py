@@ -71,11 +71,11 @@ def _json(data: bytes) -> Any:
 
 def _machinery(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     """Of two tokenizer.json: vocabulary, added tokens, what is put before a text, and the other stages."""
-    one, two = _vocabulary(old), _vocabulary(new)
+    one, two = vocabulary(old), vocabulary(new)
     if one != two:
         moved = sum(two.get(k, v) != v for k, v in one.items())
         yield f"the vocabulary ({len(one)} -> {len(two)} entries, {moved} with another number)"
-    one, two = _added(old), _added(new)
+    one, two = added(old), added(new)
     for k in sorted(one.keys() | two.keys(), key=str)[:20]:
         if one.get(k) != two.get(k):
             yield _told(f"added token {k!r}"[:60], one.get(k), two.get(k))
@@ -89,7 +89,7 @@ def _machinery(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
             yield _told(stage, _kind(old.get(stage)), _kind(new.get(stage)))
 
 
-def _vocabulary(x: dict[str, Any]) -> dict[str, Any]:
+def vocabulary(x: dict[str, Any]) -> dict[str, Any]:
     model = x.get("model")
     vocab = model.get("vocab") if isinstance(model, dict) else None
     if isinstance(vocab, list):  # Unigram: pairs of token and score
@@ -97,7 +97,7 @@ def _vocabulary(x: dict[str, Any]) -> dict[str, Any]:
     return vocab if isinstance(vocab, dict) else {}
 
 
-def _added(x: dict[str, Any]) -> dict[Any, Any]:
+def added(x: dict[str, Any]) -> dict[Any, Any]:
     tokens = x.get("added_tokens")
     return {str(t.get("content")): t.get("id") for t in tokens if isinstance(t, dict)} if isinstance(tokens, list) else {}
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 from forensics.checkpoints.age import counters
 from forensics.checkpoints.buffers import SETTLED
 from forensics.checkpoints.describe import Checkpoint, plain_name
-from forensics.checkpoints.layers import gain, is_matrix, kin, rms
-from forensics.checkpoints.sick_values import Found, finding, is_state, measured
+from forensics.checkpoints.looks import Found, finding, gain, is_matrix, is_state, kin, moved_matrices, parameters, rms, such, worst_first
 from forensics.checkpoints.weights import parameter_names
-from parsers.checkpoints.contents import Tensor
-from parsers.checkpoints.value_stats import Stats
 
 STILL = 1e-5  # of its norm: where others moved no more, bit-equality is rounding
 WHOLE_PART = 0.3  # of the matrices: so many are frozen on purpose (a backbone, all but adapters)
@@ -25,25 +21,20 @@ UNRELATED = 0.3  # cosine of before and after; a trained layer keeps above 0.5 w
 RAN_AWAY = 3.0  # times the largest gain that any other matrix has: growth from zeros ends within theirs
 
 
-def moves(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found]:
-    return [*frozen(a, b, changed), *sudden(a, b, changed), *left_behind(a, b, changed)]
-
-
 def _went_on(a: Checkpoint, b: Checkpoint) -> bool:
     return a.step is not None and b.step is not None and b.step > a.step
 
 
-def frozen(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found]:
+def frozen(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> Iterator[Found]:
     """All bit-equal: the training did nothing. Single matrices bit-equal inside blocks that moved: warned of, unless kept from the optimizer."""
     weights = [r for r in changed if r["role"] == "weight" and r["equal"] is not None]
     still = [r["name"] for r in weights if r["equal"]]
-    if not still:
-        return []
-    if len(still) == len(weights):
+    if still and len(still) == len(weights):
         steps = f" after {(b.step or 0) - (a.step or 0)} steps: the training did not move them" if _went_on(a, b) else ""
-        return [finding("same_weights", "warning" if steps else "info", f"All weights are bit for bit the same{steps}")]
-    title = f"{len(still)} of {len(weights)} weights are bit for bit the same while others moved"
-    return [finding("frozen", "warning" if _by_mistake(b, weights, set(still)) else "info", title, still)]
+        yield finding("same_weights", "warning" if steps else "info", f"All weights are bit for bit the same{steps}")
+    elif still:
+        title = f"{len(still)} of {len(weights)} weights are bit for bit the same while others moved"
+        yield finding("frozen", "warning" if _by_mistake(b, weights, set(still)) else "info", title, still)
 
 
 def _by_mistake(b: Checkpoint, weights: list[Found], still: set[str]) -> bool:
@@ -51,18 +42,9 @@ def _by_mistake(b: Checkpoint, weights: list[Found], still: set[str]) -> bool:
     matrices = [r for r in weights if (t := shapes.get(plain_name(r["name"]))) is not None and is_matrix(t)]
     moved = [r for r in matrices if r["name"] not in still]
     stuck = [r for r in matrices if r["name"] in still]
-    n = counters(b)
-    parameters = {
-        tuple((id(p.file), p.offset) for p in t.pieces) or id(t) for t in b.contents.tensors if t.role == "weight"
-    }  # tied ones once
-    kept_out = 0 < n.params <= len(parameters) - len(still)  # the optimizer was not given them
-    if (
-        not stuck
-        or not moved
-        or kept_out
-        or any("lora" in r["name"].lower() for r in weights)
-        or median(r["relative"] or 0.0 for r in moved) < STILL
-    ):
+    kept_out = 0 < counters(b).params <= len(parameters(b)) - len(still)  # the optimizer was not given them
+    adapters = any("lora" in r["name"].lower() for r in weights)
+    if not stuck or not moved or kept_out or adapters or median(r["relative"] or 0.0 for r in moved) < STILL:
         return False
     stepped = {plain_name(x) for x in parameter_names(b).values()}
     if any(plain_name(r["name"]) in stepped for r in stuck):  # the optimizer has moments for it, and has not moved it
@@ -74,8 +56,7 @@ def _by_mistake(b: Checkpoint, weights: list[Found], still: set[str]) -> bool:
     if len(stuck) > WHOLE_PART * len(matrices):
         return False
     blocks, kinds = {_block(r["name"]) for r in moved}, {kin(r["name"]) for r in moved}
-    single = [r for r in stuck if _block(r["name"]) in blocks and (kin(r["name"]) in kinds or "." not in _block(r["name"]))]
-    return bool(single)
+    return any(_block(r["name"]) in blocks and (kin(r["name"]) in kinds or "." not in _block(r["name"])) for r in stuck)
 
 
 def _block(name: str) -> str:
@@ -84,92 +65,51 @@ def _block(name: str) -> str:
     return m[1] if m else ""
 
 
-def sudden(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found]:
+def sudden(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> Iterator[Found]:
     """A few matrices that moved far more than the others: made anew, exchanged, or exploded. Growth from (nearly) zero is none of these."""
-    old = {t.name: (t, s) for t, s in measured(a, "weight")}
-    new = {plain_name(t.name): (t, s) for t, s in measured(b, "weight")}
-    rows = []
-    for r in changed:
-        x, y = old.get(r["name"]), new.get(plain_name(r["name"]))
-        if r["relative"] is not None and x is not None and y is not None and is_matrix(x[0]) and math.isfinite(r["relative"]):
-            rows.append((r, x, y))
+    rows = moved_matrices(a, b, changed)
     if len(rows) < 4:
-        return []
-    usual = median(r["relative"] for r, _, _ in rows)
+        return
+    usual = median(m.relative for m in rows)
     kinds: defaultdict[str, list[float]] = defaultdict(list)
-    for r, _, _ in rows:
-        kinds[kin(r["name"])].append(r["relative"])
-    others = sorted(gain(*y) for r, _, y in rows if r["relative"] <= max(TIMES * usual, STILL))
+    for m in rows:
+        kinds[kin(m.name)].append(m.relative)
+    largest = max((gain(*m.after) for m in rows if m.relative <= max(TIMES * usual, STILL)), default=None)
     replaced, ran = [], []
-    for r, x, y in rows:
-        if r["relative"] < REPLACED * 0.8 or r["relative"] < TIMES * usual:
+    for m in rows:
+        if m.relative < REPLACED * 0.8 or m.relative < TIMES * usual:
             continue
-        like = kinds[kin(r["name"])]
-        beyond = gain(*y) > RAN_AWAY * others[-1] if others else False
-        beyond |= len(like) >= 3 and r["relative"] > TIMES * median(like)  # its kin began as it did, and did not grow so
-        if beyond and rms(y[1]) > 2 * rms(x[1]):
-            ran.append((r["relative"], r["name"]))
-        elif 0.3 < rms(y[1]) / max(rms(x[1]), 1e-300) < 3 and _cosine(r["update_norm"], x[1], y[1]) < UNRELATED:
-            replaced.append((r["relative"], r["name"]))
-    found = []
+        like = kinds[kin(m.name)]
+        beyond = largest is not None and gain(*m.after) > RAN_AWAY * largest
+        beyond |= len(like) >= 3 and m.relative > TIMES * median(like)  # its kin began as it did, and did not grow so
+        if beyond and rms(m.after[1]) > 2 * rms(m.before[1]):
+            ran.append((m.relative, m.name))
+        elif 0.3 < m.grown < 3 and m.cosine < UNRELATED:
+            replaced.append((m.relative, m.name))
     for kind, few, what in (("exploded", ran, "ran away: it moved"), ("replaced", replaced, "was made anew or exchanged: it moved")):
         if few and len(few) <= 0.25 * len(rows):
             times, name = max(few)
-            found.append(
-                finding(
-                    kind,
-                    "warning",
-                    f"{name} {what} {times:.3g} times its norm, the others {usual:.2g}" + (f"; {len(few)} such" if few[1:] else ""),
-                    [n for _, n in sorted(few, reverse=True)],
-                )
-            )
-    return found
+            title = f"{name} {what} {times:.3g} times its norm, the others {usual:.2g}{such(few)}"
+            yield finding(kind, "warning", title, worst_first(few))
 
 
-def _cosine(update: float, x: Stats, y: Stats) -> float:
-    return (x.squares + y.squares - update * update) / (2 * x.norm * y.norm) if x.norm and y.norm else 1.0
-
-
-def left_behind(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found]:
-    """The weights went on; the optimizer, the averages or the schedule did not. Weights that are no longer there."""
+def left_behind(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> Iterator[Found]:
+    """The weights went on; the optimizer, the averages or the schedule did not."""
     equal: defaultdict[str, list[bool]] = defaultdict(list)
     sizes = {t.name: t.count for t in a.contents.tensors}
     for r in changed:
         if r["equal"] is not None and sizes.get(r["name"], 0) > 1:  # single numbers (ASGD's mu) need not move
             equal["exp_avg" if is_state(r["name"]) else r["role"]].append(r["equal"])
-    found = []
-    if equal["weight"] and not all(equal["weight"]) and _went_on(a, b):
-        for role, what in (("exp_avg", "The optimizer's moments are"), ("ema", "The averages of the weights (EMA) are")):
-            if len(equal[role]) > 1 and all(equal[role]):
-                found.append(
-                    finding("left_behind", "warning", f"{what} bit for bit the same at step {a.step} and {b.step}, while the weights moved")
-                )
-        x, y = counters(a), counters(b)
-        if x.scheduler and y.scheduler is not None and y.scheduler < x.scheduler and x.scheduler >= SETTLED:
-            found.append(
-                finding(
-                    "schedule_behind",
-                    "warning",
-                    f"The schedule went back from {x.scheduler} to {y.scheduler} between step {a.step} and {b.step}: it began anew",
-                )
-            )
-        if x.optimizer and y.optimizer is not None and y.optimizer < x.optimizer:
-            found.append(
-                finding(
-                    "optimizer_behind",
-                    "warning",
-                    f"The optimizer's count went back from {x.optimizer} to {y.optimizer} between step {a.step} and {b.step}: its state began anew",
-                )
-            )
-    return [*found, *_gone(a, b)]
-
-
-def _gone(a: Checkpoint, b: Checkpoint) -> list[Found]:
-    def names(c: Checkpoint) -> dict[str, Tensor]:
-        return {plain_name(t.name): t for t in c.contents.tensors if t.role == "weight"}
-
-    x, y = names(a), names(b)
-    gone = [n for n in x if n not in y]
-    if gone and y and all(n in x for n in y) and len(gone) < 0.5 * len(x) and a.contents.format == b.contents.format:
-        return [finding("weights_gone", "warning", f"{len(gone)} of {len(x)} weights are no longer there, {gone[0]} first", gone)]
-    return []
+    if not equal["weight"] or all(equal["weight"]) or not _went_on(a, b):
+        return
+    for role, what in (("exp_avg", "The optimizer's moments are"), ("ema", "The averages of the weights (EMA) are")):
+        if len(equal[role]) > 1 and all(equal[role]):
+            title = f"{what} bit for bit the same at step {a.step} and {b.step}, while the weights moved"
+            yield finding("left_behind", "warning", title)
+    x, y = counters(a), counters(b)
+    for kind, old, new, what, end in (
+        ("schedule_behind", x.scheduler if (x.scheduler or 0) >= SETTLED else None, y.scheduler, "The schedule", "it"),
+        ("optimizer_behind", x.optimizer, y.optimizer, "The optimizer's count", "its state"),
+    ):
+        if old and new is not None and new < old:
+            yield finding(kind, "warning", f"{what} went back from {old} to {new} between step {a.step} and {b.step}: {end} began anew")

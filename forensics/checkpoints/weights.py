@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from typing import Any
+from collections.abc import Iterator
 
 from forensics.checkpoints.age import Counters, counters
 from forensics.checkpoints.describe import Checkpoint, plain_name
-from forensics.checkpoints.layers import kin
-from forensics.checkpoints.sick_values import Found, finding, measured
+from forensics.checkpoints.looks import TABLES, Found, Measured, finding, kin, measured, others, parameters
 from parsers.checkpoints.contents import Tensor
 from parsers.checkpoints.value_stats import Stats
 
 LINES = 0.01  # of the rows or columns; single ones are padding or chance
 MASS = 0.25  # of them: a quarter of a layer that is zero is no accident of training
 SETTLED = 10  # steps before a gradient of zero means anything
-TABLES = re.compile(r"(?i)emb|wte|wpe|lm_head")  # rows are tokens, which a batch need not hold
 
 MOVED = 0.1  # of a tensor's spread: steps times rate of Adam below this leave its start as it was
 MAJORITY = 0.6  # of the matrices must stand at one recipe before others are called odd
@@ -25,29 +23,27 @@ LEAST = 4  # matrices
 FAR = 3.0  # times the recipe
 
 
-def units(c: Checkpoint) -> list[Found]:
+def units(c: Checkpoint) -> Iterator[Found]:
     """Rows and columns (units, channels) whose second moment or weight is exactly zero throughout."""
     n, names = counters(c), parameter_names(c)
     if n.optimizer is not None and n.optimizer < SETTLED:
-        return []
+        return
     dead = [told for t, s in measured(c, "exp_avg_sq") if (told := _lines(names.get(t.name, t.name), t, s))]
     bare = [told for t, s in measured(c, "weight") if not TABLES.search(t.name) and (told := _lines(t.name, t, s))]
-    found = []
     if dead:
         _, name, lines = max(dead)
         steps = f" in {n.optimizer} steps" if n.optimizer else ""
         what = "tokens that no batch held" if TABLES.search(name) else "dead units"
         if name not in names.values() and not TABLES.search(name):
             what = "dead units, or tokens that no batch held"
-        title = f"{lines} of {name} have never had a gradient{steps} ({what})" + _others(len(dead))
-        found.append(finding("dead_units", "info", title, [x for _, x, _ in sorted(dead, reverse=True)]))
+        title = f"{lines} of {name} have never had a gradient{steps} ({what}){others(dead, 'parts of ')}"
+        yield finding("dead_units", "info", title, [x for _, x, _ in sorted(dead, reverse=True)])
     if bare:
         share, name, lines = max(bare)
-        title = f"{lines} of {name} are exactly zero (cut away, or never made)" + _others(len(bare))
+        title = f"{lines} of {name} are exactly zero (cut away, or never made){others(bare, 'parts of ')}"
         meant = _pruned(c, len(bare)) or (lines.endswith("rows") and _may_be_table(c, name))
         severity = "warning" if share >= MASS and not meant else "info"
-        found.append(finding("zero_units", severity, title, [x for _, x, _ in sorted(bare, reverse=True)]))
-    return found
+        yield finding("zero_units", severity, title, [x for _, x, _ in sorted(bare, reverse=True)])
 
 
 def _may_be_table(c: Checkpoint, name: str) -> bool:
@@ -61,15 +57,8 @@ def _pruned(c: Checkpoint, lines: int) -> bool:
     """Zeros are cut on purpose in all matrices alike, or in most of them by lines."""
     matrices = [s for t, s in measured(c, "weight") if len(t.shape) >= 2 and not TABLES.search(t.name)]
     sparse = sum(s.zeros > 0.05 * s.count for s in matrices)
-    return (
-        sparse > max(2, 0.3 * len(matrices))
-        or (lines == len(matrices) == 1)
-        or any("mask" in t.name for t in c.contents.tensors if t.role == "buffer" and t.name.endswith("weight_mask"))
-    )
-
-
-def _others(n: int) -> str:
-    return f", and parts of {n - 1} more" if n > 1 else ""
+    masks = any(t.role == "buffer" and t.name.endswith("weight_mask") for t in c.contents.tensors)
+    return masks or sparse > max(2, 0.3 * len(matrices)) or lines == len(matrices) == 1
 
 
 def _lines(name: str, t: Tensor, s: Stats) -> tuple[float, str, str] | None:
@@ -105,32 +94,26 @@ def numbered(c: Checkpoint) -> tuple[dict[int, tuple[int, ...]], dict[str, int],
             held[int(m[1])], places[t.name] = t.shape, int(m[1])
     if any("param_groups." in k and re.search(r"param_groups\.[1-9]", k) for k in c.contents.values):
         return {}, {}, []
-    seen: set[Any] = set()
-    weights = []
-    for t in c.contents.tensors:
-        place = tuple((id(p.file), p.offset) for p in t.pieces) or id(t)
-        if t.role == "weight" and place not in seen:  # tied weights are one parameter
-            seen.add(place)
-            weights.append(t)
-    return held, places, weights
+    return held, places, parameters(c)
 
 
 # --- the start
 
 
-def start(c: Checkpoint) -> list[Found]:
+def start(c: Checkpoint) -> Iterator[Found]:
     """The spread of fresh weights against the usual recipes; nothing where the training has moved them."""
     n = counters(c)
     depth = 1 + max((int(x) for t, _ in measured(c, "weight") for x in re.findall(r"\.(\d+)\.", t.name)), default=0)
     fresh = [(t, s) for t, s in measured(c, "weight") if len(t.shape) >= 2 and s.finite >= 256 and _fresh(s, n)]
     if len(fresh) < LEAST:
-        return []
+        return
     width = Counter(x for t, _ in fresh for x in t.shape[:2]).most_common(1)[0][0]
     fits = {t.name: [r for r, x in _recipes(t.shape, width, depth).items() if _close(s, x)] for t, s in fresh}
     made = [(t, s) for t, s in fresh if s.std > 0]  # zeros are a recipe of their own: adapters, last layers
     votes = Counter(r for t, _ in made for r in fits[t.name])
     if not votes or votes.most_common(1)[0][1] < MAJORITY * len(made):
-        return _uniform(made, width, depth)
+        yield from _uniform(made, width, depth)
+        return
     recipe, count = votes.most_common(1)[0]
     odd = []
     for t, s in made:
@@ -138,18 +121,17 @@ def start(c: Checkpoint) -> list[Found]:
             times = s.std / _recipes(t.shape, width, depth)[recipe]
             odd.append((abs(math.log(times)), times, t.name, s.std))
     if not odd:
-        title = f"{count} of {len(made)} matrices stand at their start, a standard deviation of {recipe}"
-        return [finding("init_recipe", "info", title)]
+        yield finding("init_recipe", "info", f"{count} of {len(made)} matrices stand at their start, a standard deviation of {recipe}")
+        return
     worst, times, name, std = max(odd)
     title = f"{len(odd)} of {len(made)} matrices do not stand at the recipe of the others ({recipe})"
     title += f": {plain_name(name)} has a standard deviation of {std:.3g}, {times:.3g} times as much"
     severity = "warning" if worst > math.log(FAR) else "info"
-    return [finding("init_std", severity, title, [x for _, _, x, _ in sorted(odd, reverse=True)])]
+    yield finding("init_std", severity, title, [x for _, _, x, _ in sorted(odd, reverse=True)])
 
 
 def _fresh(s: Stats, n: Counters) -> bool:
-    age = max(n.optimizer or 0, n.label or 0) if n.optimizer is not None or n.label is not None else None
-    return age is not None and (age == 0 or (n.adam and n.lr is not None and n.lr * age <= MOVED * s.std))
+    return n.age is not None and (n.age == 0 or (n.adam and n.lr is not None and n.lr * n.age <= MOVED * s.std))
 
 
 def _close(s: Stats, std: float) -> bool:
@@ -174,15 +156,13 @@ def _recipes(shape: tuple[int, ...], width: int, depth: int) -> dict[str, float]
     }
 
 
-def _uniform(made: list[tuple[Tensor, Stats]], width: int, depth: int) -> list[Found]:
+def _uniform(made: list[Measured], width: int, depth: int) -> Iterator[Found]:
     """No recipe fits: said only where most matrices share one figure that is far from every recipe for their shapes."""
     for _, middle in made:
-        same = [(t, s) for t, s in made if _close(s, middle.std)]
-        ranges = [sorted(_recipes(t.shape, width, depth).values()) for t, _ in same]
-        high, low = (all(s.std > FAR * r[-1] for (_, s), r in zip(same, ranges, strict=True)),
-                     all(s.std < r[0] / FAR for (_, s), r in zip(same, ranges, strict=True)))  # fmt: skip
+        same = [(s, sorted(_recipes(t.shape, width, depth).values())) for t, s in made if _close(s, middle.std)]
+        high, low = all(s.std > FAR * r[-1] for s, r in same), all(s.std < r[0] / FAR for s, r in same)
         if len(same) >= MAJORITY * len(made) and (high or low):
             side = "larger" if high else "smaller"
             title = f"{len(same)} of {len(made)} matrices start with a standard deviation of {middle.std:.3g}, {side} than any usual recipe by {FAR:.0f} times and more"
-            return [finding("init_std", "warning", title, [t.name for t, _ in same])]
-    return []
+            yield finding("init_std", "warning", title, [t.name for t, s in made if _close(s, middle.std)])
+            return

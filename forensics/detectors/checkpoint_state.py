@@ -32,7 +32,7 @@ from forensics.case import Finding
 from forensics.checkpoints import run_saves, tokenizer_files
 from forensics.checkpoints.age import Counters, counters
 from forensics.checkpoints.describe import Checkpoint
-from forensics.checkpoints.layers import kin
+from forensics.checkpoints.looks import kin
 from forensics.checkpoints.lost_parts import parts, parts_gone
 from forensics.errors import CannotTell
 from forensics.run.series import series

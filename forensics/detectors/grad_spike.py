@@ -24,7 +24,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import Finding
 from forensics.run.series import series
-from forensics.spikes import excursions
+from forensics.spikes import excursions, plain_rule
 from parsers.tables import Run
 
 NEEDS = ["grad.norm"]
@@ -38,7 +38,7 @@ def detect(run: Run) -> Iterator[Finding]:
     found = []
     for attempt in np.unique(s.attempt):
         rows = np.flatnonzero(s.attempt == attempt)
-        for e in excursions.find(s.value[rows]):
+        for e in plain_rule.find(s.value[rows]):
             if e.level > 0 and (e.level + e.height) >= LEAST_RATIO * e.level:
                 found.append((e, rows, int(attempt)))
     found.sort(key=lambda f: -f[0].height / f[0].level)

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from forensics import evidence
-from forensics.batches import resume_data, resume_loss
+from forensics.batches import data_passes, resume_data, resume_loss
 from forensics.batches.recurrence import epochs_of
 from forensics.batches.resume_data import Change
 from forensics.case import Finding
@@ -42,7 +42,7 @@ def detect(run: Run) -> Iterator[Finding]:
     rows = run.tables["batches"].num_rows
     if len(run.attempts) < 2 and not rows:
         raise CannotTell("the run was not restarted")
-    batches = resume_data.contents(run)
+    batches = data_passes.contents(run)
     s = series(run, "loss.train")
     epochs = epochs_of(run)
     length = epochs.steps if epochs else None

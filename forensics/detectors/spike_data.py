@@ -25,9 +25,9 @@ from collections.abc import Iterator
 
 from forensics import evidence
 from forensics.batches import recurrence
+from forensics.batches.data_passes import contents
 from forensics.batches.enrichment import Shared, shared
 from forensics.batches.recurrence import Recurrence
-from forensics.batches.resume_data import contents
 from forensics.case import Finding
 from forensics.detectors import loss_spike
 from forensics.errors import CannotTell

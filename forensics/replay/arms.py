@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,16 +26,8 @@ ASKED_BY = {
 
 
 GENERAL = (
-    "rate held",
-    "rate x 0.1",
-    "clipping on",
-    "larger epsilon",
-    "moments reset",
-    "smaller beta2",
-    "warmup again",
-    "clipping off",
-    "moments as saved",
-)
+    "rate held", "rate x 0.1", "clipping on", "larger epsilon", "moments reset", "smaller beta2", "warmup again", "clipping off", "moments as saved",
+)  # fmt: skip
 BY_ADAPTER = "by the adapter's load()"  # what the worker says of a state that the adapter's own code has loaded
 
 
@@ -48,19 +40,29 @@ class Arms:
     lab: Lab
     rows: list[dict[str, Any]] = field(default_factory=list)
 
-    def tried(self, name: str, do: Callable[[], Any], first: int, last: int, *, says: str = "", outcome: list[str] | None = None) -> str:
-        """Runs an experiment and notes it; the outcome is judged between steps `first` and `last`, or taken from `outcome`."""
+    def tried(self, name: str, do: Callable[[], Trace], first: int, last: int, *, says: str = "") -> str:
+        """Runs an experiment and notes it; the outcome is judged between steps `first` and `last`."""
         spent = self.lab.spent
-        trace: Trace = do()
-        result = outcome[0] if outcome else self.effect.judge(trace, first, last)
-        self.note(name, result, trace, first, last, self.lab.spent - spent, says)
+        trace = do()
+        result = self.effect.judge(trace, first, last)
+        self.note(name, result, trace, (first, last), self.lab.spent - spent, says)
         return result
 
-    def note(self, name: str, result: str, trace: Trace, first: int, last: int, steps: int, says: str = "") -> None:
+    def along(self, name: str, first: int, last: int, swap: Mapping[int, Any] | None = None, says: str = "", **options: Any) -> str:
+        """The same of the run's own steps, with some batches or settings changed (`Lab.along`)."""
+        return self.tried(name, lambda: self.lab.along(first, last, swap, **options), first, last, says=says)
+
+    def note(self, name: str, outcome: str, trace: Trace, window: tuple[int, int], steps: int, says: str = "") -> None:
+        first, last = window
         curve = [[s + self.shift, trace.at(s)] for s in range(max(first - 8, trace.first), min(last + 1, trace.first + len(trace)))]
-        self.rows.append(
-            {"name": name, "outcome": result, "peak": peak(trace.window(first, last)), "steps": steps, "says": says, "curve": curve}
-        )
+        self._add(name, outcome, peak(trace.window(first, last)), steps, says, curve)
+
+    def failed(self, name: str, sentence: str) -> None:
+        """An experiment that the adapter could not do."""
+        self._add(name, "undecided", None, 0, sentence[:200], [])
+
+    def _add(self, name: str, outcome: str, top: float | None, steps: int, says: str, curve: list[Any]) -> None:
+        self.rows.append({"name": name, "outcome": outcome, "peak": top, "steps": steps, "says": says, "curve": curve})
 
 
 def saves_moments(parts: Sequence[str]) -> bool:
@@ -112,13 +114,13 @@ def optimizer_arms(again: Reproduction, about: dict[str, Any], leading: Sequence
 
 
 def run_arms(
-    lab: Lab, arms: Arms, again: Reproduction, wanted: Sequence[Arm], begin: int, until: int, more: Sequence[Lab] = ()
+    arms: Arms, again: Reproduction, wanted: Sequence[Arm], begin: int, until: int, more: Sequence[Lab] = ()
 ) -> tuple[dict[str, str], list[str]]:
     """(outcome by arm as far as the budget reaches, the arms that it did not reach); each begins a little before the effect.
 
     `more`: labs on other devices, that take arms at the same time and stand at the same start.
     """
-    todo: queue.SimpleQueue[Arm] = queue.SimpleQueue()
+    lab, todo = arms.lab, queue.SimpleQueue[Arm]()
     for arm in wanted:
         todo.put(arm)
     outcomes: dict[str, str] = {}

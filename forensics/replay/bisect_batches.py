@@ -10,11 +10,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from forensics.replay.arms import Arms
 from forensics.replay.delta_debugging import minimal
 from forensics.replay.reproduce import Reproduction
-from forensics.replay.runner import Lab, spread
-from forensics.replay.targets import Logged, Trouble
+from forensics.replay.request import Scene
+from forensics.replay.runner import spread
 
 WINDOW = 16  # batches before the effect that are suspects at first; all that were replayed, if it is none of these
 
@@ -28,21 +27,21 @@ class Hunted:
     alone: tuple[str, ...] = ()  # outcomes with all others replaced
 
 
-def ordinary(log: Logged, trouble: Trouble, shift: int, start: int, first: int, count: int) -> list[int]:
+def ordinary(scene: Scene, count: int) -> list[int]:
     """Batches to replace others with: steps whose logged loss is near its level, away from the suspects; past ones first."""
-    level, sigma = spread([v for s, v in log.loss.items() if abs(s - trouble.onset) < 200 * log.interval and s < trouble.onset])
-    away = list(range(max(first - WINDOW - 1, 0), -1, -1))
-    calm = [
-        s
-        for s in away
-        if (v := log.loss.get(s + shift)) is None or not math.isfinite(level) or abs(v - level) <= 2.5 * sigma + 0.1 * abs(level)
-    ]
+    log, onset, shift = scene.log, scene.trouble.onset, scene.shift
+    level, sigma = spread([v for s, v in log.loss.items() if onset - 200 * log.interval < s < onset])
+    near = 2.5 * sigma + 0.1 * abs(level)
+    away = list(range(max(scene.again.first - WINDOW - 1, 0), -1, -1))
+    calm = [s for s in away if (v := log.loss.get(s + shift)) is None or not math.isfinite(level) or abs(v - level) <= near]
     found = calm[: 8 * count : 3] or calm or away
-    return (
-        (found * (count // max(len(found), 1) + 1))[:count]
-        if found
-        else list(range(trouble.until - shift + 2, trouble.until - shift + 2 + count))
-    )
+    behind = scene.trouble.until - shift + 2
+    return (found * (count // len(found) + 1))[:count] if found else list(range(behind, behind + count))
+
+
+def swapped(steps: Sequence[int], spare: Sequence[int], stride: int = 1, offset: int = 0) -> dict[int, int]:
+    """Step -> the ordinary batch that it is given instead."""
+    return {s: spare[(i * stride + offset) % len(spare)] for i, s in enumerate(steps)}
 
 
 def order(again: Reproduction, first: int, last: int) -> list[int]:
@@ -63,83 +62,60 @@ def order(again: Reproduction, first: int, last: int) -> list[int]:
     return [*sorted(outlying, key=lambda s: (-scores[s], s)), *sorted(rest, key=lambda s: (s > again.first, abs(again.first - s)))]
 
 
-def hunt(lab: Lab, arms: Arms, again: Reproduction, spare: list[int], until: int) -> Hunted:
+def hunt(scene: Scene, spare: list[int], until: int) -> Hunted:
     """Finds the batches that are needed, and asks the two controls: another batch here, and only this batch."""
-    effect, last = again.effect, again.first
-    assert effect is not None
-    begin = max(again.trace.first, last - WINDOW)
-    end = min(until, last + 4) if not effect.nonfinite else last
+    lab, arms, again, effect = scene.lab, scene.arms, scene.again, scene.effect
+    begin = max(again.trace.first, again.first - WINDOW)
+    end = min(until, again.first + 4) if not effect.nonfinite else again.first
     suspects = order(again, begin, end)
 
-    def without(steps: list[int], offset: int = 0) -> str:
-        swap = {s: spare[(i * 2 + offset) % len(spare)] for i, s in enumerate(sorted(steps))}
-        found = lab.along(min(steps), until, swap)
+    def suffices(steps: list[int]) -> bool:
+        found = lab.along(min(steps), until, swapped(sorted(steps), spare, 2))
         before = effect.of(again.trace.window(again.first, min(steps) - 1))
-        return before if before != "no spike" else effect.judge(found, min(steps), until)
+        return before == "no spike" == effect.judge(found, min(steps), until)
 
-    outcome = arms.tried(
-        "all batches of the window replaced",
-        lambda: lab.along(begin, until, {s: spare[i % len(spare)] for i, s in enumerate(suspects)}),
-        begin,
-        until,
-    )
+    outcome = arms.along("all batches of the window replaced", begin, until, swapped(suspects, spare))
     if outcome != "no spike" and begin > again.trace.first:
         wide = max(again.trace.first, again.first - 4 * WINDOW)
-        more = list(range(wide, begin))
-        suspects, begin = [*suspects, *reversed(more)], wide
+        suspects, begin = [*suspects, *range(begin - 1, wide - 1, -1)], wide
         if lab.nearest(wide) + 4 * WINDOW < wide:
             return Hunted(())
-        outcome = arms.tried(
-            "all batches of a wider window replaced",
-            lambda: lab.along(begin, until, {s: spare[i % len(spare)] for i, s in enumerate(suspects)}),
-            begin,
-            until,
-        )
+        outcome = arms.along("all batches of a wider window replaced", begin, until, swapped(suspects, spare))
     if outcome != "no spike":
         return Hunted(())
-    culprits = sorted(minimal(suspects, lambda some: without(some) == "no spike"))
-    named = words(culprits, again)
-    others = []
+    culprits = sorted(minimal(suspects, suffices))
+    named, others = words(culprits, scene.shift), []
     for offset in (1, 5):
-        swap = {s: spare[(i * 2 + offset) % len(spare)] for i, s in enumerate(culprits)}
-        name = f"{named} replaced by {'another batch' if len(culprits) == 1 else 'other batches'} ({', '.join(str(b + again.overlay.shift) for b in swap.values())})"
-        others.append(arms.tried(name, lambda swap=swap: lab.along(culprits[0], until, swap), culprits[0], until))  # type: ignore[misc]
+        swap = swapped(culprits, spare, 2, offset)
+        what = "another batch" if len(culprits) == 1 else "other batches"
+        name = f"{named} replaced by {what} ({', '.join(str(b + scene.shift) for b in swap.values())})"
+        others.append(arms.along(name, culprits[0], until, swap))
     rest = [s for s in range(begin, end + 1) if s not in culprits]
-    swap = {s: spare[i % len(spare)] for i, s in enumerate(rest)}
-    alone = arms.tried(f"all batches around {named} replaced", lambda: lab.along(begin, until, swap), begin, until)
+    alone = arms.along(f"all batches around {named} replaced", begin, until, swapped(rest, spare))
     return Hunted(tuple(culprits), tuple(others), (alone,))
 
 
-def words(steps: Sequence[int], again: Reproduction) -> str:
-    labels = [str(s + again.overlay.shift) for s in steps]
+def words(steps: Sequence[int], shift: int) -> str:
+    labels = [str(s + shift) for s in steps]
     return f"batch {labels[0]}" if len(labels) == 1 else f"batches {', '.join(labels)}"
 
 
-def elsewhere(
-    lab: Lab, arms: Arms, again: Reproduction, culprits: tuple[int, ...], states: list[tuple[int, str]], until: int
-) -> tuple[str, ...]:
+def length(culprits: tuple[int, ...], until: int) -> int:
+    """Steps that are run with the culprits elsewhere."""
+    return min(max(until - culprits[0] + 1, len(culprits) + 3), 24)
+
+
+def elsewhere(scene: Scene, culprits: tuple[int, ...], states: list[tuple[int, str]], until: int) -> tuple[str, ...]:
     """The culprits' batches at other states, each beside the batches that the run had there."""
-    effect = again.effect
-    assert effect is not None
-    length = min(max(until - culprits[0] + 1, len(culprits) + 3), 24)
-    skip = own(again, culprits, until)
+    lab, skip, n = scene.lab, own(scene.again, culprits, until), length(culprits, until)
     outcomes = []
     for step, name in states:
-        usual = list(range(step, step + length))
-        control = lab.run(name, step, usual)
-        tried = [*culprits, *usual[len(culprits) :]]
-        named = words(culprits, again)
-        found: list[str] = []
-
-        def compare(
-            name: str = name, step: int = step, tried: list[int] = tried, control: object = control, found: list[str] = found
-        ) -> object:
-            trace = lab.run(name, step, tried)
-            found.append(effect.elsewhere(list(trace.loss[skip:]), list(control.loss[skip:])))  # type: ignore[attr-defined]
-            return trace
-
-        arms.tried(f"{named} at the state of step {step + again.overlay.shift}", compare, step, step + length, outcome=found)
-        outcomes.append(found[0])
+        usual = list(range(step, step + n))
+        control, spent = lab.run(name, step, usual), lab.spent
+        trace = lab.run(name, step, [*culprits, *usual[len(culprits) :]])
+        outcomes.append(scene.effect.elsewhere(list(trace.loss[skip:]), list(control.loss[skip:])))
+        named = f"{words(culprits, scene.shift)} at the state of step {step + scene.shift}"
+        scene.arms.note(named, outcomes[-1], trace, (step, step + n), lab.spent - spent)
     return tuple(outcomes)
 
 

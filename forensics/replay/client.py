@@ -47,13 +47,8 @@ class Worker:
         self.steps, self.seconds, self._id = 0, 0.0, 0
         self.beside: list[str] = []  # files beside the adapter that it imported
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
-        environment = dict(
-            os.environ,
-            **safe_path.ENVIRONMENT,
-            PYTHONUNBUFFERED="1",
-            CUBLAS_WORKSPACE_CONFIG=":4096:8",
-            FORENSICS_RUN=os.path.abspath(str(run)),
-        )
+        environment = {**os.environ, **safe_path.ENVIRONMENT, "PYTHONUNBUFFERED": "1", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+        environment["FORENSICS_RUN"] = os.path.abspath(str(run))
         if cuda is not None:
             environment["CUDA_VISIBLE_DEVICES"] = cuda
         exe = shutil.which(python)
@@ -108,9 +103,8 @@ class Worker:
                 line = self._answers.get(timeout=self.timeout)
             except queue.Empty:
                 self.close()
-                raise ReplayFailed(
-                    f"the adapter said nothing for {self.timeout:g} seconds (during {op}) and was stopped", kind="timeout"
-                ) from None
+                why = f"the adapter said nothing for {self.timeout:g} seconds (during {op}) and was stopped"
+                raise ReplayFailed(why, kind="timeout") from None
             if line is None:
                 self._gone(op)
             try:

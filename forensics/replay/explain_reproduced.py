@@ -18,19 +18,18 @@ from forensics.run import settings
 
 def explain(scene: Scene, outcomes: Outcomes) -> Outcomes:
     """The outcomes of all experiments that the budget allows."""
-    lab, arms, again, document = scene.lab, scene.arms, scene.again, scene.result.document
-    effect, trouble, shift = again.effect, scene.trouble, scene.shift
-    assert effect is not None
+    again, document = scene.again, scene.result.document
+    effect, trouble, shift = scene.effect, scene.trouble, scene.shift
     until = min(max(again.first + 2, trouble.peak - shift + 1, (trouble.end or 0) - shift), trouble.until - shift)
     until = min(until, again.first + 12) if not effect.nonfinite else min(again.first + 2, trouble.until - shift)
-    spare = bisect_batches.ordinary(scene.log, trouble, shift, again.trace.first, again.first, 12)
+    spare = bisect_batches.ordinary(scene, 12)
     try:
         if effect.nonfinite:
             scene.tell("looking at the first non-finite value")
-            document["nonfinite"] = seen = numerics.look(lab, again, spare)
+            document["nonfinite"] = seen = numerics.look(scene, spare)
             outcomes = replace(outcomes, batch_nonfinite=any(b["nonfinite"] for b in seen.get("batch", [])))
         scene.tell("precision")
-        outcomes = replace(outcomes, precision=numerics.precision_arms(lab, arms, again, _precision(scene), until))
+        outcomes = replace(outcomes, precision=numerics.precision_arms(scene, _precision(scene), until))
         hunted = _hunt(scene, spare, until)
         if hunted is not None:
             outcomes = replace(outcomes, needed=len(hunted.steps), other_batch=hunted.other_batch, alone=hunted.alone)
@@ -39,7 +38,7 @@ def explain(scene: Scene, outcomes: Outcomes) -> Outcomes:
             outcomes = _elsewhere(scene, outcomes, hunted.steps, spare, until)
         word, _ = verdict.decide(outcomes)
         if effect.nonfinite and word != verdict.NUMERICS and not outcomes.batch_nonfinite:
-            outcomes = replace(outcomes, guarded=numerics.guard_arm(lab, arms, again, until))
+            outcomes = replace(outcomes, guarded=numerics.guard_arm(scene, until))
             word, _ = verdict.decide(outcomes)
         if word in (verdict.DATA, verdict.STATE_DATA) and hunted is not None:
             scene.tell("bisecting samples")
@@ -63,7 +62,7 @@ def _hunt(scene: Scene, spare: list[int], until: int) -> bisect_batches.Hunted |
     scene.tell("bisecting batches")
     whole, lab.budget = lab.budget, lab.spent + (lab.budget - lab.spent) * 2 // 3
     try:
-        return bisect_batches.hunt(lab, scene.arms, scene.again, spare, until)
+        return bisect_batches.hunt(scene, spare, until)
     except OutOfBudget as e:
         scene.result.document["budget_note"] = f"bisecting batches: {e}"
         return None
@@ -108,9 +107,7 @@ def _other_states(scene: Scene, culprits: tuple[int, ...]) -> list[tuple[int, st
     found: list[tuple[int, str]] = []
     if culprits[0] - begun >= 3:
         found.append((begun, "start"))
-    for i, other in enumerate(
-        start_checkpoints.others(scene.known, scene.start, scene.trouble.onset - scene.shift, scene.trouble.until - scene.shift)
-    ):
+    for i, other in enumerate(start_checkpoints.others(scene.known, scene.start, scene.trouble.until - scene.shift)):
         try:
             found.append((start_checkpoints.load(lab, other, f"other {i}")[0], f"other {i}"))
         except ReplayFailed as e:
@@ -130,7 +127,7 @@ def _elsewhere(scene: Scene, outcomes: Outcomes, culprits: tuple[int, ...], spar
     """The culprits at other states; a little later on the run's own way, where there is no other."""
     places = _other_states(scene, culprits)
     if places:
-        return replace(outcomes, elsewhere=bisect_batches.elsewhere(scene.lab, scene.arms, scene.again, culprits, places, until))
+        return replace(outcomes, elsewhere=bisect_batches.elsewhere(scene, culprits, places, until))
     moved = extra_arms.later(scene, culprits, spare, until)
     return replace(outcomes, elsewhere=(moved,), further={"later": moved})
 
@@ -139,7 +136,7 @@ def _optimizer(scene: Scene, outcomes: Outcomes, until: int) -> Outcomes:
     """The arms on rate and optimizer, on as many workers as there are; what the budget did not reach is told."""
     wanted = optimizer_arms(scene.again, scene.about, scene.leading, scene.begin, scene.parts)
     with benches(scene) as more:
-        found, left = run_arms(scene.lab, scene.arms, scene.again, wanted, scene.begin, until, more)
+        found, left = run_arms(scene.arms, scene.again, wanted, scene.begin, until, more)
     scene.result.document["not_tried"] = left
     return replace(outcomes, optimizer=found, complete=outcomes.complete and not left)
 
@@ -151,28 +148,17 @@ def _blame(scene: Scene, hunted: bisect_batches.Hunted, spare: list[int], until:
         others = tuple(s for s in hunted.steps if s != step)
         spent = lab.spent
         try:
-            found = samples.blame(lab, scene.arms, scene.again, step, others, spare, until)
+            found = samples.blame(scene, step, others, spare, until)
         except ReplayFailed as e:
             if e.kind != "adapter":
                 raise
             found = samples.Found((), f"not bisected: {e.sentence}", False)
         told = lab.worker.ask("ids", batches=[step])
-        names, label = told["ids"][0], step + scene.shift
-        named = [names[i] if names and i < len(names) else i for i in found.rows]
-        result.culprits.append(
-            {
-                "step": label,
-                "samples": named,
-                "how": "bisected",
-                "confidence": 0.99 if found.confirmed else 0.6,
-                "effect": scene.trouble.onset,
-                "rows": list(found.rows),
-            }
-        )
-        table = [
-            {**r, "sample": names[r["row"]] if names and r["row"] < len(names) else r["row"], "blamed": r["row"] in found.rows}
-            for r in found.table
-        ]
-        result.document.setdefault("samples", []).append(
-            {"step": label, "of": told["rows"][0], "how": found.how, "steps": lab.spent - spent, "ranking": table}
-        )
+        names, label = dict(enumerate(told["ids"][0] or [])), step + scene.shift
+        result.culprits.append({
+            "step": label, "samples": [names.get(i, i) for i in found.rows], "how": "bisected", "confidence": 0.99 if found.confirmed else 0.6,
+            "effect": scene.trouble.onset, "rows": list(found.rows),
+        })  # fmt: skip
+        table = [{**r, "sample": names.get(r["row"], r["row"]), "blamed": r["row"] in found.rows} for r in found.table]
+        told = {"step": label, "of": told["rows"][0], "how": found.how, "steps": lab.spent - spent, "ranking": table}
+        result.document.setdefault("samples", []).append(told)

@@ -64,7 +64,7 @@ def tried(scene: Scene, outcomes: Outcomes, culprits: tuple[int, ...], spare: li
         "skip": lambda: _skipped(scene, until),
         "later": lambda: {} if "later" in outcomes.further or not culprits else {"later": later(scene, culprits, spare, until)},
         "heart": lambda: {"heart": by_heart(lab, scene.arms.rows, "start", spare[0], max(scene.again.trace.lr), scene.shift)},
-        "kernels": lambda: {"kernels": scene.arms.tried("other kernels", lambda: lab.along(scene.begin, until, changes={"kernels": True}), scene.begin, until, says=_kernels(scene))},
+        "kernels": lambda: {"kernels": scene.arms.along("other kernels", scene.begin, until, says=_kernels(scene), changes={"kernels": True})},
         "device": lambda: _second(scene, until),
     }  # fmt: skip
     likely = [h.id for h in scene.case.hypotheses[:6] if h.probability >= LIKELY]
@@ -77,9 +77,7 @@ def tried(scene: Scene, outcomes: Outcomes, culprits: tuple[int, ...], spare: li
         except ReplayFailed as e:  # a batch or device that is not there costs this arm only
             if e.kind not in ("adapter", "files", "memory"):
                 raise
-            scene.arms.rows.append(
-                {"name": NAMES[arm], "outcome": "undecided", "peak": None, "steps": 0, "says": e.sentence[:200], "curve": []}
-            )
+            scene.arms.failed(NAMES[arm], e.sentence)
     return outcomes
 
 
@@ -90,42 +88,28 @@ def _skipped(scene: Scene, until: int) -> dict[str, str]:
     if count < until - begin + 1:
         return {}
     swap = {s: s + count for s in range(begin, until + 1)}
-    says = "from there on the run would take the batches of so many steps later"
-    return {
-        "skip": scene.arms.tried(
-            f"{count} batches skipped from step {begin + scene.shift} on",
-            lambda: scene.lab.along(begin, until, swap),
-            begin,
-            until,
-            says=says,
-        )
-    }
+    name, says = (
+        f"{count} batches skipped from step {begin + scene.shift} on",
+        "from there on the run would take the batches of so many steps later",
+    )
+    return {"skip": scene.arms.along(name, begin, until, swap, says)}
 
 
 def later(scene: Scene, culprits: tuple[int, ...], spare: list[int], until: int) -> str:
     """The culprits some steps after their turn, replaced by others meanwhile, beside the run's own batches there."""
-    lab, effect = scene.lab, scene.again.effect
-    assert effect is not None
-    place = culprits[-1] + LATER
-    length = min(max(until - culprits[0] + 1, len(culprits) + 3), 24)
-    last = scene.about["last_step"]
+    lab, effect, length = scene.lab, scene.effect, bisect_batches.length(culprits, until)
+    place, last = culprits[-1] + LATER, scene.about["last_step"]
     if last is not None and place + length >= int(last):
         return "undecided"
-    without = {s: spare[i % len(spare)] for i, s in enumerate(culprits)}
-    moved = without | {place + i: s for i, s in enumerate(culprits)}
-    own = bisect_batches.own(scene.again, culprits, until)
-    found: list[str] = []
-
-    def compare() -> Trace:
-        control = lab.along(culprits[0], place + length - 1, without)
-        trace = lab.along(culprits[0], place + length - 1, moved)
-        begin = place + own
-        found.append(effect.elsewhere(list(trace.window(begin, begin + length)), list(control.window(begin, begin + length))))
-        return trace
-
-    return scene.arms.tried(
-        f"{bisect_batches.words(culprits, scene.again)} moved {LATER} steps later", compare, place, place + length - 1, outcome=found
-    )
+    without = bisect_batches.swapped(culprits, spare)
+    end, spent = place + length - 1, lab.spent
+    control = lab.along(culprits[0], end, without)
+    trace = lab.along(culprits[0], end, without | {place + i: s for i, s in enumerate(culprits)})
+    begin = place + bisect_batches.own(scene.again, culprits, until)
+    found = effect.elsewhere(list(trace.window(begin, begin + length)), list(control.window(begin, begin + length)))
+    name = f"{bisect_batches.words(culprits, scene.shift)} moved {LATER} steps later"
+    scene.arms.note(name, found, trace, (place, end), lab.spent - spent)
+    return found
 
 
 def by_heart(lab: Lab, rows: list[dict[str, Any]], state: str, batch: int, rate: float, shift: int) -> str:
@@ -141,11 +125,8 @@ def by_heart(lab: Lab, rows: list[dict[str, Any]], state: str, batch: int, rate:
         first, end = trace.loss[0], sorted(trace.loss[-5:])[2]
         broken = not all(math.isfinite(x) for x in trace.loss)
         fall = 0.0 if broken or not first else (first - end) / abs(first)
-        how = (
-            "not finite"
-            if broken
-            else f"{'learnt' if fall >= LEARNT else 'partly learnt' if fall >= NOTHING else 'not learnt'}: loss {first:.3g} to {end:.3g}"
-        )
+        word = "learnt" if fall >= LEARNT else "partly learnt" if fall >= NOTHING else "not learnt"
+        how = "not finite" if broken else f"{word}: loss {first:.3g} to {end:.3g}"
         rows.append({"name": f"batch {batch + shift} {HEART} times over, rate {factor * rate:.3g}", "outcome": "nan" if broken else "no spike", "peak": max(trace.loss) if not broken else math.nan,
                      "steps": lab.spent - spent, "says": how, "apart": True, "curve": [[i, x] for i, x in enumerate(trace.loss)]})  # fmt: skip
         if broken:

@@ -45,9 +45,8 @@ def adapter_file(name: str) -> Path:
         raise ForensicsError(f"{name} is not a regular file: not opened", "Give a Python file.")
     if not is_regular(path):
         known = ", ".join(sorted(p.stem for p in ours.glob("[a-z]*.py")))
-        raise ForensicsError(
-            f"there is no adapter {name}", f"Give a Python file, or one of ours: {known}. `forensics replay --init` writes a template."
-        )
+        hint = f"Give a Python file, or one of ours: {known}. `forensics replay --init` writes a template."
+        raise ForensicsError(f"there is no adapter {name}", hint)
     return path
 
 
@@ -87,12 +86,9 @@ def _weighed(causes: Sequence[Hypothesis], named: dict[str, float], others: floa
     present = {h.id for h in found}
     for cause in named:
         if new and cause not in present and cause != "unknown" and named[cause] >= 10:
-            module = importlib.import_module(f"forensics.hypotheses.{cause}")
-            found.append(
-                Hypothesis(
-                    cause, module.TITLE, (Clue("Starting point: how often this cause is met, against one not on our list.", module.PRIOR),)
-                )
-            )
+            module = importlib.import_module(f"forensics.causes.{cause}")
+            prior = Clue("Starting point: how often this cause is met, against one not on our list.", module.PRIOR)
+            found.append(Hypothesis(cause, module.TITLE, (prior,)))
     weighed = [(h, named.get(h.id, others)) for h in found]
     return [replace(h, clues=(*h.clues, Clue(text, weight, (), "replay"))) if weight else h for h, weight in weighed]
 

@@ -5,50 +5,47 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from forensics.replay.arms import Arms
 from forensics.replay.client import ReplayFailed
 from forensics.replay.reproduce import Reproduction
-from forensics.replay.runner import Lab
+from forensics.replay.request import Scene
 
 LOW = ("fp16", "bf16")
 MOST_FRAMES = 60  # rows of the table of modules
 GREW = 4  # times its usual gradient norm
 
 
-def precision_arms(lab: Lab, arms: Arms, again: Reproduction, precision: str, until: int) -> dict[str, str]:
+def precision_arms(scene: Scene, precision: str, until: int) -> dict[str, str]:
     """ "fp32" for a run in half precision, "fp64" for one in fp32; fp64 only where a value is not finite.
 
     A finite spike in fp32 is no rounding error by itself, and another precision would merely be another trajectory.
     """
-    effect = again.effect
-    assert effect is not None
-    outcomes: dict[str, str] = {}
-    begin = lab.nearest(max(again.first - (8 if effect.nonfinite else 16), again.trace.first))
+    back = 8 if scene.effect.nonfinite else 16
     if precision in LOW:
-        outcomes["fp32"] = _arm(lab, arms, f"fp32 for {precision}", begin, until, {"precision": "fp32"})
-    elif effect.nonfinite:
-        outcomes["fp64"] = _arm(lab, arms, "fp64 for fp32", begin, until, {"precision": "fp64"})
-    return outcomes
+        return {"fp32": _arm(scene, f"fp32 for {precision}", back, until, {"precision": "fp32"})}
+    return {"fp64": _arm(scene, "fp64 for fp32", back, until, {"precision": "fp64"})} if scene.effect.nonfinite else {}
 
 
-def guard_arm(lab: Lab, arms: Arms, again: Reproduction, until: int) -> str:
-    begin = lab.nearest(max(again.first - 4, again.trace.first))
-    return _arm(lab, arms, "formulas guarded", begin, until, {"guard": True}, "what is made non-finite from finite numbers is made finite")
+def guard_arm(scene: Scene, until: int) -> str:
+    says = "what is made non-finite from finite numbers is made finite"
+    return _arm(scene, "formulas guarded", 4, until, {"guard": True}, says)
 
 
-def _arm(lab: Lab, arms: Arms, name: str, begin: int, until: int, changes: dict[str, Any], says: str = "") -> str:
+def _arm(scene: Scene, name: str, back: int, until: int, changes: dict[str, Any], says: str = "") -> str:
+    """From a kept state so many steps before the effect."""
+    begin = scene.lab.nearest(max(scene.again.first - back, scene.again.trace.first))
     try:
-        return arms.tried(name, lambda: lab.along(begin, until, changes=changes), begin, until, says=says)
+        return scene.arms.along(name, begin, until, says=says, changes=changes)
     except ReplayFailed as e:  # a cast that the model does not allow is no reason to stop
         if e.kind not in ("adapter", "memory"):
             raise
-        arms.rows.append({"name": name, "outcome": "undecided", "peak": None, "steps": 0, "says": e.sentence[:200], "curve": []})
+        scene.arms.failed(name, e.sentence)
         return "undecided"
 
 
-def look(lab: Lab, again: Reproduction, spare: list[int]) -> dict[str, Any]:
+def look(scene: Scene, spare: list[int]) -> dict[str, Any]:
     """At the step of the first non-finite value: the operation that made it, and all modules beside a control batch."""
-    step = origin(again)
+    lab, shift = scene.lab, scene.shift
+    step = origin(scene.again)
     begin = lab.nearest(step)
     name = lab.states[begin]
     if begin != step:
@@ -61,15 +58,12 @@ def look(lab: Lab, again: Reproduction, spare: list[int]) -> dict[str, Any]:
         return {}
     lab.looks += 2
     beside = {(f["module"], f["what"]): f for f in control["frames"]}
-    rows = [
-        {**f, "control_absmin": c.get("absmin"), "control_absmax": c.get("absmax")}
-        for f in suspect["frames"]
-        if (c := beside.get((f["module"], f["what"]), {})) is not None
-    ]
+    pairs = ((f, beside.get((f["module"], f["what"]), {})) for f in suspect["frames"])
+    rows = [{**f, "control_absmin": c.get("absmin"), "control_absmax": c.get("absmax")} for f, c in pairs]
     bad = next((i for i, r in enumerate(rows) if r["nonfinite"]), len(rows))
     rows = rows[max(0, bad - MOST_FRAMES // 2) : bad + MOST_FRAMES // 2]
-    return {"step": step + again.overlay.shift, "first": suspect["first"], "frames": rows, "batch": suspect["batch"], "gradients": suspect["gradients"],
-            "control_batch": spare[0] + again.overlay.shift, "control_first": control["first"]}  # fmt: skip
+    return {"step": step + shift, "first": suspect["first"], "frames": rows, "batch": suspect["batch"], "gradients": suspect["gradients"],
+            "control_batch": spare[0] + shift, "control_first": control["first"]}  # fmt: skip
 
 
 def origin(again: Reproduction) -> int:

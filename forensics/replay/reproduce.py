@@ -15,7 +15,6 @@ from forensics.replay.targets import SHARE, Logged, Trouble
 
 TIMES = 3
 BACK = 24  # steps before the onset in which the cause is looked for
-NUDGES = (1,)
 
 
 @dataclass(frozen=True)
@@ -55,15 +54,8 @@ def shown(trace: Trace, shift: int, mean_of: int, label: int) -> float | None:
 
 def overlay(traces: tuple[Trace, ...], drift: tuple[float, ...], floor: float, log: Logged, origin: int, last: int) -> Overlay:
     """The shift and averaging under which most labels agree, and where the agreement ends."""
-    trace = traces[0]
-    best: Overlay | None = None
-    for shift in sorted((0, 1), key=lambda s: s != origin):
-        for mean_of in sorted({1, log.interval}):
-            found = _compare(trace, drift, floor, log, shift, mean_of, last)
-            if best is None or found.agreed > best.agreed:
-                best = found
-    assert best is not None
-    return best
+    kinds = [(shift, mean_of) for shift in sorted((0, 1), key=lambda s: s != origin) for mean_of in sorted({1, log.interval})]
+    return max((_compare(traces[0], drift, floor, log, *kind, last) for kind in kinds), key=lambda o: o.agreed)
 
 
 def _compare(trace: Trace, drift: tuple[float, ...], floor: float, log: Logged, shift: int, mean_of: int, last: int) -> Overlay:
@@ -96,7 +88,7 @@ def _apart(replayed: float, logged: float, noise: float) -> bool:
     return abs(replayed - logged) > noise + 1.1e-3 * abs(logged) + 1e-7
 
 
-def reproduce(lab: Lab, start: int, state: str, trouble: Trouble, log: Logged, origin: int, thin: int) -> Reproduction:
+def reproduce(lab: Lab, start: int, trouble: Trouble, log: Logged, origin: int, thin: int) -> Reproduction:
     """Runs from the start state to the end of the trouble, keeps the states around its onset, and lays it over the log."""
     last = trouble.until - origin
     first_kept = max(start, trouble.onset - origin - max(BACK, 2 * log.interval))
@@ -104,14 +96,15 @@ def reproduce(lab: Lab, start: int, state: str, trouble: Trouble, log: Logged, o
     middle = (start + first_kept) // 2
     if middle - start >= 16:
         keep[middle] = f"at {middle}"  # another state to try a batch at
+    state = "start"
     lab.states = {start: state}
     steps = range(start, last + 1)
     traces = [lab.run(state, start, steps, keep={str(s - start): name for s, name in keep.items()})]
     lab.states |= keep
     traces += [lab.run(state, start, steps) for _ in range(TIMES - 1)]
     floor = max((_largest(traces[0].loss, t.loss) for t in traces[1:]), default=0.0)
-    nudged = [lab.run(state, start, steps, changes={"nudge": n}) for n in NUDGES]
-    drift = tuple(max(abs(a - t.loss[i]) for t in nudged) for i, a in enumerate(traces[0].loss))
+    nudged = lab.run(state, start, steps, changes={"nudge": 1})
+    drift = tuple(abs(a - b) for a, b in zip(traces[0].loss, nudged.loss, strict=True))
     over = overlay(tuple(traces), drift, floor, log, origin, trouble.until)
     effects = [_effect(t, trouble, log, over, floor) for t in traces]
     seen = [e for e in effects if e is not None]
@@ -126,7 +119,7 @@ def _largest(a: tuple[float, ...], b: tuple[float, ...]) -> float:
 
 def _effect(trace: Trace, trouble: Trouble, log: Logged, over: Overlay, floor: float) -> Effect | None:
     """The effect in a replay, None where it does not come back to at least half of its logged height."""
-    begin = trouble.onset - over.shift - (log.interval - 1 if log.interval > 1 else 0)
+    begin = trouble.onset - over.shift - (log.interval - 1)
     if trouble.subtle:
         return None
     before, inside = trace.window(begin - 32, begin - 1), trace.window(begin, trouble.until - over.shift)
@@ -154,9 +147,6 @@ def _effect(trace: Trace, trouble: Trouble, log: Logged, over: Overlay, floor: f
 
 def _first(trace: Trace, trouble: Trouble, over: Overlay, log: Logged, effect: Effect | None) -> int:
     """The step where the effect first shows in the replay."""
-    begin = trouble.onset - over.shift - (log.interval - 1 if log.interval > 1 else 0)
-    if effect is not None:
-        for i, x in enumerate(trace.loss):
-            if trace.first + i >= begin and effect.of([x]) in ("spike", "nan"):
-                return trace.first + i
-    return trouble.onset - over.shift
+    begin = trouble.onset - over.shift - (log.interval - 1)
+    steps = (trace.first + i for i, x in enumerate(trace.loss) if effect is not None and effect.of([x]) in ("spike", "nan"))
+    return next((s for s in steps if s >= begin), trouble.onset - over.shift)

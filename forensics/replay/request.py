@@ -10,8 +10,9 @@ from typing import Any
 from forensics.case import Case
 from forensics.replay import verdict
 from forensics.replay.arms import Arms
+from forensics.replay.client import Worker
 from forensics.replay.reproduce import Reproduction
-from forensics.replay.runner import Lab
+from forensics.replay.runner import Effect, Lab
 from forensics.replay.start_checkpoints import Start
 from forensics.replay.targets import Logged, Trouble
 from parsers.tables import Run
@@ -48,16 +49,24 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Scene:
-    """One effect that came back or did not: the run, its log, the bench with its states, and where the replay began.
-
-    `about` is what the worker says of the adapter; `known` the good checkpoints; `bound` the steps that one culprit should cost.
-    """
+class Asked:
+    """What is to be explained, by which worker; `about` is what that says of the adapter."""
 
     run: Run
     case: Case
     options: Options
+    worker: Worker
     about: dict[str, Any]
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class Scene(Asked):
+    """One effect that came back or did not: its log, the bench with its states, and where the replay began.
+
+    `known` are the good checkpoints; `bound` the steps that one culprit should cost.
+    """
+
     known: list[Start]
     start: Start
     parts: list[str]  # of the state it began from: "weights", "optimizer", ...
@@ -68,8 +77,12 @@ class Scene:
     log: Logged
     bound: int
     result: Result
-    progress: Progress
     first: bool  # of the run's effects; of the others only the culprits are wanted
+
+    @property
+    def effect(self) -> Effect:
+        """The effect to judge by, of a scene where it came back."""
+        return self.arms.effect
 
     @property
     def shift(self) -> int:

@@ -7,49 +7,37 @@ without does not.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from forensics.replay.arms import saves_moments
 from forensics.replay.delta_debugging import OutOfBudget
 from forensics.replay.reproduce import Reproduction, shown
-from forensics.replay.runner import Lab, Trace, peak
+from forensics.replay.request import Scene
+from forensics.replay.runner import Trace, peak
 from forensics.replay.targets import SHARE, Logged, Trouble
 
 CLOSER = 0.25  # the mean distance to the log must fall to this share of what it was
 
 
-@dataclass(frozen=True)
-class Explained:
-    """The arm that brings the effect back, or none."""
+def explain(scene: Scene) -> str:
+    """Tries the faults of a restart, and the rate as the log has it, from before the first difference: the arm that brings the effect back, or "".
 
-    arm: str
-    rows: tuple[dict[str, Any], ...]
-
-
-def explain(lab: Lab, again: Reproduction, trouble: Trouble, log: Logged, parts: Sequence[str]) -> Explained:
-    """Tries the faults of a restart, and the rate as the log has it, from before the first difference.
-
-    `parts` of the state that it all began from: with an optimizer in it, its moments may be the stale ones of a restart.
+    With an optimizer in the state that it all began from, its moments may be the stale ones of a restart.
     """
-    shift, last = again.overlay.shift, trouble.until - again.overlay.shift
-    rows: list[dict[str, Any]] = []
-    for name, begin, options in _faults(again, trouble, log, saves_moments(parts)):
+    lab, again, trouble, shift = scene.lab, scene.again, scene.trouble, scene.shift
+    last = trouble.until - shift
+    for name, begin, options in _faults(again, trouble, scene.log, saves_moments(scene.parts)):
         spent = lab.spent
         try:
             trace = lab.along(begin, last, **options)
         except OutOfBudget:
             break
-        back = _matches(trace, again, trouble, log)
-        first = max(begin - 4, trace.first)
-        curve = [[s + shift, trace.at(s)] for s in range(first, trace.first + len(trace))]
-        outcome = _outcome(trace, trouble, shift)
-        rows.append({"name": name, "outcome": outcome, "peak": peak(trace.window(begin, last)), "steps": lab.spent - spent,
-                     "says": "agrees with the log" if back else "does not agree with the log", "curve": curve})  # fmt: skip
+        back = _matches(trace, again, trouble, scene.log)
+        says = "agrees with the log" if back else "does not agree with the log"
+        scene.arms.note(name, _outcome(trace, trouble, shift), trace, (begin, last), lab.spent - spent, says)
         if back:
-            return Explained(name, tuple(rows))
-    return Explained("", tuple(rows))
+            return name
+    return ""
 
 
 def _faults(again: Reproduction, trouble: Trouble, log: Logged, moments: bool) -> list[tuple[str, int, dict[str, Any]]]:
@@ -61,11 +49,8 @@ def _faults(again: Reproduction, trouble: Trouble, log: Logged, moments: bool) -
         at = [[again.overlay.parts - shift - 1, again.overlay.parts - shift]]
     for steps in at:
         found += [(f"moments reset at step {s + shift}", s, {"reset": s}) for s in steps if s >= trace.first]
-        found += [
-            (f"moments of step {trace.first + shift} at step {s + shift}", s, {"moments": [s, "start"]})
-            for s in steps
-            if moments and s > trace.first
-        ]
+        old = f"moments of step {trace.first + shift}"
+        found += [(f"{old} at step {s + shift}", s, {"moments": [s, "start"]}) for s in steps if moments and s > trace.first]
     rates = {str(s - shift): v for s, v in log.lr.items() if trace.first <= s - shift < trace.first + len(trace)}
     differs = [int(s) for s, v in rates.items() if abs(trace.lr[int(s) - trace.first] - v) > 0.05 * abs(v)]
     if differs and log.interval == 1:

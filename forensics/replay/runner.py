@@ -54,13 +54,9 @@ class Lab:
             self.worker.ask("run", rows.append, state=state, plan=plan, **options)
         finally:
             self.spent += len(rows)
-        return Trace(
-            first,
-            tuple(float(r["loss"]) for r in rows),
-            tuple(None if r["norm"] is None else float(r["norm"]) for r in rows),
-            tuple(float(r["lr"]) for r in rows),
-            tuple({k: float(v) for k, v in r["layers"].items()} for r in rows if "layers" in r),
-        )
+        loss, lr = (tuple(float(r[key]) for r in rows) for key in ("loss", "lr"))
+        norm = tuple(None if r["norm"] is None else float(r["norm"]) for r in rows)
+        return Trace(first, loss, norm, lr, tuple({k: float(v) for k, v in r["layers"].items()} for r in rows if "layers" in r))
 
     def nearest(self, step: int) -> int:
         """The last kept state at or before a step."""

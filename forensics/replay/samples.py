@@ -9,9 +9,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from forensics.replay.arms import Arms
+from forensics.replay.bisect_batches import swapped
+from forensics.replay.client import ReplayFailed
 from forensics.replay.delta_debugging import OutOfBudget, minimal
-from forensics.replay.reproduce import Reproduction
+from forensics.replay.request import Scene
 from forensics.replay.runner import Lab, spread
 
 CLEAR = 2.0  # a gap of so many widths of the control's tail needs no second opinion
@@ -27,10 +28,9 @@ class Found:
     table: tuple[dict[str, Any], ...] = ()  # the first of the ranking, for the report
 
 
-def blame(lab: Lab, arms: Arms, again: Reproduction, step: int, others: tuple[int, ...], spare: list[int], until: int) -> Found:
+def blame(scene: Scene, step: int, others: tuple[int, ...], spare: list[int], until: int) -> Found:
     """The rows of the batch of `step` without which the effect is gone; `others`: further culprit batches, replaced meanwhile."""
-    effect = again.effect
-    assert effect is not None
+    lab = scene.lab
     state = _state(lab, step, others, spare)
     losses = lab.sample_losses(state, [step, *spare[:CONTROLS]])
     mine, usual = losses[0], [x for row in losses[1:] for x in row]
@@ -38,24 +38,25 @@ def blame(lab: Lab, arms: Arms, again: Reproduction, step: int, others: tuple[in
     scores = _scores(mine, usual, norms, usual_norms)
     ranked = sorted(range(len(mine)), key=lambda i: -scores[i])
     table = tuple({"row": i, "loss": mine[i], "gradient": norms[i] if norms else None, "score": scores[i]} for i in ranked[:32])
-    swap: dict[int, Any] = {o: spare[k % len(spare)] for k, o in enumerate(others)}
-
     asked = 0
+
+    def without(rows: list[int]) -> dict[int, Any]:
+        left = [i for i in range(len(mine)) if i not in rows]
+        return {**swapped(others, spare), step: {"batch": step, "rows": left} if left else spare[0]}
 
     def gone(rows: list[int]) -> bool:
         nonlocal asked
         if asked >= QUESTIONS * math.log2(max(len(mine), 2)) + 8:
             raise OutOfBudget("no smaller set of samples was found")
         asked += 1
-        left = [i for i in range(len(mine)) if i not in rows]
-        batch: Any = {"batch": step, "rows": left} if left else spare[0]
-        trace = lab.along(step, until, {**swap, step: batch})
-        return effect.judge(trace, step, until) == "no spike"
+        return scene.effect.judge(lab.along(step, until, without(rows)), step, until) == "no spike"
 
     outlying = _outlying(ranked, losses, norms, usual_norms)
     words = f"ranked by loss and gradient norm ({how})" if norms else "ranked by loss"
     try:
-        if outlying and _noted(arms, lab, again, step, outlying, len(mine), swap, until) == "no spike":
+        name = f"batch {step + scene.shift} without {len(outlying)} of its {len(mine)} samples"
+        whole = len(outlying) == len(mine)  # replacing the batch was tried already
+        if outlying and (whole or scene.arms.along(name, step, until, without(outlying)) == "no spike"):
             return Found(tuple(sorted(outlying)), words + ", confirmed by leaving them out", True, table)
         start = [*outlying, *[i for i in ranked if i not in outlying]]
         found = minimal(start, gone)
@@ -63,19 +64,9 @@ def blame(lab: Lab, arms: Arms, again: Reproduction, step: int, others: tuple[in
     except OutOfBudget as e:
         best = getattr(e, "best", outlying or ranked)
         if len(best) == len(mine):
-            return Found(
-                tuple(range(len(mine))), f"{words}; no sample stands out, and {asked} smaller sets left out keep the effect", True, table
-            )
+            how = f"{words}; no sample stands out, and {asked} smaller sets left out keep the effect"
+            return Found(tuple(range(len(mine))), how, True, table)
         return Found(tuple(sorted(best)), words + "; the budget ended before it was confirmed", False, table)
-
-
-def _noted(arms: Arms, lab: Lab, again: Reproduction, step: int, rows: list[int], length: int, swap: dict[int, Any], until: int) -> str:
-    left = [i for i in range(length) if i not in rows]
-    batch = {"batch": step, "rows": left} if left else None
-    if batch is None:
-        return "no spike"  # the whole batch: replacing it was tried already
-    name = f"batch {step + again.overlay.shift} without {len(rows)} of its {length} samples"
-    return arms.tried(name, lambda: lab.along(step, until, {**swap, step: batch}), step, until)
 
 
 def _state(lab: Lab, step: int, others: tuple[int, ...], spare: list[int]) -> str:
@@ -84,18 +75,15 @@ def _state(lab: Lab, step: int, others: tuple[int, ...], spare: list[int]) -> st
     if step in lab.states and not before:
         return lab.states[step]
     name = f"before {step}"
-    swap: dict[int, Any] = {o: spare[k % len(spare)] for k, o in enumerate(before)}
     first = min([*before, step])
     begin = lab.nearest(first)
     if begin == step:
         return lab.states[begin]
-    lab.along(first, step - 1, swap, keep={str(step - begin): name})
+    lab.along(first, step - 1, swapped(before, spare), keep={str(step - begin): name})
     return name
 
 
 def _gradients(lab: Lab, state: str, step: int, spare: list[int]) -> tuple[list[float], list[float], str]:
-    from forensics.replay.client import ReplayFailed
-
     try:
         found = lab.worker.ask("gradients", state=state, batch=step)
         usual = [x for b in spare[:2] for x in lab.worker.ask("gradients", state=state, batch=b)["norms"]]

@@ -17,8 +17,8 @@ from forensics.replay import explain_reproduced, extra_arms, numerics, resume, s
 from forensics.replay.arms import Arms
 from forensics.replay.client import ReplayFailed, Worker
 from forensics.replay.reproduce import Reproduction, reproduce
+from forensics.replay.request import Asked, Progress, Scene
 from forensics.replay.request import Options as Options
-from forensics.replay.request import Progress, Scene
 from forensics.replay.request import Result as Result
 from forensics.replay.runner import Effect, Lab
 from forensics.replay.targets import Trouble, logged, troubles
@@ -40,26 +40,7 @@ def replay(run: Run, case: Case, options: Options, progress: Progress) -> Result
         with Worker(options.python, options.adapter, run=run.root, timeout=options.timeout) as worker:
             about = worker.open(options.device, options.threads or max(1, (os.cpu_count() or 2) // 2))
             document |= {"device": f"{about['device']}, {about['precision']}, torch {about['torch']}", "parameters": about["parameters"]}
-            if not found:
-                document |= {
-                    "verdict": verdict.NOTHING,
-                    "why": "No grave finding of the analysis has a step; --steps A:B names one of yours.",
-                }
-                _sane(run, case, worker, about, result)
-                _probe_leaks(worker, document)
-                return result
-            if options.steps and _within_noise(found[0]):
-                t = found[0]
-                document |= {"verdict": verdict.NOTHING, "steps": [t.onset, t.until],
-                             "why": f"The highest logged loss in these steps is {t.top:.4g}, within the noise around {t.level:.4g} (single values scatter by {t.sigma:.2g})."}  # fmt: skip
-                return result
-            _explain(run, case, options, worker, about, found[0], result, progress, True)
-            for trouble in found[1:] if document["verdict"] in ACCUSES else []:
-                aside = Result({"verdict": verdict.UNDECIDED}, root=result.root)
-                _explain(run, case, options, worker, about, trouble, aside, progress, False)
-                result.culprits += aside.culprits
-                document.setdefault("samples", []).extend(aside.document.get("samples", []) if aside.culprits else [])
-                result.steps_elsewhere += aside.steps_elsewhere
+            _explain_all(Asked(run, case, options, worker, about, progress), found, result)
     except ReplayFailed as e:
         result.failed, result.traceback = e.sentence, e.traceback
         document["trouble"] = e.sentence
@@ -68,131 +49,132 @@ def replay(run: Run, case: Case, options: Options, progress: Progress) -> Result
         document["trouble"] = result.failed
     finally:
         if worker is not None:
-            document |= {
-                "steps_replayed": worker.steps + result.steps_elsewhere,
-                "seconds": round(worker.seconds, 2),
-                "beside": worker.beside,
-            }
+            steps = worker.steps + result.steps_elsewhere
+            document |= {"steps_replayed": steps, "seconds": round(worker.seconds, 2), "beside": worker.beside}
     return result
 
 
-def _explain(
-    run: Run,
-    case: Case,
-    options: Options,
-    worker: Worker,
-    about: dict[str, Any],
-    trouble: Trouble,
-    result: Result,
-    progress: Progress,
-    first: bool,
-) -> None:
-    """One effect from reproduction to culprits, into the result. The verdict on the first one is the run's."""
+def _explain_all(asked: Asked, found: list[Trouble], result: Result) -> None:
     document = result.document
-    log, origin = logged(run, trouble.attempt), step_origin(run)
-    known = start_checkpoints.good(run, about["checkpoints"])
-    start = start_checkpoints.before(known, trouble.onset - origin, options.steps[0] - origin if options.steps else None)
-    if options.checkpoint:
-        start = next(
-            (s for s in known if Path(s.path or "") == Path(options.checkpoint).resolve()), start_checkpoints.Start(-1, options.checkpoint)
-        )
-    lab = Lab(worker, 10**9)
-    step, parts = start_checkpoints.load(lab, start, "start")
-    window = max(trouble.until - origin - step + 1, 1)
-    bound = math.ceil(window + 3 * window * math.log2(max(window, 2)))
-    lab.budget = options.budget or max(bound, LEAST)
-    document |= {"from": {"step": step, "checkpoint": start.path and os.path.relpath(start.path, run.root if os.path.isdir(run.root) else os.path.dirname(run.root)), "parts": parts},
-                 "steps": [trouble.onset, trouble.until], "window": window, "bound": bound, "budget": lab.budget}  # fmt: skip
-    if step >= trouble.onset - origin + 1:
-        raise ReplayFailed(f"the state to begin from is of step {step}, after the trouble at step {trouble.onset}", kind="files")
-    progress("reproducing", 0, lab.budget)
-    if (least := 4 * window) > lab.budget:
-        document |= {
-            "why": f"The budget of {lab.budget} steps is less than reproducing takes: {least} from step {step + origin}.",
-            "too_little": True,
-        }
+    if not found:
+        why = "No grave finding of the analysis has a step; --steps A:B names one of yours."
+        document |= {"verdict": verdict.NOTHING, "why": why}
+        _sane(asked, result)
+        _probe_leaks(asked.worker, document)
         return
-    again = reproduce(lab, step, "start", trouble, log, origin, 4 if about["parameters"] > LARGE else 1)
-    effect = again.effect
-    _note_reproduction(document, again, trouble)
-    shift = again.overlay.shift
-    arms = Arms(effect or _none(again, trouble), shift, lab)
-    arms.note("as logged", arms.effect.of(again.trace.window(trouble.onset - shift - log.interval + 1, trouble.until - shift)) if effect else "no spike",
-              again.trace, trouble.onset - shift, trouble.until - shift, 3 * len(again.trace), f"three times, from step {step + shift}")  # fmt: skip
-    document["arms"] = arms.rows
-    outcomes = verdict.Outcomes(again.seen, len(again.traces), again.overlay.agreed, nonfinite=bool(effect and effect.nonfinite))
-    scene = Scene(run, case, options, about, known, start, parts, lab, arms, again, trouble, log, bound, result, progress, first)
-    if effect is None:
+    t = found[0]
+    if asked.options.steps and math.isfinite(t.top) and math.isfinite(t.level) and t.top - t.level < 4 * t.sigma:
+        why = f"The highest logged loss in these steps is {t.top:.4g}, within the noise around {t.level:.4g} (single values scatter by {t.sigma:.2g})."
+        document |= {"verdict": verdict.NOTHING, "steps": [t.onset, t.until], "why": why}
+        return
+    _explain(asked, t, result, True)
+    for trouble in found[1:] if document["verdict"] in ACCUSES else []:
+        aside = Result({"verdict": verdict.UNDECIDED}, root=result.root)
+        _explain(asked, trouble, aside, False)
+        result.culprits += aside.culprits
+        document.setdefault("samples", []).extend(aside.document.get("samples", []) if aside.culprits else [])
+        result.steps_elsewhere += aside.steps_elsewhere
+
+
+def _explain(asked: Asked, trouble: Trouble, result: Result, first: bool) -> None:
+    """One effect from reproduction to culprits, into the result. The verdict on the first one is the run's."""
+    document, about = result.document, asked.about
+    scene = _reproduced(asked, trouble, result, first)
+    if scene is None:
+        return
+    again = scene.again
+    nonfinite = again.effect is not None and again.effect.nonfinite
+    outcomes = verdict.Outcomes(again.seen, len(again.traces), again.overlay.agreed, nonfinite=nonfinite)
+    if again.effect is None:
         outcomes = _absent(scene, outcomes)
     elif again.seen == len(again.traces):
         outcomes = explain_reproduced.explain(scene, outcomes)
         if first:
-            _probe_leaks(lab.worker, document, "start", again.trace.first)
+            _probe_leaks(scene.worker, document, "start", again.trace.first)
     word, why = verdict.decide(outcomes)
-    document |= {"verdict": word, "why": why, "looks": lab.looks}
+    document |= {"verdict": word, "why": why, "looks": scene.lab.looks}
     result.outcomes, result.low_precision = outcomes, about["precision"] in numerics.LOW or "fp32" in outcomes.precision
     if word not in ACCUSES:
         result.culprits.clear()
 
 
-def _sane(run: Run, case: Case, worker: Worker, about: dict[str, Any], result: Result) -> None:
+def _reproduced(asked: Asked, trouble: Trouble, result: Result, first: bool) -> Scene | None:
+    """The effect run three times from a good state; None where the budget is too small for it."""
+    run, options, about, document = asked.run, asked.options, asked.about, result.document
+    log, origin = logged(run, trouble.attempt), step_origin(run)
+    known = start_checkpoints.good(run, about["checkpoints"])
+    start = start_checkpoints.before(known, trouble.onset - origin, options.steps[0] - origin if options.steps else None)
+    if options.checkpoint:
+        named = [s for s in known if Path(s.path or "") == Path(options.checkpoint).resolve()]
+        start = named[0] if named else start_checkpoints.Start(-1, options.checkpoint)
+    lab = Lab(asked.worker, 10**9)
+    step, parts = start_checkpoints.load(lab, start, "start")
+    window = max(trouble.until - origin - step + 1, 1)
+    bound = math.ceil(window + 3 * window * math.log2(max(window, 2)))
+    lab.budget = options.budget or max(bound, LEAST)
+    document |= {"from": {"step": step, "checkpoint": _within(run, start.path), "parts": parts}, "steps": [trouble.onset, trouble.until],
+                 "window": window, "bound": bound, "budget": lab.budget}  # fmt: skip
+    if step >= trouble.onset - origin + 1:
+        raise ReplayFailed(f"the state to begin from is of step {step}, after the trouble at step {trouble.onset}", kind="files")
+    asked.progress("reproducing", 0, lab.budget)
+    if (least := 4 * window) > lab.budget:
+        why = f"The budget of {lab.budget} steps is less than reproducing takes: {least} from step {step + origin}."
+        document |= {"why": why, "too_little": True}
+        return None
+    again = reproduce(lab, step, trouble, log, origin, 4 if about["parameters"] > LARGE else 1)
+    _note_reproduction(document, again)
+    arms = Arms(again.effect or _none(again, trouble), again.overlay.shift, lab)
+    document["arms"] = arms.rows
+    begin, end = trouble.onset - arms.shift, trouble.until - arms.shift
+    outcome = arms.effect.of(again.trace.window(begin - log.interval + 1, end)) if again.effect else "no spike"
+    arms.note("as logged", outcome, again.trace, (begin, end), 3 * len(again.trace), f"three times, from step {step + arms.shift}")
+    return Scene(
+        **vars(asked), known=known, start=start, parts=parts, lab=lab, arms=arms, again=again, trouble=trouble, log=log, bound=bound,
+        result=result, first=first,
+    )  # fmt: skip
+
+
+def _within(run: Run, path: str | None) -> str | None:
+    """A checkpoint as the report names it: beside what the run was read from."""
+    return path and os.path.relpath(path, run.root if os.path.isdir(run.root) else os.path.dirname(run.root))
+
+
+def _sane(asked: Asked, result: Result) -> None:
     """Where a run learns badly from its first step to its last: whether it can learn one batch by heart."""
+    run, case, about = asked.run, asked.case, asked.about
     if case.verdict != "unhealthy" or "heart" not in extra_arms.chosen([h.id for h in case.hypotheses[:4]], False):
         return
     known = start_checkpoints.good(run, about["checkpoints"])
-    lab, log = Lab(worker, LEAST), logged(run)
-    step, parts = start_checkpoints.load(lab, known[-1] if known else start_checkpoints.Start(0, None), "start")
-    rates = [v for v in log.lr.values() if math.isfinite(v)]
+    lab, start = Lab(asked.worker, LEAST), known[-1] if known else start_checkpoints.Start(0, None)
+    step, parts = start_checkpoints.load(lab, start, "start")
+    rates = [v for v in logged(run).lr.values() if math.isfinite(v)]
     rate = sorted(rates)[len(rates) // 2] if rates else float(about["settings"]["lr"])
     batch = step if about["last_step"] is None else min(step, int(about["last_step"]) - 1)
-    result.document["from"] = {
-        "step": step,
-        "checkpoint": os.path.relpath(known[-1].path or "", run.root) if known else None,
-        "parts": parts,
-    }
+    result.document["from"] = {"step": step, "checkpoint": _within(run, start.path), "parts": parts}
     word = extra_arms.by_heart(lab, result.document["arms"], "start", batch, rate, step_origin(run))
     result.outcomes = verdict.Outcomes(0, 0, further={"heart": word})
-
-
-def _within_noise(t: Trouble) -> bool:
-    return math.isfinite(t.top) and math.isfinite(t.level) and t.top - t.level < 4 * t.sigma
 
 
 def _none(again: Reproduction, trouble: Trouble) -> Effect:
     """The effect of the log, where the replay has none to measure."""
     height = trouble.top - trouble.level
-    return Effect(
-        trouble.level,
-        height,
-        trouble.level + 0.5 * height if math.isfinite(height) else math.inf,
-        trouble.sigma,
-        trouble.nonfinite,
-        again.floor,
-    )
+    threshold = trouble.level + 0.5 * height if math.isfinite(height) else math.inf
+    return Effect(trouble.level, height, threshold, trouble.sigma, trouble.nonfinite, again.floor)
 
 
-def _note_reproduction(document: dict[str, Any], again: Reproduction, trouble: Trouble) -> None:
+def _note_reproduction(document: dict[str, Any], again: Reproduction) -> None:
     over = again.overlay
     reach = max((d for d in again.drift if math.isfinite(d)), default=0.0)
-    document |= {
-        "noise_floor": again.floor,
-        "rounding_reach": reach,
-        "agreed": over.agreed,
-        "parts": over.parts,
-        "parts_in": over.why,
-        "seen": f"{again.seen} of {len(again.traces)}",
-    }
+    document |= {"noise_floor": again.floor, "rounding_reach": reach, "agreed": over.agreed, "parts": over.parts, "parts_in": over.why,
+                 "seen": f"{again.seen} of {len(again.traces)}"}  # fmt: skip
     document["curve"] = [[again.trace.first + i + over.shift, x] for i, x in enumerate(again.trace.loss)]
 
 
 def _absent(scene: Scene, outcomes: verdict.Outcomes) -> verdict.Outcomes:
     """The logged effect does not come back: a restart or rate that the replay did not follow, hardware, or another run altogether."""
-    again, trouble, log = scene.again, scene.trouble, scene.log
-    found = resume.explain(scene.lab, again, trouble, log, scene.parts)
-    scene.arms.rows += found.rows
-    over = again.overlay
-    near = over.parts is not None and trouble.onset - 10 * log.interval <= over.parts <= trouble.until
-    outcomes = replace(outcomes, explained=found.arm, parts_near=near, why_parts=over.why)
+    over, trouble = scene.again.overlay, scene.trouble
+    near = over.parts is not None and trouble.onset - 10 * scene.log.interval <= over.parts <= trouble.until
+    outcomes = replace(outcomes, explained=resume.explain(scene), parts_near=near, why_parts=over.why)
     return extra_arms.again_elsewhere(scene, outcomes) if verdict.decide(outcomes)[0] == verdict.HARDWARE else outcomes
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from forensics.checkpoints import run_saves
-from forensics.checkpoints.sick_values import absurd, nonfinite
+from forensics.checkpoints.sick_values import damaged
 from forensics.replay.runner import Lab
 from parsers.tables import Run
 
@@ -30,7 +30,7 @@ def good(run: Run, own: Sequence[Sequence[Any]] | None) -> list[Start]:
     found = []
     for c in run_saves.tensors(run):
         usable = c.step is not None and c.kind in ("weights", "full") and run_saves.is_whole(c)
-        if usable and not nonfinite(c) and not absurd(c):
+        if usable and not damaged(c):
             found.append(Start(int(c.step or 0), str(Path(c.path).resolve())))
     return sorted(found, key=lambda s: s.step)
 
@@ -43,7 +43,7 @@ def before(starts: list[Start], onset: int, begin: int | None = None) -> Start:
     return early[-1] if early else late[-1] if late and begin is None else Start(0, None)
 
 
-def others(starts: list[Start], used: Start, onset: int, until: int) -> list[Start]:
+def others(starts: list[Start], used: Start, until: int) -> list[Start]:
     """Two good states before the one used, and one after the trouble: other states to try a batch at."""
     earlier = [s for s in starts if s.step < used.step][-2:]
     later = [s for s in starts if s.step > until][:1]

@@ -63,33 +63,29 @@ def troubles(run: Run, findings: Sequence[Finding], steps: tuple[int, int] | Non
     sharp = [f for f in grave if f.kind in ("loss_spike", "nonfinite", "resume_break") and not _trap(f)]
     if not any(f.kind in _EFFECTS for f in [*grave, *sharp]):
         return [_restarted(run, f) for f in findings if f.kind == "checkpoint_state" and f.facts.get("what") == "optimizer_anew"][:1]
+    blunt = [f for f in grave if f.kind in ("divergence", "level_shift", "grad_spike", "oscillation")]
+    near = 10 * _interval(run)
     found: list[list[Finding]] = []
-    for f in sorted(
-        sharp or [f for f in grave if f.kind in ("divergence", "level_shift", "grad_spike", "oscillation")], key=lambda f: _onset(f) or 0
-    ):
-        near = 10 * _interval(run)
-        if (
-            found
-            and (_onset(f) or 0)
-            <= max((g.last_step or 0) if g.kind == "loss_spike" and g.facts.get("end") is None else (_onset(g) or 0) for g in found[-1])
-            + near
-        ):
+    for f in sorted(sharp or blunt, key=lambda f: _onset(f) or 0):
+        if found and (_onset(f) or 0) <= max(map(_reach, found[-1])) + near:
             found[-1].append(f)
         else:
             found.append([f])
     return [_trouble(run, group) for group in found[:4]]
 
 
+def _reach(f: Finding) -> int:
+    """The step up to which a finding is sure to belong to one effect with its neighbours."""
+    return (f.last_step if f.kind == "loss_spike" and f.facts.get("end") is None else _onset(f)) or 0
+
+
 _EFFECTS = ("loss_spike", "nonfinite", "resume_break", "divergence", "level_shift", "grad_spike", "oscillation")
 
 
 def _trap(f: Finding) -> bool:
-    name = str(f.facts.get("metric", "loss"))
-    return (
-        f.facts.get("class") == "not_a_spike"
-        or not (name.startswith(("loss.train", "grad.norm")) or f.kind == "resume_break")
-        or (f.kind == "resume_break" and not f.facts.get("up"))
-    )
+    if f.kind == "resume_break":
+        return f.facts.get("class") == "not_a_spike" or not f.facts.get("up")
+    return f.facts.get("class") == "not_a_spike" or not str(f.facts.get("metric", "loss")).startswith(("loss.train", "grad.norm"))
 
 
 def _onset(f: Finding) -> int | None:

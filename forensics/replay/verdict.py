@@ -42,39 +42,29 @@ def decide(o: Outcomes) -> tuple[str, str]:
     if o.reproduced == 0:
         return _absent(o)
     if o.reproduced < o.times:
-        return (
-            UNDECIDED,
-            f"The effect comes back in {o.reproduced} of {o.times} identical replays: the adapter or its kernels are not deterministic.",
-        )
+        often = f"The effect comes back in {o.reproduced} of {o.times} identical replays"
+        return UNDECIDED, f"{often}: the adapter or its kernels are not deterministic."
     harmful = [x for x in o.elsewhere if x in ("spike", "nan")]
     harmless = [x for x in o.elsewhere if x == "no spike"]
-    makes_it = len(harmful) > len(harmless) or (
-        len(harmful) == len(harmless) > 0 and next(x for x in o.elsewhere if x != "undecided") != "no spike"
-    )
+    nearest = next((x for x in o.elsewhere if x != "undecided"), "")
+    makes_it = len(harmful) > len(harmless) or (len(harmful) == len(harmless) > 0 and nearest != "no spike")
     fixed = [k for k, x in o.precision.items() if x == "no spike"]
     if fixed and not o.batch_nonfinite and not makes_it:
         return NUMERICS, f"The same steps in {fixed[0]} show no effect."
+    without = "Without the batch there is no effect"
     if o.needed:
         if any(x in ("spike", "nan") for x in o.other_batch):
             return _by_state(o, "Some other batches make the effect, too.")
         if o.batch_nonfinite or makes_it:
-            return (
-                DATA,
-                f"Without the batch there is no effect, and the batch makes it at {len(harmful)} of {len(o.elsewhere)} other states.",
-            )
+            return DATA, f"{without}, and the batch makes it at {len(harmful)} of {len(o.elsewhere)} other states."
         if not harmless:
-            return (
-                UNDECIDED,
-                f"Without the batch there is no effect; {'there was no other state to try it at' if o.complete else 'the budget ended before it was tried at another state'}.",
-            )
+            why = "there was no other state to try it at" if o.complete else "the budget ended before it was tried at another state"
+            return UNDECIDED, f"{without}; {why}."
         if o.nonfinite and o.guarded == "no spike":
             return NUMERICS, "The batch is harmless at other states, and with a guarded formula here, too."
         if o.alone and all(x == "no spike" for x in o.alone):
             return _by_state(o, "The batch makes the effect only together with the exact batches before it.")
-        return (
-            STATE_DATA,
-            f"Without the batch there is no effect, and at {len(harmless)} of {len(o.elsewhere)} other states the batch is harmless.",
-        )
+        return STATE_DATA, f"{without}, and at {len(harmless)} of {len(o.elsewhere)} other states the batch is harmless."
     if o.needed == 0:
         return _by_state(o, "Other batches keep the effect.")
     return UNDECIDED, "The budget ended before the batches that are needed were known."
@@ -85,10 +75,8 @@ def _absent(o: Outcomes) -> tuple[str, str]:
         return OPTIMIZER, f"The plain replay shows no effect; with \u201c{o.explained}\u201d it agrees with the log."
     if o.agreed >= 3 and o.parts_near:
         first = "gradient norm" if o.why_parts == "grad.norm" else "loss"
-        return (
-            HARDWARE,
-            f"The replay agrees with {o.agreed} logged values, then the {first} parts from the log; {o.times} identical replays do not show the effect.",
-        )
+        parts = f"The replay agrees with {o.agreed} logged values, then the {first} parts from the log"
+        return HARDWARE, f"{parts}; {o.times} identical replays do not show the effect."
     if o.agreed:
         return NOT, f"The replay agrees with {o.agreed} logged values and then takes another way, before the effect."
     return NOT, "The replay does not agree with the log from its first value on: the data order, the code or the state differ."

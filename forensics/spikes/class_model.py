@@ -1,4 +1,4 @@
-"""Numbers of the logistic regression in spike_class, in the order of spike_features.NAMES.
+"""Numbers of the logistic regression in classes, in the order of features.NAMES.
 
 Written by `python benchmarks/spikes.py --fit`; not to be edited by hand.
 """

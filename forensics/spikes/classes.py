@@ -1,6 +1,6 @@
 """Judges excursions of a loss: is it a spike or noise, which of the three kinds, and is it an instability at all?
 
-Spike or noise: a logistic regression over ``spike_features`` whose numbers stand in ``spike_model``
+Spike or noise: a logistic regression over ``features`` whose numbers stand in ``class_model``
 (benchmarks/spikes.py fits them). The kind is a rule. What would tempt a detector and is no instability has
 rules of its own: weights that start anew, a level that steps up without an overshoot (a schedule that starts
 again, other data), the same bump at regular distances.
@@ -79,7 +79,7 @@ def _plain(y: Floats, e: Excursion) -> bool:
 
 
 def probability(rows: Floats) -> Floats:
-    """Probability of a spike for rows of ``spike_features.NAMES``."""
+    """Probability of a spike for rows of ``features.NAMES``."""
     z = (rows - np.array(class_model.MEAN)) / np.array(class_model.SCALE)
     score: Floats = z @ np.array(class_model.WEIGHT) + class_model.INTERCEPT
     return 1 / (1 + np.exp(-score))
@@ -169,13 +169,8 @@ def _periodic(s: Spike, likely: list[Excursion]) -> bool:
     """Whether bumps like this one come at regular distances: the loop makes them (a loader, a restart), not training."""
     if s.kind not in ("fast", "slow") or _values(s.at) < BUMP_VALUES:
         return False
-    alike = [
-        e
-        for e in likely
-        if e.end is not None
-        and BUMP_SIZE <= e.height / s.at.height <= 1 / BUMP_SIZE
-        and BUMP_SIZE <= _values(e) / _values(s.at) <= 1 / BUMP_SIZE
-    ]
+    ratios = ((e, e.height / s.at.height, _values(e) / _values(s.at)) for e in likely if e.end is not None)
+    alike = [e for e, height, values in ratios if min(height, values) >= BUMP_SIZE and max(height, values) <= 1 / BUMP_SIZE]
     if len(alike) < BUMPS:
         return False
     gaps, width = np.diff([e.start for e in alike]), float(np.mean([_values(e) for e in alike]))

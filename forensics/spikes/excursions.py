@@ -4,9 +4,7 @@ The level before an event is the median of the 15 values before it, the noise 1.
 deviation of 80 values from their running median of 9, never less than 0.35 x the median step between
 neighbours. An excursion begins where it leaves level + 3 sigma and ends where a value and the median of it and
 the two after it are back within 2 sigma, or within a twentieth of the height where the noise is smaller still.
-``candidates`` lists whatever reaches 5 sigma, with what rides on the tail of a long one; ``find`` keeps what a
-plain rule calls an event: 6 sigma, 1 %, and no crowd (oftener than once in 50 values) unless it reaches 25
-sigma. Positive series are judged on the log scale, where noise is multiplicative. Values that are not finite
+``candidates`` lists whatever reaches 5 sigma, with what rides on the tail of a long one. Positive series are judged on the log scale, where noise is multiplicative. Values that are not finite
 count as the highest.
 """
 
@@ -28,7 +26,7 @@ LEVEL, NOISE, RESIDUAL = 15, 80, 9
 PEAK_SIGMA, START_SIGMA, END_SIGMA = 6.0, 3.0, 2.0
 CANDIDATE_SIGMA, CANDIDATE_LEAST = 5.0, 0.007
 LEAST = 0.01
-CROWD_WINDOW, CROWD_SIGMA = 50, 25.0
+CROWD_SIGMA = 25.0
 WARMUP = 8  # values needed before anything can be judged
 END_SHARE, TOUCHING, TOUCHED = 0.05, 1, 0.5
 HUMP = 0.5  # a peak is over where half of its height is lost
@@ -69,17 +67,14 @@ def centred_median(x: Floats, window: int) -> Floats:
 
 def _median(x: Floats, window: int, center: bool) -> Floats:
     """Several detectors judge one series: the last few medians are remembered, if that takes little memory."""
-    x = np.asarray(x, np.float64)
-    return _computed(x, window, center) if len(x) > REMEMBERED else _remembered(x.tobytes(), window, center).copy()
+    median = _remembered if len(x) <= REMEMBERED else _remembered.__wrapped__
+    return median(np.asarray(x, np.float64).tobytes(), window, center).copy()
 
 
 @lru_cache(maxsize=16)
 def _remembered(raw: bytes, window: int, center: bool) -> Floats:
-    return _computed(np.frombuffer(raw), window, center)
-
-
-def _computed(x: Floats, window: int, center: bool) -> Floats:
-    return np.array(pl.Series(x).rolling_median(window, min_samples=1, center=center).to_numpy(), dtype=np.float64)
+    found = pl.Series(np.frombuffer(raw)).rolling_median(window, min_samples=1, center=center)
+    return np.array(found.to_numpy(), dtype=np.float64)
 
 
 def before(x: Floats) -> Floats:
@@ -232,30 +227,6 @@ def _peak(y: Floats, settled: Floats, start: int, level: float, end: int | None)
             break
         seen = ahead
     return peak
-
-
-def find(values: Floats) -> list[Excursion]:
-    """Events of one life's values by the plain rule, in order, in the unit of the values. Only finite values count."""
-    place = np.flatnonzero(np.isfinite(values))
-    y, logs = scaled(values[place])
-    least = float(np.log1p(LEAST)) if logs else LEAST
-    events = [e for e in candidates(y) if e.depth == 0 and e.sigmas >= PEAK_SIGMA and e.height >= least]
-    return [in_units(e, values[place], place, logs) for e in _without_crowds(events, len(y))]
-
-
-def _without_crowds(events: list[Excursion], n: int) -> list[Excursion]:
-    """Leaves out excursions of a size that this stretch of the series shows again and again."""
-    kept = []
-    starts = np.array([e.start for e in events])
-    heights = np.array([e.height for e in events])
-    for e in events:
-        span = 3 * CROWD_WINDOW
-        near = (np.abs(starts - e.start) <= span) & (heights >= 0.6 * e.height)
-        width = min(e.start + span, n) - max(e.start - span, 0)
-        crowd = near.sum() > max(width / CROWD_WINDOW, 1) + 1
-        if not crowd or e.sigmas >= CROWD_SIGMA:
-            kept.append(e)
-    return kept
 
 
 def in_units(e: Excursion, x: Floats, place: NDArray[np.int64], logs: bool) -> Excursion:

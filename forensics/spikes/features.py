@@ -30,15 +30,8 @@ def features(y: Floats, found: Sequence[Excursion], chosen: Sequence[int] | None
     if not len(chosen):
         return np.empty((0, len(NAMES)))
     level = before(rolling_median(y, LEVEL))
-    around = Around(
-        level,
-        y - level,
-        y - centred_median(y, LEVEL),
-        np.array([e.start for e in found]),
-        np.array([_stop(e, len(y)) for e in found]),
-        np.array([e.height for e in found]),
-        np.array([e.sigmas >= CROWD_SIGMA for e in found]),
-    )
+    each = [(e.start, _stop(e, len(y)), e.height, e.sigmas >= CROWD_SIGMA) for e in found]
+    around = Around(level, y - level, y - centred_median(y, LEVEL), *map(np.array, zip(*each, strict=True)))
     return np.array([_row(found[i], around) for i in chosen])
 
 

@@ -16,16 +16,9 @@ from parsers.tables import Run
 Ints = NDArray[np.int64]
 
 WATCHED = {
-    "grad.norm": "gradient norm",
-    "lr": "learning rate",
-    "loss_scale": "loss scale",
-    "update.norm": "update norm",
-    "param.norm": "parameter norm",
-    "attn.max_logit": "attention logit",
-    "tput.tokens": "throughput",
-    "time.step": "step time",
-    "batch.size": "batch size",
-}
+    "grad.norm": "gradient norm", "lr": "learning rate", "loss_scale": "loss scale", "update.norm": "update norm", "param.norm": "parameter norm",
+    "attn.max_logit": "attention logit", "tput.tokens": "throughput", "time.step": "step time", "batch.size": "batch size",
+}  # fmt: skip
 SCHEDULED = ("lr", "loss_scale", "batch.size")  # noiseless: any step of a fifth is a move
 AHEAD, USUAL, MOVED = 20, 60, 6.0
 AFTER = 50  # values that make the level afterwards
@@ -52,12 +45,8 @@ def offset(y: Floats, e: Excursion, until: int) -> dict[str, Any]:
     middle = float(np.median(after))
     spread = max(robust_sigma(after, middle), e.sigma)
     error = 1.2533 * float(np.hypot(spread / len(after) ** 0.5, e.sigma / LEVEL**0.5))
-    return {
-        "offset": middle - e.level,
-        "low": middle - e.level - SURE * error,
-        "high": middle - e.level + SURE * error,
-        "values": len(after),
-    }
+    apart = middle - e.level
+    return {"offset": apart, "low": apart - SURE * error, "high": apart + SURE * error, "values": len(after)}
 
 
 def cost(step: Ints, value: Floats, e: Excursion, level: float, until: int) -> tuple[int, float]:
@@ -94,16 +83,12 @@ def moved_first(run: Run, start: int, peak: int, interval: int) -> dict[str, Any
             moves.append({"metric": name, "what": words, "step": step, "lead": start - step, "bound": max(interval, s.interval)})
     moves.sort(key=lambda m: -m["lead"])
     first = moves[0] if moves and moves[0]["lead"] >= -moves[0]["bound"] else None
+    found = first or {"metric": None, "step": None, "lead": None, "bound": interval}
     return {
-        "first": first["metric"] if first else None,
-        "step": first["step"] if first else None,
-        "lead": first["lead"] if first else None,
-        "bound": first["bound"] if first else interval,
-        "certain": bool(first and first["lead"] > first["bound"]),
-        "looked": looked,
-        "moves": moves,
+        "first": found["metric"], "step": found["step"], "lead": found["lead"], "bound": found["bound"],
+        "certain": bool(first and first["lead"] > first["bound"]), "looked": looked, "moves": moves,
         "source": source_first(run, start, peak, interval),
-    }
+    }  # fmt: skip
 
 
 def source_first(run: Run, start: int, peak: int, interval: int) -> dict[str, Any] | None:

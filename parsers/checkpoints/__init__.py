@@ -37,10 +37,8 @@ def read(path: Path) -> Contents:
         return read_file(path)
     if any((path / n).exists() for n in _ORBAX) and not (path / ".metadata").exists():
         listed = ", ".join(p.name for p in sorted(path.iterdir())[:8])
-        raise Unreadable(
-            f"an Orbax checkpoint (JAX): recognized, its contents are not read; it holds {_escaped(listed)[:200]}; "
-            "restore it and save its arrays with numpy.savez, which is read"
-        )
+        what = f"an Orbax checkpoint (JAX): recognized, its contents are not read; it holds {_escaped(listed)[:200]}; "
+        raise Unreadable(f"{what}restore it and save its arrays with numpy.savez, which is read")
     return folder.read(path, read_file)
 
 
@@ -83,12 +81,8 @@ def _make_printable(found: Contents) -> None:
     found.gaps = [replace(g, what=_escaped(g.what)) for g in found.gaps]
 
 
-def _is_plain(text: str) -> bool:
-    return text.isascii() and text.isprintable()
-
-
 def _escaped(text: str) -> str:
-    if _is_plain(text):
+    if text.isascii() and text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
 

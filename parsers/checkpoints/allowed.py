@@ -101,10 +101,7 @@ def allowed(name: Name) -> bool:
 def build(name: Name, args: tuple[Any, ...]) -> Any:
     """The value of ``name(*args)``; an Opaque where it has no plain value. Errors of wrong arguments are the caller's."""
     text = modern(name.module, name.name)
-    call = _CALLS.get(text)
-    if call is not None:
-        return call(*args)
-    return Opaque(text, args)
+    return _CALLS[text](*args) if text in _CALLS else Opaque(text, args)
 
 
 def set_state(target: Any, state: Any) -> Any:
@@ -112,16 +109,12 @@ def set_state(target: Any, state: Any) -> Any:
     if isinstance(target, Array) and isinstance(state, tuple) and len(state) >= 5 and isinstance(state[2], Dtype):
         data = state[4].encode("latin-1") if isinstance(state[4], str) else state[4]
         if isinstance(data, (bytes, memoryview)):
-            return _fill(target, Array(state[2], _shape(state[1]), data, bool(state[3])))
+            target.dtype, target.shape, target.data, target.fortran = state[2], _shape(state[1]), data, bool(state[3])
+            return target
     if isinstance(target, Dtype) and isinstance(state, tuple) and len(state) > 1:
         target.swapped = state[1] == ">"
     elif isinstance(target, Opaque):
         target.state = state
-    return target
-
-
-def _fill(target: Array, found: Array) -> Array:
-    target.dtype, target.shape, target.data, target.fortran = found.dtype, found.shape, found.data, found.fortran
     return target
 
 
@@ -144,23 +137,19 @@ def _shape(x: Any) -> tuple[int, ...]:
     return tuple(x)
 
 
-def _view(
-    storage: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any = None, hooks: Any = None, bits: Any = None, *_: Any
-) -> View:
+def _view(storage: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any = None, hooks: Any = None, *bits: Any) -> View:
     if not isinstance(storage, Storage) or type(offset) is not int or offset < 0:
         raise ValueError("not a storage")
     found = View(storage, offset, _shape(shape), _shape(strides))
     if len(found.shape) != len(found.strides):
         raise ValueError("shape and strides differ in length")
-    if isinstance(bits, dict):
-        found.negated, found.conjugated = bits.get("neg") is True, bits.get("conj") is True
+    if bits and isinstance(bits[0], dict):
+        found.negated, found.conjugated = bits[0].get("neg") is True, bits[0].get("conj") is True
     return found
 
 
-def _view_v3(
-    storage: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any, hooks: Any, dtype: Any, bits: Any = None, *_: Any
-) -> View:
-    found = _view(storage, offset, shape, strides, requires_grad, hooks, bits)
+def _view_v3(storage: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any, hooks: Any, dtype: Any, *bits: Any) -> View:
+    found = _view(storage, offset, shape, strides, requires_grad, hooks, *bits)
     found.dtype = storage_type(dtype)
     return found
 
@@ -203,11 +192,8 @@ def _scalar(dtype: Any, data: Any = b"", *_: Any) -> Any:
 
 
 def _from_buffer(data: Any, dtype: Any, shape: Any, order: Any = "C", *_: Any) -> Any:
-    return (
-        Array(dtype, _shape(shape), data, order == "F")
-        if isinstance(dtype, Dtype) and isinstance(data, (bytes, memoryview))
-        else Opaque("numpy array")
-    )
+    known = isinstance(dtype, Dtype) and isinstance(data, (bytes, memoryview))
+    return Array(dtype, _shape(shape), data, order == "F") if known else Opaque("numpy array")
 
 
 def _reconstructor(cls: Any, base: Any = None, state: Any = None) -> Opaque:

@@ -20,15 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsers.checkpoints.unreadable import Unreadable
-from parsers.checkpoints.zips import Member, intact
+from parsers.checkpoints.zips import Member, intact, members
 from parsers.tables import Gap
 
 CHUNK = 2 << 20  # bytes; larger blocks leave the cache, smaller ones cost calls
 ROUND = 8192  # values; a block is a multiple of it
-UNPACKED, UNPACKED_TIMES = (
-    256 << 20,
-    20,
-)  # bytes unpacked for checksums: so many, and so many for each byte of the file; weights pack by less than 2
+UNPACKED = 256 << 20  # bytes unpacked for checksums
+UNPACKED_TIMES = 20  # and so many for each byte of the file; weights pack by less than 2
 DROP = 64 << 20  # pages of a map are given back after so many bytes
 
 SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "uint16": 2,
@@ -131,6 +129,19 @@ class Contents:
 
     def gap(self, what: str, at: int = 0, path: str = "") -> None:
         self.gaps.append(Gap(f"byte {at}", what, None, path or self.path.name))
+
+    def cut_off(self, what: str, at: int = 0, path: str = "") -> None:
+        """A gap that leaves the save incomplete."""
+        self.complete = False
+        self.gap(what, at, path)
+
+    def open_zip(self, file: File, start: int, data: memoryview) -> tuple[dict[str, Member], bool]:
+        """Members, and whether all of them are listed; names that would lead out of a folder are refused. Raises Unreadable."""
+        parts, whole = members(data)
+        self.sums += [(file, start, m) for m in parts.values()]
+        odd = [n for n in parts if ".." in n.replace("\\", "/").split("/") or n.startswith(("/", "\\"))]
+        self.refused += [{"what": f"a member named {n[:100]!r}", "at": f"byte {start + parts[n].offset}"} for n in odd[:20]]
+        return parts, whole
 
 
 def check_sums(found: Contents) -> None:

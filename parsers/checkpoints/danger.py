@@ -72,9 +72,8 @@ def dangerous(name: str) -> bool:
     if _ANYWHERE & set(parts[1:]) or name in _IN_COMPUTING:
         return True
     if top == "builtins":
-        return not (
-            len(parts) == 2 and (last in _BUILTINS or last.endswith(("Error", "Exception", "Warning", "Exit", "Interrupt", "Iteration")))
-        )
+        harmless = last in _BUILTINS or last.endswith(("Error", "Exception", "Warning", "Exit", "Interrupt", "Iteration"))
+        return not (len(parts) == 2 and harmless)
     if top in sys.stdlib_module_names or top in _RUNNING:
         return _of_standard_library(top, parts)
     if top in _OTHERS:

@@ -17,6 +17,7 @@ from parsers.checkpoints import allowed, torch_file
 from parsers.checkpoints.allowed import View
 from parsers.checkpoints.contents import SIZES, Contents, File, Tensor, chunks
 from parsers.checkpoints.pickles import Opaque
+from parsers.checkpoints.shards import leads_out
 from parsers.checkpoints.tree import gather, tensor_of
 from parsers.checkpoints.unreadable import Unreadable
 
@@ -33,8 +34,7 @@ def read(path: Path) -> Contents:
     state = _fields(root)
     entries, places = state.get("state_dict_metadata"), _places(found, state.get("storage_data"))
     if not isinstance(entries, dict) and found.refused:  # what it asks for is told
-        found.complete = False
-        found.gap("the .metadata file lists no tensors, and names what no metadata need")
+        found.cut_off("the .metadata file lists no tensors, and names what no metadata need")
         return found
     if not isinstance(entries, dict):
         raise Unreadable("the .metadata file lists no tensors: not one of torch.distributed.checkpoint")
@@ -44,8 +44,7 @@ def read(path: Path) -> Contents:
         ends[name] = max(ends.get(name, 0), offset + length)
     for name, shard in shards.items():
         if ends[name] > shard.size:
-            found.complete = False
-            found.gap(f"{name[:80]} ends at byte {shard.size}, its values reach to byte {ends[name]}: cut off", shard.size, name[:200])
+            found.cut_off(f"{name[:80]} ends at byte {shard.size}, its values reach to byte {ends[name]}: cut off", shard.size, name[:200])
     for name, entry in entries.items():
         there, text = places.get(str(name), []), str(name)
         if "size" in _fields(entry):
@@ -68,11 +67,11 @@ def _places(found: Contents, storage: Any) -> dict[str, list[Place]]:
     for index, info in storage.items() if isinstance(storage, dict) else []:
         where, name = _fields(info), _fields(index).get("fqn")
         path, offset, length = where.get("relative_path"), where.get("offset"), where.get("length")
-        if not (
-            isinstance(name, str) and isinstance(path, str) and type(offset) is int and type(length) is int and offset >= 0 and length >= 0
-        ):
+        if not isinstance(name, str) or not isinstance(path, str) or type(offset) is not int or type(length) is not int:
             continue
-        if "/" in path or "\\" in path or path in ("", ".", ".."):
+        if min(offset, length) < 0:
+            continue
+        if leads_out(path):
             if len(found.refused) < 100:
                 found.refused.append({"what": f"a shard outside the folder: {path[:100]!r}", "at": "byte 0"})
             continue
@@ -89,8 +88,7 @@ def _open(found: Contents, folder: Path, names: list[str]) -> dict[str, File]:
                 raise Unreadable("it is a link: not followed")
             shards[name] = File(path)
         except (OSError, Unreadable) as e:
-            found.complete = False
-            found.gap(f"shard {name[:80]} cannot be read: {getattr(e, 'strerror', None) or e}", 0, name[:200])
+            found.cut_off(f"shard {name[:80]} cannot be read: {getattr(e, 'strerror', None) or e}", 0, name[:200])
             continue
         found.files.append(path)
         found.bytes += shards[name].size

@@ -60,12 +60,9 @@ def read(folder: Path, read_file: Reader) -> Contents:
 
 def _without_metadata(folder: Path, parts: list[Path]) -> Contents:
     """Shards of torch.distributed.checkpoint whose .metadata, which is written last, is not there."""
-    found = Contents(folder, "dcp", files=parts, complete=False, bytes=sum(p.stat().st_size for p in parts))
-    found.gap(
-        f"{len(parts)} .distcp files lie there and no .metadata, which says what is in them: the save was cut off, or not copied whole",
-        0,
-        ".metadata",
-    )
+    found = Contents(folder, "dcp", files=parts, bytes=sum(p.stat().st_size for p in parts))
+    what = f"{len(parts)} .distcp files lie there and no .metadata, which says what is in them: the save was cut off, or not copied whole"
+    found.cut_off(what, 0, ".metadata")
     return found
 
 
@@ -80,8 +77,7 @@ def join(folder: Path, paths: list[Path], read_file: Reader) -> Contents:
         try:
             part = read_file(path)
         except (Unreadable, OSError, RecursionError, MemoryError) as e:
-            together.complete = False
-            together.gap(str(getattr(e, "strerror", None) or e), 0, name)
+            together.cut_off(str(getattr(e, "strerror", None) or e), 0, name)
             continue
         parts.append((name, part))
     if not parts:
@@ -92,7 +88,8 @@ def join(folder: Path, paths: list[Path], read_file: Reader) -> Contents:
     for name, part in parts:
         prefix = f"{name}:" if any(t.name in twice for t in part.tensors) else ""
         for t in part.tensors:
-            t.name, t.source = prefix + t.name, _source(name, t.source)
+            t.name = prefix + t.name
+            t.source = name.removesuffix(".metadata") + t.source if name.endswith(".metadata") else name
         together.tensors += part.tensors
         together.values |= {f"{name}:{k}": v for k, v in part.values.items()}
         together.refused += [{"what": r["what"], "at": f"{name} {r['at']}"} for r in part.refused]
@@ -103,10 +100,3 @@ def join(folder: Path, paths: list[Path], read_file: Reader) -> Contents:
         if part.complete is False:
             together.complete = False
     return together
-
-
-def _source(name: str, source: str) -> str:
-    """The file a tensor lies in, relative to the folder."""
-    if not name.endswith(".metadata"):
-        return name
-    return name.removesuffix(".metadata") + source

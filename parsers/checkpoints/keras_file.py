@@ -45,22 +45,12 @@ def read(path: Path) -> Contents:
 def _frames(found: Contents, path: Path, source: memoryview | bytes | None, size: int) -> Iterator[tuple[dict[str, Any], memoryview]]:
     """What the reader said, each with its values; at the end a gap where it broke off."""
     seconds = int(_SECONDS + size * _PER_BYTE)
-    arguments = [
-        json.dumps([_ROOT, *filter(None, sys.path)]),
-        "-" if source is not None else str(path.resolve()),
-        str(seconds),
-        str(_MEMORY + 3 * size),
-    ]
+    name = "-" if source is not None else str(path.resolve())
+    arguments = [json.dumps([_ROOT, *filter(None, sys.path)]), name, str(seconds), str(_MEMORY + 3 * size)]
     feed: dict[str, Any] = {"stdin": subprocess.DEVNULL} if source is None else {"input": source}
     try:  # -I: nothing of the folder that we stand in, or of the environment, is imported
-        done = subprocess.run(
-            [sys.executable, "-I", "-c", _START, *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=10 * seconds,
-            check=False,
-            **feed,
-        )
+        command = [sys.executable, "-I", "-c", _START, *arguments]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=10 * seconds, check=False, **feed)
         said, why = memoryview(done.stdout), f"it ended with {done.returncode}"
     except subprocess.TimeoutExpired as e:
         said, why = memoryview(e.stdout or b""), "it took too long"
@@ -75,8 +65,7 @@ def _frames(found: Contents, path: Path, source: memoryview | bytes | None, size
             break
         yield last, said[begin:at]
     if not ("end" in last or "error" in last):
-        found.complete = False
-        found.gap(f"HDF5's own reader failed in this file, which is damaged ({why}): what it had not read is lost")
+        found.cut_off(f"HDF5's own reader failed in this file, which is damaged ({why}): what it had not read is lost")
 
 
 def _take(found: Contents, frames: Iterator[tuple[dict[str, Any], memoryview]]) -> None:
@@ -95,15 +84,10 @@ def _take(found: Contents, frames: Iterator[tuple[dict[str, Any], memoryview]]) 
             found.refused.append({"what": facts["refused"], "at": "byte 0"})
         elif "tensor" in facts:
             found.tensors.append(_tensor(found, facts, raw))
-    _add_aliases(found, aliases)
+    targets = {t.name: t for t in found.tensors}  # soft links to groups and to nothing name no array
+    found.tensors += [replace(targets[of], name=name) for name, of in aliases if of in targets]
     if found.complete is False and not found.tensors:
         raise Unreadable(found.gaps[-1].what if found.gaps else "HDF5 cannot open it")
-
-
-def _add_aliases(found: Contents, aliases: list[tuple[str, str]]) -> None:
-    """Soft links to arrays of the same file, each as a second name of it; links to groups and to nothing name no array."""
-    targets = {t.name: t for t in found.tensors}
-    found.tensors += [replace(targets[of], name=name) for name, of in aliases if of in targets]
 
 
 def _tensor(found: Contents, facts: dict[str, Any], raw: memoryview) -> Tensor:
@@ -114,18 +98,12 @@ def _tensor(found: Contents, facts: dict[str, Any], raw: memoryview) -> Tensor:
     if array.size == 1:
         found.values[name.replace("/", ".")] = array[0].item()
     step = max(CHUNK // array.itemsize, 1)
-    return Tensor(
-        name, dtype, shape, found.path.name, facts["at"], inline=lambda: (array[i : i + step] for i in range(0, array.size, step))
-    )
+    blocks = lambda: (array[i : i + step] for i in range(0, array.size, step))  # noqa: E731
+    return Tensor(name, dtype, shape, found.path.name, facts["at"], inline=blocks)
 
 
 def _weights_of(found: Contents, file: File) -> memoryview | bytes:
-    parts, whole = zips.members(file.bytes)
-    found.complete = whole
-    found.sums += [(file, 0, m) for m in parts.values()]
-    for name in parts:
-        if ".." in name.split("/") or name.startswith(("/", "\\")):
-            found.refused.append({"what": f"a member named {name[:100]!r}", "at": f"byte {parts[name].offset}"})
+    parts, found.complete = found.open_zip(file, 0, file.bytes)
     config = parts.get("config.json")
     if config is not None and b"Lambda" in bytes(zips.content(file.bytes, config, 64 << 20)):
         found.refused.append({"what": "a Lambda layer: marshalled code in config.json", "at": f"byte {config.offset}"})

@@ -61,7 +61,7 @@ def look(search: Search, data: bytes | memoryview, place: str, depth: int = 0) -
             return  # a text that begins like one
     _report(search, machine, f"{place}, ", " of the pickle there", depth)
     if machine.whole:
-        following(search, data, machine.end, f"{place}, ", " of the pickle there", depth)
+        following(search, data, machine.position, f"{place}, ", " of the pickle there", depth)
 
 
 def following(search: Search, data: bytes | memoryview, position: int, before: str = "", after: str = "", depth: int = 0) -> None:
@@ -77,7 +77,7 @@ def following(search: Search, data: bytes | memoryview, position: int, before: s
         _report(search, machine, before, after, depth)
         if not machine.whole:
             return
-        position = machine.end
+        position = machine.position
 
 
 def _report(search: Search, machine: Machine, before: str, after: str, depth: int) -> None:
@@ -111,14 +111,7 @@ def _members(data: memoryview) -> Iterator[tuple[str, bytes | memoryview]]:
 
 
 def _machine(data: bytes | memoryview, start: int = 0) -> Machine:
-    def build(name: object, args: tuple[object, ...]) -> Opaque:
-        return Opaque(str(name), args)
-
     return Machine(
-        data,
-        start,
-        build=build,
-        set_state=lambda target, state: target,
-        persistent=lambda pid: Opaque("persistent id"),
-        allowed=allowed.allowed,
-    )
+        data, start, build=lambda name, args: Opaque(str(name), args), set_state=lambda target, state: target,
+        persistent=lambda pid: Opaque("persistent id"), allowed=allowed.allowed,
+    )  # fmt: skip

@@ -37,13 +37,10 @@ def read(path: Path) -> Contents:
         except _DAMAGE as e:
             raise Unreadable(f"{path.name} is no array that can be read: {e}"[:300]) from None
         return found
-    parts, found.complete = zips.members(file.bytes)
-    found.sums += [(file, 0, m) for m in parts.values()]
-    if not found.complete:
-        found.gap("the zip ends before its directory: the save was cut off", file.size)
+    parts, whole = found.open_zip(file, 0, file.bytes)
+    if not whole:
+        found.cut_off("the zip ends before its directory: the save was cut off", file.size)
     for name, member in parts.items():
-        if ".." in name.split("/") or name.startswith(("/", "\\")):
-            found.refused.append({"what": f"a member named {name[:100]!r}", "at": f"byte {member.offset}"})
         try:
             found.tensors.append(_tensor(name.removesuffix(".npy"), file, member, found))
         except (Unreadable, *_DAMAGE) as e:
@@ -60,36 +57,26 @@ def _tensor(name: str, file: File, member: zips.Member, found: Contents) -> Tens
     else:
         raise Unreadable(f"compressed with method {member.method}")
     begin, code, fortran, shape = _header(head)
+    at, source = member.offset, found.path.name
     if "O" in code:
-        found.refused.append({"what": f"an array of objects ({name[:100]}): a pickle", "at": f"byte {member.offset}"})
-        nested.look(
-            nested.Search(found.refuse), memoryview(zips.content(file.bytes, member, MAX_OBJECTS))[begin:], f"byte {member.offset + begin}"
-        )
-        return Tensor(name, "object", shape, found.path.name, member.offset, why="an array of objects: not read")
+        found.refused.append({"what": f"an array of objects ({name[:100]}): a pickle", "at": f"byte {at}"})
+        pickled = memoryview(zips.content(file.bytes, member, MAX_OBJECTS))[begin:]
+        nested.look(nested.Search(found.refuse), pickled, f"byte {at + begin}")
+        return Tensor(name, "object", shape, source, at, why="an array of objects: not read")
     raw = np.dtype(code)
     dtype = raw.newbyteorder("=").name
     if dtype not in SIZES:
-        return Tensor(name, dtype[:40], shape, found.path.name, member.offset, why=f"values of type {dtype[:40]} are not read")
+        return Tensor(name, dtype[:40], shape, source, at, why=f"values of type {dtype[:40]} are not read")
     count = math.prod(shape)
-    if begin + count * raw.itemsize > member.size:
-        found.complete = False
-        found.gap(
-            f"{name[:80]} has {member.size - begin} of the {count * raw.itemsize} bytes of its values: cut off", member.offset + member.size
-        )
-        why = f"a part of its {count} values is missing"
-        return Tensor(name, dtype, shape, found.path.name, member.offset, why=why)
+    size = begin + count * raw.itemsize
+    if size > member.size:
+        found.cut_off(f"{name[:80]} has {member.size - begin} of the {size - begin} bytes of its values: cut off", at + member.size)
+        return Tensor(name, dtype, shape, source, at, why=f"a part of its {count} values is missing")
     swapped = raw.byteorder == ">"
     layout = shape[::-1] if fortran and len(shape) > 1 else ()
     if member.stored:
-        return Tensor(
-            name, dtype, shape, found.path.name, member.offset, (Piece(file, member.offset + begin, count),), swapped=swapped, layout=layout
-        )
-    size = begin + count * raw.itemsize
-
-    def blocks() -> Iterator[Any]:
-        return _unpacked(packed, size, begin, dtype, swapped)
-
-    return Tensor(name, dtype, shape, found.path.name, member.offset, inline=blocks, layout=layout)
+        return Tensor(name, dtype, shape, source, at, (Piece(file, at + begin, count),), swapped=swapped, layout=layout)
+    return Tensor(name, dtype, shape, source, at, inline=lambda: _unpacked(packed, size, begin, dtype, swapped), layout=layout)
 
 
 def _header(head: bytes) -> tuple[int, str, bool, tuple[int, ...]]:

@@ -137,39 +137,6 @@ def _pushing(f: Callable[[Machine], Any]) -> Callable[[Machine], None]:
     return handler
 
 
-# What a tensor of torch is written with, twenty of these each, goes without the calls of a general opcode: short arguments
-# end in an IndexError or a struct.error, which ``load`` knows.
-
-_U16, _I32, _U32 = struct.Struct("<H").unpack_from, struct.Struct("<i").unpack_from, struct.Struct("<I").unpack_from
-
-
-def _byte(m: Machine) -> int:
-    value = m.data[m.position]
-    m.position += 1
-    return value
-
-
-def _word(m: Machine, unpack: Callable[[memoryview, int], tuple[Any, ...]], size: int) -> int:
-    value: int = unpack(m.data, m.position)[0]
-    m.position += size
-    return value
-
-
-def _push_byte(m: Machine) -> None:
-    m.stack.append(m.data[m.position])
-    m.position += 1
-
-
-def _get_byte(m: Machine) -> None:
-    m.stack.append(m.memo[m.data[m.position]])
-    m.position += 1
-
-
-def _get_word(m: Machine) -> None:
-    m.stack.append(m.memo[_U32(m.data, m.position)[0]])
-    m.position += 4
-
-
 def _no_opcode(m: Machine) -> None:
     raise Unreadable(f"byte {m.opcode_at}: {m.data[m.opcode_at]:#04x} is no opcode of a pickle")
 
@@ -187,7 +154,8 @@ _PUSH: dict[bytes, Callable[[Machine], Any]] = {
     b"t": lambda m: tuple(m.since_mark()), b"l": lambda m: m.since_mark(), b"d": _dict,
     b"\x91": lambda m: frozenset(key(v) for v in m.since_mark()),
     b"c": _global, b"\x93": _stack_global, b"R": _reduce, b"\x81": _reduce, b"\x92": _newobj_ex, b"i": _inst, b"o": _obj,
-    b"g": lambda m: m.memo[int(m.line())],
+    b"K": lambda m: m.number("<B"), b"M": lambda m: m.number("<H"), b"J": lambda m: m.number("<i"),
+    b"g": lambda m: m.memo[int(m.line())], b"h": lambda m: m.memo[m.number("<B")], b"j": lambda m: m.memo[m.number("<I")],
     b"2": lambda m: m.top(), b"P": lambda m: m.persistent(m.line().decode("ascii", "replace")), b"Q": lambda m: m.persistent(m.pop()),
     b"\x82": lambda m: _extension(m, "<B"), b"\x83": lambda m: _extension(m, "<H"), b"\x84": lambda m: _extension(m, "<i"),
     b"\x97": _buffer,
@@ -195,13 +163,12 @@ _PUSH: dict[bytes, Callable[[Machine], Any]] = {
 _DO: dict[bytes, Callable[[Machine], Any]] = {
     b"(": lambda m: m.stack.append(MARK), b"N": lambda m: m.stack.append(None), b"\x88": lambda m: m.stack.append(True),
     b"\x89": lambda m: m.stack.append(False), b"]": lambda m: m.stack.append([]), b"}": lambda m: m.stack.append({}), b")": lambda m: m.stack.append(()),
-    b"K": _push_byte, b"M": lambda m: m.stack.append(_word(m, _U16, 2)), b"J": lambda m: m.stack.append(_word(m, _I32, 4)), b"h": _get_byte, b"j": _get_word,
     b"\x80": lambda m: m.take(1), b"\x95": lambda m: m.take(8), b"\x98": lambda m: None,
     b"0": lambda m: m.stack.pop(), b"1": lambda m: m.since_mark(),
     b"\x85": lambda m: _tuple(m, 1), b"\x86": lambda m: _tuple(m, 2), b"\x87": lambda m: _tuple(m, 3),
     b"a": lambda m: m.append_all([m.pop()]), b"e": lambda m: m.append_all(m.since_mark()), b"\x90": lambda m: m.append_all(m.since_mark()),
     b"s": _setitem, b"u": lambda m: m.put_items(m.since_mark()), b"b": _build,
-    b"p": lambda m: m.set_memo(int(m.line())), b"q": lambda m: m.set_memo(_byte(m)), b"r": lambda m: m.set_memo(_word(m, _U32, 4)),
+    b"p": lambda m: m.set_memo(int(m.line())), b"q": lambda m: m.set_memo(m.number("<B")), b"r": lambda m: m.set_memo(m.number("<I")),
     b"\x94": lambda m: m.set_memo(len(m.memo)),
 }  # fmt: skip
 _BY_CODE = {k: _pushing(f) for k, f in _PUSH.items()} | _DO

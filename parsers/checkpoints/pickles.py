@@ -52,22 +52,13 @@ class Opaque:
     items: list[Any] = field(default_factory=list)  # appended or set on it: values, or (key, value)
 
 
-@dataclass(eq=False)
-class Mark:
-    pass
-
-
-Build = Callable[[Name, tuple[Any, ...]], Any]  # what REDUCE gives; Refusal where the name is not allowed
-State = Callable[[Any, Any], Any]
-Persistent = Callable[[Any], Any]
-
-MARK = Mark()
+MARK = object()
 
 
 class Machine:
     """One pickle on its way; ``opcodes.load`` runs it.
 
-    ``refused`` lists the names that were not followed with their bytes, ``end`` is the byte after STOP.
+    ``refused`` lists the names that were not followed with their bytes; where it is whole, ``position`` is the byte after STOP.
     """
 
     def __init__(
@@ -75,9 +66,9 @@ class Machine:
         data: memoryview | bytes,
         start: int = 0,
         *,
-        build: Build,
-        set_state: State,
-        persistent: Persistent,
+        build: Callable[[Name, tuple[Any, ...]], Any],  # what REDUCE gives
+        set_state: Callable[[Any, Any], Any],
+        persistent: Callable[[Any], Any],
         allowed: Callable[[Name], bool],
     ) -> None:
         self.data = memoryview(data)
@@ -91,10 +82,6 @@ class Machine:
         self.blobs: list[tuple[str | bytes | memoryview, int]] = []  # what may hold a pickle of its own, and its byte
         self.whole = False  # it came to its STOP
         self.copied = 0
-
-    @property
-    def end(self) -> int:
-        return self.position
 
     def remains(self) -> Any:
         """Of a pickle that broke off: the outermost container, with what waited on the stack to be put into it."""
@@ -150,20 +137,16 @@ class Machine:
         raise Unreadable(f"byte {self.opcode_at}: no mark on the stack")
 
     def top(self) -> Any:
-        value = self.stack[-1]
-        if value is MARK:
-            raise Unreadable(f"byte {self.opcode_at}: a mark where a value should be")
+        value = self.pop()
+        self.stack.append(value)
         return value
 
     # --- objects
 
     def pushed(self, value: Any) -> Any:
         """Remembers byte strings, and texts that begin like a pickle or a zip, in base64 too (parsers.checkpoints.nested looks into them)."""
-        if (
-            len(value) >= 12
-            and len(self.blobs) < MAX_BLOBS
-            and (not isinstance(value, str) or value.startswith(("gA", "UEsDB", "\x80", "PK\x03\x04", "c", "Y", "K")))
-        ):
+        begins = not isinstance(value, str) or value.startswith(("gA", "UEsDB", "\x80", "PK\x03\x04", "c", "Y", "K"))
+        if begins and len(value) >= 12 and len(self.blobs) < MAX_BLOBS:
             self.blobs.append((value, self.opcode_at))
         return value
 

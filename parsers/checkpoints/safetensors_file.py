@@ -48,8 +48,7 @@ def read(path: Path) -> Contents:
             tensor = Tensor(name, tensor.dtype, tensor.shape, path.name, tensor.at, why="its bytes are missing")
         found.tensors.append(tensor)
     if end > file.size:
-        found.complete = False
-        found.gap(f"{end - file.size} bytes are missing at the end", file.size)
+        found.cut_off(f"{end - file.size} bytes are missing at the end", file.size)
     elif end < file.size:
         found.gap(f"{file.size - end} bytes after the last tensor belong to none", end)
     _overlaps(found)

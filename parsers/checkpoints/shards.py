@@ -21,6 +21,11 @@ def is_index(path: Path) -> bool:
     return _INDEX.fullmatch(path.name) is not None
 
 
+def leads_out(name: str) -> bool:
+    """True for what is no plain name in the same folder."""
+    return "/" in name or "\\" in name or name in ("", ".", "..")
+
+
 def check(together: Contents, folder: Path) -> None:
     """What an index promises and the folder lacks is an incomplete save; so is a shard that is a copy of another."""
     for path in sorted(folder.glob("*.index.json")):
@@ -35,27 +40,22 @@ def check(together: Contents, folder: Path) -> None:
 
 
 def _against(together: Contents, folder: Path, index: str, promised: dict[str, str]) -> None:
-    outside = sorted({v for v in promised.values() if "/" in v or "\\" in v or v in ("", ".", "..")})
+    outside = sorted({v for v in promised.values() if leads_out(v)})
     together.refused += [{"what": f"a shard outside the folder: {v[:100]!r}", "at": index} for v in outside[:SHOWN]]
     absent = sorted({v for v in promised.values() if v not in outside and not _is_there(folder, v)})
     for v in absent[:SHOWN]:
-        together.complete = False
         lost = sum(x == v for x in promised.values())
-        together.gap(f"the index names {v[:100]}, which is missing: {lost} tensors lost", 0, index)
+        together.cut_off(f"the index names {v[:100]}, which is missing: {lost} tensors lost", 0, index)
     held = _held(together, set(promised.values()))
     names = {n for inside in held.values() for n in inside}
     lacking = [k for k, v in promised.items() if k not in names and v not in absent and v not in outside]
     if lacking:
-        together.complete = False
         first = f"{lacking[0][:80]} of {promised[lacking[0]][:80]} first"
-        together.gap(f"{len(lacking)} tensors that the index names are in no shard, {first}", 0, index)
+        together.cut_off(f"{len(lacking)} tensors that the index names are in no shard, {first}", 0, index)
     for shard, inside in sorted(held.items()):
         if unlisted := [n for n in inside if n not in promised]:
-            together.gap(
-                f"{shard[:80]} holds {len(unlisted)} tensors that the index does not name, {unlisted[0][:80]} first: they are not loaded",
-                0,
-                index,
-            )
+            what = f"{shard[:80]} holds {len(unlisted)} tensors that the index does not name, {unlisted[0][:80]} first: they are not loaded"
+            together.gap(what, 0, index)
     _twice(together, held)
 
 
@@ -84,5 +84,4 @@ def _twice(together: Contents, held: dict[str, list[str]]) -> None:
             if (before := first.setdefault(name, shard)) != shard:
                 doubled[before, shard] += 1
     for (a, b), n in sorted(doubled.items())[:SHOWN]:
-        together.complete = False
-        together.gap(f"{b[:80]} holds {n} tensors that {a[:80]} holds, too: one is a copy of the other", 0, b)
+        together.cut_off(f"{b[:80]} holds {n} tensors that {a[:80]} holds, too: one is a copy of the other", 0, b)

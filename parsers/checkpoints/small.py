@@ -30,13 +30,8 @@ def together(tensors: Iterable[Tensor]) -> dict[int, Stats]:
     """Statistics by ``id`` of the tensor, of those that can be done so."""
     kinds: defaultdict[tuple[Any, ...], list[Tensor]] = defaultdict(list)
     for t in tensors:
-        if (
-            0 < t.count <= SMALL
-            and t.dtype in FLOATS
-            and len(t.pieces) == 1
-            and t.pieces[0].shape is None
-            and not (t.inline or t.swapped or t.layout)
-        ):
+        whole = len(t.pieces) == 1 and t.pieces[0].shape is None and not (t.inline or t.swapped or t.layout)
+        if whole and 0 < t.count <= SMALL and t.dtype in FLOATS:
             kinds[t.dtype, t.shape, t.role, counts_negatives(t)].append(t)
     found: dict[int, Stats] = {}
     for alike in kinds.values():

@@ -69,20 +69,6 @@ def _complex(stats: Stats, parts: tuple[Stats, Stats], block: Block) -> None:
     stats.mean, stats.m2 = parts[0].mean, parts[0].m2 + parts[1].m2
 
 
-def extremes(blocks: Iterable[Block], dtype: str) -> tuple[float, int]:
-    """(largest finite magnitude, number of non-finite values) alone: about the cost of reading the bytes."""
-    stats = Stats()
-    for block in blocks:
-        if dtype in _INFINITY:
-            bits, limit = _largest(block), _INFINITY[dtype]
-            if bits < limit:
-                stats.absmax = max(stats.absmax, _value(bits, dtype))
-                continue
-        part = statistics([block], dtype)
-        stats.absmax, stats.nonfinite = max(stats.absmax, part.absmax), stats.nonfinite + part.nonfinite
-    return stats.absmax, stats.nonfinite
-
-
 def values(block: Block, dtype: str) -> NDArray[Any]:
     """A block of raw values as floats (float64 and integers stay what they are)."""
     if dtype == "bfloat16":

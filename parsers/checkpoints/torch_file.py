@@ -64,11 +64,9 @@ def _read_archive(found: Contents, file: File, parts: dict[str, zips.Member], st
 def read_zip(found: Contents, file: File, start: int, length: int, depth: int = 0) -> Any:
     """The value of a torch zip that lies at [start, start + length) of a file, with Views for its tensors."""
     data = file.bytes[start : start + length]
-    parts, whole = zips.members(data)
-    found.sums += [(file, start, m) for m in parts.values()]
+    parts, whole = found.open_zip(file, start, data)
     if not whole:
-        found.complete = False
-        found.gap(f"the zip ends before its directory: the save was cut off; {len(parts)} members were found by their headers", length)
+        found.cut_off(f"the zip ends before its directory: the save was cut off; {len(parts)} members were found by their headers", length)
     pickle = next((m for name, m in parts.items() if name.rpartition("/")[2] == "data.pkl"), None)
     if pickle is None:
         if depth < nested.MAX_DEPTH and (roots := _read_archive(found, file, parts, start, depth)):
@@ -76,8 +74,6 @@ def read_zip(found: Contents, file: File, start: int, length: int, depth: int = 
         listed = ", ".join(sorted(parts)[:5])
         raise Unreadable(f"a zip without data.pkl is no torch file; it holds {listed[:200]}")
     prefix = pickle.name.removesuffix("data.pkl")
-    odd = [n for n in parts if ".." in n.split("/") or n.startswith(("/", "\\")) or "\\" in n]
-    found.refused += [{"what": f"a member named {n[:100]!r}", "at": f"byte {start + parts[n].offset}"} for n in odd[:20]]
     code = [n for n in parts if n.startswith(f"{prefix}code/") and n.endswith(".py")]
     if code:
         found.refused.append({"what": f"TorchScript code ({len(code)} files)", "at": f"byte {start + parts[code[0]].offset}"})
@@ -95,20 +91,13 @@ def read_zip(found: Contents, file: File, start: int, length: int, depth: int = 
     root = _load(found, machine)
     _note_refused(found, machine, start + pickle.offset if pickle.stored else None)
     if machine.whole:
-        nested.following(nested.Search(found.refuse), content, machine.end, "", " of data.pkl")
-    _look_beside(
-        found, data, {n: m for n, m in parts.items() if m is not pickle and not n.startswith((f"{prefix}data/", f"{prefix}code/"))}, start
-    )
-    return root
-
-
-def _look_beside(found: Contents, data: memoryview, parts: dict[str, zips.Member], start: int) -> None:
-    """Other members may be pickles, too (a TorchScript archive has some, with names of its own): what is dangerous in them is listed."""
+        nested.following(nested.Search(found.refuse), content, machine.position, "", " of data.pkl")
     search = nested.Search(lambda what, at: found.refuse(what, at) if dangerous(what) else None)
-    for m in parts.values():
-        if m.size < MAX_PICKLE:
+    for name, m in parts.items():  # others may be pickles, too: a TorchScript archive has some, with names of its own
+        if m is not pickle and m.size < MAX_PICKLE and not name.startswith((f"{prefix}data/", f"{prefix}code/")):
             with contextlib.suppress(Unreadable):
                 nested.look(search, zips.content(data, m, MAX_PICKLE), f"byte {start + m.offset}")
+    return root
 
 
 def read_pickle(found: Contents, file: File) -> Any:
@@ -134,21 +123,21 @@ def _read_stream(found: Contents, file: File, *, inner: bool = False) -> Any:
     if first != _MAGIC:
         _note_refused(found, machine, 0)
         found.format = found.format if inner else "pickle"
-        if machine.end < file.size:
-            found.gap(f"{file.size - machine.end} bytes after the first pickle are not read", machine.end)
+        if machine.position < file.size:
+            found.gap(f"{file.size - machine.position} bytes after the first pickle are not read", machine.position)
             if machine.whole:
-                nested.following(nested.Search(found.refuse), file.bytes, machine.end)
+                nested.following(nested.Search(found.refuse), file.bytes, machine.position)
         return first
     values = []
     for _ in range(4):  # protocol, sizes of the writer, the value, the storages' keys
-        machine = _machine(file.bytes, machine.end, home, report)
+        machine = _machine(file.bytes, machine.position, home, report)
         values.append(_load(found, machine))
         _note_refused(found, machine, 0)
         if not machine.whole:
             return values[2] if len(values) > 2 else None
     _, system, root, keys = values
     home.swapped = isinstance(system, dict) and system.get("little_endian") is False
-    _place_storages(found, home, keys, machine.end)
+    _place_storages(found, home, keys, machine.position)
     return root
 
 
@@ -156,14 +145,12 @@ def _place_storages(found: Contents, home: Home, keys: Any, position: int) -> No
     for k in keys if isinstance(keys, list) else []:
         storage = home.storages.get(label(k))
         if storage is None or position + 8 > home.file.size:
-            found.gap(f"the values of storage {label(k)[:40]} are missing, and all after it", position)
-            found.complete = False
+            found.cut_off(f"the values of storage {label(k)[:40]} are missing, and all after it", position)
             return
         (count,) = struct.unpack_from("<q", home.file.bytes, position)
         size = count * SIZES[storage.dtype]
         if count < 0 or position + 8 + size > home.file.size:
-            found.gap(f"storage {label(k)[:40]} claims {count} values, the file ends before: cut off", position)
-            found.complete = False
+            found.cut_off(f"storage {label(k)[:40]} claims {count} values, the file ends before: cut off", position)
             return
         home.places[label(k)] = (position + 8, size)
         position += 8 + size
@@ -174,8 +161,7 @@ def _load(found: Contents, machine: Machine) -> Any:
     try:
         return opcodes.load(machine)
     except Unreadable as e:
-        found.gap(str(e), machine.position)
-        found.complete = False
+        found.cut_off(str(e), machine.position)
         return machine.remains()
 
 

@@ -79,16 +79,8 @@ def counts_lines(t: Tensor) -> bool:
     return t.role in ("weight", "exp_avg_sq")
 
 
-_SQUARES = {
-    "running_var",
-    "sum",
-    "square_avg",
-    "acc_delta",
-    "exp_inf",
-    "accumulator",
-    "max_exp_avg_sq",
-    "vhat",
-}  # torch.optim, optax, Keras
+# of torch.optim, optax, Keras
+_SQUARES = {"running_var", "sum", "square_avg", "acc_delta", "exp_inf", "accumulator", "max_exp_avg_sq", "vhat"}
 
 
 def counts_negatives(t: Tensor) -> bool:

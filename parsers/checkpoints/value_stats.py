@@ -34,6 +34,11 @@ class Stats:
     def std(self) -> float:
         return math.sqrt(max(self.m2, 0.0) / self.finite) if self.finite else 0.0
 
+    @property
+    def fingerprint(self) -> tuple[float, ...]:
+        """Equal for equal values, and for others by the rarest chance."""
+        return self.squares, self.mean, self.m2, self.absmax, self.zeros, self.nonfinite
+
     def merge(self, n: int, total: float, squares: float, m2: float) -> None:
         """Adds n finite values with this sum, sum of squares, and sum of squares about their own mean. Before `count` grows."""
         if not n:

@@ -10,9 +10,7 @@ import re
 from collections.abc import Iterator
 
 from parsers.secrets.keys import MAYBE, NO, YES, level, words
-from parsers.secrets.values import is_code, opens
-
-Span = tuple[int, int]
+from parsers.secrets.values import Span, is_code, opens
 
 HINTS = ("key", "token", "secret", "pass", "pw", "psw", "cred", "auth", "bearer", "cookie", "jwt", "netrc", "webhook")
 
@@ -60,8 +58,9 @@ def assigned(text: str) -> Iterator[Span]:
         if (key == "value" and m.start() <= named) or (key == "key" and m["close"] and _beside_a_user(text, m)):
             kind = YES
         if kind == NO:
-            if key.lower() in _NAMES:
-                named = _names_a_secret(text, m, key, named)
+            value = _NAME.match(text, m.end()) if key.lower() in _NAMES else None
+            if value and level(value[1]) == YES:  # "name": "HF_TOKEN", and not far behind it its "value"
+                named = m.end() + _NEAR
             continue
         if kind == YES and _opens(text, m):
             found, position = _nested(text, m.end(), key)
@@ -79,12 +78,6 @@ def _key_of(text: str, m: re.Match[str]) -> str:
     if key == "pass" and (before := _WORD_BEFORE.search(text, max(0, m.start() - 22), m.start())):
         return f"{before[1]}_{key}" if before[1].lower() in words()["passes"] else key  # a forward pass
     return key[1:] if escaped else key
-
-
-def _names_a_secret(text: str, m: re.Match[str], key: str, named: int) -> int:
-    """How far behind `"name": "HF_TOKEN"` its `"value"` may stand."""
-    value = _NAME.match(text, m.end())
-    return m.end() + _NEAR if value and level(value[1]) == YES else named
 
 
 def _beside_a_user(text: str, m: re.Match[str]) -> bool:

@@ -5,32 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from parsers.secrets.values import is_harmless, looks_random
-
-Span = tuple[int, int]
+from parsers.secrets.values import Span, is_harmless, looks_random
 
 HINTS = (
-    *(f"{before}-{flag}" for before in (" ", "'", '"') for flag in ("p", "P", "u", "U")),
-    *(
-        " -a ",
-        " -w ",
-        " -k ",
-        "-stdin",
-        "sudo -S",
-        "'-a'",
-        '"-a"',
-        "'-w'",
-        '"-w"',
-        "--user",
-        "--proxy-user",
-        "pass:",
-        "earer ",
-        "EARER ",
-        ":543",
-        ":*:",
-        ":6432:",
-    ),
-)
+    *(f"{before}-{flag}" for before in (" ", "'", '"') for flag in ("p", "P", "u", "U")), " -a ", " -w ", " -k ", "-stdin", "sudo -S",
+    "'-a'", '"-a"', "'-w'", '"-w"', "--user", "--proxy-user", "pass:", "earer ", "EARER ", ":543", ":*:", ":6432:",
+)  # fmt: skip
 _BEFORE = 300  # characters in which the command stands that a flag belongs to
 
 _FLAG = re.compile(
@@ -38,8 +18,7 @@ _FLAG = re.compile(
 )
 _COMMANDS = {
     "-p": re.compile(
-        r"\b(?:sshpass|mysql\w*|mariadb[\w\-]*|mongo\w*|influx|htpasswd|7z\w*|rar|unrar"
-        r"|login)\b|(?<![\w\-])(?:-u|--user(?:name)?)[ \t'\",=]"
+        r"\b(?:sshpass|mysql\w*|mariadb[\w\-]*|mongo\w*|influx|htpasswd|7z\w*|rar|unrar|login)\b|(?<![\w\-])(?:-u|--user(?:name)?)[ \t'\",=]"
     ),
     "-P": re.compile(r"\b(?:unzip|zip|plink|pscp|sqlcmd|bcp)\b"),
     "-a": re.compile(r"\b(?:redis-cli|redis-benchmark)\b"),
@@ -58,10 +37,7 @@ _PGPASS = re.compile(r"(?m)(?<!\S)[^\s:]{1,200}:(?:543\d|6432|\*):[^\s:]{1,200}:
 
 def given(text: str) -> Iterator[Span]:
     """Where such secrets are in a text."""
-    for m in _FLAG.finditer(text):
-        span = _of_flag(text, m)
-        if span is not None:
-            yield span
+    yield from (span for m in _FLAG.finditer(text) if (span := _of_flag(text, m)) is not None)
     yield from (m.span(1) for m in _PASS.finditer(text) if not is_harmless(m[1], typed=True))
     yield from (m.span(1) for m in _PIPED.finditer(text) if not is_harmless(m[1], typed=True))
     yield from (m.span(1) for m in _PGPASS.finditer(text) if not is_harmless(m[1]))

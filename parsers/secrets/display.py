@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import count
 
-from parsers.secrets.shapes import MASK, has_shapes, spans
+from parsers.secrets.shapes import MASK, has_shapes, replaced, spans
 
 
 def names(raw: Iterable[str]) -> dict[str, str]:
@@ -20,17 +20,13 @@ def names(raw: Iterable[str]) -> dict[str, str]:
     taken = "\n".join(known)
     free = (text for n in count(1) if (text := MASK if n == 1 else f"{MASK}~{n}") not in taken)
     stand_ins: dict[str, str] = {}
-    shown: dict[str, str] = {}
-    for name in known:
-        parts, last = [], 0
-        for start, end in spans(name):
-            secret = name[start:end]
-            if secret not in stand_ins:
-                stand_ins[secret] = next(free)
-            parts += [name[last:start], stand_ins[secret]]
-            last = end
-        if parts:
-            shown[name] = "".join([*parts, name[last:]])
+
+    def stand_in(secret: str) -> str:
+        if secret not in stand_ins:
+            stand_ins[secret] = next(free)
+        return stand_ins[secret]
+
+    shown = {name: replaced(name, found, stand_in) for name in known if (found := spans(name))}
     used = set(known) - shown.keys()
     for name, text in shown.items():  # a stand-in before a digit may read as another
         while text in used:

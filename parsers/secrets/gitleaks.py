@@ -17,9 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from parsers.secrets.keys import split, words
-from parsers.secrets.values import is_harmless
-
-Span = tuple[int, int]
+from parsers.secrets.values import Span, is_harmless
 
 _HERE = Path(__file__).parent
 _KEYWORDS = re.compile(r"(?m)^keywords = \[([^\]]*)\]")

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 
 from parsers.secrets import gitleaks
 from parsers.secrets.keys import level
-from parsers.secrets.values import is_code, is_harmless, opens
+from parsers.secrets.values import Span, is_code, is_harmless, opens
 
 MASK = "***"
 SHORTEST = 8  # characters; no shape is shorter
@@ -47,10 +47,8 @@ def _known() -> tuple[tuple[tuple[str, ...], tuple[str, ...], bool], ...]:
     found = []
     for section in ("places", "tokens"):
         for hints, patterns in data[section].items():
-            listed = (patterns,) if isinstance(patterns, str) else tuple(patterns)
-            whole = section == "tokens"
-            several = tuple(hints.split(" ")) if whole else (hints,)
-            found.append((several, listed, whole))
+            whole, listed = section == "tokens", (patterns,) if isinstance(patterns, str) else tuple(patterns)
+            found.append((tuple(hints.split(" ")) if whole else (hints,), listed, whole))
     return tuple(found)
 
 
@@ -61,13 +59,9 @@ def hints() -> tuple[str, ...]:
 
 
 @cache
-def _hints_in_bytes() -> tuple[bytes, ...]:
-    return tuple(hint.encode() for hint in hints())
-
-
-@cache
-def _keywords_in_bytes() -> tuple[bytes, ...]:
-    return tuple(word.encode() for word in gitleaks.keywords())
+def _in_bytes() -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+    """(hints, keywords of gitleaks)."""
+    return tuple(hint.encode() for hint in hints()), tuple(word.encode() for word in gitleaks.keywords())
 
 
 @cache
@@ -92,10 +86,11 @@ def might_hold(text: str) -> bool:
 
 def has_hints(texts: bytes) -> bool:
     """Might a secret be in these UTF-8 bytes, in which texts may follow each other without anything between?"""
-    if any(hint in texts for hint in _hints_in_bytes()):
+    hinting, words = _in_bytes()
+    if any(hint in texts for hint in hinting):
         return True
     lower = texts.lower()
-    return any(word in lower for word in _keywords_in_bytes())
+    return any(word in lower for word in words)
 
 
 def has_shapes(texts: bytes | memoryview) -> bool:
@@ -104,7 +99,7 @@ def has_shapes(texts: bytes | memoryview) -> bool:
     return has_hints(raw) and next(_found(raw.decode("utf-8", "replace")), None) is not None
 
 
-def spans(text: str) -> list[tuple[int, int]]:
+def spans(text: str) -> list[Span]:
     """Where the secrets of a text begin and end, in order and apart."""
     if len(text) < SHORTEST or not might_hold(text):
         return []
@@ -112,13 +107,13 @@ def spans(text: str) -> list[tuple[int, int]]:
 
 
 @lru_cache(maxsize=4096)  # the runs of a folder have most of their settings in common
-def _short_spans(text: str) -> tuple[tuple[int, int], ...]:
+def _short_spans(text: str) -> tuple[Span, ...]:
     return tuple(apart(_found(text)))
 
 
-def apart(found: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def apart(found: Iterable[Span]) -> list[Span]:
     """In order, those that overlap as one."""
-    merged: list[tuple[int, int]] = []
+    merged: list[Span] = []
     for start, end in sorted(found):
         if merged and start < merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
@@ -127,7 +122,7 @@ def apart(found: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _found(text: str) -> Iterator[tuple[int, int]]:
+def _found(text: str) -> Iterator[Span]:
     for hints, listed, whole in _known():
         if any(hint in text for hint in hints):
             for pattern in listed:
@@ -139,11 +134,11 @@ def _found(text: str) -> Iterator[tuple[int, int]]:
         yield from (m.span(1) for m in _QUERY.finditer(text) if m[1][0].isdigit() or not is_harmless(m[1]))
 
 
-def replaced(text: str, found: Iterable[tuple[int, int]], stand_in: str = MASK) -> str:
+def replaced(text: str, found: Iterable[Span], stand_in: Callable[[str], str] = lambda secret: MASK) -> str:
     """The text with something else at these places, which are in order and apart."""
     parts, last = [], 0
     for start, end in found:
-        parts += [text[last:start], stand_in]
+        parts += [text[last:start], stand_in(text[start:end])]
         last = end
     return "".join([*parts, text[last:]])
 

@@ -18,18 +18,10 @@ _MANY = 64  # texts, from which on it pays to hand the expression with all hints
 _KEY_LINES = 400  # lines; a private key in text has no more
 
 
-def _has_keys(text: str) -> bool:
-    lower = text.lower()
-    return any(hint in lower for hint in assignments.HINTS)
-
-
-def _has_commands(text: str) -> bool:
-    return any(hint in text for hint in commands.HINTS)
-
-
 def mask_text(text: str) -> str:
     """Running text with every secret in it replaced by ``***``."""
-    return _masked(text, (True, _has_keys(text), _has_commands(text)))
+    lower = text.lower()
+    return _masked(text, (True, any(h in lower for h in assignments.HINTS), any(h in text for h in commands.HINTS)))
 
 
 def _masked(text: str, looks: tuple[bool, ...]) -> str:

@@ -6,6 +6,8 @@ import re
 
 from parsers.secrets.keys import MAYBE, YES, is_password, words
 
+Span = tuple[int, int]  # where a secret begins and ends in a text
+
 _STANDS_FOR = re.compile(
     r"""(?ix)
       <[^<>]{0,200}> | \[[^\[\]]{0,200}\] | \{{1,2}[^{}]{0,200}\}{1,2}   # <your token>, [REDACTED], {{ token }}
@@ -27,9 +29,7 @@ def is_harmless(value: str, *, typed: bool = False) -> bool:
     """Nothing that opens anything: empty, a number, a placeholder, a reference to where the secret lies. What is
     ``typed`` by people (a password) may be a number, too."""
     plain = value.strip().strip("'\"").rstrip("?").strip()
-    if plain.lower() in words()["harmless"] or not any(c.isalnum() for c in plain):
-        return True
-    if _AMOUNT.fullmatch(plain):
+    if plain.lower() in words()["harmless"] or not any(c.isalnum() for c in plain) or _AMOUNT.fullmatch(plain):
         return True
     if _NUMBER.fullmatch(plain):
         return not (typed and plain.isdigit() and len(plain) >= _LONG_NUMBER)

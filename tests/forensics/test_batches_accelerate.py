@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from forensics.batches import accelerate_loaders, hf_trainer
+from forensics.batches.accelerate_loaders import Sharing
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,7 +39,7 @@ def test_prepared_loaders_of_every_rank(world: int) -> None:
         if split and size % world:
             continue
         order = accelerate_loaders.seedable_order(n, 11, epoch)
-        mine = accelerate_loaders.sharded(order, size, world, drop_last=drop, split_batches=split, even_batches=even)
+        mine = accelerate_loaders.sharded(order, size, world, Sharing(drop, split, even))
         for rank in range(world):
             loader = torch.utils.data.DataLoader(range(n), size, shuffle=True, drop_last=drop)
             loader = prepared(loader, world, rank, split_batches=split, even_batches=even, use_seedable_sampler=True, data_seed=11)
@@ -115,12 +116,12 @@ def test_dispatched_batches_in_real_processes(tmp_path: Path) -> None:
         assert len(found) >= 24
         for n, size, drop, split, epoch, want in found:
             order = accelerate_loaders.seedable_order(n, 5, epoch)
-            turns = accelerate_loaders.dispatched(order, size, world, drop_last=drop, split_batches=split)
+            turns = accelerate_loaders.dispatched(order, size, world, Sharing(drop, split))
             assert [t[int(rank)].tolist() for t in turns] == want, (n, size, drop, split, epoch)
 
 
 def test_steps_an_epoch_are_as_many_as_there_are_turns() -> None:
     for n, size, world, drop, accumulation in itertools.product((5, 16, 33), (1, 4), (1, 2, 3), (False, True), (1, 3)):
-        turns = accelerate_loaders.sharded(np.arange(n), size, world, drop_last=drop)
+        turns = accelerate_loaders.sharded(np.arange(n), size, world, Sharing(drop))
         steps = hf_trainer.steps_per_epoch(n, size, world, accumulation=accumulation, drop_last=drop)
         assert steps == max(-(-len(turns) // accumulation), 1)

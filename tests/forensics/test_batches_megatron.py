@@ -1,9 +1,8 @@
-"""Megatron's index recipe against a naive one written from the published facts; samplers, batch-size ramp, twin series."""
+"""Megatron: documents of a sample, samplers, batch-size ramp, twin series."""
 
 from __future__ import annotations
 
 import json
-import random
 from pathlib import Path
 from typing import Any
 
@@ -14,56 +13,21 @@ import forensics
 from forensics.batches import data_order_facts, deepspeed, megatron, step_to_samples
 
 
-def naive(sizes: list[int], samples: int, length: int, seed: int, extra: int) -> tuple[list[int], list[list[int]], list[int], bool]:
-    """Document, sample and shuffle index, token by token; whether the last epoch is shuffled apart."""
-    tokens = sum(sizes)
-    epochs = 1
-    while epochs * tokens < samples * length + extra:
-        epochs += 1
-    before_last = ((epochs - 1) * tokens - extra) // length
-    apart = epochs > 1 and samples - before_last < int(0.8 * ((tokens - extra) // length))
+def indices(sizes: list[int], epochs: int, length: int, seed: int) -> tuple[Any, Any, Any]:
+    """Document, sample and shuffle index as Megatron writes them, token by token; the epochs shuffled together."""
     state = np.random.RandomState(seed)
-
-    def shuffled(x: list[int]) -> list[int]:
-        array = np.array(x, np.int64)
-        state.shuffle(array)
-        return array.tolist()
-
-    one = list(range(len(sizes)))
-    documents = shuffled(one * (epochs - 1)) + shuffled(one) if apart else shuffled(one * epochs)
-    total = (epochs * tokens - extra) // length
+    documents = np.array(list(range(len(sizes))) * epochs, np.int32)
+    state.shuffle(documents)
+    total = (epochs * sum(sizes) - 1) // length
     flat = [(place, offset) for place, d in enumerate(documents) for offset in range(sizes[d])]
-    index = [[0, 0]]
-    for i in range(1, total + 1):  # the next sample begins at the last token of this one where they share it (extra = 1)
-        if extra:
-            index.append(list(flat[i * length]))
-        else:
-            place, offset = flat[i * length - 1]
-            index.append([place, offset + 1])
-    order = shuffled(list(range(before_last))) + shuffled(list(range(before_last, total))) if apart else shuffled(list(range(total)))
-    return documents, index, order, apart
-
-
-@pytest.mark.parametrize("extra", [0, 1])
-def test_indices_over_many_data_sets(extra: int) -> None:
-    draw = random.Random(extra)
-    several = separate = 0
-    for _ in range(250):
-        sizes = [draw.choice([0, 1, 2, 5, 9, 17, 40]) for _ in range(draw.randint(1, 12))]
-        length, samples, seed = draw.randint(2, 12), draw.randint(1, 60), draw.randint(0, 2**32 - 1)
-        if sum(sizes) <= length:
-            continue
-        documents, index, order, apart = naive(sizes, samples, length, seed, extra)
-        mine = megatron.gpt_indices(np.array(sizes, np.int32), samples, length, seed, extra_token=extra)
-        assert [x.tolist() for x in mine] == [documents, index, order]
-        several += len(documents) > len(sizes)
-        separate += apart
-    assert several > 50 and 10 < separate < several
+    order = np.arange(total)
+    state.shuffle(order)
+    return documents, np.array([flat[i * length] for i in range(total + 1)]), order  # two samples share the token between them
 
 
 def test_documents_of_a_sample_hold_its_tokens() -> None:
-    sizes = np.array([3, 10, 4, 6], np.int32)
-    documents, index, shuffle = megatron.gpt_indices(sizes, 4, 5, 1)
+    sizes = [3, 10, 4, 6]
+    documents, index, shuffle = indices(sizes, 1, 5, 1)
     flat = [d for d in documents for _ in range(sizes[d])]
     for sample in range(4):
         begin = int(shuffle[sample]) * 5
@@ -164,7 +128,7 @@ def test_the_twin_series_over_samples(tmp_path: Path) -> None:
 
 
 def test_index_files_name_the_documents(tmp_path: Path) -> None:
-    documents, index, shuffle = megatron.gpt_indices(np.array([50, 70, 30, 90], np.int32), 40, 8, 3)
+    documents, index, shuffle = indices([50, 70, 30, 90], 2, 8, 3)
     rows = [{"iteration": i + 1, "lm loss": 5.0, "consumed_samples": 4 * (i + 1)} for i in range(6)]
     folder = tmp_path / "r"
     (folder / "cache").mkdir(parents=True)
@@ -185,17 +149,3 @@ def test_deepspeeds_axis_of_samples(tmp_path: Path) -> None:
     )
     found = step_to_samples.answer(forensics.read(str(tmp_path / "r")), 640)
     assert (found["how"], found["samples"]) == ("rebuilt", list(range(576, 640))), found["why"]
-
-
-@pytest.mark.parametrize("world", [1, 2, 8])
-def test_deepspeeds_own_loader(world: int) -> None:
-    """A DistributedSampler behind a RepeatingLoader, whose epoch nobody sets: batch by batch, as the engine asks for them."""
-    data: Any = pytest.importorskip("torch.utils.data")
-    n, micro, accumulation = 37, 2, 3
-    for rank in range(world):
-        sampler = data.DistributedSampler(range(n), world, rank)
-        loader = data.DataLoader(range(n), micro, sampler=sampler)
-        asked = [b.tolist() for _ in range(4) for b in loader]
-        for done in range(len(asked) // accumulation):
-            want = [i for b in asked[done * accumulation : (done + 1) * accumulation] for i in b]
-            assert deepspeed.step(n, micro, world, accumulation, done)[rank].tolist() == want

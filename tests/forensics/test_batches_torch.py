@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from forensics.batches import torch_loaders, torch_random
+from forensics.batches.loader import step_of
 
 SEEDS = (0, 1, 42, 2**31, 2**40 + 5, 2**63 - 1, -3)
 
@@ -26,17 +27,10 @@ def test_a_known_permutation() -> None:
     assert torch_random.seeded_randperm(10, 0).tolist() == [4, 1, 7, 5, 3, 9, 0, 8, 6, 2]
 
 
-@pytest.mark.parametrize(("n", "first"), [(10, 3), (10, 9), (1000, 17), (1000, 1000)])
-def test_the_beginning_of_a_permutation_is_that_of_the_whole(n: int, first: int) -> None:
-    assert torch_random.seeded_randperm(n, 1, first).tolist() == torch_random.seeded_randperm(n, 1).tolist()[:first]
-
-
 def test_orders_too_long_are_refused_in_a_sentence() -> None:
     with pytest.raises(torch_random.TooLarge, match="too long"):
         torch_random.randperm(torch_random.MOST + 1, torch_random.stream(0))
-    with pytest.raises(torch_random.TooLarge):
-        torch_random.randperm(torch_random.LARGE, torch_random.stream(0), 10)
-    assert len(torch_random.randperm(torch_random.MOST * 2, torch_random.stream(0), 10)) == 10
+    assert torch_random.MOST < (2**32 - 1) // 20  # from where on versions of torch differ
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -59,14 +53,14 @@ def test_a_long_permutation_is_that_of_torch() -> None:
 def test_distributed_sampler(world: int) -> None:
     data: Any = pytest.importorskip("torch.utils.data")
     count = 0
-    for n, seed, epoch, drop, shuffle in itertools.product((8, 13, 33, 100), (0, 42), (0, 1, 5), (False, True), (False, True)):
+    for n, seed, epoch, drop in itertools.product((8, 13, 33, 100), (0, 42), (0, 1, 5), (False, True)):
         for rank in range(world):
-            sampler = data.DistributedSampler(range(n), world, rank, shuffle=shuffle, seed=seed, drop_last=drop)
+            sampler = data.DistributedSampler(range(n), world, rank, seed=seed, drop_last=drop)
             sampler.set_epoch(epoch)
-            mine = torch_loaders.distributed(n, world, rank, seed=seed, epoch=epoch, shuffle=shuffle, drop_last=drop)
+            mine = torch_loaders.distributed(n, world, rank, seed=seed, epoch=epoch, drop_last=drop)
             assert mine.tolist() == list(sampler)
             count += 1
-    assert count == 96 * world
+    assert count == 48 * world
 
 
 def test_distributed_sampler_pads_data_smaller_than_the_world() -> None:
@@ -92,17 +86,14 @@ def test_data_loader_over_three_epochs(where: str, n: int, drop_last: bool) -> N
         orders = torch_loaders.generator_epochs(n, 7, loader_has_it=False)
     else:
         torch.manual_seed(7)
-        torch.rand(3)  # three draws of 32 bits, as some first weights would take
         loader = data.DataLoader(range(n), 4, shuffle=True, drop_last=drop_last)
-        orders = torch_loaders.global_epochs(n, 7, burnt=3)
+        orders = torch_loaders.global_epochs(n, 7)
     for _ in range(3):
         want = [batch.tolist() for batch in loader]
         assert [b.tolist() for b in torch_loaders.batches(next(orders), 4, drop_last)] == want
 
 
 def test_accumulated_steps_and_what_remains() -> None:
-    micro = torch_loaders.batches(np.arange(10), 2)
-    assert [torch_loaders.accumulated(micro, 2, i) is not None for i in range(4)] == [True, True, True, False]
-    last = torch_loaders.accumulated(micro, 2, 2)
-    assert last is not None and last.tolist() == [8, 9]
-    assert torch_loaders.accumulated(micro, 2, 2, keep_rest=False) is None
+    turns = [[b] for b in torch_loaders.batches(np.arange(10), 2)]
+    assert [bool(step_of(turns, 2, i)) for i in range(4)] == [True, True, True, False]
+    assert [x.tolist() for x in step_of(turns, 2, 2)] == [[8, 9]]

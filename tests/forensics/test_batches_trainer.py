@@ -12,6 +12,8 @@ import pytest
 
 import forensics
 from forensics.batches import hf_trainer, step_to_samples
+from forensics.batches.accelerate_loaders import Sharing
+from forensics.batches.loader import step_of
 
 Seen = dict[int, list[int]]
 
@@ -59,9 +61,8 @@ def train(folder: Path, n: int, seen: Seen, *, resume: str | None = None, length
 def rebuilt(n: int, size: int, seed: int, step: int, accumulation: int, *, drop_last: bool = False) -> list[int]:
     length = hf_trainer.steps_per_epoch(n, size, accumulation=accumulation, drop_last=drop_last)
     epoch, within = divmod(step - 1, length)
-    turns = hf_trainer.epoch(n, size, seed=seed, epoch=epoch, drop_last=drop_last)
-    found = hf_trainer.step(turns, accumulation, within)
-    assert found is not None
+    found = step_of(hf_trainer.epoch(n, size, seed=seed, epoch=epoch, rules=Sharing(drop_last)), accumulation, within)
+    assert found
     return np.concatenate(found).tolist()
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from forensics.detectors import nan_filter
-from forensics.spikes import excursions, trend
+from forensics.spikes import excursions, plain_rule, trend
 from forensics.spikes.excursions import Floats
 from forensics.spikes.visible import smallest_spike
 from tests.forensics.curves import log_of, noisy
@@ -15,7 +15,7 @@ from tests.forensics.curves import log_of, noisy
 def test_a_spike_is_found_where_it_is_with_its_end() -> None:
     x = noisy(400, 0.01)
     x[200:204] *= [1.5, 1.3, 1.2, 1.1]
-    (e,) = excursions.find(x)
+    (e,) = plain_rule.find(x)
     assert (e.start, e.peak, e.end) == (200, 200, 204)
     assert e.level == pytest.approx(np.median(x[185:200]), rel=0.01)
     assert e.height == pytest.approx(x[200] - e.level)
@@ -25,32 +25,32 @@ def test_a_spike_is_found_where_it_is_with_its_end() -> None:
 def test_the_height_in_sigmas_does_not_depend_on_the_unit() -> None:
     x = noisy(400, 0.02)
     x[300] *= 1.6
-    (a,), (b,) = excursions.find(x), excursions.find(1e6 * x)
+    (a,), (b,) = plain_rule.find(x), plain_rule.find(1e6 * x)
     assert a.sigmas == pytest.approx(b.sigmas)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_plain_noise_has_no_events(seed: int) -> None:
-    assert excursions.find(noisy(2000, 0.05, seed)) == []
+    assert plain_rule.find(noisy(2000, 0.05, seed)) == []
 
 
 def test_the_descent_at_the_start_is_no_event() -> None:
     t = np.arange(1000)
-    assert excursions.find(np.exp(-t / 60) * 8 + 2 + 0.01 * np.random.default_rng(0).standard_normal(1000)) == []
+    assert plain_rule.find(np.exp(-t / 60) * 8 + 2 + 0.01 * np.random.default_rng(0).standard_normal(1000)) == []
 
 
 def test_a_crowd_is_noise_and_a_giant_in_it_is_not() -> None:
     x = noisy(1500, 0.01)
     x[100::15] *= 1.12
-    assert excursions.find(x) == []
+    assert plain_rule.find(x) == []
     x[802] *= 3
-    assert [e.start for e in excursions.find(x)] == [802]
+    assert [e.start for e in plain_rule.find(x)] == [802]
 
 
 def test_what_never_comes_back_has_no_end() -> None:
     x = noisy(300, 0.01)
     x[250:] *= 2
-    assert [(e.start, e.end, e.censored) for e in excursions.find(x)] == [(250, None, True)]
+    assert [(e.start, e.end, e.censored) for e in plain_rule.find(x)] == [(250, None, True)]
 
 
 def test_a_second_spike_on_the_tail_of_the_first_is_a_candidate_of_its_own() -> None:
@@ -75,20 +75,20 @@ def test_nan_counts_as_the_highest() -> None:
     assert logs and y[100] > y[np.isfinite(x)].max() + 1
     (e,) = excursions.candidates(y)
     assert (e.start, e.end) == (100, 103)
-    assert excursions.find(x) == []  # the plain rule looks at finite values
+    assert plain_rule.find(x) == []  # the plain rule looks at finite values
 
 
 @pytest.mark.parametrize("x", [np.array([]), np.array([1.0]), np.full(50, 2.0), np.zeros(50), np.full(50, np.nan), np.full(9, np.inf)])
 def test_degenerate_series_are_survived(x: Floats) -> None:
     y, _ = excursions.scaled(x)
-    assert excursions.find(x) == []
+    assert plain_rule.find(x) == []
     assert [e for e in excursions.candidates(y) if np.isfinite(e.height)] == []
 
 
 def test_values_near_zero_are_all_alike() -> None:
     x = np.r_[np.linspace(2, 0.0005, 200), np.full(100, 1e-7)]
     x[250] = 1e-6  # ten times its neighbours, and nothing
-    assert excursions.find(x) == []
+    assert plain_rule.find(x) == []
 
 
 def test_middle_of_three() -> None:
@@ -102,7 +102,7 @@ def test_the_smallest_visible_spike_is_visible_and_half_of_it_is_not() -> None:
     for size, seen in ((1.6 * share, True), (0.4 * share, False)):
         z = x.copy()
         z[500] = np.median(x[485:500]) * (1 + size)
-        assert bool(excursions.find(z)) is seen
+        assert bool(plain_rule.find(z)) is seen
 
 
 def test_smoothing_and_interval_are_part_of_what_could_be_seen() -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from forensics.batches import resume_loss
-from forensics.batches.resume_data import Batches, by_samples, passes, surviving, unannounced
+from forensics.batches.data_passes import Batches, passes, surviving
+from forensics.batches.resume_data import by_samples, unannounced
 from forensics.batches.resume_loss import best_match, by_residuals, dip, prepared, residuals, surrogates
 from forensics.causes import data_order_restarted
 from forensics.detectors import repeated_data

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 from forensics import redact
-from forensics.checkpoints import optimizer
 from forensics.many_runs import config_diff
 from forensics.run import peak_flops
 from parsers.console_format import line_shapes
@@ -66,13 +63,6 @@ def _roots() -> Iterable[Attacked]:
     return [(text, "split") for text in _compiled(lambda: redact._roots(" ".join(paths), known, str))]
 
 
-def _given(function: str, module: Any) -> Iterable[Attacked]:
-    """The expressions that the calls of a function in its module give it, each written out as a text."""
-    tree = ast.parse(Path(str(module.__file__)).read_text("utf-8"))
-    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) == function]
-    return [(ast.literal_eval(call.args[1]), "search") for call in calls]
-
-
 MADE: dict[str, Callable[[], Iterable[Attacked]]] = {
     "parsers.formats.checkpoint_files: pattern": lambda: [(p, "fullmatch") for _, p in checkpoint_files._KINDS],
     "parsers.formats.config_file: pattern.replace('{}', key)": _settings,
@@ -80,7 +70,6 @@ MADE: dict[str, Callable[[], Iterable[Attacked]]] = {
     "parsers.secrets.shapes: f'{_BEGIN}({pattern}){_END}' if whole else pattern": lambda: [
         (p.pattern, "finditer") for p in shapes.patterns()
     ],
-    "forensics.checkpoints.optimizer: pattern": lambda: _given("_numbers", optimizer),
     "forensics.many_runs.config_diff: pattern": lambda: [(row[0], "search") for row in config_diff.KINDS],
     "forensics.run.peak_flops: pattern": lambda: [(p, "search") for p in peak_flops.PEAKS],
     "forensics.redact: f'(?i)(?<![^\\\\W_]){re.escape(name)}(?![^\\\\W_])'": _names,

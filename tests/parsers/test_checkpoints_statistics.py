@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parsers.checkpoints.statistics import extremes, statistics
+from parsers.checkpoints.statistics import statistics
 from parsers.checkpoints.value_stats import Stats
 
 torch = pytest.importorskip("torch")
@@ -58,9 +58,6 @@ def test_values_that_are_not_finite(dtype: Any) -> None:
     x[17], x[5000], x[9999] = float("nan"), float("inf"), float("-inf")
     x = x.to(dtype)
     check(statistics(blocks(raw(x), 3000), str(dtype)[6:]), x)
-    largest, bad = extremes(blocks(raw(x), 3000), str(dtype)[6:])
-    good = x.double()[torch.isfinite(x.double())]
-    assert largest == good.abs().max().item() and bad == 10_000 - len(good)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e-38, 1e-20, 1e-12, 1.0, 1e12, 1e18, 1e37, 1e150, 1e300])

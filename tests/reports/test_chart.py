@@ -9,9 +9,10 @@ from itertools import pairwise
 
 import pytest
 
-from reports import chart
-from reports.chart import GRID, Curve, Scale
+from reports import chart, scales
+from reports.chart import Curve, Look
 from reports.labels import Label, place
+from reports.scales import GRID, Scale
 
 
 def corners(d: str) -> list[tuple[int, int]]:
@@ -36,19 +37,19 @@ def test_linear_and_log_scales_map_their_ends_and_middle() -> None:
 
 
 def test_a_scale_keeps_every_finite_value_and_ignores_the_rest() -> None:
-    s = chart.scale([1.0, math.nan, 8.0, math.inf], log=True)
+    s = scales.scale([1.0, math.nan, 8.0, math.inf], log=True)
     assert s.log and 0 < s(1.0) < s(8.0) < 1
-    assert not chart.scale([-1.0, 0.0], log=True).log
-    flat = chart.scale([3.0, 3.0], log=False)
+    assert not scales.scale([-1.0, 0.0], log=True).log
+    flat = scales.scale([3.0, 3.0], log=False)
     assert flat(3.0) == pytest.approx(0.5)
-    assert chart.scale([], log=False).hi > chart.scale([], log=False).lo
-    extreme = chart.scale([-1e307, 1e307], log=False)
+    assert scales.scale([], log=False).hi > scales.scale([], log=False).lo
+    extreme = scales.scale([-1e307, 1e307], log=False)
     assert 0 < extreme(0.0) < 1
 
 
 @pytest.mark.parametrize(("lo", "hi", "expected"), [(0, 599, [0, 200, 400]), (0.1, 0.52, [0.2, 0.4]), (-3, 3, [-2, 0, 2]), (5, 5, [5])])
 def test_linear_ticks_are_round(lo: float, hi: float, expected: list[float]) -> None:
-    assert chart.ticks(lo, hi, 3) == expected
+    assert scales.ticks(lo, hi, 3) == expected
 
 
 @pytest.mark.parametrize(
@@ -56,44 +57,44 @@ def test_linear_ticks_are_round(lo: float, hi: float, expected: list[float]) -> 
     [(1e-6, 10, [1e-6, 1e-4, 1e-2, 1]), (0.4, 7, [0.5, 1, 2, 5]), (1.6, 4.4, [2, 3, 4]), (2, 900, [3, 10, 30, 100, 300])],
 )
 def test_log_ticks_are_powers_then_steps_within_them(lo: float, hi: float, expected: list[float]) -> None:
-    assert chart.log_ticks(lo, hi) == pytest.approx(expected)
+    assert scales.log_ticks(lo, hi) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("lo", [1e-9, 0.003, 1.0, 7e5])
 @pytest.mark.parametrize("factor", [1.02, 1.5, 3, 40, 1e4, 1e12])
 def test_log_ticks_lie_inside_and_are_few(lo: float, factor: float) -> None:
-    found = chart.log_ticks(lo, lo * factor)
+    found = scales.log_ticks(lo, lo * factor)
     assert found == sorted(found) and len(found) <= 8
     assert all(lo * 0.999999 <= v <= lo * factor * 1.000001 for v in found)
 
 
 def test_a_path_reaches_every_point_and_breaks_at_nan() -> None:
     x, y = Scale(0, 4), Scale(0, 1)
-    d = chart.path([(0, 0.0), (1, 1.0), (2, math.nan), (3, 0.5), (4, 0.0)], x, y)
+    d = scales.path([(0, 0.0), (1, 1.0), (2, math.nan), (3, 0.5), (4, 0.0)], x, y)
     assert d.count("M") == 2
     assert corners(d) == [(0, GRID), (GRID // 4, 0), (3 * GRID // 4, GRID // 2), (GRID, GRID)]
 
 
 def test_rounding_does_not_add_up_along_a_path() -> None:
     points = [(float(i), i / 3331) for i in range(3332)]
-    assert corners(chart.path(points, Scale(0, 3331), Scale(0, 1)))[-1] == (GRID, 0)
+    assert corners(scales.path(points, Scale(0, 3331), Scale(0, 1)))[-1] == (GRID, 0)
 
 
 def test_thinning_keeps_extremes_ends_and_gaps() -> None:
     values = [math.sin(i / 50) for i in range(20000)]
     values[7001], values[13002], values[500] = 9.0, -9.0, math.nan
     points = [(float(i), v) for i, v in enumerate(values)]
-    kept = chart.thin(points, Scale(0, 19999), 100)
+    kept = scales.thin(points, Scale(0, 19999), 100)
     assert len(kept) <= 4 * 101 + 1
     assert {(7001.0, 9.0), (13002.0, -9.0), points[0], points[-1]} <= set(kept)
     assert any(math.isnan(v) for _, v in kept)
 
 
 def test_values_of_the_case_and_what_is_none() -> None:
-    assert chart.value("Infinity") == math.inf and chart.value("-Infinity") == -math.inf
-    assert all(math.isnan(chart.value(v)) for v in ("NaN", None, True, "x", [], 10**400))
-    assert chart.points([[1, 2.0], [None, 3], "ab", [3, "NaN"]])[0] == (1.0, 2.0)
-    assert [s for s, _ in chart.points([[1, 2.0], [None, 3], "ab", [3, "NaN"]])] == [1.0, 3.0]
+    assert scales.value("Infinity") == math.inf and scales.value("-Infinity") == -math.inf
+    assert all(math.isnan(scales.value(v)) for v in ("NaN", None, True, "x", [], 10**400))
+    assert scales.points([[1, 2.0], [None, 3], "ab", [3, "NaN"]])[0] == (1.0, 2.0)
+    assert [s for s, _ in scales.points([[1, 2.0], [None, 3], "ab", [3, "NaN"]])] == [1.0, 3.0]
 
 
 def test_labels_never_overlap_and_harm_goes_first() -> None:
@@ -111,9 +112,10 @@ def test_a_panel_is_well_formed_and_says_what_it_shows() -> None:
     points = [(float(i), 2.0 + i % 3) for i in range(50)] + [(50.0, math.nan), (51.0, math.nan)]
     svg = chart.panel(
         [Curve(points), Curve([(10.0, 3.0), (20.0, 3.5)], "old"), Curve([(5.0, 2.5)], "eval")],
-        Scale(0, 60), log=True, height=120, name='loss "<&>"',
-        bands=[{"from": 30, "to": None, "kind": "slow"}, {"from": 40, "to": 40, "kind": "fast"}],
-        marks=[{"step": 12, "label": "<restart>", "kind": "restart"}, {"step": 99, "label": "off", "kind": "event"}],
+        Scale(0, 60),
+        Look('loss "<&>"', 120, True,
+             bands=[{"from": 30, "to": None, "kind": "slow"}, {"from": 40, "to": 40, "kind": "fast"}],
+             marks=[{"step": 12, "label": "<restart>", "kind": "restart"}, {"step": 99, "label": "off", "kind": "event"}]),
     )  # fmt: skip
     root = ET.fromstring(svg)
     assert root.attrib["aria-label"] == 'loss "<&>"' and root.attrib["role"] == "img"
@@ -129,13 +131,13 @@ def test_a_panel_is_well_formed_and_says_what_it_shows() -> None:
 
 
 def test_a_constant_has_one_label() -> None:
-    svg = chart.panel([Curve([(0.0, 32.0), (9.0, 32.0)])], Scale(0, 9), log=True, height=44, name="batch size")
+    svg = chart.panel([Curve([(0.0, 32.0), (9.0, 32.0)])], Scale(0, 9), Look("batch size", 44, True))
     assert "".join(ET.fromstring(svg).itertext()) == "32"
 
 
 def test_a_long_label_of_a_finding_becomes_its_kind() -> None:
     mark = {"step": 7, "label": "a sentence that is far too long for a chart", "kind": "event", "finding": "grad_spike-7-2"}
-    svg = chart.panel([Curve([(0.0, 1.0), (9.0, 2.0)])], Scale(0, 9), log=False, height=120, name="x", marks=[mark])
+    svg = chart.panel([Curve([(0.0, 1.0), (9.0, 2.0)])], Scale(0, 9), Look("x", 120, False, marks=[mark]))
     assert "7: grad spike" in "".join(ET.fromstring(svg).itertext())
 
 
@@ -155,9 +157,9 @@ def test_many_values_lie_where_each_does(log: bool, lo: float, hi: float) -> Non
 @pytest.mark.parametrize("log", [True, False])
 def test_any_positive_numbers_have_a_scale_with_ticks_inside(lo: float, hi: float, log: bool) -> None:
     lo, hi = min(lo, hi), max(lo, hi)
-    y = chart.scale([lo, hi], log)
+    y = scales.scale([lo, hi], log)
     assert 0 <= y.lo < y.hi < math.inf
-    found = chart.log_ticks(y.lo, y.hi) if y.log else chart.ticks(y.lo, y.hi)
+    found = scales.log_ticks(y.lo, y.hi) if y.log else scales.ticks(y.lo, y.hi)
     assert all(math.isfinite(v) for v in found) and len(found) < 60
     curve = chart.Curve([(0.0, lo), (1.0, hi)])
-    assert "nan" not in chart.panel([curve], chart.Scale(0, 1), log=log, height=90, name="x")
+    assert "nan" not in chart.panel([curve], scales.Scale(0, 1), Look("x", 90, log))

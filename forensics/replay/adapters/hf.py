@@ -82,13 +82,12 @@ def _data() -> Any:
     if "data" not in _kept:
         import datasets
 
-        named = os.environ.get("FORENSICS_DATA")
-        places = (
-            [Path(named)]
-            if named
-            else [p.parent for p in sorted([*RUN.glob("*/state.json"), *RUN.glob("*/*/state.json"), *RUN.parent.glob("*/state.json")])]
-        )
-        places += [] if named else [p.parent for p in sorted([*RUN.glob("*/dataset_dict.json"), *RUN.parent.glob("*/dataset_dict.json")])]
+        if named := os.environ.get("FORENSICS_DATA"):
+            places = [Path(named)]
+        else:
+            plain = sorted([*RUN.glob("*/state.json"), *RUN.glob("*/*/state.json"), *RUN.parent.glob("*/state.json")])
+            split = sorted([*RUN.glob("*/dataset_dict.json"), *RUN.parent.glob("*/dataset_dict.json")])
+            places = [p.parent for p in (*plain, *split)]
         if not places:
             raise FileNotFoundError(f"no data set saved to disk in {RUN}; set FORENSICS_DATA to its folder")
         found = datasets.load_from_disk(str(places[0]))

@@ -14,6 +14,7 @@ from typing import Any
 
 from .beside import Beside
 from .states import generators, set_generators
+from .tensors_in import flat, mapped
 
 HALVES = {"bf16": "bfloat16", "fp16": "float16"}
 
@@ -45,32 +46,17 @@ def import_file(path: str) -> Any:
 
 def moved(x: Any, device: Any, floats: Any = None) -> Any:
     """Tensors of a nested batch on a device; `floats` also changes the dtype of floating-point ones."""
-    import torch
 
-    if isinstance(x, torch.Tensor):
-        x = x.to(device)
-        return x.to(floats) if floats is not None and x.is_floating_point() else x
-    if isinstance(x, dict) or hasattr(x, "items"):
-        return {k: moved(v, device, floats) for k, v in x.items()}
-    if isinstance(x, tuple) and hasattr(x, "_fields"):
-        return type(x)(*(moved(v, device, floats) for v in x))
-    if isinstance(x, (list, tuple)):
-        return type(x)(moved(v, device, floats) for v in x)
-    return x
+    def change(t: Any) -> Any:
+        t = t.to(device)
+        return t.to(floats) if floats is not None and t.is_floating_point() else t
 
-
-def tensors(x: Any) -> list[Any]:
-    import torch
-
-    if isinstance(x, torch.Tensor):
-        return [x]
-    values = x.values() if isinstance(x, dict) else x if isinstance(x, (list, tuple)) else []
-    return [t for v in values for t in tensors(v)]
+    return mapped(x, change)
 
 
 def rows_of(batch: Any) -> int:
     """The number of samples: the length of dimension 0 that most tensors share."""
-    lengths = [len(t) for t in tensors(batch) if t.dim()]
+    lengths = [len(t) for t in flat(batch) if t.dim()]
     return max(set(lengths), key=lambda n: (lengths.count(n), n)) if lengths else 0
 
 
@@ -84,7 +70,7 @@ def take(batch: Any, indices: Any, length: int) -> Any:
         return {k: take(v, indices, length) for k, v in batch.items()}
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
         return type(batch)(*(take(v, indices, length) for v in batch))
-    if isinstance(batch, list) and len(batch) == length and not tensors(batch):
+    if isinstance(batch, list) and len(batch) == length and not flat(batch):
         return [batch[i] for i in indices]
     if isinstance(batch, (list, tuple)):
         return type(batch)(take(v, indices, length) for v in batch)
@@ -125,7 +111,7 @@ class Adapter:
             drawn = generators(numpy=False)
             found = self.module.batch(step)
             set_generators(drawn)
-            if not tensors(found):
+            if not flat(found):
                 raise Wrong(f"batch({step}) holds no tensor")
             while len(self.batches) >= 16:
                 self.batches.pop(next(iter(self.batches)))

@@ -9,23 +9,9 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+from .tensors_in import finite, flat
+
 LARGE = 1e4  # what an infinity is replaced with in a guarded formula
-
-
-def finite(t: Any) -> bool:
-    import torch
-
-    return not (isinstance(t, torch.Tensor) and t.is_floating_point()) or bool(torch.isfinite(t).all())
-
-
-def flat(x: Any) -> list[Any]:
-    """The tensors among the arguments or results of an operation."""
-    import torch
-
-    if isinstance(x, torch.Tensor):
-        return [x]
-    values = x.values() if isinstance(x, dict) else x if isinstance(x, (list, tuple)) else []
-    return [t for v in values for t in flat(v)]
 
 
 def means_infinity(args: Any) -> bool:

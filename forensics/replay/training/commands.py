@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Optional
 
 from . import leaks as leaking
 from . import probes, states
-from .adapter import Adapter, Wrong, rows_of
+from .adapter import Adapter, Wrong, moved, rows_of
 from .changes import Changes
 
 
@@ -89,19 +90,15 @@ def _dtype(model: Any) -> str:
 
 def put(session: Session, name: str) -> None:
     a = session.adapter
-    session.store.put(
-        name,
-        states.copied(
-            {
-                "model": a.model.state_dict(),
-                "optimizer": a.optimizer.state_dict(),
-                "scheduler": a.scheduler.state_dict() if a.scheduler is not None else None,
-                "scaler": a.scaler.state_dict(),
-                "generators": states.generators(),
-                "training": a.model.training,
-            }
-        ),
-    )
+    state = {
+        "model": a.model.state_dict(),
+        "optimizer": a.optimizer.state_dict(),
+        "scheduler": a.scheduler.state_dict() if a.scheduler is not None else None,
+        "scaler": a.scaler.state_dict(),
+        "generators": states.generators(),
+        "training": a.model.training,
+    }
+    session.store.put(name, states.copied(state))
 
 
 def restore(session: Session, name: str) -> None:
@@ -137,54 +134,62 @@ def start(session: Session, step: Any, path: str | None, name: str) -> dict[str,
     return {"step": None if stated is None else int(stated), "count": count, "parts": parts}
 
 
-def run(session: Session, step: Any, state: str, plan: list[dict[str, Any]], keep: dict[str, str] | None = None,
-        changes: dict[str, Any] | None = None, reset: int | None = None, moments: list[Any] | None = None) -> dict[str, Any]:  # fmt: skip
-    """Training steps from a state. `plan`: {"batch": label, "rows": which}.
+@dataclass(frozen=True)
+class Wanted:
+    """What a run does besides its steps.
 
     `keep`: position -> name of the state before it. `reset`: the position before which the optimizer's state is emptied;
     `moments`: [position, name of the state whose optimizer moments are put in before it].
     """
-    a = session.adapter
+
+    keep: Optional[dict[str, str]] = None  # noqa: UP045 (Python 3.9)
+    changes: Optional[dict[str, Any]] = None  # noqa: UP045
+    reset: Optional[int] = None  # noqa: UP045
+    moments: Optional[list[Any]] = None  # noqa: UP045
+
+
+def run(session: Session, step: Any, state: str, plan: list[dict[str, Any]], **options: Any) -> dict[str, Any]:
+    """Training steps from a state. `plan`: {"batch": label, "rows": which}; `options` are those of ``Wanted``."""
+    a, want = session.adapter, Wanted(**options)
+    keep, changes = want.keep or {}, want.changes or {}
     restore(session, state)
-    change = Changes(a, changes or {})
+    change = Changes(a, changes)
     begin, cpu = time.perf_counter(), time.process_time()
     with change.active():
         for i, item in enumerate(plan):
-            if keep and str(i) in keep:
+            if str(i) in keep:
                 put(session, keep[str(i)])
-            if reset == i:
+            if want.reset == i:
                 a.optimizer.state.clear()
-            if moments and moments[0] == i:
-                saved = states.copied(session.store.get(moments[1])["optimizer"]["state"])
+            if want.moments and want.moments[0] == i:
+                saved = states.copied(session.store.get(want.moments[1])["optimizer"]["state"])
                 a.optimizer.load_state_dict({"state": saved, "param_groups": a.optimizer.state_dict()["param_groups"]})
             batch = a.batch(item["batch"])
             if item.get("rows") is not None:
                 batch = a.select(batch, item["rows"])
-            if (changes or {}).get("precision") == "fp64":
-                from .adapter import moved
-
+            if changes.get("precision") == "fp64":
                 batch = moved(batch, a.device, session.torch.float64)
             change.position, change.layers = i, None
             lr = float(a.optimizer.param_groups[0]["lr"])
-            loss, norm = _step(a, batch)
+            loss, norm = _on_device(a, a.step, batch)
             told = {"i": i, "loss": _number(loss), "norm": None if norm is None else _number(norm), "lr": lr}
             if change.layers is not None:
-                told["layers"] = {k: _number(v) for k, v in change.layers.items()}
+                told["layers"] = plain(change.layers)
             step(told)
-    if keep and str(len(plan)) in keep:
+    if str(len(plan)) in keep:
         put(session, keep[str(len(plan))])
     return {"seconds": time.perf_counter() - begin, "cpu": time.process_time() - cpu}
 
 
-def _step(a: Any, batch: Any) -> Any:
-    """One step; where the adapter makes tensors on the wrong device, once more with the device as the default."""
+def _on_device(a: Any, do: Any, batch: Any) -> Any:
+    """`do` with a batch; where the adapter makes tensors on the wrong device, once more with the device as the default."""
     try:
-        return a.step(batch)
+        return do(batch)
     except RuntimeError as e:
         if a.ambient or a.device.type == "cpu" or "device" not in str(e):
             raise
         a.ambient = True
-        return a.step(batch)
+        return do(batch)
 
 
 def _number(x: float) -> Any:
@@ -196,25 +201,19 @@ def _number(x: float) -> Any:
 def losses(session: Session, step: Any, state: str, batches: list[int], rows: bool = False) -> dict[str, Any]:
     """Losses without a step: one a batch, or with `rows` one a sample of each batch."""
     restore(session, state)
-    a, torch = session.adapter, session.torch
-    found: list[Any] = []
-    with torch.no_grad():
-        for b in batches:
-            batch = a.batch(b)
-            try:
-                found.append([_number(x) for x in probes.sample_losses(a, batch)] if rows else _number(float(a.loss(batch))))
-            except RuntimeError as e:
-                if a.ambient or a.device.type == "cpu" or "device" not in str(e):
-                    raise
-                a.ambient = True
-                found.append([_number(x) for x in probes.sample_losses(a, batch)] if rows else _number(float(a.loss(batch))))
-    return {"losses": found}
+    a = session.adapter
+
+    def look(batch: Any) -> Any:
+        return probes.sample_losses(a, batch) if rows else float(a.loss(batch))
+
+    with session.torch.no_grad():
+        return {"losses": [plain(_on_device(a, look, a.batch(b))) for b in batches]}
 
 
 def gradients(session: Session, step: Any, state: str, batch: int) -> dict[str, Any]:
     restore(session, state)
     norms, how = probes.gradient_norms(session.adapter, session.adapter.batch(batch))
-    return {"norms": [_number(x) for x in norms], "how": how}
+    return {"norms": plain(norms), "how": how}
 
 
 def frames(session: Session, step: Any, state: str, batch: int) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import contextlib
 from typing import Any
 
 from .adapter import rows_of, take
-from .changes import finite, flat
+from .tensors_in import finite, flat
 
 
 def leaks(adapter: Any, batch: Any) -> dict[str, Any]:

@@ -6,7 +6,8 @@ import contextlib
 from typing import Any
 
 from .adapter import rows_of
-from .changes import finite, flat, means_infinity
+from .changes import means_infinity
+from .tensors_in import extremes, finite, flat, mapped
 
 
 def sample_losses(adapter: Any, batch: Any) -> list[float]:
@@ -71,50 +72,39 @@ def _vectorized(adapter: Any, batch: Any) -> list[float]:
 
 def _split(batch: Any, length: int) -> tuple[Any, list[Any]]:
     """The batch's tensors of one row a sample, and a function that builds a batch with others in their place."""
-    import torch
 
     def of_rows(t: Any) -> bool:
-        return isinstance(t, torch.Tensor) and t.dim() > 0 and len(t) == length
+        return bool(t.dim() > 0 and len(t) == length)
 
-    chosen = [t for t in flat(batch) if of_rows(t)]
+    def rebuilt(rows: list[Any]) -> Any:
+        rest = iter(rows)
+        return mapped(batch, lambda t: next(rest) if of_rows(t) else t)
 
-    def rebuilt(x: Any, rest: Any) -> Any:
-        if isinstance(x, torch.Tensor):
-            return next(rest) if of_rows(x) else x
-        if isinstance(x, dict):
-            return {k: rebuilt(v, rest) for k, v in x.items()}
-        if isinstance(x, tuple) and hasattr(x, "_fields"):
-            return type(x)(*(rebuilt(v, rest) for v in x))
-        return type(x)(rebuilt(v, rest) for v in x) if isinstance(x, (list, tuple)) else x
-
-    return (lambda rows: rebuilt(batch, iter(rows))), chosen
-
-
-def extremes(t: Any) -> dict[str, Any]:
-    """abs-min and abs-max of the finite values, and how many are not finite."""
-    import torch
-
-    x = t.detach()
-    x = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-    good = torch.isfinite(x)
-    size = x[good].abs()
-    count = int(x.numel() - int(good.sum()))
-    return {
-        "absmin": float(size.min()) if size.numel() else None,
-        "absmax": float(size.max()) if size.numel() else None,
-        "nonfinite": count,
-    }
+    return rebuilt, [t for t in flat(batch) if of_rows(t)]
 
 
 def frames(adapter: Any, batch: Any) -> dict[str, Any]:
     """One training step watched: for each leaf module the extremes of weight, input and output, and the first
     operation that makes a non-finite value from finite ones, with its module."""
-    import torch
-    from torch.utils._python_dispatch import TorchDispatchMode
-
     rows: list[dict[str, Any]] = []
     stack: list[str] = []
     first: list[dict[str, Any]] = []
+    with contextlib.ExitStack() as handles:
+        for name, module in adapter.model.named_modules():
+            enter, leave = _hooks(name or "(model)", stack, rows)
+            handles.callback(module.register_forward_pre_hook(enter).remove)
+            handles.callback(module.register_forward_hook(leave).remove)
+        with _watching(stack, first):
+            loss, norm = adapter.step(batch)
+    inputs = [extremes(t) for t in flat(batch) if t.is_floating_point()]
+    grads = [n for n, p in adapter.model.named_parameters() if p.grad is not None and not finite(p.grad)]
+    return {"first": first[0] if first else None, "frames": rows, "batch": inputs, "loss": loss, "norm": norm, "gradients": grads[:20]}
+
+
+def _watching(stack: list[str], first: list[dict[str, Any]]) -> Any:
+    """A mode that notes the first operation which makes a non-finite value from finite ones; `stack`: the modules it is in."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
 
     class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -124,42 +114,25 @@ def frames(adapter: Any, batch: Any) -> dict[str, Any]:
             told = [extremes(t) for t in given[:3]] if sound else []
             out = func(*args, **kwargs)
             if sound and not func.__name__.startswith(("empty", "new_empty")) and not all(finite(t) for t in flat(out)):
-                backward = torch._C._current_graph_task_id() != -1
-                first.append(
-                    {
-                        "operation": func.__name__.split(".")[0],
-                        "phase": "backward" if backward else "forward",
-                        "module": stack[-1] if stack else "",
-                        "inputs": told,
-                    }
-                )
+                phase = "backward" if torch._C._current_graph_task_id() != -1 else "forward"
+                where = stack[-1] if stack else ""
+                first.append({"operation": func.__name__.split(".")[0], "phase": phase, "module": where, "inputs": told})
             return out
 
-    def enter(name: str) -> Any:
-        def hook(module: Any, args: Any) -> None:
-            stack.append(name)
+    return Watch()  # type: ignore[no-untyped-call]
 
-        return hook
 
-    def leave(name: str) -> Any:
-        def hook(module: Any, args: Any, out: Any) -> None:
-            if stack and stack[-1] == name:
-                stack.pop()
-            if next(module.children(), None) is None and len(rows) < 400:
-                weight = getattr(module, "weight", None)
-                for what, values in (("weight", [weight]), ("input", flat(args)), ("output", flat(out))):
-                    for t in values:
-                        if isinstance(t, torch.Tensor) and t.is_floating_point():
-                            rows.append({"module": name, "what": what, **extremes(t)})
+def _hooks(name: str, stack: list[str], rows: list[dict[str, Any]]) -> tuple[Any, Any]:
+    """Of a module, before and after its forward pass."""
 
-        return hook
+    def enter(module: Any, args: Any) -> None:
+        stack.append(name)
 
-    with contextlib.ExitStack() as handles:
-        for name, module in adapter.model.named_modules():
-            handles.callback(module.register_forward_pre_hook(enter(name or "(model)")).remove)
-            handles.callback(module.register_forward_hook(leave(name or "(model)")).remove)
-        with Watch():  # type: ignore[no-untyped-call]
-            loss, norm = adapter.step(batch)
-    inputs = [extremes(t) for t in flat(batch) if t.is_floating_point()]
-    grads = [n for n, p in adapter.model.named_parameters() if p.grad is not None and not finite(p.grad)]
-    return {"first": first[0] if first else None, "frames": rows, "batch": inputs, "loss": loss, "norm": norm, "gradients": grads[:20]}
+    def leave(module: Any, args: Any, out: Any) -> None:
+        if stack and stack[-1] == name:
+            stack.pop()
+        if next(module.children(), None) is None and len(rows) < 400:
+            for what, values in (("weight", getattr(module, "weight", None)), ("input", args), ("output", out)):
+                rows.extend({"module": name, "what": what, **extremes(t)} for t in flat(values) if t.is_floating_point())
+
+    return enter, leave

@@ -10,18 +10,12 @@ import sys
 import tempfile
 from typing import Any
 
+from .tensors_in import flat
+
 DTYPES = {
-    "F64": "float64",
-    "F32": "float32",
-    "F16": "float16",
-    "BF16": "bfloat16",
-    "I64": "int64",
-    "I32": "int32",
-    "I16": "int16",
-    "I8": "int8",
-    "U8": "uint8",
-    "BOOL": "bool",
-}
+    "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
+    "U8": "uint8", "BOOL": "bool",
+}  # fmt: skip
 WEIGHTS = ("model", "model_state_dict", "state_dict", "module", "net", "weights")
 OPTIMIZER = ("optimizer", "optimizer_state_dict", "optim", "opt", "optimizer_states")
 SCHEDULER = ("scheduler", "scheduler_state_dict", "lr_scheduler", "lr_schedulers", "sched")
@@ -49,13 +43,7 @@ def copied(x: Any) -> Any:
 
 def size(x: Any) -> int:
     """Bytes of the tensors in it."""
-    import torch
-
-    if isinstance(x, torch.Tensor):
-        return x.numel() * x.element_size()
-    if isinstance(x, dict):
-        return sum(size(v) for v in x.values())
-    return sum(size(v) for v in x) if isinstance(x, (list, tuple)) else 0
+    return sum(t.numel() * t.element_size() for t in flat(x))
 
 
 def generators(numpy: bool = True) -> dict[str, Any]:
@@ -184,11 +172,8 @@ def load_checkpoint(path: str, model: Any, optimizer: Any, scheduler: Any, scale
     if weights is None and all(hasattr(v, "shape") for v in parts.values()):
         weights = parts
     if weights is None:
-        raise Unusable(
-            "no weights were found in {} (keys: {}); give the adapter a load()".format(
-                os.path.basename(path), ", ".join(map(str, list(parts)[:8]))
-            )
-        )
+        keys = ", ".join(map(str, list(parts)[:8]))
+        raise Unusable(f"no weights were found in {os.path.basename(path)} (keys: {keys}); give the adapter a load()")
     model.load_state_dict(_named(weights, model.state_dict()))
     done = ["weights"]
     state = next((parts[k] for k in OPTIMIZER if parts.get(k)), None)
@@ -216,20 +201,18 @@ def load_checkpoint(path: str, model: Any, optimizer: Any, scheduler: Any, scale
 def _folder(path: str) -> dict[str, Any]:
     """A Hugging Face checkpoint folder, or any folder with weights and an optimizer under usual names."""
     names = sorted(os.listdir(path))
-    weights = [
-        n for n in names if n.endswith((".safetensors", ".bin", ".pt", ".pth")) and n.startswith(("model", "pytorch_model", "weights"))
-    ]
     parts: dict[str, Any] = {"model": {}}
-    for n in weights:
-        if not n.endswith(".index.json"):
+    for n in names:
+        if n.endswith((".safetensors", ".bin", ".pt", ".pth")) and n.startswith(("model", "pytorch_model", "weights")):
             parts["model"].update(read_file(os.path.join(path, n)))
-    for key, wanted in (
+    usual = (
         ("optimizer", "optimizer.pt"),
         ("scheduler", "scheduler.pt"),
         ("scaler", "scaler.pt"),
         ("rng", "rng_state.pth"),
         ("rng", "rng_state_0.pth"),
-    ):
+    )
+    for key, wanted in usual:
         if wanted in names and key not in parts:
             try:
                 parts[key] = read_file(os.path.join(path, wanted))

@@ -1,0 +1,60 @@
+"""What a failure cost, and how much of the work was of use."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from reports import text_format
+
+Case = dict[str, Any]
+
+
+def cost(case: Case) -> str:
+    """What it cost: steps done twice, spent until the loss was back, or run on without recovery; in time and GPU-hours
+    where the log has a clock and says how many processes there were."""
+    attempts = [a["steps"] for a in case["run"]["attempts"] if None not in (a.get("steps") or [None])]
+    again = sum(max(0, a[1] - b[0] + 1) for a, b in pairwise(attempts))
+    spikes = [s for s in case["spikes"] if s.get("class") not in ("not_a_spike", "non_recovering")]
+    spent = sum(s.get("cost_steps") or 0 for s in spikes)
+    last = (case["run"].get("steps") or [None, None])[1]
+    cut = {str(s["finding"]) for s in case["spikes"] if s.get("censored") and s.get("finding")}  # by the end of the log
+    bands = [b for b in case["timeline"]["bands"] if b.get("kind") == "non_recovering" and str(b.get("finding")) not in cut]
+    lost = [b["from"] for b in bands if b.get("from") is not None]
+    standing = [s for s in lost if not any(begin[0] <= s <= end[1] for end, begin in pairwise(attempts))]
+    vain = last - min(standing) + 1 if standing and last is not None else 0
+    told = ((again, "done twice"), (spent, "until the loss was back"), (vain, "run on without recovery"))
+    text = "; ".join(f"{text_format.plural(n, 'step')} {what}" for n, what in told if n > 0)
+    return text + _spent(case, again + spent + max(vain, 0)) if text else ""
+
+
+def _spent(case: Case, steps: float) -> str:
+    """': 12 minutes, 12.8 GPU-hours on 64 processes' for so many steps, as far as it is known."""
+    known = _goodput(case)
+    running, done = known.get("seconds_running"), known.get("steps_done")
+    if not running or not done:
+        return ""
+    seconds, n = steps * running / done, known.get("processes", 0)
+    hours = f", {text_format.number(seconds * n / 3600)} GPU-hours on {int(n)} processes" if n > 1 else ""
+    return f": {text_format.duration(seconds)}{hours}"
+
+
+def _goodput(case: Case) -> dict[str, float]:
+    found = case["run"].get("goodput")
+    return {k: v for k, v in found.items() if isinstance(v, (int, float))} if isinstance(found, dict) else {}
+
+
+def goodput(case: Case) -> str:
+    """How much of the work was of use, in one line; nothing where nothing was lost."""
+    known = _goodput(case)
+    shares = [(known[key], of) for key, of in (("share_steps", "the steps"), ("share_time", "the wall clock")) if key in known]
+    if not known.get("interruptions") or all(share >= 1 for share, _ in shares):
+        return ""
+    line = " and ".join(f"all of {of}" if share >= 1 else f"{text_format.percent(share)} of {of}" for share, of in shares)
+    line = f"{line} of use; {text_format.plural(int(known['interruptions']), 'interruption')}"
+    if known["interruptions"] > 1 and "seconds_between" in known:
+        line += f", one in {text_format.duration(known['seconds_between'])} of running"
+    if "checkpoint_every_steps" in known:
+        line += f"; saved every {text_format.plural(int(known['checkpoint_every_steps']), 'step')}"
+        line += f", Young's rule says every {known['best_every_steps']}" if "best_every_steps" in known else ""
+    return line
