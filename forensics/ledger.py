@@ -11,11 +11,15 @@ from collections.abc import Iterable, Sequence
 from forensics.case import Clue, Finding, Hypothesis
 
 
+def prior_clue(prior: float) -> Clue:
+    return Clue("Starting point: how often this cause is met, against one not on our list.", prior)
+
+
 class Ledger:
     """Collects the clues of one cause, in the order in which a reader should weigh them."""
 
     def __init__(self, prior: float) -> None:
-        self._clues = [Clue("Starting point: how often this cause is met, against one not on our list.", prior)]
+        self._clues = [prior_clue(prior)]
 
     def add(self, weight: float, text: str, findings: Iterable[Finding] = ()) -> None:
         self._clues.append(Clue(text, weight, tuple(f.id for f in findings)))

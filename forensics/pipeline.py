@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import pkgutil
 import re
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -19,17 +16,13 @@ from forensics.batches.culprits import culprits
 from forensics.case import Case, Check, Finding, Hypothesis
 from forensics.case_parts import headline, summary, timeline
 from forensics.errors import CannotTell, ForensicsError
+from forensics.rules import id_of, modules
 from forensics.run import metric_aliases, seed_group
 from forensics.run.series import series
 from forensics.version import VERSION
-from parsers import plugins
 from parsers.tables import Gap, Run
 
 Progress = Callable[[str, int, int], None]
-RULES = {
-    "detectors": ("detect", "run_forensics.detectors"),
-    "causes": ("weigh", "run_forensics.hypotheses"),
-}  # folder: function, entry points
 SHOWN_PER_DETECTOR = 60  # more findings of one kind are counted, not listed
 
 
@@ -131,19 +124,6 @@ def _local(path: str) -> tuple[Path, tempfile.TemporaryDirectory[str] | None, li
     folder.mkdir(exist_ok=True)
     gaps = remote.refused(members) + remote.fetch(path, [m.name for m in members if m.name], folder)
     return folder / file, keep, gaps
-
-
-@cache
-def modules(kind: str) -> tuple[ModuleType, ...]:
-    """The ``detectors`` or ``causes``: the modules of that folder, then those of installed packages."""
-    function, group = RULES[kind]
-    package = importlib.import_module(f"forensics.{kind}")
-    ours = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
-    return tuple(m for m in (*ours, *plugins.load(group)) if hasattr(m, function))
-
-
-def id_of(module: ModuleType) -> str:
-    return module.__name__.rsplit(".", 1)[-1]
 
 
 def detect(run: Run) -> tuple[list[Finding], list[Check]]:

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forensics import output
+from forensics import output, rules
 from forensics.audit import backends, collect, discover, redaction, row, storage, suppressions, worker, written_files
 from forensics.audit.discover import Place
 from forensics.case import jsonable
@@ -213,7 +213,7 @@ def _page(item: tuple[Place, str, str], job: worker.Job, render: Callable[[dict[
 def _worth_opening(rows: list[dict[str, Any]], most: int) -> list[int]:
     by_cause: dict[str, list[int]] = {}
     for i, r in enumerate(rows):
-        if r["verdict"] == "unhealthy" and r["top_cause"] != "seed_variance":
+        if r["verdict"] == "unhealthy" and r["top_cause"] not in rules.said("WIDE_GROUP"):
             by_cause.setdefault(str(r["top_cause"]), []).append(i)
     for members in by_cause.values():
         members.sort(key=lambda i: (-(rows[i]["probability"] or 0), -rows[i]["grave"], rows[i]["id"]))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from forensics import rules
 from forensics.batches import step_to_samples
 from forensics.case import Finding, Hypothesis
 from forensics.checkpoints import run_saves, saves_section
@@ -110,21 +111,6 @@ def _batches(r: Run, spike: Finding) -> list[dict[str, Any]]:
     return [b for s in steps if (b := step_to_samples.batch(r, s, spike.facts["attempt"])) is not None]
 
 
-# What is not there would have spoken for or against these causes.
-SPEAKS_TO = {
-    "loss.eval": "overfitting train_eval_leakage eval_changed data_distribution_shift labels_wrong",
-    "grad.norm": "bad_data_batch bad_data_pocket gradient_clipping_missing lr_too_high warmup_too_short nan_from_sample "
-    "nan_from_layer silent_data_corruption optimizer_second_moment attention_logit_growth init_too_large labels_wrong",
-    "lr": "lr_too_high lr_too_low warmup_too_short schedule_wrong_units lr_jump lr_schedule_reset optimizer_state_lost",
-    "loss_scale": "fp16_overflow nan_from_layer nan_from_sample",
-    "tput.tokens": "throughput_collapse hang",
-    "mem.alloc": "out_of_memory",
-    "batch ids": "bad_data_batch bad_data_pocket nan_from_sample data_order_restarted",
-    "checkpoints": "silent_data_corruption optimizer_state_lost frozen_parameters dead_or_saturated_units nan_from_layer init_too_large",
-    "wall clock": "hang throughput_collapse crash_and_restart",
-}
-
-
 def blind_spots(r: Run, hypotheses: Sequence[Hypothesis]) -> tuple[dict[str, str], ...]:
     """What was not logged, with what it would have told; first what speaks to the causes that are in play."""
     found = [{"what": n, "why": "not logged", "would_tell": t} for n, t in WOULD_TELL.items() if series(r, n) is None]
@@ -142,9 +128,10 @@ def blind_spots(r: Run, hypotheses: Sequence[Hypothesis]) -> tuple[dict[str, str
     if not len(clocked) or clocked.null_count == len(clocked):
         found.append({"what": "wall clock", "why": "no row has a time", "would_tell": "stalls, slow-downs, and when it happened"})
 
+    needs = rules.said("NEEDS_TO_SPEAK")
+
     def in_play(spot: dict[str, str]) -> float:
-        causes = SPEAKS_TO.get(spot["what"], "").split()
-        return round(sum(h.probability for h in hypotheses if h.id in causes), 2)
+        return round(sum(h.probability for h in hypotheses if spot["what"] in needs.get(h.id, ())), 2)
 
     return tuple(sorted(found, key=in_play, reverse=True))
 

@@ -26,6 +26,8 @@ from parsers.tables import Run
 
 TITLE = "Attention logits running away"
 PRIOR = -5.0
+EXPECTS = "samples:sound raw_loss:there pairs:in_order replay:any clip:back fp32:back epsilon:back warmup:not qk_norm:learns"
+NEEDS_TO_SPEAK = ("grad.norm",)
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:

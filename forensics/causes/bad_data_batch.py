@@ -22,11 +22,27 @@ from collections.abc import Sequence
 from forensics.batches.enrichment import decibans
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, span
+from forensics.many_runs.baseline import Beside, Said
+from forensics.many_runs.side_by_side import own_spikes
 from forensics.run.series import series
 from parsers.tables import Run
 
 TITLE = "Bad data batch"
 PRIOR = -6.0
+EXPECTS = "counters:go_on samples:odd rate:as_told tensors:moved raw_loss:there both_sides:later replay:batch third:back epsilon:back"
+NEEDS_TO_SPEAK = ("grad.norm", "batch ids")
+ARMS = ("skip", "later")
+OUTCOMES = {
+    "data: finite": 24.0,
+    "state x data": 14.0,
+    "later: again": 3.0,
+    "later: harmless": -2.0,
+    "skip: harmless": 3.0,
+    "skip: again": -4.0,
+    "samples: unlike": 6.0,
+    "samples: alike": -3.0,
+}
+NEAR = 2  # steps between a spike here and one of the baseline that are the same batch
 DOUBT, FAR = 0.3, 1.0  # probability of no spike; height over the highest value before, in units of ln
 
 
@@ -124,3 +140,20 @@ def _near(f: Finding, spike: Finding) -> bool:
 def _steps(spike: Finding) -> str:
     first, last = spike.facts["start"], spike.facts["peak"]
     return f"step {first}" if first == last else f"steps {first} to {last}"
+
+
+def baseline(b: Beside, findings: Sequence[Finding]) -> Said:
+    """The same batch in the baseline: harmful there, too, or not."""
+    starts = [f.facts["start"] for f in of(findings, "loss_spike")]
+    if b.order["order"] != "same" or not starts:
+        return None
+    there = [s["start"] + (b.order["shift"] or 0) for s in own_spikes(b.base)[0]]
+    both = [s for s in starts if any(abs(s - t) <= NEAR for t in there)]
+    if both:
+        return 8.0, f"The baseline reads the same data in the same order, and spikes there, too (step {both[0]})."
+    return -4.0, f"The baseline reads the same data in the same order and passes step {starts[0]} unharmed: the batch alone does not do it."
+
+
+def blamed(run: Run, f: Finding) -> list[tuple[int, int]]:
+    """(attempt, step) of the batches that a finding points at."""
+    return [(f.facts["attempt"], s) for s in range(f.facts["start"], f.facts["peak"] + 1)] if f.kind == "loss_spike" else []

@@ -29,7 +29,19 @@ from parsers.tables import Run
 
 TITLE = "Pocket of bad data"
 PRIOR = -6.0
+EXPECTS = "counters:go_on samples:stretch rate:as_told tensors:moved raw_loss:there both_sides:later replay:batch third:back epsilon:back"
+NEEDS_TO_SPEAK = ("grad.norm", "batch ids")
+ARMS = ("skip",)
+OUTCOMES = {
+    "data": 10.0,
+    "data: a stretch": 24.0,
+    "skip: harmless": 3.0,
+    "skip: again": -4.0,
+    "samples: unlike": 6.0,
+    "samples: alike": -3.0,
+}
 LEAST = 5  # values
+NEAR = 3  # steps by which a stretch may miss the ends of the shard that it is
 FLAT = 0.8  # share of a stretch above half its height that no recovery has
 
 
@@ -104,3 +116,26 @@ def _shape(run: Run, f: Finding) -> tuple[float, int, bool]:
         return 0.0, len(x), False
     last = x[-min(3, len(x)) :]
     return float((x > 0.5 * height).mean()), len(x), bool(np.median(last) > 0.5 * height)
+
+
+def blamed(run: Run, f: Finding) -> list[tuple[int, int]]:
+    """(attempt, step) of the batches that a finding points at."""
+    if f.kind != "loss_spike":
+        return []
+    start, end = f.facts["start"], _last_high(run, f)
+    shard = shard_ends(run, start)
+    if shard is not None and abs(shard[1] - start) <= NEAR and abs(shard[2] - end) <= NEAR + (end - start) // 10:
+        start, end = shard[1], shard[2]  # the stretch is that shard
+    return [(f.facts["attempt"], s) for s in range(start, end + 1)]
+
+
+def _last_high(run: Run, f: Finding) -> int:
+    """The last step of a stretch above half its height: what comes then is the recovery, whose batches are sound."""
+    s = series(run, f.facts["metric"])
+    last = int(f.facts["end"] - 1 if f.facts["end"] else f.facts["peak"])
+    if s is None:
+        return last
+    rows = np.flatnonzero((s.attempt == f.facts["attempt"]) & (s.step >= f.facts["start"]) & (s.step <= last))
+    above = s.value[rows] - f.facts["level"]
+    high = rows[above > 0.5 * np.percentile(above, 80)] if len(rows) else rows
+    return int(s.step[high[-1]]) if len(high) else last

@@ -24,6 +24,7 @@ from parsers.tables import Run
 
 TITLE = "Batch size changed"
 PRIOR = -4.0
+EXPECTS = "configs:batch"
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:

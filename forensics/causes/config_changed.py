@@ -23,6 +23,8 @@ from parsers.tables import Run
 
 TITLE = "Config changed between launches"
 PRIOR = -4.0
+EXPECTS = "configs:setting"
+ARMS = ("rate x 0.1",)
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:

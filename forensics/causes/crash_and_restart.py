@@ -26,6 +26,8 @@ from parsers.tables import Run
 
 TITLE = "Crash and restart, with work done twice"
 PRIOR = -4.0
+EXPECTS = "configs:same counters:go_on ending:back"
+NEEDS_TO_SPEAK = ("wall clock",)
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:

@@ -19,14 +19,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
-from forensics.causes.lr_too_high import learns_on, over_at_once
-from forensics.causes.overfitting import turned_with_training
-from forensics.causes.silent_data_corruption import state_hit
 from forensics.ledger import Ledger, of, span
+from forensics.signs.jumps import learns_on, over_at_once, state_hit, turned_with_training
 from parsers.tables import Run
 
 TITLE = "Lasting change of the data"
 PRIOR = -6.0
+EXPECTS = (
+    "configs:same counters:go_on rate:as_told tensors:moved raw_loss:there old_evaluation:same both_sides:later replay:any clip:back "
+    "third:back"
+)
+NEEDS_TO_SPEAK = ("loss.eval",)
+ARMS = ("skip",)
+OUTCOMES = {"skip: again": -2.0}
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:

@@ -25,6 +25,8 @@ from parsers.tables import Run
 
 TITLE = "Data order restarted"
 PRIOR = -4.0
+EXPECTS = "configs:same counters:samples"
+NEEDS_TO_SPEAK = ("batch ids",)
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:

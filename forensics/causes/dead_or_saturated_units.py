@@ -25,6 +25,10 @@ from parsers.tables import Run
 
 TITLE = "Dead or saturated units"
 PRIOR = -6.0
+EXPECTS = "tensors:moved pairs:in_order warmup:not qk_norm:not range:neither by_heart:cannot"
+NEEDS_TO_SPEAK = ("checkpoints",)
+ARMS = ("heart",)
+OUTCOMES = {"heart: learnt": -8.0, "heart: faster": -8.0, "heart: no": 8.0}
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:

@@ -20,10 +20,13 @@ from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, span
+from forensics.many_runs.baseline import Beside, Said
 from parsers.tables import Run
 
 TITLE = "The evaluation changed"
 PRIOR = -5.0
+EXPECTS = "counters:go_on pairs:in_order old_evaluation:another"
+NEEDS_TO_SPEAK = ("loss.eval",)
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
@@ -50,3 +53,8 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
             "Redraw the curve with one evaluation for all checkpoints.",
         ],
     )
+
+
+def baseline(b: Beside, findings: Sequence[Finding]) -> Said:
+    keys = [d["key"] for d in b.differs if d["kind"] == "evaluation" and d["suspicion"] >= 30]
+    return (5.0, f"The evaluation is set otherwise than in the baseline: {', '.join(keys[:4])}.") if keys else None

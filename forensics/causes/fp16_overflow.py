@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, span
+from forensics.many_runs.baseline import Beside, Said
 from forensics.run import settings
 from forensics.run.endings import events
 from forensics.run.series import series
@@ -27,6 +28,9 @@ from parsers.tables import Run
 
 TITLE = "Half-precision (fp16) overflow"
 PRIOR = -6.0
+EXPECTS = "samples:sound raw_loss:there replay:any clip:back fp32:finite"
+NEEDS_TO_SPEAK = ("loss_scale",)
+OUTCOMES = {"numerics: low precision": 24.0}
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
@@ -81,3 +85,10 @@ def _static(run: Run) -> bool:
     """A loss scale above 1 that never moves."""
     s = series(run, "loss_scale")
     return s is not None and len(s) > 5 and float(s.value[0]) > 1 and bool((s.value == s.value[0]).all())
+
+
+def baseline(b: Beside, findings: Sequence[Finding]) -> Said:
+    here, there = settings.precision(b.run), settings.precision(b.base)
+    if here == "fp16" and there not in (None, "fp16"):
+        return 6.0, f"The baseline runs in {there}, this one in fp16."
+    return (-4.0, "The baseline runs in fp16, too.") if here == there == "fp16" else None

@@ -24,6 +24,10 @@ from parsers.tables import Run
 
 TITLE = "Parameters frozen by mistake"
 PRIOR = -5.0
+EXPECTS = "tensors:equal pairs:in_order range:neither by_heart:cannot"
+NEEDS_TO_SPEAK = ("checkpoints",)
+ARMS = ("heart",)
+OUTCOMES = {"heart: learnt": -8.0, "heart: faster": -8.0, "heart: no": 6.0}
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:

@@ -19,16 +19,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
-from forensics.causes.lr_too_high import trained_well
-from forensics.causes.nan_from_sample import quiet
-from forensics.causes.overfitting import turned_with_training
 from forensics.ledger import Ledger, of, span
+from forensics.many_runs.baseline import Beside, Said
 from forensics.run import settings
 from forensics.run.series import series
+from forensics.signs.before_nan import quiet
+from forensics.signs.jumps import trained_well, turned_with_training
 from parsers.tables import Run
 
 TITLE = "Gradient clipping missing"
 PRIOR = -6.0
+EXPECTS = "samples:sound rate:as_told raw_loss:there both_sides:neither replay:any clip:away fp32:back epsilon:back seeds:all"
+NEEDS_TO_SPEAK = ("grad.norm",)
+ARMS = ("clipping on",)
+OUTCOMES = {"state x data": 6.0, "rate x 0.1": 4.0, "clipping on": 12.0, "later: harmless": 2.0}
 HUGE, LARGE = 20.0, 4.0
 
 
@@ -89,3 +93,10 @@ def _leads(grad: Finding, trouble: Finding) -> bool:
     begins = trouble.facts.get("start", trouble.first_step) or 0
     last = trouble.last_step if trouble.kind == "divergence" else (trouble.facts.get("peak") or begins) + 3
     return bool(begins - 10 <= grad.facts["peak"] <= (last or begins))
+
+
+def baseline(b: Beside, findings: Sequence[Finding]) -> Said:
+    here, there = (r.clip for r in b.recipes)
+    if there and here == 0:
+        return 6.0, f"The baseline clips at {there:g}, this run does not."
+    return (-4.0, "The baseline does not clip either.") if there == 0 and here == 0 else None

@@ -28,6 +28,8 @@ from parsers.tables import Run
 
 TITLE = "Hang"
 PRIOR = -6.0
+EXPECTS = "ending:wait"
+NEEDS_TO_SPEAK = ("tput.tokens", "wall clock")
 TOLD = ("mismatch", "rank_missing", "uneven_data", "loader")  # kinds that nothing but a hang leaves behind
 
 

@@ -23,15 +23,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from forensics.case import Finding, Hypothesis
-from forensics.causes.lr_too_high import HIGH
 from forensics.ledger import Ledger, of, span
+from forensics.many_runs.baseline import Beside, Said, differ
 from forensics.run import settings
-from forensics.run.recipe import recipe
+from forensics.run.recipe import HIGH, recipe
 from forensics.run.series import series
 from parsers.tables import Run
 
 TITLE = "Initialization too large"
 PRIOR = -5.0
+EXPECTS = "tensors:moved pairs:in_order warmup:not qk_norm:not seeds:all"
+NEEDS_TO_SPEAK = ("grad.norm", "checkpoints")
 FIRST = 3  # until this step a loss is that of the initialization
 
 
@@ -74,3 +76,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
             "Start again: what was lost at the beginning does not come back.",
         ],
     )
+
+
+def baseline(b: Beside, findings: Sequence[Finding]) -> Said:
+    return differ(b, "init_std")

@@ -27,6 +27,9 @@ from parsers.tables import Run
 
 TITLE = "All labels masked"
 PRIOR = -6.0
+EXPECTS = "raw_loss:zero pairs:masked range:neither by_heart:cannot"
+ARMS = ("heart",)
+OUTCOMES = {"data": 12.0, "heart: learnt": -8.0, "heart: faster": -8.0, "heart: no": 6.0}
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
@@ -59,3 +62,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
             "Check truncation: does the prompt alone fill the context?",
         ],
     )
+
+
+def blamed(run: Run, f: Finding) -> list[tuple[int, int]]:
+    """(attempt, step) of the batches that a finding points at."""
+    zeros = f.kind == "zero_loss" and not f.facts["from_start"]
+    return [(0, s) for s in range(f.first_step or 0, (f.last_step or 0) + 1)] if zeros else []

@@ -29,6 +29,10 @@ from parsers.tables import Run
 
 TITLE = "Labels or targets wrong"
 PRIOR = -6.0
+EXPECTS = "tensors:moved raw_loss:there pairs:strangers old_evaluation:same warmup:not qk_norm:not range:neither by_heart:can seeds:all"
+NEEDS_TO_SPEAK = ("loss.eval", "grad.norm")
+ARMS = ("heart",)
+OUTCOMES = {"heart: learnt": 2.0, "heart: no": -4.0}
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:

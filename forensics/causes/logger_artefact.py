@@ -27,6 +27,7 @@ from parsers.tables import Run
 
 TITLE = "Logger artefact"
 PRIOR = -7.0
+EXPECTS = "raw_loss:nothing"
 UNITS = ("base_2", "times_accumulation", "clipped_norm")  # artefacts of every value alike
 
 

@@ -24,6 +24,10 @@ from parsers.tables import Run
 
 TITLE = "Learning rate jump"
 PRIOR = -6.0
+EXPECTS = "configs:same counters:go_on samples:sound rate:leaves raw_loss:there both_sides:neither replay:any clip:back third:away"
+NEEDS_TO_SPEAK = ("lr",)
+ARMS = ("rate held", "rate x 0.1")
+OUTCOMES = {"rate x 0.1": 4.0, "rate held": 16.0, "rate as logged": 18.0}
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:

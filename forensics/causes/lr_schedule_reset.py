@@ -24,6 +24,10 @@ from parsers.tables import Run
 
 TITLE = "Learning-rate schedule reset at the restart"
 PRIOR = -5.0
+EXPECTS = "configs:same counters:scheduler samples:sound raw_loss:there replay:any"
+NEEDS_TO_SPEAK = ("lr",)
+ARMS = ("rate held", "warmup again")
+OUTCOMES = {"rate x 0.1": 4.0, "rate held": 12.0, "rate as logged": 18.0}
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:

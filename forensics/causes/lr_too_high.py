@@ -19,22 +19,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from forensics.case import Finding, Hypothesis
-from forensics.causes.nan_from_sample import quiet
 from forensics.detectors import lr_schedule
 from forensics.ledger import Ledger, of, span
+from forensics.many_runs.baseline import Beside, Said
 from forensics.run import settings
-from forensics.run.recipe import recipe
+from forensics.run.recipe import HIGH, recipe
 from forensics.run.series import series
+from forensics.signs.before_nan import quiet
+from forensics.signs.jumps import learns_on, over_at_once, trained_well
 from parsers.tables import Run
 
 TITLE = "Learning rate too high"
 PRIOR = -4.0
-HIGH, ORDINARY = 3.0, 1.5  # times the usual rate (forensics.run.recipe)
-BELOW = 0.9  # of the first loss
-LONG, FALLEN = 0.2, 0.75  # share of the run at the full rate, share of the first loss: it trained well before
+EXPECTS = (
+    "configs:same counters:go_on samples:sound rate:as_told tensors:moved raw_loss:there pairs:in_order old_evaluation:same "
+    "both_sides:neither replay:any clip:back fp32:back third:away epsilon:back warmup:not qk_norm:not range:lower seeds:all"
+)
+NEEDS_TO_SPEAK = ("grad.norm", "lr")
+ARMS = ("rate x 0.1", "rate held")
+OUTCOMES = {"state x data": 4.0, "rate x 0.1": 8.0, "rate held": 4.0, "later: harmless": 2.0}
+ORDINARY = 1.5  # times the usual rate (forensics.run.recipe)
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
@@ -117,63 +122,6 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     )
 
 
-def trained_well(run: Run, step: int) -> str:
-    """What to say where the loss had fallen for long at the full rate before `step`; empty where it had not.
-
-    At least a fifth of the run and fifty values beyond the peak of the rate, with a loss down by a quarter of its first level.
-    """
-    s, shape = series(run, "loss.train"), lr_schedule.shape(run)
-    if s is None or shape is None:
-        return ""
-    before = s.value[(s.step >= shape.peak_step) & (s.step < step) & np.isfinite(s.value)]
-    length = int(s.step.max() - s.step.min())
-    if len(before) < 50 or step - shape.peak_step < LONG * length:
-        return ""
-    first, level = float(np.median(s.value[:5])), float(np.median(before[-15:]))
-    if not 0 < level <= FALLEN * first:
-        return ""
-    return f"The run trained well for {step - shape.peak_step} steps at its peak rate (loss down from {first:.3g} to {level:.3g})."
-
-
-def learns_on(run: Run, diverged: Sequence[Finding], spikes: Sequence[Finding]) -> str:
-    """A jump after which the loss falls again is another level, not a divergence. Empty where it is none."""
-    s = series(run, "loss.train")
-    jump = next(
-        (
-            f
-            for f in spikes
-            if f.facts["class"] == "non_recovering"
-            and abs(f.facts["start"] - (diverged[0].first_step or 0)) <= 20 * (s.interval if s else 1)
-        ),
-        None,
-    )
-    if s is None or jump is None:
-        return ""
-    after = s.value[(s.step >= jump.facts["peak"]) & s.alive & np.isfinite(s.value)]
-    if len(after) < 20:
-        return ""
-    top, last = float(np.median(after[:5])), float(np.median(after[-max(len(after) // 10, 5) :]))
-    if last - jump.facts["level"] < 0.6 * (top - jump.facts["level"]):
-        return f"After the jump the loss falls again, from {top:.3g} to {last:.3g}: learning goes on at another level."
-    return ""
-
-
-def over_at_once(run: Run, spikes: Sequence[Finding]) -> str:
-    """A step to a level well below the first loss, with no further rise: no divergence climbs so. Empty where it is none."""
-    s = series(run, "loss.train")
-    for f in spikes:
-        if s is None or f.facts["class"] not in ("non_recovering", "not_a_spike") or not np.isfinite(f.facts["top"]):
-            continue
-        after = s.value[(s.step >= f.facts["start"]) & s.alive & np.isfinite(s.value)]
-        if len(after) < 40:
-            continue
-        level, first = f.facts["level"], float(np.median(s.value[:5]))
-        early, late = float(np.median(after[2:12])), float(np.median(after[-max(len(after) // 5, 10) :]))
-        if late - level <= 1.15 * (early - level) and level < late < BELOW * first:
-            return f"After the step the loss rises no further ({early:.3g}, then {late:.3g}), and stays below its first level."
-    return ""
-
-
 def _rate_there(run: Run, ledger: Ledger, step: int, shape: lr_schedule.Shape) -> None:
     s = series(run, "lr")
     assert s is not None
@@ -183,3 +131,14 @@ def _rate_there(run: Run, ledger: Ledger, step: int, shape: lr_schedule.Shape) -
         ledger.add(4, f"Trouble begins at step {step}, with the rate at {share:.0%} of its peak.")
     elif shape.peak_step < step:
         ledger.add(-6, f"Trouble begins at step {step}, when the rate had fallen to {share:.0%} of its peak.")
+
+
+def baseline(b: Beside, findings: Sequence[Finding]) -> Said:
+    here, there = (r.rate for r in b.recipes)
+    if not here or not there:
+        return None
+    if here > 1.5 * there:
+        return 6.0, f"The baseline's peak rate is {there:.3g}, here it is {here:.3g}."
+    if here <= 1.05 * there and b.parted is not None and (b.parted.level is not None or b.parted.excursion is not None):
+        return -5.0, f"The baseline took the same rate ({there:.3g}) without this."
+    return None

@@ -20,11 +20,16 @@ from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, span
+from forensics.many_runs.baseline import Beside, Said
 from forensics.run.recipe import recipe
 from parsers.tables import Run
 
 TITLE = "Learning rate too low"
 PRIOR = -6.0
+EXPECTS = "rate:as_told tensors:little pairs:in_order range:higher by_heart:can"
+NEEDS_TO_SPEAK = ("lr",)
+ARMS = ("heart",)
+OUTCOMES = {"heart: faster": 8.0, "heart: no": -4.0}
 LOW = 0.03  # times the usual rate (forensics.run.recipe)
 
 
@@ -52,3 +57,8 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         settle="Run 200 steps at ten times the rate.",
         interventions=["Run a range test.", "Check that the scheduler counts optimizer steps and that the warmup ends."],
     )
+
+
+def baseline(b: Beside, findings: Sequence[Finding]) -> Said:
+    here, there = (r.rate for r in b.recipes)
+    return (5.0, f"The baseline's peak rate is {there:.3g}, here it is {here:.3g}.") if here and there and here < 0.5 * there else None

@@ -23,16 +23,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from forensics.case import Finding, Hypothesis
-from forensics.causes.nan_from_sample import calm
 from forensics.ledger import Ledger, of, overflowed, span
 from forensics.run import settings
 from forensics.run.endings import events
 from forensics.run.series import series
+from forensics.signs.before_nan import calm
 from parsers.tables import Run
 
 TITLE = "NaN from a layer's formula"
 _BACKWARD = re.compile(r"Backward\d*'? returned nan|log\(0\)|divide by zero|detect_anomaly", re.I)
 PRIOR = -7.5
+EXPECTS = "samples:sound raw_loss:there pairs:in_order replay:any clip:back fp32:back third:back"
+NEEDS_TO_SPEAK = ("grad.norm", "loss_scale", "checkpoints")
+OUTCOMES = {"numerics: full precision": 24.0}
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:

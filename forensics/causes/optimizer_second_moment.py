@@ -23,6 +23,7 @@ import numpy as np
 
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, span
+from forensics.many_runs.baseline import Beside, Said, differ
 from forensics.run import settings
 from forensics.run.recipe import recipe
 from forensics.run.series import series
@@ -30,6 +31,17 @@ from parsers.tables import Run
 
 TITLE = "Optimizer's second moment (epsilon or beta2)"
 PRIOR = -6.0
+EXPECTS = "samples:sound raw_loss:there replay:any epsilon:away"
+NEEDS_TO_SPEAK = ("grad.norm",)
+ARMS = ("larger epsilon", "smaller beta2")
+OUTCOMES = {
+    "state x data": 4.0,
+    "rate x 0.1": 4.0,
+    "larger epsilon": 10.0,
+    "smaller beta2": 6.0,
+    "moments reset": 4.0,
+    "later: harmless": 2.0,
+}
 TINY = 1e-3
 
 
@@ -74,3 +86,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
             "Stop: a loss this small has nothing left to learn.",
         ],
     )
+
+
+def baseline(b: Beside, findings: Sequence[Finding]) -> Said:
+    return differ(b, "eps", "beta2")

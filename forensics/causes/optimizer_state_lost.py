@@ -27,6 +27,10 @@ from parsers.tables import Run
 
 TITLE = "Optimizer state lost at the restart"
 PRIOR = -5.0
+EXPECTS = "configs:same counters:optimizer samples:sound raw_loss:there replay:any"
+NEEDS_TO_SPEAK = ("lr", "checkpoints")
+ARMS = ("moments as saved", "moments reset", "warmup again")
+OUTCOMES = {"warmup again": 4.0, "moments reset": 4.0, "moments lost": 26.0}
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:

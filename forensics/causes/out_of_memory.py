@@ -28,6 +28,8 @@ from parsers.tables import Run
 
 TITLE = "Out of memory"
 PRIOR = -6.0
+EXPECTS = "ending:allocation"
+NEEDS_TO_SPEAK = ("mem.alloc",)
 USUAL = (
     "Halve the micro-batch and double the accumulation.",
     "Cap the sequence length, and sort out the longest samples.",

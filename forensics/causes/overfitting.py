@@ -20,11 +20,13 @@ from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, span
-from forensics.run.series import series
+from forensics.signs.jumps import turned_with_training
 from parsers.tables import Run
 
 TITLE = "Overfitting"
 PRIOR = -4.0
+EXPECTS = "tensors:moved pairs:in_order old_evaluation:same"
+NEEDS_TO_SPEAK = ("loss.eval",)
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
@@ -56,17 +58,3 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         settle="Evaluate the last checkpoint on a slice of the training set, in evaluation mode.",
         interventions=[f"Use the checkpoint nearest to step {facts['best_step']}.", "Stop early, add data, or regularize more."],
     )
-
-
-def turned_with_training(run: Run, findings: Sequence[Finding]) -> list[Finding]:
-    """Spikes of the training loss that begin between the best evaluation and the next one: then it was no slow turn."""
-    held = series(run, "loss.eval")
-    gap = of(findings, "train_eval_gap")
-    if not gap or held is None:
-        return []
-    best = gap[0].facts["best_step"]
-    after = held.step[held.alive & (held.step > best)]
-    if not len(after):
-        return []
-    spikes = of(findings, "loss_spike", severity=["warning", "critical"])
-    return [f for f in spikes if best < f.facts["start"] <= int(after[0]) and f.facts["class"] != "fast"]

@@ -27,6 +27,7 @@ from parsers.tables import Run
 
 TITLE = "Ranks train apart: gradients or weights are not shared any more"
 PRIOR = -7.0
+ARMS = ("device", "kernels")
 WEIGHTS = {"parts": 16, "drift": 11, "jump": 7, "apart": 3}
 
 

@@ -26,6 +26,10 @@ from parsers.tables import Run
 
 TITLE = "Schedule counted in the wrong unit"
 PRIOR = -6.0
+EXPECTS = "samples:sound rate:early raw_loss:there replay:any"
+NEEDS_TO_SPEAK = ("lr",)
+ARMS = ("rate x 0.1",)
+OUTCOMES = {"rate x 0.1": 4.0, "rate as logged": 8.0}
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:

@@ -24,6 +24,9 @@ from parsers.tables import Run
 
 TITLE = "Seed variance"
 PRIOR = -3.0
+EXPECTS = "configs:same samples:sound seeds:some"
+APART, UNBROKEN = 15.0, 3.0
+WIDE_GROUP = PRIOR + APART + UNBROKEN  # the score of a run among seeds that end far apart, none of them broken
 UNSTABLE = ("divergence", "loss_spike", "level_shift", "oscillation")  # a recipe at its edge does this under some seeds
 
 
@@ -33,12 +36,12 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         return None
     ledger = Ledger(PRIOR)
     facts = spread[0].facts
-    ledger.add(15, f"{facts['runs']} runs of one configuration end up to {facts['apart']:.0%} apart.", spread)
+    ledger.add(APART, f"{facts['runs']} runs of one configuration end up to {facts['apart']:.0%} apart.", spread)
     grave = [f for f in findings if f.severity == "critical" and f.kind not in UNSTABLE]
     if grave:
         ledger.add(-4, "The run shown here broke, which may set it apart without any help of the seed.", grave[:3])
     else:
-        ledger.add(3, "No crash, NaN or damage sets the run shown here apart.", [])
+        ledger.add(UNBROKEN, "No crash, NaN or damage sets the run shown here apart.", [])
     return ledger.hypothesis(
         __name__,
         TITLE,

@@ -19,35 +19,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import numpy as np
-
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, overflowed, span
+from forensics.many_runs.baseline import Beside, Said
 from forensics.run import settings
 from forensics.run.endings import events
 from forensics.run.series import series
+from forensics.signs.jumps import state_hit
 from parsers.tables import Run
 
 TITLE = "Silent data corruption (hardware)"
 PRIOR = -11.0
+EXPECTS = "samples:sound rate:as_told tensors:absurd raw_loss:there old_evaluation:same both_sides:neither replay:gone seeds:some"
+NEEDS_TO_SPEAK = ("grad.norm", "checkpoints")
+ARMS = ("device", "kernels")
+OUTCOMES = {"transient hardware": 34.0, "device: again": -10.0, "device: harmless": 10.0, "kernels: again": -6.0}
 _KERNEL = re.compile(r"(?i)illegal memory access|launch failure|misaligned address")  # a kernel's bug more often than the chip's
 CALM = 3.0  # times the usual gradient norm
-
-
-def state_hit(run: Run, spikes: Sequence[Finding]) -> Finding | None:
-    """A jump within two values, out of a trained state, to above the first loss, which takes long to decay: weights were hit.
-
-    Data from another world cost a model about what guessing costs; only a state that is confidently wrong costs more.
-    """
-    s = series(run, "loss.train")
-    for f in spikes:
-        if s is None or f.facts["class"] not in ("non_recovering", "slow") or f.facts["top"] != f.facts["top"]:
-            continue
-        first = float(np.median(s.value[:3]))
-        at_once = f.facts["peak"] - f.facts["start"] <= 2 * s.interval
-        if at_once and f.facts["level"] < 0.5 * first and f.facts["top"] > 1.1 * first:
-            return f
-    return None
 
 
 def _near_restart(findings: Sequence[Finding], hit: Finding) -> bool:
@@ -99,3 +87,11 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
             "Go back to the checkpoint before and run a burn-in test on the device.",
         ],
     )
+
+
+def baseline(b: Beside, findings: Sequence[Finding]) -> Said:
+    differs = [d for d in b.differs if d["kind"] not in ("name or place", "environment") and d["suspicion"] >= 10]
+    if b.parted is None or b.parted.equal < 10 or b.parted.first_unequal is None or differs:
+        return None
+    equal, other = b.parted.last_equal, b.parted.first_unequal
+    return 7.0, f"One config, equal values to step {equal}, other ones from step {other}: the machine computed something else."

@@ -27,6 +27,8 @@ from parsers.tables import Run
 
 TITLE = "Throughput collapse"
 PRIOR = -5.0
+EXPECTS = "ending:slower"
+NEEDS_TO_SPEAK = ("tput.tokens", "wall clock")
 WHY = {"waiting": "the device waits for data", "heat": "the device throttles in the heat", "load": "the load of the GPUs falls",
        "idle_device": "", "mfu": ""}  # fmt: skip
 

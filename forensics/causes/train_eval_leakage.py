@@ -24,6 +24,8 @@ from parsers.tables import Run
 
 TITLE = "Evaluation data leaked into training"
 PRIOR = -5.0
+EXPECTS = "pairs:leaked old_evaluation:same"
+NEEDS_TO_SPEAK = ("loss.eval",)
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:

@@ -20,12 +20,17 @@ from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
 from forensics.ledger import Ledger, of, span
+from forensics.many_runs.baseline import Beside, Said
 from forensics.run.endings import last_step
 from forensics.run.recipe import recipe
 from parsers.tables import Run
 
 TITLE = "Warmup too short"
 PRIOR = -5.0
+EXPECTS = "samples:sound rate:as_told raw_loss:there pairs:in_order replay:any clip:back warmup:learns seeds:all"
+NEEDS_TO_SPEAK = ("grad.norm", "lr")
+ARMS = ("warmup again", "rate x 0.1")
+OUTCOMES = {"rate x 0.1": 4.0, "warmup again": 6.0}
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
@@ -59,3 +64,12 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         settle="Run the first steps again with the same peak rate and a real warmup.",
         interventions=["Warm up over 1 to 5 % of the run, at least some hundred steps.", "Or start at a third of the rate."],
     )
+
+
+def baseline(b: Beside, findings: Sequence[Finding]) -> Said:
+    here, there = (r.warmup for r in b.recipes)
+    if here is None or there is None:
+        return None
+    if here < 0.5 * there:
+        return 5.0, f"The baseline warms up over {there:g} steps, this run over {here:g}."
+    return (-4.0, f"The baseline warms up no longer ({there:g} steps).") if here >= there else None
