@@ -10,12 +10,16 @@ text    ``{"lines": [...]}``: lines of a log, verbatim
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from forensics.case import Evidence
+import numpy as np
+
+from forensics.case import BaseFacts, Evidence, Finding
 from forensics.run.series import Series, m4
 
 WINDOW_COLUMNS = 300
+F = TypeVar("F", bound=BaseFacts)
+Row = int | np.integer[Any]
 
 
 def window(
@@ -43,6 +47,27 @@ def window(
         "bands": list(bands),
     }
     return Evidence("series", title, data, where)
+
+
+def found(
+    facts: F,
+    title: str,
+    steps: tuple[int | None, int | None],
+    severity: str,
+    *shown: Evidence,
+    key: object = None,
+    times: tuple[float | None, float | None] = (None, None),
+) -> Finding[F]:
+    """A symptom of the detector that has these facts; its id is the detector's, with `key` or else the first step."""
+    kind = facts.detector()
+    return Finding(f"{kind}-{steps[0] if key is None else key}", kind, title, *steps, severity, shown, facts, times)
+
+
+def on_rows(s: Series, rows: tuple[Row, Row], facts: F, title: str, severity: str, *shown: Evidence, key: object = None) -> Finding[F]:
+    """A symptom that goes from one row of a series to another, with their steps and times."""
+    first, last = rows
+    times = (s.clock(first), s.clock(last))
+    return found(facts, title, (int(s.step[first]), int(s.step[last])), severity, *shown, key=key, times=times)
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], where: str = "") -> Evidence:

@@ -7,8 +7,12 @@ Every cause starts with a prior below zero, because each single cause is rarer t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar, overload
 
-from forensics.case import Clue, Finding, Hypothesis
+from forensics.case import BaseFacts, Clue, Finding, Hypothesis
+
+F = TypeVar("F", bound=BaseFacts)
+ALL, GRAVE = ("info", "warning", "critical"), ("warning", "critical")
 
 
 def prior_clue(prior: float) -> Clue:
@@ -35,21 +39,26 @@ class Ledger:
         return Hypothesis(module.rsplit(".", 1)[-1], title, tuple(self._clues), settle, tuple(interventions), steps)
 
 
-def of(
-    findings: Sequence[Finding], kind: str, *, severity: Sequence[str] = ("info", "warning", "critical"), traps: bool = False
-) -> list[Finding]:
-    """The findings of one detector, in step order; what only looks like a spike (class ``not_a_spike``) with `traps` only."""
-    found = [f for f in findings if f.kind == kind and f.severity in severity]
-    found = [f for f in found if traps or f.facts.get("class") != "not_a_spike"]
+@overload
+def findings_of(findings: Sequence[Finding], facts: type[F], *, severity: Sequence[str] = ..., traps: bool = ...) -> list[Finding[F]]: ...
+@overload
+def findings_of(findings: Sequence[Finding], facts: str, *, severity: Sequence[str] = ..., traps: bool = ...) -> list[Finding]: ...
+def findings_of(
+    findings: Sequence[Finding], facts: type[BaseFacts] | str, *, severity: Sequence[str] = ALL, traps: bool = False
+) -> list[Any]:
+    """The findings that have these ``Facts`` (or are of this detector: one of another package), in step order.
+
+    What only looks like a spike (class ``not_a_spike``) with `traps` only.
+    """
+    mine = (lambda f: f.kind == facts) if isinstance(facts, str) else (lambda f: isinstance(f.facts, facts))
+    found = [f for f in findings if f.severity in severity and mine(f)]
+    found = [f for f in found if traps or getattr(f.facts, "class_", "") != "not_a_spike"]
     return sorted(found, key=lambda f: (f.first_step is None, f.first_step or 0))
 
 
-def overflowed(findings: Sequence[Finding]) -> Finding | None:
-    """The gradient norm that became infinite, not NaN, while every logged loss is finite."""
-    dead = of(findings, "nonfinite")
-    if any(f.facts["metric"] != "grad.norm" for f in dead):
-        return None
-    return next((f for f in dead if f.facts["infinite"]), None)
+def all_of(findings: Sequence[Finding], *facts: type[BaseFacts], severity: Sequence[str] = ALL) -> list[Finding[BaseFacts]]:
+    """The findings that have any of these ``Facts``, one kind after the other."""
+    return [f for each in facts for f in findings_of(findings, each, severity=severity)]
 
 
 def span(findings: Sequence[Finding]) -> tuple[int | None, int | None]:

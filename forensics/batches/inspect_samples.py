@@ -22,7 +22,9 @@ from forensics import ranking, rules
 from forensics.batches import culprits, recurrence, sample_stats, step_to_samples
 from forensics.case import Case, Clue, Finding, jsonable
 from forensics.case_parts import headline
+from forensics.detectors import loss_spike, nonfinite
 from forensics.errors import ForensicsError
+from forensics.ledger import findings_of
 from forensics.run import settings
 from forensics.run.series import series
 from parsers.records import data_sets
@@ -102,12 +104,9 @@ def _block(run: Run) -> int | None:
 def _suspects(run: Run, findings: Sequence[Finding]) -> tuple[list[int], list[Any]]:
     """(steps that are looked behind, ids of their samples): the gravest spikes first, and the first NaN."""
     s = series(run, "loss.train")
-    spikes = [f for f in findings if f.kind == "loss_spike" and f.facts["class"] != "not_a_spike"]
-    spikes.sort(key=lambda f: (f.severity == "info", -min(f.facts["noise_sigmas"], 1e9)))
-    at = [(f.facts["attempt"], f.facts["start"]) for f in spikes[:SPIKES]]
-    at += [(f.facts.get("attempt", 0), f.facts["first"]) for f in findings if f.kind == "nonfinite" and f.facts.get("first") is not None][
-        :1
-    ]
+    spikes = sorted(findings_of(findings, loss_spike.Facts), key=lambda f: (f.severity == "info", -min(f.facts.noise_sigmas, 1e9)))
+    at = [(f.facts.attempt, f.facts.start) for f in spikes[:SPIKES]]
+    at += [(f.facts.attempt or 0, f.facts.first) for f in findings_of(findings, nonfinite.Facts) if f.facts.first is not None][:1]
     steps: list[int] = []
     ids: dict[Any, None] = {}
     for attempt, step in at:

@@ -14,6 +14,7 @@ from forensics import rules
 from forensics.batches import step_to_samples
 from forensics.case import Finding, Hypothesis
 from forensics.checkpoints import run_saves, saves_section
+from forensics.detectors import loss_spike
 from forensics.run import endings, goodput, identity, metric_aliases
 from forensics.run.series import names, series
 from parsers import secrets
@@ -101,14 +102,14 @@ def step_origin(r: Run) -> int:
 
 def spikes(r: Run, findings: Sequence[Finding]) -> tuple[dict[str, Any], ...]:
     keys = ("metric", "start", "peak", "end", "class", "class_probability", "height", "noise_sigmas", "censored", "cost_steps")
-    found = [f for f in findings if f.kind == "loss_spike"]
-    return tuple({k: f.facts[k] for k in keys} | {"finding": f.id, "batches": _batches(r, f)} for f in found)
+    found = [(f, f.facts.to_json()) for f in findings if isinstance(f.facts, loss_spike.Facts)]
+    return tuple({k: facts[k] for k in keys} | {"finding": f.id, "batches": _batches(r, f)} for f, facts in found)
 
 
-def _batches(r: Run, spike: Finding) -> list[dict[str, Any]]:
+def _batches(r: Run, spike: Finding[loss_spike.Facts]) -> list[dict[str, Any]]:
     """The batches from the start of a spike to its peak, the first few: recorded, or rebuilt where the loader is known."""
-    steps = range(spike.facts["start"], min(spike.facts["peak"], spike.facts["start"] + 7) + 1)
-    return [b for s in steps if (b := step_to_samples.batch(r, s, spike.facts["attempt"])) is not None]
+    steps = range(spike.facts.start, min(spike.facts.peak, spike.facts.start + 7) + 1)
+    return [b for s in steps if (b := step_to_samples.batch(r, s, spike.facts.attempt)) is not None]
 
 
 def blind_spots(r: Run, hypotheses: Sequence[Hypothesis]) -> tuple[dict[str, str], ...]:

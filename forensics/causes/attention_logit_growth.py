@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.detectors import attention_logits, loss_spike
+from forensics.ledger import GRAVE, Ledger, findings_of, span
 from forensics.run import settings
 from parsers.tables import Run
 
@@ -31,7 +32,7 @@ NEEDS_TO_SPEAK = ("grad.norm",)
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    grown = of(findings, "attention_logits")
+    grown = findings_of(findings, attention_logits.Facts)
     if not grown:
         return None
     ledger = Ledger(PRIOR)
@@ -43,7 +44,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-10, f"Config has q/k norm ({norm.where}).", [])
     else:
         ledger.cannot_tell("config does not speak of q/k norm.")
-    before = [f for f in of(findings, "loss_spike", severity=["warning", "critical"]) if (f.first_step or 0) < (grown[0].first_step or 0)]
+    before = [f for f in findings_of(findings, loss_spike.Facts, severity=GRAVE) if (f.first_step or 0) < (grown[0].first_step or 0)]
     if before:
         ledger.add(-4, "The loss left its level before the logits did.", before[:2])
     return ledger.hypothesis(

@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.detectors import config_change
+from forensics.ledger import Ledger, findings_of, span
 from parsers.tables import Run
 
 TITLE = "Config changed between launches"
@@ -28,14 +29,14 @@ ARMS = ("rate x 0.1",)
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    changed = [f for f in of(findings, "config_change") if any("batch" not in k.lower() for k in f.facts["keys"])]
+    changed = [f for f in findings_of(findings, config_change.Facts) if any("batch" not in k.lower() for k in f.facts.keys)]
     if not changed:
         return None
     ledger = Ledger(PRIOR)
     ledger.add(14, f"{changed[0].title}.", changed)
     step = changed[0].first_step
-    if any(f.facts["batch"] for f in of(findings, "config_change")):
-        ledger.add(-6, "The batch size changed as well, which explains more.", of(findings, "config_change"))
+    if any(f.facts.batch for f in findings_of(findings, config_change.Facts)):
+        ledger.add(-6, "The batch size changed as well, which explains more.", findings_of(findings, config_change.Facts))
     effects = [
         f
         for f in findings

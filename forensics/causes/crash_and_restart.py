@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.detectors import lr_schedule, restart, resume_break
+from forensics.ledger import GRAVE, Ledger, findings_of, span
 from forensics.run import goodput
 from parsers.tables import Run
 
@@ -31,10 +32,10 @@ NEEDS_TO_SPEAK = ("wall clock",)
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    restarts = of(findings, "restart", severity=["warning", "critical"])
+    restarts = findings_of(findings, restart.Facts, severity=GRAVE)
     if not restarts:
         return None
-    redone = sum(f.facts["redone"] for f in restarts)
+    redone = sum(f.facts.redone for f in restarts)
     ledger = Ledger(PRIOR)
     ledger.add(12, f"{redone} steps were done twice in {len(restarts)} restart{'s' if len(restarts) > 1 else ''}.", restarts[:5])
     facts = goodput.measure(run)
@@ -42,7 +43,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(
             0, f"Of use: {facts['share_steps']:.0%} of the steps and {facts['share_time']:.0%} of the time from start to end.", restarts[:5]
         )
-    broken = [*of(findings, "resume_break"), *[f for f in of(findings, "lr_schedule") if f.facts["at_resume"]]]
+    broken = [*findings_of(findings, resume_break.Facts), *[f for f in findings_of(findings, lr_schedule.Facts) if f.facts.at_resume]]
     if broken:
         ledger.add(-12, "Something did not come back as it was.", broken[:3])
     else:

@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.detectors import layer_gradients, plateau
+from forensics.ledger import Ledger, findings_of, span
 from parsers.tables import Run
 
 TITLE = "Dead or saturated units"
@@ -32,10 +33,10 @@ OUTCOMES = {"heart: learnt": -8.0, "heart: faster": -8.0, "heart: no": 8.0}
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    layers = of(findings, "layer_gradients")
-    dead = [f for f in layers if f.facts.get("dead")]
-    starved = [f for f in layers if f.facts["starved"]]
-    silent = [f for f in layers if f.facts["frozen"] and f.facts["every"]]
+    layers = findings_of(findings, layer_gradients.Facts)
+    dead = [f for f in layers if f.facts.dead]
+    starved = [f for f in layers if f.facts.starved]
+    silent = [f for f in layers if f.facts.frozen and f.facts.every]
     if not dead and not starved and not silent:
         return None
     ledger = Ledger(PRIOR)
@@ -47,7 +48,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(
             11, "No logged layer gets a gradient, and yet the whole norm is not zero: dead inputs leave only biases to learn.", silent
         )
-    stuck = of(findings, "plateau")
+    stuck = findings_of(findings, plateau.Facts)
     if stuck:
         ledger.add(6, "The loss does not fall.", stuck)
     else:

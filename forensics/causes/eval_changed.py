@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.detectors import eval_jump
+from forensics.ledger import Ledger, findings_of, span
 from forensics.many_runs.baseline import Beside, Said
 from parsers.tables import Run
 
@@ -30,11 +31,11 @@ NEEDS_TO_SPEAK = ("loss.eval",)
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    jumps = of(findings, "eval_jump")
+    jumps = findings_of(findings, eval_jump.Facts)
     if not jumps:
         return None
     ledger = Ledger(PRIOR)
-    ledger.add(4 if jumps[0].facts["alone"] else 17, jumps[0].title + ".", jumps)
+    ledger.add(4 if jumps[0].facts.alone else 17, jumps[0].title + ".", jumps)
     step = jumps[0].first_step or 0
     near = [
         f

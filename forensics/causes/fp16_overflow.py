@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.detectors import loss_scale, nonfinite
+from forensics.ledger import Ledger, findings_of, span
 from forensics.many_runs.baseline import Beside, Said
 from forensics.run import settings
 from forensics.run.endings import events
@@ -34,17 +35,17 @@ OUTCOMES = {"numerics: low precision": 24.0}
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    scale, dead = of(findings, "loss_scale"), of(findings, "nonfinite")
+    scale, dead = findings_of(findings, loss_scale.Facts), findings_of(findings, nonfinite.Facts)
     precision = settings.precision(run)
     if not scale and not (dead and precision == "fp16") and not (dead and series(run, "loss_scale")):
         return None
     ledger = Ledger(PRIOR)
     if scale:
         facts = scale[0].facts
-        if facts["collapsed"]:
-            ledger.add(16, f"The loss scale falls from {facts['top']:g} to {facts['low']:g}.", scale)
-        if facts["share"] >= 0.05:
-            ledger.add(8, f"{facts['share']:.0%} of the steps were skipped for overflow.", scale)
+        if facts.collapsed:
+            ledger.add(16, f"The loss scale falls from {facts.top:g} to {facts.low:g}.", scale)
+        if facts.share >= 0.05:
+            ledger.add(8, f"{facts.share:.0%} of the steps were skipped for overflow.", scale)
     elif _static(run):
         ledger.add(9, "The loss scale is static: it cannot give way to an overflow.", [])
     elif series(run, "loss_scale") is not None:

@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.detectors import divergence, grad_spike, loss_spike, nonfinite
+from forensics.ledger import GRAVE, Ledger, findings_of, span
 from forensics.many_runs.baseline import Beside, Said
 from forensics.run import settings
 from forensics.run.series import series
@@ -37,48 +38,32 @@ HUGE, LARGE = 20.0, 4.0
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    trouble = [
-        *of(findings, "loss_spike", severity=["warning", "critical"]),
-        *of(findings, "divergence"),
-        *of(findings, "nonfinite", severity=["critical"]),
-    ]
+    spikes = findings_of(findings, loss_spike.Facts, severity=GRAVE)
+    diverged, dead = findings_of(findings, divergence.Facts), findings_of(findings, nonfinite.Facts, severity=["critical"])
+    trouble: list[Finding] = [*spikes, *diverged, *dead]
     if not trouble:
         return None
     ledger = Ledger(PRIOR)
-    clip = settings.setting(run, "clip")
-    value = settings.as_number(clip.value) if clip else None
-    if clip is None:
-        ledger.cannot_tell("config does not say whether gradients were clipped.")
-    elif value and 0 < value < 1e3:
-        ledger.add(-12, f"Gradients were clipped at {value:g} ({clip.where}).", [])
-    else:
-        ledger.add(5, f"Clipping is off ({clip.where}).", [])
-    grads = of(findings, "grad_spike")
-    large = [f for f in grads if f.facts["ratio"] >= LARGE and any(_leads(f, t) for t in trouble)]
-    huge = [f for f in large if f.facts["ratio"] >= HUGE]
-    if huge:
-        ledger.add(13, f"The gradient norm jumps to {max(f.facts['ratio'] for f in huge):.3g} times its level with the trouble.", huge[:3])
-    elif large:
-        ledger.add(9, f"The gradient norm jumps to {max(f.facts['ratio'] for f in large):.3g} times its level with the trouble.", large[:3])
+    off = _clipping(run, ledger)
+    large = [f for f in findings_of(findings, grad_spike.Facts) if f.facts.ratio >= LARGE and any(_leads(f, t) for t in trouble)]
+    huge = [f for f in large if f.facts.ratio >= HUGE]
+    if large:
+        times = max(f.facts.ratio for f in large)
+        ledger.add(13 if huge else 9, f"The gradient norm jumps to {times:.3g} times its level with the trouble.", (huge or large)[:3])
     elif series(run, "grad.norm") is None:
         ledger.cannot_tell("the gradient norm was not logged.")
     else:
-        ledger.add(-6, "The gradient norm does not jump by orders of magnitude.", [])
-    off = clip is not None and not (value and 0 < value < 1e3)
+        ledger.add(-6, "The gradient norm does not jump by orders of magnitude.")
     well = trained_well(run, min(t.first_step or 0 for t in trouble))
-    if off and large and of(findings, "divergence") and well:
-        ledger.add(4, f"{well} Then a single large gradient was enough.", [])
+    if off and large and diverged and well:
+        ledger.add(4, f"{well} Then a single large gradient was enough.")
     if there := turned_with_training(run, findings):
         ledger.add(-8, "Training learns on from there while evaluation gets worse: weights that exploded are bad at both.", there)
-    stretch = [f for f in trouble if f.facts.get("falls_at")]
-    if stretch:
-        ledger.add(
-            -9,
-            f"The loss stands at one high level and leaves it at once at step {stretch[0].facts['falls_at']}: no explosion does.",
-            stretch[:1],
-        )
-    calm = [f for f in of(findings, "nonfinite", severity=["critical"]) if f.facts["metric"] == "loss.train" and quiet(f)]
-    if calm and not of(findings, "divergence"):
+    if flat := [f for f in spikes if f.facts.falls_at]:
+        text = f"The loss stands at one high level and leaves it at once at step {flat[0].facts.falls_at}: no explosion does."
+        ledger.add(-9, text, flat[:1])
+    calm = [f for f in dead if f.facts.metric == "loss.train" and quiet(f)]
+    if calm and not diverged:
         ledger.add(-6, "The loss was no higher than its scatter until it became NaN: an explosion shows there first.", calm)
     return ledger.hypothesis(
         __name__,
@@ -89,10 +74,26 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     )
 
 
-def _leads(grad: Finding, trouble: Finding) -> bool:
-    begins = trouble.facts.get("start", trouble.first_step) or 0
-    last = trouble.last_step if trouble.kind == "divergence" else (trouble.facts.get("peak") or begins) + 3
-    return bool(begins - 10 <= grad.facts["peak"] <= (last or begins))
+def _clipping(run: Run, ledger: Ledger) -> bool:
+    """Whether config turns clipping off."""
+    clip = settings.setting(run, "clip")
+    value = settings.as_number(clip.value) if clip else None
+    if clip is None:
+        ledger.cannot_tell("config does not say whether gradients were clipped.")
+    elif value and 0 < value < 1e3:
+        ledger.add(-12, f"Gradients were clipped at {value:g} ({clip.where}).")
+    else:
+        ledger.add(5, f"Clipping is off ({clip.where}).")
+        return True
+    return False
+
+
+def _leads(grad: Finding[grad_spike.Facts], trouble: Finding) -> bool:
+    """Whether the norm jumps shortly before the trouble, or with it."""
+    begins = trouble.first_step or 0
+    peak = trouble.facts.peak if isinstance(trouble.facts, loss_spike.Facts) else begins
+    last = trouble.last_step or begins if trouble.kind == divergence.Facts.detector() else peak + 3
+    return begins - 10 <= grad.facts.peak <= last
 
 
 def baseline(b: Beside, findings: Sequence[Finding]) -> Said:

@@ -23,7 +23,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.detectors import initial_loss, nonfinite
+from forensics.ledger import Ledger, findings_of, span
 from forensics.many_runs.baseline import Beside, Said, differ
 from forensics.run import settings
 from forensics.run.recipe import HIGH, recipe
@@ -38,7 +39,7 @@ FIRST = 3  # until this step a loss is that of the initialization
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    high = of(findings, "initial_loss")
+    high = findings_of(findings, initial_loss.Facts)
     if not high:
         return None
     facts = high[0].facts
@@ -50,7 +51,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-6, f"That is the value of step {high[0].first_step}: a rate {ratio:.0f} times the usual can have done it by then.")
     elif late:
         ledger.cannot_tell(f"the loss of the first step was not logged, only that of step {high[0].first_step}.")
-    dead = [f for f in of(findings, "nonfinite", severity=["critical"]) if (f.first_step or 0) > facts["falls_by"]]
+    dead = [f for f in findings_of(findings, nonfinite.Facts, severity=["critical"]) if (f.first_step or 0) > facts.falls_by]
     if dead:
         ledger.add(-8, "The run had recovered from it when it died of something else.", dead[:1])
     width, std = settings.number(run, "width"), settings.number(run, "init_std")
@@ -63,8 +64,8 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if grad is not None and len(grad) > 40:
         ratio = float(np.median(grad.value[:5]) / max(float(np.median(grad.value[len(grad) // 2 :])), 1e-12))
         ledger.add(4 if ratio > 10 else 0, f"The first gradients are {ratio:.3g} times those of the second half.", [])
-    if facts["falls_by"]:
-        ledger.add(1, f"The loss is back at chance by step {facts['falls_by']}.", high)
+    if facts.falls_by:
+        ledger.add(1, f"The loss is back at chance by step {facts.falls_by}.", high)
     return ledger.hypothesis(
         __name__,
         TITLE,

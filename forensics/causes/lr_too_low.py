@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.detectors import divergence, loss_spike, plateau
+from forensics.ledger import Ledger, findings_of, span
 from forensics.many_runs.baseline import Beside, Said
 from forensics.run.recipe import recipe
 from parsers.tables import Run
@@ -34,7 +35,7 @@ LOW = 0.03  # times the usual rate (forensics.run.recipe)
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    stuck = of(findings, "plateau", severity=["warning"])
+    stuck = findings_of(findings, plateau.Facts, severity=["warning"])
     if not stuck:
         return None
     ledger = Ledger(PRIOR)
@@ -46,10 +47,11 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(16, f"The peak rate of {r.rate:.2g} is {1 / r.ratio:.0f} times below what is usual for such a model and optimizer.", [])
     else:
         ledger.add(-8, f"The peak rate of {r.rate:.2g} is not small.", [])
-    if stuck[0].facts["fall"] > 0.003:
+    if stuck[0].facts.fall > 0.003:
         ledger.add(3, "It does fall, slowly and steadily.", stuck)
-    if of(findings, "loss_spike") or of(findings, "divergence"):
-        ledger.add(-8, "There is instability, which a small rate does not make.", of(findings, "loss_spike")[:2])
+    spiked, diverged = findings_of(findings, loss_spike.Facts), findings_of(findings, divergence.Facts)
+    if spiked or diverged:
+        ledger.add(-8, "There is instability, which a small rate does not make.", spiked[:2])
     return ledger.hypothesis(
         __name__,
         TITLE,

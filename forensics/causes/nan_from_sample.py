@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.detectors import nonfinite
+from forensics.ledger import Ledger, findings_of, span
 from forensics.signs.before_nan import calm
 from parsers.tables import Run
 
@@ -40,28 +41,28 @@ OUTCOMES = {
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    dead = [f for f in of(findings, "nonfinite") if f.facts["metric"].startswith("loss.train")]
+    dead = [f for f in findings_of(findings, nonfinite.Facts) if f.facts.metric.startswith("loss.train")]
     if not dead:
         return None
     facts = dead[0].facts
     ledger = Ledger(PRIOR)
     ledger.add(5, "The loss is NaN or infinite from one value to the next.", dead)
     calm(run, ledger, dead, findings, weight=6)
-    if facts["recovered"] and facts["count"] <= 3:
+    if facts.recovered and facts.count <= 3:
         ledger.add(8, "The loss is finite again afterwards: the batch made it, the state did not.", dead)
-    elif facts["recovered"]:
-        ledger.add(3, f"{facts['count']} values are NaN, with finite ones between: some batches make it and others do not.", dead)
+    elif facts.recovered:
+        ledger.add(3, f"{facts.count} values are NaN, with finite ones between: some batches make it and others do not.", dead)
     else:
         ledger.add(1, "It stays NaN: the update that followed poisoned the weights.", dead)
-    if facts["at_start"]:
+    if facts.at_start:
         ledger.add(-8, "The very first value is NaN already.", dead)
     return ledger.hypothesis(
         __name__,
         TITLE,
         steps=span(dead),
-        settle=f"Replay step {facts['first']} from the checkpoint before it, with its batch and with another.",
+        settle=f"Replay step {facts.first} from the checkpoint before it, with its batch and with another.",
         interventions=[
-            f"Check the samples of step {facts['first']} for NaN, empty sequences and labels out of range.",
+            f"Check the samples of step {facts.first} for NaN, empty sequences and labels out of range.",
             "Go back to the checkpoint before and leave the batch out.",
             "Skip updates whose gradient is not finite.",
         ],
@@ -70,5 +71,5 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
 
 def blamed(run: Run, f: Finding) -> list[tuple[int, int]]:
     """(attempt, step) of the batches that a finding points at."""
-    known = f.kind == "nonfinite" and f.facts["first"] is not None
-    return [(f.facts.get("attempt") or 0, f.facts["first"])] if known else []
+    known = f.kind == "nonfinite" and f.facts.first is not None
+    return [(f.facts.attempt or 0, f.facts.first)] if known else []

@@ -22,7 +22,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.detectors import divergence, grad_spike, loss_spike
+from forensics.ledger import GRAVE, Ledger, findings_of, span
 from forensics.many_runs.baseline import Beside, Said, differ
 from forensics.run import settings
 from forensics.run.recipe import recipe
@@ -46,8 +47,9 @@ TINY = 1e-3
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    spikes = of(findings, "loss_spike", severity=["warning", "critical"]) or of(findings, "divergence")
-    grads = of(findings, "grad_spike")
+    jumps, diverged = findings_of(findings, loss_spike.Facts, severity=GRAVE), findings_of(findings, divergence.Facts)
+    spikes: Sequence[Finding] = jumps or diverged
+    grads = findings_of(findings, grad_spike.Facts)
     if recipe(run).sgd or not (spikes or len(grads) >= 2):
         return None
     s = series(run, "grad.norm")

@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of
+from forensics.detectors import seed_spread
+from forensics.ledger import Ledger, findings_of
 from parsers.tables import Run
 
 TITLE = "Seed variance"
@@ -31,12 +32,12 @@ UNSTABLE = ("divergence", "loss_spike", "level_shift", "oscillation")  # a recip
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    spread = of(findings, "seed_spread")
+    spread = findings_of(findings, seed_spread.Facts)
     if not spread:
         return None
     ledger = Ledger(PRIOR)
     facts = spread[0].facts
-    ledger.add(APART, f"{facts['runs']} runs of one configuration end up to {facts['apart']:.0%} apart.", spread)
+    ledger.add(APART, f"{facts.runs} runs of one configuration end up to {facts.apart:.0%} apart.", spread)
     grave = [f for f in findings if f.severity == "critical" and f.kind not in UNSTABLE]
     if grave:
         ledger.add(-4, "The run shown here broke, which may set it apart without any help of the seed.", grave[:3])

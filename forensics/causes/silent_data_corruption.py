@@ -20,11 +20,13 @@ import re
 from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, overflowed, span
+from forensics.detectors import checkpoint_damage, loss_spike, lr_schedule, rank_disagreement, restart
+from forensics.ledger import GRAVE, Ledger, findings_of, span
 from forensics.many_runs.baseline import Beside, Said
 from forensics.run import settings
 from forensics.run.endings import events
 from forensics.run.series import series
+from forensics.signs.before_nan import overflowed
 from forensics.signs.jumps import state_hit
 from parsers.tables import Run
 
@@ -38,22 +40,24 @@ _KERNEL = re.compile(r"(?i)illegal memory access|launch failure|misaligned addre
 CALM = 3.0  # times the usual gradient norm
 
 
-def _near_restart(findings: Sequence[Finding], hit: Finding) -> bool:
-    return any(0 <= hit.facts["start"] - (r.first_step or 0) <= 10 for r in of(findings, "restart"))
+def _near_restart(findings: Sequence[Finding], hit: Finding[loss_spike.Facts]) -> bool:
+    return any(0 <= hit.facts.start - (r.first_step or 0) <= 10 for r in findings_of(findings, restart.Facts))
 
 
 def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    absurd = [f for f in findings if f.facts.get("absurd")]
+    absurd = [f for f in findings_of(findings, checkpoint_damage.Facts) if f.facts.absurd]
     errors = [e for e in events(run, "hardware") if not _KERNEL.search(e["text"])]
-    spikes = of(findings, "loss_spike", severity=["warning", "critical"])
+    spikes = findings_of(findings, loss_spike.Facts, severity=GRAVE)
     alone = [
         f
-        for f in of(findings, "rank_disagreement")
-        if f.facts["pattern"] in ("jump", "parts") and f.facts["rank"] is not None and not f.facts["metric"].startswith("time.")
+        for f in findings_of(findings, rank_disagreement.Apart)
+        if f.facts.pattern in ("jump", "parts") and f.facts.rank is not None and not f.facts.metric.startswith("time.")
     ]
     over = overflowed(findings)
-    if over is not None and (settings.precision(run) == "fp16" or over.facts["at_start"] or over.facts.get("grad_ratio", 9) > CALM):
-        over = None
+    if over is not None:
+        ratio = over.facts.grad_ratio
+        calm = ratio is not None and ratio <= CALM
+        over = over if calm and not over.facts.at_start and settings.precision(run) != "fp16" else None
     if not absurd and not errors and not spikes and not alone and not over:
         return None
     ledger = Ledger(PRIOR)
@@ -65,13 +69,13 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(9, f"One rank alone leaves the others at once: {alone[0].title}.", alone[:1])
     if not absurd and not run.tables["checkpoints"].num_rows:
         ledger.cannot_tell("no checkpoint lies here whose weights could be looked at.")
-    if spikes and spikes[0].facts["class"] == "fast" and len(spikes) == 1:
+    if spikes and spikes[0].facts.class_ == "fast" and len(spikes) == 1:
         ledger.add(3, "One sudden spike, which a wrong activation makes as well as a bad batch.", spikes)
     hit = state_hit(run, spikes)
-    if hit and not of(findings, "lr_schedule") and not _near_restart(findings, hit):
+    if hit and not findings_of(findings, lr_schedule.Facts) and not _near_restart(findings, hit):
         ledger.add(10, "From one step to the next the loss is thrown above what it was before training, and learns anew.", [hit])
     if over is not None:
-        weight = 4 if over.facts["recovered"] else 14
+        weight = 4 if over.facts.recovered else 14
         ledger.add(
             weight, "The gradient norm overflows out of a calm state while the loss stays finite: one number became huge at once.", [over]
         )

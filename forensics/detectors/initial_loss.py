@@ -20,11 +20,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import settings
 from forensics.run.series import series
@@ -32,6 +33,16 @@ from parsers.tables import Run
 
 NEEDS = ["loss.train"]
 ABOVE, LARGEST, FALLS = 1.3, 12.5, 1 / 3
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """The first loss, in nats."""
+
+    first: float
+    chance: float | None  # ln of the number of classes or tokens, where config names it
+    falls_by: int  # step at which it is back at chance
+    init_std: float | None  # as configured
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -51,10 +62,10 @@ def detect(run: Run) -> Iterator[Finding]:
     end = int(s.step[rows[int(reach[0])]]) if len(reach) else int(s.step[rows[-1]])
     against = f"ln({outcomes:.0f}) = {chance:.3g}" if chance else "more than guessing among any vocabulary costs"
     title = f"Loss begins at {first:.4g}, far above {against}"
-    facts = {"first": first, "chance": chance, "falls_by": end, "init_std": settings.number(run, "init_std")}
     begin = int(s.step[rows[0]])
+    facts = Facts(first, chance, end, settings.number(run, "init_std"))
     shown = evidence.window(s, begin, end, title="the first steps", where=s.place(run, rows[0]), margin=0.5)
-    yield Finding(f"initial_loss-{begin}", "initial_loss", title, begin, end, "warning", (shown,), facts, (s.clock(rows[0]), None))
+    yield evidence.found(facts, title, (begin, end), "warning", shown, times=(s.clock(rows[0]), None))
 
 
 def smallest_effect(run: Run) -> str:

@@ -29,7 +29,7 @@ from functools import cache
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
 from forensics.detectors.loss_spike import loss_of
 from forensics.errors import CannotTell
 from forensics.run.series import Series
@@ -42,6 +42,20 @@ WIDTH, LEAST_WIDTH, LEAST_VALUES = 100, 20, 80
 LEAST, ERRORS, USUAL = 0.01, 8.0, 5.0
 GRAVE = 0.02  # a step up of this size that stays is a warning
 MOST, LONG = 20, 10
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """The step of the loss, with its 95 % interval as shares of the level."""
+
+    step: int
+    size: float
+    low: float
+    high: float
+    up: bool
+    stays: bool  # the last values lie above the level before
+    level: float  # before the step
+    total: int  # such steps in the run
 
 
 @dataclass(frozen=True)
@@ -135,15 +149,7 @@ def _finding(run: Run, s: Series, rows: excursions.Ints, f: Shift, total: int) -
     stays = float(np.median(rest[-15:])) > before
     way = "up" if ratio > 0 else "down"
     title = f"Loss steps {way} by {abs(ratio):.1%} at step {step} (95 % interval {low:+.1%} to {high:+.1%})"
-    facts = {"step": step, "size": ratio, "low": low, "high": high, "up": ratio > 0, "stays": stays, "level": before, "total": total}
-    shown = evidence.window(
-        s,
-        step,
-        step,
-        title=f"{s.tag} around step {step}",
-        where=s.place(run, row),
-        margin=0,
-        marks=[{"step": step, "label": f"{ratio:+.1%}", "kind": "event"}],
-    )
-    severity = "warning" if ratio >= GRAVE and stays else "info"
-    return Finding(f"level_shift-{step}", "level_shift", title, step, step, severity, (shown,), facts, (s.clock(row), s.clock(row)))
+    facts = Facts(step, ratio, low, high, ratio > 0, stays, before, total)
+    marks = [{"step": step, "label": f"{ratio:+.1%}", "kind": "event"}]
+    shown = evidence.window(s, step, step, title=f"{s.tag} around step {step}", where=s.place(run, row), margin=0, marks=marks)
+    return evidence.on_rows(s, (row, row), facts, title, "warning" if ratio >= GRAVE and stays else "info", shown)

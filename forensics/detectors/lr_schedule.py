@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
 from forensics.run.endings import planned_steps
 from forensics.run.series import Series, series
 from parsers.tables import Run
@@ -34,6 +34,20 @@ JUMP, SHARE = 1.5, 0.02  # of the row before; of the peak
 REGULAR = 0.1  # distances of warm restarts agree this well
 LOW = 0.4  # of the peak: from below this a warm restart comes
 SILENCE, SILENCE_TIMES, LEAST_PAUSES, ANEW = 60.0, 50.0, 10, 5  # seconds; usual pauses; values
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """A jump of the rate."""
+
+    step: int
+    before: float
+    after: float
+    ratio: float | None  # after over before
+    at_resume: bool  # at the beginning of a life: a schedule that was reset
+    lasts: int | None  # steps until the rate is back
+    planned: int | None  # steps of the run
+    attempt: int
 
 
 @dataclass(frozen=True)
@@ -168,25 +182,8 @@ def _finding(run: Run, s: Series, i: int) -> Finding:
     length = int(s.step[i + int(back[0])] - step) if len(back) and new > old else None
     how = "at the restart" if resumed else "inside one life of the run"
     title = f"Learning rate goes from {old:.3g} to {new:.3g} at step {step}, {how}"
-    planned = planned_steps(run)
-    facts = {
-        "step": step,
-        "before": old,
-        "after": new,
-        "ratio": new / old if old else None,
-        "at_resume": resumed,
-        "lasts": length,
-        "planned": planned,
-        "attempt": int(s.attempt[i]),
-    }
-    shown = evidence.window(
-        s,
-        step,
-        step + (length or 0),
-        title=f"{s.tag} around step {step}",
-        where=s.place(run, i),
-        marks=[{"step": step, "label": f"{old:.3g} to {new:.3g}", "kind": "event"}],
-    )
-    return Finding(
-        f"lr_schedule-{step}", "lr_schedule", title, step, step + (length or 0), "warning", (shown,), facts, (s.clock(i - 1), s.clock(i))
-    )
+    facts = Facts(step, old, new, new / old if old else None, resumed, length, planned_steps(run), int(s.attempt[i]))
+    marks = [{"step": step, "label": f"{old:.3g} to {new:.3g}", "kind": "event"}]
+    last = step + (length or 0)
+    shown = evidence.window(s, step, last, title=f"{s.tag} around step {step}", where=s.place(run, i), marks=marks)
+    return evidence.found(facts, title, (step, last), "warning", shown, times=(s.clock(i - 1), s.clock(i)))

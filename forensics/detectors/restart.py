@@ -17,14 +17,27 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
 from forensics.run import endings
 from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """The end of one life and the beginning of the next."""
+
+    from_: int  # first step of the new life
+    ended: int  # last step of the old one
+    redone: int  # steps that are done twice
+    idle: float | None  # seconds between them
+    why: str  # the old one ended
+    attempt: int
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -36,39 +49,20 @@ def detect(run: Run) -> Iterator[Finding]:
         wait = f", {_duration(idle)} later" if idle and idle > 0 else ""
         what = f"{redone} steps are done twice" if redone else "no step is done twice"
         title = f"The run stops at step {end} and goes on from step {begin}{wait}: {what}"
-        facts = {"from": begin, "ended": end, "redone": redone, "idle": idle, "why": life["why"], "attempt": after["index"]}
+        facts = Facts(begin, end, redone, idle, life["why"], after["index"])
         shown = []
         loss = series(run, "loss.train") or series(run, "loss.eval")
         if loss is not None:
-            shown.append(
-                evidence.window(
-                    loss,
-                    begin,
-                    max(end, begin),
-                    title="loss in both lives",
-                    marks=[{"step": begin, "label": f"restart at step {begin}", "kind": "restart"}],
-                )
-            )
-        lines = [
-            e
-            for e in endings.events(run, "resume", "signal", "scheduler", "oom", "traceback")
-            if e["attempt"] in (before["index"], after["index"])
-        ]
+            marks = [{"step": begin, "label": f"restart at step {begin}", "kind": "restart"}]
+            shown.append(evidence.window(loss, begin, max(end, begin), title="loss in both lives", marks=marks))
+        told_of = endings.events(run, "resume", "signal", "scheduler", "oom", "traceback")
+        lines = [e for e in told_of if e["attempt"] in (before["index"], after["index"])]
         if lines:
-            shown.append(
-                evidence.text("what the log says", [e["text"][:300] for e in lines[:6]], run.where(lines[0]["source"], lines[0]["at"]))
-            )
-        yield Finding(
-            f"restart-{begin}" + (f"-attempt{after['index']}" if after["index"] > 1 else ""),
-            "restart",
-            title,
-            begin,
-            max(end, begin),
-            "warning" if redone > 1 else "info",
-            tuple(shown),
-            facts,
-            (before["ended"], after["started"]),
-        )
+            where = run.where(lines[0]["source"], lines[0]["at"])
+            shown.append(evidence.text("what the log says", [e["text"][:300] for e in lines[:6]], where))
+        key, times = f"{begin}-attempt{after['index']}" if after["index"] > 1 else begin, (before["ended"], after["started"])
+        severity = "warning" if redone > 1 else "info"
+        yield evidence.found(facts, title, (begin, max(end, begin)), severity, *shown, key=key, times=times)
 
 
 def smallest_effect(run: Run) -> str:

@@ -17,11 +17,12 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import settings
 from forensics.run.endings import planned_steps
@@ -31,6 +32,16 @@ from parsers.tables import Run
 NEEDS = ["lr"]
 EARLY, LOW = 0.6, 0.01
 CYCLES = ("restart", "cyclic", "cycle", "sgdr", "wsd", "inverse", "step", "plateau")
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """The end of a schedule, in steps."""
+
+    end: int
+    plan: int
+    factor: float  # plan over end
+    again: bool  # the rate comes round again
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -57,18 +68,11 @@ def detect(run: Run) -> Iterator[Finding]:
     again = bool(x[top + int(low[0]) :].max() > 0.3 * peak)
     how = "and comes round again" if again else "and stays there"
     title = f"The learning rate reaches its end at step {end} of {plan} {how}"
-    facts = {"end": end, "plan": plan, "factor": plan / end, "again": again}
-    row = rows[top + int(low[0])]
-    shown = evidence.window(
-        s,
-        int(step[0]),
-        int(step[-1]),
-        title=s.tag,
-        where=s.place(run, row),
-        margin=0,
-        marks=[{"step": end, "label": f"end of the schedule: {end}", "kind": "event"}],
-    )
-    yield Finding(f"schedule_length-{end}", "schedule_length", title, end, int(step[-1]), "warning", (shown,), facts, (s.clock(row), None))
+    facts = Facts(end, plan, plan / end, again)
+    row, first, last = rows[top + int(low[0])], int(step[0]), int(step[-1])
+    marks = [{"step": end, "label": f"end of the schedule: {end}", "kind": "event"}]
+    shown = evidence.window(s, first, last, title=s.tag, where=s.place(run, row), margin=0, marks=marks)
+    yield evidence.found(facts, title, (end, last), "warning", shown, times=(s.clock(row), None))
 
 
 def smallest_effect(run: Run) -> str:

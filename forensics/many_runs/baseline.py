@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from forensics import evidence, rules
-from forensics.case import Check, Clue, Finding, Hypothesis
+from forensics.case import BaseFacts, Check, Clue, Finding, Hypothesis
 from forensics.many_runs import config_diff, parting
 from forensics.many_runs.side_by_side import data_order
 from forensics.run import settings
@@ -21,6 +21,20 @@ from forensics.run.series import series
 from parsers.tables import Run
 
 KIND = "baseline_parting"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """Where run and baseline part."""
+
+    baseline: str  # path
+    equal: int  # logged values that are equal
+    level: int | None  # step from which on the levels differ
+    last_difference: float
+
+    @classmethod
+    def detector(cls) -> str:
+        return KIND
 
 
 @dataclass(frozen=True)
@@ -67,8 +81,8 @@ def _findings(base: Run, parted: parting.Parting | None, differs: list[dict[str,
     shown = evidence.table(
         "settings that differ from the baseline", ["setting", "baseline", "this run", "suspicion", "why"], rows, base.path
     )
-    facts = {"baseline": base.path, "equal": parted.equal, "level": parted.level, "last_difference": parted.last_difference}
-    return [Finding(f"{KIND}-{at}", KIND, f"{what} at step {at}{equal}{blame}", at, at, "info", (shown,), facts)]
+    facts = Facts(base.path, parted.equal, parted.level, parted.last_difference)
+    return [evidence.found(facts, f"{what} at step {at}{equal}{blame}", (at, at), "info", shown)]
 
 
 def check(b: Beside) -> Check:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from forensics.case import Finding
-from forensics.detectors import lr_schedule
-from forensics.ledger import of
+from forensics.detectors import loss_spike, lr_schedule, train_eval_gap
+from forensics.ledger import GRAVE, findings_of
 from forensics.run.series import series
 from parsers.tables import Run
 
@@ -41,18 +41,17 @@ def learns_on(run: Run, diverged: Sequence[Finding], spikes: Sequence[Finding]) 
         (
             f
             for f in spikes
-            if f.facts["class"] == "non_recovering"
-            and abs(f.facts["start"] - (diverged[0].first_step or 0)) <= 20 * (s.interval if s else 1)
+            if f.facts.class_ == "non_recovering" and abs(f.facts.start - (diverged[0].first_step or 0)) <= 20 * (s.interval if s else 1)
         ),
         None,
     )
     if s is None or jump is None:
         return ""
-    after = s.value[(s.step >= jump.facts["peak"]) & s.alive & np.isfinite(s.value)]
+    after = s.value[(s.step >= jump.facts.peak) & s.alive & np.isfinite(s.value)]
     if len(after) < 20:
         return ""
     top, last = float(np.median(after[:5])), float(np.median(after[-max(len(after) // 10, 5) :]))
-    if last - jump.facts["level"] < 0.6 * (top - jump.facts["level"]):
+    if last - jump.facts.level < 0.6 * (top - jump.facts.level):
         return f"After the jump the loss falls again, from {top:.3g} to {last:.3g}: learning goes on at another level."
     return ""
 
@@ -61,12 +60,12 @@ def over_at_once(run: Run, spikes: Sequence[Finding]) -> str:
     """A step to a level well below the first loss, with no further rise: no divergence climbs so. Empty where it is none."""
     s = series(run, "loss.train")
     for f in spikes:
-        if s is None or f.facts["class"] not in ("non_recovering", "not_a_spike") or not np.isfinite(f.facts["top"]):
+        if s is None or f.facts.class_ not in ("non_recovering", "not_a_spike") or not np.isfinite(f.facts.top):
             continue
-        after = s.value[(s.step >= f.facts["start"]) & s.alive & np.isfinite(s.value)]
+        after = s.value[(s.step >= f.facts.start) & s.alive & np.isfinite(s.value)]
         if len(after) < 40:
             continue
-        level, first = f.facts["level"], float(np.median(s.value[:5]))
+        level, first = f.facts.level, float(np.median(s.value[:5]))
         early, late = float(np.median(after[2:12])), float(np.median(after[-max(len(after) // 5, 10) :]))
         if late - level <= 1.15 * (early - level) and level < late < BELOW * first:
             return f"After the step the loss rises no further ({early:.3g}, then {late:.3g}), and stays below its first level."
@@ -80,11 +79,11 @@ def state_hit(run: Run, spikes: Sequence[Finding]) -> Finding | None:
     """
     s = series(run, "loss.train")
     for f in spikes:
-        if s is None or f.facts["class"] not in ("non_recovering", "slow") or f.facts["top"] != f.facts["top"]:
+        if s is None or f.facts.class_ not in ("non_recovering", "slow") or f.facts.top != f.facts.top:
             continue
         first = float(np.median(s.value[:3]))
-        at_once = f.facts["peak"] - f.facts["start"] <= 2 * s.interval
-        if at_once and f.facts["level"] < 0.5 * first and f.facts["top"] > 1.1 * first:
+        at_once = f.facts.peak - f.facts.start <= 2 * s.interval
+        if at_once and f.facts.level < 0.5 * first and f.facts.top > 1.1 * first:
             return f
     return None
 
@@ -92,12 +91,12 @@ def state_hit(run: Run, spikes: Sequence[Finding]) -> Finding | None:
 def turned_with_training(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     """Spikes of the training loss that begin between the best evaluation and the next one: then it was no slow turn."""
     held = series(run, "loss.eval")
-    gap = of(findings, "train_eval_gap")
+    gap = findings_of(findings, train_eval_gap.Facts)
     if not gap or held is None:
         return []
-    best = gap[0].facts["best_step"]
+    best = gap[0].facts.best_step
     after = held.step[held.alive & (held.step > best)]
     if not len(after):
         return []
-    spikes = of(findings, "loss_spike", severity=["warning", "critical"])
-    return [f for f in spikes if best < f.facts["start"] <= int(after[0]) and f.facts["class"] != "fast"]
+    spikes = findings_of(findings, loss_spike.Facts, severity=GRAVE)
+    return [f for f in spikes if best < f.facts.start <= int(after[0]) and f.facts.class_ != "fast"]
