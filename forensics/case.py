@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic
 
+from forensics.certainty import certainty
 from parsers.secrets import mask_shapes, names
 
 SCHEMA = 1
@@ -161,25 +162,6 @@ class Case:
         from forensics import notebook
 
         return notebook.frame(self.to_json())
-
-
-CERTAINTY = (  # least probability, as an adjective, within a sentence; below the last the first cause is open
-    (0.95, "almost certain", "almost certainly"),
-    (0.8, "likely", "likely"),
-    (0.55, "more likely than not", "more likely than not"),
-)
-OPEN = "open"
-
-
-def certainty(probability: float, first: bool, *, adverb: bool = False) -> str:
-    """Doubt as a word, as one would say it aloud; the first cause is open where it does not lead clearly."""
-    for least, *words in CERTAINTY:
-        if probability >= least:
-            return words[adverb]
-    if first:
-        return OPEN
-    p = probability
-    return "possible" if p >= 0.2 else "unlikely" if p >= 0.05 else "very unlikely" if p >= 0.01 else "close to ruled out"
 
 
 def _hypothesis(h: Hypothesis, rank: int) -> dict[str, Any]:

@@ -22,30 +22,16 @@ F = TypeVar("F", bound=BaseFacts)
 Row = int | np.integer[Any]
 
 
-def window(
-    s: Series,
-    first: int,
-    last: int,
-    *,
-    title: str,
-    where: str = "",
-    marks: Sequence[dict[str, Any]] = (),
-    bands: Sequence[dict[str, Any]] = (),
-    margin: float = 1.0,
-) -> Evidence:
-    """A series around [first, last], with `margin` times that length (at least 20 points) on either side."""
+def window(s: Series, first: int, last: int, *drawn: dict[str, Any], title: str, where: str = "", margin: float = 1.0) -> Evidence:
+    """A series around [first, last], with `margin` times that length (at least 20 points) on either side.
+
+    `drawn`: marks (they have a ``step``) and bands (they have a ``from``).
+    """
     pad = max(int((last - first) * margin), 20 * s.interval, 1)
     lo, hi = first - pad, last + pad
     lives = [{"attempt": a, "points": m4(step, value, WINDOW_COLUMNS)} for a, step, value in s.lives(lo, hi)]
-    data = {
-        "metric": s.name,
-        "unit": s.unit,
-        "scale": s.scale,
-        "lives": lives,
-        "window": [lo, hi],
-        "marks": list(marks),
-        "bands": list(bands),
-    }
+    marks, bands = [d for d in drawn if "step" in d], [d for d in drawn if "from" in d]
+    data = {"metric": s.name, "unit": s.unit, "scale": s.scale, "lives": lives, "window": [lo, hi], "marks": marks, "bands": bands}
     return Evidence("series", title, data, where)
 
 

@@ -153,14 +153,15 @@ def detect(run: Run) -> tuple[list[Finding], list[Check]]:
 
 def _with_effects(run: Run, checks: Sequence[Check]) -> list[Check]:
     """The checks, each that ran with the smallest effect that it could have seen."""
-    smallest = {id_of(d): d.smallest_effect for d in modules("detectors") if hasattr(d, "smallest_effect")}
-    ran = {c.id for c in checks if c.status in ("fired", "clear")} & smallest.keys()
-    return [replace(c, smallest_effect=_effect(smallest[c.id], run)) if c.id in ran else c for c in checks]
+    detectors = {id_of(d): d for d in modules("detectors")}
+    ran = {c.id for c in checks if c.status in ("fired", "clear")}
+    return [replace(c, smallest_effect=_effect(detectors[c.id], run)) if c.id in ran & detectors.keys() else c for c in checks]
 
 
-def _effect(smallest: Callable[[Run], str], run: Run) -> str:
+def _effect(detector: ModuleType, run: Run) -> str:
+    """What the detector says: ``SMALLEST_EFFECT``, or ``smallest_effect(run)`` where it hangs on the run."""
     try:
-        return smallest(run)
+        return str(detector.smallest_effect(run) if hasattr(detector, "smallest_effect") else getattr(detector, "SMALLEST_EFFECT", ""))
     except CannotTell:
         return ""
     except Exception as e:  # what the detector found stands

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from forensics.case import OPEN, Check, Finding, Hypothesis, certainty
+from forensics.case import Check, Finding, Hypothesis
+from forensics.certainty import OPEN, certainty, within
 from forensics.run.endings import status
 from parsers.tables import Run
 
@@ -45,12 +46,12 @@ def explained(findings: Sequence[Finding], hypotheses: Sequence[Hypothesis]) -> 
     happened = headline(symptom) if symptom else "Something went wrong"
     said = certainty(best.probability, True, adverb=True) if best is not None and best.id != "unknown" else OPEN
     if best is None or said == OPEN:
-        rivals = [h.title.lower() for h in hypotheses if h.id != "unknown"][:2]
+        rivals = [within(h.title) for h in hypotheses if h.id != "unknown"][:2]
         maybe = f" The nearest candidates: {' or '.join(rivals)}." if rivals else ""
         return f"{happened}. The cause is open.{maybe}"
     # "Out of memory: fragmentation" where the first half of the sentence has said so: not a second time
     new = [part for part in best.title.split(": ") if part.lower() not in happened.lower()]
-    return f"{happened}. Cause, {said}: {_lowered(': '.join(new))}." if new else f"{happened} ({said} the cause itself)."
+    return f"{happened}. Cause, {said}: {within(': '.join(new))}." if new else f"{happened} ({said} the cause itself)."
 
 
 def headline(finding: Finding) -> str:
@@ -67,11 +68,6 @@ def headline(finding: Finding) -> str:
         title = title[:cut] if cut > 20 else title
     first = title.split(" ", 1)[0]
     return title[0].upper() + title[1:] if first.isalpha() else title
-
-
-def _lowered(title: str) -> str:
-    """A title within a sentence; NaN and GPU stay as they are."""
-    return title if title[1:2].isupper() or title[2:3].isupper() else title[:1].lower() + title[1:]
 
 
 def main(findings: Sequence[Finding], best: Hypothesis | None = None) -> Finding | None:

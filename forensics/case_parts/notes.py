@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from forensics import ranking
-from forensics.case import certainty, finding_of, hypothesis_of
+from forensics.case import finding_of, hypothesis_of
 from forensics.case_parts import headline
+from forensics.certainty import certainty
 from forensics.errors import ForensicsError
 
 Document = dict[str, Any]

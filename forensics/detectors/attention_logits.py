@@ -28,6 +28,7 @@ from parsers.tables import Run
 
 NEEDS = ["attn.max_logit|attn.entropy"]
 HUGE, GROWTH, COLLAPSE = 100.0, 3.0, 0.1
+SMALLEST_EFFECT = f"logits above {HUGE:.0f}"
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,3 @@ def detect(run: Run) -> Iterator[Finding]:
         title = f"{title} by step {s.step[-1]}"
         yield evidence.on_rows(s, (onset, len(s) - 1), facts, title, "warning", shown)
         return
-
-
-def smallest_effect(run: Run) -> str:
-    return f"logits above {HUGE:.0f}"

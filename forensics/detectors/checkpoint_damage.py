@@ -38,6 +38,7 @@ from parsers.tables import Run
 
 NEEDS: list[str] = []
 _COLUMNS = ("name", "role", "shape", "norm", "absmax", "nonfinite")
+SMALLEST_EFFECT = "one byte missing at the end, one value that is not finite"
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,3 @@ def _shown(c: Checkpoint, names: list[str], place: str) -> Evidence:
 
 def _plain(x: object) -> object:
     return float(f"{x:.6g}") if isinstance(x, float) else x if isinstance(x, (int, str)) else str(x)
-
-
-def smallest_effect(run: Run) -> str:
-    return "one byte missing at the end, one value that is not finite"

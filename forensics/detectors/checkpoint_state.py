@@ -43,6 +43,7 @@ CLOSE = 0.02  # of the step: counts that differ less are the same (skipped steps
 MOST_TIMES = 64
 
 Row = tuple[Checkpoint, Counters]
+SMALLEST_EFFECT = "a count that is off by a tenth of the step"
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,3 @@ def _finding(
     shown = [[run_saves.name(c, run), c.step, n.optimizer, n.scheduler, n.states, n.lr] for c, n in rows[:30]]
     table = evidence.table("what the checkpoints say of their age", columns, shown)
     return evidence.found(facts, title, steps, severity, table, key=facts.what)
-
-
-def smallest_effect(run: Run) -> str:
-    return "a count that is off by a tenth of the step"

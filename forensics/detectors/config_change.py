@@ -35,6 +35,7 @@ from parsers.tables import Run
 NEEDS: list[str] = []
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 ALIKE = 0.7  # share of keys that two snapshots have in common
+SMALLEST_EFFECT = "one setting"
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,3 @@ def _samples_a_step(run: Run) -> tuple[Any, Any] | None:
     keys, counts = np.unique(np.stack([attempt, step]), axis=1, return_counts=True)
     order = np.argsort(keys[1], kind="stable")
     return keys[1][order], counts[order].astype(np.float64)
-
-
-def smallest_effect(run: Run) -> str:
-    return "one setting"

@@ -31,6 +31,7 @@ from parsers.tables import Run
 
 NEEDS: list[str] = []
 LEAST, RISE, NOISES, BACK = 6, 0.05, 3.0, 3
+SMALLEST_EFFECT = f"one dataset {RISE:.0%} above its lowest, for three evaluations"
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,3 @@ def _change(s: Series, rows: np.ndarray, since: int) -> float | None:
     """Relative change of another set over the same steps."""
     x = s.value[rows][s.step[rows] >= since]
     return float(np.median(x[-3:]) / x[0] - 1) if len(x) >= BACK and x[0] else None
-
-
-def smallest_effect(run: Run) -> str:
-    return f"one dataset {RISE:.0%} above its lowest, for three evaluations"

@@ -40,6 +40,7 @@ NEEDS = ["loss.train|loss.eval"]
 LEAST_VALUES, LEVEL = 40, 15
 RISE, NOISES, UNDONE = 0.10, 8.0, 0.05
 FEW, CLIMB, STRETCH = 5, 1.25, 0.1  # median of so many values above so many times the first, for this share of the run
+SMALLEST_EFFECT = "a last level 10 % above the best one, or a lasting rise of 1 % four times larger than any before"
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def detect(run: Run) -> Iterator[Finding]:
     up = end / low - 1 if low else float("inf")
     facts = Facts(start, best=low, final=end, rise=up, best_step=int(s.step[rows[best]]), first=float(x[0]))
     bands = [{"from": start, "to": last, "kind": "non_recovering"}]
-    shown = evidence.window(s, start, last, title=f"{s.tag} from step {start} on", where=s.place(run, row), bands=bands)
+    shown = evidence.window(s, start, last, *bands, title=f"{s.tag} from step {start} on", where=s.place(run, row))
     yield evidence.on_rows(s, (row, rows[-1]), facts, title, "critical", shown)
 
 
@@ -108,9 +109,5 @@ def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding
     final, begin = float(np.median(x[-LEVEL:])), int(s.step[rows[0]])
     facts = Facts(start, best=first, final=final, rise=top / first - 1, best_step=begin, first=first, above_first=len(high))
     band = [{"from": start, "to": last, "kind": "slow"}]
-    shown = evidence.window(s, start, last, title=f"{s.tag} above its first level", where=s.place(run, rows[a]), bands=band)
+    shown = evidence.window(s, start, last, *band, title=f"{s.tag} above its first level", where=s.place(run, rows[a]))
     yield evidence.on_rows(s, (rows[a], rows[b]), facts, title, "warning", shown)
-
-
-def smallest_effect(run: Run) -> str:
-    return "a last level 10 % above the best one, or a lasting rise of 1 % four times larger than any before"

@@ -32,6 +32,7 @@ from parsers.tables import Run
 NEEDS = ["loss.eval|acc.eval"]
 LEAST, TIMES, SHARE, LASTS = 8, 8.0, 0.15, 5
 ALONE, ALONE_TIMES, STEADY = 0.7, 5.0, 4.0
+SMALLEST_EFFECT = f"a lasting step of {SHARE:.0%}"
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def detect(run: Run) -> Iterator[Finding]:
         title = f"{s.tag} steps from {x[i]:.4g} to {x[i + 1]:.4g} at step {step} and stays, while training goes on as before"
         first, last = int(s.step[rows[max(i - 6, 0)]]), int(s.step[rows[min(i + 7, len(rows) - 1)]])
         marks = [{"step": step, "label": "another level", "kind": "event"}]
-        shown = evidence.window(s, first, last, title=s.tag, where=s.place(run, rows[i + 1]), marks=marks, margin=0)
+        shown = evidence.window(s, first, last, *marks, title=s.tag, where=s.place(run, rows[i + 1]), margin=0)
         alone = name == "acc.eval" and _loss_goes_on(run, int(s.step[rows[i]]), step)
         title += "; the evaluation loss does not" if alone else ""
         facts = Facts(step, before=float(x[i]), after=float(x[i + 1]), size=size, metric=name, alone=alone)
@@ -132,7 +133,3 @@ def _train(run: Run, held: Series, rows: np.ndarray, i: int) -> float:
     if not len(old) or not len(new) or np.median(old) <= 0 or np.median(new) <= 0:
         return 0.0
     return float(np.log(np.median(new) / np.median(old)))
-
-
-def smallest_effect(run: Run) -> str:
-    return f"a lasting step of {SHARE:.0%}"

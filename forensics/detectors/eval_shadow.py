@@ -33,6 +33,7 @@ from parsers.tables import Run
 NEEDS = ["loss.eval", "loss.train"]
 NEAR, LEAST, TIMES = 4 / 3, 6, 5.0
 TEXT, ANY = (5.0, 0.25), (20.0, 0.1)  # passes and share of the early loss: for models of text, for any
+SMALLEST_EFFECT = "an evaluation loss within a third of a memorized training loss"
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,3 @@ def _level(value: np.ndarray, step: np.ndarray, at: int) -> float:
     """Median of the training loss over the (at most 15) values up to a step."""
     before = value[(step <= at) & np.isfinite(value)]
     return float(np.median(before[-max(min(15, len(value) // 10), 1) :])) if len(before) else float("nan")
-
-
-def smallest_effect(run: Run) -> str:
-    return "an evaluation loss within a third of a memorized training loss"

@@ -32,6 +32,7 @@ from parsers.tables import Run
 NEEDS: list[str] = []
 SHARE = 0.2  # of the tensors
 _ADAPTER = re.compile(r"(?i)lora_|adapter|prompt_encoder|ia3_")
+SMALLEST_EFFECT = "one tensor in which no bit moved"
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,3 @@ def _pair(found: list[Checkpoint]) -> tuple[Checkpoint, Checkpoint] | None:
             if len(names & others) > 1 and a.step != b.step:
                 return a, b
     return None
-
-
-def smallest_effect(run: Run) -> str:
-    return "one tensor in which no bit moved"

@@ -65,7 +65,7 @@ def detect(run: Run) -> Iterator[Finding]:
         facts = Facts(start, peak, end, ratio, e.level, e.level + e.height, attempt, len(found))
         marks = [{"step": peak, "label": f"{ratio:.1f} times", "kind": "event"}]
         where = s.place(run, rows[e.peak])
-        shown = evidence.window(s, start, end or peak, title=f"{s.tag} around step {peak}", where=where, marks=marks)
+        shown = evidence.window(s, start, end or peak, *marks, title=f"{s.tag} around step {peak}", where=where)
         key, times = f"{peak}-attempt{attempt}" if attempt else peak, (s.clock(rows[e.start]), s.clock(rows[e.peak]))
         yield evidence.found(facts, title, (start, end or peak), "info", shown, key=key, times=times)
 

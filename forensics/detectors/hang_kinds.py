@@ -47,22 +47,14 @@ def _uneven(run: Run, last: int | None) -> Kind | None:
         short = [r for r, s in reach.items() if s == min(reach.values())]
         every = series(run, "loss.train")
         if max(reach.values()) - min(reach.values()) >= 2 * (every.interval if every is not None else 1):
-            return Kind(
-                "uneven_data",
-                f"rank {short[0]} stopped earlier than the others",
-                f"The last step of rank {short[0]} is {min(reach.values())}, that of others {max(reach.values())}.",
-                (*do, "Read the last lines of that rank."),
-                ranks=str(short[0]),
-            )
+            why = f"The last step of rank {short[0]} is {min(reach.values())}, that of others {max(reach.values())}."
+            further = (*do, "Read the last lines of that rank.")
+            return Kind("uneven_data", f"rank {short[0]} stopped earlier than the others", why, further, ranks=str(short[0]))
     finished = {e["rank"] for e in endings.events(run, "finished") if e["rank"] is not None}
     waiting = {r for e in hang_ranks.said(run) if (r := hang_ranks.rank_of(e)) is not None}
     if finished and waiting - finished:
-        return Kind(
-            "uneven_data",
-            "some ranks had finished while others waited",
-            f"Rank {min(finished)} says that it finished; rank {min(waiting - finished)} waits.",
-            do,
-        )
+        why = f"Rank {min(finished)} says that it finished; rank {min(waiting - finished)} waits."
+        return Kind("uneven_data", "some ranks had finished while others waited", why, do)
     return None
 
 
@@ -81,32 +73,18 @@ def _storage(run: Run, last: int | None) -> Kind | None:
     if any(_STORAGE.search(str(e["text"])) for e in endings.events(run, "warning", "traceback")):
         return Kind("storage", "the file system does not answer", "The log or the kernel speaks of storage that does not answer.", do)
     saved = endings.events(run, "checkpoint_saved")
-    if (
-        saved
-        and re.search(r"(?i)\bsaving\b", str(saved[-1]["text"]))
-        and not re.search(r"(?i)\bsaved\b|success|finish", str(saved[-1]["text"]))
-    ):
-        earlier = [e for e in saved if re.search(r"(?i)\bsaved\b|success|finish", str(e["text"]))]
+    done = re.compile(r"(?i)\bsaved\b|success|finish")
+    if saved and re.search(r"(?i)\bsaving\b", str(saved[-1]["text"])) and not done.search(str(saved[-1]["text"])):
+        earlier = [e for e in saved if done.search(str(e["text"]))]
         if earlier and last is not None and saved[-1]["step"] is not None and saved[-1]["step"] >= last:
-            return Kind(
-                "storage",
-                "while saving a checkpoint",
-                f"The last line before the silence begins to save: {str(saved[-1]['text'])[:80]}",
-                do,
-            )
+            why = f"The last line before the silence begins to save: {str(saved[-1]['text'])[:80]}"
+            return Kind("storage", "while saving a checkpoint", why, do)
     steps = sorted({int(e["step"]) for e in saved if e["step"]})
     gaps = np.diff(steps)
-    if (
-        last is not None
-        and len(steps) >= MANY_SAVES
-        and len(gaps)
-        and (gaps == gaps[0]).all()
-        and gaps[0] >= 10
-        and last == steps[-1] + gaps[0]
-    ):
-        return Kind(
-            "storage", "where a checkpoint was due", f"Every {gaps[0]} steps a checkpoint was saved; that of step {last} is missing.", do
-        )
+    regular = len(steps) >= MANY_SAVES and bool((gaps == gaps[0]).all()) and gaps[0] >= 10
+    if regular and last == steps[-1] + gaps[0]:
+        why = f"Every {gaps[0]} steps a checkpoint was saved; that of step {last} is missing."
+        return Kind("storage", "where a checkpoint was due", why, do)
     return None
 
 

@@ -15,6 +15,7 @@ from forensics.run import endings, settings
 from parsers.tables import Run
 
 Event = dict[str, Any]
+CALLED = "ranks called different collectives"
 
 _RANK = re.compile(r"(?i)\brank[ :]+(\d+)\b")
 _WORK = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+)(?:, NumelIn=(\d+))?")
@@ -58,14 +59,11 @@ def mismatch(run: Run, waits: Sequence[Event]) -> Kind | None:
           "Launch with TORCH_DISTRIBUTED_DEBUG=DETAIL, which checks every collective on all ranks.")  # fmt: skip
     for e in waits:
         if (m := _PRINTS.search(str(e["text"]))) is not None:
-            what = (
-                f"rank {m[1]} ran {m[2]}, rank {m[3]} ran {m[4]}"
-                if m[2] != m[4]
-                else f"ranks {m[1]} and {m[3]} ran {m[2]} over other shapes"
-            )
-            return Kind("mismatch", "ranks called different collectives", f"At the same place {what}.", do)
+            same = f"ranks {m[1]} and {m[3]} ran {m[2]} over other shapes"
+            what = same if m[2] == m[4] else f"rank {m[1]} ran {m[2]}, rank {m[3]} ran {m[4]}"
+            return Kind("mismatch", CALLED, f"At the same place {what}.", do)
         if "ismatched collective" in str(e["text"]):
-            return Kind("mismatch", "ranks called different collectives", "NCCL reports collectives that do not match.", do)
+            return Kind("mismatch", CALLED, "NCCL reports collectives that do not match.", do)
     works: dict[int, dict[int, str]] = {}  # sequence number -> rank -> collective
     for e in waits:
         m, rank = _WORK.search(str(e["text"])), rank_of(e)
@@ -74,12 +72,8 @@ def mismatch(run: Run, waits: Sequence[Event]) -> Kind | None:
     for number, of in sorted(works.items()):
         if len(set(of.values())) > 1:
             (one, a), (other, b) = list({v: (r, v) for r, v in sorted(of.items(), reverse=True)}.values())[:2]
-            return Kind(
-                "mismatch",
-                "ranks called different collectives",
-                f"As collective {number}, rank {min(one, other)} waits in {a if one < other else b} and rank {max(one, other)} in {b if one < other else a}.",
-                do,
-            )
+            (one, a), (other, b) = sorted([(one, a), (other, b)])
+            return Kind("mismatch", CALLED, f"As collective {number}, rank {one} waits in {a} and rank {other} in {b}.", do)
     return None
 
 
@@ -99,26 +93,16 @@ def missing(run: Run, waits: Sequence[Event]) -> Kind | None:
         behind = [r for r, n in of.items() if n < max(of.values())]
         if len(of) > 1 and 0 < len(behind) <= len(of) // 2:
             names = ", ".join(map(str, sorted(behind)))
-            return Kind(
-                "rank_missing",
-                f"rank {names} fell behind the others",
-                f"Rank {names} had started {min(of.values())} collectives, the others {max(of.values())}.",
-                do,
-                ranks=names,
-            )
+            why = f"Rank {names} had started {min(of.values())} collectives, the others {max(of.values())}."
+            return Kind("rank_missing", f"rank {names} fell behind the others", why, do, ranks=names)
     spoke = {r for e in waits if _WORK.search(str(e["text"])) and (r := rank_of(e)) is not None}
     world = settings.number(run, "world_size")
     size = int(world) if world and 1 < world <= 100_000 else 0
     silent = sorted(set(range(size)) - spoke)
     if len(spoke) > 1 and 0 < len(silent) <= min(len(spoke) // 2, 8):
         names = ", ".join(map(str, silent))
-        return Kind(
-            "rank_missing",
-            f"rank {names} did not come",
-            f"{len(spoke)} of {size} ranks timed out in a collective; rank {names} says nothing.",
-            do,
-            ranks=names,
-        )
+        why = f"{len(spoke)} of {size} ranks timed out in a collective; rank {names} says nothing."
+        return Kind("rank_missing", f"rank {names} did not come", why, do, ranks=names)
     return None
 
 
@@ -127,14 +111,9 @@ def dead_rank(run: Run, waits: Sequence[Event]) -> Kind | None:
     errors = roots(run)
     failed = [m for e in endings.events(run, "warning", "signal") if (m := _FAILED_RANK.search(str(e["text"]))) is not None]
     if not errors and failed and waits:
-        who = failed[0][1] or failed[0][2]
-        return Kind(
-            "dead_rank",
-            f"the others wait for rank {who}, which died first",
-            "The launcher names it as the first failure.",
-            ("Read the last lines of that rank.",),
-            ranks=who,
-        )
+        who, why = failed[0][1] or failed[0][2], "The launcher names it as the first failure."
+        do = ("Read the last lines of that rank.",)
+        return Kind("dead_rank", f"the others wait for rank {who}, which died first", why, do, ranks=who)
     if not errors or not waits:
         return None
     first = errors[0]
@@ -149,10 +128,5 @@ def dead_rank(run: Run, waits: Sequence[Event]) -> Kind | None:
         return None
     who = f"rank {rank}" if rank is not None else "one rank"
     why = f"The first error is that of {who}: {str(first['text']).splitlines()[-1][:100]}"
-    return Kind(
-        "dead_rank",
-        f"the others wait for {who}, which died first",
-        why,
-        ("Mend the first error; the time-outs of the others follow from it.",),
-        ranks=str(rank),
-    )
+    do = ("Mend the first error; the time-outs of the others follow from it.",)
+    return Kind("dead_rank", f"the others wait for {who}, which died first", why, do, ranks=str(rank))

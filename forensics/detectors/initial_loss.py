@@ -33,6 +33,7 @@ from parsers.tables import Run
 
 NEEDS = ["loss.train"]
 ABOVE, LARGEST, FALLS = 1.3, 12.5, 1 / 3
+SMALLEST_EFFECT = f"a first loss {ABOVE - 1:.0%} above ln(classes), where config names them; else above {LARGEST} nats"
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,3 @@ def detect(run: Run) -> Iterator[Finding]:
     facts = Facts(first, chance, end, settings.number(run, "init_std"))
     shown = evidence.window(s, begin, end, title="the first steps", where=s.place(run, rows[0]), margin=0.5)
     yield evidence.found(facts, title, (begin, end), "warning", shown, times=(s.clock(rows[0]), None))
-
-
-def smallest_effect(run: Run) -> str:
-    return f"a first loss {ABOVE - 1:.0%} above ln(classes), where config names them; else above {LARGEST} nats"

@@ -32,6 +32,7 @@ from parsers.tables import Run
 NEEDS: list[str] = []
 STARVES, DEAD = 1e-3, 0.9
 _DEAD = re.compile(r"(?i)(dead|saturat|dormant|inactive)")
+SMALLEST_EFFECT = "a layer with a thousandth of the largest gradient"
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,3 @@ def _dead(run: Run, shares: list[Series]) -> Iterator[Finding]:
             facts, steps = Facts([], [], dead=float(np.median(s.value))), (int(s.step[0]), int(s.step[-1]))
             yield evidence.found(facts, title, steps, "warning", shown, key="dead", times=(s.clock(0), None))
             return
-
-
-def smallest_effect(run: Run) -> str:
-    return "a layer with a thousandth of the largest gradient"

@@ -151,5 +151,5 @@ def _finding(run: Run, s: Series, rows: excursions.Ints, f: Shift, total: int) -
     title = f"Loss steps {way} by {abs(ratio):.1%} at step {step} (95 % interval {low:+.1%} to {high:+.1%})"
     facts = Facts(step, ratio, low, high, ratio > 0, stays, before, total)
     marks = [{"step": step, "label": f"{ratio:+.1%}", "kind": "event"}]
-    shown = evidence.window(s, step, step, title=f"{s.tag} around step {step}", where=s.place(run, row), margin=0, marks=marks)
+    shown = evidence.window(s, step, step, *marks, title=f"{s.tag} around step {step}", where=s.place(run, row), margin=0)
     return evidence.on_rows(s, (row, row), facts, title, "warning" if ratio >= GRAVE and stays else "info", shown)

@@ -229,7 +229,7 @@ def _finding(run: Run, s: Series, rows: tuple[int, int], facts: Facts, title: st
     step, end = int(s.step[rows[0]]), int(s.step[rows[1]])
     marks = [{"step": step, "label": label, "kind": "not_a_spike"}] if label else []
     title_shown, last = f"{s.tag} around step {step}", min(end, step + 50 * s.interval)
-    shown = [evidence.window(s, step, last, title=title_shown, where=s.place(run, rows[0]), marks=marks)]
+    shown = [evidence.window(s, step, last, *marks, title=title_shown, where=s.place(run, rows[0]))]
     g = series(run, "grad.norm")
     if g is not None and s.name != "grad.norm":
         shown.append(evidence.window(g, step, step, title="gradient norm there"))

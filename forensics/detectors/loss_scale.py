@@ -30,6 +30,7 @@ from parsers.tables import Run
 
 NEEDS = ["loss_scale"]
 FALL, FLOOR, SKIPPED = 2.0**6, 1.0, 0.05
+SMALLEST_EFFECT = f"a fall by {FALL:g}, or {SKIPPED:.0%} of the steps skipped"
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,3 @@ def detect(run: Run) -> Iterator[Finding]:
     shown = evidence.window(s, first, int(step[-1]), title=s.tag, where=s.place(run, row), margin=0.3)
     severity, times = "critical" if collapsed else "warning", (s.clock(row), s.clock(keep[-1]))
     yield evidence.found(facts, title, (first, int(step[-1])), severity, shown, times=times)
-
-
-def smallest_effect(run: Run) -> str:
-    return f"a fall by {FALL:g}, or {SKIPPED:.0%} of the steps skipped"

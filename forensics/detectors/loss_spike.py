@@ -164,7 +164,7 @@ def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int)
     stop = end if end is not None else last
     mark, band = {"step": peak, "label": f"step {peak}: {top:.4g}", "kind": j.kind}, {"from": start, "to": stop, "kind": j.kind}
     where = s.place(run, rows[e.peak])
-    shown = evidence.window(s, start, stop, title=f"{s.tag} around step {peak}", where=where, marks=[mark], bands=[band])
+    shown = evidence.window(s, start, stop, mark, band, title=f"{s.tag} around step {peak}", where=where)
     times = (s.clock(rows[e.start]), s.clock(rows[min(e.end, len(rows) - 1)] if e.end is not None else rows[-1]))
     key = f"{peak}-attempt{attempt}" if attempt else peak
     return evidence.found(facts, _title(j, facts), (start, stop), severity(j, facts.over_highest), shown, key=key, times=times)

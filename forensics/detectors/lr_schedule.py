@@ -34,6 +34,7 @@ JUMP, SHARE = 1.5, 0.02  # of the row before; of the peak
 REGULAR = 0.1  # distances of warm restarts agree this well
 LOW = 0.4  # of the peak: from below this a warm restart comes
 SILENCE, SILENCE_TIMES, LEAST_PAUSES, ANEW = 60.0, 50.0, 10, 5  # seconds; usual pauses; values
+SMALLEST_EFFECT = f"a change by a factor of {JUMP} between two logged values"
 
 
 @dataclass(frozen=True)
@@ -89,10 +90,6 @@ def shape(run: Run) -> Shape | None:
     top = int(np.flatnonzero(x >= 0.99 * peak)[0])
     rising = top > 0 and x[0] < 0.9 * peak
     return Shape(peak, int(step[top]), int(step[top] - step[0]) if rising else 0, float(x[-1]) / peak, bool(x.min() > 0.99 * peak))
-
-
-def smallest_effect(run: Run) -> str:
-    return f"a change by a factor of {JUMP} between two logged values"
 
 
 def _jumps(s: Series) -> list[int]:
@@ -185,5 +182,5 @@ def _finding(run: Run, s: Series, i: int) -> Finding:
     facts = Facts(step, old, new, new / old if old else None, resumed, length, planned_steps(run), int(s.attempt[i]))
     marks = [{"step": step, "label": f"{old:.3g} to {new:.3g}", "kind": "event"}]
     last = step + (length or 0)
-    shown = evidence.window(s, step, last, title=f"{s.tag} around step {step}", where=s.place(run, i), marks=marks)
+    shown = evidence.window(s, step, last, *marks, title=f"{s.tag} around step {step}", where=s.place(run, i))
     return evidence.found(facts, title, (step, last), "warning", shown, times=(s.clock(i - 1), s.clock(i)))

@@ -139,12 +139,8 @@ def _phase(run: Run, text: str, step: int | None) -> Kind | None:
         train = series(run, "loss.train")
         due = int(done.max() + every[0])
         if due - (train.interval if train is not None else 1) < step + 1 <= due + 1:
-            return Kind(
-                "evaluation",
-                "where an evaluation was due",
-                f"Every {every[0]} steps there was an evaluation; that of step {due} gave no number.",
-                do,
-            )
+            why = f"Every {every[0]} steps there was an evaluation; that of step {due} gave no number."
+            return Kind("evaluation", "where an evaluation was due", why, do)
     return None
 
 

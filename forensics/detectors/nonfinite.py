@@ -89,7 +89,7 @@ def _finding(run: Run, s: Series, bad: Any) -> Finding[Facts]:
         s.name, step, len(bad), recovered, last, int(s.attempt[first]), first == 0, word == "infinite", None, **_before(run, step)
     )
     marks = [{"step": step, "label": f"step {step}: {word}", "kind": "nonfinite"}]
-    shown = [evidence.window(s, step, step, title=f"{s.tag} before step {step}", where=s.place(run, first), marks=marks, margin=0)]
+    shown = [evidence.window(s, step, step, *marks, title=f"{s.tag} before step {step}", where=s.place(run, first), margin=0)]
     grad = series(run, "grad.norm")
     if grad is not None and s.name != "grad.norm":
         shown.append(evidence.window(grad, step, step, title="gradient norm on the way there", where=grad.place(run, first)))

@@ -38,6 +38,7 @@ NEEDS = ["loss.train|loss.eval"]
 LEAST_VALUES, WINDOW, IN_A_ROW = 120, 40, 40
 TIMES, LEAST_SWING, WIDER, OF_START = 4.0, 0.15, 2.0, 0.04
 FROZEN = 30
+SMALLEST_EFFECT = f"swings of {LEAST_SWING:.0%} over {IN_A_ROW} values in a row, or {FROZEN} equal values"
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,6 @@ def detect(run: Run) -> Iterator[Finding]:
         title = f"Loss freezes at {x[first]:.6g} at step {s.step[rows[first]]}: the same value {count} times in a row"
         facts = Facts("frozen", *_where(s, rows, first, last), value=float(x[first]), count=count)
         yield _finding(run, s, (rows[first], rows[last]), title, facts)
-
-
-def smallest_effect(run: Run) -> str:
-    return f"swings of {LEAST_SWING:.0%} over {IN_A_ROW} values in a row, or {FROZEN} equal values"
 
 
 def swings(x: excursions.Floats) -> tuple[int, int, float, float] | None:
@@ -132,5 +129,5 @@ def _where(s: Series, rows: excursions.Ints, first: int, last: int) -> tuple[int
 def _finding(run: Run, s: Series, rows: tuple[int, int], title: str, facts: Facts) -> Finding[Facts]:
     bands = [{"from": facts.start, "to": facts.end, "kind": "event"}]
     where = s.place(run, rows[0])
-    shown = evidence.window(s, facts.start, facts.end, title=f"{s.tag} from step {facts.start} on", where=where, bands=bands)
+    shown = evidence.window(s, facts.start, facts.end, *bands, title=f"{s.tag} from step {facts.start} on", where=where)
     return evidence.on_rows(s, rows, facts, title, "warning", shown, key=f"{facts.start}-{facts.kind}")

@@ -30,6 +30,7 @@ from parsers.tables import Run
 
 NEEDS = ["loss.train"]
 RATIO, FELL = 10.0, 0.5
+SMALLEST_EFFECT = f"{RATIO:.0f} times the usual rate"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,3 @@ def detect(run: Run) -> Iterator[Finding]:
     shown = evidence.window(s, begin, end, title=s.tag, where=s.place(run, 0), margin=0)
     facts = Facts(r.ratio, r.rate or 0.0, little)
     yield evidence.found(facts, title, (begin, end), "warning" if little else "info", shown)
-
-
-def smallest_effect(run: Run) -> str:
-    return f"{RATIO:.0f} times the usual rate"

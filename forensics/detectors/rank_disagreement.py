@@ -44,6 +44,7 @@ WHAT = {"loss.train": "loss", "loss.eval": "evaluation loss", "grad.norm": "grad
         "time.step": "time of a step", "time.data": "time spent waiting for data"}  # fmt: skip
 FAR = 0.2  # a loss apart throughout by this much is no matter of which data a rank sees
 SHOWN = 12  # rows of the table
+SMALLEST_EFFECT = "one rank's loss off by 5 % and three noises; numbers that were equal and are not"
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,3 @@ def _steps(run: Run, reach: dict[int, int]) -> Iterator[Finding]:
     shown = evidence.table("last step by rank", ["rank", "last step"], rows)
     severity = "warning" if len(behind) < len(reach) / 2 or len(reach) == 2 else "info"
     yield evidence.found(Steps("steps", near, len(reach), behind), told, (near, far), severity, shown, key=f"{near}-steps")
-
-
-def smallest_effect(run: Run) -> str:
-    return "one rank's loss off by 5 % and three noises; numbers that were equal and are not"

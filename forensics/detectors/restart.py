@@ -26,6 +26,7 @@ from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+SMALLEST_EFFECT = "one step logged twice"
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def detect(run: Run) -> Iterator[Finding]:
         loss = series(run, "loss.train") or series(run, "loss.eval")
         if loss is not None:
             marks = [{"step": begin, "label": f"restart at step {begin}", "kind": "restart"}]
-            shown.append(evidence.window(loss, begin, max(end, begin), title="loss in both lives", marks=marks))
+            shown.append(evidence.window(loss, begin, max(end, begin), *marks, title="loss in both lives"))
         told_of = endings.events(run, "resume", "signal", "scheduler", "oom", "traceback")
         lines = [e for e in told_of if e["attempt"] in (before["index"], after["index"])]
         if lines:
@@ -63,10 +64,6 @@ def detect(run: Run) -> Iterator[Finding]:
         key, times = f"{begin}-attempt{after['index']}" if after["index"] > 1 else begin, (before["ended"], after["started"])
         severity = "warning" if redone > 1 else "info"
         yield evidence.found(facts, title, (begin, max(end, begin)), severity, *shown, key=key, times=times)
-
-
-def smallest_effect(run: Run) -> str:
-    return "one step logged twice"
 
 
 def _duration(seconds: float) -> str:

@@ -97,7 +97,7 @@ def _finding(run: Run, s: Series, rows: tuple[int, int], f: Facts) -> Finding[Fa
     title = f"After the restart at step {f.step} the loss stands {abs(f.height):.1%} {'above' if f.up else 'below'} where it was{lasts}"
     marks = [{"step": f.step, "label": "restart", "kind": "restart"}]
     last = f.step + (f.length or AHEAD * s.interval)
-    shown = evidence.window(s, f.step, last, title="loss across the restart", where=s.place(run, rows[1]), marks=marks)
+    shown = evidence.window(s, f.step, last, *marks, title="loss across the restart", where=s.place(run, rows[1]))
     severity = "warning" if f.up else "info"  # lower is no harm; where samples come again, repeated_data says so
     steps, times = (f.step, f.step + (f.length or 0)), (s.clock(rows[0]), s.clock(rows[1]))
     return evidence.found(f, title, steps, severity, shown, times=times)

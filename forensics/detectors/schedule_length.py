@@ -32,6 +32,7 @@ from parsers.tables import Run
 NEEDS = ["lr"]
 EARLY, LOW = 0.6, 0.01
 CYCLES = ("restart", "cyclic", "cycle", "sgdr", "wsd", "inverse", "step", "plateau")
+SMALLEST_EFFECT = f"a schedule that ends before {EARLY:.0%} of the plan"
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,5 @@ def detect(run: Run) -> Iterator[Finding]:
     facts = Facts(end, plan, plan / end, again)
     row, first, last = rows[top + int(low[0])], int(step[0]), int(step[-1])
     marks = [{"step": end, "label": f"end of the schedule: {end}", "kind": "event"}]
-    shown = evidence.window(s, first, last, title=s.tag, where=s.place(run, row), margin=0, marks=marks)
+    shown = evidence.window(s, first, last, *marks, title=s.tag, where=s.place(run, row), margin=0)
     yield evidence.found(facts, title, (end, last), "warning", shown, times=(s.clock(row), None))
-
-
-def smallest_effect(run: Run) -> str:
-    return f"a schedule that ends before {EARLY:.0%} of the plan"

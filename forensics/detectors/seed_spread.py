@@ -30,6 +30,7 @@ from parsers.tables import Run
 
 NEEDS: list[str] = []
 APART, ERRORS = math.log(1.4), 3.0
+SMALLEST_EFFECT = "seeds that end 40 % apart"
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,3 @@ def _level(run: Run, name: str, share: int) -> tuple[float, float] | None:
     last = x[-max(len(x) // share, 3) :]
     noise = 1.4826 * float(np.median(np.abs(last - np.median(last))))
     return float(np.median(last)), 1.25 * noise / math.sqrt(len(last))
-
-
-def smallest_effect(run: Run) -> str:
-    return "seeds that end 40 % apart"

@@ -41,6 +41,7 @@ from parsers.tables import Run
 
 _FRONT = re.compile(r"^\s*\[[EWIF] ?[^\]]*\] ?")  # the logger's own clock, file and line
 NEEDS = ["loss.train|lr|grad.norm"]
+SMALLEST_EFFECT = f"{SILENCE_SECONDS / 60:.0f} minutes of silence"
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,3 @@ def _words(kind: Kind) -> str:
 
 def _told_of(kind: Kind) -> dict[str, Any]:
     return {"kind": kind.id, "words": kind.words, "why": kind.why, "do": list(kind.do), "ranks": kind.ranks}
-
-
-def smallest_effect(run: Run) -> str:
-    return f"{SILENCE_SECONDS / 60:.0f} minutes of silence"

@@ -31,6 +31,7 @@ from parsers.tables import Run
 NEEDS: list[str] = []
 SLOWER, NOISES, SIDE = 0.8, 4.0, 20
 SPEEDS = ("tput.tokens", "tput.tokens_dev", "tput.samples", "tput.samples_dev", "tput.steps", "mfu", "flops.dev")
+SMALLEST_EFFECT = f"a lasting slow-down to {SLOWER:.0%}"
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,3 @@ def _best_split(y: np.ndarray) -> int:
     k = np.arange(SIDE, n - SIDE + 1)
     left, right = total[k - 1], total[-1] - total[k - 1]
     return int(k[np.argmax(left**2 / k + right**2 / (n - k))])
-
-
-def smallest_effect(run: Run) -> str:
-    return f"a lasting slow-down to {SLOWER:.0%}"

@@ -31,6 +31,7 @@ from parsers.tables import Run
 NEEDS = ["loss.eval", "loss.train"]
 LEAST_EVALS, RISE, NOISES = 6, 0.05, 3.0
 STEADY, TAU, LATE, PAIRED = 8, 0.7, 0.8, 64
+SMALLEST_EFFECT = f"an evaluation loss {RISE:.0%} above its best"
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def detect(run: Run) -> Iterator[Finding]:
     lowest, first, last = float(x[best]), int(step[best]), int(step[-1])
     facts = Facts(first, lowest, final, rise / abs(lowest), 1 - at_end / at_best, 1 - lowest / float(x[0]), late)
     marks = [{"step": first, "label": "lowest evaluation loss", "kind": "event"}]
-    shown = [evidence.window(s, int(step[0]), last, title=s.tag, margin=0, where=s.place(run, 0), marks=marks) for s in (held, train)]
+    shown = [evidence.window(s, int(step[0]), last, *marks, title=s.tag, margin=0, where=s.place(run, 0)) for s in (held, train)]
     yield evidence.on_rows(held, (keep[best], keep[-1]), facts, title, "warning", *shown)
 
 
@@ -89,7 +90,3 @@ def _level(value: np.ndarray, step: np.ndarray, at: int) -> float | None:
     """Median of the training loss over the 25 values up to a step."""
     before = value[(step <= at) & np.isfinite(value)]
     return float(np.median(before[-25:])) if len(before) else None
-
-
-def smallest_effect(run: Run) -> str:
-    return f"an evaluation loss {RISE:.0%} above its best"

@@ -39,6 +39,7 @@ NEEDS: list[str] = []
 LOW_LOAD, LOW_MFU, WAITING = 50.0, 0.10, 0.3
 FALLS, DOUBLES, LEAST = 0.7, 2.0, 20
 HOT, COOLER, HOT_SHARE = 80.0, 0.9, 0.1
+SMALLEST_EFFECT = f"a load below {LOW_LOAD:.0f} %, an MFU below {LOW_MFU:.0%}, {WAITING:.0%} of a step spent on data"
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,3 @@ def _change(x: Floats) -> tuple[float, float] | None:
 def _finding(run: Run, what: str, title: str, shown: Evidence, facts: Facts) -> Finding[Facts]:
     steps = [s for a in run.attempts for s in a["steps"]]
     return evidence.found(facts, title, (min(steps, default=None), max(steps, default=None)), "info", shown, key=what)
-
-
-def smallest_effect(run: Run) -> str:
-    return f"a load below {LOW_LOAD:.0f} %, an MFU below {LOW_MFU:.0%}, {WAITING:.0%} of a step spent on data"

@@ -29,6 +29,7 @@ from parsers.tables import Run
 
 NEEDS: list[str] = []
 STEPS, SHARE, RATIO = 10, 0.01, 1.5
+SMALLEST_EFFECT = f"a peak rate {RATIO} times the usual without {STEPS} steps of warmup"
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,3 @@ def detect(run: Run) -> Iterator[Finding]:
     s = series(run, "lr")
     shown = (evidence.window(s, first, first + 50 * s.interval, title=s.tag, where=s.place(run, 0), margin=0),) if s is not None else ()
     yield evidence.found(Facts(r.warmup, r.rate, r.ratio or 0.0), title, (first, first), "warning", *shown)
-
-
-def smallest_effect(run: Run) -> str:
-    return f"a peak rate {RATIO} times the usual without {STEPS} steps of warmup"

@@ -29,6 +29,7 @@ from parsers.tables import Run
 
 NEEDS = ["loss.train"]
 IN_A_ROW = 3
+SMALLEST_EFFECT = f"{IN_A_ROW} zeros in a row"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,3 @@ def detect(run: Run) -> Iterator[Finding]:
     shown = evidence.window(s, step, step, title=s.tag, where=s.place(run, first))
     steps = (step, int(s.step[np.flatnonzero(zero)[-1]]))
     yield evidence.found(facts, title, steps, "critical", shown, times=(s.clock(first), None))
-
-
-def smallest_effect(run: Run) -> str:
-    return f"{IN_A_ROW} zeros in a row"

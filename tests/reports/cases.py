@@ -6,7 +6,7 @@ import math
 import random
 from typing import Any
 
-from forensics.case import certainty
+from forensics.certainty import certainty
 
 Case = dict[str, Any]
 START = 1795225692  # 2026-11-21T01:48:12Z
