@@ -6,12 +6,14 @@ Every cause starts with a prior below zero, because each single cause is rarer t
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, overload
 
 from forensics.case import BaseFacts, Clue, Finding, Hypothesis
 
 F = TypeVar("F", bound=BaseFacts)
+Findings = Sequence[Finding]
 ALL, GRAVE = ("info", "warning", "critical"), ("warning", "critical")
 
 
@@ -33,19 +35,27 @@ class Ledger:
         self._clues.append(Clue("Cannot tell: " + text, 0.0))
 
     def hypothesis(
-        self, module: str, title: str, *, settle: str, interventions: Sequence[str], steps: tuple[int | None, int | None] = (None, None)
+        self,
+        module: str,
+        title: str = "",
+        *,
+        settle: str = "",
+        interventions: Sequence[str] = (),
+        steps: tuple[int | None, int | None] = (None, None),
     ) -> Hypothesis:
-        """`module`: the cause's ``__name__``; its last part is the cause id."""
-        return Hypothesis(module.rsplit(".", 1)[-1], title, tuple(self._clues), settle, tuple(interventions), steps)
+        """`module`: the cause's ``__name__``; its last part is the cause id. What is left out stands in the module as TITLE,
+        SETTLE (what would decide it) and INTERVENTIONS (what to do, fast first, invasive last)."""
+        cause = sys.modules.get(module)
+        settle = settle or getattr(cause, "SETTLE", "")
+        do = tuple(interventions or getattr(cause, "INTERVENTIONS", ()))
+        return Hypothesis(module.rsplit(".", 1)[-1], title or getattr(cause, "TITLE", ""), tuple(self._clues), settle, do, steps)
 
 
 @overload
-def findings_of(findings: Sequence[Finding], facts: type[F], *, severity: Sequence[str] = ..., traps: bool = ...) -> list[Finding[F]]: ...
+def findings_of(findings: Findings, facts: type[F], *, severity: Sequence[str] = ..., traps: bool = ...) -> list[Finding[F]]: ...
 @overload
-def findings_of(findings: Sequence[Finding], facts: str, *, severity: Sequence[str] = ..., traps: bool = ...) -> list[Finding]: ...
-def findings_of(
-    findings: Sequence[Finding], facts: type[BaseFacts] | str, *, severity: Sequence[str] = ALL, traps: bool = False
-) -> list[Any]:
+def findings_of(findings: Findings, facts: str, *, severity: Sequence[str] = ..., traps: bool = ...) -> list[Finding]: ...
+def findings_of(findings: Findings, facts: type[BaseFacts] | str, *, severity: Sequence[str] = ALL, traps: bool = False) -> list[Any]:
     """The findings that have these ``Facts`` (or are of this detector: one of another package), in step order.
 
     What only looks like a spike (class ``not_a_spike``) with `traps` only.
@@ -56,12 +66,12 @@ def findings_of(
     return sorted(found, key=lambda f: (f.first_step is None, f.first_step or 0))
 
 
-def all_of(findings: Sequence[Finding], *facts: type[BaseFacts], severity: Sequence[str] = ALL) -> list[Finding[BaseFacts]]:
+def all_of(findings: Findings, *facts: type[BaseFacts], severity: Sequence[str] = ALL) -> list[Finding[BaseFacts]]:
     """The findings that have any of these ``Facts``, one kind after the other."""
     return [f for each in facts for f in findings_of(findings, each, severity=severity)]
 
 
-def span(findings: Sequence[Finding]) -> tuple[int | None, int | None]:
+def span(findings: Findings) -> tuple[int | None, int | None]:
     """First and last step that a set of findings covers."""
     firsts = [f.first_step for f in findings if f.first_step is not None]
     lasts = [f.last_step if f.last_step is not None else f.first_step for f in findings]

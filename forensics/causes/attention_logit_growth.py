@@ -17,21 +17,25 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
+from forensics.case import Hypothesis
 from forensics.detectors import attention_logits, loss_spike
-from forensics.ledger import GRAVE, Ledger, findings_of, span
+from forensics.ledger import GRAVE, Findings, Ledger, findings_of, span
 from forensics.run import settings
 from parsers.tables import Run
 
 TITLE = "Attention logits running away"
 PRIOR = -5.0
+SETTLE = "Run the same steps with q/k norm."
+INTERVENTIONS = (
+    "Normalize queries and keys, or cap the logits.",
+    "Lower the rate; lengthen the warmup.",
+    "Log the largest logit of each layer.",
+)
 EXPECTS = "samples:sound raw_loss:there pairs:in_order replay:any clip:back fp32:back epsilon:back warmup:not qk_norm:learns"
 NEEDS_TO_SPEAK = ("grad.norm",)
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     grown = findings_of(findings, attention_logits.Facts)
     if not grown:
         return None
@@ -47,14 +51,4 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     before = [f for f in findings_of(findings, loss_spike.Facts, severity=GRAVE) if (f.first_step or 0) < (grown[0].first_step or 0)]
     if before:
         ledger.add(-4, "The loss left its level before the logits did.", before[:2])
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span(grown),
-        settle="Run the same steps with q/k norm.",
-        interventions=[
-            "Normalize queries and keys, or cap the logits.",
-            "Lower the rate; lengthen the warmup.",
-            "Log the largest logit of each layer.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span(grown))

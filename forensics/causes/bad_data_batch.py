@@ -17,12 +17,10 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from forensics.batches.enrichment import decibans
 from forensics.case import Finding, Hypothesis
 from forensics.detectors import loss_scale, loss_spike, lr_schedule, nonfinite, plateau, restart, spike_data
-from forensics.ledger import Ledger, all_of, findings_of, span
+from forensics.ledger import Findings, Ledger, all_of, findings_of, span
 from forensics.many_runs.baseline import Beside, Said
 from forensics.many_runs.side_by_side import own_spikes
 from forensics.run.series import series
@@ -48,7 +46,7 @@ Spike = Finding[loss_spike.Facts]
 DOUBT, FAR = 0.3, 1.0  # probability of no spike; height over the highest value before, in units of ln
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     common = findings_of(findings, spike_data.Facts)
     behind = {step for f in common for step in f.facts.steps}  # bumps at regular distances count where data explain them
     traps = findings_of(findings, loss_spike.Facts, traps=True)
@@ -78,7 +76,6 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.cannot_tell("no file maps steps to samples.")
     return ledger.hypothesis(
         __name__,
-        TITLE,
         steps=span(grave or spikes),
         settle=f"Replay step {best.facts.peak} with and without its batch.",
         interventions=[
@@ -129,7 +126,7 @@ def _shared(ledger: Ledger, f: Finding[spike_data.Facts], spikes: list[Spike]) -
         ledger.add(-4, f"{f.title}, but the batches there hold other samples each time: the loop does something there.", [f])
 
 
-def _other_troubles(run: Run, findings: Sequence[Finding], ledger: Ledger, best: Spike) -> None:
+def _other_troubles(run: Run, findings: Findings, ledger: Ledger, best: Spike) -> None:
     if findings_of(findings, plateau.Facts, severity=["warning"]):
         text = "The loss does not fall in the whole run, which no single batch explains."
         ledger.add(-10, text, findings_of(findings, plateau.Facts))
@@ -155,7 +152,7 @@ def _steps(spike: Spike) -> str:
     return f"step {first}" if first == last else f"steps {first} to {last}"
 
 
-def baseline(b: Beside, findings: Sequence[Finding]) -> Said:
+def baseline(b: Beside, findings: Findings) -> Said:
     """The same batch in the baseline: harmful there, too, or not."""
     starts = [f.facts.start for f in findings_of(findings, loss_spike.Facts)]
     if b.order["order"] != "same" or not starts:

@@ -16,15 +16,13 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from forensics.batches.enrichment import decibans
 from forensics.batches.recorded import shard_ends
 from forensics.case import Finding, Hypothesis
 from forensics.detectors import divergence, loss_spike, lr_schedule, nonfinite, restart, spike_data
-from forensics.ledger import GRAVE, Ledger, findings_of, span
+from forensics.ledger import GRAVE, Findings, Ledger, findings_of, span
 from forensics.run.series import Ints, Series, series
 from parsers.tables import Run
 
@@ -46,7 +44,7 @@ NEAR = 3  # steps by which a stretch may miss the ends of the shard that it is
 FLAT = 0.8  # share of a stretch above half its height that no recovery has
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     stretches = [f for f in findings_of(findings, loss_spike.Facts) if f.facts.values >= LEAST and _end(f.facts) is not None]
     if not stretches:
         return None
@@ -65,7 +63,6 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     steps = f"steps {best.facts.start} to {_end(best.facts)}"
     return ledger.hypothesis(
         __name__,
-        TITLE,
         steps=span([best]),
         settle=f"Replay {steps} with other data.",
         interventions=[
@@ -90,7 +87,7 @@ def _stretch(run: Run, ledger: Ledger, best: Finding[loss_spike.Facts]) -> None:
         ledger.add(6, "It comes down from one value to the next, as when a shard ends.", [best])
 
 
-def _other_troubles(findings: Sequence[Finding], ledger: Ledger, best: Finding[loss_spike.Facts]) -> None:
+def _other_troubles(findings: Findings, ledger: Ledger, best: Finding[loss_spike.Facts]) -> None:
     start, end = best.facts.start, _end(best.facts) or 0
     graver: list[Finding] = [f for f in findings_of(findings, divergence.Facts) if not start <= (f.first_step or 0) <= end]
     graver += findings_of(findings, nonfinite.Facts, severity=["critical"])

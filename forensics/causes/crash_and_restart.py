@@ -16,22 +16,22 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from forensics.case import Finding, Hypothesis
+from forensics.case import Hypothesis
 from forensics.detectors import lr_schedule, restart, resume_break
-from forensics.ledger import GRAVE, Ledger, findings_of, span
+from forensics.ledger import GRAVE, Findings, Ledger, findings_of, span
 from forensics.run import goodput
 from parsers.tables import Run
 
 TITLE = "Crash and restart, with work done twice"
 PRIOR = -4.0
+SETTLE = "Compare both lives over the steps that were done twice."
 EXPECTS = "configs:same counters:go_on ending:back"
 NEEDS_TO_SPEAK = ("wall clock",)
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     restarts = findings_of(findings, restart.Facts, severity=GRAVE)
     if not restarts:
         return None
@@ -53,9 +53,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-6, "A graver symptom stands beside it.", grave[:3])
     return ledger.hypothesis(
         __name__,
-        TITLE,
         steps=span(restarts),
-        settle="Compare both lives over the steps that were done twice.",
         interventions=["Find why the first life ended: its last lines, the scheduler, the machine.", _advice(redone, facts)],
     )
 

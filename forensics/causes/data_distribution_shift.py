@@ -30,12 +30,13 @@ from forensics.detectors import (
     nonfinite,
     restart,
 )
-from forensics.ledger import GRAVE, Ledger, all_of, findings_of, span
+from forensics.ledger import GRAVE, Findings, Ledger, all_of, findings_of, span
 from forensics.signs.jumps import learns_on, over_at_once, state_hit, turned_with_training
 from parsers.tables import Run
 
 TITLE = "Lasting change of the data"
 PRIOR = -6.0
+INTERVENTIONS = ("Compare what the loader read before and after.", "If the change is meant: nothing needs doing, mark it on the plot.")
 EXPECTS = (
     "configs:same counters:go_on rate:as_told tensors:moved raw_loss:there old_evaluation:same both_sides:later replay:any clip:back "
     "third:back"
@@ -45,7 +46,7 @@ ARMS = ("skip",)
 OUTCOMES = {"skip: again": -2.0}
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     shifts = findings_of(findings, level_shift.Facts)
     lasting = [f for f in findings_of(findings, loss_spike.Facts, traps=True) if f.facts.class_ in ("non_recovering", "not_a_spike")]
     relearnt = [f for f in turned_with_training(run, findings) if f not in lasting]
@@ -71,18 +72,11 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     _another_level(run, findings, ledger, lasting)
     _other_troubles(findings, ledger, step)
     return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span(about),
-        settle=f"Evaluate the checkpoint before step {step} on data from both sides of it.",
-        interventions=[
-            "Compare what the loader read before and after.",
-            "If the change is meant: nothing needs doing, mark it on the plot.",
-        ],
+        __name__, steps=span(about), settle=f"Evaluate the checkpoint before step {step} on data from both sides of it."
     )
 
 
-def _another_level(run: Run, findings: Sequence[Finding], ledger: Ledger, lasting: list[Finding[loss_spike.Facts]]) -> None:
+def _another_level(run: Run, findings: Findings, ledger: Ledger, lasting: list[Finding[loss_spike.Facts]]) -> None:
     """Whether the loss goes on at its new level, or was thrown there and comes down."""
     diverged, hit = findings_of(findings, divergence.Facts), state_hit(run, lasting)
     if settled := learns_on(run, diverged, lasting) if diverged and lasting else "":
@@ -100,7 +94,7 @@ def _another_level(run: Run, findings: Sequence[Finding], ledger: Ledger, lastin
         ledger.add(-7, text, left[:1])
 
 
-def _other_troubles(findings: Sequence[Finding], ledger: Ledger, step: int) -> None:
+def _other_troubles(findings: Findings, ledger: Ledger, step: int) -> None:
     if findings_of(findings, nonfinite.Facts, severity=["critical"]):
         ledger.add(-12, "Values become NaN or infinite.", findings_of(findings, nonfinite.Facts)[:1])
     changes = all_of(findings, lr_schedule.Facts, restart.Facts, config_change.Facts)

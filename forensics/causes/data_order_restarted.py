@@ -17,20 +17,23 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from forensics.case import Finding, Hypothesis
 from forensics.detectors import repeated_data, resume_break
-from forensics.ledger import Ledger, findings_of, span
+from forensics.ledger import Findings, Ledger, findings_of, span
 from parsers.tables import Run
 
 TITLE = "Data order restarted"
 PRIOR = -4.0
+SETTLE = "Print the first batches after the restart beside those of the first life."
+INTERVENTIONS = (
+    "Save and load the sampler's state, or skip the batches already seen.",
+    "Go back to the restart if the repeated share is large.",
+)
 EXPECTS = "configs:same counters:samples"
 NEEDS_TO_SPEAK = ("batch ids",)
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     again = findings_of(findings, repeated_data.Facts)
     if not again:
         return None
@@ -45,16 +48,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(5, f"The loss is lower until step {best.facts.joins}, where it joins the old curve.", [best])
     elif lower and best.facts.what == "repeated":
         ledger.add(4, "The loss is lower after the restart, as for data seen before.", lower)
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span([best]),
-        settle="Print the first batches after the restart beside those of the first life.",
-        interventions=[
-            "Save and load the sampler's state, or skip the batches already seen.",
-            "Go back to the restart if the repeated share is large.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span([best]))
 
 
 def _weight(f: Finding) -> float:

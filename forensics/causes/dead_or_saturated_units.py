@@ -17,22 +17,22 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
+from forensics.case import Hypothesis
 from forensics.detectors import layer_gradients, plateau
-from forensics.ledger import Ledger, findings_of, span
+from forensics.ledger import Findings, Ledger, findings_of, span
 from parsers.tables import Run
 
 TITLE = "Dead or saturated units"
 PRIOR = -6.0
+SETTLE = "Draw the activations of each layer for one batch."
+INTERVENTIONS = ("Check biases and the scale of the initialization.", "Use a rectifier with a leak, residual paths or normalization.")
 EXPECTS = "tensors:moved pairs:in_order warmup:not qk_norm:not range:neither by_heart:cannot"
 NEEDS_TO_SPEAK = ("checkpoints",)
 ARMS = ("heart",)
 OUTCOMES = {"heart: learnt": -8.0, "heart: faster": -8.0, "heart: no": 8.0}
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     layers = findings_of(findings, layer_gradients.Facts)
     dead = [f for f in layers if f.facts.dead]
     starved = [f for f in layers if f.facts.starved]
@@ -53,13 +53,4 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(6, "The loss does not fall.", stuck)
     else:
         ledger.add(-5, "The loss falls all the same.", [])
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span([*layers, *stuck]),
-        settle="Draw the activations of each layer for one batch.",
-        interventions=[
-            "Check biases and the scale of the initialization.",
-            "Use a rectifier with a leak, residual paths or normalization.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span([*layers, *stuck]))

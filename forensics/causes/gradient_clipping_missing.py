@@ -16,11 +16,9 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from forensics.case import Finding, Hypothesis
 from forensics.detectors import divergence, grad_spike, loss_spike, nonfinite
-from forensics.ledger import GRAVE, Ledger, findings_of, span
+from forensics.ledger import GRAVE, Findings, Ledger, findings_of, span
 from forensics.many_runs.baseline import Beside, Said
 from forensics.run import settings
 from forensics.run.series import series
@@ -30,6 +28,8 @@ from parsers.tables import Run
 
 TITLE = "Gradient clipping missing"
 PRIOR = -6.0
+SETTLE = "Replay the same steps, clipped at 1.0."
+INTERVENTIONS = ("Clip the global norm at 1.0 and go back to the last good checkpoint.", "Log the norm before clipping.")
 EXPECTS = "samples:sound rate:as_told raw_loss:there both_sides:neither replay:any clip:away fp32:back epsilon:back seeds:all"
 NEEDS_TO_SPEAK = ("grad.norm",)
 ARMS = ("clipping on",)
@@ -37,7 +37,7 @@ OUTCOMES = {"state x data": 6.0, "rate x 0.1": 4.0, "clipping on": 12.0, "later:
 HUGE, LARGE = 20.0, 4.0
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     spikes = findings_of(findings, loss_spike.Facts, severity=GRAVE)
     diverged, dead = findings_of(findings, divergence.Facts), findings_of(findings, nonfinite.Facts, severity=["critical"])
     trouble: list[Finding] = [*spikes, *diverged, *dead]
@@ -65,13 +65,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     calm = [f for f in dead if f.facts.metric == "loss.train" and quiet(f)]
     if calm and not diverged:
         ledger.add(-6, "The loss was no higher than its scatter until it became NaN: an explosion shows there first.", calm)
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span(trouble),
-        settle="Replay the same steps, clipped at 1.0.",
-        interventions=["Clip the global norm at 1.0 and go back to the last good checkpoint.", "Log the norm before clipping."],
-    )
+    return ledger.hypothesis(__name__, steps=span(trouble))
 
 
 def _clipping(run: Run, ledger: Ledger) -> bool:
@@ -96,7 +90,7 @@ def _leads(grad: Finding[grad_spike.Facts], trouble: Finding) -> bool:
     return begins - 10 <= grad.facts.peak <= last
 
 
-def baseline(b: Beside, findings: Sequence[Finding]) -> Said:
+def baseline(b: Beside, findings: Findings) -> Said:
     here, there = (r.clip for r in b.recipes)
     if there and here == 0:
         return 6.0, f"The baseline clips at {there:g}, this run does not."

@@ -18,22 +18,21 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
+from forensics.case import Hypothesis
 from forensics.detectors import hang_ranks, rank_disagreement, stall
-from forensics.ledger import Ledger, findings_of, span
+from forensics.ledger import Findings, Ledger, findings_of, span
 from forensics.run.endings import status
 from parsers.tables import Run
 
 TITLE = "Hang"
 PRIOR = -6.0
+SETTLE = "Dump the stacks of all ranks (py-spy dump) while it hangs; read the flight recorder."
 EXPECTS = "ending:wait"
 NEEDS_TO_SPEAK = ("tput.tokens", "wall clock")
 TOLD = ("mismatch", "rank_missing", "uneven_data", "loader")  # kinds that nothing but a hang leaves behind
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     stalls = findings_of(findings, stall.Facts)
     final = [f for f in stalls if f.facts.at_end]
     if not stalls:
@@ -62,7 +61,6 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         __name__,
         f"{TITLE}: {kind.words}" if kind else TITLE,
         steps=span(stalls),
-        settle="Dump the stacks of all ranks (py-spy dump) while it hangs; read the flight recorder.",
         interventions=[
             *((kind.do if kind else None) or ()),
             "Find the first rank that stopped: its log ends earliest.",

@@ -18,13 +18,12 @@ Folklore
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
-from forensics.case import Finding, Hypothesis
+from forensics.case import Hypothesis
 from forensics.detectors import initial_loss, nonfinite
-from forensics.ledger import Ledger, findings_of, span
+from forensics.ledger import Findings, Ledger, findings_of, span
 from forensics.many_runs.baseline import Beside, Said, differ
 from forensics.run import settings
 from forensics.run.recipe import HIGH, recipe
@@ -33,12 +32,18 @@ from parsers.tables import Run
 
 TITLE = "Initialization too large"
 PRIOR = -5.0
+SETTLE = "Compute the loss of one batch at step 0 with the usual initialization."
+INTERVENTIONS = (
+    "Check the init std of embedding and output layers.",
+    "Scale residual outputs by 1 / sqrt(2 layers).",
+    "Start again: what was lost at the beginning does not come back.",
+)
 EXPECTS = "tensors:moved pairs:in_order warmup:not qk_norm:not seeds:all"
 NEEDS_TO_SPEAK = ("grad.norm", "checkpoints")
 FIRST = 3  # until this step a loss is that of the initialization
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     high = findings_of(findings, initial_loss.Facts)
     if not high:
         return None
@@ -66,18 +71,8 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(4 if ratio > 10 else 0, f"The first gradients are {ratio:.3g} times those of the second half.", [])
     if facts.falls_by:
         ledger.add(1, f"The loss is back at chance by step {facts.falls_by}.", high)
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span(high),
-        settle="Compute the loss of one batch at step 0 with the usual initialization.",
-        interventions=[
-            "Check the init std of embedding and output layers.",
-            "Scale residual outputs by 1 / sqrt(2 layers).",
-            "Start again: what was lost at the beginning does not come back.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span(high))
 
 
-def baseline(b: Beside, findings: Sequence[Finding]) -> Said:
+def baseline(b: Beside, findings: Findings) -> Said:
     return differ(b, "init_std")

@@ -16,24 +16,24 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from forensics.case import Finding, Hypothesis
 from forensics.detectors import nonfinite, zero_loss
-from forensics.ledger import Ledger, findings_of, span
+from forensics.ledger import Findings, Ledger, findings_of, span
 from forensics.run.series import series
 from parsers.tables import Run
 
 TITLE = "All labels masked"
 PRIOR = -6.0
+SETTLE = "Print one batch of labels: how many differ from the ignore index?"
+INTERVENTIONS = ("Check the label mask and the chat template's answer marker.", "Check truncation: does the prompt alone fill the context?")
 EXPECTS = "raw_loss:zero pairs:masked range:neither by_heart:cannot"
 ARMS = ("heart",)
 OUTCOMES = {"data": 12.0, "heart: learnt": -8.0, "heart: faster": -8.0, "heart: no": 6.0}
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     zeros = findings_of(findings, zero_loss.Facts)
     dead = [f for f in findings_of(findings, nonfinite.Facts) if f.facts.metric == "loss.train" and f.facts.at_start]
     if not zeros and not dead:
@@ -53,16 +53,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(8 if zero else -6, "The gradient is exactly zero, too." if zero else "There is a gradient all the same.", zeros or dead)
     if [f for f in findings_of(findings, nonfinite.Facts) if f.facts.metric == "grad.norm" and not f.facts.recovered]:
         ledger.add(-4, "The gradient norm is NaN.", [])
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span(zeros or dead),
-        settle="Print one batch of labels: how many differ from the ignore index?",
-        interventions=[
-            "Check the label mask and the chat template's answer marker.",
-            "Check truncation: does the prompt alone fill the context?",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span(zeros or dead))
 
 
 def blamed(run: Run, f: Finding) -> list[tuple[int, int]]:

@@ -17,26 +17,26 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from forensics.case import Finding, Hypothesis
+from forensics.case import Hypothesis
 from forensics.detectors import loss_spike, nonfinite, plateau, train_eval_gap
-from forensics.ledger import GRAVE, Ledger, findings_of, span
+from forensics.ledger import GRAVE, Findings, Ledger, findings_of, span
 from forensics.run.recipe import recipe
 from forensics.run.series import series
 from parsers.tables import Run
 
 TITLE = "Labels or targets wrong"
 PRIOR = -6.0
+SETTLE = "Overfit one batch: then compare its inputs with its labels by eye."
+INTERVENTIONS = ("Print ten inputs beside their labels.", "Check the shift between inputs and targets, and the mask.", "Overfit one batch.")
 EXPECTS = "tensors:moved raw_loss:there pairs:strangers old_evaluation:same warmup:not qk_norm:not range:neither by_heart:can seeds:all"
 NEEDS_TO_SPEAK = ("loss.eval", "grad.norm")
 ARMS = ("heart",)
 OUTCOMES = {"heart: learnt": 2.0, "heart: no": -4.0}
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     stuck = findings_of(findings, plateau.Facts, severity=["warning"])
     never = _never_learned(run)
     if not stuck and not never:
@@ -67,17 +67,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     ):
         if findings_of(findings, kind):
             ledger.add(-8, text, findings_of(findings, kind))
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span([*stuck, *findings_of(findings, train_eval_gap.Facts)]),
-        settle="Overfit one batch: then compare its inputs with its labels by eye.",
-        interventions=[
-            "Print ten inputs beside their labels.",
-            "Check the shift between inputs and targets, and the mask.",
-            "Overfit one batch.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span([*stuck, *findings_of(findings, train_eval_gap.Facts)]))
 
 
 def _rate_and_gradient(run: Run, ledger: Ledger) -> None:

@@ -18,21 +18,21 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
+from forensics.case import Hypothesis
 from forensics.detectors import logger_artefact, loss_spike, nonfinite, zero_loss
-from forensics.ledger import Ledger, findings_of, span
+from forensics.ledger import Findings, Ledger, findings_of, span
 from forensics.run.series import series
 from parsers.tables import Run
 
 TITLE = "Logger artefact"
 PRIOR = -7.0
+SETTLE = "Log with logging_nan_inf_filter=False over the same steps."
+INTERVENTIONS = ("Do not trust the loss from that step on: look at evaluation and gradient norm.", "Then look for what made the NaN.")
 EXPECTS = "raw_loss:nothing"
 UNITS = ("base_2", "times_accumulation", "clipped_norm")  # artefacts of every value alike
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     zeros = findings_of(findings, zero_loss.Facts)
     spikes = findings_of(findings, loss_spike.Facts)
     filtered = run.framework == "hf-trainer"
@@ -67,16 +67,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.cannot_tell("the gradient norm was not logged: it would be NaN in these rows.")
     elif not zeros:
         ledger.add(-10, "The gradient norm is finite there.", [])
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span([*zeros, *spikes]),
-        settle="Log with logging_nan_inf_filter=False over the same steps.",
-        interventions=[
-            "Do not trust the loss from that step on: look at evaluation and gradient norm.",
-            "Then look for what made the NaN.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span([*zeros, *spikes]))
 
 
 def _interval(run: Run) -> int:

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
 from forensics.detectors import divergence, loss_spike, lr_schedule, nonfinite
-from forensics.ledger import Ledger, all_of, findings_of, span
+from forensics.ledger import Findings, Ledger, all_of, findings_of, span
 from parsers.tables import Run
 
 TITLE = "Learning rate jump"
@@ -31,7 +31,7 @@ ARMS = ("rate held", "rate x 0.1")
 OUTCOMES = {"rate x 0.1": 4.0, "rate held": 16.0, "rate as logged": 18.0}
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     jumps = [f for f in findings_of(findings, lr_schedule.Facts) if not f.facts.at_resume]
     if not jumps:
         return None
@@ -46,7 +46,6 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-6, "The trouble of the loss begins elsewhere.", [])
     return ledger.hypothesis(
         __name__,
-        TITLE,
         steps=span(jumps),
         settle=f"Replay from the checkpoint before step {jumps[0].first_step} with the rate held.",
         interventions=[

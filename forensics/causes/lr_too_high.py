@@ -17,7 +17,6 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forensics.case import Finding, Hypothesis
@@ -34,7 +33,7 @@ from forensics.detectors import (
     seed_spread,
     warmup,
 )
-from forensics.ledger import GRAVE, Ledger, findings_of, span
+from forensics.ledger import GRAVE, Findings, Ledger, findings_of, span
 from forensics.many_runs.baseline import Beside, Said
 from forensics.run import settings
 from forensics.run.recipe import HIGH, recipe
@@ -45,6 +44,12 @@ from parsers.tables import Run
 
 TITLE = "Learning rate too high"
 PRIOR = -4.0
+SETTLE = "Run the first steps again at a third of the rate."
+INTERVENTIONS = (
+    "Look at the loss against the rate: does trouble begin where the rate peaks?",
+    "Run it again at a third of the peak rate.",
+    "Lengthen the warmup and clip the gradient norm.",
+)
 EXPECTS = (
     "configs:same counters:go_on samples:sound rate:as_told tensors:moved raw_loss:there pairs:in_order old_evaluation:same "
     "both_sides:neither replay:any clip:back fp32:back third:away epsilon:back warmup:not qk_norm:not range:lower seeds:all"
@@ -69,7 +74,7 @@ class Trouble:
         return [*self.diverged, *self.spikes, *self.dead, *self.stuck, *self.little]
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     t = Trouble(
         findings_of(findings, divergence.Facts),
         findings_of(findings, loss_spike.Facts, severity=GRAVE),
@@ -102,17 +107,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(7, "The loss hardly gets anywhere at that rate.", t.little)
     if t.stuck and not t.diverged:
         ledger.add(2, "The loss is stuck high from the beginning on.", t.stuck)
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span(t.all()),
-        settle="Run the first steps again at a third of the rate.",
-        interventions=[
-            "Look at the loss against the rate: does trouble begin where the rate peaks?",
-            "Run it again at a third of the peak rate.",
-            "Lengthen the warmup and clip the gradient norm.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span(t.all()))
 
 
 def _symptoms(ledger: Ledger, t: Trouble) -> None:
@@ -151,7 +146,7 @@ def _recipe(run: Run, ledger: Ledger, spiked: bool) -> None:
         ledger.add(-8, f"Epsilon is {eps:g}, which makes spikes of its own.")
 
 
-def _other_levels(run: Run, findings: Sequence[Finding], ledger: Ledger, t: Trouble) -> None:
+def _other_levels(run: Run, findings: Findings, ledger: Ledger, t: Trouble) -> None:
     """Jumps after which the loss goes on at another level are no divergence."""
     if t.diverged and (settled := learns_on(run, t.diverged, t.spikes)):
         ledger.add(-12, settled, t.diverged)
@@ -161,7 +156,7 @@ def _other_levels(run: Run, findings: Sequence[Finding], ledger: Ledger, t: Trou
         ledger.add(-10, "One dataset became worse while others went on improving: a rate too high spoils all of them.", parted)
 
 
-def _clipped(run: Run, findings: Sequence[Finding], ledger: Ledger) -> None:
+def _clipped(run: Run, findings: Findings, ledger: Ledger) -> None:
     clip, grads = recipe(run).clip, findings_of(findings, grad_spike.Facts)
     if clip:
         ledger.add(2, f"Clipping at {clip:g} did not tame it.")
@@ -180,7 +175,7 @@ def _rate_there(run: Run, ledger: Ledger, step: int, shape: lr_schedule.Shape) -
         ledger.add(-6, f"Trouble begins at step {step}, when the rate had fallen to {share:.0%} of its peak.")
 
 
-def baseline(b: Beside, findings: Sequence[Finding]) -> Said:
+def baseline(b: Beside, findings: Findings) -> Said:
     here, there = (r.rate for r in b.recipes)
     if not here or not there:
         return None

@@ -16,17 +16,17 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
+from forensics.case import Hypothesis
 from forensics.detectors import divergence, loss_spike, plateau
-from forensics.ledger import Ledger, findings_of, span
+from forensics.ledger import Findings, Ledger, findings_of, span
 from forensics.many_runs.baseline import Beside, Said
 from forensics.run.recipe import recipe
 from parsers.tables import Run
 
 TITLE = "Learning rate too low"
 PRIOR = -6.0
+SETTLE = "Run 200 steps at ten times the rate."
+INTERVENTIONS = ("Run a range test.", "Check that the scheduler counts optimizer steps and that the warmup ends.")
 EXPECTS = "rate:as_told tensors:little pairs:in_order range:higher by_heart:can"
 NEEDS_TO_SPEAK = ("lr",)
 ARMS = ("heart",)
@@ -34,7 +34,7 @@ OUTCOMES = {"heart: faster": 8.0, "heart: no": -4.0}
 LOW = 0.03  # times the usual rate (forensics.run.recipe)
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     stuck = findings_of(findings, plateau.Facts, severity=["warning"])
     if not stuck:
         return None
@@ -52,15 +52,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     spiked, diverged = findings_of(findings, loss_spike.Facts), findings_of(findings, divergence.Facts)
     if spiked or diverged:
         ledger.add(-8, "There is instability, which a small rate does not make.", spiked[:2])
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span(stuck),
-        settle="Run 200 steps at ten times the rate.",
-        interventions=["Run a range test.", "Check that the scheduler counts optimizer steps and that the warmup ends."],
-    )
+    return ledger.hypothesis(__name__, steps=span(stuck))
 
 
-def baseline(b: Beside, findings: Sequence[Finding]) -> Said:
+def baseline(b: Beside, findings: Findings) -> Said:
     here, there = (r.rate for r in b.recipes)
     return (5.0, f"The baseline's peak rate is {there:.3g}, here it is {here:.3g}.") if here and there and here < 0.5 * there else None

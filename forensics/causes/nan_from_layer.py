@@ -18,13 +18,12 @@ Folklore
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
 
-from forensics.case import Finding, Hypothesis
+from forensics.case import Hypothesis
 from forensics.detectors import nonfinite
-from forensics.ledger import Ledger, findings_of, span
+from forensics.ledger import Findings, Ledger, findings_of, span
 from forensics.run import settings
 from forensics.run.endings import events
 from forensics.run.series import series
@@ -34,12 +33,17 @@ from parsers.tables import Run
 TITLE = "NaN from a layer's formula"
 _BACKWARD = re.compile(r"Backward\d*'? returned nan|log\(0\)|divide by zero|detect_anomaly", re.I)
 PRIOR = -7.5
+SETTLE = "Replay that step with another batch: NaN again means the layer."
+INTERVENTIONS = (
+    "Run the step with torch.autograd.set_detect_anomaly(True): it names the operation.",
+    "Guard logs, roots and divisions with an epsilon; mind the gradient at the edge.",
+)
 EXPECTS = "samples:sound raw_loss:there pairs:in_order replay:any clip:back fp32:back third:back"
 NEEDS_TO_SPEAK = ("grad.norm", "loss_scale", "checkpoints")
 OUTCOMES = {"numerics: full precision": 24.0}
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     dead = [f for f in findings_of(findings, nonfinite.Facts) if f.facts.metric in ("loss.train", "grad.norm")]
     named = [e for e in events(run, "nonfinite", "traceback") if _BACKWARD.search(e["text"])]
     if not named and not any(f.severity == "critical" or not f.facts.recovered for f in dead):
@@ -69,16 +73,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     drift = _drift(run, facts.first) if facts.first is not None else ""
     if drift:
         ledger.add(4, drift, dead)
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span(dead),
-        settle="Replay that step with another batch: NaN again means the layer.",
-        interventions=[
-            "Run the step with torch.autograd.set_detect_anomaly(True): it names the operation.",
-            "Guard logs, roots and divisions with an epsilon; mind the gradient at the edge.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span(dead))
 
 
 def _drift(run: Run, step: int) -> str:

@@ -16,11 +16,9 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from forensics.case import Finding, Hypothesis
 from forensics.detectors import nonfinite
-from forensics.ledger import Ledger, findings_of, span
+from forensics.ledger import Findings, Ledger, findings_of, span
 from forensics.signs.before_nan import calm
 from parsers.tables import Run
 
@@ -40,7 +38,7 @@ OUTCOMES = {
 }
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     dead = [f for f in findings_of(findings, nonfinite.Facts) if f.facts.metric.startswith("loss.train")]
     if not dead:
         return None
@@ -58,7 +56,6 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-8, "The very first value is NaN already.", dead)
     return ledger.hypothesis(
         __name__,
-        TITLE,
         steps=span(dead),
         settle=f"Replay step {facts.first} from the checkpoint before it, with its batch and with another.",
         interventions=[

@@ -23,7 +23,7 @@ import numpy as np
 
 from forensics.case import Finding, Hypothesis
 from forensics.detectors import divergence, grad_spike, loss_spike
-from forensics.ledger import GRAVE, Ledger, findings_of, span
+from forensics.ledger import GRAVE, Findings, Ledger, findings_of, span
 from forensics.many_runs.baseline import Beside, Said, differ
 from forensics.run import settings
 from forensics.run.recipe import recipe
@@ -32,6 +32,12 @@ from parsers.tables import Run
 
 TITLE = "Optimizer's second moment (epsilon or beta2)"
 PRIOR = -6.0
+SETTLE = "Replay the steps before the first spike with epsilon 1e-5."
+INTERVENTIONS = (
+    "Raise epsilon towards the gradients' scale.",
+    "Raise beta2, or clip the update.",
+    "Stop: a loss this small has nothing left to learn.",
+)
 EXPECTS = "samples:sound raw_loss:there replay:any epsilon:away"
 NEEDS_TO_SPEAK = ("grad.norm",)
 ARMS = ("larger epsilon", "smaller beta2")
@@ -46,7 +52,7 @@ OUTCOMES = {
 TINY = 1e-3
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     jumps, diverged = findings_of(findings, loss_spike.Facts, severity=GRAVE), findings_of(findings, divergence.Facts)
     spikes: Sequence[Finding] = jumps or diverged
     grads = findings_of(findings, grad_spike.Facts)
@@ -77,18 +83,8 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-1, f"Beta2 is {beta2:g}.", [])
     if len(spikes) >= 2:
         ledger.add(2, f"{len(spikes)} spikes, out of calm.", spikes[:4])
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span(spikes or grads),
-        settle="Replay the steps before the first spike with epsilon 1e-5.",
-        interventions=[
-            "Raise epsilon towards the gradients' scale.",
-            "Raise beta2, or clip the update.",
-            "Stop: a loss this small has nothing left to learn.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span(spikes or grads))
 
 
-def baseline(b: Beside, findings: Sequence[Finding]) -> Said:
+def baseline(b: Beside, findings: Findings) -> Said:
     return differ(b, "eps", "beta2")

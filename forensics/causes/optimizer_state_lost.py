@@ -17,24 +17,27 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from forensics.case import Finding, Hypothesis
 from forensics.checkpoints import run_saves
 from forensics.checkpoints.age import counters
 from forensics.detectors import checkpoint_state, loss_spike, lr_schedule, restart, resume_break
-from forensics.ledger import Ledger, findings_of, span
+from forensics.ledger import Findings, Ledger, findings_of, span
 from parsers.tables import Run
 
 TITLE = "Optimizer state lost at the restart"
 PRIOR = -5.0
+SETTLE = "Resume once with and once without the optimizer's state, and compare the first steps."
+INTERVENTIONS = (
+    "Check that the resume path loads optimizer, scheduler and scaler, and fails loudly when one is missing.",
+    "Go back to the checkpoint and resume with its moments; else warm the rate up again.",
+)
 EXPECTS = "configs:same counters:optimizer samples:sound raw_loss:there replay:any"
 NEEDS_TO_SPEAK = ("lr", "checkpoints")
 ARMS = ("moments as saved", "moments reset", "warmup again")
 OUTCOMES = {"warmup again": 4.0, "moments reset": 4.0, "moments lost": 26.0}
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     breaks = findings_of(findings, resume_break.Facts)
     restarts = findings_of(findings, restart.Facts)
     spikes = [f for f in findings_of(findings, loss_spike.Facts) if any(0 <= f.facts.start - (r.first_step or 0) <= 10 for r in restarts)]
@@ -60,16 +63,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     else:
         _weigh_checkpoints(run, ledger, state, restarts)
     first = up or breaks or spikes or anew
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span(first),
-        settle="Resume once with and once without the optimizer's state, and compare the first steps.",
-        interventions=[
-            "Check that the resume path loads optimizer, scheduler and scaler, and fails loudly when one is missing.",
-            "Go back to the checkpoint and resume with its moments; else warm the rate up again.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span(first))
 
 
 def _weigh_checkpoints(run: Run, ledger: Ledger, state: list[Finding], restarts: list[Finding]) -> None:

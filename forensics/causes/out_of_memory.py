@@ -18,11 +18,9 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
+from forensics.case import Hypothesis
 from forensics.detectors import memory
-from forensics.ledger import Ledger, findings_of, span
+from forensics.ledger import Findings, Ledger, findings_of, span
 from forensics.run.endings import status
 from forensics.run.series import series
 from parsers.tables import Run
@@ -38,7 +36,7 @@ USUAL = (
 )
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     found = findings_of(findings, memory.Facts)
     if not found:
         return None

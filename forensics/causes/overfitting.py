@@ -16,21 +16,20 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
+from forensics.case import Hypothesis
 from forensics.detectors import divergence, eval_jump, train_eval_gap
-from forensics.ledger import Ledger, findings_of, span
+from forensics.ledger import Findings, Ledger, findings_of, span
 from forensics.signs.jumps import turned_with_training
 from parsers.tables import Run
 
 TITLE = "Overfitting"
 PRIOR = -4.0
+SETTLE = "Evaluate the last checkpoint on a slice of the training set, in evaluation mode."
 EXPECTS = "tensors:moved pairs:in_order old_evaluation:same"
 NEEDS_TO_SPEAK = ("loss.eval",)
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     gap = findings_of(findings, train_eval_gap.Facts)
     if not gap:
         return None
@@ -52,8 +51,6 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-8, "Training loss diverges, too.", findings_of(findings, divergence.Facts))
     return ledger.hypothesis(
         __name__,
-        TITLE,
         steps=span(gap),
-        settle="Evaluate the last checkpoint on a slice of the training set, in evaluation mode.",
         interventions=[f"Use the checkpoint nearest to step {facts.best_step}.", "Stop early, add data, or regularize more."],
     )

@@ -18,21 +18,20 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
+from forensics.case import Hypothesis
 from forensics.detectors import checkpoint_damage, rank_disagreement
-from forensics.ledger import Ledger, findings_of, span
+from forensics.ledger import Findings, Ledger, findings_of, span
 from forensics.run.endings import events
 from parsers.tables import Run
 
 TITLE = "Ranks train apart: gradients or weights are not shared any more"
 PRIOR = -7.0
+SETTLE = "Compare a checksum of the weights of all ranks after one step: it must be equal where weights are replicated."
 ARMS = ("device", "kernels")
 WEIGHTS = {"parts": 16, "drift": 11, "jump": 7, "apart": 3}
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     found = [
         f for f in findings_of(findings, rank_disagreement.Apart) if f.facts.pattern in WEIGHTS and not f.facts.metric.startswith("time.")
     ]
@@ -57,9 +56,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-5, "A graver symptom stands beside it.", grave[:3])
     return ledger.hypothesis(
         __name__,
-        TITLE,
         steps=span(found),
-        settle="Compare a checksum of the weights of all ranks after one step: it must be equal where weights are replicated.",
         interventions=[
             f"Look at what the program does at step {best.facts.step}: no_sync, an unwrapped module, a branch on rank or data.",
             "Go back to the last checkpoint before it and broadcast the weights from rank 0 at the start.",

@@ -17,11 +17,10 @@ Folklore
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
 from forensics.detectors import checkpoint_damage, loss_spike, lr_schedule, rank_disagreement, restart
-from forensics.ledger import GRAVE, Ledger, findings_of, span
+from forensics.ledger import GRAVE, Findings, Ledger, findings_of, span
 from forensics.many_runs.baseline import Beside, Said
 from forensics.run import settings
 from forensics.run.endings import events
@@ -32,6 +31,11 @@ from parsers.tables import Run
 
 TITLE = "Silent data corruption (hardware)"
 PRIOR = -11.0
+SETTLE = "Replay the step on another device: a spike that does not come back was the hardware."
+INTERVENTIONS = (
+    "Look at ECC and Xid counters of the node of that time.",
+    "Go back to the checkpoint before and run a burn-in test on the device.",
+)
 EXPECTS = "samples:sound rate:as_told tensors:absurd raw_loss:there old_evaluation:same both_sides:neither replay:gone seeds:some"
 NEEDS_TO_SPEAK = ("grad.norm", "checkpoints")
 ARMS = ("device", "kernels")
@@ -40,11 +44,11 @@ _KERNEL = re.compile(r"(?i)illegal memory access|launch failure|misaligned addre
 CALM = 3.0  # times the usual gradient norm
 
 
-def _near_restart(findings: Sequence[Finding], hit: Finding[loss_spike.Facts]) -> bool:
+def _near_restart(findings: Findings, hit: Finding[loss_spike.Facts]) -> bool:
     return any(0 <= hit.facts.start - (r.first_step or 0) <= 10 for r in findings_of(findings, restart.Facts))
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     absurd = [f for f in findings_of(findings, checkpoint_damage.Facts) if f.facts.absurd]
     errors = [e for e in events(run, "hardware") if not _KERNEL.search(e["text"])]
     spikes = findings_of(findings, loss_spike.Facts, severity=GRAVE)
@@ -81,19 +85,10 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         )
     if series(run, "grad.norm") is None:
         ledger.cannot_tell("the gradient norm was not logged.")
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span([*absurd, *spikes, *alone]),
-        settle="Replay the step on another device: a spike that does not come back was the hardware.",
-        interventions=[
-            "Look at ECC and Xid counters of the node of that time.",
-            "Go back to the checkpoint before and run a burn-in test on the device.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span([*absurd, *spikes, *alone]))
 
 
-def baseline(b: Beside, findings: Sequence[Finding]) -> Said:
+def baseline(b: Beside, findings: Findings) -> Said:
     differs = [d for d in b.differs if d["kind"] not in ("name or place", "environment") and d["suspicion"] >= 10]
     if b.parted is None or b.parted.equal < 10 or b.parted.first_unequal is None or differs:
         return None

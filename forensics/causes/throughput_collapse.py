@@ -18,23 +18,22 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
+from forensics.case import Hypothesis
 from forensics.detectors import rank_disagreement, stall, throughput, utilization
-from forensics.ledger import Ledger, findings_of, span
+from forensics.ledger import Findings, Ledger, findings_of, span
 from forensics.run.series import series
 from parsers.tables import Run
 
 TITLE = "Throughput collapse"
 PRIOR = -5.0
+SETTLE = "Profile some steps with data from memory: still slow means the device."
 EXPECTS = "ending:slower"
 NEEDS_TO_SPEAK = ("tput.tokens", "wall clock")
 WHY = {"waiting": "the device waits for data", "heat": "the device throttles in the heat", "load": "the load of the GPUs falls",
        "idle_device": "", "mfu": ""}  # fmt: skip
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     slow = findings_of(findings, throughput.Facts)
     pauses = [f for f in findings_of(findings, stall.Facts) if not f.facts.at_end]
     straggler = [f for f in findings_of(findings, rank_disagreement.Apart) if f.facts.pattern == "straggler" and f.severity != "info"]
@@ -62,7 +61,6 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         __name__,
         f"{TITLE}: {why}" if why else TITLE,
         steps=span([*slow, *pauses, *([] if slow else straggler)]),
-        settle="Profile some steps with data from memory: still slow means the device.",
         interventions=[
             *DO.get(why, ()),
             "Look at disk, network and neighbours at that time.",

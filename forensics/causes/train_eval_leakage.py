@@ -16,20 +16,20 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
+from forensics.case import Hypothesis
 from forensics.detectors import eval_shadow, train_eval_gap
-from forensics.ledger import Ledger, findings_of, span
+from forensics.ledger import Findings, Ledger, findings_of, span
 from parsers.tables import Run
 
 TITLE = "Evaluation data leaked into training"
 PRIOR = -5.0
+SETTLE = "Look for the evaluation samples in the training set, exact and near copies."
+INTERVENTIONS = ("Evaluate on fresh data.", "Split by document, user or patient, not by row.", "Do not report these numbers.")
 EXPECTS = "pairs:leaked old_evaluation:same"
 NEEDS_TO_SPEAK = ("loss.eval",)
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     shadow = findings_of(findings, eval_shadow.Facts)
     if not shadow:
         return None
@@ -44,10 +44,4 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         )
     if findings_of(findings, train_eval_gap.Facts):
         ledger.add(-10, "Evaluation turns up in the end.", findings_of(findings, train_eval_gap.Facts))
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span(shadow),
-        settle="Look for the evaluation samples in the training set, exact and near copies.",
-        interventions=["Evaluate on fresh data.", "Split by document, user or patient, not by row.", "Do not report these numbers."],
-    )
+    return ledger.hypothesis(__name__, steps=span(shadow))

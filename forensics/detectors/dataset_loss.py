@@ -25,6 +25,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import surviving
 from forensics.errors import CannotTell
 from forensics.run.series import Series, parts
 from parsers.tables import Run
@@ -48,7 +49,7 @@ class Facts(BaseFacts):
 def detect(run: Run) -> Iterator[Finding]:
     judged = False
     for name in ("loss.eval", "loss.part"):
-        sets = [(s, rows) for s in parts(run, name) if len(rows := np.flatnonzero(s.alive & np.isfinite(s.value))) >= LEAST]
+        sets = [(s, rows) for s in parts(run, name) if len(rows := surviving(s)) >= LEAST]
         if len(sets) < 2:
             continue
         judged = True

@@ -29,8 +29,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors.loss_spike import loss_of
-from forensics.errors import CannotTell
+from forensics.detectors.inputs import finite_loss
 from forensics.run.series import Series
 from forensics.spikes import excursions
 from forensics.spikes.trend import turn
@@ -57,10 +56,7 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = loss_of(run)
-    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
-    if len(rows) < LEAST_VALUES:
-        raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
+    s, rows = finite_loss(run, LEAST_VALUES)
     x = s.value[rows]
     y, logs = excursions.scaled(x)
     level = excursions.rolling_median(y, LEVEL)

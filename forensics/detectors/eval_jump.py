@@ -25,6 +25,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import surviving
 from forensics.errors import CannotTell
 from forensics.run.series import Series, series
 from parsers.tables import Run
@@ -51,7 +52,7 @@ def detect(run: Run) -> Iterator[Finding]:
     judged = False
     for name in ("loss.eval", "acc.eval"):
         s = series(run, name)
-        rows = np.flatnonzero(s.alive & np.isfinite(s.value)) if s is not None else np.array([], np.int64)
+        rows = surviving(s) if s is not None else np.array([], np.int64)
         if s is None or len(rows) < LEAST:
             continue
         judged = True
@@ -107,7 +108,7 @@ def _loss_goes_on(run: Run, before: int, after: int) -> bool:
     s = series(run, "loss.eval")
     if s is None:
         return False
-    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    rows = surviving(s)
     change = np.diff(s.value[rows])
     here = (s.step[rows][:-1] == before) & (s.step[rows][1:] == after)
     if not here.any() or len(change) < LEAST - 1:

@@ -26,6 +26,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import surviving
 from forensics.errors import CannotTell
 from forensics.run.series import Floats, Series, series
 from parsers.tables import Run
@@ -73,7 +74,7 @@ def _values(run: Run) -> tuple[Series, Floats, np.ndarray]:
     for name in ("loss.eval", "acc.eval"):
         s = series(run, name)
         if s is not None:
-            rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+            rows = surviving(s)
             if len(rows) >= LEAST:
                 return s, s.value[rows], rows
     raise CannotTell(f"fewer than {LEAST} evaluations were logged")

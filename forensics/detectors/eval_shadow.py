@@ -25,6 +25,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import needed
 from forensics.errors import CannotTell
 from forensics.run import settings
 from forensics.run.series import Series, parts, series
@@ -48,8 +49,7 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    held, train, epoch = series(run, "loss.eval"), series(run, "loss.train"), series(run, "epoch")
-    assert held is not None and train is not None
+    held, train, epoch = needed(run, "loss.eval"), needed(run, "loss.train"), series(run, "epoch")
     rows = np.flatnonzero(held.alive & np.isfinite(held.value) & (held.value > 0))
     rival = _other_evaluation(run, held, rows)
     if rival is not None:

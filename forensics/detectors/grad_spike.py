@@ -24,6 +24,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import needed
 from forensics.run.series import series
 from forensics.spikes import excursions
 from parsers.tables import Run
@@ -48,8 +49,7 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = series(run, "grad.norm")
-    assert s is not None
+    s = needed(run, "grad.norm")
     found = []
     for attempt in np.unique(s.attempt):
         rows = np.flatnonzero(s.attempt == attempt)

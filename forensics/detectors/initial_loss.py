@@ -26,9 +26,9 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import needed, surviving
 from forensics.errors import CannotTell
 from forensics.run import settings
-from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
@@ -47,9 +47,8 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = series(run, "loss.train")
-    assert s is not None
-    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    s = needed(run, "loss.train")
+    rows = surviving(s)
     if len(rows) < 20 or s.step[rows[0]] > max(5 * s.interval, 0.02 * int(s.step[rows[-1]])):
         raise CannotTell("the log does not begin with the first steps")
     first = float(np.median(s.value[rows[:3]]))

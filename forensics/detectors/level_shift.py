@@ -30,8 +30,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors.loss_spike import loss_of
-from forensics.errors import CannotTell
+from forensics.detectors.inputs import finite_loss, loss_of
 from forensics.run.series import Series
 from forensics.spikes import excursions
 from forensics.spikes.trend import without
@@ -68,10 +67,7 @@ class Shift:
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = loss_of(run)
-    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
-    if len(rows) < LEAST_VALUES:
-        raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
+    s, rows = finite_loss(run, LEAST_VALUES)
     restarts = np.flatnonzero(np.diff(s.attempt[rows])) + 1
     found = [f for f in shifts(s.value[rows]) if not (np.abs(restarts - f.at) <= WIDTH // 4).any()]
     for f in found[:MOST]:

@@ -34,6 +34,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors import nan_filter
+from forensics.detectors.inputs import needed
 from forensics.run import settings
 from forensics.run.endings import events
 from forensics.run.series import Series, series
@@ -93,8 +94,7 @@ class Clipped(Facts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = series(run, "loss.train")
-    assert s is not None
+    s = needed(run, "loss.train")
     yield from _filtered(run, s)
     yield from _dropped(run, s)
     yield from _poisoned(run, s)

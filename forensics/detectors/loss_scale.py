@@ -24,8 +24,8 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import needed
 from forensics.run.endings import events, last_step
-from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["loss_scale"]
@@ -48,8 +48,7 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = series(run, "loss_scale")
-    assert s is not None
+    s = needed(run, "loss_scale")
     keep = np.flatnonzero(s.alive & np.isfinite(s.value) & (s.value > 0))
     if len(keep) < 3:
         return

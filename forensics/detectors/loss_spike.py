@@ -35,6 +35,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors import logger_artefact
+from forensics.detectors.inputs import loss_of
 from forensics.errors import CannotTell
 from forensics.run.endings import planned_steps
 from forensics.run.series import Series, series
@@ -125,14 +126,6 @@ def _rate_stays(run: Run, step: int, attempt: int) -> bool:
 
 def smallest_effect(run: Run) -> str:
     return smallest_spike(loss_of(run))
-
-
-def loss_of(run: Run) -> Series:
-    """The loss to look at: the training loss, else what is there."""
-    s = series(run, "loss.train") or series(run, "loss.eval")
-    if s is None:
-        raise CannotTell("no loss was logged with a step")
-    return s
 
 
 def histories(s: Series) -> Iterator[tuple[int, Any, int]]:

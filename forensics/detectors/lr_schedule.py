@@ -25,6 +25,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import needed
 from forensics.run.endings import planned_steps
 from forensics.run.series import Series, series
 from parsers.tables import Run
@@ -63,8 +64,7 @@ class Shape:
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = series(run, "lr")
-    assert s is not None
+    s = needed(run, "lr")
     s = _with_silent_restarts(s)
     ups = [i for i in _jumps(s) if not _inside_warmup(s, i)]
     inside = [i for i in ups if s.attempt[i] == s.attempt[i - 1]]

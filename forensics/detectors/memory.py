@@ -27,11 +27,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors import memory_kinds
+from forensics.detectors.inputs import surviving
 from forensics.run.endings import events, last_step, status
 from forensics.run.series import series
 from parsers.tables import Run
@@ -68,7 +67,7 @@ def detect(run: Run) -> Iterator[Finding]:
         s = series(run, name)
         if s is None or len(s) < 2 * memory_kinds.HALF_ROWS or (grown := memory_kinds.growth(s)) is None:
             continue
-        rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+        rows = surviving(s)
         half = rows[len(rows) // 2 :]
         step, last = int(s.step[half[0]]), int(s.step[half[-1]])
         shown = evidence.window(s, int(s.step[rows[0]]), last, title=s.tag, where=s.place(run, half[0]), margin=0)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from forensics.detectors.inputs import surviving
 from forensics.detectors.kinds import Kind
 from forensics.run import endings, system_metrics
 from forensics.run.series import Series, series
@@ -165,7 +166,7 @@ def leak(run: Run) -> Kind | None:
 
 def growth(s: Series) -> tuple[float, float, str] | None:
     """(relative growth over the last half, growth a step, tag), where more than nine of ten stretches rise."""
-    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    rows = surviving(s)
     half = rows[len(rows) // 2 :]
     if len(half) < HALF_ROWS:
         return None
@@ -183,7 +184,7 @@ def _long_batch(run: Run, step: int | None) -> Kind | None:
     lengths = [n for n in _names(run) if LENGTHS.search(n.removeprefix("other/"))]
     for name in [*lengths, "mem.alloc", "gpu.mem"]:
         s = series(run, name)
-        rows = np.flatnonzero(s.alive & np.isfinite(s.value)) if s is not None else np.array([], np.int64)
+        rows = surviving(s) if s is not None else np.array([], np.int64)
         if s is None or len(rows) < 2 * HALF_ROWS or (step is not None and step - s.step[rows[-1]] > 2 * s.interval):
             continue
         last, before = float(s.value[rows[-1]]), s.value[rows[len(rows) // 4 : -1]]

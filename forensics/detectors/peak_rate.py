@@ -23,9 +23,9 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import needed
 from forensics.errors import CannotTell
 from forensics.run.recipe import recipe
-from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
@@ -44,8 +44,7 @@ def detect(run: Run) -> Iterator[Finding]:
     r = recipe(run)
     if r.ratio is None:
         raise CannotTell("neither log nor config says the learning rate")
-    s = series(run, "loss.train")
-    assert s is not None
+    s = needed(run, "loss.train")
     x = s.value[s.alive & np.isfinite(s.value)]
     if r.ratio < RATIO or len(x) < 20:
         return

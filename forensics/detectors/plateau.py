@@ -25,8 +25,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors.loss_spike import loss_of
-from forensics.errors import CannotTell
+from forensics.detectors.inputs import finite_loss
 from forensics.run import settings
 from parsers.tables import Run
 
@@ -48,10 +47,7 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = loss_of(run)
-    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
-    if len(rows) < LEAST_VALUES:
-        raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
+    s, rows = finite_loss(run, LEAST_VALUES)
     x = s.value[rows]
     tenth = max(len(x) // 10, 3)
     first, last, best = (float(np.median(v)) for v in (x[:tenth], x[-tenth:], np.sort(x)[:tenth]))

@@ -25,8 +25,9 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import needed
 from forensics.errors import CannotTell
-from forensics.run.series import Series, series
+from forensics.run.series import Series
 from forensics.spikes import excursions
 from parsers.tables import Run
 
@@ -48,8 +49,7 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = series(run, "loss.train")
-    assert s is not None
+    s = needed(run, "loss.train")
     judged = False
     for before, after in zip(run.attempts, run.attempts[1:], strict=False):
         old = np.flatnonzero((s.attempt == before["index"]) & np.isfinite(s.value))

@@ -23,10 +23,10 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import needed, surviving
 from forensics.errors import CannotTell
 from forensics.run import settings
 from forensics.run.endings import planned_steps
-from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["lr"]
@@ -46,13 +46,12 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = series(run, "lr")
-    assert s is not None
+    s = needed(run, "lr")
     plan = planned_steps(run)
     if plan is None:
         raise CannotTell("the planned number of steps is not known")
     kind = settings.setting(run, "schedule")
-    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    rows = surviving(s)
     if len(rows) < 20 or (kind is not None and any(c in str(kind.value).lower() for c in CYCLES)):
         return
     x, step = s.value[rows], s.step[rows]

@@ -31,6 +31,7 @@ from forensics.batches.recurrence import Recurrence
 from forensics.batches.resume_data import contents
 from forensics.case import BaseFacts, Finding
 from forensics.detectors import loss_spike
+from forensics.detectors.inputs import needed
 from forensics.errors import CannotTell
 from forensics.run.series import series
 from parsers.tables import Run
@@ -69,8 +70,7 @@ class Place(Facts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = series(run, "loss.train")
-    assert s is not None
+    s = needed(run, "loss.train")
     batches = run.tables["batches"].num_rows > 0
     epochs = recurrence.epochs_of(run)
     last = int(s.step.max())

@@ -24,6 +24,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import surviving
 from forensics.errors import CannotTell
 from forensics.run.series import Series, series
 from parsers.tables import Run
@@ -55,7 +56,7 @@ def detect(run: Run) -> Iterator[Finding]:
     noise = 1.4826 * float(np.median(np.abs(np.r_[y[:split] - np.median(y[:split]), y[split:] - np.median(y[split:])])))
     if after >= SLOWER * before or np.log(before / after) < NOISES * noise:
         return
-    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    rows = surviving(s)
     row, last = rows[min(split, len(rows) - 1)], rows[-1]
     step = int(s.step[row])
     title = f"The run slows down to {after / before:.0%} of its speed at step {step} and stays slow"

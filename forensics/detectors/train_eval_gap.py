@@ -24,8 +24,8 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import needed, surviving
 from forensics.errors import CannotTell
-from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["loss.eval", "loss.train"]
@@ -48,9 +48,8 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    held, train = series(run, "loss.eval"), series(run, "loss.train")
-    assert held is not None and train is not None
-    keep = np.flatnonzero(held.alive & np.isfinite(held.value))
+    held, train = needed(run, "loss.eval"), needed(run, "loss.train")
+    keep = surviving(held)
     if len(keep) < LEAST_EVALS:
         raise CannotTell(f"only {len(keep)} evaluations were logged")
     x, step = held.value[keep], held.step[keep]

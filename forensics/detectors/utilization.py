@@ -29,6 +29,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Evidence, Finding
+from forensics.detectors.inputs import surviving
 from forensics.errors import CannotTell
 from forensics.run import peak_flops, rank_shapes, settings
 from forensics.run.series import Floats, Series, series
@@ -92,7 +93,7 @@ def _waiting(run: Run) -> Iterator[Finding]:
     risen = change is not None and change[1] >= max(DOUBLES * change[0], 0.2)
     if not risen and usual < WAITING:
         return
-    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    rows = surviving(s)
     first, last = int(s.step[rows[0]]), int(s.step[rows[-1]])
     shown = evidence.window(s, first, last, title=s.tag, where=s.place(run, rows[0]), margin=0)
     if risen and change is not None:

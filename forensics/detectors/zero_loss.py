@@ -24,7 +24,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.run.series import series
+from forensics.detectors.inputs import needed
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
@@ -41,8 +41,7 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = series(run, "loss.train")
-    assert s is not None
+    s = needed(run, "loss.train")
     zero = s.value == 0
     runs = np.flatnonzero(np.convolve(zero, np.ones(IN_A_ROW, int), "valid") == IN_A_ROW)
     if not len(runs):

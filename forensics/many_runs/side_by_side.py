@@ -12,6 +12,7 @@ import numpy as np
 from forensics.batches import recorded
 from forensics.case import jsonable
 from forensics.detectors import loss_spike
+from forensics.detectors.inputs import loss_of
 from forensics.errors import CannotTell, ForensicsError
 from forensics.many_runs import config_diff, learning, parting
 from forensics.run import endings, identity
@@ -132,7 +133,7 @@ def own_spikes(r: Run) -> tuple[list[loss_spike.Facts], Series | None]:
     """The facts of its spikes, and the loss that they are in."""
     try:
         spikes = [f.facts for f in loss_spike.detect(r) if f.facts.class_ != "not_a_spike"]
-        return spikes, loss_spike.loss_of(r)
+        return spikes, loss_of(r)
     except CannotTell:
         return [], None
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from forensics.case import Finding
 from forensics.detectors import checkpoint_state, grad_spike, loss_spike, nonfinite, resume_break
+from forensics.ledger import findings_of
 from forensics.run.series import series
 from parsers.tables import Run
 
@@ -62,23 +63,12 @@ def troubles(run: Run, findings: Sequence[Finding], steps: tuple[int, int] | Non
         grave = [f for f in findings if f.kind == "loss_spike" and not _trap(f)]
     sharp = [f for f in grave if f.kind in ("loss_spike", "nonfinite", "resume_break") and not _trap(f)]
     if not any(f.kind in _EFFECTS for f in [*grave, *sharp]):
-        return [_restarted(run, f) for f in findings if isinstance(f.facts, checkpoint_state.Facts) and f.facts.what == "optimizer_anew"][
-            :1
-        ]
+        forgot = [f for f in findings_of(findings, checkpoint_state.Facts) if f.facts.what == "optimizer_anew"]
+        return [_restarted(run, f) for f in forgot[:1]]
     found: list[list[Finding]] = []
-    for f in sorted(
-        sharp or [f for f in grave if f.kind in ("divergence", "level_shift", "grad_spike", "oscillation")], key=lambda f: f.first_step or 0
-    ):
-        near = 10 * _interval(run)
-        if (
-            found
-            and (f.first_step or 0)
-            <= max(
-                (g.last_step or 0) if isinstance(g.facts, loss_spike.Facts) and g.facts.end is None else (g.first_step or 0)
-                for g in found[-1]
-            )
-            + near
-        ):
+    blunt = [f for f in grave if f.kind in ("divergence", "level_shift", "grad_spike", "oscillation")]
+    for f in sorted(sharp or blunt, key=lambda f: f.first_step or 0):
+        if found and (f.first_step or 0) <= max(map(_until, found[-1])) + 10 * _interval(run):
             found[-1].append(f)
         else:
             found.append([f])
@@ -86,6 +76,12 @@ def troubles(run: Run, findings: Sequence[Finding], steps: tuple[int, int] | Non
 
 
 _EFFECTS = ("loss_spike", "nonfinite", "resume_break", "divergence", "level_shift", "grad_spike", "oscillation")
+
+
+def _until(f: Finding) -> int:
+    """The step up to which an effect reaches: of a spike that does not come back the last one."""
+    stays = isinstance(f.facts, loss_spike.Facts) and f.facts.end is None
+    return (f.last_step if stays else f.first_step) or 0
 
 
 def _trap(f: Finding) -> bool:

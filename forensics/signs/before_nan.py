@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from forensics.case import Finding
 from forensics.detectors import loss_scale, nonfinite
-from forensics.ledger import Ledger, findings_of
+from forensics.ledger import Findings, Ledger, findings_of
 from forensics.run import settings
 from forensics.run.series import series
 from parsers.tables import Run
@@ -22,7 +22,7 @@ def quiet(dead: Finding) -> bool:
     return ratio is not None and (ratio < 1.3 or facts.loss_before <= RISEN * facts.loss_highest)
 
 
-def calm(run: Run, ledger: Ledger, dead: Sequence[Finding], findings: Sequence[Finding], *, weight: float) -> None:
+def calm(run: Run, ledger: Ledger, dead: Sequence[Finding], findings: Findings, *, weight: float) -> None:
     """What the norm and the loss did just before the first NaN: calm speaks for a sample or a formula, a rise for an explosion."""
     facts = dead[0].facts
     ratio = facts.grad_ratio
@@ -43,7 +43,7 @@ def calm(run: Run, ledger: Ledger, dead: Sequence[Finding], findings: Sequence[F
         ledger.add(-10, "Half precision is at work, which makes NaN of its own.", [])
 
 
-def overflowed(findings: Sequence[Finding]) -> Finding[nonfinite.Facts] | None:
+def overflowed(findings: Findings) -> Finding[nonfinite.Facts] | None:
     """The gradient norm that became infinite, not NaN, while every logged loss is finite."""
     dead = findings_of(findings, nonfinite.Facts)
     if any(f.facts.metric != "grad.norm" for f in dead):

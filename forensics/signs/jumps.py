@@ -8,7 +8,7 @@ import numpy as np
 
 from forensics.case import Finding
 from forensics.detectors import loss_spike, lr_schedule, train_eval_gap
-from forensics.ledger import GRAVE, findings_of
+from forensics.ledger import GRAVE, Findings, findings_of
 from forensics.run.series import series
 from parsers.tables import Run
 
@@ -88,7 +88,7 @@ def state_hit(run: Run, spikes: Sequence[Finding]) -> Finding | None:
     return None
 
 
-def turned_with_training(run: Run, findings: Sequence[Finding]) -> list[Finding]:
+def turned_with_training(run: Run, findings: Findings) -> list[Finding]:
     """Spikes of the training loss that begin between the best evaluation and the next one: then it was no slow turn."""
     held = series(run, "loss.eval")
     gap = findings_of(findings, train_eval_gap.Facts)
