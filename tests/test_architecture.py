@@ -18,7 +18,7 @@ HEADINGS = {
     "detectors": ["What it sees", "How it decides", "Cannot tell", "Folklore"],
     "causes": ["What it is", "How it is weighed", "What settles it", "Folklore"],
 }
-ADVICE = {"detectors": ("NEEDS", "detect"), "causes": ("TITLE", "PRIOR", "weigh")}
+ADVICE = {"detectors": ("NEEDS", "Facts", "detect"), "causes": ("TITLE", "PRIOR", "weigh")}
 
 
 def imports(path: Path) -> Iterator[str]:
