@@ -60,12 +60,12 @@ def ours_megatron() -> Reading:
 def ours_analyze() -> Reading:
     """``forensics analyze``: read, all detectors and causes, and the page."""
     import parsers
-    from forensics import pipeline
+    from forensics import pipeline, rules
     from reports import html
 
     parsers.modules()
     for kind in ("detectors", "causes"):
-        pipeline.modules(kind)
+        rules.modules(kind)
 
     def read(path: Path) -> Found:
         run = pipeline.read_runs(str(path))[-1]

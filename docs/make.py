@@ -10,19 +10,19 @@ import sys
 from pathlib import Path
 
 import parsers
-from forensics import cli, pipeline
+from forensics import cli, rules
 from parsers.tables import SCHEMAS
 
 DOCS = Path(__file__).resolve().parent
 NOTICE = "<!-- Written by docs/make.py: change the docstrings, then run `make docs`. -->\n\n"
 
 
-def rules(kind: str, heading: str, lead: str) -> str:
+def described(kind: str, heading: str, lead: str) -> str:
     """One section a detector or cause, from its docstring: headings in bold, texts as paragraphs."""
     parts = [f"# {heading}\n\n{lead}\n"]
-    for module in pipeline.modules(kind):
+    for module in rules.modules(kind):
         title, _, body = inspect.cleandoc(module.__doc__ or "").partition("\n")
-        parts.append(f"## {title}\n\n`{pipeline.id_of(module)}`\n")
+        parts.append(f"## {title}\n\n`{rules.id_of(module)}`\n")
         for block in body.strip().split("\n\n"):
             name, _, text = block.partition("\n")
             parts.append(f"**{name.strip()}.** {' '.join(text.split())}\n")
@@ -62,10 +62,10 @@ def commands() -> str:
 
 
 PAGES = {
-    "detectors.md": lambda: rules(
+    "detectors.md": lambda: described(
         "detectors", "Symptoms", "What each detector looks for, and when it cannot tell. `forensics explain ID` prints the same."
     ),
-    "causes.md": lambda: rules("causes", "Causes", "How each cause is weighed. Weights are decibans: +10 is ten times likelier."),
+    "causes.md": lambda: described("causes", "Causes", "How each cause is weighed. Weights are decibans: +10 is ten times likelier."),
     "formats.md": formats,
     "tables.md": tables,
     "cli.md": commands,

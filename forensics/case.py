@@ -12,8 +12,9 @@ import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
+from forensics.certainty import certainty
 from parsers.secrets import mask_shapes, names
 
 SCHEMA = 1
@@ -30,7 +31,35 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Finding:
+class BaseFacts:
+    """What a detector measured, for the causes and for case.json: each detector has its own ``Facts``.
+
+    A field with a default is left out of the case where it is that: it does not apply. A name that Python keeps for itself
+    ends in an underscore, which the case leaves out.
+    """
+
+    @classmethod
+    def detector(cls) -> str:
+        """The id of the detector whose module has these facts."""
+        return cls.__module__.rpartition(".")[2]
+
+    def to_json(self) -> dict[str, Any]:
+        known = ((f, getattr(self, f.name)) for f in dataclasses.fields(self))
+        return {f.name.rstrip("_"): value for f, value in known if f.default is dataclasses.MISSING or value != f.default}
+
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    F = TypeVar("F", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    F = TypeVar("F", covariant=True)
+
+
+@dataclass(frozen=True)
+class Finding(Generic[F]):
     """A symptom. The id carries the step: loss_spike-1500."""
 
     id: str
@@ -40,7 +69,7 @@ class Finding:
     last_step: int | None
     severity: str  # info | warning | critical
     evidence: tuple[Evidence, ...] = ()
-    facts: dict[str, Any] = field(default_factory=dict)  # numbers that hypotheses and tables need, by name
+    facts: F = field(default_factory=dict)  # type: ignore[assignment]  # the detector's Facts; other packages may give a dict
     times: tuple[float | None, float | None] = (None, None)  # wall clock of first and last step, seconds since 1970 UTC
 
 
@@ -141,6 +170,7 @@ def _hypothesis(h: Hypothesis, rank: int) -> dict[str, Any]:
         "title": h.title,
         "rank": rank,
         "probability": round(h.probability, 6),
+        "certainty": certainty(h.probability, rank == 1),
         "score": round(h.score, 2),
         "steps": list(h.steps),
         "clues": list(h.clues),
@@ -209,6 +239,8 @@ def jsonable(x: Any) -> Any:
     if isinstance(x, dict):
         shown = _shown(tuple(map(str, x)))  # no entry is lost where two keys differ only in a secret
         return {shown.get(str(k), str(k)): jsonable(v) for k, v in x.items()}
+    if isinstance(x, BaseFacts):
+        return jsonable(x.to_json())
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
         return {f.name: jsonable(getattr(x, f.name)) for f in dataclasses.fields(x)}
     if hasattr(x, "tolist"):  # numpy scalars and arrays

@@ -6,7 +6,7 @@ import inspect
 
 import parsers
 from forensics.errors import ForensicsError
-from forensics.pipeline import id_of, modules
+from forensics.rules import id_of, modules
 
 KINDS = (("detectors", "Symptoms"), ("causes", "Causes"))
 FORMATS = "Formats"

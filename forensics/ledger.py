@@ -6,16 +6,26 @@ Every cause starts with a prior below zero, because each single cause is rarer t
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar, overload
 
-from forensics.case import Clue, Finding, Hypothesis
+from forensics.case import BaseFacts, Clue, Finding, Hypothesis
+
+F = TypeVar("F", bound=BaseFacts)
+Findings = Sequence[Finding]
+ALL, GRAVE = ("info", "warning", "critical"), ("warning", "critical")
+
+
+def prior_clue(prior: float) -> Clue:
+    return Clue("Starting point: how often this cause is met, against one not on our list.", prior)
 
 
 class Ledger:
     """Collects the clues of one cause, in the order in which a reader should weigh them."""
 
     def __init__(self, prior: float) -> None:
-        self._clues = [Clue("Starting point: how often this cause is met, against one not on our list.", prior)]
+        self._clues = [prior_clue(prior)]
 
     def add(self, weight: float, text: str, findings: Iterable[Finding] = ()) -> None:
         self._clues.append(Clue(text, weight, tuple(f.id for f in findings)))
@@ -25,30 +35,43 @@ class Ledger:
         self._clues.append(Clue("Cannot tell: " + text, 0.0))
 
     def hypothesis(
-        self, module: str, title: str, *, settle: str, interventions: Sequence[str], steps: tuple[int | None, int | None] = (None, None)
+        self,
+        module: str,
+        title: str = "",
+        *,
+        settle: str = "",
+        interventions: Sequence[str] = (),
+        steps: tuple[int | None, int | None] = (None, None),
     ) -> Hypothesis:
-        """`module`: the cause's ``__name__``; its last part is the cause id."""
-        return Hypothesis(module.rsplit(".", 1)[-1], title, tuple(self._clues), settle, tuple(interventions), steps)
+        """`module`: the cause's ``__name__``; its last part is the cause id. What is left out stands in the module as TITLE,
+        SETTLE (what would decide it) and INTERVENTIONS (what to do, fast first, invasive last)."""
+        cause = sys.modules.get(module)
+        settle = settle or getattr(cause, "SETTLE", "")
+        do = tuple(interventions or getattr(cause, "INTERVENTIONS", ()))
+        return Hypothesis(module.rsplit(".", 1)[-1], title or getattr(cause, "TITLE", ""), tuple(self._clues), settle, do, steps)
 
 
-def of(
-    findings: Sequence[Finding], kind: str, *, severity: Sequence[str] = ("info", "warning", "critical"), traps: bool = False
-) -> list[Finding]:
-    """The findings of one detector, in step order; what only looks like a spike (class ``not_a_spike``) with `traps` only."""
-    found = [f for f in findings if f.kind == kind and f.severity in severity]
-    found = [f for f in found if traps or f.facts.get("class") != "not_a_spike"]
+@overload
+def findings_of(findings: Findings, facts: type[F], *, severity: Sequence[str] = ..., traps: bool = ...) -> list[Finding[F]]: ...
+@overload
+def findings_of(findings: Findings, facts: str, *, severity: Sequence[str] = ..., traps: bool = ...) -> list[Finding]: ...
+def findings_of(findings: Findings, facts: type[BaseFacts] | str, *, severity: Sequence[str] = ALL, traps: bool = False) -> list[Any]:
+    """The findings that have these ``Facts`` (or are of this detector: one of another package), in step order.
+
+    What only looks like a spike (class ``not_a_spike``) with `traps` only.
+    """
+    mine = (lambda f: f.kind == facts) if isinstance(facts, str) else (lambda f: isinstance(f.facts, facts))
+    found = [f for f in findings if f.severity in severity and mine(f)]
+    found = [f for f in found if traps or getattr(f.facts, "class_", "") != "not_a_spike"]
     return sorted(found, key=lambda f: (f.first_step is None, f.first_step or 0))
 
 
-def overflowed(findings: Sequence[Finding]) -> Finding | None:
-    """The gradient norm that became infinite, not NaN, while every logged loss is finite."""
-    dead = of(findings, "nonfinite")
-    if any(f.facts["metric"] != "grad.norm" for f in dead):
-        return None
-    return next((f for f in dead if f.facts["infinite"]), None)
+def all_of(findings: Findings, *facts: type[BaseFacts], severity: Sequence[str] = ALL) -> list[Finding[BaseFacts]]:
+    """The findings that have any of these ``Facts``, one kind after the other."""
+    return [f for each in facts for f in findings_of(findings, each, severity=severity)]
 
 
-def span(findings: Sequence[Finding]) -> tuple[int | None, int | None]:
+def span(findings: Findings) -> tuple[int | None, int | None]:
     """First and last step that a set of findings covers."""
     firsts = [f.first_step for f in findings if f.first_step is not None]
     lasts = [f.last_step if f.last_step is not None else f.first_step for f in findings]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import pkgutil
 import re
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -21,17 +18,13 @@ from forensics.case_parts import headline, summary, timeline
 from forensics.errors import CannotTell, ForensicsError
 from forensics.many_runs import baseline as known_good
 from forensics.replay import advice
+from forensics.rules import id_of, modules
 from forensics.run import metric_aliases, seed_group
 from forensics.run.series import series
 from forensics.version import VERSION
-from parsers import plugins
 from parsers.tables import Gap, Run
 
 Progress = Callable[[str, int, int], None]
-RULES = {
-    "detectors": ("detect", "run_forensics.detectors"),
-    "causes": ("weigh", "run_forensics.hypotheses"),
-}  # folder: function, entry points
 SHOWN_PER_DETECTOR = 60  # more findings of one kind are counted, not listed
 
 
@@ -131,19 +124,6 @@ def _local(path: str) -> tuple[Path, tempfile.TemporaryDirectory[str] | None, li
     return folder / file, keep, gaps
 
 
-@cache
-def modules(kind: str) -> tuple[ModuleType, ...]:
-    """The ``detectors`` or ``causes``: the modules of that folder, then those of installed packages."""
-    function, group = RULES[kind]
-    package = importlib.import_module(f"forensics.{kind}")
-    ours = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
-    return tuple(m for m in (*ours, *plugins.load(group)) if hasattr(m, function))
-
-
-def id_of(module: ModuleType) -> str:
-    return module.__name__.rsplit(".", 1)[-1]
-
-
 def detect(run: Run) -> tuple[list[Finding], list[Check]]:
     """All symptoms in step order, and what became of every detector."""
     findings: list[Finding] = []
@@ -171,14 +151,15 @@ def detect(run: Run) -> tuple[list[Finding], list[Check]]:
 
 def _with_effects(run: Run, checks: Sequence[Check]) -> list[Check]:
     """The checks, each that ran with the smallest effect that it could have seen."""
-    smallest = {id_of(d): d.smallest_effect for d in modules("detectors") if hasattr(d, "smallest_effect")}
-    ran = {c.id for c in checks if c.status in ("fired", "clear")} & smallest.keys()
-    return [replace(c, smallest_effect=_effect(smallest[c.id], run)) if c.id in ran else c for c in checks]
+    detectors = {id_of(d): d for d in modules("detectors")}
+    ran = {c.id for c in checks if c.status in ("fired", "clear")}
+    return [replace(c, smallest_effect=_effect(detectors[c.id], run)) if c.id in ran & detectors.keys() else c for c in checks]
 
 
-def _effect(smallest: Callable[[Run], str], run: Run) -> str:
+def _effect(detector: ModuleType, run: Run) -> str:
+    """What the detector says: ``SMALLEST_EFFECT``, or ``smallest_effect(run)`` where it hangs on the run."""
     try:
-        return smallest(run)
+        return str(detector.smallest_effect(run) if hasattr(detector, "smallest_effect") else getattr(detector, "SMALLEST_EFFECT", ""))
     except CannotTell:
         return ""
     except Exception as e:  # what the detector found stands

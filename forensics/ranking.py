@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from forensics.case import Clue, Hypothesis
-from forensics.causes.experiments import settled
+from forensics.experiments import settled
 
 UNKNOWN = Hypothesis("unknown", "Something not on our list", (Clue("The yardstick: every other cause is weighed against this one.", 0.0),))
 # Decibans are divided by this before they become probabilities. Chosen by log-likelihood (`python benchmarks/causes.py --fit`) on 123

@@ -55,12 +55,12 @@ def config_file(case: Case) -> str:
 def is_open(case: Case) -> bool:
     """Whether no cause leads clearly enough to be acted on alone."""
     leader = top(case)
-    return leader is not None and (leader["probability"] < 0.55 or leader.get("id") == "unknown")
+    return leader is not None and (leader["certainty"] == "open" or leader.get("id") == "unknown")
 
 
-def why(h: dict[str, Any], first: bool = True) -> str:
+def why(h: dict[str, Any]) -> str:
     """'almost certain, 98 %'"""
-    return f"{text_format.certainty(h['probability'], first)}, {text_format.percent(h['probability'])}"
+    return f"{h['certainty']}, {text_format.percent(h['probability'])}"
 
 
 def alternatives(case: Case, limit: int = 3) -> list[dict[str, Any]]:

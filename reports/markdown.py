@@ -112,7 +112,7 @@ def _numbered(items: list[str]) -> list[str]:
 def _causes(case: Case) -> str:
     out = ["## Causes, best first"] if case["hypotheses"] else []
     for h in case["hypotheses"]:
-        sure = first_screen.why(h, h is first_screen.top(case))
+        sure = first_screen.why(h)
         if ruled := h.get("ruled_out"):
             sure = f"ruled out: {ruled.get('because') if isinstance(ruled, dict) else ruled}"
         line = f"{esc(sure)}. Sum {decibans(h.get('score'))} dB. {esc(text_format.steps(h.get('steps')))}"

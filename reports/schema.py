@@ -62,7 +62,7 @@ ATTEMPT = {"index": index, "steps": steps, "started": text, "ended": text, "why"
 RUN = {"id": text, "path": text, "status": text, "framework": text, "steps": steps, "siblings": [None], "metrics": {},
        "records": {"scalars": index, "events": index, "batches": index, "checkpoints": index}, "goodput": {}, "checkpoints": SAVED, "attempts": [ATTEMPT]}  # fmt: skip
 CLUE = {"text": text, "weight": number, "findings": [text], "part": text}
-CAUSE = {"id": text, "title": text, "probability": share, "score": number, "steps": steps, "clues": [CLUE],
+CAUSE = {"id": text, "title": text, "probability": share, "certainty": text, "score": number, "steps": steps, "clues": [CLUE],
          "settle": text, "interventions": [text]}  # fmt: skip
 SPIKE = {"metric": text, "start": number, "peak": number, "end": number, "class": text, "cost_steps": number,
          "class_probability": {}, "batches": [{"samples": [None]}]}  # fmt: skip

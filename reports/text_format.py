@@ -78,19 +78,6 @@ def metric(name: str) -> str:
     return METRICS.get(name, name.removeprefix("other/"))
 
 
-def certainty(p: float, first: bool = True) -> str:
-    """Doubt as a word, as one would say it aloud; the first cause is called open where it does not lead clearly."""
-    if p >= 0.95:
-        return "almost certain"
-    if p >= 0.8:
-        return "likely"
-    if p >= 0.55:
-        return "more likely than not"
-    if first:
-        return "open"
-    return "possible" if p >= 0.2 else "unlikely" if p >= 0.05 else "very unlikely" if p >= 0.01 else "close to ruled out"
-
-
 def duration(seconds: float) -> str:
     """'41 seconds', '35 minutes', '8 hours', '3 days': the largest unit of which there are two."""
     for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):

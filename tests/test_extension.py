@@ -29,10 +29,10 @@ def detect(run):
     yield Finding("house_symptom-1", "house_symptom", "The house symptom", 1, 1, "warning")
 '''
 CAUSE = '''"""House cause"""
-from forensics.ledger import Ledger, of
+from forensics.ledger import Ledger, findings_of
 def weigh(run, findings):
     ledger = Ledger(-3)
-    ledger.add(30, "because", of(findings, "house_symptom"))
+    ledger.add(30, "because", findings_of(findings, "house_symptom"))
     return ledger.hypothesis(__name__, "House cause", settle="ask the house", interventions=["wait"])
 '''
 BREAKS = '''"""House cause that breaks"""

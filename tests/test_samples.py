@@ -13,7 +13,7 @@ import pytest
 
 import forensics
 import parsers
-from forensics import pipeline
+from forensics import rules
 from parsers.tables import HEAD_BYTES
 from parsers.walk import walk
 
@@ -71,9 +71,9 @@ def test_exactly_one_parser_claims_each_file(sample: Path) -> None:
         assert len(claiming) == 1, f"{path.relative_to(sample)}: {claiming}"
 
 
-@pytest.mark.parametrize("module", pipeline.modules("detectors"), ids=pipeline.id_of)
+@pytest.mark.parametrize("module", rules.modules("detectors"), ids=rules.id_of)
 def test_every_detector_fires_on_a_sample_and_spares_the_healthy(module: Any) -> None:
-    name = pipeline.id_of(module)
+    name = rules.id_of(module)
     fired = [s.name for s in SAMPLES if any(f["kind"] == name for f in case(s)["findings"])]
     assert fired, f"no sample fires {name}"
     for sample in SAMPLES:
@@ -82,10 +82,10 @@ def test_every_detector_fires_on_a_sample_and_spares_the_healthy(module: Any) ->
             assert not grave, f"{name} fires on the healthy {sample.name}: {grave}"
 
 
-@pytest.mark.parametrize("module", pipeline.modules("causes"), ids=pipeline.id_of)
+@pytest.mark.parametrize("module", rules.modules("causes"), ids=rules.id_of)
 def test_every_cause_comes_first_on_a_sample(module: Any) -> None:
-    name = pipeline.id_of(module)
-    assert any(case(s)["hypotheses"][0]["id"] == name for s in SAMPLES), f"{name} is first on no sample"
+    name = rules.id_of(module)
+    assert any(case(s)["causes"][0]["id"] == name for s in SAMPLES), f"{name} is first on no sample"
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=NAMES)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from forensics import rules
 from forensics.audit import suppressions, worker
 from forensics.audit.discover import Place
 from forensics.audit.row import COLUMNS
@@ -103,7 +104,7 @@ def _spiked(record: dict[str, Any], id: str) -> Spiked | None:
 
 
 def conclusions(table: Table) -> dict[str, Any]:
-    """What the runs share, as audit.json has it. A wide seed group makes its runs unhealthy by `seed_variance`."""
+    """What the runs share, as audit.json has it. A wide seed group makes its runs unhealthy."""
     copies = copies_and_forks.find(table.briefs)
     single = independent(table.briefs, copies)
     groups, comparisons = seed_groups.find(single)
@@ -119,14 +120,13 @@ def conclusions(table: Table) -> dict[str, Any]:
 
 
 def _wide(table: Table, groups: list[dict[str, Any]]) -> None:
-    from forensics.causes import seed_variance
-
-    odds = 10 ** ((seed_variance.PRIOR + 15 + 3) / 10)  # the hypothesis' own weights: runs far apart, none of them broken
+    cause, score = next(iter(rules.said("WIDE_GROUP").items()))
+    odds = 10 ** (score / 10)
     wide = {id for g in groups if g["wide"] for id in g["runs"]}
     for i, row in enumerate(table.dicts()):
         if row["id"] in wide and row["verdict"] != "unhealthy" and not row["known"]:
             said = "Runs that differ only in the seed end far apart: the recipe decides less than the seed."
-            new = {"verdict": "unhealthy", "top_cause": "seed_variance", "probability": round(odds / (1 + odds), 6)}
+            new = {"verdict": "unhealthy", "top_cause": cause, "probability": round(odds / (1 + odds), 6)}
             table.change(i, **new, second_cause="unknown", grave=1, answer=said)
 
 

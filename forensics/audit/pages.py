@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from forensics import output
+from forensics import output, rules
 from forensics.audit import backends, redaction, storage, worker, written_files
 from forensics.audit.collect import Table
 from forensics.audit.discover import Place
@@ -31,7 +31,7 @@ def worth_opening(rows: list[dict[str, Any]], most: int) -> list[int]:
     """The worst of each cause in turn, until there are enough."""
     by_cause: dict[str, list[int]] = {}
     for i, r in enumerate(rows):
-        if r["verdict"] == "unhealthy" and r["top_cause"] != "seed_variance":
+        if r["verdict"] == "unhealthy" and r["top_cause"] not in rules.said("WIDE_GROUP"):
             by_cause.setdefault(str(r["top_cause"]), []).append(i)
     for members in by_cause.values():
         members.sort(key=lambda i: (-(rows[i]["probability"] or 0), -rows[i]["grave"], rows[i]["id"]))

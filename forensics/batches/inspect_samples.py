@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics import ranking
+from forensics import ranking, rules
 from forensics.batches import culprits, recurrence, sample_stats, step_to_samples
 from forensics.case import Case, Clue, Finding, jsonable
 from forensics.case_parts import headline
+from forensics.detectors import loss_spike, nonfinite
 from forensics.errors import ForensicsError
+from forensics.ledger import findings_of
 from forensics.run import settings
 from forensics.run.robust import robust_sigma
 from forensics.run.series import series
@@ -32,8 +34,6 @@ from parsers.tables import Run
 
 RANDOM, MOST, SPIKES, LINES = 512, 256, 8, 5
 BEYOND, SIGMAS, MANY, BATCHES, NEAR = 0.5, 6.0, 6, 200, 0.8
-BLAME = ("bad_data_batch", "bad_data_pocket", "nan_from_sample")
-UNLIKE, ALIKE = 6.0, -3.0  # decibans
 WORDS = {  # in words, and the smallest difference from the median of random rows that is worth a line
     "length": ("length", np.log(2)),
     "compression": ("compressed size", 0.05),
@@ -104,11 +104,9 @@ def _block(run: Run) -> int | None:
 def _suspects(run: Run, findings: Sequence[Finding]) -> tuple[list[int], list[Any]]:
     """(steps that are looked behind, ids of their samples): the gravest spikes first, and the first NaN."""
     s = series(run, "loss.train")
-    spikes = [f for f in findings if f.kind == "loss_spike" and f.facts["class"] != "not_a_spike"]
-    spikes.sort(key=lambda f: (f.severity == "info", -min(f.facts["noise_sigmas"], 1e9)))
-    at = [(f.facts["attempt"], f.facts["start"]) for f in spikes[:SPIKES]]
-    dead = [f for f in findings if f.kind == "nonfinite" and f.facts.get("first") is not None]
-    at += [(f.facts.get("attempt", 0), f.facts["first"]) for f in dead[:1]]
+    spikes = sorted(findings_of(findings, loss_spike.Facts), key=lambda f: (f.severity == "info", -min(f.facts.noise_sigmas, 1e9)))
+    at = [(f.facts.attempt, f.facts.start) for f in spikes[:SPIKES]]
+    at += [(f.facts.attempt or 0, f.facts.first) for f in findings_of(findings, nonfinite.Facts) if f.facts.first is not None][:1]
     steps: list[int] = []
     ids: dict[Any, None] = {}
     for attempt, step in at:
@@ -236,16 +234,17 @@ def _pairs(rows: Sequence[Row]) -> float:
 def weighed(run: Run, case: Case, found: Mapping[str, Any]) -> Case:
     """The case with one more clue for the causes that blame data, ranked again.
 
-    6 decibans where samples stand out: random ones do so in one run of twenty, but odd samples are not yet bad ones. 3
-    against where none does: wrong labels and wrong pairs look like any other.
+    Their weights stand in the causes (``OUTCOMES``): 6 decibans where samples stand out, since random ones do so in one run of
+    twenty, but odd samples are not yet bad ones; 3 against where none does, since wrong labels look like any other.
     """
     if not found["looked_at"]:
         return case
-    text = f"The {found['looked_at']} samples look like {found['random']} random ones in length, repetition, entropy, ids and labels."
-    if found["lines"]:
-        text = f"The samples are unlike random ones: {found['lines'][0]}."
-    clue = Clue(text, UNLIKE if found["lines"] else ALIKE)
-    causes = [replace(h, clues=(*h.clues, clue)) if h.id in BLAME else h for h in case.hypotheses if h.id != ranking.UNKNOWN.id]
+    text = f"The samples are unlike random ones: {found['lines'][0]}." if found["lines"] else (
+        f"The {found['looked_at']} samples look like {found['random']} random ones in length, repetition, entropy, ids and labels."
+    )  # fmt: skip
+    weights = rules.outcome_weights("samples: unlike" if found["lines"] else "samples: alike")
+    known = [h for h in case.hypotheses if h.id != ranking.UNKNOWN.id]
+    causes = [replace(h, clues=(*h.clues, Clue(text, weights[h.id]))) if h.id in weights else h for h in known]
     ranked = ranking.rank(causes)
     told = headline.sentence(run, case.verdict, case.findings, ranked, case.checks)
     return replace(case, hypotheses=ranked, answer=told, culprits=culprits.culprits(run, ranked, case.findings, case.verdict))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from forensics.case import Check, Finding, Hypothesis
+from forensics.certainty import OPEN, certainty, within
 from forensics.run.endings import status
 from parsers.tables import Run
 
@@ -23,14 +24,6 @@ def verdict(run: Run, findings: Sequence[Finding], checks: Sequence[Check]) -> s
     if all(outcome.get(m) in ("clear", "fired") for m in MATTER):
         return "healthy"
     return "inconclusive"
-
-
-def word(probability: float) -> str:
-    """Words before numbers: how sure one may sound."""
-    for least, said in ((0.95, "almost certainly"), (0.8, "likely"), (0.55, "more likely than not")):
-        if probability >= least:
-            return said
-    return "possibly"
 
 
 def sentence(run: Run, said: str, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], checks: Sequence[Check]) -> str:
@@ -51,14 +44,14 @@ def explained(findings: Sequence[Finding], hypotheses: Sequence[Hypothesis]) -> 
     best = hypotheses[0] if hypotheses else None
     symptom = main(findings, best)
     happened = headline(symptom) if symptom else "Something went wrong"
-    if best is None or best.id == "unknown" or best.probability < 0.4:
-        rivals = [h.title.lower() for h in hypotheses if h.id != "unknown"][:2]
+    said = certainty(best.probability, True, adverb=True) if best is not None and best.id != "unknown" else OPEN
+    if best is None or said == OPEN:
+        rivals = [within(h.title) for h in hypotheses if h.id != "unknown"][:2]
         maybe = f" The nearest candidates: {' or '.join(rivals)}." if rivals else ""
         return f"{happened}. The cause is open.{maybe}"
-    said = word(best.probability)
     # "Out of memory: fragmentation" where the first half of the sentence has said so: not a second time
     new = [part for part in best.title.split(": ") if part.lower() not in happened.lower()]
-    return f"{happened}. Cause, {said}: {_lowered(': '.join(new))}." if new else f"{happened} ({said} the cause itself)."
+    return f"{happened}. Cause, {said}: {within(': '.join(new))}." if new else f"{happened} ({said} the cause itself)."
 
 
 def headline(finding: Finding) -> str:
@@ -75,11 +68,6 @@ def headline(finding: Finding) -> str:
         title = title[:cut] if cut > 20 else title
     first = title.split(" ", 1)[0]
     return title[0].upper() + title[1:] if first.isalpha() else title
-
-
-def _lowered(title: str) -> str:
-    """A title within a sentence; NaN and GPU stay as they are."""
-    return title if title[1:2].isupper() or title[2:3].isupper() else title[:1].lower() + title[1:]
 
 
 def main(findings: Sequence[Finding], best: Hypothesis | None = None) -> Finding | None:

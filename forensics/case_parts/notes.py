@@ -13,6 +13,7 @@ from typing import Any
 from forensics import ranking
 from forensics.case import finding_of, hypothesis_of
 from forensics.case_parts import headline
+from forensics.certainty import certainty
 from forensics.errors import ForensicsError
 
 Document = dict[str, Any]
@@ -60,9 +61,9 @@ def _ranked(document: Document) -> Document:
     before = document["hypotheses"][0]["id"]
     ranked = ranking.rank([hypothesis_of(h) for i, h in left.items() if i != "unknown"])
     for r in ranked:
-        left[r.id]["probability"] = round(r.probability, 6)
+        left[r.id] |= {"probability": round(r.probability, 6), "certainty": certainty(r.probability, r is ranked[0])}
     for h in ruled:
-        h["probability"] = 0.0
+        h |= {"probability": 0.0, "certainty": certainty(0.0, False)}
     document["hypotheses"] = [left[r.id] for r in ranked] + ruled
     for rank, h in enumerate(document["hypotheses"], 1):
         h["rank"] = rank

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from forensics import rules
 from forensics.batches import step_to_samples
 from forensics.case import Finding, Hypothesis
 from forensics.checkpoints import run_saves, saves_section
+from forensics.detectors import loss_spike
 from forensics.run import endings, goodput, identity, metric_aliases
 from forensics.run.series import names, series
 from parsers import secrets
@@ -92,29 +94,14 @@ def _checkpoints(r: Run) -> int:
 
 def spikes(r: Run, findings: Sequence[Finding]) -> tuple[dict[str, Any], ...]:
     keys = ("metric", "start", "peak", "end", "class", "class_probability", "height", "noise_sigmas", "censored", "cost_steps")
-    found = [f for f in findings if f.kind == "loss_spike"]
-    return tuple({k: f.facts[k] for k in keys} | {"finding": f.id, "batches": _batches(r, f)} for f in found)
+    found = [(f, f.facts.to_json()) for f in findings if isinstance(f.facts, loss_spike.Facts)]
+    return tuple({k: facts[k] for k in keys} | {"finding": f.id, "batches": _batches(r, f)} for f, facts in found)
 
 
-def _batches(r: Run, spike: Finding) -> list[dict[str, Any]]:
+def _batches(r: Run, spike: Finding[loss_spike.Facts]) -> list[dict[str, Any]]:
     """The batches from the start of a spike to its peak, the first few: recorded, or rebuilt where the loader is known."""
-    steps = range(spike.facts["start"], min(spike.facts["peak"], spike.facts["start"] + 7) + 1)
-    return [b for s in steps if (b := step_to_samples.batch(r, s, spike.facts["attempt"])) is not None]
-
-
-# What is not there would have spoken for or against these causes.
-SPEAKS_TO = {
-    "loss.eval": "overfitting train_eval_leakage eval_changed data_distribution_shift labels_wrong",
-    "grad.norm": "bad_data_batch bad_data_pocket gradient_clipping_missing lr_too_high warmup_too_short nan_from_sample "
-    "nan_from_layer silent_data_corruption optimizer_second_moment attention_logit_growth init_too_large labels_wrong",
-    "lr": "lr_too_high lr_too_low warmup_too_short schedule_wrong_units lr_jump lr_schedule_reset optimizer_state_lost",
-    "loss_scale": "fp16_overflow nan_from_layer nan_from_sample",
-    "tput.tokens": "throughput_collapse hang",
-    "mem.alloc": "out_of_memory",
-    "batch ids": "bad_data_batch bad_data_pocket nan_from_sample data_order_restarted",
-    "checkpoints": "silent_data_corruption optimizer_state_lost frozen_parameters dead_or_saturated_units nan_from_layer init_too_large",
-    "wall clock": "hang throughput_collapse crash_and_restart",
-}
+    steps = range(spike.facts.start, min(spike.facts.peak, spike.facts.start + 7) + 1)
+    return [b for s in steps if (b := step_to_samples.batch(r, s, spike.facts.attempt)) is not None]
 
 
 def blind_spots(r: Run, hypotheses: Sequence[Hypothesis]) -> tuple[dict[str, str], ...]:
@@ -134,9 +121,10 @@ def blind_spots(r: Run, hypotheses: Sequence[Hypothesis]) -> tuple[dict[str, str
     if not len(clocked) or clocked.null_count == len(clocked):
         found.append({"what": "wall clock", "why": "no row has a time", "would_tell": "stalls, slow-downs, and when it happened"})
 
+    needs = rules.said("NEEDS_TO_SPEAK")
+
     def in_play(spot: dict[str, str]) -> float:
-        causes = SPEAKS_TO.get(spot["what"], "").split()
-        return round(sum(h.probability for h in hypotheses if h.id in causes), 2)
+        return round(sum(h.probability for h in hypotheses if spot["what"] in needs.get(h.id, ())), 2)
 
     return tuple(sorted(found, key=in_play, reverse=True))
 

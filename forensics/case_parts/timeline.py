@@ -7,6 +7,7 @@ from typing import Any
 
 from forensics.case import Finding
 from forensics.case_parts import summary
+from forensics.detectors import divergence, loss_spike
 from forensics.run.series import m4, names, series
 from parsers.tables import Run
 
@@ -64,9 +65,6 @@ def _marks(run: Run, findings: Sequence[Finding]) -> list[dict[str, Any]]:
 
 
 def _bands(findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    bands = [
-        {"from": f.first_step, "to": f.last_step, "kind": f.facts["class"], "finding": f.id} for f in findings if f.kind == "loss_spike"
-    ]
-    return bands + [
-        {"from": f.first_step, "to": f.last_step, "kind": "non_recovering", "finding": f.id} for f in findings if f.kind == "divergence"
-    ]
+    kinds = [(f, f.facts.class_) for f in findings if isinstance(f.facts, loss_spike.Facts)]
+    kinds += [(f, "non_recovering") for f in findings if isinstance(f.facts, divergence.Facts)]
+    return [{"from": f.first_step, "to": f.last_step, "kind": kind, "finding": f.id} for f, kind in kinds]

@@ -17,19 +17,26 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.case import Hypothesis
+from forensics.detectors import attention_logits, loss_spike
+from forensics.ledger import GRAVE, Findings, Ledger, findings_of, span
 from forensics.run import settings
 from parsers.tables import Run
 
 TITLE = "Attention logits running away"
 PRIOR = -5.0
+SETTLE = "Run the same steps with q/k norm."
+INTERVENTIONS = (
+    "Normalize queries and keys, or cap the logits.",
+    "Lower the rate; lengthen the warmup.",
+    "Log the largest logit of each layer.",
+)
+EXPECTS = "samples:sound raw_loss:there pairs:in_order replay:any clip:back fp32:back epsilon:back warmup:not qk_norm:learns"
+NEEDS_TO_SPEAK = ("grad.norm",)
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    grown = of(findings, "attention_logits")
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    grown = findings_of(findings, attention_logits.Facts)
     if not grown:
         return None
     ledger = Ledger(PRIOR)
@@ -41,17 +48,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-10, f"Config has q/k norm ({norm.where}).", [])
     else:
         ledger.cannot_tell("config does not speak of q/k norm.")
-    before = [f for f in of(findings, "loss_spike", severity=["warning", "critical"]) if (f.first_step or 0) < (grown[0].first_step or 0)]
+    before = [f for f in findings_of(findings, loss_spike.Facts, severity=GRAVE) if (f.first_step or 0) < (grown[0].first_step or 0)]
     if before:
         ledger.add(-4, "The loss left its level before the logits did.", before[:2])
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span(grown),
-        settle="Run the same steps with q/k norm.",
-        interventions=[
-            "Normalize queries and keys, or cap the logits.",
-            "Lower the rate; lengthen the warmup.",
-            "Log the largest logit of each layer.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span(grown))

@@ -16,31 +16,27 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.case import Hypothesis
+from forensics.detectors import config_change
+from forensics.ledger import Findings, Ledger, findings_of, span
 from parsers.tables import Run
 
 TITLE = "Batch size changed"
 PRIOR = -4.0
+SETTLE = "Compare the launch commands and the number of processes of both lives."
+INTERVENTIONS = ("Set the global batch explicitly, not per device.", "Scale the rate with it, or go back to the restart.")
+EXPECTS = "configs:batch"
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    changed = [f for f in of(findings, "config_change") if f.facts["batch"]]
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    changed = [f for f in findings_of(findings, config_change.Facts) if f.facts.batch]
     if not changed:
         return None
     ledger = Ledger(PRIOR)
     ledger.add(18, f"{changed[0].title}.", changed)
     if len(changed) > 1:
         ledger.add(3, "Config and log agree on it.", changed[1:])
-    others = [k for f in of(findings, "config_change") for k in f.facts["keys"] if "batch" not in k.lower()]
+    others = [k for f in findings_of(findings, config_change.Facts) for k in f.facts.keys if "batch" not in k.lower()]
     if others:
-        ledger.add(-3, f"Other settings changed as well: {', '.join(others[:3])}.", of(findings, "config_change"))
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span(changed),
-        settle="Compare the launch commands and the number of processes of both lives.",
-        interventions=["Set the global batch explicitly, not per device.", "Scale the rate with it, or go back to the restart."],
-    )
+        ledger.add(-3, f"Other settings changed as well: {', '.join(others[:3])}.", findings_of(findings, config_change.Facts))
+    return ledger.hypothesis(__name__, steps=span(changed))

@@ -15,25 +15,28 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.case import Hypothesis
+from forensics.detectors import config_change
+from forensics.ledger import Findings, Ledger, findings_of, span
 from parsers.tables import Run
 
 TITLE = "Config changed between launches"
 PRIOR = -4.0
+SETTLE = "Replay the steps after the restart with the first config."
+INTERVENTIONS = ("Decide which value is meant, and write it down.", "Go back to the restart if it was the first one.")
+EXPECTS = "configs:setting"
+ARMS = ("rate x 0.1",)
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    changed = [f for f in of(findings, "config_change") if any("batch" not in k.lower() for k in f.facts["keys"])]
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    changed = [f for f in findings_of(findings, config_change.Facts) if any("batch" not in k.lower() for k in f.facts.keys)]
     if not changed:
         return None
     ledger = Ledger(PRIOR)
     ledger.add(14, f"{changed[0].title}.", changed)
     step = changed[0].first_step
-    if any(f.facts["batch"] for f in of(findings, "config_change")):
-        ledger.add(-6, "The batch size changed as well, which explains more.", of(findings, "config_change"))
+    if any(f.facts.batch for f in findings_of(findings, config_change.Facts)):
+        ledger.add(-6, "The batch size changed as well, which explains more.", findings_of(findings, config_change.Facts))
     effects = [
         f
         for f in findings
@@ -44,10 +47,4 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     ]
     if effects:
         ledger.add(6, "The run behaves differently from there on.", effects[:3])
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span(changed),
-        settle="Replay the steps after the restart with the first config.",
-        interventions=["Decide which value is meant, and write it down.", "Go back to the restart if it was the first one."],
-    )
+    return ledger.hypothesis(__name__, steps=span(changed))

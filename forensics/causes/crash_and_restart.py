@@ -16,23 +16,26 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.case import Hypothesis
+from forensics.detectors import lr_schedule, restart, resume_break
+from forensics.ledger import GRAVE, Findings, Ledger, findings_of, span
 from forensics.run import goodput
 from parsers.tables import Run
 
 TITLE = "Crash and restart, with work done twice"
 PRIOR = -4.0
+SETTLE = "Compare both lives over the steps that were done twice."
+EXPECTS = "configs:same counters:go_on ending:back"
+NEEDS_TO_SPEAK = ("wall clock",)
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    restarts = of(findings, "restart", severity=["warning", "critical"])
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    restarts = findings_of(findings, restart.Facts, severity=GRAVE)
     if not restarts:
         return None
-    redone = sum(f.facts["redone"] for f in restarts)
+    redone = sum(f.facts.redone for f in restarts)
     ledger = Ledger(PRIOR)
     ledger.add(12, f"{redone} steps were done twice in {len(restarts)} restart{'s' if len(restarts) > 1 else ''}.", restarts[:5])
     facts = goodput.measure(run)
@@ -40,7 +43,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(
             0, f"Of use: {facts['share_steps']:.0%} of the steps and {facts['share_time']:.0%} of the time from start to end.", restarts[:5]
         )
-    broken = [*of(findings, "resume_break"), *[f for f in of(findings, "lr_schedule") if f.facts["at_resume"]]]
+    broken = [*findings_of(findings, resume_break.Facts), *[f for f in findings_of(findings, lr_schedule.Facts) if f.facts.at_resume]]
     if broken:
         ledger.add(-12, "Something did not come back as it was.", broken[:3])
     else:
@@ -50,9 +53,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-6, "A graver symptom stands beside it.", grave[:3])
     return ledger.hypothesis(
         __name__,
-        TITLE,
         steps=span(restarts),
-        settle="Compare both lives over the steps that were done twice.",
         interventions=["Find why the first life ended: its last lines, the scheduler, the machine.", _advice(redone, facts)],
     )
 

@@ -17,41 +17,38 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.detectors import repeated_data, resume_break
+from forensics.ledger import Findings, Ledger, findings_of, span
 from parsers.tables import Run
 
 TITLE = "Data order restarted"
 PRIOR = -4.0
+SETTLE = "Print the first batches after the restart beside those of the first life."
+INTERVENTIONS = (
+    "Save and load the sampler's state, or skip the batches already seen.",
+    "Go back to the restart if the repeated share is large.",
+)
+EXPECTS = "configs:same counters:samples"
+NEEDS_TO_SPEAK = ("batch ids",)
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    again = of(findings, "repeated_data")
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    again = findings_of(findings, repeated_data.Facts)
     if not again:
         return None
     ledger = Ledger(PRIOR)
     best = max(again, key=_weight)
     ledger.add(_weight(best), f"{best.title}.", [best])
-    if best.facts["from_start"]:
+    if best.facts.from_start:
         ledger.add(3, "It begins again with the very first batch.", [best])
-    lower = [f for f in of(findings, "resume_break") if not f.facts["up"]]
-    if best.facts["lower"] is not None:
+    lower = [f for f in findings_of(findings, resume_break.Facts) if not f.facts.up]
+    if best.facts.lower is not None:
         # 5: found at a place and of a length that nothing but the restart names; 4 for a level that is lower only
-        ledger.add(5, f"The loss is lower until step {best.facts['joins']}, where it joins the old curve.", [best])
-    elif lower and best.facts["what"] == "repeated":
+        ledger.add(5, f"The loss is lower until step {best.facts.joins}, where it joins the old curve.", [best])
+    elif lower and best.facts.what == "repeated":
         ledger.add(4, "The loss is lower after the restart, as for data seen before.", lower)
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span([best]),
-        settle="Print the first batches after the restart beside those of the first life.",
-        interventions=[
-            "Save and load the sampler's state, or skip the batches already seen.",
-            "Go back to the restart if the repeated share is large.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span([best]))
 
 
 def _weight(f: Finding) -> float:
@@ -61,9 +58,9 @@ def _weight(f: Finding) -> float:
     but other things come again, too. 10 for skipped batches and 12 for samples that come again within the epoch: proven, but
     skipping is at times meant so. 0 for steps done again with other samples: most loops deal anew after a rollback.
     """
-    sure = f.facts["how"] == "by its samples"
-    if f.facts["what"] == "repeated":
+    sure = f.facts.how == "by its samples"
+    if f.facts.what == "repeated":
         return 18 if sure else 12
-    if f.facts["what"] == "skipped":
+    if f.facts.what == "skipped":
         return 10 if sure else 8
-    return 12 if f.facts["share"] else 0
+    return 12 if f.facts.share else 0

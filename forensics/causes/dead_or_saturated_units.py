@@ -17,21 +17,26 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.case import Hypothesis
+from forensics.detectors import layer_gradients, plateau
+from forensics.ledger import Findings, Ledger, findings_of, span
 from parsers.tables import Run
 
 TITLE = "Dead or saturated units"
 PRIOR = -6.0
+SETTLE = "Draw the activations of each layer for one batch."
+INTERVENTIONS = ("Check biases and the scale of the initialization.", "Use a rectifier with a leak, residual paths or normalization.")
+EXPECTS = "tensors:moved pairs:in_order warmup:not qk_norm:not range:neither by_heart:cannot"
+NEEDS_TO_SPEAK = ("checkpoints",)
+ARMS = ("heart",)
+OUTCOMES = {"heart: learnt": -8.0, "heart: faster": -8.0, "heart: no": 8.0}
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    layers = of(findings, "layer_gradients")
-    dead = [f for f in layers if f.facts.get("dead")]
-    starved = [f for f in layers if f.facts["starved"]]
-    silent = [f for f in layers if f.facts["frozen"] and f.facts["every"]]
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    layers = findings_of(findings, layer_gradients.Facts)
+    dead = [f for f in layers if f.facts.dead]
+    starved = [f for f in layers if f.facts.starved]
+    silent = [f for f in layers if f.facts.frozen and f.facts.every]
     if not dead and not starved and not silent:
         return None
     ledger = Ledger(PRIOR)
@@ -43,18 +48,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(
             11, "No logged layer gets a gradient, and yet the whole norm is not zero: dead inputs leave only biases to learn.", silent
         )
-    stuck = of(findings, "plateau")
+    stuck = findings_of(findings, plateau.Facts)
     if stuck:
         ledger.add(6, "The loss does not fall.", stuck)
     else:
         ledger.add(-5, "The loss falls all the same.", [])
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span([*layers, *stuck]),
-        settle="Draw the activations of each layer for one batch.",
-        interventions=[
-            "Check biases and the scale of the initialization.",
-            "Use a rectifier with a leak, residual paths or normalization.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span([*layers, *stuck]))

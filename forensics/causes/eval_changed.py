@@ -16,22 +16,29 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.case import Hypothesis
+from forensics.detectors import eval_jump
+from forensics.ledger import Findings, Ledger, findings_of, span
+from forensics.many_runs.baseline import Beside, Said
 from parsers.tables import Run
 
 TITLE = "The evaluation changed"
 PRIOR = -5.0
+SETTLE = "Evaluate the checkpoint before the step with the present evaluation."
+INTERVENTIONS = (
+    "Look at what changed in evaluation data, prompt and code at that time.",
+    "Redraw the curve with one evaluation for all checkpoints.",
+)
+EXPECTS = "counters:go_on pairs:in_order old_evaluation:another"
+NEEDS_TO_SPEAK = ("loss.eval",)
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    jumps = of(findings, "eval_jump")
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    jumps = findings_of(findings, eval_jump.Facts)
     if not jumps:
         return None
     ledger = Ledger(PRIOR)
-    ledger.add(4 if jumps[0].facts["alone"] else 17, jumps[0].title + ".", jumps)
+    ledger.add(4 if jumps[0].facts.alone else 17, jumps[0].title + ".", jumps)
     step = jumps[0].first_step or 0
     near = [
         f
@@ -40,13 +47,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     ]
     if near:
         ledger.add(-12, "Training moved near that step, too.", near[:2])
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span(jumps),
-        settle="Evaluate the checkpoint before the step with the present evaluation.",
-        interventions=[
-            "Look at what changed in evaluation data, prompt and code at that time.",
-            "Redraw the curve with one evaluation for all checkpoints.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span(jumps))
+
+
+def baseline(b: Beside, findings: Findings) -> Said:
+    keys = [d["key"] for d in b.differs if d["kind"] == "evaluation" and d["suspicion"] >= 30]
+    return (5.0, f"The evaluation is set otherwise than in the baseline: {', '.join(keys[:4])}.") if keys else None

@@ -16,10 +16,10 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.case import Hypothesis
+from forensics.detectors import loss_scale, nonfinite
+from forensics.ledger import Findings, Ledger, findings_of, span
+from forensics.many_runs.baseline import Beside, Said
 from forensics.run import settings
 from forensics.run.endings import events
 from forensics.run.series import series
@@ -27,20 +27,29 @@ from parsers.tables import Run
 
 TITLE = "Half-precision (fp16) overflow"
 PRIOR = -6.0
+SETTLE = "Replay the first skipped steps in bf16 or fp32."
+INTERVENTIONS = (
+    "Run on in bf16 where the hardware has it.",
+    "Look for the layer whose activations grow; keep it in fp32.",
+    "Lower the rate or clip harder: overflow often follows growing weights.",
+)
+EXPECTS = "samples:sound raw_loss:there replay:any clip:back fp32:finite"
+NEEDS_TO_SPEAK = ("loss_scale",)
+OUTCOMES = {"numerics: low precision": 24.0}
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    scale, dead = of(findings, "loss_scale"), of(findings, "nonfinite")
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    scale, dead = findings_of(findings, loss_scale.Facts), findings_of(findings, nonfinite.Facts)
     precision = settings.precision(run)
     if not scale and not (dead and precision == "fp16") and not (dead and series(run, "loss_scale")):
         return None
     ledger = Ledger(PRIOR)
     if scale:
         facts = scale[0].facts
-        if facts["collapsed"]:
-            ledger.add(16, f"The loss scale falls from {facts['top']:g} to {facts['low']:g}.", scale)
-        if facts["share"] >= 0.05:
-            ledger.add(8, f"{facts['share']:.0%} of the steps were skipped for overflow.", scale)
+        if facts.collapsed:
+            ledger.add(16, f"The loss scale falls from {facts.top:g} to {facts.low:g}.", scale)
+        if facts.share >= 0.05:
+            ledger.add(8, f"{facts.share:.0%} of the steps were skipped for overflow.", scale)
     elif _static(run):
         ledger.add(9, "The loss scale is static: it cannot give way to an overflow.", [])
     elif series(run, "loss_scale") is not None:
@@ -64,20 +73,17 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.cannot_tell("config does not say which precision was used.")
     if dead and dead[0].severity == "critical":
         ledger.add(2, "Values become NaN.", dead[:1])
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span([*scale, *dead]),
-        settle="Replay the first skipped steps in bf16 or fp32.",
-        interventions=[
-            "Run on in bf16 where the hardware has it.",
-            "Look for the layer whose activations grow; keep it in fp32.",
-            "Lower the rate or clip harder: overflow often follows growing weights.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span([*scale, *dead]))
 
 
 def _static(run: Run) -> bool:
     """A loss scale above 1 that never moves."""
     s = series(run, "loss_scale")
     return s is not None and len(s) > 5 and float(s.value[0]) > 1 and bool((s.value == s.value[0]).all())
+
+
+def baseline(b: Beside, findings: Findings) -> Said:
+    here, there = settings.precision(b.run), settings.precision(b.base)
+    if here == "fp16" and there not in (None, "fp16"):
+        return 6.0, f"The baseline runs in {there}, this one in fp16."
+    return (-4.0, "The baseline runs in fp16, too.") if here == there == "fp16" else None

@@ -16,19 +16,24 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.case import Hypothesis
+from forensics.detectors import frozen_weights, layer_gradients
+from forensics.ledger import Findings, Ledger, findings_of, span
 from parsers.tables import Run
 
 TITLE = "Parameters frozen by mistake"
 PRIOR = -5.0
+SETTLE = "Compare the first and the last checkpoint: which tensors are equal?"
+INTERVENTIONS = ("Print requires_grad and the optimizer's parameter groups.", "Look for a detach, a no_grad, a wrong name filter.")
+EXPECTS = "tensors:equal pairs:in_order range:neither by_heart:cannot"
+NEEDS_TO_SPEAK = ("checkpoints",)
+ARMS = ("heart",)
+OUTCOMES = {"heart: learnt": -8.0, "heart: faster": -8.0, "heart: no": 6.0}
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    layers = [f for f in of(findings, "layer_gradients") if f.facts["frozen"]]
-    equal = of(findings, "frozen_weights")
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    layers = [f for f in findings_of(findings, layer_gradients.Facts) if f.facts.frozen]
+    equal = findings_of(findings, frozen_weights.Facts)
     if not layers and not equal:
         return None
     ledger = Ledger(PRIOR)
@@ -36,15 +41,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(18, f"{equal[0].title}.", equal)
     if layers:
         ledger.add(14, f"{layers[0].title}.", layers)
-        if layers[0].facts["every"]:
+        if layers[0].facts.every:
             ledger.add(-10, "It is every logged layer, and yet the whole norm is not zero: freezing leaves some layer to learn.", layers)
     keys = " ".join(run.tables["config"]["key"].to_pylist()).lower()
     if "lora" in keys or "adapter" in keys or "peft" in keys:
         ledger.add(-12, "Config speaks of adapters: a frozen base is meant.", [])
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span([*layers, *equal]),
-        settle="Compare the first and the last checkpoint: which tensors are equal?",
-        interventions=["Print requires_grad and the optimizer's parameter groups.", "Look for a detach, a no_grad, a wrong name filter."],
-    )
+    return ledger.hypothesis(__name__, steps=span([*layers, *equal]))

@@ -18,25 +18,33 @@ Folklore
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
-from forensics.case import Finding, Hypothesis
-from forensics.causes.lr_too_high import HIGH
-from forensics.ledger import Ledger, of, span
+from forensics.case import Hypothesis
+from forensics.detectors import initial_loss, nonfinite
+from forensics.ledger import Findings, Ledger, findings_of, span
+from forensics.many_runs.baseline import Beside, Said, differ
 from forensics.run import settings
-from forensics.run.recipe import recipe
+from forensics.run.recipe import HIGH, recipe
 from forensics.run.series import series
 from parsers.tables import Run
 
 TITLE = "Initialization too large"
 PRIOR = -5.0
+SETTLE = "Compute the loss of one batch at step 0 with the usual initialization."
+INTERVENTIONS = (
+    "Check the init std of embedding and output layers.",
+    "Scale residual outputs by 1 / sqrt(2 layers).",
+    "Start again: what was lost at the beginning does not come back.",
+)
+EXPECTS = "tensors:moved pairs:in_order warmup:not qk_norm:not seeds:all"
+NEEDS_TO_SPEAK = ("grad.norm", "checkpoints")
 FIRST = 3  # until this step a loss is that of the initialization
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    high = of(findings, "initial_loss")
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    high = findings_of(findings, initial_loss.Facts)
     if not high:
         return None
     facts = high[0].facts
@@ -48,7 +56,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-6, f"That is the value of step {high[0].first_step}: a rate {ratio:.0f} times the usual can have done it by then.")
     elif late:
         ledger.cannot_tell(f"the loss of the first step was not logged, only that of step {high[0].first_step}.")
-    dead = [f for f in of(findings, "nonfinite", severity=["critical"]) if (f.first_step or 0) > facts["falls_by"]]
+    dead = [f for f in findings_of(findings, nonfinite.Facts, severity=["critical"]) if (f.first_step or 0) > facts.falls_by]
     if dead:
         ledger.add(-8, "The run had recovered from it when it died of something else.", dead[:1])
     width, std = settings.number(run, "width"), settings.number(run, "init_std")
@@ -61,16 +69,10 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if grad is not None and len(grad) > 40:
         ratio = float(np.median(grad.value[:5]) / max(float(np.median(grad.value[len(grad) // 2 :])), 1e-12))
         ledger.add(4 if ratio > 10 else 0, f"The first gradients are {ratio:.3g} times those of the second half.", [])
-    if facts["falls_by"]:
-        ledger.add(1, f"The loss is back at chance by step {facts['falls_by']}.", high)
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span(high),
-        settle="Compute the loss of one batch at step 0 with the usual initialization.",
-        interventions=[
-            "Check the init std of embedding and output layers.",
-            "Scale residual outputs by 1 / sqrt(2 layers).",
-            "Start again: what was lost at the beginning does not come back.",
-        ],
-    )
+    if facts.falls_by:
+        ledger.add(1, f"The loss is back at chance by step {facts.falls_by}.", high)
+    return ledger.hypothesis(__name__, steps=span(high))
+
+
+def baseline(b: Beside, findings: Findings) -> Said:
+    return differ(b, "init_std")

@@ -17,22 +17,27 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.case import Hypothesis
+from forensics.detectors import loss_spike, nonfinite, plateau, train_eval_gap
+from forensics.ledger import GRAVE, Findings, Ledger, findings_of, span
 from forensics.run.recipe import recipe
 from forensics.run.series import series
 from parsers.tables import Run
 
 TITLE = "Labels or targets wrong"
 PRIOR = -6.0
+SETTLE = "Overfit one batch: then compare its inputs with its labels by eye."
+INTERVENTIONS = ("Print ten inputs beside their labels.", "Check the shift between inputs and targets, and the mask.", "Overfit one batch.")
+EXPECTS = "tensors:moved raw_loss:there pairs:strangers old_evaluation:same warmup:not qk_norm:not range:neither by_heart:can seeds:all"
+NEEDS_TO_SPEAK = ("loss.eval", "grad.norm")
+ARMS = ("heart",)
+OUTCOMES = {"heart: learnt": 2.0, "heart: no": -4.0}
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    stuck = of(findings, "plateau", severity=["warning"])
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    stuck = findings_of(findings, plateau.Facts, severity=["warning"])
     never = _never_learned(run)
     if not stuck and not never:
         return None
@@ -40,39 +45,29 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if stuck:
         facts = stuck[0].facts
         # where chance level is not known, data without a signal, a dead and a frozen model look the same
-        ledger.add(3 if facts["chance"] is None else 6, f"The loss falls by {max(facts['fall'], 0):.1%} in the whole run.", stuck)
-        if facts["at_chance"]:
+        ledger.add(3 if facts.chance is None else 6, f"The loss falls by {max(facts.fall, 0):.1%} in the whole run.", stuck)
+        if facts.at_chance:
             # where no gradient was logged, a dead or frozen model looks the same: the clue is worth less
             ledger.add(7 if series(run, "grad.norm") else 4, "It stands at what guessing gives.", stuck)
-        elif facts["chance"] is None:
+        elif facts.chance is None:
             ledger.cannot_tell("config names neither vocabulary nor classes, so chance level is not known.")
     if never:
         text, weight = never
-        ledger.add(8 if stuck else weight, text, of(findings, "train_eval_gap"))
+        ledger.add(8 if stuck else weight, text, findings_of(findings, train_eval_gap.Facts))
     _rate_and_gradient(run, ledger)
-    wild = [f for f in of(findings, "loss_spike", severity=["warning", "critical"]) if f.facts["top"] > 2 * f.facts["level"]]
+    wild = [f for f in findings_of(findings, loss_spike.Facts, severity=GRAVE) if f.facts.top > 2 * f.facts.level]
     if wild:
         ledger.add(-8, "The loss spikes to more than twice its level: instability, which wrong labels do not make.", wild[:3])
-    dead = of(findings, "nonfinite", severity=["critical"])
+    dead = findings_of(findings, nonfinite.Facts, severity=["critical"])
     if dead:
         ledger.add(-8, "Values become NaN, which wrong labels do not make.", dead[:1])
     for kind, text in (
         ("layer_gradients", "Layers get no gradient: that is a cause of its own."),
         ("divergence", "The loss climbs, which wrong labels do not make."),
     ):
-        if of(findings, kind):
-            ledger.add(-8, text, of(findings, kind))
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span([*stuck, *of(findings, "train_eval_gap")]),
-        settle="Overfit one batch: then compare its inputs with its labels by eye.",
-        interventions=[
-            "Print ten inputs beside their labels.",
-            "Check the shift between inputs and targets, and the mask.",
-            "Overfit one batch.",
-        ],
-    )
+        if findings_of(findings, kind):
+            ledger.add(-8, text, findings_of(findings, kind))
+    return ledger.hypothesis(__name__, steps=span([*stuck, *findings_of(findings, train_eval_gap.Facts)]))
 
 
 def _rate_and_gradient(run: Run, ledger: Ledger) -> None:

@@ -18,45 +18,47 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.case import Hypothesis
+from forensics.detectors import logger_artefact, loss_spike, nonfinite, zero_loss
+from forensics.ledger import Findings, Ledger, findings_of, span
 from forensics.run.series import series
 from parsers.tables import Run
 
 TITLE = "Logger artefact"
 PRIOR = -7.0
+SETTLE = "Log with logging_nan_inf_filter=False over the same steps."
+INTERVENTIONS = ("Do not trust the loss from that step on: look at evaluation and gradient norm.", "Then look for what made the NaN.")
+EXPECTS = "raw_loss:nothing"
 UNITS = ("base_2", "times_accumulation", "clipped_norm")  # artefacts of every value alike
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    zeros = of(findings, "zero_loss")
-    spikes = of(findings, "loss_spike")
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    zeros = findings_of(findings, zero_loss.Facts)
+    spikes = findings_of(findings, loss_spike.Facts)
     filtered = run.framework == "hf-trainer"
-    artefacts = of(findings, "logger_artefact")
+    artefacts = findings_of(findings, logger_artefact.Facts)
     if not artefacts and not zeros and not (spikes and filtered):
         return None
     ledger = Ledger(PRIOR)
-    dropped = [f for f in artefacts if f.facts["kind"] == "dropped_field"]
+    dropped = [f for f in artefacts if f.facts.kind == "dropped_field"]
     made = [f for f in artefacts if f not in dropped]
     if made:
         ledger.add(14, f"{made[0].title}.", made[:3])
         grave = [f for f in findings if f.severity == "critical"]
-        if grave and all(f.facts["kind"] in UNITS for f in made):
+        if grave and all(f.facts.kind in UNITS for f in made):
             ledger.add(-14, f"No unit of measure explains this: {grave[0].title}.", grave[:1])
     elif dropped:
         ledger.add(3, f"{dropped[0].title}. The logger hides it, but what it hides is real.", dropped[:3])
-    dead = of(findings, "nonfinite")
-    shown = any(f.facts["metric"].startswith("loss") for f in dead)
-    grads = [f for f in dead if f.facts["metric"] == "grad.norm" and not shown]
+    dead = findings_of(findings, nonfinite.Facts)
+    shown = any(f.facts.metric.startswith("loss") for f in dead)
+    grads = [f for f in dead if f.facts.metric == "grad.norm" and not shown]
     if filtered and not shown:
         ledger.add(3, "The log is the Hugging Face Trainer's, whose filter hides NaN.", [])
-    if zeros and not zeros[0].facts["from_start"]:
+    if zeros and not zeros[0].facts.from_start:
         ledger.add(
             12 if filtered else 3, "The loss is exactly zero from one value to the next, as the filter writes it once all is NaN.", zeros
         )
-        before = [f for f in spikes if (zeros[0].first_step or 0) - (f.facts["end"] or f.facts["peak"]) <= 3 * _interval(run)]
+        before = [f for f in spikes if (zeros[0].first_step or 0) - (f.facts.end or f.facts.peak) <= 3 * _interval(run)]
         if before:
             ledger.add(6, "A jump stands right before the zeros: the filter's running product.", before)
     if grads and not (dropped and not made):
@@ -65,16 +67,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.cannot_tell("the gradient norm was not logged: it would be NaN in these rows.")
     elif not zeros:
         ledger.add(-10, "The gradient norm is finite there.", [])
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span([*zeros, *spikes]),
-        settle="Log with logging_nan_inf_filter=False over the same steps.",
-        interventions=[
-            "Do not trust the loss from that step on: look at evaluation and gradient norm.",
-            "Then look for what made the NaN.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span([*zeros, *spikes]))
 
 
 def _interval(run: Run) -> int:

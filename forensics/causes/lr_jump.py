@@ -19,28 +19,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.detectors import divergence, loss_spike, lr_schedule, nonfinite
+from forensics.ledger import Findings, Ledger, all_of, findings_of, span
 from parsers.tables import Run
 
 TITLE = "Learning rate jump"
 PRIOR = -6.0
+EXPECTS = "configs:same counters:go_on samples:sound rate:leaves raw_loss:there both_sides:neither replay:any clip:back third:away"
+NEEDS_TO_SPEAK = ("lr",)
+ARMS = ("rate held", "rate x 0.1")
+OUTCOMES = {"rate x 0.1": 4.0, "rate held": 16.0, "rate as logged": 18.0}
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    jumps = [f for f in of(findings, "lr_schedule") if not f.facts["at_resume"]]
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    jumps = [f for f in findings_of(findings, lr_schedule.Facts) if not f.facts.at_resume]
     if not jumps:
         return None
     ledger = Ledger(PRIOR)
-    ratio = max(f.facts["ratio"] or 1 for f in jumps)
+    ratio = max(f.facts.ratio or 1 for f in jumps)
     ledger.add(13 if ratio >= 3 else 9, f"The rate jumps by a factor of {ratio:.3g} at step {jumps[0].first_step}.", jumps[:3])
-    harm = [f for f in [*of(findings, "loss_spike"), *of(findings, "divergence"), *of(findings, "nonfinite")] if _follows(f, jumps)]
+    trouble = all_of(findings, loss_spike.Facts, divergence.Facts, nonfinite.Facts)
+    harm = [f for f in trouble if _follows(f, jumps)]
     if harm:
         ledger.add(10, "The loss leaves its level right after it.", harm[:3])
-    elif of(findings, "loss_spike") or of(findings, "divergence"):
+    elif all_of(findings, loss_spike.Facts, divergence.Facts):
         ledger.add(-6, "The trouble of the loss begins elsewhere.", [])
     return ledger.hypothesis(
         __name__,
-        TITLE,
         steps=span(jumps),
         settle=f"Replay from the checkpoint before step {jumps[0].first_step} with the rate held.",
         interventions=[
@@ -50,8 +55,8 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     )
 
 
-def _follows(f: Finding, jumps: Sequence[Finding]) -> bool:
-    begins = f.facts.get("start", f.first_step)
+def _follows(f: Finding, jumps: Sequence[Finding[lr_schedule.Facts]]) -> bool:
+    begins = f.first_step
     return begins is not None and any(
-        (j.first_step or 0) - 2 <= begins <= (j.first_step or 0) + max(100, 2 * (j.facts["lasts"] or 0)) for j in jumps
+        (j.first_step or 0) - 2 <= begins <= (j.first_step or 0) + max(100, 2 * (j.facts.lasts or 0)) for j in jumps
     )

@@ -16,19 +16,24 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.case import Hypothesis
+from forensics.detectors import checkpoint_state, config_change, lr_schedule
+from forensics.ledger import Findings, Ledger, findings_of, span
 from parsers.tables import Run
 
 TITLE = "Learning-rate schedule reset at the restart"
 PRIOR = -5.0
+SETTLE = "Read the scheduler's step count from a checkpoint after the restart."
+INTERVENTIONS = ("Save and load the scheduler's state with the model's.", "Go back to the restart and run on with the rate where it was.")
+EXPECTS = "configs:same counters:scheduler samples:sound raw_loss:there replay:any"
+NEEDS_TO_SPEAK = ("lr",)
+ARMS = ("rate held", "warmup again")
+OUTCOMES = {"rate x 0.1": 4.0, "rate held": 12.0, "rate as logged": 18.0}
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    resets = [f for f in of(findings, "lr_schedule") if f.facts["at_resume"]]
-    anew = [f for f in of(findings, "checkpoint_state") if f.facts.get("what") == "scheduler_anew"]
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    resets = [f for f in findings_of(findings, lr_schedule.Facts) if f.facts.at_resume]
+    anew = [f for f in findings_of(findings, checkpoint_state.Facts) if f.facts.what == "scheduler_anew"]
     if not resets and not anew:
         return None
     ledger = Ledger(PRIOR)
@@ -36,18 +41,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(16, f"{resets[0].title}.", resets)
     if anew:
         ledger.add(16, f"{anew[0].title}.", anew)
-    if resets and resets[0].facts.get("as_first"):
-        ledger.add(6, "It begins again with the values that the first life began with.", resets)
-    changed = [f for f in of(findings, "config_change") if any("lr" in k.lower() or "rate" in k.lower() for k in f.facts["keys"])]
+    changed = [f for f in findings_of(findings, config_change.Facts) if any("lr" in k.lower() or "rate" in k.lower() for k in f.facts.keys)]
     if changed:
         ledger.add(-16, "Config asks for another rate since then.", changed)
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span([*resets, *anew]),
-        settle="Read the scheduler's step count from a checkpoint after the restart.",
-        interventions=[
-            "Save and load the scheduler's state with the model's.",
-            "Go back to the restart and run on with the rate where it was.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span([*resets, *anew]))

@@ -17,161 +17,151 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
+from dataclasses import dataclass
 
 from forensics.case import Finding, Hypothesis
-from forensics.causes.nan_from_sample import quiet
-from forensics.detectors import lr_schedule
-from forensics.ledger import Ledger, of, span
+from forensics.detectors import (
+    attention_logits,
+    dataset_loss,
+    divergence,
+    grad_spike,
+    loss_spike,
+    lr_schedule,
+    nonfinite,
+    peak_rate,
+    plateau,
+    seed_spread,
+    warmup,
+)
+from forensics.ledger import GRAVE, Findings, Ledger, findings_of, span
+from forensics.many_runs.baseline import Beside, Said
 from forensics.run import settings
-from forensics.run.recipe import recipe
+from forensics.run.recipe import HIGH, recipe
 from forensics.run.series import series
+from forensics.signs.before_nan import quiet
+from forensics.signs.jumps import learns_on, over_at_once, trained_well
 from parsers.tables import Run
 
 TITLE = "Learning rate too high"
 PRIOR = -4.0
-HIGH, ORDINARY = 3.0, 1.5  # times the usual rate (forensics.run.recipe)
-BELOW = 0.9  # of the first loss
-LONG, FALLEN = 0.2, 0.75  # share of the run at the full rate, share of the first loss: it trained well before
+SETTLE = "Run the first steps again at a third of the rate."
+INTERVENTIONS = (
+    "Look at the loss against the rate: does trouble begin where the rate peaks?",
+    "Run it again at a third of the peak rate.",
+    "Lengthen the warmup and clip the gradient norm.",
+)
+EXPECTS = (
+    "configs:same counters:go_on samples:sound rate:as_told tensors:moved raw_loss:there pairs:in_order old_evaluation:same "
+    "both_sides:neither replay:any clip:back fp32:back third:away epsilon:back warmup:not qk_norm:not range:lower seeds:all"
+)
+NEEDS_TO_SPEAK = ("grad.norm", "lr")
+ARMS = ("rate x 0.1", "rate held")
+OUTCOMES = {"state x data": 4.0, "rate x 0.1": 8.0, "rate held": 4.0, "later: harmless": 2.0}
+ORDINARY = 1.5  # times the usual rate (forensics.run.recipe)
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    diverged, spikes = of(findings, "divergence"), of(findings, "loss_spike", severity=["warning", "critical"])
-    stuck, dead = of(findings, "plateau", severity=["warning"]), of(findings, "nonfinite", severity=["critical"])
-    little = [f for f in of(findings, "peak_rate") if f.facts["little"]]
-    if not (diverged or spikes or stuck or dead or little):
+@dataclass(frozen=True)
+class Trouble:
+    """What a rate too high would have done."""
+
+    diverged: list[Finding[divergence.Facts]]
+    spikes: list[Finding[loss_spike.Facts]]
+    dead: list[Finding[nonfinite.Facts]]
+    stuck: list[Finding[plateau.Facts]]
+    little: list[Finding[peak_rate.Facts]]  # learnt, at a rate far above the usual
+
+    def all(self) -> list[Finding]:
+        return [*self.diverged, *self.spikes, *self.dead, *self.stuck, *self.little]
+
+
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    t = Trouble(
+        findings_of(findings, divergence.Facts),
+        findings_of(findings, loss_spike.Facts, severity=GRAVE),
+        findings_of(findings, nonfinite.Facts, severity=["critical"]),
+        findings_of(findings, plateau.Facts, severity=["warning"]),
+        [f for f in findings_of(findings, peak_rate.Facts) if f.facts.little],
+    )
+    if not t.all():
         return None
     ledger = Ledger(PRIOR)
-    shape = lr_schedule.shape(run)
-    if of(findings, "seed_spread"):
-        ledger.add(-12, "Other seeds bear the same rate and end elsewhere.", of(findings, "seed_spread"))
+    if seeds := findings_of(findings, seed_spread.Facts):
+        ledger.add(-12, "Other seeds bear the same rate and end elsewhere.", seeds)
     elif len(run.group) > 1:
         ledger.add(-8, "Other seeds of the same recipe lie beside it: compare them before blaming the rate.")
-    if diverged:
-        above = diverged[0].facts.get("above_first")
-        caught = "The loss climbs above its first level and comes back late, as the rate falls." if above else ""
-        ledger.add(10 if above else 8, caught or "The loss turns round and climbs.", diverged)
-        if diverged[0].facts["final"] > diverged[0].facts["first"]:
-            ledger.add(3, "It ends above its first value.", diverged)
-    if len(spikes) >= 3:
-        ledger.add(6, f"{len(spikes)} spikes: instability that keeps coming back.", spikes[:5])
-    elif len(spikes) == 1 and not diverged and not stuck and not little:
-        ledger.add(-6, "One spike in the whole run. A rate too high spikes again and again.", spikes)
-    first = min((f.first_step or 0 for f in [*diverged, *spikes, *dead]), default=None)
+    _symptoms(ledger, t)
+    _timing(run, ledger, t)
+    _recipe(run, ledger, bool(t.spikes))
+    _other_levels(run, findings, ledger, t)
+    _clipped(run, findings, ledger)
+    if t.dead and (quiet(t.dead[0]) or not t.diverged) and (t.dead[0].facts.grad_ratio or 0) < 3:
+        ledger.add(-8, "Loss and gradient were calm until they became NaN.", t.dead)
+    for facts, text in (
+        (attention_logits.Facts, "Attention logits run away: that is a cause of its own."),
+        (warmup.Facts, "There was no warmup: the same peak may be fine with one."),
+        (lr_schedule.Facts, "The rate left its schedule: that is a cause of its own."),
+    ):
+        if others := findings_of(findings, facts):
+            ledger.add(-5, text, others)
+    if t.little:
+        ledger.add(7, "The loss hardly gets anywhere at that rate.", t.little)
+    if t.stuck and not t.diverged:
+        ledger.add(2, "The loss is stuck high from the beginning on.", t.stuck)
+    return ledger.hypothesis(__name__, steps=span(t.all()))
+
+
+def _symptoms(ledger: Ledger, t: Trouble) -> None:
+    if t.diverged:
+        facts = t.diverged[0].facts
+        caught = "The loss climbs above its first level and comes back late, as the rate falls."
+        ledger.add(10 if facts.above_first else 8, caught if facts.above_first else "The loss turns round and climbs.", t.diverged)
+        if facts.final > facts.first:
+            ledger.add(3, "It ends above its first value.", t.diverged)
+    if len(t.spikes) >= 3:
+        ledger.add(6, f"{len(t.spikes)} spikes: instability that keeps coming back.", t.spikes[:5])
+    elif len(t.spikes) == 1 and not (t.diverged or t.stuck or t.little):
+        ledger.add(-6, "One spike in the whole run. A rate too high spikes again and again.", t.spikes)
+
+
+def _timing(run: Run, ledger: Ledger, t: Trouble) -> None:
+    """Where the rate stood when the trouble began, and how long the run had borne it."""
+    first = min((f.first_step or 0 for f in [*t.diverged, *t.spikes, *t.dead]), default=None)
+    shape = lr_schedule.shape(run)
     if shape is None:
         ledger.cannot_tell("the learning rate was not logged.")
     elif first is not None:
         _rate_there(run, ledger, first, shape)
-    if diverged and not stuck and (well := trained_well(run, first or 0)):
-        ledger.add(-5, f"{well} A rate too high shows itself soon after its peak.", diverged)
-    r = recipe(run)
+    if t.diverged and not t.stuck and (well := trained_well(run, first or 0)):
+        ledger.add(-5, f"{well} A rate too high shows itself soon after its peak.", t.diverged)
+
+
+def _recipe(run: Run, ledger: Ledger, spiked: bool) -> None:
+    r, eps = recipe(run), settings.number(run, "eps")
     if r.ratio is not None and r.ratio >= HIGH:
-        ledger.add(
-            8 if r.ratio >= 3 * HIGH else 5,
-            f"The peak rate of {r.rate:.3g} is {r.ratio:.0f} times what is usual for such a model and optimizer.",
-            [],
-        )
+        text = f"The peak rate of {r.rate:.3g} is {r.ratio:.0f} times what is usual for such a model and optimizer."
+        ledger.add(8 if r.ratio >= 3 * HIGH else 5, text)
     elif r.ratio is not None and r.ratio < ORDINARY:
-        ledger.add(-5, f"The peak rate of {r.rate:.3g} is ordinary.", [])
-    eps = settings.number(run, "eps")
-    if eps is not None and eps < 1e-9 and spikes:
-        ledger.add(-8, f"Epsilon is {eps:g}, which makes spikes of its own.", [])
-    if diverged and (settled := learns_on(run, diverged, spikes)):
-        ledger.add(-12, settled, diverged)
-    elif diverged and (over := over_at_once(run, spikes)):
-        ledger.add(-8, over, spikes[:1])
-    if parted := of(findings, "dataset_loss"):
+        ledger.add(-5, f"The peak rate of {r.rate:.3g} is ordinary.")
+    if eps is not None and eps < 1e-9 and spiked:
+        ledger.add(-8, f"Epsilon is {eps:g}, which makes spikes of its own.")
+
+
+def _other_levels(run: Run, findings: Findings, ledger: Ledger, t: Trouble) -> None:
+    """Jumps after which the loss goes on at another level are no divergence."""
+    if t.diverged and (settled := learns_on(run, t.diverged, t.spikes)):
+        ledger.add(-12, settled, t.diverged)
+    elif t.diverged and (over := over_at_once(run, t.spikes)):
+        ledger.add(-8, over, t.spikes[:1])
+    if parted := findings_of(findings, dataset_loss.Facts):
         ledger.add(-10, "One dataset became worse while others went on improving: a rate too high spoils all of them.", parted)
-    if r.clip:
-        ledger.add(2, f"Clipping at {r.clip:g} did not tame it.", [])
-    elif r.clip == 0 and any(f.facts["ratio"] >= 4 for f in of(findings, "grad_spike")):
-        ledger.add(
-            -9, "Clipping is off and the gradient norm jumps: with clipping the same rate may be stable.", of(findings, "grad_spike")[:2]
-        )
-    if dead and (quiet(dead[0]) or not diverged) and (dead[0].facts.get("grad_ratio") or 0) < 3:
-        ledger.add(-8, "Loss and gradient were calm until they became NaN.", dead)
-    for kind, text in (
-        ("attention_logits", "Attention logits run away: that is a cause of its own."),
-        ("warmup", "There was no warmup: the same peak may be fine with one."),
-    ):
-        if of(findings, kind):
-            ledger.add(-5, text, of(findings, kind))
-    if of(findings, "lr_schedule"):
-        ledger.add(-5, "The rate left its schedule: that is a cause of its own.", of(findings, "lr_schedule"))
-    if little:
-        ledger.add(7, "The loss hardly gets anywhere at that rate.", little)
-    if stuck and not diverged:
-        ledger.add(2, "The loss is stuck high from the beginning on.", stuck)
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span([*diverged, *spikes, *dead, *stuck, *little]),
-        settle="Run the first steps again at a third of the rate.",
-        interventions=[
-            "Look at the loss against the rate: does trouble begin where the rate peaks?",
-            "Run it again at a third of the peak rate.",
-            "Lengthen the warmup and clip the gradient norm.",
-        ],
-    )
 
 
-def trained_well(run: Run, step: int) -> str:
-    """What to say where the loss had fallen for long at the full rate before `step`; empty where it had not.
-
-    At least a fifth of the run and fifty values beyond the peak of the rate, with a loss down by a quarter of its first level.
-    """
-    s, shape = series(run, "loss.train"), lr_schedule.shape(run)
-    if s is None or shape is None:
-        return ""
-    before = s.value[(s.step >= shape.peak_step) & (s.step < step) & np.isfinite(s.value)]
-    length = int(s.step.max() - s.step.min())
-    if len(before) < 50 or step - shape.peak_step < LONG * length:
-        return ""
-    first, level = float(np.median(s.value[:5])), float(np.median(before[-15:]))
-    if not 0 < level <= FALLEN * first:
-        return ""
-    return f"The run trained well for {step - shape.peak_step} steps at its peak rate (loss down from {first:.3g} to {level:.3g})."
-
-
-def learns_on(run: Run, diverged: Sequence[Finding], spikes: Sequence[Finding]) -> str:
-    """A jump after which the loss falls again is another level, not a divergence. Empty where it is none."""
-    s = series(run, "loss.train")
-    jump = next(
-        (
-            f
-            for f in spikes
-            if f.facts["class"] == "non_recovering"
-            and abs(f.facts["start"] - (diverged[0].first_step or 0)) <= 20 * (s.interval if s else 1)
-        ),
-        None,
-    )
-    if s is None or jump is None:
-        return ""
-    after = s.value[(s.step >= jump.facts["peak"]) & s.usable]
-    if len(after) < 20:
-        return ""
-    top, last = float(np.median(after[:5])), float(np.median(after[-max(len(after) // 10, 5) :]))
-    if last - jump.facts["level"] < 0.6 * (top - jump.facts["level"]):
-        return f"After the jump the loss falls again, from {top:.3g} to {last:.3g}: learning goes on at another level."
-    return ""
-
-
-def over_at_once(run: Run, spikes: Sequence[Finding]) -> str:
-    """A step to a level well below the first loss, with no further rise: no divergence climbs so. Empty where it is none."""
-    s = series(run, "loss.train")
-    for f in spikes:
-        if s is None or f.facts["class"] not in ("non_recovering", "not_a_spike") or not np.isfinite(f.facts["top"]):
-            continue
-        after = s.value[(s.step >= f.facts["start"]) & s.usable]
-        if len(after) < 40:
-            continue
-        level, first = f.facts["level"], float(np.median(s.value[:5]))
-        early, late = float(np.median(after[2:12])), float(np.median(after[-max(len(after) // 5, 10) :]))
-        if late - level <= 1.15 * (early - level) and level < late < BELOW * first:
-            return f"After the step the loss rises no further ({early:.3g}, then {late:.3g}), and stays below its first level."
-    return ""
+def _clipped(run: Run, findings: Findings, ledger: Ledger) -> None:
+    clip, grads = recipe(run).clip, findings_of(findings, grad_spike.Facts)
+    if clip:
+        ledger.add(2, f"Clipping at {clip:g} did not tame it.")
+    elif clip == 0 and any(f.facts.ratio >= 4 for f in grads):
+        ledger.add(-9, "Clipping is off and the gradient norm jumps: with clipping the same rate may be stable.", grads[:2])
 
 
 def _rate_there(run: Run, ledger: Ledger, step: int, shape: lr_schedule.Shape) -> None:
@@ -183,3 +173,14 @@ def _rate_there(run: Run, ledger: Ledger, step: int, shape: lr_schedule.Shape) -
         ledger.add(4, f"Trouble begins at step {step}, with the rate at {share:.0%} of its peak.")
     elif shape.peak_step < step:
         ledger.add(-6, f"Trouble begins at step {step}, when the rate had fallen to {share:.0%} of its peak.")
+
+
+def baseline(b: Beside, findings: Findings) -> Said:
+    here, there = (r.rate for r in b.recipes)
+    if not here or not there:
+        return None
+    if here > 1.5 * there:
+        return 6.0, f"The baseline's peak rate is {there:.3g}, here it is {here:.3g}."
+    if here <= 1.05 * there and b.parted is not None and (b.parted.level is not None or b.parted.excursion is not None):
+        return -5.0, f"The baseline took the same rate ({there:.3g}) without this."
+    return None

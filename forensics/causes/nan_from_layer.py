@@ -18,39 +18,47 @@ Folklore
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
 
-from forensics.case import Finding, Hypothesis
-from forensics.causes.nan_from_sample import calm
-from forensics.ledger import Ledger, of, overflowed, span
+from forensics.case import Hypothesis
+from forensics.detectors import nonfinite
+from forensics.ledger import Findings, Ledger, findings_of, span
 from forensics.run import settings
 from forensics.run.endings import events
 from forensics.run.series import series
+from forensics.signs.before_nan import calm, overflowed
 from parsers.tables import Run
 
 TITLE = "NaN from a layer's formula"
 _BACKWARD = re.compile(r"Backward\d*'? returned nan|log\(0\)|divide by zero|detect_anomaly", re.I)
 PRIOR = -7.5
+SETTLE = "Replay that step with another batch: NaN again means the layer."
+INTERVENTIONS = (
+    "Run the step with torch.autograd.set_detect_anomaly(True): it names the operation.",
+    "Guard logs, roots and divisions with an epsilon; mind the gradient at the edge.",
+)
+EXPECTS = "samples:sound raw_loss:there pairs:in_order replay:any clip:back fp32:back third:back"
+NEEDS_TO_SPEAK = ("grad.norm", "loss_scale", "checkpoints")
+OUTCOMES = {"numerics: full precision": 24.0}
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    dead = [f for f in of(findings, "nonfinite") if f.facts["metric"] in ("loss.train", "grad.norm")]
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    dead = [f for f in findings_of(findings, nonfinite.Facts) if f.facts.metric in ("loss.train", "grad.norm")]
     named = [e for e in events(run, "nonfinite", "traceback") if _BACKWARD.search(e["text"])]
-    if not named and not any(f.severity == "critical" or not f.facts["recovered"] for f in dead):
+    if not named and not any(f.severity == "critical" or not f.facts.recovered for f in dead):
         return None
-    dead = dead or of(findings, "nonfinite")
-    facts = dead[0].facts if dead else {"recovered": None, "first": None}
+    dead = dead or findings_of(findings, nonfinite.Facts)
+    facts = dead[0].facts if dead else nonfinite.Facts("", None, 0, None)
     ledger = Ledger(PRIOR)
     if named:
         ledger.add(20, f"The log names the operation: {named[0]['text'].splitlines()[-1][:120]}", dead)
-    grad = [f for f in dead if f.facts["metric"] == "grad.norm"]
-    loss = [f for f in dead if f.facts["metric"] == "loss.train"]
-    if facts["first"] is not None and not facts.get("said"):
+    grad = [f for f in dead if f.facts.metric == "grad.norm"]
+    loss = [f for f in dead if f.facts.metric == "loss.train"]
+    if facts.first is not None and not facts.said:
         ledger.add(5, f"The {'loss' if loss else 'gradient norm'} is NaN or infinite from one value to the next.", dead)
         calm(run, ledger, dead, findings, weight=6)
-    if facts["recovered"]:
+    if facts.recovered:
         ledger.add(-8, "The loss is finite again afterwards, with no restart: other batches pass at this state.", dead)
     elif not named:
         ledger.add(1, "Every value after the first is NaN.", dead)
@@ -58,23 +66,14 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(
             -8, "The norm is infinite and not NaN, the loss goes on finite: numbers overflow, which no formula at its edge does.", [over]
         )
-    if settings.precision(run) != "fp16" and grad and loss and grad[0].facts["first"] < loss[0].facts["first"]:
+    if settings.precision(run) != "fp16" and grad and loss and (grad[0].first_step or 0) < (loss[0].first_step or 0):
         ledger.add(
             6, "The gradient became NaN while the loss was still finite: a derivative that is infinite at its edge.", [grad[0], loss[0]]
         )
-    drift = _drift(run, facts["first"]) if facts["first"] is not None else ""
+    drift = _drift(run, facts.first) if facts.first is not None else ""
     if drift:
         ledger.add(4, drift, dead)
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span(dead),
-        settle="Replay that step with another batch: NaN again means the layer.",
-        interventions=[
-            "Run the step with torch.autograd.set_detect_anomaly(True): it names the operation.",
-            "Guard logs, roots and divisions with an epsilon; mind the gradient at the edge.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span(dead))
 
 
 def _drift(run: Run, step: int) -> str:

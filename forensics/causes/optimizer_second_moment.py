@@ -22,7 +22,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.detectors import divergence, grad_spike, loss_spike
+from forensics.ledger import GRAVE, Findings, Ledger, findings_of, span
+from forensics.many_runs.baseline import Beside, Said, differ
 from forensics.run import settings
 from forensics.run.recipe import recipe
 from forensics.run.series import series
@@ -30,12 +32,30 @@ from parsers.tables import Run
 
 TITLE = "Optimizer's second moment (epsilon or beta2)"
 PRIOR = -6.0
+SETTLE = "Replay the steps before the first spike with epsilon 1e-5."
+INTERVENTIONS = (
+    "Raise epsilon towards the gradients' scale.",
+    "Raise beta2, or clip the update.",
+    "Stop: a loss this small has nothing left to learn.",
+)
+EXPECTS = "samples:sound raw_loss:there replay:any epsilon:away"
+NEEDS_TO_SPEAK = ("grad.norm",)
+ARMS = ("larger epsilon", "smaller beta2")
+OUTCOMES = {
+    "state x data": 4.0,
+    "rate x 0.1": 4.0,
+    "larger epsilon": 10.0,
+    "smaller beta2": 6.0,
+    "moments reset": 4.0,
+    "later: harmless": 2.0,
+}
 TINY = 1e-3
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    spikes = of(findings, "loss_spike", severity=["warning", "critical"]) or of(findings, "divergence")
-    grads = of(findings, "grad_spike")
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    jumps, diverged = findings_of(findings, loss_spike.Facts, severity=GRAVE), findings_of(findings, divergence.Facts)
+    spikes: Sequence[Finding] = jumps or diverged
+    grads = findings_of(findings, grad_spike.Facts)
     if recipe(run).sgd or not (spikes or len(grads) >= 2):
         return None
     s = series(run, "grad.norm")
@@ -63,14 +83,8 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-1, f"Beta2 is {beta2:g}.", [])
     if len(spikes) >= 2:
         ledger.add(2, f"{len(spikes)} spikes, out of calm.", spikes[:4])
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span(spikes or grads),
-        settle="Replay the steps before the first spike with epsilon 1e-5.",
-        interventions=[
-            "Raise epsilon towards the gradients' scale.",
-            "Raise beta2, or clip the update.",
-            "Stop: a loss this small has nothing left to learn.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span(spikes or grads))
+
+
+def baseline(b: Beside, findings: Findings) -> Said:
+    return differ(b, "eps", "beta2")

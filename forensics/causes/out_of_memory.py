@@ -18,16 +18,17 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.case import Hypothesis
+from forensics.detectors import memory
+from forensics.ledger import Findings, Ledger, findings_of, span
 from forensics.run.endings import status
 from forensics.run.series import series
 from parsers.tables import Run
 
 TITLE = "Out of memory"
 PRIOR = -6.0
+EXPECTS = "ending:allocation"
+NEEDS_TO_SPEAK = ("mem.alloc",)
 USUAL = (
     "Halve the micro-batch and double the accumulation.",
     "Cap the sequence length, and sort out the longest samples.",
@@ -35,38 +36,38 @@ USUAL = (
 )
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    found = of(findings, "memory")
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    found = findings_of(findings, memory.Facts)
     if not found:
         return None
     ledger = Ledger(PRIOR)
-    said = [f for f in found if f.facts["said"]]
-    killed = [f for f in found if f.facts.get("killed")]
-    grown = [f for f in found if f.facts.get("growth") and not f.facts["said"]]
+    said = [f for f in found if f.facts.said]
+    killed = [f for f in found if f.facts.killed]
+    grown = [f for f in found if f.facts.growth and not f.facts.said]
     if said:
         ledger.add(22, "The log says so.", said)
         if status(run) == "finished":
             ledger.add(-12, "The run finished all the same.", [])
-        if said[0].facts.get("why"):
-            ledger.add(2, f"Its kind: {said[0].facts['why']}", said)
+        if said[0].facts.why:
+            ledger.add(2, f"Its kind: {said[0].facts.why}", said)
     if killed:
         ledger.add(11, "A process was killed and no scheduler says why: mostly that is the kernel, for want of host memory.", killed)
         if series(run, "mem.host") is None and series(run, "mem.process") is None:
             ledger.cannot_tell("the memory of the host was not logged.")
     if grown:
-        ledger.add(8, f"Memory grew by {grown[0].facts['growth']:.0%}, and was growing still: a leak.", grown)
+        ledger.add(8, f"Memory grew by {grown[0].facts.growth:.0%}, and was growing still: a leak.", grown)
     elif said and series(run, "mem.alloc") is None:
         ledger.cannot_tell("memory was not logged: a leak or one large batch is open.")
     elif said:
         ledger.add(0, "Memory did not grow before: one large batch or an evaluation asked for more at once.", [])
     lead = (said or killed or grown)[0]
-    words = lead.facts.get("words") or ("a leak" if lead in grown else "")
+    words = lead.facts.words or ("a leak" if lead in grown else "")
     return ledger.hypothesis(
         __name__,
         f"{TITLE}: {words}" if words else TITLE,
         steps=span(found),
-        settle=SETTLE.get(lead.facts["kind"], "Log allocated and reserved memory every step and run to the same place."),
-        interventions=[*lead.facts.get("do", ()), *USUAL][:4],
+        settle=SETTLE.get(lead.facts.kind, "Log allocated and reserved memory every step and run to the same place."),
+        interventions=[*(lead.facts.do or ()), *USUAL][:4],
     )
 
 

@@ -16,57 +16,41 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
-from forensics.run.series import series
+from forensics.case import Hypothesis
+from forensics.detectors import divergence, eval_jump, train_eval_gap
+from forensics.ledger import Findings, Ledger, findings_of, span
+from forensics.signs.jumps import turned_with_training
 from parsers.tables import Run
 
 TITLE = "Overfitting"
 PRIOR = -4.0
+SETTLE = "Evaluate the last checkpoint on a slice of the training set, in evaluation mode."
+EXPECTS = "tensors:moved pairs:in_order old_evaluation:same"
+NEEDS_TO_SPEAK = ("loss.eval",)
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    gap = of(findings, "train_eval_gap")
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    gap = findings_of(findings, train_eval_gap.Facts)
     if not gap:
         return None
     facts = gap[0].facts
     ledger = Ledger(PRIOR)
-    ledger.add(
-        14 if facts["rise"] >= 0.15 else 10, f"Evaluation loss ends {facts['rise']:.0%} above its best, of step {facts['best_step']}.", gap
-    )
-    ledger.add(4, f"Training loss falls by another {facts['train_fall']:.0%} meanwhile.", gap)
-    if jumps := of(findings, "eval_jump", severity=["warning"]):
+    ledger.add(14 if facts.rise >= 0.15 else 10, f"Evaluation loss ends {facts.rise:.0%} above its best, of step {facts.best_step}.", gap)
+    ledger.add(4, f"Training loss falls by another {facts.train_fall:.0%} meanwhile.", gap)
+    if jumps := findings_of(findings, eval_jump.Facts, severity=["warning"]):
         ledger.add(-12, "Evaluation does not turn, it jumps: its data or code changed.", jumps)
     if there := turned_with_training(run, findings):
         ledger.add(
             -12,
-            f"Evaluation turns just where the training loss jumps, at step {there[0].facts['start']}: what happened there did both.",
+            f"Evaluation turns just where the training loss jumps, at step {there[0].facts.start}: what happened there did both.",
             there,
         )
-    if facts["improved"] < 0.03 and not facts["late"]:
+    if facts.improved < 0.03 and not facts.late:
         ledger.add(-14, "Evaluation never got better than at the beginning: nothing that holds elsewhere was ever learnt.", gap)
-    if of(findings, "divergence"):
-        ledger.add(-8, "Training loss diverges, too.", of(findings, "divergence"))
+    if findings_of(findings, divergence.Facts):
+        ledger.add(-8, "Training loss diverges, too.", findings_of(findings, divergence.Facts))
     return ledger.hypothesis(
         __name__,
-        TITLE,
         steps=span(gap),
-        settle="Evaluate the last checkpoint on a slice of the training set, in evaluation mode.",
-        interventions=[f"Use the checkpoint nearest to step {facts['best_step']}.", "Stop early, add data, or regularize more."],
+        interventions=[f"Use the checkpoint nearest to step {facts.best_step}.", "Stop early, add data, or regularize more."],
     )
-
-
-def turned_with_training(run: Run, findings: Sequence[Finding]) -> list[Finding]:
-    """Spikes of the training loss that begin between the best evaluation and the next one: then it was no slow turn."""
-    held = series(run, "loss.eval")
-    gap = of(findings, "train_eval_gap")
-    if not gap or held is None:
-        return []
-    best = gap[0].facts["best_step"]
-    after = held.step[held.alive & (held.step > best)]
-    if not len(after):
-        return []
-    spikes = of(findings, "loss_spike", severity=["warning", "critical"])
-    return [f for f in spikes if best < f.facts["start"] <= int(after[0]) and f.facts["class"] != "fast"]

@@ -18,34 +18,37 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, span
+from forensics.case import Hypothesis
+from forensics.detectors import checkpoint_damage, rank_disagreement
+from forensics.ledger import Findings, Ledger, findings_of, span
 from forensics.run.endings import events
 from parsers.tables import Run
 
 TITLE = "Ranks train apart: gradients or weights are not shared any more"
 PRIOR = -7.0
+SETTLE = "Compare a checksum of the weights of all ranks after one step: it must be equal where weights are replicated."
+ARMS = ("device", "kernels")
 WEIGHTS = {"parts": 16, "drift": 11, "jump": 7, "apart": 3}
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    found = [f for f in of(findings, "rank_disagreement") if f.facts["pattern"] in WEIGHTS and not f.facts["metric"].startswith("time.")]
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    found = [
+        f for f in findings_of(findings, rank_disagreement.Apart) if f.facts.pattern in WEIGHTS and not f.facts.metric.startswith("time.")
+    ]
     if not found:
         return None
     ledger = Ledger(PRIOR)
-    best = max(found, key=lambda f: WEIGHTS[f.facts["pattern"]])
-    ledger.add(WEIGHTS[best.facts["pattern"]], f"{best.title}.", [best])
+    best = max(found, key=lambda f: WEIGHTS[f.facts.pattern])
+    ledger.add(WEIGHTS[best.facts.pattern], f"{best.title}.", [best])
     others = [f for f in found if f is not best and f.severity != "info"]
     if others:
         ledger.add(3, f"{len(others)} other {'metrics say' if len(others) > 1 else 'metric says'} the same.", others)
-    alone = best.facts["rank"] is not None
-    if best.facts["pattern"] == "parts" and not alone and best.facts["ranks"] > 2:
+    alone = best.facts.rank is not None
+    if best.facts.pattern == "parts" and not alone and best.facts.ranks > 2:
         ledger.add(3, "All ranks went their own ways at once: a setting or a branch does that, a faulty device does not.", [best])
-    if alone and best.facts["pattern"] in ("parts", "jump"):
-        ledger.add(-2, f"Only rank {best.facts['rank']} left: a fault of its device does that as well.", [best])
-    absurd = [f for f in findings if f.facts.get("absurd")]
+    if alone and best.facts.pattern in ("parts", "jump"):
+        ledger.add(-2, f"Only rank {best.facts.rank} left: a fault of its device does that as well.", [best])
+    absurd = [f for f in findings_of(findings, checkpoint_damage.Facts) if f.facts.absurd]
     if events(run, "hardware") or absurd:
         ledger.add(-8, "There are signs of faulty hardware.", absurd)
     grave = [f for f in findings if f.severity == "critical"]
@@ -53,11 +56,9 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-5, "A graver symptom stands beside it.", grave[:3])
     return ledger.hypothesis(
         __name__,
-        TITLE,
         steps=span(found),
-        settle="Compare a checksum of the weights of all ranks after one step: it must be equal where weights are replicated.",
         interventions=[
-            f"Look at what the program does at step {best.facts['step']}: no_sync, an unwrapped module, a branch on rank or data.",
+            f"Look at what the program does at step {best.facts.step}: no_sync, an unwrapped module, a branch on rank or data.",
             "Go back to the last checkpoint before it and broadcast the weights from rank 0 at the start.",
             "Log a checksum of the weights by rank every some hundred steps.",
         ],

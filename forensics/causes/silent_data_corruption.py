@@ -17,55 +17,51 @@ Folklore
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-
-import numpy as np
 
 from forensics.case import Finding, Hypothesis
-from forensics.ledger import Ledger, of, overflowed, span
+from forensics.detectors import checkpoint_damage, loss_spike, lr_schedule, rank_disagreement, restart
+from forensics.ledger import GRAVE, Findings, Ledger, findings_of, span
+from forensics.many_runs.baseline import Beside, Said
 from forensics.run import settings
 from forensics.run.endings import events
 from forensics.run.series import series
+from forensics.signs.before_nan import overflowed
+from forensics.signs.jumps import state_hit
 from parsers.tables import Run
 
 TITLE = "Silent data corruption (hardware)"
 PRIOR = -11.0
+SETTLE = "Replay the step on another device: a spike that does not come back was the hardware."
+INTERVENTIONS = (
+    "Look at ECC and Xid counters of the node of that time.",
+    "Go back to the checkpoint before and run a burn-in test on the device.",
+)
+EXPECTS = "samples:sound rate:as_told tensors:absurd raw_loss:there old_evaluation:same both_sides:neither replay:gone seeds:some"
+NEEDS_TO_SPEAK = ("grad.norm", "checkpoints")
+ARMS = ("device", "kernels")
+OUTCOMES = {"transient hardware": 34.0, "device: again": -10.0, "device: harmless": 10.0, "kernels: again": -6.0}
 _KERNEL = re.compile(r"(?i)illegal memory access|launch failure|misaligned address")  # a kernel's bug more often than the chip's
 CALM = 3.0  # times the usual gradient norm
 
 
-def state_hit(run: Run, spikes: Sequence[Finding]) -> Finding | None:
-    """A jump within two values, out of a trained state, to above the first loss, which takes long to decay: weights were hit.
-
-    Data from another world cost a model about what guessing costs; only a state that is confidently wrong costs more.
-    """
-    s = series(run, "loss.train")
-    for f in spikes:
-        if s is None or f.facts["class"] not in ("non_recovering", "slow") or f.facts["top"] != f.facts["top"]:
-            continue
-        first = float(np.median(s.value[:3]))
-        at_once = f.facts["peak"] - f.facts["start"] <= 2 * s.interval
-        if at_once and f.facts["level"] < 0.5 * first and f.facts["top"] > 1.1 * first:
-            return f
-    return None
+def _near_restart(findings: Findings, hit: Finding[loss_spike.Facts]) -> bool:
+    return any(0 <= hit.facts.start - (r.first_step or 0) <= 10 for r in findings_of(findings, restart.Facts))
 
 
-def _near_restart(findings: Sequence[Finding], hit: Finding) -> bool:
-    return any(0 <= hit.facts["start"] - (r.first_step or 0) <= 10 for r in of(findings, "restart"))
-
-
-def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
-    absurd = [f for f in findings if f.facts.get("absurd")]
+def weigh(run: Run, findings: Findings) -> Hypothesis | None:
+    absurd = [f for f in findings_of(findings, checkpoint_damage.Facts) if f.facts.absurd]
     errors = [e for e in events(run, "hardware") if not _KERNEL.search(e["text"])]
-    spikes = of(findings, "loss_spike", severity=["warning", "critical"])
+    spikes = findings_of(findings, loss_spike.Facts, severity=GRAVE)
     alone = [
         f
-        for f in of(findings, "rank_disagreement")
-        if f.facts["pattern"] in ("jump", "parts") and f.facts["rank"] is not None and not f.facts["metric"].startswith("time.")
+        for f in findings_of(findings, rank_disagreement.Apart)
+        if f.facts.pattern in ("jump", "parts") and f.facts.rank is not None and not f.facts.metric.startswith("time.")
     ]
     over = overflowed(findings)
-    if over is not None and (settings.precision(run) == "fp16" or over.facts["at_start"] or over.facts.get("grad_ratio", 9) > CALM):
-        over = None
+    if over is not None:
+        ratio = over.facts.grad_ratio
+        calm = ratio is not None and ratio <= CALM
+        over = over if calm and not over.facts.at_start and settings.precision(run) != "fp16" else None
     if not absurd and not errors and not spikes and not alone and not over:
         return None
     ledger = Ledger(PRIOR)
@@ -77,25 +73,24 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(9, f"One rank alone leaves the others at once: {alone[0].title}.", alone[:1])
     if not absurd and not run.tables["checkpoints"].num_rows:
         ledger.cannot_tell("no checkpoint lies here whose weights could be looked at.")
-    if spikes and spikes[0].facts["class"] == "fast" and len(spikes) == 1:
+    if spikes and spikes[0].facts.class_ == "fast" and len(spikes) == 1:
         ledger.add(3, "One sudden spike, which a wrong activation makes as well as a bad batch.", spikes)
     hit = state_hit(run, spikes)
-    if hit and not of(findings, "lr_schedule") and not _near_restart(findings, hit):
+    if hit and not findings_of(findings, lr_schedule.Facts) and not _near_restart(findings, hit):
         ledger.add(10, "From one step to the next the loss is thrown above what it was before training, and learns anew.", [hit])
     if over is not None:
-        weight = 4 if over.facts["recovered"] else 14
+        weight = 4 if over.facts.recovered else 14
         ledger.add(
             weight, "The gradient norm overflows out of a calm state while the loss stays finite: one number became huge at once.", [over]
         )
     if series(run, "grad.norm") is None:
         ledger.cannot_tell("the gradient norm was not logged.")
-    return ledger.hypothesis(
-        __name__,
-        TITLE,
-        steps=span([*absurd, *spikes, *alone]),
-        settle="Replay the step on another device: a spike that does not come back was the hardware.",
-        interventions=[
-            "Look at ECC and Xid counters of the node of that time.",
-            "Go back to the checkpoint before and run a burn-in test on the device.",
-        ],
-    )
+    return ledger.hypothesis(__name__, steps=span([*absurd, *spikes, *alone]))
+
+
+def baseline(b: Beside, findings: Findings) -> Said:
+    differs = [d for d in b.differs if d["kind"] not in ("name or place", "environment") and d["suspicion"] >= 10]
+    if b.parted is None or b.parted.equal < 10 or b.parted.first_unequal is None or differs:
+        return None
+    equal, other = b.parted.last_equal, b.parted.first_unequal
+    return 7.0, f"One config, equal values to step {equal}, other ones from step {other}: the machine computed something else."

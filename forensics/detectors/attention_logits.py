@@ -17,16 +17,27 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
 from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["attn.max_logit|attn.entropy"]
 HUGE, GROWTH, COLLAPSE = 100.0, 3.0, 0.1
+SMALLEST_EFFECT = f"logits above {HUGE:.0f}"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """Attention at its ends, as medians of the first and the last logged values."""
+
+    first: float  # logit, or nats of entropy
+    last: float
+    step: int  # where it passed the limit
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -46,20 +57,7 @@ def detect(run: Run) -> Iterator[Finding]:
             else f"Attention entropy falls from {first:.3g} to {last:.3g}"
         )
         shown = evidence.window(s, int(s.step[0]), int(s.step[-1]), title=s.tag, where=s.place(run, onset), margin=0)
-        facts = {"first": first, "last": last, "step": step}
-        yield Finding(
-            f"attention_logits-{step}",
-            "attention_logits",
-            f"{title} by step {s.step[-1]}",
-            step,
-            int(s.step[-1]),
-            "warning",
-            (shown,),
-            facts,
-            (s.clock(onset), s.clock(len(s) - 1)),
-        )
+        facts = Facts(first, last, step)
+        title = f"{title} by step {s.step[-1]}"
+        yield evidence.on_rows(s, (onset, len(s) - 1), facts, title, "warning", shown)
         return
-
-
-def smallest_effect(run: Run) -> str:
-    return f"logits above {HUGE:.0f}"

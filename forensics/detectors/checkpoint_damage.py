@@ -22,9 +22,10 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from forensics import evidence
-from forensics.case import Evidence, Finding
+from forensics.case import BaseFacts, Evidence, Finding
 from forensics.checkpoints import run_saves
 from forensics.checkpoints.buffers import batchnorm
 from forensics.checkpoints.describe import Checkpoint
@@ -37,6 +38,18 @@ from parsers.tables import Run
 
 NEEDS: list[str] = []
 _COLUMNS = ("name", "role", "shape", "norm", "absmax", "nonfinite")
+SMALLEST_EFFECT = "one byte missing at the end, one value that is not finite"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """One file, or one kind of sickness of the checkpoints' values."""
+
+    path: str
+    bytes: int | None = None  # of a file that is damaged
+    what: str | None = None  # kind of sickness
+    absurd: bool | None = None  # a value of a size that no training reaches
+    checkpoints: int | None = None  # how many are like this
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -47,10 +60,9 @@ def detect(run: Run) -> Iterator[Finding]:
     for c in broken[:20]:
         why = next((g.what for g in run.gaps if g.path == c["source"]), "incomplete")
         shown = evidence.table("the file", ["file", "bytes", "what is wrong"], [[c["source"], c["bytes"], why]], c["source"])
-        yield Finding(
-            f"checkpoint_damage-{c['step']}-{c['path']}", "checkpoint_damage", f"Checkpoint {c['source']} is damaged: {why}",
-            c["step"], c["step"], "warning", (shown,), {"path": c["source"], "bytes": c["bytes"]}, (c["time"], None),
-        )  # fmt: skip
+        facts = Facts(c["source"], bytes=c["bytes"])
+        title, key = f"Checkpoint {c['source']} is damaged: {why}", f"{c['step']}-{c['path']}"
+        yield evidence.found(facts, title, (c["step"], c["step"]), "warning", shown, key=key, times=(c["time"], None))
     yield from _values(run)
 
 
@@ -73,12 +85,10 @@ def _values(run: Run) -> Iterator[Finding]:
         first, worst = sick[0]
         place = run_saves.name(first, run)
         more = f"; {len(sick)} of {len(found)} checkpoints are like this" if len(sick) > 1 else ""
-        step = first.step
-        yield Finding(
-            f"checkpoint_damage-{kind}-{step}", "checkpoint_damage", f"Checkpoint {place}: {worst['title']}{more}", step, sick[-1][0].step,
-            "warning" if worst["severity"] == "warning" else severity or "critical", (_shown(first, worst["tensors"], place),),
-            {"path": place, "what": kind, "absurd": kind == "absurd", "checkpoints": len(sick)},
-        )  # fmt: skip
+        facts = Facts(place, what=kind, absurd=kind == "absurd", checkpoints=len(sick))
+        graveness = "warning" if worst["severity"] == "warning" else severity or "critical"
+        steps, shown = (first.step, sick[-1][0].step), _shown(first, worst["tensors"], place)
+        yield evidence.found(facts, f"Checkpoint {place}: {worst['title']}{more}", steps, graveness, shown, key=f"{kind}-{first.step}")
 
 
 def _shown(c: Checkpoint, names: list[str], place: str) -> Evidence:
@@ -89,7 +99,3 @@ def _shown(c: Checkpoint, names: list[str], place: str) -> Evidence:
 
 def _plain(x: object) -> object:
     return float(f"{x:.6g}") if isinstance(x, float) else x if isinstance(x, (int, str)) else str(x)
-
-
-def smallest_effect(run: Run) -> str:
-    return "one byte missing at the end, one value that is not finite"

@@ -24,11 +24,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
 from forensics.checkpoints import run_saves, tokenizer_files
 from forensics.checkpoints.age import Counters, counters
 from forensics.checkpoints.describe import Checkpoint
@@ -43,6 +43,22 @@ CLOSE = 0.02  # of the step: counts that differ less are the same (skipped steps
 MOST_TIMES = 64
 
 Row = tuple[Checkpoint, Counters]
+SMALLEST_EFFECT = "a count that is off by a tenth of the step"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """What does not belong together; fields that a kind of trouble has not are None."""
+
+    what: str  # optimizer_anew, scheduler_anew, scheduler_ahead, optimizer_empty, optimizer_missing, part_gone, tokenizer
+    parts: list[str] | None = None  # that are gone
+    differ: list[str] | None = None  # settings of the tokenizer
+    age: int | None = None  # steps that were counted
+    step: int | None = None  # of the checkpoint that says so
+    since: int | None = None  # step at which the count began
+    fell: bool | None = None  # the count is lower than in an earlier checkpoint
+    times: float | None = None  # counts for each step
+    resumed: list[int | None] | None = None  # steps of such checkpoints that the run went on from
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -71,7 +87,7 @@ def _part_gone(run: Run, found: list[Row]) -> Iterator[Finding]:
             if told and gone:
                 a, b = rows[k - 1][0], rows[k][0]
                 title = f"The {' and the '.join(sorted(gone))} of the checkpoint of step {a.step} is in none from step {b.step} on: a resume begins without"
-                yield _finding(run, "part_gone", title, a.step, b.step, rows, {"parts": sorted(gone)}, "warning")
+                yield _finding(run, Facts("part_gone", parts=sorted(gone)), title, (a.step, b.step), rows)
                 return
 
 
@@ -83,8 +99,7 @@ def _tokenizer(run: Run) -> Iterator[Finding]:
             names = [run_saves.name(c, run) for c in (a, b)]
             title = f"The tokenizer of {names[1]} is not that of {names[0]}: {'; '.join(differ[:3])}"
             shown = evidence.table("what differs in the tokenizer's files", ["setting"], [[d] for d in differ[:30]], names[1])
-            facts = {"what": "tokenizer", "differ": differ[:30]}
-            yield Finding("checkpoint_state-tokenizer", "checkpoint_state", title, a.step, b.step, "warning", (shown,), facts)
+            yield evidence.found(Facts("tokenizer", differ=differ[:30]), title, (a.step, b.step), "warning", shown, key="tokenizer")
             return
 
 
@@ -105,9 +120,7 @@ def _began_anew(run: Run, found: list[Row], starts: list[int], part: str) -> Ite
         begin = since if told and since is not None else step - age
         what = "optimizer's state" if part == "optimizer" else "learning-rate schedule"
         title = f"The {what} began anew after step {max(begin - 1, 0) if told else begin}: in the checkpoint of step {step} it has counted {age} steps"
-        yield _finding(
-            run, f"{part}_anew", title, begin, step, counted, {"age": age, "step": step, "since": begin, "fell": fell}, "warning"
-        )
+        yield _finding(run, Facts(f"{part}_anew", age=age, step=step, since=begin, fell=fell), title, (begin, step), counted)
         return
 
 
@@ -125,7 +138,7 @@ def _ahead(run: Run, found: list[Row]) -> Iterator[Finding]:
     if k != int(k) or not 2 <= k <= MOST_TIMES or (len(rows) < 2 and rows[0][1].optimizer is None):
         return
     title = f"The learning-rate schedule was stepped {k:.0f} times for each step: it stands at {rows[-1][1].scheduler} in the checkpoint of step {rows[-1][0].step}"
-    yield _finding(run, "scheduler_ahead", title, None, rows[-1][0].step, rows, {"times": k}, "warning")
+    yield _finding(run, Facts("scheduler_ahead", times=k), title, (None, rows[-1][0].step), rows)
 
 
 def _without(run: Run, found: list[Row], starts: list[int]) -> Iterator[Finding]:
@@ -135,7 +148,7 @@ def _without(run: Run, found: list[Row], starts: list[int]) -> Iterator[Finding]
         title = (
             f"The optimizer's state is empty in the checkpoint of step {empty[0][0].step}: who resumes from it begins with fresh moments"
         )
-        yield _finding(run, "optimizer_empty", title, empty[0][0].step, empty[-1][0].step, empty, {}, "warning")
+        yield _finding(run, Facts("optimizer_empty"), title, (empty[0][0].step, empty[-1][0].step), empty)
     if not any(c.kind == "full" for c, _ in found):
         return
     bare = [(c, n) for c, n in found if c.kind == "weights"]
@@ -145,19 +158,14 @@ def _without(run: Run, found: list[Row], starts: list[int]) -> Iterator[Finding]
     which = ", ".join(str(c.step) for c, _ in bare[:5])
     title = f"Checkpoints of step {which} hold weights and no optimizer, unlike others of the run"
     title += f"; the run went on from that of step {begun[0]}" if begun else ""
-    yield _finding(
-        run, "optimizer_missing", title, bare[0][0].step, bare[-1][0].step, found, {"resumed": begun}, "warning" if begun else "info"
-    )
+    steps = (bare[0][0].step, bare[-1][0].step)
+    yield _finding(run, Facts("optimizer_missing", resumed=begun), title, steps, found, "warning" if begun else "info")
 
 
 def _finding(
-    run: Run, what: str, title: str, first: int | None, last: int | None, rows: list[Row], facts: dict[str, Any], severity: str
-) -> Finding:
+    run: Run, facts: Facts, title: str, steps: tuple[int | None, int | None], rows: list[Row], severity: str = "warning"
+) -> Finding[Facts]:
     columns = ["checkpoint", "step", "optimizer counts", "schedule counts", "states", "rate"]
     shown = [[run_saves.name(c, run), c.step, n.optimizer, n.scheduler, n.states, n.lr] for c, n in rows[:30]]
     table = evidence.table("what the checkpoints say of their age", columns, shown)
-    return Finding(f"checkpoint_state-{what}", "checkpoint_state", title, first, last, severity, (table,), {"what": what, **facts})
-
-
-def smallest_effect(run: Run) -> str:
-    return "a count that is off by a tenth of the step"
+    return evidence.found(facts, title, steps, severity, table, key=facts.what)

@@ -19,12 +19,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run.seed_group import FREE
 from forensics.run.series import series
@@ -34,6 +35,18 @@ from parsers.tables import Run
 NEEDS: list[str] = []
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 ALIKE = 0.7  # share of keys that two snapshots have in common
+SMALLEST_EFFECT = "one setting"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """Settings that differ between two launches, or the batch size within one."""
+
+    keys: list[str]
+    changes: list[list[Any]]  # [before, after] of each key
+    step: int | None  # from which on, None where no restart tells
+    batch: bool  # the batch size is among them
+    at_restart: bool | None = None  # of a batch size that the log follows
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -43,38 +56,19 @@ def detect(run: Run) -> Iterator[Finding]:
         rows = [[key, old, new, where] for key, old, new, where in changes]
         listed = ", ".join(f"{key} from {old} to {new}" for key, old, new, _ in changes[:3])
         shown = evidence.table("what differs between the launches", ["setting", "before", "after", "file"], rows, changes[0][3])
-        facts = {
-            "keys": [c[0] for c in changes],
-            "changes": [[c[1], c[2]] for c in changes],
-            "step": step,
-            "batch": any("batch" in c[0].lower() for c in changes),
-        }
-        yield Finding(
-            f"config_change-{step}", "config_change", f"Config changed between launches: {listed}", step, step, "warning", (shown,), facts
-        )
+        batch = any("batch" in c[0].lower() for c in changes)
+        facts = Facts([c[0] for c in changes], [[c[1], c[2]] for c in changes], step, batch)
+        yield evidence.found(facts, f"Config changed between launches: {listed}", (step, step), "warning", shown)
     sizes = _batch_sizes(run)
     if sizes is not None:
         at, old, new = sizes
         restart = any(abs(a["steps"][0] - at) <= 1 for a in run.attempts[1:])
-        facts = {"keys": ["batch size"], "changes": [[old, new]], "step": at, "batch": True, "at_restart": restart}
+        facts = Facts(["batch size"], [[old, new]], at, True, restart)
         shown = evidence.text("batch size", [f"{old:g} samples a step before step {at}, {new:g} from it on"])
-        yield Finding(
-            f"config_change-{at}-batch",
-            "config_change",
-            f"Batch size goes from {old:g} to {new:g} at step {at}",
-            at,
-            at,
-            "warning",
-            (shown,),
-            facts,
-        )
-    if (
-        not changes
-        and sizes is None
-        and len(_by_source(run)) < 2
-        and series(run, "batch.size") is None
-        and not run.tables["batches"].num_rows
-    ):
+        title = f"Batch size goes from {old:g} to {new:g} at step {at}"
+        yield evidence.found(facts, title, (at, at), "warning", shown, key=f"{at}-batch")
+    known = series(run, "batch.size") is not None or run.tables["batches"].num_rows
+    if not changes and sizes is None and not known and len(_by_source(run)) < 2:
         raise CannotTell("one config lies here, and the log names no batch size")
 
 
@@ -145,7 +139,3 @@ def _samples_a_step(run: Run) -> tuple[Any, Any] | None:
     keys, counts = np.unique(np.stack([attempt, step]), axis=1, return_counts=True)
     order = np.argsort(keys[1], kind="stable")
     return keys[1][order], counts[order].astype(np.float64)
-
-
-def smallest_effect(run: Run) -> str:
-    return "one setting"

@@ -19,11 +19,13 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import surviving
 from forensics.errors import CannotTell
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Series, parts
@@ -31,12 +33,24 @@ from parsers.tables import Run
 
 NEEDS: list[str] = []
 LEAST, RISE, NOISES, BACK = 6, 0.05, 3.0, 3
+SMALLEST_EFFECT = f"one dataset {RISE:.0%} above its lowest, for three evaluations"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """The set that became worse."""
+
+    tag: str
+    rise: float  # above its lowest, in units of the loss
+    step: int  # of its lowest
+    others: int  # other sets that were compared
+    interval: int  # steps between its evaluations
 
 
 def detect(run: Run) -> Iterator[Finding]:
     judged = False
     for name in ("loss.eval", "loss.part"):
-        sets = [(s, rows) for s in parts(run, name) if len(rows := np.flatnonzero(s.usable)) >= LEAST]
+        sets = [(s, rows) for s in parts(run, name) if len(rows := surviving(s)) >= LEAST]
         if len(sets) < 2:
             continue
         judged = True
@@ -61,18 +75,8 @@ def detect(run: Run) -> Iterator[Finding]:
                 evidence.window(s, first, last, title=s.tag, where=s.place(run, rows[best])),
                 evidence.table("losses by dataset", ["tag", "first", "lowest", "last"], table),
             )
-            facts = {"tag": s.tag, "rise": rise, "step": first, "others": len(others), "interval": s.interval}
-            yield Finding(
-                f"dataset_loss-{first}-{i}",
-                "dataset_loss",
-                title,
-                first,
-                last,
-                "info",
-                shown,
-                facts,
-                (s.clock(rows[best]), s.clock(rows[-1])),
-            )
+            facts = Facts(s.tag, rise, first, len(others), s.interval)
+            yield evidence.on_rows(s, (rows[best], rows[-1]), facts, title, "info", *shown, key=f"{first}-{i}")
     if not judged:
         raise CannotTell("the loss of fewer than two datasets was logged")
 
@@ -81,7 +85,3 @@ def _change(s: Series, rows: np.ndarray, since: int) -> float | None:
     """Relative change of another set over the same steps."""
     x = s.value[rows][s.step[rows] >= since]
     return float(np.median(x[-3:]) / x[0] - 1) if len(x) >= BACK and x[0] else None
-
-
-def smallest_effect(run: Run) -> str:
-    return f"one dataset {RISE:.0%} above its lowest, for three evaluations"

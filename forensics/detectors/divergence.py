@@ -23,13 +23,13 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
-from forensics.detectors.loss_spike import loss_of
-from forensics.errors import CannotTell
+from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import finite_loss
 from forensics.run.series import Series
 from forensics.spikes import excursions
 from forensics.spikes.trend import turn
@@ -39,13 +39,24 @@ NEEDS = ["loss.train|loss.eval"]
 LEAST_VALUES, LEVEL = 40, 15
 RISE, NOISES, UNDONE = 0.10, 8.0, 0.05
 FEW, CLIMB, STRETCH = 5, 1.25, 0.1  # median of so many values above so many times the first, for this share of the run
+SMALLEST_EFFECT = "a last level 10 % above the best one, or a lasting rise of 1 % four times larger than any before"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """The turn of the loss, in its own units."""
+
+    start: int  # step of the turn
+    best: float  # level before it
+    final: float  # level at the end
+    rise: float  # of the final over the best level, as a share
+    best_step: int
+    first: float  # value of the run
+    above_first: int | None = None  # values above the first level, of a loss that came back
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = loss_of(run)
-    rows = np.flatnonzero(s.usable)
-    if len(rows) < LEAST_VALUES:
-        raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
+    s, rows = finite_loss(run, LEAST_VALUES)
     x = s.value[rows]
     y, logs = excursions.scaled(x)
     level = excursions.rolling_median(y, LEVEL)
@@ -74,23 +85,11 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     how = f"{end / low - 1:.0%} above" if abs(end) < 100 * abs(low) else f"{end / low:.2g} times" if low else "above"
     title = f"Loss turns at step {start} and ends at {end:.4g}, {how} its best level of {low:.4g}"
-    facts = {
-        "start": start,
-        "best": low,
-        "final": end,
-        "rise": end / low - 1 if low else float("inf"),
-        "best_step": int(s.step[rows[best]]),
-        "first": float(x[0]),
-    }
-    shown = evidence.window(
-        s,
-        start,
-        last,
-        title=f"{s.tag} from step {start} on",
-        where=s.place(run, row),
-        marks=[{"from": start, "to": last, "kind": "non_recovering"}],
-    )
-    yield Finding(f"divergence-{start}", "divergence", title, start, last, "critical", (shown,), facts, (s.clock(row), s.clock(rows[-1])))
+    up = end / low - 1 if low else float("inf")
+    facts = Facts(start, best=low, final=end, rise=up, best_step=int(s.step[rows[best]]), first=float(x[0]))
+    bands = [{"from": start, "to": last, "kind": "non_recovering"}]
+    shown = evidence.window(s, start, last, *bands, title=f"{s.tag} from step {start} on", where=s.place(run, row))
+    yield evidence.on_rows(s, (row, rows[-1]), facts, title, "critical", shown)
 
 
 def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding]:
@@ -103,20 +102,8 @@ def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding
     a, b = int(high[0]), int(high[-1])
     start, last, top = int(s.step[rows[a]]), int(s.step[rows[b]]), float(x[a : b + 1].max())
     title = f"Loss climbs from {first:.4g} to {top:.4g}: it stands above its first level for {len(high)} values, until step {last}"
-    facts = {
-        "start": start,
-        "best": first,
-        "final": float(np.median(x[-LEVEL:])),
-        "rise": top / first - 1,
-        "best_step": int(s.step[rows[0]]),
-        "first": first,
-        "above_first": len(high),
-    }
+    final, begin = float(np.median(x[-LEVEL:])), int(s.step[rows[0]])
+    facts = Facts(start, best=first, final=final, rise=top / first - 1, best_step=begin, first=first, above_first=len(high))
     band = [{"from": start, "to": last, "kind": "slow"}]
-    shown = evidence.window(s, start, last, title=f"{s.tag} above its first level", where=s.place(run, rows[a]), marks=band)
-    clock = (s.clock(rows[a]), s.clock(rows[b]))
-    yield Finding(f"divergence-{start}", "divergence", title, start, last, "warning", (shown,), facts, clock)
-
-
-def smallest_effect(run: Run) -> str:
-    return "a last level 10 % above the best one, or a lasting rise of 1 % four times larger than any before"
+    shown = evidence.window(s, start, last, *band, title=f"{s.tag} above its first level", where=s.place(run, rows[a]))
+    yield evidence.on_rows(s, (rows[a], rows[b]), facts, title, "warning", shown)

@@ -19,11 +19,13 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import surviving
 from forensics.errors import CannotTell
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Series, series
@@ -32,61 +34,66 @@ from parsers.tables import Run
 NEEDS = ["loss.eval|acc.eval"]
 LEAST, TIMES, SHARE, LASTS = 8, 8.0, 0.15, 5
 ALONE, ALONE_TIMES, STEADY = 0.7, 5.0, 4.0
+SMALLEST_EFFECT = f"a lasting step of {SHARE:.0%}"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """The step of the evaluation."""
+
+    step: int
+    before: float
+    after: float
+    size: float  # difference of the logs of a loss, of the shares of a metric of hits
+    metric: str  # canonical name
+    alone: bool  # hits step, the evaluation loss beside them does not
 
 
 def detect(run: Run) -> Iterator[Finding]:
     judged = False
     for name in ("loss.eval", "acc.eval"):
         s = series(run, name)
-        rows = np.flatnonzero(s.usable) if s is not None else np.array([], np.int64)
+        rows = surviving(s) if s is not None else np.array([], np.int64)
         if s is None or len(rows) < LEAST:
             continue
         judged = True
         x = s.value[rows]
         y = np.log(x) if (x > 0).all() and name == "loss.eval" else x  # a share of hits is no ratio scale
-        change = np.diff(y)
-        usual = robust_sigma(change) + 1e-9
-        i = int(np.argmax(np.abs(change)))
-        size = float(change[i])
-        before, after = y[max(i - LASTS, 0) : i + 1], y[i + 1 : i + 1 + LASTS]
-        times = TIMES
-        if _alone(y, i):  # held against its neighbours, not against the steep beginning
-            beside = np.delete(change, i)[max(i - LASTS, 0) : i + LASTS]
-            times, usual = ALONE_TIMES, robust_sigma(beside) + 1e-9
-            if abs(size) < STEADY * _scatter(y[i + 1 :]):
-                continue
-        lasting = len(after) >= 2 and abs(np.median(after) - before[-1]) >= 0.6 * abs(size)
-        if abs(size) < max(times * usual, SHARE) or i < 2 or not lasting or _train(run, s, rows, i) * np.sign(size) > abs(size) / 3:
+        i = _jump(y)
+        if i is None or _train(run, s, rows, i) * np.sign(y[i + 1] - y[i]) > abs(y[i + 1] - y[i]) / 3:
             continue
+        size = float(y[i + 1] - y[i])
         step = int(s.step[rows[i + 1]])
         title = f"{s.tag} steps from {x[i]:.4g} to {x[i + 1]:.4g} at step {step} and stays, while training goes on as before"
-        shown = evidence.window(
-            s,
-            int(s.step[rows[max(i - 6, 0)]]),
-            int(s.step[rows[min(i + 7, len(rows) - 1)]]),
-            title=s.tag,
-            where=s.place(run, rows[i + 1]),
-            marks=[{"step": step, "label": "another level", "kind": "event"}],
-            margin=0,
-        )
+        first, last = int(s.step[rows[max(i - 6, 0)]]), int(s.step[rows[min(i + 7, len(rows) - 1)]])
+        marks = [{"step": step, "label": "another level", "kind": "event"}]
+        shown = evidence.window(s, first, last, *marks, title=s.tag, where=s.place(run, rows[i + 1]), margin=0)
         alone = name == "acc.eval" and _loss_goes_on(run, int(s.step[rows[i]]), step)
-        if alone:
-            title += "; the evaluation loss does not"
-        facts = {"step": step, "before": float(x[i]), "after": float(x[i + 1]), "size": size, "metric": name, "alone": alone}
-        yield Finding(
-            f"eval_jump-{step}",
-            "eval_jump",
-            title,
-            step,
-            int(s.step[rows[-1]]),
-            "info" if alone else "warning",  # learning makes steps of a share of hits; another evaluation moves both
-            (shown,),
-            facts,
-            (s.clock(rows[i + 1]), None),
-        )
+        title += "; the evaluation loss does not" if alone else ""
+        facts = Facts(step, before=float(x[i]), after=float(x[i + 1]), size=size, metric=name, alone=alone)
+        severity = "info" if alone else "warning"  # learning makes steps of a share of hits; another evaluation moves both
+        steps, times = (step, int(s.step[rows[-1]])), (s.clock(rows[i + 1]), None)
+        yield evidence.found(facts, title, steps, severity, shown, times=times)
         return
     if not judged:
         raise CannotTell(f"fewer than {LEAST} evaluations were logged")
+
+
+def _jump(y: np.ndarray) -> int | None:
+    """The evaluation before a lasting step out of the usual changes; None where there is none."""
+    change = np.diff(y)
+    usual = robust_sigma(change) + 1e-9
+    i = int(np.argmax(np.abs(change)))
+    size = float(change[i])
+    before, after = y[max(i - LASTS, 0) : i + 1], y[i + 1 : i + 1 + LASTS]
+    times = TIMES
+    if _alone(y, i):  # held against its neighbours, not against the steep beginning
+        beside = np.delete(change, i)[max(i - LASTS, 0) : i + LASTS]
+        times, usual = ALONE_TIMES, robust_sigma(beside) + 1e-9
+        if abs(size) < STEADY * _scatter(y[i + 1 :]):
+            return None
+    lasting = len(after) >= 2 and abs(np.median(after) - before[-1]) >= 0.6 * abs(size)
+    return i if abs(size) >= max(times * usual, SHARE) and i >= 2 and lasting else None
 
 
 def _scatter(y: np.ndarray) -> float:
@@ -102,7 +109,7 @@ def _loss_goes_on(run: Run, before: int, after: int) -> bool:
     s = series(run, "loss.eval")
     if s is None:
         return False
-    rows = np.flatnonzero(s.usable)
+    rows = surviving(s)
     change = np.diff(s.value[rows])
     here = (s.step[rows][:-1] == before) & (s.step[rows][1:] == after)
     if not here.any() or len(change) < LEAST - 1:
@@ -128,7 +135,3 @@ def _train(run: Run, held: Series, rows: np.ndarray, i: int) -> float:
     if not len(old) or not len(new) or np.median(old) <= 0 or np.median(new) <= 0:
         return 0.0
     return float(np.log(np.median(new) / np.median(old)))
-
-
-def smallest_effect(run: Run) -> str:
-    return f"a lasting step of {SHARE:.0%}"

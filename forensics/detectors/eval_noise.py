@@ -20,11 +20,13 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import surviving
 from forensics.errors import CannotTell
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Floats, Series, series
@@ -32,6 +34,16 @@ from parsers.tables import Run
 
 NEEDS = ["loss.eval|acc.eval"]
 LEAST, ERRORS, SHARE, TELLING = 15, 2.0, 0.005, 0.2
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """Evaluations that stand still."""
+
+    step: int  # from which on
+    noise: float  # scatter of one evaluation, in its units
+    change: float  # from there to the end, positive: better
+    evaluations: int  # that it rests on
 
 
 def noise_of(x: Floats) -> float:
@@ -55,17 +67,15 @@ def detect(run: Run) -> Iterator[Finding]:
     first, last = int(s.step[rows[-third]]), int(s.step[rows[-1]])
     title = f"{s.tag} no longer improves from step {first} on: {late * sign:+.3g} over {third} evaluations that scatter by {noise:.2g}"
     shown = evidence.window(s, first, last, title=s.tag, where=s.place(run, rows[-third]))
-    facts = {"step": first, "noise": noise, "change": late, "evaluations": third}
-    yield Finding(
-        f"eval_noise-{first}", "eval_noise", title, first, last, "info", (shown,), facts, (s.clock(rows[-third]), s.clock(rows[-1]))
-    )
+    facts = Facts(first, noise, late, third)
+    yield evidence.on_rows(s, (rows[-third], rows[-1]), facts, title, "info", shown)
 
 
 def _values(run: Run) -> tuple[Series, Floats, np.ndarray]:
     for name in ("loss.eval", "acc.eval"):
         s = series(run, name)
         if s is not None:
-            rows = np.flatnonzero(s.usable)
+            rows = surviving(s)
             if len(rows) >= LEAST:
                 return s, s.value[rows], rows
     raise CannotTell(f"fewer than {LEAST} evaluations were logged")

@@ -19,11 +19,13 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import needed
 from forensics.errors import CannotTell
 from forensics.run import settings
 from forensics.run.series import Series, parts, series
@@ -32,12 +34,23 @@ from parsers.tables import Run
 NEEDS = ["loss.eval", "loss.train"]
 NEAR, LEAST, TIMES = 4 / 3, 6, 5.0
 TEXT, ANY = (5.0, 0.25), (20.0, 0.1)  # passes and share of the early loss: for models of text, for any
+SMALLEST_EFFECT = "an evaluation loss within a third of a memorized training loss"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """Evaluation beside training, at the end."""
+
+    passes: float | None  # over the data; None where another evaluation is the sign
+    fell_to: float | None  # training loss, as a share of its early level
+    eval: float
+    train: float | None = None
+    other: float | None = None  # loss of the last evaluation on other data
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    held, train, epoch = series(run, "loss.eval"), series(run, "loss.train"), series(run, "epoch")
-    assert held is not None and train is not None
-    rows = np.flatnonzero(held.usable & (held.value > 0))
+    held, train, epoch = needed(run, "loss.eval"), needed(run, "loss.train"), series(run, "epoch")
+    rows = np.flatnonzero(held.alive & np.isfinite(held.value) & (held.value > 0))
     rival = _other_evaluation(run, held, rows)
     if rival is not None:
         yield rival
@@ -56,19 +69,10 @@ def detect(run: Run) -> Iterator[Finding]:
     if not (beside[last] > 0 and beside[last] < memorized * beside[0] and x[last] <= NEAR * beside[last]):
         return
     title = f"After {passes:.0f} passes training loss is down to {beside[last]:.3g}, and evaluation loss follows it to {x[last]:.3g}"
-    facts = {"passes": passes, "train": float(beside[last]), "eval": float(x[last]), "fell_to": float(beside[last] / beside[0])}
+    facts = Facts(passes, float(beside[last] / beside[0]), eval=float(x[last]), train=float(beside[last]))
     shown = [evidence.window(s, int(step[0]), int(step[-1]), title=s.tag, where=s.place(run, 0), margin=0) for s in (held, train)]
-    yield Finding(
-        f"eval_shadow-{step[last]}",
-        "eval_shadow",
-        title,
-        int(step[0]),
-        int(step[last]),
-        "warning",
-        tuple(shown),
-        facts,
-        (held.clock(rows[0]), held.clock(rows[-1])),
-    )
+    times = (held.clock(rows[0]), held.clock(rows[-1]))
+    yield evidence.found(facts, title, (int(step[0]), int(step[last])), "warning", *shown, key=int(step[last]), times=times)
 
 
 def _other_evaluation(run: Run, held: Series, rows: np.ndarray) -> Finding | None:
@@ -80,9 +84,9 @@ def _other_evaluation(run: Run, held: Series, rows: np.ndarray) -> Finding | Non
             continue
         first = int(held.step[rows[0]])
         title = f"{s.tag} is {value:.3g} at the end, {value / mine:.3g} times the {mine:.3g} of {held.tag}"
-        facts = {"passes": None, "eval": mine, "other": value, "fell_to": None}
+        facts = Facts(None, None, eval=mine, other=value)
         shown = evidence.window(held, first, step, title=held.tag, where=held.place(run, rows[-1]), margin=0)
-        return Finding(f"eval_shadow-{step}", "eval_shadow", title, first, step, "warning", (shown,), facts)
+        return evidence.found(facts, title, (first, step), "warning", shown, key=step)
     return None
 
 
@@ -90,7 +94,3 @@ def _level(value: np.ndarray, step: np.ndarray, at: int) -> float:
     """Median of the training loss over the (at most 15) values up to a step."""
     before = value[(step <= at) & np.isfinite(value)]
     return float(np.median(before[-max(min(15, len(value) // 10), 1) :])) if len(before) else float("nan")
-
-
-def smallest_effect(run: Run) -> str:
-    return "an evaluation loss within a third of a memorized training loss"

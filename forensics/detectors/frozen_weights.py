@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
 from forensics.checkpoints import run_saves
 from forensics.checkpoints.describe import Checkpoint, compare, plain_name
 from forensics.errors import CannotTell
@@ -31,6 +32,18 @@ from parsers.tables import Run
 NEEDS: list[str] = []
 SHARE = 0.2  # of the tensors
 _ADAPTER = re.compile(r"(?i)lora_|adapter|prompt_encoder|ia3_")
+SMALLEST_EFFECT = "one tensor in which no bit moved"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """Weights that stood still between two checkpoints."""
+
+    still: int
+    of: int
+    share: float
+    adapter: bool  # the names say that a frozen base is meant
+    tensors: list[str]  # the first fifty
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -48,11 +61,10 @@ def detect(run: Run) -> Iterator[Finding]:
     title = f"{len(still)} of {len(changed)} weights are bit for bit the same at step {a.step} and at step {b.step}, while others moved: {names}"
     rows = [[r["name"], "no" if r["equal"] else "yes", None if r["relative"] is None else float(f"{r['relative']:.4g}")] for r in changed]
     moved = sorted(rows, key=lambda r: r[1] == "yes")[:40]
-    yield Finding(
-        f"frozen_weights-{b.step}", "frozen_weights", title, a.step, b.step, "warning" if share >= SHARE and not meant else "info",
-        (evidence.table("what moved", ["tensor", "moved", "norm of the move / norm"], moved, run_saves.name(b, run)),),
-        {"still": len(still), "of": len(changed), "share": share, "adapter": meant, "tensors": [r["name"] for r in still[:50]]},
-    )  # fmt: skip
+    facts = Facts(len(still), len(changed), share, meant, [r["name"] for r in still[:50]])
+    table = evidence.table("what moved", ["tensor", "moved", "norm of the move / norm"], moved, run_saves.name(b, run))
+    severity = "warning" if share >= SHARE and not meant else "info"
+    yield evidence.found(facts, title, (a.step, b.step), severity, table, key=b.step)
 
 
 def _pair(found: list[Checkpoint]) -> tuple[Checkpoint, Checkpoint] | None:
@@ -64,7 +76,3 @@ def _pair(found: list[Checkpoint]) -> tuple[Checkpoint, Checkpoint] | None:
             if len(names & others) > 1 and a.step != b.step:
                 return a, b
     return None
-
-
-def smallest_effect(run: Run) -> str:
-    return "one tensor in which no bit moved"

@@ -18,11 +18,13 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import needed
 from forensics.run.series import series
 from forensics.spikes import excursions, plain_rule
 from parsers.tables import Run
@@ -32,9 +34,22 @@ LEAST_RATIO = 2.0
 SHOWN = 20
 
 
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """A norm that leaves its level; steps, and norms as logged."""
+
+    start: int
+    peak: int
+    end: int | None  # None: it does not come back in the log
+    ratio: float  # of the top over the level
+    level: float
+    top: float
+    attempt: int
+    total: int  # such spikes in the run
+
+
 def detect(run: Run) -> Iterator[Finding]:
-    s = series(run, "grad.norm")
-    assert s is not None
+    s = needed(run, "grad.norm")
     found = []
     for attempt in np.unique(s.attempt):
         rows = np.flatnonzero(s.attempt == attempt)
@@ -47,35 +62,12 @@ def detect(run: Run) -> Iterator[Finding]:
         end = int(s.step[rows[e.end]]) if e.end is not None else None
         ratio = (e.level + e.height) / e.level
         title = f"Gradient norm rises to {e.level + e.height:.4g} at step {peak}, {ratio:.1f} times its level"
-        facts = {
-            "start": start,
-            "peak": peak,
-            "end": end,
-            "ratio": ratio,
-            "level": e.level,
-            "top": e.level + e.height,
-            "attempt": attempt,
-            "total": len(found),
-        }
-        shown = evidence.window(
-            s,
-            start,
-            end or peak,
-            title=f"{s.tag} around step {peak}",
-            where=s.place(run, rows[e.peak]),
-            marks=[{"step": peak, "label": f"{ratio:.1f} times", "kind": "event"}],
-        )
-        yield Finding(
-            f"grad_spike-{peak}" + (f"-attempt{attempt}" if attempt else ""),
-            "grad_spike",
-            title,
-            start,
-            end or peak,
-            "info",
-            (shown,),
-            facts,
-            (s.clock(rows[e.start]), s.clock(rows[e.peak])),
-        )
+        facts = Facts(start, peak, end, ratio, e.level, e.level + e.height, attempt, len(found))
+        marks = [{"step": peak, "label": f"{ratio:.1f} times", "kind": "event"}]
+        where = s.place(run, rows[e.peak])
+        shown = evidence.window(s, start, end or peak, *marks, title=f"{s.tag} around step {peak}", where=where)
+        key, times = f"{peak}-attempt{attempt}" if attempt else peak, (s.clock(rows[e.start]), s.clock(rows[e.peak]))
+        yield evidence.found(facts, title, (start, end or peak), "info", shown, key=key, times=times)
 
 
 def smallest_effect(run: Run) -> str:

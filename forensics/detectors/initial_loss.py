@@ -20,24 +20,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import needed, surviving
 from forensics.errors import CannotTell
 from forensics.run import settings
-from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
 ABOVE, LARGEST, FALLS = 1.3, 12.5, 1 / 3
+SMALLEST_EFFECT = f"a first loss {ABOVE - 1:.0%} above ln(classes), where config names them; else above {LARGEST} nats"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """The first loss, in nats."""
+
+    first: float
+    chance: float | None  # ln of the number of classes or tokens, where config names it
+    falls_by: int  # step at which it is back at chance
+    init_std: float | None  # as configured
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = series(run, "loss.train")
-    assert s is not None
-    rows = np.flatnonzero(s.usable)
+    s = needed(run, "loss.train")
+    rows = surviving(s)
     if len(rows) < 20 or s.step[rows[0]] > max(5 * s.interval, 0.02 * int(s.step[rows[-1]])):
         raise CannotTell("the log does not begin with the first steps")
     first = float(np.median(s.value[rows[:3]]))
@@ -51,11 +62,7 @@ def detect(run: Run) -> Iterator[Finding]:
     end = int(s.step[rows[int(reach[0])]]) if len(reach) else int(s.step[rows[-1]])
     against = f"ln({outcomes:.0f}) = {chance:.3g}" if chance else "more than guessing among any vocabulary costs"
     title = f"Loss begins at {first:.4g}, far above {against}"
-    facts = {"first": first, "chance": chance, "falls_by": end, "init_std": settings.number(run, "init_std")}
     begin = int(s.step[rows[0]])
+    facts = Facts(first, chance, end, settings.number(run, "init_std"))
     shown = evidence.window(s, begin, end, title="the first steps", where=s.place(run, rows[0]), margin=0.5)
-    yield Finding(f"initial_loss-{begin}", "initial_loss", title, begin, end, "warning", (shown,), facts, (s.clock(rows[0]), None))
-
-
-def smallest_effect(run: Run) -> str:
-    return f"a first loss {ABOVE - 1:.0%} above ln(classes), where config names them; else above {LARGEST} nats"
+    yield evidence.found(facts, title, (begin, end), "warning", shown, times=(s.clock(rows[0]), None))

@@ -19,18 +19,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
-from forensics.run.series import names, parts, series
+from forensics.run.series import Series, names, parts, series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
 STARVES, DEAD = 1e-3, 0.9
 _DEAD = re.compile(r"(?i)(dead|saturat|dormant|inactive)")
+SMALLEST_EFFECT = "a layer with a thousandth of the largest gradient"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """Layers by their tags."""
+
+    frozen: list[str]  # no gradient, or weights that never move
+    starved: list[str]  # a thousandth of the largest gradient
+    every: bool | None = None  # frozen are all that were logged
+    dead: float | None = None  # share of units that are dead or saturated
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -45,54 +57,26 @@ def detect(run: Run) -> Iterator[Finding]:
     moving = any(v > 0 for v in usual.values()) or any(np.ptp(s.value) > 0 for s in weights)
     total = series(run, "grad.norm")
     moving |= total is not None and bool(np.nanmedian(total.value) > 0)
-    last = max(a["steps"][1] for a in run.attempts)
+    steps = (run.attempts[0]["steps"][0], max(a["steps"][1] for a in run.attempts))
     if (zero or still) and moving:
         rows = [[t, f"{usual[t]:.3g}" if t in usual else "norm of the weights never changes"] for t in (zero or still)]
         title = f"{len(rows)} of {len(usual) or len(weights)} logged layers never move: {', '.join((zero or still)[:3])}"
-        yield Finding(
-            "layer_gradients-frozen",
-            "layer_gradients",
-            title,
-            run.attempts[0]["steps"][0],
-            last,
-            "warning",
-            (evidence.table("layers that never move", ["layer", "gradient norm"], rows),),
-            {"frozen": zero or still, "starved": [], "every": len(zero) == len(usual) >= 2},
-        )
+        every = len(zero) == len(usual) >= 2
+        shown = evidence.table("layers that never move", ["layer", "gradient norm"], rows)
+        yield evidence.found(Facts(zero or still, [], every), title, steps, "warning", shown, key="frozen")
     starved = sorted(t for t, v in usual.items() if 0 < v < STARVES * max(usual.values()))
     if starved:
         rows = [[t, f"{v:.3g}"] for t, v in sorted(usual.items(), key=lambda kv: kv[1])]
         title = f"{len(starved)} of {len(usual)} layers get less than a thousandth of the largest gradient: {', '.join(starved[:3])}"
-        yield Finding(
-            "layer_gradients-starved",
-            "layer_gradients",
-            title,
-            run.attempts[0]["steps"][0],
-            last,
-            "warning",
-            (evidence.table("gradient norm by layer", ["layer", "median norm"], rows),),
-            {"frozen": [], "starved": starved},
-        )
+        shown = evidence.table("gradient norm by layer", ["layer", "median norm"], rows)
+        yield evidence.found(Facts([], starved), title, steps, "warning", shown, key="starved")
 
 
-def _dead(run: Run, shares: list) -> Iterator[Finding]:  # type: ignore[type-arg]
+def _dead(run: Run, shares: list[Series]) -> Iterator[Finding]:
     for s in shares:
         if float(np.median(s.value)) >= DEAD and s.value.max() <= 1.0:
             title = f"{np.median(s.value):.0%} of the units are dead or saturated ({s.tag})"
             shown = evidence.window(s, int(s.step[0]), int(s.step[-1]), title=s.tag, where=s.place(run, 0), margin=0)
-            yield Finding(
-                "layer_gradients-dead",
-                "layer_gradients",
-                title,
-                int(s.step[0]),
-                int(s.step[-1]),
-                "warning",
-                (shown,),
-                {"frozen": [], "starved": [], "dead": float(np.median(s.value))},
-                (s.clock(0), None),
-            )
+            facts, steps = Facts([], [], dead=float(np.median(s.value))), (int(s.step[0]), int(s.step[-1]))
+            yield evidence.found(facts, title, steps, "warning", shown, key="dead", times=(s.clock(0), None))
             return
-
-
-def smallest_effect(run: Run) -> str:
-    return "a layer with a thousandth of the largest gradient"

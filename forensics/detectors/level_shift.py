@@ -29,9 +29,8 @@ from functools import cache
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
-from forensics.detectors.loss_spike import loss_of
-from forensics.errors import CannotTell
+from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import finite_loss, loss_of
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Series
 from forensics.spikes import excursions
@@ -46,6 +45,20 @@ MOST, LONG = 20, 10
 
 
 @dataclass(frozen=True)
+class Facts(BaseFacts):
+    """The step of the loss, with its 95 % interval as shares of the level."""
+
+    step: int
+    size: float
+    low: float
+    high: float
+    up: bool
+    stays: bool  # the last values lie above the level before
+    level: float  # before the step
+    total: int  # such steps in the run
+
+
+@dataclass(frozen=True)
 class Shift:
     """A step at an index, as a difference of logs with its standard error."""
 
@@ -55,10 +68,7 @@ class Shift:
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = loss_of(run)
-    rows = np.flatnonzero(s.usable)
-    if len(rows) < LEAST_VALUES:
-        raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
+    s, rows = finite_loss(run, LEAST_VALUES)
     restarts = np.flatnonzero(np.diff(s.attempt[rows])) + 1
     found = [f for f in shifts(s.value[rows]) if not (np.abs(restarts - f.at) <= WIDTH // 4).any()]
     for f in found[:MOST]:
@@ -136,15 +146,7 @@ def _finding(run: Run, s: Series, rows: excursions.Ints, f: Shift, total: int) -
     stays = float(np.median(rest[-15:])) > before
     way = "up" if ratio > 0 else "down"
     title = f"Loss steps {way} by {abs(ratio):.1%} at step {step} (95 % interval {low:+.1%} to {high:+.1%})"
-    facts = {"step": step, "size": ratio, "low": low, "high": high, "up": ratio > 0, "stays": stays, "level": before, "total": total}
-    shown = evidence.window(
-        s,
-        step,
-        step,
-        title=f"{s.tag} around step {step}",
-        where=s.place(run, row),
-        margin=0,
-        marks=[{"step": step, "label": f"{ratio:+.1%}", "kind": "event"}],
-    )
-    severity = "warning" if ratio >= GRAVE and stays else "info"
-    return Finding(f"level_shift-{step}", "level_shift", title, step, step, severity, (shown,), facts, (s.clock(row), s.clock(row)))
+    facts = Facts(step, ratio, low, high, ratio > 0, stays, before, total)
+    marks = [{"step": step, "label": f"{ratio:+.1%}", "kind": "event"}]
+    shown = evidence.window(s, step, step, *marks, title=f"{s.tag} around step {step}", where=s.place(run, row), margin=0)
+    return evidence.on_rows(s, (row, row), facts, title, "warning" if ratio >= GRAVE and stays else "info", shown)

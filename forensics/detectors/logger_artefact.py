@@ -27,13 +27,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
 from forensics.detectors import nan_filter
+from forensics.detectors.inputs import needed
 from forensics.run import settings
 from forensics.run.endings import events
 from forensics.run.series import Series, series
@@ -46,9 +47,54 @@ CLOSE, AT_CLIP, CLIPPED = 0.04, 1e-3, 0.1
 BITS = 1 / math.log(2)
 
 
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """What the logger made, by its kind."""
+
+    kind: str  # nan_filter, dropped_field, nan_for_ever, times_accumulation, base_2, clipped_norm
+    step: int | None
+
+
+@dataclass(frozen=True)
+class Filtered(Facts):
+    """A value of the Trainer's NaN filter; None where the way it was made cannot be told."""
+
+    value: float
+    level: float  # of the loss before
+    nans: int | None  # micro-batches that were NaN
+    nan_step: int | None
+    expected: float | None  # what the filter would have logged
+    forever: bool
+    accumulation: int
+    interval: int
+
+
+@dataclass(frozen=True)
+class Rows(Facts):
+    """Rows without a loss, or with a loss that is NaN to the end."""
+
+    last: int | None
+    count: int
+    finite: list[str] | None = None  # metrics that stay finite meanwhile
+
+
+@dataclass(frozen=True)
+class Unit(Facts):
+    """A first loss of `factor` times chance level, in nats."""
+
+    first: float
+    chance: float
+    factor: float
+
+
+@dataclass(frozen=True)
+class Clipped(Facts):
+    clip: float
+    share: float  # of the rows at the threshold
+
+
 def detect(run: Run) -> Iterator[Finding]:
-    s = series(run, "loss.train")
-    assert s is not None
+    s = needed(run, "loss.train")
     yield from _filtered(run, s)
     yield from _dropped(run, s)
     yield from _poisoned(run, s)
@@ -111,19 +157,11 @@ def _filtered(run: Run, s: Series) -> Iterator[Finding]:
             count = f"{how} step {first} were NaN, which makes {match.expected:.4g}"
         made = f"Loss {value:.4g} at step {step} (level {level:.4g}) is the Trainer's NaN filter, not the training"
         title = f"{made}: {count}"
-        facts = {
-            "kind": "nan_filter",
-            "step": step,
-            "value": value,
-            "level": level,
-            "nans": match.nans if match else None,
-            "nan_step": step - s.interval + match.finished + 1 if match else None,
-            "expected": match.expected if match else None,
-            "forever": bool(match and match.forever),
-            "accumulation": a,
-            "interval": s.interval,
-        }
-        yield _finding(run, s, row, row, title, "warning", facts, f"logged {value:.4g}")
+        nan_step = step - s.interval + match.finished + 1 if match else None
+        forever = bool(match and match.forever)
+        nans, expected = (match.nans, match.expected) if match else (None, None)
+        facts = Filtered("nan_filter", step, value, level, nans, nan_step, expected, forever, a, s.interval)
+        yield _finding(run, s, (row, row), facts, title, "warning", f"logged {value:.4g}")
 
 
 def _dropped(run: Run, s: Series) -> Iterator[Finding]:
@@ -135,18 +173,8 @@ def _dropped(run: Run, s: Series) -> Iterator[Finding]:
     first, last = (min(steps), max(steps)) if steps else (None, None)
     since = f", from step {first} on" if first is not None else ""
     title = f"{len(lines)} lines have no loss{since}: it was NaN, or the iterations were skipped"
-    facts = {"kind": "dropped_field", "step": first, "last": last, "count": len(lines)}
-    yield Finding(
-        f"logger_artefact-{first if first is not None else 'lines'}-dropped",
-        "logger_artefact",
-        title,
-        first,
-        last,
-        "warning",
-        (shown,),
-        facts,
-        (lines[0]["time"], lines[-1]["time"]),
-    )
+    facts, key = Rows("dropped_field", first, last, len(lines)), f"{first if first is not None else 'lines'}-dropped"
+    yield evidence.found(facts, title, (first, last), "warning", shown, key=key, times=(lines[0]["time"], lines[-1]["time"]))
 
 
 def _poisoned(run: Run, s: Series) -> Iterator[Finding]:
@@ -161,8 +189,8 @@ def _poisoned(run: Run, s: Series) -> Iterator[Finding]:
         return
     tag = alive[0].tag
     title = f"Loss is NaN from step {step} to the end while {tag} stays finite: one NaN in a running average"
-    facts = {"kind": "nan_for_ever", "step": step, "last": last, "count": len(s) - first, "finite": [x.name for x in alive]}
-    yield _finding(run, s, first, len(s) - 1, title, "warning", facts, "NaN from here on")
+    facts = Rows("nan_for_ever", step, last, len(s) - first, [x.name for x in alive])
+    yield _finding(run, s, (first, len(s) - 1), facts, title, "warning", "NaN from here on")
 
 
 def _stays_finite(x: Series, first: int, last: int) -> bool:
@@ -182,8 +210,8 @@ def _unit(run: Run, s: Series) -> Iterator[Finding]:
     ):
         if factor > 1.2 and abs(first / (factor * chance) - 1) <= CLOSE:
             title = f"The first loss is {first:.4g}, which is {words}"
-            facts = {"kind": kind, "step": int(s.step[0]), "first": first, "chance": chance, "factor": factor}
-            yield _finding(run, s, 0, 0, title, "info", facts, words)
+            facts = Unit(kind, int(s.step[0]), first, chance, factor)
+            yield _finding(run, s, (0, 0), facts, title, "info", words)
 
 
 def _clipped(run: Run) -> Iterator[Finding]:
@@ -194,30 +222,15 @@ def _clipped(run: Run) -> Iterator[Finding]:
     if len(x) >= 50 and float(x.max()) <= clip * (1 + AT_CLIP) and float((x >= clip * (1 - AT_CLIP)).mean()) >= CLIPPED:
         share = float((x >= clip * (1 - AT_CLIP)).mean())
         title = f"The gradient norm was logged after clipping: never above {clip:g}, at it in {share:.0%} of the rows"
-        yield _finding(
-            run, g, 0, len(g) - 1, title, "info", {"kind": "clipped_norm", "step": int(g.step[0]), "clip": clip, "share": share}, ""
-        )
+        yield _finding(run, g, (0, len(g) - 1), Clipped("clipped_norm", int(g.step[0]), clip, share), title, "info", "")
 
 
-def _finding(run: Run, s: Series, row: int, last: int, title: str, severity: str, facts: dict[str, Any], label: str) -> Finding:
-    step, end = int(s.step[row]), int(s.step[last])
+def _finding(run: Run, s: Series, rows: tuple[int, int], facts: Facts, title: str, severity: str, label: str) -> Finding[Facts]:
+    step, end = int(s.step[rows[0]]), int(s.step[rows[1]])
     marks = [{"step": step, "label": label, "kind": "not_a_spike"}] if label else []
-    shown = [
-        evidence.window(
-            s, step, min(end, step + 50 * s.interval), title=f"{s.tag} around step {step}", where=s.place(run, row), marks=marks
-        )
-    ]
+    title_shown, last = f"{s.tag} around step {step}", min(end, step + 50 * s.interval)
+    shown = [evidence.window(s, step, last, *marks, title=title_shown, where=s.place(run, rows[0]))]
     g = series(run, "grad.norm")
     if g is not None and s.name != "grad.norm":
         shown.append(evidence.window(g, step, step, title="gradient norm there"))
-    return Finding(
-        f"logger_artefact-{step}-{facts['kind']}",
-        "logger_artefact",
-        title,
-        step,
-        end,
-        severity,
-        tuple(shown),
-        facts,
-        (s.clock(row), s.clock(last)),
-    )
+    return evidence.on_rows(s, rows, facts, title, severity, *shown, key=f"{step}-{facts.kind}")

@@ -18,23 +18,38 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import needed
 from forensics.run.endings import events, last_step
-from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["loss_scale"]
 FALL, FLOOR, SKIPPED = 2.0**6, 1.0, 0.05
+SMALLEST_EFFECT = f"a fall by {FALL:g}, or {SKIPPED:.0%} of the steps skipped"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """The scale after the first tenth of the run."""
+
+    top: float
+    low: float
+    final: float
+    skipped: int  # steps
+    share: float  # of the steps that were skipped
+    collapsed: bool
+    first: int  # step from which on it falls
+    floor: bool  # it reached 1 or less
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = series(run, "loss_scale")
-    assert s is not None
-    keep = np.flatnonzero(s.usable & (s.value > 0))
+    s = needed(run, "loss_scale")
+    keep = np.flatnonzero(s.alive & np.isfinite(s.value) & (s.value > 0))
     if len(keep) < 3:
         return
     x, step = s.value[keep], s.step[keep]
@@ -54,29 +69,8 @@ def detect(run: Run) -> Iterator[Finding]:
     first = int(step[late[0]]) if len(late) else int(step[0])
     what = f"falls from {top:g} to {low:g}" if collapsed else f"falls again and again: {skipped} overflows"
     title = f"Loss scale {what} from step {first} on"
-    facts = {
-        "top": top,
-        "low": low,
-        "final": final,
-        "skipped": skipped,
-        "share": share,
-        "collapsed": collapsed,
-        "first": first,
-        "floor": low <= FLOOR,
-    }
-    shown = evidence.window(s, first, int(step[-1]), title=s.tag, where=s.place(run, keep[late[0]] if len(late) else keep[0]), margin=0.3)
-    yield Finding(
-        f"loss_scale-{first}",
-        "loss_scale",
-        title,
-        first,
-        int(step[-1]),
-        "critical" if collapsed else "warning",
-        (shown,),
-        facts,
-        (s.clock(keep[late[0]] if len(late) else keep[0]), s.clock(keep[-1])),
-    )
-
-
-def smallest_effect(run: Run) -> str:
-    return f"a fall by {FALL:g}, or {SKIPPED:.0%} of the steps skipped"
+    row = keep[late[0]] if len(late) else keep[0]
+    facts = Facts(top, low, final, skipped, share, collapsed, first, low <= FLOOR)
+    shown = evidence.window(s, first, int(step[-1]), title=s.tag, where=s.place(run, row), margin=0.3)
+    severity, times = "critical" if collapsed else "warning", (s.clock(row), s.clock(keep[-1]))
+    yield evidence.found(facts, title, (first, int(step[-1])), severity, shown, times=times)

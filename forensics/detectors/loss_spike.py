@@ -27,17 +27,17 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
 from forensics.detectors import logger_artefact
+from forensics.detectors.inputs import loss_of
 from forensics.errors import CannotTell
 from forensics.run.endings import planned_steps
-from forensics.run.once import once
 from forensics.run.series import Series, series
 from forensics.spikes import excursions, measurements
 from forensics.spikes.classes import Spike, judge
@@ -58,13 +58,43 @@ BEFORE, STRETCH, FLAT = 50, 5, 0.9  # values; share of a stretch that stands wit
 CLEAR_ODDS, CLEAR_SIGMA, CLEAR_SHARE, HUGE = 0.7, 9.0, 0.15, 2.0  # heights in units of ln
 
 
-@once
-def detect(run: Run) -> Sequence[Finding]:
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """A jump of the loss: steps, and heights in units of the loss."""
+
+    metric: str  # canonical name
+    start: int
+    peak: int
+    end: int | None  # None: it does not come back in this life
+    class_: str  # fast, slow, non_recovering, not_a_spike
+    class_probability: dict[str, float]
+    censored: bool  # cut off by a restart or by the end of the log: the class is open
+    height: float
+    level: float  # before it
+    top: float
+    noise_sigmas: float
+    attempt: int
+    cost_steps: int  # until the loss was where it would have been
+    cost_excess: float  # sum of the loss above its level
+    alive: bool  # no later life did these steps again
+    values: int  # logged values that it lasts
+    why: str  # reinit, step, data, periodic, logger, divergence, nonfinite or empty
+    over_highest: float | None  # height over the highest of the fifty values before, in units of ln
+    falls_at: int | None  # step at which a flat high stretch ends at once
+    half_life: int | None  # steps
+    residual_offset: dict[str, Any]  # offset, low, high
+    moved_first: dict[str, Any]
+
+
+def detect(run: Run) -> Sequence[Finding[Facts]]:
     """Kept, since other detectors ask for the spikes, too."""
-    return tuple(_detected(run))
+    if "loss_spikes" not in run.cache:
+        run.cache["loss_spikes"] = tuple(_detected(run))
+    found: tuple[Finding[Facts], ...] = run.cache["loss_spikes"]
+    return found
 
 
-def _detected(run: Run) -> Iterator[Finding]:
+def _detected(run: Run) -> Iterator[Finding[Facts]]:
     s = loss_of(run)
     if len(s) < excursions.WARMUP + 2:
         raise CannotTell(f"only {len(s)} values of {s.tag} were logged")
@@ -98,14 +128,6 @@ def smallest_effect(run: Run) -> str:
     return smallest_spike(loss_of(run))
 
 
-def loss_of(run: Run) -> Series:
-    """The loss to look at: the training loss, else what is there."""
-    s = series(run, "loss.train") or series(run, "loss.eval")
-    if s is None:
-        raise CannotTell("no loss was logged with a step")
-    return s
-
-
 def histories(s: Series) -> Iterator[tuple[int, Any, int]]:
     """(attempt, rows, how many of them are history) of each life, with the end of what it went on from."""
     kept = np.array([], np.int64)
@@ -117,7 +139,7 @@ def histories(s: Series) -> Iterator[tuple[int, Any, int]]:
         yield int(attempt), np.concatenate([before, rows]), len(before)
 
 
-def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int) -> Finding:
+def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int) -> Finding[Facts]:
     e = j.at
     y, logs = excursions.scaled(s.value[rows])
     real = excursions.in_units(e, s.value[rows], np.arange(len(rows) + 1), logs)
@@ -126,60 +148,29 @@ def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int)
     last, top = int(s.step[rows[-1]]), float(s.value[rows[e.peak]])
     censored = end is None and (attempt < int(s.attempt.max()) or last - start <= 2 * j.limit)
     cost_steps, excess = measurements.cost(s.step[rows], s.value[rows], e, real.level, until)
-    facts: dict[str, Any] = {
-        "metric": s.name,
-        "start": start,
-        "peak": peak,
-        "end": end,
-        "class": j.kind,
-        "class_probability": odds(j, end, start, censored),
-        "censored": censored,
-        "height": top - real.level,
-        "level": real.level,
-        "top": top,
-        "noise_sigmas": e.sigmas,
-        "attempt": attempt,
-        "cost_steps": cost_steps,
-        "cost_excess": excess,
-        "alive": bool(s.alive[rows[e.peak]]),
-        "values": int((e.end or len(rows)) - e.start),
-        "why": j.why,
-        "over_highest": _over_highest(y, e),
-        "falls_at": _falls_at(s.step[rows], y, e),
-        "half_life": measurements.half_life(s.step[rows], y, e),
-        "residual_offset": _offset(y, s.value[rows], e, until, logs),
-        "moved_first": measurements.moved_first(run, start, peak, s.interval),
-    }
+    facts = Facts(
+        s.name, start, peak, end, j.kind, odds(j, end, start, censored), censored, top - real.level, real.level, top, e.sigmas, attempt,
+        cost_steps, excess, bool(s.alive[rows[e.peak]]), int((e.end or len(rows)) - e.start), j.why,
+        over_highest=_over_highest(y, e), falls_at=_falls_at(s.step[rows], y, e), half_life=measurements.half_life(s.step[rows], y, e),
+        residual_offset=_offset(y, s.value[rows], e, until, logs), moved_first=measurements.moved_first(run, start, peak, s.interval),
+    )  # fmt: skip
     stop = end if end is not None else last
-    shown = evidence.window(
-        s,
-        start,
-        stop,
-        title=f"{s.tag} around step {peak}",
-        where=s.place(run, rows[e.peak]),
-        marks=[{"step": peak, "label": f"step {peak}: {top:.4g}", "kind": j.kind}, {"from": start, "to": stop, "kind": j.kind}],
-    )
+    mark, band = {"step": peak, "label": f"step {peak}: {top:.4g}", "kind": j.kind}, {"from": start, "to": stop, "kind": j.kind}
+    where = s.place(run, rows[e.peak])
+    shown = evidence.window(s, start, stop, mark, band, title=f"{s.tag} around step {peak}", where=where)
     times = (s.clock(rows[e.start]), s.clock(rows[min(e.end, len(rows) - 1)] if e.end is not None else rows[-1]))
-    return Finding(
-        f"loss_spike-{peak}" + (f"-attempt{attempt}" if attempt else ""),
-        "loss_spike",
-        _title(j, facts),
-        start,
-        stop,
-        severity(j, facts["over_highest"]),
-        (shown,),
-        facts,
-        times,
-    )
+    key = f"{peak}-attempt{attempt}" if attempt else peak
+    return evidence.found(facts, _title(j, facts), (start, stop), severity(j, facts.over_highest), shown, key=key, times=times)
 
 
-def _title(j: Spike, facts: dict[str, Any]) -> str:
-    level, top, peak, end, start = (facts[k] for k in ("level", "top", "peak", "end", "start"))
+def _title(j: Spike, f: Facts) -> str:
+    jump = f"from {f.level:.4g} to {f.top:.4g}"
     if j.why == "divergence":
-        return f"Loss rises from {level:.4g} to {top:.4g} between steps {start} and {peak} without a spike, and stays up"
-    back = f", back after {end - start} step{'s' if end - start > 1 else ''}" if end is not None else ", and does not come back in this log"
+        return f"Loss rises {jump} between steps {f.start} and {f.peak} without a spike, and stays up"
+    lasts = f.end - f.start if f.end is not None else None
+    back = f", back after {lasts} step{'s' if lasts > 1 else ''}" if lasts is not None else ", and does not come back in this log"
     kept = f"; no instability: {WHY[j.why]}" if j.kind == "not_a_spike" else ""
-    return f"Loss jumps from {level:.4g} to {top:.4g} at step {peak}{back}{kept}"
+    return f"Loss jumps {jump} at step {f.peak}{back}{kept}"
 
 
 def _over_highest(y: excursions.Floats, e: excursions.Excursion) -> float | None:

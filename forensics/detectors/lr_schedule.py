@@ -24,7 +24,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import needed
 from forensics.run.endings import planned_steps
 from forensics.run.series import Series, series
 from parsers.tables import Run
@@ -34,6 +35,21 @@ JUMP, SHARE = 1.5, 0.02  # of the row before; of the peak
 REGULAR = 0.1  # distances of warm restarts agree this well
 LOW = 0.4  # of the peak: from below this a warm restart comes
 SILENCE, SILENCE_TIMES, LEAST_PAUSES, ANEW = 60.0, 50.0, 10, 5  # seconds; usual pauses; values
+SMALLEST_EFFECT = f"a change by a factor of {JUMP} between two logged values"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """A jump of the rate."""
+
+    step: int
+    before: float
+    after: float
+    ratio: float | None  # after over before
+    at_resume: bool  # at the beginning of a life: a schedule that was reset
+    lasts: int | None  # steps until the rate is back
+    planned: int | None  # steps of the run
+    attempt: int
 
 
 @dataclass(frozen=True)
@@ -48,8 +64,7 @@ class Shape:
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = series(run, "lr")
-    assert s is not None
+    s = needed(run, "lr")
     s = _with_silent_restarts(s)
     ups = [i for i in _jumps(s) if not _inside_warmup(s, i)]
     inside = [i for i in ups if s.attempt[i] == s.attempt[i - 1]]
@@ -75,10 +90,6 @@ def shape(run: Run) -> Shape | None:
     top = int(np.flatnonzero(x >= 0.99 * peak)[0])
     rising = top > 0 and x[0] < 0.9 * peak
     return Shape(peak, int(step[top]), int(step[top] - step[0]) if rising else 0, float(x[-1]) / peak, bool(x.min() > 0.99 * peak))
-
-
-def smallest_effect(run: Run) -> str:
-    return f"a change by a factor of {JUMP} between two logged values"
 
 
 def _jumps(s: Series) -> list[int]:
@@ -168,25 +179,8 @@ def _finding(run: Run, s: Series, i: int) -> Finding:
     length = int(s.step[i + int(back[0])] - step) if len(back) and new > old else None
     how = "at the restart" if resumed else "inside one life of the run"
     title = f"Learning rate goes from {old:.3g} to {new:.3g} at step {step}, {how}"
-    planned = planned_steps(run)
-    facts = {
-        "step": step,
-        "before": old,
-        "after": new,
-        "ratio": new / old if old else None,
-        "at_resume": resumed,
-        "lasts": length,
-        "planned": planned,
-        "attempt": int(s.attempt[i]),
-    }
-    shown = evidence.window(
-        s,
-        step,
-        step + (length or 0),
-        title=f"{s.tag} around step {step}",
-        where=s.place(run, i),
-        marks=[{"step": step, "label": f"{old:.3g} to {new:.3g}", "kind": "event"}],
-    )
-    return Finding(
-        f"lr_schedule-{step}", "lr_schedule", title, step, step + (length or 0), "warning", (shown,), facts, (s.clock(i - 1), s.clock(i))
-    )
+    facts = Facts(step, old, new, new / old if old else None, resumed, length, planned_steps(run), int(s.attempt[i]))
+    marks = [{"step": step, "label": f"{old:.3g} to {new:.3g}", "kind": "event"}]
+    last = step + (length or 0)
+    shown = evidence.window(s, step, last, *marks, title=f"{s.tag} around step {step}", where=s.place(run, i))
+    return evidence.found(facts, title, (step, last), "warning", shown, times=(s.clock(i - 1), s.clock(i)))

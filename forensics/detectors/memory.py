@@ -24,13 +24,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
 from forensics.detectors import memory_kinds
+from forensics.detectors.inputs import surviving
 from forensics.run.endings import events, last_step, status
 from forensics.run.series import series
 from parsers.tables import Run
@@ -40,6 +40,21 @@ GROWTH = memory_kinds.GROWTH
 _KILLED = re.compile(
     r"(?i)\b(?:exit(?:ed)?|code|status)\b[\w :=]{0,20}\b137\b|exitcode\s*+(?::\s*+)?-9\b|SIGKILL|signal 9\b|killed by signal: Killed|^\s*Killed\b|line \d+:\s+\d+ Killed\b|task \d+: Killed"
 )
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """Want of memory: what the log says, or how it grew."""
+
+    said: bool  # a line says so
+    kind: str  # of memory_kinds
+    step: int | None
+    killed: bool | None = None  # a process was killed, and nothing says why
+    words: str | None = None  # of the kind, as the rest of a title
+    why: str | None = None  # the sentence that shows it
+    do: list[str] | None = None
+    growth: float | None = None  # over the last half of the run, as a share
+    per_step: float | None = None  # in the unit of the metric
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -52,21 +67,13 @@ def detect(run: Run) -> Iterator[Finding]:
         s = series(run, name)
         if s is None or len(s) < 2 * memory_kinds.HALF_ROWS or (grown := memory_kinds.growth(s)) is None:
             continue
-        rows = np.flatnonzero(s.usable)
+        rows = surviving(s)
         half = rows[len(rows) // 2 :]
         step, last = int(s.step[half[0]]), int(s.step[half[-1]])
         shown = evidence.window(s, int(s.step[rows[0]]), last, title=s.tag, where=s.place(run, half[0]), margin=0)
-        yield Finding(
-            f"memory-{step}",
-            "memory",
-            f"Memory grows by {grown[0]:.0%} from step {step} to {last} and is still growing",
-            step,
-            last,
-            "warning",
-            (shown,),
-            {"said": False, "growth": grown[0], "per_step": grown[1], "step": step, "kind": "leak"},
-            (s.clock(half[0]), s.clock(half[-1])),
-        )
+        facts = Facts(False, "leak", step, growth=grown[0], per_step=grown[1])
+        title = f"Memory grows by {grown[0]:.0%} from step {step} to {last} and is still growing"
+        yield evidence.on_rows(s, (half[0], half[-1]), facts, title, "warning", shown)
         return
 
 
@@ -77,17 +84,9 @@ def _said(run: Run, said: list[dict[str, Any]]) -> Finding:
     shown = evidence.text("what the log says", [e["text"][:500] for e in said[:5]], run.where(first["source"], first["at"]))
     words = f", {kind.words}" if kind.words else ""
     when = f"after step {step}" if step is not None else "before the first step"
-    return Finding(
-        f"memory-{step}-said",
-        "memory",
-        f"Out of memory {when}{words}: {first['text'].splitlines()[-1][:140]}",
-        step,
-        None,
-        "critical",
-        (shown,),
-        {"said": True, "step": step, "kind": kind.id, "words": kind.words, "why": kind.why, "do": list(kind.do)} | kind.facts,
-        (first["time"], None),
-    )
+    facts = Facts(True, kind.id, step, None, kind.words, kind.why, list(kind.do), kind.growth, kind.per_step)
+    title = f"Out of memory {when}{words}: {first['text'].splitlines()[-1][:140]}"
+    return evidence.found(facts, title, (step, None), "critical", shown, key=f"{step}-said", times=(first["time"], None))
 
 
 def _killed(run: Run) -> Finding | None:
@@ -99,17 +98,9 @@ def _killed(run: Run) -> Finding | None:
     first = killed[0]
     step = _step(run, first)
     shown = evidence.text("what the log says", [e["text"][:300] for e in killed[:5]], run.where(first["source"], first["at"]))
-    return Finding(
-        f"memory-{step}-killed",
-        "memory",
-        f"A process was killed after step {step} (SIGKILL), as the kernel does when the host has no memory left",
-        step,
-        None,
-        "warning",
-        (shown,),
-        {"said": False, "killed": True, "step": step, "kind": "host", "words": "memory of the host, by the look of it"},
-        (first["time"], None),
-    )
+    facts = Facts(False, "host", step, killed=True, words="memory of the host, by the look of it")
+    title = f"A process was killed after step {step} (SIGKILL), as the kernel does when the host has no memory left"
+    return evidence.found(facts, title, (step, None), "warning", shown, key=f"{step}-killed", times=(first["time"], None))
 
 
 def _step(run: Run, event: dict[str, Any]) -> int | None:

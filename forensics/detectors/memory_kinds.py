@@ -3,18 +3,19 @@
 The caching allocator of torch says how much it asked for, had allocated and held in reserve (CUDACachingAllocator.cpp:
 "Tried to allocate ... Of the allocated memory X is allocated by PyTorch, and Y is reserved by PyTorch but
 unallocated"; before 2.1 "(GPU 0; C total capacity; X already allocated; F free; R reserved in total by PyTorch)").
-Kinds: host, shared, evaluation, saving, leak, fragmentation, long_batch, one_request, first_step, open.
+Kinds (`words` complete "Out of memory: ..."): host, shared, evaluation, saving, leak, fragmentation, long_batch, one_request, first_step, open.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from forensics.detectors.inputs import surviving
+from forensics.detectors.kinds import Kind
 from forensics.run import endings, system_metrics
 from forensics.run.series import Series, series
 from parsers.tables import Run
@@ -50,15 +51,6 @@ _SAVING = re.compile(
     r"(?i) in (?:_?save|(?>\w*?(?<![^\W_])save_)(?>\w*?(?<=_)(?:checkpoint|ckpt|model|state|weights|pretrained|optimizer)(?![^\W_]))\w*)[\],]"
 )
 SLACK = 1.5 * 2**30  # bytes: context, libraries and communication buffers, which the older message does not count
-
-
-@dataclass(frozen=True)
-class Kind:
-    id: str
-    words: str  # completes "Out of memory: ..."
-    why: str  # the sentence that shows it
-    do: tuple[str, ...] = ()
-    facts: dict[str, Any] = field(default_factory=dict)
 
 
 def sizes(text: str) -> dict[str, float]:
@@ -113,7 +105,7 @@ def of_run(run: Run, said: Sequence[dict[str, Any]], step: int | None) -> Kind:
             "one_request", f"one request for {_gib(told['tried'])}", f"One request asked for {told['tried'] / whole:.0%} of the device.",
             ("Find the tensor of that size: logits of a long batch, an attention matrix, a gathered parameter.",),
         )  # fmt: skip
-    return Kind("open", "", "")
+    return Kind("open")
 
 
 def _host(run: Run) -> Kind:
@@ -148,12 +140,8 @@ def _phase(run: Run, text: str, step: int | None) -> Kind | None:
         train = series(run, "loss.train")
         due = int(done.max() + every[0])
         if due - (train.interval if train is not None else 1) < step + 1 <= due + 1:
-            return Kind(
-                "evaluation",
-                "where an evaluation was due",
-                f"Every {every[0]} steps there was an evaluation; that of step {due} gave no number.",
-                do,
-            )
+            why = f"Every {every[0]} steps there was an evaluation; that of step {due} gave no number."
+            return Kind("evaluation", "where an evaluation was due", why, do)
     return None
 
 
@@ -169,16 +157,16 @@ def leak(run: Run) -> Kind | None:
         if s is not None and grown is not None:
             share, a_step, tag = grown
             why = f"{tag} grew by {share:.0%} over the second half of the run, by {_amount(a_step, s.unit)} a step: something of every step is kept."
-            return Kind("leak", "a leak", why, do, {"growth": share, "per_step": a_step})
+            return Kind("leak", "a leak", why, do, growth=share, per_step=a_step)
     for m in system_metrics.clocked(run, "gpu.mem"):
         if (more := system_metrics.smooth_growth(m.value)) is not None and more >= GROWTH:
-            return Kind("leak", "a leak", f"{m.tag} grew by {more:.0%} over the second half of the run.", do, {"growth": more})
+            return Kind("leak", "a leak", f"{m.tag} grew by {more:.0%} over the second half of the run.", do, growth=more)
     return None
 
 
 def growth(s: Series) -> tuple[float, float, str] | None:
     """(relative growth over the last half, growth a step, tag), where more than nine of ten stretches rise."""
-    rows = np.flatnonzero(s.usable)
+    rows = surviving(s)
     half = rows[len(rows) // 2 :]
     if len(half) < HALF_ROWS:
         return None
@@ -196,7 +184,7 @@ def _long_batch(run: Run, step: int | None) -> Kind | None:
     lengths = [n for n in _names(run) if LENGTHS.search(n.removeprefix("other/"))]
     for name in [*lengths, "mem.alloc", "gpu.mem"]:
         s = series(run, name)
-        rows = np.flatnonzero(s.usable) if s is not None else np.array([], np.int64)
+        rows = surviving(s) if s is not None else np.array([], np.int64)
         if s is None or len(rows) < 2 * HALF_ROWS or (step is not None and step - s.step[rows[-1]] > 2 * s.interval):
             continue
         last, before = float(s.value[rows[-1]]), s.value[rows[len(rows) // 4 : -1]]

@@ -20,12 +20,13 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
 from forensics.run.endings import events
 from forensics.run.series import Series, series
 from parsers.tables import Run
@@ -33,6 +34,29 @@ from parsers.tables import Run
 NEEDS = ["loss.train|loss.eval|grad.norm"]
 WATCHED = ("loss.train", "loss.eval", "grad.norm")
 CALM = 3.0  # the gradient norm before the event is calm below this many times its median
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """The first value that is not finite, and what loss and gradient norm did before it."""
+
+    metric: str  # canonical name; empty where only a line of the log says so
+    first: int | None  # step
+    count: int
+    recovered: bool | None  # finite values come after it
+    last: int | None = None  # step
+    attempt: int | None = None
+    at_start: bool | None = None  # it is the very first value
+    infinite: bool | None = None  # infinity, not NaN
+    said: bool | None = None  # a line of the log says so
+    grad_ratio: float | None = None  # highest of the five values before, over the usual
+    grad_before: float | None = None  # the highest of the five values before
+    grad_usual: float | None = None  # median of some fifty earlier ones
+    grad_highest: float | None = None  # of these
+    loss_ratio: float | None = None
+    loss_before: float | None = None
+    loss_usual: float | None = None
+    loss_highest: float | None = None
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -52,7 +76,7 @@ def smallest_effect(run: Run) -> str:
     return f"one value (logged every {s.interval} steps)" if s is not None else "one value"
 
 
-def _finding(run: Run, s: Series, bad: Any) -> Finding:
+def _finding(run: Run, s: Series, bad: Any) -> Finding[Facts]:
     first = int(bad[0])
     step, last = int(s.step[first]), int(s.step[bad[-1]])
     stays = len(bad) >= 2 and bool((~np.isfinite(s.value[first:])).all())
@@ -61,34 +85,16 @@ def _finding(run: Run, s: Series, bad: Any) -> Finding:
     how = "and stays so to the end" if stays or not recovered else f"{len(bad)} values in all, finite again in between"
     scaled = series(run, "loss_scale") is not None
     severity = "critical" if s.name.startswith("loss") else "info" if scaled else "warning"
-    facts: dict[str, Any] = {
-        "metric": s.name,
-        "first": step,
-        "last": last,
-        "count": len(bad),
-        "recovered": recovered,
-        "attempt": int(s.attempt[first]),
-        "at_start": first == 0,
-        "infinite": word == "infinite",
-    } | _before(run, step)
-    shown = [
-        evidence.window(
-            s,
-            step,
-            step,
-            title=f"{s.tag} before step {step}",
-            where=s.place(run, first),
-            marks=[{"step": step, "label": f"step {step}: {word}", "kind": "nonfinite"}],
-            margin=0,
-        )
-    ]
+    facts = Facts(
+        s.name, step, len(bad), recovered, last, int(s.attempt[first]), first == 0, word == "infinite", None, **_before(run, step)
+    )
+    marks = [{"step": step, "label": f"step {step}: {word}", "kind": "nonfinite"}]
+    shown = [evidence.window(s, step, step, *marks, title=f"{s.tag} before step {step}", where=s.place(run, first), margin=0)]
     grad = series(run, "grad.norm")
     if grad is not None and s.name != "grad.norm":
         shown.append(evidence.window(grad, step, step, title="gradient norm on the way there", where=grad.place(run, first)))
     title = f"{s.tag} is {word} from step {step} on {how}" if stays or not recovered else f"{s.tag} is {word} at step {step}, {how}"
-    return Finding(
-        f"nonfinite-{step}-{s.name}", "nonfinite", title, step, last, severity, tuple(shown), facts, (s.clock(first), s.clock(bad[-1]))
-    )
+    return evidence.on_rows(s, (first, bad[-1]), facts, title, severity, *shown, key=f"{step}-{s.name}")
 
 
 def _before(run: Run, step: int) -> dict[str, Any]:
@@ -114,15 +120,6 @@ def _said(run: Run) -> Iterator[Finding]:
         first = lines[0]
         shown = evidence.text("what the log says", [e["text"] for e in lines[:5]], run.where(first["source"], first["at"]))
         title = f"The log says so {len(lines)} times: {first['text'][:120]}"
-        facts = {"metric": "", "first": first["step"], "count": len(lines), "recovered": None, "said": True}
-        yield Finding(
-            f"nonfinite-{first['step']}-said",
-            "nonfinite",
-            title,
-            first["step"],
-            lines[-1]["step"],
-            "warning",
-            (shown,),
-            facts,
-            (first["time"], lines[-1]["time"]),
-        )
+        step, times = first["step"], (first["time"], lines[-1]["time"])
+        facts = Facts("", step, len(lines), None, said=True)
+        yield evidence.found(facts, title, (step, lines[-1]["step"]), "warning", shown, key=f"{step}-said", times=times)

@@ -22,13 +22,13 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
-from forensics.detectors.loss_spike import loss_of
-from forensics.errors import CannotTell
+from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import finite_loss
 from forensics.run.robust import SIGMA
 from forensics.run.series import Series
 from forensics.spikes import excursions
@@ -38,31 +38,40 @@ NEEDS = ["loss.train|loss.eval"]
 LEAST_VALUES, WINDOW, IN_A_ROW = 120, 40, 40
 TIMES, LEAST_SWING, WIDER, OF_START = 4.0, 0.15, 2.0, 0.04
 FROZEN = 30
+SMALLEST_EFFECT = f"swings of {LEAST_SWING:.0%} over {IN_A_ROW} values in a row, or {FROZEN} equal values"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """A stretch of the loss, by its steps."""
+
+    kind: str  # wild or frozen
+    start: int
+    end: int
+    to_end: bool
+    swing: float | None = None  # as a share of the level
+    before: float | None = None  # the calmest swing before
+    ratio: float | None = None  # of the swing over that
+    value: float | None = None  # that the loss repeats
+    count: int | None = None  # times
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = loss_of(run)
-    rows = np.flatnonzero(s.usable)
-    if len(rows) < LEAST_VALUES:
-        raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
+    s, rows = finite_loss(run, LEAST_VALUES)
     x = s.value[rows]
     wild = swings(x)
     if wild is not None:
         first, last, before, swing = wild
-        start = s.step[rows[first]]
-        title = f"Loss swings by {swing:.0%} from step {start} on, {swing / before:.0f} times as wide as before"
-        facts = {"kind": "wild", "swing": swing, "before": before, "ratio": swing / before}
-        yield _finding(run, s, rows, first, last, title, facts)
+        title = f"Loss swings by {swing:.0%} from step {s.step[rows[first]]} on, {swing / before:.0f} times as wide as before"
+        facts = Facts("wild", *_where(s, rows, first, last), swing=swing, before=before, ratio=swing / before)
+        yield _finding(run, s, (rows[first], rows[last]), title, facts)
     frozen = freezes(x)
     if frozen is not None:
         first, last = frozen
-        count, start = last - first + 1, s.step[rows[first]]
-        title = f"Loss freezes at {x[first]:.6g} at step {start}: the same value {count} times in a row"
-        yield _finding(run, s, rows, first, last, title, {"kind": "frozen", "value": float(x[first]), "count": last - first + 1})
-
-
-def smallest_effect(run: Run) -> str:
-    return f"swings of {LEAST_SWING:.0%} over {IN_A_ROW} values in a row, or {FROZEN} equal values"
+        count = last - first + 1
+        title = f"Loss freezes at {x[first]:.6g} at step {s.step[rows[first]]}: the same value {count} times in a row"
+        facts = Facts("frozen", *_where(s, rows, first, last), value=float(x[first]), count=count)
+        yield _finding(run, s, (rows[first], rows[last]), title, facts)
 
 
 def swings(x: excursions.Floats) -> tuple[int, int, float, float] | None:
@@ -109,25 +118,13 @@ def freezes(x: excursions.Floats) -> tuple[int, int] | None:
     return first, first + int(lengths[best]) - 1
 
 
-def _finding(run: Run, s: Series, rows: excursions.Ints, first: int, last: int, title: str, facts: dict[str, object]) -> Finding:
-    start, end = int(s.step[rows[first]]), int(s.step[rows[last]])
-    facts = facts | {"start": start, "end": end, "to_end": last >= len(rows) - 2}
-    shown = evidence.window(
-        s,
-        start,
-        end,
-        title=f"{s.tag} from step {start} on",
-        where=s.place(run, rows[first]),
-        marks=[{"from": start, "to": end, "kind": "event"}],
-    )
-    return Finding(
-        f"oscillation-{start}-{facts['kind']}",
-        "oscillation",
-        title,
-        start,
-        end,
-        "warning",
-        (shown,),
-        facts,
-        (s.clock(rows[first]), s.clock(rows[last])),
-    )
+def _where(s: Series, rows: excursions.Ints, first: int, last: int) -> tuple[int, int, bool]:
+    """(first step, last step, whether it lasts to the end)."""
+    return int(s.step[rows[first]]), int(s.step[rows[last]]), last >= len(rows) - 2
+
+
+def _finding(run: Run, s: Series, rows: tuple[int, int], title: str, facts: Facts) -> Finding[Facts]:
+    bands = [{"from": facts.start, "to": facts.end, "kind": "event"}]
+    where = s.place(run, rows[0])
+    shown = evidence.window(s, facts.start, facts.end, *bands, title=f"{s.tag} from step {facts.start} on", where=where)
+    return evidence.on_rows(s, rows, facts, title, "warning", shown, key=f"{facts.start}-{facts.kind}")

@@ -17,27 +17,35 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import needed
 from forensics.errors import CannotTell
 from forensics.run.recipe import recipe
-from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
 RATIO, FELL = 10.0, 0.5
+SMALLEST_EFFECT = f"{RATIO:.0f} times the usual rate"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    ratio: float  # of the peak over the usual rate
+    rate: float  # peak, as logged or configured
+    little: bool  # the loss fell by less than half
 
 
 def detect(run: Run) -> Iterator[Finding]:
     r = recipe(run)
     if r.ratio is None:
         raise CannotTell("neither log nor config says the learning rate")
-    s = series(run, "loss.train")
-    assert s is not None
-    x = s.value[s.usable]
+    s = needed(run, "loss.train")
+    x = s.value[s.alive & np.isfinite(s.value)]
     if r.ratio < RATIO or len(x) < 20:
         return
     first, last = float(np.median(x[:5])), float(np.median(x[-max(len(x) // 10, 5) :]))
@@ -46,17 +54,5 @@ def detect(run: Run) -> Iterator[Finding]:
     title += f", and the loss only fell from {first:.3g} to {last:.3g}" if little else ""
     begin, end = int(s.step[0]), int(s.step[-1])
     shown = evidence.window(s, begin, end, title=s.tag, where=s.place(run, 0), margin=0)
-    yield Finding(
-        f"peak_rate-{begin}",
-        "peak_rate",
-        title,
-        begin,
-        end,
-        "warning" if little else "info",
-        (shown,),
-        {"ratio": r.ratio, "rate": r.rate, "little": little},
-    )
-
-
-def smallest_effect(run: Run) -> str:
-    return f"{RATIO:.0f} times the usual rate"
+    facts = Facts(r.ratio, r.rate or 0.0, little)
+    yield evidence.found(facts, title, (begin, end), "warning" if little else "info", shown)

@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
-from forensics.detectors.loss_spike import loss_of
-from forensics.errors import CannotTell
+from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import finite_loss
 from forensics.run import settings
 from parsers.tables import Run
 
@@ -34,11 +34,20 @@ LEAST_VALUES, LEAST_FALL = 20, 0.03
 NEAR_CHANCE = 0.05
 
 
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """Levels of the loss, in its units."""
+
+    first: float
+    last: float
+    best: float
+    fall: float  # share of the first level
+    chance: float | None  # ln of the number of classes or tokens, where config names it
+    at_chance: bool
+
+
 def detect(run: Run) -> Iterator[Finding]:
-    s = loss_of(run)
-    rows = np.flatnonzero(s.usable)
-    if len(rows) < LEAST_VALUES:
-        raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
+    s, rows = finite_loss(run, LEAST_VALUES)
     x = s.value[rows]
     tenth = max(len(x) // 10, 3)
     first, last, best = (float(np.median(v)) for v in (x[:tenth], x[-tenth:], np.sort(x)[:tenth]))
@@ -50,11 +59,10 @@ def detect(run: Run) -> Iterator[Finding]:
     at_chance = chance is not None and abs(last - chance) <= NEAR_CHANCE * chance
     note = f", which is what guessing gives: ln({outcomes:.0f}) = {chance:.3g}" if at_chance and chance else ""
     title = f"Loss does not fall: {first:.4g} at the beginning, {last:.4g} at the end{note}"
-    facts = {"first": first, "last": last, "best": best, "fall": fall, "chance": chance, "at_chance": at_chance}
+    facts = Facts(first, last, best, fall, chance, at_chance)
     begin, end = int(s.step[rows[0]]), int(s.step[rows[-1]])
     shown = evidence.window(s, begin, end, title=s.tag, where=s.place(run, rows[0]), margin=0)
-    severity = "warning" if s.step[rows[0]] <= 0.1 * end else "info"
-    yield Finding(f"plateau-{begin}", "plateau", title, begin, end, severity, (shown,), facts, (s.clock(rows[0]), s.clock(rows[-1])))
+    yield evidence.on_rows(s, (rows[0], rows[-1]), facts, title, "warning" if begin <= 0.1 * end else "info", shown)
 
 
 def smallest_effect(run: Run) -> str:

@@ -24,11 +24,12 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Evidence, Finding
+from forensics.case import BaseFacts, Evidence, Finding
 from forensics.errors import CannotTell
 from forensics.run import endings, rank_shapes, ranks
 from forensics.run.rank_shapes import Shape
@@ -43,6 +44,31 @@ WHAT = {"loss.train": "loss", "loss.eval": "evaluation loss", "grad.norm": "grad
         "time.step": "time of a step", "time.data": "time spent waiting for data"}  # fmt: skip
 FAR = 0.2  # a loss apart throughout by this much is no matter of which data a rank sees
 SHOWN = 12  # rows of the table
+SMALLEST_EFFECT = "one rank's loss off by 5 % and three noises; numbers that were equal and are not"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """How the ranks disagree."""
+
+    pattern: str  # parts, drift, jump, apart, straggler; steps
+    step: int  # from which on
+    ranks: int
+
+
+@dataclass(frozen=True)
+class Apart(Facts):
+    """A metric that differs between ranks."""
+
+    metric: str  # canonical name
+    rank: int | None  # the one that is apart, None where all are
+    relative: float  # difference as a share of the level
+    noises: float  # difference over the noise of a single value
+
+
+@dataclass(frozen=True)
+class Steps(Facts):
+    behind: list[int]  # ranks that stopped first
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -107,23 +133,13 @@ def _finding(m: Matrix, s: Shape, name: str) -> Finding:
         told = f"The {what} of {who or 'one of two ranks'} leaves that of the other{'s' if len(m.ranks) > 2 else ''} at step {first}, by {s.relative:.0%}"
     else:
         told = f"The {what} of {who} is {s.relative:.0%} {'above' if s.size > 0 else 'below'} that of the other ranks, throughout"
-    facts = {
-        "pattern": "straggler" if slow and s.pattern in ("jump", "apart") else s.pattern,
-        "metric": name, "step": first, "rank": m.ranks[s.column] if s.column is not None else None, "ranks": len(m.ranks),
-        "relative": s.relative, "noises": s.noises,
-    }  # fmt: skip
+    pattern = "straggler" if slow and s.pattern in ("jump", "apart") else s.pattern
+    rank = m.ranks[s.column] if s.column is not None else None
+    facts = Apart(pattern, first, len(m.ranks), name, rank, s.relative, s.noises)
     # apart from the first step on may be the design (other data, another stage), unless it is a loss and far
     mild = (s.pattern == "apart" and not (name == "loss.train" and s.relative >= FAR)) or name == "time.data"
-    return Finding(
-        f"rank_disagreement-{first}-{name.replace('.', '_')}",
-        "rank_disagreement",
-        told,
-        first,
-        last,
-        "info" if mild else "warning",
-        (_table(m, s.row, what),),
-        facts,
-    )
+    key = f"{first}-{name.replace('.', '_')}"
+    return evidence.found(facts, told, (first, last), "info" if mild else "warning", _table(m, s.row, what), key=key)
 
 
 def _table(m: Matrix, row: int, what: str) -> Evidence:
@@ -141,17 +157,7 @@ def _steps(run: Run, reach: dict[int, int]) -> Iterator[Finding]:
     behind = sorted(r for r, step in reach.items() if step == near)
     names = ", ".join(map(str, behind[:6])) + (" ..." if len(behind) > 6 else "")
     rows = [[r, step] for r, step in sorted(reach.items())][:64]
-    yield Finding(
-        f"rank_disagreement-{near}-steps",
-        "rank_disagreement",
-        f"The ranks stand at different steps: the last of rank {names} is {near}, others came to {far}",
-        near,
-        far,
-        "warning" if len(behind) < len(reach) / 2 or len(reach) == 2 else "info",
-        (evidence.table("last step by rank", ["rank", "last step"], rows),),
-        {"pattern": "steps", "behind": behind, "step": near, "ranks": len(reach)},
-    )
-
-
-def smallest_effect(run: Run) -> str:
-    return "one rank's loss off by 5 % and three noises; numbers that were equal and are not"
+    told = f"The ranks stand at different steps: the last of rank {names} is {near}, others came to {far}"
+    shown = evidence.table("last step by rank", ["rank", "last step"], rows)
+    severity = "warning" if len(behind) < len(reach) / 2 or len(reach) == 2 else "info"
+    yield evidence.found(Steps("steps", near, len(reach), behind), told, (near, far), severity, shown, key=f"{near}-steps")

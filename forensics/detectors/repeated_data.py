@@ -24,18 +24,35 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from forensics import evidence
 from forensics.batches import data_passes, resume_data, resume_loss
 from forensics.batches.recurrence import epochs_of
 from forensics.batches.resume_data import Change
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
 MOST = 20  # restarts judged by the loss
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """What became of the position in the data."""
+
+    what: str  # repeated, skipped, reshuffled
+    step: int  # at which the life begins
+    offset: int | None  # steps by which the data are behind
+    from_start: bool  # it begins again with the very first batch
+    how: str  # by its samples, or by the ups and downs of the loss
+    attempt: int
+    p: float | None  # of the loss alone
+    share: float | None  # of samples that come again within the epoch
+    lower: float | None  # by this share is the loss lower
+    joins: int | None  # step where it joins the old curve
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -71,18 +88,10 @@ def _finding(run: Run, found: Change, words: str) -> Finding:
     begin = run.attempts[found.attempt]["steps"][0] if logged else found.step
     end = run.attempts[-1 if not logged else found.attempt]["steps"][1]
     lower = resume_loss.dip(s, found.attempt) if s is not None and logged and found.what == "repeated" else None
-    facts = {
-        "what": found.what,
-        "step": begin,
-        "offset": found.offset,
-        "from_start": found.from_start,
-        "how": found.how,
-        "attempt": found.attempt,
-        "p": found.p,
-        "share": found.share,
-        "lower": lower.share if lower else None,
-        "joins": lower.until if lower else None,
-    }
+    less, joins = (lower.share, lower.until) if lower else (None, None)
+    facts = Facts(
+        found.what, begin, found.offset, found.from_start, found.how, found.attempt, found.p, found.share, lower=less, joins=joins
+    )
     lines = list(found.lines)
     if lower:
         lines.append(f"the loss is {lower.share:.1%} lower until step {lower.until}, where it joins the old curve")
@@ -90,16 +99,10 @@ def _finding(run: Run, found: Change, words: str) -> Finding:
     if found.what == "repeated" and found.offset is not None:
         text = f"sees the data of step {begin - found.offset} and on again"  # the manifest may begin a little later
     proven = found.what != "reshuffled" or bool(found.share)
-    return Finding(
-        f"repeated_data-{begin}" + (f"-attempt{found.attempt}" if found.attempt > 1 else ""),
-        "repeated_data",
-        words.format(step=begin, text=text, how=found.how),
-        begin,
-        end,
-        "warning" if proven else "info",
-        (evidence.text("the data after the restart", lines),) if lines else (),
-        facts,
-    )
+    shown = (evidence.text("the data after the restart", lines),) if lines else ()
+    title = words.format(step=begin, text=text, how=found.how)
+    key = f"{begin}-attempt{found.attempt}" if found.attempt > 1 else begin
+    return evidence.found(facts, title, (begin, end), "warning" if proven else "info", *shown, key=key)
 
 
 def smallest_effect(run: Run) -> str:

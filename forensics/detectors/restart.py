@@ -17,14 +17,28 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
 from forensics.run import endings
 from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+SMALLEST_EFFECT = "one step logged twice"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """The end of one life and the beginning of the next."""
+
+    from_: int  # first step of the new attempt
+    ended: int  # last step of the old one
+    redone: int  # steps that are done twice
+    idle: float | None  # seconds between them
+    why: str  # the old one ended
+    attempt: int
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -36,43 +50,20 @@ def detect(run: Run) -> Iterator[Finding]:
         wait = f", {_duration(idle)} later" if idle and idle > 0 else ""
         what = f"{redone} steps are done twice" if redone else "no step is done twice"
         title = f"The run stops at step {end} and goes on from step {begin}{wait}: {what}"
-        facts = {"from": begin, "ended": end, "redone": redone, "idle": idle, "why": attempt["why"], "attempt": after["index"]}
+        facts = Facts(begin, end, redone, idle, attempt["why"], after["index"])
         shown = []
         loss = series(run, "loss.train") or series(run, "loss.eval")
         if loss is not None:
-            shown.append(
-                evidence.window(
-                    loss,
-                    begin,
-                    max(end, begin),
-                    title="loss in both attempts",
-                    marks=[{"step": begin, "label": f"restart at step {begin}", "kind": "restart"}],
-                )
-            )
-        lines = [
-            e
-            for e in endings.events(run, "resume", "signal", "scheduler", "oom", "traceback")
-            if e["attempt"] in (before["index"], after["index"])
-        ]
+            marks = [{"step": begin, "label": f"restart at step {begin}", "kind": "restart"}]
+            shown.append(evidence.window(loss, begin, max(end, begin), *marks, title="loss in both attempts"))
+        told_of = endings.events(run, "resume", "signal", "scheduler", "oom", "traceback")
+        lines = [e for e in told_of if e["attempt"] in (before["index"], after["index"])]
         if lines:
-            shown.append(
-                evidence.text("what the log says", [e["text"][:300] for e in lines[:6]], run.where(lines[0]["source"], lines[0]["at"]))
-            )
-        yield Finding(
-            f"restart-{begin}" + (f"-attempt{after['index']}" if after["index"] > 1 else ""),
-            "restart",
-            title,
-            begin,
-            max(end, begin),
-            "warning" if redone > 1 else "info",
-            tuple(shown),
-            facts,
-            (before["ended"], after["started"]),
-        )
-
-
-def smallest_effect(run: Run) -> str:
-    return "one step logged twice"
+            where = run.where(lines[0]["source"], lines[0]["at"])
+            shown.append(evidence.text("what the log says", [e["text"][:300] for e in lines[:6]], where))
+        key, times = f"{begin}-attempt{after['index']}" if after["index"] > 1 else begin, (before["ended"], after["started"])
+        severity = "warning" if redone > 1 else "info"
+        yield evidence.found(facts, title, (begin, max(end, begin)), severity, *shown, key=key, times=times)
 
 
 def _duration(seconds: float) -> str:

@@ -19,13 +19,15 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import needed
 from forensics.errors import CannotTell
-from forensics.run.series import Series, series
+from forensics.run.series import Series
 from forensics.spikes import excursions
 from parsers.tables import Run
 
@@ -33,9 +35,21 @@ NEEDS = ["loss.train"]
 LEAST, AHEAD, ERRORS, SHARE = 10, 20, 5.0, 0.01
 
 
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """The loss across a restart."""
+
+    step: int
+    height: float  # as a share of the level before
+    sigmas: float | None  # height over the local noise
+    length: int | None  # steps until it is back
+    up: bool
+    compared: str  # with what
+    attempt: int
+
+
 def detect(run: Run) -> Iterator[Finding]:
-    s = series(run, "loss.train")
-    assert s is not None
+    s = needed(run, "loss.train")
     judged = False
     for before, after in zip(run.attempts, run.attempts[1:], strict=False):
         old = np.flatnonzero((s.attempt == before["index"]) & np.isfinite(s.value))
@@ -47,11 +61,10 @@ def detect(run: Run) -> Iterator[Finding]:
         raise CannotTell(f"fewer than {LEAST} values on one side of the restart")
 
 
-def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) -> Iterator[Finding]:
+def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) -> Iterator[Finding[Facts]]:
     begin = int(s.step[new[0]])
     y = np.log(s.value) if (s.value[np.r_[old, new]] > 0).all() else s.value / max(float(np.median(np.abs(s.value[old]))), 1e-12)
     twice, i, j = np.intersect1d(s.step[old], s.step[new], return_indices=True)
-    identical = len(twice) >= 5 and bool(np.isclose(s.value[old][i], s.value[new][j], rtol=1e-5).mean() > 0.9)
     noise = float(np.median(excursions.local_noise(y[old])))
     kept = old[s.step[old] < begin][-AHEAD:]
     if len(twice) >= LEAST:
@@ -66,43 +79,28 @@ def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) 
         # a loss that was falling goes on falling: only what lies below its own trend is a break
         trend = np.polyfit(s.step[kept], y[kept], 1)
         height = min(max(height, float(np.median(y[new][:few] - np.polyval(trend, s.step[new][:few])))), 0.0)
-    error = noise * 1.25 / np.sqrt(max(len(gap) // 4, 3))
-    if identical or abs(height) < ERRORS * error or abs(height) < SHARE:
+    identical = len(twice) >= 5 and bool(np.isclose(s.value[old][i], s.value[new][j], rtol=1e-5).mean() > 0.9)
+    if identical or abs(height) < max(ERRORS * noise * 1.25 / np.sqrt(few), SHARE):
         return
     level = float(np.median(y[kept])) if len(kept) else float(y[old][i][0])
     back = np.flatnonzero(excursions.rolling_median(y[new], 5) <= level + 2 * noise)
     length = int(s.step[new[int(back[0])]] - begin) if len(back) else None
-    way = "above" if height > 0 else "below"
-    lasts = f" and is back after {length} steps" if length and height > 0 else ""
-    title = f"After the restart at step {begin} the loss stands {abs(np.expm1(height)):.1%} {way} where it was{lasts}"
-    facts = {
-        "step": begin,
-        "height": float(np.expm1(height)),
-        "sigmas": abs(height) / noise if noise else None,
-        "length": length,
-        "up": height > 0,
-        "compared": "steps logged twice" if len(twice) >= LEAST else "values before",
-        "attempt": attempt,
-    }
-    shown = evidence.window(
-        s,
-        begin,
-        begin + (length or AHEAD * s.interval),
-        title="loss across the restart",
-        where=s.place(run, new[0]),
-        marks=[{"step": begin, "label": "restart", "kind": "restart"}],
-    )
-    yield Finding(
-        f"resume_break-{begin}",
-        "resume_break",
-        title,
-        begin,
-        begin + (length or 0),
-        "warning" if height > 0 else "info",  # lower is no harm; where samples come again, repeated_data says so
-        (shown,),
-        facts,
-        (s.clock(old[-1]), s.clock(new[0])),
-    )
+    compared = "steps logged twice" if len(twice) >= LEAST else "values before"
+    sigmas = abs(height) / noise if noise else None
+    facts = Facts(begin, float(np.expm1(height)), sigmas, length, height > 0, compared, attempt)
+    yield _finding(run, s, (old[-1], new[0]), facts)
+
+
+def _finding(run: Run, s: Series, rows: tuple[int, int], f: Facts) -> Finding[Facts]:
+    """`rows`: the last of the old life and the first of the new one."""
+    lasts = f" and is back after {f.length} steps" if f.length and f.up else ""
+    title = f"After the restart at step {f.step} the loss stands {abs(f.height):.1%} {'above' if f.up else 'below'} where it was{lasts}"
+    marks = [{"step": f.step, "label": "restart", "kind": "restart"}]
+    last = f.step + (f.length or AHEAD * s.interval)
+    shown = evidence.window(s, f.step, last, *marks, title="loss across the restart", where=s.place(run, rows[1]))
+    severity = "warning" if f.up else "info"  # lower is no harm; where samples come again, repeated_data says so
+    steps, times = (f.step, f.step + (f.length or 0)), (s.clock(rows[0]), s.clock(rows[1]))
+    return evidence.found(f, title, steps, severity, shown, times=times)
 
 
 def smallest_effect(run: Run) -> str:

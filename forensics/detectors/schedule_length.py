@@ -17,30 +17,41 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import needed, surviving
 from forensics.errors import CannotTell
 from forensics.run import settings
 from forensics.run.endings import planned_steps
-from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["lr"]
 EARLY, LOW = 0.6, 0.01
 CYCLES = ("restart", "cyclic", "cycle", "sgdr", "wsd", "inverse", "step", "plateau")
+SMALLEST_EFFECT = f"a schedule that ends before {EARLY:.0%} of the plan"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """The end of a schedule, in steps."""
+
+    end: int
+    plan: int
+    factor: float  # plan over end
+    again: bool  # the rate comes round again
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = series(run, "lr")
-    assert s is not None
+    s = needed(run, "lr")
     plan = planned_steps(run)
     if plan is None:
         raise CannotTell("the planned number of steps is not known")
     kind = settings.setting(run, "schedule")
-    rows = np.flatnonzero(s.usable)
+    rows = surviving(s)
     if len(rows) < 20 or (kind is not None and any(c in str(kind.value).lower() for c in CYCLES)):
         return
     x, step = s.value[rows], s.step[rows]
@@ -57,19 +68,8 @@ def detect(run: Run) -> Iterator[Finding]:
     again = bool(x[top + int(low[0]) :].max() > 0.3 * peak)
     how = "and comes round again" if again else "and stays there"
     title = f"The learning rate reaches its end at step {end} of {plan} {how}"
-    facts = {"end": end, "plan": plan, "factor": plan / end, "again": again}
-    row = rows[top + int(low[0])]
-    shown = evidence.window(
-        s,
-        int(step[0]),
-        int(step[-1]),
-        title=s.tag,
-        where=s.place(run, row),
-        margin=0,
-        marks=[{"step": end, "label": f"end of the schedule: {end}", "kind": "event"}],
-    )
-    yield Finding(f"schedule_length-{end}", "schedule_length", title, end, int(step[-1]), "warning", (shown,), facts, (s.clock(row), None))
-
-
-def smallest_effect(run: Run) -> str:
-    return f"a schedule that ends before {EARLY:.0%} of the plan"
+    facts = Facts(end, plan, plan / end, again)
+    row, first, last = rows[top + int(low[0])], int(step[0]), int(step[-1])
+    marks = [{"step": end, "label": f"end of the schedule: {end}", "kind": "event"}]
+    shown = evidence.window(s, first, last, *marks, title=s.tag, where=s.place(run, row), margin=0)
+    yield evidence.found(facts, title, (end, last), "warning", shown, times=(s.clock(row), None))

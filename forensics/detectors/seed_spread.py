@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run.robust import robust_sigma
 from forensics.run.series import series
@@ -30,6 +31,18 @@ from parsers.tables import Run
 
 NEEDS: list[str] = []
 APART, ERRORS = math.log(1.4), 3.0
+SMALLEST_EFFECT = "seeds that end 40 % apart"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """Last levels of runs that differ in the seed."""
+
+    metric: str  # canonical name
+    apart: float  # worst over best, less 1
+    runs: int
+    best: str  # run id
+    worst: str
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -50,8 +63,8 @@ def detect(run: Run) -> Iterator[Finding]:
         title = f"{len(known)} runs that differ only in the seed end between {known[0][1]:.4g} and {known[-1][1]:.4g} ({name})"
         rows = [[r.id, f"{level:.4g}", f"{noise:.2g}"] for r, level, noise in known]
         shown = evidence.table("last level of each seed", ["run", name, "noise of the level"], rows, known[-1][0].path)
-        facts = {"metric": name, "apart": math.expm1(apart), "runs": len(known), "best": known[0][0].id, "worst": known[-1][0].id}
-        yield Finding(f"seed_spread-{name}", "seed_spread", title, None, None, "warning", (shown,), facts)
+        facts = Facts(name, math.expm1(apart), len(known), known[0][0].id, known[-1][0].id)
+        yield evidence.found(facts, title, (None, None), "warning", shown, key=name)
         return
     if not judged:
         raise CannotTell("fewer than two of the runs logged a loss")
@@ -68,7 +81,3 @@ def _level(run: Run, name: str, share: int) -> tuple[float, float] | None:
     last = x[-max(len(x) // share, 3) :]
     noise = robust_sigma(last)
     return float(np.median(last)), 1.25 * noise / math.sqrt(len(last))
-
-
-def smallest_effect(run: Run) -> str:
-    return "seeds that end 40 % apart"

@@ -24,13 +24,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
-from forensics.detectors import hang_kinds
+from forensics.case import BaseFacts, Finding
+from forensics.detectors import hang_kinds, hang_ranks
+from forensics.detectors.kinds import Kind
 from forensics.errors import CannotTell
 from forensics.run import endings
 from forensics.run.endings import SILENCE_SECONDS, SILENCE_TIMES
@@ -39,12 +41,31 @@ from parsers.tables import Run
 
 _FRONT = re.compile(r"^\s*\[[EWIF] ?[^\]]*\] ?")  # the logger's own clock, file and line
 NEEDS = ["loss.train|lr|grad.norm"]
+SMALLEST_EFFECT = f"{SILENCE_SECONDS / 60:.0f} minutes of silence"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """A silence, or lines that speak of processes that wait."""
+
+    step: int | None  # the last before it
+    at_end: bool  # no step comes after it
+    seconds: float | None = None
+    usual: float | None = None  # seconds between two rows
+    lines: int | None = None  # of the log that say so
+    said: bool | None = None
+    echo: bool | None = None  # left behind by a crash
+    kind: str | None = None  # of hang_kinds
+    words: str | None = None  # of the kind, as the rest of a title
+    why: str | None = None  # the sentence that shows it
+    do: list[str] | None = None
+    ranks: str | None = None  # that are missing or died
 
 
 def detect(run: Run) -> Iterator[Finding]:
     s = series(run, "loss.train") or series(run, "lr") or series(run, "grad.norm")
     assert s is not None
-    said = hang_kinds.said(run)
+    said = hang_ranks.said(run)
     if said:
         yield _said(run, said)
     clocked = np.flatnonzero(np.isfinite(s.time))
@@ -58,30 +79,17 @@ def detect(run: Run) -> Iterator[Finding]:
     for i in np.flatnonzero(inside & (gaps >= SILENCE_SECONDS) & (gaps >= SILENCE_TIMES * usual))[:10]:
         row, after = clocked[i], clocked[i + 1]
         title = f"Silence of {gaps[i] / 60:.0f} minutes after step {s.step[row]}; usual is {usual:.2g} seconds"
-        facts = {"step": int(s.step[row]), "seconds": float(gaps[i]), "usual": usual, "at_end": False}
         shown = evidence.text("clock", [f"step {s.step[row]} and step {s.step[after]} lie {gaps[i]:.0f} s apart"], s.place(run, row))
-        yield Finding(
-            f"stall-{s.step[row]}",
-            "stall",
-            title,
-            int(s.step[row]),
-            int(s.step[after]),
-            "warning",
-            (shown,),
-            facts,
-            (s.clock(row), s.clock(after)),
-        )
+        facts = Facts(int(s.step[row]), False, float(gaps[i]), usual)
+        yield evidence.on_rows(s, (row, after), facts, title, "warning", shown)
     if endings.stalled(run) and not said:
         wait, usual, what = endings.silence(run) or (0.0, 0.0, "")
-        last = clocked[-1]
-        kind = hang_kinds.of_run(run, int(s.step[last]))
-        words = f" ({kind.words})" if kind.words else ""
-        title = f"Silence of {wait / 60:.0f} minutes after the last step {s.step[last]}{words}, until: {what[:100]}"
-        facts = {"step": int(s.step[last]), "seconds": wait, "usual": usual, "at_end": True} | _facts(kind)
+        last, step = clocked[-1], int(s.step[clocked[-1]])
+        kind = hang_kinds.of_run(run, step)
+        title = f"Silence of {wait / 60:.0f} minutes after the last step {step}{_words(kind)}, until: {what[:100]}"
+        facts = Facts(step, True, wait, usual, **_told_of(kind))
         shown = evidence.text("the last sign of life", [what], s.place(run, last))
-        yield Finding(
-            f"stall-{s.step[last]}-end", "stall", title, int(s.step[last]), None, "critical", (shown,), facts, (s.clock(last), None)
-        )
+        yield evidence.found(facts, title, (step, None), "critical", shown, key=f"{step}-end", times=(s.clock(last), None))
 
 
 def _said(run: Run, said: list[dict[str, Any]]) -> Finding:
@@ -90,22 +98,12 @@ def _said(run: Run, said: list[dict[str, Any]]) -> Finding:
     kind = hang_kinds.of_run(run, step)
     echo = all(e["level"] == "warning" for e in said) and endings.status(run) == "crashed"  # what a crash leaves behind
     shown = evidence.text("what the log says", [_told(e) for e in _one_a_rank(said)[:8]], run.where(str(first["source"]), first["at"]))
-    facts = {"step": step, "lines": len(said), "at_end": True, "said": True, "echo": echo} | _facts(kind)
-    words = f" ({kind.words})" if kind.words else ""
+    facts = Facts(step, True, lines=len(said), said=True, echo=echo, **_told_of(kind))
     line = _FRONT.sub("", str(first["text"]).splitlines()[-1])
-    title = f"Processes wait for each other{words}: {line[:140]}"
+    title = f"Processes wait for each other{_words(kind)}: {line[:140]}"
     time = first["time"] if isinstance(first["time"], float) else None
-    return Finding(
-        f"stall-{step}-said",
-        "stall",
-        title,
-        step,
-        None,
-        "info" if echo or endings.status(run) == "finished" else "critical",
-        (shown,),
-        facts,
-        (time, None),
-    )
+    severity = "info" if echo or endings.status(run) == "finished" else "critical"
+    return evidence.found(facts, title, (step, None), severity, shown, key=f"{step}-said", times=(time, None))
 
 
 def _one_a_rank(said: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -114,20 +112,20 @@ def _one_a_rank(said: list[dict[str, Any]]) -> list[dict[str, Any]]:
     first: list[dict[str, Any]] = []
     rest: list[dict[str, Any]] = []
     for e in said:
-        rank = hang_kinds.rank_of(e)
+        rank = hang_ranks.rank_of(e)
         (rest if rank in seen else first).append(e)
         seen.add(rank)
     return first + rest
 
 
 def _told(e: dict[str, Any]) -> str:
-    rank = hang_kinds.rank_of(e)
+    rank = hang_ranks.rank_of(e)
     return (f"rank {rank}: " if rank is not None else "") + str(e["text"])[:400]
 
 
-def _facts(kind: hang_kinds.Kind) -> dict[str, Any]:
-    return {"kind": kind.id, "words": kind.words, "why": kind.why, "do": list(kind.do)} | kind.facts
+def _words(kind: Kind) -> str:
+    return f" ({kind.words})" if kind.words else ""
 
 
-def smallest_effect(run: Run) -> str:
-    return f"{SILENCE_SECONDS / 60:.0f} minutes of silence"
+def _told_of(kind: Kind) -> dict[str, Any]:
+    return {"kind": kind.id, "words": kind.words, "why": kind.why, "do": list(kind.do), "ranks": kind.ranks}

@@ -18,11 +18,13 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import surviving
 from forensics.errors import CannotTell
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Series, series
@@ -31,6 +33,18 @@ from parsers.tables import Run
 NEEDS: list[str] = []
 SLOWER, NOISES, SIDE = 0.8, 4.0, 20
 SPEEDS = ("tput.tokens", "tput.tokens_dev", "tput.samples", "tput.samples_dev", "tput.steps", "mfu", "flops.dev")
+SMALLEST_EFFECT = f"a lasting slow-down to {SLOWER:.0%}"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """A lasting change of speed, in the unit of the metric (more is faster)."""
+
+    step: int
+    ratio: float  # after over before
+    metric: str  # canonical name
+    before: float
+    after: float
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -43,24 +57,12 @@ def detect(run: Run) -> Iterator[Finding]:
     noise = robust_sigma(np.r_[y[:split] - np.median(y[:split]), y[split:] - np.median(y[split:])], 0.0)
     if after >= SLOWER * before or np.log(before / after) < NOISES * noise:
         return
-    rows = np.flatnonzero(s.usable)
-    step = int(s.step[rows[min(split, len(rows) - 1)]])
+    rows = surviving(s)
+    row, last = rows[min(split, len(rows) - 1)], rows[-1]
+    step = int(s.step[row])
     title = f"The run slows down to {after / before:.0%} of its speed at step {step} and stays slow"
-    facts = {"step": step, "ratio": after / before, "metric": s.name, "before": before, "after": after}
-    shown = evidence.window(
-        s, step, int(s.step[rows[-1]]), title=f"{s.tag} from step {step} on", where=s.place(run, rows[min(split, len(rows) - 1)])
-    )
-    yield Finding(
-        f"throughput-{step}",
-        "throughput",
-        title,
-        step,
-        int(s.step[rows[-1]]),
-        "warning",
-        (shown,),
-        facts,
-        (s.clock(rows[min(split, len(rows) - 1)]), s.clock(rows[-1])),
-    )
+    shown = evidence.window(s, step, int(s.step[last]), title=f"{s.tag} from step {step} on", where=s.place(run, row))
+    yield evidence.on_rows(s, (row, last), Facts(step, after / before, s.name, before, after), title, "warning", shown)
 
 
 def speed_of(run: Run) -> tuple[Series, np.ndarray]:
@@ -93,7 +95,3 @@ def _best_split(y: np.ndarray) -> int:
     k = np.arange(SIDE, n - SIDE + 1)
     left, right = total[k - 1], total[-1] - total[k - 1]
     return int(k[np.argmax(left**2 / k + right**2 / (n - k))])
-
-
-def smallest_effect(run: Run) -> str:
-    return f"a lasting slow-down to {SLOWER:.0%}"

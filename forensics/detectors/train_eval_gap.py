@@ -18,25 +18,39 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import needed, surviving
 from forensics.errors import CannotTell
 from forensics.run.robust import robust_sigma
-from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["loss.eval", "loss.train"]
 LEAST_EVALS, RISE, NOISES = 6, 0.05, 3.0
 STEADY, TAU, LATE, PAIRED = 8, 0.7, 0.8, 64
+SMALLEST_EFFECT = f"an evaluation loss {RISE:.0%} above its best"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """Evaluation loss beside training loss."""
+
+    best_step: int
+    best: float  # lowest evaluation loss
+    final: float
+    rise: float  # of the final over the best, as a share
+    train_fall: float  # of the training loss meanwhile, as a share
+    improved: float  # of the first evaluation to the best, as a share
+    late: bool  # much was learnt by the first evaluation
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    held, train = series(run, "loss.eval"), series(run, "loss.train")
-    assert held is not None and train is not None
-    keep = np.flatnonzero(held.usable)
+    held, train = needed(run, "loss.eval"), needed(run, "loss.train")
+    keep = surviving(held)
     if len(keep) < LEAST_EVALS:
         raise CannotTell(f"only {len(keep)} evaluations were logged")
     x, step = held.value[keep], held.step[keep]
@@ -54,39 +68,12 @@ def detect(run: Run) -> Iterator[Finding]:
         f"Evaluation loss is lowest at step {step[best]} ({x[best]:.4g}) and ends at {final:.4g}, "
         f"while training loss goes on falling from {at_best:.4g} to {at_end:.4g}"
     )
-    facts = {
-        "best_step": int(step[best]),
-        "best": float(x[best]),
-        "final": final,
-        "rise": rise / abs(float(x[best])),
-        "train_fall": 1 - at_end / at_best,
-        "improved": 1 - float(x[best]) / float(x[0]),
-        "late": bool(x[0] < LATE * np.median(train.value[np.isfinite(train.value)][:5])),  # much was learnt by the first evaluation
-    }
-    first, last = int(step[best]), int(step[-1])
-    shown = [
-        evidence.window(
-            s,
-            int(step[0]),
-            last,
-            title=s.tag,
-            margin=0,
-            where=s.place(run, 0),
-            marks=[{"step": first, "label": "lowest evaluation loss", "kind": "event"}],
-        )
-        for s in (held, train)
-    ]
-    yield Finding(
-        f"train_eval_gap-{first}",
-        "train_eval_gap",
-        title,
-        first,
-        last,
-        "warning",
-        tuple(shown),
-        facts,
-        (held.clock(keep[best]), held.clock(keep[-1])),
-    )
+    late = bool(x[0] < LATE * np.median(train.value[np.isfinite(train.value)][:5]))
+    lowest, first, last = float(x[best]), int(step[best]), int(step[-1])
+    facts = Facts(first, lowest, final, rise / abs(lowest), 1 - at_end / at_best, 1 - lowest / float(x[0]), late)
+    marks = [{"step": first, "label": "lowest evaluation loss", "kind": "event"}]
+    shown = [evidence.window(s, int(step[0]), last, *marks, title=s.tag, margin=0, where=s.place(run, 0)) for s in (held, train)]
+    yield evidence.on_rows(held, (keep[best], keep[-1]), facts, title, "warning", *shown)
 
 
 def _climbs(x: np.ndarray) -> bool:
@@ -103,7 +90,3 @@ def _level(value: np.ndarray, step: np.ndarray, at: int) -> float | None:
     """Median of the training loss over the 25 values up to a step."""
     before = value[(step <= at) & np.isfinite(value)]
     return float(np.median(before[-25:])) if len(before) else None
-
-
-def smallest_effect(run: Run) -> str:
-    return f"an evaluation loss {RISE:.0%} above its best"

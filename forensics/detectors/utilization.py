@@ -23,12 +23,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Evidence, Finding
+from forensics.case import BaseFacts, Evidence, Finding
+from forensics.detectors.inputs import surviving
 from forensics.errors import CannotTell
 from forensics.run import peak_flops, rank_shapes, settings
 from forensics.run.series import Floats, Series, series
@@ -39,6 +40,18 @@ NEEDS: list[str] = []
 LOW_LOAD, LOW_MFU, WAITING = 50.0, 0.10, 0.3
 FALLS, DOUBLES, LEAST = 0.7, 2.0, 20
 HOT, COOLER, HOT_SHARE = 80.0, 0.9, 0.1
+SMALLEST_EFFECT = f"a load below {LOW_LOAD:.0f} %, an MFU below {LOW_MFU:.0%}, {WAITING:.0%} of a step spent on data"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """How well the devices were used; in % for a load, in MHz for clocks, else as a share."""
+
+    what: str  # load, idle_device, waiting, mfu, heat
+    changed: bool  # in the course of the run
+    before: float | None = None
+    after: float | None = None
+    median: float | None = None  # where it did not change
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -65,13 +78,13 @@ def _load(run: Run) -> Iterator[Finding]:
     shown = evidence.table("load by device, %", ["tag", "rank", "median"], rows)
     if fallen and change is not None:
         title = f"The load of the GPUs falls from {change[0]:.0f} % to {change[1]:.0f} % in the course of the run"
-        yield _finding(run, "load", title, shown, {"what": "load", "changed": True, "before": change[0], "after": change[1]})
+        yield _finding(run, "load", title, shown, Facts("load", True, before=change[0], after=change[1]))
     elif low < LOW_LOAD:
         title = f"The GPUs are busy {low:.0f} % of the time"
-        yield _finding(run, "load", title, shown, {"what": "load", "changed": False, "median": low})
+        yield _finding(run, "load", title, shown, Facts("load", False, median=low))
     elif idle:
         title = f"{len(idle)} of {len(devices)} GPUs hardly work ({', '.join(idle[:3])}) while others do"
-        yield _finding(run, "load", title, shown, {"what": "idle_device", "changed": False, "median": low})
+        yield _finding(run, "load", title, shown, Facts("idle_device", False, median=low))
 
 
 def _waiting(run: Run) -> Iterator[Finding]:
@@ -80,14 +93,14 @@ def _waiting(run: Run) -> Iterator[Finding]:
     risen = change is not None and change[1] >= max(DOUBLES * change[0], 0.2)
     if not risen and usual < WAITING:
         return
-    rows = np.flatnonzero(s.usable)
+    rows = surviving(s)
     first, last = int(s.step[rows[0]]), int(s.step[rows[-1]])
     shown = evidence.window(s, first, last, title=s.tag, where=s.place(run, rows[0]), margin=0)
     if risen and change is not None:
         title = f"The share of a step spent waiting for data rises from {change[0]:.0%} to {change[1]:.0%}"
-        facts = {"what": "waiting", "changed": True, "before": change[0], "after": change[1]}
+        facts = Facts("waiting", True, before=change[0], after=change[1])
     else:
-        title, facts = f"{usual:.0%} of each step is spent waiting for data", {"what": "waiting", "changed": False, "median": usual}
+        title, facts = f"{usual:.0%} of each step is spent waiting for data", Facts("waiting", False, median=usual)
     yield _finding(run, "waiting", title, shown, facts)
 
 
@@ -120,13 +133,8 @@ def _mfu(run: Run) -> Iterator[Finding]:
         usual, how = _worked_out(run)
     if usual < LOW_MFU:
         shown = evidence.text("model FLOP utilization", [f"{usual:.1%}, {how}"])
-        yield _finding(
-            run,
-            "mfu",
-            f"The run uses {usual:.1%} of the peak arithmetic of its devices",
-            shown,
-            {"what": "mfu", "changed": False, "median": usual},
-        )
+        title = f"The run uses {usual:.1%} of the peak arithmetic of its devices"
+        yield _finding(run, "mfu", title, shown, Facts("mfu", False, median=usual))
 
 
 def _worked_out(run: Run) -> tuple[float, str]:
@@ -157,7 +165,7 @@ def _throttled(run: Run) -> Iterator[Finding]:
             rows = [["below 80 °C", cool, float((~hot).mean())], ["80 °C and more", warm, float(hot.mean())]]
             shown = evidence.table(f"{clock.tag} by {heat.tag}", ["temperature", "clock", "share of the time"], rows)
             title = f"The clock of {clock.tag} falls by {1 - warm / cool:.0%} when the device is at {HOT:.0f} °C and more: it throttles"
-            yield _finding(run, "heat", title, shown, {"what": "heat", "changed": True, "before": cool, "after": warm})
+            yield _finding(run, "heat", title, shown, Facts("heat", True, before=cool, after=warm))
             return
 
 
@@ -183,10 +191,6 @@ def _change(x: Floats) -> tuple[float, float] | None:
     return float(np.median(x[:row])), float(np.median(x[row:]))
 
 
-def _finding(run: Run, what: str, title: str, shown: Evidence, facts: dict[str, Any]) -> Finding:
+def _finding(run: Run, what: str, title: str, shown: Evidence, facts: Facts) -> Finding[Facts]:
     steps = [s for a in run.attempts for s in a["steps"]]
-    return Finding(f"utilization-{what}", "utilization", title, min(steps, default=None), max(steps, default=None), "info", (shown,), facts)
-
-
-def smallest_effect(run: Run) -> str:
-    return f"a load below {LOW_LOAD:.0f} %, an MFU below {LOW_MFU:.0%}, {WAITING:.0%} of a step spent on data"
+    return evidence.found(facts, title, (min(steps, default=None), max(steps, default=None)), "info", shown, key=what)

@@ -17,9 +17,10 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from forensics import evidence
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run.endings import planned_steps
 from forensics.run.recipe import recipe
@@ -28,6 +29,14 @@ from parsers.tables import Run
 
 NEEDS: list[str] = []
 STEPS, SHARE, RATIO = 10, 0.01, 1.5
+SMALLEST_EFFECT = f"a peak rate {RATIO} times the usual without {STEPS} steps of warmup"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    warmup: float  # steps
+    rate: float  # peak
+    ratio: float  # of the peak over the usual rate
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -44,10 +53,4 @@ def detect(run: Run) -> Iterator[Finding]:
     )
     s = series(run, "lr")
     shown = (evidence.window(s, first, first + 50 * s.interval, title=s.tag, where=s.place(run, 0), margin=0),) if s is not None else ()
-    yield Finding(
-        f"warmup-{first}", "warmup", title, first, first, "warning", shown, {"warmup": r.warmup, "rate": r.rate, "ratio": r.ratio}
-    )
-
-
-def smallest_effect(run: Run) -> str:
-    return f"a peak rate {RATIO} times the usual without {STEPS} steps of warmup"
+    yield evidence.found(Facts(r.warmup, r.rate, r.ratio or 0.0), title, (first, first), "warning", *shown)

@@ -18,21 +18,30 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import Finding
-from forensics.run.series import series
+from forensics.case import BaseFacts, Finding
+from forensics.detectors.inputs import needed
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
 IN_A_ROW = 3
+SMALLEST_EFFECT = f"{IN_A_ROW} zeros in a row"
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    step: int
+    count: int  # values
+    from_start: bool
+    to_end: bool
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = series(run, "loss.train")
-    assert s is not None
+    s = needed(run, "loss.train")
     zero = s.value == 0
     runs = np.flatnonzero(np.convolve(zero, np.ones(IN_A_ROW, int), "valid") == IN_A_ROW)
     if not len(runs):
@@ -43,20 +52,7 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     step, count = int(s.step[first]), int(zero.sum())
     title = f"Loss is exactly zero from step {step} on ({count} of {len(s)} values)"
-    facts = {"step": step, "count": count, "from_start": first == 0, "to_end": bool(zero[first:].all())}
+    facts = Facts(step, count, first == 0, bool(zero[first:].all()))
     shown = evidence.window(s, step, step, title=s.tag, where=s.place(run, first))
-    yield Finding(
-        f"zero_loss-{step}",
-        "zero_loss",
-        title,
-        step,
-        int(s.step[np.flatnonzero(zero)[-1]]),
-        "critical",
-        (shown,),
-        facts,
-        (s.clock(first), None),
-    )
-
-
-def smallest_effect(run: Run) -> str:
-    return f"{IN_A_ROW} zeros in a row"
+    steps = (step, int(s.step[np.flatnonzero(zero)[-1]]))
+    yield evidence.found(facts, title, steps, "critical", shown, times=(s.clock(first), None))

@@ -12,6 +12,7 @@ import numpy as np
 from forensics.batches import recorded
 from forensics.case import jsonable
 from forensics.detectors import loss_spike
+from forensics.detectors.inputs import loss_of
 from forensics.errors import CannotTell, ForensicsError
 from forensics.many_runs import config_diff, learning, parting
 from forensics.run import endings, identity
@@ -121,18 +122,18 @@ def _spikes(a: Run, b: Run) -> list[dict[str, Any]]:
             continue
         near = 3 + 2 * other.interval
         alone += [
-            {"run": "AB"[i], "step": f["start"], "peak": f["peak"], "class": f["class"]}
+            {"run": "AB"[i], "step": f.start, "peak": f.peak, "class": f.class_}
             for f in spikes
-            if other.step.min() <= f["start"] <= other.step.max() and not any(abs(f["start"] - o["start"]) <= near for o in others)
+            if other.step.min() <= f.start <= other.step.max() and not any(abs(f.start - o.start) <= near for o in others)
         ]
     return sorted(alone, key=lambda s: (s["step"], s["run"]))
 
 
-def own_spikes(r: Run) -> tuple[list[dict[str, Any]], Series | None]:
+def own_spikes(r: Run) -> tuple[list[loss_spike.Facts], Series | None]:
     """The facts of its spikes, and the loss that they are in."""
     try:
-        spikes = [f.facts for f in loss_spike.detect(r) if f.facts["class"] != "not_a_spike"]
-        return spikes, loss_spike.loss_of(r)
+        spikes = [f.facts for f in loss_spike.detect(r) if f.facts.class_ != "not_a_spike"]
+        return spikes, loss_of(r)
     except CannotTell:
         return [], None
 

@@ -73,8 +73,8 @@ def is_file(text: str) -> bool:
 @cache
 def ours() -> frozenset[str]:
     """The words of causes, detectors and canonical metric names, as the report prints them."""
-    from forensics import pipeline
+    from forensics import rules
     from parsers import names
 
-    ids = [m.__name__.rsplit(".", 1)[-1] for kind in ("detectors", "causes") for m in pipeline.modules(kind)]
+    ids = [rules.id_of(m) for kind in rules.RULES for m in rules.modules(kind)]
     return frozenset(w.casefold() for text in [*ids, *names.vocabulary()] for w in (text, *_WORD.findall(text)))

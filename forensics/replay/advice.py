@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from forensics import rules
 from forensics.case import Hypothesis
 from forensics.replay import verdict
 from parsers.tables import Run
@@ -17,12 +18,6 @@ from parsers.walk import is_regular
 ASKS = re.compile(r"\breplay|\bby heart\b", re.I)
 NEEDED = [re.compile(rf"^def {name}\(", re.M) for name in ("build", "batch", "loss")]
 MOST_FILES, MOST_BYTES = 40, 1 << 20
-_TABLES = (
-    [named for named, _ in verdict.SAYS.values()]
-    + [*verdict.BY_ARM.values()]
-    + [named for _, named in (verdict.FURTHER | verdict.ONLY_OPEN).values()]
-)
-SPOKEN_OF = {cause for table in _TABLES for cause in table} - {"unknown"}
 
 
 def adapter_of(run: Run) -> str:
@@ -48,7 +43,7 @@ def command(run: Run, adapter: str, *more: str) -> str:
 
 def offered(run: Run, hypotheses: Sequence[Hypothesis]) -> tuple[Hypothesis, ...]:
     """What would settle each cause, with the command where replay does it: with the run's own adapter, or one to be written."""
-    if not any(h.settle and (h.id in SPOKEN_OF or ASKS.search(h.settle)) for h in hypotheses):
+    if not any(h.settle and (h.id in rules.said("OUTCOMES") or ASKS.search(h.settle)) for h in hypotheses):
         return tuple(hypotheses)
     adapter = adapter_of(run)
     run_it = f"`{command(run, adapter or 'adapter.py')}`"
@@ -61,7 +56,9 @@ def offered(run: Run, hypotheses: Sequence[Hypothesis]) -> tuple[Hypothesis, ...
 def _with(h: Hypothesis, does: str, tells: str) -> str:
     if not h.settle:
         return ""
-    return f"{h.settle} {does}" if ASKS.search(h.settle) else f"{h.settle} {tells}" if tells and h.id in SPOKEN_OF else h.settle
+    return (
+        f"{h.settle} {does}" if ASKS.search(h.settle) else f"{h.settle} {tells}" if tells and h.id in rules.said("OUTCOMES") else h.settle
+    )
 
 
 def resolved(run: Run, hypotheses: Iterable[Hypothesis], document: dict[str, Any], adapter: str) -> tuple[Hypothesis, ...]:

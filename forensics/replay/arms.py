@@ -13,17 +13,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from forensics import rules
 from forensics.replay.delta_debugging import OutOfBudget
 from forensics.replay.reproduce import Reproduction
 from forensics.replay.runner import Effect, Lab, Trace, peak
-
-ASKED_BY = {
-    "lr_too_high": ("rate x 0.1", "rate held"), "lr_jump": ("rate held", "rate x 0.1"), "lr_schedule_reset": ("rate held", "warmup again"),
-    "warmup_too_short": ("warmup again", "rate x 0.1"), "schedule_wrong_units": ("rate x 0.1",),
-    "gradient_clipping_missing": ("clipping on",), "optimizer_second_moment": ("larger epsilon", "smaller beta2"),
-    "optimizer_state_lost": ("moments as saved", "moments reset", "warmup again"), "config_changed": ("rate x 0.1",),
-}  # fmt: skip
-
 
 GENERAL = (
     "rate held", "rate x 0.1", "clipping on", "larger epsilon", "moments reset", "smaller beta2", "warmup again", "clipping off", "moments as saved",
@@ -109,7 +102,8 @@ def optimizer_arms(again: Reproduction, about: dict[str, Any], leading: Sequence
         possible["moments reset"] = ({"reset": begin}, "")
         if begin > trace.first and saves_moments(parts):
             possible["moments as saved"] = ({"moments": [begin, "start"]}, f"those of step {trace.first + again.overlay.shift} once more")
-    wanted = [a for cause in leading for a in ASKED_BY.get(cause, ())]
+    asked = rules.said("ARMS")
+    wanted = [a for cause in leading for a in asked.get(cause, ())]
     return [Arm(n, *possible[n]) for n in dict.fromkeys([*wanted, *GENERAL]) if n in possible]
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from forensics import rules
 from forensics.replay import bisect_batches, verdict
 from forensics.replay.client import ReplayFailed, Worker, further_cards
 from forensics.replay.delta_debugging import OutOfBudget
@@ -27,12 +28,6 @@ LATER = 8  # steps that a batch is moved
 HEART = 40  # times that one batch is seen
 LEARNT, NOTHING = 0.3, 0.05  # shares of its loss that a batch learnt by heart has lost, and one not learnt at all
 SMALL = 50_000_000  # parameters up to which a GPU's steps are tried on the CPU, too
-DATA = ("skip", "later")
-ASKED_BY = {
-    "bad_data_batch": DATA, "nan_from_sample": DATA, "bad_data_pocket": ("skip",), "data_distribution_shift": ("skip",),
-    "silent_data_corruption": ("device", "kernels"), "rank_divergence": ("device", "kernels"),
-    "labels_wrong": ("heart",), "labels_all_masked": ("heart",), "dead_or_saturated_units": ("heart",), "frozen_parameters": ("heart",), "lr_too_low": ("heart",),
-}  # fmt: skip
 ALL = ("device", "kernels", "skip", "later", "heart")
 NAMES = {
     "skip": "200 batches skipped",
@@ -45,8 +40,9 @@ NAMES = {
 
 def chosen(leading: Sequence[str], everything: bool) -> list[str]:
     """The arms that the leading causes ask for, in their order; with `everything` the others after them."""
-    asked = [a for cause in leading for a in ASKED_BY.get(cause, ())]
-    return list(dict.fromkeys([*asked, *(ALL if everything else ())]))
+    asked = rules.said("ARMS")
+    wanted = [a for cause in leading for a in asked.get(cause, ()) if a in ALL]
+    return list(dict.fromkeys([*wanted, *(ALL if everything else ())]))
 
 
 def again_elsewhere(scene: Scene, outcomes: Outcomes) -> Outcomes:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from forensics import pipeline, ranking
+from forensics import pipeline, ranking, rules
 from forensics.case import Case, Clue, Hypothesis
 from forensics.case_parts import headline
 from forensics.errors import ForensicsError
+from forensics.ledger import prior_clue
 from forensics.replay import advice, session, verdict
 from forensics.replay.session import Options, Result
 from parsers.tables import Run
@@ -86,9 +86,8 @@ def _weighed(causes: Sequence[Hypothesis], named: dict[str, float], others: floa
     present = {h.id for h in found}
     for cause in named:
         if new and cause not in present and cause != "unknown" and named[cause] >= 10:
-            module = importlib.import_module(f"forensics.causes.{cause}")
-            prior = Clue("Starting point: how often this cause is met, against one not on our list.", module.PRIOR)
-            found.append(Hypothesis(cause, module.TITLE, (prior,)))
+            titles, priors = rules.said("TITLE"), rules.said("PRIOR")
+            found.append(Hypothesis(cause, titles[cause], (prior_clue(priors[cause]),)))
     weighed = [(h, named.get(h.id, others)) for h in found]
     return [replace(h, clues=(*h.clues, Clue(text, weight, (), "replay"))) if weight else h for h, weight in weighed]
 

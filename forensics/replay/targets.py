@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from forensics.case import Finding
+from forensics.detectors import checkpoint_state, grad_spike, loss_spike, nonfinite, resume_break
+from forensics.ledger import findings_of
 from forensics.run.robust import robust_sigma
 from forensics.run.series import series
 from parsers.tables import Run
@@ -57,39 +59,39 @@ def troubles(run: Run, findings: Sequence[Finding], steps: tuple[int, int] | Non
     """The effects to explain, in step order, neighbours merged; at most four. Empty where there is nothing."""
     if steps is not None:
         return [_named(run, steps, findings)]
-    grave = [f for f in findings if f.severity in ("warning", "critical") and _onset(f) is not None]
+    grave = [f for f in findings if f.severity in ("warning", "critical") and f.first_step is not None]
     if not any(f.kind in _EFFECTS for f in grave):  # small spikes are worth a replay that was asked for
         grave = [f for f in findings if f.kind == "loss_spike" and not _trap(f)]
     sharp = [f for f in grave if f.kind in ("loss_spike", "nonfinite", "resume_break") and not _trap(f)]
     if not any(f.kind in _EFFECTS for f in [*grave, *sharp]):
-        return [_restarted(run, f) for f in findings if f.kind == "checkpoint_state" and f.facts.get("what") == "optimizer_anew"][:1]
-    blunt = [f for f in grave if f.kind in ("divergence", "level_shift", "grad_spike", "oscillation")]
-    near = 10 * _interval(run)
+        forgot = [f for f in findings_of(findings, checkpoint_state.Facts) if f.facts.what == "optimizer_anew"]
+        return [_restarted(run, f) for f in forgot[:1]]
     found: list[list[Finding]] = []
-    for f in sorted(sharp or blunt, key=lambda f: _onset(f) or 0):
-        if found and (_onset(f) or 0) <= max(map(_reach, found[-1])) + near:
+    blunt = [f for f in grave if f.kind in ("divergence", "level_shift", "grad_spike", "oscillation")]
+    for f in sorted(sharp or blunt, key=lambda f: f.first_step or 0):
+        if found and (f.first_step or 0) <= max(map(_until, found[-1])) + 10 * _interval(run):
             found[-1].append(f)
         else:
             found.append([f])
     return [_trouble(run, group) for group in found[:4]]
 
 
-def _reach(f: Finding) -> int:
-    """The step up to which a finding is sure to belong to one effect with its neighbours."""
-    return (f.last_step if f.kind == "loss_spike" and f.facts.get("end") is None else _onset(f)) or 0
-
-
 _EFFECTS = ("loss_spike", "nonfinite", "resume_break", "divergence", "level_shift", "grad_spike", "oscillation")
 
 
+def _until(f: Finding) -> int:
+    """The step up to which an effect reaches: of a spike that does not come back the last one."""
+    stays = isinstance(f.facts, loss_spike.Facts) and f.facts.end is None
+    return (f.last_step if stays else f.first_step) or 0
+
+
 def _trap(f: Finding) -> bool:
-    if f.kind == "resume_break":
-        return f.facts.get("class") == "not_a_spike" or not f.facts.get("up")
-    return f.facts.get("class") == "not_a_spike" or not str(f.facts.get("metric", "loss")).startswith(("loss.train", "grad.norm"))
-
-
-def _onset(f: Finding) -> int | None:
-    return f.facts.get("start", f.first_step)
+    """Whether a sharp effect is none that a replay of the training would show."""
+    if isinstance(f.facts, resume_break.Facts):
+        return not f.facts.up
+    if not isinstance(f.facts, (loss_spike.Facts, nonfinite.Facts)):
+        return True
+    return getattr(f.facts, "class_", "") == "not_a_spike" or not f.facts.metric.startswith(("loss.train", "grad.norm"))
 
 
 def _interval(run: Run) -> int:
@@ -114,17 +116,17 @@ def logged(run: Run, attempt: int | None = None) -> Logged:
 
 
 def _trouble(run: Run, group: list[Finding]) -> Trouble:
-    attempt = next((f.facts["attempt"] for f in group if "attempt" in f.facts), len(run.attempts) - 1)
-    onset = min(_onset(f) or 0 for f in group)
-    peaks = [f.facts["peak"] for f in group if f.kind in ("loss_spike", "grad_spike") and f.facts.get("peak") is not None]
-    ends = [f.facts.get("end") for f in group if f.kind == "loss_spike"]
+    attempt = next((a for f in group if (a := getattr(f.facts, "attempt", None)) is not None), len(run.attempts) - 1)
+    onset = min(f.first_step or 0 for f in group)
+    peaks = [f.facts.peak for f in group if isinstance(f.facts, (loss_spike.Facts, grad_spike.Facts))]
+    ends = [f.facts.end for f in group if isinstance(f.facts, loss_spike.Facts)]
     end = None if not ends or None in ends else max(e for e in ends if e is not None)
     return replace(_measured(run, onset, max(peaks, default=onset), attempt, tuple(group)), end=end)
 
 
-def _restarted(run: Run, f: Finding) -> Trouble:
+def _restarted(run: Run, f: Finding[checkpoint_state.Facts]) -> Trouble:
     """A restart after which the optimizer had forgotten, without a rise of the loss."""
-    begin = f.facts.get("since")
+    begin = f.facts.since
     onset = int(begin if begin is not None else f.first_step or 0)
     return replace(_measured(run, onset, onset, len(run.attempts) - 1, (f,)), subtle=True)
 
@@ -136,7 +138,7 @@ def _named(run: Run, steps: tuple[int, int], findings: Sequence[Finding]) -> Tro
     bad = [s for s, v in inside.items() if not math.isfinite(v)]
     top = min(bad) if bad else max(inside, key=lambda s: inside[s], default=steps[1])
     near = tuple(f for f in findings if f.first_step is not None and steps[0] <= f.first_step <= steps[1])
-    return _measured(run, min([top, *[_onset(f) or top for f in near]]), top, len(run.attempts) - 1, near)
+    return _measured(run, min([top, *[f.first_step or top for f in near]]), top, len(run.attempts) - 1, near)
 
 
 def _measured(run: Run, onset: int, peak: int, attempt: int, findings: tuple[Finding, ...]) -> Trouble:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from forensics import rules
+
 DATA, STATE_DATA, HARDWARE = "data", "state x data", "transient hardware"
 OPTIMIZER, NUMERICS, CODE = "optimizer-hyperparameter", "numerics", "deterministic code"
 NOT, NOTHING, UNDECIDED = "cannot reproduce", "nothing to explain", "undecided"
@@ -94,69 +96,51 @@ def _by_state(o: Outcomes, lead: str) -> tuple[str, str]:
     return CODE, f"{lead} No change of rate, optimizer or precision removes it."
 
 
-SAYS = {  # cause -> weight of a verdict, decibans; causes not named get the verdict's last number
-    DATA: ({"bad_data_batch": 24.0, "nan_from_sample": 24.0, "bad_data_pocket": 10.0, "labels_all_masked": 12.0, "unknown": 0.0}, -16.0),
-    STATE_DATA: ({"bad_data_batch": 14.0, "gradient_clipping_missing": 6.0, "nan_from_sample": 4.0, "lr_too_high": 4.0, "optimizer_second_moment": 4.0}, -10.0),
-    HARDWARE: ({"silent_data_corruption": 34.0}, -20.0),
-    NUMERICS: ({"fp16_overflow": 24.0, "nan_from_layer": 24.0}, -16.0),
-    OPTIMIZER: ({}, -14.0),
-}  # fmt: skip
-BY_ARM = {
-    "rate x 0.1": {"lr_too_high": 8.0, "lr_jump": 4.0, "lr_schedule_reset": 4.0, "schedule_wrong_units": 4.0, "warmup_too_short": 4.0, "gradient_clipping_missing": 4.0, "optimizer_second_moment": 4.0},
-    "rate held": {"lr_jump": 16.0, "lr_schedule_reset": 12.0, "lr_too_high": 4.0},
-    "rate as logged": {"lr_jump": 18.0, "lr_schedule_reset": 18.0, "schedule_wrong_units": 8.0},
-    "clipping on": {"gradient_clipping_missing": 12.0},
-    "larger epsilon": {"optimizer_second_moment": 10.0},
-    "smaller beta2": {"optimizer_second_moment": 6.0},
-    "warmup again": {"warmup_too_short": 6.0, "optimizer_state_lost": 4.0},
-    "moments reset": {"optimizer_state_lost": 4.0, "optimizer_second_moment": 4.0},
-}  # fmt: skip
-
-
-BROKEN = {"dead_or_saturated_units": 8.0, "frozen_parameters": 6.0, "labels_all_masked": 6.0}  # what cannot learn one batch by heart
-LEARNS = dict.fromkeys(BROKEN, -8.0)
-FURTHER: dict[tuple[str, str], tuple[str, dict[str, float]]] = {
-    ("heart", "learnt"): ("one batch seen over and over is learnt by heart, so model and loss can learn", {**LEARNS, "labels_wrong": 2.0}),
-    ("heart", "faster"): ("one batch seen over and over is learnt only at a higher rate", {**LEARNS, "lr_too_low": 8.0}),
-    ("heart", "no"): ("one batch seen over and over is not learnt, at a hundred times the rate neither", {**BROKEN, "labels_wrong": -4.0, "lr_too_low": -4.0}),
-    ("later", "spike"): ("the batch makes the effect some steps later, too", {"bad_data_batch": 3.0, "nan_from_sample": 3.0}),
-    ("later", "nan"): ("the batch makes the effect some steps later, too", {"bad_data_batch": 3.0, "nan_from_sample": 3.0}),
-    ("later", "no spike"): ("the batch is harmless some steps later", {"bad_data_batch": -2.0, "gradient_clipping_missing": 2.0, "lr_too_high": 2.0, "optimizer_second_moment": 2.0}),
-}  # fmt: skip
-ONLY_OPEN: dict[tuple[str, str], tuple[str, dict[str, float]]] = {  # what a verdict would say already, and with more weight
-    ("skip", "no spike"): ("with later batches there is no effect", {"bad_data_batch": 3.0, "bad_data_pocket": 3.0, "nan_from_sample": 3.0}),
-    ("skip", "spike"): ("later batches make the effect, too", {"bad_data_batch": -4.0, "bad_data_pocket": -4.0, "data_distribution_shift": -2.0}),
-    ("skip", "nan"): ("later batches make the effect, too", {"nan_from_sample": -4.0}),
-    ("device", "spike"): ("a second device gives the same effect", {"silent_data_corruption": -10.0}),
-    ("device", "nan"): ("a second device gives the same effect", {"silent_data_corruption": -10.0}),
-    ("device", "no spike"): ("a second device does not give the effect that this one gives every time", {"silent_data_corruption": 10.0}),
-    ("kernels", "spike"): ("other kernels give the same effect", {"silent_data_corruption": -6.0}),
-    ("kernels", "nan"): ("other kernels give the same effect", {"silent_data_corruption": -6.0}),
-}  # fmt: skip
+OTHERS = {DATA: -16.0, STATE_DATA: -10.0, HARDWARE: -20.0, NUMERICS: -16.0, OPTIMIZER: -14.0}  # decibans: causes that say nothing of it
+FINER = (
+    "data: finite",
+    "data: not finite",
+    "data: a stretch",
+    "numerics: low precision",
+    "numerics: full precision",
+)  # said with a verdict
+FURTHER = {  # (arm, outcome) -> (sentence, the word by which causes weigh it in their OUTCOMES)
+    ("heart", "learnt"): ("one batch seen over and over is learnt by heart, so model and loss can learn", "heart: learnt"),
+    ("heart", "faster"): ("one batch seen over and over is learnt only at a higher rate", "heart: faster"),
+    ("heart", "no"): ("one batch seen over and over is not learnt, at a hundred times the rate neither", "heart: no"),
+    ("later", "spike"): ("the batch makes the effect some steps later, too", "later: again"),
+    ("later", "nan"): ("the batch makes the effect some steps later, too", "later: again"),
+    ("later", "no spike"): ("the batch is harmless some steps later", "later: harmless"),
+}
+ONLY_OPEN = {  # what a verdict would say already, and with more weight
+    ("skip", "no spike"): ("with later batches there is no effect", "skip: harmless"),
+    ("skip", "spike"): ("later batches make the effect, too", "skip: again"),
+    ("skip", "nan"): ("later batches make the effect, too", "skip: NaN again"),
+    ("device", "spike"): ("a second device gives the same effect", "device: again"),
+    ("device", "nan"): ("a second device gives the same effect", "device: again"),
+    ("device", "no spike"): ("a second device does not give the effect that this one gives every time", "device: harmless"),
+    ("kernels", "spike"): ("other kernels give the same effect", "kernels: again"),
+    ("kernels", "nan"): ("other kernels give the same effect", "kernels: again"),
+}
 
 
 def more(said: str, further: Mapping[str, str]) -> list[tuple[str, dict[str, float]]]:
     """(sentence, decibans by cause) of the arms that decide no verdict."""
-    told = {**FURTHER, **ONLY_OPEN} if said not in SAYS else FURTHER
-    return [told[pair] for pair in further.items() if pair in told]
+    told = FURTHER if said in OTHERS else {**FURTHER, **ONLY_OPEN}
+    return [(told[pair][0], rules.outcome_weights(told[pair][1])) for pair in further.items() if pair in told]
 
 
 def weights(verdict: str, o: Outcomes, low_precision: bool) -> tuple[dict[str, float], float | None]:
     """Decibans by cause, and for every other cause (None: replay says nothing of them)."""
-    if verdict not in SAYS:
+    if verdict not in OTHERS:
         return ({}, None)
-    named, others = dict(SAYS[verdict][0]), SAYS[verdict][1]
+    words = [verdict]
     if verdict == DATA:
-        named.pop("bad_data_batch" if o.nonfinite else "nan_from_sample")
-        if (o.needed or 0) > 4:
-            named["bad_data_pocket"] = 24.0
+        words.append("data: not finite" if o.nonfinite else "data: finite")
+        words += ["data: a stretch"] if (o.needed or 0) > 4 else []
     if verdict == NUMERICS:
-        named.pop("nan_from_layer" if low_precision else "fp16_overflow")
+        words.append("numerics: low precision" if low_precision else "numerics: full precision")
     if verdict == OPTIMIZER:
-        if o.explained.startswith("moments"):
-            named["optimizer_state_lost"] = 26.0
-        arms = [o.explained] if o.explained in BY_ARM else [k for k, x in o.optimizer.items() if x == "no spike"]
-        for arm in arms:
-            for cause, weight in BY_ARM.get(arm, {}).items():
-                named[cause] = max(named.get(cause, 0.0), weight)
-    return named, others
+        words += ["moments lost"] if o.explained.startswith("moments") else []
+        words += [o.explained] if rules.outcome_weights(o.explained) else [arm for arm, x in o.optimizer.items() if x == "no spike"]
+    return rules.outcome_weights(*words), OTHERS[verdict]

@@ -29,6 +29,7 @@ LANGUAGE = (
     "nanotron",
 )
 ADAM_ATTENTION, WIDTH, ADAM, SGD = 3e-3, 64.0, 1e-3, 1e-1
+HIGH = 3.0  # a rate of so many times the usual is too high by itself
 
 
 @dataclass(frozen=True)

@@ -167,9 +167,9 @@ def test_a_level_that_steps_up_at_a_steady_rate_is_other_data(tmp_path: Path) ->
     unknown = [{"step": i, "loss": up[i], "grad_norm": 0.5} for i in range(300)]
     case = analyzed(tmp_path / "a", steady)
     assert (case.verdict, case.hypotheses[0].id) == ("unhealthy", "data_distribution_shift")
-    assert {f.facts["why"] for f in case.findings if f.kind == "loss_spike"} == {"data"}
+    assert {f.facts.why for f in case.findings if f.kind == "loss_spike"} == {"data"}
     other = analyzed(tmp_path / "b", unknown)  # the rate may have begun again there
-    assert "data" not in {f.facts["why"] for f in other.findings if f.kind == "loss_spike"}
+    assert "data" not in {f.facts.why for f in other.findings if f.kind == "loss_spike"}
 
 
 def test_wide_scatter_is_no_bad_batch_and_a_value_far_outside_it_is_one(tmp_path: Path) -> None:

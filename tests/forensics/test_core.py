@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import forensics
-from forensics import pipeline, ranking
+from forensics import pipeline, ranking, rules
 from forensics.batches import step_to_samples
-from forensics.case import Clue, Hypothesis, jsonable, utc
-from forensics.ledger import Ledger
+from forensics.case import Clue, Finding, Hypothesis, jsonable, utc
+from forensics.detectors import restart, stall, zero_loss
+from forensics.ledger import Ledger, findings_of
 from forensics.run import endings, recipe, seed_group, settings
 
 
@@ -199,3 +200,20 @@ def test_a_run_behind_a_url_reads_like_a_folder() -> None:
     assert case["sources"][0]["sha256"]
     with pytest.raises(forensics.pipeline.ForensicsError):
         forensics.analyze("memory://bucket/nothing")
+
+
+# --- facts
+
+
+def test_facts_that_do_not_apply_are_left_out_and_words_of_python_keep_their_names() -> None:
+    assert stall.Facts(3, False, 200.0, 1.0).to_json() == {"step": 3, "at_end": False, "seconds": 200.0, "usual": 1.0}
+    assert "from" in restart.Facts(1, 2, 2, None, "", 1).to_json()
+    assert {m.Facts.detector() for m in rules.modules("detectors")} == {rules.id_of(m) for m in rules.modules("detectors")}
+
+
+def test_findings_of_a_detector_come_in_step_order() -> None:
+    one = zero_loss.Facts(1, 3, True, True)
+    found = [Finding(f"zero_loss-{s}", "zero_loss", "", s, s, "info", (), one) for s in (5, None, 2)]
+    assert [f.first_step for f in findings_of(found, zero_loss.Facts)] == [2, 5, None]
+    assert findings_of(found, stall.Facts) == [] == findings_of(found, zero_loss.Facts, severity=["critical"])
+    assert len(findings_of(found, "zero_loss")) == 3

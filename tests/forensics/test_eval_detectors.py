@@ -24,7 +24,7 @@ def test_evaluations_within_their_noise_are_saturated(tmp_path: Path) -> None:
     flat = write(tmp_path / "r", 600, val_loss=every(20, lambda i: 1.5 + 2 * math.exp(-i / 60) + scatter(i)))
     found = only(list(eval_noise.detect(read(flat))))
     assert found.severity == "info"
-    assert found.facts["noise"] == pytest.approx(0.014, abs=0.01)
+    assert found.facts.noise == pytest.approx(0.014, abs=0.01)
     falling = write(tmp_path / "s", 600, val_loss=every(20, lambda i: 3.5 - i / 400 + scatter(i)))
     assert not list(eval_noise.detect(read(falling)))
 
@@ -47,7 +47,7 @@ def test_one_dataset_becomes_worse_while_others_improve(tmp_path: Path) -> None:
         "eval/web/loss": every(50, lambda i: 2.5 - i / 800),
     }
     found = only(list(dataset_loss.detect(read(write(tmp_path / "r", 600, **more)))))  # type: ignore[arg-type]
-    assert found.facts["tag"] == "eval/wiki/loss"
+    assert found.facts.tag == "eval/wiki/loss"
     assert (found.first_step, found.severity) == (300, "info")
     assert case(tmp_path / "r")["verdict"] != "inconclusive"
 

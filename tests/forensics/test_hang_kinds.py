@@ -53,27 +53,27 @@ ELASTIC = (
 ])  # fmt: skip
 def test_kind_from_the_words(tmp_path: Path, log: str, kind: str, word: str) -> None:
     found = only(list(stall.detect(read(write(tmp_path / "r", log=log)))))
-    assert found.facts["kind"] == kind, found.facts
-    assert word in found.facts["why"]
+    assert found.facts.kind == kind, found.facts
+    assert word in found.facts.why
 
 
 def test_the_rank_that_says_nothing_is_the_missing_one(tmp_path: Path) -> None:
     log = "".join(work(r, 808, "ALLREDUCE") for r in range(8) if r != 5)
     found = only(list(stall.detect(read(write(tmp_path / "r", log=log, config={"world_size": 8})))))
-    assert (found.facts["kind"], found.facts["ranks"]) == ("rank_missing", "5")
+    assert (found.facts.kind, found.facts.ranks) == ("rank_missing", "5")
     whole = write(tmp_path / "s", log=log + work(5, 808, "ALLREDUCE"), config={"world_size": 8})
-    assert only(list(stall.detect(read(whole)))).facts["kind"] == "open"
+    assert only(list(stall.detect(read(whole)))).facts.kind == "open"
 
 
 def test_the_first_rank_to_die_is_the_root(tmp_path: Path) -> None:
     trace = '[rank2]: Traceback (most recent call last):\n[rank2]:   File "/src/train.py", line 7, in <module>\n[rank2]: ValueError: bad shard\n'
     found = only(list(stall.detect(read(write(tmp_path / "r", log=trace + work(0, 8, "ALLREDUCE") + work(1, 8, "ALLREDUCE"))))))
-    assert (found.facts["kind"], found.facts["ranks"]) == ("dead_rank", "2")
+    assert (found.facts.kind, found.facts.ranks) == ("dead_rank", "2")
     after = read(write(tmp_path / "s", log=work(0, 8, "ALLREDUCE") + work(1, 8, "ALLREDUCE") + trace))
-    assert only(list(stall.detect(after))).facts["kind"] == "open"
+    assert only(list(stall.detect(after))).facts.kind == "open"
 
 
-def silent(tmp_path: Path, log: str = "", **more: object) -> dict[str, object]:
+def silent(tmp_path: Path, log: str = "", **more: object) -> stall.Facts:
     """A run of 300 steps that is killed hours later."""
     end = f"slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT {LATER} DUE TO TIME LIMIT ***\n"
     return only(list(stall.detect(read(write(tmp_path / "r", log=log + end, **more))))).facts  # type: ignore[arg-type]
@@ -81,11 +81,11 @@ def silent(tmp_path: Path, log: str = "", **more: object) -> dict[str, object]:
 
 def test_silence_where_a_checkpoint_was_due(tmp_path: Path) -> None:
     log = "".join(f"saved checkpoints/step_{s}.pt\n" for s in (100, 200))
-    assert silent(tmp_path, log)["kind"] == "storage"
+    assert silent(tmp_path, log).kind == "storage"
 
 
 def test_silence_in_an_evaluation(tmp_path: Path) -> None:
-    assert silent(tmp_path, "step 300 loss 1.50\n***** Running Evaluation *****\n")["kind"] == "evaluation"
+    assert silent(tmp_path, "step 300 loss 1.50\n***** Running Evaluation *****\n").kind == "evaluation"
 
 
 @pytest.mark.parametrize(("busy", "kind"), [(100, "collective"), (3, "host"), (55, "open")])
@@ -94,7 +94,7 @@ def test_what_the_gpus_did_meanwhile(tmp_path: Path, busy: int, kind: str) -> No
     clock = [datetime.fromtimestamp(START + 60 * i, UTC).strftime("%Y-%m-%d %H:%M:%S") for i in range(90)]
     lines = [f"{c} pid=17145 alive rss=5.85G gpu_util={busy if i > 3 else 95}%\n" for i, c in enumerate(clock)]
     (folder / "monitor.log").write_text("".join(lines))
-    assert only(list(stall.detect(read(folder)))).facts["kind"] == kind
+    assert only(list(stall.detect(read(folder)))).facts.kind == kind
 
 
 def test_the_kind_is_in_answer_cause_and_interventions(tmp_path: Path) -> None:

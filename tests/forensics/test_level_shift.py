@@ -15,8 +15,8 @@ def test_a_step_is_found_with_its_size(size: float, way: str) -> None:
     x = noisy(1000, 0.01)
     x[600:] *= 1 + size
     (f,) = level_shift.detect(run_of({"loss.train": x}))
-    assert abs(f.facts["step"] - 600) <= 5
-    assert f.facts["low"] < size < f.facts["high"] and f.facts["high"] - f.facts["low"] < 0.03
+    assert abs(f.facts.step - 600) <= 5
+    assert f.facts.low < size < f.facts.high and f.facts.high - f.facts.low < 0.03
     assert way in f.title and f.severity == ("warning" if size > 0 else "info")
 
 

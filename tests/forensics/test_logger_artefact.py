@@ -16,7 +16,7 @@ TEN = {"gradient_accumulation_steps": 8, "logging_steps": 10}
 
 
 def found(run: Run) -> dict[str, Finding]:
-    return {f.facts["kind"]: f for f in logger_artefact.detect(run)}
+    return {f.facts.kind: f for f in logger_artefact.detect(run)}
 
 
 def filtered(last_step: bool = True, **config: object) -> Run:
@@ -29,13 +29,13 @@ def filtered(last_step: bool = True, **config: object) -> Run:
 
 def test_the_filter_is_inverted() -> None:
     f = found(filtered())["nan_filter"]
-    assert (f.facts["step"], f.facts["nans"], f.facts["nan_step"]) == (600, 8, 600)
-    assert f.facts["expected"] == pytest.approx(f.facts["value"], rel=0.01)
+    assert (f.facts.step, f.facts.nans, f.facts.nan_step) == (600, 8, 600)
+    assert f.facts.expected == pytest.approx(f.facts.value, rel=0.01)
 
 
 def test_such_a_row_is_no_spike() -> None:
     (f,) = loss_spike.detect(filtered())
-    assert (f.facts["class"], f.facts["why"], f.severity) == ("not_a_spike", "logger", "info")
+    assert (f.facts.class_, f.facts.why, f.severity) == ("not_a_spike", "logger", "info")
 
 
 def test_a_real_spike_with_a_finite_norm_is_no_artefact() -> None:
@@ -44,7 +44,7 @@ def test_a_real_spike_with_a_finite_norm_is_no_artefact() -> None:
     run = run_of({"loss.train": x, "grad.norm": np.ones(100)}, interval=10, config=TEN, framework="hf-trainer")
     assert found(run) == {}
     (f,) = loss_spike.detect(run)
-    assert f.facts["class"] == "fast"
+    assert f.facts.class_ == "fast"
 
 
 def test_the_filter_turned_off_explains_nothing() -> None:
@@ -56,7 +56,7 @@ def test_nan_for_good_is_a_jump_and_then_zeros() -> None:
     x[60] = nan_filter.logged_forever(float(np.median(x[45:60])), 10, 8, 5)
     x[61:] = 0.0
     f = found(run_of({"loss.train": x}, interval=10, config=TEN, framework="hf-trainer"))["nan_filter"]
-    assert f.facts["forever"] and f.facts["nan_step"] == 596
+    assert f.facts.forever and f.facts.nan_step == 596
 
 
 def test_lines_without_a_loss() -> None:
@@ -65,14 +65,14 @@ def test_lines_without_a_loss() -> None:
         for s in (120, 121, 122)
     ]
     f = found(run_of({"loss.train": noisy(200, 0.01)}, events=lines))["dropped_field"]
-    assert (f.first_step, f.last_step, f.facts["count"]) == (120, 122, 3)
+    assert (f.first_step, f.last_step, f.facts.count) == (120, 122, 3)
 
 
 def test_one_nan_in_a_running_average() -> None:
     x = noisy(200, 0.01)
     x[120:] = np.nan
     f = found(run_of({"loss.train": x, "grad.norm": np.ones(200)}))["nan_for_ever"]
-    assert (f.facts["step"], f.facts["count"], f.facts["finite"]) == (120, 80, ["grad.norm"])
+    assert (f.facts.step, f.facts.count, f.facts.finite) == (120, 80, ["grad.norm"])
     assert found(run_of({"loss.train": x, "grad.norm": np.where(np.isnan(x), np.nan, 1.0)})) == {}
 
 
@@ -86,6 +86,6 @@ def test_the_unit_of_the_first_loss(factor: float, kind: str | None) -> None:
 def test_a_norm_that_was_clipped_before_it_was_logged() -> None:
     g = np.minimum(np.exp(np.random.default_rng(0).standard_normal(200)), 1.0)
     run = run_of({"loss.train": noisy(200, 0.01), "grad.norm": g}, config={"max_grad_norm": 1.0})
-    assert found(run)["clipped_norm"].facts["share"] > 0.3
+    assert found(run)["clipped_norm"].facts.share > 0.3
     run = run_of({"loss.train": noisy(200, 0.01), "grad.norm": 2 * g}, config={"max_grad_norm": 1.0})
     assert found(run) == {}

@@ -32,30 +32,30 @@ def test_a_fast_spike_with_all_its_measures() -> None:
     x = noisy(1000, 0.01)
     x[500:503] = x[485:500].mean() * np.array([3.0, 2.0, 1.4])
     f = one(run_of({"loss.train": x}))
-    assert (f.facts["start"], f.facts["peak"], f.facts["end"]) == (500, 500, 503)
-    assert f.facts["class"] == "fast" and f.severity == "warning" and not f.facts["censored"]
-    assert sum(f.facts["class_probability"].values()) == pytest.approx(1, abs=0.01)
-    assert f.facts["class_probability"]["fast"] > 0.9
-    assert f.facts["height"] == pytest.approx(2 * f.facts["level"], rel=0.05)
-    assert f.facts["half_life"] in (1, 2)
-    assert f.facts["cost_steps"] in range(3, 20)
-    assert f.facts["cost_excess"] == pytest.approx((2 + 1 + 0.4) * f.facts["level"], rel=0.1)
-    offset = f.facts["residual_offset"]
-    assert offset["low"] < 0 < offset["high"] and offset["high"] - offset["low"] < 0.05 * f.facts["level"]
+    assert (f.facts.start, f.facts.peak, f.facts.end) == (500, 500, 503)
+    assert f.facts.class_ == "fast" and f.severity == "warning" and not f.facts.censored
+    assert sum(f.facts.class_probability.values()) == pytest.approx(1, abs=0.01)
+    assert f.facts.class_probability["fast"] > 0.9
+    assert f.facts.height == pytest.approx(2 * f.facts.level, rel=0.05)
+    assert f.facts.half_life in (1, 2)
+    assert f.facts.cost_steps in range(3, 20)
+    assert f.facts.cost_excess == pytest.approx((2 + 1 + 0.4) * f.facts.level, rel=0.1)
+    offset = f.facts.residual_offset
+    assert offset["low"] < 0 < offset["high"] and offset["high"] - offset["low"] < 0.05 * f.facts.level
     assert f.evidence[0].data["marks"][0]["kind"] == "fast"
 
 
 def test_slow_means_longer_than_the_share_of_the_plan() -> None:
     x = decaying(noisy(1000, 0.01), 500, 2.0, 15)
-    assert one(run_of({"loss.train": x})).facts["class"] == "slow"
-    assert one(run_of({"loss.train": x}, config={"max_steps": 40_000})).facts["class"] == "fast"
+    assert one(run_of({"loss.train": x})).facts.class_ == "slow"
+    assert one(run_of({"loss.train": x}, config={"max_steps": 40_000})).facts.class_ == "fast"
 
 
 def test_a_spike_of_one_coarse_interval_is_fast() -> None:
     x = noisy(300, 0.01)
     x[150] *= 1.8
     f = one(run_of({"loss.train": x}, interval=500))
-    assert (f.facts["class"], f.facts["end"] - f.facts["start"]) == ("fast", 500)
+    assert (f.facts.class_, f.facts.end - f.facts.start) == ("fast", 500)
 
 
 def test_what_does_not_come_back_is_critical() -> None:
@@ -63,24 +63,24 @@ def test_what_does_not_come_back_is_critical() -> None:
     x[300:] *= 1.2
     x[300:306] *= [2.2, 1.9, 1.6, 1.4, 1.2, 1.1]
     f = one(run_of({"loss.train": x}))
-    assert (f.facts["class"], f.facts["end"], f.severity) == ("non_recovering", None, "critical")
-    offset = f.facts["residual_offset"]
-    assert offset["low"] > 0 and offset["offset"] == pytest.approx(0.2 * f.facts["level"], rel=0.2)
+    assert (f.facts.class_, f.facts.end, f.severity) == ("non_recovering", None, "critical")
+    offset = f.facts.residual_offset
+    assert offset["low"] > 0 and offset["offset"] == pytest.approx(0.2 * f.facts.level, rel=0.2)
 
 
 def test_divergence_without_a_spike_is_found_where_it_begins() -> None:
     x = noisy(1000, 0.007)
     x[800:] *= 1 + np.linspace(0, 0.06, 200)
     f = one(run_of({"loss.train": x}))
-    assert f.facts["why"] == "divergence" and f.facts["class"] == "non_recovering"
-    assert 800 <= f.facts["start"] <= 900
+    assert f.facts.why == "divergence" and f.facts.class_ == "non_recovering"
+    assert 800 <= f.facts.start <= 900
 
 
 def test_the_end_of_the_log_censors() -> None:
     x = noisy(600, 0.01)
     x[596:] *= 3
     f = one(run_of({"loss.train": x}))
-    assert f.facts["censored"] and f.facts["class_probability"]["non_recovering"] <= 0.5
+    assert f.facts.censored and f.facts.class_probability["non_recovering"] <= 0.5
 
 
 def test_a_rollback_censors_and_the_new_life_is_compared_with_the_old() -> None:
@@ -90,23 +90,23 @@ def test_a_rollback_censors_and_the_new_life_is_compared_with_the_old() -> None:
     second[50] *= 2.5  # and a spike at 200 of the new life
     steps = [*range(200), *range(150, 400)]
     found = spikes(run_of({"loss.train": np.r_[first, second]}, steps=steps, attempts=[0] * 200 + [1] * 250))
-    assert [(f.facts["start"], f.facts["attempt"], f.facts["censored"]) for f in found] == [(190, 0, True), (200, 1, False)]
-    assert not found[0].facts["alive"]
+    assert [(f.facts.start, f.facts.attempt, f.facts.censored) for f in found] == [(190, 0, True), (200, 1, False)]
+    assert not found[0].facts.alive
 
 
 def test_a_bump_right_after_a_restart_is_seen_against_the_life_before() -> None:
     x = noisy(400, 0.01)
     x[200:204] *= [1.9, 1.6, 1.3, 1.1]
     f = one(run_of({"loss.train": x}, attempts=[0] * 200 + [1] * 200))
-    assert (f.facts["start"], f.facts["attempt"]) == (200, 1)
+    assert (f.facts.start, f.facts.attempt) == (200, 1)
 
 
 def test_nan_is_the_highest_spike() -> None:
     x = noisy(300, 0.01)
     x[200:] = np.nan
     f = one(run_of({"loss.train": x}))
-    assert (f.facts["class"], f.facts["why"], f.facts["start"]) == ("non_recovering", "nonfinite", 200)
-    assert f.facts["residual_offset"]["offset"] is None
+    assert (f.facts.class_, f.facts.why, f.facts.start) == ("non_recovering", "nonfinite", 200)
+    assert f.facts.residual_offset["offset"] is None
 
 
 def test_weights_that_start_anew_are_no_spike() -> None:
@@ -114,21 +114,21 @@ def test_weights_that_start_anew_are_no_spike() -> None:
     begin = 2 + 8 * np.exp(-t / 30)
     x = np.r_[begin, begin] * np.exp(0.01 * np.random.default_rng(0).standard_normal(600))
     f = one(run_of({"loss.train": x}))
-    assert (f.facts["class"], f.facts["why"], f.severity, f.facts["start"]) == ("not_a_spike", "reinit", "info", 300)
+    assert (f.facts.class_, f.facts.why, f.severity, f.facts.start) == ("not_a_spike", "reinit", "info", 300)
 
 
 def test_a_level_that_steps_up_and_learns_on_is_no_spike() -> None:
     x = noisy(600, 0.01)
     x[300:] *= 1 + 0.4 * np.exp(-np.arange(300) / 300)
     f = one(run_of({"loss.train": x}))
-    assert (f.facts["class"], f.facts["why"]) == ("not_a_spike", "step")
+    assert (f.facts.class_, f.facts.why) == ("not_a_spike", "step")
 
 
 def test_a_stretch_of_bad_data_is_a_spike_although_it_is_flat() -> None:
     x = noisy(600, 0.01)
     x[300:345] *= 1.6
     f = one(run_of({"loss.train": x}))
-    assert (f.facts["class"], f.facts["end"]) == ("slow", 345)
+    assert (f.facts.class_, f.facts.end) == ("slow", 345)
 
 
 def test_equal_bumps_at_regular_distances_are_the_loops() -> None:
@@ -136,7 +136,7 @@ def test_equal_bumps_at_regular_distances_are_the_loops() -> None:
     for at in (150, 250, 350):
         x[at : at + 25] *= 1 + 0.06 * np.exp(-np.arange(25) / 10)
     found = spikes(run_of({"loss.train": x}))
-    assert len(found) == 3 and {f.facts["why"] for f in found} == {"periodic"}
+    assert len(found) == 3 and {f.facts.why for f in found} == {"periodic"}
 
 
 def test_what_moved_first_comes_with_the_bound_of_the_log() -> None:
@@ -146,13 +146,13 @@ def test_what_moved_first_comes_with_the_bound_of_the_log() -> None:
     x[400:405] *= [2.5, 2.0, 1.6, 1.3, 1.1]
     g[392:405] *= 30
     f = one(run_of({"loss.train": x, "grad.norm": g, "lr": lr}))
-    first = f.facts["moved_first"]
+    first = f.facts.moved_first
     assert (first["metric"] if "metric" in first else first["first"]) == "grad.norm"
     assert (first["lead"], first["bound"], first["certain"]) == (8, 1, True)
     assert set(first["looked"]) == {"grad.norm", "lr"}
     lr[400:] *= 10
     g[392:400] = 1.0
-    first = one(run_of({"loss.train": x, "grad.norm": g, "lr": lr}, interval=10)).facts["moved_first"]
+    first = one(run_of({"loss.train": x, "grad.norm": g, "lr": lr}, interval=10)).facts.moved_first
     assert (first["lead"], first["bound"], first["certain"]) == (0, 10, False)
 
 
@@ -176,7 +176,7 @@ def test_healthy_curves_are_clear(smooth: bool, most: int) -> None:
 def test_an_eval_loss_serves_where_there_is_no_training_loss() -> None:
     x = noisy(300, 0.01)
     x[150] *= 2
-    assert one(run_of({"loss.eval": x})).facts["metric"] == "loss.eval"
+    assert one(run_of({"loss.eval": x})).facts.metric == "loss.eval"
 
 
 def test_a_short_log_cannot_tell() -> None:

@@ -69,37 +69,37 @@ def test_sizes_are_read_from_the_message_of_torch_1() -> None:
 )  # fmt: skip
 def test_kind_from_the_words(tmp_path: Path, log: str, kind: str) -> None:
     found = only(list(memory.detect(read(write(tmp_path / "r", log=log)))))
-    assert found.facts["kind"] == kind, found.title
+    assert found.facts.kind == kind, found.title
     assert found.severity == "critical"
-    assert found.facts["step"] == 300
+    assert found.facts.step == 300
 
 
 def test_evaluation_by_the_line_that_begins_it(tmp_path: Path) -> None:
     folder = write(tmp_path / "r", log="step 300 loss 1.51\n***** Running Evaluation *****\n" + trace(FULL, "main", "forward"))
-    assert only(list(memory.detect(read(folder)))).facts["kind"] == "evaluation"
+    assert only(list(memory.detect(read(folder)))).facts.kind == "evaluation"
 
 
 def test_evaluation_by_its_cadence(tmp_path: Path) -> None:
     folder = write(tmp_path / "r", 399, log=trace(FULL, "main", "forward"), val_loss=lambda i: 2.0 - i / 1000 if i % 100 == 0 else None)
     found = only(list(memory.detect(read(folder))))
-    assert found.facts["kind"] == "evaluation"
-    assert "step 400" in found.facts["why"]
+    assert found.facts.kind == "evaluation"
+    assert "step 400" in found.facts.why
     elsewhere = write(tmp_path / "s", 360, log=trace(FULL, "main", "forward"), val_loss=lambda i: 2.0 - i / 1000 if i % 100 == 0 else None)
-    assert only(list(memory.detect(read(elsewhere)))).facts["kind"] == "open"
+    assert only(list(memory.detect(read(elsewhere)))).facts.kind == "open"
 
 
 def test_a_leak_grows_and_a_long_batch_jumps(tmp_path: Path) -> None:
     leak = write(tmp_path / "leak", log=trace(FULL, "main"), gpu_memory_allocated_gib=lambda i: 10 + 0.08 * i)
-    found = next(f for f in memory.detect(read(leak)) if f.facts["said"])
-    assert found.facts["kind"] == "leak"
-    assert found.facts["per_step"] == pytest.approx(0.08, rel=0.05)
+    found = next(f for f in memory.detect(read(leak)) if f.facts.said)
+    assert found.facts.kind == "leak"
+    assert found.facts.per_step == pytest.approx(0.08, rel=0.05)
     jump = write(tmp_path / "jump", log=trace(FULL, "main"), seq_len=lambda i: 512 + i % 7 if i < 300 else 2048)
-    assert only(list(memory.detect(read(jump)))).facts["kind"] == "long_batch"
+    assert only(list(memory.detect(read(jump)))).facts.kind == "long_batch"
 
 
 def test_the_first_steps(tmp_path: Path) -> None:
     rows = write(tmp_path / "r", 2, log=trace(FULL, "main"))
-    assert only(list(memory.detect(read(rows)))).facts["kind"] == "first_step"
+    assert only(list(memory.detect(read(rows)))).facts.kind == "first_step"
 
 
 def test_the_kind_is_in_title_answer_and_interventions(tmp_path: Path) -> None:

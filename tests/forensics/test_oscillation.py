@@ -14,9 +14,9 @@ def test_wild_swings_are_found_where_they_begin() -> None:
     x = noisy(600, 0.02)
     x[300:] *= np.exp(0.6 * np.random.default_rng(2).standard_normal(300))
     (f,) = oscillation.detect(run_of({"loss.train": x}))
-    assert f.facts["kind"] == "wild" and f.severity == "warning" and f.facts["to_end"]
-    assert 280 <= f.facts["start"] <= 345
-    assert f.facts["swing"] == pytest.approx(0.5, abs=0.25) and f.facts["ratio"] > 10
+    assert f.facts.kind == "wild" and f.severity == "warning" and f.facts.to_end
+    assert 280 <= f.facts.start <= 345
+    assert f.facts.swing == pytest.approx(0.5, abs=0.25) and f.facts.ratio > 10
 
 
 def test_a_loss_near_zero_is_naturally_noisy() -> None:
@@ -40,7 +40,7 @@ def test_a_loss_that_freezes() -> None:
     x = noisy(400, 0.02)
     x[250:] = 2.302585
     (f,) = oscillation.detect(run_of({"loss.train": x}))
-    assert (f.facts["kind"], f.facts["start"], f.facts["count"]) == ("frozen", 250, 150)
+    assert (f.facts.kind, f.facts.start, f.facts.count) == ("frozen", 250, 150)
 
 
 def test_rounded_values_and_zeros_are_not_frozen() -> None:

@@ -65,11 +65,11 @@ def test_slow_noise_between_ranks_is_none_either() -> None:
 
 def test_one_rank_that_leaves_at_a_step(tmp_path: Path) -> None:
     one = found(ranked(tmp_path / "r", loss=lambda s, r, g: local(s, r, g) * (1.4 if r == 2 and s > 200 else 1)))[0]
-    assert (one.facts["pattern"], one.facts["rank"], one.severity) == ("jump", 2, "warning")
-    assert abs(one.facts["step"] - 201) <= 2
-    assert one.facts["relative"] == pytest.approx(0.4, abs=0.08)
+    assert (one.facts.pattern, one.facts.rank, one.severity) == ("jump", 2, "warning")
+    assert abs(one.facts.step - 201) <= 2
+    assert one.facts.relative == pytest.approx(0.4, abs=0.08)
     pair = found(ranked(tmp_path / "s", 2, loss=lambda s, r, g: local(s, r, g) * (1.6 if r == 1 and s > 200 else 1)))[0]
-    assert (pair.facts["pattern"], pair.facts["rank"]) == ("jump", 1)
+    assert (pair.facts.pattern, pair.facts.rank) == ("jump", 1)
 
 
 def test_numbers_that_an_all_reduce_made_equal(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_numbers_that_an_all_reduce_made_equal(tmp_path: Path) -> None:
 
 def test_replicas_that_drift_apart(tmp_path: Path) -> None:
     drift = found(ranked(tmp_path / "r", 4, param_norm=lambda s, r, g: 50 * (1 + (r - 1.5) * 1e-4 * s) + 0.01 * float(g.random())))[0]
-    assert drift.facts["pattern"] in ("drift", "jump")
+    assert drift.facts.pattern in ("drift", "jump")
     spread = found(ranked(tmp_path / "s", 8, loss=lambda s, r, g: local(s, r, g) * float(np.exp(0.002 * s * np.sin(7.0 * r)))))[0]
     assert spread.severity == "warning"
 
@@ -94,7 +94,7 @@ def test_a_straggler_feeds_the_throughput(tmp_path: Path) -> None:
         tmp_path / "r", loss=local, step_time=lambda s, r, g: float(0.5 + 0.01 * g.random()) * (1.5 if r == 3 and s > 120 else 1)
     )
     one = found(folder)[0]
-    assert (one.facts["pattern"], one.facts["rank"]) == ("straggler", 3)
+    assert (one.facts.pattern, one.facts.rank) == ("straggler", 3)
     got = case(folder)
     assert top(got)["id"] == "throughput_collapse"
     assert "rank 3 is slower" in top(got)["title"]
@@ -114,9 +114,9 @@ def test_apart_from_the_start_is_for_information_unless_far(tmp_path: Path) -> N
     near = found(
         ranked(tmp_path / "r", loss=lambda s, r, g: curve(s) * float(np.exp(0.02 * g.standard_normal())) * (1.12 if r == 0 else 1))
     )[0]
-    assert (near.facts["pattern"], near.facts["rank"], near.severity) == ("apart", 0, "info")
+    assert (near.facts.pattern, near.facts.rank, near.severity) == ("apart", 0, "info")
     far = found(ranked(tmp_path / "s", loss=lambda s, r, g: local(s, r, g) * (1.6 if r == 0 else 1)))[0]
-    assert (far.facts["pattern"], far.severity) == ("apart", "warning")
+    assert (far.facts.pattern, far.severity) == ("apart", "warning")
 
 
 def test_stages_that_log_zeros_are_left_out(tmp_path: Path) -> None:

@@ -267,7 +267,7 @@ def test_the_detector_weighs_repeated_above_dealt_anew() -> None:
     for ids, what, weight in ((got[:120] + got[:60], "repeated", 18), (got[:120] + other[:60], "reshuffled", 12)):
         run = run_with(ids, 120)
         found = list(repeated_data.detect(run))
-        assert [(f.facts["what"], f.severity) for f in found] == [(what, "warning")]
+        assert [(f.facts.what, f.severity) for f in found] == [(what, "warning")]
         cause = data_order_restarted.weigh(run, found)
         assert cause is not None
         assert cause.clues[1].weight == weight

@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
-from forensics import pipeline, ranking
+from pathlib import Path
+
+import parsers
+from forensics import experiments, ranking, rules
 from forensics.case import Clue, Hypothesis
-from forensics.causes import experiments
+from forensics.case_parts import summary
+from forensics.replay import arms, extra_arms, verdict
 
 
 def cause(name: str, score: float, title: str = "A cause") -> Hypothesis:
     return Hypothesis(name, title, (Clue("because", score),), settle=f"what settles {name} alone")
 
 
-def test_experiments_speak_of_causes_that_exist_and_of_each_once() -> None:
-    known = {pipeline.id_of(m) for m in pipeline.modules("causes")}
-    for experiment in experiments.EXPERIMENTS:
-        named = [c for causes in experiment.outcomes.values() for c in causes.split()]
-        assert set(named) <= known
-        assert len(named) == len(set(named)), experiment.what
+def test_causes_expect_outcomes_that_experiments_have() -> None:
+    known = {e.id: e.outcomes for e in experiments.EXPERIMENTS}
+    for cause, words in rules.said("EXPECTS").items():
+        pairs = [w.split(":") for w in words.split()]
+        assert all(outcome in known[name] for name, outcome in pairs), cause
+        assert len(pairs) == len({name for name, _ in pairs}), f"{cause} expects two outcomes of one experiment"
+    predicted = {w for words in rules.said("EXPECTS").values() for w in words.split()}
+    assert {f"{e.id}:{o}" for e in experiments.EXPERIMENTS for o in e.outcomes} == predicted
+
+
+def test_causes_ask_for_arms_and_weigh_outcomes_that_there_are() -> None:
+    general = {*arms.GENERAL, *extra_arms.ALL}
+    assert {a for asked in rules.said("ARMS").values() for a in asked} <= general
+    words = {w for _, w in (verdict.FURTHER | verdict.ONLY_OPEN).values()} | {"samples: unlike", "samples: alike"}
+    words |= {*arms.GENERAL, "rate as logged", "moments lost", *verdict.OTHERS, *verdict.FINER}
+    assert {w for weights in rules.said("OUTCOMES").values() for w in weights} <= words
+
+
+def test_causes_need_what_can_be_missing(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text('{"step": 1, "x": 1}\n')
+    missing = {spot["what"] for spot in summary.blind_spots(parsers.read(tmp_path), ())}
+    assert {n for needs in rules.said("NEEDS_TO_SPEAK").values() for n in needs} <= missing
 
 
 def test_neighbours_of_the_contract_are_told_apart() -> None:

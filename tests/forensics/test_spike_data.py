@@ -178,10 +178,10 @@ def test_the_detector_says_what_it_needs() -> None:
 def test_one_order_in_all_epochs_gives_both_the_batch_and_the_place() -> None:
     ids = dealt(np.random.default_rng(1), shuffled=False, steps=400)
     found = list(spike_data.detect(run_with(ids, [133, 213, 293, 373])))
-    assert [f.facts["how"] for f in found] == ["shared", "recurring"]
-    assert found[0].facts["what"] == "batch"
-    assert found[0].facts["steps"] == [133, 213, 293, 373]
-    assert found[1].facts["alike"] == 1.0
+    assert [f.facts.how for f in found] == ["shared", "recurring"]
+    assert found[0].facts.what == "batch"
+    assert found[0].facts.steps == [133, 213, 293, 373]
+    assert found[1].facts.alike == 1.0
 
 
 def test_p_values_weigh_what_they_can_bear() -> None:

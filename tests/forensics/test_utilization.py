@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from runs import START, case, read, top, write
@@ -15,32 +14,32 @@ from forensics.errors import CannotTell
 from forensics.run import peak_flops
 
 
-def facts(folder: Path) -> dict[str, dict[str, Any]]:
+def facts(folder: Path) -> dict[str, utilization.Facts]:
     found = list(utilization.detect(read(folder)))
     assert all(f.severity == "info" for f in found)
-    return {f.facts["what"]: f.facts for f in found}
+    return {f.facts.what: f.facts for f in found}
 
 
 def test_a_load_that_is_low_throughout_and_one_that_falls(tmp_path: Path) -> None:
     low = facts(write(tmp_path / "r", gpu_util=lambda i: 31 + i % 5))
-    assert low["load"] == {"what": "load", "changed": False, "median": 33}
+    assert low["load"].to_json() == {"what": "load", "changed": False, "median": 33}
     fell = facts(write(tmp_path / "s", gpu_util=lambda i: (95 if i < 150 else 40) + i % 5))
-    assert fell["load"]["changed"]
-    assert (fell["load"]["before"], fell["load"]["after"]) == (97, 42)
+    assert fell["load"].changed
+    assert (fell["load"].before, fell["load"].after) == (97, 42)
     assert not facts(write(tmp_path / "t", gpu_util=lambda i: 92 + i % 5))
 
 
 def test_waiting_for_data(tmp_path: Path) -> None:
     always = facts(write(tmp_path / "r", step_time=lambda i: 0.5, data_time=lambda i: 0.2))
-    assert always["waiting"]["median"] == pytest.approx(0.4)
+    assert always["waiting"].median == pytest.approx(0.4)
     beside = facts(write(tmp_path / "s", step_time=lambda i: 0.2, data_time=lambda i: 0.6))
-    assert beside["waiting"]["median"] == pytest.approx(0.75)
+    assert beside["waiting"].median == pytest.approx(0.75)
     assert not facts(write(tmp_path / "t", step_time=lambda i: 0.5, data_time=lambda i: 0.01))
 
 
 @pytest.mark.parametrize(("logged", "share"), [(0.04, 0.04), (4.2, 0.042)])
 def test_mfu_as_logged(tmp_path: Path, logged: float, share: float) -> None:
-    assert facts(write(tmp_path / "r", mfu=lambda i: logged))["mfu"]["median"] == pytest.approx(share)
+    assert facts(write(tmp_path / "r", mfu=lambda i: logged))["mfu"].median == pytest.approx(share)
 
 
 @pytest.mark.parametrize("mfu", [0.43, 43.0])
@@ -52,8 +51,8 @@ def test_mfu_is_worked_out_from_tokens_parameters_and_device(tmp_path: Path) -> 
     config = {"gpu_name": "NVIDIA A100-SXM4-80GB", "n_params": 124_000_000, "world_size": 8}
     run = read(write(tmp_path / "r", config=config, tokens_per_sec=lambda i: 150_000.0))
     assert peak_flops.peak(run) == ("NVIDIA A100-SXM4-80GB", 312e12)
-    found = next(f for f in utilization.detect(run) if f.facts["what"] == "mfu")
-    assert found.facts["median"] == pytest.approx(6 * 124e6 * 150_000 / (8 * 312e12))
+    found = next(f for f in utilization.detect(run) if f.facts.what == "mfu")
+    assert found.facts.median == pytest.approx(6 * 124e6 * 150_000 / (8 * 312e12))
 
 
 @pytest.mark.parametrize(("text", "n"), [
@@ -87,7 +86,7 @@ def monitored(folder: Path, heat: float) -> Path:
 
 def test_clocks_that_fall_in_the_heat(tmp_path: Path) -> None:
     found = facts(monitored(write(tmp_path / "r"), 88))
-    assert found["heat"]["after"] < 0.75 * found["heat"]["before"]
+    assert found["heat"].after < 0.75 * found["heat"].before
     assert not facts(monitored(write(tmp_path / "s"), 70))
 
 

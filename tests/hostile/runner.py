@@ -57,11 +57,11 @@ def prime() -> None:
     import yaml
 
     import parsers
-    from forensics import cli, output, pipeline, redact
+    from forensics import cli, output, redact, rules
     from reports import html, markdown, terminal
 
     parsers.modules()
-    pipeline.modules("detectors"), pipeline.modules("causes")
+    rules.modules("detectors"), rules.modules("causes")
     html.render({})  # compiles the templates
     assert all((polars, pyarrow.dataset, pyarrow.parquet, yaml, cli, output, redact, markdown, terminal))
 

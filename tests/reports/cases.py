@@ -6,6 +6,8 @@ import math
 import random
 from typing import Any
 
+from forensics.certainty import certainty
+
 Case = dict[str, Any]
 START = 1795225692  # 2026-11-21T01:48:12Z
 HOSTILE = (
@@ -57,7 +59,7 @@ def unknown(probability: float) -> Case:
 
 
 def ranked(*causes: Case) -> list[Case]:
-    return [c | {"rank": i} for i, c in enumerate(causes, 1)]
+    return [c | {"rank": i, "certainty": certainty(c["probability"], i == 1)} for i, c in enumerate(causes, 1)]
 
 
 def finding(id: str, title: str, steps: list[int | None], severity: str, *evidence: Case, **more: Any) -> Case:
@@ -323,7 +325,7 @@ def replayed() -> Case:
     top = case["hypotheses"][0]
     top["clues"].append(clue("The batch makes the spike at another state too.", 8.0, "loss_spike-418", part="replay"))
     for h, p in zip(case["hypotheses"], (0.984, 0.0151, 0.0008, 0.0001), strict=True):
-        h["probability"] = p
+        h |= {"probability": p, "certainty": certainty(p, h["rank"] == 1)}
     top["score"] = 24.0
     return case
 

@@ -1,0 +1,1 @@
+"""Named measurements that more than one cause reasons from."""
