@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Bools = npt.NDArray[np.bool_]
 
 _STEPS = 16  # of a metric that are kept, or a few more
-_ENOUGH = 3  # common steps that say something
+_ENOUGH = 8  # common steps that say something: of fewer all may be among those in which a copy was rounded otherwise
 _ALIKE = 0.3  # share of equal values below which a metric is another one; copies have more than half
 _MOST_COLUMNS = 4096
 
