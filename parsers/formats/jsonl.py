@@ -18,12 +18,13 @@ import orjson
 import pyarrow as pa
 
 from parsers.records import json_kinds, tolerant_json
+from parsers.records.gaps import GapList
 from parsers.records.json_rows import Log
+from parsers.records.vocabulary import EPOCH, STEP, plain
 from parsers.tables import Gap, Note
 
 _BLOCK = 4 << 20
 _MAX_LINE = 64 << 20
-_MAX_GAPS = 1000
 _ZEROS = "zero bytes (a write that never reached the disk)"
 _NO_OBJECT = "a line that is no whole JSON object"
 
@@ -47,7 +48,7 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
 
 def entries(path: Path) -> Iterator[Entry | Gap]:
     """The objects of a file in blocks, each with its line (from 1), and a gap for each stretch of bad lines."""
-    gaps = _Gaps()
+    gaps = GapList()
     for number, lines in _blocks(path):
         rows: list[Any] = []
         for line in lines:
@@ -69,11 +70,10 @@ def entries(path: Path) -> Iterator[Entry | Gap]:
                 kept += found
                 at += [place] * len(found)
         yield kept, at
-        yield from gaps.ready()
-    yield from gaps.ready(end=True)
+    yield from gaps.told()
 
 
-def _patient(line: bytes, place: int, gaps: _Gaps) -> list[dict[str, Any]]:
+def _patient(line: bytes, place: int, gaps: GapList) -> list[dict[str, Any]]:
     """All objects of a line that is not simply one object."""
     if b"{" in line and b"}" not in line:
         gaps.add(place, _NO_OBJECT, 1)
@@ -107,36 +107,7 @@ def _patient(line: bytes, place: int, gaps: _Gaps) -> list[dict[str, Any]]:
 
 def _is_row(value: dict[str, Any]) -> bool:
     """Is it a row of its own, not the inner object of a row that was cut?"""
-    return any(k.lower() in ("step", "global_step", "iter", "iteration", "epoch", "_step", "current_steps") for k in value)
-
-
-class _Gaps:
-    """Neighbouring bad lines are one gap; a file that is nothing but bad lines does not make a million."""
-
-    def __init__(self) -> None:
-        self.first = self.last = self.lost = self.count = 0
-        self.what = ""
-        self.done: list[Gap] = []
-
-    def add(self, line: int, what: str, lost: int | None) -> None:
-        if self.first and (line > self.last + 1 or what != self.what) and self.count < _MAX_GAPS:
-            self._close()
-        if not self.first:
-            self.first, self.what, self.lost = line, what, 0
-        self.last = line
-        self.lost += lost or 0
-
-    def _close(self) -> None:
-        lines = self.last - self.first + 1
-        what = self.what if lines == 1 else f"{self.what} (and more up to line {self.last})"
-        self.done.append(Gap(f"line {self.first}", what, self.lost or None))
-        self.first, self.count = 0, self.count + 1
-
-    def ready(self, end: bool = False) -> list[Gap]:
-        if end and self.first:
-            self._close()
-        found, self.done = self.done, []
-        return found
+    return any(plain(k) in STEP or plain(k) in EPOCH for k in value)
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from parsers.records import column_roles
+from parsers.records.cells import cell
+from parsers.records.vocabulary import AXES, plain
 from parsers.tables import Gap
 
 FIRST_BLOCK, BLOCK = 1 << 16, 1 << 21
 MAX_LINE = 1 << 24
-AXES = {*column_roles.STEP_NAMES, *column_roles.WEAK_STEP_NAMES, *column_roles.EPOCH_NAMES, *column_roles.TIME_NAMES}
 CONTROLS = bytes(set(range(1, 32)) - set(b"\t\r\n"))  # NUL is told apart: a hole left by a crash
 
 
@@ -118,9 +118,9 @@ def is_header(cells: Sequence[str], first: bool) -> bool:
     """Names, not numbers. A first line may have columns named by numbers behind a column named 'step' or alike."""
     texts = 0
     for text in cells:
-        kind = column_roles.cell(text)
+        kind = cell(text)
         if isinstance(kind, float):
-            return first and cells[0].strip().lower() in AXES
+            return first and plain(cells[0]) in AXES
         texts += kind is not None
     return texts * 2 >= len([c for c in cells if c.strip()]) and texts > 0
 
@@ -132,9 +132,9 @@ def looks_like_table(lines: Sequence[str]) -> bool:
     if len(rows) < 2 or len(rows[0]) < 2 or not is_header(rows[0], True) or any(len(c) > 80 for c in rows[0]):
         return False
     body = [r for r in rows[1:] if len(r) == len(rows[0])]
-    kinds = [column_roles.cell(c) for r in body for c in r]
+    kinds = [cell(c) for r in body for c in r]
     numbers, texts = sum(isinstance(k, float) for k in kinds), sum(isinstance(k, str) for k in kinds)
-    known = bool(AXES & {c.strip().lower() for c in rows[0]})
+    known = bool(AXES & {plain(c) for c in rows[0]})
     return len(body) * 4 >= 3 * len(rows[1:]) and numbers > 0 and (numbers >= 2 * texts or (known and numbers >= len(body)))
 
 
@@ -145,7 +145,7 @@ def tags(names: Sequence[str], path: Path, metrics: Sequence[int]) -> list[str]:
     if len(runs) == 1 and any(n.endswith(("__MIN", "__MAX")) for n in names):
         result = [n.rsplit(" - ", 1)[-1] for n in result]
     parts = path.with_suffix("").parts
-    numbers = [i for i in metrics if result[i].lower() not in AXES]
+    numbers = [i for i in metrics if plain(result[i]) not in AXES]
     if len(numbers) == 1:
         dvc = next((k for k in range(len(parts) - 2) if parts[k : k + 2] == ("plots", "metrics")), None)
         if dvc is not None and path.suffix.lower() == ".tsv":
