@@ -76,14 +76,16 @@ def _lay_end_to_end(train: list[Part]) -> int:
     order = np.argsort(at, kind="stable")
     steps = np.concatenate([p.steps for p in train if p.steps is not None])[order]
     logged = np.concatenate([np.full(len(p.at), np.nan) if p.epochs is None else p.epochs for p in train])[order]
-    epochs = _carried_on(np.floor(logged))
-    known = np.flatnonzero((steps != MISSING) & np.isfinite(epochs))
-    s, e = steps[known], epochs[known]
+    stated = np.flatnonzero((steps != MISSING) & np.isfinite(logged))
+    s, e = steps[stated], np.floor(logged[stated])
     turns = e[1:] > e[:-1]
     drops = int((turns & (s[1:] <= s[:-1])).sum())
     if not drops or drops * 5 < int(turns.sum()) * 4:
         return 0
     length = _epoch_length(s, e)
+    epochs = _carried_on(np.floor(logged))
+    known = np.flatnonzero((steps != MISSING) & np.isfinite(epochs))
+    s, e = steps[known], epochs[known]
     laid = (e - min(float(e.min()), 1.0)) * length + s
     fits = np.abs(laid) < _FIT
     counted = (np.where(fits, e - min(float(e.min()), 1.0), 0) * length).astype(np.int64) + s
