@@ -113,9 +113,9 @@ def step_of(contents: Contents) -> int | None:
     for name, value in contents.values.items():
         plain = name.rpartition(":")[2]
         last = plain.rpartition(".")[2]
-        named = last in vocabulary.STEP and plain.count(".") <= 1 and not _NOT_THE_STEP.search(plain[: -len(last)])
+        named = last in vocabulary.SURE_STEP and plain.count(".") <= 1 and not _NOT_THE_STEP.search(plain[: -len(last)])
         if named and type(value) in (int, float) and 0 <= value < 1 << 53:
-            found.append((plain.count("."), vocabulary.STEP.index(last), int(value)))
+            found.append((plain.count("."), vocabulary.SURE_STEP.index(last), int(value)))
     return min(found)[2] if found else checkpoint_files.step_of(contents.path)
 
 

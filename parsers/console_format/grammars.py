@@ -52,7 +52,7 @@ _MODE = re.compile(
     rf"(?i)^[\s*>|=\[(-]*(?P<head>{'|'.join(EVAL)})\b|\((?P<paren>val|test|eval)\)"
     r"|\| (?P<pipe>valid|test) \|"
 )
-_STEP = {*vocabulary.STEP, *vocabulary.WEAK_STEP} - {*vocabulary.BATCH_NUMBER}  # sizes of batches are printed like their numbers
+_STEP = {*vocabulary.STEP} - {*vocabulary.BATCH_NUMBER}  # sizes of batches are printed like their numbers
 _BAR = re.compile(r"%(\|[^|]*\|)")
 _LLM_C = {"tel": "test loss", "trl": "train loss", "eval": "hellaswag acc"}
 _PLURAL = {"steps", "iters", "iterations", "updates"}  # behind other settings: how many there will be

@@ -31,7 +31,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from parsers.records import delimited
+from parsers.records import delimited, line_blocks
 from parsers.records.csv_rows import Writer
 from parsers.records.vocabulary import AXES, plain
 from parsers.tables import HEAD_BYTES, Gap, Note
@@ -49,13 +49,13 @@ _HOLE = "NUL bytes: a hole left by a crash"
 def claims(path: Path, head: bytes) -> bool:
     """A header of names over rows of numbers, whatever the extension; any text at all where that is .csv or .tsv."""
     named = path.suffix.lower() in (".csv", ".tsv")
-    encoding = delimited.encoding(head)
-    if not named and encoding == "utf-8" and len(head) - len(head.translate(None, delimited.CONTROLS)) > len(head) / 50:
+    encoding = line_blocks.encoding(head)
+    if not named and encoding == "utf-8" and len(head) - len(head.translate(None, line_blocks.CONTROLS)) > len(head) / 50:
         return False  # the same as below, without decoding
     text = head.decode(encoding, "replace").replace("\x00", "").lstrip("\ufeff \r\n")
     if not text.strip():
         return named and bool(head)
-    if text.startswith(_NOT_A_TABLE) or delimited.odd_characters(text) > len(text) / 50:
+    if text.startswith(_NOT_A_TABLE) or line_blocks.odd_characters(text) > len(text) / 50:
         return False
     lines = [x for x in re.split(r"[\r\n]+", text) if x and not x.startswith("#")]
     return named or delimited.looks_like_table(lines[:-1] if len(head) >= HEAD_BYTES else lines)
@@ -63,9 +63,9 @@ def claims(path: Path, head: bytes) -> bool:
 
 def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     """Metric rows in file order, manifests as ``batches``, constant text columns as config. Raises OSError only."""
-    csv.field_size_limit(delimited.MAX_LINE)
+    csv.field_size_limit(line_blocks.MAX_LINE)
     table = _Lines(path)
-    for block in delimited.blocks(path):
+    for block in line_blocks.blocks(path):
         if isinstance(block, Gap):
             yield block
             continue

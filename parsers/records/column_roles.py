@@ -120,12 +120,13 @@ def _step(table: _Columns) -> tuple[int | None, str, int | None]:
     half = table.rows / 2
     if not table.named and table.looks and table.looks[0].grows and table.looks[0].filled == table.rows > 1:
         return 0, "steps", epoch
-    step = table.first(vocabulary.STEP, lambda look: look.half_whole and look.filled >= half)
-    if step is None:
-        weak = table.first(vocabulary.WEAK_STEP, lambda look: look.whole and look.filled >= half and (look.grows or epoch is not None))
-        step = None if weak is None or table.looks[weak].constant else weak  # a constant is a batch size
-    if step is not None:
-        return step, "steps", epoch
+    for name in vocabulary.step_names(table.keys):
+        step = table.first([name], lambda look: look.filled >= half)
+        if step is None:
+            continue
+        look = table.looks[step]
+        if look.half_whole if name not in vocabulary.WEAK_STEP else look.whole and not look.constant and (look.grows or epoch is not None):
+            return step, "steps", epoch
     if epoch is not None and table.looks[epoch].whole:
         return epoch, "epochs", epoch
     step = table.first(vocabulary.LAST_RESORT, lambda look: look.grows)

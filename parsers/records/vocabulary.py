@@ -11,27 +11,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-# Believed as they stand. Optimizer steps come before environment steps, and those before Ray's training_iteration, as Ray's own
-# TensorBoard logger has it (ray/tune/logger/tensorboardx.py: ``result.get(TIMESTEPS_TOTAL) or result[TRAINING_ITERATION]``).
+# Optimizer steps come before environment steps, and those before Ray's training_iteration, as Ray's own TensorBoard logger has it
+# (ray/tune/logger/tensorboardx.py: ``result.get(TIMESTEPS_TOTAL) or result[TRAINING_ITERATION]``).
+_UPDATES = ("n_updates", "updates", "update")
+BATCH_NUMBER = ("batch", "batch_idx", "batch_index", "batch_nb", "batch_num", "minibatch", "mini_batch", "batch_id")
 STEP = (
     "trainer/global_step", "global_step", "train/global_step", "training/global_step", "global_step/max_steps", "global_steps",
     "step", "_step", "train/step", "steps", "current_steps", "current_step", "train_step", "training_step",
     "optimizer_step", "opt_step", "update_step", "global_iter", "global_iteration", "iteration", "iterations", "iter", "iters",
-    "iter_num", "train_iter", "num_updates",
+    "iter_num", "train_iter", "num_updates", *_UPDATES,
     "total_timesteps", "time/total_timesteps", "timesteps_total", "num_timesteps", "total_env_steps", "env_steps", "env_step",
-    "num_env_steps_sampled", "timesteps", "training_iteration",
+    "num_env_steps_sampled", "timesteps", "training_iteration", "n_iter", "it", "itr", "timestep", *BATCH_NUMBER,
 )  # fmt: skip
+
+# Often something else (a size, a rate): the values must be whole, must grow or stand beside an epoch, and must not be all the same.
+# A single number, as a checkpoint has it, is not believed.
+WEAK_STEP = frozenset({*_UPDATES, "n_iter", "it", "itr", "timestep", *BATCH_NUMBER})
+SURE_STEP = tuple(name for name in STEP if name not in WEAK_STEP)
 
 # Counted through the whole run: these never start again with an epoch, and of two names on one console line they win.
 THROUGH_THE_RUN = frozenset(
     {"trainer/global_step", "global_step", "train/global_step", "training/global_step", "global_step/max_steps", "global_steps",
      "current_steps", "optimizer_step", "opt_step", "num_updates"}
 )  # fmt: skip
-
-BATCH_NUMBER = ("batch", "batch_idx", "batch_index", "batch_nb", "batch_num", "minibatch", "mini_batch", "batch_id")
-
-# Often something else (a size, a rate): the values must be whole, must grow or stand beside an epoch, and must not be all the same.
-WEAK_STEP = ("n_iter", "it", "itr", "n_updates", "updates", "update", "timestep", *BATCH_NUMBER)
 
 # In a table without any other axis, where it grows in whole numbers. Rows of JSON have such keys for too many other things.
 LAST_RESORT = ("episode", "episodes", "round", "generation", "t", "x", "i", "n", "index", "idx", "", "unnamed:_0")
@@ -42,7 +44,7 @@ TIME = (
     "timestamp_ms", "time_stamp", "created_at", "datetime", "date",
 )  # fmt: skip  # wall clock, if the values lie between 1980 and 2100; else a duration
 RANK = ("rank", "global_rank", "process_rank", "dp_rank", "process_index", "rank_id", "world_rank", "local_rank")
-AXES = frozenset({*STEP, *WEAK_STEP, *EPOCH, *TIME, *RANK})
+AXES = frozenset({*STEP, *EPOCH, *TIME, *RANK})
 
 # Long tables: a row for each value.
 TAG = ("metric", "tag", "metric_name", "name", "key", "variable", "scalar", "metricname")
@@ -58,7 +60,7 @@ SHARD_ALONE = SHARD[:7]
 POSITION = ("position", "pos", "slot", "index_in_batch", "pos_in_batch", "row_in_batch")
 BATCH_NAME = ("batch_id", "batch_uid", "batch_hash")  # where nothing finer is known, they stand for the batch's samples
 
-STEP_ORDER = {name: i for i, name in enumerate((*STEP, *WEAK_STEP))}
+STEP_ORDER = {name: i for i, name in enumerate(STEP)}
 
 
 def plain(name: str) -> str:

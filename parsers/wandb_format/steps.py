@@ -49,7 +49,7 @@ class Axes:
         for name in metric.get(4, []):
             text = name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
             plain = vocabulary.plain(text)
-            if plain in vocabulary.STEP or _PREFIX.sub("", plain) in vocabulary.STEP:
+            if plain in vocabulary.SURE_STEP or _PREFIX.sub("", plain) in vocabulary.SURE_STEP:
                 self.declared.add(text)
 
     def is_step(self, name: str) -> bool:

@@ -59,14 +59,14 @@ def loss(folder: Path, column: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("write", TABLES)
-@pytest.mark.parametrize("name", [*vocabulary.STEP, *vocabulary.WEAK_STEP])
+@pytest.mark.parametrize("name", vocabulary.STEP)
 def test_every_name_of_the_step_in_every_table(tmp_path: Path, name: str, write: Callable[[Path, list[Row]], None]) -> None:
     write(tmp_path, [{name: s, "loss": x} for s, x in zip(STEPS, LOSSES, strict=True)])
     assert loss(tmp_path, "step") == STEPS
 
 
 @pytest.mark.parametrize("write", CONSOLES)
-@pytest.mark.parametrize("name", [n for n in (*vocabulary.STEP, *vocabulary.WEAK_STEP) if n not in vocabulary.BATCH_NUMBER])
+@pytest.mark.parametrize("name", [n for n in vocabulary.STEP if n not in vocabulary.BATCH_NUMBER])
 def test_every_name_of_the_step_on_the_console(tmp_path: Path, name: str, write: Callable[[Path, list[Row]], None]) -> None:
     write(tmp_path, [{name: s, "loss": x} for s, x in zip(STEPS, LOSSES, strict=True)])
     assert loss(tmp_path, "step") == STEPS
@@ -96,6 +96,7 @@ def test_every_name_of_the_rank(tmp_path: Path, name: str, write: Callable[[Path
 @pytest.mark.parametrize("write", TABLES)
 @pytest.mark.parametrize("rows", [
     [{"timesteps_total": 100 * i, "training_iteration": i, "loss": x} for i, x in enumerate(LOSSES)],
+    [{"env_steps": 93 * i, "update": i, "loss": x} for i, x in enumerate(LOSSES)],
     [{"batch": 32, "epoch": i, "loss": x} for i, x in enumerate(LOSSES)],
     [{"epoch": i // 3, "iter": 5 * (i % 3), "loss": x} for i, x in enumerate(LOSSES)],
     [{"epoch": 4 + i // 3, "iter": 5 + 5 * (i % 3), "loss": x} for i, x in enumerate(LOSSES)],
@@ -116,7 +117,7 @@ def test_mlflows_own_step_is_that_of_the_others(tmp_path: Path) -> None:
     assert mlflow_files.claims(path, path.read_bytes()) and loss(tmp_path, "step") == STEPS
 
 
-@pytest.mark.parametrize("name", vocabulary.STEP)
+@pytest.mark.parametrize("name", vocabulary.SURE_STEP)
 def test_checkpoints_and_declared_axes_know_every_name(tmp_path: Path, name: str) -> None:
     contents = Contents(tmp_path / "model.pt", "torch")
     contents.values[name] = 7
@@ -127,9 +128,9 @@ def test_checkpoints_and_declared_axes_know_every_name(tmp_path: Path, name: str
 
 
 def test_no_name_has_two_roles() -> None:
-    roles = [vocabulary.STEP, vocabulary.WEAK_STEP, vocabulary.EPOCH, vocabulary.TIME, vocabulary.RANK]
+    roles = [vocabulary.STEP, vocabulary.EPOCH, vocabulary.TIME, vocabulary.RANK]
     names = [name for role in roles for name in role]
     assert len(names) == len(set(names))
     assert all(vocabulary.plain(n) == n for n in names)
-    assert set(vocabulary.STEP) > vocabulary.THROUGH_THE_RUN
-    assert set(vocabulary.BATCH_NUMBER) == set(vocabulary.WEAK_STEP) - grammars._STEP
+    assert set(vocabulary.STEP) > vocabulary.THROUGH_THE_RUN | vocabulary.WEAK_STEP
+    assert set(vocabulary.STEP) - grammars._STEP == set(vocabulary.BATCH_NUMBER)
