@@ -143,7 +143,7 @@ def _mlflow_metrics(database: sqlite3.Connection, found: _Found) -> Iterator[pa.
         if abs(number) == _LARGEST:
             number = float("inf") if number > 0 else float("-inf")
             infinite += 1
-        found.runs[run].metric(_whole(step), str(tag), number, time=_seconds(time), at=at)
+        found.runs[run].metric(cells.whole(step), str(tag), number, time=_seconds(time), at=at)
         held += 1
         if held % FLUSH_ROWS == 0:
             yield from found.flush()
@@ -164,7 +164,7 @@ def _trackio(database: sqlite3.Connection, found: _Found) -> Iterator[pa.RecordB
     if {"title", "text", "level"} <= columns_of(database, "alerts"):
         whose = "run_name" if "run_name" in columns_of(database, "alerts") else "NULL"
         for at, run, title, text, level, step in database.execute(f"SELECT rowid, {whose}, title, text, level, step FROM alerts"):
-            found.of(run).event("alert", f"{title}: {text}", level=str(level).lower(), step=_whole(step), at=at)
+            found.of(run).event("alert", f"{title}: {text}", level=str(level).lower(), step=cells.whole(step), at=at)
 
 
 def _trackio_metrics(database: sqlite3.Connection, table: str, found: _Found) -> Iterator[pa.RecordBatch]:
@@ -179,7 +179,7 @@ def _trackio_metrics(database: sqlite3.Connection, table: str, found: _Found) ->
         for tag, value in _flat(values):
             number = as_number(value)
             if number is not None and tag not in _TRACKIO_META:
-                rows.metric(_whole(step), tag, number, time=cells.seconds(time), at=at)
+                rows.metric(cells.whole(step), tag, number, time=cells.seconds(time), at=at)
                 held += 1
         if held >= FLUSH_ROWS:
             yield from found.flush()
@@ -203,10 +203,6 @@ def _flat(values: dict[str, Any], name: str = "", depth: int = 0) -> Iterator[tu
             yield name + key, value
         elif depth < 20 and "_type" not in value:
             yield from _flat(value, f"{name}{key}/", depth + 1)
-
-
-def _whole(value: Any) -> int | None:
-    return cells.whole(value) if isinstance(value, (int, float, str)) else None
 
 
 def _seconds(milliseconds: Any) -> float | None:

@@ -64,11 +64,11 @@ def as_number(value: Any) -> float | None:
     return number(value) if isinstance(value, str) and len(value) < 64 else None
 
 
-def whole(value: Cell | bool) -> int | None:
-    """A step: exact for integers of any size that int64 holds; None for fractions, text, NaN and what does not fit."""
+def whole(value: Any) -> int | None:
+    """A step: exact for integers of any size that int64 holds; None for fractions, text, NaN, what does not fit and what is no number."""
     if isinstance(value, str):
         value = int(value) if _INTEGER.fullmatch(value) else number(value)
-    if value is None or (isinstance(value, float) and not value.is_integer()):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or (isinstance(value, float) and not value.is_integer()):
         return None
     result = int(value)
     return result if -(2**63) <= result < 2**63 else None
