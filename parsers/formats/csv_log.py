@@ -6,8 +6,9 @@ Known writers: Lightning and Keras CSVLogger, Ultralytics ``results.csv`` (padde
 W&B and TensorBoard (``Wall time,Step,Value``: the tag is in the file's name), pandas and by hand; wide tables, and
 long ones with a column of metric names.
 
-- The step is the best column that is one by name (``vocabulary.STEP``), else the epoch, else the row's number from
-  0; a Note says so. A step that restarts with every epoch is made to grow (``step_clock``). In ``monitor.csv`` a row is an episode, and its step is the sum of the episode lengths so far, as
+- The step is the best column that is one by its name (the names are below, and the same for every format), else the epoch,
+  else the row's number from 0; a note says so. A step that starts again with every epoch is made to grow. In
+  ``monitor.csv`` a row is an episode, and its step is the sum of the episode lengths so far, as
   stable_baselines3.common.results_plotter has it; ``t_start`` of its first line plus ``t`` is the time.
 - Empty, NA, None and null mean "not logged"; nan and inf are values (a Keras CSVLogger writes NA for absent, nan for
   NaN).

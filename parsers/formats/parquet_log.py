@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -104,45 +105,31 @@ def _parquet(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
             row += rows
 
 
-def _ipc(path: Path, has_trailer: bool) -> Iterator[pa.RecordBatch | Gap | Note]:
+def _ipc(path: Path, has_trailer: bool) -> Iterator[pa.RecordBatch | Gap]:
     row = 0
+    file: Any = None
     with pa.OSFile(str(path)) as source:
         try:
-            if has_trailer:
-                file = pa.ipc.open_file(source)
-                yield from _ipc_file(file)
-                return
+            file = pa.ipc.open_file(source) if has_trailer else None
         except pa.ArrowException as e:
             yield Gap("row 0", f"no table of contents: {_reason(e)}; read as a stream", 0)
             source.seek(8)  # behind the magic and its padding, a file is a stream
-        stream = pa.ipc.open_stream(source)
-        while True:
+        stream = pa.ipc.open_stream(source) if file is None else None
+        for i in count() if file is None else range(file.num_record_batches):
+            batch = None
             try:
-                batch = _narrow(stream.read_next_batch())
+                batch = _narrow(stream.read_next_batch() if stream is not None else file.get_batch(i))
+                batch.validate(full=True)
             except StopIteration:
                 return
             except (pa.ArrowException, OSError, MemoryError) as e:
-                yield Gap(f"row {row}", f"the stream breaks off: {_reason(e)}", None)
-                return
-            try:
-                batch.validate(full=True)
+                if batch is None and stream is not None:
+                    yield Gap(f"row {row}", f"the stream breaks off: {_reason(e)}", None)
+                    return
+                yield Gap(f"row {row}", f"damaged record batch: {_reason(e)}", None if batch is None else batch.num_rows)
+            else:
                 yield batch
-            except pa.ArrowException as e:
-                yield Gap(f"row {row}", f"damaged record batch: {_reason(e)}", batch.num_rows)
-            row += batch.num_rows
-
-
-def _ipc_file(file: Any) -> Iterator[pa.RecordBatch | Gap | Note]:
-    row = 0
-    for i in range(file.num_record_batches):
-        try:
-            batch = _narrow(file.get_batch(i))
-            batch.validate(full=True)
-        except (pa.ArrowException, OSError, MemoryError) as e:
-            yield Gap(f"row {row}", f"damaged record batch: {_reason(e)}", None)
-            continue
-        row += batch.num_rows
-        yield batch
+            row += 0 if batch is None else batch.num_rows
 
 
 def _narrow(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -44,7 +44,6 @@ class Roles:
     position: int | None = None
     metrics: tuple[int, ...] = ()
     text: tuple[int, ...] = ()
-    identifiers: tuple[int, ...] = ()
     refusal: str = ""
 
     @property
@@ -165,9 +164,9 @@ def _with_rest(roles: Roles, table: _Columns) -> Roles:
     if table.named and roles.step != roles.epoch:
         taken.add(roles.step)
     free = [i for i in range(len(keys)) if i not in taken]
-    identifiers = [i for i in free if _IDENTIFIER.fullmatch(keys[i])]
-    text = [i for i in free if i not in identifiers and (looks[i].texts > looks[i].numbers or keys[i].startswith("config/"))]
-    metrics = [i for i in free if i not in identifiers and i not in text] if roles.tag is None else []
+    free = [i for i in free if not _IDENTIFIER.fullmatch(keys[i])]
+    text = [i for i in free if looks[i].texts > looks[i].numbers or keys[i].startswith("config/")]
+    metrics = [i for i in free if i not in text] if roles.tag is None else []
     if roles.sample is not None and all(i == roles.epoch for i in metrics):
         metrics = []  # a manifest proper: its epoch column is an axis
     refusal = ""
@@ -177,4 +176,4 @@ def _with_rest(roles: Roles, table: _Columns) -> Roles:
         no_axis = roles.step is None and roles.time is None
         if set(keys) & _DATA or (no_axis and (len(text) > len(metrics) or len(metrics) > _WIDEST)):
             refusal = "a table without steps that looks like data or results, not like a log of training"
-    return replace(roles, metrics=tuple(metrics), text=tuple(text), identifiers=tuple(identifiers), refusal=refusal)
+    return replace(roles, metrics=tuple(metrics), text=tuple(text), refusal=refusal)
