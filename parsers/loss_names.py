@@ -7,8 +7,9 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from parsers.name_rules import LONGEST, data, first, words
+from parsers.records.vocabulary import EVALUATION
 
-_EVAL_WORDS = "val|valid|validation|eval|evaluation|evaluate|test|testing|dev|holdout|heldout|held out"
+_EVAL_WORDS = "|".join((*EVALUATION, "held out"))
 EVAL = re.compile(rf"\b({_EVAL_WORDS}|tel)\b")
 TRAIN = re.compile(r"\b(train|training|trn|tr|trl)\b")
 SPLIT_FAMILIES = ("loss.", "ppl.", "bpb.", "acc.")  # the name itself says which split

@@ -40,13 +40,8 @@ _TOKEN = re.compile(
 )
 
 _WRAPPED = re.compile(r"(?:(?:np|torch|jnp|numpy)\.)?(?:(?:b?float|int)(?:16|32|64)|tensor|array)\($")
-EVAL = {w: w for w in ("val", "valid", "validation", "eval", "evaluation", "test", "dev", "holdout")} | {
-    "validate": "validation",
-    "validating": "validation",
-    "evaluate": "evaluation",
-    "evaluating": "evaluation",
-    "testing": "test",
-}  # as the line says it -> as it is put before the line's tags
+EVAL = {w: w for w in vocabulary.EVALUATION} | {"validate": "validation", "validating": "validation", "evaluate": "evaluation"}
+EVAL |= {"evaluating": "evaluation", "testing": "test"}  # as the line says it -> as it is put before the line's tags
 _EVAL_WORD = re.compile(rf"(?i)(?:^|[\W_])(?:{'|'.join(EVAL)})(?:[\W_]|$)")
 _MODE = re.compile(
     rf"(?i)^[\s*>|=\[(-]*(?P<head>{'|'.join(EVAL)})\b|\((?P<paren>val|test|eval)\)"

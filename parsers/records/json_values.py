@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from parsers.records import cells
+from parsers.records import cells, vocabulary
 from parsers.records.cells import as_number
 from parsers.records.parts import MISSING, Floats, Ints, Samples
 from parsers.records.vocabulary import SHARD, SHARD_ALONE, last
 
 STEP_HOLDERS = {"info", "meta", "state", "progress", "counters", "train", "trainer", "data", "payload", "metrics", "metric"}
 MODE_KEYS = ("mode", "split", "phase", "stage", "subset", "partition", "event", "type", "kind")
-EVALUATION = re.compile(r"(?i)(?:val|valid|validation|eval|evaluate|evaluation|test|dev)(?:[_ ]?(?:step|epoch|end|loss))?")
+EVALUATION = re.compile(rf"(?i)(?:{'|'.join(vocabulary.EVALUATION)})(?:[_ ]?(?:step|epoch|end|loss))?")
 MESSAGE_KEYS = ("message", "msg", "text", "log_message", "event_message")
 EVENT_KEYS = ("event", "type", "kind", "event_type", "status")
 LEVEL_KEYS = ("level", "levelname", "severity", "lvl", "log_level")

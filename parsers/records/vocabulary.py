@@ -44,6 +44,7 @@ TIME = (
     "timestamp_ms", "time_stamp", "created_at", "datetime", "date",
 )  # fmt: skip  # wall clock, if the values lie between 1980 and 2100; else a duration
 RANK = ("rank", "global_rank", "process_rank", "dp_rank", "process_index", "rank_id", "world_rank", "local_rank")
+EVALUATION = ("val", "valid", "validation", "eval", "evaluation", "evaluate", "test", "testing", "dev", "holdout", "heldout")
 AXES = frozenset({*STEP, *EPOCH, *TIME, *RANK})
 
 # Long tables: a row for each value.
