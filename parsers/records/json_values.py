@@ -18,7 +18,7 @@ import numpy as np
 from parsers.records import cells, vocabulary
 from parsers.records.cells import as_number
 from parsers.records.parts import MISSING, Floats, Ints, Samples
-from parsers.records.vocabulary import SHARD, SHARD_ALONE, last
+from parsers.records.vocabulary import SAMPLE_LIST, SAMPLE_ONE, SHARD, SHARD_ALONE, last
 
 STEP_HOLDERS = {"info", "meta", "state", "progress", "counters", "train", "trainer", "data", "payload", "metrics", "metric"}
 MODE_KEYS = ("mode", "split", "phase", "stage", "subset", "partition", "event", "type", "kind")
@@ -32,11 +32,6 @@ IDENTIFIER = re.compile(
     r"(?i)(?:^|[_\-])(?:ids?|uuid|uid|hash|version|name|date|commit|host|hostname|pid|port|ip|path|file|seed|address|elapsed|eta|time)$"
 )
 AXES = {"epoch", "batch_idx", "batch", "batch_id", "batch_size", "num_samples", "micro_batch", "world_size", "count", "size", "position"}
-_IDS = re.compile(
-    r"(?:(?:global|sample|example|data|dataset|row|batch|instance|doc|document|item|record|train|image|seq|sequence)s?[_\-]?)*"
-    r"(?:ids?|idxs?|indices|indexes|index|samples|examples|uids?|uuids?|guids?)|batch"
-)  # of lists
-_ID = re.compile(r"(?:sample|example|doc|document|instance|record|item|row|image)(?:_?(?:id|idx|index|uid|key))?")  # of single ids
 
 
 def flat(key: str, value: Any, joint: str = ".", depth: int = 0) -> Iterator[tuple[str, Any]]:
@@ -97,8 +92,8 @@ def time_column(column: Sequence[Any]) -> Floats | None:
 def sample_key(table: dict[str, list[Any]]) -> tuple[str | None, str | None]:
     """Which columns name the samples of a batch, and which their shards."""
     names = {k: last(k) for k in table}
-    ids = next((k for k, n in names.items() if _IDS.fullmatch(n) and _are_ids(table[k])), None)
-    ids = ids or next((k for k, n in names.items() if _ID.fullmatch(n) and _are_scalars(table[k])), None)
+    ids = next((k for k, n in names.items() if SAMPLE_LIST.fullmatch(n) and _are_ids(table[k])), None)
+    ids = ids or next((k for k, n in names.items() if SAMPLE_ONE.fullmatch(n) and _are_scalars(table[k])), None)
     wanted = SHARD if ids else SHARD_ALONE
     found = [k for k, n in names.items() if n in wanted and (_are_ids(table[k]) or _are_scalars(table[k]))]
     return ids, min(found, key=lambda k: wanted.index(names[k]), default=None)
@@ -106,7 +101,7 @@ def sample_key(table: dict[str, list[Any]]) -> tuple[str | None, str | None]:
 
 def holds_ids(value: Any) -> bool:
     """Is it an object with ids in it ({"ids": [...], "shard": ...})?"""
-    return isinstance(value, dict) and any(_IDS.fullmatch(last(k)) and _are_ids([v]) for k, v in value.items())
+    return isinstance(value, dict) and any(SAMPLE_LIST.fullmatch(last(k)) and _are_ids([v]) for k, v in value.items())
 
 
 def _are_ids(column: Sequence[Any]) -> bool:
@@ -118,7 +113,7 @@ def _is_id(value: Any) -> bool:
     if isinstance(value, list):
         return all(isinstance(x, (int, str)) for x in value)
     if isinstance(value, dict):
-        return any(_ID.fullmatch(last(k)) or _IDS.fullmatch(last(k)) for k in value)
+        return any(SAMPLE_ONE.fullmatch(last(k)) or SAMPLE_LIST.fullmatch(last(k)) for k in value)
     return isinstance(value, (int, str)) and not isinstance(value, bool)
 
 
@@ -134,7 +129,7 @@ def samples_of(ids: Any, shards: Any) -> Samples:
     paired = len(names) == 1 < len(items) or (len(names) == len(items) > 0 and not _is_set(names))
     if items and all(isinstance(x, dict) for x in items):
         inner = {last(k): k for k in items[0]}
-        name = next((k for n, k in inner.items() if _ID.fullmatch(n) or _IDS.fullmatch(n)), None)
+        name = next((k for n, k in inner.items() if SAMPLE_ONE.fullmatch(n) or SAMPLE_LIST.fullmatch(n)), None)
         shard = next((inner[s] for s in SHARD if s in inner), None)
         names, paired = ([x.get(shard) for x in items], True) if shard else (names, paired)
         items = [x.get(name) for x in items]

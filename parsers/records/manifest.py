@@ -24,10 +24,7 @@ from parsers.records.cells import whole
 from parsers.tables import SCHEMAS, Rows, table_of
 from parsers.walk import is_regular
 
-_IDS = re.compile(
-    r"(?:(?:global|batch|sample|example|data|dataset|doc|document|row|item|instance|record|seq|sequence)s?_?)*"
-    r"(?:ids?|idxs?|indices|indexes|index|samples?|examples?|docs?|documents?|rows?|uids?)"
-)
+_MORE_IDS = {"docs", "documents", "rows"}  # elsewhere these are texts and numbers of rows
 _FIRST, _LAST, _END = (
     re.compile(rf"(?:(?:sample|row|index|idx)_)?(?:{words})(?:_(?:sample|row|index|idx|id))?")
     for words in ("first|start|begin|lo|from", "last|hi|to", "end|stop")
@@ -79,7 +76,8 @@ def _add(rows: Rows, row: dict[str, Any], at: int) -> int:
         return 0
     rank = next((n for k, v in row.items() if k in _RANK and (n := whole(v)) is not None and 0 <= n < 2**31), None)
     shards = [s for k, v in row.items() if _SHARD.fullmatch(k) for s in _words(v)]
-    samples = next((w for k, v in row.items() if _IDS.fullmatch(k) and k not in names and k != "batch_id" and (w := _words(v))), [])
+    lists = (v for k, v in row.items() if k not in vocabulary.STEP and _names_samples(k))
+    samples = next((w for v in lists if (w := _words(v))), [])
     samples = samples or _range(row) or _words(row.get("batch_id"))
     paired = bool(samples) and len(shards) in (1, len(samples))
     for i, sample in enumerate(samples):
@@ -88,6 +86,10 @@ def _add(rows: Rows, row: dict[str, Any], at: int) -> int:
     for shard in [] if paired else shards:
         rows.add("batches", step=step, rank=rank, shard=shard, how="recorded", at=at)
     return len(samples) or len(shards)
+
+
+def _names_samples(name: str) -> bool:
+    return name in _MORE_IDS or bool(vocabulary.SAMPLE_LIST.fullmatch(name) or vocabulary.SAMPLE_ONE.fullmatch(name))
 
 
 def _range(row: dict[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from forensics.checkpoints.describe import step_of
 from parsers import read
@@ -108,6 +111,24 @@ def test_the_same_rows_give_the_same_steps(tmp_path: Path, rows: list[Row], writ
     write(tmp_path / "a", rows)
     _jsonl(tmp_path / "b", rows)
     assert loss(tmp_path / "a", "step") == loss(tmp_path / "b", "step")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_any_columns_give_the_same_steps(data: st.DataObject) -> None:
+    names = data.draw(st.lists(st.sampled_from(vocabulary.STEP), max_size=3, unique=True))
+    length = data.draw(st.integers(3, 12))
+    kinds = st.sampled_from([[5 * i for i in range(length)], [7] * length, [(31 * i) % 50 for i in range(length)]])
+    columns: dict[str, list[Any]] = {name: data.draw(kinds) for name in names}
+    if data.draw(st.booleans()):
+        columns[data.draw(st.sampled_from(vocabulary.EPOCH))] = [3 * i // length for i in range(length)]
+    columns["loss"] = [1 / (i + 1) for i in range(length)]
+    keys = data.draw(st.permutations(list(columns)))
+    rows = [{k: columns[k][i] for k in keys} for i in range(length)]
+    with tempfile.TemporaryDirectory() as a, tempfile.TemporaryDirectory() as b:
+        _jsonl(Path(a), rows)
+        _csv(Path(b), rows)
+        assert loss(Path(a), "step") == loss(Path(b), "step")
 
 
 def test_mlflows_own_step_is_that_of_the_others(tmp_path: Path) -> None:
