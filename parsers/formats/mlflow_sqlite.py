@@ -54,12 +54,9 @@ def claims(path: Path, head: bytes) -> bool:
             distrust(database)
             if _kind(database) or path.stat().st_size > _SMALL or not beside(path, "-wal").is_file():
                 return _kind(database) is not None
-    except (sqlite3.Error, OSError, ValueError):
-        return False
-    try:
         with copied(path) as database:
             return _kind(database) is not None
-    except (sqlite3.Error, OSError):
+    except (sqlite3.Error, OSError, ValueError, MemoryError):  # the last is what SQLite says of some damaged schemas
         return False
 
 
