@@ -11,6 +11,7 @@ from pathlib import Path
 
 import parsers
 from forensics import cli, rules
+from parsers.records import vocabulary
 from parsers.tables import SCHEMAS
 
 DOCS = Path(__file__).resolve().parent
@@ -33,6 +34,12 @@ def formats() -> str:
     parts = ["# What is read\n\nEvery file of a run folder is offered to each parser; at most one claims it.\n"]
     for module in parsers.modules():
         parts.append(f"## `{parsers.name_of(module)}`\n\n{inspect.cleandoc(module.__doc__ or '')}\n")
+    roles = {"step": vocabulary.SURE_STEP, "step, if the values behave like one": sorted(vocabulary.WEAK_STEP)}
+    roles |= {"epoch": vocabulary.EPOCH, "wall clock": vocabulary.TIME, "rank": vocabulary.RANK}
+    named = "\n".join(f"| {role} | {', '.join(f'`{n}`' for n in names)} |" for role, names in roles.items())
+    parts.append(
+        f"## Names of columns and keys\n\nIn any case, with spaces or dashes for `_`; the first that fits.\n\n| role | names |\n|---|---|\n{named}\n"
+    )
     return NOTICE + "\n".join(parts)
 
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Bools = npt.NDArray[np.bool_]
+Bools = npt.NDArray[np.bool_]
 
 _KINDS = {"f8": pa.float64(), "i8": pa.int64(), "i4": pa.int32(), "f4": pa.float32()}
 _DTYPES = {pa.float64(): "f8", pa.int64(): "i8", pa.int32(): "i4", pa.float32(): "f4"}
@@ -24,8 +22,6 @@ _DTYPES = {pa.float64(): "f8", pa.int64(): "i8", pa.int32(): "i4", pa.float32():
 
 def numbers(values: npt.NDArray[Any], valid: Bools | None = None) -> pa.Array:
     """Numbers without a copy; null where not ``valid``."""
-    import numpy as np
-
     values = np.ascontiguousarray(values)
     bits = None if valid is None or valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(_KINDS[values.dtype.str[1:]], len(values), [bits, pa.py_buffer(values)])
@@ -38,8 +34,6 @@ def is_number(kind: pa.DataType) -> bool:
 
 def nothing(length: int, kind: pa.DataType) -> pa.Array:
     """Nulls of a type of numbers; their pages are never touched, so they take no memory until someone writes."""
-    import numpy as np
-
     if kind not in _DTYPES:
         return pa.nulls(length, kind)
     bits, values = np.zeros((length + 7) // 8, np.uint8), np.zeros(length, _DTYPES[kind])
@@ -48,8 +42,6 @@ def nothing(length: int, kind: pa.DataType) -> pa.Array:
 
 def texts(values: Sequence[str | None]) -> pa.Array:
     """Strings; half of a surrogate pair becomes a question mark."""
-    import numpy as np
-
     encoded = [b"" if v is None else v.encode("utf-8", "replace") for v in values]
     ends = np.fromiter(accumulate(map(len, encoded), initial=0), np.int64, len(encoded) + 1)
     if int(ends[-1]) >= 1 << 31:
@@ -62,15 +54,11 @@ def texts(values: Sequence[str | None]) -> pa.Array:
 
 def coded(codes: npt.NDArray[Any], values: Sequence[str]) -> pa.DictionaryArray:
     """A dictionary column from the codes of its values."""
-    import numpy as np
-
     return pa.DictionaryArray.from_arrays(numbers(codes.astype(np.int32, copy=False)), texts(values), safe=False)
 
 
 def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """A list with None in it as a column; whatever is no plain number or text goes through pyarrow."""
-    import numpy as np
-
     if pa.types.is_dictionary(kind):
         codes: dict[str | None, int] = {v: i for i, v in enumerate(dict.fromkeys(v for v in values if v is not None))}
         picked = np.fromiter((codes.get(v, -1) for v in values), np.int32, len(values))
@@ -92,8 +80,6 @@ def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _lists(lists: Sequence[Sequence[Any] | None], kind: pa.ListType) -> pa.Array:
-    import numpy as np
-
     ends = np.fromiter(accumulate((len(x or ()) for x in lists), initial=0), np.int32, len(lists) + 1)
     inner = column([v for x in lists for v in x or ()], kind.value_type)
     there = _bits([x is not None for x in lists])
@@ -101,15 +87,11 @@ def _lists(lists: Sequence[Sequence[Any] | None], kind: pa.ListType) -> pa.Array
 
 
 def _bits(flags: Sequence[bool]) -> pa.Buffer:
-    import numpy as np
-
     return pa.py_buffer(np.packbits(np.array(flags, np.bool_), bitorder="little"))
 
 
 def values(array: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
     """A column of numbers as it lies in memory; meaningless where it is null (see :func:`valid`)."""
-    import numpy as np
-
     if isinstance(array, pa.ChunkedArray):
         if array.num_chunks != 1:
             parts = [values(c) for c in array.chunks]
@@ -124,8 +106,6 @@ def values(array: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
 
 def valid(array: pa.Array | pa.ChunkedArray) -> Bools | None:
     """Which values are not null; None: all of them."""
-    import numpy as np
-
     if array.null_count == 0:
         return None
     if isinstance(array, pa.ChunkedArray):
@@ -137,16 +117,12 @@ def valid(array: pa.Array | pa.ChunkedArray) -> Bools | None:
 
 def filled(array: pa.Array | pa.ChunkedArray, fill: float) -> npt.NDArray[Any]:
     """A column of numbers with ``fill`` where it is null."""
-    import numpy as np
-
     is_there = valid(array)
     return values(array) if is_there is None else np.where(is_there, values(array), values(array).dtype.type(fill))
 
 
 def codes(array: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[str]]:
     """A dictionary column without nulls: the code of each row, and what the codes stand for."""
-    import numpy as np
-
     if isinstance(array, pa.ChunkedArray):
         if array.num_chunks == 0:
             return np.zeros(0, np.int32), []

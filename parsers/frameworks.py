@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
 
-from parsers.name_rules import LONGEST, alternatives, data, found, regex
+from parsers.name_rules import LONGEST, data, found
 
 
 def detect(tags: Iterable[str], config_keys: Iterable[str] = (), formats: Iterable[str] = (), file_names: Iterable[str] = ()) -> str | None:
@@ -17,11 +17,7 @@ def detect(tags: Iterable[str], config_keys: Iterable[str] = (), formats: Iterab
     """
     said = {"tag": tags, "config": config_keys, "format": formats}
     paths = _lines_of(file_names)
-    files = frozenset(
-        sign
-        for sign, alternative, pieces in _file_signs()
-        if all(p in paths for p in pieces) and paths and regex(alternative, re.MULTILINE).search(paths)
-    )
+    files = frozenset(sign for sign in _file_signs() if paths and found(sign.partition(":")[2], paths, re.MULTILINE))
     return _detected(*((where, _lines_of(names)) for where, names in said.items()), files=files)
 
 
@@ -30,11 +26,10 @@ def _lines_of(names: Iterable[str]) -> str:
 
 
 @cache
-def _file_signs() -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-    """Each sign that a file name gives, by the alternatives of its regex and what each of them needs."""
+def _file_signs() -> frozenset[str]:
+    """Each sign that a file name gives."""
     entries = data()["framework"].values()
-    signs_of_files = {s for entry in entries for signs in entry["signs"] for s in signs if s.startswith("file:")}
-    return tuple((sign, *alternative) for sign in signs_of_files for alternative in alternatives(sign.partition(":")[2]))
+    return frozenset(s for entry in entries for signs in entry["signs"] for s in signs if s.startswith("file:"))
 
 
 @lru_cache(maxsize=64)  # the runs of a folder log the same tags; only their files are called otherwise

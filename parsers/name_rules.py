@@ -1,10 +1,11 @@
-"""The rules of ``names.toml``, and how a pattern of theirs is looked for."""
+"""The rules of ``names.toml``, a tag in words, and which rule fits it."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from functools import cache
+from collections.abc import Iterable
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,45 +23,52 @@ def data() -> dict[str, Any]:
     return known
 
 
-_TOKEN = re.compile(r"\\.|\[\^?\]?[^\]]*\]|\{[^}]*\}|[()|?*+^$.]|[^\\\[{()|?*+^$.]+")
-
-
 def found(pattern: str, text: str, flags: int = 0) -> bool:
-    """Whether ``pattern`` matches somewhere. There are hundreds, most match nothing in a run, and compiling one takes a
-    millisecond: so first whether the plain text that an alternative of it needs is there at all."""
-    return any(
-        all(piece in text for piece in pieces) and regex(alternative, flags).search(text) is not None
-        for alternative, pieces in alternatives(pattern)
-    )
-
-
-@cache
-def alternatives(pattern: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The alternatives at the top of ``pattern``, each with the pieces of plain text that every match of it holds."""
-    parts: list[tuple[str, list[str]]] = [("", [])]
-    depth, ended = 0, True
-    for token in _TOKEN.findall(pattern):
-        plain = token[1] if token[0] == "\\" and not token[1].isalnum() else token
-        if token == "|" and not depth:
-            parts.append(("", []))
-            ended = True
-            continue
-        text, pieces = parts[-1]
-        parts[-1] = (text + token, pieces)
-        depth += (token == "(") - (token == ")")
-        if depth or token == ")" or token[0] in "^$.+[" or (token[0] == "\\" and plain == token):
-            ended = True
-        elif token[0] in "?*{":  # what stands before may be absent
-            if not ended:
-                pieces[-1] = pieces[-1][:-1]
-            ended = True
-        else:
-            pieces[len(pieces) - (not ended) :] = [plain if ended else pieces[-1] + plain]
-            ended = False
-    return tuple((text, tuple(filter(None, pieces))) for text, pieces in parts)
+    """Whether ``pattern`` matches somewhere."""
+    return regex(pattern, flags).search(text) is not None
 
 
 @cache
 def regex(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """The compiled pattern."""
     return re.compile(pattern, flags)
+
+
+def first(text: str, siblings: frozenset[str], rules: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
+    return next((rule for rule in rules if "name" in rule and matches(rule, text, siblings)), None)
+
+
+def matches(rule: dict[str, Any], text: str, siblings: frozenset[str]) -> bool:
+    if "when" in rule and not found(rule["when"], text):
+        return False
+    if siblings and not all(beside(regex, siblings) for regex in rule.get("near", ())):
+        return False
+    return "beside" not in rule or (bool(siblings) and all(beside(regex, siblings) for regex in rule["beside"]))
+
+
+@lru_cache(maxsize=4096)
+def beside(regex: str, siblings: frozenset[str]) -> bool:
+    return found(data()["context"].get(regex, regex), _lines(siblings), re.MULTILINE)
+
+
+@lru_cache(maxsize=64)
+def _lines(siblings: frozenset[str]) -> str:
+    return "\n".join(sorted(words(tag) for tag in siblings))
+
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_WORD = re.compile(r"\d+(?:\.\d+)?|[KMGT]i?B(?![a-z])|T?FLOPS?(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|%|[/\\.|:]+")
+_GLUED = re.compile(
+    r"\b(train|training|tr|val|valid|validation|test|eval|dev|total|avg|batch|epoch|running|grad"
+    r"|gradient|param|weight|learning|step|iter)(loss|acc|accuracy|ppl|norm|rate|time)\b"
+)
+_LOADER = re.compile(r"/dataloader idx \d+$")  # Lightning's suffix where there are several evaluation sets
+
+
+@lru_cache(maxsize=65536)
+def words(tag: str) -> str:
+    """The tag in lower-case words, parts separated by "/": 'train/CrossEntropyLoss' -> 'train/cross entropy loss'."""
+    found = _WORD.findall(_ANSI.sub("", tag[:LONGEST]))
+    text = " ".join("/" if word[0] in "/\\.|:" else word.lower() for word in found).replace(" / ", "/").strip(" /")
+    text = _LOADER.sub("", _GLUED.sub(r"\1 \2", text))
+    return f"_ {text}" if tag.startswith("_") else text  # W&B and others keep their own names apart with an underscore

@@ -83,7 +83,9 @@ def _listed(r: Run) -> list[str]:
 def _metric(r: Run, name: str) -> dict[str, Any]:
     s = series(r, name)
     assert s is not None
-    return {"tag": s.tag, "points": len(s), "unit": s.unit, "smoothing": s.smoothing, "interval": s.interval}
+    meaning = r.meanings.get((s.source[0], s.tag))
+    trap = {"trap": meaning.trap} if meaning and meaning.trap else {}
+    return {"tag": s.tag, "points": len(s), "unit": s.unit, "smoothing": s.smoothing, "interval": s.interval, **trap}
 
 
 def _checkpoints(r: Run) -> int:

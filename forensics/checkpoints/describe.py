@@ -26,6 +26,7 @@ from parsers.checkpoints.units import streamed
 from parsers.checkpoints.unreadable import Unreadable
 from parsers.checkpoints.value_stats import Stats
 from parsers.formats import checkpoint_files
+from parsers.records import vocabulary
 
 Progress = Callable[[str, int, int], None]
 REREAD = 4  # a file is streamed at most so many times over: many names may share the same bytes
@@ -101,7 +102,6 @@ def measure(c: Checkpoint, *, progress: Progress | None = None, only: Callable[[
         c.stats |= {x.name: s for x in (t, *others)}
 
 
-_STEP_NAMES = ["global_step", "global_steps", "iteration", "num_updates", "iter_num", "update_step", "step", "steps", "current_step"]
 _NOT_THE_STEP = re.compile(r"optim|state\.\d+\.|callbacks|loops|sched|metrics|config|args")
 
 
@@ -111,9 +111,9 @@ def step_of(contents: Contents) -> int | None:
     for name, value in contents.values.items():
         plain = name.rpartition(":")[2]
         last = plain.rpartition(".")[2]
-        named = last in _STEP_NAMES and plain.count(".") <= 1 and not _NOT_THE_STEP.search(plain)
+        named = last in vocabulary.SURE_STEP and plain.count(".") <= 1 and not _NOT_THE_STEP.search(plain[: -len(last)])
         if named and type(value) in (int, float) and 0 <= value < 1 << 53:
-            found.append((plain.count("."), _STEP_NAMES.index(last), int(value)))
+            found.append((plain.count("."), vocabulary.SURE_STEP.index(last), int(value)))
     return min(found)[2] if found else checkpoint_files.step_of(contents.path)
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 
 from parsers.console_format.line_prefix import SUFFIX, Field, Line, prefix, whole
+from parsers.records import vocabulary
 
 NUM = (
     r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?"
@@ -39,54 +40,18 @@ _TOKEN = re.compile(
 )
 
 _WRAPPED = re.compile(r"(?:(?:np|torch|jnp|numpy)\.)?(?:(?:b?float|int)(?:16|32|64)|tensor|array)\($")
-EVAL = {w: w for w in ("val", "valid", "validation", "eval", "evaluation", "test", "dev", "holdout")} | {
-    "validate": "validation",
-    "validating": "validation",
-    "evaluate": "evaluation",
-    "evaluating": "evaluation",
-    "testing": "test",
-}  # as the line says it -> as it is put before the line's tags
+EVAL = {w: w for w in vocabulary.EVALUATION} | {"validate": "validation", "validating": "validation", "evaluate": "evaluation"}
+EVAL |= {"evaluating": "evaluation", "testing": "test"}  # as the line says it -> as it is put before the line's tags
 _EVAL_WORD = re.compile(rf"(?i)(?:^|[\W_])(?:{'|'.join(EVAL)})(?:[\W_]|$)")
 _MODE = re.compile(
     rf"(?i)^[\s*>|=\[(-]*(?P<head>{'|'.join(EVAL)})\b|\((?P<paren>val|test|eval)\)"
     r"|\| (?P<pipe>valid|test) \|"
 )
-_GLOBAL = {
-    "global_step",
-    "global step",
-    "global_steps",
-    "num_updates",
-    "current_steps",
-    "optimizer_step",
-    "trainer/global_step",
-    "train/global_step",
-    "training/global_step",
-    "optimizer step",
-}
-_STEP = {
-    "step",
-    "steps",
-    "iter",
-    "iters",
-    "iteration",
-    "iterations",
-    "it",
-    "itr",
-    "update",
-    "updates",
-    "train_step",
-    "iter_num",
-    "train_iter",
-    "training_step",
-    "total_timesteps",
-    "timesteps",
-    "timestep",
-    "training_iteration",
-}
+_STEP = {*vocabulary.STEP} - {*vocabulary.BATCH_NUMBER}  # sizes of batches are printed like their numbers
 _BAR = re.compile(r"%(\|[^|]*\|)")
 _LLM_C = {"tel": "test loss", "trl": "train loss", "eval": "hellaswag acc"}
 _PLURAL = {"steps", "iters", "iterations", "updates"}  # behind other settings: how many there will be
-_EPOCH = {"epoch", "ep", "epochs"}
+_EPOCH = {*vocabulary.EPOCH, "ep"}
 _SKIP = re.compile(r"(?i)^(?:eta|v_num|remaining|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank)$")
 _CUT = re.compile(r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|\.\s|\s/\s")
 _STOP = {"with", "and", "is", "of", "at", "the", "a", "an", "with:", "avg.", "was", "has", "got"}
@@ -125,7 +90,7 @@ def _role(key: str, tail: str, first: bool) -> str:
     if not words:
         return ""
     last = words[-1].lstrip("#")
-    if last in _GLOBAL or " ".join(words[-2:]) in _GLOBAL:
+    if last in vocabulary.THROUGH_THE_RUN or "_".join(words[-2:]) in vocabulary.THROUGH_THE_RUN:
         return "global"
     if last in _STEP and "per" not in words and "total" not in words and (first or last not in _PLURAL):
         return "step"
@@ -233,7 +198,7 @@ def read_line(text: str) -> Line:
         elif not unit and key.lower() in {"train", "training", *EVAL} and after is not None and after["frac"]:  # timm
             found["epoch"] = len(line.fields)
             line.fields.append(Field("epoch", key, *span))
-        elif explicit and key.lower() == "rank" and not line.has("rank"):
+        elif explicit and key.lower() in vocabulary.RANK and not line.has("rank"):
             line.fields.append(Field("rank", "", *span))
         elif not key:
             spoken = unit.endswith(("tok/s", "tok/sec", "tokens/s", "tokens/sec", "samples/s", "samples/sec"))

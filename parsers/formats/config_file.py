@@ -22,6 +22,7 @@ import pyarrow as pa
 from parsers.formats.json_log import single_values
 from parsers.records import json_kinds, tolerant_json, yaml_nodes
 from parsers.records.json_tables import Leaf
+from parsers.records.json_values import flat
 from parsers.records.yaml_nodes import Item
 from parsers.tables import Gap, Note
 
@@ -90,7 +91,7 @@ def _toml(text: str) -> Iterator[Item]:
             table = header[1].strip().replace(".", "/") + "/"
             continue
         try:
-            for key, value in _flat("", _toml_loads(line)):
+            for key, value in flat("", _toml_loads(line), "/"):
                 yield table + key, value, number
         except (tomllib.TOMLDecodeError, ValueError, RecursionError):
             yield Gap(f"line {number}", "not TOML", 1)
@@ -119,18 +120,10 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _flat(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict) and value and depth < 50:
-        for k, v in value.items():
-            yield from _flat(f"{name}/{k}" if name else str(k), v, depth + 1)
-    elif name:
-        yield name, value
-
-
 def _with_lines(document: dict[str, Any], text: str, pattern: str) -> Iterator[Item]:
     """Leaves with their lines: keys stand in the text in the order of the document."""
     position = line = sought = 0
-    leaves = list(_flat("", document))
+    leaves = list(flat("", document, "/"))
     lined = len(leaves) <= _MAX_LINED
     for name, value in leaves:
         key = re.escape(name.rpartition("/")[2])

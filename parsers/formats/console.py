@@ -30,7 +30,7 @@ from parsers.console_format.event_lines import is_code
 from parsers.console_format.grammars import read_line
 from parsers.console_format.line_prefix import whole
 from parsers.console_format.reader import Reader
-from parsers.records.delimited import odd_characters
+from parsers.records.line_blocks import odd_characters
 from parsers.tables import FLUSH_ROWS, HEAD_BYTES, Gap, Note
 
 AT = "line"

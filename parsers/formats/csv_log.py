@@ -6,8 +6,8 @@ Known writers: Lightning and Keras CSVLogger, Ultralytics ``results.csv`` (padde
 W&B and TensorBoard (``Wall time,Step,Value``: the tag is in the file's name), pandas and by hand; wide tables, and
 long ones with a column of metric names.
 
-- The step is the best column that is one by name (``columns.STEP_NAMES``), else the epoch, else the row's number from
-  0; a Note says so. A step that restarts with every epoch is made to grow (``table_rows.EpochClock``). In
+- The step is the best column that is one by its name (the names are below, and the same for every format), else the epoch,
+  else the row's number from 0; a note says so. A step that starts again with every epoch is made to grow. In
   ``monitor.csv`` a row is an episode, and its step is the sum of the episode lengths so far, as
   stable_baselines3.common.results_plotter has it; ``t_start`` of its first line plus ``t`` is the time.
 - Empty, NA, None and null mean "not logged"; nan and inf are values (a Keras CSVLogger writes NA for absent, nan for
@@ -32,8 +32,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from parsers.records import delimited
+from parsers.records import delimited, line_blocks
 from parsers.records.csv_rows import Writer
+from parsers.records.vocabulary import AXES, plain
 from parsers.tables import HEAD_BYTES, Gap, Note
 
 AT = "line"
@@ -49,13 +50,13 @@ _HOLE = "NUL bytes: a hole left by a crash"
 def claims(path: Path, head: bytes) -> bool:
     """A header of names over rows of numbers, whatever the extension; any text at all where that is .csv or .tsv."""
     named = path.suffix.lower() in (".csv", ".tsv")
-    encoding = delimited.encoding(head)
-    if not named and encoding == "utf-8" and len(head) - len(head.translate(None, delimited.CONTROLS)) > len(head) / 50:
+    encoding = line_blocks.encoding(head)
+    if not named and encoding == "utf-8" and len(head) - len(head.translate(None, line_blocks.CONTROLS)) > len(head) / 50:
         return False  # the same as below, without decoding
     text = head.decode(encoding, "replace").replace("\x00", "").lstrip("\ufeff \r\n")
     if not text.strip():
         return named and bool(head)
-    if text.startswith(_NOT_A_TABLE) or delimited.odd_characters(text) > len(text) / 50:
+    if text.startswith(_NOT_A_TABLE) or line_blocks.odd_characters(text) > len(text) / 50:
         return False
     lines = [x for x in re.split(r"[\r\n]+", text) if x and not x.startswith("#")]
     return named or delimited.looks_like_table(lines[:-1] if len(head) >= HEAD_BYTES else lines)
@@ -63,22 +64,16 @@ def claims(path: Path, head: bytes) -> bool:
 
 def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     """Metric rows in file order, manifests as ``batches``, constant text columns as config. Raises OSError only."""
-    csv.field_size_limit(delimited.MAX_LINE)
+    csv.field_size_limit(line_blocks.MAX_LINE)
     table = _Lines(path)
-    for block in delimited.blocks(path):
+    for block in line_blocks.blocks(path):
         if isinstance(block, Gap):
             yield block
             continue
         first, data = table.with_carry(*block)
-        batch = None if table.odd else table.out.fast(first, data)
-        if batch is not None:
-            yield from table.out.rows.flush()
-            yield batch
-            continue
-        for _ in table.read(first, data, final=not data.endswith(b"\n")):
-            yield from table.out.rows.flush()
-    for _ in table.read(*table.with_carry(table.next_line, b""), final=True):
-        yield from table.out.rows.flush()
+        if table.odd or not table.out.fast(first, data):
+            table.read(first, data, final=not data.endswith(b"\n"))
+    table.read(*table.with_carry(table.next_line, b""), final=True)
     table.settle_odd()
     yield from table.out.end()
 
@@ -99,8 +94,8 @@ class _Lines:
         self.next_line = first + data.count(b"\n")
         return first - carry.count(b"\n"), carry + data
 
-    def read(self, first: int, data: bytes, final: bool) -> Iterator[None]:
-        """The tolerant way through a block of lines; yields when rows should be handed over."""
+    def read(self, first: int, data: bytes, final: bool) -> None:
+        """The tolerant way through a block of lines."""
         lines = data.decode("utf-8", "replace").split("\n")
         torn = lines.pop()
         i = 0
@@ -110,8 +105,6 @@ class _Lines:
                 self.carry = "\n".join([*lines[i:], torn]).encode("utf-8", "replace")
                 return
             i += took
-            if self.out.rows.full():
-                yield
         if torn:
             self.torn(first + len(lines), torn)
 
@@ -121,7 +114,7 @@ class _Lines:
         text = lines[i].strip("\r\ufeff")
         if "\x00" in text:
             before, _, text = text.rpartition("\x00")
-            self.out.gap(at, _HOLE, 1 if before.strip("\x00 ") else 0)
+            self.out.gaps.add(at, _HOLE, 1 if before.strip("\x00 ") else 0)
         if not text.strip() or re.fullmatch(r"sep=.\s*", text):
             return 1  # "sep=;" is Excel's hint
         if text.startswith("#"):
@@ -134,7 +127,7 @@ class _Lines:
         if not took or (last and (not self.out.names or (cells and delimited.is_header(cells, False)))):
             return 0
         if cells is None:
-            self.out.gap(at, "a quoted cell that does not end", 1)
+            self.out.gaps.add(at, "a quoted cell that does not end", 1)
         elif self.header(at, cells, lines, i):
             pass
         elif len(cells) == len(self.out.names) + 1 and not cells[-1].strip():
@@ -170,9 +163,9 @@ class _Lines:
         ):
             self.line(at, [text], 0, True)
         elif text.strip("\x00 \r"):
-            self.out.gap(at, "the last line is cut off", 1)
+            self.out.gaps.add(at, "the last line is cut off", 1)
         else:
-            self.out.gap(at, _HOLE, 0)
+            self.out.gaps.add(at, _HOLE, 0)
 
     def other_width(self, at: int, cells: list[str], lines: list[str], i: int) -> None:
         if self.odd is None or len(self.odd[1]) != len(cells):
@@ -184,7 +177,7 @@ class _Lines:
             self.widened += 1
             if self.widened > _MAX_WIDENED:
                 self.odd = (at, cells)
-                self.out.gap(waiting[0], f"{len(cells)} columns where the header has {len(self.out.names)}", 1)
+                self.out.gaps.add(waiting[0], f"{len(cells)} columns where the header has {len(self.out.names)}", 1)
                 return
             self.out.note(f"from line {waiting[0]} on, rows have {len(cells)} columns, {len(self.out.names)} of them named")
             names = [*self.out.names, *(f"column_{n + 1}" for n in range(len(self.out.names), len(cells)))]
@@ -197,7 +190,7 @@ class _Lines:
     def settle_odd(self) -> None:
         if self.odd is not None:
             (at, cells), self.odd = self.odd, None
-            self.out.gap(at, f"{len(cells)} columns where the header has {len(self.out.names)}", 1)
+            self.out.gaps.add(at, f"{len(cells)} columns where the header has {len(self.out.names)}", 1)
 
     def comment(self, at: int, text: str, lines: list[str], i: int) -> None:
         body = text.lstrip("#").strip()
@@ -205,7 +198,7 @@ class _Lines:
             try:
                 values = json.loads(body)
             except (ValueError, RecursionError):
-                self.out.gap(at, "a comment that should be JSON and is not", 1)
+                self.out.gaps.add(at, "a comment that should be JSON and is not", 1)
                 return
             start = values.get("t_start")
             self.out.t_start = float(start) if isinstance(start, (int, float)) else self.out.t_start
@@ -236,7 +229,7 @@ class _Lines:
             return True
         if self.out.names:
             shared = len(set(names) & set(self.out.names))
-            known = delimited.AXES & {n.lower() for n in names}
+            known = AXES & {plain(n) for n in names}
             if (shared * 2 < min(len(names), len(self.out.names)) and not known) or self.headers > _MAX_HEADERS:
                 return False
             self.headers += 1

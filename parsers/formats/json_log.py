@@ -21,9 +21,11 @@ from typing import Any
 import pyarrow as pa
 
 from parsers.records import json_kinds, tolerant_json
+from parsers.records.cells import as_number, seconds
 from parsers.records.json_rows import Log
-from parsers.records.json_tables import AXES, RESULT, RESULT_FILE, SETTING, WRAPPERS, Leaf, tables
-from parsers.records.json_values import IDENTIFIER, STEP_RANK, as_number, holds_ids, last, plain, seconds, whole_column
+from parsers.records.json_tables import RESULT, RESULT_FILE, SETTING, WRAPPERS, Leaf, tables
+from parsers.records.json_values import IDENTIFIER, holds_ids, whole_column
+from parsers.records.vocabulary import AXES, last, plain
 from parsers.tables import Gap, Note
 
 AT = "entry"
@@ -79,7 +81,7 @@ def _named(row: dict[str, Any], prefix: str, stem: str) -> dict[str, Any]:
     """A row with the name of its table in front of what it measured, but not in front of its step, time and ids."""
     if holds_ids(row) or not prefix:
         return {k or stem: v for k, v in row.items()}
-    return {k if plain(k) in STEP_RANK or plain(k) in AXES else f"{prefix}/{k}" if k else prefix: v for k, v in row.items()}
+    return {k if plain(k) in AXES else f"{prefix}/{k}" if k else prefix: v for k, v in row.items()}
 
 
 # ---- what is left
@@ -92,8 +94,9 @@ def single_values(leaves: list[Leaf], stem: str, rows_found: bool = False) -> It
         yield Note(f"{len(leaves)} single values: a table of something else than metrics, left out")
         return
     by_name = {plain(k): v for k, v, _ in leaves}
-    step = next((s[0] for n in _OWN_STEP if n in by_name and (s := whole_column([by_name[n]]))), None)
-    time = next((t for n in ("timestamp", "time", "end_time", "date") if (t := seconds(by_name.get(n))) == t), None)
+    own = (whole_column([by_name[n]]) for n in _OWN_STEP if n in by_name)
+    step = next((int(s[0]) for s in own if s is not None), None)
+    time = next((t for n in ("timestamp", "time", "end_time", "date") if (t := seconds(by_name.get(n))) is not None), None)
     told = bool(RESULT_FILE.search(stem)) and not re.search(r"(?i)config|args|params|metadata", stem)
     state = step is not None and len(leaves) <= 30 and all(x is None or isinstance(x, (int, float)) for x in by_name.values())
     long = 0

@@ -8,7 +8,6 @@ bytes after a crash, and PowerShell's ``>`` writes UTF-16.
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,12 @@ import orjson
 import pyarrow as pa
 
 from parsers import rank_names
-from parsers.records import json_kinds, tolerant_json
+from parsers.records import json_kinds, line_blocks, tolerant_json
+from parsers.records.gaps import GapList
 from parsers.records.json_rows import Log
+from parsers.records.vocabulary import EPOCH, SURE_STEP, plain
 from parsers.tables import Gap, Note
 
-_BLOCK = 4 << 20
-_MAX_LINE = 64 << 20
-_MAX_GAPS = 1000
 _ZEROS = "zero bytes (a write that never reached the disk)"
 _NO_OBJECT = "a line that is no whole JSON object"
 
@@ -46,8 +44,13 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
 
 def entries(path: Path) -> Iterator[Entry | Gap]:
     """The objects of a file in blocks, each with its line (from 1), and a gap for each stretch of bad lines."""
-    gaps = _Gaps()
-    for number, lines in _blocks(path):
+    gaps = GapList()
+    for block in line_blocks.blocks(path):
+        if isinstance(block, Gap):
+            yield block
+            continue
+        number, data = block
+        lines = data.removesuffix(b"\n").split(b"\n")
         rows: list[Any] = []
         for line in lines:
             try:
@@ -68,11 +71,10 @@ def entries(path: Path) -> Iterator[Entry | Gap]:
                 kept += found
                 at += [place] * len(found)
         yield kept, at
-        yield from gaps.ready()
-    yield from gaps.ready(end=True)
+    yield from gaps.told()
 
 
-def _patient(line: bytes, place: int, gaps: _Gaps) -> list[dict[str, Any]]:
+def _patient(line: bytes, place: int, gaps: GapList) -> list[dict[str, Any]]:
     """All objects of a line that is not simply one object."""
     if b"{" in line and b"}" not in line:
         gaps.add(place, _NO_OBJECT, 1)
@@ -106,70 +108,4 @@ def _patient(line: bytes, place: int, gaps: _Gaps) -> list[dict[str, Any]]:
 
 def _is_row(value: dict[str, Any]) -> bool:
     """Is it a row of its own, not the inner object of a row that was cut?"""
-    return any(k.lower() in ("step", "global_step", "iter", "iteration", "epoch", "_step", "current_steps") for k in value)
-
-
-class _Gaps:
-    """Neighbouring bad lines are one gap; a file that is nothing but bad lines does not make a million."""
-
-    def __init__(self) -> None:
-        self.first = self.last = self.lost = self.count = 0
-        self.what = ""
-        self.done: list[Gap] = []
-
-    def add(self, line: int, what: str, lost: int | None) -> None:
-        if self.first and (line > self.last + 1 or what != self.what) and self.count < _MAX_GAPS:
-            self._close()
-        if not self.first:
-            self.first, self.what, self.lost = line, what, 0
-        self.last = line
-        self.lost += lost or 0
-
-    def _close(self) -> None:
-        lines = self.last - self.first + 1
-        what = self.what if lines == 1 else f"{self.what} (and more up to line {self.last})"
-        self.done.append(Gap(f"line {self.first}", what, self.lost or None))
-        self.first, self.count = 0, self.count + 1
-
-    def ready(self, end: bool = False) -> list[Gap]:
-        if end and self.first:
-            self._close()
-        found, self.done = self.done, []
-        return found
-
-
-def _blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
-    """The lines of a file in blocks of some megabytes, as UTF-8, each block with the number of its first line."""
-    number, rest = 1, b""
-    with path.open("rb") as f:
-        head = f.read(4)
-        f.seek(0)
-        wide = _wide(head)
-        decoder = codecs.getincrementaldecoder(wide)("replace") if wide else None
-        while True:
-            block = f.read(_BLOCK)
-            data = decoder.decode(block, not block).lstrip("\ufeff").encode("utf-8", "replace") if decoder else block
-            if not block and not data:
-                break
-            if not rest and not data:
-                continue
-            lines = (rest + data).split(b"\n") if rest else data.split(b"\n")
-            rest = lines.pop()
-            if len(rest) > _MAX_LINE:  # no line of a log: what is kept of it will be a gap
-                rest = b"!" + rest[:1024]
-            if number == 1 and lines:
-                lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
-            if lines:
-                yield number, lines
-                number += len(lines)
-    rest = rest.removeprefix(codecs.BOM_UTF8) if number == 1 else rest
-    if rest.strip():
-        yield number, [rest]
-
-
-def _wide(head: bytes) -> str | None:
-    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
-        return "utf-32"
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    return "utf-16-le" if len(head) == 4 and head[1] == head[3] == 0 and head[0] and head[2] else None
+    return any(plain(k) in SURE_STEP or plain(k) in EPOCH for k in value)

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from parsers.records import column_roles
+from parsers.records import cells
+from parsers.records.gaps import GapList
 from parsers.tables import Gap, Note, Rows
 
 AT = "line"
@@ -30,7 +31,6 @@ _RUN_ID = re.compile(r"[0-9a-f]{32}")
 _META = re.compile(r"^([A-Za-z_]+):(.*)$", re.MULTILINE)
 _MAX_TEXT = 1 << 16
 _READ = 1 << 22
-_MAX_GAPS = 100
 
 
 def claims(path: Path, head: bytes) -> bool:
@@ -76,33 +76,28 @@ def _place(path: Path) -> tuple[str, str] | None:
     return None
 
 
-def _metric(path: Path, tag: str, rows: Rows) -> Iterator[pa.RecordBatch | Gap | Note]:
-    gaps: list[Gap] = []
+def _metric(path: Path, tag: str, rows: Rows) -> Iterator[pa.RecordBatch | Gap]:
+    gaps = GapList()
     with path.open("rb") as f:
         at = 0
         while line := f.readline(_READ):
             at += 1
+            if b"\x00" in line:
+                gaps.add(at, "NUL bytes: a hole left by a crash", None)
+                line = line.rpartition(b"\x00")[2]
             if not line.strip():
                 continue
-            if b"\x00" in line:
-                gaps.append(Gap(f"line {at}", "NUL bytes: a hole left by a crash", None))
-                line = line.rpartition(b"\x00")[2]
-                if not line.strip():
-                    continue
             words = line.decode("utf-8", "replace").split()
-            time = column_roles.whole(words[0]) if words else None  # text has more blanks than bytes have
-            value = column_roles.number(words[1]) if len(words) > 1 else None
-            step = column_roles.whole(words[2]) if len(words) > 2 else 0 if line.endswith(b"\n") else None
+            time = cells.whole(words[0]) if words else None  # text has more blanks than bytes have
+            value = cells.number(words[1]) if len(words) > 1 else None
+            step = cells.whole(words[2]) if len(words) > 2 else 0 if line.endswith(b"\n") else None
             if time is None or value is None or step is None:
-                cut = "the last line is cut off" if not line.endswith(b"\n") else "not 'timestamp value step'"
-                gaps.append(Gap(f"line {at}", cut, 1))
+                gaps.add(at, "not 'timestamp value step'" if line.endswith(b"\n") else "the last line is cut off", 1)
                 continue
             rows.metric(step, tag, value, time=time / 1000, at=at)
             if rows.full():
                 yield from rows.flush()
-    yield from gaps[:_MAX_GAPS]
-    if len(gaps) > _MAX_GAPS:
-        yield Gap(gaps[_MAX_GAPS].at, "more damaged lines", sum(g.lost or 0 for g in gaps[_MAX_GAPS:]))
+    yield from gaps.told()
 
 
 def _meta(path: Path, rows: Rows) -> Iterator[Gap]:
@@ -114,7 +109,7 @@ def _meta(path: Path, rows: Rows) -> Iterator[Gap]:
         return
     status, at = values["status"]
     status = _STATUS.get(status, status)
-    end, start = (column_roles.whole(values.get(k, ("", 0))[0]) for k in ("end_time", "start_time"))
+    end, start = (cells.whole(values.get(k, ("", 0))[0]) for k in ("end_time", "start_time"))
     when = end if end is not None else start
     time = None if when is None else when / 1000
     rows.event("status", f"mlflow status {status}", level="error" if status in _ERROR else "info", time=time, at=at)

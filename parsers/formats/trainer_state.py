@@ -24,8 +24,9 @@ import pyarrow as pa
 
 from parsers.formats import jsonl
 from parsers.records import json_kinds, tolerant_json
+from parsers.records.cells import as_number
 from parsers.records.json_rows import Log
-from parsers.records.json_values import as_number, flat, whole_column
+from parsers.records.json_values import flat, whole_column
 from parsers.tables import Gap, Note, Rows
 
 AT = "entry"
@@ -94,7 +95,7 @@ def _settings(state: dict[str, Any], log: Log) -> None:
     for key in ("total_flos", "best_metric"):
         value = as_number(state.get(key))
         if value is not None:
-            log.rows.metric(steps[0] if steps else None, key, value)
+            log.rows.metric(None if steps is None else int(steps[0]), key, value)
     for key, value in state.items():
         if key == "stateful_callbacks" and isinstance(value, dict):
             for k, x in flat("stateful_callbacks", value):

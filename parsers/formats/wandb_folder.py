@@ -26,9 +26,9 @@ from typing import Any
 import pyarrow as pa
 
 from parsers.records import tolerant_json
+from parsers.records.json_values import flat
 from parsers.tables import Gap, Note, Rows
 from parsers.wandb_format import config_yaml, key_values
-from parsers.wandb_format.run_records import flat
 from parsers.wandb_format.steps import Axes, Dropped
 
 AT = "line"

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,34 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from parsers import arrow
-from parsers.records.json_values import MISSING, Samples
+from parsers.records.parts import MISSING, Ints, Part
 from parsers.tables import record_batch
-
-
-@dataclass
-class Part:
-    """Rows of one shape, as columns. An index of None means that a column has a value in every row."""
-
-    at: Sequence[int]
-    step_key: str = ""
-    steps: array[int] | None = None
-    also_iter: bool = False  # the rows have an ``iter`` beside their ``step``
-    epochs: array[float] | None = None
-    times: array[float] | None = None
-    ranks: array[int] | None = None
-    evaluation: str = ""  # the word by which the rows say that they are no training rows
-    columns: list[tuple[str, Sequence[int] | None, array[float]]] = field(default_factory=list)
-    samples: list[Samples] | None = None
-    positions: array[int] | None = None  # of single samples, where the row says it
-
-    def step_of(self, row: int) -> int | None:
-        return None if self.steps is None or self.steps[row] == MISSING else self.steps[row]
-
-    def rank_of(self, row: int, default: int | None) -> int | None:
-        return default if self.ranks is None or self.ranks[row] == MISSING else self.ranks[row]
-
-    def time_of(self, row: int) -> float | None:
-        return None if self.times is None or math.isnan(self.times[row]) else self.times[row]
 
 
 class MetricRows:
@@ -60,23 +31,22 @@ class MetricRows:
         """Row by row, the metrics of a row in the order of its keys."""
         n = len(part.at)
         codes = np.array([self.codes.setdefault(tag, len(self.codes)) for tag, _, _ in part.columns], np.int32)
-        columns = [np.frombuffer(values, np.float64) for _, _, values in part.columns]
-        places = [index for _, index, _ in part.columns]
-        if all(index is None for index in places):
+        columns = [values for _, _, values in part.columns]
+        if all(places is None for _, places, _ in part.columns):
             row = np.repeat(np.arange(n), len(columns))
             tag = np.tile(codes, n)
             value = np.stack(columns, axis=1).ravel() if columns else np.zeros(0)
         else:
-            row = np.concatenate([np.arange(n) if index is None else np.array(index, np.int64) for index in places])
+            row = np.concatenate([np.arange(n) if places is None else places for _, places, _ in part.columns])
             order = np.argsort(row, kind="stable")
             row, tag = row[order], np.repeat(codes, [len(c) for c in columns])[order]
             value = np.concatenate(columns)[order]
         self.timed |= part.times is not None
         wide = {
-            "at": np.array(part.at, np.int64),
-            "step": np.full(n, MISSING) if part.steps is None else np.frombuffer(part.steps, np.int64),
-            "rank": np.full(n, self.rank) if part.ranks is None else np.frombuffer(part.ranks, np.int64),
-            "time": np.full(n, np.nan) if part.times is None else np.frombuffer(part.times, np.float64),
+            "at": part.at,
+            "step": np.full(n, MISSING) if part.steps is None else part.steps,
+            "rank": np.full(n, self.rank) if part.ranks is None else part.ranks,
+            "time": np.full(n, np.nan) if part.times is None else part.times,
         }
         self._pieces.append({"tag": tag, "value": value, **{name: column[row] for name, column in wide.items()}})
         self.length += len(value)
@@ -120,8 +90,8 @@ class BatchRows:
         for row, (samples, shards, paired) in enumerate(part.samples or ()):
             step, rank = part.step_of(row), part.rank_of(row, self.rank)
             previous, start = self._next.get(rank, (None, 0))
-            if part.positions is not None:
-                start = part.positions[row]
+            if part.positions is not None and part.positions[row] != MISSING:
+                start = int(part.positions[row])
             elif previous != step or step is None:
                 start = 0
             n = len(samples)
@@ -153,6 +123,6 @@ class BatchRows:
         return record_batch("batches", table)
 
 
-def _nullable(values: NDArray[np.int64]) -> pa.Array:
+def _nullable(values: Ints) -> pa.Array:
     """Whole numbers, MISSING as null."""
     return arrow.numbers(values, values != MISSING)

@@ -7,15 +7,15 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from parsers.tables import Run
 from parsers.walk import is_regular
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _KINDS = {
     "document": re.compile(r"(?:document_index|doc_idx)\.npy$"),
@@ -44,10 +44,6 @@ def megatron(run: Run) -> dict[str, NDArray[Any]]:
 
 def mapped(path: Path) -> NDArray[Any]:
     """An .npy file as a memory map. Raises OSError, or ValueError where it is damaged or holds objects."""
-    import warnings
-
-    import numpy as np
-
     try:
         with warnings.catch_warnings(action="ignore"):
             return np.lib.format.open_memmap(path, mode="r")  # numpy.load would take a zip or a pickle for one, too
@@ -59,8 +55,6 @@ def mapped(path: Path) -> NDArray[Any]:
 
 def olmo(run: Run) -> tuple[NDArray[np.uint32], str] | None:
     """The order of the epoch and the file's name, or None where there is none or it is damaged."""
-    import numpy as np
-
     for path in _files(run):
         if path.name == "global_indices.npy" and path.stat().st_size % 4 == 0 and path.stat().st_size:
             with path.open("rb") as f:

@@ -16,6 +16,7 @@ from parsers.records import tolerant_json
 _LINES = {".jsonl", ".ndjson", ".jsonlines", ".jl"}
 _CONFIG_TEXT = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml", ".ini": "ini", ".cfg": "ini", ".conf": "ini"}
 _TEXT = {".json", *_LINES, *_CONFIG_TEXT}
+_OTHERS = (b"version https://git-lfs", b"\x1f\x8b", b"PK\x03\x04", b"SQLite format", b"PAR1", b"\x28\xb5\x2f\xfd")
 _BLANK = b"\0\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f "  # what strip() takes off text; zero bytes are read as spaces
 _WANDB_RUN = re.compile(r"(?:offline-|dry)?run-\d{8}_\d{6}-\w+")
 _WANDB_NAME = re.compile(r"wandb-(?:summary|metadata|history|events)\.jsonl?")
@@ -42,11 +43,9 @@ def kind_of(path: Path, head: bytes) -> str | None:
     ``head`` is the file's first bytes; only where its first line is longer than that is the file opened.
     """
     name, suffix = path.name.lower(), path.suffix.lower()
-    if not head or head.startswith(
-        (b"version https://git-lfs", b"\x1f\x8b", b"PK\x03\x04", b"SQLite format", b"PAR1", b"\x28\xb5\x2f\xfd")
-    ):
+    if not head or head.startswith(_OTHERS) or _WANDB_NAME.fullmatch(name) or suffix == ".ipynb":
         return None
-    if any(_WANDB_RUN.fullmatch(p) for p in path.parts[:-1]) or _WANDB_NAME.fullmatch(name) or suffix == ".ipynb":
+    if any(_WANDB_RUN.fullmatch(p) for p in path.parts[:-1]):
         return None
     if name.startswith("trainer_state") and suffix == ".json":
         return "trainer"
@@ -57,28 +56,39 @@ def kind_of(path: Path, head: bytes) -> str | None:
     if suffix in _CONFIG_TEXT:
         return _config_text(path, text, suffix)
     if suffix in _LINES:
-        if re.search(r'"(?:current_steps|global_step/max_steps)"\s*:', text) and name in ("trainer_log.jsonl", "logging.jsonl"):
-            return "trainer"
-        return "document" if re.match(r"\{\s*\n|\[\s*\n", text) and not looks_like_lines(path, text) else "lines"
-    if text[:1] not in ("{", "["):
-        if suffix == ".json":
-            return "lines" if looks_like_lines(path, text) else "document"  # damaged at its beginning
-        if re.match(r"(?:[\w.]+\s*[=:]\s*)?Namespace\(", text):
-            return "args"
-        return "args" if _ARGS_TEXT.fullmatch(name) and text and _all_assignments(text) else None
+        return _lines(path, text)
+    return _json(path, text, suffix) if text[:1] in ("{", "[") else _other(path, text, suffix)
+
+
+def _lines(path: Path, text: str) -> str:
+    """What a file is that is called JSON lines."""
+    if path.name.lower() in ("trainer_log.jsonl", "logging.jsonl") and re.search(r'"(?:current_steps|global_step/max_steps)"\s*:', text):
+        return "trainer"
+    return "document" if re.match(r"\{\s*\n|\[\s*\n", text) and not looks_like_lines(path, text) else "lines"
+
+
+def _json(path: Path, text: str, suffix: str) -> str | None:
+    """What a file is that begins as JSON does."""
     if suffix not in (".json", ".js"):
         return "lines" if looks_like_lines(path, text, strict=True) else None
-    if _NOT_LOGS.fullmatch(name):
+    if skipped(path):
         return "document"  # json_log says what it is and leaves it
     if looks_like_lines(path, text):
         return "lines"
     if '"log_history"' in text and re.search(r'"(?:best_model_checkpoint|is_world_process_zero|best_metric)"', text):
         return "trainer"
-    if _RESULTS.fullmatch(name) and text[0] == "{":
+    if text[0] == "{" and _RESULTS.fullmatch(path.name.lower()):
         return "trainer"
-    if text[0] == "{" and _SETTINGS.search(path.stem) and not _RESULT_WORD.search(path.stem):
-        return "settings"
-    return "document"
+    return "settings" if text[0] == "{" and _SETTINGS.search(path.stem) and not _RESULT_WORD.search(path.stem) else "document"
+
+
+def _other(path: Path, text: str, suffix: str) -> str | None:
+    """What a file is that begins with neither brace nor bracket."""
+    if suffix == ".json":
+        return "lines" if looks_like_lines(path, text) else "document"  # damaged at its beginning
+    if re.match(r"(?:[\w.]+\s*[=:]\s*)?Namespace\(", text):
+        return "args"
+    return "args" if text and _ARGS_TEXT.fullmatch(path.name.lower()) and _all_assignments(text) else None
 
 
 def skipped(path: Path) -> bool:

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from parsers.records.json_values import STEP_RANK, as_number, flat, holds_ids, last, plain, seconds
+from parsers.records.cells import as_number, seconds
+from parsers.records.json_values import flat, holds_ids
+from parsers.records.vocabulary import AXES, STEP_ORDER, last, plain
 
 Leaf = tuple[str, Any, int | None]  # a key with its parents (joined by "/"), its value, its line
 Found = tuple[list[dict[str, Any]], dict[str, Any]]  # rows, and what else the object held
@@ -23,7 +25,6 @@ SETTING = re.compile(
     r"function|smooth\w{0,30}|lambda|ratio|target|max|min|clip|norm_type|reduction|steps?|size|num|n)$"
 )
 RESULT_FILE = re.compile(r"(?i)result|metric|summary|eval|score|history|stats|final|best|report|perf|losses|state")
-AXES = {"epoch", "epochs", "time", "timestamp", "wall_time", "rank"}
 _SERIES_FILE = re.compile(r"(?i)metric|history|log|curve|loss")
 
 
@@ -72,7 +73,7 @@ def _list_rows(value: list[Any], name: str) -> list[dict[str, Any]]:
         return []  # a table that compares runs
     if any(as_number(v) is not None and RESULT.search(k) for r in rows[:50] for k, v in r.items()):
         return rows if len(keys) <= 200 and not keys & _DATA_KEYS else []
-    stepped = "epoch" in keys or any(k in STEP_RANK for k in keys - {"steps", "batch_id", "it"})
+    stepped = "epoch" in keys or any(k in STEP_ORDER for k in keys - {"steps", "batch_id", "it"})
     measured = any(holds_ids(r) or any(isinstance(v, float) for _, v in flat("", r)) for r in rows[:50])
     return rows if stepped and measured else []
 
@@ -119,7 +120,7 @@ def _series(value: dict[str, Any], name: str, stem: str) -> Found | None:
     told = bool(_SERIES_FILE.search(stem)) or plain(last(name)) in WRAPPERS
     lists = {k: v for k, v in value.items() if isinstance(v, list) and v and not isinstance(v[0], (dict, list)) and
              all(x is None or as_number(x) is not None for x in v)}  # fmt: skip
-    axes = {k: v for k, v in lists.items() if plain(k) in STEP_RANK or plain(k) in AXES}
+    axes = {k: v for k, v in lists.items() if plain(k) in AXES}
     ids = {k: v for k, v in value.items() if isinstance(v, list) and axes and holds_ids({k: v[0] if v else None})}
     series = {k: v for k, v in lists.items() if k in axes or RESULT.search(k) or (told and not SETTING.search(k)) or (axes and len(v) > 2)}
     if not ids and not (series.keys() - axes.keys()):

@@ -19,20 +19,18 @@ from typing import Any
 import pyarrow as pa
 
 import parsers
+from parsers.records import vocabulary
+from parsers.records.cells import whole
 from parsers.tables import SCHEMAS, Rows, table_of
 from parsers.walk import is_regular
 
-_STEP = re.compile(r"(?:(?:global|train|training|optimizer|opt)_?)?(?:steps?|iter|iteration|update|num_updates|batch_idx|batch_index)")
-_IDS = re.compile(
-    r"(?:(?:global|batch|sample|example|data|dataset|doc|document|row|item|instance|record|seq|sequence)s?_?)*"
-    r"(?:ids?|idxs?|indices|indexes|index|samples?|examples?|docs?|documents?|rows?|uids?)"
-)
+_MORE_IDS = {"docs", "documents", "rows"}  # elsewhere these are texts and numbers of rows
 _FIRST, _LAST, _END = (
     re.compile(rf"(?:(?:sample|row|index|idx)_)?(?:{words})(?:_(?:sample|row|index|idx|id))?")
     for words in ("first|start|begin|lo|from", "last|hi|to", "end|stop")
 )
 _SHARD = re.compile(r"(?:shard|file|source|domain|dataset|url|tar|part|corpus|language)s?(?:_?(?:id|name|path)s?)?|data_source")
-_RANK = re.compile(r"(?:global_|data_parallel_|dp_)?rank|worker|process_index")
+_RANK = {*vocabulary.RANK, "data_parallel_rank", "worker"}
 _LONGEST = 1_000_000  # samples of a range
 _MOST = 3_000_000  # samples in all: a small file of ranges may name billions
 
@@ -72,12 +70,14 @@ def _read(path: Path) -> pa.Table:
 
 def _add(rows: Rows, row: dict[str, Any], at: int) -> int:
     """Rows of the batch that a row of the file tells; 0 where it tells none."""
-    step = next((n for k, v in row.items() if _STEP.fullmatch(k) and (n := _whole(v)) is not None), None)
+    names = [k for k in vocabulary.step_names(row) if k != "batch_id"]
+    step = next((n for k in names if (n := whole(row[k])) is not None), None)
     if step is None:
         return 0
-    rank = next((n for k, v in row.items() if _RANK.fullmatch(k) and (n := _whole(v)) is not None and 0 <= n < 2**31), None)
+    rank = next((n for k, v in row.items() if k in _RANK and (n := whole(v)) is not None and 0 <= n < 2**31), None)
     shards = [s for k, v in row.items() if _SHARD.fullmatch(k) for s in _words(v)]
-    samples = next((w for k, v in row.items() if _IDS.fullmatch(k) and not _STEP.fullmatch(k) and k != "batch_id" and (w := _words(v))), [])
+    lists = (v for k, v in row.items() if k not in vocabulary.STEP and _names_samples(k))
+    samples = next((w for v in lists if (w := _words(v))), [])
     samples = samples or _range(row) or _words(row.get("batch_id"))
     paired = bool(samples) and len(shards) in (1, len(samples))
     for i, sample in enumerate(samples):
@@ -88,9 +88,13 @@ def _add(rows: Rows, row: dict[str, Any], at: int) -> int:
     return len(samples) or len(shards)
 
 
+def _names_samples(name: str) -> bool:
+    return name in _MORE_IDS or bool(vocabulary.SAMPLE_LIST.fullmatch(name) or vocabulary.SAMPLE_ONE.fullmatch(name))
+
+
 def _range(row: dict[str, Any]) -> list[str]:
     first, last, end = (
-        next((n for k, v in row.items() if p.fullmatch(k) and (n := _whole(v)) is not None), None) for p in (_FIRST, _LAST, _END)
+        next((n for k, v in row.items() if p.fullmatch(k) and (n := whole(v)) is not None), None) for p in (_FIRST, _LAST, _END)
     )
     stop = last + 1 if last is not None else end
     return [str(i) for i in range(first, stop)] if first is not None and stop is not None and 0 < stop - first <= _LONGEST else []
@@ -110,14 +114,6 @@ def _words(value: Any) -> list[str]:
     separator = next((s for s in (",", ";") if s in text), None)
     parts = text.split(separator) if separator else text.split() if re.fullmatch(r"[\d\s-]+", text) else [text]
     return [p.strip(" '\"") for p in parts if p.strip(" '\"")]
-
-
-def _whole(value: Any) -> int | None:
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return int(number) if number == number // 1 and abs(number) < 2**62 and not isinstance(value, bool) else None
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -165,4 +161,4 @@ def _json(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _has_step(row: dict[str, Any]) -> bool:
-    return any(_STEP.fullmatch(k.lower()) for k in row)
+    return bool(vocabulary.step_names(map(vocabulary.plain, row)))

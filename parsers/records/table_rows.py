@@ -1,135 +1,147 @@
-"""From the rows of a table to the rows of ours, for the parsers of tables (CSV, Parquet): helpers, no parser."""
+"""Columns of a table (CSV, Parquet) into the parts of a log, by their roles. Helpers, no parser."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from parsers import arrow
-from parsers.tables import Rows, record_batch
+from parsers.records import cells
+from parsers.records.cells import Cell, split_ids
+from parsers.records.column_roles import Roles
+from parsers.records.gather import Gathered
+from parsers.records.parts import MISSING, Floats, Ints, Part, Samples
+from parsers.records.vocabulary import plain
 
-if TYPE_CHECKING:
-    import numpy as np
+Column = Any  # an Arrow array, or a list of cells: numbers, texts, lists, None
 
-
-@dataclass
-class EpochClock:
-    """Turns a step that restarts with every epoch (``batch`` of a nested loop) into one that grows through the run.
-
-    An epoch's length is its last step plus the spacing of its steps minus its first; a log whose steps do not restart
-    with an epoch is left alone. An epoch seen before (a restart from a checkpoint) keeps its place. Epochs before the
-    file's first count nothing, for the file does not say how long they were.
-    """
-
-    epoch: int | None = None
-    first: int = 0  # of the epoch
-    last: int | None = None
-    spacing: int = 1
-    length: int = 0
-    offset: int = 0
-    offsets: dict[int, int] = field(default_factory=dict)
-
-    def step(self, step: int | None, epoch: float | None) -> int | None:
-        """The growing step of a row; rows without an epoch belong to the epoch before them."""
-        if step is None:
-            return None
-        now = self.epoch if epoch is None or not math.isfinite(epoch) else math.floor(epoch)
-        if self.last is None:
-            self.first = step
-        elif now != self.epoch:
-            if self.epoch is not None and now is not None:
-                self._turn(step, self.epoch, now)
-            self.first = step
-        elif step > self.last:
-            self.spacing = step - self.last
-        self.epoch, self.last = now, step
-        return step + self.offset if -(2**63) <= step + self.offset < 2**63 else None
-
-    def _turn(self, step: int, before: int, now: int) -> None:
-        assert self.last is not None
-        if self.offset:
-            self.offsets[before] = self.offset
-        if now < before:
-            known = max((e for e in self.offsets if e <= now), default=None)
-            self.offset = 0 if known is None else self.offsets[known] + self.length * (now - known)
-        elif step < self.last and step <= self.first + self.spacing:
-            self.length = self.last + self.spacing - self.first
-            self.offset += self.length * (now - before)
-
-    def untouched(self, steps: np.ndarray[Any, Any], epochs: np.ndarray[Any, Any]) -> bool:
-        """True where no step of a whole block needs an offset: then the block counts as seen. Epochs may be NaN."""
-        import numpy as np
-
-        if self.offset or not len(steps) or (np.diff(steps) < 0).any() or (self.last is not None and steps[0] < self.last):
-            return False
-        known = np.isfinite(epochs)
-        if (self.epoch is None and (self.last is not None or not known[0])) or (known.any() and not (np.abs(epochs[known]) < 2**53).all()):
-            return False
-        place = np.maximum.accumulate(np.where(known, np.arange(len(steps)), -1))
-        now = np.where(place < 0, float(self.epoch or 0), np.floor(epochs[np.maximum(place, 0)]))
-        before = np.concatenate([[now[0] if self.epoch is None else self.epoch], now[:-1]])
-        if (now < before).any():
-            return False
-        steps_before = np.concatenate([[steps[0] if self.last is None else self.last], steps[:-1]])
-        turns = np.flatnonzero(now != before)
-        if self.last is None or len(turns):
-            self.first = int(steps[turns[-1]] if len(turns) else steps[0])
-        moves = np.flatnonzero((now == before) & (steps > steps_before))
-        if len(moves):
-            self.spacing = int(steps[moves[-1]]) - int(steps_before[moves[-1]])
-        self.epoch, self.last = int(now[-1]), int(steps[-1])
-        return True
+_RANKS = 2**31
 
 
-class Manifest:
-    """Writes rows of the ``batches`` table, one for each sample.
+class TableLog(Gathered):
+    """Takes blocks of a table. ``roles`` are the columns that its rows have now, ``tags`` their names as metrics."""
 
-    Rows of one step and rank that follow each other are one batch, so positions go on counting. Where the shards of a
-    row do not match its samples one to one, each shard has a row of its own without a sample.
-    """
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.tags: list[str] = []
+        self.roles = Roles()
+        self.row_number = 0
+        self.first_run: str | None = None
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
-        self._next: dict[int | None, tuple[int | None, int]] = {}
+    def columns_are(self, names: list[str], tags: list[str], roles: Roles) -> None:
+        self.names, self.tags, self.roles = names, tags, roles
+        if not roles.refusal and roles.steps_are != "steps":
+            self.note(f"steps are {roles.steps_are}")
 
-    def add(self, step: int | None, rank: int | None, samples: list[str], shards: list[str], position: int | None, at: int) -> None:
-        previous, start = self._next.get(rank, (None, 0))
-        if position is not None:
-            start = position
-        elif previous != step:
-            start = 0
-        self._next[rank] = (step, start + len(samples))
-        matched = bool(samples) and (len(shards) == len(samples) or len(shards) == 1)
-        for i, sample in enumerate(samples):
-            shard = shards[i if len(shards) > 1 else 0] if matched else None
-            self.rows.add("batches", step=step, rank=rank, position=start + i, sample=sample, shard=shard, how="recorded", at=at)
-        if not matched:
-            for shard in shards:
-                self.rows.add("batches", step=step, rank=rank, shard=shard, how="recorded", at=at)
+    def used(self) -> list[int]:
+        """The columns that :meth:`take` asks for."""
+        r = self.roles
+        single = (r.step, r.epoch, r.time, r.rank, r.tag, r.value, r.run, r.sample, r.shard, r.position)
+        return sorted({i for i in (*single, *r.metrics) if i is not None})
+
+    def take(self, columns: Mapping[int, Column], at: Ints) -> None:
+        """A block of rows; ``columns`` by their position in the table."""
+        r, n = self.roles, len(at)
+        if not n:
+            return
+        part = Part(at)
+        self.parts.append(part)
+        part.steps = np.arange(self.row_number, self.row_number + n)
+        self.row_number += n
+        if r.step is not None:
+            part.step_key, part.steps = plain("".join(self.names[r.step : r.step + 1])), _whole(columns[r.step])
+            if r.epoch not in (None, r.step):
+                part.epochs = _floats(columns[r.epoch])[0]
+        if r.time is not None:
+            part.times = _times(columns[r.time], r.time_scale)
+        if r.rank is not None:
+            ranks = _whole(columns[r.rank])
+            part.ranks = np.where((ranks >= 0) & (ranks < _RANKS), ranks, MISSING)
+        if r.sample is not None or r.shard is not None:
+            part.samples = [_samples(a, b) for a, b in zip(_items(columns, r.sample, n), _items(columns, r.shard, n), strict=True)]
+            part.positions = None if r.position is None else _whole(columns[r.position])
+        if r.tag is not None and r.value is not None:
+            tags = self._tags(_items(columns, r.tag, n), _items(columns, r.run, n))
+            part.columns = _long(tags, *_floats(columns[r.value]))
+        for i in r.metrics:
+            values, logged = _floats(columns[i])
+            places = None if logged is None or logged.all() else np.flatnonzero(logged)
+            part.columns.append((self.tags[i], places, values if places is None else values[places]))
+
+    def _tags(self, tags: list[Any], runs: list[Any]) -> list[str | None]:
+        """The metrics of a long table; those of another run than the file's first have its name in front."""
+        self.first_run = self.first_run or next((str(run) for run in runs if run is not None), None)
+        return [
+            None if tag is None else str(tag).strip() if run is None or str(run) == self.first_run else f"{run}/{str(tag).strip()}"
+            for tag, run in zip(tags, runs, strict=True)
+        ]
 
 
-def wide_batch(tags: Sequence[str], values: Sequence[pa.Array], **axes: pa.Array | None) -> pa.RecordBatch:
-    """Columns of metrics (float64, null where not logged) as metric rows in the order of the table, row by row.
-
-    ``axes`` are step, time, rank and at: one entry for each row of the table.
-    """
-    import numpy as np
-
-    wide = len(tags)
-    logged = [arrow.valid(v) for v in values]
-    everywhere = np.ones(len(values[0]), np.bool_)
-    places = np.flatnonzero(np.column_stack([everywhere if v is None else v for v in logged]))
-    matrix = np.column_stack([arrow.values(v) for v in values]).ravel()
-    rows = places // wide
-    columns: dict[str, Any] = {name: _taken(axis, rows) for name, axis in axes.items() if axis is not None}
-    tag = arrow.coded(places % wide, tags)
-    return record_batch("metrics", {"value": arrow.numbers(matrix[places]), "tag": tag, **columns})
+def as_cell(value: Any) -> Cell:
+    """A Python value as a cell of a table: numbers, text; a list as the text that lists its items."""
+    if isinstance(value, (bool, bytes)):
+        return None
+    if isinstance(value, str):
+        return cells.cell(value)
+    if isinstance(value, list):
+        return " ".join(str(v) for v in islice(value, 50))
+    return value if isinstance(value, (int, float)) else None
 
 
-def _taken(axis: pa.Array | pa.ChunkedArray, rows: Any) -> pa.Array:
-    there = arrow.valid(axis)
-    return arrow.numbers(arrow.values(axis)[rows], None if there is None else there[rows])
+def _items(columns: Mapping[int, Column], i: int | None, n: int) -> list[Any]:
+    """The values of a column, None for each row where there is no such column."""
+    if i is None:
+        return [None] * n
+    column = columns[i]
+    return column.to_pylist() if isinstance(column, pa.Array) else list(column)
+
+
+def _whole(column: Column) -> Ints:
+    if isinstance(column, pa.Array):
+        if column.type == pa.int64():
+            return arrow.filled(column, MISSING)
+        column = [as_cell(v) for v in column.to_pylist()]
+    found = [cells.whole(v) for v in column]
+    return np.array([MISSING if v is None else v for v in found], np.int64)
+
+
+def _floats(column: Column) -> tuple[Floats, NDArray[np.bool_] | None]:
+    """Values and which are logged. Text in a column of numbers is not logged unless it says a number ('NaN', 'Infinity')."""
+    if isinstance(column, pa.Array):
+        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+            column = column.cast(pa.float64(), safe=False)
+            return arrow.filled(column, np.nan), arrow.valid(column)
+        column = [as_cell(v) for v in column.to_pylist()]
+    logged = np.array([isinstance(v, (int, float)) for v in column], np.bool_)
+    return np.array([v if isinstance(v, (int, float)) else np.nan for v in column], np.float64), logged
+
+
+def _times(column: Column, unit: float) -> Floats:
+    if unit:
+        return _floats(column)[0] * unit
+    found = [cells.seconds(v) for v in (column.to_pylist() if isinstance(column, pa.Array) else column)]
+    return np.array([np.nan if v is None else v for v in found], np.float64)
+
+
+def _samples(sample: Any, shard: Any) -> Samples:
+    ids, shards = split_ids(sample), split_ids(shard)
+    paired = bool(ids) and len(shards) in (1, len(ids))
+    return ids, shards * len(ids) if paired and len(shards) == 1 else shards, paired
+
+
+def _long(tags: list[str | None], values: Floats, logged: NDArray[np.bool_] | None) -> list[tuple[str, Ints | None, Floats]]:
+    """Rows of one metric each as columns, by metric."""
+    codes = {tag: i for i, tag in enumerate(dict.fromkeys(t for t in tags if t is not None))}
+    code = np.array([codes.get(t, -1) if t is not None else -1 for t in tags])
+    if logged is not None:
+        code[~logged] = -1
+    order = np.argsort(code, kind="stable")
+    ends = np.searchsorted(code[order], np.arange(len(codes) + 1))
+    groups = zip(codes, ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+    return [(tag, order[a:b], values[order[a:b]]) for tag, a, b in groups if b > a]

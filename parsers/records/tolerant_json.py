@@ -8,7 +8,6 @@ object inside a list that is cut in the middle is lost, for the half that is lef
 
 from __future__ import annotations
 
-import codecs
 import json
 import re
 from collections.abc import Iterator
@@ -17,12 +16,11 @@ from typing import Any
 
 import orjson
 
+from parsers.records.line_blocks import encoding
 from parsers.tables import Gap
 
 MAX_BYTES = 256 << 20  # of a document that is read whole
 _MAX_DEPTH = 200
-_BOMS = [(codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be"),
-         (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")]  # fmt: skip
 _LONE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _LOOSE = re.compile(r"(?<=[:\[,\s])(?:([+-]?)inf(?:inity)?|[+-]?nan)(?=\s*[,}\]])", re.IGNORECASE)
 _SEAM = re.compile(r"\}\s*,\s*\{")
@@ -37,22 +35,16 @@ _TOKEN = re.compile(
 
 def decode(data: bytes) -> tuple[str, list[Gap]]:
     """Text of any Unicode encoding; the rest becomes a gap and replacement characters, zero bytes become spaces."""
-    gaps, encoding, start = [], "utf-8", 0
-    for bom, name in _BOMS:
-        if data.startswith(bom):
-            encoding, start = name, len(bom)
-            break
-    else:
-        if len(data) > 3 and data[1] == 0 != data[0] and not any(data[1:200:2]):
-            encoding = "utf-16-le"  # as PowerShell writes it, without a mark
+    gaps, code = [], encoding(data[:4096])
     try:
-        text = data[start:].decode(encoding)
+        text = data.decode(code)
     except UnicodeDecodeError as e:
-        gaps.append(Gap(f"byte {start + e.start}", f"not {encoding.upper()}: replaced what could not be read", None))
-        text = data[start:].decode(encoding, "replace")
+        gaps.append(Gap(f"byte {e.start}", f"not {code.upper()}: replaced what could not be read", None))
+        text = data.decode(code, "replace")
+    text = text.removeprefix("\ufeff")
     if "\0" in text:
         zeros = text.count("\0")
-        gaps.append(Gap(f"byte {start + text.index(chr(0))}", f"{zeros} zero bytes (a write that never reached the disk)", None))
+        gaps.append(Gap(f"byte {text.index(chr(0))}", f"{zeros} zero bytes (a write that never reached the disk)", None))
         text = text.replace("\0", " ")
     return text, gaps
 
@@ -166,51 +158,69 @@ def recover(text: str) -> tuple[Any, int, bool]:
 
     The document is cut after its last whole value, and its open brackets are closed.
     """
+    damage = len(text)
     try:
         json.loads(text, parse_int=_integer)
-        damage = len(text)
     except json.JSONDecodeError as e:
         damage = e.pos
     except (ValueError, RecursionError):
-        damage = len(text)
-    decoder = json.JSONDecoder(parse_int=_integer)
-    stack: list[str] = []
-    safe, closers, after_colon, in_row, pos = 0, "", False, False, 0
-    while pos < damage and len(stack) < _MAX_DEPTH:
-        if text[pos] == "{" and stack and stack[-1] == "]" and not in_row:  # a whole row at once
-            try:
-                pos = safe = decoder.raw_decode(text, pos)[1]
-                closers = "".join(reversed(stack))
-                continue
-            except (ValueError, RecursionError):
-                pass
-        token = _TOKEN.match(text, pos)
+        pass
+    walk = _Walk(text)
+    while walk.at < damage and len(walk.open) < _MAX_DEPTH and not walk.ended:
+        if not walk.row():
+            walk.token()
+    safe, in_row = walk.safe, walk.in_row
+    try:
+        return json.loads(text[:safe] + walk.closers, parse_int=_integer) if safe else None, safe or min(damage, walk.at), in_row
+    except (ValueError, RecursionError):
+        return None, min(damage, walk.at), in_row
+
+
+class _Walk:
+    """Goes through a document and remembers where its last whole value ends, and what would close it there."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.decoder = text, json.JSONDecoder(parse_int=_integer)
+        self.open: list[str] = []  # the closing brackets that are due
+        self.at = self.safe = 0
+        self.closers = ""
+        self.after_colon = self.in_row = self.ended = False
+
+    def row(self) -> bool:
+        """Takes a whole row at once, where one begins."""
+        if self.text[self.at] != "{" or self.in_row or self.open[-1:] != ["]"]:
+            return False
+        try:
+            self.at = self.decoder.raw_decode(self.text, self.at)[1]
+        except (ValueError, RecursionError):
+            return False
+        self._whole()
+        return True
+
+    def token(self) -> None:
+        token = _TOKEN.match(self.text, self.at)
         if token is None:
-            break
-        pos, first = token.end(), text[token.start()]
+            self.ended = True
+            return
+        self.at, first = token.end(), self.text[token.start()]
         complete = False
         if first in "{[":
-            in_row |= first == "{" and bool(stack) and stack[-1] == "]"
-            stack.append("}" if first == "{" else "]")
+            self.in_row |= first == "{" and self.open[-1:] == ["]"]
+            self.open.append("}" if first == "{" else "]")
         elif first in "}]":
-            if not stack or stack.pop() != first:
-                break
-            complete = True
+            complete = bool(self.open) and self.open.pop() == first
+            self.ended = not complete
         elif first not in " \t\r\n:,":
-            number = first.isdigit() or first == "-"  # a number at the cut may be the front half of one
-            complete = not stack or stack[-1] == "]" or after_colon
-            complete &= not number or (pos < len(text) and text[pos] in ",]} \t\r\n")
-        after_colon = first == ":" or (after_colon and first in " \t\r\n")
-        if complete and not in_row:
-            safe, closers = pos, "".join(reversed(stack))
-            if not stack:
-                break
-    if not safe:
-        return None, min(damage, pos), in_row
-    try:
-        return json.loads(text[:safe] + closers, parse_int=_integer), safe, in_row
-    except (ValueError, RecursionError):
-        return None, min(damage, pos), in_row
+            complete = not self.open or self.open[-1] == "]" or self.after_colon
+            if first.isdigit() or first == "-":  # a number at the cut may be the front half of one
+                complete &= self.text[self.at : self.at + 1] in tuple(",]} \t\r\n")
+        self.after_colon = first == ":" or (self.after_colon and first in " \t\r\n")
+        if complete and not self.in_row:
+            self._whole()
+
+    def _whole(self) -> None:
+        self.safe, self.closers = self.at, "".join(reversed(self.open))
+        self.ended = not self.open
 
 
 def byte_at(text: str, position: int) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from parsers.console_format import event_lines
 from parsers.console_format.line_prefix import Where
+from parsers.records.json_values import flat
 from parsers.tables import Gap, Note, Rows
 from parsers.wandb_format import key_values
 from parsers.wandb_format.key_values import Message, message
@@ -168,15 +169,6 @@ class Meta:
         self._events += 1
         if self._events <= _MAX_EVENTS:
             rows.event(event.kind, event.text, level=event.level, step=event.step, time=time, at=at)
-
-
-def flat(key: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """A config value as (dotted key, plain value or list): {"optim": {"lr": 1}} -> ("optim.lr", 1)."""
-    if isinstance(value, dict) and value and depth < 20:
-        for name, inner in value.items():
-            yield from flat(f"{key}.{name}" if key else str(name), inner, depth + 1)
-    else:
-        yield key, value
 
 
 def _git(record: Message, at: int, rows: Rows) -> None:

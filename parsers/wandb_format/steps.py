@@ -20,13 +20,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from parsers.records import vocabulary
 from parsers.tables import Rows
 from parsers.wandb_format.key_values import Message
 
 Floats = NDArray[np.float64]
 
-_GLOBAL_STEP = re.compile(r"(?:train(?:er|ing)?[/.])?global_step")
-_DECLARED_STEP = re.compile(r"(?i)(?:train(?:er|ing)?[/._])?(?:global_?|optimizer_?|train_?)?(?:steps?|iter|iterations?)")
+_PREFIX = re.compile(r"^train(?:er|ing)?[/._]")
+_GLOBAL_STEP = {name for name in vocabulary.STEP if name.endswith("global_step")}
 
 _DROPPED = re.compile(
     r"(?i)log to step (\d+) that is less than the current step (\d+)"
@@ -47,11 +48,12 @@ class Axes:
         """Takes a MetricRecord (field 4: the step metric)."""
         for name in metric.get(4, []):
             text = name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
-            if _DECLARED_STEP.fullmatch(text):
+            plain = vocabulary.plain(text)
+            if plain in vocabulary.SURE_STEP or _PREFIX.sub("", plain) in vocabulary.SURE_STEP:
                 self.declared.add(text)
 
     def is_step(self, name: str) -> bool:
-        return name in self.declared or _GLOBAL_STEP.fullmatch(name) is not None
+        return name in self.declared or name.replace(".", "/") in _GLOBAL_STEP
 
     def steps(self, step: Floats, rows: NDArray[np.int64], values: Floats) -> Floats:
         """The rows' steps, where ``rows`` have one of the axes' ``values``; unchanged while there is no axis."""

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from parsers.formats import csv_log
-from parsers.records import csv_blocks, delimited
+from parsers.records import csv_blocks, line_blocks
 from parsers.tables import HEAD_BYTES, Gap, Note, table_of
 
 SHARED = Path(__file__).parents[2].parent / "shared"
@@ -270,7 +270,7 @@ def test_a_preallocated_tail_takes_no_memory(tmp_path: Path) -> None:
     path.write_bytes(b"step,loss\n1,0.5\n")
     with path.open("r+b") as f:
         f.truncate(300 << 20)
-    got = [x for x in delimited.blocks(path) if not isinstance(x, Gap)]
+    got = [x for x in line_blocks.blocks(path) if not isinstance(x, Gap)]
     assert sum(len(data) for _, data in got) < 1000
 
 
@@ -365,8 +365,8 @@ def test_fast_and_tolerant_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         lines.append(",".join(cells) if i % 19 or not odd else data.draw(st.sampled_from(["", "1,2", header, "#x", "1,2,3,4,5"])))
     path = tmp_path / "log.csv"
     path.write_bytes("\n".join(lines).encode() + data.draw(st.sampled_from([b"\n", b""])))
-    monkeypatch.setattr(delimited, "FIRST_BLOCK", 200)
-    monkeypatch.setattr(delimited, "BLOCK", 150)
+    monkeypatch.setattr(line_blocks, "FIRST_BLOCK", 200)
+    monkeypatch.setattr(line_blocks, "BLOCK", 150)
     fast = Read(path)
     with monkeypatch.context() as slow:
         slow.setattr(csv_blocks, "read", lambda *_: None)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from parsers.formats import jsonl
-from parsers.records import tolerant_json
+from parsers.records import line_blocks, tolerant_json
 from parsers.tables import HEAD_BYTES, Gap, Note, table_of
 
 
@@ -276,7 +276,8 @@ def test_nesting_without_end_and_keys_without_number(tmp_path: Path) -> None:
 
 
 def test_many_blocks_keep_their_line_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonl, "_BLOCK", 100)
+    monkeypatch.setattr(line_blocks, "FIRST_BLOCK", 100)
+    monkeypatch.setattr(line_blocks, "BLOCK", 100)
     found = read(tmp_path / "log.jsonl", [{"step": i, "loss": i / 2} for i in range(500)])
     assert [(r["step"], r["at"]) for r in found.metrics] == [(i, i + 1) for i in range(500)]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsers import name_rules, names
+from parsers import name_rules
 from parsers.frameworks import detect
 from parsers.names import meaning, vocabulary
 
@@ -426,31 +426,3 @@ def test_long_tags_finish(piece: str) -> None:
 def test_tags_that_differ_behind_the_cut_stay_apart() -> None:
     long = "z" * 5000
     assert name(long + "1") != name(long + "2")
-
-
-def _patterns() -> list[str]:
-    """Every regular expression of names.toml."""
-    data = name_rules.data()
-    rules = [*data["rule"], *(note for entry in data["framework"].values() for note in entry.get("note", ()))]
-    found = {rule["when"] for rule in rules if "when" in rule}
-    found |= {regex for rule in rules for key in ("near", "beside") for regex in rule.get(key, ())}
-    found |= {sign.partition(":")[2] for entry in data["framework"].values() for signs in entry["signs"] for sign in signs}
-    return sorted(found | set(data["context"].values()))
-
-
-def test_the_quick_way_to_match_finds_what_the_regex_finds() -> None:
-    texts = [names.words(tag) for tags in KNOWN.values() for tag in tags]
-    texts += [" ".join(pair) for pair in zip(texts, reversed(texts), strict=True)] + ["\n".join(texts)]
-    hits = 0
-    for pattern in _patterns():
-        for text in texts:
-            found = re.search(pattern, text, re.MULTILINE) is not None
-            assert name_rules.found(pattern, text, re.MULTILINE) == found, (pattern, text)
-            hits += found
-    assert hits > 1000
-
-
-@pytest.mark.parametrize("pattern", [r"a\.b+c?d|x{2}y|[]a|]q\bz", r"w(?:e|f)?r|\d+k", r"(a|b)", r"|z", r"^a$|b\|c", r"[^|(]x"])
-@given(text=st.text("abcdefkqrwxyz.|(1]\n", max_size=9))
-def test_the_quick_way_on_odd_patterns(pattern: str, text: str) -> None:
-    assert name_rules.found(pattern, text) == (re.search(pattern, text) is not None)

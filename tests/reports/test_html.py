@@ -93,6 +93,12 @@ def test_sizes() -> None:
     assert len(PAGES["crowded"]) < 2_000_000
 
 
+def test_the_trap_of_a_metric_stands_beside_its_name() -> None:
+    case = cases.spike()
+    case["run"]["metrics"]["loss.train"]["trap"] = "A mean of ten steps."
+    assert html.render(case).count("A mean of ten steps.") == 2  # in the list of metrics and in the case that the page carries
+
+
 def test_what_is_not_json_is_embedded_as_the_contract_says() -> None:
     case = cases.healthy()
     case["findings"] = [cases.finding("nonfinite-1", "bad", [1, 1], "info", facts={"worst": float("nan")})]

@@ -1,0 +1,119 @@
+"""Which split a tag is of, and which of the losses of a file is the headline. A helper of parsers.names."""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from parsers.name_rules import LONGEST, data, first, words
+from parsers.records.vocabulary import EVALUATION
+
+_EVAL_WORDS = "|".join((*EVALUATION, "held out"))
+EVAL = re.compile(rf"\b({_EVAL_WORDS}|tel)\b")
+TRAIN = re.compile(r"\b(train|training|trn|tr|trl)\b")
+SPLIT_FAMILIES = ("loss.", "ppl.", "bpb.", "acc.")  # the name itself says which split
+_EVAL_FOLDER = re.compile(r"(val|valid|validation|eval|evaluation|dev|holdout)([_-].*)?$")
+
+
+def split(text: str, folder: str) -> str:
+    if EVAL.search(text):
+        return "eval"
+    return "train" if TRAIN.search(text) else folder_split(folder)
+
+
+@lru_cache(maxsize=4096)
+def folder_split(folder: str) -> str:
+    """Of the nearest folder that names a split; "test" counts only as the nearest, for runs are called that too."""
+    parts = [p for p in folder[-LONGEST:].replace("\\", "/").lower().split("/") if p not in ("", ".")]
+    if parts and parts[-1] in ("test", "testing"):
+        return "eval"
+    for part in reversed(parts):
+        if _EVAL_FOLDER.match(part):
+            return "eval"
+        if part in ("train", "training"):
+            break
+    return "train"
+
+
+def with_folder_key(tag: str, folder: str) -> str:
+    """``SummaryWriter.add_scalars("loss", {"val": x})`` writes "loss" into a folder "loss_val": -> "loss/val"."""
+    last, start = last_folder(folder), folder_start(tag)
+    return f"{tag}/{last[len(start) :]}" if len(last) > len(start) and last.startswith(start) else tag
+
+
+def last_folder(folder: str) -> str:
+    return folder.rstrip("/").rsplit("/", 1)[-1]
+
+
+def folder_start(tag: str) -> str:
+    return tag.replace("/", "_") + "_"
+
+
+class Loss(NamedTuple):
+    split: str
+    rank: int  # 0 calls itself total (or nothing), 1 a likelihood, 2 has some other name, 3 a known term of a sum
+    core: str  # the words that tell it from other losses
+
+
+@cache
+def _loss_words(kind: str) -> frozenset[str]:
+    return frozenset(data()["loss"][kind].split())
+
+
+@lru_cache(maxsize=65536)
+def _loss(text: str, folder: str) -> Loss:
+    left = [w for w in text.replace("/", " ").split() if w not in _loss_words("noise") and w != "_"]
+    names = {w for w in left if not w[0].isdigit()}
+    if names <= _loss_words("total"):
+        rank = 1 if left and not names else 0  # TensorFlow 1 calls a second "loss" "loss_1"
+    elif names <= _loss_words("main") | _loss_words("total"):
+        rank = 1
+    else:
+        rank = 3 if names & _loss_words("aux") else 2
+    return Loss(split(text, folder), rank, " ".join(left))
+
+
+class Losses(NamedTuple):
+    """What a source has: the cores of its losses, all of them and by (split, rank); and whether it is of reinforcement
+    learning, where the losses of policy and value are the headline."""
+
+    cores: frozenset[str]
+    by: dict[tuple[str, int], set[str]]
+    rl: bool
+
+
+@lru_cache(maxsize=256)
+def _losses(siblings: frozenset[str], folder: str) -> Losses:
+    by: dict[tuple[str, int], set[str]] = {}
+    rl = False
+    for text in map(words, siblings):
+        name = (first(text, siblings, data()["rule"]) or {"name": "other"})["name"]
+        rl = rl or name.startswith("rl.loss")
+        if name == "loss":
+            loss = _loss(text, folder)
+            by.setdefault((loss.split, loss.rank), set()).add(loss.core)
+    return Losses(frozenset().union(*by.values()), by, rl)
+
+
+def which_loss(text: str, folder: str, siblings: frozenset[str]) -> str:
+    mine = _loss(text, folder)
+    headline = f"loss.{mine.split}"
+    if not siblings:
+        return "loss.aux" if mine.rank == 3 else headline
+    losses = _losses(siblings, folder)
+    named = losses.by.get((mine.split, 2), set())
+    best = min((rank for split, rank in losses.by if split == mine.split), default=mine.rank)
+    if mine.rank == 0 or mine.rank == best == 1:
+        return headline
+    if losses.cores <= {mine.core} and not losses.rl:
+        return headline  # the only loss there is, on one split or both
+    if mine.rank == best == 2 and not losses.rl:
+        other = "train" if mine.split == "eval" else "eval"
+        terms = {core for (split, _), cores in losses.by.items() if split == other for core in cores}
+        if named <= {mine.core} or (mine.split == "eval" and mine.core not in terms):
+            return headline  # several named losses of the evaluation alone are data sets, not terms of a sum
+    return "loss.part" if mine.rank == 2 and best < 2 and _PART.search(text) else "loss.aux"
+
+
+_PART = re.compile(rf"\bloss(es)?[ /]({_EVAL_WORDS}|train)?[ /]?[^/]+$|^({_EVAL_WORDS}|train)[ /].+[ /]loss$")
