@@ -60,18 +60,9 @@ class Spans:
 
     def _hash(self, words: Words, at: Ints, size: Ints) -> Words:
         hashes: Words = ((size + 1).astype(np.uint64) ^ words[at] & _KEEP.take(np.minimum(size, 8))) * self._factors[0]
-        rows = np.arange(len(size))
-        for k in range(1, LONGEST // 8 + 1):
-            longer = size > 8 * k
-            if not longer.all():
-                rows, at, size = rows[longer], at[longer], size[longer]
-            if not len(rows):
-                break
-            part = hashes[rows]
-            part ^= part >> np.uint64(29)
-            part ^= words[at + np.minimum(8 * k, size - 8)]  # the last word overlaps the one before
-            part *= self._factors[k]
-            hashes[rows] = part
+        last = np.maximum(size - 8, 0)  # the last word overlaps the one before; in shorter strings it comes again
+        for k in range(1, -(-int(size.max(initial=0)) // 8)):
+            hashes = (hashes ^ hashes >> np.uint64(29) ^ words[at + np.minimum(8 * k, last)]) * self._factors[k]
         return hashes
 
 
