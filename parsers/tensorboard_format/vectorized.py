@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from parsers.protowalk import BYTES, FIXED32, FIXED64, VARINT, Ints, Words, chosen, lockstep, varints
+from parsers.protobuf_wire import BYTES, FIXED32, FIXED64, VARINT, Ints, Words, chosen, lockstep, varints
 from parsers.tensorboard_format import histograms
 from parsers.tensorboard_format import one_event as single
 from parsers.tensorboard_format.crc32c import Bytes, unaligned
-from parsers.tensorboard_format.tag_names import LONGEST, NO_SCALARS, Names
+from parsers.tensorboard_format.tag_names import NO_SCALARS, Names
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -128,7 +128,7 @@ def _values(words: Words, owner: Ints, start: Ints, size: Ints, odd: Bools) -> C
                 body_at[rows], body_size[rows] = at, length
         else:
             odd[owner[rows]] = True
-    odd[owner[(kind == 0) | (tag_size > LONGEST) | (plugin_size > LONGEST)]] = True
+    odd[owner[kind == 0]] = True
     return {
         "record": owner,
         "kind": kind,
