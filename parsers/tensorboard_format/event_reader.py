@@ -1,4 +1,4 @@
-"""Events into tables: records by the thousand (`vectorized`), and alone (`one_event`) what is odd about them."""
+"""Events into tables: loops (`loop_tables`), other records by the thousand (`vectorized`), what is odd alone (`one_event`)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import pyarrow as pa
 
 from parsers import arrow
 from parsers.tables import Gap, Rows, record_batch
-from parsers.tensorboard_format import histograms, hparams_plugin, tag_names, vectorized
+from parsers.tensorboard_format import histograms, hparams_plugin, loop_tables, tag_names, vectorized
 from parsers.tensorboard_format import one_event as single
 from parsers.tensorboard_format.tfrecord import Records
+from parsers.tensorboard_format.tfrecord_chain import HEADER
 
 _CHUNK = 1 << 14  # records decoded together: their columns fit the second-level cache
 _BATCH = 1 << 17  # rows in a record batch, or a few more
-_TYPES = {"at": "i8", "step": "i8", "tag": "i4"}
+_TYPES = {"record": "i8", "step": "i8", "tag": "i4"}
 _HISTOGRAM_COLUMNS = ("count", "min", "max", "mean", "std", *histograms.QUANTILES)
 
 Columns = vectorized.Columns
@@ -30,27 +31,42 @@ class Reader:
     def __init__(self) -> None:
         self.names = tag_names.Names()
         self.counts: Counter[str] = Counter()
+        self._shapes: loop_tables.Shapes = {}
         self._rows = Rows()
         self._piles: dict[str, list[Columns]] = {"metrics": [], "histograms": []}
         self._waiting = 0  # rows in both
 
     def window(self, records: Records) -> Iterator[pa.RecordBatch | Gap]:
         """The tables of these records, and a Gap for each that is no event."""
-        places = records.at()
-        for some in (slice(first, first + _CHUNK) for first in range(0, len(places), _CHUNK)):
-            found = vectorized.decode(records.data, records.start[some], records.length[some], self.names)
-            self.counts.update(found.counts)
-            for table, columns in (("metrics", found.metrics), ("histograms", found.histograms)):
-                columns["at"] = places[some][columns.pop("record")]
-                self._keep(table, columns)
-            if len(found.texts["record"]):
-                self._texts(records, found.texts, places[some])
-            for i in found.odd.tolist():
-                yield from self._alone(records, some.start + i, int(places[some.start + i]))
+        rows, loop = np.arange(len(records.start)), loop_tables.find(records, self._shapes)
+        if loop is None:
+            yield from self._records(records, rows)
+        else:
+            yield from self._records(records, rows[: loop.first])
+            yield from self._records(records, loop.others())
+            metrics, refused = loop_tables.decode(records, loop, self.names)
+            self._keep("metrics", metrics, records.at())
+            yield from self._records(records, refused)
+            yield from self._records(records, rows[loop.end :])
         if self._waiting >= _BATCH or self._rows.full():
             yield from self.flush()
 
-    def _keep(self, table: str, columns: Columns) -> None:
+    def _records(self, records: Records, rows: npt.NDArray[np.int64]) -> Iterator[Gap]:
+        """These records, many at a time; what is odd about one is left to be read alone."""
+        for some in (rows[first : first + _CHUNK] for first in range(0, len(rows), _CHUNK)):
+            places = records.start[some] + (records.base - HEADER)
+            found = vectorized.decode(records.data, records.start[some], records.length[some], self.names)
+            self.counts.update(found.counts)
+            self._keep("metrics", found.metrics, places)
+            self._keep("histograms", found.histograms, places)
+            if len(found.texts["record"]):
+                self._texts(records, found.texts, places)
+            for i in found.odd.tolist():
+                yield from self._alone(records, int(some[i]), int(places[i]))
+
+    def _keep(self, table: str, columns: Columns, places: npt.NDArray[np.int64]) -> None:
+        """``places`` are those of the records that the columns' ``record`` counts."""
+        columns["at"] = places[columns.pop("record")]
         if len(columns["at"]):
             self._piles[table].append(columns)
             self._waiting += len(columns["at"])
@@ -108,8 +124,8 @@ class Reader:
                 self.counts[what] += 1
 
     def _row(self, table: str, at: int, event: single.Event, value: single.Value, content: dict[str, Any]) -> None:
-        row = content | {"at": at, "step": event.step, "tag": self.names.tags.code(value.tag), "time": event.wall}
-        self._keep(table, {name: np.array([x], _TYPES.get(name, np.float64)) for name, x in row.items()})
+        row = content | {"record": 0, "step": event.step, "tag": self.names.tags.code(value.tag), "time": event.wall}
+        self._keep(table, {name: np.array([x], _TYPES.get(name, np.float64)) for name, x in row.items()}, np.array([at]))
 
     def _said(self, kind: str, text: str, event: single.Event, at: int, level: str = "info") -> None:
         self._rows.event(kind, text, level=level, step=event.step, time=event.wall, at=at)

@@ -1,6 +1,7 @@
 """The headers of a window of a TFRecord file, and how they follow one another.
 
-Where nothing is damaged a window is one chain. Small records: headers are looked for near some thousand places, and the
+Where nothing is damaged a window is one chain. Of a loop, whose sizes repeat, the next headers are foretold and only
+compared. Other small records: headers are looked for near some thousand places, and the
 chains from each are walked all at once, until each meets the next. Large records: header by header. Only where the chain
 breaks is every position tested; those that pass are the sound headers to go on from.
 """
@@ -22,7 +23,7 @@ FRAME = HEADER + FOOTER
 _BLOCK, _LARGEST_BLOCK = 1 << 9, 1 << 17  # bytes tested for headers at a time: a few at first, the next is mostly near
 _SPACING = 2048  # bytes from one walker to the next
 _SPARSE = 256  # bytes: where records are longer than that, they are walked one by one
-_LOOK = 64  # records whose mean size is taken for that of all
+LOOK, _TIMES = 384, 3  # records in which a period shows, and how often it has to come before it is believed
 _SHORT = 1 << 16  # bytes: in less than that, walking one by one is as quick
 _header = struct.Struct("<QI")
 
@@ -87,12 +88,25 @@ class Chain:
 
     def run(self, at: int) -> Ints:
         """From here on the records that follow one another without a break and lie in the window."""
-        few = self._walk_alone(at, _LOOK)
-        if len(few) < _LOOK:
+        few = self._walk_alone(at, LOOK)
+        if len(few) < LOOK:
             return few
         end = int(self.end(few[-1:])[0])
-        sparse = end - at > _LOOK * _SPARSE or self.n - end < _SHORT
-        return np.concatenate([few, self._walk_alone(end) if sparse else self._walk_together(self._scattered(end))])
+        sparse = end - at > LOOK * _SPARSE
+        ahead = self._foretold(few, end)
+        end = int(self.end(ahead[-1:])[0]) if len(ahead) else end
+        alone = sparse or self.n - end < _SHORT
+        return np.concatenate([few, ahead, self._walk_alone(end) if alone else self._walk_together(self._scattered(end))])
+
+    def _foretold(self, few: Ints, end: int) -> Ints:
+        """What a loop goes on with: records from here on whose headers are those of its last turn, byte by byte."""
+        period = period_of(np.diff(few, append=end))
+        turn = few[-period:] if period else few[:0]
+        size = end - int(turn[0]) if period else self.n
+        heads = np.add.outer(np.arange(1, (self.n - end) // size + 1) * size, turn)
+        same = (self._words[heads] == self._words[turn]) & (self._halves[heads + 8] == self._halves[turn + 8])
+        count = len(same.ravel()) if same.all() else int(same.ravel().argmin())
+        return heads.ravel()[:count]
 
     def _walk_together(self, starts: Ints) -> Ints:
         """The same, from these headers all at once."""
@@ -157,3 +171,14 @@ class Chain:
             if len(at):
                 yield from at[length_crc(self._lengths[at]) == unmasked(self._halves[at + 8])].tolist()
             first, block = last, min(2 * block, _LARGEST_BLOCK)
+
+
+def period_of(sizes: Ints) -> int:
+    """After how many records the last of these sizes come again, all through the last half; 0 where they do not."""
+    last = sizes[::-1]
+    raw, item = last.tobytes(), last.itemsize  # to compare bytes ends at the first that differs
+    for period in (np.flatnonzero(last[1 : len(last) // _TIMES + 1] == last[0]) + 1).tolist():
+        shown = max(_TIMES * period, len(last) // 2)
+        if raw[period * item : shown * item] == raw[: (shown - period) * item]:
+            return int(period)
+    return 0

@@ -34,7 +34,7 @@ FILES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 CHECKPOINTS = {"safetensors": "model.safetensors", "torch_zip": "model.pt", "torch_pickle": "model.pt", "npz": "state.npz", "hdf5": "weights.h5",
                "keras": "model.keras"}  # fmt: skip
-OTHERS = ("tensorboard_records", "wandb_records", "dcp", "data_set", "manifest")
+OTHERS = ("tensorboard_records", "tensorboard_loops", "wandb_records", "dcp", "data_set", "manifest")
 
 
 def names() -> list[str]:
@@ -47,6 +47,8 @@ def target(name: str, folder: Path) -> Once:
         return _checkpoint(folder / CHECKPOINTS[name])
     if name == "tensorboard_records":
         return _framed(_parser("tensorboard", folder), _events)
+    if name == "tensorboard_loops":
+        return _loops(folder)
     if name == "wandb_records":
         return _framed(_parser("wandb_offline", folder), _wandb)
     if name in OTHERS:
@@ -97,6 +99,38 @@ def _events(records: list[bytes]) -> bytes:
     from hostile import wire
 
     return b"".join(map(wire.frame, records))
+
+
+def _loops(folder: Path) -> Once:
+    """The first record changes bytes (turn, record, byte, by what; four bytes for each change) of a loop that writes the
+    others over and over. Read as a table and one by one, it has to say the same."""
+    from unittest import mock
+
+    from parsers.formats import tensorboard
+    from parsers.tensorboard_format import loop_tables, tfrecord_chain
+
+    path = folder / "events.out.tfevents.1.h"
+
+    def rows() -> list[str]:
+        found = []
+        for item in tensorboard.parse(path):
+            found += [repr(sorted(r.items())) for r in item.to_pylist()] if hasattr(item, "num_rows") else [repr(item)]
+        return sorted(found)
+
+    def once(data: bytes) -> None:
+        changes, *turn = [*pieces(data)][:13] or [b""]
+        turns = [[bytearray(r) for r in turn] for _ in range(tfrecord_chain.LOOK * 2 // max(len(turn), 1))]
+        for i in range(0, len(changes) - 3, 4):
+            at, record, byte, change = changes[i : i + 4]
+            if turn and turn[record % len(turn)]:
+                changed = turns[at * len(turns) // 256][record % len(turn)]
+                changed[byte % len(changed)] ^= change
+        path.write_bytes(_events([bytes(r) for each in turns for r in each]))
+        together = rows()
+        with mock.patch.object(loop_tables, "find", lambda *_: None):
+            assert together == rows(), "a loop reads otherwise than its records"
+
+    return once
 
 
 def _wandb(records: list[bytes]) -> bytes:
