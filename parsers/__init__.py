@@ -6,13 +6,10 @@ two do). Other packages add theirs through the entry point group ``run_forensics
 
 from __future__ import annotations
 
-import gc
 import importlib
 import os
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -24,8 +21,6 @@ from parsers.runs import assemble, split_runs
 from parsers.tables import HEAD_BYTES, Gap, Note, Run, Source, relative, table_of
 from parsers.unclaimed import describe, is_report
 from parsers.walk import walk
-
-_SMALL, _TOGETHER = 1 << 20, 1 << 24  # bytes: of a file, and of files that are read together
 
 Progress = Callable[[str, int, int], None]  # what is being read, bytes done, bytes in all
 
@@ -56,39 +51,8 @@ def claimants(path: Path, head: bytes) -> list[ModuleType]:
     return found
 
 
-@dataclass
-class _Opened:
-    """A file that a parser claims."""
-
-    path: Path
-    rel: str
-    size: int
-    parser: ModuleType
-
-    def read(self, found: Iterable[pa.RecordBatch] | None = None) -> assemble.FileRead:
-        """What the parser yields (or has ``found``), gathered; whatever goes wrong in a file stays in it."""
-        batches: dict[str, list[pa.RecordBatch]] = {}
-        gaps, notes, records = [], [], 0
-        try:
-            for item in self.parser.parse(self.path) if found is None else found:
-                if isinstance(item, Gap):
-                    gaps.append(Gap(item.at, secrets.mask_text(item.what), item.lost, self.rel))
-                elif isinstance(item, Note):
-                    notes.append(secrets.mask_text(item.text))
-                elif item.num_rows:
-                    batches.setdefault(table_of(item), []).append(item)
-                    records += item.num_rows
-        except (MemoryError, RecursionError) as e:
-            gaps.append(Gap("byte 0", f"too large or too deep to read whole ({type(e).__name__})", None, self.rel))
-        except Exception as e:  # our mistake, not the file's; what was read before it stands
-            what = f"the {name_of(self.parser)} parser broke off: {type(e).__name__}: {e}"
-            gaps.append(Gap("byte 0", secrets.mask_text(what)[:300], None, self.rel))
-        unit = getattr(self.parser, "AT", "line")
-        source = Source(self.rel, name_of(self.parser), self.size, records, unit=unit, note="; ".join(notes))
-        return assemble.FileRead(self.path, source, batches, gaps)
-
-
-def _open(path: Path, root: Path) -> _Opened | assemble.FileRead:
+def read_file(path: Path, root: Path) -> assemble.FileRead:
+    """One file into batches and gaps, its names as they are; whatever goes wrong in it stays in it."""
     rel = relative(path, root)
     try:
         with path.open("rb") as f:
@@ -103,47 +67,37 @@ def _open(path: Path, root: Path) -> _Opened | assemble.FileRead:
         what = describe(path, head)
         gaps = [Gap("byte 0", what, None, rel)] if "never fetched" in what else []
         return assemble.FileRead(path, Source(rel, what, size, claimed=False), {}, gaps)
-    return _Opened(path, rel, size, parser)
+    return _parsed(parser, path, rel, size)
 
 
-def read_file(path: Path, root: Path) -> assemble.FileRead:
-    """One file into batches and gaps, its names as they are."""
-    opened = _open(path, root)
-    return opened if isinstance(opened, assemble.FileRead) else opened.read()
+def _parsed(parser: ModuleType, path: Path, rel: str, size: int) -> assemble.FileRead:
+    batches: dict[str, list[pa.RecordBatch]] = {}
+    gaps, notes, records = [], [], 0
+    try:
+        for item in parser.parse(path):
+            if isinstance(item, Gap):
+                gaps.append(Gap(item.at, secrets.mask_text(item.what), item.lost, rel))
+            elif isinstance(item, Note):
+                notes.append(secrets.mask_text(item.text))
+            elif item.num_rows:
+                batches.setdefault(table_of(item), []).append(item)
+                records += item.num_rows
+    except (MemoryError, RecursionError) as e:
+        gaps.append(Gap("byte 0", f"too large or too deep to read whole ({type(e).__name__})", None, rel))
+    except Exception as e:  # our mistake, not the file's; what was read before it stands
+        what = f"the {name_of(parser)} parser broke off: {type(e).__name__}: {e}"
+        gaps.append(Gap("byte 0", secrets.mask_text(what)[:300], None, rel))
+    source = Source(rel, name_of(parser), size, records, unit=getattr(parser, "AT", "line"), note="; ".join(notes))
+    return assemble.FileRead(path, source, batches, gaps)
 
 
 def _read_files(paths: list[Path], root: Path, progress: Progress | None) -> Iterator[assemble.FileRead]:
-    """The same for many. Small files in a row are read together where their parser can (``parse_many``)."""
     total, done = sum(_size(p) for p in paths) if progress else 0, 0
-    together: list[_Opened] = []
     for path in paths:
         if progress:
             progress(secrets.mask_shapes(relative(path, root)), done, total)
             done += _size(path)
-        opened = _open(path, root)
-        small = isinstance(opened, _Opened) and opened.size <= _SMALL and hasattr(opened.parser, "parse_many")
-        other = bool(together) and (not small or together[0].parser is not opened.parser)  # type: ignore[union-attr]
-        if other or sum(o.size for o in together) > _TOGETHER:
-            yield from _read_together(together)
-            together = []
-        if isinstance(opened, assemble.FileRead):
-            yield opened
-        elif small:
-            together.append(opened)
-        else:
-            yield opened.read()
-    yield from _read_together(together)
-
-
-def _read_together(opened: list[_Opened]) -> Iterator[assemble.FileRead]:
-    found = None
-    if len(opened) > 2:
-        try:
-            found = opened[0].parser.parse_many([o.path for o in opened])
-        except Exception:  # whatever it is, it comes again where the file is read alone, and is noted there
-            found = None
-    for i, o in enumerate(opened):
-        yield o.read(None if found is None else found[i])
+        yield read_file(path, root)
 
 
 def read_all(path: str | Path, *, overrides: dict[str, str] | None = None, progress: Progress | None = None) -> list[Run]:
@@ -168,9 +122,7 @@ def read_files(paths: list[Path], root: Path, *, overrides: dict[str, str] | Non
 
 def _read(paths: list[Path], root: Path, overrides: dict[str, str], progress: Progress | None, unread: list[Source | Gap]) -> list[Run]:
     """``unread``: what the walk found beside the files. Names are hidden last, for what is one run rests on them as they are."""
-    _keep_freed_pages()
-    with _no_collection():
-        files = list(_read_files(paths, root, progress))
+    files = list(_read_files(paths, root, progress))
     places = {f.source.path: f.path for f in files}
     runs = [assemble.run(g, overrides) for g in split_runs.split(files, root, overrides)]
     paths_of = [r.path for r in runs]
@@ -186,25 +138,6 @@ def read(path: str | Path, *, overrides: dict[str, str] | None = None, progress:
     """One run with materialized tables. Where several runs lie below the path: the one written last, its
     ``siblings`` naming the others (a sub-path picks one)."""
     return read_all(path, overrides=overrides, progress=progress)[-1]
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Rows of text formats are millions of objects and no cycles: looking for those takes a third of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@cache
-def _keep_freed_pages() -> None:
-    """glibc hands every freed array back to the system, and gets its pages anew for the next, until it has seen a large
-    block freed (malloc(3), M_MMAP_THRESHOLD, which grows up to 32 MiB). This one is never written to, so it is free."""
-    bytes(31 << 20)
 
 
 def _size(path: Path) -> int:

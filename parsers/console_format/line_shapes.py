@@ -5,6 +5,7 @@ A million lines of one shape are columns of strings: they turn into numbers colu
 
 from __future__ import annotations
 
+import collections
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,9 @@ from parsers.tables import record_batch
 if TYPE_CHECKING:
     import numpy as np
 
-    from parsers.console_format.bulk import Rows
-
 Row = tuple[int, int | None, str, float, float | None, int | None]  # place, step, tag, value, time, rank
 
-
+MAX_SHAPES = 12
 _COUNTS = {"it", "total", "epoch", "epochs", "rank"}
 
 
@@ -36,7 +35,6 @@ class Shape:
     places: list[int] = field(default_factory=list)  # line << 20 | part of the line, of each row
     rows: list[tuple[str, ...]] = field(default_factory=list)
     steps: list[int | None] = field(default_factory=list)  # where they had to be worked out
-    many: list[tuple[int, Rows]] = field(default_factory=list)  # read by console_bulk, and the number of their block's first line
     simple: bool = False  # the step stands in the line: no memory needed
     near: bool = False  # its step is that of the lines before
     missing: bool = False  # Megatron's line without its loss
@@ -44,7 +42,47 @@ class Shape:
 
     def size(self) -> int:
         """Measurements that wait to be handed over, or a few more."""
-        return len(self.fields) * (len(self.rows) + sum(len(some.line) for _, some in self.many))
+        return len(self.fields) * len(self.rows)
+
+
+class Shapes:
+    """The shapes that a log's lines have, the last one that was met first."""
+
+    def __init__(self) -> None:
+        self.known: list[Shape] = []
+        self._spent: list[Shape] = []  # with rows, no longer matched
+        self._met: collections.Counter[str] = collections.Counter()
+
+    def size(self) -> int:
+        return sum(s.size() for s in (*self.known, *self._spent))
+
+    def with_rows(self) -> list[Shape]:
+        """Those whose rows wait."""
+        found = [s for s in (*self.known, *self._spent) if s.rows]
+        self._spent.clear()
+        return found
+
+    def match(self, text: str, near: bool) -> tuple[Shape, tuple[str, ...]] | None:
+        """The shape of a line and what is in its holes; one without a step only where a step is ``near``."""
+        for i, shape in enumerate(self.known):
+            if (m := shape.pattern.fullmatch(text)) is not None:
+                if shape.near and not near:
+                    return None
+                if i:
+                    self.known.insert(0, self.known.pop(i))
+                return shape, m.groups()
+        return None
+
+    def learn(self, line: Line, parts: dict[str, int]) -> None:
+        """Keeps the shape of a line that came twice, so that its like are read by one regex."""
+        key = re.sub(r"[-+.\d]+", "0", line.text)[:400]
+        self._met[key] += 1
+        if len(self._met) > 5000:
+            self._met.clear()
+        if self._met[key] == 2 and len(line.text) <= 2000:
+            if len(self.known) >= MAX_SHAPES:
+                self._spent.append(self.known.pop())
+            self.known.insert(0, shape_of(line, parts))
 
 
 def has_loss(line: Line) -> bool:
@@ -102,13 +140,12 @@ def batch(rows: list[Row], shapes: list[Shape], year: int) -> pa.RecordBatch:
     tags: dict[str, int] = {}
     parts: list[tuple[Any, ...]] = []
     for shape in shapes:
-        part = _part(shape, year, tags) if shape.rows else ()
+        part = _part(shape, year, tags)
         if part is None:  # a word that is no number after all: row by row
             rows = rows + list(_rows(shape, year))
-        elif part:
+        else:
             parts.append(part)
-        parts += [_many(shape, first, some, tags) for first, some in shape.many]
-        shape.places, shape.rows, shape.steps, shape.many = [], [], [], []
+        shape.places, shape.rows, shape.steps = [], [], []
     if rows:
         place, step, tag, value, time, rank = zip(*rows, strict=True)
         codes = [tags.setdefault(t, len(tags)) for t in tag]
@@ -130,12 +167,12 @@ def batch(rows: list[Row], shapes: list[Shape], year: int) -> pa.RecordBatch:
     return record_batch(
         "metrics",
         {
-            "step": _arrow(pa.int64(), step, has_step),
-            "value": _arrow(pa.float64(), value),
-            "tag": pa.DictionaryArray.from_arrays(_arrow(pa.int32(), code), arrow.texts(list(tags))),
-            "time": _arrow(pa.float64(), time, has_time),
-            "rank": _arrow(pa.int32(), rank, has_rank),
-            "at": _arrow(pa.int64(), place >> 20),
+            "step": arrow.numbers(step, has_step),
+            "value": arrow.numbers(value),
+            "tag": arrow.coded(code, list(tags)),
+            "time": arrow.numbers(time, has_time),
+            "rank": arrow.numbers(rank, has_rank),
+            "at": arrow.numbers(place >> 20),
         },
     )
 
@@ -166,27 +203,6 @@ def _part(shape: Shape, year: int, tags: dict[str, int]) -> tuple[Any, ...] | No
     wide = [np.array(shape.places, "i8"), *step, *_nullable(times, "f8"), *_nullable(ranks, "i4")]
     place, at, has_step, time, has_time, rank, has_rank = (np.repeat(c, len(metrics)) for c in wide)
     return place, at, has_step, np.tile(code, n), value.ravel(), time, has_time, rank, has_rank
-
-
-def _many(shape: Shape, first: int, rows: Rows, tags: dict[str, int]) -> tuple[Any, ...]:
-    """The same columns, of lines that were read together."""
-    import numpy as np
-
-    n, metrics = len(rows.line), measurements(shape)
-    code = np.array([tags.setdefault(tag, len(tags)) for _, tag in metrics], "i4")
-    time = np.zeros(n) if rows.time is None else rows.time
-    rank = np.zeros(n, "i4") if rows.rank is None else rows.rank.astype("i4")
-    wide = [
-        (rows.line + first) << 20,
-        rows.step,
-        np.ones(n, bool),
-        time,
-        np.full(n, rows.time is not None),
-        rank,
-        np.full(n, rows.rank is not None),
-    ]
-    place, step, has_step, time, has_time, rank, has_rank = (np.repeat(c, len(metrics)) for c in wide)
-    return place, step, has_step, np.tile(code, n), rows.values.ravel(), time, has_time, rank, has_rank
 
 
 def _clocks(words: tuple[str, ...], kind: str, year: int) -> list[float | None]:
@@ -228,11 +244,3 @@ def _nullable(values: list[Any], kind: str) -> tuple[np.ndarray[Any, Any], np.nd
     if None not in values:
         return np.array(values, kind), np.ones(len(values), bool)
     return np.array([0 if v is None else v for v in values], kind), np.array([v is not None for v in values], bool)
-
-
-def _arrow(kind: pa.DataType, values: np.ndarray[Any, Any], there: np.ndarray[Any, Any] | None = None) -> pa.Array:
-    """Built from buffers: ``pa.array`` of numpy imports pandas where that is installed."""
-    import numpy as np
-
-    valid = None if there is None or there.all() else pa.py_buffer(np.packbits(there, bitorder="little").tobytes())
-    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(np.ascontiguousarray(values))])

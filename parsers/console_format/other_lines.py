@@ -6,8 +6,9 @@ import collections
 import re
 
 from parsers.console_format import printed_settings
-from parsers.console_format.event_lines import TRACEBACK, Event, Traceback, is_code
+from parsers.console_format.event_lines import Event, is_code
 from parsers.console_format.line_prefix import Where
+from parsers.console_format.tracebacks import TRACEBACK, Traceback
 from parsers.tables import Rows
 
 MAX_ALIKE, MAX_OVERFLOWS = 200, 10_000

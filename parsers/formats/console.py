@@ -1,12 +1,12 @@
 """Reads text logs of training: console output, nohup.out, scheduler ``.out`` and ``.err`` files of some 33 frameworks.
 
-Odd about the format: there is none. `console_grammars` reads a line by its words, `console_blocks` what spans lines,
-`console_events` errors and scheduler lines, `console_config` argument dumps; `console_reader` remembers where a log is:
+Odd about the format: there is none. In `console_format`, `line_numbers` reads a line by its words, `blocks` what spans lines,
+`event_lines` errors and scheduler lines, `printed_settings` argument dumps; `reader` remembers where a log is:
 
 - A line's step is the most specific it names: global step, then step or iteration, then (epoch - first) * n + i for
   ``Epoch 3 [120/500]``, then epoch. A line without one takes the step just before it (validation lines, timing lines,
   blocks under ``[step=600/1000]:``); summaries ("final", "best", "minimum") have none.
-- transformers prints ``{'loss': ...}`` without a step (`console_dicts`); a `Note` says how it was found.
+- transformers prints ``{'loss': ...}`` without a step (`dicts`); a `Note` says how it was found.
 - Carriage returns separate updates of progress bars; of updates with the same step the last one counts.
 - Source code that a program printed of itself gives no metrics; nor does a number that the file's end may have cut.
 - Clocks without zone are read as UTC, clocks without year take the year of the file's last change.
@@ -25,52 +25,19 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from parsers.console_format import bulk, line_shapes
 from parsers.console_format.event_lines import is_code
-from parsers.console_format.grammars import read_line
-from parsers.console_format.line_prefix import whole
+from parsers.console_format.line_numbers import read_line
 from parsers.console_format.reader import Reader
 from parsers.records.line_blocks import odd_characters
 from parsers.tables import FLUSH_ROWS, HEAD_BYTES, Gap, Note
 
 AT = "line"
 BLOCK, MAX_LINE = 1 << 22, 1 << 20
-_MANY = 200  # lines in a block from which on it pays to read them together
 
-_OTHERS = {
-    ".json",
-    ".jsonl",
-    ".ndjson",
-    ".csv",
-    ".tsv",
-    ".yaml",
-    ".yml",
-    ".toml",
-    ".ini",
-    ".cfg",
-    ".md",
-    ".rst",
-    ".html",
-    ".xml",
-    ".py",
-    ".sh",
-    ".ipynb",
-    ".c",
-    ".cc",
-    ".cpp",
-    ".cu",
-    ".h",
-    ".js",
-    ".ts",
-    ".css",
-    ".tex",
-    ".patch",
-    ".diff",
-    ".sbatch",
-    ".slurm",
-    ".lock",
-    ".pbtxt",
-}
+_OTHERS = re.compile(
+    r"\.(?:jsonl?|ndjson|[ct]sv|ya?ml|toml|ini|cfg|md|rst|html|xml|py|sh|ipynb|c|cc|cpp|cu|h|js|ts|css|tex|patch|diff|sbatch|slurm"
+    r"|lock|pbtxt)"
+)
 _LOG_SUFFIX = re.compile(r"(?i)\.(?:log|out|err|stdout|stderr|console|[oe]\d+|log\.\d+|logs)$")
 _LOG_NAME = re.compile(r"(?i)(?:^|[\W_\d])(?:logs?|out|err|stdout|stderr|console|output|nohup|slurm)(?:[\W_\d]|$)")
 _NOT_LOGS = re.compile(
@@ -94,7 +61,7 @@ def claims(path: Path, head: bytes) -> bool:
     Not: JSON lines, tables (a header of names, then numbers), settings, source, documents: others read those.
     """
     name, suffix = path.name, path.suffix.lower()
-    if suffix in _OTHERS or _NOT_LOGS.match(name) or not head.strip(b"\0 \r\n\t"):
+    if _OTHERS.fullmatch(suffix) or _NOT_LOGS.match(name) or not head.strip(b"\0 \r\n\t"):
         return False
     if 0 in head[:12] and ("tfevents" in name or _is_framed(head)):
         return False  # an event file, though all that can be seen of it is the text of a long tag
@@ -169,12 +136,12 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
         if reader is None:
             reader = Reader(year, _srun(text))
         n = _feed(reader, text, n, ended)
-        if reader.rows.full() or reader.size() > FLUSH_ROWS:
+        if reader.rows.full() or reader.measured.size() > FLUSH_ROWS:
             yield from _flush(reader)
     if reader is not None:
         reader.finish()
         yield from _flush(reader)
-        yield from (Note(s) for s in reader.notes)
+        yield from (Note(s) for s in reader.measured.notes)
 
 
 def _year(path: Path) -> int:
@@ -229,62 +196,24 @@ def _feed(reader: Reader, text: str, n: int, ended: bool) -> int:
     """Hands the lines of a piece to the reader; returns the number of the line that the next piece begins in."""
     if "\x1b" in text:
         text = _ANSI.sub("", text)
-    plain = "\r" not in text and "\0" not in text
     lines = text.split("\n")
     torn = lines.pop() if ended else ""
     last = "" if ended else lines.pop() if lines and not torn else torn
     i = 0
-    many = _Many(reader, text, n) if plain and len(lines) >= _MANY else None
     while i < len(lines):
-        shape = reader.shapes[0] if reader.shapes else None
-        if shape is not None and shape.simple and reader.dicts.waiting is None:  # lines like the one before
-            if many and (read := many.take(shape, i)):
-                i += read
-                continue
-            first, match, put = i, shape.pattern.fullmatch, shape.rows.append
-            for s in lines[i : i + 1000]:
-                if (m := match(s)) is None:
-                    break
-                put(m.groups())
-                i += 1
-            if i > first:
-                shape.places.extend(range((n + first) << 20, (n + i) << 20, 1 << 20))
-                reader.passed(whole(shape.rows[-1][shape.step_at]), n + i - 1)
-                continue
+        if alike := reader.measured.alike(lines, i, n):
+            i += alike
+            continue
         s = lines[i]
-        if plain or ("\r" not in s and "\0" not in s):
-            reader.line((n + i) << 20, s)
-        else:
+        if "\r" in s or "\0" in s:
             _updates(reader, s, n + i, whole_line=True)
+        else:
+            reader.line((n + i) << 20, s)
         i += 1
     n += len(lines)
     if last:
         _updates(reader, last, n, whole_line=False)
     return n
-
-
-class _Many:
-    """The lines of a block, read for each shape at once when the first of them turns up."""
-
-    def __init__(self, reader: Reader, text: str, n: int) -> None:
-        self.reader, self.text, self.n = reader, text, n
-        self._block: bulk.Block | None = None
-        self._read: dict[int, bulk.Rows | None] = {}  # by the shape's id
-
-    def take(self, shape: line_shapes.Shape, i: int) -> int:
-        """How many lines from the i-th on are of the shape, and were taken."""
-        if id(shape) not in self._read:
-            self._block = self._block or bulk.Block(self.text)
-            measured = [hole for hole, _ in line_shapes.measurements(shape)]
-            self._read[id(shape)] = self._block.read(shape, measured, self.reader.year)
-        rows = self._read[id(shape)]
-        if rows is None:
-            return 0
-        first, count = rows.run(i)
-        if count:
-            shape.many.append((self.n, rows[first : first + count]))
-            self.reader.passed(int(rows.step[first + count - 1]), self.n + i + count - 1)
-        return count
 
 
 def _updates(reader: Reader, text: str, n: int, whole_line: bool) -> None:
@@ -303,8 +232,5 @@ def _flush(reader: Reader) -> Iterator[pa.RecordBatch | Gap]:
     yield from reader.gaps
     reader.gaps.clear()
     yield from reader.rows.flush()
-    rows, reader.metrics, reader.redrawn = reader.metrics, [], (None, 0)
-    shapes = [s for s in (*reader.shapes, *reader.spent) if s.rows or s.many]
-    reader.spent.clear()
-    if rows or shapes:
-        yield line_shapes.batch(rows, shapes, reader.year)
+    if (batch := reader.measured.flush(reader.year)) is not None:
+        yield batch

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,24 +28,17 @@ import pyarrow as pa
 from parsers.records import tolerant_json
 from parsers.records.json_values import flat
 from parsers.tables import Gap, Note, Rows
-from parsers.wandb_format import config_yaml, key_values
-from parsers.wandb_format.steps import Axes, Dropped
+from parsers.wandb_format import config_yaml, key_values, side_files
+from parsers.wandb_format.steps import Axes
 
 AT = "line"
+
 
 Parsed = Iterator[pa.RecordBatch | Gap | Note]
 
 _RUN_FOLDER = re.compile(r"(?:offline-|dry)?run-\d{8}_\d{6}-\w+")
 _SDK_LOG = re.compile(r"debug(?:-internal|-core)?(?:\.user)?\.log")
 _WANDB_YAML = re.compile(rb"(?m)^wandb_version:|^_wandb:|^\S[^\n]*:[ \r]*\n(?: +desc:[^\n]*\n)? +value:")
-_PACKAGE = re.compile(r"^\s*(?:-\s+)?([A-Za-z][\w.\-]*)\s*={1,3}\s*([^\s=;#,]+)")
-_KEY_PACKAGES = (
-    "torch pytorch torchvision torchdata tensorflow keras jax jaxlib flax optax numpy transformers accelerate deepspeed"
-    " lightning pytorch-lightning peft trl bitsandbytes flash-attn xformers apex transformer-engine megatron-core"
-    " datasets tokenizers triton webdataset mosaicml composer fairseq ultralytics timm diffusers safetensors wandb"
-    " stable-baselines3 gym gymnasium nvidia-nccl-cu11 nvidia-nccl-cu12 nvidia-cudnn-cu11 nvidia-cudnn-cu12"
-)
-_MAX_LINE = 16 << 20
 
 
 def claims(path: Path, head: bytes) -> bool:
@@ -72,13 +65,13 @@ def _reader(path: Path) -> Callable[[Path], Parsed] | None:
         return by_name[path.name]
     folder = path.parent.parent if path.parent.name in ("files", "logs") else path.parent
     if not _RUN_FOLDER.fullmatch(folder.name):
-        return _sdk_log if folder.name == "wandb" and _SDK_LOG.fullmatch(path.name) else None
-    in_folder = {"config.yaml": _config_yaml, "requirements.txt": _packages, "conda-environment.yaml": _packages}
+        return side_files.sdk_log if folder.name == "wandb" and _SDK_LOG.fullmatch(path.name) else None
+    in_folder = {"config.yaml": _config_yaml, "requirements.txt": side_files.packages, "conda-environment.yaml": side_files.packages}
     if path.name in in_folder:
         return in_folder[path.name]
     if path.suffix == ".patch":
-        return _patch
-    return _sdk_log if _SDK_LOG.fullmatch(path.name) else None
+        return side_files.patch
+    return side_files.sdk_log if _SDK_LOG.fullmatch(path.name) else None
 
 
 def _summary(path: Path) -> Parsed:
@@ -118,43 +111,44 @@ def _metadata(path: Path) -> Parsed:
 
 
 def _history(path: Path) -> Parsed:
-    rows, seen, axes, count = Rows(), Counter[str](), Axes(), 0
+    axes, seen = Axes(), Counter[str]()
+
+    def where(row: dict[str, Any]) -> dict[str, Any]:
+        for name, value in row.items():
+            if axes.is_step(name) and isinstance(number := key_values.as_number(value), float):
+                axes.last = number
+        step = axes.last if axes.last == axes.last else key_values.as_number(row.get("_step"))
+        return {"step": _whole(step), "time": _time(row)}
+
+    count = yield from _rows_of(path, where, seen)
+    yield Note(f"{count} history rows" if count else "no history row: nothing was logged")
+    yield from _counted(seen)
+
+
+def _events(path: Path) -> Parsed:
+    yield from _rows_of(path, lambda row: {"time": _time(row)}, Counter())
+    yield Note("system metrics: they have a time and no step")
+
+
+def _rows_of(
+    path: Path, where: Callable[[dict[str, Any]], dict[str, Any]], seen: Counter[str]
+) -> Generator[pa.RecordBatch | Gap | Note, None, int]:
+    """The values of all JSON lines; returns how many lines there were."""
+    rows, count = Rows(), 0
     for item in _json_lines(path):
         if isinstance(item, Gap):
             yield item
             continue
         line, row = item
         count += 1
-        time = key_values.as_number(row.get("_timestamp"))
-        for name, value in row.items():
-            if axes.is_step(name) and isinstance(number := key_values.as_number(value), float):
-                axes.last = number
-        step = axes.last if axes.last == axes.last else key_values.as_number(row.get("_step"))
+        place = where(row)
         for name, value in row.items():
             if name != "_wandb":
-                key_values.add(rows, name, value, seen, step=_whole(step), time=_finite(time), at=line)
+                key_values.add(rows, name, value, seen, at=line, **place)
         if rows.full():
             yield from rows.flush()
     yield from rows.flush()
-    yield Note(f"{count} history rows" if count else "no history row: nothing was logged")
-    yield from _counted(seen)
-
-
-def _events(path: Path) -> Parsed:
-    rows, seen = Rows(), Counter[str]()
-    for item in _json_lines(path):
-        if isinstance(item, Gap):
-            yield item
-            continue
-        line, row = item
-        time = _finite(key_values.as_number(row.get("_timestamp")))
-        for name, value in row.items():
-            if name != "_wandb":
-                key_values.add(rows, name, value, seen, time=time, at=line)
-        if rows.full():
-            yield from rows.flush()
-    yield from rows.flush()
-    yield Note("system metrics: they have a time and no step")
+    return count
 
 
 def _config_yaml(path: Path) -> Parsed:
@@ -180,37 +174,6 @@ def _config_yaml(path: Path) -> Parsed:
     yield from rows.flush()
 
 
-def _packages(path: Path) -> Parsed:
-    rows, count = Rows(), 0
-    for line, raw in _lines(path):
-        if match := _PACKAGE.match(raw.decode("utf-8", "replace")):
-            count += 1
-            name = match[1].lower().replace("_", "-")
-            if name in _KEY_PACKAGES.split():
-                rows.config(f"package.{name}", match[2], at=line)
-    yield from rows.flush()
-    yield Note(f"{count} installed packages")
-
-
-def _patch(path: Path) -> Parsed:
-    count = Counter(raw[:1] for _, raw in _lines(path) if not raw.startswith((b"+++", b"---")))
-    files = sum(raw.startswith(b"+++ ") for _, raw in _lines(path))
-    yield Note(f"uncommitted changes to the source: {files} files, {count[b'+']} lines added, {count[b'-']} removed")
-
-
-def _sdk_log(path: Path) -> Parsed:
-    dropped, rows = Dropped(), Rows()
-    for line, raw in _lines(path):
-        if b"step" in raw or b"Step" in raw:
-            dropped.feed(raw[:4000].decode("utf-8", "replace"), line)
-    if dropped.rows:
-        dropped.events(rows)
-        yield from rows.flush()
-        first = dropped.stretches[0][4]
-        yield Gap(f"line {first}", f"W&B dropped {dropped.rows} rows whose step was below the last one", dropped.rows)
-    yield Note("log of the W&B SDK")
-
-
 def _document(path: Path) -> tuple[dict[str, Any], list[Gap]]:
     """A JSON object, or as much of it as parses."""
     text, found = tolerant_json.read(path)
@@ -228,7 +191,7 @@ def _document(path: Path) -> tuple[dict[str, Any], list[Gap]]:
 
 
 def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]] | Gap]:
-    for line, raw in _lines(path):
+    for line, raw in side_files.lines(path):
         text = raw.strip(b"\0 \t\r\n")
         if not text:
             if b"\0" in raw:
@@ -243,17 +206,6 @@ def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]] | Gap]:
         else:
             cut = "" if raw.endswith(b"\n") else "the last line is cut off: "
             yield Gap(f"line {line}", f"{cut}no JSON object", 1)
-
-
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Numbered lines; of longer ones the first 16 MiB, so that a file without line ends does not fill the memory."""
-    with path.open("rb") as f:
-        line, fresh = 0, True
-        while raw := f.readline(_MAX_LINE):
-            if fresh:
-                line += 1
-                yield line, raw
-            fresh = raw.endswith(b"\n")
 
 
 def _by_line(gaps: list[Gap], text: str) -> Iterator[Gap]:
@@ -272,8 +224,9 @@ def _whole(x: Any) -> int | None:
     return int(x) if isinstance(x, float) and abs(x) < 2.0**63 else None
 
 
-def _finite(x: Any) -> float | None:
-    return x if isinstance(x, float) and abs(x) < float("inf") else None
+def _time(row: dict[str, Any]) -> float | None:
+    time = key_values.as_number(row.get("_timestamp"))
+    return time if isinstance(time, float) and abs(time) < float("inf") else None
 
 
 def _seconds(text: Any) -> float | None:

@@ -28,11 +28,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from parsers import arrow, protowalk
-from parsers.protowalk import BYTES, VARINT, Ints, Words
+from parsers import protobuf_wire
+from parsers.protobuf_wire import BYTES, Ints, Words
 from parsers.records import number_texts
-from parsers.tables import Gap, Note, Rows, record_batch
-from parsers.wandb_format import key_values, leveldb_log, run_records
+from parsers.tables import Gap, Note, Rows
+from parsers.wandb_format import item_rows, key_values, leveldb_log, run_records
 from parsers.wandb_format.leveldb_log import Window
 from parsers.wandb_format.steps import Axes
 
@@ -94,7 +94,7 @@ class _Reader:
         single: list[tuple[int, int, int, int]] = []
         stop = start + np.array(window.length, np.int64)
         broken = np.zeros(len(start), np.bool_)
-        for records, number, wire, v, length in protowalk.lockstep(at, start, stop, np.arange(len(start)), broken):
+        for records, number, wire, v, length in protobuf_wire.lockstep(at, start, stop, np.arange(len(start)), broken):
             if number in _MANY and wire == BYTES:
                 many.setdefault(number, []).append((records, v, v + length))
             elif number in _SINGLE and wire == BYTES:
@@ -109,7 +109,7 @@ class _Reader:
             elif number not in (_OUTPUT, _OUTPUT_RAW) or self.meta.console:
                 self.meta.read(number, key_values.message(data[begin:end]), window.at[i], self.rows)
         for number in sorted(many):
-            records, begins, ends = _in_order(many[number])
+            records, begins, ends = item_rows.in_order(many[number])
             if number == _HISTORY:
                 yield from self._history(data, at, place[records], begins, ends)
             elif number == _STATS:
@@ -119,22 +119,10 @@ class _Reader:
         yield from self.rows.flush()
 
     def _history(self, data: bytes, at: Words, place: Ints, start: Ints, stop: Ints) -> Iterator[pa.RecordBatch | Gap]:
-        n = len(start)
-        self.history_rows += n
-        step, time, exact = np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, np.int64)
-        parts: list[tuple[Ints, Ints, Ints]] = []
-        broken = np.zeros(n, np.bool_)
-        for rows, number, wire, v, length in protowalk.lockstep(at, start, stop, np.arange(n), broken):
-            if number == 1 and wire == BYTES:
-                parts.append((rows, v, v + length))
-            elif number == 2 and wire == BYTES:
-                step[rows] = 0
-                for inner, k, w, x, _ in protowalk.lockstep(at, v, v + length, rows, broken):
-                    if k == 1 and w == VARINT:
-                        step[rows[inner]] = x.view(np.int64)
-                        exact[rows[inner]] = x.view(np.int64)
-        yield from _breaks(broken, place)
-        row, begin, end = _in_order(parts)
+        self.history_rows += len(start)
+        (row, begin, end), (exact, _), there, broken = item_rows.inside(at, start, stop, items=1)
+        step, time = np.where(there, exact, np.nan), np.full(len(start), np.nan)
+        yield from item_rows.breaks(broken, place)
         items = key_values.decode(data, at, begin, end, self.tags)
         if items.broken:
             yield Gap(f"byte {place[0]}", f"{items.broken} logged values from here on cannot be read", items.broken)
@@ -147,8 +135,8 @@ class _Reader:
         here = items.numeric & (role == _IS_AXIS)
         step = self.axes.steps(step, row[here], items.value[here])
         keep = np.flatnonzero(items.numeric & ((role == 0) | (role == _IS_AXIS)))
-        kept = row[keep]
-        yield _metrics(self.tags, items.code[keep], items.value[keep], step[kept], time[kept], place[kept], exact[kept])
+        columns = {"step": step, "exact": exact, "time": time, "at": place}
+        yield item_rows.metrics(self.tags, items, keep, {name: column[row[keep]] for name, column in columns.items()})
         self.seen["text"] += items.texts
 
         def where(r: int) -> dict[str, Any]:
@@ -198,24 +186,13 @@ class _Reader:
             key_values.add(self.rows, name, histogram | {"_type": "histogram"}, self.seen, **where(r))
 
     def _stats(self, data: bytes, at: Words, place: Ints, start: Ints, stop: Ints) -> Iterator[pa.RecordBatch | Gap]:
-        time = np.full(len(start), np.nan)
-        parts: list[tuple[Ints, Ints, Ints]] = []
-        broken = np.zeros(len(start), np.bool_)
-        for rows, number, wire, v, length in protowalk.lockstep(at, start, stop, np.arange(len(start)), broken):
-            if number == 3 and wire == BYTES:
-                parts.append((rows, v, v + length))
-            elif number == 2 and wire == BYTES:
-                time[rows] = 0
-                for inner, k, w, x, _ in protowalk.lockstep(at, v, v + length, rows, broken):
-                    if w == VARINT and k in (1, 2):
-                        time[rows[inner]] += x.view(np.int64) / (1 if k == 1 else 1e9)
-        yield from _breaks(broken, place)
-        row, begin, end = _in_order(parts)
+        (row, begin, end), (seconds, nanoseconds), there, broken = item_rows.inside(at, start, stop, items=3)
+        time = np.where(there, seconds + nanoseconds / 1e9, np.nan)
+        yield from item_rows.breaks(broken, place)
         items = key_values.decode(data, at, begin, end, self.system)
         keep = np.flatnonzero(items.numeric)
-        kept = row[keep]
-        nowhere = np.full(len(keep), np.nan)
-        yield _metrics(self.system, items.code[keep], items.value[keep], nowhere, time[kept], place[kept])
+        columns = {"step": np.full(len(time), np.nan), "exact": np.zeros(len(time), np.int64), "time": time, "at": place}
+        yield item_rows.metrics(self.system, items, keep, {name: column[row[keep]] for name, column in columns.items()})
         for i, value in items.other:
             key_values.add(self.rows, self.system.names[items.code[i]], value, self.seen,
                             time=_finite(time[row[i]]), at=int(place[row[i]]))  # fmt: skip
@@ -236,40 +213,6 @@ class _Reader:
         if self.seen:
             counted = ", ".join(f"{n} {what}" for what, n in sorted(self.seen.items()))
             yield Note(f"counted, not opened: {counted}")
-
-
-def _in_order(parts: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
-    """Parts that were found turn by turn, in the order of their rows."""
-    if not parts:
-        nothing = np.zeros(0, np.int64)
-        return nothing, nothing, nothing
-    row, start, stop = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.argsort(row, kind="stable")
-    return row[order], start[order], stop[order]
-
-
-def _metrics(tags: key_values.Tags, code: NDArray[np.int32], value: NDArray[np.float64], step: NDArray[np.float64],
-             time: NDArray[np.float64], at: Ints, exact: Ints | None = None) -> pa.RecordBatch:  # fmt: skip
-    tag = pa.DictionaryArray.from_arrays(_arrow(code, pa.int32()), arrow.texts(tags.names))
-    known = np.abs(step) < 2.0**63
-    steps = np.where(known, step, 0).astype(np.int64)
-    if exact is not None and (np.abs(step) >= 2.0**53).any():  # where a float is too coarse for a step
-        same = exact.astype(np.float64) == step
-        steps, known = np.where(same, exact, steps), known | same
-    columns = {"step": _arrow(steps, pa.int64(), known), "tag": tag, "value": _arrow(value, pa.float64()),
-               "time": _arrow(time, pa.float64(), np.isfinite(time)), "at": _arrow(at, pa.int64())}  # fmt: skip
-    return record_batch("metrics", columns)
-
-
-def _arrow(values: NDArray[Any], kind: pa.DataType, valid: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Without pa.array(), which imports pandas to ask whether the numpy array is one of its own."""
-    bits = None if valid is None or valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
-
-
-def _breaks(broken: NDArray[np.bool_], place: Ints) -> Iterator[Gap]:
-    for at in place[broken].tolist():
-        yield Gap(f"byte {at}", "a row that breaks off: what stands before the break was read", 1)
 
 
 def _whole(x: float) -> int | None:

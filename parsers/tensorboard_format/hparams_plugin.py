@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from parsers.protowalk import BYTES, FIXED64, VARINT, Malformed, Span, fields
+from parsers.protobuf_wire import BYTES, FIXED64, VARINT, Malformed, Span, fields
 from parsers.tensorboard_format.one_event import double, text
 
 

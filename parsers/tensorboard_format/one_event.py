@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from parsers.protowalk import BYTES, FIXED32, FIXED64, VARINT, Malformed, Span, fields, signed, varint
+from parsers.protobuf_wire import BYTES, FIXED32, FIXED64, VARINT, Malformed, Span, fields, signed, varint
 
 FILE_VERSION, GRAPH, SUMMARY, LOG, SESSION, RUN_METADATA, META_GRAPH = 3, 4, 5, 6, 7, 8, 9  # Event.what
 SIMPLE, OLD_HISTOGRAM, IMAGE, HISTOGRAM, AUDIO, TENSOR = 2, 3, 4, 5, 6, 8  # Summary.Value.value

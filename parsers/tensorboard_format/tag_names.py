@@ -2,77 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from parsers.protowalk import Ints, Words
-from parsers.tensorboard_format.crc32c import Bytes
+from parsers.span_codes import Spans
 from parsers.tensorboard_format.one_event import plugin
 
-LONGEST = 256  # bytes: longer tags and plugin data are not read by the thousand
 NO_SCALARS = ("hparams", "text", "images", "audio", "histograms")  # plugins whose tensors are something else
-_KEEP = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)  # keeps the first bytes of a word
-
-
-class Spans:
-    """Numbers byte strings in order of appearance. A string is hashed to 64 bits under a random key, and read once."""
-
-    def __init__(self) -> None:
-        self.values: list[bytes] = []
-        self._codes: dict[bytes, int] = {}
-        self._by_hash: dict[int, int] = {}
-        self._factors = np.frombuffer(os.urandom(LONGEST + 16), np.uint64) | np.uint64(1)
-        self._slots = np.zeros(1 << 14, np.int32)  # top bits of a hash -> code: right for all but a few
-        self._hashes = np.zeros(1, np.uint64)  # of the string a code was last given for
-
-    def code(self, value: bytes) -> int:
-        if value not in self._codes:
-            self._codes[value] = len(self.values)
-            self.values.append(value)
-        return self._codes[value]
-
-    def codes(self, data: Bytes, words: Words, at: Ints, size: Ints) -> npt.NDArray[np.int32]:
-        """Codes of many spans, none longer than LONGEST bytes."""
-        hashes = self._hash(words, at, size)
-        slots = (hashes >> np.uint64(50)).astype(np.int64)
-        codes = self._slots[slots]
-        unknown = np.flatnonzero(self._hashes[codes] != hashes)
-        if len(unknown):
-            distinct, first, inverse = np.unique(hashes[unknown], return_index=True, return_inverse=True)
-            found = np.zeros(len(distinct), np.int32)
-            for i in np.argsort(first).tolist():  # in order of appearance
-                row = int(unknown[first[i]])
-                key = int(distinct[i])
-                if key not in self._by_hash:
-                    start = int(at[row])
-                    self._by_hash[key] = self.code(data[start : start + int(size[row])].tobytes())
-                    if len(self.values) > len(self._hashes):  # doubled: to grow by one copies all of them each time
-                        self._hashes = np.append(self._hashes, np.zeros(len(self.values), np.uint64))
-                    self._hashes[self._by_hash[key]] = distinct[i]
-                    self._slots[slots[row]] = self._by_hash[key]
-                found[i] = self._by_hash[key]
-            codes[unknown] = found[inverse]
-        return codes
-
-    def _hash(self, words: Words, at: Ints, size: Ints) -> Words:
-        hashes: Words = ((size + 1).astype(np.uint64) ^ words[at] & _KEEP.take(np.minimum(size, 8))) * self._factors[0]
-        rows = np.arange(len(size))
-        for k in range(1, LONGEST // 8 + 1):
-            longer = size > 8 * k
-            if not longer.all():
-                rows, at, size = rows[longer], at[longer], size[longer]
-            if not len(rows):
-                break
-            part = hashes[rows]
-            part ^= part >> np.uint64(29)
-            part ^= words[at + np.minimum(8 * k, size - 8)]  # the last word overlaps the one before
-            part *= self._factors[k]
-            hashes[rows] = part
-        return hashes
 
 
 @dataclass

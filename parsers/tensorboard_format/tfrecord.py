@@ -22,7 +22,6 @@ from parsers.tables import Gap
 from parsers.tensorboard_format.crc32c import LONGEST_LENGTH as LONGEST
 from parsers.tensorboard_format.crc32c import Bytes, Ints, failing
 from parsers.tensorboard_format.tfrecord_chain import FRAME, HEADER, Chain
-from parsers.tensorboard_format.tfrecord_rhythm import Stretch, stretches
 
 WINDOW = 1 << 21  # bytes
 _FEW, _WIDEST = 8192, 1 << 23  # records in a window below which it is doubled, and how far
@@ -38,16 +37,10 @@ class Records:
     base: int  # position of data[0] in the file
     start: Ints  # of each payload, in data
     length: Ints
-    stretches: list[Stretch]  # where their sizes repeat, with those whose checksum does not hold ...
-    bad: Ints  # ... which are these, by the place of their header in data
-
-    def heads(self) -> Ints:
-        """Where each record begins in data, in bytes."""
-        return self.start - HEADER
 
     def at(self) -> Ints:
-        """The same in the file."""
-        return self.heads() + self.base
+        """Where each record begins in the file, in bytes."""
+        return self.start + (self.base - HEADER)
 
 
 def read(path: Path, window: int = WINDOW) -> Iterator[Records | Gap]:
@@ -88,13 +81,6 @@ def read(path: Path, window: int = WINDOW) -> Iterator[Records | Gap]:
             base += used
         reader.finish()
         yield from reader.gaps
-
-
-def whole(data: Bytes, filled: int) -> Records | None:
-    """The records of a file that is in memory, with PADDING behind it; None where anything is wrong with it."""
-    reader = _Reader(filled)
-    used, records = reader.window(data, 0, filled)
-    return None if used < filled or reader.gaps or reader.torn else records
 
 
 @dataclass
@@ -143,19 +129,7 @@ class _Reader:
                 pieces.append(run)
                 at = end
         heads = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
-        sizes = chain.lengths(heads) + FRAME
-        in_rhythm = stretches(heads, sizes)
-        if in_rhythm and base + n < self.size:  # the next window begins with a whole turn
-            end = in_rhythm[-1].end
-            rest = int(np.searchsorted(heads, end))
-            if len(heads) - rest < len(in_rhythm[-1].sizes) and end + int(sizes[rest:].sum()) == at:
-                at, heads, sizes = end, heads[:rest], sizes[:rest]
-        return at, self._verified(chain, base, heads, sizes - FRAME, in_rhythm)
-
-    @property
-    def torn(self) -> bool:
-        """Is a gap open?"""
-        return self._torn is not None
+        return at, self._verified(chain, base, heads)
 
     def _tear(self, chain: Chain, base: int, at: int) -> int:
         length = chain.header(at)
@@ -227,18 +201,17 @@ class _Reader:
             what = f"{length} damaged bytes"
         self.gaps.append(Gap(f"byte {start}", what, lost))
 
-    def _verified(self, chain: Chain, base: int, heads: Ints, length: Ints, in_rhythm: list[Stretch]) -> Records:
+    def _verified(self, chain: Chain, base: int, heads: Ints) -> Records:
         """Those records whose payload checksum holds; a Gap for each stretch of others."""
-        start = heads + HEADER
+        start, length = heads + HEADER, chain.lengths(heads)
         bad = failing(chain.data, start, length)
         self._records += len(heads)
         self._bytes += int(length.sum()) + FRAME * len(heads)
-        broken = heads[bad]
         if len(bad):
-            rescued = self._failed(chain, base, broken)
+            rescued = self._failed(chain, base, heads[bad])
             heads = np.sort(np.concatenate([np.delete(heads, bad), rescued]))
             start, length = heads + HEADER, chain.lengths(heads)
-        return Records(chain.data, base, start, length, in_rhythm, broken)
+        return Records(chain.data, base, start, length)
 
     def _failed(self, chain: Chain, base: int, heads: Ints) -> Ints:
         """Notes the loss; -> records that lie inside a failed one, where it was torn and another writer went on."""

@@ -1,7 +1,7 @@
 """The headers of a window of a TFRecord file, and how they follow one another.
 
-Where nothing is damaged a window is one chain. Records in a rhythm (:mod:`parsers.tensorboard_format.tfrecord_rhythm`): where the next
-headers lie is foretold and only tested. Other small records: headers are looked for near some thousand places, and the
+Where nothing is damaged a window is one chain. Of a loop, whose sizes repeat, the next headers are foretold and only
+compared. Other small records: headers are looked for near some thousand places, and the
 chains from each are walked all at once, until each meets the next. Large records: header by header. Only where the chain
 breaks is every position tested; those that pass are the sound headers to go on from.
 """
@@ -17,16 +17,14 @@ import numpy as np
 
 from parsers.tensorboard_format.crc32c import LONGEST_LENGTH as LONGEST
 from parsers.tensorboard_format.crc32c import Bytes, Ints, length_crc, mask, unaligned, unmasked
-from parsers.tensorboard_format.tfrecord_rhythm import LOOK, Stretch, rhythm
 
 HEADER, FOOTER = 12, 4
 FRAME = HEADER + FOOTER
 _BLOCK, _LARGEST_BLOCK = 1 << 9, 1 << 17  # bytes tested for headers at a time: a few at first, the next is mostly near
-_SPACING = 1024  # bytes from one walker to the next
+_SPACING = 2048  # bytes from one walker to the next
 _SPARSE = 256  # bytes: where records are longer than that, they are walked one by one
-_MISSES = 4  # times that no rhythm is found, or none that goes on, after which none is looked for
-_AGAIN = 5  # periods in which the next rhythm shows
-_AHEAD = 1 << 11  # records that are foretold at first
+LOOK, _TIMES = 384, 3  # records in which a period shows, and how often it has to come before it is believed
+_SHORT = 1 << 16  # bytes: in less than that, walking one by one is as quick
 _header = struct.Struct("<QI")
 
 
@@ -90,44 +88,25 @@ class Chain:
 
     def run(self, at: int) -> Ints:
         """From here on the records that follow one another without a break and lie in the window."""
-        pieces, look, misses = [], LOOK, 0
-        while misses < _MISSES:
-            few = self._walk_alone(at, look)
-            pieces.append(few)
-            if len(few) < look:
-                return np.concatenate(pieces)
-            end = int(self.end(few[-1:])[0])
-            if end - at > look * _SPARSE:
-                return np.concatenate([*pieces, self._walk_alone(end)])
-            sizes = np.diff(few, append=end)
-            at, period = end, rhythm(sizes)
-            if period:
-                ahead = self._foretold(end, sizes[-period:])
-                pieces.append(ahead.heads())
-                at = ahead.end
-            paid = at - end > look * FRAME
-            misses += not paid
-            look = _AGAIN * period if paid else LOOK  # what comes next has mostly the same period
-        many = self.n - at > LOOK * _SPACING
-        return np.concatenate([*pieces, self._walk_together(self._scattered(at)) if many else self._walk_alone(at)])
+        few = self._walk_alone(at, LOOK)
+        if len(few) < LOOK:
+            return few
+        end = int(self.end(few[-1:])[0])
+        sparse = end - at > LOOK * _SPARSE
+        ahead = self._foretold(few, end)
+        end = int(self.end(ahead[-1:])[0]) if len(ahead) else end
+        alone = sparse or self.n - end < _SHORT
+        return np.concatenate([few, ahead, self._walk_alone(end) if alone else self._walk_together(self._scattered(end))])
 
-    def _foretold(self, at: int, sizes: Ints) -> Stretch:
-        """The whole turns of records of these sizes from here on. The turn before is sound, and so is one whose headers
-        are the same, byte by byte."""
-        before = Stretch(at - int(sizes.sum()), sizes, 1)
-        headers = np.zeros(before.size + -before.size % 8, np.uint8)
-        headers[np.add.outer(before.places - before.at, np.arange(HEADER))] = 0xFF
-        mask, turns, most = headers.view(np.uint64), 0, (self.n - at) // before.size
-        known = np.ndarray(len(mask), "<u8", self.data, before.at)
-        while turns < most:
-            some = min(max(_AHEAD // len(sizes), turns // 4, 1), most - turns)  # little is looked at in vain
-            rows = np.ndarray((some, len(mask)), "<u8", self.data, at + turns * before.size, (before.size, 8))
-            wrong = (rows ^ known) & mask
-            if wrong.any():
-                turns += int((wrong != 0).argmax()) // len(mask)
-                break
-            turns += some
-        return Stretch(at, sizes, turns)
+    def _foretold(self, few: Ints, end: int) -> Ints:
+        """What a loop goes on with: records from here on whose headers are those of its last turn, byte by byte."""
+        period = period_of(np.diff(few, append=end))
+        turn = few[-period:] if period else few[:0]
+        size = end - int(turn[0]) if period else self.n
+        heads = np.add.outer(np.arange(1, (self.n - end) // size + 1) * size, turn)
+        same = (self._words[heads] == self._words[turn]) & (self._halves[heads + 8] == self._halves[turn + 8])
+        count = len(same.ravel()) if same.all() else int(same.ravel().argmin())
+        return heads.ravel()[:count]
 
     def _walk_together(self, starts: Ints) -> Ints:
         """The same, from these headers all at once."""
@@ -192,3 +171,14 @@ class Chain:
             if len(at):
                 yield from at[length_crc(self._lengths[at]) == unmasked(self._halves[at + 8])].tolist()
             first, block = last, min(2 * block, _LARGEST_BLOCK)
+
+
+def period_of(sizes: Ints) -> int:
+    """After how many records the last of these sizes come again, all through the last half; 0 where they do not."""
+    last = sizes[::-1]
+    raw, item = last.tobytes(), last.itemsize  # to compare bytes ends at the first that differs
+    for period in (np.flatnonzero(last[1 : len(last) // _TIMES + 1] == last[0]) + 1).tolist():
+        shown = max(_TIMES * period, len(last) // 2)
+        if raw[period * item : shown * item] == raw[: (shown - period) * item]:
+            return int(period)
+    return 0

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from parsers.protowalk import BYTES, FIXED32, FIXED64, VARINT, Ints, Words, chosen, lockstep, varints
+from parsers.protobuf_wire import BYTES, FIXED32, FIXED64, VARINT, Ints, Words, chosen, lockstep, varints
 from parsers.tensorboard_format import histograms
 from parsers.tensorboard_format import one_event as single
 from parsers.tensorboard_format.crc32c import Bytes, unaligned
-from parsers.tensorboard_format.tag_names import LONGEST, NO_SCALARS, Names
+from parsers.tensorboard_format.tag_names import NO_SCALARS, Names
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -128,7 +128,7 @@ def _values(words: Words, owner: Ints, start: Ints, size: Ints, odd: Bools) -> C
                 body_at[rows], body_size[rows] = at, length
         else:
             odd[owner[rows]] = True
-    odd[owner[(kind == 0) | (tag_size > LONGEST) | (plugin_size > LONGEST)]] = True
+    odd[owner[kind == 0]] = True
     return {
         "record": owner,
         "kind": kind,
@@ -149,58 +149,63 @@ def _tensors(words: Words, values: Columns, tensors: Any, odd: Bools) -> Floats:
     """The number that each of these tensors holds. One that holds a string becomes a _TEXT, its body that string. Where it
     is neither one string nor one number of a type we know, without dimensions, its record is odd."""
     owner, start, size = (values[name][tensors] for name in ("record", "body_at", "body_size"))
-    count = len(owner)
-    dtype, held, width = np.zeros(count, np.int64), np.zeros(count, np.int8), np.zeros(count, np.int64)
-    bits = np.zeros(count, np.uint64)
-    usual, shaped = np.ones(count, np.bool_), np.zeros(count, np.bool_)
-    for rows, number, wire, value, length in lockstep(words, start, start + size, owner, odd):
-        if number == 1 and wire == VARINT:
-            dtype[rows] = np.minimum(value, np.uint64(255)).view(np.int64)
-        elif number == 2 and wire == BYTES:
-            shaped[rows[length > 0]] = True
-        elif number == 3 and wire == VARINT:
-            pass  # version
-        elif number in _HOLDERS:
-            usual[rows[held[rows] != 0]] = False
-            held[rows] = number
-            if number == 4 and wire == BYTES:
-                bits[rows], width[rows] = words[value], length
-            elif number == _STRINGS and wire == BYTES:
-                bits[rows], width[rows] = value.view(np.uint64), length
-            elif wire == BYTES and number in (5, 6):  # packed
-                bits[rows] = words[value]
-                usual[rows[length != (4 if number == 5 else 8)]] = False
-            elif wire == BYTES:
-                unpacked, used, good = varints(words, value)
-                bits[rows] = unpacked
-                usual[rows[(length != used) if good is None else (length != used) | ~good]] = False
-            elif number != _STRINGS and wire == {5: FIXED32, 6: FIXED64}.get(number, VARINT):
-                bits[rows] = value
-            else:
-                usual[rows] = False
-        else:
-            usual[rows] = False
-    out, known = np.full(count, np.nan), np.zeros(count, np.bool_)
+    told = _tensor_fields(words, start, start + size, owner, odd)
+    dtype, held, width, bits = (told[name] for name in ("dtype", "held", "width", "bits"))
+    out, known = np.full(len(owner), np.nan), np.zeros(len(owner), np.bool_)
     for code in np.flatnonzero(np.bincount(dtype)).tolist():
+        mine = told["usual"] & (dtype == code)
         if code == single.STRING:
-            mine = np.flatnonzero(usual & (dtype == code) & (held == _STRINGS))
+            mine &= held == _STRINGS
             at = np.arange(len(values["kind"]))[tensors][mine]
             values["kind"][at], values["body_at"][at], values["body_size"][at] = _TEXT, bits[mine].view(np.int64), width[mine]
         elif code in single.DTYPES:
             kind, holder = single.DTYPES[code]
             item = np.dtype(kind).itemsize
-            alone = usual & ~shaped & (dtype == code)
-            mine = np.flatnonzero(alone & ((held == holder) | ((held == 4) & (width == item))))
-            out[mine] = _numbers(bits[mine], code, kind, item, held[mine] == 4)
+            mine &= ~told["shaped"] & ((held == holder) | ((held == _CONTENT) & (width == item)))
+            out[mine] = _numbers(bits[mine], code, kind, item, held[mine] == _CONTENT)
         else:
             continue
-        known[mine] = True
+        known |= mine
     odd[owner[~known]] = True
     return out
 
 
-_STRINGS = 8
-_HOLDERS = {4, _STRINGS} | {number for _, number in single.DTYPES.values()}
+_CONTENT, _STRINGS = 4, 8
+_HOLDERS = {_CONTENT, _STRINGS} | {number for _, number in single.DTYPES.values()}
+
+
+def _tensor_fields(words: Words, start: Ints, end: Ints, owner: Ints, odd: Bools) -> Columns:
+    """Of each tensor its type, which field holds its value, that field's size and bits (of a string: where it begins),
+    whether it has dimensions, and whether all that is ``usual``."""
+    count = len(owner)
+    dtype, held, width = np.zeros(count, np.int64), np.zeros(count, np.int8), np.zeros(count, np.int64)
+    bits = np.zeros(count, np.uint64)
+    usual, shaped = np.ones(count, np.bool_), np.zeros(count, np.bool_)
+    for rows, number, wire, value, length in lockstep(words, start, end, owner, odd):
+        if number == 1 and wire == VARINT:
+            dtype[rows] = np.minimum(value, np.uint64(255)).view(np.int64)
+        elif number == 2 and wire == BYTES:
+            shaped[rows[length > 0]] = True
+        elif number in _HOLDERS:
+            usual[rows[held[rows] != 0]] = False
+            held[rows] = number
+            bits[rows], width[rows], good = _held(words, number, wire, value, length)
+            usual[rows] &= good
+        elif number != 3 or wire != VARINT:  # 3: a version
+            usual[rows] = False
+    return {"dtype": dtype, "held": held, "width": width, "bits": bits, "usual": usual, "shaped": shaped}
+
+
+def _held(words: Words, number: int, wire: int, value: Any, length: Any) -> tuple[Any, Any, Any]:
+    """-> the bits of a tensor's value (of a string: where it begins), the field's size, and whether it is one value."""
+    if wire != BYTES:
+        return value, 0, wire == {5: FIXED32, 6: FIXED64, _CONTENT: -1, _STRINGS: -1}.get(number, VARINT)
+    if number == _STRINGS:
+        return value.view(np.uint64), length, True
+    if number in (_CONTENT, 5, 6):
+        return words[value], length, number == _CONTENT or length == (4 if number == 5 else 8)
+    unpacked, used, good = varints(words, value)
+    return unpacked, length, length == used if good is None else (length == used) & good
 
 
 def _numbers(bits: Words, dtype: int, kind: str, item: int, content: Bools) -> Any:

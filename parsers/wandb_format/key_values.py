@@ -18,18 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parsers import protowalk
-from parsers.protowalk import BYTES, FIXED64, VARINT, Ints, Words
+from parsers import protobuf_wire
+from parsers.protobuf_wire import BYTES, FIXED64, VARINT, Ints, Words
 from parsers.records import tolerant_json
 from parsers.records.number_texts import floats
+from parsers.span_codes import Spans
 from parsers.tables import Rows
 from parsers.tensorboard_format import histograms
 
 Message = dict[int, list[Any]]  # field number -> its values: ints, or bytes
 
 _U = np.uint64
-_LOW_BYTES = np.array([(1 << 8 * n) - 1 for n in range(9)], _U)
-_MIX = _U(0x9E3779B97F4A7C15)
 _WORDS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 _LONGEST_NUMBER = 64  # bytes; a longer JSON value is read by json
 _MAX_DEPTH = 20
@@ -42,29 +41,15 @@ class Tags:
         self.names: list[str] = []
         self._prefix = prefix
         self._code: dict[str, int] = {}
-        self._hashes = np.zeros(0, _U)
-        self._codes = np.zeros(0, np.int32)
+        self._keys = Spans()
+        self._of_key = np.zeros(0, np.int32)
 
     def codes(self, data: bytes, at: Words, start: Ints, length: Ints) -> NDArray[np.int32]:
         """The code of each item, whose key fields are the bytes ``start : start + length``."""
-        hashes = _hash(at, start, length)
-        known = self._lookup(hashes)
-        missing = np.flatnonzero(known < 0)
-        if len(missing):
-            new, first = np.unique(hashes[missing], return_index=True)
-            codes = [self._add(data[start[i] : start[i] + length[i]]) for i in missing[first].tolist()]
-            self._hashes = np.concatenate([self._hashes, new])
-            self._codes = np.concatenate([self._codes, np.array(codes, np.int32)])
-            order = np.argsort(self._hashes)
-            self._hashes, self._codes = self._hashes[order], self._codes[order]
-            known = self._lookup(hashes)
-        return known
-
-    def _lookup(self, hashes: Words) -> NDArray[np.int32]:
-        if not len(self._hashes):
-            return np.full(len(hashes), -1, np.int32)
-        place = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
-        return np.where(self._hashes[place] == hashes, self._codes[place], np.int32(-1))
+        keys = self._keys.codes(data, at, start, length)
+        if new := self._keys.values[len(self._of_key) :]:
+            self._of_key = np.append(self._of_key, np.array([self._add(key) for key in new], np.int32))
+        return self._of_key[keys]
 
     def _add(self, key: bytes) -> int:
         name = self._prefix + name_of(message(key))
@@ -93,33 +78,24 @@ def decode(data: bytes, at: Words, start: Ints, stop: Ints, tags: Tags) -> Items
     value, numeric = np.full(n, np.nan), np.zeros(n, np.bool_)
     other: list[tuple[int, Any]] = []
     broken = np.zeros(n, np.bool_)
-    for rows, number, wire, v, length in protowalk.lockstep(at, start, stop, np.arange(n), broken):
+    for rows, number, wire, v, length in protobuf_wire.lockstep(at, start, stop, np.arange(n), broken):
         if number in (1, 2) and wire == BYTES:
             key_end[rows] = v + length
         elif number in (16, 8) and wire == BYTES:
             json_at[rows], json_length[rows] = v, length
-        elif number == 6 and wire == FIXED64:
-            value[rows], numeric[rows] = v.view(np.float64), True
-        elif number == 5 and wire == VARINT:
-            value[rows], numeric[rows] = ((v >> _U(1)) ^ (_U(0) - (v & _U(1)))).view(np.int64), True
-        elif number == 4 and wire == VARINT:
-            value[rows], numeric[rows] = v != 0, True
         elif number == 7 and wire == BYTES:
             found = zip(rows.tolist(), v.tolist(), length.tolist(), strict=True)
             other += [(i, data[a : a + size].decode("utf-8", "replace")) for i, a, size in found]
+        elif (typed := _typed(number, wire, v)) is not None:
+            value[rows], numeric[rows] = typed, True
     code = tags.codes(data, at, start, key_end - start)
     first = (at[json_at] & _U(0xFF)).astype(np.uint8)
     digits = (first == ord("-")) | ((first >= ord("0")) & (first <= ord("9")))
     plain = np.flatnonzero((json_length > 0) & (json_length <= _LONGEST_NUMBER) & digits)
-    if len(plain) == n:
-        value, parsed = floats(data, at, json_at, json_length)
-    else:
-        value[plain], parsed = floats(data, at, json_at[plain], json_length[plain])
-    numeric[plain] = parsed
+    value[plain], numeric[plain] = floats(data, at, json_at[plain], json_length[plain])
     rest = np.flatnonzero((json_length > 0) & ~numeric)
     long_text = (first[rest] == ord('"')) & (json_length[rest] > 40)
-    for i in rest[~long_text].tolist():
-        other.append((i, _json(data[json_at[i] : json_at[i] + json_length[i]])))
+    other += [(i, _json(data[json_at[i] : json_at[i] + json_length[i]])) for i in rest[~long_text].tolist()]
     kept: list[tuple[int, Any]] = []
     for i, x in other:
         x = as_number(x)
@@ -130,27 +106,22 @@ def decode(data: bytes, at: Words, start: Ints, stop: Ints, tags: Tags) -> Items
     return Items(code, value, numeric & ~broken, kept, int(long_text.sum()), int(broken.sum()))
 
 
-def _hash(at: Words, start: Ints, length: Ints) -> Words:
-    """64 bits of the bytes at ``start``, eight of them at a turn."""
-    result = length.astype(_U) * _MIX
-    rows = np.arange(len(start))
-    for k in range(0, int(length.max(initial=0)), 8):
-        if int(length.min(initial=0)) <= k:
-            more = length > k
-            rows, start, length = rows[more], start[more], length[more]
-        word = at[start + k] & _LOW_BYTES[np.minimum(length - k, 8)]
-        mixed = (result[rows] ^ word) * _MIX
-        result[rows] = mixed ^ (mixed >> _U(29))
-    return result
+def _typed(number: int, wire: int, bits: Any) -> Any:
+    """The numbers that fields of wandb 0.31 hold; None where it is none of these fields."""
+    if number == 6 and wire == FIXED64:
+        return bits.view(np.float64)
+    if number == 5 and wire == VARINT:  # sint64
+        return ((bits >> _U(1)) ^ (_U(0) - (bits & _U(1)))).view(np.int64)
+    return bits != 0 if number == 4 and wire == VARINT else None
 
 
 def message(data: bytes) -> Message:
     """One message; what follows a damaged field is left out."""
     found: Message = {}
     try:
-        for number, wire, value, end in protowalk.fields(memoryview(data), (0, len(data))):
+        for number, wire, value, end in protobuf_wire.fields(memoryview(data), (0, len(data))):
             found.setdefault(number, []).append(data[value:end] if wire == BYTES else value)
-    except protowalk.Malformed:
+    except protobuf_wire.Malformed:
         pass
     return found
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from parsers.console_format import event_lines
+from parsers.console_format import event_lines, tracebacks
 from parsers.console_format.line_prefix import Where
 from parsers.records.json_values import flat
 from parsers.tables import Gap, Note, Rows
@@ -42,7 +42,7 @@ class Meta:
     _exited: bool = False
     _version: str = ""
     _line: dict[int, str] = field(default_factory=dict)  # by stream: text after the last line's end
-    _traceback: dict[int, event_lines.Traceback] = field(default_factory=dict)
+    _traceback: dict[int, tracebacks.Traceback] = field(default_factory=dict)
     _dropped: Dropped = field(default_factory=Dropped)
     _events: int = 0
 
@@ -156,8 +156,8 @@ class Meta:
             if self._traceback[stream].feed(line):
                 return
             self._finish_traceback(stream, rows)
-        if event_lines.TRACEBACK.search(line):
-            self._traceback[stream] = event_lines.Traceback(Where(at or 0, time))
+        if tracebacks.TRACEBACK.search(line):
+            self._traceback[stream] = tracebacks.Traceback(Where(at or 0, time))
         elif not self._dropped.feed(line, at or 0) and (event := event_lines.event_of(line)):
             self._event(event, time, at, rows)
 

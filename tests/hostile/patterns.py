@@ -59,7 +59,10 @@ def _note(found: Found, pattern: re.Pattern[Any], methods: set[str], where: str)
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Texts in a data file with a sign that only expressions have."""
+    """Texts in a data file with a sign that only expressions have. Tables that give each pattern a line that it matches
+    (`patterns`) and lines that none matches (`never`) are compiled by their module, where they are found."""
+    if isinstance(value, dict):
+        value = {k: v for k, v in value.items() if k not in ("patterns", "never")}
     if isinstance(value, str) and set(value) & set("*+?|$^\\"):
         yield value
     elif isinstance(value, (dict, list)):

@@ -11,8 +11,8 @@ from unittest.mock import patch
 from forensics import redact
 from forensics.many_runs import config_diff
 from forensics.run import peak_flops
-from parsers.console_format import line_shapes
-from parsers.console_format.grammars import read_line
+from parsers.console_format import event_lines, line_shapes
+from parsers.console_format.line_numbers import read_line
 from parsers.formats import checkpoint_files, config_file
 from parsers.secrets import shapes
 
@@ -51,6 +51,12 @@ def _shapes() -> Iterable[Attacked]:
     return [(line_shapes.shape_of(line, {}).pattern.pattern, "fullmatch") for line in lines]
 
 
+def _events() -> Iterable[Attacked]:
+    words = event_lines.known()
+    searched = [*(pattern for _, _, pattern in words.rules), words.cascade, words.supposed, words.chatter, words.phase]
+    return [*((p.pattern, "search") for p in searched), *((p.pattern, "match") for p in (words.sure_code, words.code))]
+
+
 def _names() -> Iterable[Attacked]:
     known: Any = SimpleNamespace(within=lambda text: KEYS, names=dict.fromkeys(KEYS, "user"), of=lambda kind, name: "<user-1>", roots=KEYS)
     found = _compiled(lambda: redact._names("".join(KEYS), known, str))
@@ -67,6 +73,7 @@ MADE: dict[str, Callable[[], Iterable[Attacked]]] = {
     "parsers.formats.checkpoint_files: pattern": lambda: [(p, "fullmatch") for _, p in checkpoint_files._KINDS],
     "parsers.formats.config_file: pattern.replace('{}', key)": _settings,
     "parsers.console_format.line_shapes: ''.join(out)": _shapes,
+    "parsers.console_format.event_lines: text": _events,
     "parsers.secrets.shapes: f'{_BEGIN}({pattern}){_END}' if whole else pattern": lambda: [
         (p.pattern, "finditer") for p in shapes.patterns()
     ],

@@ -107,7 +107,7 @@ def _loops(folder: Path) -> Once:
     from unittest import mock
 
     from parsers.formats import tensorboard
-    from parsers.tensorboard_format import tfrecord_rhythm
+    from parsers.tensorboard_format import loop_tables, tfrecord_chain
 
     path = folder / "events.out.tfevents.1.h"
 
@@ -119,7 +119,7 @@ def _loops(folder: Path) -> Once:
 
     def once(data: bytes) -> None:
         changes, *turn = [*pieces(data)][:13] or [b""]
-        turns = [[bytearray(r) for r in turn] for _ in range(tfrecord_rhythm.LOOK * 2 // max(len(turn), 1))]
+        turns = [[bytearray(r) for r in turn] for _ in range(tfrecord_chain.LOOK * 2 // max(len(turn), 1))]
         for i in range(0, len(changes) - 3, 4):
             at, record, byte, change = changes[i : i + 4]
             if turn and turn[record % len(turn)]:
@@ -127,7 +127,7 @@ def _loops(folder: Path) -> Once:
                 changed[byte % len(changed)] ^= change
         path.write_bytes(_events([bytes(r) for each in turns for r in each]))
         together = rows()
-        with mock.patch.object(tfrecord_rhythm, "LOOK", 1 << 40):
+        with mock.patch.object(loop_tables, "find", lambda *_: None):
             assert together == rows(), "a loop reads otherwise than its records"
 
     return once

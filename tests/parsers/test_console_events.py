@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 
-from parsers.console_format import printed_settings
-from parsers.console_format.event_lines import Event, Traceback, event_of, is_code, loss_scale, when
+from parsers.console_format import event_lines, printed_settings
+from parsers.console_format.event_lines import Event, event_of, is_code, loss_scale, when
 from parsers.console_format.line_prefix import Where
+from parsers.console_format.tracebacks import Traceback
 
 
 @pytest.mark.parametrize(
@@ -81,6 +85,40 @@ def test_event(text: str, kind: str, level: str, step: int | None) -> None:
     event = event_of(text)
     assert event is not None
     assert (event.kind, event.level, event.step) == (kind, level, step)
+
+
+RULES = event_lines.data()["event"]
+LISTS = {name: table for name, table in event_lines.data().items() if name != "event"}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[f"{r['kind']}-{r['level']}" for r in RULES])
+def test_each_pattern_matches_its_line_and_no_other_kinds_lines(rule: dict[str, Any]) -> None:
+    for pattern, line in rule["patterns"].items():
+        assert re.search(f"(?i){pattern}", line), pattern
+        assert event_lines.hints(pattern), f"{pattern} needs no plain text"
+        assert any(hint in line.lower() for hint in event_lines.known().hints)
+        event = event_of(line)
+        assert event is not None, line
+        follows = rule["level"] == "error" and event_lines.known().cascade.search(line) is not None
+        assert (event.kind, event.level) == (rule["kind"], "warning" if follows else rule["level"]), line
+    for line in rule["never"]:
+        assert not any(re.search(f"(?i){pattern}", line) for pattern in rule["patterns"]), line
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_each_pattern_of_a_list_matches_its_line(name: str) -> None:
+    whole = getattr(event_lines.known(), name)
+    assert LISTS.keys() == set(event_lines.Known._fields[2:])
+    for pattern, line in LISTS[name]["patterns"].items():
+        assert re.search(f"(?i){pattern}", line) and whole.search(line), pattern
+    for line in LISTS[name]["never"]:
+        assert not whole.search(line), line
+
+
+def test_hints_are_texts_that_every_match_holds() -> None:
+    assert event_lines.hints(r"(?:nan|inf)s? in (?:the )?(?:loss|grad)") == {"loss", "grad"}
+    assert event_lines.hints(r"\bECC\b.{0,20}error") == {"error"}
+    assert event_lines.hints(r"(?:un)?(?:lost)*x\d+") == set()
 
 
 @pytest.mark.parametrize(

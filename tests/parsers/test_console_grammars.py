@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from parsers.console_format import grammars, line_prefix, line_shapes
-from parsers.console_format.grammars import read_line
+from parsers.console_format.line_numbers import read_line
 
 SHARED = Path(__file__).parents[2].parent / "shared"
 

@@ -1,4 +1,4 @@
-"""The quick ways through the readers give what the slow ones give: files together, columns by buffers, runs by sketches."""
+"""The quick ways through the readers give what the slow ones give: columns by buffers, runs by sketches."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ import pytest
 
 import parsers
 from parsers import arrow, names, secrets
-from parsers.formats import tensorboard
 from parsers.records import tolerant_json
 from parsers.runs import copy_prefilter
-from parsers.tables import Run
-from parsers.tensorboard_format import small_files
 
 
 def events(path: Path, rows: list[tuple[int, str, float]], plugin: str = "") -> None:
@@ -51,45 +48,6 @@ def many(root: Path, count: int, same: bool = False) -> list[Path]:
     return paths
 
 
-def rows_of(found: list[Any]) -> list[dict[str, Any]]:
-    return [row for batch in found if isinstance(batch, pa.RecordBatch) for row in batch.to_pylist()]
-
-
-def test_small_event_files_together_are_what_they_are_alone(tmp_path: Path) -> None:
-    paths = many(tmp_path, 9)
-    paths[4].write_bytes(b"")
-    together = small_files.parse(paths)
-    assert together is not None
-    for path, found in zip(paths, together, strict=True):
-        assert rows_of(found) == rows_of(list(tensorboard.parse(path)))
-    assert together[4] == []
-    assert together[0][0]["tag"].dictionary.to_pylist() == ["loss"]  # no tag of another file
-
-
-@pytest.mark.parametrize("damage", ["torn", "flipped", "zeros", "plugin"])
-def test_a_file_that_is_not_sound_is_read_alone(damage: str, tmp_path: Path) -> None:
-    paths = many(tmp_path, 6)
-    data = bytearray(paths[2].read_bytes())
-    if damage == "torn":
-        data = data[:-7]
-    elif damage == "flipped":
-        data[len(data) // 2] ^= 4
-    elif damage == "zeros":
-        data += bytes(4096)
-    else:
-        events(paths[2], [(1, "loss", 1.0)], plugin="pr_curves")
-        data = bytearray(paths[2].read_bytes())
-    paths[2].write_bytes(data)
-    assert small_files.parse(paths) is None
-    runs = parsers.read_all(tmp_path)
-    assert sum(r.tables["metrics"].num_rows for r in runs) >= sum(len(rows_of(list(tensorboard.parse(p)))) for p in paths) > 0
-    assert damage == "plugin" or [g.path for r in runs for g in r.gaps] == ["run02/events.out.tfevents.1.host"]
-
-
-def by_path(runs: list[Run]) -> dict[str, list[dict[str, Any]]]:
-    return {r.path: r.tables["metrics"].to_pylist() for r in runs}
-
-
 def test_many_runs_stay_apart_and_copies_are_found(tmp_path: Path) -> None:
     many(tmp_path / "a", 12)
     assert len(parsers.read_all(tmp_path / "a")) == 12
@@ -101,13 +59,6 @@ def test_many_runs_stay_apart_and_copies_are_found(tmp_path: Path) -> None:
         r.seed(i)
         events(tmp_path / "b" / f"other{i}" / "events.out.tfevents.1.host", [(s, "loss", r.random()) for s in range(300)])
     assert len(parsers.read_all(tmp_path / "b")) == 5
-
-
-def test_read_alone_or_together_makes_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    many(tmp_path, 8)
-    together = by_path(parsers.read_all(tmp_path))
-    monkeypatch.setattr(parsers, "_SMALL", -1)
-    assert by_path(parsers.read_all(tmp_path)) == together
 
 
 def test_a_sketch_never_says_no_to_a_copy() -> None:

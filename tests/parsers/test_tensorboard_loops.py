@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsers.tables import Gap
-from parsers.tensorboard_format import tfrecord, tfrecord_rhythm, vectorized
+from parsers.tensorboard_format import loop_tables, tfrecord_chain, vectorized
 from tests.parsers.test_tfrecord import frame
 
 pytest.importorskip("tensorboard")
@@ -64,8 +63,8 @@ class Loop:
         return event(*values, step=step, wall=1.7e9 + step + self.rng.random())
 
 
-def parted(path: Path, monkeypatch: pytest.MonkeyPatch, look: int = tfrecord_rhythm.LOOK) -> tuple[Read, int]:
-    """What is read, and how many records the lockstep was given."""
+def parted(path: Path, monkeypatch: pytest.MonkeyPatch, loops: bool = True) -> tuple[Read, int]:
+    """What is read, and how many records the lockstep was given; without ``loops``, no loop is looked for."""
     given = 0
     decode = vectorized.decode
 
@@ -76,7 +75,8 @@ def parted(path: Path, monkeypatch: pytest.MonkeyPatch, look: int = tfrecord_rhy
 
     with monkeypatch.context() as m:
         m.setattr(vectorized, "decode", counted)
-        m.setattr(tfrecord_rhythm, "LOOK", look)
+        if not loops:
+            m.setattr(loop_tables, "find", lambda *_: None)
         return Read(path), given
 
 
@@ -97,7 +97,7 @@ def test_a_loop_reads_as_its_records_do(tmp_path_factory: pytest.TempPathFactory
     path.write_bytes(data)
     with pytest.MonkeyPatch.context() as monkeypatch:
         together, _ = parted(path, monkeypatch)
-        alone, every = parted(path, monkeypatch, look=1 << 40)
+        alone, every = parted(path, monkeypatch, loops=False)
     assert rows(together) == rows(alone)
     assert sorted(map(repr, together.gaps)) == sorted(map(repr, alone.gaps)) and together.notes == alone.notes
     if not flips:
@@ -141,36 +141,4 @@ def test_a_tag_that_is_no_scalar_stays_none(tmp_path: Path, monkeypatch: pytest.
     ([*range(20, 320), *[40, 50] * 150], 2), ([20, 20, 30] * 150 + [20], 3),
 ])  # fmt: skip
 def test_the_period_is_that_of_the_last_half(sizes: list[int], period: int) -> None:
-    assert tfrecord_rhythm.rhythm(np.array(sizes)) == period
-
-
-def test_stretches_end_at_gaps_and_begin_early() -> None:
-    sizes = np.array([99] + [30, 40, 50] * 400)
-    heads = np.cumsum(sizes) - sizes
-    (one,) = tfrecord_rhythm.stretches(heads, sizes)
-    assert (one.at, one.turns, one.sizes.tolist(), one.end) == (99, 400, [30, 40, 50], 99 + 400 * 120)
-    assert one.heads().tolist() == heads[1:].tolist()
-    moved = heads + np.where(np.arange(len(heads)) > 601, 7, 0)  # seven bytes are not ours
-    first, second = tfrecord_rhythm.stretches(moved, sizes)
-    assert first.end <= moved[602] <= second.at and first.turns + second.turns >= 398
-
-
-def test_records_are_found_where_one_is_missing_and_one_too_many() -> None:
-    sizes = np.array([30, 40, 50] * 200)
-    heads = np.cumsum(sizes) - sizes
-    (stretch,) = tfrecord_rhythm.stretches(heads, sizes)
-    torn = np.sort(np.append(np.delete(heads, 7), heads[302] + 15))  # its checksum does not hold; another lies inside a torn one
-    rows, turn, place = stretch.find(torn)
-    assert len(rows) == 600
-    inside = int(np.searchsorted(torn, heads[302] + 15))
-    assert (turn[inside], place[inside]) == (100, 2)
-    others = np.arange(600) != inside
-    assert (stretch.at + turn * 120 + np.array([0, 30, 70])[place] == torn)[others].all()
-
-
-def test_a_window_ends_with_a_whole_turn(tmp_path: Path) -> None:
-    path = tmp_path / "x.tfevents"
-    path.write_bytes(b"".join(frame(bytes(size)) for _ in range(3000) for size in (20, 30, 40)))
-    windows = [piece for piece in tfrecord.read(path, window=1 << 16) if not isinstance(piece, Gap)]
-    assert len(windows) > 3 and sum(len(w.start) for w in windows) == 9000
-    assert all(w.length[:3].tolist() == [20, 30, 40] for w in windows)
+    assert tfrecord_chain.period_of(np.array(sizes)) == period

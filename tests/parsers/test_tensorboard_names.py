@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from parsers.protowalk import Words
-from parsers.tensorboard_format.tag_names import Names, Spans
+from parsers.protobuf_wire import Words
+from parsers.span_codes import Spans
+from parsers.tensorboard_format.tag_names import Names
 
 MANY = 60_000
 

@@ -25,7 +25,9 @@ _MASK64 = (1 << 64) - 1
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
+Bools = npt.NDArray[np.bool_]
 Span = tuple[int, int]
+Found = tuple[Ints, int, int, Any, Any]  # rows, field number, wire type, values (or starts), lengths
 
 
 class Malformed(ValueError):
@@ -58,28 +60,33 @@ def fields(data: memoryview, *spans: Span) -> Iterator[tuple[int, int, int, int]
         while at < end:
             key, at = varint(data, at, end)
             number, wire = key >> 3, key & 7
-            if not 0 < number < 1 << 29:
-                raise Malformed("field number")
-            start = at
-            if wire == VARINT:
-                start, at = varint(data, at, end)
-            elif wire == BYTES:
-                size, start = varint(data, at, end)
-                at = start + size
-            elif wire in (FIXED64, FIXED32):
-                at += 8 if wire == FIXED64 else 4
-            elif wire == BEGIN:
+            value, at = _one_value(data, wire, at, end)
+            if at > end or not 0 < number < 1 << 29:
+                raise Malformed("length or field number")
+            if wire == BEGIN:
                 groups.append(number)
-            elif wire != END or not groups or groups.pop() != number:
-                raise Malformed("wire type")
-            if at > end:
-                raise Malformed("length")
-            if wire in (FIXED64, FIXED32):
-                start = int.from_bytes(data[start:at], "little")
-            if not groups and wire not in (BEGIN, END):
-                yield number, wire, start, at
+            elif wire == END:
+                if not groups or groups.pop() != number:
+                    raise Malformed("group")
+            elif not groups:
+                yield number, wire, value, at
         if groups:
             raise Malformed("group without end")
+
+
+def _one_value(data: memoryview, wire: int, at: int, end: int) -> tuple[int, int]:
+    """-> the value there (of bytes: where they begin), and where it ends."""
+    if wire == VARINT:
+        return varint(data, at, end)
+    if wire == BYTES:
+        size, start = varint(data, at, end)
+        return start, start + size
+    if wire in (FIXED64, FIXED32):
+        stop = at + (8 if wire == FIXED64 else 4)
+        return int.from_bytes(data[at:stop], "little"), stop
+    if wire > FIXED32:
+        raise Malformed("wire type")
+    return at, at
 
 
 def signed(value: int, bits: int = 64) -> int:
@@ -91,95 +98,63 @@ def signed(value: int, bits: int = 64) -> int:
 # -------------------------------------------------------------------------------------------- many messages in lockstep
 
 
-def chosen(mask: npt.NDArray[np.bool_]) -> Any:
+def chosen(mask: Bools) -> Any:
     """An index for these rows; for all of them one that copies nothing."""
     return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
-def lockstep(words: Words, start: Ints, end: Ints, owner: Ints, odd: npt.NDArray[np.bool_]) -> Iterator[tuple[Ints, int, int, Any, Any]]:
+def lockstep(words: Words, start: Ints, end: Ints, owner: Ints, odd: Bools) -> Iterator[Found]:
     """Advance through all messages at once; -> rows, field number, wire type, values (or starts), lengths (of bytes).
 
     ``words[i]`` is the little-endian word at byte i. Row r spans ``start[r]`` to ``end[r]``. Where it is malformed or
     holds what is rare (groups, keys of three bytes), ``odd[owner[r]]`` is set and the row is left; fields it gave
     before that are not to be used. Values are the unsigned bits; starts and lengths lie within the row.
     """
-    rows = np.arange(len(start))
-    at = start
+    rows, at = np.arange(len(start)), start
     for turn in count():
-        if turn >= _TURNS and len(rows) <= _FEW_ROWS:  # a message of thousands of fields: numpy's turns cost more than Python's
-            for row, first_byte, stop in zip(rows.tolist(), at.tolist(), end.tolist(), strict=True):
-                yield from _alone(words, row, first_byte, stop, owner, odd)
-            return
         live = at < end
         if not live.all():
-            over = at > end
-            if over.any():
-                odd[owner[rows[over]]] = True
+            odd[owner[rows[at > end]]] = True
             rows, at, end = rows[live], at[live], end[live]
+        if turn >= _TURNS and len(rows) <= _FEW_ROWS:  # a message of thousands of fields: numpy's turns cost more than Python's
+            for row, first, stop in zip(rows.tolist(), at.tolist(), end.tolist(), strict=True):
+                yield from _alone(words, row, first, stop, owner, odd)
+            return
         if not len(rows):
             return
-        word = words[at]
-        first = int(word[0]) & 0xFF
-        if first < 0x80 and (word.astype(np.uint8) == first).all():  # the usual case: one shape, or one so far
-            values, lengths, after, good = _value(words, word, at, end, first)
-            if good is None:
-                yield rows, _number(first), first & 7, values, lengths
-                at = after
-                continue
-            odd[owner[rows[~good]]] = True
-            rows, at, end = rows[good], after[good], end[good]
-            if len(rows):
-                yield rows, _number(first), first & 7, values[good], None if lengths is None else lengths[good]
-            continue
-        keys = word.astype(np.uint16)
-        keys = np.where(keys & 0x80, keys, keys & 0xFF)
-        following = np.empty_like(at)
-        for key in np.flatnonzero(np.bincount(keys)).tolist():
-            same = np.flatnonzero(keys == key)
+        word, following = words[at], np.empty_like(at)
+        for key, same in _keys(word):
             values, lengths, after, good = _value(words, word[same], at[same], end[same], key)
+            mine = rows[same]
             if good is not None:
-                odd[owner[rows[same[~good]]]] = True
-                after[~good] = end[same[~good]]  # where the row is left
-                same, values, lengths = same[good], values[good], None if lengths is None else lengths[good]
-                following[np.flatnonzero(keys == key)] = after
-            else:
-                following[same] = after
-            if len(same):
-                yield rows[same], _number(key), key & 7, values, lengths
+                odd[owner[mine[~good]]] = True
+                after = np.where(good, after, end[same])  # where the row is left
+                mine, values, lengths = mine[good], values[good], None if lengths is None else lengths[good]
+            following[same] = after
+            if len(mine):
+                yield mine, _number(key), key & 7, values, lengths
         at = following
 
 
-def _alone(words: Words, row: int, at: int, end: int, owner: Ints, odd: npt.NDArray[np.bool_]) -> Iterator[tuple[Ints, int, int, Any, Any]]:
+def _keys(word: Words) -> list[tuple[int, Any]]:
+    """The keys at the front of these words, and which rows have each; mostly it is one."""
+    first = int(word[0]) & 0xFF
+    if first < 0x80 and (word.astype(np.uint8) == first).all():
+        return [(first, slice(None))]
+    keys = word.astype(np.uint16)
+    keys = np.where(keys & 0x80, keys, keys & 0xFF)
+    return [(key, np.flatnonzero(keys == key)) for key in np.flatnonzero(np.bincount(keys)).tolist()]
+
+
+def _alone(words: Words, row: int, at: int, end: int, owner: Ints, odd: Bools) -> Iterator[Found]:
     """The rest of one row, as lockstep gives it."""
-    rows = np.array([row])
-    while at < end:
-        word = int(words[at])
-        size = 2 if word & 0x80 else 1
-        key = word & (0xFFFF if word & 0x80 else 0xFF)
-        number, wire = _number(key), key & 7
-        at += size
-        length, value = None, np.zeros(1, np.uint64)
-        good = not (key & 0x8000 or number == 0 or wire in (BEGIN, END) or wire > FIXED32)
-        if good and wire in (VARINT, BYTES):
-            value, number_of_bytes, sound = varints(words, np.array([at]))
-            good = sound is None
-            at += int(np.ravel(number_of_bytes)[0])
-            if wire == BYTES:
-                length = value.view(np.int64)
-                good = good and 0 <= int(length[0]) <= end - at
-                value = np.array([at])
-                at += int(length[0]) if good else 0
-        elif good and wire == FIXED64:
-            value = words[at : at + 1].copy()
-            at += 8
-        elif good:
-            value = np.array([word >> 8 * size & 0xFFFFFFFF], np.uint32)
-            at += 4
-        if not good:
-            odd[owner[row]] = True
-            return
-        yield rows, number, wire, value, length
-    if at > end:
+    data = memoryview(words.base).cast("B")  # type: ignore[arg-type]
+    try:
+        for number, wire, value, stop in fields(data, (at, end)):
+            of_bytes = wire == BYTES
+            kind = np.int64 if of_bytes else np.uint32 if wire == FIXED32 else np.uint64
+            yield np.array([row]), number, wire, np.array([value], kind), np.array([stop - value]) if of_bytes else None
+    except Malformed:
         odd[owner[row]] = True
 
 
@@ -188,7 +163,7 @@ def _number(key: int) -> int:
     return (key & 0x7F) >> 3 | (key >> 8 & 0x7F) << 4
 
 
-def _value(words: Words, word: Words, at: Ints, end: Ints, key: int) -> tuple[Any, Any, Ints, npt.NDArray[np.bool_] | None]:
+def _value(words: Words, word: Words, at: Ints, end: Ints, key: int) -> tuple[Any, Any, Ints, Bools | None]:
     """-> values, lengths, positions of the next field, which rows are good (None: all); ``word`` is that at ``at``."""
     wire = key & 7
     if wire in (BEGIN, END) or wire > FIXED32 or key & 0x8000 or _number(key) == 0:
@@ -223,7 +198,7 @@ def _short_varints(word: Words) -> tuple[Words, Any, None] | None:
     return value.astype(np.uint64), second.astype(np.int64) + 1, None
 
 
-def varints(words: Words, at: Ints) -> tuple[Words, Any, npt.NDArray[np.bool_] | None]:
+def varints(words: Words, at: Ints) -> tuple[Words, Any, Bools | None]:
     """-> values modulo 2**64, sizes in bytes, and which are varints at all (None: all of them)."""
     word = words[at]
     if not (word & np.uint64(0x80)).any():

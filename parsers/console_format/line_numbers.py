@@ -1,0 +1,221 @@
+"""Reads one console line: which of its numbers are metrics, under which names, and which say its step.
+
+One scan serves every framework instead of a regex for each: a number belongs to the words before it, back to the last
+separator (``|``, ``,``, bracket, two spaces, the number before). That reads ``lm loss: 2.3E+00 |``,
+``loss 4.32 (4.56)``, ``step:1/1480 train_loss:7.9`` and ``{'loss': '2.3'}`` alike. Frameworks appear only where
+they differ from this:
+
+- ``Epoch(train) [9][100/270]`` (mmengine), ``Train: 3 [ 100/1251 (8%)]`` (timm), ``1|600|Loss: 2.3`` (torchtune),
+  ``s:10 tel:3.2`` (llm.c: test loss; ``trl`` train loss).
+- A line that opens with a word such as ``validate`` or ``Test:`` gives that word to all of its tags, because the tag
+  alone (``loss``) would be taken for the training loss.
+- A number in brackets behind a metric is its running mean (AverageMeter): tag ``Loss (avg)``.
+
+A line that was understood becomes a `Shape`: a regex with the line's own words, which reads all later lines like it.
+Facts: line formats of 33 frameworks (Megatron-LM training.py, torchtitan components/metrics.py, transformers
+trainer_callback.py, ...), each in the tests by a line of its form.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from parsers.console_format.grammars import EVAL, NUM, VOCABULARY, is_vector, key_of, role_of
+from parsers.console_format.line_prefix import SUFFIX, Field, Line, prefix, whole
+
+from parsers.records import vocabulary
+_UNIT = (
+    r"(?:(?:\s(?!\S+\s*[:=]))?(?:ms|[KMG]i?B|tok/s(?:ec)?|tokens/s(?:ec)?|samples/s(?:ec)?|TFLOPS?|TFLOP/s)"
+    r"|%|µs|us|secs?|mins?|[smhkKMGTBxz]|kit|it/s|s/it|it(?= \[|/\d)|/s(?:ec)?(?:/gpu)?)(?![\w])"
+)
+_TOKEN = re.compile(
+    rf"(?P<date>(?<!\w)\d{{4}}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?)?)"
+    r"|(?P<clock>(?<![\w.])\d+:\d\d(?::\d\d){0,3}(?:\.\d+)?(?![\w:]))"
+    r"|(?P<frac>(?<![\w.@#+-])(?P<it>\d+)(?:\.0)? */ *(?P<total>\d+)(?![\w/]|\.\d))"
+    rf"|(?P<avg>(?<!float64)(?<!float32)(?<!tensor)\( *(?P<mean>{NUM}) *%?\))"
+    rf"|(?P<num>(?<![\w.@#+-])(?>{NUM}))(?P<unit>{_UNIT})?(?!\w|\.\d|-\d)"
+)
+_EVAL_WORD = re.compile(rf"(?i)(?:^|[\W_])(?:{'|'.join(EVAL)})(?:[\W_]|$)")
+_MODE = re.compile(
+    rf"(?i)^[\s*>|=\[(-]*(?P<head>{'|'.join(EVAL)})\b|\((?P<paren>val|test|eval)\)"
+    r"|\| (?P<pipe>valid|test) \|"
+)
+_BAR = re.compile(r"%(\|[^|]*\|)")
+_LLM_C = {"tel": "test loss", "trl": "train loss", "eval": "hellaswag acc"}
+_SKIP = re.compile(r"(?i)^(?:eta|v_num|remaining|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank)$")
+_TRAINING = {"train", "training", *EVAL}
+_RATES = ("tok/s", "tok/sec", "tokens/s", "tokens/sec", "samples/s", "samples/sec")  # units that say what is measured
+_MOST_NUMBERS = 1000  # a line of more is a printed tensor, not a report
+
+Token = tuple[re.Match[str], str]  # a number, and the text since the one before
+
+
+def read_line(text: str) -> Line:
+    """All numbers of a line with their roles. Tags are the line's own words; the caller decides which to believe."""
+    line = prefix(text)
+    body = text[line.body :]
+    line.bar = "%|" in body or "it [" in body
+    line.braces = body.lstrip(" |>-").startswith("{") or "{'" in body or '{"' in body
+    line.mode = _mode(body)
+    scan = _Scan(line, _tokens(line))
+    for i in range(len(scan.tokens)):
+        scan.take(i)
+    if not scan.found and line.fields and re.match(r"\[\d+\]\t", body):  # XGBoost, LightGBM
+        i = next(i for i, f in enumerate(line.fields) if f.start == line.body + 1)
+        line.fields[i] = line.fields[i]._replace(role="step")
+    if line.mode:
+        line.fields = [f if f.role != "metric" or _EVAL_WORD.search(f.tag) else f._replace(tag=f"{line.mode} {f.tag}") for f in line.fields]
+    return line
+
+
+def _mode(body: str) -> str:
+    """The word by which the line says that it speaks of evaluation."""
+    m = _MODE.search(body[:80])
+    if m is None or body[m.end() : m.end() + 1] in {"_", "/"}:
+        return ""
+    return EVAL[(m["head"] or m["paren"] or m["pipe"]).lower()]
+
+
+def _tokens(line: Line) -> list[Token]:
+    text, end, found = line.text, line.body, list[Token]()
+    drawn = _BAR.search(text) if line.bar else None
+    for m in _TOKEN.finditer(text, line.body):
+        if drawn is not None and drawn.start(1) <= m.start() < drawn.end(1):
+            continue  # tqdm's ASCII bars are drawn with digits
+        gap = text[max(end, m.start() - 160) : m.start()]
+        if _is_word(m, gap):
+            continue
+        found.append((m, gap))
+        end = m.end()
+        if len(found) > _MOST_NUMBERS:
+            break
+    return found
+
+
+def _is_word(m: re.Match[str], gap: str) -> bool:
+    """ "number of nan iterations", "NaN/Inf detected": a word, not a value."""
+    if not m["num"] or m["num"][-1] not in "nNfFyY" or gap.rstrip(" '\"[(").endswith((":", "=")):
+        return False
+    return "/" in (m.string[m.end() : m.end() + 1], m.string[m.start() - 1]) or not VOCABULARY.search(key_of(gap)[0])
+
+
+@dataclass
+class _Scan:
+    """A line while its numbers are taken one by one."""
+
+    line: Line
+    tokens: list[Token]
+    found: dict[str, int] = field(default_factory=dict)  # "step", "epoch", "eval" -> the field that says it
+    previous: str = ""  # tag of the metric just before, for its bracketed mean
+
+    def __post_init__(self) -> None:
+        body = self.line.text[self.line.body :]
+        self.keys = [key_of(gap) for _, gap in self.tokens]
+        self.singles = all(" " not in key[0] for key in self.keys)
+        self.torchtune = re.match(r"\s*\d+\|\d+\|", body) is not None
+        self.llm_c = body[:2] == "s:"
+
+    def take(self, i: int) -> None:
+        """The role of the i-th number."""
+        m, gap = self.tokens[i]
+        previous, self.previous = self.previous, ""
+        if m["date"] or m["clock"]:
+            self._add("skip", "clock", m.span())
+        elif m["avg"]:
+            tag = f"{previous} (%)" if "%" in m[0] else f"{previous} (avg)"
+            self._add("metric" if previous and not gap.strip() else "skip", tag, m.span("mean"))
+        else:
+            key, _, _, tight = self.keys[i]
+            role = role_of(key, m.lastgroup or "", i == 0)
+            if self.llm_c:
+                key, role = _LLM_C.get(key, key), "step" if key == "s" and tight and i == 0 else role
+            if m["frac"]:
+                self._fraction(i, key, role)
+            else:
+                self._number(i, key, role)
+
+    def _add(self, role: str, tag: str, span: tuple[int, int]) -> None:
+        self.line.fields.append(Field(role, tag, *span))
+
+    def _fraction(self, i: int, key: str, role: str) -> None:
+        """``120/500``: a step of how many, an epoch of how many, or neither."""
+        m, gap = self.tokens[i]
+        opened = gap.rstrip()[-1:] in {"[", "(", "|", ":"}
+        bare = key.lower() in _TRAINING or (not key and (opened or "epoch" in self.found or (i == 0 and not gap.strip())))
+        roles = ("skip", "skip")
+        if role in {"global", "step"} or (role == "batch" and "step" not in self.found):
+            self.found["step"] = len(self.line.fields)
+            roles = ("it", "total")
+        elif role == "epoch":
+            roles = ("epoch", "epochs")
+        elif bare and "step" not in self.found and (not self.line.mode or key.lower() not in EVAL):
+            roles = roles if self.line.mode else ("it", "total")
+            self.found.setdefault("eval" if self.line.mode else "step", len(self.line.fields))
+        elif VOCABULARY.search(key):
+            self.previous = key
+        if "RunningAvgSamplesPerSec" in self.line.text:  # DeepSpeed before 0.7: epoch/step
+            roles = ("epoch", "step")
+        self._add(roles[0], key, m.span("it"))
+        self._add(roles[1], key, m.span("total"))
+
+    def _number(self, i: int, key: str, role: str) -> None:
+        m, _ = self.tokens[i]
+        span, unit = m.span("num"), (m["unit"] or "").strip()
+        where = self._position(i, key, role, unit)
+        if where:
+            self._place(where, key, span)
+        elif self.keys[i][2] and key.lower() in vocabulary.RANK and not self.line.has("rank"):
+            self._add("rank", "", span)
+        elif not key:
+            self._add("metric" if unit.endswith(_RATES) else "skip", unit, span)
+        elif self._is_metric(i, key):
+            self._metric(i, key, unit)
+        else:
+            self._add("skip", key, span)
+
+    def _position(self, i: int, key: str, role: str, unit: str) -> str:
+        """What the number says of the line's place in the run: step, global, epoch, skip (it is said already), or nothing."""
+        m, _ = self.tokens[i]
+        if self.torchtune and i < 2:
+            return ("epoch", "step")[i]
+        if unit == "it" and "step" not in self.found and key.lower() not in EVAL:  # tqdm without a known end
+            return "step"
+        if unit:
+            return ""
+        if role and m["num"][0] != "-" and whole(m["num"]) is not None and not (self.line.braces and "." in m["num"]):
+            new = role == "global" or (role in {"step", "epoch"} and role not in self.found)
+            return role if new else "skip"
+        before_fraction = i + 1 < len(self.tokens) and self.tokens[i + 1][0]["frac"]
+        return "epoch" if key.lower() in _TRAINING and before_fraction else ""  # timm
+
+    def _place(self, where: str, key: str, span: tuple[int, int]) -> None:
+        fields = self.line.fields
+        if where == "global" and "step" in self.found:  # the more specific word wins
+            old = self.found["step"]
+            fields[old] = fields[old]._replace(role="skip")
+            if fields[old + 1 : old + 2] and fields[old + 1].role == "total":
+                fields[old + 1] = fields[old + 1]._replace(role="skip")
+        where = "step" if where == "global" else where
+        if where != "skip":
+            self.found[where] = len(fields)
+        self._add(where, key, span)
+
+    def _is_metric(self, i: int, key: str) -> bool:
+        m, gap = self.tokens[i]
+        text, explicit = m.string, self.keys[i][2]
+        if text[m.end("num") :][:2] == "%|" or is_vector(gap, text[m.end() : m.end() + 200], key) or _SKIP.match(key):
+            return False
+        if len(key) > 80 or len(key.split()) > 7 or not re.search("[A-Za-z]", key):
+            return False
+        named = re.fullmatch(r"[A-Za-z][\w/@.-]*", key) and (self.singles or gap.lstrip()[:1] in {"|", ","})
+        return bool(explicit or VOCABULARY.search(key) or named)
+
+    def _metric(self, i: int, key: str, unit: str) -> None:
+        line, (first, end) = self.line, self.tokens[i][0].span("num")
+        scaled = unit in SUFFIX and ("consumed_tokens" in line.text or "token" in key)
+        line.scaled = line.scaled or scaled
+        self._add("metric", key, (first, end + scaled))
+        line.explicit += self.keys[i][2]
+        line.context = line.context or self.keys[i][1]
+        self.previous = key

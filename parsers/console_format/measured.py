@@ -1,0 +1,223 @@
+"""The measurements of one console log while it is read: which step, epoch, block and progress bar the lines are in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from parsers.console_format import line_shapes
+from parsers.console_format.blocks import member
+from parsers.console_format.dicts import Dicts, Waiting
+from parsers.console_format.event_lines import Event
+from parsers.console_format.grammars import STRONG, stands_alone
+from parsers.console_format.line_prefix import Line, Where, whole
+from parsers.console_format.line_shapes import Row, Shape, Shapes, has_loss
+from parsers.console_format.line_steps import Steps
+from parsers.tables import Rows
+
+NEAR = 3  # lines behind a line with a step that may belong to it
+_SUMMARY = re.compile(r"(?i)\b(?:final|best|minimum|maximum|overall|total|average over)\b|^final|_final")
+_LATER = re.compile(r"(?i)val|eval|test|ppl|perplexity|reward")  # what is measured between steps
+_HEAD = re.compile(r"(?:\[(?>[^\]]*?=\d)[^\]]*+\])+:?$")  # [epoch=0][batch=9/10]:
+_COUNTED = re.compile(r"(?:step|iter|iteration|epoch|s)\b *+(?:: *+)?\d|\d+/\d+ ")  # what no program text begins with
+
+Parts = dict[str, int]
+
+
+class Measured:
+    """Rows of ``metrics`` and of ``shapes``. ``listing`` says whether a line is in a program's text, ``told`` takes events."""
+
+    def __init__(self, rows: Rows, listing: Callable[[int], bool], told: Callable[[Where, Event], None]) -> None:
+        self.rows, self._listing, self._told = rows, listing, told
+        self.notes: dict[str, None] = {}
+        self.metrics: list[Row] = []
+        self.shapes = Shapes()
+        self.now = Steps()
+        self.started = self.total_said = self.megatron_loss = False
+        self.block_line = -100
+        self.redrawn: tuple[object, int] = (None, 0)  # key and number of the rows that the next update may replace
+        self.dicts = Dicts()
+
+    def size(self) -> int:
+        """Rows that wait to be handed over."""
+        return len(self.metrics) + self.shapes.size()
+
+    def flush(self, year: int) -> pa.RecordBatch | None:
+        """What waits, as a table; None where nothing does."""
+        rows, self.metrics, self.redrawn = self.metrics, [], (None, 0)
+        shapes = self.shapes.with_rows()
+        return line_shapes.batch(rows, shapes, year) if rows or shapes else None
+
+    def known(self, place: int, text: str) -> bool:
+        """Takes a line of a known shape."""
+        if self.dicts.waiting is not None:
+            return False
+        near = (place >> 20) - self.now.line <= NEAR and self.now.step is not None
+        if (found := self.shapes.match(text, near)) is None:
+            return False
+        self._take(found[0], place, found[1])
+        return True
+
+    def alike(self, lines: list[str], first: int, n: int) -> int:
+        """Takes lines from the ``first`` on, of which line n is the 0th, while they are like the one before and say their
+        step themselves; -> how many."""
+        shape = self.shapes.known[0] if self.shapes.known else None
+        if shape is None or not shape.simple or self.dicts.waiting is not None:
+            return 0
+        match, before = shape.pattern.fullmatch, len(shape.rows)
+        for text in lines[first : first + 1000]:
+            if (m := match(text)) is None:
+                break
+            shape.rows.append(m.groups())
+        taken = len(shape.rows) - before
+        if taken:
+            last = n + first + taken - 1
+            shape.places.extend(range((n + first) << 20, (last + 1) << 20, 1 << 20))
+            self.now.step, self.now.line, self.redrawn = whole(shape.rows[-1][shape.step_at]), last, (None, 0)
+        return taken
+
+    def _take(self, shape: Shape, place: int, words: tuple[str, ...]) -> None:
+        n = place >> 20
+        if shape.simple:
+            self.now.step, self.now.line, self.redrawn = whole(words[shape.step_at]), n, (None, 0)
+        elif shape.near:
+            self.now.line, self.redrawn = n, (None, 0)
+            shape.steps.append(self.now.step)
+        else:
+            parts = {
+                f.role: v
+                for f, w in zip(shape.fields, words, strict=True)
+                if f.role in {"step", "it", "total", "epoch"} and (v := whole(w)) is not None
+            }
+            step = self.now.resolve(shape.line, parts, n)
+            if shape.line.bar:
+                self.dicts.saw_bar(n, parts)
+                again = shape.steps and shape.steps[-1] == step and self.redrawn[0] is shape
+                self.redrawn = (shape, 0)
+                if again:
+                    shape.rows[-1], shape.places[-1] = words, place
+                    return
+            shape.steps.append(step)
+            if shape.missing:
+                self._told(Where(place), _missing(step))
+        shape.places.append(place)
+        shape.rows.append(words)
+
+    def take(self, where: Where, line: Line) -> bool:
+        n, metrics, body = where.line, line.metrics(), line.text[line.body :]
+        where = where._replace(rank=line.value("rank")) if where.rank is None else where
+        parts = {role: v for role in ("step", "it", "total", "epoch") if (v := line.value(role)) is not None}
+        if line.bar:
+            self.dicts.saw_bar(n, parts)
+            if self.dicts.waiting:
+                self.settle(parts)
+        stepped = bool({"step", "it"} & parts.keys())
+        if line.braces and not stepped:
+            return self._dict(Waiting(where, metrics))
+        if self.block_line == n - 1 and self._in_block(where, line, stepped):
+            self.block_line = n
+            return True
+        if not metrics or _HEAD.match(body.strip()):
+            return self._heading(n, line, parts, body)
+        if self._listing(n) and not (stepped and _COUNTED.match(body)):
+            return False
+        if not stepped and ("epoch" not in parts or not any(STRONG.search(t) for t, _ in metrics)):
+            return self._stepless(where, line, metrics)
+        step = self.now.resolve(line, parts, n)
+        if body.startswith("Train Epoch:") and parts.get("total", 0) > 5000:
+            self.notes["steps of 'Train Epoch: e [i/n]' lines count as these lines do, in samples"] = None
+        if "epoch" in parts and stepped:
+            metrics = [*metrics, ("epoch", float(parts["epoch"]))]
+        self.put(where, step, metrics, (step, body[:6]) if line.bar else None)
+        self._megatron(where, line, step)
+        self._planned(n, line, parts)
+        if stepped:
+            self.shapes.learn(line, parts)
+        self.started = True
+        return True
+
+    def _in_block(self, where: Where, line: Line, stepped: bool) -> bool:
+        """A line right below a heading: a row of its block, or how far Composer's evaluation is."""
+        if re.match(r"\s*\[(?i:eval) batch=\d+/\d+\]", line.text[line.body :]):
+            return True
+        if stepped or (row := member(line.text)) is None:
+            return False
+        self.put(where, self.now.step, [row])
+        return True
+
+    def _planned(self, n: int, line: Line, parts: Parts) -> None:
+        planned = parts.get("total") if any(f.role == "it" and f.tag for f in line.fields) and not line.mode else None
+        if planned and "epoch" not in parts and not self.total_said:
+            self.total_said = True
+            self.rows.config("total_steps", planned, at=n)
+
+    def _heading(self, n: int, line: Line, parts: Parts, body: str) -> bool:
+        """Lines that only say where we are: ``[batch=600/1000]:``, ``Epoch 3/12``."""
+        if {"step", "it"} & parts.keys() and _HEAD.match(body.strip()):
+            self.now.resolve(line, parts, n)
+            self.block_line = n
+            return True
+        if "epoch" in parts and re.match(r"(?i)\W*epoch\b", body):
+            self.now.heading(parts["epoch"])
+        return False
+
+    def _stepless(self, where: Where, line: Line, metrics: list[tuple[str, float]]) -> bool:
+        """Measurements without a step: words that cannot be settings, or whole rows right behind a step."""
+        n, summary = where.line, _SUMMARY.search(line.text, line.body) is not None
+        near = n - self.now.line <= NEAR and self.now.step is not None
+        if not stands_alone(line, near, where.time is not None, self.started):
+            return False
+        strong = [tag for tag, _ in metrics if STRONG.search(tag)]
+        inherits = near or line.mode or any(_LATER.search(t) for t in strong)
+        step = self.now.step if inherits and not summary and n - self.now.line < 500 else None
+        if line.context and (summary or step is None):
+            metrics = [(f"{line.context} {metrics[0][0]}", metrics[0][1]), *metrics[1:]]
+        if near and not strong and not line.mode:
+            self.now.line = n
+            self.shapes.learn(line, {})
+        self.put(where, step, metrics)
+        return True
+
+    def _megatron(self, where: Where, line: Line, step: int | None) -> None:
+        """Megatron leaves "lm loss" out where it was NaN or where all iterations were skipped."""
+        if "elapsed time per iteration" in line.text:
+            if has_loss(line):
+                self.megatron_loss = True
+            elif self.megatron_loss or "loss scale" in line.text:
+                self._told(where, _missing(step))
+
+    def put(self, where: Where, step: int | None, pairs: list[tuple[str, float]], key: object = None) -> None:
+        """Rows; those of the update before are replaced where it has the same key (a bar redrawn at the same step)."""
+        if key is not None and self.redrawn[0] == key and self.redrawn[1] <= len(self.metrics):
+            del self.metrics[len(self.metrics) - self.redrawn[1] :]
+        self.redrawn = (key, len(pairs))
+        place, time, rank = where
+        self.metrics += [(place, step, tag, value, time, rank) for tag, value in pairs]
+
+    def _dict(self, waiting: Waiting) -> bool:
+        tags = {t for t, _ in waiting.metrics}
+        if not any(STRONG.search(t) or t == "epoch" for t in tags) or self._listing(waiting.where.line):
+            return False
+        if "train_runtime" in tags:
+            self.put(waiting.where, None, waiting.metrics)  # the summary of the whole run
+        else:
+            self.dicts.waiting = waiting
+        self.started = True
+        return True
+
+    def settle(self, bar: Parts) -> None:
+        """Gives a dict line its step, now that the line behind it is known."""
+        waiting = self.dicts.waiting
+        if waiting is not None:
+            self.dicts.waiting = None
+            self.now.step, how = self.dicts.step(waiting, bar)
+            self.now.line = waiting.where.line
+            self.notes[f"steps of {{'loss': ...}} lines: {how}"] = None
+            self.put(waiting.where, self.now.step, waiting.metrics)
+
+
+def _missing(step: int | None) -> Event:
+    text = "this line has no lm loss: it was NaN, or all its iterations were skipped"
+    return Event("missing_field", "warning", text, step)

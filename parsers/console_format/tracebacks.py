@@ -1,0 +1,44 @@
+"""A traceback is one event: its last line with the innermost frame, at the line where it begins."""
+
+from __future__ import annotations
+
+import re
+
+from parsers.console_format.event_lines import MAX_TEXT, Event, event_of, known
+from parsers.console_format.line_prefix import Where
+
+TRACEBACK = re.compile(r"Traceback \(most recent call last\)")
+_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:, in (\S+))?')
+_LAST = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?[A-Za-z_]\w*(?:: ?.*)?$")
+
+
+class Traceback:
+    """Collects one traceback; ``feed`` returns False once a line no longer belongs to it."""
+
+    def __init__(self, where: Where, handled: bool = False) -> None:
+        self.where, self.frame, self.last, self.lines = where, "", "", 0
+        self.phase = ""  # the outermost frame that says what the program was doing
+        self.handled = handled  # printed as a warning: the program went on
+
+    def feed(self, text: str) -> bool:
+        self.lines += 1
+        if self.last or self.lines > 2000:
+            return False
+        if (m := _FRAME.match(text)) is not None:
+            self.frame = f"{m[1]}:{m[2]}" + (f" in {m[3]}" if m[3] else "")
+            if not self.phase and m[3] and known().phase.search(m[3]):
+                self.phase = self.frame
+            return True
+        if not text.strip() or text[:1] in " \t" or text.startswith(("[...]", "^", "~")):
+            return True
+        self.last = text.strip() if _LAST.match(text) else ""
+        return bool(self.last)
+
+    def event(self) -> Event:
+        text = self.last or "traceback without its last line"
+        inner = event_of(text) if self.last else None
+        special = inner is not None and inner.kind in {"oom", "nccl", "hardware", "nonfinite", "signal"}
+        kind = inner.kind if inner is not None and special and "ChildFailed" not in text else "traceback"
+        level = "warning" if self.handled or known().cascade.search(text) else "error"
+        called = f", called from {self.phase}" if self.phase and self.phase != self.frame else ""
+        return Event(kind, level, text[:MAX_TEXT] + (f"  [{self.frame}{called}]" if self.frame else ""))
