@@ -9,18 +9,7 @@ from typing import Any
 import click
 
 from forensics.verbs import redact_output
-from forensics.verbs.options import (
-    UNHEALTHY,
-    attach,
-    batches_option,
-    metric_option,
-    named_file,
-    outputs,
-    run_config_option,
-    say,
-    steady,
-    without_pandas,
-)
+from forensics.verbs.options import UNHEALTHY, attach, batches_option, metric_option, named_file, outputs, run_config_option, say, steady
 from forensics.verbs.output_paths import places, publish
 
 
@@ -61,7 +50,6 @@ def analyze(
     """
     from forensics import pipeline, progress
 
-    without_pandas()
     known = redact_output.begin(ctx) if redact else None
     found = places(run, out, json_path, md, force=force)
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:

@@ -9,7 +9,7 @@ import click
 
 from forensics.errors import ForensicsError
 from forensics.verbs import redact_output
-from forensics.verbs.options import REDACT, UNHEALTHY, run_config_option, say, steady, without_pandas
+from forensics.verbs.options import REDACT, UNHEALTHY, run_config_option, say, steady
 
 OUT = "audit"
 
@@ -60,7 +60,6 @@ def audit(
     from reports import audit_page as drawn
     from reports import html
 
-    without_pandas()
     if redact:
         redact_output.begin(ctx)
     if out == "":
@@ -100,7 +99,6 @@ def audit(
 
 def _prepare() -> None:
     """In each worker, as in the command itself."""
-    without_pandas()
     warnings.simplefilter("ignore")
 
 

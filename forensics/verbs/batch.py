@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from forensics.verbs.options import attach, batches_option, run_config_option, steady, without_pandas
+from forensics.verbs.options import attach, batches_option, run_config_option, steady
 
 LONGEST = 20_000  # characters of a list of samples on the terminal
 
@@ -28,7 +28,6 @@ def batch(run: str, step: int, manifest: Path | None, as_json: bool, run_config:
     from forensics import pipeline
     from forensics.batches import step_to_samples
 
-    without_pandas()
     chosen = pipeline.choose(pipeline.read_runs(run, run_config=run_config))
     attach(chosen, manifest)
     found = step_to_samples.answer(chosen, step)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from forensics.verbs import redact_output
-from forensics.verbs.options import REDACT, named_file, run_config_option, steady, stem_of, without_pandas
+from forensics.verbs.options import REDACT, named_file, run_config_option, steady, stem_of
 from forensics.verbs.output_paths import Places, allowed, keep_inputs, own
 
 
@@ -34,7 +34,6 @@ def compare(
     from forensics.many_runs import side_by_side as two
     from reports import compare_page as drawn
 
-    without_pandas()
     known = redact_output.begin(ctx) if redact else None
     default = frozenset(["page"] if out is None else [])
     found = allowed(Places(out or Path(f"{stem_of(run_a)}-{stem_of(run_b)}.html"), json_path, None, default), force=force)

@@ -70,26 +70,6 @@ def attach(run: Any, manifest: Path | None) -> None:
         manifests.attach(run, manifest)
 
 
-def without_pandas() -> None:
-    """pyarrow imports pandas, where it is installed, merely to ask whether a list is a Series: half a second of nothing.
-
-    It asks once in the life of a process; this answers "not installed". Only for the command, never for `import forensics`.
-    """
-    import pyarrow
-
-    class NotInstalled:
-        @staticmethod
-        def find_spec(name: str, path: object = None, target: object = None) -> None:
-            if name == "pandas":
-                raise ModuleNotFoundError(name)
-
-    sys.meta_path.insert(0, NotInstalled)
-    try:
-        pyarrow.array([0])
-    finally:
-        sys.meta_path.remove(NotInstalled)
-
-
 def name_of(case: Path) -> str:
     return case.name.removesuffix(".json").removesuffix(".case")
 

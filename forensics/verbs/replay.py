@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from forensics.verbs import redact_output
-from forensics.verbs.options import named_file, outputs, run_config_option, say, steady, without_pandas
+from forensics.verbs.options import named_file, outputs, run_config_option, say, steady
 from forensics.verbs.output_paths import places, publish
 
 
@@ -70,7 +70,6 @@ def replay(
         return
     if run is None or adapter is None:
         raise click.UsageError("give RUN and --adapter FILE.py; `forensics replay --init` writes one to fill in")
-    without_pandas()
     known = redact_output.begin(ctx) if redact else None
     found = places(run, out, json_path, md, force=force)
     options = Options(into_case.adapter_file(adapter), python, device, budget, steps, checkpoint, timeout)
