@@ -11,11 +11,18 @@ from collections.abc import Iterable, Sequence
 from forensics.case import Clue, Finding, Hypothesis
 
 
+def prior_clue(prior: float) -> Clue:
+    """Where a cause starts from, in decibans: how common it is, against all causes that no rule is for."""
+    share = 10 ** (-prior / 10)
+    times = {2: "half", 3: "a third", 4: "a quarter", 5: "a fifth"}.get(round(share), f"1/{round(share)}")
+    return Clue(f"Prior: how common this cause is ({times} as common as all unlisted causes together).", prior)
+
+
 class Ledger:
     """Collects the clues of one cause, in the order in which a reader should weigh them."""
 
     def __init__(self, prior: float) -> None:
-        self._clues = [Clue("Starting point: how often this cause is met, against one not on our list.", prior)]
+        self._clues = [prior_clue(prior)]
 
     def add(self, weight: float, text: str, findings: Iterable[Finding] = ()) -> None:
         self._clues.append(Clue(text, weight, tuple(f.id for f in findings)))

@@ -27,7 +27,7 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 
 def found(case: Case) -> list[tuple[str, str]]:
-    """(severity, sentence) of what is sick in them."""
+    """(severity, sentence) of what is broken in them."""
     told = case["run"]["checkpoints"]["findings"]
     return [(f["severity"], f"{f['path']}: {f['title']}") for f in told]
 
@@ -43,8 +43,8 @@ def _state(r: dict[str, Any], best: Any) -> str:
     if r["healthy"] is None:
         return "values not read" if r["kind"] in ("weights", "full") else "no weights"
     if not r["healthy"]:
-        return "sick values"
-    return "the last healthy one" if r["path"] == best else "nothing sick"
+        return "broken values"
+    return "the last healthy one" if r["path"] == best else "nothing broken"
 
 
 def _moved(r: dict[str, Any]) -> str:

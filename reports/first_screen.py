@@ -124,8 +124,8 @@ def cost(case: Case) -> str:
     lost = [b["from"] for b in bands if b.get("from") is not None]
     standing = [s for s in lost if not any(begin[0] <= s <= end[1] for end, begin in pairwise(attempts))]
     vain = last - min(standing) + 1 if standing and last is not None else 0
-    told = ((again, "done twice"), (spent, "until the loss was back"), (vain, "run on without recovery"))
-    text = "; ".join(f"{text_format.plural(n, 'step')} {what}" for n, what in told if n > 0)
+    told = ((again, "{} repeated"), (spent, "{} until the loss recovered"), (vain, "the loss never recovers in the remaining {}"))
+    text = "; ".join(what.format(text_format.plural(n, "step")) for n, what in told if n > 0)
     return text + _spent(case, again + spent + max(vain, 0)) if text else ""
 
 
@@ -166,7 +166,7 @@ def checkpoint(case: Case) -> str:
     """The last healthy checkpoint, as path and step, with what speaks against it; in trouble also that there is none."""
     found, saved = case["run"].get("last_healthy_checkpoint"), case["run"]["checkpoints"]["rows"]
     if not found:
-        none = f"none of {text_format.plural(len(saved), 'checkpoint')}" if saved else "no checkpoint lies beside the log"
+        none = "no healthy checkpoint" if saved else "no checkpoint beside the log"
         return none if case["verdict"] == "unhealthy" else ""
     if not isinstance(found, dict):
         return f"`{found}`"

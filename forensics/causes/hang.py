@@ -55,7 +55,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-16, "The run went on and finished: what waited there was a crash's echo.", [])
     roots = hang_kinds.roots(run)
     if roots:
-        ledger.add(-10, f"An error stands in the log that explains the end: {roots[0]['text'].splitlines()[-1][:80]}", [])
+        ledger.add(-10, f"The log contains an error that explains the end: {roots[0]['text'].splitlines()[-1][:80]}", [])
     return ledger.hypothesis(
         __name__,
         f"{TITLE}: {kind['words']}" if kind else TITLE,

@@ -98,7 +98,7 @@ def _rate_and_gradient(run: Run, ledger: Ledger) -> None:
 
 
 def _never_learned(run: Run) -> tuple[str, float] | None:
-    """Evaluation that was never better than at the beginning, while training falls: learnt by rote. None when it was."""
+    """Evaluation that was never better than at the beginning, while training falls: memorized. None when it was."""
     held, train = series(run, "loss.eval"), series(run, "loss.train")
     if held is None or train is None or len(held) < 4 or len(train) < 20:
         return None
@@ -111,6 +111,6 @@ def _never_learned(run: Run) -> tuple[str, float] | None:
     fell = left < 0.8 or (left < 0.95 and climbs)  # a little rote shows in an evaluation that gets worse
     late = x[0] < 0.8 * float(np.median(train.value[:5])) if len(x) else False  # by its first time much was learnt
     if len(x) >= 4 and fell and not late and x.min() > 0.97 * x[0]:
-        text = f"Evaluation never gets better than at the beginning ({x[0]:.4g}), while training loss falls: learnt by rote."
+        text = f"Evaluation never gets better than at the beginning ({x[0]:.4g}), while training loss falls: memorized."
         return text, 18.0 if left < 0.8 else 11.0
     return None

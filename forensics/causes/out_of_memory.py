@@ -44,7 +44,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     killed = [f for f in found if f.facts.get("killed")]
     grown = [f for f in found if f.facts.get("growth") and not f.facts["said"]]
     if said:
-        ledger.add(22, "The log says so.", said)
+        ledger.add(22, "The log contains an out-of-memory error.", said)
         if status(run) == "finished":
             ledger.add(-12, "The run finished all the same.", [])
         if said[0].facts.get("why"):

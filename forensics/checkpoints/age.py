@@ -65,9 +65,7 @@ def counters_disagree(c: Checkpoint) -> list[Found]:
     if n.optimizer is not None and n.label and n.optimizer < 0.8 * n.label and n.label > 20:
         whole = n.optimizer > 0 and n.label % n.optimizer == 0
         title = f"The optimizer has counted {n.optimizer} steps in the checkpoint of step {n.label}"
-        title += (
-            f": one for {n.label // n.optimizer} (accumulation), or it began anew on the way" if whole else ": it began anew on the way"
-        )
+        title += f": one for {n.label // n.optimizer} (accumulation), or it was reset on the way" if whole else ": it was reset on the way"
         found.append(finding("optimizer_behind", "info" if whole else "warning", title))
     reference = n.optimizer or n.label
     if (
@@ -82,9 +80,7 @@ def counters_disagree(c: Checkpoint) -> list[Found]:
         title = f"The schedule has been stepped {k} times for each step of the optimizer ({n.scheduler} against {reference})"
         found.append(finding("schedule_ahead", "warning", f"{title}: for each micro-batch, or each process"))
     elif n.scheduler is not None and n.optimizer and 4 < n.scheduler < 0.8 * n.optimizer and not _by_epoch(n.scheduler, n.optimizer):
-        title = (
-            f"The schedule stands at {n.scheduler} where the optimizer has counted {n.optimizer} steps: it began anew, or counts otherwise"
-        )
+        title = f"The schedule stands at {n.scheduler} where the optimizer has counted {n.optimizer} steps: it was reset, or counts something else"
         found.append(finding("schedule_behind", "warning", title))
     return found
 
@@ -100,7 +96,11 @@ def optimizer(c: Checkpoint) -> list[Found]:
     seconds = measured(c, "exp_avg_sq")
     if n.adam and not n.states and n.params and (n.label or 0) > 1:
         found.append(
-            finding("optimizer_empty", "warning", f"The optimizer's state is empty at step {n.label}: a resume begins with fresh moments")
+            finding(
+                "optimizer_empty",
+                "warning",
+                f"The optimizer state is empty at step {n.label}: resuming from it resets the optimizer moments",
+            )
         )
     elif n.states and n.params > n.states and not any(k.endswith(".func_evals") for k in c.contents.values):  # LBFGS keeps one for all
         title = f"{n.params - n.states} of {n.params} parameters of the optimizer have no state: they never had a gradient (frozen, or not used)"

@@ -57,7 +57,7 @@ def _step(c: Checkpoint, state: dict[str, Any]) -> list[Found]:
         and (n.optimizer is None or n.optimizer > 2 * n.scheduler + 10)
     ):
         found.append(
-            finding("schedule_behind", "warning", f"The schedule stands at {n.scheduler} in the checkpoint of step {stated}: it began anew")
+            finding("schedule_behind", "warning", f"The schedule stands at {n.scheduler} in the checkpoint of step {stated}: it was reset")
         )
     return [*found, *_labels(c, named, n)]
 

@@ -45,7 +45,7 @@ def missing(c: Checkpoint) -> list[Found]:
     rest = [n for n in names if re.search(r"(?i)last_epoch|last_batch_iteration|growth_tracker|rng_state|random_state", n)]
     rest += [f.name for f in c.contents.files if re.search(r"(?i)^(scheduler|rng_state|random_states|scaler)", f.name)]
     if c.kind == "weights" and rest and not any(re.search(r"(?i)model_states|optim", f.name) for f in c.contents.files):
-        title = f"No state of the optimizer at step {c.step}, though the rest of the training's is there ({rest[0]}): a resume begins with fresh moments"
+        title = f"No optimizer state at step {c.step}, though the rest of the training state is there ({rest[0]}): resuming from it resets the optimizer moments"
         return [finding("optimizer_missing", "info" if _never_saved(c) else "warning", title)]
     buffers = [v is None for n, v in c.contents.values.items() if n.endswith(".momentum_buffer")]
     momentum = any(v > 0 for _, v in _numbers(c, r"param_groups\.\d+\.momentum$"))

@@ -92,7 +92,8 @@ def nonfinite(c: Checkpoint) -> list[Found]:
     if not bad:
         return []
     n, first = sum(s.nonfinite for _, s in bad), bad[0][0]
-    title = f"{n} values that are not finite in {len(bad)} of {len(c.contents.tensors)} tensors, {first.name} first"
+    where = f"in {len(bad)} of {len(c.contents.tensors)} tensors, {first.name} first" if len(bad) > 1 else f"in {first.name}"
+    title = f"{n} non-finite value{'s' if n > 1 else ''} {where}"
     return [finding("nonfinite", "critical", title, [t.name for t, _ in bad])]
 
 

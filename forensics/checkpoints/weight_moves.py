@@ -150,7 +150,7 @@ def left_behind(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[
                 finding(
                     "schedule_behind",
                     "warning",
-                    f"The schedule went back from {x.scheduler} to {y.scheduler} between step {a.step} and {b.step}: it began anew",
+                    f"The schedule went back from {x.scheduler} to {y.scheduler} between step {a.step} and {b.step}: it was reset",
                 )
             )
         if x.optimizer and y.optimizer is not None and y.optimizer < x.optimizer:
@@ -158,7 +158,7 @@ def left_behind(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[
                 finding(
                     "optimizer_behind",
                     "warning",
-                    f"The optimizer's count went back from {x.optimizer} to {y.optimizer} between step {a.step} and {b.step}: its state began anew",
+                    f"The optimizer's count went back from {x.optimizer} to {y.optimizer} between step {a.step} and {b.step}: its state was reset",
                 )
             )
     return [*found, *_gone(a, b)]

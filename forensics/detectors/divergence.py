@@ -73,7 +73,7 @@ def detect(run: Run) -> Iterator[Finding]:
     if end <= low:
         return
     how = f"{end / low - 1:.0%} above" if abs(end) < 100 * abs(low) else f"{end / low:.2g} times" if low else "above"
-    title = f"Loss turns at step {start} and ends at {end:.4g}, {how} its best level of {low:.4g}"
+    title = f"From step {start} the loss drifts up to {end:.4g}, {how} its best level of {low:.4g}"
     facts = {
         "start": start,
         "best": low,

@@ -185,7 +185,7 @@ def _dead_rank(run: Run, waits: Sequence[Event]) -> Kind | None:
         "dead_rank",
         f"the others wait for {who}, which died first",
         why,
-        ("Mend the first error; the time-outs of the others follow from it.",),
+        ("Fix the first error; the time-outs of the others follow from it.",),
         {"ranks": str(rank)},
     )
 

@@ -113,7 +113,7 @@ def _said(run: Run) -> Iterator[Finding]:
     if lines:
         first = lines[0]
         shown = evidence.text("what the log says", [e["text"] for e in lines[:5]], run.where(first["source"], first["at"]))
-        title = f"The log says so {len(lines)} times: {first['text'][:120]}"
+        title = f"Logged {'once' if len(lines) == 1 else f'{len(lines)} times'}: {first['text'][:120]}"
         facts = {"metric": "", "first": first["step"], "count": len(lines), "recovered": None, "said": True}
         yield Finding(
             f"nonfinite-{first['step']}-said",

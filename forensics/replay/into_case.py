@@ -12,6 +12,7 @@ from forensics import pipeline, ranking
 from forensics.case import Case, Clue, Hypothesis
 from forensics.case_parts import headline
 from forensics.errors import ForensicsError
+from forensics.ledger import prior_clue
 from forensics.replay import advice, session, verdict
 from forensics.replay.session import Options, Result
 from parsers.tables import Run
@@ -87,12 +88,8 @@ def _weighed(causes: Sequence[Hypothesis], named: dict[str, float], others: floa
     present = {h.id for h in found}
     for cause in named:
         if new and cause not in present and cause != "unknown" and named[cause] >= 10:
-            module = importlib.import_module(f"forensics.hypotheses.{cause}")
-            found.append(
-                Hypothesis(
-                    cause, module.TITLE, (Clue("Starting point: how often this cause is met, against one not on our list.", module.PRIOR),)
-                )
-            )
+            module = importlib.import_module(f"forensics.causes.{cause}")
+            found.append(Hypothesis(cause, module.TITLE, (prior_clue(module.PRIOR),)))
     weighed = [(h, named.get(h.id, others)) for h in found]
     return [replace(h, clues=(*h.clues, Clue(text, weight, (), "replay"))) if weight else h for h, weight in weighed]
 

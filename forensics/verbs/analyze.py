@@ -25,7 +25,7 @@ from forensics.verbs.output_paths import places, publish
     help="The training data: compare the samples behind the spikes with random ones (off unless given).",
 )
 @click.option("--baseline", metavar="RUN", help="A known good run: where they part, and what that says about each cause.")
-@click.option("--fail-on", type=click.Choice(["unhealthy"]), help="Exit with 3 where the verdict is this.")
+@click.option("--fail-on", type=click.Choice(["unhealthy"]), help="Exit with 3 if this is the verdict.")
 @run_config_option
 @click.pass_context
 def analyze(
@@ -46,7 +46,7 @@ def analyze(
     """Analyze RUN: a folder, one file, or an fsspec URL (s3://...).
 
     Reads TensorBoard event files, W&B files, Hugging Face trainer states, JSON, CSV, console logs and configs, and writes
-    one HTML page and the case as JSON. Where several runs lie in the folder, the one written last is analyzed.
+    one HTML page and the case as JSON. If the folder holds several runs, the report covers the one written last.
     """
     from forensics import pipeline, progress
 
@@ -80,9 +80,9 @@ def _name_siblings(run: Any) -> None:
     from parsers.secrets import names
 
     if run.siblings:
-        which = "one configuration under several seeds; shown is" if run.group else "this is the one written last,"
+        alike = " of one configuration under several seeds" if run.group else ""
         shown = names([run.path, *run.siblings])
-        say(f"{len(run.siblings) + 1} runs lie here, {which} {shown.get(run.path, run.path)}. The others:")
+        say(f"Found {len(run.siblings) + 1} runs{alike}; this report covers {shown.get(run.path, run.path)}. The others:")
         for path in run.siblings[:10]:
             say(f"  forensics analyze {shown.get(path, path)}")
         if len(run.siblings) > 10:

@@ -20,10 +20,10 @@ LONGEST = 20_000  # characters of a list of samples on the terminal
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @run_config_option
 def batch(run: str, step: int, manifest: Path | None, as_json: bool, run_config: bool) -> None:
-    """Print which samples were in the batch of a step of RUN, and how that is known.
+    """Print which samples were in the batch of one step of RUN, and how that is known.
 
-    Recorded where a file lists it (a manifest, or ids in the log). Else rebuilt where the loader, its seed and the size of the data
-    are known, and the log agrees with them; then with what that rests on. Else "unknown", and what is missing.
+    "recorded": a file lists them (a manifest, or ids in the log). "rebuilt": worked out from the loader, its seed and the size of
+    the data, if the log agrees; the output lists the assumptions. "unknown": the output says what is missing.
     """
     from forensics import pipeline
     from forensics.batches import step_to_samples

@@ -26,9 +26,9 @@ from forensics.verbs.output_paths import Places, allowed, keep_inputs, own
 def compare(
     ctx: click.Context, run_a: str, run_b: str, out: Path | None, json_path: Path | None, redact: bool, run_config: bool, force: bool
 ) -> None:
-    """Where RUN_A and RUN_B part, and what differs in config, environment, data and recipe.
+    """Find where RUN_A and RUN_B diverge, and what differs in config, environment, data and recipe.
 
-    The loss is set against steps, wall time, tokens and FLOPs, as far as they were logged.
+    Compares the loss by step, wall time, tokens and FLOPs, as far as these were logged.
     """
     from forensics import output, pipeline, progress
     from forensics.many_runs import side_by_side as two

@@ -41,17 +41,12 @@ def _metrics(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
 
 
 metric_option = click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    metavar="NAME=TAG",
-    callback=_metrics,
-    help="What a tag of yours means, e.g. loss.train=my/own/tag.",
+    "--metric", "metrics", multiple=True, metavar="NAME=TAG", callback=_metrics, help="Give a tag its meaning, e.g. loss.train=my/own/tag."
 )
 
 
 run_config_option = click.option(
-    "--no-run-config", "run_config", is_flag=True, flag_value=False, default=True, help="Leave out a forensics.toml that came with the run."
+    "--no-run-config", "run_config", is_flag=True, flag_value=False, default=True, help="Ignore a forensics.toml in the run folder."
 )
 
 
@@ -59,7 +54,7 @@ batches_option = click.option(
     "--batches",
     "manifest",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file that maps steps to samples, batch ids, shards or sources, in place of what the run has.",
+    help="A file that maps steps to samples, batch ids, shards or sources; replaces what the run recorded.",
 )
 
 

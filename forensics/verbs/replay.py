@@ -24,10 +24,10 @@ def _span(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
 @click.command()
 @click.argument("run", required=False)
 @click.option("--adapter", help="Your Python file with build(), batch(step), loss(model, batch); or `hf`.")
-@click.option("--steps", callback=_span, metavar="A:B", help="Replay from step A on, and explain what is worst up to B.")
-@click.option("--checkpoint", type=click.Path(), help="Begin from this one; default the last good one before the trouble.")
-@click.option("--device", default="auto", show_default=True, help="cuda or cpu; auto takes CUDA where there is one.")
-@click.option("--python", default=sys.executable, help="The interpreter of the training environment; default ours.")
+@click.option("--steps", callback=_span, metavar="A:B", help="Replay from step A and explain the worst effect up to step B.")
+@click.option("--checkpoint", type=click.Path(), help="Start from this one; default the last good one before the failure.")
+@click.option("--device", default="auto", show_default=True, help="cuda or cpu; auto takes CUDA if available.")
+@click.option("--python", default=sys.executable, help="The Python of the training environment; default the one that runs forensics.")
 @click.option("--budget", type=click.IntRange(min=1), help="Training steps to spend; default grows with the window.")
 @click.option("--timeout", type=float, default=300, show_default=True, help="Seconds that one step may take.")
 @click.option("--init", is_flag=True, help="Write a commented adapter to the path of --adapter (adapter.py), and stop.")
@@ -53,10 +53,10 @@ def replay(
     run_config: bool,
     force: bool,
 ) -> None:
-    """Run the steps around the trouble of RUN again, and find out by experiment what makes it.
+    """Run the steps around the failure again, and find its cause by experiment.
 
-    The adapter is the only file of yours that is ever run, in a process of its own. From the last good checkpoint the steps
-    are reproduced, then batches and samples are bisected, and rate, optimizer and precision are changed one at a time.
+    The adapter is the only file of yours that is ever run, in its own process. Replay reproduces the steps from the last good
+    checkpoint, bisects batches and samples, and changes learning rate, optimizer and precision one at a time.
     """
     from forensics import output, pipeline, progress
     from forensics.replay import into_case, template

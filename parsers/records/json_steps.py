@@ -36,7 +36,7 @@ def place(parts: list[Part], fill: bool) -> Iterator[str]:
     if any(p.epochs is not None and p.step_key not in GLOBAL_KEYS for p in train):
         length = _lay_end_to_end(train)
         if length:
-            yield f"the step starts again with every epoch: epochs of {length} steps were laid end to end"
+            yield f"the step starts again with every epoch: epochs of {length} steps were concatenated"
     if fill:
         placed: list[tuple[int, int]] | None = None
         for part in parts:
