@@ -43,9 +43,9 @@ def test_sample(sample: Path) -> None:
     kinds = {f["kind"] for f in got["findings"]}
     assert got["verdict"] == want["verdict"], got["answer"]
     if want.get("top"):
-        assert got["causes"][0]["id"] in {want["top"], *want.get("acceptable", [])}, [h["id"] for h in got["causes"][:3]]
+        assert got["hypotheses"][0]["id"] in {want["top"], *want.get("acceptable", [])}, [h["id"] for h in got["hypotheses"][:3]]
     else:
-        assert all(h["probability"] <= 0.2 for h in got["causes"] if h["id"] != "unknown")
+        assert all(h["probability"] <= 0.2 for h in got["hypotheses"] if h["id"] != "unknown")
     assert set(want.get("findings", [])) <= kinds
     grave = {f["kind"] for f in got["findings"] if f["severity"] != "info"}
     assert not set(want.get("clear", [])) & grave
@@ -85,7 +85,7 @@ def test_every_detector_fires_on_a_sample_and_spares_the_healthy(module: Any) ->
 @pytest.mark.parametrize("module", pipeline.modules("causes"), ids=pipeline.id_of)
 def test_every_cause_comes_first_on_a_sample(module: Any) -> None:
     name = pipeline.id_of(module)
-    assert any(case(s)["causes"][0]["id"] == name for s in SAMPLES), f"{name} is first on no sample"
+    assert any(case(s)["hypotheses"][0]["id"] == name for s in SAMPLES), f"{name} is first on no sample"
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=NAMES)
@@ -97,5 +97,5 @@ def test_folder_names_do_not_matter(tmp_path: Path) -> None:
     """The same files under another folder name give the same causes: no detector may look at names."""
     for sample in SAMPLES[::9]:
         again = forensics.analyze(str(artefacts(sample, tmp_path / f"lr_too_high_{sample.name[::-1]}"))).to_json()
-        ranked = [(h["id"], h["score"]) for h in case(sample)["causes"]]
-        assert [(h["id"], h["score"]) for h in again["causes"]] == ranked
+        ranked = [(h["id"], h["score"]) for h in case(sample)["hypotheses"]]
+        assert [(h["id"], h["score"]) for h in again["hypotheses"]] == ranked
