@@ -11,6 +11,7 @@ import json
 import logging
 import math
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from struct import Struct
@@ -38,8 +39,12 @@ def event_file(path: Path) -> tuple[Values, str]:
     logging.getLogger("tensorboard").setLevel(logging.ERROR)
     rows: dict[str, list[tuple[int, float]]] = {}
     try:
-        reader = SummaryReader(str(path), event_types={"scalars", "tensors"})
-        for table in (reader.scalars, reader.tensors):
+        with tempfile.TemporaryDirectory(prefix="forensics-") as folder:
+            link = Path(folder, "tfevents")  # tbparse finds nothing in a file of another name
+            link.symlink_to(path.absolute())
+            reader = SummaryReader(str(link), event_types={"scalars", "tensors"})
+            tables = [reader.scalars, reader.tensors]
+        for table in tables:
             for tag, step, value in zip(*(table[name] for name in ("tag", "step", "value")), strict=True) if len(table) else ():
                 number = np.asarray(value)
                 if number.size == 1 and number.dtype.kind in "biuf":

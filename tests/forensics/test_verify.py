@@ -55,6 +55,12 @@ def test_readers_agree_on_what_torch_wrote(event_run: Path) -> None:
     assert "101 values agree (tbparse " in result.stdout
 
 
+def test_an_event_file_of_another_name_is_read_by_both(event_run: Path, tmp_path: Path) -> None:
+    (file,) = event_run.iterdir()
+    found = verify.compare(file.rename(tmp_path / "renamed.bin"), "renamed.bin", "tensorboard")
+    assert found.is_same and found.agree == 101
+
+
 def test_readers_agree_on_what_wandb_wrote(wandb_run: Path) -> None:
     (file,) = wandb_run.rglob("*.wandb")
     found = verify.compare(file, file.name, "wandb_offline")
