@@ -39,7 +39,7 @@ def warning(case: Case) -> str:
 
 def _state(r: dict[str, Any], best: Any) -> str:
     if r["complete"] is False:
-        return "not whole"
+        return "incomplete"
     if r["healthy"] is None:
         return "values not read" if r["kind"] in ("weights", "full") else "no weights"
     if not r["healthy"]:
@@ -51,8 +51,8 @@ def _moved(r: dict[str, Any]) -> str:
     m = r["moved"]
     if not m or m.get("relative") is None:
         return ""
-    text = f"{text_format.percent(m['relative']) if m['relative'] < 1 else text_format.number(m['relative']) + ' times'} of its norm"
-    return text + (f", {text_format.number(m['step_over_rate'])} of the rate a step" if m.get("step_over_rate") is not None else "")
+    text = f"{text_format.percent(m['relative']) if m['relative'] < 1 else text_format.number(m['relative']) + ' times'} of the norm"
+    return text + (f", {text_format.number(m['step_over_rate'])} learning rates a step" if m.get("step_over_rate") is not None else "")
 
 
 def _figure(x: Any) -> str:

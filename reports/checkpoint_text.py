@@ -14,7 +14,7 @@ def render(document: dict[str, Any], *, width: int = 100) -> str:
     """The document of `checkpoint --json` as text."""
     d = document
     step = f", step {d['step']}" if d["step"] is not None else ""
-    whole = {True: "whole", False: "NOT whole", None: "length unknown"}[d["complete"]]
+    whole = {True: "complete", False: "INCOMPLETE", None: "length unknown"}[d["complete"]]
     count = sum(math.prod(t["shape"]) for t in d["tensors"])
     lines = [f"from {d['path']} to {d['path2']}"] if "path2" in d else []
     lines += [f"{d['path']}: {d['format']}, {d['kind']}{step}, {size(d['bytes'])}, {whole}"]

@@ -136,6 +136,8 @@ def _spent(case: Case, steps: float) -> str:
     if not running or not done:
         return ""
     seconds, n = steps * running / done, known.get("processes", 0)
+    if seconds < 1:
+        return ""
     return f": {text_format.duration(seconds)}" + (
         f", {text_format.number(seconds * n / 3600)} GPU-hours on {int(n)} processes" if n > 1 else ""
     )
@@ -153,7 +155,7 @@ def goodput(case: Case) -> str:
     if not known.get("interruptions") or all(share >= 1 for share, _ in shares):
         return ""
     line = " and ".join(f"all of {of}" if share >= 1 else f"{text_format.percent(share)} of {of}" for share, of in shares)
-    line = f"{line} of use; {text_format.plural(int(known['interruptions']), 'interruption')}"
+    line = f"{line} useful; {text_format.plural(int(known['interruptions']), 'interruption')}"
     if known["interruptions"] > 1 and "seconds_between" in known:
         line += f", one in {text_format.duration(known['seconds_between'])} of running"
     if "checkpoint_every_steps" in known:

@@ -59,9 +59,7 @@ def _fit(run: Run, attempt: int, work: int) -> Fit:
             found = [x for x in found if _gives(run, x, probes, in_order=True)] or found
             return Fit(tuple(found), "recorded", (*evidence, f"it gives the ids that are recorded for {_steps(probes)}"), "")
         tried = len(loaders) + len(others)
-        return Fit(
-            (), "", (), f"none of {tried} usual ways to load gives the ids that are recorded for {_steps(probes)}" if tried else missing
-        )
+        return Fit((), "", (), f"none of {tried} default loaders gives the ids recorded for {_steps(probes)}" if tried else missing)
     named = tuple(x for x in loaders if x.named)
     if named:
         return Fit(named, "epochs" if evidence else "", tuple(evidence), "")
@@ -71,7 +69,7 @@ def _fit(run: Run, attempt: int, work: int) -> Fit:
         return Fit(tuple(recurring), "recurrence", (*evidence, again), "")
     if loaders:
         missing = (
-            f"{len(loaders)} usual ways to load agree with config and log, and nothing tells which it was: "
+            f"{len(loaders)} default loaders agree with config and log, and nothing tells which it was: "
             "the ids of any one batch would, or a setting that names the sampler"
         )
     return Fit((), "", (), missing or "no usual loader has epochs as long as the log's")

@@ -158,7 +158,7 @@ def _at_another_step(
     offset = min(matched, key=lambda o: (-matched[o], abs(o)))
     lines = tuple(f"step {s} has the batch of step {s - offset}" for s in row[:IN_A_ROW])
     if offset < 0:
-        text = f"goes on with the data that step {begin - offset} had before it: {-offset} batches are skipped"
+        text = f"continues with the data that step {begin - offset} had before it: {-offset} batches are skipped"
         return Change("skipped", attempt, begin, offset, "by its samples", True, None, text, lines)
     first = max(matched)  # the earliest of several passes
     text = f"sees the data of step {begin - offset} and on again"
@@ -215,7 +215,7 @@ def _seen_in_this_epoch(
         again += len(batch & seen)
     if not once or steps < 3 or again < 10 or again < AGAIN * drawn:
         return None
-    text = f"deals the data anew: {again / drawn:.0%} of the next {drawn} samples had been seen in this epoch already"
+    text = f"reshuffles the data: {again / drawn:.0%} of the next {drawn} samples had been seen in this epoch already"
     return Change("reshuffled", attempt, min(new), None, "by its samples", True, None, text, share=again / drawn)
 
 

@@ -170,7 +170,7 @@ def _change(s: Series, attempt: int, begin: int, offset: int, correlation: float
         f"chance that unrelated data agree so well anywhere: {p:.1g}",
     )
     if offset < 0:
-        text = f"goes on with the data that step {begin - offset} had before it: {-offset} batches are skipped"
+        text = f"continues with the data that step {begin - offset} had before it: {-offset} batches are skipped"
         return Change("skipped", attempt, begin, offset, "by the ups and downs of the loss", False, p, text, lines)
     text = f"sees the data of step {begin - offset} and on again"
     start = begin - offset <= int(s.step.min()) + s.interval
@@ -201,7 +201,7 @@ def _others(s: Series, new: NDArray[np.int64], attempt: int, begin: int) -> Chan
     if c > OTHER or np.tanh(np.arctanh(c) + 2.6 / (n - 3) ** 0.5) > SAME:
         return None
     text = f"does {n} steps again, and their ups and downs are others: other batches, or another random state"
-    lines = (f"correlation {c:.2f} of the same steps in both lives; the same batches give more than {SAME}",)
+    lines = (f"correlation {c:.2f} of the same steps in both attempts; the same batches give more than {SAME}",)
     return Change("reshuffled", attempt, begin, None, "by the ups and downs of the loss", False, None, text, lines)
 
 

@@ -11,6 +11,7 @@ from parsers.tables import Run
 
 MATTER = ("loss_spike", "nonfinite", "divergence")  # without these a run cannot be called healthy
 GRAVE = ("critical", "warning")
+OPEN = 0.55  # below, no cause is named
 LONGEST = 120  # characters of a headline's first half
 QUOTED = 40  # characters by which a quoted log line is known
 
@@ -26,11 +27,8 @@ def verdict(run: Run, findings: Sequence[Finding], checks: Sequence[Check]) -> s
 
 
 def word(probability: float) -> str:
-    """Words before numbers: how sure one may sound."""
-    for least, said in ((0.95, "almost certainly"), (0.8, "likely"), (0.55, "more likely than not")):
-        if probability >= least:
-            return said
-    return "possibly"
+    """Words before numbers: how sure one may sound, from OPEN up. The page has the same scale (reports.text_format.certainty)."""
+    return "almost certainly" if probability >= 0.95 else "likely" if probability >= 0.8 else "more likely than not"
 
 
 def sentence(run: Run, said: str, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], checks: Sequence[Check]) -> str:
@@ -50,7 +48,7 @@ def explained(findings: Sequence[Finding], hypotheses: Sequence[Hypothesis]) -> 
     best = hypotheses[0] if hypotheses else None
     symptom = main(findings, best)
     happened = headline(symptom) if symptom else "Something went wrong"
-    if best is None or best.id == "unknown" or best.probability < 0.4:
+    if best is None or best.id == "unknown" or best.probability < OPEN:
         rivals = [h.title.lower() for h in hypotheses if h.id != "unknown"][:2]
         maybe = f" The nearest candidates: {' or '.join(rivals)}." if rivals else ""
         return f"{happened}. The cause is open.{maybe}"

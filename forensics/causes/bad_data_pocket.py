@@ -47,7 +47,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if flat >= 0.5 or ends:
         ledger.add(
             9 if ends or flat >= FLAT else 6,
-            f"The loss stands high for {values} values in a row, rather than decaying to its old level.",
+            f"The loss stays high for {values} values in a row instead of decaying to its old level.",
             [best],
         )
     else:
@@ -61,7 +61,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     graver = [f for f in of(findings, "divergence") if not best.facts["start"] <= (f.first_step or 0) <= (end or 0)]
     graver += of(findings, "nonfinite", severity=["critical"])
     if graver:
-        ledger.add(-10, "Graver trouble stands beside it, which no stretch of data explains.", graver[:2])
+        ledger.add(-10, "There is a more serious symptom, which no stretch of data explains.", graver[:2])
     if of(findings, "lr_schedule"):
         ledger.add(-10, "The learning rate moved as well.", of(findings, "lr_schedule")[:1])
     if any(abs((r.first_step or 0) - best.facts["start"]) <= 5 for r in of(findings, "restart")):

@@ -41,6 +41,6 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         __name__,
         TITLE,
         steps=span(changed),
-        settle="Compare the launch commands and the number of processes of both lives.",
+        settle="Compare the launch commands and process counts of both attempts.",
         interventions=["Set the global batch explicitly, not per device.", "Scale the rate with it, or go back to the restart."],
     )

@@ -49,7 +49,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     other = [f for f in lasting if f.facts["why"] == "data"]
     if other and not shifts:
         ledger.add(
-            8, "The level steps up without an overshoot and learning goes on, at a rate that was logged and did not move.", other[:1]
+            8, "The level steps up without an overshoot and learning continues, at a logged learning rate that did not change.", other[:1]
         )
     forgotten = [f for f in of(findings, "dataset_loss") if abs((f.first_step or 0) - step) <= f.facts["interval"]]
     if forgotten:
@@ -61,7 +61,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     elif over := over_at_once(run, lasting):
         ledger.add(7, over, lasting[:1])
     elif of(findings, "divergence"):
-        ledger.add(-6, "The loss goes on rising: that is no other level.", of(findings, "divergence"))
+        ledger.add(-6, "The loss keeps rising instead of settling at another level.", of(findings, "divergence"))
     absurd = [f for f in findings if f.facts.get("absurd")]
     if absurd:
         ledger.add(-15, "A checkpoint holds a value that no data make.", absurd)

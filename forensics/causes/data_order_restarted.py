@@ -46,7 +46,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         __name__,
         TITLE,
         steps=span([best]),
-        settle="Print the first batches after the restart beside those of the first life.",
+        settle="Compare the first batches after the restart with those of the first attempt.",
         interventions=[
             "Save and load the sampler's state, or skip the batches already seen.",
             "Go back to the restart if the repeated share is large.",

@@ -70,7 +70,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if stretch:
         ledger.add(
             -9,
-            f"The loss stands at one high level and leaves it at once at step {stretch[0].facts['falls_at']}: no explosion does.",
+            f"The loss stays at one high level and leaves it at once at step {stretch[0].facts['falls_at']}: an explosion would not.",
             stretch[:1],
         )
     calm = [f for f in of(findings, "nonfinite", severity=["critical"]) if f.facts["metric"] == "loss.train" and quiet(f)]

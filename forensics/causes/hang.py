@@ -44,7 +44,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     elif final:
         ledger.add(14, f"{final[0].facts['seconds'] / 60:.0f} minutes of silence before the end, with the job alive.", final)
     else:
-        ledger.add(-4, "Steps go on after the silence.", stalls)
+        ledger.add(-4, "Steps continue after the silence.", stalls)
     kind = next((f.facts for f in final if f.facts.get("words")), {})
     if kind.get("why"):
         ledger.add(3 if kind["kind"] in TOLD else 1, f"Its kind: {kind['why']}", final[:1])

@@ -43,7 +43,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(3 if facts["chance"] is None else 6, f"The loss falls by {max(facts['fall'], 0):.1%} in the whole run.", stuck)
         if facts["at_chance"]:
             # where no gradient was logged, a dead or frozen model looks the same: the clue is worth less
-            ledger.add(7 if series(run, "grad.norm") else 4, "It stands at what guessing gives.", stuck)
+            ledger.add(7 if series(run, "grad.norm") else 4, "It stays at chance level.", stuck)
         elif facts["chance"] is None:
             ledger.cannot_tell("config names neither vocabulary nor classes, so chance level is not known.")
     if never:
@@ -57,7 +57,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if dead:
         ledger.add(-8, "Values become NaN, which wrong labels do not make.", dead[:1])
     for kind, text in (
-        ("layer_gradients", "Layers get no gradient: that is a cause of its own."),
+        ("layer_gradients", "Layers get no gradient: that is a separate cause."),
         ("divergence", "The loss climbs, which wrong labels do not make."),
     ):
         if of(findings, kind):
@@ -82,7 +82,7 @@ def _rate_and_gradient(run: Run, ledger: Ledger) -> None:
     elif r.ratio <= 0.03:
         ledger.add(-14, f"The rate never exceeds {r.rate:.2g}: nothing could move.", [])
     elif r.ratio >= 10:
-        ledger.add(-8, f"The rate of {r.rate:.2g} is {r.ratio:.0f} times the usual, which can keep a loss at chance by itself.", [])
+        ledger.add(-8, f"The rate of {r.rate:.2g} is {r.ratio:.0f} times the usual, which alone can keep a loss at chance.", [])
     else:
         ledger.add(2, f"The rate is ordinary ({r.rate:.2g} at its peak).", [])
     grad = series(run, "grad.norm")

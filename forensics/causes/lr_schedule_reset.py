@@ -37,7 +37,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if anew:
         ledger.add(16, f"{anew[0].title}.", anew)
     if resets and resets[0].facts.get("as_first"):
-        ledger.add(6, "It begins again with the values that the first life began with.", resets)
+        ledger.add(6, "It starts again with the same values as the first attempt.", resets)
     changed = [f for f in of(findings, "config_change") if any("lr" in k.lower() or "rate" in k.lower() for k in f.facts["keys"])]
     if changed:
         ledger.add(-16, "Config asks for another rate since then.", changed)

@@ -77,7 +77,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.add(-5, f"The peak rate of {r.rate:.3g} is ordinary.", [])
     eps = settings.number(run, "eps")
     if eps is not None and eps < 1e-9 and spikes:
-        ledger.add(-8, f"Epsilon is {eps:g}, which makes spikes of its own.", [])
+        ledger.add(-8, f"Epsilon is {eps:g}, which alone can cause spikes.", [])
     if diverged and (settled := learns_on(run, diverged, spikes)):
         ledger.add(-12, settled, diverged)
     elif diverged and (over := over_at_once(run, spikes)):
@@ -93,13 +93,13 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     if dead and (quiet(dead[0]) or not diverged) and (dead[0].facts.get("grad_ratio") or 0) < 3:
         ledger.add(-8, "Loss and gradient were calm until they became NaN.", dead)
     for kind, text in (
-        ("attention_logits", "Attention logits run away: that is a cause of its own."),
+        ("attention_logits", "Attention logits run away: that is a separate cause."),
         ("warmup", "There was no warmup: the same peak may be fine with one."),
     ):
         if of(findings, kind):
             ledger.add(-5, text, of(findings, kind))
     if of(findings, "lr_schedule"):
-        ledger.add(-5, "The rate left its schedule: that is a cause of its own.", of(findings, "lr_schedule"))
+        ledger.add(-5, "The learning rate left its schedule: that is a separate cause.", of(findings, "lr_schedule"))
     if little:
         ledger.add(7, "The loss hardly gets anywhere at that rate.", little)
     if stuck and not diverged:
@@ -154,7 +154,7 @@ def learns_on(run: Run, diverged: Sequence[Finding], spikes: Sequence[Finding]) 
         return ""
     top, last = float(np.median(after[:5])), float(np.median(after[-max(len(after) // 10, 5) :]))
     if last - jump.facts["level"] < 0.6 * (top - jump.facts["level"]):
-        return f"After the jump the loss falls again, from {top:.3g} to {last:.3g}: learning goes on at another level."
+        return f"After the jump the loss falls again, from {top:.3g} to {last:.3g}: learning continues at another level."
     return ""
 
 

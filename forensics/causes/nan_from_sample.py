@@ -84,4 +84,4 @@ def calm(run: Run, ledger: Ledger, dead: Sequence[Finding], findings: Sequence[F
         else:
             ledger.add(-5, f"The loss had risen to {rise:.2f} times its level before.", dead)
     if settings.precision(run) == "fp16" or of(findings, "loss_scale"):
-        ledger.add(-10, "Half precision is at work, which makes NaN of its own.", [])
+        ledger.add(-10, "The run uses half precision, which alone can produce NaN.", [])

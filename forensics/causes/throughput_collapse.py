@@ -40,7 +40,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
     changed = [f for f in of(findings, "utilization") if f.facts["changed"]]
     ledger = Ledger(PRIOR)
     if slow:
-        ledger.add(14, f"The run goes on at {slow[0].facts['ratio']:.0%} of its speed.", slow)
+        ledger.add(14, f"The run continues at {slow[0].facts['ratio']:.0%} of its speed.", slow)
     if len(pauses) >= 2:
         ledger.add(6, f"{len(pauses)} long silences.", pauses[:5])
     why = ""
@@ -54,7 +54,7 @@ def weigh(run: Run, findings: Sequence[Finding]) -> Hypothesis | None:
         ledger.cannot_tell("the time spent waiting for data was not logged: loader or device is open.")
     others = [f for f in findings if f.severity == "critical" and f.kind not in ("throughput", "stall")]
     if others:
-        ledger.add(-6, "A graver symptom stands beside it.", others[:3])
+        ledger.add(-6, "There is a more serious symptom.", others[:3])
     return ledger.hypothesis(
         __name__,
         f"{TITLE}: {why}" if why else TITLE,

@@ -80,7 +80,7 @@ def counters_disagree(c: Checkpoint) -> list[Found]:
         title = f"The schedule has been stepped {k} times for each step of the optimizer ({n.scheduler} against {reference})"
         found.append(finding("schedule_ahead", "warning", f"{title}: for each micro-batch, or each process"))
     elif n.scheduler is not None and n.optimizer and 4 < n.scheduler < 0.8 * n.optimizer and not _by_epoch(n.scheduler, n.optimizer):
-        title = f"The schedule stands at {n.scheduler} where the optimizer has counted {n.optimizer} steps: it was reset, or counts something else"
+        title = f"The schedule is at {n.scheduler}, though the optimizer has counted {n.optimizer} steps: it was reset, or counts something else"
         found.append(finding("schedule_behind", "warning", title))
     return found
 

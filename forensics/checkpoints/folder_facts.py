@@ -57,7 +57,7 @@ def _step(c: Checkpoint, state: dict[str, Any]) -> list[Found]:
         and (n.optimizer is None or n.optimizer > 2 * n.scheduler + 10)
     ):
         found.append(
-            finding("schedule_behind", "warning", f"The schedule stands at {n.scheduler} in the checkpoint of step {stated}: it was reset")
+            finding("schedule_behind", "warning", f"The schedule is at {n.scheduler} in the checkpoint of step {stated}: it was reset")
         )
     return [*found, *_labels(c, named, n)]
 
@@ -191,7 +191,7 @@ def _parts(c: Checkpoint) -> list[Found]:
                 finding(
                     "incomplete",
                     "critical",
-                    f"The save is not whole: {lacking} of {total} shards are missing: {', '.join(absent)}{', ...' if lacking > len(absent) else ''}",
+                    f"The checkpoint is incomplete: {lacking} of {total} shards are missing: {', '.join(absent)}{', ...' if lacking > len(absent) else ''}",
                 )
             )
     said: defaultdict[int, list[str]] = defaultdict(list)

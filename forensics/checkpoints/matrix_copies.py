@@ -93,7 +93,7 @@ def exchanged(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Fo
         left -= 8 * x[0].count * (2 + len(others))
         what, other = _source(cosine, x, y, others) if left >= 0 and (sudden or others) else ("", "")
         if what or (sudden and abs(cosine) < min(CHANCE / math.sqrt(x[0].count), 0.3)):
-            told[name] = what or "was drawn anew, or taken from another training", other
+            told[name] = what or "was reinitialized, or taken from another training", other
     # one way between modules of other names it may be meant: target networks, teachers
     told = {n: (what, of) for n, (what, of) in told.items() if not of or kin(n) == kin(of) or told.get(of, ("", ""))[1] == n}
     if not told or len(told) > 0.5 * len(rows):

@@ -198,7 +198,7 @@ def schedule_reset(c: Checkpoint) -> list[Found]:
     )
     if len(base) != len(last) or not any(b > 0 and FIRST[0] < x / b < FIRST[1] for b, x in zip(base, last, strict=True)):
         return []
-    title = f"The schedule stands at its beginning where the optimizer has counted {n.optimizer} steps, yet its rate is {last[0]:.4g} of {base[0]:.4g}: its count was lost"
+    title = f"The schedule is at its start, though the optimizer has counted {n.optimizer} steps, yet its rate is {last[0]:.4g} of {base[0]:.4g}: its count was lost"
     return [finding("schedule_behind", "warning", title)]
 
 

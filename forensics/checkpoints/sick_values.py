@@ -70,7 +70,9 @@ def incomplete(c: Checkpoint) -> list[Found]:
         found.append(finding("checksum", "critical", title, _in_members(c, wrong)))
     if c.contents.complete is False:
         why = c.contents.gaps[0].what if c.contents.gaps else "a part is missing"
-        found.append(finding("incomplete", "critical" if lost else "warning", f"The save is not whole: {why}", [t.name for t in lost]))
+        found.append(
+            finding("incomplete", "critical" if lost else "warning", f"The checkpoint is incomplete: {why}", [t.name for t in lost])
+        )
     if not c.contents.tensors and c.kind == "other" and c.contents.format in ("torch", "safetensors") and _claims_weights(c):
         found.append(finding("no_tensors", "warning", "A file of weights that holds no tensor"))
     return found

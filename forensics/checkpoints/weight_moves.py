@@ -112,7 +112,7 @@ def sudden(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> list[Found
         elif 0.3 < rms(y[1]) / max(rms(x[1]), 1e-300) < 3 and _cosine(r["update_norm"], x[1], y[1]) < UNRELATED:
             replaced.append((r["relative"], r["name"]))
     found = []
-    for kind, few, what in (("exploded", ran, "ran away: it moved"), ("replaced", replaced, "was made anew or exchanged: it moved")):
+    for kind, few, what in (("exploded", ran, "ran away: it moved"), ("replaced", replaced, "was reinitialized or swapped: it moved")):
         if few and len(few) <= 0.25 * len(rows):
             times, name = max(few)
             found.append(

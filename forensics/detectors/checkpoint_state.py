@@ -124,7 +124,7 @@ def _ahead(run: Run, found: list[Row]) -> Iterator[Finding]:
     k = times.pop()
     if k != int(k) or not 2 <= k <= MOST_TIMES or (len(rows) < 2 and rows[0][1].optimizer is None):
         return
-    title = f"The learning-rate schedule was stepped {k:.0f} times for each step: it stands at {rows[-1][1].scheduler} in the checkpoint of step {rows[-1][0].step}"
+    title = f"The learning-rate schedule was stepped {k:.0f} times for each step: it is at {rows[-1][1].scheduler} in the checkpoint of step {rows[-1][0].step}"
     yield _finding(run, "scheduler_ahead", title, None, rows[-1][0].step, rows, {"times": k}, "warning")
 
 

@@ -75,7 +75,7 @@ def detect(run: Run) -> Iterator[Finding]:
         and series(run, "batch.size") is None
         and not run.tables["batches"].num_rows
     ):
-        raise CannotTell("one config lies here, and the log names no batch size")
+        raise CannotTell("there is one config, and the log names no batch size")
 
 
 def _by_source(run: Run) -> dict[str, dict[str, str]]:

@@ -102,7 +102,7 @@ def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding
         return
     a, b = int(high[0]), int(high[-1])
     start, last, top = int(s.step[rows[a]]), int(s.step[rows[b]]), float(x[a : b + 1].max())
-    title = f"Loss climbs from {first:.4g} to {top:.4g}: it stands above its first level for {len(high)} values, until step {last}"
+    title = f"Loss climbs from {first:.4g} to {top:.4g}: it stays above its first level for {len(high)} values, until step {last}"
     facts = {
         "start": start,
         "best": first,

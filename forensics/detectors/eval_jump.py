@@ -58,7 +58,7 @@ def detect(run: Run) -> Iterator[Finding]:
         if abs(size) < max(times * usual, SHARE) or i < 2 or not lasting or _train(run, s, rows, i) * np.sign(size) > abs(size) / 3:
             continue
         step = int(s.step[rows[i + 1]])
-        title = f"{s.tag} steps from {x[i]:.4g} to {x[i + 1]:.4g} at step {step} and stays, while training goes on as before"
+        title = f"{s.tag} steps from {x[i]:.4g} to {x[i + 1]:.4g} at step {step} and stays, while training continues as before"
         shown = evidence.window(
             s,
             int(s.step[rows[max(i - 6, 0)]]),

@@ -86,7 +86,7 @@ def of_run(run: Run, last: int | None) -> Kind:
 
 
 def _mismatch(run: Run, waits: Sequence[Event]) -> Kind | None:
-    do = ("Compare the stacks of the two ranks: a collective stands inside a branch that not all ranks take (`if rank == 0`, an early `continue`, a parameter without gradient).",
+    do = ("Compare the stacks of the two ranks: a collective is inside a branch that not all ranks take (`if rank == 0`, an early `continue`, a parameter without gradient).",
           "Launch with TORCH_DISTRIBUTED_DEBUG=DETAIL, which checks every collective on all ranks.")  # fmt: skip
     for e in waits:
         if (m := _PRINTS.search(str(e["text"]))) is not None:
@@ -117,7 +117,7 @@ def _mismatch(run: Run, waits: Sequence[Event]) -> Kind | None:
 
 def _missing(run: Run, waits: Sequence[Event]) -> Kind | None:
     """A rank that never came to the collective in which the others wait."""
-    do = ("Look at that rank's last lines and its node: it left, or it is stuck in something of its own (loader, storage, a breakpoint).",)
+    do = ("Look at that rank's last lines and its node: it exited, or it is stuck elsewhere (loader, storage, a breakpoint).",)
     for e in waits:
         if (m := _BARRIER.search(str(e["text"]))) is not None:
             who = (m[1] or m[2]).strip()
@@ -220,7 +220,7 @@ def _uneven(run: Run, last: int | None) -> Kind | None:
 
 def _loader(run: Run, last: int | None) -> Kind | None:
     do = (
-        "Run with num_workers=0 for a while: it goes on, or it shows the stack.",
+        "Run with num_workers=0 for a while: it continues, or it shows the stack.",
         "Set a timeout for the DataLoader, and persistent storage of open files (ulimit -n).",
     )
     if any(_LOADER.search(str(e["text"])) for e in endings.events(run, "traceback", "warning", "nccl")):

@@ -34,7 +34,7 @@ def detect(run: Run) -> Iterator[Finding]:
         redone = max(end - begin + 1, 0)
         idle = after["started"] - before["ended"] if after["started"] and before["ended"] else None
         wait = f", {_duration(idle)} later" if idle and idle > 0 else ""
-        what = f"{redone} steps repeated" if redone else "no step repeated"
+        what = f"{redone} step{'s' * (redone > 1)} repeated" if redone else "no step repeated"
         title = f"The run stops at step {end} and resumes from step {begin}{wait}: {what}"
         facts = {"from": begin, "ended": end, "redone": redone, "idle": idle, "why": life["why"], "attempt": after["index"]}
         shown = []
@@ -45,7 +45,7 @@ def detect(run: Run) -> Iterator[Finding]:
                     loss,
                     begin,
                     max(end, begin),
-                    title="loss in both lives",
+                    title="loss in both attempts",
                     marks=[{"step": begin, "label": f"restart at step {begin}", "kind": "restart"}],
                 )
             )

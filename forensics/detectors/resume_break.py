@@ -74,7 +74,7 @@ def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) 
     length = int(s.step[new[int(back[0])]] - begin) if len(back) else None
     way = "above" if height > 0 else "below"
     lasts = f" and is back after {length} steps" if length and height > 0 else ""
-    title = f"After the restart at step {begin} the loss stands {abs(np.expm1(height)):.1%} {way} where it was{lasts}"
+    title = f"After the restart at step {begin} the loss is {abs(np.expm1(height)):.1%} {way} where it was{lasts}"
     facts = {
         "step": begin,
         "height": float(np.expm1(height)),

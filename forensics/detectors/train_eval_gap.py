@@ -51,7 +51,7 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     title = (
         f"Evaluation loss is lowest at step {step[best]} ({x[best]:.4g}) and ends at {final:.4g}, "
-        f"while training loss goes on falling from {at_best:.4g} to {at_end:.4g}"
+        f"while training loss keeps falling from {at_best:.4g} to {at_end:.4g}"
     )
     facts = {
         "best_step": int(step[best]),

@@ -128,9 +128,9 @@ BY_ARM = {
 BROKEN = {"dead_or_saturated_units": 8.0, "frozen_parameters": 6.0, "labels_all_masked": 6.0}  # what cannot learn one batch by heart
 LEARNS = dict.fromkeys(BROKEN, -8.0)
 FURTHER: dict[tuple[str, str], tuple[str, dict[str, float]]] = {
-    ("heart", "learnt"): ("one batch seen over and over is learnt by heart, so model and loss can learn", {**LEARNS, "labels_wrong": 2.0}),
-    ("heart", "faster"): ("one batch seen over and over is learnt only at a higher rate", {**LEARNS, "lr_too_low": 8.0}),
-    ("heart", "no"): ("one batch seen over and over is not learnt, at a hundred times the rate neither", {**BROKEN, "labels_wrong": -4.0, "lr_too_low": -4.0}),
+    ("heart", "learnt"): ("the model can overfit one batch, so model and loss can learn", {**LEARNS, "labels_wrong": 2.0}),
+    ("heart", "faster"): ("the model overfits one batch only at a higher learning rate", {**LEARNS, "lr_too_low": 8.0}),
+    ("heart", "no"): ("the model cannot overfit one batch, not even at a hundred times the learning rate", {**BROKEN, "labels_wrong": -4.0, "lr_too_low": -4.0}),
     ("later", "spike"): ("the batch makes the effect some steps later, too", {"bad_data_batch": 3.0, "nan_from_sample": 3.0}),
     ("later", "nan"): ("the batch makes the effect some steps later, too", {"bad_data_batch": 3.0, "nan_from_sample": 3.0}),
     ("later", "no spike"): ("the batch is harmless some steps later", {"bad_data_batch": -2.0, "gradient_clipping_missing": 2.0, "lr_too_high": 2.0, "optimizer_second_moment": 2.0}),

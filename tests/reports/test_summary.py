@@ -35,7 +35,7 @@ def test_a_loss_that_did_not_come_back_is_not_said_to_be_back() -> None:
 def test_goodput_is_silent_where_nothing_was_lost() -> None:
     assert first_screen.goodput(spike(interruptions=1, share_steps=1.0)) == ""
     line = first_screen.goodput(spike(interruptions=1, share_steps=1.0, share_time=0.25))
-    assert line == "all of the steps and 25 % of the wall clock of use; 1 interruption"
+    assert line == "all of the steps and 25 % of the wall clock useful; 1 interruption"
 
 
 def test_the_last_healthy_checkpoint_with_what_speaks_against_it() -> None:
