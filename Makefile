@@ -22,11 +22,13 @@ demo: $(VENV)/installed  ## install, analyze a shipped sample, print where the r
 	@echo "Open it in a browser: $(CURDIR)/demo.html"
 
 test: $(VENV)/installed-test  ## install the rest, run every check and test
+	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
 
-lint: $(VENV)/installed-test  ## ruff and mypy only
+lint: $(VENV)/installed-test  ## ruff (format and rules) and mypy only
+	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 

@@ -54,8 +54,6 @@ LOOP = """
 import sys, os, pathlib
 os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[0]})
 from forensics import pipeline, output
-from forensics.verbs.options import without_pandas
-without_pandas()
 root, out, pages = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3] == "pages"
 if pages:
     from reports import html

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import parsers
 from forensics import cli, rules
+from parsers import names
 from parsers.records import vocabulary
 from parsers.tables import SCHEMAS
 
@@ -31,21 +32,37 @@ def described(kind: str, heading: str, lead: str) -> str:
 
 
 def formats() -> str:
-    parts = ["# What is read\n\nEvery file of a run folder is offered to each parser; at most one claims it.\n"]
+    parts = [
+        "# Format reference\n\nWhat each parser reads and decides, from its docstring; [formats.md](formats.md) is the overview. Every file of a "
+        "run folder is offered to each parser, and at most one claims it. `forensics explain ID` prints the same.\n"
+    ]
     for module in parsers.modules():
         parts.append(f"## `{parsers.name_of(module)}`\n\n{inspect.cleandoc(module.__doc__ or '')}\n")
     roles = {"step": vocabulary.SURE_STEP, "step, if the values behave like one": sorted(vocabulary.WEAK_STEP)}
     roles |= {"epoch": vocabulary.EPOCH, "wall clock": vocabulary.TIME, "rank": vocabulary.RANK}
-    named = "\n".join(f"| {role} | {', '.join(f'`{n}`' for n in names)} |" for role, names in roles.items())
+    named = "\n".join(f"| {role} | {', '.join(f'`{n}`' for n in words)} |" for role, words in roles.items())
     parts.append(
         f"## Names of columns and keys\n\nIn any case, with spaces or dashes for `_`; the first that fits.\n\n| role | names |\n|---|---|\n{named}\n"
     )
     return NOTICE + "\n".join(parts)
 
 
+def metric_names() -> str:
+    needed: dict[str, list[str]] = {}
+    for module in rules.modules("detectors"):
+        for name in {n for need in module.NEEDS for n in need.split("|")}:
+            needed.setdefault(name, []).append(f"[{rules.id_of(module)}](detectors.md)")
+    rows = "\n".join(f"| `{n}` | {what} | {unit} | {', '.join(needed.get(n, ()))} |" for n, (what, unit) in names.vocabulary().items())
+    return (
+        f"{NOTICE}# Metric name reference\n\nThe canonical names, with their usual units, and the checks that need each one. "
+        f"[metric-names.md](metric-names.md) says how a logged tag gets its name.\n\n| name | meaning | unit | checks that need it |\n|---|---|---|---|\n{rows}\n"
+    )
+
+
 def tables() -> str:
     parts = [
-        "# Tables\n\n`forensics tables RUN --out DIR` writes one Parquet file a table, `forensics.read(path).tables` holds them.\n",
+        "# Table reference\n\n`forensics tables RUN --out DIR` writes each table as one Parquet file. In Python, `forensics.read(path).tables` "
+        "holds them as `pyarrow.Table`.\n",
         "```text\n" + inspect.cleandoc(parsers.tables.__doc__ or "") + "\n```\n",
     ]
     for name, schema in SCHEMAS.items():
@@ -59,21 +76,24 @@ def _type(t: object) -> str:
 
 
 def commands() -> str:
-    parts = ["# Command line\n"]
-    root = cli.main.make_context("forensics", [], resilient_parsing=True)
+    parts = ["# Command-line reference\n\nWhat `forensics COMMAND --help` prints.\n"]
+    root = cli.main.make_context("forensics", [], resilient_parsing=True, terminal_width=100)
     for name, command in [("", cli.main), *sorted(cli.main.commands.items())]:
         # Contexts as the command line makes them, so that the page shows what a user sees.
         with command.make_context(name, [], parent=root, resilient_parsing=True) if name else root as ctx:
-            parts.append(f"## `forensics {name}`".replace(" `", "`") + f"\n\n```text\n{command.get_help(ctx)}\n```\n")
+            parts.append(f"## `{f'forensics {name}'.strip()}`\n\n```text\n{command.get_help(ctx)}\n```\n")
     return NOTICE + "\n".join(parts)
 
 
 PAGES = {
     "detectors.md": lambda: described(
-        "detectors", "Symptoms", "What each detector looks for, and when it cannot tell. `forensics explain ID` prints the same."
+        "detectors", "Symptom reference", "What each detector looks for, and when it cannot tell. `forensics explain ID` prints the same."
     ),
-    "causes.md": lambda: described("causes", "Causes", "How each cause is weighed. Weights are decibans: +10 is ten times likelier."),
-    "formats.md": formats,
+    "causes.md": lambda: described(
+        "causes", "Cause reference", "How each cause is weighed. Weights are decibans: +10 means ten times as likely."
+    ),
+    "formats-reference.md": formats,
+    "metric-names-reference.md": metric_names,
     "tables.md": tables,
     "cli.md": commands,
 }

@@ -66,7 +66,7 @@ class Verbs(click.Group):
                 click.echo(memory_limit.sentence(), err=True)  # `say` would load more
                 return ctx.exit(1)
             self._trace(ctx)
-            say(f"forensics: this is a mistake of ours: {type(e).__name__}: {e}")
+            say(f"forensics: this is a bug in forensics: {type(e).__name__}: {e}")
             say("  `forensics --debug ...` shows where; please report it with the file that caused it.")
         return ctx.exit(1)
 
@@ -79,10 +79,10 @@ class Verbs(click.Group):
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(VERSION, prog_name="forensics")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress, no messages; results only.")
+@click.option("--quiet", "-q", is_flag=True, help="Results only: no progress, no messages.")
 @click.pass_context
 def main(ctx: click.Context, debug: bool, quiet: bool) -> None:
-    """Find out why a training run went wrong, from what it left behind."""
+    """Find out why a training run went wrong, from the files it left behind."""
     if not debug:
         warnings.simplefilter("ignore")  # of libraries about numbers that a log holds; they say nothing to its reader
         warnings.filterwarnings("default", message=".* cannot be loaded: ")  # but a plugin that is missing is our news

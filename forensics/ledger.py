@@ -18,7 +18,10 @@ ALL, GRAVE = ("info", "warning", "critical"), ("warning", "critical")
 
 
 def prior_clue(prior: float) -> Clue:
-    return Clue("Starting point: how often this cause is met, against one not on our list.", prior)
+    """Where a cause starts from, in decibans: how common it is, against all causes that no rule is for."""
+    share = 10 ** (-prior / 10)
+    times = {2: "half", 3: "a third", 4: "a quarter", 5: "a fifth"}.get(round(share), f"1/{round(share)}")
+    return Clue(f"Prior: how common this cause is ({times} as common as all unlisted causes together).", prior)
 
 
 class Ledger:

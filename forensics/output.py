@@ -23,7 +23,7 @@ def check(path: Path, *, force: bool) -> None:
     if os.path.lexists(path):
         _regular(path)
         if not force:
-            raise ForensicsError(f"{path} exists already", "Use --force to replace it, or --out for another name.")
+            raise ForensicsError(f"{path} already exists", "Use --force to replace it, or --out for another name.")
 
 
 def _regular(path: Path) -> None:
@@ -34,7 +34,7 @@ def _regular(path: Path) -> None:
         except (FileNotFoundError, NotADirectoryError):  # a name that is too long is an error, before anything is written
             return
         if not regular:
-            raise ForensicsError(f"{path} is not a regular file: left as it is", "Give another name with --out.")
+            raise ForensicsError(f"{path} is not a regular file: not overwritten", "Give another name with --out.")
 
 
 @contextmanager
@@ -144,7 +144,7 @@ def saved_case(path: Path) -> dict[str, Any]:
         document = json.loads(path.read_text("utf-8"))
         known = document["schema"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as e:
-        raise ForensicsError(f"{path} is no case of ours: {e}", "`forensics analyze RUN --json CASE.json` writes one.") from e
+        raise ForensicsError(f"{path} is not a forensics case file: {e}", "`forensics analyze RUN --json CASE.json` writes one.") from e
     if known != 1:
         raise ForensicsError(f"{path} has schema {known}, this version knows schema 1", "Analyze the run again.")
     return dict(document)

@@ -27,7 +27,7 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 
 def found(case: Case) -> list[tuple[str, str]]:
-    """(severity, sentence) of what is sick in them."""
+    """(severity, sentence) of what is broken in them."""
     told = case["run"]["checkpoints"]["findings"]
     return [(f["severity"], f"{f['path']}: {f['title']}") for f in told]
 
@@ -39,20 +39,20 @@ def warning(case: Case) -> str:
 
 def _state(r: dict[str, Any], best: Any) -> str:
     if r["complete"] is False:
-        return "not whole"
+        return "incomplete"
     if r["healthy"] is None:
         return "values not read" if r["kind"] in ("weights", "full") else "no weights"
     if not r["healthy"]:
-        return "sick values"
-    return "the last healthy one" if r["path"] == best else "nothing sick"
+        return "broken values"
+    return "the last healthy one" if r["path"] == best else "nothing broken"
 
 
 def _moved(r: dict[str, Any]) -> str:
     m = r["moved"]
     if not m or m.get("relative") is None:
         return ""
-    text = f"{text_format.percent(m['relative']) if m['relative'] < 1 else text_format.number(m['relative']) + ' times'} of its norm"
-    return text + (f", {text_format.number(m['step_over_rate'])} of the rate a step" if m.get("step_over_rate") is not None else "")
+    text = f"{text_format.percent(m['relative']) if m['relative'] < 1 else text_format.number(m['relative']) + ' times'} of the norm"
+    return text + (f", {text_format.number(m['step_over_rate'])} learning rates a step" if m.get("step_over_rate") is not None else "")
 
 
 def _figure(x: Any) -> str:

@@ -1,4 +1,4 @@
-"""`forensics checkpoint` in the terminal: what is in it, what is sick, what changed, as plain lines."""
+"""`forensics checkpoint` in the terminal: what is in it, what is broken, what changed, as plain lines."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def render(document: dict[str, Any], *, width: int = 100) -> str:
     """The document of `checkpoint --json` as text."""
     d = document
     step = f", step {d['step']}" if d["step"] is not None else ""
-    whole = {True: "whole", False: "NOT whole", None: "length unknown"}[d["complete"]]
+    whole = {True: "complete", False: "INCOMPLETE", None: "length unknown"}[d["complete"]]
     count = sum(math.prod(t["shape"]) for t in d["tensors"])
     lines = [f"from {d['path']} to {d['path2']}"] if "path2" in d else []
     lines += [f"{d['path']}: {d['format']}, {d['kind']}{step}, {text_format.bytes_(d['bytes'])}, {whole}"]
     lines.append(f"{len(d['tensors'])} tensors, {count:,} values")
-    lines += ["", "Findings"] if d["findings"] else ["", "Nothing sick was found in what could be read."]
+    lines += ["", "Findings"] if d["findings"] else ["", "Nothing broken was found in what could be read."]
     for f in d["findings"]:
         lines.append(f"  {f['severity']:<8}  {f['title']}")
         if len(f["tensors"]) > 1:

@@ -116,7 +116,7 @@ def checkpoint(case: Case) -> str:
     """The last healthy checkpoint, as path and step, with what speaks against it; in trouble also that there is none."""
     found, saved = case["run"].get("last_healthy_checkpoint"), case["run"]["checkpoints"]["rows"]
     if not found:
-        none = f"none of {text_format.plural(len(saved), 'checkpoint')}" if saved else "no checkpoint lies beside the log"
+        none = "no healthy checkpoint" if saved else "no checkpoint beside the log"
         return none if case["verdict"] == "unhealthy" else ""
     if not isinstance(found, dict):
         return f"`{found}`"

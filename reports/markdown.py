@@ -182,7 +182,7 @@ def _unknown(case: Case) -> str:
         rows.append(f"- {esc(b.get('what'))}: {esc(b.get('why'))}. It would show {esc(b.get('would_tell'))}.")
     for c in first_screen.by_status(case, "cannot_tell", "error"):
         rows.append(f"- {code(c.get('id'))} could not be checked: {esc(c.get('note'))}")
-    return "\n".join(["## What could not be known", "", *rows]) if rows else ""
+    return "\n".join(["## What could not be determined", "", *rows]) if rows else ""
 
 
 def _read(case: Case) -> str:

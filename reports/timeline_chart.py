@@ -167,7 +167,7 @@ def band_names(case: Case) -> list[str]:
 
 def lives_text(case: Case) -> str:
     parts = [f"attempt {a.get('index')}: {text_format.steps(a.get('steps')) or 'no steps'}" for a in case["run"]["attempts"][:30]]
-    return "The run's lives: " + "; ".join(parts) if parts else "The run's steps"
+    return "Attempts: " + "; ".join(parts) if parts else "The run's steps"
 
 
 def axis(case: Case, x: Scale, clock: bool = True, count: int = 8) -> Markup:

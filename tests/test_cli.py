@@ -49,7 +49,7 @@ def test_own_report_is_replaced_a_strangers_is_not(spike_run: Path, tmp_path: Pa
     (tmp_path / "xyz.html").write_text("mine")
     p = run("analyze", spike_run, cwd=tmp_path)
     assert p.returncode == 1
-    assert "exists already" in p.stderr and "Traceback" not in p.stderr
+    assert "already exists" in p.stderr and "Traceback" not in p.stderr
     assert (tmp_path / "xyz.html").read_text() == "mine"
     assert run("analyze", spike_run, "--force", cwd=tmp_path).returncode == 0
 
@@ -81,7 +81,7 @@ def test_render_gives_the_same_bytes(spike_run: Path, tmp_path: Path) -> None:
 def test_render_refuses_what_is_no_case(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("[1, 2]")
     p = run("render", "x.json", cwd=tmp_path)
-    assert p.returncode == 1 and "no case of ours" in p.stderr
+    assert p.returncode == 1 and "not a forensics case file" in p.stderr
 
 
 def test_tables_are_parquet_with_values_as_logged(spike_run: Path, tmp_path: Path) -> None:

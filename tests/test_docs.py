@@ -29,11 +29,44 @@ def test_every_command_is_in_the_readme_and_has_help() -> None:
         assert f"forensics {name}" in README, f"README does not show `forensics {name}`"
 
 
-def test_links_and_pictures_exist() -> None:
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "samples").glob("*.md")]:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8")):
-            if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name}: {target}"
+def pages() -> list[Path]:
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "samples").glob("*.md")]
+
+
+def prose(page: Path) -> str:
+    """A page without its fenced code."""
+    return re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.S | re.M)
+
+
+def anchors(page: Path) -> set[str]:
+    """The fragments that GitHub gives the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), re.M)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda p: p.name)
+def test_links_pictures_and_fragments_exist(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", prose(page)):
+        if "://" not in target:
+            path, _, fragment = target.partition("#")
+            there = page.parent / path if path else page
+            assert there.exists(), target
+            assert not fragment or fragment in anchors(there), target
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda p: p.name)
+def test_pages_render_on_github(page: Path) -> None:
+    """Headings have a space behind their marks, and the rows of a table as many cells as its head."""
+    text = prose(page)
+    assert not re.findall(r"^#+[^#\s].*$", text, re.M)
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.M):
+        cells = [len(re.sub(r"`[^`]*`|\\\|", "", row).strip().strip("|").split("|")) for row in table.splitlines()]
+        assert len(set(cells)) == 1, table[:200]
+
+
+def test_the_index_names_every_page() -> None:
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs" / "README.md").read_text("utf-8")))
+    assert linked == {p.name for p in (ROOT / "docs").glob("*.md")} - {"README.md"}
 
 
 def test_make_targets_of_the_readme_exist() -> None:

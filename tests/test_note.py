@@ -99,4 +99,4 @@ def test_what_is_no_case_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"a": 1')
     found = run("note", path, "--add", "x")
-    assert found.exit_code == 1 and "no case of ours" in found.output
+    assert found.exit_code == 1 and "not a forensics case file" in found.output

@@ -113,4 +113,4 @@ def test_the_command_refuses_odd_files(words: tuple[str, ...], kind: str, tmp_pa
     out = ["--out", str(tmp_path / "out")] if words[0] == "audit" else []
     done = CliRunner().invoke(main, [w.replace("{run}", str(SAMPLE)) for w in words] + [named, *out])
     assert done.exit_code in (1, 2), done.output
-    assert "mistake of ours" not in done.output and done.output.strip()
+    assert "bug in forensics" not in done.output and done.output.strip()

@@ -187,4 +187,4 @@ def test_an_empty_output_is_a_sentence(tmp_path: Path) -> None:
     run = private(tmp_path)
     for verb in (("analyze", run), ("compare", run, run), ("audit", run)):
         said = forensics(*verb, "--out", "", cwd=tmp_path, code=2)
-        assert "--out" in said and "mistake of ours" not in said
+        assert "--out" in said and "bug in forensics" not in said

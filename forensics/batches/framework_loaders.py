@@ -71,7 +71,7 @@ def _megatron(run: Run) -> tuple[list[Loader], str]:
 
     what = "Megatron's samples in order" + ("" if taken else ", as many a step as the batch size says")
     ids = "numbers of Megatron's samples, in the order of training"
-    ids += "; its index files lie here" if index else " (its shuffle index says where in the data each lies)"
+    ids += "; its index files are here" if index else " (its shuffle index says where in the data each lies)"
     assumed = () if kind or taken else ("dataloader_type single, the default",)
     return [Loader(what, step, rests, assumed, trust=0.95 if taken else 0.85, ids=ids)], ""
 

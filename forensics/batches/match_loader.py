@@ -50,7 +50,7 @@ def fit(run: Run, attempt: int, work: int = QUICK) -> Fit:
             found = [x for x in found if _gives(run, x, probes, in_order=True)] or found
             return Fit(tuple(found), "recorded", (*evidence, f"it gives the ids that are recorded for {_steps(probes)}"), "")
         tried = len(loaders) + len(others)
-        none = f"none of {tried} usual ways to load gives the ids that are recorded for {_steps(probes)}"
+        none = f"none of {tried} default loaders gives the ids recorded for {_steps(probes)}"
         return Fit((), "", (), none if tried else missing)
     named = tuple(x for x in loaders if x.named)
     if named:
@@ -61,7 +61,7 @@ def fit(run: Run, attempt: int, work: int = QUICK) -> Fit:
         return Fit(tuple(recurring), "recurrence", (*evidence, again), "")
     if loaders:
         missing = (
-            f"{len(loaders)} usual ways to load agree with config and log, and nothing tells which it was: "
+            f"{len(loaders)} default loaders agree with config and log, and nothing tells which it was: "
             "the ids of any one batch would, or a setting that names the sampler"
         )
     return Fit((), "", (), missing or "no usual loader has epochs as long as the log's")

@@ -53,7 +53,7 @@ def moved(attempt: int, begin: int, offset: int, **more: Any) -> Change:
     """A stretch that another step had: data repeated, or skipped where it comes later."""
     if offset > 0:
         return Change("repeated", attempt, begin, f"sees the data of step {begin - offset} and on again", offset, **more)
-    text = f"goes on with the data that step {begin - offset} had before it: {-offset} batches are skipped"
+    text = f"continues with the data that step {begin - offset} had before it: {-offset} batches are skipped"
     return Change("skipped", attempt, begin, text, offset, **more)
 
 
@@ -176,7 +176,7 @@ def _seen_in_this_epoch(r: _Restart) -> Change | None:
         again += len(batch & seen)
     if not once or steps < 3 or again < 10 or again < AGAIN * drawn:
         return None
-    text = f"deals the data anew: {again / drawn:.0%} of the next {drawn} samples had been seen in this epoch already"
+    text = f"reshuffles the data: {again / drawn:.0%} of the next {drawn} samples had been seen in this epoch already"
     return r.change("reshuffled", text, share=again / drawn)
 
 

@@ -193,7 +193,7 @@ def _others(s: Series, new: NDArray[np.int64], attempt: int, begin: int) -> Chan
     if c > OTHER or np.tanh(np.arctanh(c) + 2.6 / (n - 3) ** 0.5) > SAME:
         return None
     text = f"does {n} steps again, and their ups and downs are others: other batches, or another random state"
-    lines = (f"correlation {c:.2f} of the same steps in both lives; the same batches give more than {SAME}",)
+    lines = (f"correlation {c:.2f} of the same steps in both attempts; the same batches give more than {SAME}",)
     return Change("reshuffled", attempt, begin, text, how=BY_LOSS, lines=lines)
 
 

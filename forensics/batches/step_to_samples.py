@@ -30,7 +30,7 @@ def answer(run: Run, step: int) -> dict[str, Any]:
     listed = recorded.lives_with(run, step)
     found = recorded.batch(run, step, max(listed)) if listed else None
     if found is not None:
-        twice = f", in {len(listed)} lives; this is the last one's" if len(listed) > 1 else ""
+        twice = f", in {len(listed)} attempts; this is the last one's" if len(listed) > 1 else ""
         return _plain(found | {"why": f"a file of the run lists it{twice}", "rests_on": _sources(run, step)})
     if not lives:
         steps = [s for a in run.attempts for s in a["steps"]]

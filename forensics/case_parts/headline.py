@@ -29,10 +29,9 @@ def verdict(run: Run, findings: Sequence[Finding], checks: Sequence[Check]) -> s
 def sentence(run: Run, said: str, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], checks: Sequence[Check]) -> str:
     if said == "healthy":
         clear = sum(c.status == "clear" for c in checks)
-        end = {"finished": "The run finished", "running": "The run is still going"}.get(
-            status(run), "The log ends without a sign of trouble"
-        )
-        return f"{end}, and nothing looks wrong: {clear} checks are clear."
+        silent = sum(c.status == "cannot_tell" for c in checks)
+        end = {"finished": "The run finished. ", "running": "The run is still going. "}.get(status(run), "")
+        return f"{end}No trouble in what was logged: {clear} of {len(checks)} checks are clear, {silent} had no data."
     if said == "inconclusive":
         missing = [c.note for c in checks if c.id in MATTER and c.status in ("cannot_tell", "error")]
         return f"Cannot tell whether this run is healthy: {missing[0] if missing else 'too little was logged'}."

@@ -79,7 +79,7 @@ def _stretch(run: Run, ledger: Ledger, best: Finding[loss_spike.Facts]) -> None:
     if shard and abs(shard[1] - best.facts.start) <= 1 and shard[2] - shard[1] >= LEAST:
         ledger.add(13, f"It begins with the very step at which shard {shard[0]} begins (steps {shard[1]} to {shard[2]}).", [best])
     if flat >= 0.5 or ends:
-        text = f"The loss stands high for {values} values in a row, rather than decaying to its old level."
+        text = f"The loss stays high for {values} values in a row instead of decaying to its old level."
         ledger.add(9 if ends or flat >= FLAT else 6, text, [best])
     else:
         ledger.add(-6, "The loss decays from a peak: the model was hit and recovers.", [best])
@@ -92,7 +92,7 @@ def _other_troubles(findings: Findings, ledger: Ledger, best: Finding[loss_spike
     graver: list[Finding] = [f for f in findings_of(findings, divergence.Facts) if not start <= (f.first_step or 0) <= end]
     graver += findings_of(findings, nonfinite.Facts, severity=["critical"])
     if graver:
-        ledger.add(-10, "Graver trouble stands beside it, which no stretch of data explains.", graver[:2])
+        ledger.add(-10, "There is a more serious symptom, which no stretch of data explains.", graver[:2])
     if moved := findings_of(findings, lr_schedule.Facts):
         ledger.add(-10, "The learning rate moved as well.", moved[:1])
     restarts = findings_of(findings, restart.Facts)

@@ -23,7 +23,7 @@ from parsers.tables import Run
 
 TITLE = "Batch size changed"
 PRIOR = -4.0
-SETTLE = "Compare the launch commands and the number of processes of both lives."
+SETTLE = "Compare the launch commands and process counts of both attempts."
 INTERVENTIONS = ("Set the global batch explicitly, not per device.", "Scale the rate with it, or go back to the restart.")
 EXPECTS = "configs:batch"
 

@@ -26,7 +26,7 @@ from parsers.tables import Run
 
 TITLE = "Crash and restart, with work done twice"
 PRIOR = -4.0
-SETTLE = "Compare both lives over the steps that were done twice."
+SETTLE = "Compare both attempts over the repeated steps."
 EXPECTS = "configs:same counters:go_on ending:back"
 NEEDS_TO_SPEAK = ("wall clock",)
 
@@ -47,14 +47,14 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     if broken:
         ledger.add(-12, "Something did not come back as it was.", broken[:3])
     else:
-        ledger.add(6, "The loss goes on where it stood.", [])
+        ledger.add(6, "The loss continues where it was.", [])
     grave = [f for f in findings if f.severity == "critical"]
     if grave:
-        ledger.add(-6, "A graver symptom stands beside it.", grave[:3])
+        ledger.add(-6, "There is a more serious symptom.", grave[:3])
     return ledger.hypothesis(
         __name__,
         steps=span(restarts),
-        interventions=["Find why the first life ended: its last lines, the scheduler, the machine.", _advice(redone, facts)],
+        interventions=["Find why the first attempt ended: its last lines, the scheduler, the machine.", _advice(redone, facts)],
     )
 
 

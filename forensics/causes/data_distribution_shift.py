@@ -64,7 +64,7 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
         text = "From there on evaluation gets worse while training learns on: it is judged by other data than it sees."
         ledger.add(12, text, relearnt[:1])
     if not shifts and (other := [f for f in lasting if f.facts.why == "data"]):
-        text = "The level steps up without an overshoot and learning goes on, at a rate that was logged and did not move."
+        text = "The level steps up without an overshoot and learning continues, at a logged learning rate that did not change."
         ledger.add(8, text, other[:1])
     forgotten = [f for f in findings_of(findings, dataset_loss.Facts) if abs((f.first_step or 0) - step) <= f.facts.interval]
     if forgotten:
@@ -84,7 +84,7 @@ def _another_level(run: Run, findings: Findings, ledger: Ledger, lasting: list[F
     elif over := over_at_once(run, lasting):
         ledger.add(7, over, lasting[:1])
     elif diverged:
-        ledger.add(-6, "The loss goes on rising: that is no other level.", diverged)
+        ledger.add(-6, "The loss keeps rising instead of settling at another level.", diverged)
     if absurd := [f for f in findings_of(findings, checkpoint_damage.Facts) if f.facts.absurd]:
         ledger.add(-15, "A checkpoint holds a value that no data make.", absurd)
     if hit is not None:

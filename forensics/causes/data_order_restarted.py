@@ -24,7 +24,7 @@ from parsers.tables import Run
 
 TITLE = "Data order restarted"
 PRIOR = -4.0
-SETTLE = "Print the first batches after the restart beside those of the first life."
+SETTLE = "Compare the first batches after the restart with those of the first attempt."
 INTERVENTIONS = (
     "Save and load the sampler's state, or skip the batches already seen.",
     "Go back to the restart if the repeated share is large.",

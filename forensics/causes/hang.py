@@ -45,7 +45,7 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     elif final:
         ledger.add(14, f"{(final[0].facts.seconds or 0) / 60:.0f} minutes of silence before the end, with the job alive.", final)
     else:
-        ledger.add(-4, "Steps go on after the silence.", stalls)
+        ledger.add(-4, "Steps continue after the silence.", stalls)
     kind = next((f.facts for f in final if f.facts.words), None)
     if kind and kind.why:
         ledger.add(3 if kind.kind in TOLD else 1, f"Its kind: {kind.why}", final[:1])
@@ -56,7 +56,7 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
         ledger.add(-16, "The run went on and finished: what waited there was a crash's echo.", [])
     roots = hang_ranks.roots(run)
     if roots:
-        ledger.add(-10, f"An error stands in the log that explains the end: {roots[0]['text'].splitlines()[-1][:80]}", [])
+        ledger.add(-10, f"The log contains an error that explains the end: {roots[0]['text'].splitlines()[-1][:80]}", [])
     return ledger.hypothesis(
         __name__,
         f"{TITLE}: {kind.words}" if kind else TITLE,

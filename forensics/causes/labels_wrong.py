@@ -48,7 +48,7 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
         ledger.add(3 if facts.chance is None else 6, f"The loss falls by {max(facts.fall, 0):.1%} in the whole run.", stuck)
         if facts.at_chance:
             # where no gradient was logged, a dead or frozen model looks the same: the clue is worth less
-            ledger.add(7 if series(run, "grad.norm") else 4, "It stands at what guessing gives.", stuck)
+            ledger.add(7 if series(run, "grad.norm") else 4, "It stays at chance level.", stuck)
         elif facts.chance is None:
             ledger.cannot_tell("config names neither vocabulary nor classes, so chance level is not known.")
     if never:
@@ -62,7 +62,7 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     if dead:
         ledger.add(-8, "Values become NaN, which wrong labels do not make.", dead[:1])
     for kind, text in (
-        ("layer_gradients", "Layers get no gradient: that is a cause of its own."),
+        ("layer_gradients", "Layers get no gradient: that is a separate cause."),
         ("divergence", "The loss climbs, which wrong labels do not make."),
     ):
         if findings_of(findings, kind):
@@ -77,7 +77,7 @@ def _rate_and_gradient(run: Run, ledger: Ledger) -> None:
     elif r.ratio <= 0.03:
         ledger.add(-14, f"The rate never exceeds {r.rate:.2g}: nothing could move.", [])
     elif r.ratio >= 10:
-        ledger.add(-8, f"The rate of {r.rate:.2g} is {r.ratio:.0f} times the usual, which can keep a loss at chance by itself.", [])
+        ledger.add(-8, f"The rate of {r.rate:.2g} is {r.ratio:.0f} times the usual, which alone can keep a loss at chance.", [])
     else:
         ledger.add(2, f"The rate is ordinary ({r.rate:.2g} at its peak).", [])
     grad = series(run, "grad.norm")
@@ -93,7 +93,7 @@ def _rate_and_gradient(run: Run, ledger: Ledger) -> None:
 
 
 def _never_learned(run: Run) -> tuple[str, float] | None:
-    """Evaluation that was never better than at the beginning, while training falls: learnt by rote. None when it was."""
+    """Evaluation that was never better than at the beginning, while training falls: memorized. None when it was."""
     held, train = series(run, "loss.eval"), series(run, "loss.train")
     if held is None or train is None or len(held) < 4 or len(train) < 20:
         return None
@@ -106,6 +106,6 @@ def _never_learned(run: Run) -> tuple[str, float] | None:
     fell = left < 0.8 or (left < 0.95 and climbs)  # a little rote shows in an evaluation that gets worse
     late = x[0] < 0.8 * float(np.median(train.value[:5])) if len(x) else False  # by its first time much was learnt
     if len(x) >= 4 and fell and not late and x.min() > 0.97 * x[0]:
-        text = f"Evaluation never gets better than at the beginning ({x[0]:.4g}), while training loss falls: learnt by rote."
+        text = f"Evaluation never gets better than at the beginning ({x[0]:.4g}), while training loss falls: memorized."
         return text, 18.0 if left < 0.8 else 11.0
     return None

@@ -60,7 +60,7 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
         )
         before = [f for f in spikes if (zeros[0].first_step or 0) - (f.facts.end or f.facts.peak) <= 3 * _interval(run)]
         if before:
-            ledger.add(6, "A jump stands right before the zeros: the filter's running product.", before)
+            ledger.add(6, "There is a jump right before the zeros: the filter's running product.", before)
     if grads and not (dropped and not made):
         ledger.add(8, "The gradient norm is NaN in the same rows, while the loss looks finite.", grads[:2])
     elif series(run, "grad.norm") is None:

@@ -97,9 +97,9 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     if t.dead and (quiet(t.dead[0]) or not t.diverged) and (t.dead[0].facts.grad_ratio or 0) < 3:
         ledger.add(-8, "Loss and gradient were calm until they became NaN.", t.dead)
     for facts, text in (
-        (attention_logits.Facts, "Attention logits run away: that is a cause of its own."),
+        (attention_logits.Facts, "Attention logits run away: that is a separate cause."),
         (warmup.Facts, "There was no warmup: the same peak may be fine with one."),
-        (lr_schedule.Facts, "The rate left its schedule: that is a cause of its own."),
+        (lr_schedule.Facts, "The learning rate left its schedule: that is a separate cause."),
     ):
         if others := findings_of(findings, facts):
             ledger.add(-5, text, others)
@@ -143,7 +143,7 @@ def _recipe(run: Run, ledger: Ledger, spiked: bool) -> None:
     elif r.ratio is not None and r.ratio < ORDINARY:
         ledger.add(-5, f"The peak rate of {r.rate:.3g} is ordinary.")
     if eps is not None and eps < 1e-9 and spiked:
-        ledger.add(-8, f"Epsilon is {eps:g}, which makes spikes of its own.")
+        ledger.add(-8, f"Epsilon is {eps:g}, which alone can cause spikes.")
 
 
 def _other_levels(run: Run, findings: Findings, ledger: Ledger, t: Trouble) -> None:

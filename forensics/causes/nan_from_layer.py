@@ -63,9 +63,7 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     elif not named:
         ledger.add(1, "Every value after the first is NaN.", dead)
     if (over := overflowed(findings)) is not None:
-        ledger.add(
-            -8, "The norm is infinite and not NaN, the loss goes on finite: numbers overflow, which no formula at its edge does.", [over]
-        )
+        ledger.add(-8, "The norm is infinite, not NaN, and the loss stays finite: an overflow, not an undefined formula.", [over])
     if settings.precision(run) != "fp16" and grad and loss and (grad[0].first_step or 0) < (loss[0].first_step or 0):
         ledger.add(
             6, "The gradient became NaN while the loss was still finite: a derivative that is infinite at its edge.", [grad[0], loss[0]]

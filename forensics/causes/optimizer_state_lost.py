@@ -76,10 +76,10 @@ def _weigh_checkpoints(run: Run, ledger: Ledger, state: list[Finding], restarts:
     kinds = set(run.tables["checkpoints"]["kind"].to_pylist())
     if kept and not bare:
         told = f"in the checkpoint of step {kept[-1]} it has counted about as many"
-        ledger.add(-20, f"The optimizer's count of steps goes on over the restart: {told}.", [])
+        ledger.add(-20, f"The optimizer's step count continues across the restart: {told}.", [])
     elif bare or empty:
         ledger.add(9, f"{(bare or empty)[0].title}.", bare or empty)
     elif kinds and "weights" in kinds and not kinds & {"optimizer", "full"}:
         ledger.add(7, "The checkpoints in the folder hold weights and no optimizer.", [])
     elif not kinds:
-        ledger.cannot_tell("no checkpoint lies in the folder.")
+        ledger.cannot_tell("there is no checkpoint in the folder.")

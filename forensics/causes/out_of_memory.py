@@ -45,7 +45,7 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     killed = [f for f in found if f.facts.killed]
     grown = [f for f in found if f.facts.growth and not f.facts.said]
     if said:
-        ledger.add(22, "The log says so.", said)
+        ledger.add(22, "The log contains an out-of-memory error.", said)
         if status(run) == "finished":
             ledger.add(-12, "The run finished all the same.", [])
         if said[0].facts.why:
@@ -74,7 +74,7 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
 SETTLE = {
     "evaluation": "Run the evaluation alone on the last checkpoint, with the memory of the device logged.",
     "leak": "Log allocated memory every step for some hundred steps: a straight line is a leak.",
-    "fragmentation": "Run to the same place with expandable_segments:True: it goes on where holes were the trouble.",
+    "fragmentation": "Run to the same place with expandable_segments:True: if it continues, fragmentation was the problem.",
     "long_batch": "Run that one batch alone: it asks for the same amount again.",
     "host": "Look at the kernel's log of that node (dmesg) and at the scheduler's record of peak memory (MaxRSS).",
     "shared": "List the processes on that device at that time.",

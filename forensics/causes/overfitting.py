@@ -46,7 +46,7 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
             there,
         )
     if facts.improved < 0.03 and not facts.late:
-        ledger.add(-14, "Evaluation never got better than at the beginning: nothing that holds elsewhere was ever learnt.", gap)
+        ledger.add(-14, "Evaluation never got better than at the start: the model never learned anything that generalizes.", gap)
     if findings_of(findings, divergence.Facts):
         ledger.add(-8, "Training loss diverges, too.", findings_of(findings, divergence.Facts))
     return ledger.hypothesis(

@@ -53,7 +53,7 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
         ledger.add(-8, "There are signs of faulty hardware.", absurd)
     grave = [f for f in findings if f.severity == "critical"]
     if grave:
-        ledger.add(-5, "A graver symptom stands beside it.", grave[:3])
+        ledger.add(-5, "There is a more serious symptom.", grave[:3])
     return ledger.hypothesis(
         __name__,
         steps=span(found),

@@ -72,12 +72,14 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     if alone:
         ledger.add(9, f"One rank alone leaves the others at once: {alone[0].title}.", alone[:1])
     if not absurd and not run.tables["checkpoints"].num_rows:
-        ledger.cannot_tell("no checkpoint lies here whose weights could be looked at.")
+        ledger.cannot_tell("there is no checkpoint whose weights could be read.")
     if spikes and spikes[0].facts.class_ == "fast" and len(spikes) == 1:
         ledger.add(3, "One sudden spike, which a wrong activation makes as well as a bad batch.", spikes)
     hit = state_hit(run, spikes)
     if hit and not findings_of(findings, lr_schedule.Facts) and not _near_restart(findings, hit):
-        ledger.add(10, "From one step to the next the loss is thrown above what it was before training, and learns anew.", [hit])
+        ledger.add(
+            10, "From one step to the next the loss jumps above its value before training, and the model starts learning over.", [hit]
+        )
     if over is not None:
         weight = 4 if over.facts.recovered else 14
         ledger.add(

@@ -42,7 +42,7 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     changed = [f for f in findings_of(findings, utilization.Facts) if f.facts.changed]
     ledger = Ledger(PRIOR)
     if slow:
-        ledger.add(14, f"The run goes on at {slow[0].facts.ratio:.0%} of its speed.", slow)
+        ledger.add(14, f"The run continues at {slow[0].facts.ratio:.0%} of its speed.", slow)
     if len(pauses) >= 2:
         ledger.add(6, f"{len(pauses)} long silences.", pauses[:5])
     why = ""
@@ -56,7 +56,7 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
         ledger.cannot_tell("the time spent waiting for data was not logged: loader or device is open.")
     others = [f for f in findings if f.severity == "critical" and f.kind not in ("throughput", "stall")]
     if others:
-        ledger.add(-6, "A graver symptom stands beside it.", others[:3])
+        ledger.add(-6, "There is a more serious symptom.", others[:3])
     return ledger.hypothesis(
         __name__,
         f"{TITLE}: {why}" if why else TITLE,

@@ -1,1 +1,1 @@
-"""What checkpoints hold, what is sick in them, what changed between two, and what a run's saves tell."""
+"""What checkpoints hold, what is broken in them, what changed between two, and what a run's saves tell."""

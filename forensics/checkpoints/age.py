@@ -83,9 +83,7 @@ def counters_disagree(c: Checkpoint) -> Iterator[Found]:
         title = f"The schedule has been stepped {k} times for each step of the optimizer ({n.scheduler} against {n.optimizer or n.label})"
         yield finding("schedule_ahead", "warning", f"{title}: for each micro-batch, or each process")
     elif n.scheduler is not None and n.optimizer and 4 < n.scheduler < 0.8 * n.optimizer and not _by_epoch(n.scheduler, n.optimizer):
-        title = (
-            f"The schedule stands at {n.scheduler} where the optimizer has counted {n.optimizer} steps: it began anew, or counts otherwise"
-        )
+        title = f"The schedule is at {n.scheduler}, though the optimizer has counted {n.optimizer} steps: it was reset, or counts something else"
         yield finding("schedule_behind", "warning", title)
 
 
@@ -98,7 +96,9 @@ def optimizer(c: Checkpoint) -> Iterator[Found]:
     """Missing, empty or fresh state, and what a resume would lack besides."""
     n, values = counters(c), c.contents.values
     if n.adam and not n.states and n.params and (n.label or 0) > 1:
-        yield finding("optimizer_empty", "warning", f"The optimizer's state is empty at step {n.label}: a resume begins with fresh moments")
+        yield finding(
+            "optimizer_empty", "warning", f"The optimizer state is empty at step {n.label}: resuming from it resets the optimizer moments"
+        )
     elif n.states and n.params > n.states and not any(k.endswith(".func_evals") for k in values):  # LBFGS keeps one for all
         title = f"{n.params - n.states} of {n.params} parameters of the optimizer have no state: they never had a gradient (frozen, or not used)"
         yield finding("optimizer_partial", "info", title)

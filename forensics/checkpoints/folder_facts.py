@@ -60,7 +60,7 @@ def _step(c: Checkpoint, stated: Any) -> Iterator[Found]:
             yield finding("step_label", "warning", f"trainer_state.json is of step {stated}, the folder of step {named}")
         late = n.scheduler is not None and n.scheduler < 0.5 * stated and (n.optimizer is None or n.optimizer > 2 * n.scheduler + 10)
         if late and stated > 20:
-            title = f"The schedule stands at {n.scheduler} in the checkpoint of step {stated}: it began anew"
+            title = f"The schedule is at {n.scheduler} in the checkpoint of step {stated}: it was reset"
             yield finding("schedule_behind", "warning", title)
     if not inside or not named or c.path.is_dir() or not re.search(r"(?i)step|iter", c.path.name):
         return
@@ -152,7 +152,7 @@ def _shards(c: Checkpoint) -> Iterator[Found]:
         if lacking > 0 and c.contents.complete is not False:
             names = ", ".join(f"{name}-{k:0{digits}d}-of-{total:0{digits}d}{suffix}" for k in absent)
             more = ", ..." if lacking > len(absent) else ""
-            yield finding("incomplete", "critical", f"The save is not whole: {lacking} of {total} shards are missing: {names}{more}")
+            yield finding("incomplete", "critical", f"The checkpoint is incomplete: {lacking} of {total} shards are missing: {names}{more}")
 
 
 def _ranks(c: Checkpoint) -> Iterator[Found]:

@@ -79,7 +79,7 @@ def exchanged(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> Iterato
         left -= 8 * t.count * (2 + len(olds))
         what, other = _source(m, olds) if left >= 0 and (sudden or olds) else ("", "")
         if what or (sudden and abs(m.cosine) < min(CHANCE / math.sqrt(t.count), 0.3)):
-            told[m.name] = what or "was drawn anew, or taken from another training", other
+            told[m.name] = what or "was reinitialized, or taken from another training", other
     # one way between modules of other names it may be meant: target networks, teachers
     told = {n: (what, of) for n, (what, of) in told.items() if not of or kin(n) == kin(of) or told.get(of, ("", ""))[1] == n}
     if told and len(told) <= 0.5 * len(rows):

@@ -45,7 +45,7 @@ def missing(c: Checkpoint) -> Iterator[Found]:
     rest = [n for n in names if re.search(r"(?i)last_epoch|last_batch_iteration|growth_tracker|rng_state|random_state", n)]
     rest += [f.name for f in c.contents.files if re.search(r"(?i)^(scheduler|rng_state|random_states|scaler)", f.name)]
     if c.kind == "weights" and rest and not any(re.search(r"(?i)model_states|optim", f.name) for f in c.contents.files):
-        title = f"No state of the optimizer at step {c.step}, though the rest of the training's is there ({rest[0]}): a resume begins with fresh moments"
+        title = f"No optimizer state at step {c.step}, though the rest of the training state is there ({rest[0]}): resuming from it resets the optimizer moments"
         yield finding("optimizer_missing", "info" if _never_saved(c) else "warning", title)
         return
     buffers = [v is None for n, v in values.items() if n.endswith(".momentum_buffer")]
@@ -152,7 +152,7 @@ def schedule_reset(c: Checkpoint) -> Iterator[Found]:
         return
     base, last = list(numbers(c, _BASE).values()), list(numbers(c, _SAID).values())
     if len(base) == len(last) and any(b > 0 and FIRST[0] < x / b < FIRST[1] for b, x in zip(base, last, strict=True)):
-        title = f"The schedule stands at its beginning where the optimizer has counted {n.optimizer} steps, yet its rate is {last[0]:.4g} of {base[0]:.4g}: its count was lost"
+        title = f"The schedule is at its start, though the optimizer has counted {n.optimizer} steps, yet its rate is {last[0]:.4g} of {base[0]:.4g}: its count was lost"
         yield finding("schedule_behind", "warning", title)
 
 

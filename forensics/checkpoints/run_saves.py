@@ -75,7 +75,7 @@ def last_healthy(run: Run, findings: Sequence[Finding]) -> dict[str, Any] | None
     limit, why = _retention(run, kept)
     later = len({c.step for c in kept if c.step is not None and best.step is not None and c.step > best.step})
     if limit is not None and later >= limit - 1:
-        told["warning"] = f"{why}: its next save deletes this one; copy it before the run goes on"
+        told["warning"] = f"{why}: its next save deletes this one; copy it before the run continues"
     return told
 
 

@@ -57,7 +57,9 @@ def incomplete(c: Checkpoint) -> list[Found]:
         found.append(finding("checksum", "critical", title, [t.name for t in c.contents.tensors if f"byte {t.at}" in places]))
     if c.contents.complete is False:
         why = c.contents.gaps[0].what if c.contents.gaps else "a part is missing"
-        found.append(finding("incomplete", "critical" if lost else "warning", f"The save is not whole: {why}", [t.name for t in lost]))
+        found.append(
+            finding("incomplete", "critical" if lost else "warning", f"The checkpoint is incomplete: {why}", [t.name for t in lost])
+        )
     if not c.contents.tensors and c.kind == "other" and c.contents.format in ("torch", "safetensors") and _claims_weights(c):
         found.append(finding("no_tensors", "warning", "A file of weights that holds no tensor"))
     return found
@@ -73,7 +75,8 @@ def nonfinite(c: Checkpoint) -> list[Found]:
     if not bad:
         return []
     n, first = sum(s.nonfinite for _, s in bad), bad[0][0]
-    title = f"{n} values that are not finite in {len(bad)} of {len(c.contents.tensors)} tensors, {first.name} first"
+    where = f"in {len(bad)} of {len(c.contents.tensors)} tensors, {first.name} first" if len(bad) > 1 else f"in {first.name}"
+    title = f"{n} non-finite value{'s' if n > 1 else ''} {where}"
     return [finding("nonfinite", "critical", title, [t.name for t, _ in bad])]
 
 

@@ -86,7 +86,7 @@ def sudden(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> Iterator[F
             ran.append((m.relative, m.name))
         elif 0.3 < m.grown < 3 and m.cosine < UNRELATED:
             replaced.append((m.relative, m.name))
-    for kind, few, what in (("exploded", ran, "ran away: it moved"), ("replaced", replaced, "was made anew or exchanged: it moved")):
+    for kind, few, what in (("exploded", ran, "ran away: it moved"), ("replaced", replaced, "was reinitialized or swapped: it moved")):
         if few and len(few) <= 0.25 * len(rows):
             times, name = max(few)
             title = f"{name} {what} {times:.3g} times its norm, the others {usual:.2g}{such(few)}"

@@ -12,7 +12,7 @@ How it decides
     weights and a loss scale that fell below one are told as `forensics checkpoint` tells them.
 
 Cannot tell
-    For formats that carry no length (legacy pickles, raw arrays), beyond the budget, and where no checkpoint lies in the folder.
+    For formats that carry no length (legacy pickles, raw arrays), beyond the budget, and where there is no checkpoint in the folder.
 
 Folklore
     "Keep-3 deleted the last healthy checkpoint": know which one is whole before you need it. Megatron-LM#5281: a corrupt
@@ -55,7 +55,7 @@ class Facts(BaseFacts):
 def detect(run: Run) -> Iterator[Finding]:
     table = run.tables["checkpoints"]
     if not table.num_rows:
-        raise CannotTell("no checkpoint lies in the folder")
+        raise CannotTell("there is no checkpoint in the folder")
     broken = [c for c in table.to_pylist() if c["complete"] is False]
     for c in broken[:20]:
         why = next((g.what for g in run.gaps if g.path == c["source"]), "incomplete")

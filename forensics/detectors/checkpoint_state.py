@@ -118,8 +118,8 @@ def _began_anew(run: Run, found: list[Row], starts: list[int], part: str) -> Ite
         if not fell and not (told and (before is not None or (part == "optimizer" and since in starts))):
             continue
         begin = since if told and since is not None else step - age
-        what = "optimizer's state" if part == "optimizer" else "learning-rate schedule"
-        title = f"The {what} began anew after step {max(begin - 1, 0) if told else begin}: in the checkpoint of step {step} it has counted {age} steps"
+        what = "optimizer state" if part == "optimizer" else "learning-rate schedule"
+        title = f"The {what} was reset after step {max(begin - 1, 0) if told else begin}: in the checkpoint of step {step} it has counted {age} steps"
         yield _finding(run, Facts(f"{part}_anew", age=age, step=step, since=begin, fell=fell), title, (begin, step), counted)
         return
 
@@ -137,7 +137,7 @@ def _ahead(run: Run, found: list[Row]) -> Iterator[Finding]:
     k = times.pop()
     if k != int(k) or not 2 <= k <= MOST_TIMES or (len(rows) < 2 and rows[0][1].optimizer is None):
         return
-    title = f"The learning-rate schedule was stepped {k:.0f} times for each step: it stands at {rows[-1][1].scheduler} in the checkpoint of step {rows[-1][0].step}"
+    title = f"The learning-rate schedule was stepped {k:.0f} times for each step: it is at {rows[-1][1].scheduler} in the checkpoint of step {rows[-1][0].step}"
     yield _finding(run, Facts("scheduler_ahead", times=k), title, (None, rows[-1][0].step), rows)
 
 
@@ -145,9 +145,7 @@ def _without(run: Run, found: list[Row], starts: list[int]) -> Iterator[Finding]
     """Weights without an optimizer where others of the run have one; worse, where a life began from them. Adam without state."""
     empty = [(c, n) for c, n in found if n.adam and n.params and not n.states and n.optimizer is None and (c.step or 0) > 1]
     if empty:
-        title = (
-            f"The optimizer's state is empty in the checkpoint of step {empty[0][0].step}: who resumes from it begins with fresh moments"
-        )
+        title = f"The optimizer state is empty in the checkpoint of step {empty[0][0].step}: resuming from it resets the optimizer moments"
         yield _finding(run, Facts("optimizer_empty"), title, (empty[0][0].step, empty[-1][0].step), empty)
     if not any(c.kind == "full" for c, _ in found):
         return

@@ -69,7 +69,7 @@ def detect(run: Run) -> Iterator[Finding]:
         yield evidence.found(facts, title, (at, at), "warning", shown, key=f"{at}-batch")
     known = series(run, "batch.size") is not None or run.tables["batches"].num_rows
     if not changes and sizes is None and not known and len(_by_source(run)) < 2:
-        raise CannotTell("one config lies here, and the log names no batch size")
+        raise CannotTell("there is one config, and the log names no batch size")
 
 
 def _by_source(run: Run) -> dict[str, dict[str, str]]:

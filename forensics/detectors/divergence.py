@@ -84,7 +84,7 @@ def detect(run: Run) -> Iterator[Finding]:
     if end <= low:
         return
     how = f"{end / low - 1:.0%} above" if abs(end) < 100 * abs(low) else f"{end / low:.2g} times" if low else "above"
-    title = f"Loss turns at step {start} and ends at {end:.4g}, {how} its best level of {low:.4g}"
+    title = f"From step {start} the loss drifts up to {end:.4g}, {how} its best level of {low:.4g}"
     up = end / low - 1 if low else float("inf")
     facts = Facts(start, best=low, final=end, rise=up, best_step=int(s.step[rows[best]]), first=float(x[0]))
     bands = [{"from": start, "to": last, "kind": "non_recovering"}]
@@ -101,7 +101,7 @@ def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding
         return
     a, b = int(high[0]), int(high[-1])
     start, last, top = int(s.step[rows[a]]), int(s.step[rows[b]]), float(x[a : b + 1].max())
-    title = f"Loss climbs from {first:.4g} to {top:.4g}: it stands above its first level for {len(high)} values, until step {last}"
+    title = f"Loss climbs from {first:.4g} to {top:.4g}: it stays above its first level for {len(high)} values, until step {last}"
     final, begin = float(np.median(x[-LEVEL:])), int(s.step[rows[0]])
     facts = Facts(start, best=first, final=final, rise=top / first - 1, best_step=begin, first=first, above_first=len(high))
     band = [{"from": start, "to": last, "kind": "slow"}]

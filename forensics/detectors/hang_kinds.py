@@ -60,7 +60,7 @@ def _uneven(run: Run, last: int | None) -> Kind | None:
 
 def _loader(run: Run, last: int | None) -> Kind | None:
     do = (
-        "Run with num_workers=0 for a while: it goes on, or it shows the stack.",
+        "Run with num_workers=0 for a while: it continues, or it shows the stack.",
         "Set a timeout for the DataLoader, and persistent storage of open files (ulimit -n).",
     )
     if any(_LOADER.search(str(e["text"])) for e in endings.events(run, "traceback", "warning", "nccl")):

@@ -60,8 +60,8 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     reach = np.flatnonzero(s.value[rows] < (chance or LARGEST / 3))
     end = int(s.step[rows[int(reach[0])]]) if len(reach) else int(s.step[rows[-1]])
-    against = f"ln({outcomes:.0f}) = {chance:.3g}" if chance else "more than guessing among any vocabulary costs"
-    title = f"Loss begins at {first:.4g}, far above {against}"
+    against = f"ln({outcomes:.0f}) = {chance:.3g}" if chance else "a uniform guess over any vocabulary"
+    title = f"First loss {first:.4g}, far above {against}"
     begin = int(s.step[rows[0]])
     facts = Facts(first, chance, end, settings.number(run, "init_std"))
     shown = evidence.window(s, begin, end, title="the first steps", where=s.place(run, rows[0]), margin=0.5)

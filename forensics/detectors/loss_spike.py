@@ -47,9 +47,9 @@ from parsers.tables import Run
 NEEDS = ["loss.train|loss.eval"]
 HISTORY = 1000  # values of the life before that a new life is compared with
 WHY = {
-    "reinit": "the loss is where the run began and comes down the same way: weights that start anew",
-    "step": "the level steps up without an overshoot and learning goes on: a schedule that starts again, or other data",
-    "data": "the level steps up without an overshoot, learning goes on, and the rate stays as it was: other data",
+    "reinit": "the loss is back at its first value and comes down the same way: reinitialized weights",
+    "step": "the level steps up without an overshoot and learning continues: a restarted schedule, or other data",
+    "data": "the level steps up without an overshoot, learning continues, and the learning rate does not change: other data",
     "periodic": "the same bump comes at regular distances: the loop makes it, not the optimization",
     "logger": "the logger made it",
 }

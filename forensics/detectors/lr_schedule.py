@@ -177,7 +177,7 @@ def _finding(run: Run, s: Series, i: int) -> Finding:
     after = s.value[i:][s.attempt[i:] == s.attempt[i]]
     back = np.flatnonzero(after < old * JUMP)
     length = int(s.step[i + int(back[0])] - step) if len(back) and new > old else None
-    how = "at the restart" if resumed else "inside one life of the run"
+    how = "at the restart" if resumed else "without a restart"
     title = f"Learning rate goes from {old:.3g} to {new:.3g} at step {step}, {how}"
     facts = Facts(step, old, new, new / old if old else None, resumed, length, planned_steps(run), int(s.attempt[i]))
     marks = [{"step": step, "label": f"{old:.3g} to {new:.3g}", "kind": "event"}]

@@ -126,10 +126,10 @@ def _phase(run: Run, text: str, step: int | None) -> Kind | None:
     """During an evaluation or a save: by the stack, by a line that begins one, or by the cadence of evaluations."""
     do = ("Evaluate with a smaller batch, under no_grad, and move outputs to the host batch by batch.",)
     if _EVALUATING.search(text):
-        return Kind("evaluation", "during an evaluation", "The stack of the error lies in an evaluation.", do)
+        return Kind("evaluation", "during an evaluation", "The stack trace is in an evaluation.", do)
     if _SAVING.search(text):
         do = ("Save sharded, or move the state to the host tensor by tensor.",)
-        return Kind("saving", "while saving a checkpoint", "The stack of the error lies in saving a checkpoint.", do)
+        return Kind("saving", "while saving a checkpoint", "The stack trace is in saving a checkpoint.", do)
     begun = [e["step"] for e in endings.events(run, "evaluation") if e["step"] is not None]
     s = series(run, "loss.eval")
     done = s.step if s is not None else np.array([], np.int64)

@@ -119,7 +119,7 @@ def _said(run: Run) -> Iterator[Finding]:
     if lines:
         first = lines[0]
         shown = evidence.text("what the log says", [e["text"] for e in lines[:5]], run.where(first["source"], first["at"]))
-        title = f"The log says so {len(lines)} times: {first['text'][:120]}"
+        title = f"Logged {'once' if len(lines) == 1 else f'{len(lines)} times'}: {first['text'][:120]}"
         step, times = first["step"], (first["time"], lines[-1]["time"])
         facts = Facts("", step, len(lines), None, said=True)
         yield evidence.found(facts, title, (step, lines[-1]["step"]), "warning", shown, key=f"{step}-said", times=times)

@@ -48,8 +48,8 @@ def detect(run: Run) -> Iterator[Finding]:
         redone = max(end - begin + 1, 0)
         idle = after["started"] - before["ended"] if after["started"] and before["ended"] else None
         wait = f", {_duration(idle)} later" if idle and idle > 0 else ""
-        what = f"{redone} steps are done twice" if redone else "no step is done twice"
-        title = f"The run stops at step {end} and goes on from step {begin}{wait}: {what}"
+        what = f"{redone} step{'s' * (redone > 1)} repeated" if redone else "no step repeated"
+        title = f"The run stops at step {end} and resumes from step {begin}{wait}: {what}"
         facts = Facts(begin, end, redone, idle, attempt["why"], after["index"])
         shown = []
         loss = series(run, "loss.train") or series(run, "loss.eval")

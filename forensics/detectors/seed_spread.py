@@ -47,7 +47,7 @@ class Facts(BaseFacts):
 
 def detect(run: Run) -> Iterator[Finding]:
     if len(run.group) < 2:
-        raise CannotTell("one run lies here, or the runs differ in more than the seed")
+        raise CannotTell("there is one run, or the runs differ in more than the seed")
     judged = False
     for name, share in ((n, s) for n in ("loss.eval", "loss.train") for s in (10, 5)):
         levels = [_level(r, name, share) for r in run.group]

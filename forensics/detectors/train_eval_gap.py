@@ -66,7 +66,7 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     title = (
         f"Evaluation loss is lowest at step {step[best]} ({x[best]:.4g}) and ends at {final:.4g}, "
-        f"while training loss goes on falling from {at_best:.4g} to {at_end:.4g}"
+        f"while training loss keeps falling from {at_best:.4g} to {at_end:.4g}"
     )
     late = bool(x[0] < LATE * np.median(train.value[np.isfinite(train.value)][:5]))
     lowest, first, last = float(x[best]), int(step[best]), int(step[-1])

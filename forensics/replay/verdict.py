@@ -105,9 +105,9 @@ FINER = (
     "numerics: full precision",
 )  # said with a verdict
 FURTHER = {  # (arm, outcome) -> (sentence, the word by which causes weigh it in their OUTCOMES)
-    ("heart", "learnt"): ("one batch seen over and over is learnt by heart, so model and loss can learn", "heart: learnt"),
-    ("heart", "faster"): ("one batch seen over and over is learnt only at a higher rate", "heart: faster"),
-    ("heart", "no"): ("one batch seen over and over is not learnt, at a hundred times the rate neither", "heart: no"),
+    ("heart", "learnt"): ("the model can overfit one batch, so model and loss can learn", "heart: learnt"),
+    ("heart", "faster"): ("the model overfits one batch only at a higher learning rate", "heart: faster"),
+    ("heart", "no"): ("the model cannot overfit one batch, not even at a hundred times the learning rate", "heart: no"),
     ("later", "spike"): ("the batch makes the effect some steps later, too", "later: again"),
     ("later", "nan"): ("the batch makes the effect some steps later, too", "later: again"),
     ("later", "no spike"): ("the batch is harmless some steps later", "later: harmless"),

@@ -23,7 +23,6 @@ from forensics.verbs.options import (
     run_config_option,
     say,
     steady,
-    without_pandas,
 )
 from forensics.verbs.output_paths import places, publish
 
@@ -60,11 +59,10 @@ def analyze(ctx: click.Context, run: str, wanted: Wanted, options: Options) -> N
     """Analyze RUN: a folder, one file, or an fsspec URL (s3://...).
 
     Reads TensorBoard event files, W&B files, Hugging Face trainer states, JSON, CSV, console logs and configs, and writes
-    one HTML page and the case as JSON. Where several runs lie in the folder, the one written last is analyzed.
+    one HTML page and the case as JSON. If the folder holds several runs, the report covers the one written last.
     """
     from forensics import pipeline, progress
 
-    without_pandas()
     known = redact_output.begin(ctx) if wanted.redact else None
     found = places(run, wanted)
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
@@ -99,9 +97,9 @@ def _name_siblings(run: Any) -> None:
     from parsers.secrets import names
 
     if run.siblings:
-        which = "one configuration under several seeds; shown is" if run.group else "this is the one written last,"
+        alike = " of one configuration under several seeds" if run.group else ""
         shown = names([run.path, *run.siblings])
-        say(f"{len(run.siblings) + 1} runs lie here, {which} {shown.get(run.path, run.path)}. The others:")
+        say(f"Found {len(run.siblings) + 1} runs{alike}; this report covers {shown.get(run.path, run.path)}. The others:")
         for path in run.siblings[:10]:
             say(f"  forensics analyze {shown.get(path, path)}")
         if len(run.siblings) > 10:

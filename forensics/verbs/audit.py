@@ -10,7 +10,7 @@ import click
 
 from forensics.errors import ForensicsError
 from forensics.verbs import redact_output
-from forensics.verbs.options import REDACT, UNHEALTHY, collected, run_config_option, say, steady, without_pandas
+from forensics.verbs.options import REDACT, UNHEALTHY, collected, run_config_option, say, steady
 
 OUT = "audit"
 
@@ -35,17 +35,17 @@ class Options:
 @click.argument("roots", nargs=-1, required=True, metavar="ROOT...")
 @click.option("--out", metavar="DIR", help=f"The audit's folder or URL; default ./{OUT}.")
 @click.option("--jobs", type=click.IntRange(1), help="Runs at once; default the number of cores.")
-@click.option("--engine", type=click.Choice(["local", "dask", "ray"]), default="local", show_default=True, help="Where the workers are.")
-@click.option("--resume", is_flag=True, help="Go on with what is finished in DIR; only new and changed runs are analyzed.")
+@click.option("--engine", type=click.Choice(["local", "dask", "ray"]), default="local", show_default=True, help="What runs the workers.")
+@click.option("--resume", is_flag=True, help="Continue the audit in DIR: analyze only new and changed runs.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="The first N run folders only.")
-@click.option("--known", metavar="FILE", help="Findings judged before, a line each: RUN FINDING WHY; they count no more.")
-@click.option("--since", metavar="AUDIT", help="An earlier audit's folder: what is new, gone, worse.")
+@click.option("--known", metavar="FILE", help="Findings already reviewed, one a line: RUN FINDING WHY; they no longer count.")
+@click.option("--since", metavar="AUDIT", help="An earlier audit's folder, to report what is new, gone or worse.")
 @click.option("--pages", type=click.IntRange(0), default=50, show_default=True, metavar="N", help="Pages for the N worst runs.")
 @click.option(
     "--timeout", type=click.FloatRange(min=1), default=300.0, show_default=True, metavar="S", help="Give up a run after S seconds."
 )
-@click.option("--fail-on", type=click.Choice(["unhealthy"]), help="Exit with 3 where any run's verdict is this.")
-@click.option("--redact", is_flag=True, help=f"{REDACT[:-1]}; what --resume needs goes.")
+@click.option("--fail-on", type=click.Choice(["unhealthy"]), help="Exit with 3 if any run has this verdict.")
+@click.option("--redact", is_flag=True, help=f"{REDACT[:-1]}; also deletes what --resume needs.")
 @click.option("--force", is_flag=True, help="Replace an earlier audit in DIR.")
 @run_config_option
 @collected(options=Options)
@@ -54,14 +54,13 @@ def audit(ctx: click.Context, roots: tuple[str, ...], out: str | None, options: 
     """Analyze every run below ROOT... (folders, files, fsspec URLs), and what the runs share.
 
     Writes index.html, audit.parquet (one row a run), audit.json, summary.md, and runs/<id>.html for those worth opening.
-    Finished runs are kept as they come: after a kill, --resume goes on. One bad run never stops the rest.
+    Each result is saved as soon as it is ready: after a kill, --resume continues. One bad run never stops the rest.
     """
     from forensics import audit as many
     from forensics import progress
     from reports import audit_page as drawn
     from reports import html
 
-    without_pandas()
     if options.redact:
         redact_output.begin(ctx)
     target = _target(out, replace_ours=options.resume or force)
@@ -69,7 +68,7 @@ def audit(ctx: click.Context, roots: tuple[str, ...], out: str | None, options: 
     with progress.bar(ctx.obj["quiet"], shown_as=steady, rate=True) as tick:
         document = many.audit(roots, target, outputs, many.Options(**asdict(options), prepare=_prepare), tick)
     for id in document["pages_not_written"]:
-        say(f"{target}/runs/{id}.html or its case is not of an audit: left as it is, and {id} has no page")
+        say(f"{target}/runs/{id}.html or its case was not written by an audit: not overwritten, so {id} has no page")
     click.echo(drawn.terminal(document))
     click.echo(steady(f"audit: {target.rstrip('/')}/index.html"))
     if fail_on and document["verdicts"][fail_on]:
@@ -78,7 +77,6 @@ def audit(ctx: click.Context, roots: tuple[str, ...], out: str | None, options: 
 
 def _prepare() -> None:
     """In each worker, as in the command itself."""
-    without_pandas()
     warnings.simplefilter("ignore")
 
 

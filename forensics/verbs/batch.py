@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from forensics.verbs.options import attach, batches_option, run_config_option, steady, without_pandas
+from forensics.verbs.options import attach, batches_option, run_config_option, steady
 
 LONGEST = 20_000  # characters of a list of samples on the terminal
 
@@ -20,15 +20,14 @@ LONGEST = 20_000  # characters of a list of samples on the terminal
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @run_config_option
 def batch(run: str, step: int, manifest: Path | None, as_json: bool, run_config: bool) -> None:
-    """Print which samples were in the batch of a step of RUN, and how that is known.
+    """Print which samples were in the batch of one step of RUN, and how that is known.
 
-    Recorded where a file lists it (a manifest, or ids in the log). Else rebuilt where the loader, its seed and the size of the data
-    are known, and the log agrees with them; then with what that rests on. Else "unknown", and what is missing.
+    "recorded": a file lists them (a manifest, or ids in the log). "rebuilt": worked out from the loader, its seed and the size of
+    the data, if the log agrees; the output lists the assumptions. "unknown": the output says what is missing.
     """
     from forensics import pipeline
     from forensics.batches import step_to_samples
 
-    without_pandas()
     chosen = pipeline.choose(pipeline.read_runs(run, run_config=run_config))
     attach(chosen, manifest)
     found = step_to_samples.answer(chosen, step)

@@ -17,9 +17,9 @@ from forensics.verbs.options import steady
 @click.option("--json", "as_json", is_flag=True, help="Everything as JSON on standard output.")
 @click.pass_context
 def checkpoint(ctx: click.Context, path: Path, path2: Path | None, as_json: bool) -> None:
-    """What is in the checkpoint PATH, what is sick, and what changed from PATH to PATH2.
+    """Print what is in the checkpoint PATH, what is broken, and what changed from PATH to PATH2.
 
-    Reads safetensors, torch, torch.distributed, numpy and Keras files and folders of them. Nothing in them is run.
+    Reads safetensors, torch, torch.distributed, numpy and Keras files and folders of them. Runs nothing that they contain.
     """
     from forensics import progress
     from forensics.checkpoints import sick_document

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from forensics.verbs import redact_output
-from forensics.verbs.options import REDACT, Wanted, collected, named_file, run_config_option, steady, stem_of, without_pandas
+from forensics.verbs.options import REDACT, Wanted, collected, named_file, run_config_option, steady, stem_of
 from forensics.verbs.output_paths import Places, allowed, keep_inputs, own, renamed
 
 
@@ -25,15 +25,14 @@ from forensics.verbs.output_paths import Places, allowed, keep_inputs, own, rena
 @collected(wanted=Wanted)
 @click.pass_context
 def compare(ctx: click.Context, run_a: str, run_b: str, wanted: Wanted, run_config: bool) -> None:
-    """Where RUN_A and RUN_B part, and what differs in config, environment, data and recipe.
+    """Find where RUN_A and RUN_B diverge, and what differs in config, environment, data and recipe.
 
-    The loss is set against steps, wall time, tokens and FLOPs, as far as they were logged.
+    Compares the loss by step, wall time, tokens and FLOPs, as far as these were logged.
     """
     from forensics import output, pipeline, progress, redact
     from forensics.many_runs import side_by_side as two
     from reports import compare_page as drawn
 
-    without_pandas()
     known = redact_output.begin(ctx) if wanted.redact else None
     default = frozenset(["page"] if wanted.out is None else [])
     page = wanted.out or Path(f"{stem_of(run_a)}-{stem_of(run_b)}.html")

@@ -14,11 +14,11 @@ from forensics.verbs.output_paths import Places, allowed, keep_inputs, own, writ
 @click.command()
 @click.argument("case", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--add", "remarks", multiple=True, metavar="TEXT", help="A remark, shown under the answer.")
-@click.option("--rule-out", "ruled_out", multiple=True, metavar="CAUSE", help="A cause that it was not (its id).")
+@click.option("--rule-out", "ruled_out", multiple=True, metavar="CAUSE", help="The id of a cause to rule out.")
 @click.option("--because", "reasons", multiple=True, metavar="TEXT", help="Why; one for each --rule-out.")
 @click.option("--reinstate", "reinstated", multiple=True, metavar="CAUSE", help="Weigh a ruled-out cause again.")
 @click.option(
-    "--out", type=click.Path(path_type=Path), callback=named_file, help="Another report, its case beside it; CASE.json stays as it is."
+    "--out", type=click.Path(path_type=Path), callback=named_file, help="Write another report and case; CASE.json stays as it is."
 )
 @click.option("--force", is_flag=True, help="Replace existing outputs.")
 def note(
@@ -30,10 +30,10 @@ def note(
     out: Path | None,
     force: bool,
 ) -> None:
-    """Put your word into CASE.json and write its page again.
+    """Add your notes to the case and write its page again.
 
-    A cause that you rule out stays visible, struck through, with your reason; the others are ranked again. Without --out
-    the case is updated in place, and the report beside it is replaced.
+    A cause that you rule out stays visible, struck through, with your reason; the others are ranked again. Without --out,
+    the case is updated in place and the report beside it is replaced.
     """
     from forensics import output, redact
     from forensics.case_parts import notes

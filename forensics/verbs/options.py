@@ -68,17 +68,12 @@ def _metrics(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
 
 
 metric_option = click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    metavar="NAME=TAG",
-    callback=_metrics,
-    help="What a tag of yours means, e.g. loss.train=my/own/tag.",
+    "--metric", "metrics", multiple=True, metavar="NAME=TAG", callback=_metrics, help="Give a tag its meaning, e.g. loss.train=my/own/tag."
 )
 
 
 run_config_option = click.option(
-    "--no-run-config", "run_config", is_flag=True, flag_value=False, default=True, help="Leave out a forensics.toml that came with the run."
+    "--no-run-config", "run_config", is_flag=True, flag_value=False, default=True, help="Ignore a forensics.toml in the run folder."
 )
 
 
@@ -94,7 +89,7 @@ batches_option = click.option(
     "--batches",
     "manifest",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file that maps steps to samples, batch ids, shards or sources, in place of what the run has.",
+    help="A file that maps steps to samples, batch ids, shards or sources; replaces what the run recorded.",
 )
 
 
@@ -103,26 +98,6 @@ def attach(run: Any, manifest: Path | None) -> None:
         from forensics.batches import batch_manifest as manifests
 
         manifests.attach(run, manifest)
-
-
-def without_pandas() -> None:
-    """pyarrow imports pandas, where it is installed, merely to ask whether a list is a Series: half a second of nothing.
-
-    It asks once in the life of a process; this answers "not installed". Only for the command, never for `import forensics`.
-    """
-    import pyarrow
-
-    class NotInstalled:
-        @staticmethod
-        def find_spec(name: str, path: object = None, target: object = None) -> None:
-            if name == "pandas":
-                raise ModuleNotFoundError(name)
-
-    sys.meta_path.insert(0, NotInstalled)
-    try:
-        pyarrow.array([0])
-    finally:
-        sys.meta_path.remove(NotInstalled)
 
 
 def name_of(case: Path) -> str:

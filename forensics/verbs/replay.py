@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from forensics.verbs import redact_output
-from forensics.verbs.options import Wanted, case_option, collected, outputs, run_config_option, say, steady, without_pandas
+from forensics.verbs.options import Wanted, case_option, collected, outputs, run_config_option, say, steady
 from forensics.verbs.output_paths import places, publish
 
 
@@ -39,10 +39,10 @@ class Choices:
 @click.command()
 @click.argument("run", required=False)
 @click.option("--adapter", help="Your Python file with build(), batch(step), loss(model, batch); or `hf`.")
-@click.option("--steps", callback=_span, metavar="A:B", help="Replay from step A on, and explain what is worst up to B.")
-@click.option("--checkpoint", type=click.Path(), help="Begin from this one; default the last good one before the trouble.")
-@click.option("--device", default="auto", show_default=True, help="cuda or cpu; auto takes CUDA where there is one.")
-@click.option("--python", default=sys.executable, help="The interpreter of the training environment; default ours.")
+@click.option("--steps", callback=_span, metavar="A:B", help="Replay from step A and explain the worst effect up to step B.")
+@click.option("--checkpoint", type=click.Path(), help="Start from this one; default the last good one before the failure.")
+@click.option("--device", default="auto", show_default=True, help="cuda or cpu; auto takes CUDA if available.")
+@click.option("--python", default=sys.executable, help="The Python of the training environment; default the one that runs forensics.")
 @click.option("--budget", type=click.IntRange(min=1), help="Training steps to spend; default grows with the window.")
 @click.option("--timeout", type=float, default=300, show_default=True, help="Seconds that one step may take.")
 @click.option("--init", is_flag=True, help="Write a commented adapter to the path of --adapter (adapter.py), and stop.")
@@ -52,10 +52,10 @@ class Choices:
 @collected(wanted=Wanted, choices=Choices)
 @click.pass_context
 def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wanted: Wanted, run_config: bool) -> None:
-    """Run the steps around the trouble of RUN again, and find out by experiment what makes it.
+    """Run the steps around the failure again, and find its cause by experiment.
 
-    The adapter is the only file of yours that is ever run, in a process of its own. From the last good checkpoint the steps
-    are reproduced, then batches and samples are bisected, and rate, optimizer and precision are changed one at a time.
+    The adapter is the only file of yours that is ever run, in its own process. Replay reproduces the steps from the last good
+    checkpoint, bisects batches and samples, and changes learning rate, optimizer and precision one at a time.
     """
     from forensics import output, pipeline, progress
     from forensics.replay import into_case, template
@@ -68,7 +68,6 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
         return
     if run is None or choices.adapter is None:
         raise click.UsageError("give RUN and --adapter FILE.py; `forensics replay --init` writes one to fill in")
-    without_pandas()
     known = redact_output.begin(ctx) if wanted.redact else None
     found = places(run, wanted)
     options = Options(**{**asdict(choices), "adapter": into_case.adapter_file(choices.adapter)})

@@ -34,7 +34,7 @@ def read(path: Path) -> Contents:
     if bytes(file.bytes[:4]) == b"PK\x03\x04":
         source = _weights_of(found, file)
     if importlib.util.find_spec("h5py") is None:
-        found.gap("HDF5: reading what is in it needs h5py (pip install h5py)")
+        found.gap("HDF5: reading what is in it needs h5py (pip install 'run-forensics[hdf5]')")
         return found
     size = file.size if source is None else len(source)
     _take(found, _frames(found, path, source, size))

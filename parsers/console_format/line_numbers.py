@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 
 from parsers.console_format.grammars import EVAL, NUM, VOCABULARY, is_vector, key_of, role_of
 from parsers.console_format.line_prefix import SUFFIX, Field, Line, prefix, whole
-
 from parsers.records import vocabulary
+
 _UNIT = (
     r"(?:(?:\s(?!\S+\s*[:=]))?(?:ms|[KMG]i?B|tok/s(?:ec)?|tokens/s(?:ec)?|samples/s(?:ec)?|TFLOPS?|TFLOP/s)"
     r"|%|µs|us|secs?|mins?|[smhkKMGTBxz]|kit|it/s|s/it|it(?= \[|/\d)|/s(?:ec)?(?:/gpu)?)(?![\w])"

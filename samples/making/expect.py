@@ -55,7 +55,7 @@ wrong; a tool must not look at them, nor at `expect.toml` and `README.md`, which
 |---|---|
 | `verdict`, `top`, `acceptable` | healthy or unhealthy; the cause that should be first; others that may be |
 | `findings`, `clear` | kinds of findings that must be there; kinds that must not |
-| `attempts`, `status`, `first_bad_step` | lives of the run; how it ended; where it begins, in the run's own labels |
+| `attempts`, `status`, `first_bad_step` | attempts of the run; how it ended; where the fault begins, in the run's own labels |
 | `spikes`, `culprits`, `culprit_samples` | measured spikes; the steps of the batches to blame; their sample ids |
 | `emulated` | what was not really computed |
 

@@ -165,7 +165,7 @@ def test_nothing_is_claimed_of_a_loader_that_nothing_names(tmp_path: Path) -> No
     config = {"num_samples": 103, "batch_size": 4, "seed": 17}
     found = step_to_samples.answer(write(tmp_path / "r", rows(70), config), 5)
     assert (found["how"], found["samples"], found["confidence"]) == ("unknown", [], 0.0)
-    assert "usual ways" in found["why"] and "ids of any one batch" in found["why"]
+    assert "default loaders" in found["why"] and "ids of any one batch" in found["why"]
     none = step_to_samples.answer(write(tmp_path / "s", rows(70), config, {0: [1, 1, 1, 1], 1: [5, 6, 7, 8]}), 5)
     assert none["how"] == "unknown" and "none of" in none["why"]
     bare = step_to_samples.answer(write(tmp_path / "t", rows(70), {"lr": 0.1}), 5)

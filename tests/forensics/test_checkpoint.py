@@ -338,7 +338,7 @@ def test_the_section_of_the_case_and_of_the_page(tmp_path: Path) -> None:
     assert 0 < rows[200]["moved"]["step_over_rate"] < 1
     assert [(f["step"], f["id"]) for f in case["run"]["checkpoints"]["findings"]][:1] == [(300, "nonfinite")]
     page, text = html.render(case), markdown.render(case)
-    assert 'id="checkpoints"' in page and "## Checkpoints" in text and "sick values" in text
+    assert 'id="checkpoints"' in page and "## Checkpoints" in text and "broken values" in text
 
 
 def test_logs_alone_open_no_checkpoint(tmp_path: Path) -> None:

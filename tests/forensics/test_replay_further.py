@@ -138,14 +138,14 @@ def test_a_run_without_a_step_to_replay_is_asked_to_learn_one_batch(tmp_path: Pa
     after = into_case.concluded(run, case, result, options)
     assert after.hypotheses[0].id == "frozen_parameters"
     assert after.hypotheses[0].probability > before["frozen_parameters"]
-    assert "not learnt" in after.hypotheses[0].clues[-1].text
+    assert "cannot overfit one batch" in after.hypotheses[0].clues[-1].text
     healthy = session.replay(run, replace(case, verdict="healthy"), options, lambda *_: None)
     assert healthy.document["arms"] == []
 
 
 def test_what_cannot_learn_one_batch_speaks_against_data_and_for_the_model() -> None:
     sentence, weights = verdict.more("nothing to explain", {"heart": "no"})[0]
-    assert "not learnt" in sentence
+    assert "cannot overfit one batch" in sentence
     assert weights["dead_or_saturated_units"] > 0 > weights["labels_wrong"]
     assert verdict.more("data", {"skip": "no spike", "device": "spike"}) == []  # the verdict has said it
     assert verdict.more("undecided", {"device": "no spike"})[0][1] == {"silent_data_corruption": 10.0}

@@ -73,7 +73,7 @@ def _broken(case: Case, work: Path) -> Iterator[str]:
     text = {name: data.decode("utf-8", "backslashreplace") for name, data in said.items()}
     if not set(codes) <= set(case.exits):
         yield f"exit codes {codes}, not {case.exits}: {text['stderr'][-400:]}"
-    for word in ("Traceback", "mistake of ours", "Warning", "Error:"):
+    for word in ("Traceback", "bug in forensics", "Warning", "Error:"):
         if word in text["stderr"] and word not in case.present:
             yield f"stderr has {word!r}: {text['stderr'][-400:]}"
     for name, shown in text.items():

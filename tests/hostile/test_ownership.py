@@ -19,7 +19,7 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 
 def forensics(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     done = subprocess.run([*COMMAND, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, env=ENVIRONMENT)
-    assert "Traceback" not in done.stderr and "mistake of ours" not in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr and "bug in forensics" not in done.stderr, done.stderr
     return done
 
 

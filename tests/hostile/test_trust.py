@@ -25,7 +25,7 @@ def forensics(*arguments: object, cwd: Path, home: Path | None = None, command: 
         | ({"HOME": str(home)} if home else {})
     )
     done = subprocess.run([*command, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, env=env)
-    assert "Traceback" not in done.stderr and "mistake of ours" not in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr and "bug in forensics" not in done.stderr, done.stderr
     return done
 
 

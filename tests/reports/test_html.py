@@ -166,7 +166,7 @@ def test_the_first_screen_answers(show: Any) -> None:
     page = show("spike")
     text = page.locator("#answer").inner_text()
     for part in ("Unhealthy", "Step 418", "02:50:54 UTC", "likely, 86 %", "Something not on the list", "Keep the run",
-                 "checkpoints/step_400.pt", cases.REPLAY, "sample 52", "152 steps done twice"):  # fmt: skip
+                 "checkpoints/step_400.pt", cases.REPLAY, "sample 52", "152 steps repeated"):  # fmt: skip
         assert part in text
     assert page.locator(".next").bounding_box()["y"] < 800
 

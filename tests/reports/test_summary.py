@@ -17,7 +17,7 @@ def spike(**goodput: Any) -> dict[str, Any]:
 
 
 def test_the_cost_in_time_and_gpu_hours_where_they_are_known() -> None:
-    told = "152 steps done twice; 13 steps until the loss was back"
+    told = "152 steps repeated; 13 steps until the loss recovered"
     assert first_screen.cost(spike()) == told
     assert first_screen.cost(spike(seconds_running=7200.0, steps_done=720)) == f"{told}: 28 minutes"
     known = spike(seconds_running=7200.0, steps_done=720, processes=64)
@@ -25,7 +25,7 @@ def test_the_cost_in_time_and_gpu_hours_where_they_are_known() -> None:
 
 
 def test_a_loss_that_did_not_come_back_is_not_said_to_be_back() -> None:
-    assert first_screen.cost(complete(cases.nan())) == "101 steps run on without recovery"  # from 300 to 400
+    assert first_screen.cost(complete(cases.nan())) == "the loss never recovers in the remaining 101 steps"  # from 300 to 400
     cut = cases.nan()
     cut["spikes"] = [cases.spiked(300, None, "non_recovering", 0.5, 1.0, 1) | {"censored": True, "finding": "loss_spike-300"}]
     cut["timeline"]["bands"][0]["finding"] = "loss_spike-300"
@@ -35,7 +35,7 @@ def test_a_loss_that_did_not_come_back_is_not_said_to_be_back() -> None:
 def test_goodput_is_silent_where_nothing_was_lost() -> None:
     assert first_screen.goodput(spike(interruptions=1, share_steps=1.0)) == ""
     line = first_screen.goodput(spike(interruptions=1, share_steps=1.0, share_time=0.25))
-    assert line == "all of the steps and 25 % of the wall clock of use; 1 interruption"
+    assert line == "all of the steps and 25 % of the wall clock useful; 1 interruption"
 
 
 def test_the_last_healthy_checkpoint_with_what_speaks_against_it() -> None:
@@ -44,8 +44,8 @@ def test_the_last_healthy_checkpoint_with_what_speaks_against_it() -> None:
     case["run"]["checkpoints"] = {"rows": [row], "findings": []}
     assert first_screen.checkpoint(complete(case)) == "`checkpoints/step_400.pt`, step 400; it holds the weights alone, no optimizer"
     del case["run"]["last_healthy_checkpoint"]
-    assert first_screen.checkpoint(complete(case)) == "none of 1 checkpoint"
-    assert first_screen.checkpoint(complete(cases.nan())) == "no checkpoint lies beside the log"
+    assert first_screen.checkpoint(complete(case)) == "no healthy checkpoint"
+    assert first_screen.checkpoint(complete(cases.nan())) == "no checkpoint beside the log"
     assert first_screen.checkpoint(complete(cases.healthy())) == ""
 
 

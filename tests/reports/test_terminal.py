@@ -20,7 +20,7 @@ def test_the_first_screen_of_a_spike() -> None:
     text = "\n".join(lines)
     assert "Why      Bad data batch: likely, 86 %" in text
     assert "+17  Both attempts jump" in text and "\u22126  Rarer than" in text
-    assert "152 steps done twice" in text and "checkpoints/step_400.pt, step 400" in text
+    assert "152 steps repeated" in text and "checkpoints/step_400.pt, step 400" in text
     assert cases.REPLAY in text
 
 
