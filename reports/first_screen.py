@@ -68,10 +68,10 @@ def alternatives(case: Case, limit: int = 3) -> list[dict[str, Any]]:
 
 
 def times(case: Case, step: Any) -> list[tuple[int, str]]:
-    """(attempt, wall clock) of a step in every life that passed it, earliest life first."""
+    """(attempt, wall clock) of a step in every attempt that passed it, earliest attempt first."""
     found = []
-    for life in case["timeline"]["clock"]:
-        points = life["points"]
+    for attempt in case["timeline"]["clock"]:
+        points = attempt["points"]
         at = [p[0] for p in points]
         if not isinstance(step, (int, float)) or not points or not at[0] <= step <= at[-1]:
             continue
@@ -79,7 +79,7 @@ def times(case: Case, step: Any) -> list[tuple[int, str]]:
         (s1, t1), (s0, t0) = points[i], points[i - 1] if i else points[i]
         stamp = text_format.stamp(t1 if s1 == s0 else t0 + (t1 - t0) * (step - s0) / (s1 - s0))
         if stamp:
-            found.append((life["attempt"], stamp))
+            found.append((attempt["attempt"], stamp))
     return found
 
 
@@ -106,7 +106,7 @@ def _clock(case: Case, pair: Any, findings: list[dict[str, Any]]) -> str:
         known = [f["times"] for f in findings if f.get("steps") == list(pair) and f.get("times")]
         return text_format.period(known[0]) if known else ""
     attempt, first = begin[0]
-    if end and attempt not in end:  # it runs over more than one life
+    if end and attempt not in end:  # it runs over more than one attempt
         return text_format.period([first, max(end.values())])
     text = text_format.period([first, end.get(attempt)])
     return text + (f"; again {text_format.moment(begin[-1][1])}" if len(begin) > 1 else "")

@@ -51,9 +51,9 @@ def one_of(*known: str) -> Any:
 
 MARK = {"step": number, "label": text, "kind": text}
 BAND = {"from": number, "to": number, "kind": text}
-LIVES = [{"attempt": index, "points": points}]
-SERIES = {"metric": text, "tag": text, "unit": text, "scale": text, "lives": LIVES}
-DATA = {"metric": text, "unit": text, "scale": text, "window": steps, "lives": LIVES, "marks": [MARK], "bands": [BAND],
+ATTEMPTS = [{"attempt": index, "points": points}]
+SERIES = {"metric": text, "tag": text, "unit": text, "scale": text, "lives": ATTEMPTS}
+DATA = {"metric": text, "unit": text, "scale": text, "window": steps, "lives": ATTEMPTS, "marks": [MARK], "bands": [BAND],
         "columns": [text], "rows": [[None]], "lines": [text]}  # fmt: skip
 SAVED = {"rows": [{"path": text, "step": number, "kind": text, "bytes": number, "optimizer_steps": number, "healthy": None, "complete": None,
                    "norms": {"weights": number}, "moved": {"relative": number, "step_over_rate": number}}],

@@ -101,8 +101,8 @@ def chart(case: Case, width: int) -> list[str]:
     """The loss in braille dots, each column from its lowest to its highest value; × above where it was not finite."""
     losses = [s for s in case["timeline"]["series"] if str(s.get("metric")).startswith("loss")]
     series: Case = losses[0] if losses else {}
-    lives = [life.get("points") or [] for life in series.get("lives") or [] if isinstance(life, dict)]
-    pairs = [p for life in lives for p in life if isinstance(p, list) and len(p) == 2 and isinstance(p[0], (int, float))]
+    attempts = [attempt.get("points") or [] for attempt in series.get("lives") or [] if isinstance(attempt, dict)]
+    pairs = [p for attempt in attempts for p in attempt if isinstance(p, list) and len(p) == 2 and isinstance(p[0], (int, float))]
     finite = [(s, v) for s, v in pairs if isinstance(v, (int, float))]
     first, last = min((s for s, _ in pairs), default=0), max((s for s, _ in pairs), default=0)
     if len(finite) < 2 or first == last:

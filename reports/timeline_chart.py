@@ -1,4 +1,4 @@
-"""The run's timeline: lanes of its lives, stacked panels on one axis of steps, and the clock beside the steps."""
+"""The run's timeline: lanes of its attempts, stacked panels on one axis of steps, and the clock beside the steps."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def domain(case: Case) -> Scale:
     return Scale(lo, hi if hi > lo else lo + 1)
 
 
-def lives(series: dict[str, Any]) -> list[tuple[int, list[Point]]]:
-    found = [life for life in series.get("lives") or [] if isinstance(life, dict)]
-    return [(whole(life.get("attempt")), points(life.get("points"))) for life in found]
+def attempts(series: dict[str, Any]) -> list[tuple[int, list[Point]]]:
+    found = [attempt for attempt in series.get("lives") or [] if isinstance(attempt, dict)]
+    return [(whole(attempt.get("attempt")), points(attempt.get("points"))) for attempt in found]
 
 
 def abandoned_from(case: Case) -> dict[int, float]:
@@ -43,15 +43,15 @@ def abandoned_from(case: Case) -> dict[int, float]:
             first[whole(a.get("index"))] = start
     if not first:
         for series in case["timeline"]["series"]:
-            for attempt, pts in lives(series):
+            for attempt, pts in attempts(series):
                 if pts:
                     first[attempt] = min(first.get(attempt, math.inf), pts[0][0])
     return {a: min((s for b, s in first.items() if b > a), default=math.inf) for a in first}
 
 
 def curves(series: dict[str, Any], cut: dict[int, float], kind: str = "run") -> list[Curve]:
-    """The lives of a series as curves: what stands, and beneath it what a later life replaced."""
-    out, told = [], lives(series)
+    """The attempts of a series as curves: what stands, and beneath it what a later attempt replaced."""
+    out, told = [], attempts(series)
     for attempt, pts in told:
         later = any(a > attempt and p for a, p in told)  # else this metric knows of no second telling
         end = cut.get(attempt, math.inf) if later else math.inf
@@ -120,13 +120,13 @@ def _at(point: Point) -> str:
 
 
 def lanes(case: Case, x: Scale) -> Markup:
-    """The lives of the run, one below the other, with checkpoints as ticks; what was done again is grey."""
+    """The attempts of the run, one below the other, with checkpoints as ticks; what was done again is grey."""
     attempts, cut = case["run"]["attempts"][:30], abandoned_from(case)
     spans = [(a, value((a.get("steps") or [None])[0]), value((a.get("steps") or [None])[-1])) for a in attempts]
     spans = [s for s in spans if math.isfinite(s[1]) and math.isfinite(s[2])]
     room = 28 if len(spans) <= 5 else 10 if len(spans) <= 12 else 6
     height = room * len(spans) + 6 + (30 if replayed(case) else 0)
-    out = [tag('<svg class="plot lanes" width="100%" height="{}" role="img" aria-label="{}">', height, lives_text(case))]
+    out = [tag('<svg class="plot lanes" width="100%" height="{}" role="img" aria-label="{}">', height, attempts_text(case))]
     for row, (a, first, last) in enumerate(spans):
         y = room * (row + 1)
         end = min(max(cut.get(whole(a.get("index")), math.inf), first), last)
@@ -165,13 +165,13 @@ def band_names(case: Case) -> list[str]:
     return [band_name(b) for b in case["timeline"]["bands"] if isinstance(b.get("from"), (int, float))]
 
 
-def lives_text(case: Case) -> str:
+def attempts_text(case: Case) -> str:
     parts = [f"attempt {a.get('index')}: {text_format.steps(a.get('steps')) or 'no steps'}" for a in case["run"]["attempts"][:30]]
     return "Attempts: " + "; ".join(parts) if parts else "The run's steps"
 
 
 def axis(case: Case, x: Scale, clock: bool = True, count: int = 8) -> Markup:
-    """Step numbers, and beneath them the wall clock of the surviving life and its days; on a phone every second."""
+    """Step numbers, and beneath them the wall clock of the surviving attempt and its days; on a phone every second."""
     at = [t for t in ticks(x.lo, x.hi, count) if t == int(t)]
     times = [first_screen.times(case, t)[-1:] if clock else [] for t in at]
     out = [tag('<svg class="plot axis" width="100%" height="{}" aria-hidden="true">', 50 if any(times) else 20)]

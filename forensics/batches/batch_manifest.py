@@ -21,16 +21,16 @@ def attach(run: Run, path: Path) -> None:
             "Its rows need a step, and sample ids, a batch id, a shard or a source: JSON lines, CSV, Parquet or log lines.",
         ) from e
     steps = table["step"].to_pylist()
-    attempts = pa.array(lives(steps, table["rank"].to_pylist(), [tuple(a["steps"]) for a in run.attempts]), pa.int32())
+    attempts = pa.array(attempts_of(steps, table["rank"].to_pylist(), [tuple(a["steps"]) for a in run.attempts]), pa.int32())
     run.tables["batches"] = table.set_column(table.column_names.index("attempt"), "attempt", attempts)
     run.sources.append(Source(str(path), "manifest", path.stat().st_size, table.num_rows, note="given with --batches"))
     run.cache.clear()  # what was derived from the table before
 
 
-def lives(steps: list[int | None], ranks: list[int | None], spans: list[tuple[int, int]]) -> list[int]:
-    """The life of each row: a manifest whose steps go back (on one rank) begins another life; without, each step's last life.
+def attempts_of(steps: list[int | None], ranks: list[int | None], spans: list[tuple[int, int]]) -> list[int]:
+    """The attempt of each row: a manifest whose steps go back (on one rank) begins another attempt; without, each step's last attempt.
 
-    `spans` are the (first, last) logged steps of the run's lives.
+    `spans` are the (first, last) logged steps of the run's attempts.
     """
     if not spans:
         return [0] * len(steps)

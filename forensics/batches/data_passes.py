@@ -8,7 +8,7 @@ from forensics.run.once import once
 from parsers.tables import Run
 
 Batches = dict[tuple[int, int], frozenset[str]]  # (attempt, step) -> samples
-Life = Mapping[int, frozenset[str]]  # of one life: step -> samples
+Attempt = Mapping[int, frozenset[str]]  # of one attempt: step -> samples
 
 
 @once
@@ -23,11 +23,11 @@ def contents(run: Run) -> Batches:
 
 
 def surviving(batches: Batches, before: int | None = None) -> dict[int, frozenset[str]]:
-    """step -> samples of what was built upon: of each step the last life's, up to the restart that begins life `before`."""
-    lives = sorted({a for a, _ in batches if before is None or a < before})
-    begins = {a: min(s for b, s in batches if b == a) for a in lives}
+    """step -> samples of what was built upon: of each step the last attempt's, up to the restart that begins attempt `before`."""
+    attempts = sorted({a for a, _ in batches if before is None or a < before})
+    begins = {a: min(s for b, s in batches if b == a) for a in attempts}
     path: dict[int, frozenset[str]] = {}
-    for a in lives:
+    for a in attempts:
         path = {s: x for s, x in path.items() if s < begins[a]}
         path.update({s: x for (b, s), x in batches.items() if b == a})
     return dict(sorted(path.items()))

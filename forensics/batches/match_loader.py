@@ -27,7 +27,7 @@ CHANCE = 1e-3  # that a spike's samples meet again by accident, corrected for th
 
 @dataclass(frozen=True)
 class Fit:
-    """The loaders that agree with the log in one life of the run; `by` is the evidence that told them from the others."""
+    """The loaders that agree with the log in one attempt of the run; `by` is the evidence that told them from the others."""
 
     loaders: tuple[Loader, ...]
     by: str  # "" | "epochs" | "recurrence" | "recorded"
@@ -73,7 +73,7 @@ def index(run: Run, step: int) -> int:
 
 
 def _after_restart(run: Run, loaders: list[Loader], attempt: int) -> list[Loader]:
-    """What each may do after the restart that began this life."""
+    """What each may do after the restart that began this attempt."""
     if not attempt or attempt >= len(run.attempts):
         return loaders
     first = index(run, _resumed(run, attempt))
@@ -81,7 +81,7 @@ def _after_restart(run: Run, loaders: list[Loader], attempt: int) -> list[Loader
 
 
 def _resumed(run: Run, attempt: int) -> int:
-    """The first step of a life: the one after the checkpoint it came from, where that lies just before its first row."""
+    """The first step of an attempt: the one after the checkpoint it came from, where that lies just before its first row."""
     first: int = run.attempts[attempt]["steps"][0]
     s = series(run, "loss.train")
     saved = [x for x in run.tables["checkpoints"]["step"].to_pylist() if x is not None]
@@ -113,13 +113,13 @@ def _by_samples(x: Loader, low: float, high: float) -> bool:
 
 
 def _probes(run: Run, attempt: int) -> list[tuple[int, list[Any]]]:
-    """(step, samples) of recorded steps in this life: the first, the last and some between."""
+    """(step, samples) of recorded steps in this attempt: the first, the last and some between."""
     first = run.attempts[attempt]["steps"][0] if 0 < attempt < len(run.attempts) else -math.inf
     later = min((a["steps"][0] for a in run.attempts[attempt + 1 :]), default=math.inf)
     known: dict[int, list[Any]] = {}
-    for (life, step), (samples, _) in recorded(run).items():
-        # a manifest without clocks guesses the life of a line; of steps that were done once there is no doubt
-        if samples and step >= first and (life == attempt or step < later):
+    for (other, step), (samples, _) in recorded(run).items():
+        # a manifest without clocks guesses the attempt of a line; of steps that were done once there is no doubt
+        if samples and step >= first and (other == attempt or step < later):
             known.setdefault(step, samples)
     usable = sorted(s for s, x in known.items() if all(isinstance(i, int) for i in x))
     if not usable:

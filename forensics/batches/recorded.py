@@ -31,22 +31,22 @@ def recorded(run: Run) -> Recorded:
 
 
 def batch(run: Run, step: int, attempt: int = 0) -> dict[str, Any] | None:
-    """``{"step", "samples", "shard", "how", "confidence"}`` of a step in a life of the run, None where no file says it.
+    """``{"step", "samples", "shard", "how", "confidence"}`` of a step in an attempt of the run, None where no file says it.
 
-    A manifest without clocks cannot say which life wrote a line: then the line of another life speaks for this one.
+    A manifest without clocks cannot say which attempt wrote a line: then the line of another attempt speaks for this one.
     """
     known = recorded(run)
-    lives = [a for a in range(len(run.attempts) or 1) if (a, step) in known]
-    if not lives:
+    attempts = [a for a in range(len(run.attempts) or 1) if (a, step) in known]
+    if not attempts:
         return None
-    samples, shards = known[attempt if attempt in lives else lives[0], step]
+    samples, shards = known[attempt if attempt in attempts else attempts[0], step]
     shards = shards or shards_of(run, samples)
     shard = shards[0] if len(shards) == 1 else ", ".join(shards[:8]) or None
     return {"step": step, "samples": samples, "shard": shard, "how": "recorded", "confidence": 1.0}
 
 
-def lives_with(run: Run, step: int) -> list[int]:
-    """The lives of the run in which a file lists the batch of a step."""
+def attempts_with(run: Run, step: int) -> list[int]:
+    """The attempts of the run in which a file lists the batch of a step."""
     return sorted({attempt for attempt, s in recorded(run) if s == step})
 
 

@@ -4,7 +4,7 @@ From the ids of the batches. Nothing is wrong where the steps that a rollback do
 before, or where the order repeats because an epoch ended. Wrong is, most telling first:
 
 repeated    batches in a row are those of an earlier stretch at another step, and that was not so before the restart
-skipped     the batches are those that the life before had already read past the restart; or ids that count upwards
+skipped     the batches are those that the attempt before had already read past the restart; or ids that count upwards
             leave a gap; or the epoch ends with batches that nobody saw
 reshuffled  before the epoch ends, samples come that it had already seen; or steps that are done again hold others
 
@@ -17,7 +17,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from forensics.batches.data_passes import Batches, Life, passes, size_of, surviving, union
+from forensics.batches.data_passes import Attempt, Batches, passes, size_of, surviving, union
 
 BY_LOSS = "by the ups and downs of the loss"
 MOST = 20  # places of one manifest that are looked at
@@ -59,12 +59,12 @@ def moved(attempt: int, begin: int, offset: int, **more: Any) -> Change:
 
 @dataclass(frozen=True)
 class _Restart:
-    """step -> samples: of the life that begins (`new`), of what it was built upon (`before`), of the abandoned branch (`gone`)."""
+    """step -> samples: of the attempt that begins (`new`), of what it was built upon (`before`), of the abandoned branch (`gone`)."""
 
     attempt: int
-    new: Life
-    before: Life
-    gone: Life
+    new: Attempt
+    before: Attempt
+    gone: Attempt
     batches: Batches
     epoch: float | None  # its length in steps, where the log says it
 
@@ -77,7 +77,7 @@ class _Restart:
 
 
 def by_samples(batches: Batches, attempt: int, epoch: float | None = None) -> Change | None:
-    """What became of the data at the restart that begins a life; None where they go on, or where the ids cannot tell.
+    """What became of the data at the restart that begins an attempt; None where they go on, or where the ids cannot tell.
 
     `epoch`: its length in steps, where the log says it.
     """
@@ -155,7 +155,7 @@ def _alike(a: frozenset[str], b: frozenset[str]) -> bool:
     return len(a & b) >= ALIKE * max(min(len(a), len(b)), 1)
 
 
-def _this_epoch(before: Life) -> tuple[frozenset[str], bool]:
+def _this_epoch(before: Attempt) -> tuple[frozenset[str], bool]:
     """(the samples since the last pass began, whether they come once a pass)."""
     begins = passes(before)
     current = [x for s, x in before.items() if s >= begins[-1]]

@@ -26,9 +26,9 @@ from forensics.spikes import excursions
 
 Floats = NDArray[np.float64]
 VALUES, LONGEST = 40, 200  # values compared
-EDGE = 15  # values left out at the beginning of a life: two lives that both begin with a decay resemble each other there
+EDGE = 15  # values left out at the beginning of an attempt: two attempts that both begin with a decay resemble each other there
 ALPHA, CORRELATION = 0.001, 0.3
-LIVES, BACK = 6, 3000  # earlier lives looked at besides the first; values at either end of each
+ATTEMPTS, BACK = 6, 3000  # earlier attempts looked at besides the first; values at either end of each
 DIP_ALPHA, DIP_SIGMA, NEAR = 0.01, 3.0, 3000
 SURROGATES, SEED = 200, 1
 SAME, OTHER = 0.5, 0.25  # correlation of steps done twice with the same batches at least, with others at most
@@ -104,7 +104,7 @@ def best_match(past: Past, now: Floats, allowed: NDArray[np.bool_] | None = None
 
 
 def by_residuals(s: Series, attempt: int, restarts: int, epoch: float | None = None) -> Change | None:
-    """What the loss alone says of the restart that begins a life; None where nothing, or where it cannot tell.
+    """What the loss alone says of the restart that begins an attempt; None where nothing, or where it cannot tell.
 
     `restarts`: how many are judged in this run, for the correction; `epoch`: its length in steps, where known.
     """
@@ -136,10 +136,10 @@ def by_residuals(s: Series, attempt: int, restarts: int, epoch: float | None = N
 
 
 def _stretches(s: Series, attempt: int) -> list[NDArray[np.int64]]:
-    """Rows of the earlier lives that are searched: the first one and the last six, of long ones both ends."""
+    """Rows of the earlier attempts that are searched: the first one and the last six, of long ones both ends."""
     found: list[NDArray[np.int64]] = []
-    for life in [*range(min(attempt, 1)), *range(max(attempt - LIVES, 1), attempt)]:
-        rows = np.flatnonzero((s.attempt == life) & np.isfinite(s.value))
+    for earlier in [*range(min(attempt, 1)), *range(max(attempt - ATTEMPTS, 1), attempt)]:
+        rows = np.flatnonzero((s.attempt == earlier) & np.isfinite(s.value))
         found += [rows] if len(rows) <= 2 * BACK else [rows[:BACK], rows[-BACK:]]
     return found
 

@@ -23,23 +23,23 @@ UNKNOWN: dict[str, Any] = {"samples": [], "shard": None, "how": "unknown", "conf
 def answer(run: Run, step: int) -> dict[str, Any]:
     """What ``forensics batch`` prints: ``{"step", "samples", "shard", "how", "confidence", "why", "rests_on", ...}``, JSON types only.
 
-    Of a step that was done in several lives it is the last one's.
+    Of a step that was done in several attempts it is the last one's.
     """
-    lives = [a["index"] for a in run.attempts if a["steps"][0] <= step <= a["steps"][1]]
-    lives = lives or _around(run, step)
-    listed = recorded.lives_with(run, step)
+    attempts = [a["index"] for a in run.attempts if a["steps"][0] <= step <= a["steps"][1]]
+    attempts = attempts or _around(run, step)
+    listed = recorded.attempts_with(run, step)
     found = recorded.batch(run, step, max(listed)) if listed else None
     if found is not None:
         twice = f", in {len(listed)} attempts; this is the last one's" if len(listed) > 1 else ""
         return _plain(found | {"why": f"a file of the run lists it{twice}", "rests_on": _sources(run, step)})
-    if not lives:
+    if not attempts:
         steps = [s for a in run.attempts for s in a["steps"]]
         return {"step": step, **UNKNOWN, "why": f"the run has steps {min(steps)} to {max(steps)}" if steps else "the run has no steps"}
-    return _plain(rebuilt(run, step, max(lives), match_loader.THOROUGH))
+    return _plain(rebuilt(run, step, max(attempts), match_loader.THOROUGH))
 
 
 def batch(run: Run, step: int, attempt: int = 0) -> dict[str, Any] | None:
-    """The batch of a step in one life for the case: recorded, else rebuilt; None where it is unknown."""
+    """The batch of a step in one attempt for the case: recorded, else rebuilt; None where it is unknown."""
     found = recorded.batch(run, step, attempt)
     if found is None:
         found = rebuilt(run, step, attempt)
@@ -121,7 +121,7 @@ def _documents(run: Run, samples: list[int], x: Loader) -> dict[str, Any]:
 
 
 def _around(run: Run, step: int) -> list[int]:
-    """Lives whose logged steps reach to within an interval of a step that the log skipped."""
+    """Attempts whose logged steps reach to within an interval of a step that the log skipped."""
     before = [-1, *(a["steps"][1] for a in run.attempts)]
     return [a["index"] for a, end in zip(run.attempts, before, strict=False) if end < step <= a["steps"][1]]
 

@@ -5,7 +5,7 @@ What it is
 
 How it is weighed
     For it: a spike that comes at once and is back as fast, a calm run before and after, a calm learning rate, the same
-    spike in two lives of the run; several spikes that share a sample, a batch, a shard or a place in the epoch, which is
+    spike in two attempts of the run; several spikes that share a sample, a batch, a shard or a place in the epoch, which is
     the one clue that says data rather than optimizer; the loss of one data source alone. Against it: a loss whose scatter reaches almost as high, spikes again and again, a learning rate that moved, a restart at that step.
 
 What settles it

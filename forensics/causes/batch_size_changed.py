@@ -8,7 +8,7 @@ How it is weighed
     asks for.
 
 What settles it
-    The launch commands of both lives.
+    The launch commands of both attempts.
 
 Folklore
     Fewer GPUs after a restart, the same batch a GPU: the global batch shrinks silently.

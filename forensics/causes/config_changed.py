@@ -7,7 +7,7 @@ How it is weighed
     For it: snapshots of the config that differ, and a behaviour that changes at the restart. Against it: nothing changes there.
 
 What settles it
-    The second life's steps with the first life's config.
+    The second attempt's steps with the first attempt's config.
 
 Folklore
     "What did you change?" "Nothing." Read the diff.

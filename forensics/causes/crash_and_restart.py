@@ -8,7 +8,7 @@ How it is weighed
     or a config that changed at the restart: then something was lost besides work.
 
 What settles it
-    Comparing both lives over the steps done twice.
+    Comparing both attempts over the steps done twice.
 
 Folklore
     Save oftener than you crash: the best interval is about the square root of twice the saving time times the time between failures (Young, 1974).

@@ -9,7 +9,7 @@ How it is weighed
     stretch more than a new order. Against it: the manifest goes on where it was.
 
 What settles it
-    The sampler's state in the checkpoint; the first batches of both lives side by side.
+    The sampler's state in the checkpoint; the first batches of both attempts side by side.
 
 Folklore
     "You will re-see early data": llm-foundry#1277, accelerate#2016.

@@ -1,7 +1,7 @@
 """Learning rate jump
 
 What it is
-    The rate leaves its own path inside one life of the run: a wrong boundary, a second scheduler, a hand on the knob.
+    The rate leaves its own path inside one attempt of the run: a wrong boundary, a second scheduler, a hand on the knob.
 
 How it is weighed
     For it: a jump of the logged rate that is no warmup, no warm restart, no resume; trouble that begins right after it.

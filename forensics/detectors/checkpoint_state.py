@@ -142,7 +142,7 @@ def _ahead(run: Run, found: list[Row]) -> Iterator[Finding]:
 
 
 def _without(run: Run, found: list[Row], starts: list[int]) -> Iterator[Finding]:
-    """Weights without an optimizer where others of the run have one; worse, where a life began from them. Adam without state."""
+    """Weights without an optimizer where others of the run have one; worse, where an attempt began from them. Adam without state."""
     empty = [(c, n) for c, n in found if n.adam and n.params and not n.states and n.optimizer is None and (c.step or 0) > 1]
     if empty:
         title = f"The optimizer state is empty in the checkpoint of step {empty[0][0].step}: resuming from it resets the optimizer moments"

@@ -18,7 +18,7 @@ def needed(run: Run, name: str) -> Series:
 
 
 def surviving(s: Series) -> Ints:
-    """The rows with a finite value that no later life logged again."""
+    """The rows with a finite value that no later attempt logged again."""
     return np.flatnonzero(s.alive & np.isfinite(s.value))
 
 

@@ -45,7 +45,7 @@ from forensics.spikes.visible import smallest_spike
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]
-HISTORY = 1000  # values of the life before that a new life is compared with
+HISTORY = 1000  # values of the attempt before that a new attempt is compared with
 WHY = {
     "reinit": "the loss is back at its first value and comes down the same way: reinitialized weights",
     "step": "the level steps up without an overshoot and learning continues: a restarted schedule, or other data",
@@ -65,7 +65,7 @@ class Facts(BaseFacts):
     metric: str  # canonical name
     start: int
     peak: int
-    end: int | None  # None: it does not come back in this life
+    end: int | None  # None: it does not come back in this attempt
     class_: str  # fast, slow, non_recovering, not_a_spike
     class_probability: dict[str, float]
     censored: bool  # cut off by a restart or by the end of the log: the class is open
@@ -76,7 +76,7 @@ class Facts(BaseFacts):
     attempt: int
     cost_steps: int  # until the loss was where it would have been
     cost_excess: float  # sum of the loss above its level
-    alive: bool  # no later life did these steps again
+    alive: bool  # no later attempt did these steps again
     values: int  # logged values that it lasts
     why: str  # reinit, step, data, periodic, logger, divergence, nonfinite or empty
     over_highest: float | None  # height over the highest of the fifty values before, in units of ln
@@ -112,7 +112,7 @@ def _detected(run: Run) -> Iterator[Finding[Facts]]:
 
 
 def _rate_stays(run: Run, step: int, attempt: int) -> bool:
-    """Whether the logged rate is the same before and after a step inside a life; False where it is not known."""
+    """Whether the logged rate is the same before and after a step inside an attempt; False where it is not known."""
     lr = series(run, "lr")
     if lr is None:
         return False
@@ -129,7 +129,7 @@ def smallest_effect(run: Run) -> str:
 
 
 def histories(s: Series) -> Iterator[tuple[int, Any, int]]:
-    """(attempt, rows, how many of them are history) of each life, with the end of what it went on from."""
+    """(attempt, rows, how many of them are history) of each attempt, with the end of what it went on from."""
     kept = np.array([], np.int64)
     for attempt in np.unique(s.attempt):
         rows = np.flatnonzero(s.attempt == attempt)

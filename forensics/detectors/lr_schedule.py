@@ -6,7 +6,7 @@ What it sees
 How it decides
     A step of the rate by more than half, and by 2 % of its peak, within one logging interval is a jump; the first values of a warmup, the drops of
     a step schedule and jumps that come again at regular distances, or back to the peak and down the same way (warm restarts)
-    are schedule. A jump at the beginning of a new life (or of one that only a silence tells) is a schedule that was reset; inside a life the rate left its own path. It also tells the shape (constant,
+    are schedule. A jump at the beginning of a new attempt (or of one that only a silence tells) is a schedule that was reset; inside an attempt the rate left its own path. It also tells the shape (constant,
     warmup, decay), the peak, and how many steps the warmup took.
 
 Cannot tell
@@ -46,7 +46,7 @@ class Facts(BaseFacts):
     before: float
     after: float
     ratio: float | None  # after over before
-    at_resume: bool  # at the beginning of a life: a schedule that was reset
+    at_resume: bool  # at the beginning of an attempt: a schedule that was reset
     lasts: int | None  # steps until the rate is back
     planned: int | None  # steps of the run
     attempt: int
@@ -93,7 +93,7 @@ def shape(run: Run) -> Shape | None:
 
 
 def _jumps(s: Series) -> list[int]:
-    """Rows whose rate is more than JUMP times that of the row before (in step order within a life)."""
+    """Rows whose rate is more than JUMP times that of the row before (in step order within an attempt)."""
     before, after = s.value[:-1], s.value[1:]
     ok = (before > 0) & np.isfinite(before) & np.isfinite(after) & (np.diff(s.step) > 0)
     known = s.value[np.isfinite(s.value)]
@@ -103,19 +103,19 @@ def _jumps(s: Series) -> list[int]:
 
 
 def _inside_warmup(s: Series, i: int) -> bool:
-    """Linear or exponential growth from the first row of the life up to here: no jump."""
-    life = np.flatnonzero(s.attempt[: i + 1] == s.attempt[i])
-    x = s.value[life]
-    step = s.step[life]
-    if len(life) < 2 or s.attempt[i] != s.attempt[i - 1]:
+    """Linear or exponential growth from the first row of the attempt up to here: no jump."""
+    attempt = np.flatnonzero(s.attempt[: i + 1] == s.attempt[i])
+    x = s.value[attempt]
+    step = s.step[attempt]
+    if len(attempt) < 2 or s.attempt[i] != s.attempt[i - 1]:
         return False
     per_step = np.diff(x) / np.maximum(np.diff(step), 1)
     growing = bool((np.diff(x) >= 0).all())
-    return growing and (len(per_step) < 2 or float(per_step[-1]) <= 3 * float(np.median(per_step[:-1])) or len(life) <= 3)
+    return growing and (len(per_step) < 2 or float(per_step[-1]) <= 3 * float(np.median(per_step[:-1])) or len(attempt) <= 3)
 
 
 def _returns(s: Series) -> list[int]:
-    """First rows of a life whose rate is far *below* where the life before stood, while warming up again."""
+    """First rows of an attempt whose rate is far *below* where the attempt before stood, while warming up again."""
     found = []
     for i in np.flatnonzero(np.diff(s.attempt)) + 1:
         same = np.flatnonzero((s.attempt == s.attempt[i - 1]) & (s.step <= s.step[i]))
@@ -129,7 +129,7 @@ def _returns(s: Series) -> list[int]:
 
 
 def _with_silent_restarts(s: Series) -> Series:
-    """The series with another life where the rate begins anew after a silence: a restart that the log does not speak of.
+    """The series with another attempt where the rate begins anew after a silence: a restart that the log does not speak of.
 
     A silence is a minute and fifty usual pauses; the rate begins anew where the values after it are those of step one.
     """
@@ -141,16 +141,16 @@ def _with_silent_restarts(s: Series) -> Series:
     attempt = s.attempt.copy()
     for i in silent.tolist():
         n = min(ANEW, len(s) - i, i)
-        same_life = s.attempt[i] == s.attempt[i - 1] and n >= 2
-        if same_life and np.allclose(s.value[i : i + n], s.value[:n], rtol=0.02) and abs(s.value[i] / s.value[i - 1] - 1) > 0.1:
+        same_attempt = s.attempt[i] == s.attempt[i - 1] and n >= 2
+        if same_attempt and np.allclose(s.value[i : i + n], s.value[:n], rtol=0.02) and abs(s.value[i] / s.value[i - 1] - 1) > 0.1:
             attempt[i:] += 1
     return replace(s, attempt=attempt)
 
 
 def _cycle(s: Series, i: int) -> bool:
     """A warm restart: from low back to the very peak, and down again the way the first cycle went."""
-    life = np.flatnonzero(s.attempt == s.attempt[i])
-    top = life[0] + int(np.argmax(s.value[life[0] : i]))
+    attempt = np.flatnonzero(s.attempt == s.attempt[i])
+    top = attempt[0] + int(np.argmax(s.value[attempt[0] : i]))
     if not 0.95 <= s.value[i] / max(float(s.value[top]), 1e-30) <= 1.05 or s.value[i - 1] > LOW * s.value[i]:
         return False
     n = min(i - top, len(s) - i)

@@ -44,7 +44,7 @@ class Facts(BaseFacts):
     """What became of the position in the data."""
 
     what: str  # repeated, skipped, reshuffled
-    step: int  # at which the life begins
+    step: int  # at which the attempt begins
     offset: int | None  # steps by which the data are behind
     from_start: bool  # it begins again with the very first batch
     how: str  # by its samples, or by the ups and downs of the loss

@@ -31,7 +31,7 @@ SMALLEST_EFFECT = "one step logged twice"
 
 @dataclass(frozen=True)
 class Facts(BaseFacts):
-    """The end of one life and the beginning of the next."""
+    """The end of one attempt and the beginning of the next."""
 
     from_: int  # first step of the new attempt
     ended: int  # last step of the old one

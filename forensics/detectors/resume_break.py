@@ -4,7 +4,7 @@ What it sees
     The loss after a restart does not go on where it stood: a bump, or a level that is too low.
 
 How it decides
-    Compares the first values of the new life with those of the old one at the same steps; where no step was logged twice,
+    Compares the first values of the new attempt with those of the old one at the same steps; where no step was logged twice,
     with the last values before (downwards: with the line through them). A difference of more than five standard errors of the local noise and 1 % is a break:
     upwards, with the steps it takes to decay, downwards (data seen before), or none.
 
@@ -92,7 +92,7 @@ def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) 
 
 
 def _finding(run: Run, s: Series, rows: tuple[int, int], f: Facts) -> Finding[Facts]:
-    """`rows`: the last of the old life and the first of the new one."""
+    """`rows`: the last of the old attempt and the first of the new one."""
     lasts = f" and is back after {f.length} steps" if f.length and f.up else ""
     title = f"After the restart at step {f.step} the loss stands {abs(f.height):.1%} {'above' if f.up else 'below'} where it was{lasts}"
     marks = [{"step": f.step, "label": "restart", "kind": "restart"}]

@@ -4,7 +4,7 @@ What it sees
     Silence: the clock goes on while no step is logged; or lines that say that processes wait for each other.
 
 How it decides
-    The time between logged rows, inside one life, against its median: a silence of at least two minutes and fifty times
+    The time between logged rows, inside one attempt, against its median: a silence of at least two minutes and fifty times
     the usual is a stall. Time-outs of collectives, of the data loader and of watchdogs in the log are one, too, and so is
     silence at the very end where the log says that the job was killed only later. Its kind: collectives that differ by
     rank (torch's fingerprints; the operation and sequence number in which each rank timed out), a rank that died before

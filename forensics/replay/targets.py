@@ -1,6 +1,6 @@
 """What there is to explain, from the log alone: the first grave excursion, or the steps that the user names.
 
-`Logged` is the log as one trajectory: for each step the value of the life that leads to the trouble. All steps here are labels
+`Logged` is the log as one trajectory: for each step the value of the attempt that leads to the trouble. All steps here are labels
 of the log; the optimizer steps that an adapter counts are `label - shift`, and the shift is found when the replay is laid
 over the log.
 """
@@ -26,7 +26,7 @@ SHARE = 0.5  # of the logged height that a replay must reach to count as the sam
 
 @dataclass(frozen=True)
 class Logged:
-    """label -> value along the life that leads to the trouble; `interval` steps between values, `restarts` inside."""
+    """label -> value along the attempt that leads to the trouble; `interval` steps between values, `restarts` inside."""
 
     loss: dict[int, float]
     norm: dict[int, float]
@@ -100,7 +100,7 @@ def _interval(run: Run) -> int:
 
 
 def logged(run: Run, attempt: int | None = None) -> Logged:
-    """The trajectory that ends in life `attempt` (default: the last): of a step logged twice, the later life's value up to there."""
+    """The trajectory that ends in attempt `attempt` (default: the last): of a step logged twice, the later attempt's value up to there."""
     loss = series(run, "loss.train")
     limit = attempt if attempt is not None else 10**9
     begins = sorted({a["steps"][0] for a in run.attempts[1:] if a["index"] <= limit})

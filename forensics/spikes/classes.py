@@ -29,7 +29,7 @@ SPREAD = NAMES.index("spread")
 # Where neighbours are alike the local noise is too small a yardstick, and the spread of the tested statistic decides.
 SMOOTH, CLEAR_SPREAD, PLAIN_SIGMA = 0.65, 6.2, 30.0
 LASTING_RISE = 0.9  # what the rule for it is right in
-JUDGED = 150  # of more excursions in one life the smaller ones are noise
+JUDGED = 150  # of more excursions in one attempt the smaller ones are noise
 LASTING, OFFSET = 10, 0.25
 UNFINISHED, OVERGROWN = 0.3, 3.0
 
@@ -46,7 +46,7 @@ class Spike:
 
 
 def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
-    """The spikes of one life, in order; `length`: planned steps, or the steps covered where no plan is known."""
+    """The spikes of one attempt, in order; `length`: planned steps, or the steps covered where no plan is known."""
     y, _ = scaled(value)
     found = candidates(y)
     strongest = sorted(sorted(range(len(found)), key=lambda i: -found[i].sigmas)[:JUDGED])

@@ -10,7 +10,7 @@ CROWD_WINDOW = 50  # values
 
 
 def find(values: Floats) -> list[Excursion]:
-    """Events of one life's values by the plain rule, in order, in the unit of the values. Only finite values count."""
+    """Events of one attempt's values by the plain rule, in order, in the unit of the values. Only finite values count."""
     place = np.flatnonzero(np.isfinite(values))
     y, logs = scaled(values[place])
     least = float(np.log1p(LEAST)) if logs else LEAST

@@ -204,8 +204,8 @@ def test_after_a_restart(tmp_path: Path, again: str) -> None:
     shift = {"continues": 0, "begins the epoch again": 10, "begins anew": 60}[again]
     folder = tmp_path / "r"
     folder.mkdir()
-    lives = [rows(70), rows(120, first=60)]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for life in lives for r in life))
+    attempts = [rows(70), rows(120, first=60)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for attempt in attempts for r in attempt))
     (folder / "config.json").write_text(json.dumps({"num_samples": n, "batch_size": size, "seed": seed}))
     listed = [(0, batch(0)), (30, batch(30)), (75, batch(75 - shift)), (110, batch(110 - shift))]
     (folder / "order.jsonl").write_text("".join(json.dumps({"step": s, "sample_ids": b}) + "\n" for s, b in listed))
@@ -295,11 +295,11 @@ def test_a_manifest_without_batches_is_refused_in_a_sentence(tmp_path: Path) -> 
             batch_manifest.attach(run, tmp_path / name)
 
 
-def test_lives_of_a_manifest() -> None:
+def test_attempts_of_a_manifest() -> None:
     spans = [(0, 9), (5, 20)]
-    assert batch_manifest.lives([0, 8, 9, 5, 6, 20], [None] * 6, spans) == [0, 0, 0, 1, 1, 1]
-    assert batch_manifest.lives([0, 3, 7, 12], [None] * 4, spans) == [0, 0, 1, 1]
-    assert batch_manifest.lives([0, 0, 1, 1], [0, 1, 0, 1], [(0, 9)]) == [0, 0, 0, 0]
+    assert batch_manifest.attempts([0, 8, 9, 5, 6, 20], [None] * 6, spans) == [0, 0, 0, 1, 1, 1]
+    assert batch_manifest.attempts([0, 3, 7, 12], [None] * 4, spans) == [0, 0, 1, 1]
+    assert batch_manifest.attempts([0, 0, 1, 1], [0, 1, 0, 1], [(0, 9)]) == [0, 0, 0, 0]
 
 
 def test_the_command_line(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_a_rate_that_begins_anew_after_a_silence_was_reset(tmp_path: Path) -> No
     assert case.hypotheses[0].id == "lr_schedule_reset"
 
 
-def test_a_line_that_ends_the_job_cuts_the_lives_where_rows_go_on_after_a_pause(tmp_path: Path) -> None:
+def test_a_line_that_ends_the_job_cuts_the_attempts_where_rows_go_on_after_a_pause(tmp_path: Path) -> None:
     x = curve(200)
     rows = [{"step": i, "loss": x[i], "timestamp": 1.7e9 + i + (600 if i >= 100 else 0)} for i in range(200)]
     log = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2023-11-14T22:14:59 DUE TO PREEMPTION ***\n"  # 1.7e9 + 99
@@ -214,7 +214,7 @@ def test_a_unit_of_the_log_does_not_explain_a_nan(tmp_path: Path) -> None:
     assert died.hypotheses[0].id.startswith("nan_from")
 
 
-def test_a_process_that_died_in_the_middle_of_a_log_ends_a_life(tmp_path: Path) -> None:
+def test_a_process_that_died_in_the_middle_of_a_log_ends_a_attempt(tmp_path: Path) -> None:
     rate = [1e-3 * min((i % 100 + 1) / 40, 1.0) for i in range(200)]
     x = curve(200)
     lines = [f"iter {i}: loss {x[i]:.4f}, time 20.5ms, mfu 30.1%, lr {rate[i]:.4e}" for i in range(200)]
@@ -230,12 +230,12 @@ def test_a_process_that_died_in_the_middle_of_a_log_ends_a_life(tmp_path: Path) 
 
 def test_a_resume_line_without_a_clock_counts_where_the_clock_of_the_rows_pauses(tmp_path: Path) -> None:
     x = curve(200)
-    for name, pause, lives in (("a", 600, 2), ("b", 0, 1)):
+    for name, pause, attempts in (("a", 600, 2), ("b", 0, 1)):
         (tmp_path / name).mkdir()
         rows = [{"step": i, "loss": x[i], "timestamp": 1.7e9 + i + (pause if i > 100 else 0)} for i in range(200)]
         (tmp_path / name / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
         (tmp_path / name / "job.log").write_text("Resuming from checkpoint step 100\n")
-        assert len(forensics.read(str(tmp_path / name)).attempts) == lives
+        assert len(forensics.read(str(tmp_path / name)).attempts) == attempts
 
 
 def test_a_loss_that_scatters_more_the_lower_it_is_does_not_diverge(tmp_path: Path) -> None:
@@ -312,8 +312,8 @@ def test_a_monitor_that_outlives_the_steps_tells_a_hang(tmp_path: Path) -> None:
     assert analyzed(tmp_path / "b", rows, log=done).verdict == "healthy"
 
 
-def test_a_manifest_without_a_clock_belongs_to_the_lives_by_its_steps(tmp_path: Path) -> None:
-    """Rows of the log come every five steps, the manifest has every step: those before a row are the life's that reaches it."""
+def test_a_manifest_without_a_clock_belongs_to_the_attempts_by_its_steps(tmp_path: Path) -> None:
+    """Rows of the log come every five steps, the manifest has every step: those before a row are the attempt's that reaches it."""
     folder = tmp_path / "r"
     folder.mkdir()
     x = curve(200)

@@ -83,18 +83,18 @@ def test_the_end_of_the_log_censors() -> None:
     assert f.facts.censored and f.facts.class_probability["non_recovering"] <= 0.5
 
 
-def test_a_rollback_censors_and_the_new_life_is_compared_with_the_old() -> None:
+def test_a_rollback_censors_and_the_new_attempt_is_compared_with_the_old() -> None:
     x = noisy(400, 0.01)
     first, second = x[:200].copy(), x[150:].copy()
     first[190:] *= 3  # diverges; rolled back to 150
-    second[50] *= 2.5  # and a spike at 200 of the new life
+    second[50] *= 2.5  # and a spike at 200 of the new attempt
     steps = [*range(200), *range(150, 400)]
     found = spikes(run_of({"loss.train": np.r_[first, second]}, steps=steps, attempts=[0] * 200 + [1] * 250))
     assert [(f.facts.start, f.facts.attempt, f.facts.censored) for f in found] == [(190, 0, True), (200, 1, False)]
     assert not found[0].facts.alive
 
 
-def test_a_bump_right_after_a_restart_is_seen_against_the_life_before() -> None:
+def test_a_bump_right_after_a_restart_is_seen_against_the_attempt_before() -> None:
     x = noisy(400, 0.01)
     x[200:204] *= [1.9, 1.6, 1.3, 1.1]
     f = one(run_of({"loss.train": x}, attempts=[0] * 200 + [1] * 200))

@@ -27,8 +27,8 @@ def batch(ids: Sequence[int]) -> frozenset[str]:
     return frozenset(map(str, ids))
 
 
-def lives(*parts: tuple[int, Sequence[Sequence[int]]]) -> Batches:
-    """(first step, batches) of each life."""
+def attempts(*parts: tuple[int, Sequence[Sequence[int]]]) -> Batches:
+    """(first step, batches) of each attempt."""
     return {(a, first + i): batch(ids) for a, (first, got) in enumerate(parts) for i, ids in enumerate(got)}
 
 
@@ -43,40 +43,40 @@ def shuffled(seed: int, data: int = 1600, epochs: int = 1) -> list[int]:
 
 def test_a_loader_that_begins_anew_is_named_with_its_offset() -> None:
     got = cut(shuffled(1))
-    found = by_samples(lives((1, got[:120]), (121, got[:60])), 1)
+    found = by_samples(attempts((1, got[:120]), (121, got[:60])), 1)
     assert found is not None
     assert (found.what, found.offset, found.from_start, found.step) == ("repeated", 120, True, 121)
 
 
 def test_a_restart_that_no_log_tells_of_shows_in_the_manifest() -> None:
     got = cut(shuffled(1))
-    found = unannounced(lives((1, [*got[:120], *got[:60]])))
+    found = unannounced(attempts((1, [*got[:120], *got[:60]])))
     assert found is not None and (found.what, found.step, found.offset) == ("repeated", 121, 120)
-    assert unannounced(lives((1, got))) is None
+    assert unannounced(attempts((1, got))) is None
     whole_epochs = [*got, *got, *got]  # one order, epoch after epoch
-    assert unannounced(lives((1, whole_epochs))) is None
+    assert unannounced(attempts((1, whole_epochs))) is None
 
 
 def test_a_lossy_manifest_is_enough() -> None:
     got = cut(shuffled(1))
     again = [b[:-2] for b in got[40:90]]
-    found = by_samples(lives((1, got[:120]), (121, again)), 1)
+    found = by_samples(attempts((1, got[:120]), (121, again)), 1)
     assert found is not None
     assert (found.what, found.offset, found.from_start) == ("repeated", 80, False)
 
 
 def test_what_goes_on_is_left_in_peace() -> None:
     got = cut(shuffled(2, epochs=3))
-    assert by_samples(lives((1, got[:120]), (121, got[120:300])), 1) is None
-    assert by_samples(lives((1, got[:200]), (201, got[200:500])), 1) is None  # at the seam of two epochs
-    assert by_samples(lives((1, got[:150]), (121, got[120:300])), 1) is None  # steps done again, as they were
+    assert by_samples(attempts((1, got[:120]), (121, got[120:300])), 1) is None
+    assert by_samples(attempts((1, got[:200]), (201, got[200:500])), 1) is None  # at the seam of two epochs
+    assert by_samples(attempts((1, got[:150]), (121, got[120:300])), 1) is None  # steps done again, as they were
 
 
 def test_an_order_that_repeats_each_epoch_goes_on() -> None:
     epoch = cut(range(1600))
-    assert by_samples(lives((1, epoch + epoch[:50]), (251, epoch[50:] + epoch[:30])), 1) is None
-    assert by_samples(lives((1, epoch), (201, epoch[:100])), 1) is None  # the epoch ended at the restart
-    found = by_samples(lives((1, epoch + epoch[:50]), (251, epoch[:60])), 1)  # but here it did not
+    assert by_samples(attempts((1, epoch + epoch[:50]), (251, epoch[50:] + epoch[:30])), 1) is None
+    assert by_samples(attempts((1, epoch), (201, epoch[:100])), 1) is None  # the epoch ended at the restart
+    found = by_samples(attempts((1, epoch + epoch[:50]), (251, epoch[:60])), 1)  # but here it did not
     assert found is not None
     assert found.what == "repeated"
     assert found.from_start
@@ -84,35 +84,35 @@ def test_an_order_that_repeats_each_epoch_goes_on() -> None:
 
 def test_a_loader_that_was_not_set_back_skips() -> None:
     got = cut(shuffled(3))
-    found = by_samples(lives((1, got[:130]), (101, got[130:180])), 1)
+    found = by_samples(attempts((1, got[:130]), (101, got[130:180])), 1)
     assert found is not None
     assert found.what == "reshuffled"  # the redone steps hold other samples; that they follow is not visible in shuffled ids
-    found = by_samples(lives((1, got[:130]), (101, got[110:180])), 1)
+    found = by_samples(attempts((1, got[:130]), (101, got[110:180])), 1)
     assert found is not None
     assert (found.what, found.offset) == ("skipped", -10)
 
 
 def test_a_gap_in_ids_that_count_upwards() -> None:
     got = cut(range(4000))
-    found = by_samples(lives((1, got[:100]), (101, got[137:200])), 1)
+    found = by_samples(attempts((1, got[:100]), (101, got[137:200])), 1)
     assert found is not None
     assert (found.what, found.offset) == ("skipped", -37)
     assert "296 samples" in found.text
-    assert by_samples(lives((1, got[:100]), (111, got[110:200])), 1) is None  # ten steps that nobody logged
+    assert by_samples(attempts((1, got[:100]), (111, got[110:200])), 1) is None  # ten steps that nobody logged
 
 
 def test_an_epoch_that_ends_with_batches_that_nobody_saw() -> None:
     first, second = cut(shuffled(4)), cut(shuffled(5))
-    found = by_samples(lives((1, first[:100]), (101, first[140:] + second)), 1)
+    found = by_samples(attempts((1, first[:100]), (101, first[140:] + second)), 1)
     assert found is not None
     assert found.what == "skipped"
     assert "320 samples" in found.text
     whole = cut(shuffled(6, epochs=3))
-    assert by_samples(lives((1, whole[:300]), (301, whole[300:])), 1) is None
+    assert by_samples(attempts((1, whole[:300]), (301, whole[300:])), 1) is None
 
 
 def test_an_epoch_that_is_dealt_anew() -> None:
-    found = by_samples(lives((1, cut(shuffled(7))[:100]), (101, cut(shuffled(8))[:80])), 1)
+    found = by_samples(attempts((1, cut(shuffled(7))[:100]), (101, cut(shuffled(8))[:80])), 1)
     assert found is not None
     assert found.what == "reshuffled"
     assert found.share == pytest.approx(0.5, abs=0.1)
@@ -121,7 +121,7 @@ def test_an_epoch_that_is_dealt_anew() -> None:
 def test_draws_with_replacement_are_no_fault() -> None:
     rng = np.random.default_rng(9)
     got = rng.integers(0, 1600, (400, SIZE)).tolist()
-    assert by_samples(lives((1, got[:200]), (201, got[200:])), 1) is None
+    assert by_samples(attempts((1, got[:200]), (201, got[200:])), 1) is None
 
 
 def test_sound_restarts_accuse_nobody() -> None:
@@ -134,14 +134,14 @@ def test_sound_restarts_accuse_nobody() -> None:
         got = cut(drop)
         stop = int(rng.integers(20, len(got) - 40))
         back = int(rng.integers(0, 15))
-        found = by_samples(lives((1, got[:stop]), (stop - back + 1, got[stop - back :])), 1)
+        found = by_samples(attempts((1, got[:stop]), (stop - back + 1, got[stop - back :])), 1)
         wrong += [(seed, found)] if found else []
     assert not wrong
 
 
 def test_passes_and_the_surviving_path() -> None:
     got = cut(shuffled(11, 400, epochs=3))
-    batches = lives((0, got[:90]), (80, got[80:150]))
+    batches = attempts((0, got[:90]), (80, got[80:150]))
     assert list(surviving(batches)) == list(range(150))
     assert passes(surviving(batches)) == [0, 50, 100]
 
@@ -278,6 +278,6 @@ def test_the_detector_says_what_it_needs() -> None:
         list(repeated_data.detect(run_of({"loss.train": course(np.zeros(50), 0.02, 1)})))
 
 
-def test_a_short_life_says_nothing() -> None:
+def test_a_short_attempt_says_nothing() -> None:
     assert by_residuals(restarted(course(np.zeros(120), 0.02, 1), 80), 1, 1) is None
     assert resume_loss.dip(restarted(course(np.zeros(120), 0.02, 1), 80), 1) is None

@@ -63,7 +63,7 @@ def test_a_report_is_never_replaced_by_that_of_another_run(tmp_path: Path) -> No
 def test_a_folder_used_again_is_another_run_and_one_that_grows_the_same(tmp_path: Path) -> None:
     run(tmp_path / "exp", 1)
     assert forensics("analyze", "exp", cwd=tmp_path).returncode == 0
-    assert forensics("note", "exp.case.json", "--add", "first life", cwd=tmp_path).returncode == 0
+    assert forensics("note", "exp.case.json", "--add", "first attempt", cwd=tmp_path).returncode == 0
     with (tmp_path / "exp" / "log.jsonl").open("a") as f:
         f.write('{"step": 300, "loss": 1.5}\n')
     (tmp_path / "exp" / "a_new.log").write_text("step 301 loss 1.4\n")

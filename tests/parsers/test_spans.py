@@ -53,6 +53,6 @@ def test_one_attempt_is_told_by_its_clock_else_by_its_steps() -> None:
     assert joined([a, Span(90, 200), Span(5, 6, (150.0, 160.0))]) == Span(0, 200, (0.0, 160.0))
 
 
-def test_a_run_lives_above_its_parts() -> None:
+def test_a_run_attempts_above_its_parts() -> None:
     assert home("exp/train/events.out") == home("exp/checkpoint-500/trainer_state.json") == home("exp/x.jsonl") == "exp"
     assert home("exp/wandb/run-20240101_000000-abcd/files/a.json") == home("exp/wandb/run-20240102_000000-abcd/b.wandb")

@@ -21,8 +21,8 @@ def loss_at(step: int, noise: random.Random, floor: float = 1.8) -> float:
     return round((floor + 2.4 * math.exp(-step / 60)) * math.exp(noise.gauss(0, 0.03)), 5)
 
 
-def series(metric: str, tag: str, unit: str, scale: str, *lives: list[list[Any]]) -> Case:
-    told = [{"attempt": i, "points": life} for i, life in enumerate(lives)]
+def series(metric: str, tag: str, unit: str, scale: str, *attempts: list[list[Any]]) -> Case:
+    told = [{"attempt": i, "points": attempt} for i, attempt in enumerate(attempts)]
     return {"metric": metric, "tag": tag, "unit": unit, "scale": scale, "lives": told}
 
 
@@ -67,8 +67,8 @@ def finding(id: str, title: str, steps: list[int | None], severity: str, *eviden
     return plain | {"times": [None, None], "facts": {}, "evidence": list(evidence)} | more
 
 
-def window(title: str, where: str, first: int, last: int, *lives: list[list[Any]], **more: Any) -> Case:
-    data = series("loss.train", "", "nats/token", "log", *([p for p in life if first <= p[0] <= last] for life in lives))
+def window(title: str, where: str, first: int, last: int, *attempts: list[list[Any]], **more: Any) -> Case:
+    data = series("loss.train", "", "nats/token", "log", *([p for p in attempt if first <= p[0] <= last] for attempt in attempts))
     data |= {"window": [first, last], "marks": [], "bands": []} | more
     return {"kind": "series", "title": title, "where": where, "data": data}
 
@@ -123,12 +123,12 @@ def spike() -> Case:
     answer = "Step 418 trained on a bad batch: the loss jumped from 1.81 to 4.06 nats and was back after 13 steps."
     case = base("llm-124m-a", "unhealthy", answer)
     bump = {418: 4.06, 419: 3.3, **{420 + i: 2.8 - 0.08 * i for i in range(11)}}
-    lives = [range(452), range(300, 600)]
-    loss = [[[s, bump.get(s) or loss_at(s, noise)] for s in life] for life in lives]
-    norm = [[[s, round(abs(noise.gauss(0.8, 0.1)) * (6 if s == 418 else 1), 4)] for s in life] for life in lives]
-    rate = [[[s, 6e-4 * min(1, s / 50) * (0.5 + 0.5 * math.cos(math.pi * s / 600))] for s in life[::5]] for life in lives]
-    evaluated = [[[s, 1.9 + 2.4 * math.exp(-s / 60)] for s in life[::100]] for life in lives]
-    speed = [[[s, 41000 + noise.gauss(0, 300)] for s in life[::3]] for life in lives]
+    attempts = [range(452), range(300, 600)]
+    loss = [[[s, bump.get(s) or loss_at(s, noise)] for s in attempt] for attempt in attempts]
+    norm = [[[s, round(abs(noise.gauss(0.8, 0.1)) * (6 if s == 418 else 1), 4)] for s in attempt] for attempt in attempts]
+    rate = [[[s, 6e-4 * min(1, s / 50) * (0.5 + 0.5 * math.cos(math.pi * s / 600))] for s in attempt[::5]] for attempt in attempts]
+    evaluated = [[[s, 1.9 + 2.4 * math.exp(-s / 60)] for s in attempt[::100]] for attempt in attempts]
+    speed = [[[s, 41000 + noise.gauss(0, 300)] for s in attempt[::3]] for attempt in attempts]
     case["run"] |= {
         "attempts": [
             attempt(0, 0, 451, "2026-11-21T01:48:12Z", "2026-11-21T02:56:00Z", "SIGTERM at step 451"),
@@ -287,13 +287,13 @@ def crowded() -> Case:
         return round(2 + math.exp(-step / 3000) + bump + noise.gauss(0, 0.02), 5)
 
     points = [[s, loss(s)] for s in range(0, 20000, 10)]
-    lives = [[p for p in points if s <= p[0] <= s + 1200] for s in starts]
+    attempts = [[p for p in points if s <= p[0] <= s + 1200] for s in starts]
     experts = [[[s, noise.random()] for s in range(0, 20000, 100)] for _ in range(39)]
     kinds = ["fast", "slow", "non_recovering", "not_a_spike"]
     bands = [{"from": 1000 + 315 * i, "to": 1000 + 315 * i + 60 * (i % 4), "kind": kinds[i % 4]} for i in range(60)]
     case["run"]["attempts"] = [attempt(i, s, min(s + 1200, 20000), None, None, "node failure") for i, s in enumerate(starts)]
     case["timeline"] |= {
-        "series": [series("loss.train", "lm loss", "nats/token", "log", *lives),
+        "series": [series("loss.train", "lm loss", "nats/token", "log", *attempts),
                    *(series(f"other/expert_{i}", f"expert_{i}", "", "linear", e) for i, e in enumerate(experts))],
         "marks": [{"step": s, "label": f"restart {i}", "kind": "restart"} for i, s in enumerate(starts[1:], 1)],
         "bands": bands,

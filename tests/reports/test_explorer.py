@@ -84,8 +84,8 @@ def test_a_link_zooms_and_the_address_follows(show: Any) -> None:
 def test_the_explorer_shows_every_point_of_a_finding_and_follows_with_its_lanes(show: Any) -> None:
     case = cases.spike()
     loss = case["timeline"]["series"][0]
-    for life in loss["lives"]:
-        life["points"] = life["points"][::40]  # a long run, thinned; the finding's window has every step
+    for attempt in loss["lives"]:
+        attempt["points"] = attempt["points"][::40]  # a long run, thinned; the finding's window has every step
     page = show(case, "#steps=410-426")
     over = page.locator("#stack .u-over").first
     box = over.bounding_box()
@@ -99,7 +99,7 @@ def test_the_replayed_steps_have_a_lane(show: Any) -> None:
     case = cases.replayed()
     case["replay"] |= {"from": {"step": 400, "checkpoint": "a.pt", "parts": ["model"]}, "steps": [418, 431]}
     page = show(case)
-    lane, plot = page.locator(".life.replay").bounding_box(), page.locator(".lanes").bounding_box()
+    lane, plot = page.locator(".attempt.replay").bounding_box(), page.locator(".lanes").bounding_box()
     assert lane["width"] / plot["width"] == pytest.approx(31 / 599, abs=0.01)
 
 
@@ -107,8 +107,8 @@ def test_the_replayed_steps_have_a_lane(show: Any) -> None:
 def test_steps_that_no_axis_can_tell_apart_are_drawn_but_not_zoomed(show: Any, first: int) -> None:
     case = cases.spike()
     for series in case["timeline"]["series"]:
-        for life in series["lives"]:
-            life["points"] = [[first + s, v] for s, v in life["points"]]
+        for attempt in series["lives"]:
+            attempt["points"] = [[first + s, v] for s, v in attempt["points"]]
     case["run"]["steps"] = [first, first + 599]
     page = show(case, f"#steps={first}-{first + 3}")
     for button in ("#z-in", "#z-left", "#z-out", "#z-all", "#z-in"):
@@ -123,8 +123,8 @@ def test_values_at_the_ends_of_a_float_are_zoomed(show: Any, log: str) -> None:
     ends = [5e-324, 1e-310, 1.7e308, 2.5, 0.0 if log == "linear" else 1e-5]
     for series in case["timeline"]["series"]:
         series["scale"] = log
-        for life in series["lives"]:
-            life["points"] = [[s, ends[i % 5]] for i, (s, _) in enumerate(life["points"])]
+        for attempt in series["lives"]:
+            attempt["points"] = [[s, ends[i % 5]] for i, (s, _) in enumerate(attempt["points"])]
     page = show(case)
     page.locator("#z-in").click()
     page.locator("#z-in").click()

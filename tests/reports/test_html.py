@@ -116,8 +116,8 @@ def test_a_damaged_case_still_gives_a_page() -> None:
 
     small = cases.replayed()
     for series in small["timeline"]["series"]:
-        for life in series["lives"]:
-            life["points"] = life["points"][::60]
+        for attempt in series["lives"]:
+            attempt["points"] = attempt["points"][::60]
     for path in rng.sample(list(spots(small)), 120):
         case = json.loads(json.dumps(small))
         holder = case
