@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from forensics.case import Check, Finding, Hypothesis
 from forensics.certainty import OPEN, certainty, within
-from forensics.run.endings import status
+from forensics.detectors.ending import title as ending_title
+from forensics.run.how_it_ended import Ending, ending, status
 from parsers.tables import Run
 
 MATTER = ("loss_spike", "nonfinite", "divergence")  # without these a run cannot be called healthy
@@ -27,22 +28,27 @@ def verdict(run: Run, findings: Sequence[Finding], checks: Sequence[Check]) -> s
 
 
 def sentence(run: Run, said: str, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], checks: Sequence[Check]) -> str:
+    ended = ending(run)
+    told = f"{ending_title(ended).rstrip('.')}. " if ended.says else ""
     if said == "healthy":
         clear = sum(c.status == "clear" for c in checks)
         silent = sum(c.status == "cannot_tell" for c in checks)
         end = {"finished": "The run finished. ", "running": "The run is still going. "}.get(status(run), "")
-        return f"{end}No trouble in what was logged: {clear} of {len(checks)} checks are clear, {silent} had no data."
+        return f"{told or end}No trouble in what was logged: {clear} of {len(checks)} checks are clear, {silent} had no data."
     if said == "inconclusive":
         missing = [c.note for c in checks if c.id in MATTER and c.status in ("cannot_tell", "error")]
-        return f"Cannot tell whether this run is healthy: {missing[0] if missing else 'too little was logged'}."
-    return explained(findings, hypotheses)
+        return told + f"Cannot tell whether this run is healthy: {missing[0] if missing else 'too little was logged'}."
+    return explained(findings, hypotheses, ended)
 
 
-def explained(findings: Sequence[Finding], hypotheses: Sequence[Hypothesis]) -> str:
+def explained(findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], ended: Ending | None = None) -> str:
     """What happened and the likeliest cause, in the words that its probability allows."""
     best = hypotheses[0] if hypotheses else None
     symptom = main(findings, best)
     happened = headline(symptom) if symptom else "Something went wrong"
+    if ended is not None and ended.says:  # the words in which the process died come first
+        told = ending_title(ended).rstrip(".")
+        happened = told if symptom is None or symptom.kind == "ending" or _quotes(symptom, ended.says) else f"{told}. {happened}"
     said = certainty(best.probability, True, adverb=True) if best is not None and best.id != "unknown" else OPEN
     if best is None or said == OPEN:
         rivals = [within(h.title) for h in hypotheses if h.id != "unknown"][:2]
@@ -51,6 +57,11 @@ def explained(findings: Sequence[Finding], hypotheses: Sequence[Hypothesis]) -> 
     # "Out of memory: fragmentation" where the first half of the sentence has said so: not a second time
     new = [part for part in best.title.split(": ") if part.lower() not in happened.lower()]
     return f"{happened}. Cause, {said}: {within(': '.join(new))}." if new else f"{happened} ({said} the cause itself)."
+
+
+def _quotes(finding: Finding, says: str) -> bool:
+    lines = [str(line) for e in finding.evidence if e.kind == "text" for line in e.data.get("lines", ())]
+    return any(says[:QUOTED] in line for line in lines)
 
 
 def headline(finding: Finding) -> str:

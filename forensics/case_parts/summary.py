@@ -15,7 +15,7 @@ from forensics.batches import step_to_samples
 from forensics.case import Finding, Hypothesis
 from forensics.checkpoints import run_saves, saves_section
 from forensics.detectors import loss_spike
-from forensics.run import endings, goodput, identity, metric_aliases
+from forensics.run import endings, goodput, how_it_ended, identity, metric_aliases
 from forensics.run.series import names, series
 from parsers import secrets
 from parsers.tables import Run
@@ -47,8 +47,9 @@ def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
         "siblings": [shown.get(s, s) for s in r.siblings],
         "framework": r.framework,
         "config_file": _config_file(r),
-        "status": endings.status(r),
+        "status": how_it_ended.status(r),
         "steps": [min(steps), max(steps)] if steps else [None, None],
+        "ending": how_it_ended.shown(r),
         "planned_steps": endings.planned_steps(r),
         "attempts": endings.attempts(r),
         "records": {

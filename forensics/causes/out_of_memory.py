@@ -21,7 +21,7 @@ from __future__ import annotations
 from forensics.case import Hypothesis
 from forensics.detectors import memory
 from forensics.ledger import Findings, Ledger, findings_of, span
-from forensics.run.endings import status
+from forensics.run.how_it_ended import status
 from forensics.run.series import series
 from parsers.tables import Run
 

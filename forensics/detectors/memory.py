@@ -31,7 +31,8 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors import memory_kinds
 from forensics.detectors.inputs import surviving
-from forensics.run.endings import events, last_step, status
+from forensics.run.endings import events, last_step
+from forensics.run.how_it_ended import status
 from forensics.run.series import series
 from parsers.tables import Run
 

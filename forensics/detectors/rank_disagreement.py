@@ -31,7 +31,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Evidence, Finding
 from forensics.errors import CannotTell
-from forensics.run import endings, rank_shapes, ranks
+from forensics.run import how_it_ended, rank_shapes, ranks
 from forensics.run.rank_shapes import Shape
 from forensics.run.ranks import Matrix
 from forensics.run.series import series
@@ -152,7 +152,7 @@ def _table(m: Matrix, row: int, what: str) -> Evidence:
 def _steps(run: Run, reach: dict[int, int]) -> Iterator[Finding]:
     s = series(run, "loss.train")
     far, near = max(reach.values()), min(reach.values())
-    if far - near < 2 * (s.interval if s is not None else 1) or endings.status(run) == "finished":
+    if far - near < 2 * (s.interval if s is not None else 1) or how_it_ended.status(run) == "finished":
         return
     behind = sorted(r for r, step in reach.items() if step == near)
     names = ", ".join(map(str, behind[:6])) + (" ..." if len(behind) > 6 else "")

@@ -34,7 +34,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.detectors import hang_kinds, hang_ranks
 from forensics.detectors.kinds import Kind
 from forensics.errors import CannotTell
-from forensics.run import endings
+from forensics.run import endings, how_it_ended
 from forensics.run.endings import SILENCE_SECONDS, SILENCE_TIMES
 from forensics.run.series import series
 from parsers.tables import Run
@@ -96,13 +96,13 @@ def _said(run: Run, said: list[dict[str, Any]]) -> Finding:
     first = said[0]
     step = first["step"] if isinstance(first["step"], int) else endings.last_step(run)
     kind = hang_kinds.of_run(run, step)
-    echo = all(e["level"] == "warning" for e in said) and endings.status(run) == "crashed"  # what a crash leaves behind
+    echo = all(e["level"] == "warning" for e in said) and how_it_ended.status(run) == "crashed"  # what a crash leaves behind
     shown = evidence.text("what the log says", [_told(e) for e in _one_a_rank(said)[:8]], run.where(str(first["source"]), first["at"]))
     facts = Facts(step, True, lines=len(said), said=True, echo=echo, **_told_of(kind))
     line = _FRONT.sub("", str(first["text"]).splitlines()[-1])
     title = f"Processes wait for each other{_words(kind)}: {line[:140]}"
     time = first["time"] if isinstance(first["time"], float) else None
-    severity = "info" if echo or endings.status(run) == "finished" else "critical"
+    severity = "info" if echo or how_it_ended.status(run) == "finished" else "critical"
     return evidence.found(facts, title, (step, None), severity, shown, key=f"{step}-said", times=(time, None))
 
 

@@ -15,7 +15,7 @@ from forensics.detectors import loss_spike
 from forensics.detectors.inputs import loss_of
 from forensics.errors import CannotTell, ForensicsError
 from forensics.many_runs import config_diff, learning, parting
-from forensics.run import endings, identity
+from forensics.run import how_it_ended, identity
 from forensics.run.recipe import recipe
 from forensics.run.series import Series, m4, names, series
 from forensics.version import VERSION
@@ -74,7 +74,7 @@ def _run(r: Run) -> dict[str, Any]:
         "id": r.id,
         "path": r.path,
         "framework": r.framework,
-        "status": endings.status(r),
+        "status": how_it_ended.status(r),
         "steps": [min(steps), max(steps)] if steps else [None, None],
         "attempts": len(r.attempts),
         "scalars": r.tables["metrics"].num_rows,

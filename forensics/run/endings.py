@@ -1,7 +1,8 @@
-"""How the run began and ended: the label of its first step, planned length, status, why each attempt stopped."""
+"""How the run began and ended: the label of its first step, planned length, why each attempt stopped."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ _ENDINGS = [  # event kinds that end an attempt, the most telling first
 
 _SIGNS = ("signal", "scheduler", "exit", "hang", "nccl", "warning", "console", "alive")  # lines that a job writes while it does no steps
 SILENCE_SECONDS, SILENCE_TIMES = 120.0, 50.0
+DONE = re.compile(r"\b(?:FINISHED|COMPLETED)\b", re.I)
 
 
 def planned_steps(run: Run) -> int | None:
@@ -49,28 +51,12 @@ def last_step(run: Run) -> int | None:
     return max((a["steps"][1] for a in run.attempts), default=None)
 
 
-def status(run: Run) -> str:
-    """finished | crashed | stopped | hung | running | unknown, from exit records, closing lines and the planned length."""
-    final = _events(run, len(run.attempts) - 1)
-    kinds = {e["kind"] for e in final}
-    failed = any(e["kind"] in {"oom", "traceback", "hardware", "nonfinite"} and e["level"] == "error" for e in final)
-    reached = _reached_plan(run)
-    exits = [e["text"] for e in final if e["kind"] == "exit"]
-    if reached or ("finished" in kinds and not failed) or any("code 0" in x for x in exits):
-        return "finished"
-    if "hang" in kinds or ("nccl" in kinds and not failed):
-        return "hung"
-    if stalled(run) and not failed:
-        return "hung"
-    if failed or exits:
-        return "crashed"
-    if kinds & {"signal", "scheduler"}:
-        return "stopped"
-    statuses = " ".join(e["text"] for e in final if e["kind"] == "status").upper()
-    for word, meaning in (("FINISHED", "finished"), ("COMPLETED", "finished"), ("FAILED", "crashed"), ("KILLED", "stopped")):
-        if word in statuses:
-            return meaning
-    return "unknown"
+def finished(run: Run) -> bool:
+    """A closing line, an exit record of 0, a tracker's word, or the planned length says that the last attempt came to its end."""
+    final = of_attempt(run, len(run.attempts) - 1)
+    closed = any(e["kind"] in ("finished", "train_end") for e in final)
+    done = any((e["kind"] == "exit" and "code 0" in e["text"]) or (e["kind"] == "status" and DONE.search(e["text"])) for e in final)
+    return closed or done or _reached_plan(run)
 
 
 @once
@@ -121,7 +107,7 @@ def attempts(run: Run) -> list[dict[str, Any]]:
 
 
 def _why(run: Run, attempt: int) -> str:
-    events = _events(run, attempt)
+    events = of_attempt(run, attempt)
     for kind, words in _ENDINGS:
         last = next((e for e in reversed(events) if e["kind"] == kind and e["level"] != "info"), None)
         if last:
@@ -145,7 +131,8 @@ def _all_events(run: Run) -> list[dict[str, Any]]:
     return found
 
 
-def _events(run: Run, attempt: int) -> list[dict[str, Any]]:
+def of_attempt(run: Run, attempt: int) -> list[dict[str, Any]]:
+    """The events of an attempt, and those that belong to none, in file order."""
     return [e for e in _all_events(run) if e["attempt"] in (attempt, None)]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from forensics.run import endings, settings
+from forensics.run import endings, how_it_ended, settings
 from forensics.run.robust import robust_sigma
 from forensics.run.series import series
 from parsers.tables import Run
@@ -27,7 +27,7 @@ def measure(run: Run) -> dict[str, Any]:
     spans = [a["steps"] for a in run.attempts]
     done = sum(b - a + 1 for a, b in spans)
     lost = sum(max(b[1] - a[0] + 1, 0) for b, a in zip(spans, spans[1:], strict=False))
-    interruptions = max(len(spans) - 1, 0) + (endings.status(run) in ENDED_BADLY)
+    interruptions = max(len(spans) - 1, 0) + (how_it_ended.status(run) in ENDED_BADLY)
     clocked = [a for a in run.attempts if a["started"] is not None and a["ended"] is not None]
     running = sum(a["ended"] - a["started"] for a in clocked) if len(clocked) == len(spans) and spans else None
     down = sum(max(b["started"] - a["ended"], 0) for a, b in zip(clocked, clocked[1:], strict=False)) if running else None

@@ -1,0 +1,59 @@
+"""Ending
+
+What it sees
+    The process died: of an exception, of memory, of a full disk, of hardware, of a signal, or in a hang. Or it was stopped from
+    outside, or its log just ends.
+
+How it decides
+    ``forensics.run.how_it_ended`` reads the last fatal line that nothing followed in its file; a closing line, an exit record of
+    zero without such a line, or the planned length is a proper end. A death is critical; a stop from outside and a log that is
+    cut are told as information.
+
+Cannot tell
+    A process that was killed without a word leaves a log that just ends.
+
+Folklore
+    "Read the last lines first": the traceback names file and line, and half of all failed jobs say why in their last words.
+    Meta's Llama 3 report (2024) lists 419 unexpected interruptions in 54 days: 78 % were hardware, each with a line that said so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forensics import evidence
+from forensics.case import BaseFacts, Finding
+from forensics.run.how_it_ended import Ending, ending
+from parsers.tables import Run
+
+NEEDS: list[str] = []
+SMALLEST_EFFECT = "one line that says how it ended"
+TITLES = {
+    "exception": "an exception ended the run", "out of memory": "out of memory", "disk": "disk full",
+    "hardware": "hardware failure", "signal": "a signal ended the run", "hang": "the run hung",
+    "interrupt": "stopped by hand", "scheduler": "the scheduler stopped the run", "cut": "the log just ends",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Facts(BaseFacts):
+    """How the process ended, as `run.ending` of the case says it."""
+
+    ending: str  # its kind, in words
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    e = ending(run)
+    if e.kind in TITLES and (e.says or e.kind == "cut"):
+        shown = (evidence.text("what the log says", [e.says], e.where),) if e.says else ()
+        severity = "critical" if e.died else "info"
+        yield evidence.found(Facts(e.kind), title(e), (e.step, e.step), severity, *shown, key=e.kind.replace(" ", "_"))
+
+
+def title(e: Ending) -> str:
+    """'Died after step 650: KeyError: 'other''"""
+    when = "before its first step" if e.before_first_step else f"after step {e.step}"
+    verb = {"crashed": "Died", "hung": "Hung", "stopped": "Stopped"}.get(e.status, "Ends")
+    what = e.says if e.kind == "exception" else TITLES[e.kind] + (f": {e.says}" if e.says else "")
+    return f"{verb} {when}: {what}"

@@ -1,0 +1,165 @@
+"""How the process ended: what killed it, in its own words, and where they stand; or that it finished, goes on, or is silent.
+
+An ending is read from events alone, never from metrics. A fatal line counts only where nothing went on after it in its file:
+an exception that was caught, noise of an exit handler and words that only sound like harm are followed by steps or by a
+closing line. Of several fatal lines the cause comes before its consequences: ranks that lost their peer, the launcher's
+report, the scheduler's exit code.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute as pc
+
+from forensics.run import endings
+from forensics.run.once import once
+from parsers.tables import Run
+
+DISK = re.compile(r"No space left on device|Disk quota exceeded|\bErrno (?:28|122)\b|\bENOSPC\b|\bEDQUOT\b|unexpected pos \d+ vs", re.I)
+MEMORY = re.compile(r"out of memory|oom.?kill|can(?:no|')t allocate memory", re.I)
+HARDWARE = re.compile(r"\bXid\b|fallen off the bus|uncorrectable|\bECC error|node[ _]fail", re.I)
+INTERRUPT = re.compile(r"KeyboardInterrupt|\bSIGINT\b|Ctrl-?C", re.I)
+OUTSIDE = re.compile(r"time ?limit|time ?out\b.*job|preempt|cancelled|requeue", re.I)
+CONSEQUENCE = re.compile(r"exit(?:ed with exit)? ?code|step aborted|exitcode\s*: -?\d+ \(pid|: Signal 15 \(SIGTERM\) received", re.I)
+CRASHING_SIGNAL = re.compile(
+    r"SIG(?:SEGV|BUS|ABRT|ILL|FPE|KILL)|segmentation fault|bus error|abort|killed|core dumped|exitcode: -(?:6|7|8|9|11)\b", re.I
+)
+EARLY_STOP = re.compile(r"early.?stop(?!ping: (?:disabled|off|none))|signaling trainer to stop", re.I)
+RANK = re.compile(r"\b(?:local_)?rank\s*[:=]?\s*(\d+)\b", re.I)
+RUNNING_SECONDS = 900.0  # a run whose own clock is younger than that may go on; longer than most logging intervals and saves
+FATAL = ("out of memory", "disk", "hardware", "interrupt", "exception", "scheduler", "signal", "hang")  # causes before consequences
+STATUS = {
+    "finished": "finished", "exception": "crashed", "out of memory": "crashed", "disk": "crashed", "hardware": "crashed",
+    "interrupt": "stopped", "scheduler": "stopped", "hang": "hung", "cut": "unknown", "running": "running", "unknown": "unknown",
+}  # fmt: skip
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """``kind`` as docs/case.md lists them, with spaces; ``says``: the line that tells it, ``where``: its file and place, ``rank``: whose it was."""
+
+    kind: str
+    says: str = ""
+    where: str = ""
+    rank: int | None = None
+    before_first_step: bool = False
+    step: int | None = None
+
+    @property
+    def died(self) -> bool:
+        return self.status in ("crashed", "hung")
+
+    @property
+    def status(self) -> str:
+        """finished | crashed | stopped | hung | running | unknown"""
+        if self.kind == "signal":
+            return "crashed" if CRASHING_SIGNAL.search(self.says) else "stopped"
+        return STATUS[self.kind]
+
+
+@once
+def ending(run: Run) -> Ending:
+    """How the last attempt of a run ended."""
+    step = endings.last_step(run)
+    last = endings.of_attempt(run, len(run.attempts) - 1)
+    alive = _last_progress(run)
+    fatal = [(kind, e) for e in last if (kind := _kind(e)) and not _survived(e, alive, last)]
+    many = len({e["rank"] for e in last if e["rank"] is not None}) > 1
+    for kind in FATAL:
+        of_kind = [e for k, e in fatal if k == kind]
+        if not of_kind or (kind == "exception" and not many and any(k == "scheduler" for k, _ in fatal)):
+            continue  # one process that raised cannot be cancelled later: what it raised was caught
+        if kind not in ("hardware", "out of memory") and _closed_elsewhere(of_kind, last):
+            continue
+        hung = kind == "scheduler" and endings.stalled(run)  # the limit only ended the wait
+        return _told(run, "hang" if hung else kind, _telling(kind, of_kind), step)
+    if endings.finished(run) or any(EARLY_STOP.search(e["text"]) for e in last if e["kind"] != "start"):
+        return Ending("finished", step=step)
+    if any(e["kind"] == "exit" and e["level"] == "error" for e in last):
+        return _told(run, "exception", [e for e in last if e["kind"] == "exit"][-1], step)
+    for word, kind in (("FAILED", "exception"), ("KILLED", "signal")):  # a tracker's word
+        told = [e for e in last if e["kind"] == "status" and word in str(e["text"]).upper()]
+        if told:
+            return _told(run, kind, told[-1], step)
+    if endings.stalled(run):
+        return Ending("hang", (endings.silence(run) or (0, 0, ""))[2], step=step)
+    clock = run.attempts[-1]["ended"] if run.attempts else None
+    if clock is not None and abs(time.time() - clock) < RUNNING_SECONDS:
+        return Ending("running", step=step)
+    return Ending("cut" if step is not None else "unknown", step=step, before_first_step=step is None)
+
+
+def status(run: Run) -> str:
+    """finished | crashed | stopped | hung | running | unknown"""
+    return ending(run).status
+
+
+def shown(run: Run) -> dict[str, Any]:
+    """`run.ending` of the case."""
+    e = ending(run)
+    return {"kind": e.kind.replace(" ", "_"), "says": e.says, "where": e.where, "rank": e.rank, "before_first_step": e.before_first_step}
+
+
+def _kind(e: Event) -> str | None:
+    """The kind of ending of which an event speaks, or None where it tells none."""
+    text, kind = str(e["text"]), e["kind"]
+    if e["level"] != "error" or (CONSEQUENCE.search(text) and kind != "oom"):
+        return None
+    tests: tuple[tuple[str, Callable[[], Any]], ...] = (
+        ("out of memory", lambda: kind == "oom" or (kind in ("scheduler", "traceback") and MEMORY.search(text))),
+        ("disk", lambda: kind in ("traceback", "warning", "oom") and DISK.search(text)),
+        ("hardware", lambda: kind == "hardware" or (kind == "scheduler" and HARDWARE.search(text))),
+        ("interrupt", lambda: kind in ("signal", "traceback") and INTERRUPT.search(text)),
+        ("exception", lambda: kind in ("traceback", "nonfinite")),
+        ("scheduler", lambda: kind == "scheduler" and OUTSIDE.search(text)),
+        ("signal", lambda: kind == "signal"),
+        ("hang", lambda: kind in ("nccl", "hang")),
+    )
+    return next((name for name, holds in tests if holds()), None)
+
+
+def _last_progress(run: Run) -> dict[str, int]:
+    """File -> place of its last row that has a step."""
+    metrics = run.tables["metrics"]
+    stepped = metrics.filter(pc.is_valid(metrics["step"])).select(["source", "at"])
+    rows = stepped.group_by("source").aggregate([("at", "max")]).to_pylist()
+    return {str(r["source"]): r["at_max"] for r in rows if r["at_max"] is not None}
+
+
+def _survived(e: Event, alive: dict[str, int], last: list[Event]) -> bool:
+    """Steps or a closing line follow in the same file."""
+    source, at = e["source"], e["at"] or 0
+    closing = any(o["kind"] in ("finished", "train_end") and o["source"] == source and (o["at"] or 0) > at for o in last)
+    return closing or alive.get(str(source), -1) > at
+
+
+def _closed_elsewhere(fatal: list[Event], last: list[Event]) -> bool:
+    """Another file has a closing line, and no exit code speaks against it."""
+    files = {e["source"] for e in fatal}
+    closed = any(o["kind"] in ("finished", "train_end") and o["source"] not in files for o in last)
+    return closed and not any(o["level"] == "error" and CONSEQUENCE.search(str(o["text"])) for o in last)
+
+
+def _telling(kind: str, events: list[Event]) -> Event:
+    """The event to quote: the last of a chain of exceptions in the file that failed first, else the first of its kind."""
+    timed = [e for e in events if e["time"] is not None]
+    first = min(timed, key=lambda e: float(e["time"])) if timed and len(timed) == len(events) else events[0]
+    if kind == "exception":
+        return [e for e in events if e["source"] == first["source"]][-1]
+    if kind == "signal":
+        return next((e for e in events if CRASHING_SIGNAL.search(str(e["text"]))), first)
+    return first
+
+
+def _told(run: Run, kind: str, e: Event, step: int | None) -> Ending:
+    text = str(e["text"])
+    named = RANK.search(text)
+    rank = e["rank"] if e["rank"] is not None else int(named[1]) if named else None
+    says = re.sub(r"  \[[^\[\]]*\]$", "", text.strip())
+    return Ending(kind, says.splitlines()[-1][:300] if says else "", run.where(e["source"], e["at"]), rank, step is None, step)
