@@ -109,6 +109,13 @@ class Words:
             return bool(pairs)
         return False
 
+    def stated(self, n: int, body: str) -> bool:
+        """A line that says of itself that it lists settings: what it names is no measurement, "steps" is the plan."""
+        pairs = printed_settings.stated(body) if "=" in body or ":" in body else []
+        for key, value in pairs:
+            self.rows.config(key, value, at=n)
+        return bool(pairs)
+
     def settings(self, n: int, text: str, body: str, started: bool, known: dict[str, int]) -> None:
         """Settings in the lines before training; transformers prints its own at each start."""
         if len(text) < _LONGEST_HEADER and printed_settings.HEADER.match(text):

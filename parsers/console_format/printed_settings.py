@@ -3,7 +3,7 @@
 - Megatron-LM and GPT-NeoX: ``------ arguments ------`` then ``  lr ........ 0.1`` (NeoX glues ``updated`` or
   ``default`` to the value: ``64..........updated``); DeepSpeed prints such dots behind ``config.py:999:print]``.
 - argparse: ``Namespace(lr=0.1, betas=[0.9, 0.95])`` in one line.
-- ``train_batch_tokens:524288 train_seq_len:1024``, and indented ``  key: value`` under ``Hyperparameters:``.
+- ``config: steps=800 lr=0.003``, ``train_batch_tokens:524288 train_seq_len:1024``, and indented ``  key: value`` under ``Hyperparameters:``.
 - transformers: ``  Num examples = 12,000`` below ``***** Running training *****``.
 
 Values become JSON numbers, booleans or text; nothing is evaluated.
@@ -28,6 +28,7 @@ _ARGUMENT = re.compile(
     r"|\{[^{}]*+\}|\([^()]*+\)|<[^<>]*+>)(?=, |,?$)|[^,()\[\]{}]++)(?P<end>, |,?$)?"
 )
 _PAIR = re.compile(r"(?:^|\s)(?P<key>[A-Za-z_][\w.]*)[:=](?P<value>[^\s:=]+)")
+_STATED = re.compile(r"(?i)^\W*(?:hyper-?param(?:eter)?s|arguments|args|config(?:uration)?|settings|options)\s*[:=]\s*(?=\w)")
 _LINE = re.compile(r"^(?P<key>[A-Za-z_][\w ./()-]{0,60}?)\s*+[:=]\s*+(?P<value>\S.*)$")
 _PLAIN = re.compile(r"(?i)[-+]?(?:\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+)|true|false|none|null|nan|inf")
 
@@ -76,6 +77,16 @@ def namespace(text: str) -> Iterator[tuple[str, object]]:
         found = _ARGUMENT.finditer(text[m.end() : -1])
         pairs = [(a["key"], value_of(a["value"])) for a in found if a["end"] is not None]
         yield from pairs if len(pairs) > 1 else []
+
+
+def stated(text: str) -> list[tuple[str, object]]:
+    """``config: steps=800 lr=0.003``: a line that says of itself that it lists settings, and holds nothing else."""
+    m = _STATED.match(text)
+    if m is None or len(text) > 20_000:
+        return []
+    pairs = list(_PAIR.finditer(text, m.end()))
+    rest = _PAIR.sub("", text[m.end() :]).strip(" ,;")
+    return [(p["key"], value_of(p["value"])) for p in pairs] if len(pairs) > 1 and not rest else []
 
 
 def header(text: str, indented: bool) -> list[tuple[str, object]]:

@@ -56,7 +56,12 @@ class Reader:
     def _other(self, where: Where, text: str, body: str) -> bool:
         """Lines that are part of something larger: tracebacks, argument dumps, program text, batches, tables."""
         n, words = where.line, self.words
-        if words.traceback(where, text, body, self.measured.now.step) or words.arguments(n, text) or words.program(n, text):
+        if (
+            words.traceback(where, text, body, self.measured.now.step)
+            or words.arguments(n, text)
+            or words.stated(n, body)
+            or words.program(n, text)
+        ):
             return True
         return words.batch(n, text, where.rank) or self._table(where, text)
 

@@ -146,7 +146,9 @@ def _starts(clock: _Clock, told: _Told) -> list[int]:
     # rows after the end of a process are another attempt's; with a clock, after a pause
     starts |= {row for row in inside(np.searchsorted(clock.at, told.ended)) if not usual or paused(row)}
     for launch in told.launches:
-        after = np.flatnonzero(clock.time >= np.floor(launch))[:2]  # lines often tell whole seconds, rows their fractions
+        after = np.flatnonzero(clock.time >= np.floor(launch))[:2]
+        if len(after) and clock.time[after[0]] >= np.floor(launch) + 1:
+            after = after[:1]  # lines often tell whole seconds, rows their fractions: only a row of that second may be of before
         starts |= set([row for row in inside(after) if paused(row)][:1])
     if len(starts) == 1:  # no step back: where a line of another file says that training resumes at a step; a clock must pause there
         resumed = inside(np.searchsorted(clock.step, told.resumed_at, side="right"))
