@@ -11,7 +11,7 @@ Case = dict[str, Any]
 
 
 def cost(case: Case) -> str:
-    """What it cost: steps done twice, spent until the loss was back, or run on without recovery; in time and GPU-hours
+    """What it cost: steps repeated, spent until the loss recovered, or run without recovery; in time and GPU-hours
     where the log has a clock and says how many processes there were."""
     attempts = [a["steps"] for a in case["run"]["attempts"] if None not in (a.get("steps") or [None])]
     again = sum(max(0, a[1] - b[0] + 1) for a, b in pairwise(attempts))
@@ -23,8 +23,8 @@ def cost(case: Case) -> str:
     lost = [b["from"] for b in bands if b.get("from") is not None]
     standing = [s for s in lost if not any(begin[0] <= s <= end[1] for end, begin in pairwise(attempts))]
     vain = last - min(standing) + 1 if standing and last is not None else 0
-    told = ((again, "done twice"), (spent, "until the loss was back"), (vain, "run on without recovery"))
-    text = "; ".join(f"{text_format.plural(n, 'step')} {what}" for n, what in told if n > 0)
+    told = ((again, "{} repeated"), (spent, "{} until the loss recovered"), (vain, "the loss never recovers in the remaining {}"))
+    text = "; ".join(what.format(text_format.plural(n, "step")) for n, what in told if n > 0)
     return text + _spent(case, again + spent + max(vain, 0)) if text else ""
 
 
@@ -35,6 +35,8 @@ def _spent(case: Case, steps: float) -> str:
     if not running or not done:
         return ""
     seconds, n = steps * running / done, known.get("processes", 0)
+    if seconds < 1:
+        return ""
     hours = f", {text_format.number(seconds * n / 3600)} GPU-hours on {int(n)} processes" if n > 1 else ""
     return f": {text_format.duration(seconds)}{hours}"
 
@@ -51,7 +53,7 @@ def goodput(case: Case) -> str:
     if not known.get("interruptions") or all(share >= 1 for share, _ in shares):
         return ""
     line = " and ".join(f"all of {of}" if share >= 1 else f"{text_format.percent(share)} of {of}" for share, of in shares)
-    line = f"{line} of use; {text_format.plural(int(known['interruptions']), 'interruption')}"
+    line = f"{line} useful; {text_format.plural(int(known['interruptions']), 'interruption')}"
     if known["interruptions"] > 1 and "seconds_between" in known:
         line += f", one in {text_format.duration(known['seconds_between'])} of running"
     if "checkpoint_every_steps" in known:

@@ -85,7 +85,7 @@ def test_every_detector_fires_on_a_sample_and_spares_the_healthy(module: Any) ->
 @pytest.mark.parametrize("module", rules.modules("causes"), ids=rules.id_of)
 def test_every_cause_comes_first_on_a_sample(module: Any) -> None:
     name = rules.id_of(module)
-    assert any(case(s)["causes"][0]["id"] == name for s in SAMPLES), f"{name} is first on no sample"
+    assert any(case(s)["hypotheses"][0]["id"] == name for s in SAMPLES), f"{name} is first on no sample"
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=NAMES)

@@ -38,6 +38,7 @@ from forensics.detectors import logger_artefact
 from forensics.detectors.inputs import loss_of
 from forensics.errors import CannotTell
 from forensics.run.endings import planned_steps
+from forensics.run.once import once
 from forensics.run.series import Series, series
 from forensics.spikes import excursions, measurements
 from forensics.spikes.classes import Spike, judge
@@ -86,12 +87,10 @@ class Facts(BaseFacts):
     moved_first: dict[str, Any]
 
 
+@once
 def detect(run: Run) -> Sequence[Finding[Facts]]:
     """Kept, since other detectors ask for the spikes, too."""
-    if "loss_spikes" not in run.cache:
-        run.cache["loss_spikes"] = tuple(_detected(run))
-    found: tuple[Finding[Facts], ...] = run.cache["loss_spikes"]
-    return found
+    return tuple(_detected(run))
 
 
 def _detected(run: Run) -> Iterator[Finding[Facts]]:

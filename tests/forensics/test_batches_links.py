@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
@@ -18,7 +19,8 @@ import forensics
 from forensics import cli
 from forensics.batches import batch_manifest, data_order_facts, epoch_permutations, olmo, step_to_samples
 from forensics.batches.culprits import culprits
-from forensics.case import Clue, Finding, Hypothesis
+from forensics.case import BaseFacts, Clue, Finding, Hypothesis
+from forensics.detectors import loss_spike, nonfinite, zero_loss
 from forensics.errors import ForensicsError
 
 
@@ -297,9 +299,9 @@ def test_a_manifest_without_batches_is_refused_in_a_sentence(tmp_path: Path) -> 
 
 def test_attempts_of_a_manifest() -> None:
     spans = [(0, 9), (5, 20)]
-    assert batch_manifest.attempts([0, 8, 9, 5, 6, 20], [None] * 6, spans) == [0, 0, 0, 1, 1, 1]
-    assert batch_manifest.attempts([0, 3, 7, 12], [None] * 4, spans) == [0, 0, 1, 1]
-    assert batch_manifest.attempts([0, 0, 1, 1], [0, 1, 0, 1], [(0, 9)]) == [0, 0, 0, 0]
+    assert batch_manifest.attempts_of([0, 8, 9, 5, 6, 20], [None] * 6, spans) == [0, 0, 0, 1, 1, 1]
+    assert batch_manifest.attempts_of([0, 3, 7, 12], [None] * 4, spans) == [0, 0, 1, 1]
+    assert batch_manifest.attempts_of([0, 0, 1, 1], [0, 1, 0, 1], [(0, 9)]) == [0, 0, 0, 0]
 
 
 def test_the_command_line(tmp_path: Path) -> None:
@@ -346,8 +348,13 @@ def cause(id: str, probability: float, *findings: str) -> Hypothesis:
     return Hypothesis(id, id, (Clue("x", 1.0, findings),), probability=probability)
 
 
+def known(facts: type[BaseFacts], **values: Any) -> BaseFacts:
+    """The facts of a finding, as far as the test knows them."""
+    return facts(**{f.name: None for f in dataclasses.fields(facts)} | values)
+
+
 def spike(start: int, peak: int, end: int | None, level: float = 1.5) -> Finding:
-    facts = {"start": start, "peak": peak, "end": end, "attempt": 0, "metric": "loss.train", "level": level}
+    facts = known(loss_spike.Facts, start=start, peak=peak, end=end, attempt=0, metric="loss.train", level=level)
     return Finding(f"loss_spike-{start}", "loss_spike", "", start, end, "warning", facts=facts)
 
 
@@ -370,12 +377,12 @@ def test_culprits(tmp_path: Path) -> None:
     assert named(run, cause("bad_data_batch", 0.3, one.id), cause("unknown", 0.4), findings=[one]) == []
     pocket = named(run, cause("bad_data_pocket", 0.8, stretch.id), unknown, findings=[stretch])
     assert (pocket[0], pocket[-1]) == (100, 129)
-    nan = Finding("nonfinite-50", "nonfinite", "", 50, 299, "critical", facts={"first": 50, "attempt": 0})
+    nan = Finding("nonfinite-50", "nonfinite", "", 50, 299, "critical", facts=known(nonfinite.Facts, first=50, attempt=0))
     assert named(run, cause("nan_from_sample", 0.4, nan.id), cause("unknown", 0.3), findings=[nan]) == [50]
-    zero = Finding("zero_loss-60", "zero_loss", "", 60, 299, "critical", facts={"step": 60, "from_start": False})
+    zero = Finding("zero_loss-60", "zero_loss", "", 60, 299, "critical", facts=known(zero_loss.Facts, step=60, from_start=False))
     masked = named(run, cause("labels_all_masked", 0.9, zero.id), unknown, findings=[zero])
     assert (masked[0], masked[-1]) == (60, 299) and len(masked) <= 32
-    always = Finding("zero_loss-0", "zero_loss", "", 0, 299, "critical", facts={"step": 0, "from_start": True})
+    always = Finding("zero_loss-0", "zero_loss", "", 0, 299, "critical", facts=known(zero_loss.Facts, step=0, from_start=True))
     assert named(run, cause("labels_all_masked", 0.9, always.id), unknown, findings=[always]) == []
 
 

@@ -99,7 +99,7 @@ def test_the_replayed_steps_have_a_lane(show: Any) -> None:
     case = cases.replayed()
     case["replay"] |= {"from": {"step": 400, "checkpoint": "a.pt", "parts": ["model"]}, "steps": [418, 431]}
     page = show(case)
-    lane, plot = page.locator(".attempt.replay").bounding_box(), page.locator(".lanes").bounding_box()
+    lane, plot = page.locator(".life.replay").bounding_box(), page.locator(".lanes").bounding_box()
     assert lane["width"] / plot["width"] == pytest.approx(31 / 599, abs=0.01)
 
 
