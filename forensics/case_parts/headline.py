@@ -29,7 +29,7 @@ def verdict(run: Run, findings: Sequence[Finding], checks: Sequence[Check]) -> s
 
 def sentence(run: Run, said: str, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], checks: Sequence[Check]) -> str:
     ended = ending(run)
-    told = f"{ending_title(ended).rstrip('.')}. " if ended.says else ""
+    told = f"{ending_title(ended).rstrip('.')}. " if ended.says or ended.kind == "cut" else ""
     if said == "healthy":
         clear = sum(c.status == "clear" for c in checks)
         silent = sum(c.status == "cannot_tell" for c in checks)
@@ -38,7 +38,7 @@ def sentence(run: Run, said: str, findings: Sequence[Finding], hypotheses: Seque
     if said == "inconclusive":
         missing = [c.note for c in checks if c.id in MATTER and c.status in ("cannot_tell", "error")]
         return told + f"Cannot tell whether this run is healthy: {missing[0] if missing else 'too little was logged'}."
-    return explained(findings, hypotheses, ended)
+    return explained(findings, hypotheses, ended) + (f" {told.rstrip()}" if ended.kind == "cut" else "")
 
 
 def explained(findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], ended: Ending | None = None) -> str:

@@ -32,7 +32,7 @@ SMALLEST_EFFECT = "one line that says how it ended"
 TITLES = {
     "exception": "an exception ended the run", "out of memory": "out of memory", "disk": "disk full",
     "hardware": "hardware failure", "signal": "a signal ended the run", "hang": "the run hung",
-    "interrupt": "stopped by hand", "scheduler": "the scheduler stopped the run", "cut": "the log just ends",
+    "interrupt": "stopped by hand", "scheduler": "the scheduler stopped the run", "cut": "the log just stops",
 }  # fmt: skip
 
 
@@ -54,6 +54,9 @@ def detect(run: Run) -> Iterator[Finding]:
 def title(e: Ending) -> str:
     """'Died after step 650: KeyError: 'other''"""
     when = "before its first step" if e.before_first_step else f"after step {e.step}"
+    when += f" on rank {e.rank}" if e.rank else ""
     verb = {"crashed": "Died", "hung": "Hung", "stopped": "Stopped"}.get(e.status, "Ends")
+    if e.kind == "cut":
+        return f"The log just stops {when}, cut off without a word"
     what = e.says if e.kind == "exception" else TITLES[e.kind] + (f": {e.says}" if e.says else "")
     return f"{verb} {when}: {what}"

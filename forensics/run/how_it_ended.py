@@ -14,23 +14,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from forensics.run import endings
 from forensics.run.once import once
 from parsers.tables import Run
 
 DISK = re.compile(r"No space left on device|Disk quota exceeded|\bErrno (?:28|122)\b|\bENOSPC\b|\bEDQUOT\b|unexpected pos \d+ vs", re.I)
-MEMORY = re.compile(r"out of memory|oom.?kill|can(?:no|')t allocate memory", re.I)
+MEMORY = re.compile(r"out[ _]of[ _](?:memory|me\+)|oom.?kill|can(?:no|')t allocate memory", re.I)
 HARDWARE = re.compile(r"\bXid\b|fallen off the bus|uncorrectable|\bECC error|node[ _]fail", re.I)
 INTERRUPT = re.compile(r"KeyboardInterrupt|\bSIGINT\b|Ctrl-?C", re.I)
-OUTSIDE = re.compile(r"time ?limit|time ?out\b.*job|preempt|cancelled|requeue", re.I)
+OUTSIDE = re.compile(r"time ?limit|(?-i:\bTIMEOUT\b)|\bDEADLINE\b|preempt|cancelled|requeue", re.I)
 CONSEQUENCE = re.compile(r"exit(?:ed with exit)? ?code|step aborted|exitcode\s*: -?\d+ \(pid|: Signal 15 \(SIGTERM\) received", re.I)
+LAUNCHER = re.compile(r"\bSignalException\b|got signal: \d+")  # torch.distributed.elastic, which was itself told to stop
 CRASHING_SIGNAL = re.compile(
     r"SIG(?:SEGV|BUS|ABRT|ILL|FPE|KILL)|segmentation fault|bus error|abort|killed|core dumped|exitcode: -(?:6|7|8|9|11)\b", re.I
 )
 EARLY_STOP = re.compile(r"early.?stop(?!ping: (?:disabled|off|none))|signaling trainer to stop", re.I)
 RANK = re.compile(r"\b(?:local_)?rank\s*[:=]?\s*(\d+)\b", re.I)
+ZONES = 86400.0  # seconds by which two clocks without a zone may differ
 RUNNING_SECONDS = 900.0  # a run whose own clock is younger than that may go on; longer than most logging intervals and saves
 FATAL = ("out of memory", "disk", "hardware", "interrupt", "exception", "scheduler", "signal", "hang")  # causes before consequences
 STATUS = {
@@ -38,6 +42,7 @@ STATUS = {
     "interrupt": "stopped", "scheduler": "stopped", "hang": "hung", "cut": "unknown", "running": "running", "unknown": "unknown",
 }  # fmt: skip
 Event = dict[str, Any]
+Progress = dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
 @dataclass(frozen=True)
@@ -68,8 +73,8 @@ def ending(run: Run) -> Ending:
     """How the last attempt of a run ended."""
     step = endings.last_step(run)
     last = endings.of_attempt(run, len(run.attempts) - 1)
-    alive = _last_progress(run)
-    fatal = [(kind, e) for e in last if (kind := _kind(e)) and not _survived(e, alive, last)]
+    progress = _progress(run)
+    fatal = [(kind, e) for e in last if (kind := _kind(e)) and not _survived(e, progress, last) and not _earlier(e, run)]
     many = len({e["rank"] for e in last if e["rank"] is not None}) > 1
     for kind in FATAL:
         of_kind = [e for k, e in fatal if k == kind]
@@ -109,7 +114,7 @@ def shown(run: Run) -> dict[str, Any]:
 def _kind(e: Event) -> str | None:
     """The kind of ending of which an event speaks, or None where it tells none."""
     text, kind = str(e["text"]), e["kind"]
-    if e["level"] != "error" or (CONSEQUENCE.search(text) and kind != "oom"):
+    if (e["level"] != "error" and not LAUNCHER.search(text)) or (CONSEQUENCE.search(text) and kind != "oom"):
         return None
     tests: tuple[tuple[str, Callable[[], Any]], ...] = (
         ("out of memory", lambda: kind == "oom" or (kind in ("scheduler", "traceback") and MEMORY.search(text))),
@@ -124,19 +129,27 @@ def _kind(e: Event) -> str | None:
     return next((name for name, holds in tests if holds()), None)
 
 
-def _last_progress(run: Run) -> dict[str, int]:
-    """File -> place of its last row that has a step."""
+def _progress(run: Run) -> Progress:
+    """File -> the places of its rows that have a step, and their steps."""
     metrics = run.tables["metrics"]
-    stepped = metrics.filter(pc.is_valid(metrics["step"])).select(["source", "at"])
-    rows = stepped.group_by("source").aggregate([("at", "max")]).to_pylist()
-    return {str(r["source"]): r["at_max"] for r in rows if r["at_max"] is not None}
+    stepped = metrics.filter(pc.and_(pc.is_valid(metrics["step"]), pc.is_valid(metrics["at"]))).select(["source", "at", "step"])
+    rows = stepped.group_by("source").aggregate([("at", "list"), ("step", "list")]).to_pylist()
+    return {str(r["source"]): (np.array(r["at_list"]), np.array(r["step_list"])) for r in rows}
 
 
-def _survived(e: Event, alive: dict[str, int], last: list[Event]) -> bool:
-    """Steps or a closing line follow in the same file."""
-    source, at = e["source"], e["at"] or 0
-    closing = any(o["kind"] in ("finished", "train_end") and o["source"] == source and (o["at"] or 0) > at for o in last)
-    return closing or alive.get(str(source), -1) > at
+def _survived(e: Event, progress: Progress, last: list[Event]) -> bool:
+    """A later step or a closing line follows in the same file; a progress bar that is drawn again is no step."""
+    source, place = str(e["source"]), e["at"] or 0
+    if any(o["kind"] in ("finished", "train_end") and o["source"] == source and (o["at"] or 0) > place for o in last):
+        return True
+    at, step = progress.get(source, (np.zeros(0), np.zeros(0)))
+    return bool(step[at > place].max(initial=-1) > step[at <= place].max(initial=-1))
+
+
+def _earlier(e: Event, run: Run) -> bool:
+    """A line of before the run began: the kernel's messages go back to the machine's last start."""
+    began = run.attempts[0]["started"] if run.attempts else None
+    return began is not None and e["time"] is not None and e["time"] < began - ZONES
 
 
 def _closed_elsewhere(fatal: list[Event], last: list[Event]) -> bool:

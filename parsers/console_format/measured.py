@@ -39,6 +39,7 @@ class Measured:
         self.block_line = -100
         self.redrawn: tuple[object, int] = (None, 0)  # key and number of the rows that the next update may replace
         self.dicts = Dicts()
+        self.on_bar: dict[str, str] = {}  # what progress bars show, as it is printed
 
     def size(self) -> int:
         """Rows that wait to be handed over."""
@@ -94,6 +95,8 @@ class Measured:
             step = self.now.resolve(shape.line, parts, n)
             if shape.line.bar:
                 self.dicts.saw_bar(n, parts)
+                if self._carried({f.tag: w for f, w in zip(shape.fields, words, strict=True) if f.role == "metric"}, parts):
+                    return
                 again = shape.steps and shape.steps[-1] == step and self.redrawn[0] is shape
                 self.redrawn = (shape, 0)
                 if again:
@@ -105,6 +108,13 @@ class Measured:
         shape.places.append(place)
         shape.rows.append(words)
 
+    def _carried(self, said: dict[str, str], parts: dict[str, int]) -> bool:
+        """Is a bar at its beginning with the numbers that one showed before? They are of before (Lightning, each epoch)."""
+        if said and parts.get("it") == 0 and said.items() <= self.on_bar.items():
+            return True
+        self.on_bar |= said
+        return False
+
     def take(self, where: Where, line: Line) -> bool:
         n, metrics, body = where.line, line.metrics(), line.text[line.body :]
         where = where._replace(rank=line.value("rank")) if where.rank is None else where
@@ -113,6 +123,8 @@ class Measured:
             self.dicts.saw_bar(n, parts)
             if self.dicts.waiting:
                 self.settle(parts)
+            if self._carried({f.tag: line.text[f.start : f.end] for f in line.fields if f.role == "metric"}, parts):
+                return True
         stepped = bool({"step", "it"} & parts.keys())
         if line.braces and not stepped:
             return self._dict(Waiting(where, metrics))

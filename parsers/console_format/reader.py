@@ -76,7 +76,7 @@ class Reader:
         if self.words.listing(n) or (reports and (line.bar or not _TOLD.search(text))):
             return
         event = event_of(body if len(body) > 3 else text)
-        if event is not None and (not reports or event.kind in {"overflow", "nonfinite", "warning"}):
+        if event is not None and (not reports or event.kind in {"overflow", "nonfinite", "warning", "finished"}):
             self._event(where, event)
         if (event is None or event.kind == "start") and not reports:
             self.words.settings(n, text, body, measured.started, measured.dicts.header)

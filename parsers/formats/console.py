@@ -55,6 +55,10 @@ _ASSIGNMENTS = re.compile(r"\s*[\w.]+[:=]\S+(?:\s+[\w.]+[:=]\S+)*\s*")
 _SRUN = re.compile(r"\s*(\d{1,5}): ?")
 
 
+_KERNEL = re.compile(r"\[(?: *\d+\.\d{6}|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \d{4})\] ")
+_SACCT = re.compile(r"[ |]*JobID\b.*\bState\b")
+
+
 def claims(path: Path, head: bytes) -> bool:
     """Text that is a log by name (``.log``, ``.out``, ``nohup.out``) or, for ``.txt`` and no suffix, by what it says.
 
@@ -74,7 +78,12 @@ def claims(path: Path, head: bytes) -> bool:
         return False
     if _LOG_SUFFIX.search(name) or _LOG_NAME.search(name):
         return True
-    return suffix in {"", ".txt"} and _reads_like_a_log(lines)
+    return _of_the_machine(lines) or (suffix in {"", ".txt"} and _reads_like_a_log(lines))
+
+
+def _of_the_machine(lines: list[str]) -> bool:
+    """What lies beside a training's log and tells how it ended: the kernel's messages (dmesg), Slurm's accounting (sacct)."""
+    return _SACCT.match(lines[0]) is not None or sum(_KERNEL.match(s) is not None for s in lines[:100]) * 2 > len(lines[:100])
 
 
 def _is_framed(head: bytes) -> bool:

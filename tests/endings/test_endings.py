@@ -78,7 +78,13 @@ def test_the_words_lie_in_the_run(name, tmp_path):
     assert any(re.search(TRUTH[name]["says"], path.read_bytes().decode(errors="replace")) for path in run.rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize("name", make.names())
+def known(name):
+    """A staged run; one that the tool is known to get wrong has to stay on the list until it is right."""
+    why = TRUTH[name].get("open")
+    return pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=why)) if why else name
+
+
+@pytest.mark.parametrize("name", map(known, make.names()))
 def test_ending_is_told(name, tmp_path):
     run = make.stage(name, tmp_path / name)
     code, case = analyzed(run, tmp_path)
