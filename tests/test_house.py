@@ -63,5 +63,6 @@ def test_no_import_runs_in_a_circle() -> None:
 
 
 def test_no_two_modules_have_one_name() -> None:
-    stems = [p.stem for p in FILES if not p.stem.startswith("__")]
-    assert {s for s in stems if stems.count(s) > 1} <= {"logger_artefact", "ending"}  # symptom and cause; symptom and what it reads
+    """But for verbs, which are called as they are typed, and a symptom that is a cause as well."""
+    stems = [p.stem for p in FILES if not p.stem.startswith("__") and p.parent.name != "verbs"]
+    assert {s for s in stems if stems.count(s) > 1} <= {"logger_artefact"}

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from forensics import output
-from forensics.audit import backends, collect, discover, pages, redaction, row, storage, suppressions, worker, written_files
+from forensics.audit import backends, collect, discover, one_place, pages, redaction, row, storage, suppressions, written_files
 from forensics.audit.discover import Place
 from forensics.case import jsonable
 from forensics.errors import ForensicsError
@@ -72,7 +72,7 @@ def audit(
     in_memory = any(p.root.startswith("memory://") for p in found) or out.startswith("memory://")  # a file system of this process
     engine = "here" if in_memory else options.engine
     with tempfile.TemporaryDirectory(prefix="forensics-audit-") as notes, backends.opened(engine, _jobs(options), Path(notes)) as workers:
-        job = worker.Job(out, notes, options.timeout, os.getpid(), os.getcwd(), options.run_config, options.prepare)
+        job = one_place.Job(out, notes, options.timeout, os.getpid(), os.getcwd(), options.run_config, options.prepare)
         _analyze(found, job, workers, partial(tick, "runs"))
         found = _join(found, job, workers)
         table = collect.load(found, out, accepted)
@@ -98,29 +98,29 @@ def _jobs(options: Options) -> int:
     return options.jobs or int(cpu_count())
 
 
-def _analyze(places: list[Place], job: worker.Job, workers: backends.Workers, tick: Callable[[int, int], None]) -> None:
+def _analyze(places: list[Place], job: one_place.Job, workers: backends.Workers, tick: Callable[[int, int], None]) -> None:
     """Every place whose records are not there yet."""
-    have = set(storage.names(job.out, worker.ROWS))
-    left = {p.key: p for p in places if f"{p.key}.json" not in have or worker.kept(p, job.out) is None}
+    have = set(storage.names(job.out, one_place.ROWS))
+    left = {p.key: p for p in places if f"{p.key}.json" not in have or one_place.kept(p, job.out) is None}
     before = len(places) - len(left)
 
     def done(key: str) -> bool:
-        return worker.kept(left[key], job.out) is not None
+        return one_place.kept(left[key], job.out) is not None
 
     def give_up(place: Place, why: str) -> None:
-        worker.keep(place, job.out, [row.failed(worker.id_of(place, place.name or place.home), worker.where(place), why)])
+        one_place.keep(place, job.out, [row.failed(one_place.id_of(place, place.name or place.home), one_place.where(place), why)])
 
-    work = backends.Work(left, partial(worker.do, job=job), done, give_up, lambda n: tick(before + n, len(places)))
+    work = backends.Work(left, partial(one_place.do, job=job), done, give_up, lambda n: tick(before + n, len(places)))
     backends.run(work, workers)
 
 
-def _join(found: list[Place], job: worker.Job, workers: backends.Workers) -> list[Place]:
+def _join(found: list[Place], job: one_place.Job, workers: backends.Workers) -> list[Place]:
     """Places that are one run, restarted in another folder, become one place; where they are not, all stays as it is."""
     tried = [(discover.joined([found[n] for n in group]), group) for group in collect.restarts(found, job.out)]
     _analyze([place for place, _ in tried], job, workers, lambda done, total: None)
     out: list[Place | None] = list(found)
     for place, group in tried:
-        records = worker.kept(place, job.out) or []
+        records = one_place.kept(place, job.out) or []
         if 0 < len(records) < len(group) and not any(r["row"]["error"] for r in records):
             for n in group:
                 out[n] = None

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from forensics import rules
-from forensics.audit import suppressions, worker
+from forensics.audit import one_place, suppressions
 from forensics.audit.discover import Place
 from forensics.audit.row import COLUMNS
 from forensics.many_runs import copies_and_forks, outcomes, seed_groups, shared_batches, shared_causes
@@ -48,7 +48,7 @@ def load(places: Iterable[Place], out: str, known: list[suppressions.Known]) -> 
     """Reads the kept records one place at a time; ids are made unique in the order of the places."""
     table, taken, paths = Table(), set[str](), set[str]()
     for place in places:
-        for record in worker.kept(place, out) or []:
+        for record in one_place.kept(place, out) or []:
             row, raw = record["row"], record["row"]["id"]
             n = 1
             while row["id"].casefold() in taken:  # files of two ids must not be one on any file system
@@ -144,7 +144,7 @@ def restarts(places: list[Place], out: str) -> list[list[int]]:
     config, and one goes on from the other. Reading them together decides."""
     alike: dict[tuple[str, ...], list[_Logged]] = defaultdict(list)
     for i, place in enumerate(places):
-        records = worker.kept(place, out) or []
+        records = one_place.kept(place, out) or []
         if len(records) == 1 and records[0]["logged"] and records[0]["times"] and records[0]["row"]["error"] is None:
             r = records[0]
             first, last, interval = r["logged"]

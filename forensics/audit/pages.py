@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from forensics import output, rules
-from forensics.audit import backends, redaction, storage, worker, written_files
+from forensics.audit import backends, one_place, redaction, storage, written_files
 from forensics.audit.collect import Table
 from forensics.audit.discover import Place
 from forensics.case_parts import notes
@@ -39,17 +39,17 @@ def worth_opening(rows: list[dict[str, Any]], most: int) -> list[int]:
     return sorted(i for _, _, _, i in sorted(ranked)[:most])
 
 
-def cases(chosen: list[int], table: Table, job: worker.Job) -> Iterator[dict[str, Any]]:
+def cases(chosen: list[int], table: Table, job: one_place.Job) -> Iterator[dict[str, Any]]:
     """The cases of the runs that get a page, as far as they were analyzed in this audit."""
-    fresh = set(storage.names(job.out, worker.CASES))
+    fresh = set(storage.names(job.out, one_place.CASES))
     for i in chosen:
         place, raw = table.origins[i]
-        if worker.case_name(place, raw) in fresh:
-            yield _named(worker.case_of(place, raw, job), table.rows[i][0])
+        if one_place.case_name(place, raw) in fresh:
+            yield _named(one_place.case_of(place, raw, job), table.rows[i][0])
 
 
 def write(
-    chosen: list[int], table: Table, job: worker.Job, workers: backends.Workers, drawing: Drawing, tick: Callable[[int, int], None]
+    chosen: list[int], table: Table, job: one_place.Job, workers: backends.Workers, drawing: Drawing, tick: Callable[[int, int], None]
 ) -> list[str]:
     """Writes the pages; -> the ids whose page would replace a file that is not ours."""
     items = {table.rows[i][0]: (table.origins[i][0], table.rows[i][0], table.origins[i][1]) for i in chosen}
@@ -57,13 +57,13 @@ def write(
     others = sorted(items.keys() - free)
     items = {id: x for id, x in items.items() if id in free}
     written_files.keep_only(job.out, items, fresh=drawing.names is not None)  # one of the same name may be of a time without --redact
-    fresh = set(storage.names(job.out, worker.CASES))  # analyzed in this audit, so that a page of before is old
+    fresh = set(storage.names(job.out, one_place.CASES))  # analyzed in this audit, so that a page of before is old
     failed: set[str] = set()
 
     def done(id: str) -> bool:
         return storage.exists(job.out, f"{written_files.PAGES}/{id}.html")
 
-    left = {id: x for id, x in items.items() if worker.case_name(x[0], x[2]) in fresh or not done(id)}
+    left = {id: x for id, x in items.items() if one_place.case_name(x[0], x[2]) in fresh or not done(id)}
     task = partial(_write_one, job=job, drawing=drawing)
     backends.run(backends.Work(left, task, done, lambda item, why: failed.add(item[1]), lambda n: tick(n, len(items))), workers)
     for i in chosen:
@@ -72,11 +72,11 @@ def write(
     return others
 
 
-def _write_one(item: Item, job: worker.Job, drawing: Drawing) -> str:
+def _write_one(item: Item, job: one_place.Job, drawing: Drawing) -> str:
     place, id, raw = item
     html, case = written_files.pages_of(id)
-    with worker.at_work(place, job):
-        document = _named(worker.case_of(place, raw, job), id)
+    with one_place.at_work(place, job):
+        document = _named(one_place.case_of(place, raw, job), id)
         if drawing.names is not None:
             document = redaction.case(document, drawing.names)
         document = _with_notes(document, storage.read(job.out, case))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from forensics.redact import contexts, patterns, vocabulary
+from forensics.redact import contexts, patterns, plain_words
 from forensics.redact import text_files as files
 from forensics.redact.pseudonyms import GIVEN
 from forensics.redact.pseudonyms import Pseudonyms as Pseudonyms
@@ -90,7 +90,7 @@ def root(path: str, known: Pseudonyms) -> None:
 
 def _know(known: Pseudonyms, found: Iterable[tuple[str, str]]) -> None:
     for kind, name in found:
-        if (kind in ("nodes", "serial") and len(name) > 3) or vocabulary.is_name(name):
+        if (kind in ("nodes", "serial") and len(name) > 3) or plain_words.is_name(name):
             known.know(kind, name)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from forensics.redact.vocabulary import is_count, is_file, words
+from forensics.redact.plain_words import is_count, is_file, words
 
 Found = tuple[str, str]  # kind ("host", "user"), name
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")

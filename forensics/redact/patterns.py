@@ -9,8 +9,8 @@ import ipaddress
 import re
 from collections.abc import Callable
 
+from forensics.redact.plain_words import words
 from forensics.redact.pseudonyms import Pseudonyms
-from forensics.redact.vocabulary import words
 
 Put = Callable[[str], str]
 KEPT_HOSTS = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1", "::"})

@@ -9,6 +9,6 @@ import click
 @click.argument("topic", required=False, metavar="[ID]")
 def explain(topic: str | None) -> None:
     """Print what a detector or cause looks at, how it decides, and when it cannot tell. Without ID: the list."""
-    from forensics import explain as pages
+    from forensics import reference_pages
 
-    click.echo(pages.page(topic) if topic else pages.index())
+    click.echo(reference_pages.page(topic) if topic else reference_pages.index())

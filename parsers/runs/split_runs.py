@@ -22,8 +22,8 @@ from pathlib import Path, PurePosixPath
 from parsers import rank_names
 from parsers.runs.assemble import FileRead, Group, parts
 from parsers.runs.homes import home, inside, nearness
+from parsers.runs.run_folders import Unit, is_copy, shared, units
 from parsers.runs.spans import goes_on
-from parsers.runs.units import Unit, is_copy, shared, units
 
 LONGEST = 200  # bytes of an id
 

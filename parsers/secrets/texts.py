@@ -9,7 +9,7 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from parsers.secrets import assignments, commands, gitleaks, shapes
+from parsers.secrets import assignments, command_lines, gitleaks, shapes
 from parsers.secrets.shapes import MASK
 
 _KEY_BEGINS = re.compile(r"-----BEGIN[ A-Z0-9_\-]{0,100}PRIVATE KEY(?: BLOCK)?-----")
@@ -21,7 +21,7 @@ _KEY_LINES = 400  # lines; a private key in text has no more
 def mask_text(text: str) -> str:
     """Running text with every secret in it replaced by ``***``."""
     lower = text.lower()
-    return _masked(text, (True, any(h in lower for h in assignments.HINTS), any(h in text for h in commands.HINTS)))
+    return _masked(text, (True, any(h in lower for h in assignments.HINTS), any(h in text for h in command_lines.HINTS)))
 
 
 def _masked(text: str, looks: tuple[bool, ...]) -> str:
@@ -30,7 +30,7 @@ def _masked(text: str, looks: tuple[bool, ...]) -> str:
     if looks[1]:
         found += assignments.assigned(text)
     if looks[2]:
-        found += commands.given(text)
+        found += command_lines.given(text)
     return shapes.replaced(text, shapes.apart(found)) if found else text
 
 
@@ -49,7 +49,7 @@ def _hints() -> tuple[str, ...]:
     """Expressions of RE2 for every hint there is: of shapes, of keys, of commands."""
     shaped = "|".join(map(re.escape, (*shapes.hints(), "PRIVATE KEY")))
     names = "|".join(map(re.escape, gitleaks.keywords()))
-    keys, given = ("|".join(map(re.escape, each)) for each in (assignments.HINTS, commands.HINTS))
+    keys, given = ("|".join(map(re.escape, each)) for each in (assignments.HINTS, command_lines.HINTS))
     return f"{shaped}|(?i:{names})", f"(?i:{keys})", given
 
 

@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 from forensics import audit
-from forensics.audit import discover, suppressions, worker
+from forensics.audit import discover, one_place, suppressions
 from forensics.errors import ForensicsError
 from reports import audit_page as drawn
 from reports import html
@@ -329,9 +329,9 @@ def test_a_bad_run_costs_itself_only(root: Path, tmp_path: Path) -> None:
 def test_resume_does_nothing_twice_and_redoes_what_changed(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "o"
     first = audit.audit([str(root)], str(out), TEXT)
-    before = {p.name: p.stat().st_mtime_ns for p in (out / worker.ROWS).iterdir()}
+    before = {p.name: p.stat().st_mtime_ns for p in (out / one_place.ROWS).iterdir()}
     second = audit.audit([str(root)], str(out), TEXT, audit.Options(resume=True))
-    assert {p.name: p.stat().st_mtime_ns for p in (out / worker.ROWS).iterdir()} == before
+    assert {p.name: p.stat().st_mtime_ns for p in (out / one_place.ROWS).iterdir()} == before
     assert first["rows"] == second["rows"] and first["shared_batches"] == second["shared_batches"]
     put(root / "r0", 0, (100,))
     third = {r["id"]: r for r in audit.audit([str(root)], str(out), TEXT, audit.Options(resume=True))["rows"]}
@@ -344,7 +344,7 @@ def test_killed_and_resumed_gives_the_same_table(tmp_path: Path) -> None:
     assert forensics("audit", "runs", "--out", "whole", "--jobs", 2, cwd=tmp_path).returncode == 0
     for enough in (1, 12):
         p = subprocess.Popen([*COMMAND, "audit", "runs", "--out", "o", "--jobs", "2", "--resume"], cwd=tmp_path)
-        kept = tmp_path / "o" / worker.ROWS
+        kept = tmp_path / "o" / one_place.ROWS
         while p.poll() is None and (not kept.exists() or len(list(kept.glob("*.json"))) < enough):
             time.sleep(0.02)
         p.kill()
