@@ -15,7 +15,7 @@ from forensics.batches import step_to_samples
 from forensics.case import Clue, Finding, Hypothesis, jsonable, utc
 from forensics.detectors import restart, stall, zero_loss
 from forensics.ledger import Ledger, findings_of
-from forensics.run import endings, recipe, seed_group, settings
+from forensics.run import how_it_ended, recipe, seed_group, settings
 
 
 def loss(i: int) -> float:
@@ -128,7 +128,7 @@ def test_status_from_the_last_lines(tmp_path: Path, line: str, status: str) -> N
     folder = tmp_path / "r"
     folder.mkdir()
     (folder / "train.log").write_text(log)
-    assert endings.status(forensics.read(str(folder))) == status
+    assert how_it_ended.status(forensics.read(str(folder))) == status
 
 
 def test_a_restart_that_repeats_work_is_named_with_its_cost(tmp_path: Path) -> None:
