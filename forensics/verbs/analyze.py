@@ -47,7 +47,7 @@ class Options:
 @batches_option
 @click.option(
     "--data",
-    type=click.Path(exists=True, path_type=Path),
+    type=click.Path(path_type=Path),
     help="The training data: compare the samples behind the spikes with random ones (off unless given).",
 )
 @click.option("--baseline", metavar="RUN", help="A known good run: where they part, and what that says about each cause.")

@@ -45,6 +45,8 @@ class File:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        if "\0" in str(path):  # a name that came out of a file
+            raise Unreadable("a name with a zero byte is no file's")
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         try:
             info = os.fstat(fd)
