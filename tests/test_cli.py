@@ -66,6 +66,7 @@ def test_exit_codes(spike_run: Path, tmp_path: Path) -> None:
     assert run("analyze", cwd=tmp_path).returncode == 2
     assert run("analyze", spike_run, "--metric", "nonsense", cwd=tmp_path).returncode == 2
     assert run("analyze", spike_run, "--fail-on", "unhealthy", cwd=tmp_path).returncode == 3
+    assert run("analyze", spike_run, "--fail-on", "inconclusive", "--force", cwd=tmp_path).returncode == 3  # or worse
     (tmp_path / "empty").mkdir()
     p = run("analyze", "empty", cwd=tmp_path)
     assert p.returncode == 1 and "nothing readable" in p.stderr and len(p.stderr.splitlines()) <= 3

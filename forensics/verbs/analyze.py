@@ -11,6 +11,7 @@ import click
 
 from forensics.verbs import redact_output
 from forensics.verbs.options import (
+    FAIL_ON,
     UNHEALTHY,
     Wanted,
     attach,
@@ -82,7 +83,7 @@ def analyze(ctx: click.Context, run: str, wanted: Wanted, options: Options) -> N
     if not ctx.obj["quiet"]:
         _name_siblings(chosen)
     publish(document, found, [*runs, *beside], [options.manifest, options.data], known=known, force=wanted.force)
-    if options.fail_on and document["verdict"] == options.fail_on:
+    if options.fail_on and document["verdict"] in FAIL_ON[options.fail_on]:
         ctx.exit(UNHEALTHY)
 
 

@@ -10,7 +10,7 @@ import click
 
 from forensics.errors import ForensicsError
 from forensics.verbs import redact_output
-from forensics.verbs.options import REDACT, UNHEALTHY, collected, run_config_option, say, steady
+from forensics.verbs.options import FAIL_ON, REDACT, UNHEALTHY, collected, run_config_option, say, steady
 
 OUT = "audit"
 
@@ -44,7 +44,7 @@ class Options:
 @click.option(
     "--timeout", type=click.FloatRange(min=1), default=300.0, show_default=True, metavar="S", help="Give up a run after S seconds."
 )
-@click.option("--fail-on", type=click.Choice(["unhealthy"]), help="Exit with 3 if any run has this verdict.")
+@click.option("--fail-on", type=click.Choice(list(FAIL_ON)), help="Exit with 3 if any run has this verdict or a worse one.")
 @click.option("--redact", is_flag=True, help=f"{REDACT[:-1]}; also deletes what --resume needs.")
 @click.option("--force", is_flag=True, help="Replace an earlier audit in DIR.")
 @run_config_option
@@ -71,7 +71,7 @@ def audit(ctx: click.Context, roots: tuple[str, ...], out: str | None, options: 
         say(f"{target}/runs/{id}.html or its case was not written by an audit: not overwritten, so {id} has no page")
     click.echo(drawn.terminal(document))
     click.echo(steady(f"audit: {target.rstrip('/')}/index.html"))
-    if fail_on and document["verdicts"][fail_on]:
+    if fail_on and any(document["verdicts"][v] for v in FAIL_ON[fail_on]):
         ctx.exit(UNHEALTHY)
 
 

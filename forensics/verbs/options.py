@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 UNHEALTHY = 3
+FAIL_ON = {"unhealthy": ("unhealthy",), "inconclusive": ("unhealthy", "inconclusive")}  # asked: the verdicts that fail
 REDACT = "Hide names of users and hosts, mail, IP and hardware addresses, and absolute paths."
 
 
@@ -82,7 +83,7 @@ case_option = click.option(
 )
 
 
-fail_option = click.option("--fail-on", type=click.Choice(["unhealthy"]), help="Exit with 3 where the verdict is this.")
+fail_option = click.option("--fail-on", type=click.Choice(list(FAIL_ON)), help="Exit with 3 if the verdict is this or worse.")
 
 
 batches_option = click.option(
