@@ -6,11 +6,11 @@ What it sees
 
 How it decides
     ``forensics.run.how_it_ended`` reads the last fatal line that nothing followed in its file; a closing line, an exit record of
-    zero without such a line, or the planned length is a proper end. A death is critical; a stop from outside and a log that is
-    cut are told as information.
+    zero without such a line, or the planned length is a proper end. A log that stops short of its plan, or in a torn record, is
+    cut. A death is critical; a stop from outside and a cut are told as information.
 
 Cannot tell
-    A process that was killed without a word leaves a log that just ends.
+    A process that was killed without a word leaves a log that just ends; without a plan that is no sign of anything.
 
 Folklore
     "Read the last lines first": the traceback names file and line, and half of all failed jobs say why in their last words.

@@ -33,6 +33,7 @@ CRASHING_SIGNAL = re.compile(
     r"SIG(?:SEGV|BUS|ABRT|ILL|FPE|KILL)|segmentation fault|bus error|abort|killed|core dumped|exitcode: -(?:6|7|8|9|11)\b", re.I
 )
 EARLY_STOP = re.compile(r"early.?stop(?!ping: (?:disabled|off|none))|signaling trainer to stop", re.I)
+TORN = re.compile(r"\b(?:torn|truncated|cut off|incomplete|no whole)\b", re.I)
 RANK = re.compile(r"\b(?:local_)?rank\s*[:=]?\s*(\d+)\b", re.I)
 ZONES = 86400.0  # seconds by which two clocks without a zone may differ
 RUNNING_SECONDS = 900.0  # a run whose own clock is younger than that may go on; longer than most logging intervals and saves
@@ -97,7 +98,9 @@ def ending(run: Run) -> Ending:
     clock = run.attempts[-1]["ended"] if run.attempts else None
     if clock is not None and abs(time.time() - clock) < RUNNING_SECONDS:
         return Ending("running", step=step)
-    return Ending("cut" if step is not None else "unknown", step=step, before_first_step=step is None)
+    # a log of numbers has no closing line: only a plan that was not reached, or a torn end, says that it was cut
+    cut = step is not None and (endings.planned_steps(run) is not None or any(TORN.search(g.what) for g in run.gaps))
+    return Ending("cut" if cut else "unknown", step=step, before_first_step=step is None)
 
 
 def status(run: Run) -> str:
