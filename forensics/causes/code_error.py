@@ -34,6 +34,7 @@ INTERVENTIONS = (
     "Resume from the last checkpoint.",
     "Run ten steps, one evaluation and one save before a long job.",
 )
+SILENT = re.compile(r"(?i)exit code|\W*failed\b|traceback without")  # that it failed, not of what
 GUARD = re.compile(r"\b(?:nan|inf|non-?finite|not finite)\b", re.I)
 
 
@@ -43,7 +44,11 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     if e.kind != "exception" or not found:
         return None
     ledger = Ledger(PRIOR)
-    ledger.add(18, f"An exception that nobody caught: {e.says} ({e.where}).", found)
+    if SILENT.match(e.says):
+        ledger.add(5, f"It failed: {e.says} ({e.where}).", found)
+        ledger.cannot_tell("the exception itself was not logged.")
+    else:
+        ledger.add(18, f"An exception that nobody caught: {e.says} ({e.where}).", found)
     ledger.add(4, "It failed before its first step." if e.before_first_step else f"No step follows step {e.step}, in any file.", found)
     if GUARD.search(e.says):
         ledger.add(-18, "It was raised because a value was not finite: the guard, not the fault.", findings_of(findings, nonfinite.Facts))

@@ -37,7 +37,18 @@ TORN = re.compile(r"\b(?:torn|truncated|cut off|incomplete|no whole)\b", re.I)
 RANK = re.compile(r"\b(?:local_)?rank\s*[:=]?\s*(\d+)\b", re.I)
 ZONES = 86400.0  # seconds by which two clocks without a zone may differ
 RUNNING_SECONDS = 900.0  # a run whose own clock is younger than that may go on; longer than most logging intervals and saves
-FATAL = ("out of memory", "disk", "hardware", "interrupt", "exception", "scheduler", "signal", "hang")  # causes before consequences
+UNNAMED = "traceback without its last line"  # stacks that a watchdog printed, or a text that was cut: no exception is named
+FATAL = (
+    "out of memory",
+    "disk",
+    "hardware",
+    "interrupt",
+    "exception",
+    "scheduler",
+    "signal",
+    "hang",
+    "unnamed",
+)  # causes before consequences
 STATUS = {
     "finished": "finished", "exception": "crashed", "out of memory": "crashed", "disk": "crashed", "hardware": "crashed",
     "interrupt": "stopped", "scheduler": "stopped", "hang": "hung", "cut": "unknown", "running": "running", "unknown": "unknown",
@@ -84,7 +95,7 @@ def ending(run: Run) -> Ending:
         if kind not in ("hardware", "out of memory") and _closed_elsewhere(of_kind, last):
             continue
         hung = kind == "scheduler" and endings.stalled(run)  # the limit only ended the wait
-        return _told(run, "hang" if hung else kind, _telling(kind, of_kind), step)
+        return _told(run, "hang" if hung else "exception" if kind == "unnamed" else kind, _telling(kind, of_kind), step)
     if endings.finished(run) or any(EARLY_STOP.search(e["text"]) for e in last if e["kind"] != "start"):
         return Ending("finished", step=step)
     if any(e["kind"] == "exit" and e["level"] == "error" for e in last):
@@ -129,7 +140,8 @@ def _kind(e: Event) -> str | None:
         ("signal", lambda: kind == "signal"),
         ("hang", lambda: kind in ("nccl", "hang")),
     )
-    return next((name for name, holds in tests if holds()), None)
+    found = next((name for name, holds in tests if holds()), None)
+    return "unnamed" if found == "exception" and text.startswith(UNNAMED) else found
 
 
 def _progress(run: Run) -> Progress:
