@@ -73,7 +73,8 @@ def test_analyze_note_and_render_hide_names_in_all_they_write_and_print(tmp_path
     assert [(h["id"], h["probability"]) for h in case["hypotheses"]] == [(h["id"], h["probability"]) for h in before["hypotheses"]]
     page, markdown = (out / "user-1-run7.html").read_text(), (out / "x.md").read_text()
     for text in (page, markdown):
-        assert "free text may still name" in text and "&lt;host-1&gt;" in text
+        assert "free text may still name" in text and "host-1" in text
+    assert "&lt;host-1&gt;" in page
     assert "free text may still name" not in (tmp_path / "plain.html").read_text()
     forensics("note", "user-1-run7.case.json", "--add", "seen at /lustre/orcalab/x.py by b.kranz@orcalab.example", cwd=out)
     held(told(out), tmp_path)
