@@ -4,15 +4,14 @@ What it is
     An uncaught exception of the program or of a library: a missing module, a shape, an index, a key, a failed compile.
 
 How it is weighed
-    For it: the last exception that nothing follows in its file, and the absence of further steps. Against it: an exception that
-    was raised because a value was not finite, which is the guard and not the fault.
+    For it: the last exception that nothing follows in its file; an exit code, or steps missing to the plan. Against it: an
+    exception that was raised because a value was not finite, which is the guard and not the fault.
 
 What settles it
     The traceback, read from its last line upwards to the first line of your own code.
 
 Folklore
-    "Assume a bug": most failed jobs fail in user code, in their first minutes (Jeon et al., "Analysis of large-scale
-    multi-tenant GPU clusters", 2019).
+    "Assume a bug", and read the last lines first: the traceback names file and line.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from forensics.detectors import ending as symptom
 from forensics.detectors import nonfinite
 from forensics.ledger import Findings, Ledger, findings_of, span
 from forensics.run.how_it_ended import ending
+from forensics.signs import death
 from parsers.tables import Run
 
 TITLE = "Code error"
@@ -45,11 +45,11 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
         return None
     ledger = Ledger(PRIOR)
     if SILENT.match(e.says):
-        ledger.add(5, f"It failed: {e.says} ({e.where}).", found)
+        death.quoted(ledger, e, found, 5, "It failed")
         ledger.cannot_tell("the exception itself was not logged.")
     else:
-        ledger.add(18, f"An exception that nobody caught: {e.says} ({e.where}).", found)
-    ledger.add(4, "It failed before its first step." if e.before_first_step else f"No step follows step {e.step}, in any file.", found)
+        death.quoted(ledger, e, found, what="An exception that nobody caught")
+    death.stopped_short(run, ledger, e, found)
     if GUARD.search(e.says):
         ledger.add(-18, "It was raised because a value was not finite: the guard, not the fault.", findings_of(findings, nonfinite.Facts))
     what = e.says.split(":", 1)[0]

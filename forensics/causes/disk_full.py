@@ -4,7 +4,7 @@ What it is
     A file system had no space left, or a quota was reached: a checkpoint, a cache or a log could not be written.
 
 How it is weighed
-    For it: the error of the system (ENOSPC, EDQUOT) as the last words of the run, and a save that was under way.
+    For it: the error of the system (ENOSPC, EDQUOT) as the last words of the run, and a checkpoint that is torn.
 
 What settles it
     Free space and quota of the output folder, and the size of one checkpoint times the number that is kept.
@@ -20,6 +20,7 @@ from forensics.detectors import checkpoint_damage
 from forensics.detectors import ending as symptom
 from forensics.ledger import Findings, Ledger, findings_of, span
 from forensics.run.how_it_ended import ending
+from forensics.signs import death
 from parsers.tables import Run
 
 TITLE = "Disk full"
@@ -38,8 +39,8 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     if e.kind != "disk" or not found:
         return None
     ledger = Ledger(PRIOR)
-    ledger.add(18, f"The log says so: {e.says} ({e.where}).", found)
-    ledger.add(4, "It failed before its first step." if e.before_first_step else f"No step follows step {e.step}, in any file.", found)
+    death.quoted(ledger, e, found)
+    death.stopped_short(run, ledger, e, found)
     torn = findings_of(findings, checkpoint_damage.Facts)
     if torn:
         ledger.add(3, f"{torn[0].title}.", torn[:1])

@@ -20,6 +20,7 @@ from forensics.case import Hypothesis
 from forensics.detectors import ending as symptom
 from forensics.ledger import Findings, Ledger, findings_of, span
 from forensics.run.how_it_ended import HARDWARE, ending
+from forensics.signs import death
 from parsers.tables import Run
 
 TITLE = "Hardware failure"
@@ -39,9 +40,9 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
         return None
     ledger = Ledger(PRIOR)
     if HARDWARE.search(e.says):
-        ledger.add(18, f"The log says so: {e.says} ({e.where}).", found)
+        death.quoted(ledger, e, found)
     else:
-        ledger.add(8, f"A CUDA error ended it: {e.says} ({e.where}).", found)
+        death.quoted(ledger, e, found, 8, "A CUDA error ended it")
         ledger.cannot_tell("neither the kernel nor the scheduler speaks of a device; a wrong index makes such errors as well.")
-    ledger.add(4, "It failed before its first step." if e.before_first_step else f"No step follows step {e.step}, in any file.", found)
+    death.stopped_short(run, ledger, e, found)
     return ledger.hypothesis(__name__, TITLE, steps=span(found))

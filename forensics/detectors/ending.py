@@ -13,8 +13,8 @@ Cannot tell
     A process that was killed without a word leaves a log that just ends; without a plan that is no sign of anything.
 
 Folklore
-    "Read the last lines first": the traceback names file and line, and half of all failed jobs say why in their last words.
-    Meta's Llama 3 report (2024) lists 419 unexpected interruptions in 54 days: 78 % were hardware, each with a line that said so.
+    "Read the last lines first": the traceback names file and line. Meta's Llama 3 report (2024) counts 419 unexpected
+    interruptions in 54 days of training and lists the reason of each.
 """
 
 from __future__ import annotations

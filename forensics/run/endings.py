@@ -56,7 +56,7 @@ def finished(run: Run) -> bool:
     final = of_attempt(run, len(run.attempts) - 1)
     closed = any(e["kind"] in ("finished", "train_end") for e in final)
     done = any((e["kind"] == "exit" and "code 0" in e["text"]) or (e["kind"] == "status" and DONE.search(e["text"])) for e in final)
-    return closed or done or _reached_plan(run)
+    return closed or done or reached_plan(run)
 
 
 @once
@@ -99,7 +99,7 @@ def attempts(run: Run) -> list[dict[str, Any]]:
             redone = f"; the next attempt begins at step {begin}" + (f", {end - begin + 1} steps are done twice" if begin <= end else "")
             why = (why or "the log does not say why it ended") + redone
         elif not why:
-            why = "reached its planned length" if _reached_plan(run) else "the log just ends"
+            why = "reached its planned length" if reached_plan(run) else "the log just ends"
         shown.append(
             {"index": i, "steps": attempt["steps"], "started": utc(attempt["started"]), "ended": utc(attempt["ended"]), "why": why}
         )
@@ -115,7 +115,8 @@ def _why(run: Run, attempt: int) -> str:
     return "finished" if any(e["kind"] == "finished" for e in events) and attempt == len(run.attempts) - 1 else ""
 
 
-def _reached_plan(run: Run) -> bool:
+def reached_plan(run: Run) -> bool:
+    """Whether the last step is the planned one, within a logging interval; False where no plan is known."""
     planned, last = planned_steps(run), last_step(run)
     if planned is None or last is None:
         return False

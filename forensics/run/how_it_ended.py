@@ -1,6 +1,6 @@
 """How the process ended: what killed it, in its own words, and where they stand; or that it finished, goes on, or is silent.
 
-An ending is read from events alone, never from metrics. A fatal line counts only where nothing went on after it in its file:
+What metrics measured plays no part, only how far they go. A fatal line counts only where nothing went on after it in its file:
 an exception that was caught, noise of an exit handler and words that only sound like harm are followed by steps or by a
 closing line. Of several fatal lines the cause comes before its consequences: ranks that lost their peer, the launcher's
 report, the scheduler's exit code.
@@ -98,8 +98,8 @@ def ending(run: Run) -> Ending:
         return _told(run, "hang" if hung else "exception" if kind == "unnamed" else kind, _telling(kind, of_kind), step)
     if endings.finished(run) or any(EARLY_STOP.search(e["text"]) for e in last if e["kind"] != "start"):
         return Ending("finished", step=step)
-    if any(e["kind"] == "exit" and e["level"] == "error" for e in last):
-        return _told(run, "exception", [e for e in last if e["kind"] == "exit"][-1], step)
+    if codes := [e for e in last if e["kind"] == "exit" and e["level"] == "error"]:
+        return _told(run, "exception", codes[-1], step)
     for word, kind in (("FAILED", "exception"), ("KILLED", "signal")):  # a tracker's word
         told = [e for e in last if e["kind"] == "status" and word in str(e["text"]).upper()]
         if told:
