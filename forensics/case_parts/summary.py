@@ -51,7 +51,7 @@ def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
         "steps": [min(steps), max(steps)] if steps else [None, None],
         "ending": how_it_ended.shown(r),
         "planned_steps": endings.planned_steps(r),
-        "attempts": endings.attempts(r),
+        "attempts": how_it_ended.attempts(r),
         "records": {
             "scalars": r.tables["metrics"].num_rows,
             "events": r.tables["events"].num_rows,

@@ -24,16 +24,11 @@ from dataclasses import dataclass
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.run.how_it_ended import Ending, ending
+from forensics.run.how_it_ended import WORDS, Ending, ending
 from parsers.tables import Run
 
 NEEDS: list[str] = []
 SMALLEST_EFFECT = "one line that says how it ended"
-TITLES = {
-    "exception": "an exception ended the run", "out of memory": "out of memory", "disk": "disk full",
-    "hardware": "hardware failure", "signal": "a signal ended the run", "hang": "the run hung",
-    "interrupt": "stopped by hand", "scheduler": "the scheduler stopped the run", "cut": "the log just stops",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,7 +40,7 @@ class Facts(BaseFacts):
 
 def detect(run: Run) -> Iterator[Finding]:
     e = ending(run)
-    if e.kind in TITLES and (e.says or e.kind == "cut"):
+    if e.kind in WORDS and (e.says or e.kind == "cut"):
         shown = (evidence.text("what the log says", [e.says], e.where),) if e.says else ()
         severity = "critical" if e.died else "info"
         yield evidence.found(Facts(e.kind), title(e), (e.step, e.step), severity, *shown, key=e.kind.replace(" ", "_"))
@@ -58,5 +53,5 @@ def title(e: Ending) -> str:
     verb = {"crashed": "Died", "hung": "Hung", "stopped": "Stopped"}.get(e.status, "Ends")
     if e.kind == "cut":
         return f"The log just stops {when}, cut off without a word"
-    what = e.says if e.kind == "exception" else TITLES[e.kind] + (f": {e.says}" if e.says else "")
+    what = e.says if e.kind == "exception" else WORDS[e.kind] + (f": {e.says}" if e.says else "")
     return f"{verb} {when}: {what}"

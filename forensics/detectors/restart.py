@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.run import endings
+from forensics.run import endings, how_it_ended
 from forensics.run.series import series
 from parsers.tables import Run
 
@@ -42,7 +42,7 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    told = endings.attempts(run)
+    told = how_it_ended.attempts(run)
     for before, after, attempt in zip(run.attempts, run.attempts[1:], told, strict=False):
         begin, end = after["steps"][0], before["steps"][1]
         redone = max(end - begin + 1, 0)

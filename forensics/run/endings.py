@@ -1,4 +1,4 @@
-"""How the run began and ended: the label of its first step, planned length, why each attempt stopped."""
+"""How the run began and ended: the label of its first step, planned length, what its lines tell, silence at the end."""
 
 from __future__ import annotations
 
@@ -7,26 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from forensics.case import utc
 from forensics.run import settings
 from forensics.run.once import once
 from forensics.run.series import arrays, series
 from parsers import arrow
 from parsers.tables import Run
 
-_ENDINGS = [  # event kinds that end an attempt, the most telling first
-    ("oom", "out of memory"),
-    ("hardware", "hardware error"),
-    ("nccl", "collective communication failed"),
-    ("scheduler", "the scheduler ended it"),
-    ("signal", "a signal ended it"),
-    ("traceback", "an exception"),
-    ("nonfinite", "it stopped at a value that is not finite"),
-    ("exit", "exit code"),
-]
-
 _SIGNS = ("signal", "scheduler", "exit", "hang", "nccl", "warning", "console", "alive")  # lines that a job writes while it does no steps
 SILENCE_SECONDS, SILENCE_TIMES = 120.0, 50.0
+CLOSING = ("finished", "train_end")  # kinds of lines that say so
 DONE = re.compile(r"\b(?:FINISHED|COMPLETED)\b", re.I)
 
 
@@ -54,7 +43,7 @@ def last_step(run: Run) -> int | None:
 def finished(run: Run) -> bool:
     """A closing line, an exit record of 0, a tracker's word, or the planned length says that the last attempt came to its end."""
     final = of_attempt(run, len(run.attempts) - 1)
-    closed = any(e["kind"] in ("finished", "train_end") for e in final)
+    closed = any(e["kind"] in CLOSING for e in final)
     done = any((e["kind"] == "exit" and "code 0" in e["text"]) or (e["kind"] == "status" and DONE.search(e["text"])) for e in final)
     return closed or done or reached_plan(run)
 
@@ -87,32 +76,6 @@ def stalled(run: Run) -> bool:
     """True where the job outlived its last step by at least two minutes and fifty usual steps."""
     found = silence(run)
     return found is not None and found[0] >= max(SILENCE_SECONDS, SILENCE_TIMES * found[1])
-
-
-def attempts(run: Run) -> list[dict[str, Any]]:
-    """The attempts as the case shows them: steps, clock, and why each ended."""
-    shown = []
-    for i, attempt in enumerate(run.attempts):
-        why = _why(run, i)
-        if i + 1 < len(run.attempts):
-            begin, end = run.attempts[i + 1]["steps"][0], attempt["steps"][1]
-            redone = f"; the next attempt begins at step {begin}" + (f", {end - begin + 1} steps are done twice" if begin <= end else "")
-            why = (why or "the log does not say why it ended") + redone
-        elif not why:
-            why = "reached its planned length" if reached_plan(run) else "the log just ends"
-        shown.append(
-            {"index": i, "steps": attempt["steps"], "started": utc(attempt["started"]), "ended": utc(attempt["ended"]), "why": why}
-        )
-    return shown
-
-
-def _why(run: Run, attempt: int) -> str:
-    events = of_attempt(run, attempt)
-    for kind, words in _ENDINGS:
-        last = next((e for e in reversed(events) if e["kind"] == kind and e["level"] != "info"), None)
-        if last:
-            return f"{words}: {last['text'].splitlines()[-1][:160]}"
-    return "finished" if any(e["kind"] == "finished" for e in events) and attempt == len(run.attempts) - 1 else ""
 
 
 def reached_plan(run: Run) -> bool:

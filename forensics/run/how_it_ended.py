@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from forensics.case import utc
 from forensics.run import endings
 from forensics.run.once import once
 from parsers.tables import Run
@@ -53,6 +54,11 @@ STATUS = {
     "finished": "finished", "exception": "crashed", "out of memory": "crashed", "disk": "crashed", "hardware": "crashed",
     "interrupt": "stopped", "scheduler": "stopped", "hang": "hung", "cut": "unknown", "running": "running", "unknown": "unknown",
 }  # fmt: skip
+WORDS = {
+    "exception": "an exception ended the run", "out of memory": "out of memory", "disk": "disk full",
+    "hardware": "hardware failure", "signal": "a signal ended the run", "hang": "the run hung",
+    "interrupt": "stopped by hand", "scheduler": "the scheduler stopped the run", "cut": "the log just stops",
+}  # fmt: skip
 Event = dict[str, Any]
 Progress = dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]
 
@@ -80,22 +86,35 @@ class Ending:
         return STATUS[self.kind]
 
 
-@once
 def ending(run: Run) -> Ending:
     """How the last attempt of a run ended."""
-    step = endings.last_step(run)
-    last = endings.of_attempt(run, len(run.attempts) - 1)
-    progress = _progress(run)
-    fatal = [(kind, e) for e in last if (kind := _kind(e)) and not _survived(e, progress, last) and not _earlier(e, run)]
+    told = _died(run, len(run.attempts) - 1)
+    return _alive(run) if told is None else told
+
+
+@once
+def _died(run: Run, attempt: int) -> Ending | None:
+    """What ended an attempt, by its last fatal line; None where no line tells it."""
+    step = run.attempts[attempt]["steps"][1] if run.attempts else None
+    last, progress = endings.of_attempt(run, attempt), _progress(run)
+    closed = {e["source"]: e["at"] or 0 for e in last if e["kind"] in endings.CLOSING}  # file -> place of its last closing line
+    fatal = [(kind, e) for e in last if (kind := _kind(e)) and not _survived(e, progress, closed) and not _earlier(e, run)]
     many = len({e["rank"] for e in last if e["rank"] is not None}) > 1
     for kind in FATAL:
         of_kind = [e for k, e in fatal if k == kind]
         if not of_kind or (kind == "exception" and not many and any(k == "scheduler" for k, _ in fatal)):
             continue  # one process that raised cannot be cancelled later: what it raised was caught
-        if kind not in ("hardware", "out of memory") and _closed_elsewhere(of_kind, last):
+        if kind not in ("hardware", "out of memory") and _closed_elsewhere(of_kind, last, closed):
             continue
         hung = kind == "scheduler" and endings.stalled(run)  # the limit only ended the wait
         return _told(run, "hang" if hung else "exception" if kind == "unnamed" else kind, _telling(kind, of_kind), step)
+    return None
+
+
+@once
+def _alive(run: Run) -> Ending:
+    """How the last attempt ended where no fatal line tells it: finished, failed by a code or a word alone, silent, running, cut."""
+    step, last = endings.last_step(run), endings.of_attempt(run, len(run.attempts) - 1)
     if endings.finished(run) or any(EARLY_STOP.search(e["text"]) for e in last if e["kind"] != "start"):
         return Ending("finished", step=step)
     if codes := [e for e in last if e["kind"] == "exit" and e["level"] == "error"]:
@@ -117,6 +136,25 @@ def ending(run: Run) -> Ending:
 def status(run: Run) -> str:
     """finished | crashed | stopped | hung | running | unknown"""
     return ending(run).status
+
+
+def attempts(run: Run) -> list[dict[str, Any]]:
+    """The attempts as the case shows them: steps, clock, and why each ended."""
+    found = []
+    for i, attempt in enumerate(run.attempts):
+        told, following = _died(run, i), run.attempts[i + 1 : i + 2]
+        why = f"{WORDS[told.kind]}: {told.says[:160]}" if told is not None else ""
+        if following:
+            begin, end = following[0]["steps"][0], attempt["steps"][1]
+            redone = f", {end - begin + 1} steps are done twice" if begin <= end else ""
+            why = f"{why or 'the log does not say why it ended'}; the next attempt begins at step {begin}{redone}"
+        elif not why:
+            plan = "reached its planned length" if endings.reached_plan(run) else "the log just ends"
+            why = "finished" if _alive(run).kind == "finished" and not endings.reached_plan(run) else plan
+        found.append(
+            {"index": i, "steps": attempt["steps"], "started": utc(attempt["started"]), "ended": utc(attempt["ended"]), "why": why}
+        )
+    return found
 
 
 def shown(run: Run) -> dict[str, Any]:
@@ -144,6 +182,7 @@ def _kind(e: Event) -> str | None:
     return "unnamed" if found == "exception" and text.startswith(UNNAMED) else found
 
 
+@once
 def _progress(run: Run) -> Progress:
     """File -> the places of its rows that have a step, and their steps."""
     metrics = run.tables["metrics"]
@@ -152,10 +191,10 @@ def _progress(run: Run) -> Progress:
     return {str(r["source"]): (np.array(r["at_list"]), np.array(r["step_list"])) for r in rows}
 
 
-def _survived(e: Event, progress: Progress, last: list[Event]) -> bool:
+def _survived(e: Event, progress: Progress, closed: dict[str, int]) -> bool:
     """A later step or a closing line follows in the same file; a progress bar that is drawn again is no step."""
     source, place = str(e["source"]), e["at"] or 0
-    if any(o["kind"] in ("finished", "train_end") and o["source"] == source and (o["at"] or 0) > place for o in last):
+    if closed.get(source, -1) > place:
         return True
     at, step = progress.get(source, (np.zeros(0), np.zeros(0)))
     return bool(step[at > place].max(initial=-1) > step[at <= place].max(initial=-1))
@@ -167,11 +206,10 @@ def _earlier(e: Event, run: Run) -> bool:
     return began is not None and e["time"] is not None and e["time"] < began - ZONES
 
 
-def _closed_elsewhere(fatal: list[Event], last: list[Event]) -> bool:
+def _closed_elsewhere(fatal: list[Event], last: list[Event], closed: dict[str, int]) -> bool:
     """Another file has a closing line, and no exit code speaks against it."""
-    files = {e["source"] for e in fatal}
-    closed = any(o["kind"] in ("finished", "train_end") and o["source"] not in files for o in last)
-    return closed and not any(o["level"] == "error" and CONSEQUENCE.search(str(o["text"])) for o in last)
+    elsewhere = closed.keys() - {e["source"] for e in fatal}
+    return bool(elsewhere) and not any(o["level"] == "error" and CONSEQUENCE.search(str(o["text"])) for o in last)
 
 
 def _telling(kind: str, events: list[Event]) -> Event:
