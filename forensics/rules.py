@@ -10,16 +10,15 @@ from typing import Any
 
 from parsers import plugins
 
-RULES = {"detectors": ("detect", "run_forensics.detectors"), "causes": ("weigh", "run_forensics.hypotheses")}  # function, entry points
+ENTRY_POINTS = {"detectors": "run_forensics.detectors", "causes": "run_forensics.hypotheses"}  # of other packages
 
 
 @cache
 def modules(kind: str) -> tuple[ModuleType, ...]:
     """The ``detectors`` or ``causes``: the modules of that folder, then those of installed packages."""
-    function, group = RULES[kind]
     package = importlib.import_module(f"forensics.{kind}")
     ours = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
-    return tuple(m for m in (*ours, *plugins.load(group)) if hasattr(m, function))
+    return (*ours, *plugins.load(ENTRY_POINTS[kind]))
 
 
 def id_of(module: ModuleType) -> str:

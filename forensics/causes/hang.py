@@ -19,9 +19,10 @@ Folklore
 from __future__ import annotations
 
 from forensics.case import Hypothesis
-from forensics.detectors import hang_ranks, rank_disagreement, stall
+from forensics.detectors import rank_disagreement, stall
 from forensics.ledger import Findings, Ledger, findings_of, span
 from forensics.run.how_it_ended import status
+from forensics.signs import hang_ranks
 from parsers.tables import Run
 
 TITLE = "Hang"

@@ -29,7 +29,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors.inputs import finite_loss
+from forensics.run.inputs import finite_loss
 from forensics.run.series import Series
 from forensics.spikes import excursions
 from forensics.spikes.trend import turn

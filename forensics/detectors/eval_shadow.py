@@ -25,9 +25,9 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors.inputs import needed
 from forensics.errors import CannotTell
 from forensics.run import settings
+from forensics.run.inputs import needed
 from forensics.run.series import Series, parts, series
 from parsers.tables import Run
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors.inputs import needed
+from forensics.run.inputs import needed
 from forensics.run.series import series
 from forensics.spikes import excursions, plain_rule
 from parsers.tables import Run

@@ -26,9 +26,9 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors.inputs import needed, surviving
 from forensics.errors import CannotTell
 from forensics.run import settings
+from forensics.run.inputs import needed, surviving
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]

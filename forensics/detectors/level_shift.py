@@ -30,7 +30,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors.inputs import finite_loss, loss_of
+from forensics.run.inputs import finite_loss, loss_of
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Series
 from forensics.spikes import excursions

@@ -24,8 +24,8 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors.inputs import needed
 from forensics.run.endings import events, last_step
+from forensics.run.inputs import needed
 from parsers.tables import Run
 
 NEEDS = ["loss_scale"]

@@ -35,9 +35,9 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors import logger_artefact
-from forensics.detectors.inputs import loss_of
 from forensics.errors import CannotTell
 from forensics.run.endings import planned_steps
+from forensics.run.inputs import loss_of
 from forensics.run.once import once
 from forensics.run.series import Series, series
 from forensics.spikes import excursions, measurements

@@ -29,11 +29,11 @@ from typing import Any
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors import memory_kinds
-from forensics.detectors.inputs import surviving
 from forensics.run.endings import events, last_step
 from forensics.run.how_it_ended import status
+from forensics.run.inputs import surviving
 from forensics.run.series import series
+from forensics.signs import memory_kinds
 from parsers.tables import Run
 
 NEEDS: list[str] = []

@@ -28,7 +28,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors.inputs import finite_loss
+from forensics.run.inputs import finite_loss
 from forensics.run.robust import SIGMA
 from forensics.run.series import Series
 from forensics.spikes import excursions

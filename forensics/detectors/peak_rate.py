@@ -23,8 +23,8 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors.inputs import needed
 from forensics.errors import CannotTell
+from forensics.run.inputs import needed
 from forensics.run.recipe import recipe
 from parsers.tables import Run
 

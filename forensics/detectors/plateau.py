@@ -25,8 +25,8 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors.inputs import finite_loss
 from forensics.run import settings
+from forensics.run.inputs import finite_loss
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]

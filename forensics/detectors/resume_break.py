@@ -25,8 +25,8 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors.inputs import needed
 from forensics.errors import CannotTell
+from forensics.run.inputs import needed
 from forensics.run.series import Series
 from forensics.spikes import excursions
 from parsers.tables import Run

@@ -23,10 +23,10 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors.inputs import needed, surviving
 from forensics.errors import CannotTell
 from forensics.run import settings
 from forensics.run.endings import planned_steps
+from forensics.run.inputs import needed, surviving
 from parsers.tables import Run
 
 NEEDS = ["lr"]

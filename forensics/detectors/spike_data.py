@@ -31,8 +31,8 @@ from forensics.batches.enrichment import Shared, shared
 from forensics.batches.recurrence import Recurrence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors import loss_spike
-from forensics.detectors.inputs import needed
 from forensics.errors import CannotTell
+from forensics.run.inputs import needed
 from forensics.run.series import series
 from parsers.tables import Run
 

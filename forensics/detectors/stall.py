@@ -31,12 +31,12 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors import hang_kinds, hang_ranks
-from forensics.detectors.kinds import Kind
 from forensics.errors import CannotTell
 from forensics.run import endings, how_it_ended
 from forensics.run.endings import SILENCE_SECONDS, SILENCE_TIMES
 from forensics.run.series import series
+from forensics.signs import hang_kinds, hang_ranks
+from forensics.signs.kinds import Kind
 from parsers.tables import Run
 
 _FRONT = re.compile(r"^\s*\[[EWIF] ?[^\]]*\] ?")  # the logger's own clock, file and line

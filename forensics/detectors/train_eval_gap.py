@@ -24,8 +24,8 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors.inputs import needed, surviving
 from forensics.errors import CannotTell
+from forensics.run.inputs import needed, surviving
 from forensics.run.robust import robust_sigma
 from parsers.tables import Run
 

@@ -29,9 +29,9 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Evidence, Finding
-from forensics.detectors.inputs import surviving
 from forensics.errors import CannotTell
 from forensics.run import peak_flops, rank_shapes, settings
+from forensics.run.inputs import surviving
 from forensics.run.series import Floats, Series, series
 from forensics.run.system_metrics import Clocked, clocked
 from parsers.tables import Run

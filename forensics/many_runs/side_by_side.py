@@ -12,10 +12,10 @@ import numpy as np
 from forensics.batches import recorded
 from forensics.case import jsonable
 from forensics.detectors import loss_spike
-from forensics.detectors.inputs import loss_of
 from forensics.errors import CannotTell, ForensicsError
 from forensics.many_runs import config_diff, learning, parting
 from forensics.run import how_it_ended, identity
+from forensics.run.inputs import loss_of
 from forensics.run.recipe import recipe
 from forensics.run.series import Series, m4, names, series
 from forensics.version import VERSION

@@ -76,5 +76,5 @@ def ours() -> frozenset[str]:
     from forensics import rules
     from parsers import names
 
-    ids = [rules.id_of(m) for kind in rules.RULES for m in rules.modules(kind)]
+    ids = [rules.id_of(m) for kind in rules.ENTRY_POINTS for m in rules.modules(kind)]
     return frozenset(w.casefold() for text in [*ids, *names.vocabulary()] for w in (text, *_WORD.findall(text)))

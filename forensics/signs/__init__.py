@@ -1,1 +1,1 @@
-"""Named measurements that more than one cause reasons from."""
+"""Named measurements that detectors and causes reason from: kinds of hangs and of out of memory, jumps, what came before a NaN, deaths."""

@@ -10,10 +10,10 @@ import re
 
 import numpy as np
 
-from forensics.detectors import hang_ranks
-from forensics.detectors.kinds import Kind
 from forensics.run import endings, ranks, system_metrics
 from forensics.run.series import series
+from forensics.signs import hang_ranks
+from forensics.signs.kinds import Kind
 from parsers.tables import Run
 
 MANY_SAVES = 2  # a cadence of checkpoints needs as many, besides the one that hangs

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from forensics.detectors.inputs import surviving
-from forensics.detectors.kinds import Kind
 from forensics.run import endings, system_metrics
+from forensics.run.inputs import surviving
 from forensics.run.series import Series, series
+from forensics.signs.kinds import Kind
 from parsers.tables import Run
 
 GROWTH, RISING, HALF_ROWS = 0.15, 0.9, 20

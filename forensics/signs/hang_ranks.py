@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from forensics.detectors.kinds import Kind
 from forensics.run import endings, settings
+from forensics.signs.kinds import Kind
 from parsers.tables import Run
 
 Event = dict[str, Any]
