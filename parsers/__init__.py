@@ -17,7 +17,7 @@ from types import ModuleType
 import pyarrow as pa
 
 from parsers import formats, plugins, secrets, shown
-from parsers.runs import assemble, split_runs
+from parsers.runs import assemble, launches, split_runs
 from parsers.tables import HEAD_BYTES, Gap, Note, Run, Source, relative, table_of
 from parsers.unclaimed import describe, is_report
 from parsers.walk import walk
@@ -101,10 +101,10 @@ def _read_files(paths: list[Path], root: Path, progress: Progress | None) -> Ite
 
 
 def read_all(path: str | Path, *, overrides: dict[str, str] | None = None, progress: Progress | None = None) -> list[Run]:
-    """Every run below a path, the one written last at the end; below ``<file>/<run>`` that run of a file of several.
+    """Every run below a path, the one written last at the end; below ``<path>/<run>`` that run of a file or folder of several.
     Raises OSError where there is nothing to open."""
     root = Path(path)
-    if not root.exists() and root.parent.is_file():
+    if not root.exists() and (root.parent.is_file() or (launches.PATH.fullmatch(root.name) and root.parent.exists())):
         runs = [r for r in read_all(root.parent, overrides=overrides, progress=progress) if r.path == str(root)]
         if not runs:
             raise FileNotFoundError(f"no run {root.name} in {root.parent}")
@@ -124,7 +124,7 @@ def _read(paths: list[Path], root: Path, overrides: dict[str, str], progress: Pr
     """``unread``: what the walk found beside the files. Names are hidden last, for what is one run rests on them as they are."""
     files = list(_read_files(paths, root, progress))
     places = {f.source.path: f.path for f in files}
-    runs = [assemble.run(g, overrides) for g in split_runs.split(files, root, overrides)]
+    runs = [r for g in split_runs.split(files, root, overrides) for r in assemble.runs(g, overrides)]
     paths_of = [r.path for r in runs]
     for i, r in enumerate(runs):
         r.root, r.siblings = str(root), [*paths_of[:i], *paths_of[i + 1 :]]

@@ -58,7 +58,7 @@ DATA = {"metric": text, "unit": text, "scale": text, "window": steps, "lives": A
 SAVED = {"rows": [{"path": text, "step": number, "kind": text, "bytes": number, "optimizer_steps": number, "healthy": None, "complete": None,
                    "norms": {"weights": number}, "moved": {"relative": number, "step_over_rate": number}}],
          "findings": [{"path": text, "title": text, "severity": one_of("critical", "warning", "info")}]}  # fmt: skip
-ATTEMPT = {"index": index, "steps": steps, "started": text, "ended": text, "why": text}
+ATTEMPT = {"index": index, "steps": steps, "started": text, "ended": text, "why": text, "evidence": text}
 RUN = {"id": text, "path": text, "status": text, "framework": text, "steps": steps, "siblings": [None], "metrics": {},
        "records": {"scalars": index, "events": index, "batches": index, "checkpoints": index}, "goodput": {}, "checkpoints": SAVED, "attempts": [ATTEMPT]}  # fmt: skip
 CLUE = {"text": text, "weight": number, "findings": [text], "part": text}

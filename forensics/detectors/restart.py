@@ -56,6 +56,8 @@ def detect(run: Run) -> Iterator[Finding]:
         if loss is not None:
             marks = [{"step": begin, "label": f"restart at step {begin}", "kind": "restart"}]
             shown.append(evidence.window(loss, begin, max(end, begin), *marks, title="loss in both attempts"))
+        if continues := how_it_ended.continues(run, after):
+            shown.append(evidence.text("what shows that it continues", [continues]))
         told_of = endings.events(run, "resume", "signal", "scheduler", "oom", "traceback")
         lines = [e for e in told_of if e["attempt"] in (before["index"], after["index"])]
         if lines:

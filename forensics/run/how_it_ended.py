@@ -152,9 +152,20 @@ def attempts(run: Run) -> list[dict[str, Any]]:
             plan = "reached its planned length" if endings.reached_plan(run) else "the log just ends"
             why = "finished" if _alive(run).kind == "finished" and not endings.reached_plan(run) else plan
         found.append(
-            {"index": i, "steps": attempt["steps"], "started": utc(attempt["started"]), "ended": utc(attempt["ended"]), "why": why}
-        )
+            {
+                "index": i, "steps": attempt["steps"], "started": utc(attempt["started"]), "ended": utc(attempt["ended"]),
+                "why": why, "evidence": continues(run, attempt),
+            }
+        )  # fmt: skip
     return found
+
+
+def continues(run: Run, attempt: dict[str, Any]) -> str:
+    """What shows that an attempt continues the run, and where that stands; nothing for the first one."""
+    shown = attempt.get("evidence")
+    if shown is None:
+        return ""
+    return f"{run.where(shown.source, shown.at)}: {shown.text}" if shown.source else str(shown.text)
 
 
 def shown(run: Run) -> dict[str, Any]:

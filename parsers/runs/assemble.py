@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from parsers import arrow, frameworks, names
-from parsers.runs import attempts, duplicates
+from parsers.runs import attempts, duplicates, launches
 from parsers.tables import SCHEMAS, Gap, Run, Source, empty, run_of
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ class Group:
     files: list[FileRead] = field(default_factory=list)
 
 
-def run(group: Group, overrides: dict[str, str]) -> Run:
-    """Tables of a run. Every row gets its source and attempt, every metric its canonical name."""
+def runs(group: Group, overrides: dict[str, str]) -> list[Run]:
+    """Tables of the runs that a group of files holds. Every row gets its source and attempt, every metric its canonical name."""
     files = group.files
     tables = {t: _concat(t, files) for t in SCHEMAS}
     framework = _framework(tables, files)
@@ -63,7 +63,7 @@ def run(group: Group, overrides: dict[str, str]) -> Run:
     tables, found_attempts = attempts.assign(tables, formats)
     found = Run(group.id, group.path, tables, [f.source for f in files], [g for f in files for g in f.gaps])
     found.attempts, found.merged, found.framework, found.meanings = found_attempts, merged, framework, meanings
-    return found
+    return launches.split(found, formats, {f.source.path: str(f.path) for f in files})
 
 
 @cache

@@ -1,9 +1,8 @@
-"""Tells the attempts of a run apart: restarts, rollbacks and overlaps, from any mix of formats.
+"""Tells the attempts in a group of files apart: restarts, rollbacks and overlaps, from any mix of formats.
 
-A run that was stopped and started again is one run with several *attempts*. In one file the steps go back, or a line
-says that training resumes; a second event file begins; a scheduler writes a second log. Each file is cut into
-*segments* at such places, and segments of different files that cover the same time (or, without clocks, the same
-steps) are the same attempt. Nothing is dropped: the abandoned branch is the evidence, the surviving one the control.
+Each file is cut into *segments* where another process begins to write it, and segments of different files that cover the
+same time (or, without clocks, the same steps) are the same attempt. Which attempts continue each other, and so are one run,
+`launches` decides. Nothing is dropped: the abandoned branch is the evidence, the surviving one the control.
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from parsers import arrow, rank_names
+from parsers.runs.boundaries import FEW
+from parsers.runs.equal_values import same_stretch
 from parsers.runs.segments import Segment, segments
 from parsers.runs.spans import SAME_STEPS, Span, at_once, joined, shared_steps
 from parsers.tables import SCHEMAS
@@ -25,7 +26,8 @@ Attempt = list[Segment]
 def assign(tables: dict[str, pa.Table], formats: dict[str, str]) -> tuple[dict[str, pa.Table], list[dict[str, Any]]]:
     """Fills the column ``attempt`` of every table; returns the tables and the attempts, oldest first.
 
-    An attempt is ``{"index", "steps": [first, last], "started", "ended"}`` with seconds since 1970 or None.
+    An attempt is ``{"index", "steps": [first, last], "started", "ended", "begun", "span", "files"}``: seconds since 1970 or
+    None, what shows that another process began (`boundaries.Evidence` or None), what it covers, and the files it wrote.
     """
     cut = segments(tables)
     if not cut:
@@ -34,10 +36,10 @@ def assign(tables: dict[str, pa.Table], formats: dict[str, str]) -> tuple[dict[s
     spans = [joined(s.span for s in attempt) for attempt in found]
     by_source = {s.source: _of(cut, s.source) for s in cut}
     filled = {name: _fill(name, table, by_source, spans) for name, table in tables.items()}
-    return filled, _described(spans, filled["metrics"])
+    return filled, _described(found, spans, filled["metrics"])
 
 
-def _described(spans: list[Span], metrics: pa.Table) -> list[dict[str, Any]]:
+def _described(attempts: list[Attempt], spans: list[Span], metrics: pa.Table) -> list[dict[str, Any]]:
     """The steps of an attempt are those of all its rows, in sparse files, too."""
     code, names = arrow.codes(metrics["name"])
     keep = np.array([not n.startswith("axis/") for n in names])[code]
@@ -45,11 +47,13 @@ def _described(spans: list[Span], metrics: pa.Table) -> list[dict[str, Any]]:
         keep &= stepped
     step, attempt = arrow.values(metrics["step"])[keep], arrow.filled(metrics["attempt"], -1)[keep]
     found = []
-    for i, span in enumerate(spans):
+    for i, (parts, span) in enumerate(zip(attempts, spans, strict=True)):
         mine = step[attempt == i]
         steps = [int(mine.min()), int(mine.max())] if len(mine) else [span.first, span.last]
         started, ended = span.times or (None, None)
-        found.append({"index": i, "steps": steps, "started": started, "ended": ended})
+        begun = next((s.begun for s in parts if s.begun), None)
+        files = {s.source for s in parts}
+        found.append({"index": i, "steps": steps, "started": started, "ended": ended, "begun": begun, "span": span, "files": files})
     return found
 
 
@@ -60,10 +64,12 @@ def _of(cut: list[Segment], source: str) -> list[Segment]:
 def _attempts(cut: list[Segment], formats: dict[str, str]) -> list[Attempt]:
     """Segments that are the same attempt, attempts in order of their clocks, else of their place in the files."""
     found: list[Attempt] = []
-    for s in sorted((s for s in cut if s.span.times), key=lambda s: (s.span.times, s.order)):
-        match = next((a for a in found if not _of(a, s.source) and at_once(joined(x.span for x in a), s.span)), None)
+    for s in sorted((s for s in cut if s.span.times), key=lambda s: (_sparse(s), s.span.times, s.order)):
+        match = next((a for a in found if not _of(a, s.source) and _one_life(a, s)), None)
+        if match is None and found and _sparse(s):  # a row or two beside the log: a summary, a first evaluation
+            match = min(found, key=lambda a: _apart(joined(x.span for x in a), s.span))
         found.append([s]) if match is None else match.append(s)
-    told = len(found) or max(len(_of(cut, x.source)) for x in cut)
+    told = len(found) or len(_of(cut, max(cut, key=lambda s: s.rows).source))
     for s in (s for s in cut if not s.span.times):
         kin = _of(cut, s.source)
         if len(kin) < told:
@@ -75,10 +81,29 @@ def _attempts(cut: list[Segment], formats: dict[str, str]) -> list[Attempt]:
         found.append([s]) if match is None else match.append(s)
     if not all(any(s.span.times for s in attempt) for attempt in found):
         found.sort(key=lambda attempt: min(s.order for s in attempt))
+    else:
+        found.sort(key=lambda attempt: min(s.span.times[0] for s in attempt if s.span.times))
     for i, attempt in enumerate(found):
         for s in attempt:
             s.attempt = i
     return found
+
+
+def _one_life(attempt: Attempt, s: Segment) -> bool:
+    """Written at the same time; or the same values over the same steps, whatever the clocks say."""
+    if at_once(joined(x.span for x in attempt), s.span):
+        return True
+    return s.losses is not None and any(x.losses is not None and same_stretch(x.losses, s.losses) for x in attempt)
+
+
+def _sparse(s: Segment) -> bool:
+    """Too few rows to tell an attempt of their own, and no line that tells of a launch."""
+    return s.rows < FEW and not s.launch and s.begun is None
+
+
+def _apart(a: Span, b: Span) -> float:
+    """Seconds between two stretches; 0 where they meet or a clock is missing."""
+    return max(b.times[0] - a.times[1], a.times[0] - b.times[1], 0.0) if a.times and b.times else 0.0
 
 
 def _by_steps(found: list[Attempt], s: Segment, formats: dict[str, str]) -> Attempt | None:

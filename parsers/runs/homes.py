@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import PurePosixPath
 
 ONE_RUN = frozenset({"tensorboard", "wandb_offline", "wandb_folder", "trainer_state", "mlflow_files"})
 """The formats whose files in one home are one run: their writers give each run a folder."""
+
+LONGEST = 200  # bytes of an id; a folder's name may have 255
 
 _PART = re.compile(
     r"(?i)(train(ing)?|val(id(ation)?)?|eval(uation)?|test|dev|holdout|logs?|tb(oard)?|tensorboard(_?logs?)?|events?|summar(y|ies)"
@@ -15,6 +18,7 @@ _PART = re.compile(
 )
 _SPLIT_FOLDER = re.compile(r"(?i).*[_-](train|val|valid|validation|eval|test)$")  # add_scalars writes Loss_train/, Loss_val/
 _STAMPED = re.compile(r"(?i)[A-Z][a-z]{2}\d{2}_\d{2}-\d{2}-\d{2}_.*|\d{8}[-_T]?\d{4,6}.*")  # Hugging Face: runs/May16_18-24-16_host
+_ELASTIC_RANK = re.compile(r"(?:[^/]*log[^/]*/)?(?:\w+_\w{8}/)?attempt_\d+/\d+$")  # torchrun --log-dir: <run id>_<random>/attempt_0/<rank>
 _WANDB_RUN = re.compile(r"(?:offline-|dry)?run-\d{8}_\d{6}-(\w+)")
 
 
@@ -27,6 +31,8 @@ def home(path: str) -> str:
             parts = parts[:-2]
         elif _PART.fullmatch(last) or _SPLIT_FOLDER.fullmatch(last):
             parts.pop()
+        elif (rank := _ELASTIC_RANK.search("/".join(parts))) is not None:
+            parts = parts[: len(parts) - len(PurePosixPath(rank[0]).parts)]
         elif match := _WANDB_RUN.fullmatch(last):
             return "/".join([*parts[:-1], match[1]])  # a resumed W&B run is several folders with one id
         else:
@@ -43,3 +49,10 @@ def nearness(a: str, b: str) -> int:
     """How many folders two paths have in common."""
     one, two = PurePosixPath(a).parts, PurePosixPath(b).parts
     return sum(x == y for x, y in zip(one, two, strict=False))
+
+
+def run_id(path: str) -> str:
+    """The id of the run that a path leads to, a name that one folder can have: long ones end in a hash of the whole."""
+    name = path.replace("/", "__")
+    raw = name.encode("utf-8", "surrogateescape")
+    return name if len(raw) <= LONGEST else f"{name[:40]}-{hashlib.sha256(raw).hexdigest()[:12]}"

@@ -13,17 +13,16 @@ from numpy.typing import NDArray
 from parsers import arrow, names
 from parsers.runs import copy_prefilter, duplicates
 from parsers.runs.assemble import FileRead
+from parsers.runs.equal_values import ENOUGH, Points, equal_share
 from parsers.runs.homes import ONE_RUN, home
 from parsers.runs.spans import Span
 
 _SAME_IN_ALL = frozenset(
     ["lr", "lr.mult", "epoch", "step", "batch.size", "tokens.seen", "samples.seen", "loss_scale", "time.total"]
 )  # equal across seeds
-_EQUAL = 0.5  # share of the common steps at which copies have equal values, in half of their metrics
+_MEASURED = ("loss.", "ppl.")  # of two trainings these differ; memory, speed or skipped steps may be equal
 
 _NOWHERE = Span(0, 0)
-
-Points = tuple[NDArray[np.int64], NDArray[np.float64]]  # steps and values
 
 
 @dataclass(eq=False)
@@ -128,13 +127,7 @@ def is_copy(a: Unit, b: Unit) -> bool | None:
     if not a.alike[a.index, b.index]:
         return False
     one, two = _points(a), _points(b)
-    equal = [e for k in shared(a, b) if (e := _equal_share(one[k], two[k])) is not None]
-    return bool(np.median(equal) >= _EQUAL) if equal else None
-
-
-def _equal_share(a: Points, b: Points) -> float | None:
-    """Share of common steps where the values agree to 3 digits; None without a common step."""
-    steps, i, j = np.intersect1d(a[0], b[0], return_indices=True)
-    if not len(steps):
-        return None
-    return float(np.isclose(a[1][i], b[1][j], rtol=2e-3, equal_nan=True).mean())
+    both = shared(a, b)
+    losses = [k for k in both if k.startswith(_MEASURED)]
+    equal = [e for k in losses or both if (e := equal_share(one[k], two[k])) is not None]
+    return bool(np.median(equal) >= ENOUGH) if equal else None

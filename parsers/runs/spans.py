@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-BEGINS = 0.02  # share of the other's steps after which a restart begins; before, both begin at the beginning
+BEGINNING = 1.5  # logging intervals within which a log's first row stands, whether its steps count from 0 or from 1
 AFTER = 0.25  # share of the other's steps that may be missing between the two: work whose log was lost
 AT_ONCE = 0.1  # share of the shorter of two times that one attempt's files have in common
 SAME_STEPS = 0.5  # the same for steps, without clocks
@@ -28,13 +28,17 @@ def joined(spans: Iterable[Span]) -> Span:
     """The span that covers all of them."""
     spans = list(spans)
     times = [t for s in spans if s.times for t in s.times]
-    return Span(min(s.first for s in spans), max(s.last for s in spans), (min(times), max(times)) if times else None)
+    ends = (min(times), max(times)) if times else None
+    return Span(min(s.first for s in spans), max(s.last for s in spans), ends, min(s.interval for s in spans))
 
 
 def goes_on(a: Span, b: Span) -> bool:
-    """Does b go on from a: from within its steps, or right after them, and begun later where both have a clock?"""
-    steps = max(a.last - a.first, 1)
-    if not a.first + max(BEGINS * steps, 2 * a.interval) <= b.first <= a.last + AFTER * steps + 1:
+    """Does b go on from a: from within its steps, or right after them, and begun later where both have a clock?
+
+    A log's first row at its own logging interval is its beginning, and nothing went before.
+    """
+    every = max(a.interval, b.interval)
+    if b.first <= max(1, a.first, BEGINNING * every) or b.first > a.last + AFTER * (a.last - a.first) + every:
         return False
     return a.times is None or b.times is None or a.times[0] < b.times[0]
 

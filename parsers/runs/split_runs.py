@@ -15,17 +15,14 @@ Where a file itself says that it holds several runs (a database), each is a run 
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from pathlib import Path, PurePosixPath
 
 from parsers import rank_names
 from parsers.runs.assemble import FileRead, Group, parts
-from parsers.runs.homes import home, inside, nearness
+from parsers.runs.homes import home, inside, nearness, run_id
 from parsers.runs.run_folders import Unit, is_copy, shared, units
 from parsers.runs.spans import goes_on
-
-LONGEST = 200  # bytes of an id
 
 
 def split(files: list[FileRead], root: Path, overrides: dict[str, str]) -> list[Group]:
@@ -90,19 +87,12 @@ def _group(run: list[Unit], root: Path, homes: Counter[str]) -> Group:
     path, where = run[0].files[0].source.path, run[0].home
     if homes[where] == 1 and where != "":
         path = where if (root / where).exists() else PurePosixPath(path).parent.as_posix()
-    return Group(_id(path), str(root / path), files)
+    return Group(run_id(path), str(root / path), files)
 
 
 def _named(f: FileRead) -> tuple[str, str]:
     """Id and path of a run in a file of several; `forensics analyze` takes the path."""
-    return _id(f"{f.source.path}/{f.run}"), f"{f.path}/{f.run}"
-
-
-def _id(path: str) -> str:
-    """A name that one folder can have: long ones end in a hash of the whole."""
-    name = path.replace("/", "__")
-    raw = name.encode("utf-8", "surrogateescape")
-    return name if len(raw) <= LONGEST else f"{name[:40]}-{hashlib.sha256(raw).hexdigest()[:12]}"
+    return run_id(f"{f.source.path}/{f.run}"), f"{f.path}/{f.run}"
 
 
 def _tell_apart(groups: list[Group]) -> None:

@@ -1,0 +1,233 @@
+"""Where the rows of one file begin to be another process's, and what shows it.
+
+A step that falls back shows it alone where it lands above the beginning, as from a checkpoint. Where it lands at the
+beginning the file must show a launch as well: a line, a pause in the clock, or a loss that begins again; a counter that is
+set back each epoch shows none. Where steps only grow, a line must say that the process ended or resumed, or a launch that is
+known from elsewhere must fall into a pause.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from parsers import arrow
+from parsers.runs.spans import BEGINNING
+
+FEW = 3  # rows: fewer tell no attempt of their own
+MAX_CUTS = 200  # more step-backs than this in one file are disorder, not restarts
+_PAUSE = 5  # a launch shows in the clock as a pause of this many usual steps
+_STAMP = re.compile(r"(?<!\d)(20\d{6})[-_T]?(\d{6})(?!\d)")
+_GONE = re.compile(r"(?i)CUDA error|cancelled|preempted|node[_ ]fail|time limit|terminat|killed|segmentation fault|core dumped|aborted")
+_DEATHS = {"signal", "scheduler", "hardware"}
+_LAUNCH = {"start", "resume"}
+_PROCESS = _LAUNCH | _DEATHS | {"config", "finished", "traceback", "oom", "exit", "status"}  # kinds that begin or end one
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the log or of a config that tells of a process; ``at`` None: of a file that logs elsewhere."""
+
+    kind: str
+    level: str
+    text: str
+    source: str
+    at: int | None
+    step: int | None
+    time: float | None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What shows it, in words, and where these stand."""
+
+    text: str
+    source: str = ""
+    at: int | None = None
+
+
+@dataclass(frozen=True)
+class Values:
+    """The rows of one tag."""
+
+    at: NDArray[np.int64]
+    step: NDArray[np.int64]
+    value: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The rows of the tag whose steps tell a file's attempts best; places and values of its epochs and training losses."""
+
+    step: NDArray[np.int64]
+    at: NDArray[np.int64]
+    time: NDArray[np.float64]
+    names: frozenset[str]
+    epoch: Values | None = None
+    loss: Values | None = None
+
+    @property
+    def interval(self) -> int:
+        """Usual steps between two rows."""
+        grown = np.diff(self.step)
+        grown = grown[grown > 0]
+        return int(np.median(grown)) if len(grown) else 1
+
+
+def lines(tables: dict[str, pa.Table]) -> list[Line]:
+    """What the events say, and the first setting of each block that a log prints."""
+    events, config = tables["events"], tables["config"]
+    columns = (events[c].to_pylist() for c in ("kind", "level", "text", "source", "at", "step", "time"))
+    found = [Line(*row) for row in zip(*columns, strict=True)]
+    logs = set(arrow.words(tables["metrics"]["source"]))
+    for source, at, key in zip(*(config[c].to_pylist() for c in ("source", "at", "key")), strict=True):
+        if source in logs and at is not None:
+            found.append(Line("config", "info", f"settings are printed, {key} first", source, at, None, None))
+    return found
+
+
+def launch_times(said: list[Line], config: pa.Table) -> list[float]:
+    """When a process was started: lines that say so, and configs that carry the moment in their names.
+
+    A line that ends a job (cancelled, preempted) counts, too: rows that come after it, and after a pause, are another attempt's.
+    """
+    ending = {"scheduler", "signal"}
+    found = {x.time for x in said if x.time is not None and (x.kind in _LAUNCH or (x.kind in ending and x.level == "error"))}
+    for source in arrow.words(config["source"]):
+        if match := _STAMP.search(source):
+            with contextlib.suppress(ValueError):
+                found.add(datetime.strptime("".join(match.groups()), "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp())
+    return sorted(found)
+
+
+def resumes(said: list[Line], metrics: pa.Table) -> list[Line]:
+    """The lines that training resumes at a step, but those that a file begins with: what went before is no part of it."""
+    firsts = metrics.group_by("source").aggregate([("at", "min")]).to_pydict()
+    top: dict[str, float] = {s: math.inf if at is None else at for s, at in zip(firsts["source"], firsts["at_min"], strict=True)}
+    for x in said:
+        top[x.source] = min(top.get(x.source, math.inf), x.at or 0)
+    return [x for x in said if x.kind == "resume" and x.step and (x.at or 0) > top[x.source]]
+
+
+def boundaries(clock: Clock, source: str, said: list[Line], launches: list[float], resumed: list[Line]) -> dict[int, Evidence]:
+    """Rows (above 0) at which another process begins, with what shows it. ``said``: `lines`; ``launches``: `launch_times`;
+    ``resumed``: `resumes`."""
+    pauses = np.diff(clock.time)
+    known = pauses[np.isfinite(pauses)]
+    usual = float(np.median(known)) if len(known) else None
+    mine = sorted((x for x in said if x.source == source and x.at is not None), key=lambda x: x.at or 0)
+    file = _File(clock, source, mine, pauses, usual)
+    found = dict(_back(file)) | dict(_told(file)) | dict(_launched(file, launches))
+    return found or dict(_resumed_elsewhere(file, [x for x in resumed if x.source != source]))
+
+
+@dataclass(frozen=True)
+class _File:
+    clock: Clock
+    source: str
+    said: list[Line]  # in the file, in its order
+    pauses: NDArray[np.float64]  # seconds from each row to the next
+    usual: float | None  # the median of them; None without a clock
+
+    def paused(self, row: int) -> bool:
+        return self.usual is not None and bool(self.pauses[row - 1] > _PAUSE * self.usual)
+
+    def between(self, row: int) -> list[Line]:
+        """The lines between a row and the one before."""
+        before, at = self.clock.at[row - 1], self.clock.at[row]
+        return [x for x in self.said if before < (x.at or 0) <= at]
+
+    def row(self, place: int) -> int:
+        """The first row behind a place in the file; 0 where none is, or hardly any before: a row that was printed on the way up."""
+        row = int(np.searchsorted(self.clock.at, place))
+        return row if FEW <= row < len(self.clock.at) else 0
+
+
+def _back(file: _File) -> Iterator[tuple[int, Evidence]]:
+    """Rows at which steps fall back; not a single late row (a logger's thread) that goes on above the old maximum at once."""
+    step = file.clock.step
+    falls = np.flatnonzero(np.diff(step) < 0) + 1
+    if not 0 < len(falls) <= MAX_CUTS:
+        return
+    before = np.maximum.accumulate(step)
+    every = file.clock.interval
+    for row in falls.tolist():
+        if row + 1 < len(step) and step[row + 1] > before[row - 1]:
+            continue
+        where = Evidence(f"steps fall back from {step[row - 1]} to {step[row]}", file.source, int(file.clock.at[row]))
+        if file.paused(row) or any(x.kind in _PROCESS for x in file.between(row)):
+            yield row, where
+        elif step[row] <= step[0] + BEGINNING * every:
+            if _begins_again(file, row):
+                yield row, where
+        elif step[row - 1] - step[row] > every:  # one row that is logged again is no restart
+            yield row, where
+
+
+def _begins_again(file: _File, row: int) -> bool:
+    """A new training or only a counter? A new one where the epoch has not grown; else, in a file that neither tells the time
+    nor announces its launches, where the loss stands nearer to its very first value than to the one just before."""
+    if (epochs := _around(file.clock.epoch, file, row)) is not None:
+        return epochs[2] <= epochs[1]
+    losses = _around(file.clock.loss, file, row)
+    if file.usual is not None or losses is None or any(x.kind in _LAUNCH or x.kind == "config" for x in file.said):
+        return False
+    first, last, now = losses
+    return abs(now - first) < abs(now - last) or not math.isfinite(last)
+
+
+def _around(values: Values | None, file: _File, row: int) -> tuple[float, float, float] | None:
+    """The very first value, the last before a row, and the first from it on; None where they never change."""
+    if values is None or not np.nanmax(values.value, initial=-math.inf) > np.nanmin(values.value, initial=math.inf):
+        return None
+    value, i = values.value, int(np.searchsorted(values.at, file.clock.at[row]))
+    return (float(value[0]), float(value[i - 1]), float(value[i])) if 0 < i < len(value) else None
+
+
+def _told(file: _File) -> Iterator[tuple[int, Evidence]]:
+    """Rows behind a line that says that training resumes, or that the process ended."""
+    for x in file.said:
+        row = file.row(x.at or 0)
+        if row and (_resumes(file, row, x) if x.kind == "resume" else _gone(file, row, x)):
+            yield row, Evidence(x.text, x.source, x.at)
+
+
+def _resumes(file: _File, row: int, x: Line) -> bool:
+    """A checkpoint that is loaded to evaluate it comes without a step that fits, a pause, or anything else of a launch."""
+    if x.step:
+        return bool(file.clock.step[row - 1] - file.clock.interval <= x.step <= file.clock.step[row])
+    return file.paused(row) or any(other.kind != "resume" and other.kind in _PROCESS for other in file.between(row))
+
+
+def _gone(file: _File, row: int, x: Line) -> bool:
+    """With a clock, the end of a process needs a pause behind it."""
+    return x.kind in _DEATHS and x.level == "error" and bool(_GONE.search(x.text)) and (not file.usual or file.paused(row))
+
+
+def _launched(file: _File, launches: list[float]) -> Iterator[tuple[int, Evidence]]:
+    """Rows in whose pause a launch falls; those up to the first row's second are the launch of that row."""
+    time = file.clock.time
+    for launch in launches:
+        if not np.floor(launch) > np.floor(time[0]):
+            continue
+        after = np.flatnonzero(time >= np.floor(launch))[:2]
+        if len(after) and time[after[0]] >= np.floor(launch) + 1:
+            after = after[:1]  # lines often tell whole seconds, rows their fractions: only a row of that second may be of before
+        for row in [row for row in after.tolist() if row >= FEW and file.paused(row)][:1]:
+            yield row, Evidence(f"a launch falls into the pause before step {file.clock.step[row]}", file.source, int(file.clock.at[row]))
+
+
+def _resumed_elsewhere(file: _File, resumed: list[Line]) -> Iterator[tuple[int, Evidence]]:
+    """Without a step back: where another file says that training resumes at a step; a clock must pause there."""
+    for x in resumed:
+        row = int(np.searchsorted(file.clock.step, x.step or 0, side="right"))
+        if 0 < row < len(file.clock.step) and (not file.usual or file.paused(row)):
+            yield row, Evidence(x.text, x.source, x.at)

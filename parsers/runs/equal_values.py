@@ -1,0 +1,60 @@
+"""Do two logs say the same values at the same steps? Then they tell of one life, whatever their clocks say."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+ENOUGH = 0.5  # share of the common steps at which copies have equal values; what was logged between two flushes may be missing
+_FEW = 3  # values that may agree by chance
+_ENDS = 0.05  # share of the steps by which two logs of one life may differ at either end: one is flushed later
+_MOST_DIGITS = 9
+_NEARLY_ALL = 0.95  # of the values: the first ones of a diverging loss may be printed otherwise
+_ROUNDED = 1.02  # units of the last place: one log may round where another cuts off
+_SINGLE = 2.0**-22  # relative: two units in the last place of a single-precision number
+
+Points = tuple[NDArray[np.int64], NDArray[np.float64]]  # steps and values
+
+
+def equal_share(a: Points, b: Points) -> float | None:
+    """Share of the common steps where the values agree as far as both were written out; None without a common step, or
+    without a value that changes: constants say nothing."""
+    steps, i, j = np.intersect1d(a[0], b[0], return_indices=True)
+    if not len(steps):
+        return None
+    one, two = a[1][i], b[1][j]
+    if len(steps) > 1 and np.ptp(one) == 0 == np.ptp(two):
+        return None
+    unit = np.fmax(_last_place(one), _last_place(two))
+    return float((np.isclose(one, two, rtol=_SINGLE, equal_nan=True) | (np.abs(one - two) <= _ROUNDED * unit)).mean())
+
+
+def same_stretch(a: Points, b: Points) -> bool:
+    """Do both cover the same steps with the same values? A prefix alone may be another run of the same seed, and a stretch that
+    begins later work that was done again."""
+    if min(len(a[0]), len(b[0])) < _FEW:
+        return False
+    reach = _ENDS * max(np.ptp(a[0]), np.ptp(b[0]))
+    if abs(a[0].min() - b[0].min()) > reach or abs(a[0].max() - b[0].max()) > reach:
+        return False
+    return (equal_share(a, b) or 0.0) >= ENOUGH
+
+
+def _last_place(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Unit of the last place to which each value is written out, by the decimals and the digits that suffice for nearly all of
+    them; 0 where they are not rounded."""
+    with np.errstate(all="ignore"):
+        size = np.floor(np.log10(np.abs(values)))
+        decimals = _coarsest(values, [np.full(len(values), 10.0**-n) for n in range(_MOST_DIGITS)])
+        digits = _coarsest(values, [10.0 ** (size - n) for n in range(_MOST_DIGITS)])
+    return np.fmax(decimals, digits)
+
+
+def _coarsest(values: NDArray[np.float64], units: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The first of the units, from coarse to fine, of which nearly all values are multiples; 0 where none is."""
+    for unit in units:
+        scaled = values / unit
+        exact = np.abs(scaled - np.round(scaled)) <= np.abs(scaled) * _SINGLE
+        if np.mean(exact | ~np.isfinite(values) | (values == 0)) >= _NEARLY_ALL:
+            return unit
+    return np.zeros(len(values))

@@ -1,0 +1,185 @@
+"""Runs and attempts: a continuation needs evidence, whatever the files are; a beginning without any is another run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import parsers
+from parsers.runs.equal_values import equal_share, same_stretch
+from parsers.tables import Run
+
+
+def loss(step: int, seed: int = 0) -> float:
+    return float(2.0 * np.exp(-step / 40) + 0.05 * np.random.default_rng((seed, step)).standard_normal() + 1)
+
+
+def rows(steps: Iterable[int], seed: int = 0, clock: float | None = None, **more: float) -> str:
+    times = {} if clock is None else {"time": clock}
+    return "".join(json.dumps({"step": s, "loss": loss(s, seed)} | {k: v + s for k, v in times.items()} | more) + "\n" for s in steps)
+
+
+def printed(steps: Iterable[int], seed: int = 0) -> str:
+    return "".join(f"step {s} | loss {loss(s, seed):.4f} | lr 1.0e-03\n" for s in steps)
+
+
+def attempts(run: Run) -> list[list[int]]:
+    return [a["steps"] for a in run.attempts]
+
+
+def write(folder: Path, **texts: str) -> Path:
+    for name, text in texts.items():
+        path = folder / name.replace("__", "/").replace("_dot_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+# --- one file
+
+
+def test_two_trainings_in_one_log_are_two_runs(tmp_path: Path) -> None:
+    banner = "Starting training\nNamespace(lr=0.001, epochs=3)\n"
+    write(tmp_path, train_dot_log=banner + printed(range(60)) + "Training finished\n" + banner + printed(range(80), 1))
+    runs = parsers.read_all(tmp_path)
+    assert [attempts(r) for r in runs] == [[[0, 59]], [[0, 79]]]
+    assert [Path(r.path).name for r in runs] == ["launch-1", "launch-2"]
+    assert [attempts(r) for r in parsers.read_all(Path(runs[0].path))] == [[[0, 59]]]
+    assert [r.tables["config"].num_rows for r in runs] == [2, 2]  # what a launch prints before its first row is its own
+
+
+def test_a_path_to_a_launch_that_is_not_there_says_so(tmp_path: Path) -> None:
+    write(tmp_path, train_dot_log=printed(range(60)))
+    with pytest.raises(FileNotFoundError, match="no run launch-7"):
+        parsers.read_all(tmp_path / "launch-7")
+
+
+def test_a_step_in_the_middle_continues_and_the_place_is_told(tmp_path: Path) -> None:
+    write(tmp_path, train_dot_log=printed(range(60)) + "Resuming from checkpoints/step_40.pt\n" + printed(range(41, 90), 1))
+    (run,) = parsers.read_all(tmp_path)
+    assert attempts(run) == [[0, 59], [41, 89]]
+    shown = run.attempts[1]["evidence"]
+    assert (shown.text, run.where(shown.source, shown.at)) == ("Resuming from checkpoints/step_40.pt", "train.log line 61")
+    assert "evidence" not in run.attempts[0]
+
+
+@pytest.mark.parametrize("said", ["Loaded checkpoint best.pt for evaluation\n", "Loading checkpoint pretrained.pt (step 4000)\n"])
+def test_a_checkpoint_that_is_loaded_is_no_restart_by_itself(tmp_path: Path, said: str) -> None:
+    write(tmp_path, train_dot_log=said + printed(range(60)) + said + printed(range(60, 90)))
+    (run,) = parsers.read_all(tmp_path)
+    assert attempts(run) == [[0, 89]]
+
+
+def test_a_counter_that_is_set_back_each_epoch_starts_nothing(tmp_path: Path) -> None:
+    text = "".join(rows(range(50), seed=epoch, epoch=epoch) for epoch in range(3))
+    write(tmp_path, log_dot_jsonl=text)
+    (run,) = parsers.read_all(tmp_path)
+    assert len(run.attempts) == 1
+
+
+def test_where_the_epoch_has_not_grown_either_it_is_another_run(tmp_path: Path) -> None:
+    text = "".join(rows(range(50 * e, 50 * e + 50), seed, epoch=e) for seed, epochs in ((0, 3), (1, 2)) for e in range(epochs))
+    write(tmp_path, log_dot_jsonl=text)
+    assert [attempts(r) for r in parsers.read_all(tmp_path)] == [[[0, 149]], [[0, 99]]]
+
+
+def test_without_any_other_word_the_loss_tells(tmp_path: Path) -> None:
+    write(tmp_path, a__log_dot_jsonl=rows(range(100)) + rows(range(100), 1))  # falls from 3 to 1.2, and begins at 3 again
+    assert [attempts(r) for r in parsers.read_all(tmp_path / "a")] == [[[0, 99]], [[0, 99]]]
+    first = [json.loads(line) for line in rows(range(100)).splitlines()]
+    second = [{"step": s, "loss": loss(100 + s)} for s in range(100)]
+    write(tmp_path, b__log_dot_jsonl="".join(json.dumps(x) + "\n" for x in [*first, *second]))
+    assert [attempts(r) for r in parsers.read_all(tmp_path / "b")] == [[[0, 99]]]
+
+
+def test_a_row_logged_again_and_a_pause_after_the_first_step_start_nothing(tmp_path: Path) -> None:
+    steps = [s for s in range(0, 200, 10) for _ in range(2)]
+    write(tmp_path, a__log_dot_jsonl=rows([*steps[:20], 80, *steps[20:]], clock=1.7e9))
+    assert len(parsers.read_all(tmp_path / "a")[0].attempts) == 1
+    late = rows([0], clock=1.7e9) + rows(range(1, 60), clock=1.7e9 + 500)
+    write(tmp_path, b__log_dot_jsonl=late, b__config_20231114_222000_dot_yaml="lr: 0.1\n")
+    assert attempts(parsers.read_all(tmp_path / "b")[0]) == [[0, 59]]
+
+
+# --- several files
+
+
+def test_separate_launches_in_files_of_one_folder_are_runs_under_their_own_names(tmp_path: Path) -> None:
+    first = rows(range(10, 610, 10), clock=1.7e9)
+    second = rows(range(10, 410, 10), seed=1, clock=1.7e9 + 9000)
+    write(tmp_path, one_dot_jsonl=first, two_dot_jsonl=second)
+    assert {r.id: attempts(r) for r in parsers.read_all(tmp_path)} == {"one.jsonl": [[10, 600]], "two.jsonl": [[10, 400]]}
+
+
+def test_siblings_whose_logs_begin_at_their_interval_are_no_continuation(tmp_path: Path) -> None:
+    write(tmp_path, a__log_dot_jsonl=rows(range(50, 1050, 50)), b__log_dot_jsonl=rows(range(50, 650, 50), seed=1))
+    assert sorted(r.id for r in parsers.read_all(tmp_path)) == ["a", "b"]
+
+
+def test_a_restart_in_a_sibling_folder_is_joined_where_its_steps_fit(tmp_path: Path) -> None:
+    write(
+        tmp_path, version_0__log_dot_jsonl=rows(range(0, 500, 10), clock=1.7e9),
+        version_1__log_dot_jsonl=rows(range(410, 900, 10), seed=1, clock=1.7e9 + 900),
+    )  # fmt: skip
+    (run,) = parsers.read_all(tmp_path)
+    assert attempts(run) == [[0, 490], [410, 890]]
+    assert "begins at step 410" in run.attempts[1]["evidence"].text
+
+
+def test_one_life_that_two_logs_tell_is_one_whatever_their_clocks_say(tmp_path: Path) -> None:
+    write(tmp_path, a_dot_jsonl=rows(range(100), clock=1.7e9), b_dot_jsonl=rows(range(100), clock=1.6e9))
+    (run,) = parsers.read_all(tmp_path)
+    assert attempts(run) == [[0, 99]]
+
+
+def test_a_summary_beside_the_log_is_no_attempt(tmp_path: Path) -> None:
+    write(tmp_path, log_dot_jsonl=rows(range(300)), summary_dot_json=json.dumps({"step": 250, "loss": 1.1, "best_step": 200}))
+    (run,) = parsers.read_all(tmp_path)
+    assert len(run.attempts) == 1
+
+
+def test_launches_that_share_a_log_keep_their_parts_of_every_file(tmp_path: Path) -> None:
+    both = rows(range(60), clock=1.7e9) + rows(range(80), seed=1, clock=1.7e9 + 9000)
+    evals = "".join(
+        json.dumps({"step": s, "val_loss": loss(s, seed), "time": clock + s}) + "\n"
+        for seed, clock, last in ((0, 1.7e9, 60), (1, 1.7e9 + 9000, 80))
+        for s in range(0, last, 10)
+    )
+    write(tmp_path, log_dot_jsonl=both, eval_dot_jsonl=evals, config_dot_yaml="lr: 0.1\n")
+    runs = parsers.read_all(tmp_path)
+    assert [attempts(r) for r in runs] == [[[0, 59]], [[0, 79]]]
+    assert [r.tables["metrics"].num_rows for r in runs] == [66, 88]
+    assert all({"log.jsonl", "eval.jsonl", "config.yaml"} == {s.path for s in r.sources} for r in runs)
+    assert all(set(r.tables["metrics"]["attempt"].to_pylist()) == {0} for r in runs)
+
+
+# --- copies
+
+
+def points(values: Iterable[float]) -> tuple[np.ndarray, np.ndarray]:
+    found = np.array(list(values))
+    return np.arange(len(found)), found
+
+
+@pytest.mark.parametrize("form", ["%.4f", "%.3g", "%.2e", "%.17g"])
+def test_a_printed_copy_is_told_from_a_run_that_only_looks_alike(form: str) -> None:
+    exact = [loss(s) * 10.0 ** (s % 3) for s in range(80)]
+    printed = [float(form % v) for v in exact]
+    assert equal_share(points(exact), points(printed)) == 1.0
+    other = [v * 1.0005 for v in exact]  # another kernel, the same seed
+    share = equal_share(points([float(f"{v:.6g}") for v in other]), points(exact))
+    assert share is not None and share < 0.05
+
+
+def test_a_prefix_and_work_done_again_are_no_copies() -> None:
+    steps, values = points(loss(s) for s in range(100))
+    whole, prefix, again = (steps, values), (steps[:50], values[:50]), (steps[60:], values[60:])
+    assert same_stretch(whole, (steps[1:], values[1:])) and not same_stretch(whole, prefix) and not same_stretch(whole, again)
+
+
+def test_constants_are_no_witnesses() -> None:
+    assert equal_share(points([0.0] * 9), points([0.0] * 9)) is None
