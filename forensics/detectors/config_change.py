@@ -4,8 +4,9 @@ What it sees
     Two launches of the run were configured differently; or the batch size changed on the way.
 
 How it decides
-    Config files that hold the same keys are snapshots of the same settings: values that differ, other than names, places and
-    moments, are changes. The batch size is followed in the log itself, too: as a metric, or as the number of samples a step.
+    Where the run was launched twice, config files that hold the same keys are snapshots of the same settings: values that differ,
+    other than names, places and moments, are changes; 32 and 32.0, false and 0 are the same value. Without a second launch two
+    files are two descriptions of one launch. The batch size is followed in the log itself, too: as a metric, or as the number of samples a step.
 
 Cannot tell
     Where one config lies in the folder, and the log names no batch size.
@@ -27,6 +28,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
+from forensics.run import settings
 from forensics.run.seed_group import FREE
 from forensics.run.series import series
 from parsers import arrow
@@ -81,7 +83,9 @@ def _by_source(run: Run) -> dict[str, dict[str, str]]:
 
 
 def _snapshots(run: Run) -> list[tuple[str, str, str, str]]:
-    """(key, before, after, file) over successive snapshots of the same settings."""
+    """(key, before, after, file) over successive snapshots of the same settings; nothing changes within one launch."""
+    if len(run.attempts) < 2:
+        return []
     configs = sorted(_by_source(run).items())
     found: list[tuple[str, str, str, str]] = []
     for i, (_, old) in enumerate(configs):
@@ -90,16 +94,16 @@ def _snapshots(run: Run) -> list[tuple[str, str, str, str]]:
             if len(shared) < ALIKE * min(len(old), len(new)) or len(shared) < 3:
                 continue
             found += [
-                (k, _short(old[k]), _short(new[k]), source)
-                for k in sorted(shared)
-                if _plain(old[k]) != _plain(new[k]) and not FREE.search(k)
+                (k, _short(old[k]), _short(new[k]), source) for k in sorted(shared) if not _same(old[k], new[k]) and not FREE.search(k)
             ]
     return list({c[0]: c for c in found}.values())
 
 
-def _plain(value: str) -> str:
-    """Without the addresses of objects, which differ from launch to launch."""
-    return _ADDRESS.sub("", value)
+def _same(old: str, new: str) -> bool:
+    """Equal as values; the addresses of objects differ from launch to launch."""
+    one, two = (settings.plain(_ADDRESS.sub("", text)) for text in (old, new))
+    a, b = (float(v) if isinstance(v, bool) else settings.as_number(v) for v in (one, two))
+    return one == two or (a is not None and a == b)
 
 
 def _short(value: str) -> str:

@@ -108,16 +108,16 @@ def launch_times(said: list[Line], config: pa.Table) -> list[float]:
     return sorted(found)
 
 
-def resumes(said: list[Line], metrics: pa.Table) -> list[Line]:
-    """The lines that training resumes at a step, but those that a file begins with: what went before is no part of it."""
+def resumes(said: list[Line], metrics: pa.Table) -> list[tuple[Line, bool]]:
+    """The lines that training resumes at a step, and whether their file begins with them: what went before may be no part of it."""
     firsts = metrics.group_by("source").aggregate([("at", "min")]).to_pydict()
     top: dict[str, float] = {s: math.inf if at is None else at for s, at in zip(firsts["source"], firsts["at_min"], strict=True)}
     for x in said:
         top[x.source] = min(top.get(x.source, math.inf), x.at or 0)
-    return [x for x in said if x.kind == "resume" and x.step and (x.at or 0) > top[x.source]]
+    return [(x, (x.at or 0) <= top[x.source]) for x in said if x.kind == "resume" and x.step]
 
 
-def boundaries(clock: Clock, source: str, said: list[Line], launches: list[float], resumed: list[Line]) -> dict[int, Evidence]:
+def boundaries(clock: Clock, source: str, said: list[Line], launches: list[float], resumed: list[tuple[Line, bool]]) -> dict[int, Evidence]:
     """Rows (above 0) at which another process begins, with what shows it. ``said``: `lines`; ``launches``: `launch_times`;
     ``resumed``: `resumes`."""
     pauses = np.diff(clock.time)
@@ -126,7 +126,7 @@ def boundaries(clock: Clock, source: str, said: list[Line], launches: list[float
     mine = sorted((x for x in said if x.source == source and x.at is not None), key=lambda x: x.at or 0)
     file = _File(clock, source, mine, pauses, usual)
     found = dict(_back(file)) | dict(_told(file)) | dict(_launched(file, launches))
-    return found or dict(_resumed_elsewhere(file, [x for x in resumed if x.source != source]))
+    return found or dict(_resumed_elsewhere(file, [(x, top) for x, top in resumed if x.source != source]))
 
 
 @dataclass(frozen=True)
@@ -225,9 +225,9 @@ def _launched(file: _File, launches: list[float]) -> Iterator[tuple[int, Evidenc
             yield row, Evidence(f"a launch falls into the pause before step {file.clock.step[row]}", file.source, int(file.clock.at[row]))
 
 
-def _resumed_elsewhere(file: _File, resumed: list[Line]) -> Iterator[tuple[int, Evidence]]:
+def _resumed_elsewhere(file: _File, resumed: list[tuple[Line, bool]]) -> Iterator[tuple[int, Evidence]]:
     """Without a step back: where another file says that training resumes at a step; a clock must pause there."""
-    for x in resumed:
+    for x, top in resumed:
         row = int(np.searchsorted(file.clock.step, x.step or 0, side="right"))
-        if 0 < row < len(file.clock.step) and (not file.usual or file.paused(row)):
+        if 0 < row < len(file.clock.step) and (file.paused(row) if file.usual else not top):
             yield row, Evidence(x.text, x.source, x.at)

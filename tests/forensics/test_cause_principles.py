@@ -8,6 +8,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import forensics
 from forensics import pipeline
 from forensics.case import Case
@@ -252,12 +254,25 @@ def test_the_address_of_an_object_is_no_change_of_config(tmp_path: Path) -> None
     for name, scaler in (("a", "<GradScaler object at 0x{}>"), ("b", "<GradScaler object {}>")):
         (tmp_path / name).mkdir()
         rows = [{"step": i, "loss": v} for i, v in enumerate(curve(100))]
-        (tmp_path / name / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+        (tmp_path / name / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in [*rows, *rows[60:]]))
         for launch, mark in (("1", "7f00aa10"), ("2", "7f11bb20")):
             config = {"lr": 1e-3, "batch_size": 8, "seed": 1, "scaler": scaler.format(mark)}
             (tmp_path / name / f"config_{launch}.json").write_text(json.dumps(config))
         changed = any(f.kind == "config_change" for f in pipeline.analyze(str(tmp_path / name)).findings)
         assert changed == (name == "b")
+
+
+@pytest.mark.parametrize(("one", "two", "differ"), [(32, 32.0, False), (False, 0, False), ("1e-3", 0.001, False), (16, 32, True)])
+def test_settings_are_compared_by_value_and_only_between_two_launches(tmp_path: Path, one: object, two: object, differ: bool) -> None:
+    x = curve(100)
+    for name, again in (("once", 100), ("twice", 60)):
+        (tmp_path / name).mkdir()
+        rows = [{"step": i, "loss": x[i]} for i in [*range(100), *range(again, 100)]]
+        (tmp_path / name / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+        for launch, value in (("1", one), ("2", two)):
+            (tmp_path / name / f"config_{launch}.json").write_text(json.dumps({"lr": 1e-3, "batch_size": value, "model": "m", "layers": 2}))
+        changed = any(f.kind == "config_change" for f in pipeline.analyze(str(tmp_path / name)).findings)
+        assert changed == (differ and name == "twice")
 
 
 def evaluated(x: list[float], every: int, held: dict[int, dict[str, float]]) -> Rows:
