@@ -9,6 +9,9 @@ from pathlib import PurePosixPath
 ONE_RUN = frozenset({"tensorboard", "wandb_offline", "wandb_folder", "trainer_state", "mlflow_files"})
 """The formats whose files in one home are one run: their writers give each run a folder."""
 
+TRACKERS = frozenset({"wandb_offline", "wandb_folder", "mlflow_files", "mlflow_sqlite"})
+"""The formats that give each run an id: their files in one home are of one id."""
+
 LONGEST = 200  # bytes of an id; a folder's name may have 255
 
 _PART = re.compile(

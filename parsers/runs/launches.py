@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from parsers import arrow
 from parsers.runs.boundaries import Evidence
-from parsers.runs.homes import run_id
+from parsers.runs.homes import TRACKERS, run_id
 from parsers.runs.spans import BEGINNING, Span, goes_on, joined
 from parsers.tables import Run
 
@@ -25,9 +25,6 @@ PATH = re.compile(r"launch-[1-9]\d*")
 """What a run that shares its files with others is called below their path."""
 
 _RESTARTED = re.compile(r"(?i)restart(?:ing|ed)? (?:the )?worker|will restart|\brequeu(?:ed|ing)|SLURM_RESTART_COUNT\W+[1-9]")
-TRACKERS = frozenset({"wandb_offline", "wandb_folder", "mlflow_files", "mlflow_sqlite"})
-"""The formats that give each run an id: their files of one run are of one id (`homes.home`)."""
-
 Attempt = dict[str, Any]
 
 

@@ -22,6 +22,8 @@ _SAME_IN_ALL = frozenset(
 )  # equal across seeds
 _MEASURED = ("loss.", "ppl.")  # of two trainings these differ; memory, speed or skipped steps may be equal
 
+_SOME = 10_000  # rows that tell a file's logging interval
+
 _NOWHERE = Span(0, 0)
 
 
@@ -65,16 +67,19 @@ def _sketch(unit: Unit) -> copy_prefilter.Sketch:
     logged: set[str] = set()
     parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
     steps: list[int] = []
+    every: list[float] = []
     times: list[float] = []
     for keys, code, step, value, time in _columns(unit):
         steps += [int(step.min()), int(step.max())] if len(step) else []
+        every += [float(np.median(np.diff(some)))] if len(some := np.unique(step[:_SOME])) > 1 else []
         time = time[np.isfinite(time)]
         times += [float(time.min()), float(time.max())] if len(time) else []
         logged.update(k for k in keys if k is not None)
         compared = [-1 if k is None or k in _SAME_IN_ALL else numbers.setdefault(k, len(numbers)) for k in keys]
         parts.append((np.array(compared, np.int64).take(code), step, value))
     unit.keys = frozenset(logged)
-    unit.span = Span(min(steps, default=0), max(steps, default=0), (min(times), max(times)) if times else None)
+    ends = (min(times), max(times)) if times else None
+    unit.span = Span(min(steps, default=0), max(steps, default=0), ends, max(round(min(every, default=1)), 1))
     key, step, value = (np.concatenate(column) for column in zip(*parts, strict=True))
     return copy_prefilter.sketch(list(numbers), key, step, value)
 

@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 
 from parsers import rank_names
 from parsers.runs.assemble import FileRead, Group, parts
-from parsers.runs.homes import home, inside, nearness, run_id
+from parsers.runs.homes import TRACKERS, home, inside, nearness, run_id
 from parsers.runs.run_folders import Unit, is_copy, shared, units
 from parsers.runs.spans import goes_on
 
@@ -33,10 +33,30 @@ def split(files: list[FileRead], root: Path, overrides: dict[str, str]) -> list[
     known = units(rest, overrides)
     if silent and not known:
         return [Group(*_named(f), [f, *rest]) for f in silent]
-    return [*(Group(*_named(f), [f]) for f in silent), *_split(rest, known, root)]
+    tracked = _tracked_in_silence(rest, known)
+    placed = {id(f) for files in tracked.values() for f in files}
+    early = [_group_in(own[0].source.path.rpartition("/")[0], root, own) for own in tracked.values()]
+    early += [Group(*_named(f), [f]) for f in silent]
+    return [*early, *_split([f for f in rest if id(f) not in placed], known, root, alone=not early)]
 
 
-def _split(files: list[FileRead], known: list[Unit], root: Path) -> list[Group]:
+def _tracked_in_silence(files: list[FileRead], known: list[Unit]) -> dict[str, list[FileRead]]:
+    """Folder -> files of runs that a tracker has on record without a metric, where it has metrics of their siblings."""
+    logged = {u.home for u in known}
+    parents = {u.parent for u in known if u.format in TRACKERS}
+    found: dict[str, list[FileRead]] = {}
+    for f in files:
+        where = home(f.source.path)
+        if where not in logged and where.rpartition("/")[0] in parents:
+            found.setdefault(where, []).append(f)
+    return {where: own for where, own in found.items() if any(f.source.format in TRACKERS and f.source.records for f in own)}
+
+
+def _group_in(path: str, root: Path, files: list[FileRead]) -> Group:
+    return Group(run_id(path), str(root / path), files)
+
+
+def _split(files: list[FileRead], known: list[Unit], root: Path, alone: bool) -> list[Group]:
     runs: list[list[Unit]] = []
     for unit in sorted(known, key=lambda u: (u.span.times or (0.0, 0.0), u.home, u.files[0].source.path)):
         own = [r for r in runs if any(_related(u, unit) for u in r) and not any(_conflict(u, unit) for u in r)]
@@ -44,7 +64,7 @@ def _split(files: list[FileRead], known: list[Unit], root: Path) -> list[Group]:
             max(own, key=lambda r: max(nearness(u.home, unit.home) for u in r)).append(unit)
         else:
             runs.append([unit])
-    if len(runs) <= 1 and not any(f.run for f in files):
+    if len(runs) <= 1 and alone and not any(f.run for f in files):
         return [Group(root.resolve().name or "run", str(root), files)]
     homes = Counter(where for r in runs for where in {u.home for u in r})
     groups = [_group(r, root, homes) for r in runs]
@@ -87,7 +107,7 @@ def _group(run: list[Unit], root: Path, homes: Counter[str]) -> Group:
     path, where = run[0].files[0].source.path, run[0].home
     if homes[where] == 1 and where != "":
         path = where if (root / where).exists() else PurePosixPath(path).parent.as_posix()
-    return Group(run_id(path), str(root / path), files)
+    return _group_in(path, root, files)
 
 
 def _named(f: FileRead) -> tuple[str, str]:

@@ -157,6 +157,17 @@ def test_launches_that_share_a_log_keep_their_parts_of_every_file(tmp_path: Path
     assert all(set(r.tables["metrics"]["attempt"].to_pylist()) == {0} for r in runs)
 
 
+def test_a_run_that_its_tracker_has_on_record_without_a_metric_is_a_run(tmp_path: Path) -> None:
+    for name, text in (("20240101_000000-aaaa1111", rows(range(40))), ("20240102_000000-bbbb2222", "")):
+        folder = tmp_path / "wandb" / f"run-{name}" / "files"
+        folder.mkdir(parents=True)
+        (folder / "wandb-metadata.json").write_text(json.dumps({"host": "n1", "program": "train.py", "state": "failed", "exitcode": 1}))
+        (folder / "wandb-history.jsonl").write_text(text.replace('"step"', '"_step"'))
+    runs = parsers.read_all(tmp_path)
+    assert [r.id for r in runs] == [f"wandb__run-{d}__files" for d in ("20240102_000000-bbbb2222", "20240101_000000-aaaa1111")]
+    assert [attempts(r) for r in runs] == [[], [[0, 39]]]
+
+
 # --- copies
 
 
