@@ -7,6 +7,8 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from parsers.tables import DATED
+
 Cell = float | int | str | None  # None: not logged
 
 _PLAIN = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
@@ -76,7 +78,7 @@ def whole(value: Any) -> int | None:
 
 def time_unit(value: float | None) -> float | None:
     """Seconds in a unit of a clock that shows ``value`` between 1980 and 2100; None: it is no wall clock."""
-    return None if value is None else next((unit for unit in _UNITS if 3.1e8 <= value * unit <= 4.2e9), None)
+    return None if value is None else next((unit for unit in _UNITS if DATED <= value * unit <= 4.2e9), None)
 
 
 def seconds(value: Any) -> float | None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from parsers import arrow
 from parsers.runs.spans import Span
+from parsers.tables import DATED
 
 _MAX_CUTS = 200  # more step-backs than this in one file are disorder, not restarts
 _PAUSE = 5  # a launch shows in the clock as a pause of this many usual steps
@@ -124,7 +125,7 @@ def _cut(source: str, clock: _Clock, told: _Told, order: int) -> list[Segment]:
     found = []
     for n, (i, j) in enumerate(zip(starts, [*starts[1:], len(clock.step)], strict=True)):
         step, time = clock.step[i:j], clock.time[i:j]
-        time = time[np.isfinite(time)]
+        time = time[time >= DATED]
         span = Span(int(step.min()), int(step.max()), (float(time.min()), float(time.max())) if len(time) else None)
         found.append(Segment(source, int(clock.at[i]) if n else -1, span, order + n, j - i, clock.names))
     return found

@@ -1,0 +1,83 @@
+"""The rows of one metric as a curve: by attempt and step, one value a step, whatever order and however often a file has them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+
+OF_SEVERAL = 3  # values of one step side by side that are no value and its second writing
+RUN_MEAN = 2e-4  # relative: how near a value is to the mean of all before it, where a log rounds to four digits
+LEAST_MEAN = 4  # values: of fewer, a mean is too easily met
+PASSES = 0.2  # share of rows whose step comes again in another pass from which on a file counts steps anew instead of writing some again
+
+
+class Curve(NamedTuple):
+    """``row``: the rows that stand for the steps; ``value`` at them, the mean of ``of`` values."""
+
+    row: Ints
+    value: Floats
+    of: Ints
+
+
+def curve(step: Ints, attempt: Codes, value: Floats) -> Curve:
+    """One value a step and attempt.
+
+    Values of a step that stand side by side are those of one measurement (the batches of an evaluation, the micro-batches of a step):
+    their mean. A step that comes again later was written again: the last one counts. A second value that is the mean of
+    all before it is the summary of the run (transformers' ``train_loss``, under the name of the step's loss): left out. A
+    file that counts its steps anew again and again (each epoch from 0) keeps its order.
+    """
+    rows = np.arange(len(step))
+    if _grows(step, attempt):
+        return Curve(rows, value, np.ones(len(step), np.int64))
+    starts = np.flatnonzero(np.r_[True, (np.diff(step) != 0) | (np.diff(attempt) != 0)])
+    order = np.lexsort((starts, step[starts], attempt[starts]))
+    first = starts[order]
+    again = np.flatnonzero((np.diff(step[first]) == 0) & (np.diff(attempt[first]) == 0))  # blocks that a later one replaces
+    ends = np.r_[starts[1:], len(step)][order]
+    if len(again) and _passes(step, attempt, starts, first[again]):
+        return Curve(rows, value, np.ones(len(step), np.int64))
+    keep = np.ones(len(first), bool)
+    keep[again] = False
+    with np.errstate(invalid="ignore", over="ignore"):
+        means = np.add.reduceat(value, starts)[order][keep] / (ends - first)[keep]
+    return _stand_for(first[keep], ends[keep], value, means, attempt)
+
+
+def _grows(step: Ints, attempt: Codes) -> bool:
+    change = np.diff(attempt)
+    return bool(((change > 0) | ((change == 0) & (np.diff(step) > 0))).all())
+
+
+def _passes(step: Ints, attempt: Codes, starts: Ints, again: Ints) -> bool:
+    """Does the file go over the same steps again and again, each time upwards? One that only writes some again does not."""
+    falls = np.diff(step[starts])[np.diff(attempt[starts]) == 0]
+    back = int((falls < 0).sum())
+    return len(again) > PASSES * len(starts) and 0 < back < 0.5 * len(falls)
+
+
+def _stand_for(first: Ints, ends: Ints, value: Floats, means: Floats, attempt: Codes) -> Curve:
+    """The value of each block of rows ``first`` to ``ends`` that are of one step."""
+    of, own, last = ends - first, value[first], value[ends - 1]
+    several = (of >= OF_SEVERAL) | (of > 1) & bool((of > 1).mean() >= 0.5)
+    summary = (of == 2) & ~several & _is_run_mean(last, own, attempt[first])
+    row = np.where(several | summary, first, ends - 1)
+    return Curve(row, np.where(several, means, np.where(summary, own, last)), np.where(several, of, 1))
+
+
+def _is_run_mean(last: Floats, own: Floats, attempt: Codes) -> NDArray[np.bool_]:
+    """Where a second value is the mean of all that the attempt has logged until then."""
+    known = np.isfinite(own)
+    total, n = np.cumsum(np.where(known, own, 0.0)), np.cumsum(known)
+    begins = np.flatnonzero(np.diff(attempt, prepend=attempt[:1] - 1))
+    before = np.repeat(begins, np.diff(np.r_[begins, len(own)]))
+    total, n = total - np.r_[0.0, total][before], n - np.r_[0, n][before]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        near = np.abs(last - total / n) <= RUN_MEAN * np.abs(last)
+    return np.asarray(near & (n >= LEAST_MEAN) & (last != own))
