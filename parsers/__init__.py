@@ -16,7 +16,7 @@ from types import ModuleType
 
 import pyarrow as pa
 
-from parsers import clocks, formats, plugins, secrets, shown
+from parsers import arrow, clocks, formats, plugins, rank_names, secrets, shown
 from parsers.runs import assemble, split_runs
 from parsers.tables import HEAD_BYTES, Gap, Note, Run, Source, relative, table_of
 from parsers.unclaimed import describe, is_report
@@ -88,8 +88,17 @@ def _parsed(parser: ModuleType, path: Path, rel: str, size: int) -> assemble.Fil
     except Exception as e:  # our mistake, not the file's; what was read before it stands
         what = f"the {name_of(parser)} parser broke off: {type(e).__name__}: {e}"
         gaps.append(Gap("byte 0", secrets.mask_text(what)[:300], None, rel))
+    if (rank := rank_names.number(rel)) is not None:
+        batches = {table: [_of_rank(b, rank) for b in found] for table, found in batches.items()}
     source = Source(rel, name_of(parser), size, records, unit=getattr(parser, "AT", "line"), note="; ".join(notes), clock=clock)
     return assemble.FileRead(path, source, batches, gaps)
+
+
+def _of_rank(batch: pa.RecordBatch, rank: int) -> pa.RecordBatch:
+    """The batch with the rank that its file's name says, where its rows name none."""
+    if "rank" not in batch.schema.names or batch["rank"].null_count < batch.num_rows:
+        return batch
+    return arrow.with_column(batch, "rank", arrow.column([rank] * batch.num_rows, pa.int32()))
 
 
 def _read_files(paths: list[Path], root: Path, progress: Progress | None) -> Iterator[assemble.FileRead]:

@@ -99,5 +99,4 @@ def _shift(f: FileRead, seconds: float, note: str) -> None:
 
 def with_times(b: pa.RecordBatch, times: NDArray[np.float64]) -> pa.RecordBatch:
     """The batch with other times; NaN becomes null."""
-    columns = [arrow.numbers(times, np.isfinite(times)) if name == "time" else b[name] for name in b.schema.names]
-    return pa.RecordBatch.from_arrays(columns, schema=b.schema)
+    return arrow.with_column(b, "time", arrow.numbers(times, np.isfinite(times)))

@@ -94,7 +94,8 @@ def _silences(run: Run, s: Series, paused: Pauses) -> Iterator[Finding]:
         return
     usual = float(np.median(a_step[a_step > 0])) * np.maximum(paused.steps, 1)
     held = pace.stopped(run, s, paused) & np.isfinite(wait)
-    known = held & (wait <= STOP_TIMES * float(np.median(wait[held]))) if held.any() else held
+    longer = np.sort(wait[held])[held.sum() // 2 :]  # of the two pauses beside an evaluation's step one holds it
+    known = held & (wait <= STOP_TIMES * float(np.median(longer))) if held.any() else held
     for i in np.flatnonzero((wait >= SILENCE_SECONDS) & (wait >= SILENCE_TIMES * usual) & ~known)[:10]:
         row, after = paused.row[i], paused.row[i + 1]
         title = f"Silence of {wait[i] / 60:.0f} minutes after step {s.step[row]}; usual is {usual[i]:.2g} seconds"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
+from parsers import rank_names
+
 ONE_RUN = frozenset({"tensorboard", "wandb_offline", "wandb_folder", "trainer_state", "mlflow_files"})
 """The formats whose files in one home are one run: their writers give each run a folder."""
 
@@ -23,7 +25,9 @@ def home(path: str) -> str:
     parts = list(PurePosixPath(path).parent.parts)
     while parts:
         last = parts[-1]
-        if len(parts) > 1 and parts[-2] == "runs" and _STAMPED.fullmatch(last):
+        if (len(parts) > 1 and parts[-2] == "runs" and _STAMPED.fullmatch(last)) or (
+            len(parts) > 1 and rank_names.is_folder(parts[-2], last)
+        ):
             parts = parts[:-2]
         elif _PART.fullmatch(last) or _SPLIT_FOLDER.fullmatch(last):
             parts.pop()

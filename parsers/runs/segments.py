@@ -160,6 +160,8 @@ def _starts(clock: _Clock, told: _Told) -> list[int]:
 def _steps_back(step: NDArray[np.int64]) -> list[int]:
     """Rows at which a restart begins; not where a single late row (a logger's thread) goes on above the old maximum at once."""
     back = np.flatnonzero(np.diff(step) < 0) + 1
+    if len(back) > (np.diff(step) > 0).sum():  # written newest first
+        return []
     if not 0 < len(back) <= _MAX_CUTS:
         return []
     before = np.maximum.accumulate(step)
