@@ -25,29 +25,32 @@ class Curve(NamedTuple):
     of: Ints
 
 
-def curve(step: Ints, attempt: Codes, value: Floats) -> Curve:
+def curve(step: Ints, attempt: Codes, value: Floats, *, state: bool = False) -> Curve:
     """One value a step and attempt.
 
     Values of a step that stand side by side are those of one measurement (the batches of an evaluation, the micro-batches of a step):
-    their mean. A step that comes again later was written again: the last one counts. A second value that is the mean of
-    all before it is the summary of the run (transformers' ``train_loss``, under the name of the step's loss): left out. A
-    file that counts its steps anew again and again (each epoch from 0) keeps its order.
+    their mean; of a `state` (a rate, a counter) the last. A step that comes again later was written again: the last one counts.
+    A second value that is the mean of all before it is the summary of the run (transformers' ``train_loss``, under the
+    name of the step's loss): left out. Where the same steps come again and again with other values (each epoch from 0, two
+    logs of two launches), no value is another's second writing: all stay, in the order of the file.
     """
-    rows = np.arange(len(step))
     if _grows(step, attempt):
-        return Curve(rows, value, np.ones(len(step), np.int64))
+        return Curve(np.arange(len(step)), value, np.ones(len(step), np.int64))
+    rows = np.argsort(attempt, kind="stable")
+    step, attempt, value = step[rows], attempt[rows], value[rows]
     starts = np.flatnonzero(np.r_[True, (np.diff(step) != 0) | (np.diff(attempt) != 0)])
     order = np.lexsort((starts, step[starts], attempt[starts]))
-    first = starts[order]
+    first, ends = starts[order], np.r_[starts[1:], len(step)][order]
     again = np.flatnonzero((np.diff(step[first]) == 0) & (np.diff(attempt[first]) == 0))  # blocks that a later one replaces
-    ends = np.r_[starts[1:], len(step)][order]
-    if len(again) and _passes(step, attempt, starts, first[again]):
+    other = value[first[again]] != value[first[again + 1]] if len(again) else again
+    if other.sum() > PASSES * len(starts) and _is_in_passes(step[starts], attempt[starts]):
         return Curve(rows, value, np.ones(len(step), np.int64))
     keep = np.ones(len(first), bool)
     keep[again] = False
     with np.errstate(invalid="ignore", over="ignore"):
         means = np.add.reduceat(value, starts)[order][keep] / (ends - first)[keep]
-    return _stand_for(first[keep], ends[keep], value, means, attempt)
+    found = _stand_for(first[keep], ends[keep], value, means, attempt, state)
+    return found._replace(row=rows[found.row])
 
 
 def _grows(step: Ints, attempt: Codes) -> bool:
@@ -55,18 +58,17 @@ def _grows(step: Ints, attempt: Codes) -> bool:
     return bool(((change > 0) | ((change == 0) & (np.diff(step) > 0))).all())
 
 
-def _passes(step: Ints, attempt: Codes, starts: Ints, again: Ints) -> bool:
-    """Does the file go over the same steps again and again, each time upwards? One that only writes some again does not."""
-    falls = np.diff(step[starts])[np.diff(attempt[starts]) == 0]
-    back = int((falls < 0).sum())
-    return len(again) > PASSES * len(starts) and 0 < back < 0.5 * len(falls)
+def _is_in_passes(step: Ints, attempt: Codes) -> bool:
+    """Do the steps rise, fall back now and then, and rise again?"""
+    change = np.diff(step)[np.diff(attempt) == 0]
+    return 0 < int((change < 0).sum()) < 0.5 * len(change)
 
 
-def _stand_for(first: Ints, ends: Ints, value: Floats, means: Floats, attempt: Codes) -> Curve:
+def _stand_for(first: Ints, ends: Ints, value: Floats, means: Floats, attempt: Codes, state: bool) -> Curve:
     """The value of each block of rows ``first`` to ``ends`` that are of one step."""
     of, own, last = ends - first, value[first], value[ends - 1]
-    several = (of >= OF_SEVERAL) | (of > 1) & bool((of > 1).mean() >= 0.5)
-    summary = (of == 2) & ~several & _is_run_mean(last, own, attempt[first])
+    several = ((of >= OF_SEVERAL) | (of > 1) & bool((of > 1).mean() >= 0.5)) & (not state)
+    summary = (of == 2) & ~several & (not state) & _is_run_mean(last, own, attempt[first])
     row = np.where(several | summary, first, ends - 1)
     return Curve(row, np.where(several, means, np.where(summary, own, last)), np.where(several, of, 1))
 

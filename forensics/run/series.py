@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics.run import order
+from forensics.run import axes, order
 from forensics.run.once import once
 from parsers import arrow
 from parsers.tables import DATED, Run
@@ -19,12 +19,27 @@ from parsers.tables import DATED, Run
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+STATES = (
+    "lr",
+    "loss_scale",
+    "epoch",
+    "step",
+    "axis/",
+    "time.total",
+    "tokens.seen",
+    "samples.seen",
+    "batch.size",
+    "skip.count",
+    "nan.count",
+)
+"""What stands at a moment and has no mean: rates, settings, counters."""
+
 
 @dataclass(frozen=True, eq=False)
 class Series:
     """A metric over the whole run, by attempt and step, one value a step; all arrays have the same length.
 
-    ``attempt`` tells the attempts apart; ``alive`` is False where a later attempt logged the same step again (the abandoned
+    The steps of a tag that counts epochs are those of the run at that time. ``attempt`` tells the attempts apart; ``alive`` is False where a later attempt logged the same step again (the abandoned
     branch). ``interval`` is the usual distance of two logged steps.
     """
 
@@ -126,10 +141,11 @@ def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = 
     ranks = _of(columns, "rank", rows)
     rank = int(ranks.min())
     rows = rows[ranks == rank] if (ranks != rank).any() else rows
-    found = order.curve(columns["step"][rows], _of(columns, "attempt", rows), columns["value"][rows])
+    state = name.startswith(STATES)
+    found = order.curve(columns["step"][rows], _of(columns, "attempt", rows), columns["value"][rows], state=state)
     rows = rows[found.row]
     tag = columns["tags"][int(columns["tag"][rows[0]])]
-    step, attempt, source = columns["step"][rows], _of(columns, "attempt", rows), _of(columns, "source", rows)
+    step, attempt, source = axes.placed(columns, rows, name), _of(columns, "attempt", rows), _of(columns, "source", rows)
     is_used = np.bincount(source) > 0
     used, code = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[source]
     first = columns["sources"][int(used[0])]

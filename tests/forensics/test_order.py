@@ -86,6 +86,29 @@ def test_epoch_step_and_samples_of_one_record(tmp_path: Path) -> None:
     assert train(jsonl(tmp_path / "r" / "metrics.jsonl", rows)).step.tolist() == list(range(1, 121))
 
 
+def epochs_among_steps(folder: Path, *, every: int = 50) -> Path:
+    """One event-like file: the loss by iteration, the accuracy under the number of its epoch."""
+    rows: list[dict[str, Any]] = []
+    for i in range(1, 501):
+        rows.append({"step": i, "tag": "train/loss", "value": loss(i), "wall_time": START + i})
+        if i % every == 0:
+            rows.append({"step": i // every, "tag": "val/acc", "value": 1 - loss(i) / 10, "wall_time": START + i + 0.5})
+    folder.mkdir(parents=True)
+    lines = [",".join(str(r[k]) for k in ("wall_time", "step", "tag", "value")) for r in rows]
+    (folder / "scalars.csv").write_text("wall_time,step,tag,value\n" + "\n".join(lines) + "\n")
+    return folder
+
+
+def test_epoch_numbers_among_steps_are_put_on_the_steps(tmp_path: Path) -> None:
+    run = read(epochs_among_steps(tmp_path / "r"))
+    s = series(run, "acc.eval")
+    assert s is not None and s.step.tolist() == list(range(50, 501, 50))
+    logged = [r["step"] for r in run.tables["metrics"].to_pylist() if r["name"] == "acc.eval"]
+    assert logged == list(range(1, 11))  # the table keeps them as they are
+    dense = series(read(epochs_among_steps(tmp_path / "dense", every=1)), "acc.eval")
+    assert dense is not None and dense.step.tolist() == list(range(1, 501))
+
+
 def ranks_as_prefix(folder: Path, value: Callable[[int, int], float], prefix: str) -> Path:
     folder.mkdir(parents=True)
     lines = [f"{prefix.format(r)}step: {i} loss: {value(i, r):.4f}\n" for i in range(1, 81) for r in range(4)]
