@@ -33,10 +33,10 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
-from forensics.run import endings, how_it_ended, pace
-from forensics.run.endings import SILENCE_SECONDS, SILENCE_TIMES
+from forensics.run import endings, how_it_ended, pace, silence
 from forensics.run.pace import Pauses
 from forensics.run.series import Series, series
+from forensics.run.silence import SILENCE_SECONDS, SILENCE_TIMES
 from forensics.signs import hang_kinds, hang_ranks
 from forensics.signs.kinds import Kind
 from parsers.tables import Run
@@ -77,8 +77,8 @@ def detect(run: Run) -> Iterator[Finding]:
     if len(paused.row) < 10:
         return
     yield from _silences(run, s, paused)
-    if endings.stalled(run) and not said and how_it_ended.status(run) != "finished":
-        wait, usual, what = endings.silence(run) or (0.0, 0.0, "")
+    if silence.stalled(run) and not said and how_it_ended.status(run) != "finished":
+        wait, usual, what = silence.silence(run) or (0.0, 0.0, "")
         last, step = paused.row[-1], int(s.step[paused.row[-1]])
         kind = hang_kinds.of_run(run, step)
         title = f"Silence of {wait / 60:.0f} minutes after the last step {step}{_words(kind)}, until: {what[:100]}"

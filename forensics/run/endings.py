@@ -1,4 +1,4 @@
-"""How the run began and ended: the label of its first step, planned length, what its lines tell, silence at the end."""
+"""How the run began and ended: the label of its first step, planned length, what its lines tell."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ import numpy as np
 
 from forensics.run import settings
 from forensics.run.once import once
-from forensics.run.series import Floats, Ints, arrays, series
+from forensics.run.series import series
 from parsers import arrow
-from parsers.tables import DOUBTED, Run
+from parsers.tables import Run
 
-_SIGNS = ("signal", "scheduler", "exit", "hang", "nccl", "warning", "console", "alive")  # lines that a job writes while it does no steps
-SILENCE_SECONDS, SILENCE_TIMES = 120.0, 50.0
-NEAREST_ZONE = 3600.0  # seconds: no zone but UTC itself is nearer to UTC (tz database)
-_CLOCKS = ("", "local", "relative")  # Source.clock
 CLOSING = ("finished", "train_end")  # kinds of lines that say so
 DONE = re.compile(r"\b(?:FINISHED|COMPLETED)\b", re.I)
 
@@ -48,52 +44,6 @@ def finished(run: Run) -> bool:
     closed = any(e["kind"] in CLOSING for e in final)
     done = any((e["kind"] == "exit" and "code 0" in e["text"]) or (e["kind"] == "status" and DONE.search(e["text"])) for e in final)
     return closed or done or reached_plan(run)
-
-
-@once
-def silence(run: Run) -> tuple[float, float, str] | None:
-    """(seconds, usual seconds between rows, what broke the silence) between the last step and the last sign of life.
-
-    Signs of life are rows without a step (a monitor that says that the process is alive) and lines of any log whose clock
-    can be compared: one without a zone may be hours off. None where the log has no clock.
-    """
-    columns = arrays(run)
-    time, step = columns["time"], columns["step"]
-    kind = {s.path: s.clock for s in run.sources}
-    clock = np.array([_CLOCKS.index(kind.get(s, "")) for s in columns["sources"]])[columns["source"]]
-    clock[~np.isfinite(time)] = -1
-    for mine, other in ((0, 1), (1, 0)):
-        stepped = (clock == mine) & columns["stepped"]
-        if stepped.sum() < 10:
-            continue
-        first, last = float(time[stepped].min()), float(time[stepped].max())
-        told = [
-            (e["time"], e["text"], _CLOCKS.index(kind.get(e["source"], "")), e["kind"]) for e in _all_events(run) if e["time"] is not None
-        ]
-        beside = [t for t, _, c, _ in told if c == other] + time[clock == other][:1].tolist()
-        one_zone = bool(beside) and abs(min(beside) - first) < NEAREST_ZONE / 2  # they begin together
-        signs = [(t, text) for t, text, c, k in told if k in _SIGNS and (c == mine or one_zone or t - last < NEAREST_ZONE)]
-        alive = time[~columns["stepped"] & ((clock == mine) | (one_zone & (clock == other)))]
-        signs += [(float(alive.max()), "the process was still watched and alive")] if len(alive) else []
-        until, what = max(signs, default=(last, ""), key=lambda sign: sign[0])
-        if until - last <= DOUBTED:
-            return max(until - last, 0.0), _usual(time[stepped], step[stepped]), what
-    return None
-
-
-def _usual(time: Floats, step: Ints) -> float:
-    """Seconds between two rows as they are logged at the end of the run: those of a step, times the steps between its last rows."""
-    steps, first = np.unique(step, return_index=True)
-    gap, steps = np.diff(time[first]), np.diff(steps)
-    pauses = np.diff(np.unique(time))
-    usual = float(np.median(pauses)) if len(pauses) else 0.0
-    return max(usual, float(np.median(gap[gap > 0] / steps[gap > 0]) * np.median(steps[-5:]))) if (gap > 0).any() else usual
-
-
-def stalled(run: Run) -> bool:
-    """True where the job outlived its last step by at least two minutes and fifty usual steps."""
-    found = silence(run)
-    return found is not None and found[0] >= max(SILENCE_SECONDS, SILENCE_TIMES * found[1])
 
 
 def reached_plan(run: Run) -> bool:

@@ -110,7 +110,7 @@ class Reader:
             if scale is not None and known != self.words.last_overflow:
                 self.measured.put(where, step, [("loss_scale", scale)])
         if event.kind == "scheduler" and (said := when(event.text)) is not None:
-            where = where._replace(time=seconds(said, "iso"))
+            where, self.zoneless = where._replace(time=seconds(said, "iso")), True
         if event.kind == "resume":  # where the run goes back to, not where it was
             step = event.step
             now.step = step if step is not None else now.step

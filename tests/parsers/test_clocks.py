@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import forensics
-from forensics.run import endings, pace
+from forensics.run import pace, silence
 from forensics.run.series import series
 from parsers.tables import DATED, Run
 
@@ -115,7 +115,7 @@ def test_a_zone_is_found_by_equal_values(tmp_path: Path, hours: float) -> None:
     run = read(tmp_path / "r")
     note = next(s.note for s in run.sources if s.path == "train.log")
     assert f"{hours:+.4g} h from UTC" in note and len(run.attempts) == 1
-    assert not endings.stalled(run)
+    assert not silence.stalled(run)
 
 
 def test_other_values_tell_no_zone(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_other_values_tell_no_zone(tmp_path: Path) -> None:
     jsonl(tmp_path / "r" / "metrics.jsonl", LAUNCH, name="grad_norm")
     run = read(tmp_path / "r")
     assert {s.clock for s in run.sources} == {"local", ""}
-    assert not endings.stalled(run)  # eight hours of silence are a zone
+    assert not silence.stalled(run)  # eight hours of silence are a zone
 
 
 def test_a_relative_clock_is_dated_by_equal_values(tmp_path: Path) -> None:
