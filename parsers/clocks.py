@@ -91,7 +91,7 @@ def settle(files: list[FileRead]) -> None:
 def _clock(f: FileRead) -> _Clock | None:
     """The clock of a file that has times before 1980; None for most."""
     batches = _timed(f)
-    if not any(len(t) and np.nanmin(t, initial=np.inf) < DATED for t in (arrow.filled(b["time"], np.nan) for b in batches)):
+    if not any((arrow.filled(b["time"], np.nan) < DATED).any() for b in batches):
         return None
     at, time = (np.concatenate([arrow.filled(b[c], fill) for b in batches]) for c, fill in (("at", -1), ("time", np.nan)))
     row = np.argsort(at, kind="stable")

@@ -61,7 +61,8 @@ def _points(f: FileRead) -> Points:
     step, time, value = [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros(0)]
     for b in f.batches.get("metrics", []):
         code, tags = arrow.codes(b["tag"])
-        lossy = np.array([names.meanings([t])[t].name.startswith(("loss.", "grad.", "ppl")) for t in tags], np.bool_)
+        known = names.meanings(tags)
+        lossy = np.array([known[t].name.startswith(("loss.", "grad.", "ppl")) for t in tags], np.bool_)
         s, t, v = arrow.filled(b["step"], -1), arrow.filled(b["time"], np.nan), arrow.values(b["value"])
         keep = np.flatnonzero(lossy[code] & (s >= 0) & np.isfinite(t) & np.isfinite(v) & (v != np.floor(v)))
         step, time, value = [*step, s[keep]], [*time, t[keep]], [*value, v[keep]]

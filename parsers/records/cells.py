@@ -19,6 +19,7 @@ _NULLS = {"", "na", "n/a", "#n/a", "none", "null", "<na>", "-", "--", "nil"}
 _WORDS = {"nan": "nan", "inf": "inf", "infinity": "inf", "1.#inf": "inf", "1.#ind": "nan", "1.#qnan": "nan",
           "1.#snan": "nan", "nan(ind)": "nan", "nan(snan)": "nan", "∞": "inf"}  # fmt: skip
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)[_T ](\d\d)[:\-](\d\d)[:\-](\d\d)(?:[.,](\d{1,6})\d*)?(Z|[+\-]\d\d:?\d\d)?")
+_ZONE = re.compile(r":\d\d(?:[.,]\d+)? ?(?:Z|UTC|GMT|[+\-]\d\d(?::?\d\d)?)$")
 _UNITS = (1.0, 1e-3, 1e-6, 1e-9)  # of a clock: seconds to nanoseconds
 
 
@@ -91,6 +92,11 @@ def seconds(value: Any) -> float | None:
     found = _date(value.strip())
     m = _DATE.match(value) if found is None else None  # Ray's 2024-01-31_10-00-00, logging's comma
     return _date(f"{m[1]}T{m[2]}:{m[3]}:{m[4]}.{(m[5] or '0').ljust(6, '0')}{m[6] or ''}") if m else found
+
+
+def is_zoneless(value: Any) -> bool:
+    """Is it a date that names no time zone?"""
+    return isinstance(value, str) and as_number(value) is None and _ZONE.search(value.strip()) is None and seconds(value) is not None
 
 
 def _date(text: str) -> float | None:
