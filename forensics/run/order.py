@@ -25,7 +25,7 @@ class Curve(NamedTuple):
     of: Ints
 
 
-def curve(step: Ints, attempt: Codes, value: Floats, *, state: bool = False) -> Curve:
+def curve(step: Ints, attempt: Codes, value: Floats, source: Codes, *, state: bool = False) -> Curve:
     """One value a step and attempt.
 
     Values of a step that stand side by side are those of one measurement (the batches of an evaluation, the micro-batches of a step):
@@ -37,13 +37,15 @@ def curve(step: Ints, attempt: Codes, value: Floats, *, state: bool = False) -> 
     if _grows(step, attempt):
         return Curve(np.arange(len(step)), value, np.ones(len(step), np.int64))
     rows = np.argsort(attempt, kind="stable")
-    step, attempt, value = step[rows], attempt[rows], value[rows]
+    step, attempt, value, source = step[rows], attempt[rows], value[rows], source[rows]
     starts = np.flatnonzero(np.r_[True, (np.diff(step) != 0) | (np.diff(attempt) != 0)])
     order = np.lexsort((starts, step[starts], attempt[starts]))
     first, ends = starts[order], np.r_[starts[1:], len(step)][order]
     again = np.flatnonzero((np.diff(step[first]) == 0) & (np.diff(attempt[first]) == 0))  # blocks that a later one replaces
-    other = value[first[again]] != value[first[again + 1]] if len(again) else again
-    if other.sum() > PASSES * len(starts) and _is_in_passes(step[starts], attempt[starts]):
+    other = again[value[first[again]] != value[first[again + 1]]]
+    apart = other[source[first[other]] != source[first[other + 1]]]  # said by another file
+    files = np.bincount(source[starts])
+    if (len(other) > PASSES * len(starts) and _is_in_passes(step[starts], attempt[starts])) or len(apart) > PASSES * files[files > 0].min():
         return Curve(rows, value, np.ones(len(step), np.int64))
     keep = np.ones(len(first), bool)
     keep[again] = False

@@ -142,7 +142,8 @@ def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = 
     rank = int(ranks.min())
     rows = rows[ranks == rank] if (ranks != rank).any() else rows
     state = name.startswith(STATES)
-    found = order.curve(columns["step"][rows], _of(columns, "attempt", rows), columns["value"][rows], state=state)
+    attempt, source = _of(columns, "attempt", rows), _of(columns, "source", rows)
+    found = order.curve(columns["step"][rows], attempt, columns["value"][rows], source, state=state)
     rows = rows[found.row]
     tag = columns["tags"][int(columns["tag"][rows[0]])]
     step, attempt, source = axes.placed(columns, rows, name), _of(columns, "attempt", rows), _of(columns, "source", rows)

@@ -67,17 +67,17 @@ def test_a_mean_over_the_run_is_not_the_last_steps_loss(tmp_path: Path) -> None:
 
 def test_a_step_that_was_written_again_counts_once() -> None:
     step = np.array([1, 2, 3, 4, 5, 6, 7, 8, 3, 9])
-    found = curve(step, np.zeros(10, np.int32), np.arange(10.0))
+    found = curve(step, np.zeros(10, np.int32), np.arange(10.0), np.zeros(10, np.int32))
     assert step[found.row].tolist() == list(range(1, 10)) and found.value[2] == 8.0
 
 
 def test_a_nan_among_batch_values_stays() -> None:
-    found = curve(np.array([5, 5, 5, 6, 6, 6]), np.zeros(6, np.int32), np.array([1.0, math.nan, 1, 2, 2, 2]))
+    found = curve(np.array([5, 5, 5, 6, 6, 6]), np.zeros(6, np.int32), np.array([1.0, math.nan, 1, 2, 2, 2]), np.zeros(6, np.int32))
     assert math.isnan(found.value[0]) and found.value[1] == 2.0
 
 
 def test_attempts_keep_their_values() -> None:
-    found = curve(np.array([1, 2, 3, 2, 3, 4]), np.array([0, 0, 0, 1, 1, 1], np.int32), np.arange(6.0))
+    found = curve(np.array([1, 2, 3, 2, 3, 4]), np.array([0, 0, 0, 1, 1, 1], np.int32), np.arange(6.0), np.zeros(6, np.int32))
     assert found.value.tolist() == [0, 1, 2, 3, 4, 5] and set(found.of.tolist()) == {1}
 
 
