@@ -18,11 +18,13 @@ PASSES = 0.2  # share of rows whose step comes again in another pass from which 
 
 
 class Curve(NamedTuple):
-    """``row``: the rows that stand for the steps; ``value`` at them, the mean of ``of`` values."""
+    """``row``: the rows that stand for the steps; ``value`` at them, the mean of ``of`` values; ``summary``: rows left out as
+    means over the run."""
 
     row: Ints
     value: Floats
     of: Ints
+    summary: Ints = np.zeros(0, np.int64)
 
 
 def curve(step: Ints, attempt: Codes, value: Floats, source: Codes, *, state: bool = False) -> Curve:
@@ -52,7 +54,7 @@ def curve(step: Ints, attempt: Codes, value: Floats, source: Codes, *, state: bo
     with np.errstate(invalid="ignore", over="ignore"):
         means = np.add.reduceat(value, starts)[order][keep] / (ends - first)[keep]
     found = _stand_for(first[keep], ends[keep], value, means, attempt, state)
-    return found._replace(row=rows[found.row])
+    return found._replace(row=rows[found.row], summary=rows[found.summary])
 
 
 def _grows(step: Ints, attempt: Codes) -> bool:
@@ -72,7 +74,7 @@ def _stand_for(first: Ints, ends: Ints, value: Floats, means: Floats, attempt: C
     several = ((of >= OF_SEVERAL) | (of > 1) & bool((of > 1).mean() >= 0.5)) & (not state)
     summary = (of == 2) & ~several & (not state) & _is_run_mean(last, own, attempt[first])
     row = np.where(several | summary, first, ends - 1)
-    return Curve(row, np.where(several, means, np.where(summary, own, last)), np.where(several, of, 1))
+    return Curve(row, np.where(several, means, np.where(summary, own, last)), np.where(several, of, 1), ends[summary] - 1)
 
 
 def _is_run_mean(last: Floats, own: Floats, attempt: Codes) -> NDArray[np.bool_]:

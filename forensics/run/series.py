@@ -58,6 +58,7 @@ class Series:
     interval: int = 1
     count: Ints | None = None  # how many logged values each one is the mean of; None: one
     rank: int = 0  # the process that logged it
+    summaries: tuple[tuple[int, float, int], ...] = ()  # (step, value, at) of means over the run, left out
 
     @property
     def scale(self) -> str:
@@ -144,6 +145,7 @@ def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = 
     state = name.startswith(STATES)
     attempt, source = _of(columns, "attempt", rows), _of(columns, "source", rows)
     found = order.curve(columns["step"][rows], attempt, columns["value"][rows], source, state=state)
+    summaries = tuple(zip(*(columns[c][rows[found.summary]].tolist() for c in ("step", "value", "at")), strict=True))
     rows = rows[found.row]
     tag = columns["tags"][int(columns["tag"][rows[0]])]
     step, attempt, source = axes.placed(columns, rows, name), _of(columns, "attempt", rows), _of(columns, "source", rows)
@@ -167,6 +169,7 @@ def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = 
         interval=_interval(step, attempt),
         count=found.of if (found.of > 1).any() else None,
         rank=rank,
+        summaries=summaries,
     )
 
 

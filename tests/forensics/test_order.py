@@ -14,7 +14,7 @@ import pytest
 from runs import START, case, loss, only, read
 
 import forensics
-from forensics.detectors import nonfinite, rank_disagreement, stall, throughput
+from forensics.detectors import logger_artefact, nonfinite, rank_disagreement, stall, throughput
 from forensics.errors import CannotTell
 from forensics.run.order import curve
 from forensics.run.series import Series, series
@@ -61,8 +61,11 @@ def test_batch_values_of_an_evaluation_are_one_value(tmp_path: Path) -> None:
 def test_a_mean_over_the_run_is_not_the_last_steps_loss(tmp_path: Path) -> None:
     rows = [{"step": i, "loss": round(loss(i), 4)} for i in range(1, 61)]
     mean = sum(r["loss"] for r in rows) / len(rows)
-    s = train(jsonl(tmp_path / "r" / "metrics.jsonl", [*rows, {"step": 60, "loss": mean}]))
+    folder = jsonl(tmp_path / "r" / "metrics.jsonl", [*rows, {"step": 60, "loss": mean}])
+    s = train(folder)
     assert len(s) == 60 and s.value[-1] == pytest.approx(round(loss(60), 4))
+    found = only([f for f in logger_artefact.detect(read(folder)) if f.facts.kind == "run_mean"])
+    assert (found.first_step, found.severity) == (60, "info") and f"{mean:.6g} is the mean over the run" in found.title
 
 
 def test_a_step_that_was_written_again_counts_once() -> None:
