@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from parsers import arrow, zones
+from parsers.records import cells
 from parsers.runs.assemble import FileRead
 from parsers.tables import DATED, NO_YEAR
 
@@ -30,6 +31,7 @@ Ints = NDArray[np.int64]
 DAY, HOUR = 86400.0, 3600.0
 LEAP_DAY = datetime(NO_YEAR, 3, 1, tzinfo=UTC).timestamp()
 ELAPSED = 60.0  # a clock that begins in the first minute of a day counts from the launch: it is no time of day
+_MOMENT = re.compile(r"\"?20\d\d-\d\d-\d\d[T_ ]\d\d[:-]\d\d")
 _STAMP = re.compile(r"(?<!\d)(20\d\d)[-_.]?([01]\d)[-_.]?([0-3]\d)(?:[-_T. ]{0,2}([0-2]\d)[-_.:h]?([0-5]\d)(?:[-_.:m]?([0-5]\d))?)?(?!\d)")
 
 
@@ -105,8 +107,9 @@ def _timed(f: FileRead) -> list[pa.RecordBatch]:
 def _settle(f: FileRead, clock: _Clock, dated: dict[str, list[Span]]) -> None:
     folder = f.source.path.rpartition("/")[0]
     own = [*dated[f.source.path], *_stamps(f.source.path.rpartition("/")[2])]
-    beside = [s for path, spans in dated.items() if path.rpartition("/")[0] == folder for s in spans]
-    levels = [own, [*beside, *_stamps(folder)], [s for spans in dated.values() for s in spans]]
+    beside = [(path, spans) for path, spans in dated.items() if path.rpartition("/")[0] == folder]
+    near = [s for path, spans in beside for s in (*spans, *_stamps(path.rpartition("/")[2]))]
+    levels = [own, [*near, *_stamps(folder)], [s for spans in dated.values() for s in spans]]
     found, notes = clock.time.copy(), []
     relative = False
     for missing, what in ((YEARLESS, "year"), (DATELESS, "date")):
@@ -154,8 +157,10 @@ def _choice(missing: Missing, time: Floats, turns: Ints, levels: Iterable[list[S
 
 
 def _dated(f: FileRead) -> Span | None:
-    """First and last moment of a file that are sure."""
-    times = np.concatenate([np.zeros(0), *(arrow.filled(b["time"], np.nan) for b in _timed(f))])
+    """First and last moment of a file that are sure; in a config, those that its values name."""
+    said = [v for b in f.batches.get("config", []) for v in b["value"].to_pylist() if v and _MOMENT.match(v)]
+    moments = [t for v in said if (t := cells.seconds(v.strip('"'))) is not None]
+    times = np.concatenate([np.array(moments, np.float64), *(arrow.filled(b["time"], np.nan) for b in _timed(f))])
     times = times[times >= DATED]
     return Span(float(times.min()), float(times.max())) if len(times) else None
 

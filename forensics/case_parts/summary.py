@@ -86,7 +86,8 @@ def _metric(r: Run, name: str) -> dict[str, Any]:
     assert s is not None
     meaning = r.meanings.get((s.source[0], s.tag))
     trap = {"trap": meaning.trap} if meaning and meaning.trap else {}
-    return {"tag": s.tag, "points": len(s), "unit": s.unit, "smoothing": s.smoothing, "interval": s.interval, **trap}
+    several = {"values_a_step": int(np.median(s.count))} if s.count is not None else {}
+    return {"tag": s.tag, "points": len(s), "unit": s.unit, "smoothing": s.smoothing, "interval": s.interval, **several, **trap}
 
 
 def _checkpoints(r: Run) -> int:

@@ -1,6 +1,6 @@
 """What stands before the message of a log line: rank, clock, level, logger; and the line itself as data.
 
-``[rank3]:`` torchrun, ``[1,2]<stdout>:`` mpirun, ``[default0]:`` elastic, ``(RayTrainWorker pid=12)`` ray; ISO clocks,
+``[rank3]:`` torchrun, ``[rank: 3]`` Lightning, ``Rank 3: `` by hand, ``[1,2]<stdout>:`` mpirun, ``[default0]:`` elastic, ``(RayTrainWorker pid=12)`` ray; ISO clocks,
 glog (``I0101 12:00:00.0``), syslog (``Jan 01 12:00:00``), ``01/31 12:00:00`` (detectron2), ``[12:00:00]``, seconds since 1970 (UCX).
 """
 
@@ -17,7 +17,8 @@ SUFFIX = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _LEVEL = r"(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL|FATAL|SUCCESS|TRACE|NOTICE)"
 _PREFIX = re.compile(
-    r"\s*+(?:\[(?:rank|Rank |RANK |default|R)(?P<rank>\d+)\]:?"
+    r"\s*+(?:\[(?:(?:[Rr]ank|RANK)[ :=#_-]{0,2}|default|R)(?P<rank>\d+)(?:/\d+)?\]:?"
+    r"|\(?(?:[Rr]ank|RANK)[ _-]?(?P<process>\d+)(?:/\d+)?\)? ?[:|](?=\s)"
     r"|\[\d+,(?P<mpi>\d+)\]<std(?:out|err)>:|\[(?![\w./]+\.\w+:)[A-Za-z][\w.-]*:(?P<local>\d{1,5})\]:?(?= )"
     r"|\([\w. ]*\bpid=\d+(?:, *ip=[\w.]+)?\)"
     r"|\[?(?P<iso>\d{4}[-/]\d\d[-/]\d\d[T _,-]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)"
@@ -107,7 +108,7 @@ def prefix(text: str) -> Line:
         if m["iso"] is not None:
             line.fields.append(Field("time", "", *m.span("iso")))
             line.clock = "iso" + (m["zone"] or "").strip()
-        elif kind in {"rank", "mpi", "local"}:
+        elif kind in {"rank", "process", "mpi", "local"}:
             line.fields.append(Field("rank", "", *m.span(kind)))
         elif kind in {"glog", "syslog", "md", "day", "unix"} and not line.clock:
             line.fields.append(Field("time", "", *m.span(kind)))

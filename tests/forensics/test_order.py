@@ -54,6 +54,7 @@ def test_batch_values_of_an_evaluation_are_one_value(tmp_path: Path) -> None:
     assert s is not None and s.step.tolist() == list(range(20, 201, 20))
     assert s.value == pytest.approx([loss(i) for i in s.step.tolist()])
     assert s.count is not None and set(s.count.tolist()) == {5}
+    assert case(tmp_path / "r")["run"]["metrics"]["loss.eval"]["values_a_step"] == 5
     table = run.tables["metrics"].to_pylist()
     assert sum(r["name"] == "loss.eval" for r in table) == 50  # the table keeps all
 
@@ -130,6 +131,8 @@ def ranks_as_files(folder: Path, value: Callable[[int, int], float], name: str) 
 NAMINGS: list[tuple[Callable[..., Path], str]] = [
     (ranks_as_prefix, "[rank{}]: "),
     (ranks_as_prefix, "[default{}]:"),
+    (ranks_as_prefix, "[rank: {}] "),
+    (ranks_as_prefix, "Rank {}: "),
     (ranks_as_prefix, "{}: "),
     (ranks_as_files, "rank_{}.log"),
     (ranks_as_files, "logs/rank{}/train.log"),

@@ -66,11 +66,13 @@ def test_a_clock_alone_is_relative(tmp_path: Path, clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("clock", [GLOG, SYSLOG, DETECTRON, TIME_OF_DAY])
-@pytest.mark.parametrize("beside", ["metrics.jsonl", "stamp"])
+@pytest.mark.parametrize("beside", ["metrics.jsonl", "stamp", "config.yaml"])
 def test_a_dated_clock_of_the_folder_tells_the_year(tmp_path: Path, clock: Clock, beside: str) -> None:
     name = "train_20240305-100000.log" if beside == "stamp" else "train.log"
     log(tmp_path / "r" / name, clock)
-    if beside != "stamp":
+    if beside == "config.yaml":
+        (tmp_path / "r" / beside).write_text("lr: 0.001\nstarted: 2024-03-05 09:59:12\n")
+    elif beside != "stamp":
         jsonl(tmp_path / "r" / beside, LAUNCH + timedelta(seconds=1), name="grad_norm")
     found = times(read(tmp_path / "r"), name)
     assert found.min() == (LAUNCH + timedelta(seconds=6)).timestamp()

@@ -376,6 +376,11 @@ def test_no_measurement_in_words(text: str) -> None:
     ("text", "rank", "body"),
     [
         ("[rank3]:2026-03-04 05:06:07,008 - root - INFO - step: 1", 3, "step: 1"),
+        ("[rank: 3] step: 1", 3, "step: 1"),
+        ("[Rank 3/8] step: 1", 3, "step: 1"),
+        ("Rank 3: step: 1", 3, "step: 1"),
+        ("(rank3) | step: 1", 3, "step: 1"),
+        ("rank 3 has finished 7 of 9 batches", None, "rank 3 has finished 7 of 9 batches"),
         ("[1,2]<stdout>:step 1", 2, "step 1"),
         ("[default5]:step 1", 5, "step 1"),
         ("[node12:3] step 1", 3, "step 1"),
