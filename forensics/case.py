@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from forensics.certainty import certainty
 from parsers.secrets import mask_shapes, names
+from parsers.tables import DATED
 
 SCHEMA = 1
 
@@ -206,8 +207,8 @@ def _finding(f: Finding) -> dict[str, Any]:
 
 
 def utc(seconds: float | None) -> str | None:
-    """Seconds since 1970 as '2026-11-21T02:44:14Z'; None for no time or one that no calendar has."""
-    if seconds is None or not math.isfinite(seconds) or not 0 < seconds < 253402300799:
+    """Seconds since 1970 as '2026-11-21T02:44:14Z'; None for no time, one without a date, or one that no calendar has."""
+    if seconds is None or not math.isfinite(seconds) or not DATED <= seconds < 253402300799:
         return None
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 

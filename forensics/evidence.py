@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from forensics.case import BaseFacts, Evidence, Finding
-from forensics.run.series import Series, m4
+from forensics.run.downsample import m4
+from forensics.run.series import Series
 
 WINDOW_COLUMNS = 300
 F = TypeVar("F", bound=BaseFacts)

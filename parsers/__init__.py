@@ -16,7 +16,7 @@ from types import ModuleType
 
 import pyarrow as pa
 
-from parsers import formats, plugins, secrets, shown
+from parsers import arrow, clocks, formats, plugins, rank_names, secrets, shown
 from parsers.runs import assemble, launches, split_runs
 from parsers.tables import HEAD_BYTES, Gap, Note, Run, Source, relative, table_of
 from parsers.unclaimed import describe, is_report
@@ -72,13 +72,14 @@ def read_file(path: Path, root: Path) -> assemble.FileRead:
 
 def _parsed(parser: ModuleType, path: Path, rel: str, size: int) -> assemble.FileRead:
     batches: dict[str, list[pa.RecordBatch]] = {}
-    gaps, notes, records = [], [], 0
+    gaps, notes, records, clock = [], [], 0, ""
     try:
         for item in parser.parse(path):
             if isinstance(item, Gap):
                 gaps.append(Gap(item.at, secrets.mask_text(item.what), item.lost, rel))
             elif isinstance(item, Note):
                 notes.append(secrets.mask_text(item.text))
+                clock = item.clock or clock
             elif item.num_rows:
                 batches.setdefault(table_of(item), []).append(item)
                 records += item.num_rows
@@ -87,8 +88,17 @@ def _parsed(parser: ModuleType, path: Path, rel: str, size: int) -> assemble.Fil
     except Exception as e:  # our mistake, not the file's; what was read before it stands
         what = f"the {name_of(parser)} parser broke off: {type(e).__name__}: {e}"
         gaps.append(Gap("byte 0", secrets.mask_text(what)[:300], None, rel))
-    source = Source(rel, name_of(parser), size, records, unit=getattr(parser, "AT", "line"), note="; ".join(notes))
+    if (rank := rank_names.number(rel)) is not None:
+        batches = {table: [_of_rank(b, rank) for b in found] for table, found in batches.items()}
+    source = Source(rel, name_of(parser), size, records, unit=getattr(parser, "AT", "line"), note="; ".join(notes), clock=clock)
     return assemble.FileRead(path, source, batches, gaps)
+
+
+def _of_rank(batch: pa.RecordBatch, rank: int) -> pa.RecordBatch:
+    """The batch with the rank that its file's name says, where its rows name none."""
+    if "rank" not in batch.schema.names or batch["rank"].null_count < batch.num_rows:
+        return batch
+    return arrow.with_column(batch, "rank", arrow.column([rank] * batch.num_rows, pa.int32()))
 
 
 def _read_files(paths: list[Path], root: Path, progress: Progress | None) -> Iterator[assemble.FileRead]:
@@ -123,6 +133,7 @@ def read_files(paths: list[Path], root: Path, *, overrides: dict[str, str] | Non
 def _read(paths: list[Path], root: Path, overrides: dict[str, str], progress: Progress | None, unread: list[Source | Gap]) -> list[Run]:
     """``unread``: what the walk found beside the files. Names are hidden last, for what is one run rests on them as they are."""
     files = list(_read_files(paths, root, progress))
+    clocks.settle(files)
     places = {f.source.path: f.path for f in files}
     runs = [r for g in split_runs.split(files, root, overrides) for r in assemble.runs(g, overrides)]
     paths_of = [r.path for r in runs]

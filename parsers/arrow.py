@@ -121,6 +121,12 @@ def filled(array: pa.Array | pa.ChunkedArray, fill: float) -> npt.NDArray[Any]:
     return values(array) if is_there is None else np.where(is_there, values(array), values(array).dtype.type(fill))
 
 
+def with_column(batch: pa.RecordBatch, name: str, column: pa.Array) -> pa.RecordBatch:
+    """The batch with another column in the place of one it has."""
+    columns = [column if c == name else batch[c] for c in batch.schema.names]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
 def codes(array: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[str]]:
     """A dictionary column without nulls: the code of each row, and what the codes stand for."""
     if isinstance(array, pa.ChunkedArray):

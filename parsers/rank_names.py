@@ -1,4 +1,4 @@
-"""How the names of files and folders tell the process that wrote them: ``rank_3.jsonl``, ``node-0/``, ``mp_rank_00_model_states.pt``."""
+"""How the names of files and folders tell the process that wrote them: ``rank_3.jsonl``, ``attempt_0/3/``, ``mp_rank_00_model_states.pt``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import re
 _PROCESS = r"(?:(?:local|global|data_parallel|model|tensor|zero_pp|mp|tp|dp)_?)?rank|worker|node|process|gpu"
 _NUMBERED = re.compile(rf"(?i)[-_.]?(?:{_PROCESS})[-_.]?\d+")
 _SHARD = re.compile(rf"(?i)(?:[-_.]?(?:{_PROCESS})[-_.]?|consolidated\.|-model_)\d+")  # Llama and Mistral number model-parallel shards
-_RANK = re.compile(r"(?i)rank[-_.]?(\d{1,6})(?!\d)")
+_RANK = re.compile(r"(?i)(?<![a-z])(?<!lora[-_.])(?<!low[-_.])rank[-_.]?(\d{1,6})(?!\d)")  # the rank of an adapter is no process
+_TORCHRUN = re.compile(r"(?:^|(?<=/))(attempt_\d+)/(\d{1,6})(?=/)")  # torch.distributed.elastic: <run id>/attempt_0/<local rank>/stderr.log
 
 
 def without(path: str) -> str:
     """A name or path without its ranks: the same for all processes of one job."""
-    return _NUMBERED.sub("", path)
+    return _NUMBERED.sub("", _TORCHRUN.sub(r"\1", path))
 
 
 def of_one_job(a: str, b: str) -> bool:
@@ -20,10 +21,10 @@ def of_one_job(a: str, b: str) -> bool:
     return a != b and without(a) == without(b)
 
 
-def number(name: str) -> int | None:
-    """The rank that a file's name says; the number of a node, a worker or a device is none."""
-    found = _RANK.search(name)
-    return int(found[1]) if found else None
+def number(path: str) -> int | None:
+    """The rank that a file's name says, else its folders; the number of a node, a worker or a device is none."""
+    found = [m[1] for m in _RANK.finditer(path)] or [m[2] for m in _TORCHRUN.finditer(path)]
+    return int(found[-1]) if found else None
 
 
 def shard_of(path: str) -> str | None:

@@ -15,7 +15,8 @@ step       optimizer steps in the run's own labels (never shifted); null where t
 tag        the metric's name as it was logged
 name       its canonical name (``loss.train``), or ``other/<tag>``
 value      float64, as logged: NaN and infinities are kept, nothing is converted
-time       seconds since 1970-01-01 UTC as float64; null where the file says nothing
+time       seconds since 1970-01-01 UTC as float64; null where the file says nothing. A clock that no one can date counts from
+           the file's first one (below `DATED`): only differences within the file mean something then
 rank       the process that wrote the row; null where the file says nothing
 attempt    which attempt of the run the row belongs to, from 0
 source, at the file (relative to the run) and the place in it; the unit of ``at`` is the source's ``unit``
@@ -36,6 +37,11 @@ from parsers import arrow, secrets
 
 HEAD_BYTES = 8192
 FLUSH_ROWS = 65536
+DATED = 3.1e8  # seconds since 1970 of late 1979: wall clocks of trainings lie above, relative ones and durations below
+DOUBTED = (
+    30 * 86400.0
+)  # seconds between two lines of one run that are a wrong clock, or another run, before they are a pause: no job waits so long
+NO_YEAR = 1972  # a leap year: a parser gives clocks without a year in it, those without a date on 1970-01-01 (parsers.clocks)
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
 _ORIGIN = [("source", _NAME), ("at", pa.int64())]
@@ -87,9 +93,13 @@ class Gap:
 
 @dataclass(frozen=True)
 class Note:
-    """Something true of a file as a whole ("12 images counted, not decoded"); shown beside it in the sources."""
+    """Something true of a file as a whole ("12 images counted, not decoded"); shown beside it in the sources.
+
+    ``clock``: "local" where the file's clock names no time zone.
+    """
 
     text: str
+    clock: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,6 +114,7 @@ class Source:
     unit: str = "line"  # what `at` counts in this file
     note: str = ""
     claimed: bool = True
+    clock: str = ""  # of its times: "local" without a zone, read as UTC; "relative" without a date; else they are moments
 
 
 @dataclass

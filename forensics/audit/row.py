@@ -23,7 +23,7 @@ from forensics.run import recipe, settings
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Series, names, series
 from parsers import secrets
-from parsers.tables import Run
+from parsers.tables import DATED, Run
 
 COLUMNS: dict[str, str] = {  # of audit.parquet, with their types
     "id": "string", "path": "string", "framework": "string", "status": "string", "verdict": "string",
@@ -233,5 +233,5 @@ def _times(run: Run) -> list[float] | None:
     if not len(time) or time.null_count == len(time):
         return None
     x = time.to_numpy(zero_copy_only=False)
-    x = x[np.isfinite(x)]
+    x = x[x >= DATED]
     return [float(x.min()), float(x.max())] if len(x) else None

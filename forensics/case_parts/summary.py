@@ -18,7 +18,7 @@ from forensics.detectors import loss_spike
 from forensics.run import endings, goodput, how_it_ended, identity, metric_aliases
 from forensics.run.series import names, series
 from parsers import secrets
-from parsers.tables import Run
+from parsers.tables import DATED, Run
 from parsers.walk import is_regular
 
 HASHED = 512 * 1024 * 1024  # larger files carry no hash
@@ -86,7 +86,8 @@ def _metric(r: Run, name: str) -> dict[str, Any]:
     assert s is not None
     meaning = r.meanings.get((s.source[0], s.tag))
     trap = {"trap": meaning.trap} if meaning and meaning.trap else {}
-    return {"tag": s.tag, "points": len(s), "unit": s.unit, "smoothing": s.smoothing, "interval": s.interval, **trap}
+    several = {"values_a_step": int(np.median(s.count))} if s.count is not None else {}
+    return {"tag": s.tag, "points": len(s), "unit": s.unit, "smoothing": s.smoothing, "interval": s.interval, **several, **trap}
 
 
 def _checkpoints(r: Run) -> int:
@@ -166,12 +167,12 @@ def gaps(r: Run) -> tuple[dict[str, Any], ...]:
 
 def clock(r: Run, points: int = 40) -> list[dict[str, Any]]:
     """(step, seconds since 1970) along each attempt, thinned: lets a page write UTC beside any step."""
-    best = max((series(r, n) for n in _listed(r)), key=lambda s: int(np.isfinite(s.time).sum()) if s is not None else -1, default=None)
-    if best is None or not np.isfinite(best.time).any():
+    best = max((series(r, n) for n in _listed(r)), key=lambda s: int((s.time >= DATED).sum()) if s is not None else -1, default=None)
+    if best is None or not (best.time >= DATED).any():
         return []
     found = []
     for a in np.unique(best.attempt):
-        rows = np.flatnonzero((best.attempt == a) & np.isfinite(best.time))
+        rows = np.flatnonzero((best.attempt == a) & (best.time >= DATED))
         if len(rows):
             picked = rows[np.unique(np.linspace(0, len(rows) - 1, min(points, len(rows))).astype(int))]
             found.append({"attempt": int(a), "points": [[int(best.step[i]), float(best.time[i])] for i in picked]})

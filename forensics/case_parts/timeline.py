@@ -8,7 +8,8 @@ from typing import Any
 from forensics.case import Finding
 from forensics.case_parts import summary
 from forensics.detectors import divergence, loss_spike
-from forensics.run.series import m4, names, series
+from forensics.run.downsample import m4
+from forensics.run.series import names, series
 from parsers.tables import Run
 
 FIRST = (

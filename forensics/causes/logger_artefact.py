@@ -36,7 +36,7 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     zeros = findings_of(findings, zero_loss.Facts)
     spikes = findings_of(findings, loss_spike.Facts)
     filtered = run.framework == "hf-trainer"
-    artefacts = findings_of(findings, logger_artefact.Facts)
+    artefacts = [f for f in findings_of(findings, logger_artefact.Facts) if f.facts.kind != "run_mean"]  # left out of the series
     if not artefacts and not zeros and not (spikes and filtered):
         return None
     ledger = Ledger(PRIOR)

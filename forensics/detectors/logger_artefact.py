@@ -11,7 +11,8 @@ How it decides
     have no loss, which that program writes when it was NaN. *NaN for ever*: the loss is NaN to the end while
     gradient norm or evaluation loss stay finite: one NaN in a running average. *Unit*: the first loss is ln of
     the vocabulary times the accumulation steps, or log base 2 of it. *Clipped norm*: the gradient norm never
-    exceeds the clipping threshold and often equals it.
+    exceeds the clipping threshold and often equals it. *Mean of the run*: a second value at a step is the mean of all
+    before it; the series goes without it.
 
 Cannot tell
     Where the gradient norm was not logged and no zeros follow, a filtered NaN looks like a spike of one value.
@@ -51,7 +52,7 @@ BITS = 1 / math.log(2)
 class Facts(BaseFacts):
     """What the logger made, by its kind."""
 
-    kind: str  # nan_filter, dropped_field, nan_for_ever, times_accumulation, base_2, clipped_norm
+    kind: str  # nan_filter, dropped_field, nan_for_ever, times_accumulation, base_2, clipped_norm, run_mean
     step: int | None
 
 
@@ -100,6 +101,7 @@ def detect(run: Run) -> Iterator[Finding]:
     yield from _poisoned(run, s)
     yield from _unit(run, s)
     yield from _clipped(run)
+    yield from _run_mean(run, s)
 
 
 def smallest_effect(run: Run) -> str:
@@ -234,3 +236,11 @@ def _finding(run: Run, s: Series, rows: tuple[int, int], facts: Facts, title: st
     if g is not None and s.name != "grad.norm":
         shown.append(evidence.window(g, step, step, title="gradient norm there"))
     return evidence.on_rows(s, rows, facts, title, severity, *shown, key=f"{step}-{facts.kind}")
+
+
+def _run_mean(run: Run, s: Series) -> Iterator[Finding]:
+    for step, value, at in s.summaries[:1]:
+        own = float(s.value[s.step == step][-1])
+        title = f"{s.tag} is logged twice at step {step}: {value:.6g} is the mean over the run, {own:.6g} the step's own"
+        shown = evidence.text("the second value", [f"step {step}: {value:.6g}"], run.where(s.source[-1], at))
+        yield evidence.found(Facts("run_mean", step), title, (step, step), "info", shown, key=f"{step}-run_mean")

@@ -4,7 +4,7 @@ What it sees
     NaN or infinity in a loss or a norm, in the log as it stands; and lines in which a program says that it met one.
 
 How it decides
-    Every NaN or infinity of a training or evaluation loss counts: the first is the finding's step. In the gradient norm
+    Every NaN or infinity of a training or evaluation loss counts, on any rank: the first is the finding's step. In the gradient norm
     alone it is remarkable only when no loss scaler is at work, which skips such steps as a matter of routine. It also
     measures how calm the gradient norm was just before: an explosion announces itself there, a bad sample does not.
 
@@ -28,7 +28,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.run.endings import events
-from forensics.run.series import Series, series
+from forensics.run.series import Ints, Series, by_rank, series
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval|grad.norm"]
@@ -49,6 +49,7 @@ class Facts(BaseFacts):
     at_start: bool | None = None  # it is the very first value
     infinite: bool | None = None  # infinity, not NaN
     said: bool | None = None  # a line of the log says so
+    rank: int | None = None  # that has it, where others have none
     grad_ratio: float | None = None  # highest of the five values before, over the usual
     grad_before: float | None = None  # the highest of the five values before
     grad_usual: float | None = None  # median of some fifty earlier ones
@@ -62,11 +63,11 @@ class Facts(BaseFacts):
 def detect(run: Run) -> Iterator[Finding]:
     found = False
     for name in WATCHED:
-        s = series(run, name)
-        bad = np.flatnonzero(~np.isfinite(s.value)) if s is not None else np.array([], np.int64)
-        if s is not None and len(bad):
+        sick = [(s, bad) for s in by_rank(run, name) if len(bad := np.flatnonzero(~np.isfinite(s.value)))]
+        if sick:
             found = True
-            yield _finding(run, s, bad)
+            first = min(sick, key=lambda x: int(x[0].step[x[1][0]]))
+            yield _finding(run, *first, [s.rank for s, _ in sick])
     if not found:
         yield from _said(run)
 
@@ -76,7 +77,8 @@ def smallest_effect(run: Run) -> str:
     return f"one value (logged every {s.interval} steps)" if s is not None else "one value"
 
 
-def _finding(run: Run, s: Series, bad: Any) -> Finding[Facts]:
+def _finding(run: Run, s: Series, bad: Ints, ranks: list[int]) -> Finding[Facts]:
+    """``ranks``: those that have one; the series is that of the first."""
     first = int(bad[0])
     step, last = int(s.step[first]), int(s.step[bad[-1]])
     stays = len(bad) >= 2 and bool((~np.isfinite(s.value[first:])).all())
@@ -85,15 +87,22 @@ def _finding(run: Run, s: Series, bad: Any) -> Finding[Facts]:
     how = "and stays so to the end" if stays or not recovered else f"{len(bad)} values in all, finite again in between"
     scaled = series(run, "loss_scale") is not None
     severity = "critical" if s.name.startswith("loss") else "info" if scaled else "warning"
-    facts = Facts(
-        s.name, step, len(bad), recovered, last, int(s.attempt[first]), first == 0, word == "infinite", None, **_before(run, step)
-    )
+    told, alone = "", len(by_rank(run, s.name)) > len(ranks)
+    if alone:
+        told = (
+            f" on rank {s.rank} alone"
+            if len(ranks) == 1
+            else f" on {len(ranks)} of {len(by_rank(run, s.name))} ranks, first rank {s.rank},"
+        )
+    at, before = int(s.attempt[first]), _before(run, step)
+    facts = Facts(s.name, step, len(bad), recovered, last, at, first == 0, word == "infinite", rank=s.rank if alone else None, **before)
     marks = [{"step": step, "label": f"step {step}: {word}", "kind": "nonfinite"}]
     shown = [evidence.window(s, step, step, *marks, title=f"{s.tag} before step {step}", where=s.place(run, first), margin=0)]
     grad = series(run, "grad.norm")
     if grad is not None and s.name != "grad.norm":
         shown.append(evidence.window(grad, step, step, title="gradient norm on the way there", where=grad.place(run, first)))
-    title = f"{s.tag} is {word} from step {step} on {how}" if stays or not recovered else f"{s.tag} is {word} at step {step}, {how}"
+    lasts = stays or not recovered
+    title = f"{s.tag} is {word}{told} from step {step} on {how}" if lasts else f"{s.tag} is {word}{told} at step {step}, {how}"
     return evidence.on_rows(s, (first, bad[-1]), facts, title, severity, *shown, key=f"{step}-{s.name}")
 
 

@@ -10,7 +10,8 @@ How it decides
     median over ranks is taken off, and what is left of a rank must step to another level, or with three ranks and more stand
     apart throughout, by three noises of a single value, eight standard errors, and 5 % of the level (loss), 30 % (gradient
     norm) or 20 % (time of a step). Drift: the spread between ranks rises from quarter to quarter to three times that of the
-    first. Different steps: the last steps of the ranks differ by two log intervals where the run did not finish.
+    first. A spike: one of three ranks or more alone, for less than ten steps, by 50 % and fifteen noises; for information, as
+    it is mostly one batch. Different steps: the last steps of the ranks differ by two log intervals where the run did not finish.
 
 Cannot tell
     Where only one rank logs, as most do; where ranks share fewer than thirty steps. Ranks that log zeros throughout (no
@@ -51,7 +52,7 @@ SMALLEST_EFFECT = "one rank's loss off by 5 % and three noises; numbers that wer
 class Facts(BaseFacts):
     """How the ranks disagree."""
 
-    pattern: str  # parts, drift, jump, apart, straggler; steps
+    pattern: str  # parts, drift, jump, apart, straggler, spike; steps
     step: int  # from which on
     ranks: int
 
@@ -107,7 +108,7 @@ def _shape(m: Matrix, floor: float, name: str) -> Shape | None:
     together = rank_shapes.drift(m.value, floor)
     if one is not None and together is not None and len(m.ranks) == 2:
         return together if _gradual(m, one) else one
-    return one or together
+    return one or together or (rank_shapes.alone(m.value) if name == "loss.train" else None)
 
 
 def _gradual(m: Matrix, one: Shape) -> bool:
@@ -129,6 +130,8 @@ def _finding(m: Matrix, s: Shape, name: str) -> Finding:
         )
     elif s.pattern == "drift":
         told = f"The ranks drift apart: their {what} differs by {s.relative:.0%} at the end, {s.noises:.1f} times as much as at first"
+    elif s.pattern == "spike":
+        told = f"The {what} of {who} spikes alone at step {first}, {s.relative:.0%} above that of the other ranks"
     elif s.pattern == "jump":
         told = f"The {what} of {who or 'one of two ranks'} leaves that of the other{'s' if len(m.ranks) > 2 else ''} at step {first}, by {s.relative:.0%}"
     else:
@@ -137,7 +140,7 @@ def _finding(m: Matrix, s: Shape, name: str) -> Finding:
     rank = m.ranks[s.column] if s.column is not None else None
     facts = Apart(pattern, first, len(m.ranks), name, rank, s.relative, s.noises)
     # apart from the first step on may be the design (other data, another stage), unless it is a loss and far
-    mild = (s.pattern == "apart" and not (name == "loss.train" and s.relative >= FAR)) or name == "time.data"
+    mild = s.pattern == "spike" or (s.pattern == "apart" and not (name == "loss.train" and s.relative >= FAR)) or name == "time.data"
     key = f"{first}-{name.replace('.', '_')}"
     return evidence.found(facts, told, (first, last), "info" if mild else "warning", _table(m, s.row, what), key=key)
 

@@ -23,7 +23,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.run import endings, how_it_ended
 from forensics.run.series import series
-from parsers.tables import Run
+from parsers.tables import DOUBTED, Run
 
 NEEDS: list[str] = []
 SMALLEST_EFFECT = "one step logged twice"
@@ -47,6 +47,7 @@ def detect(run: Run) -> Iterator[Finding]:
         begin, end = after["steps"][0], before["steps"][1]
         redone = max(end - begin + 1, 0)
         idle = after["started"] - before["ended"] if after["started"] and before["ended"] else None
+        idle = None if idle is not None and idle > DOUBTED else idle
         wait = f", {_duration(idle)} later" if idle and idle > 0 else ""
         what = f"{redone} step{'s' * (redone > 1)} repeated" if redone else "no step repeated"
         title = f"The run stops at step {end} and resumes from step {begin}{wait}: {what}"

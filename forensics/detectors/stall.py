@@ -4,9 +4,10 @@ What it sees
     Silence: the clock goes on while no step is logged; or lines that say that processes wait for each other.
 
 How it decides
-    The time between logged rows, inside one attempt, against its median: a silence of at least two minutes and fifty times
-    the usual is a stall. Time-outs of collectives, of the data loader and of watchdogs in the log are one, too, and so is
-    silence at the very end where the log says that the job was killed only later. Its kind: collectives that differ by
+    The time between logged rows, inside one attempt, against what as many steps usually take: a silence of at least two
+    minutes and fifty times that is a stall. A pause in which an evaluation or a save is known to lie is none, unless it is five
+    times as long as the others of its kind; a pause of more than a month is a wrong clock or another run. Time-outs of collectives, of the data loader and of watchdogs in the log are one, too, and so is
+    silence at the very end where the log says that the job was killed only later, if it did not finish. Its kind: collectives that differ by
     rank (torch's fingerprints; the operation and sequence number in which each rank timed out), a rank that died before
     the others gave up, a rank that is missing or behind, ranks with different last steps (uneven data), the loader's
     workers, storage, a checkpoint or an evaluation that was due, and what the GPUs did meanwhile (100 % busy: a
@@ -32,15 +33,17 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
-from forensics.run import endings, how_it_ended
-from forensics.run.endings import SILENCE_SECONDS, SILENCE_TIMES
-from forensics.run.series import series
+from forensics.run import endings, how_it_ended, pace, silence
+from forensics.run.pace import Pauses
+from forensics.run.series import Series, series
+from forensics.run.silence import SILENCE_SECONDS, SILENCE_TIMES
 from forensics.signs import hang_kinds, hang_ranks
 from forensics.signs.kinds import Kind
 from parsers.tables import Run
 
 _FRONT = re.compile(r"^\s*\[[EWIF] ?[^\]]*\] ?")  # the logger's own clock, file and line
 NEEDS = ["loss.train|lr|grad.norm"]
+STOP_TIMES = 5.0  # an evaluation or a save that takes so many times as long as the others do waits for something
 SMALLEST_EFFECT = f"{SILENCE_SECONDS / 60:.0f} minutes of silence"
 
 
@@ -68,28 +71,37 @@ def detect(run: Run) -> Iterator[Finding]:
     said = hang_ranks.said(run)
     if said:
         yield _said(run, said)
-    clocked = np.flatnonzero(np.isfinite(s.time))
-    if len(clocked) < 10 and not said:
+    paused = pace.pauses(s)
+    if len(paused.row) < 10 and not said:
         raise CannotTell("the log has no clock")
-    if len(clocked) < 10:
+    if len(paused.row) < 10:
         return
-    gaps = np.diff(s.time[clocked])
-    inside = np.diff(s.attempt[clocked]) == 0
-    usual = float(np.median(gaps[inside & (gaps > 0)])) if (inside & (gaps > 0)).any() else 0.0
-    for i in np.flatnonzero(inside & (gaps >= SILENCE_SECONDS) & (gaps >= SILENCE_TIMES * usual))[:10]:
-        row, after = clocked[i], clocked[i + 1]
-        title = f"Silence of {gaps[i] / 60:.0f} minutes after step {s.step[row]}; usual is {usual:.2g} seconds"
-        shown = evidence.text("clock", [f"step {s.step[row]} and step {s.step[after]} lie {gaps[i]:.0f} s apart"], s.place(run, row))
-        facts = Facts(int(s.step[row]), False, float(gaps[i]), usual)
-        yield evidence.on_rows(s, (row, after), facts, title, "warning", shown)
-    if endings.stalled(run) and not said:
-        wait, usual, what = endings.silence(run) or (0.0, 0.0, "")
-        last, step = clocked[-1], int(s.step[clocked[-1]])
+    yield from _silences(run, s, paused)
+    if silence.stalled(run) and not said and how_it_ended.status(run) != "finished":
+        wait, usual, what = silence.silence(run) or (0.0, 0.0, "")
+        last, step = paused.row[-1], int(s.step[paused.row[-1]])
         kind = hang_kinds.of_run(run, step)
         title = f"Silence of {wait / 60:.0f} minutes after the last step {step}{_words(kind)}, until: {what[:100]}"
         facts = Facts(step, True, wait, usual, **_told_of(kind))
         shown = evidence.text("the last sign of life", [what], s.place(run, last))
         yield evidence.found(facts, title, (step, None), "critical", shown, key=f"{step}-end", times=(s.clock(last), None))
+
+
+def _silences(run: Run, s: Series, paused: Pauses) -> Iterator[Finding]:
+    """Pauses far longer than their steps take, and than the evaluations and saves that other pauses hold."""
+    a_step, wait = paused.a_step, paused.seconds
+    if not np.isfinite(a_step[a_step > 0]).any():
+        return
+    usual = float(np.median(a_step[a_step > 0])) * np.maximum(paused.steps, 1)
+    held = pace.stopped(run, s, paused) & np.isfinite(wait)
+    longer = np.sort(wait[held])[held.sum() // 2 :]  # of the two pauses beside an evaluation's step one holds it
+    known = held & (wait <= STOP_TIMES * float(np.median(longer))) if held.any() else held
+    for i in np.flatnonzero((wait >= SILENCE_SECONDS) & (wait >= SILENCE_TIMES * usual) & ~known)[:10]:
+        row, after = paused.row[i], paused.row[i + 1]
+        title = f"Silence of {wait[i] / 60:.0f} minutes after step {s.step[row]}; usual is {usual[i]:.2g} seconds"
+        shown = evidence.text("clock", [f"step {s.step[row]} and step {s.step[after]} lie {wait[i]:.0f} s apart"], s.place(run, row))
+        facts = Facts(int(s.step[row]), False, float(wait[i]), float(usual[i]))
+        yield evidence.on_rows(s, (row, after), facts, title, "warning", shown)
 
 
 def _said(run: Run, said: list[dict[str, Any]]) -> Finding:

@@ -4,7 +4,8 @@ What it sees
     The run becomes slower, or faster, for good.
 
 How it decides
-    Takes the logged throughput, else the time of a step, else the clock between logged rows, and looks for the one split
+    Takes the logged throughput, else the time of a step, else the clock between logged rows, by the steps between them and
+    without the pauses that hold an evaluation or a save, and looks for the one split
     into before and after that explains most of it (medians, at least 20 values on each side). It fires at a lasting
     slow-down to less than 80 %, when the change is at least four times the noise.
 
@@ -25,9 +26,10 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
+from forensics.run import pace
 from forensics.run.inputs import surviving
 from forensics.run.robust import robust_sigma
-from forensics.run.series import Series, series
+from forensics.run.series import Ints, Series, series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
@@ -48,7 +50,7 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s, speed = speed_of(run)
+    s, rows, speed = speed_of(run)
     if len(speed) < 2 * SIDE:
         raise CannotTell(f"only {len(speed)} values")
     y = np.log(np.maximum(speed, 1e-12))
@@ -57,35 +59,31 @@ def detect(run: Run) -> Iterator[Finding]:
     noise = robust_sigma(np.r_[y[:split] - np.median(y[:split]), y[split:] - np.median(y[split:])], 0.0)
     if after >= SLOWER * before or np.log(before / after) < NOISES * noise:
         return
-    rows = surviving(s)
-    row, last = rows[min(split, len(rows) - 1)], rows[-1]
+    row, last = rows[split], rows[-1]
     step = int(s.step[row])
     title = f"The run slows down to {after / before:.0%} of its speed at step {step} and stays slow"
     shown = evidence.window(s, step, int(s.step[last]), title=f"{s.tag} from step {step} on", where=s.place(run, row))
     yield evidence.on_rows(s, (row, last), Facts(step, after / before, s.name, before, after), title, "warning", shown)
 
 
-def speed_of(run: Run) -> tuple[Series, np.ndarray]:
-    """A series and its values as speed (more is faster), finite and positive. Raises CannotTell."""
-    for name in SPEEDS:
+def speed_of(run: Run) -> tuple[Series, Ints, np.ndarray]:
+    """A series, rows of it, and their speed (more is faster), finite and positive. Raises CannotTell."""
+    for name in (*SPEEDS, "time.step"):
         s = series(run, name)
         if s is not None and len(s) >= 2 * SIDE:
-            x = s.value[s.usable]
-            if (x > 0).all():
-                return s, x
-    s = series(run, "time.step")
-    if s is not None and len(s) >= 2 * SIDE:
-        x = s.value[s.usable]
-        if (x > 0).all():
-            return s, 1 / x
+            rows = surviving(s)
+            if (s.value[rows] > 0).all():
+                return s, rows, 1 / s.value[rows] if name == "time.step" else s.value[rows]
     s = series(run, "loss.train")
-    if s is not None and np.isfinite(s.time).sum() >= 2 * SIDE:
-        keep = np.flatnonzero(s.alive & np.isfinite(s.time))
-        gap, steps = np.diff(s.time[keep]), np.diff(s.step[keep])
-        ok = (gap > 0) & (steps > 0) & (np.diff(s.attempt[keep]) == 0)
-        if ok.sum() >= 2 * SIDE:
-            return s, steps[ok] / gap[ok]
-    raise CannotTell("neither throughput, step time nor a clock was logged")
+    if s is None or np.isfinite(s.time).sum() < 2 * SIDE:
+        raise CannotTell("neither throughput, step time nor a clock was logged")
+    p = pace.pauses(s)
+    ok = (p.a_step > 0) & s.alive[p.row[1:]] & s.alive[p.row[:-1]]
+    held = pace.stopped(run, s, p)
+    ok &= ~held | held[ok].all()  # a pause that holds an evaluation or a save is no speed, unless all do
+    if ok.sum() < 2 * SIDE:
+        raise CannotTell("too few steps between the evaluations and saves have a clock")
+    return s, p.row[1:][ok], 1 / p.a_step[ok]
 
 
 def _best_split(y: np.ndarray) -> int:

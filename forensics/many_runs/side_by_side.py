@@ -14,10 +14,11 @@ from forensics.case import jsonable
 from forensics.detectors import loss_spike
 from forensics.errors import CannotTell, ForensicsError
 from forensics.many_runs import config_diff, learning, parting
-from forensics.run import how_it_ended, identity
+from forensics.run import how_it_ended, identity, pace
+from forensics.run.downsample import m4
 from forensics.run.inputs import loss_of
 from forensics.run.recipe import recipe
-from forensics.run.series import Series, m4, names, series
+from forensics.run.series import Series, names, series
 from forensics.version import VERSION
 from parsers.tables import Run
 
@@ -197,9 +198,9 @@ def _steps_a_second(r: Run) -> float | None:
     s = series(r, "loss.train")
     if s is None or len(s) < 10:
         return None
-    pauses, steps = np.diff(s.time), np.diff(s.step)
-    good = np.isfinite(pauses) & (pauses > 0) & (steps > 0)
-    return float(1 / np.median(pauses[good] / steps[good])) if good.sum() >= 5 else None
+    a_step = pace.pauses(s).a_step
+    good = a_step > 0
+    return float(1 / np.median(a_step[good])) if good.sum() >= 5 else None
 
 
 def _warnings(a: Run, b: Run, differs: list[dict[str, Any]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""How the run began and ended: the label of its first step, planned length, what its lines tell, silence at the end."""
+"""How the run began and ended: the label of its first step, planned length, what its lines tell."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ import numpy as np
 
 from forensics.run import settings
 from forensics.run.once import once
-from forensics.run.series import arrays, series
+from forensics.run.series import series
 from parsers import arrow
 from parsers.tables import Run
 
-_SIGNS = ("signal", "scheduler", "exit", "hang", "nccl", "warning", "console", "alive")  # lines that a job writes while it does no steps
-SILENCE_SECONDS, SILENCE_TIMES = 120.0, 50.0
 CLOSING = ("finished", "train_end")  # kinds of lines that say so
 DONE = re.compile(r"\b(?:FINISHED|COMPLETED)\b", re.I)
 
@@ -46,36 +44,6 @@ def finished(run: Run) -> bool:
     closed = any(e["kind"] in CLOSING for e in final)
     done = any((e["kind"] == "exit" and "code 0" in e["text"]) or (e["kind"] == "status" and DONE.search(e["text"])) for e in final)
     return closed or done or reached_plan(run)
-
-
-@once
-def silence(run: Run) -> tuple[float, float, str] | None:
-    """(seconds, usual seconds between steps, what broke the silence) between the last step and the last sign of life.
-
-    Signs of life are rows without a step (a monitor that says that the process is alive) and lines of any log. None
-    where the log has no clock.
-    """
-    columns = arrays(run)
-    time = columns["time"]
-    stepped = columns["stepped"] & np.isfinite(time)
-    if stepped.sum() < 10:
-        return None
-    ticks = time[stepped]
-    last = float(ticks.max())
-    pauses = np.diff(ticks)
-    pauses = pauses[pauses > 0] if (pauses >= 0).all() else np.diff(np.unique(ticks))
-    usual = float(np.median(pauses)) if len(pauses) else 0.0
-    signs = [(e["time"], e["text"]) for e in events(run, *_SIGNS) if e["time"] is not None]
-    alive = time[np.isfinite(time) & ~stepped]
-    signs += [(float(alive.max()), "the process was still watched and alive")] if len(alive) else []
-    until, what = max(signs, default=(last, ""), key=lambda sign: sign[0])
-    return max(until - last, 0.0), usual, what
-
-
-def stalled(run: Run) -> bool:
-    """True where the job outlived its last step by at least two minutes and fifty usual steps."""
-    found = silence(run)
-    return found is not None and found[0] >= max(SILENCE_SECONDS, SILENCE_TIMES * found[1])
 
 
 def reached_plan(run: Run) -> bool:

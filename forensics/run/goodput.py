@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from forensics.run import endings, how_it_ended, settings
+from forensics.run import endings, how_it_ended, pace, settings
 from forensics.run.robust import robust_sigma
 from forensics.run.series import series
 from parsers.tables import Run
@@ -28,7 +28,8 @@ def measure(run: Run) -> dict[str, Any]:
     done = sum(b - a + 1 for a, b in spans)
     lost = sum(max(b[1] - a[0] + 1, 0) for b, a in zip(spans, spans[1:], strict=False))
     interruptions = max(len(spans) - 1, 0) + (how_it_ended.status(run) in ENDED_BADLY)
-    clocked = [a for a in run.attempts if a["started"] is not None and a["ended"] is not None]
+    doubted = pace.is_doubted(run)
+    clocked = [a for a in run.attempts if a["started"] is not None and a["ended"] is not None and not doubted]
     running = sum(a["ended"] - a["started"] for a in clocked) if len(clocked) == len(spans) and spans else None
     down = sum(max(b["started"] - a["ended"], 0) for a, b in zip(clocked, clocked[1:], strict=False)) if running else None
     kept = [max(1 - max(e[1] - n[0] + 1, 0) / max(e[1] - e[0] + 1, 1), 0) for e, n in zip(spans, spans[1:], strict=False)] + [1.0]
@@ -79,9 +80,11 @@ def save_seconds(run: Run) -> float | None:
     saved = {e["step"] for e in endings.events(run, "checkpoint_saved") if e["step"]}
     if s is None or len(saved) < LEAST_SAVES or np.isfinite(s.time).sum() < 10:
         return None
-    gap, inside = np.diff(s.time), (np.diff(s.attempt) == 0) & (np.diff(s.step) > 0)
-    holds = np.array([any(x in saved for x in range(int(a), int(b) + 1)) for a, b in zip(s.step, s.step[1:], strict=False)])
-    at_save, else_where = gap[inside & holds & np.isfinite(gap)], gap[inside & ~holds & np.isfinite(gap)]
+    p = pace.pauses(s)
+    steps = s.step[p.row].tolist()
+    holds = np.array([any(x in saved for x in range(a, b + 1)) for a, b in zip(steps, steps[1:], strict=False)])
+    known = np.isfinite(p.seconds) & (p.steps > 0)
+    at_save, else_where = p.seconds[known & holds], p.seconds[known & ~holds]
     if len(at_save) < LEAST_SAVES or len(else_where) < 10:
         return None
     usual = float(np.median(else_where))

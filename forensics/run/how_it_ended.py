@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from forensics.case import utc
-from forensics.run import endings
+from forensics.run import endings, silence
 from forensics.run.once import once
 from parsers.tables import Run
 
@@ -106,7 +106,7 @@ def _died(run: Run, attempt: int) -> Ending | None:
             continue  # one process that raised cannot be cancelled later: what it raised was caught
         if kind not in ("hardware", "out of memory") and _closed_elsewhere(of_kind, last, closed):
             continue
-        hung = kind == "scheduler" and endings.stalled(run)  # the limit only ended the wait
+        hung = kind == "scheduler" and silence.stalled(run)  # the limit only ended the wait
         return _told(run, "hang" if hung else "exception" if kind == "unnamed" else kind, _telling(kind, of_kind), step)
     return None
 
@@ -123,8 +123,8 @@ def _alive(run: Run) -> Ending:
         told = [e for e in last if e["kind"] == "status" and word in str(e["text"]).upper()]
         if told:
             return _told(run, kind, told[-1], step)
-    if endings.stalled(run):
-        return Ending("hang", (endings.silence(run) or (0, 0, ""))[2], step=step)
+    if silence.stalled(run):
+        return Ending("hang", (silence.silence(run) or (0, 0, ""))[2], step=step)
     clock = run.attempts[-1]["ended"] if run.attempts else None
     if clock is not None and abs(time.time() - clock) < RUNNING_SECONDS:
         return Ending("running", step=step)

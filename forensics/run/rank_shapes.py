@@ -16,12 +16,15 @@ from forensics.run.series import Floats
 EQUAL = 1e-5  # relative: rounding of logs that print six digits
 LEAST, SIDE = 30, 10  # common steps; steps on each side of a change
 NOISES, SURE = 2.0, 8.0  # noises of one value that a lasting difference must have; standard errors
+SPIKE, TALL = 15.0, 0.5  # noises and share by which a rank stands out alone for a few steps
 DRIFT, RISES = 3.0, 6  # the ranks' spread in the last eighth against the first; how many of the seven changes rise
 
 
 @dataclass(frozen=True)
 class Shape:
-    pattern: str  # parts (equal until then) | jump (one rank, from a step on) | apart (one rank, always) | drift (all)
+    pattern: (
+        str  # parts (equal until then) | jump (one rank, from a step on) | apart (one rank, always) | drift (all) | spike (one, briefly)
+    )
     column: int | None  # the rank's column; None where no single rank is to blame
     row: int  # where it begins
     size: float  # how far apart, with its sign: a difference of logarithms, else a share of the usual value
@@ -83,6 +86,20 @@ def one_apart(x: Floats, floor: float) -> Shape | None:
         return None
     best = max(known, key=lambda s: (s.pattern == "jump", s.noises))
     return replace(best, column=_who_moved(y, best.row)) if two else best
+
+
+def alone(x: Floats) -> Shape | None:
+    """One of three ranks or more that stands far above all others for less than SIDE steps: its batch, or its device."""
+    if x.shape[1] < 3 or not (x > 0).all():
+        return None
+    d = np.log(x) - np.median(np.log(x), axis=1, keepdims=True)
+    row, j = np.unravel_index(int(d.argmax()), d.shape)
+    size, noise = float(d[row, j]), robust_sigma(d.ravel())
+    high = d[:, j] > size / 2
+    others = float(np.delete(d, j, axis=1)[high].max())
+    if size < max(SPIKE * noise, np.log1p(TALL)) or int(high.sum()) >= SIDE or others > size / 2:
+        return None
+    return Shape("spike", int(j), int(row), size, float(np.expm1(size)), size / noise if noise > 0 else np.inf)
 
 
 def _shift(d: Floats, j: int, row: int, shift: float, rest: Floats, n: int) -> tuple[Shape, float]:

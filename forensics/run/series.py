@@ -1,4 +1,4 @@
-"""One metric as numpy arrays, ready for detectors; and M4, the downsampling that keeps every extreme."""
+"""One metric as numpy arrays, ready for detectors: by step, one value a step."""
 
 from __future__ import annotations
 
@@ -11,19 +11,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forensics.run import axes, order
 from forensics.run.once import once
 from parsers import arrow
-from parsers.tables import Run
+from parsers.tables import DATED, Run
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+STATES = (
+    "lr",
+    "loss_scale",
+    "epoch",
+    "step",
+    "axis/",
+    "time.total",
+    "tokens.seen",
+    "samples.seen",
+    "batch.size",
+    "skip.count",
+    "nan.count",
+)
+"""What stands at a moment and has no mean: rates, settings, counters."""
+
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A metric over the whole run, in the order it was logged; all arrays have the same length.
+    """A metric over the whole run, by attempt and step, one value a step; all arrays have the same length.
 
-    ``attempt`` tells the attempts apart; ``alive`` is False where a later attempt logged the same step again (the abandoned
+    The steps of a tag that counts epochs are those of the run at that time. ``attempt`` tells the attempts apart; ``alive`` is False where a later attempt logged the same step again (the abandoned
     branch). ``interval`` is the usual distance of two logged steps.
     """
 
@@ -31,7 +47,7 @@ class Series:
     tag: str
     step: Ints
     value: Floats
-    time: Floats  # seconds since 1970, NaN where unknown
+    time: Floats  # seconds since 1970, NaN where unknown; since the file's first clock where no one can date it
     attempt: NDArray[np.int32]
     alive: NDArray[np.bool_]
     source: list[str]  # distinct sources
@@ -40,6 +56,9 @@ class Series:
     unit: str = ""
     smoothing: str = "none"
     interval: int = 1
+    count: Ints | None = None  # how many logged values each one is the mean of; None: one
+    rank: int = 0  # the process that logged it
+    summaries: tuple[tuple[int, float, int], ...] = ()  # (step, value, at) of means over the run, left out
 
     @property
     def scale(self) -> str:
@@ -68,48 +87,14 @@ class Series:
             yield int(a), self.step[rows], self.value[rows]
 
     def clock(self, row: int | np.integer[Any]) -> float | None:
-        """Wall clock of a row in seconds since 1970, None where it was not logged."""
+        """Wall clock of a row in seconds since 1970, None where it was not logged or has no date."""
         t = float(self.time[row])
-        return t if np.isfinite(t) else None
+        return t if t >= DATED else None
 
     def place(self, run: Run, row: int | np.integer[Any]) -> str:
         """File and line (or byte) of a row: 'log.jsonl line 1501'."""
         at = int(self.at[row])
         return run.where(self.source[int(self.source_code[row])], at if at >= 0 else None)
-
-
-def m4(step: Ints, value: Floats, columns: int) -> list[list[Any]]:
-    """At most 4 points a column (first, last, lowest, highest), so that no spike is lost. Jugel et al., VLDB 2014.
-
-    Non-finite values are kept as points of their own: a NaN is what the reader looks for. (reports/chart.py thins once more, to
-    the columns of its panel, in its own words: reports imports nothing of ours.)
-    """
-    n = len(step)
-    if n <= 4 * columns:
-        chosen = np.arange(n)
-    else:
-        span = max(int(step.max()) - int(step.min()), 1)
-        column = ((step - step.min()).astype(np.float64) * (columns - 1) / span).astype(np.int64)
-        order = np.argsort(column, kind="stable") if (column[1:] < column[:-1]).any() else np.arange(n)
-        starts = np.flatnonzero(np.r_[True, np.diff(column[order]) > 0])
-        low = np.where(np.isfinite(value), value, np.inf)[order]
-        high = np.where(np.isfinite(value), value, -np.inf)[order]
-        ends = np.r_[starts[1:], n]
-        picks = [order[starts], order[ends - 1]]
-        picks.append(order[_arg_in_groups(low, starts, ends)])
-        picks.append(order[_arg_in_groups(-high, starts, ends)])
-        odd = np.flatnonzero(~np.isfinite(value))
-        picks.append(odd[:: max(1, len(odd) // columns)])
-        chosen = np.unique(np.concatenate(picks))
-    return [[int(s), float(f"{v:.7g}")] for s, v in zip(step[chosen].tolist(), value[chosen].tolist(), strict=True)]
-
-
-def _arg_in_groups(x: Floats, starts: Ints, ends: Ints) -> Ints:
-    """Index of the smallest value within each group [start, end)."""
-    smallest = np.minimum.reduceat(x, starts)
-    group = np.repeat(np.arange(len(starts)), ends - starts)
-    hits = np.flatnonzero(x == smallest[group])
-    return np.asarray(hits[np.flatnonzero(np.diff(group[hits], prepend=-1))], dtype=np.int64)
 
 
 @once
@@ -129,11 +114,22 @@ def names(run: Run, least: int = 1) -> list[str]:
     return sorted(columns["names"][code] for code in logged if columns["names"][code])
 
 
-def _build(run: Run, name: str, only_tag: int | None = None) -> Series | None:
+@once
+def by_rank(run: Run, name: str) -> list[Series]:
+    """The metric as each rank logged it, in the order of the ranks; one series where ranks are not told apart."""
+    columns = arrays(run)
+    one = "rank" in columns["constant"]
+    ranks = [None] if one else np.unique(columns["rank"][_rows(columns, name)]).tolist()
+    return [s for rank in ranks if (s := _build(run, name, rank=rank)) is not None]
+
+
+def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = None) -> Series | None:
     columns = arrays(run)
     rows = _rows(columns, name)
     if only_tag is not None:
         rows = rows[columns["tag"][rows] == only_tag]
+    if rank is not None:
+        rows = rows[_of(columns, "rank", rows) == rank]
     if not len(rows):
         return None
     tag, source = columns["tag"][rows], _of(columns, "source", rows)
@@ -143,10 +139,16 @@ def _build(run: Run, name: str, only_tag: int | None = None) -> Series | None:
         groups = tag.astype(np.int64) * len(columns["formats"]) + group_of[source]
         groups -= groups.min()  # one name's tags are few: counting from the first tag of all costs a pass over all tags
         rows = rows[groups == np.argmax(np.bincount(groups))]
-    rank = _of(columns, "rank", rows)
-    rows = rows[rank == rank.min()] if (rank != rank[0]).any() else rows
+    ranks = _of(columns, "rank", rows)
+    rank = int(ranks.min())
+    rows = rows[ranks == rank] if (ranks != rank).any() else rows
+    state = name.startswith(STATES)
+    attempt, source = _of(columns, "attempt", rows), _of(columns, "source", rows)
+    found = order.curve(columns["step"][rows], attempt, columns["value"][rows], source, state=state)
+    summaries = tuple(zip(*(columns[c][rows[found.summary]].tolist() for c in ("step", "value", "at")), strict=True))
+    rows = rows[found.row]
     tag = columns["tags"][int(columns["tag"][rows[0]])]
-    step, attempt, source = columns["step"][rows], _of(columns, "attempt", rows), _of(columns, "source", rows)
+    step, attempt, source = axes.placed(columns, rows, name), _of(columns, "attempt", rows), _of(columns, "source", rows)
     is_used = np.bincount(source) > 0
     used, code = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[source]
     first = columns["sources"][int(used[0])]
@@ -155,7 +157,7 @@ def _build(run: Run, name: str, only_tag: int | None = None) -> Series | None:
         name=name,
         tag=tag,
         step=step,
-        value=columns["value"][rows],
+        value=found.value,
         time=columns["time"][rows],
         attempt=attempt,
         alive=_alive(step, attempt),
@@ -165,6 +167,9 @@ def _build(run: Run, name: str, only_tag: int | None = None) -> Series | None:
         unit=meaning.unit if meaning else "",
         smoothing=meaning.smoothing if meaning else "none",
         interval=_interval(step, attempt),
+        count=found.of if (found.of > 1).any() else None,
+        rank=rank,
+        summaries=summaries,
     )
 
 

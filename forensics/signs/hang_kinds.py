@@ -14,7 +14,7 @@ from forensics.run import endings, ranks, system_metrics
 from forensics.run.series import series
 from forensics.signs import hang_ranks
 from forensics.signs.kinds import Kind
-from parsers.tables import Run
+from parsers.tables import DATED, Run
 
 MANY_SAVES = 2  # a cadence of checkpoints needs as many, besides the one that hangs
 BUSY, IDLE = 90.0, 15.0  # % load of the GPUs while nothing is logged
@@ -100,7 +100,7 @@ def _evaluation(run: Run, last: int | None) -> Kind | None:
 def _load(run: Run, last: int | None) -> Kind | None:
     """What the GPUs did while nothing was logged."""
     s = series(run, "loss.train")
-    end = float(np.nanmax(s.time)) if s is not None and np.isfinite(s.time).any() else None
+    end = float(np.nanmax(s.time)) if s is not None and (s.time >= DATED).any() else None
     loads = [c.value[c.time > end] for c in system_metrics.clocked(run, "gpu.util") if end is not None]
     loads = [x for x in loads if len(x) >= 3]
     if not loads:

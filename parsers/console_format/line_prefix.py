@@ -1,7 +1,7 @@
 """What stands before the message of a log line: rank, clock, level, logger; and the line itself as data.
 
-``[rank3]:`` torchrun, ``[1,2]<stdout>:`` mpirun, ``[default0]:`` elastic, ``(RayTrainWorker pid=12)`` ray; ISO clocks,
-glog (``I0101 12:00:00.0``), syslog (``Jan 01 12:00:00``), ``01/31 12:00:00`` (detectron2), seconds since 1970 (UCX).
+``[rank3]:`` torchrun, ``[rank: 3]`` Lightning, ``Rank 3: `` by hand, ``[1,2]<stdout>:`` mpirun, ``[default0]:`` elastic, ``(RayTrainWorker pid=12)`` ray; ISO clocks,
+glog (``I0101 12:00:00.0``), syslog (``Jan 01 12:00:00``), ``01/31 12:00:00`` (detectron2), ``[12:00:00]``, seconds since 1970 (UCX).
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from parsers.tables import NO_YEAR
+
 SUFFIX = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _LEVEL = r"(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL|FATAL|SUCCESS|TRACE|NOTICE)"
 _PREFIX = re.compile(
-    r"\s*+(?:\[(?:rank|Rank |RANK |default|R)(?P<rank>\d+)\]:?"
+    r"\s*+(?:\[(?:(?:[Rr]ank|RANK)[ :=#_-]{0,2}|default|R)(?P<rank>\d+)(?:/\d+)?\]:?"
+    r"|\(?(?:[Rr]ank|RANK)[ _-]?(?P<process>\d+)(?:/\d+)?\)? ?[:|](?=\s)"
     r"|\[\d+,(?P<mpi>\d+)\]<std(?:out|err)>:|\[(?![\w./]+\.\w+:)[A-Za-z][\w.-]*:(?P<local>\d{1,5})\]:?(?= )"
     r"|\([\w. ]*\bpid=\d+(?:, *ip=[\w.]+)?\)"
     r"|\[?(?P<iso>\d{4}[-/]\d\d[-/]\d\d[T _,-]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)"
@@ -23,7 +26,7 @@ _PREFIX = re.compile(
     r"|\[?(?P<glog>[IWEFC]\d{4} \d\d:\d\d:\d\d\.\d+)(?: +\d+)?(?: +[\w./-]+:\d+)?\]?"
     rf"|(?P<syslog>(?:{'|'.join(_MONTHS)}) [ \d]\d \d\d:\d\d:\d\d)"
     r"|\[?(?P<md>\d\d/\d\d(?:/\d{4})? \d\d:\d\d:\d\d)(?: [\w.]+)?\]?:?|\[?(?P<unix>1[4-9]\d{8}\.\d+)\]?(?!\w)"
-    r"|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?(?=[ \]-])|\[titan\]"
+    r"|\[?(?P<day>\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?=[ \]-])|\[titan\]"
     rf"|\[ *{_LEVEL}\|[^\]]*\]:?|(?:\[ *)?{_LEVEL}\b *\]?(?::\w*:)?|(?<=\t)[\w./-]+:\d+(?=\t)"
     r"|[IWE](?= [\w/]+\.cc:\d+\])"
     r"|\[?[\w./-]*\.(?:py|cc|cpp|cu)(?::\d+)?(?::[\w<>]+)?\]?(?::|(?=\s))"
@@ -105,9 +108,9 @@ def prefix(text: str) -> Line:
         if m["iso"] is not None:
             line.fields.append(Field("time", "", *m.span("iso")))
             line.clock = "iso" + (m["zone"] or "").strip()
-        elif kind in {"rank", "mpi", "local"}:
+        elif kind in {"rank", "process", "mpi", "local"}:
             line.fields.append(Field("rank", "", *m.span(kind)))
-        elif kind in {"glog", "syslog", "md", "unix"} and not line.clock:
+        elif kind in {"glog", "syslog", "md", "day", "unix"} and not line.clock:
             line.fields.append(Field("time", "", *m.span(kind)))
             line.clock = kind
         seen_mark, pos = True, m.end()
@@ -118,10 +121,11 @@ def prefix(text: str) -> Line:
 _minutes: dict[str, float] = {}
 
 
-def seconds(text: str, kind: str, year: int) -> float | None:
+def seconds(text: str, kind: str) -> float | None:
     """A line's clock -> seconds since 1970 UTC (a clock without zone is read as UTC); None when it is no date.
 
-    glog (``I0101``), syslog (``Jan 01``) and ``01/01`` name no year: `year` is taken.
+    glog (``I0101``), syslog (``Jan 01``) and ``01/01`` name no year: NO_YEAR stands for it. ``12:00:00`` names no
+    date: it is one of 1970-01-01.
     """
     try:
         if kind == "unix":
@@ -129,12 +133,14 @@ def seconds(text: str, kind: str, year: int) -> float | None:
         if kind.startswith("iso"):
             minute, rest = text[:16], text[17:]
         elif kind == "glog":
-            minute, rest = f"{year}-{text[1:3]}-{text[3:5]} {text[6:11]}", text[12:]
+            minute, rest = f"{NO_YEAR}-{text[1:3]}-{text[3:5]} {text[6:11]}", text[12:]
+        elif kind == "day":
+            minute, rest = f"1970-01-01 {text[:5]}", text[6:]
         elif kind == "md":
-            said, clock = (text[6:10], text[11:]) if len(text) > 16 else (year, text[6:])
+            said, clock = (text[6:10], text[11:]) if len(text) > 16 else (NO_YEAR, text[6:])
             minute, rest = f"{said}-{text[:2]}-{text[3:5]} {clock[:5]}", clock[6:]
         else:
-            minute, rest = f"{year}-{_MONTHS.index(text[:3]) + 1:02}-{int(text[4:6]):02} {text[7:12]}", text[13:]
+            minute, rest = f"{NO_YEAR}-{_MONTHS.index(text[:3]) + 1:02}-{int(text[4:6]):02} {text[7:12]}", text[13:]
         base = _minutes.get(minute + kind)
         if base is None:
             y, mo, d, h, mi = (int(minute[a:b]) for a, b in ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16)))

@@ -133,16 +133,16 @@ def shape_of(line: Line, parts: dict[str, int]) -> Shape:
     return shape
 
 
-def batch(rows: list[Row], shapes: list[Shape], year: int) -> pa.RecordBatch:
+def batch(rows: list[Row], shapes: list[Shape]) -> pa.RecordBatch:
     """Metrics in the order of their places; empties the shapes."""
     import numpy as np
 
     tags: dict[str, int] = {}
     parts: list[tuple[Any, ...]] = []
     for shape in shapes:
-        part = _part(shape, year, tags)
+        part = _part(shape, tags)
         if part is None:  # a word that is no number after all: row by row
-            rows = rows + list(_rows(shape, year))
+            rows = rows + list(_rows(shape))
         else:
             parts.append(part)
         shape.places, shape.rows, shape.steps = [], [], []
@@ -177,7 +177,7 @@ def batch(rows: list[Row], shapes: list[Shape], year: int) -> pa.RecordBatch:
     )
 
 
-def _part(shape: Shape, year: int, tags: dict[str, int]) -> tuple[Any, ...] | None:
+def _part(shape: Shape, tags: dict[str, int]) -> tuple[Any, ...] | None:
     """The columns of one shape; None where a word cannot be read in bulk."""
     import numpy as np
 
@@ -196,7 +196,7 @@ def _part(shape: Shape, year: int, tags: dict[str, int]) -> tuple[Any, ...] | No
     ranks: list[int | None] = [None] * n
     for i, f in enumerate(shape.fields):
         if f.role == "time":
-            times = _clocks(words[i], shape.line.clock, year)
+            times = _clocks(words[i], shape.line.clock)
         elif f.role == "rank":
             ranks = [whole(w) for w in words[i]]
     code = np.array([tags.setdefault(tag, len(tags)) for _, tag in metrics], "i4")
@@ -205,15 +205,15 @@ def _part(shape: Shape, year: int, tags: dict[str, int]) -> tuple[Any, ...] | No
     return place, at, has_step, np.tile(code, n), value.ravel(), time, has_time, rank, has_rank
 
 
-def _clocks(words: tuple[str, ...], kind: str, year: int) -> list[float | None]:
+def _clocks(words: tuple[str, ...], kind: str) -> list[float | None]:
     """Clocks of one width: each minute is worked out once."""
     if kind.startswith("iso") and len(words[0]) > 17:
-        minutes = {m: seconds(m, kind, year) for m in {w[:16] for w in words}}
+        minutes = {m: seconds(m, kind) for m in {w[:16] for w in words}}
         try:
             return [minutes[w[:16]] + float(w[17:].replace(",", ".")) for w in words]  # type: ignore[operator]
         except (TypeError, ValueError):
             pass
-    return [seconds(w, kind, year) for w in words]
+    return [seconds(w, kind) for w in words]
 
 
 def measurements(shape: Shape) -> list[tuple[int, str]]:
@@ -223,12 +223,12 @@ def measurements(shape: Shape) -> list[tuple[int, str]]:
     return found + [(i, "epoch") for i, f in enumerate(shape.fields) if f.role == "epoch" and stepped]
 
 
-def _rows(shape: Shape, year: int) -> list[Row]:
+def _rows(shape: Shape) -> list[Row]:
     out: list[Row] = []
     for j, (place, words) in enumerate(zip(shape.places, shape.rows, strict=True)):
         of = {f.role: w for f, w in zip(shape.fields, words, strict=True)}
         step = whole(words[shape.step_at]) if shape.simple else shape.steps[j]
-        time = seconds(of["time"], shape.line.clock, year) if "time" in of else None
+        time = seconds(of["time"], shape.line.clock) if "time" in of else None
         for i, tag in measurements(shape):
             try:
                 out.append((place, step, tag, number(words[i]), time, whole(of["rank"]) if "rank" in of else None))

@@ -45,11 +45,11 @@ class Measured:
         """Rows that wait to be handed over."""
         return len(self.metrics) + self.shapes.size()
 
-    def flush(self, year: int) -> pa.RecordBatch | None:
+    def flush(self) -> pa.RecordBatch | None:
         """What waits, as a table; None where nothing does."""
         rows, self.metrics, self.redrawn = self.metrics, [], (None, 0)
         shapes = self.shapes.with_rows()
-        return line_shapes.batch(rows, shapes, year) if rows or shapes else None
+        return line_shapes.batch(rows, shapes) if rows or shapes else None
 
     def known(self, place: int, text: str) -> bool:
         """Takes a line of a known shape."""

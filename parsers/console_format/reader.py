@@ -23,11 +23,11 @@ class Reader:
     Measurements pile up in ``measured``, all else in ``rows`` and ``gaps``.
     """
 
-    def __init__(self, year: int, srun: bool) -> None:
+    def __init__(self, srun: bool) -> None:
         self.rows, self.gaps = Rows(), list[Gap]()
         self.words = Words(self.rows)
         self.measured = Measured(self.rows, self.words.listing, self._event)
-        self.year, self.srun = year, srun
+        self.srun, self.zoneless = srun, False
         self.tables = Tables()
         self.alive: tuple[Where, Event, int | None] | None = None
 
@@ -94,11 +94,8 @@ class Reader:
         f = next((f for f in line.fields if f.role == "time"), None)
         if f is None:
             return None
-        if line.clock in {"iso", "glog", "syslog", "md"}:
-            self.measured.notes["clock without zone, read as UTC"] = None
-        if line.clock in {"glog", "syslog", "md"}:
-            self.measured.notes["clock without year: the year of the file's last change"] = None
-        return seconds(line.text[f.start : f.end], line.clock, self.year)
+        self.zoneless |= line.clock in {"iso", "glog", "syslog", "md", "day"}
+        return seconds(line.text[f.start : f.end], line.clock)
 
     def _event(self, where: Where, event: Event) -> None:
         """An event, with the loss scale it may name."""
@@ -113,7 +110,7 @@ class Reader:
             if scale is not None and known != self.words.last_overflow:
                 self.measured.put(where, step, [("loss_scale", scale)])
         if event.kind == "scheduler" and (said := when(event.text)) is not None:
-            where = where._replace(time=seconds(said, "iso", self.year))
+            where, self.zoneless = where._replace(time=seconds(said, "iso")), True
         if event.kind == "resume":  # where the run goes back to, not where it was
             step = event.step
             now.step = step if step is not None else now.step

@@ -9,7 +9,7 @@ Odd about the format: there is none. In `console_format`, `line_numbers` reads a
 - transformers prints ``{'loss': ...}`` without a step (`dicts`); a `Note` says how it was found.
 - Carriage returns separate updates of progress bars; of updates with the same step the last one counts.
 - Source code that a program printed of itself gives no metrics; nor does a number that the file's end may have cut.
-- Clocks without zone are read as UTC, clocks without year take the year of the file's last change.
+- Clocks without zone are read as UTC; `parsers.clocks` finds the year or date that a clock leaves out.
 
 Facts: Megatron-LM training.py, transformers trainer_callback.py, tqdm std.py, keras progbar.py, fairseq
 progress_bar.py, NVRx log signatures; lines of each form are in the tests.
@@ -18,7 +18,6 @@ progress_bar.py, NVRx log signatures; lines of each form are in the tests.
 from __future__ import annotations
 
 import codecs
-import datetime
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -136,14 +135,13 @@ def _reads_like_a_log(lines: list[str]) -> bool:
 
 def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     """Metrics, events, settings and printed batches of a log, in the order of the file."""
-    year = _year(path)
     reader: Reader | None = None
     n = 1  # number of the line that begins here
     for text, ended, gap in _blocks(path):
         if gap:
             yield Gap(f"line {n}", gap)
         if reader is None:
-            reader = Reader(year, _srun(text))
+            reader = Reader(_srun(text))
         n = _feed(reader, text, n, ended)
         if reader.rows.full() or reader.measured.size() > FLUSH_ROWS:
             yield from _flush(reader)
@@ -151,14 +149,8 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
         reader.finish()
         yield from _flush(reader)
         yield from (Note(s) for s in reader.measured.notes)
-
-
-def _year(path: Path) -> int:
-    """Of the file's last change, for clocks that name none; of the epoch where the file system says nonsense."""
-    try:
-        return datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC).year
-    except (ValueError, OverflowError, OSError):
-        return 1970
+        if reader.zoneless:
+            yield Note("clock without zone, read as UTC", clock="local")
 
 
 def _srun(text: str) -> bool:
@@ -241,5 +233,5 @@ def _flush(reader: Reader) -> Iterator[pa.RecordBatch | Gap]:
     yield from reader.gaps
     reader.gaps.clear()
     yield from reader.rows.flush()
-    if (batch := reader.measured.flush(reader.year)) is not None:
+    if (batch := reader.measured.flush()) is not None:
         yield batch

@@ -7,6 +7,8 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from parsers.tables import DATED
+
 Cell = float | int | str | None  # None: not logged
 
 _PLAIN = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
@@ -17,6 +19,7 @@ _NULLS = {"", "na", "n/a", "#n/a", "none", "null", "<na>", "-", "--", "nil"}
 _WORDS = {"nan": "nan", "inf": "inf", "infinity": "inf", "1.#inf": "inf", "1.#ind": "nan", "1.#qnan": "nan",
           "1.#snan": "nan", "nan(ind)": "nan", "nan(snan)": "nan", "∞": "inf"}  # fmt: skip
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)[_T ](\d\d)[:\-](\d\d)[:\-](\d\d)(?:[.,](\d{1,6})\d*)?(Z|[+\-]\d\d:?\d\d)?")
+_ZONE = re.compile(r":\d\d(?:[.,]\d+)? ?(?:Z|UTC|GMT|[+\-]\d\d(?::?\d\d)?)$")
 _UNITS = (1.0, 1e-3, 1e-6, 1e-9)  # of a clock: seconds to nanoseconds
 
 
@@ -76,7 +79,7 @@ def whole(value: Any) -> int | None:
 
 def time_unit(value: float | None) -> float | None:
     """Seconds in a unit of a clock that shows ``value`` between 1980 and 2100; None: it is no wall clock."""
-    return None if value is None else next((unit for unit in _UNITS if 3.1e8 <= value * unit <= 4.2e9), None)
+    return None if value is None else next((unit for unit in _UNITS if DATED <= value * unit <= 4.2e9), None)
 
 
 def seconds(value: Any) -> float | None:
@@ -89,6 +92,11 @@ def seconds(value: Any) -> float | None:
     found = _date(value.strip())
     m = _DATE.match(value) if found is None else None  # Ray's 2024-01-31_10-00-00, logging's comma
     return _date(f"{m[1]}T{m[2]}:{m[3]}:{m[4]}.{(m[5] or '0').ljust(6, '0')}{m[6] or ''}") if m else found
+
+
+def is_zoneless(value: Any) -> bool:
+    """Is it a date that names no time zone?"""
+    return isinstance(value, str) and as_number(value) is None and _ZONE.search(value.strip()) is None and seconds(value) is not None
 
 
 def _date(text: str) -> float | None:

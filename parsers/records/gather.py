@@ -48,5 +48,7 @@ class Gathered:
         if batches.steps:
             yield batches.batch()
         yield from self.rows.flush()
+        if any(p.zoneless for p in self.parts):
+            yield Note("clock without zone, read as UTC", clock="local")
         for text, count in self.notes.items():
             yield Note(text if count == 1 else f"{text} ({count} times)")

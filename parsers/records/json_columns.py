@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from parsers.records import json_values as v
 from parsers.records import vocabulary
+from parsers.records.cells import is_zoneless
 from parsers.records.parts import Ints, Part
 from parsers.records.vocabulary import last, plain
 
@@ -32,7 +33,9 @@ def find_axes(part: Part, names: dict[str, str], table: Table) -> None:
     """Steps, times, ranks and epochs of the rows; takes their columns out of the table, but for the epoch, which is a metric, too."""
     _find_epochs(part, names, table)
     _find_step(part, names, table)
+    dates = {names[n]: next((x for x in table[names[n]] if x is not None), None) for n in vocabulary.TIME if n in names}
     part.times = _taken(vocabulary.TIME, names, table, v.time_column)
+    part.zoneless = any(is_zoneless(date) for key, date in dates.items() if key not in table)
     part.ranks = _taken(vocabulary.RANK, names, table, v.whole_column)
 
 

@@ -24,6 +24,7 @@ class Part:
     also_iter: bool = False  # the rows have an ``iter`` beside their ``step``
     epochs: Floats | None = None
     times: Floats | None = None
+    zoneless: bool = False  # the times name no time zone
     ranks: Ints | None = None
     evaluation: str = ""  # the word by which the rows say that they are no training rows
     columns: list[tuple[str, Ints | None, Floats]] = field(default_factory=list)  # tag, its rows, its values

@@ -60,6 +60,7 @@ class TableLog(Gathered):
                 part.epochs = _floats(columns[r.epoch])[0]
         if r.time is not None:
             part.times = _times(columns[r.time], r.time_scale)
+            part.zoneless = not r.time_scale and any(cells.is_zoneless(x) for x in _items(columns, r.time, n)[:1])
         if r.rank is not None:
             ranks = _whole(columns[r.rank])
             part.ranks = np.where((ranks >= 0) & (ranks < _RANKS), ranks, MISSING)

@@ -155,7 +155,8 @@ def _back(file: _File) -> Iterator[tuple[int, Evidence]]:
     """Rows at which steps fall back; not a single late row (a logger's thread) that goes on above the old maximum at once."""
     step = file.clock.step
     falls = np.flatnonzero(np.diff(step) < 0) + 1
-    if not 0 < len(falls) <= MAX_CUTS:
+    newest_first = len(falls) > (np.diff(step) > 0).sum()
+    if newest_first or not 0 < len(falls) <= MAX_CUTS:
         return
     before = np.maximum.accumulate(step)
     every = file.clock.interval

@@ -16,6 +16,7 @@ from parsers.runs.assemble import FileRead
 from parsers.runs.equal_values import ENOUGH, Points, equal_share
 from parsers.runs.homes import ONE_RUN, home
 from parsers.runs.spans import Span
+from parsers.tables import DATED
 
 _SAME_IN_ALL = frozenset(
     ["lr", "lr.mult", "epoch", "step", "batch.size", "tokens.seen", "samples.seen", "loss_scale", "time.total"]
@@ -72,7 +73,7 @@ def _sketch(unit: Unit) -> copy_prefilter.Sketch:
     for keys, code, step, value, time in _columns(unit):
         steps += [int(step.min()), int(step.max())] if len(step) else []
         every += [float(np.median(np.diff(some)))] if len(some := np.unique(step[:_SOME])) > 1 else []
-        time = time[np.isfinite(time)]
+        time = time[time >= DATED]
         times += [float(time.min()), float(time.max())] if len(time) else []
         logged.update(k for k in keys if k is not None)
         compared = [-1 if k is None or k in _SAME_IN_ALL else numbers.setdefault(k, len(numbers)) for k in keys]

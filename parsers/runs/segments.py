@@ -12,6 +12,7 @@ from parsers import arrow
 from parsers.runs.boundaries import FEW, Clock, Evidence, Line, Values, boundaries, launch_times, lines, resumes
 from parsers.runs.equal_values import Points
 from parsers.runs.spans import Span
+from parsers.tables import DATED
 
 _CLOCKS = {"loss.train", "lr", "grad.norm"}
 _AXES = {"epoch", "loss.train"}
@@ -100,7 +101,7 @@ def _cut(source: str, clock: Clock, said: list[Line], begun: dict[int, Evidence]
     found = []
     for n, (i, j) in enumerate(zip(starts, [*starts[1:], len(clock.step)], strict=True)):
         step, time = clock.step[i:j], clock.time[i:j]
-        time = time[np.isfinite(time)]
+        time = time[time >= DATED]
         grown = np.diff(np.unique(step))
         times = (float(time.min()), float(time.max())) if len(time) else None
         span = Span(int(step.min()), int(step.max()), times, int(np.median(grown)) if len(grown) else clock.interval)

@@ -1,0 +1,66 @@
+"""How long steps took by the log's clock: between rows of one process, each step counted, evaluations and saves told apart."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forensics.run import endings
+from forensics.run.once import once
+from forensics.run.series import Floats, Ints, Series, arrays
+from parsers.tables import DATED, DOUBTED, Run
+
+DAY, MOST_DAYS = 86400.0, 100_000
+_EVALUATION = re.compile(r"(?i)(?:^|[/_.])(?:val|valid|validation|eval|evaluation|test)(?:[/_.]|$)")
+
+
+class Pauses(NamedTuple):
+    """From ``row[i]`` to ``row[i + 1]``, rows that have a clock: seconds and steps."""
+
+    row: Ints
+    seconds: Floats  # NaN where an attempt ends, where the clock goes back or is doubted, between files without a common clock
+    steps: Ints
+
+    @property
+    def a_step(self) -> Floats:
+        """Seconds a step: a log that is written more or less often is no change of speed."""
+        return np.where(self.steps > 0, self.seconds / np.maximum(self.steps, 1), np.nan)
+
+
+def pauses(s: Series) -> Pauses:
+    row = np.flatnonzero(np.isfinite(s.time))
+    time = s.time[row]
+    gap = np.diff(time)
+    apart = np.diff(s.attempt[row]) != 0
+    apart |= (np.diff(s.source_code[row]) != 0) & ((time[1:] < DATED) | (time[:-1] < DATED))
+    return Pauses(row, np.where(~apart & (gap >= 0) & (gap <= DOUBTED), gap, np.nan), np.diff(s.step[row]))
+
+
+@once
+def _stops(run: Run) -> Ints:
+    """Steps at which training is known to have paused for an evaluation or a save, sorted."""
+    found = {int(e["step"]) for e in endings.events(run, "checkpoint_saved", "evaluation") if e["step"] is not None}
+    found |= {int(s) for s in run.tables["checkpoints"]["step"].to_pylist() if s is not None}
+    columns = arrays(run)
+    said = [i for i, name in enumerate(columns["names"]) if name and _EVALUATION.search(name)]
+    rows = np.concatenate([np.zeros(0, np.int64), *(columns["by_name"][columns["ends"][i] : columns["ends"][i + 1]] for i in said)])
+    return np.unique(np.r_[np.array(sorted(found), np.int64), columns["step"][rows[columns["stepped"][rows]]]])
+
+
+def stopped(run: Run, s: Series, p: Pauses) -> NDArray[np.bool_]:
+    """Pauses in which an evaluation or a save is known to lie. Its line may come before or after the row of its step, so that a
+    pause that begins or ends there counts."""
+    known = _stops(run)
+    return np.asarray(np.searchsorted(known, s.step[p.row[1:]], side="right") > np.searchsorted(known, s.step[p.row[:-1]]), np.bool_)
+
+
+@once
+def is_doubted(run: Run) -> bool:
+    """Do more than 30 days lie between two neighbouring moments of the log?"""
+    time = arrays(run)["time"]
+    days = (time[time >= DATED] // DAY).astype(np.int64)
+    seen = np.flatnonzero(np.bincount(days - days.min())) if len(days) and np.ptp(days) < MOST_DAYS else np.unique(days)
+    return bool((np.diff(seen) > DOUBTED / DAY).any())

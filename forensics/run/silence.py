@@ -1,0 +1,69 @@
+"""Silence at the end: the job outlived its last step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.run import endings
+from forensics.run.once import once
+from forensics.run.series import Floats, Ints, arrays
+from parsers.tables import DOUBTED, Run
+
+_SIGNS = ("signal", "scheduler", "exit", "hang", "nccl", "warning", "console", "alive")  # lines that a job writes while it does no steps
+SILENCE_SECONDS, SILENCE_TIMES = 120.0, 50.0
+NEAREST_ZONE = 3600.0  # seconds: no zone but UTC itself is nearer to UTC (tz database)
+MOST_ROWS = 1_000_000  # at the end of the log that tell how long a step takes
+_CLOCKS = ("", "local", "relative")  # Source.clock
+
+
+@once
+def silence(run: Run) -> tuple[float, float, str] | None:
+    """(seconds, usual seconds between rows, what broke the silence) between the last step and the last sign of life.
+
+    Signs of life are rows without a step (a monitor that says that the process is alive) and lines of any log whose clock
+    can be compared: one without a zone may be hours off. None where the log has no clock.
+    """
+    columns = arrays(run)
+    time = columns["time"]
+    kind = {s.path: s.clock for s in run.sources}
+    clock = np.array([_CLOCKS.index(kind.get(s, "")) for s in columns["sources"]])[columns["source"]]
+    clock[~np.isfinite(time)] = -1
+    for mine, other in ((0, 1), (1, 0)):
+        stepped = np.flatnonzero((clock == mine) & columns["stepped"])
+        if len(stepped) < 10:
+            continue
+        first, last = float(time[stepped].min()), float(time[stepped].max())
+        one_zone = abs(_begin(run, _CLOCKS[other], time[clock == other]) - first) < NEAREST_ZONE / 2
+        lines = [(e["time"], e["text"], kind.get(e["source"], "")) for e in endings.events(run, *_SIGNS) if e["time"] is not None]
+        signs = [(t, text) for t, text, c in lines if c == _CLOCKS[mine] or one_zone or t - last < NEAREST_ZONE]
+        alive = time[~columns["stepped"] & ((clock == mine) | (one_zone & (clock == other)))]
+        signs += [(float(alive.max()), "the process was still watched and alive")] if len(alive) else []
+        until, what = max(signs, default=(last, ""), key=lambda sign: sign[0])
+        if until - last <= DOUBTED:
+            latest = stepped[-MOST_ROWS:]
+            return max(until - last, 0.0), _usual(time[latest], columns["step"][latest]), what
+    return None
+
+
+def _begin(run: Run, clock: str, time: Floats) -> float:
+    """The first moment of the files that have such a clock; infinity where none has one."""
+    paths = {s.path for s in run.sources if s.clock == clock}
+    events = run.tables["events"]
+    source, seconds = events["source"].to_pylist(), events["time"].to_pylist()
+    said = min((t for t, path in zip(seconds, source, strict=True) if t is not None and path in paths), default=np.inf)
+    return float(min(said, time.min(initial=np.inf)))
+
+
+def _usual(time: Floats, step: Ints) -> float:
+    """Seconds between two rows as they are logged at the end of the run: those of a step, times the steps between its last rows."""
+    steps, first = np.unique(step, return_index=True)
+    gap, steps = np.diff(time[first]), np.diff(steps)
+    pauses = np.diff(np.unique(time))
+    usual = float(np.median(pauses)) if len(pauses) else 0.0
+    return max(usual, float(np.median(gap[gap > 0] / steps[gap > 0]) * np.median(steps[-5:]))) if (gap > 0).any() else usual
+
+
+def stalled(run: Run) -> bool:
+    """True where the job outlived its last step by at least two minutes and fifty usual steps."""
+    found = silence(run)
+    return found is not None and found[0] >= max(SILENCE_SECONDS, SILENCE_TIMES * found[1])
