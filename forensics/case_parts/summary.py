@@ -15,7 +15,7 @@ from forensics.batches import step_to_samples
 from forensics.case import Finding, Hypothesis
 from forensics.checkpoints import run_saves, saves_section
 from forensics.detectors import loss_spike
-from forensics.run import endings, goodput, how_it_ended, identity, metric_aliases
+from forensics.run import endings, goodput, how_it_ended, identity, metric_aliases, plan
 from forensics.run.series import names, series
 from parsers import secrets
 from parsers.tables import Run
@@ -50,7 +50,7 @@ def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
         "status": how_it_ended.status(r),
         "steps": [min(steps), max(steps)] if steps else [None, None],
         "ending": how_it_ended.shown(r),
-        "planned_steps": endings.planned_steps(r),
+        "planned_steps": p.value if (p := plan.labelled(r)) is not None else None,
         "attempts": how_it_ended.attempts(r),
         "records": {
             "scalars": r.tables["metrics"].num_rows,

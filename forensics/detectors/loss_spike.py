@@ -36,9 +36,9 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors import logger_artefact
 from forensics.errors import CannotTell
-from forensics.run.endings import planned_steps
 from forensics.run.inputs import loss_of
 from forensics.run.once import once
+from forensics.run.plan import planned_steps
 from forensics.run.series import Series, series
 from forensics.spikes import excursions, measurements
 from forensics.spikes.classes import Spike, judge

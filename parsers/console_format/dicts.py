@@ -25,6 +25,7 @@ class Dicts:
         self.header: dict[str, int] = {}  # numbers below "***** Running training *****"
         self.waiting: Waiting | None = None
         self.count = self.interval = 0
+        self.beside = False  # a bar gave a dict line its step
         self.bar = (-100, 0, 0)  # line, position and total of the training bar (evaluation has shorter ones)
 
     def saw_bar(self, n: int, parts: dict[str, int]) -> None:
@@ -36,6 +37,7 @@ class Dicts:
         evaluation = any(tag.startswith("eval_") for tag in values)
         beside = (bar and bar.get("total") == self.bar[2]) or waiting.where.line - self.bar[0] <= 1
         if beside or (evaluation and self.bar[2]):
+            self.beside = True
             return self.bar[1], "taken from the progress bar"
         examples, batch, epoch = self.header.get("Num examples"), self._batch_size(), values.get("epoch", -1.0)
         if examples and batch and 0 <= epoch < 1e6:
@@ -46,6 +48,10 @@ class Dicts:
             return (even if abs(even - guess) <= 0.5 + guess * 0.002 else round(guess)), known
         self.count += not evaluation
         return self.count, "the running number of the line, for the log names no steps"
+
+    def drawn(self) -> tuple[int, int]:
+        """Line and total of the training bar beside the dict lines; total 0 where none stood there."""
+        return (self.bar[0], self.bar[2]) if self.beside else (0, 0)
 
     def _batch_size(self) -> int:
         known = self.header

@@ -42,6 +42,9 @@ _MODE = re.compile(
     r"|\| (?P<pipe>valid|test) \|"
 )
 _BAR = re.compile(r"%(\|[^|]*\|)")
+_TRAINS = re.compile(
+    r"(?i)\W*(?:train\w*(?: progress)?\W*)?\d+%\|[^|]*\|.*(?:(?:it|step|batch|iter)/s|s/(?:it|step|batch|iter)|\?it)\b"
+)  # preprocessing names itself
 _LLM_C = {"tel": "test loss", "trl": "train loss", "eval": "hellaswag acc"}
 _SKIP = re.compile(r"(?i)^(?:eta|v_num|remaining|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank)$")
 _TRAINING = {"train", "training", *EVAL}
@@ -56,6 +59,7 @@ def read_line(text: str) -> Line:
     line = prefix(text)
     body = text[line.body :]
     line.bar = "%|" in body or "it [" in body
+    line.training = line.bar and _TRAINS.match(body) is not None
     line.braces = body.lstrip(" |>-").startswith("{") or "{'" in body or '{"' in body
     line.mode = _mode(body)
     scan = _Scan(line, _tokens(line))

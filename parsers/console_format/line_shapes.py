@@ -116,7 +116,8 @@ def shape_of(line: Line, parts: dict[str, int]) -> Shape:
             out.append(re.escape(literal) + "[^|]*" + bar)
         else:
             out.append(_loose(literal))
-        hole = _hole(f, text[f.start : f.end], text[f.end : f.end + 1], line.scaled)
+        fixed = f.role == "epochs" or (f.role == "total" and not line.bar)  # a line with another total is news
+        hole = re.escape(text[f.start : f.end]) if fixed else _hole(f, text[f.start : f.end], text[f.end : f.end + 1], line.scaled)
         if f.role in {"skip", "epochs"}:
             out.append(hole)
         else:

@@ -7,6 +7,7 @@ Whether epochs count from 0 or 1 shows when an epoch 0 is seen. ``Epoch 2 | step
 from __future__ import annotations
 
 from parsers.console_format.line_prefix import Line
+from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS
 
 
 class Steps:
@@ -20,6 +21,8 @@ class Steps:
         self.base = 1
         self.within, self.last = True, -1
         self.finer = False  # steps finer than epochs were seen
+        self.way = ""  # how the last step was found: named, composed of epoch and iteration, epoch
+        self.ways: set[str] = set()
 
     def heading(self, epoch: int) -> None:
         self.headed, self.epoch = True, epoch
@@ -35,17 +38,23 @@ class Steps:
             epoch = self.epoch  # keras: "Epoch 3/12" above
         step: int | None
         if "step" in parts:
-            step = parts["step"]
+            step, self.way = parts["step"], "named"
         elif it is not None and epoch is not None and total and (first == "epoch" or not word):
             if word and self.epoch is not None and epoch > self.epoch and not self.headed:
                 self.within = it <= self.last or self.last < 0
-            step = (epoch - self.base) * total + it if self.within or not word else it
+            step, self.way = ((epoch - self.base) * total + it, "composed") if self.within or not word else (it, "named")
         elif it is not None:
-            step = it
+            step, self.way = it, "named"
         else:  # only an epoch: on the axis of the steps where there is one
-            step = self.step if self.step is not None and self.finer else epoch
+            step, self.way = (self.step, "") if self.step is not None and self.finer else (epoch, "epoch")
+        self.ways.add(self.way)
         self.last = it if it is not None else self.last
         self.finer = self.finer or it is not None or "step" in parts
         self.epoch = epoch if epoch is not None else self.epoch
         self.step, self.line = step, n
         return step
+
+    def axis(self) -> str:
+        """What the steps count where that is not what lines name; nothing where they name it."""
+        found = self.ways - {""}
+        return EPOCH_STEPS if found == {"epoch"} else COMPOSED_STEPS if "composed" in found and "named" not in found else ""

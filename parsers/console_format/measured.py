@@ -15,6 +15,7 @@ from parsers.console_format.grammars import STRONG, stands_alone
 from parsers.console_format.line_prefix import Line, Where, whole
 from parsers.console_format.line_shapes import Row, Shape, Shapes, has_loss
 from parsers.console_format.line_steps import Steps
+from parsers.console_format.plan_lines import Plans
 from parsers.tables import Rows
 
 NEAR = 3  # lines behind a line with a step that may belong to it
@@ -35,7 +36,8 @@ class Measured:
         self.metrics: list[Row] = []
         self.shapes = Shapes()
         self.now = Steps()
-        self.started = self.total_said = self.megatron_loss = False
+        self.plans = Plans(rows)
+        self.started = self.megatron_loss = False
         self.block_line = -100
         self.redrawn: tuple[object, int] = (None, 0)  # key and number of the rows that the next update may replace
         self.dicts = Dicts()
@@ -94,7 +96,9 @@ class Measured:
             }
             step = self.now.resolve(shape.line, parts, n)
             if shape.line.bar:
-                self.dicts.saw_bar(n, parts)
+                self.plans.total(n, shape.line, parts, self.now.way == "composed")
+                if shape.line.training:
+                    self.dicts.saw_bar(n, parts)
                 if self._carried({f.tag: w for f, w in zip(shape.fields, words, strict=True) if f.role == "metric"}, parts):
                     return
                 again = shape.steps and shape.steps[-1] == step and self.redrawn[0] is shape
@@ -119,8 +123,10 @@ class Measured:
         n, metrics, body = where.line, line.metrics(), line.text[line.body :]
         where = where._replace(rank=line.value("rank")) if where.rank is None else where
         parts = {role: v for role in ("step", "it", "total", "epoch") if (v := line.value(role)) is not None}
+        self.plans.epochs(n, line)
         if line.bar:
-            self.dicts.saw_bar(n, parts)
+            if line.training:
+                self.dicts.saw_bar(n, parts)
             if self.dicts.waiting:
                 self.settle(parts)
             if self._carried({f.tag: line.text[f.start : f.end] for f in line.fields if f.role == "metric"}, parts):
@@ -138,13 +144,13 @@ class Measured:
         if not stepped and ("epoch" not in parts or not any(STRONG.search(t) for t, _ in metrics)):
             return self._stepless(where, line, metrics)
         step = self.now.resolve(line, parts, n)
+        self.plans.total(n, line, parts, self.now.way == "composed")
         if body.startswith("Train Epoch:") and parts.get("total", 0) > 5000:
             self.notes["steps of 'Train Epoch: e [i/n]' lines count as these lines do, in samples"] = None
         if "epoch" in parts and stepped:
             metrics = [*metrics, ("epoch", float(parts["epoch"]))]
         self.put(where, step, metrics, (step, body[:6]) if line.bar else None)
         self._megatron(where, line, step)
-        self._planned(n, line, parts)
         if stepped:
             self.shapes.learn(line, parts)
         self.started = True
@@ -159,18 +165,14 @@ class Measured:
         self.put(where, self.now.step, [row])
         return True
 
-    def _planned(self, n: int, line: Line, parts: Parts) -> None:
-        planned = parts.get("total") if any(f.role == "it" and f.tag for f in line.fields) and not line.mode else None
-        if planned and "epoch" not in parts and not self.total_said:
-            self.total_said = True
-            self.rows.config("total_steps", planned, at=n)
-
     def _heading(self, n: int, line: Line, parts: Parts, body: str) -> bool:
         """Lines that only say where we are: ``[batch=600/1000]:``, ``Epoch 3/12``."""
         if {"step", "it"} & parts.keys() and _HEAD.match(body.strip()):
             self.now.resolve(line, parts, n)
             self.block_line = n
             return True
+        if line.bar:
+            self.plans.total(n, line, parts, "epoch" in parts or self.now.headed)
         if "epoch" in parts and re.match(r"(?i)\W*epoch\b", body):
             self.now.heading(parts["epoch"])
         return False

@@ -96,7 +96,7 @@ class Words:
         if m := printed_settings.BLOCK.match(text):
             self.in_arguments = not m["end"]
             return True
-        if "..." in text or self.in_arguments:
+        if ".." in text or self.in_arguments:
             found = printed_settings.dotted(text, self.in_arguments)
             if found:
                 self.rows.config(*found, at=n)
@@ -121,7 +121,7 @@ class Words:
         if len(text) < _LONGEST_HEADER and printed_settings.HEADER.match(text):
             self.in_header = True
             return
-        if m := _HF_HEADER.match(text):
+        if m := _HF_HEADER.match(body):
             known[m[1].strip()] = int(m[2].replace(",", ""))
             self.rows.config(m[1].strip(), known[m[1].strip()], at=n)
             return

@@ -73,6 +73,7 @@ class Reader:
         if torn:
             self._tear(line, n)
         reports = measured.take(where, line)
+        measured.plans.sentence(n, body)
         if self.words.listing(n) or (reports and (line.bar or not _TOLD.search(text))):
             return
         event = event_of(body if len(body) > 3 else text)
@@ -135,6 +136,9 @@ class Reader:
 
     def finish(self) -> None:
         self.measured.settle({})
+        self.measured.plans.finish(self.measured.dicts.drawn())
+        if note := self.measured.now.axis():
+            self.measured.notes[note] = None
         if self.alive is not None:
             self.words.event(*self.alive)
         self.words.close_all(self.measured.now.step)
