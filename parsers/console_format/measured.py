@@ -124,13 +124,8 @@ class Measured:
         where = where._replace(rank=line.value("rank")) if where.rank is None else where
         parts = {role: v for role in ("step", "it", "total", "epoch") if (v := line.value(role)) is not None}
         self.plans.epochs(n, line)
-        if line.bar:
-            if line.training:
-                self.dicts.saw_bar(n, parts)
-            if self.dicts.waiting:
-                self.settle(parts)
-            if self._carried({f.tag: line.text[f.start : f.end] for f in line.fields if f.role == "metric"}, parts):
-                return True
+        if line.bar and self._bar(n, line, parts):
+            return True
         stepped = bool({"step", "it"} & parts.keys())
         if line.braces and not stepped:
             return self._dict(Waiting(where, metrics))
@@ -155,6 +150,14 @@ class Measured:
             self.shapes.learn(line, parts)
         self.started = True
         return True
+
+    def _bar(self, n: int, line: Line, parts: Parts) -> bool:
+        """What a bar means for the lines around it; true where it only shows what was said before."""
+        if line.training:
+            self.dicts.saw_bar(n, parts)
+        if self.dicts.waiting:
+            self.settle(parts)
+        return self._carried({f.tag: line.text[f.start : f.end] for f in line.fields if f.role == "metric"}, parts)
 
     def _in_block(self, where: Where, line: Line, stepped: bool) -> bool:
         """A line right below a heading: a row of its block, or how far Composer's evaluation is."""

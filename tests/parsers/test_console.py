@@ -181,7 +181,7 @@ def test_settings_before_the_first_step_are_no_metrics(tmp_path: Path) -> None:
         "iterations": 900,
         "lr": 0.5,
         "seed": 7,
-        "total_steps": 900,
+        "loop/total_steps": 900,
     }
     assert [r["tag"] for r in tables["metrics"]] == ["train_loss"]
 
