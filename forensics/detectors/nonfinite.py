@@ -4,7 +4,7 @@ What it sees
     NaN or infinity in a loss or a norm, in the log as it stands; and lines in which a program says that it met one.
 
 How it decides
-    Every NaN or infinity of a training or evaluation loss counts: the first is the finding's step. In the gradient norm
+    Every NaN or infinity of a training or evaluation loss counts (of each of its terms, where only terms are logged): the first is the finding's step. In the gradient norm
     alone it is remarkable only when no loss scaler is at work, which skips such steps as a matter of routine. It also
     measures how calm the gradient norm was just before: an explosion announces itself there, a bad sample does not.
 
@@ -28,11 +28,11 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.run.endings import events
-from forensics.run.series import Series, series
+from forensics.run.inputs import ANY_LOSS, LOSSES
+from forensics.run.series import Series, parts, series
 from parsers.tables import Run
 
-NEEDS = ["loss.train|loss.eval|grad.norm"]
-WATCHED = ("loss.train", "loss.eval", "grad.norm")
+NEEDS = [f"{ANY_LOSS}|grad.norm"]
 CALM = 3.0  # the gradient norm before the event is calm below this many times its median
 
 
@@ -61,10 +61,12 @@ class Facts(BaseFacts):
 
 def detect(run: Run) -> Iterator[Finding]:
     found = False
-    for name in WATCHED:
-        s = series(run, name)
-        bad = np.flatnonzero(~np.isfinite(s.value)) if s is not None else np.array([], np.int64)
-        if s is not None and len(bad):
+    losses = [
+        s for name in LOSSES if (s := series(run, name)) is not None and (name.startswith("loss") or not series(run, f"loss{name[3:]}"))
+    ]
+    for s in (*(losses or parts(run, "loss.aux")), *(s for s in [series(run, "grad.norm")] if s is not None)):
+        bad = np.flatnonzero(~np.isfinite(s.value))
+        if len(bad):
             found = True
             yield _finding(run, s, bad)
     if not found:
@@ -84,7 +86,7 @@ def _finding(run: Run, s: Series, bad: Any) -> Finding[Facts]:
     word = "NaN" if np.isnan(s.value[first]) else "infinite"
     how = "and stays so to the end" if stays or not recovered else f"{len(bad)} values in all, finite again in between"
     scaled = series(run, "loss_scale") is not None
-    severity = "critical" if s.name.startswith("loss") else "info" if scaled else "warning"
+    severity = "critical" if s.name.startswith(("loss", "ppl")) else "info" if scaled else "warning"
     facts = Facts(
         s.name, step, len(bad), recovered, last, int(s.attempt[first]), first == 0, word == "infinite", None, **_before(run, step)
     )

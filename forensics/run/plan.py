@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow.compute as pc
 
 from forensics.run import settings
 from forensics.run.once import once
-from forensics.run.series import Series, parts, series
+from forensics.run.series import Series, arrays, parts, series
 from forensics.run.settings import Setting
 from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS
 from parsers.tables import Run
@@ -80,12 +79,11 @@ def unit(run: Run) -> str:
     if not run.attempts:  # not one step: whatever the plan is told in
         return "epoch" if not any(_told_steps(run)) and any(_epoch_plans(run)) else "step"
     noted = {s.path for s in run.sources if EPOCH_STEPS in s.note}
-    stepped = run.tables["metrics"].filter(pc.is_valid(run.tables["metrics"]["step"]))
     last = _last(run)
     if noted and last is not None:
-        of_noted = stepped.filter(pc.is_in(pc.cast(stepped["source"], "string"), pc.cast(_texts(noted), "string")))
-        reach = pc.max(of_noted["step"]).as_py()
-        if reach is not None and abs(reach - last) <= 1:
+        columns = arrays(run)
+        of_noted = columns["stepped"] & np.isin(columns["source"], [i for i, s in enumerate(columns["sources"]) if s in noted])
+        if of_noted.any() and abs(int(columns["step"][of_noted].max()) - last) <= 1:
             return "epoch"
     epoch = series(run, "epoch")
     if epoch is not None and len(epoch) > 2 and len(np.unique(epoch.step)) > 2:
@@ -116,10 +114,8 @@ def _told_steps(run: Run) -> Iterator[Plan]:
     yield from _plans(run, LOOP + "total_steps", "step", "what the loop prints beside its steps")
     yield from _logged_totals(run)
     yield from _no_time_left(run)
-    for names, fits in ((_STEPS, lambda _: True), (_ENVIRONMENT, lambda _: _counts_environment_steps(run))):
-        yield from (
-            Plan(n, "step", f"the setting {s.key}", s.where) for s in _of_launch(run, names) if (n := _whole(s)) is not None and fits(s)
-        )
+    names = f"{_STEPS} {_ENVIRONMENT}" if _counts_environment_steps(run) else _STEPS
+    yield from (Plan(n, "step", f"the setting {s.key}", s.where) for s in _of_launch(run, names) if (n := _whole(s)) is not None)
 
 
 def _epoch_plans(run: Run) -> Iterator[Plan]:
@@ -183,11 +179,10 @@ def _whole_epochs(run: Run, epochs: Plan) -> Iterator[Plan]:
     """Epochs times the steps of an epoch, as the loop says them or as they were measured."""
     accumulation = settings.number(run, "accumulation") or 1
     for key, per_step, said in (("steps_per_epoch", 1.0, "steps"), ("micro_batches_per_epoch", accumulation, "micro-batches")):
-        for s in reversed([s for s in settings.named(run, key) if s.key == LOOP + key]):
-            if n := _whole(s):
-                at = f"{epochs.where}; {s.where}"
-                yield Plan(int(n * epochs.value // per_step), "step", f"{epochs.says}, times {n:,} {said} an epoch", at)
-                break
+        of_epoch = next((s for s in reversed(settings.named(run, key)) if s.key == LOOP + key and _whole(s)), None)
+        if of_epoch is not None and (n := _whole(of_epoch)):
+            where = f"{epochs.where}; {of_epoch.where}"
+            yield Plan(int(n * epochs.value // per_step), "step", f"{epochs.says}, times {n:,} {said} an epoch", where)
     epoch, last = series(run, "epoch"), _last(run)
     if epoch is None or last is None or not len(epoch):
         return
@@ -218,16 +213,6 @@ def _whole(s: Setting) -> int | None:
     """The value as a plan: a whole number that is not negative (-1 stands for "by the other setting")."""
     n = settings.as_number(s.value)
     return int(n) if n is not None and 0 <= n < 1e12 and n == int(n) else None
-
-
-def _texts(values: set[str]) -> object:
-    import pyarrow as pa
-
-    return pa.array(sorted(values), pa.string())
-
-
-def _steps(run: Run, f: Callable[..., object]) -> int | None:
-    return f(run.tables["metrics"]["step"]).as_py()  # type: ignore[attr-defined,no-any-return]
 
 
 def _last(run: Run) -> int | None:

@@ -22,7 +22,7 @@ NEAR = 3  # lines behind a line with a step that may belong to it
 _SUMMARY = re.compile(r"(?i)\b(?:final|best|minimum|maximum|overall|total|average over)\b|^final|_final")
 _LATER = re.compile(r"(?i)val|eval|test|ppl|perplexity|reward")  # what is measured between steps
 _HEAD = re.compile(r"(?:\[(?>[^\]]*?=\d)[^\]]*+\])+:?$")  # [epoch=0][batch=9/10]:
-_COUNTED = re.compile(r"(?:step|iter|iteration|epoch|s)\b *+(?:: *+)?\d|\d+/\d+ ")  # what no program text begins with
+_COUNTED = re.compile(r"(?:step|iter|iteration|epoch|s)\b *+(?:: *+)?\d|\d+/\d+ |\{'(?:eval_)?loss': ")  # what no program text begins with
 
 Parts = dict[str, int]
 
@@ -128,7 +128,7 @@ class Measured:
             return True
         stepped = bool({"step", "it"} & parts.keys())
         if line.braces and not stepped:
-            return self._dict(Waiting(where, metrics))
+            return self._dict(Waiting(where, metrics, body))
         if self.block_line == n - 1 and self._in_block(where, line, stepped):
             self.block_line = n
             return True
@@ -215,7 +215,8 @@ class Measured:
 
     def _dict(self, waiting: Waiting) -> bool:
         tags = {t for t, _ in waiting.metrics}
-        if not any(STRONG.search(t) or t == "epoch" for t in tags) or self._listing(waiting.where.line):
+        told = _COUNTED.match(waiting.text) is not None or not self._listing(waiting.where.line)
+        if not told or not any(STRONG.search(t) or t == "epoch" for t in tags):
             return False
         if "train_runtime" in tags:
             self.put(waiting.where, None, waiting.metrics)  # the summary of the whole run
@@ -224,12 +225,12 @@ class Measured:
         self.started = True
         return True
 
-    def settle(self, bar: Parts) -> None:
-        """Gives a dict line its step, now that the line behind it is known."""
+    def settle(self, bar: Parts, another: bool = False) -> None:
+        """Gives a dict line its step, now that the line behind it is known: a bar, ``another`` of its kind, or something else."""
         waiting = self.dicts.waiting
         if waiting is not None:
             self.dicts.waiting = None
-            self.now.step, how = self.dicts.step(waiting, bar)
+            self.now.step, how = self.dicts.step(waiting, bar, another)
             self.now.line = waiting.where.line
             self.notes[f"steps of {{'loss': ...}} lines: {how}"] = None
             self.put(waiting.where, self.now.step, waiting.metrics)

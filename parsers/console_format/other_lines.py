@@ -135,6 +135,9 @@ class Words:
         if not started or indented:
             for key, value in printed_settings.header(body, indented):
                 self.rows.config(key, value, at=n)
+                told = {"epochs": "Num Epochs", "num_train_epochs": "Num Epochs", "logging_steps": "logging_steps"}.get(key)
+                if told and isinstance(value, (int, float)) and value == int(value) > 0:
+                    known.setdefault(told, int(value))
 
     def printed_dict(self, n: int, body: str) -> None:
         """Settings printed as a dictionary; its lines may be read as something else as well."""

@@ -71,7 +71,7 @@ class Reader:
         """A line that speaks for itself: a measurement, an event, a setting."""
         n, measured, line = where.line, self.measured, read_line(text)
         if measured.dicts.waiting and not line.bar:
-            measured.settle({})
+            measured.settle({}, line.braces and any(tag == "loss" for tag, _ in line.metrics()))
         if torn:
             self._tear(line, n)
         reports = measured.take(where, line)
