@@ -20,6 +20,7 @@ from forensics.many_runs import baseline as known_good
 from forensics.replay import advice
 from forensics.rules import id_of, modules
 from forensics.run import metric_aliases, seed_group
+from forensics.run.inputs import ANY_LOSS
 from forensics.run.series import series
 from forensics.version import VERSION
 from parsers.tables import Gap, Run
@@ -169,6 +170,8 @@ def _effect(detector: ModuleType, run: Run) -> str:
 def _absent(need: str) -> str:
     """'lr was not logged', 'neither a nor b was logged'"""
     names = need.split("|")
+    if ANY_LOSS in need:
+        return "no loss was logged, nor a perplexity or a term of a loss"
     return f"{need} was not logged" if len(names) == 1 else f"neither {', '.join(names[:-1])} nor {names[-1]} was logged"
 
 

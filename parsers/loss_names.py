@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -114,6 +115,25 @@ def which_loss(text: str, folder: str, siblings: frozenset[str]) -> str:
         if named <= {mine.core} or (mine.split == "eval" and mine.core not in terms):
             return headline  # several named losses of the evaluation alone are data sets, not terms of a sum
     return "loss.part" if mine.rank == 2 and best < 2 and _PART.search(text) else "loss.aux"
+
+
+def lead(tags: Iterable[str]) -> str | None:
+    """Of terms whose sum is not logged, the one that stands for it; None where no term does, or networks play against each other."""
+    order = data()["loss"]["lead"].split()
+    named = {tag: _loss(words(tag), "") for tag in tags}
+    if any(_loss_words("played") & set(x.core.split()) for x in named.values()):
+        return None
+    places = [
+        (x.split == "eval", min(order.index(w) for w in found), tag)
+        for tag, x in named.items()
+        if (found := set(x.core.split()) & set(order))
+    ]
+    return min(places)[2] if places else None
+
+
+def is_likelihood(tag: str) -> bool:
+    """Is nothing in the name against a likelihood, whose value at chance is known? An "autoencoder loss" has a name of its own."""
+    return _loss(words(tag), "").rank < 2
 
 
 _PART = re.compile(rf"\bloss(es)?[ /]({_EVAL_WORDS}|train)?[ /]?[^/]+$|^({_EVAL_WORDS}|train)[ /].+[ /]loss$")

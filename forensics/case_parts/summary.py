@@ -15,7 +15,7 @@ from forensics.batches import step_to_samples
 from forensics.case import Finding, Hypothesis
 from forensics.checkpoints import run_saves, saves_section
 from forensics.detectors import loss_spike
-from forensics.run import endings, goodput, how_it_ended, identity, metric_aliases
+from forensics.run import endings, facts, goodput, how_it_ended, identity, metric_aliases, plan
 from forensics.run.series import names, series
 from parsers import secrets
 from parsers.tables import DATED, Run
@@ -37,7 +37,7 @@ WOULD_TELL = {
 
 
 def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
-    steps = [s for a in r.attempts for s in a["steps"]]
+    (steps, unit), planned = facts.labels(r), plan.labelled(r)
     shown = secrets.names([r.path, *r.siblings])
     return {
         "id": r.id,
@@ -48,9 +48,12 @@ def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
         "framework": r.framework,
         "config_file": _config_file(r),
         "status": how_it_ended.status(r),
-        "steps": [min(steps), max(steps)] if steps else [None, None],
+        "steps": steps,
+        "step_unit": unit,
+        "axis": facts.axis(r),
         "ending": how_it_ended.shown(r),
-        "planned_steps": endings.planned_steps(r),
+        "planned_steps": planned.value if planned is not None else None,
+        "facts": facts.facts(r),
         "attempts": how_it_ended.attempts(r),
         "records": {
             "scalars": r.tables["metrics"].num_rows,

@@ -5,14 +5,15 @@ What it sees
 
 How it decides
     Levels are medians of 15 logged values. It fires when the last level lies above the best one by at least 10 %
-    and by eight times its noise, and by 5 % of all it had fallen; or, for smaller rises, when the loss
+    and by eight times its noise, and by 5 % of all it had fallen. Of a run with 15 to 39 values (one an epoch) levels are medians of
+    5, and the rise has to be 25 %. Or, for smaller rises of longer runs, when the loss
     smoothed over 25 values has risen four times further than ever before in the run, by 15 standard errors, and
     keeps at least 40 % of that to the end (``forensics.spikes.trend``). The step it names is where the loss last stood
     near its best, or where the rise began. A loss that stands a quarter above its first level for a tenth of the run and
     then comes back was divergence, too, until something (usually the falling rate) caught it: a warning.
 
 Cannot tell
-    With fewer than 40 values of the loss. A rise caused by harder data or another loss function looks the same: the
+    With fewer than 15 values of the loss. A rise caused by harder data or another loss function looks the same: the
     hypotheses weigh that.
 
 Folklore
@@ -29,14 +30,15 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.run.inputs import finite_loss
+from forensics.run.inputs import ANY_LOSS, finite_loss
 from forensics.run.series import Series
 from forensics.spikes import excursions
 from forensics.spikes.trend import turn
 from parsers.tables import Run
 
-NEEDS = ["loss.train|loss.eval"]
-LEAST_VALUES, LEVEL = 40, 15
+NEEDS = [ANY_LOSS]
+LEAST_VALUES, ENOUGH, LEVEL = 15, 40, 15
+SHORT_LEVEL, SHORT_RISE = 5, 0.25  # of a run of fewer values than enough: a level of few values has to rise further
 RISE, NOISES, UNDONE = 0.10, 8.0, 0.05
 FEW, CLIMB, STRETCH = 5, 1.25, 0.1  # median of so many values above so many times the first, for this share of the run
 SMALLEST_EFFECT = "a last level 10 % above the best one, or a lasting rise of 1 % four times larger than any before"
@@ -59,20 +61,21 @@ def detect(run: Run) -> Iterator[Finding]:
     s, rows = finite_loss(run, LEAST_VALUES)
     x = s.value[rows]
     y, logs = excursions.scaled(x)
-    level = excursions.rolling_median(y, LEVEL)
-    best = int(np.argmin(level[LEVEL:])) + LEVEL
+    width, least = (LEVEL, RISE) if len(rows) >= ENOUGH else (SHORT_LEVEL, SHORT_RISE)
+    level = excursions.rolling_median(y, width)
+    best = int(np.argmin(level[width:])) + width
     spread = excursions.local_noise(y)
     noise = (
-        float(max(np.median(spread), spread[best], np.median(spread[best:]))) / np.sqrt(LEVEL) * 1.25
+        float(max(np.median(spread), spread[best], np.median(spread[best:]))) / np.sqrt(width) * 1.25
     )  # a loss near zero scatters more, as a share
     rise = float(level[-1] - level[best])
-    undone = float(np.exp(y[:LEVEL].mean()) - np.exp(level[best])) * UNDONE
+    undone = float(np.exp(y[:width].mean()) - np.exp(level[best])) * UNDONE
     above = float(np.exp(level[-1]) - np.exp(level[best]))
-    if rise >= max(np.log1p(RISE), NOISES * noise) and best <= len(rows) - LEVEL and (not logs or above >= undone):
+    if rise >= max(np.log1p(least), NOISES * noise) and best <= len(rows) - width and (not logs or above >= undone):
         near = np.flatnonzero(level <= level[best] + max(3 * noise, 0.25 * rise))
         at = int(near[-1])
     else:
-        slow = turn(y, excursions.candidates(y))
+        slow = turn(y, excursions.candidates(y)) if len(rows) >= ENOUGH else None
         if slow is None:
             yield from _above_first(run, s, rows)
             return
@@ -80,7 +83,7 @@ def detect(run: Run) -> Iterator[Finding]:
         best = min(best, at)
     row = rows[at]
     start, last = int(s.step[row]), int(s.step[rows[-1]])
-    low, end = float(np.median(x[max(best - LEVEL + 1, 0) : best + 1])), float(np.median(x[-LEVEL:]))
+    low, end = float(np.median(x[max(best - width + 1, 0) : best + 1])), float(np.median(x[-width:]))
     if end <= low:
         return
     how = f"{end / low - 1:.0%} above" if abs(end) < 100 * abs(low) else f"{end / low:.2g} times" if low else "above"

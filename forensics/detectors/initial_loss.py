@@ -29,6 +29,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import settings
 from forensics.run.inputs import needed, surviving
+from parsers.loss_names import is_likelihood
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
@@ -52,7 +53,7 @@ def detect(run: Run) -> Iterator[Finding]:
     if len(rows) < 20 or s.step[rows[0]] > max(5 * s.interval, 0.02 * int(s.step[rows[-1]])):
         raise CannotTell("the log does not begin with the first steps")
     first = float(np.median(s.value[rows[:3]]))
-    outcomes = settings.number(run, "vocab_size") or settings.number(run, "classes")
+    outcomes = (settings.number(run, "vocab_size") or settings.number(run, "classes")) if is_likelihood(s.tag) else None
     chance = math.log(outcomes) if outcomes and outcomes > 1 else None
     quarter = float(np.median(s.value[rows[: max(len(rows) // 4, 10)]][-5:]))
     high = first > ABOVE * chance if chance else first > LARGEST and quarter < FALLS * first

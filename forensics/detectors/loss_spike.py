@@ -36,16 +36,16 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors import logger_artefact
 from forensics.errors import CannotTell
-from forensics.run.endings import planned_steps
-from forensics.run.inputs import loss_of
+from forensics.run.inputs import ANY_LOSS, loss_of
 from forensics.run.once import once
+from forensics.run.plan import planned_steps
 from forensics.run.series import Series, series
 from forensics.spikes import excursions, measurements
 from forensics.spikes.classes import Spike, judge
 from forensics.spikes.visible import smallest_spike
 from parsers.tables import Run
 
-NEEDS = ["loss.train|loss.eval"]
+NEEDS = [ANY_LOSS]
 HISTORY = 1000  # values of the attempt before that a new attempt is compared with
 WHY = {
     "reinit": "the loss is back at its first value and comes down the same way: reinitialized weights",

@@ -25,8 +25,8 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.run.endings import planned_steps
 from forensics.run.inputs import needed
+from forensics.run.plan import planned_steps
 from forensics.run.series import Series, series
 from parsers.tables import Run
 

@@ -4,9 +4,10 @@ What it sees
     NaN or infinity in a loss or a norm, in the log as it stands; and lines in which a program says that it met one.
 
 How it decides
-    Every NaN or infinity of a training or evaluation loss counts, on any rank: the first is the finding's step. In the gradient norm
-    alone it is remarkable only when no loss scaler is at work, which skips such steps as a matter of routine. It also
-    measures how calm the gradient norm was just before: an explosion announces itself there, a bad sample does not.
+    Every NaN or infinity of a training or evaluation loss counts (of each of its terms, where only terms are logged), on any rank:
+    the first is the finding's step. In the gradient norm alone it is remarkable only when no loss scaler is at work, which skips
+    such steps as a matter of routine. It also measures how calm the gradient norm was just before: an explosion announces
+    itself there, a bad sample does not.
 
 Cannot tell
     Some loggers hide it: Hugging Face replaces a NaN in the running mean, Megatron leaves the field out of the line. Then
@@ -28,11 +29,11 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.run.endings import events
-from forensics.run.series import Ints, Series, by_rank, series
+from forensics.run.inputs import ANY_LOSS, LOSSES
+from forensics.run.series import Ints, Series, by_rank, parts, series
 from parsers.tables import Run
 
-NEEDS = ["loss.train|loss.eval|grad.norm"]
-WATCHED = ("loss.train", "loss.eval", "grad.norm")
+NEEDS = [f"{ANY_LOSS}|grad.norm"]
 CALM = 3.0  # the gradient norm before the event is calm below this many times its median
 
 
@@ -62,8 +63,10 @@ class Facts(BaseFacts):
 
 def detect(run: Run) -> Iterator[Finding]:
     found = False
-    for name in WATCHED:
-        sick = [(s, bad) for s in by_rank(run, name) if len(bad := np.flatnonzero(~np.isfinite(s.value)))]
+    losses = [name for name in LOSSES if series(run, name) and (name.startswith("loss") or not series(run, f"loss{name[3:]}"))]
+    watched = [by_rank(run, name) for name in losses] or [[s] for s in parts(run, "loss.aux")]
+    for ranks in (*watched, by_rank(run, "grad.norm")):
+        sick = [(s, bad) for s in ranks if len(bad := np.flatnonzero(~np.isfinite(s.value)))]
         if sick:
             found = True
             first = min(sick, key=lambda x: int(x[0].step[x[1][0]]))
@@ -86,7 +89,7 @@ def _finding(run: Run, s: Series, bad: Ints, ranks: list[int]) -> Finding[Facts]
     word = "NaN" if np.isnan(s.value[first]) else "infinite"
     how = "and stays so to the end" if stays or not recovered else f"{len(bad)} values in all, finite again in between"
     scaled = series(run, "loss_scale") is not None
-    severity = "critical" if s.name.startswith("loss") else "info" if scaled else "warning"
+    severity = "critical" if s.name.startswith(("loss", "ppl")) else "info" if scaled else "warning"
     told, alone = "", len(by_rank(run, s.name)) > len(ranks)
     if alone:
         told = (

@@ -25,8 +25,8 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import settings
-from forensics.run.endings import planned_steps
 from forensics.run.inputs import needed, surviving
+from forensics.run.plan import planned_steps
 from parsers.tables import Run
 
 NEEDS = ["lr"]

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
-from forensics.run.endings import planned_steps
+from forensics.run.plan import planned_steps
 from forensics.run.recipe import recipe
 from forensics.run.series import series
 from parsers.tables import Run

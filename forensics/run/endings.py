@@ -7,20 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from forensics.run import settings
 from forensics.run.once import once
+from forensics.run.plan import planned_steps
 from forensics.run.series import series
 from parsers import arrow
 from parsers.tables import Run
 
 CLOSING = ("finished", "train_end")  # kinds of lines that say so
 DONE = re.compile(r"\b(?:FINISHED|COMPLETED)\b", re.I)
-
-
-def planned_steps(run: Run) -> int | None:
-    """Planned length in optimizer steps, from config or from the totals that a log prints ("600/1000")."""
-    planned = settings.number(run, "max_steps")
-    return int(planned) if planned is not None and 0 < planned < 1e12 else None
 
 
 @once

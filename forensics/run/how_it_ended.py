@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from forensics.case import utc
-from forensics.run import endings, silence
+from forensics.run import endings, plan, silence
 from forensics.run.once import once
 from parsers.tables import Run
 
@@ -129,7 +129,7 @@ def _alive(run: Run) -> Ending:
     if clock is not None and abs(time.time() - clock) < RUNNING_SECONDS:
         return Ending("running", step=step)
     # a log of numbers has no closing line: only a plan that was not reached, or a torn end, says that it was cut
-    cut = step is not None and (endings.planned_steps(run) is not None or any(TORN.search(g.what) for g in run.gaps))
+    cut = step is not None and (plan.planned_steps(run) is not None or any(TORN.search(g.what) for g in run.gaps))
     return Ending("cut" if cut else "unknown", step=step, before_first_step=step is None)
 
 

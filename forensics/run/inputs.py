@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.errors import CannotTell
-from forensics.run.series import Ints, Series, series
+from forensics.run.once import once
+from forensics.run.series import Ints, Series, parts, series
+from parsers import loss_names
 from parsers.tables import Run
 
 
@@ -22,12 +24,27 @@ def surviving(s: Series) -> Ints:
     return np.flatnonzero(s.alive & np.isfinite(s.value))
 
 
+LOSSES = ("loss.train", "loss.eval", "ppl.train", "ppl.eval")  # best first; a perplexity is the exponential of the loss
+ANY_LOSS = "|".join((*LOSSES, "loss.aux"))
+
+
 def loss_of(run: Run) -> Series:
-    """The loss to look at: the training loss, else what is there."""
-    s = series(run, "loss.train") or series(run, "loss.eval")
+    """The loss to look at: the training loss, else the evaluation's, else its perplexity, else the term that stands for a sum that was
+    not logged. Raises CannotTell where there is none of them."""
+    s = next((s for name in LOSSES if (s := series(run, name)) is not None), None) or leading_term(run)
     if s is None:
-        raise CannotTell("no loss was logged with a step")
+        terms = [p.tag for p in parts(run, "loss.aux")]
+        why = f"only terms of a loss were logged ({', '.join(terms[:4])}), none of which stands for the whole"
+        raise CannotTell(why if terms else "no loss was logged with a step")
     return s
+
+
+@once
+def leading_term(run: Run) -> Series | None:
+    """The term of the loss that stands for the whole, where only terms are logged."""
+    terms = {p.tag: p for p in parts(run, "loss.aux")}
+    tag = loss_names.lead(terms)
+    return terms[tag] if tag is not None else None
 
 
 def finite_loss(run: Run, least: int) -> tuple[Series, Ints]:

@@ -12,8 +12,6 @@ from forensics.run.once import once
 from parsers.tables import Run
 
 _NAMES = {
-    "max_steps": "max_steps total_steps train_iters num_steps max_iters total_iters training_steps num_train_steps total_iterations "
-    "max_iterations iterations num_iterations max_step train_steps total_num_steps max_train_steps max_update steps",
     "lr": "lr learning_rate base_lr peak_lr max_lr lr_max adam_lr lr0",
     "min_lr": "min_lr lr_min end_lr final_lr eta_min",
     "warmup_steps": "warmup_steps num_warmup_steps warmup_iters lr_warmup_iters warmup lr_warmup_steps warmup_updates",

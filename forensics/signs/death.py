@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from forensics.case import Finding
 from forensics.ledger import Ledger
-from forensics.run import endings
+from forensics.run import endings, plan
 from forensics.run.how_it_ended import Ending
 from parsers.tables import Run
 
@@ -21,7 +21,7 @@ def quoted(ledger: Ledger, e: Ending, found: Sequence[Finding], weight: float = 
 def stopped_short(run: Run, ledger: Ledger, e: Ending, found: Sequence[Finding]) -> None:
     """What does not hang on the quoted line: an exit code, steps that are missing to the plan, no step at all."""
     codes = [x["text"] for x in endings.of_attempt(run, len(run.attempts) - 1) if x["kind"] == "exit" and x["level"] == "error"]
-    planned = endings.planned_steps(run)
+    planned = plan.planned_steps(run)
     if codes:
         ledger.add(4, f"The tracker's record of the exit says {codes[-1]}.", found)
     elif e.before_first_step:

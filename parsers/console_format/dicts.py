@@ -16,6 +16,7 @@ from parsers.console_format.line_prefix import Where
 class Waiting(NamedTuple):
     where: Where
     metrics: list[tuple[str, float]]
+    text: str
 
 
 class Dicts:
@@ -25,17 +26,23 @@ class Dicts:
         self.header: dict[str, int] = {}  # numbers below "***** Running training *****"
         self.waiting: Waiting | None = None
         self.count = self.interval = 0
+        self.beside = False  # a bar gave a dict line its step
+        self.buffered = False  # dict lines came in bunches, far from the bar that was drawn when they were logged
         self.bar = (-100, 0, 0)  # line, position and total of the training bar (evaluation has shorter ones)
 
     def saw_bar(self, n: int, parts: dict[str, int]) -> None:
         if "it" in parts and "total" in parts and parts["total"] >= (self.header.get("Total optimization steps") or self.bar[2]):
             self.bar = (n, parts["it"], parts["total"])
 
-    def step(self, waiting: Waiting, bar: dict[str, int]) -> tuple[int, str]:
+    def step(self, waiting: Waiting, bar: dict[str, int], another: bool = False) -> tuple[int, str]:
         values = dict(waiting.metrics)
         evaluation = any(tag.startswith("eval_") for tag in values)
         beside = (bar and bar.get("total") == self.bar[2]) or waiting.where.line - self.bar[0] <= 1
-        if beside or (evaluation and self.bar[2]):
+        self.buffered = self.buffered or (another and not bar and not evaluation)
+        if self.buffered and (step := self._by_epoch(values)) is not None:
+            return step, "computed from epoch, epochs and total of the progress bar, for the lines came in bunches"
+        if not self.buffered and (beside or (evaluation and self.bar[2])):
+            self.beside = True
             return self.bar[1], "taken from the progress bar"
         examples, batch, epoch = self.header.get("Num examples"), self._batch_size(), values.get("epoch", -1.0)
         if examples and batch and 0 <= epoch < 1e6:
@@ -46,6 +53,18 @@ class Dicts:
             return (even if abs(even - guess) <= 0.5 + guess * 0.002 else round(guess)), known
         self.count += not evaluation
         return self.count, "the running number of the line, for the log names no steps"
+
+    def _by_epoch(self, values: dict[str, float]) -> int | None:
+        """The step of a fraction of the epochs, where the log said how many there are; to the nearest that is logged."""
+        epochs, every, epoch = self.header.get("Num Epochs"), self.header.get("logging_steps", 1), values.get("epoch")
+        if not epochs or not self.bar[2] or epoch is None or not 0 <= epoch <= epochs:
+            return None
+        self.beside = True
+        return min(round(epoch * self.bar[2] / epochs / every) * every, self.bar[2])
+
+    def drawn(self) -> tuple[int, int]:
+        """Line and total of the training bar beside the dict lines; total 0 where none stood there."""
+        return (self.bar[0], self.bar[2]) if self.beside else (0, 0)
 
     def _batch_size(self) -> int:
         known = self.header

@@ -42,7 +42,8 @@ def key_of(gap: str) -> tuple[str, str, bool, bool]:
     g = g[:-1].rstrip(" :=")
     if g.endswith(("'", '"')):
         return g[g.rfind(g[-1], 0, -1) + 1 : -1], "", True, False
-    key = _CUT.split(g)[-1].strip(" .:=<>*#\"'").lstrip(") /")
+    key = _CUT.split(g)[-1].strip(" .:=<>*#\"'").lstrip(") /-")
+    key = key.lstrip("(") if ")" not in key else key
     words = key.split()
     if tight and len(words) > 1:
         return words[-1].rsplit(":", 1)[-1], " ".join(words[:-1]), True, True

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from parsers.console_format.grammars import EVAL, NUM, VOCABULARY, is_vector, key_of, role_of
+from parsers.console_format.grammars import EVAL, NUM, STRONG, VOCABULARY, is_vector, key_of, role_of
 from parsers.console_format.line_prefix import SUFFIX, Field, Line, prefix, whole
 from parsers.records import vocabulary
 
@@ -42,6 +42,11 @@ _MODE = re.compile(
     r"|\| (?P<pipe>valid|test) \|"
 )
 _BAR = re.compile(r"%(\|[^|]*\|)")
+_TRAINS = re.compile(
+    r"(?i)\W*(?:train\w*(?: progress)?\W*)?\d+%\|[^|]*\|.*(?:(?:it|step|batch|iter)/s|s/(?:it|step|batch|iter)|\?it)\b"
+)  # preprocessing names itself
+_PREPARES = re.compile(r"[\d?] ?(?:examples|ex|ba|[kKMG]?i?B|files?|rows?|docs?)/s\b")  # units of data sets and downloads
+_PAIR = re.compile(r"\[ *(\d+), *(\d+)(?:/ *(\d+))?\]")
 _LLM_C = {"tel": "test loss", "trl": "train loss", "eval": "hellaswag acc"}
 _SKIP = re.compile(r"(?i)^(?:eta|v_num|remaining|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank)$")
 _TRAINING = {"train", "training", *EVAL}
@@ -56,6 +61,7 @@ def read_line(text: str) -> Line:
     line = prefix(text)
     body = text[line.body :]
     line.bar = "%|" in body or "it [" in body
+    line.training = line.bar and _TRAINS.match(body) is not None
     line.braces = body.lstrip(" |>-").startswith("{") or "{'" in body or '{"' in body
     line.mode = _mode(body)
     scan = _Scan(line, _tokens(line))
@@ -64,6 +70,11 @@ def read_line(text: str) -> Line:
     if not scan.found and line.fields and re.match(r"\[\d+\]\t", body):  # XGBoost, LightGBM
         i = next(i for i, f in enumerate(line.fields) if f.start == line.body + 1)
         line.fields[i] = line.fields[i]._replace(role="step")
+    if not scan.found and (m := _PAIR.match(body)) is not None:  # [epoch, iteration] or [epoch, iteration/iterations]
+        places = {line.body + m.start(g): role for g, role in ((1, "epoch"), (2, "it"), (3, "total"))}
+        line.fields = [f._replace(role=places.get(f.start, f.role)) for f in line.fields]
+    if line.bar and _PREPARES.search(body) and not any(STRONG.search(t) for t, _ in line.metrics()):
+        line.fields = [f._replace(role="skip") if f.role not in {"time", "rank"} else f for f in line.fields]
     if line.mode:
         line.fields = [f if f.role != "metric" or _EVAL_WORD.search(f.tag) else f._replace(tag=f"{line.mode} {f.tag}") for f in line.fields]
     return line
@@ -127,7 +138,7 @@ class _Scan:
             self._add("metric" if previous and not gap.strip() else "skip", tag, m.span("mean"))
         else:
             key, _, _, tight = self.keys[i]
-            role = role_of(key, m.lastgroup or "", i == 0)
+            role = role_of(key, m.lastgroup or "", i == 0 or (i == 1 and "epoch" in self.found))
             if self.llm_c:
                 key, role = _LLM_C.get(key, key), "step" if key == "s" and tight and i == 0 else role
             if m["frac"]:

@@ -66,6 +66,7 @@ class Line:
     clock: str = ""  # which kind of clock the time is
     mode: str = ""  # val, test, ...: the line speaks of evaluation
     bar: bool = False
+    training: bool = False  # a bar over steps of training
     scaled: bool = False  # numbers carry K, M, B or T
     braces: bool = False  # a dict or JSON object
     context: str = ""  # words before a tight key: "final_roundtrip val_loss:3.3"

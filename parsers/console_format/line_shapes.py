@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from parsers import arrow
 from parsers.console_format.line_prefix import Field, Line, number, seconds, whole
+from parsers.console_format.line_steps import within_epochs
 from parsers.tables import record_batch
 
 if TYPE_CHECKING:
@@ -116,7 +117,8 @@ def shape_of(line: Line, parts: dict[str, int]) -> Shape:
             out.append(re.escape(literal) + "[^|]*" + bar)
         else:
             out.append(_loose(literal))
-        hole = _hole(f, text[f.start : f.end], text[f.end : f.end + 1], line.scaled)
+        fixed = f.role == "epochs" or (f.role == "total" and not line.bar)  # a line with another total is news
+        hole = re.escape(text[f.start : f.end]) if fixed else _hole(f, text[f.start : f.end], text[f.end : f.end + 1], line.scaled)
         if f.role in {"skip", "epochs"}:
             out.append(hole)
         else:
@@ -127,7 +129,8 @@ def shape_of(line: Line, parts: dict[str, int]) -> Shape:
     shape = Shape(re.compile("".join(out)), kept, line)
     word = next((f.tag for f in line.fields if f.role == "it"), "")
     shape.missing = "elapsed time per iteration" in text and not has_loss(line)
-    shape.simple = not line.bar and not shape.missing and ("step" in parts or (bool(word) and "epoch" not in parts))
+    named = "step" in parts and ("epoch" not in parts or not within_epochs(line))
+    shape.simple = not line.bar and not shape.missing and (named or ("step" not in parts and bool(word) and "epoch" not in parts))
     shape.near = not parts
     shape.step_at = next((i for i, f in enumerate(kept) if f.role == ("step" if "step" in parts else "it")), -1)
     return shape

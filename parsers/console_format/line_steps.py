@@ -7,6 +7,7 @@ Whether epochs count from 0 or 1 shows when an epoch 0 is seen. ``Epoch 2 | step
 from __future__ import annotations
 
 from parsers.console_format.line_prefix import Line
+from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS, THROUGH_THE_RUN
 
 
 class Steps:
@@ -20,6 +21,11 @@ class Steps:
         self.base = 1
         self.within, self.last = True, -1
         self.finer = False  # steps finer than epochs were seen
+        self.way = ""  # how the last step was found: named, composed of epoch and iteration, epoch
+        self.ways: set[str] = set()
+        self.length = 0  # steps of an epoch, where lines tell it
+        self.laps: dict[int, int] = {}  # epoch -> steps before it, where lines count within their epoch
+        self.lap = (-1, -1)  # epoch and count of the last such line
 
     def heading(self, epoch: int) -> None:
         self.headed, self.epoch = True, epoch
@@ -35,17 +41,44 @@ class Steps:
             epoch = self.epoch  # keras: "Epoch 3/12" above
         step: int | None
         if "step" in parts:
-            step = parts["step"]
+            through = epoch is None or not within_epochs(line)
+            step, self.way = (parts["step"], "named") if through else (self._laid(epoch or 0, parts["step"]), "lap")
         elif it is not None and epoch is not None and total and (first == "epoch" or not word):
             if word and self.epoch is not None and epoch > self.epoch and not self.headed:
                 self.within = it <= self.last or self.last < 0
-            step = (epoch - self.base) * total + it if self.within or not word else it
+            step, self.way = ((epoch - self.base) * total + it, "composed") if self.within or not word else (it, "named")
+            self.length = total if not word and not line.bar else self.length
         elif it is not None:
-            step = it
+            step, self.way = (it, "named") if epoch is None or word else (self._laid(epoch, it, self.length), "lap")
         else:  # only an epoch: on the axis of the steps where there is one
-            step = self.step if self.step is not None and self.finer else epoch
+            step, self.way = (self.step, "") if self.step is not None and self.finer else (epoch, "epoch")
+        self.ways.add(self.way)
         self.last = it if it is not None else self.last
         self.finer = self.finer or it is not None or "step" in parts
         self.epoch = epoch if epoch is not None else self.epoch
         self.step, self.line = step, n
         return step
+
+    def _laid(self, epoch: int, count: int, length: int = 0) -> int:
+        """The step of a line that names an epoch and a count: within it if the ``length`` of an epoch is known or it falls when the
+        epoch rises, else over the run."""
+        if length:
+            return (epoch - self.base) * length + count
+        last_epoch, last = self.lap
+        if epoch not in self.laps:
+            before = self.laps.get(last_epoch, 0)
+            self.laps[epoch] = before + last if epoch > last_epoch >= 0 and count <= last else before if epoch > last_epoch else 0
+        self.lap = (epoch, count)
+        return self.laps[epoch] + count
+
+    def axis(self) -> str:
+        """What the steps count where that is not what lines name; nothing where they name it."""
+        lap = "composed" if any(self.laps.values()) or self.length else "named"
+        found = {lap if way == "lap" else way for way in self.ways - {""}}
+        return EPOCH_STEPS if found == {"epoch"} else COMPOSED_STEPS if "composed" in found and "named" not in found else ""
+
+
+def within_epochs(line: Line) -> bool:
+    """May the step that a line names start again with every epoch? Words such as global_step say that it does not."""
+    word = next((f.tag for f in line.fields if f.role == "step"), "").lower().replace(" ", "_")
+    return word.rpartition("/")[2] not in THROUGH_THE_RUN and word not in THROUGH_THE_RUN

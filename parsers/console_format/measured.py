@@ -15,13 +15,14 @@ from parsers.console_format.grammars import STRONG, stands_alone
 from parsers.console_format.line_prefix import Line, Where, whole
 from parsers.console_format.line_shapes import Row, Shape, Shapes, has_loss
 from parsers.console_format.line_steps import Steps
+from parsers.console_format.plan_lines import Plans
 from parsers.tables import Rows
 
 NEAR = 3  # lines behind a line with a step that may belong to it
 _SUMMARY = re.compile(r"(?i)\b(?:final|best|minimum|maximum|overall|total|average over)\b|^final|_final")
 _LATER = re.compile(r"(?i)val|eval|test|ppl|perplexity|reward")  # what is measured between steps
 _HEAD = re.compile(r"(?:\[(?>[^\]]*?=\d)[^\]]*+\])+:?$")  # [epoch=0][batch=9/10]:
-_COUNTED = re.compile(r"(?:step|iter|iteration|epoch|s)\b *+(?:: *+)?\d|\d+/\d+ ")  # what no program text begins with
+_COUNTED = re.compile(r"(?:step|iter|iteration|epoch|s)\b *+(?:: *+)?\d|\d+/\d+ |\{'(?:eval_)?loss': ")  # what no program text begins with
 
 Parts = dict[str, int]
 
@@ -35,7 +36,8 @@ class Measured:
         self.metrics: list[Row] = []
         self.shapes = Shapes()
         self.now = Steps()
-        self.started = self.total_said = self.megatron_loss = False
+        self.plans = Plans(rows)
+        self.started = self.megatron_loss = False
         self.block_line = -100
         self.redrawn: tuple[object, int] = (None, 0)  # key and number of the rows that the next update may replace
         self.dicts = Dicts()
@@ -94,7 +96,9 @@ class Measured:
             }
             step = self.now.resolve(shape.line, parts, n)
             if shape.line.bar:
-                self.dicts.saw_bar(n, parts)
+                self.plans.total(n, shape.line, parts, self.now.way == "composed")
+                if shape.line.training:
+                    self.dicts.saw_bar(n, parts)
                 if self._carried({f.tag: w for f, w in zip(shape.fields, words, strict=True) if f.role == "metric"}, parts):
                     return
                 again = shape.steps and shape.steps[-1] == step and self.redrawn[0] is shape
@@ -119,15 +123,12 @@ class Measured:
         n, metrics, body = where.line, line.metrics(), line.text[line.body :]
         where = where._replace(rank=line.value("rank")) if where.rank is None else where
         parts = {role: v for role in ("step", "it", "total", "epoch") if (v := line.value(role)) is not None}
-        if line.bar:
-            self.dicts.saw_bar(n, parts)
-            if self.dicts.waiting:
-                self.settle(parts)
-            if self._carried({f.tag: line.text[f.start : f.end] for f in line.fields if f.role == "metric"}, parts):
-                return True
+        self.plans.epochs(n, line)
+        if line.bar and self._bar(n, line, parts):
+            return True
         stepped = bool({"step", "it"} & parts.keys())
         if line.braces and not stepped:
-            return self._dict(Waiting(where, metrics))
+            return self._dict(Waiting(where, metrics, body))
         if self.block_line == n - 1 and self._in_block(where, line, stepped):
             self.block_line = n
             return True
@@ -138,17 +139,25 @@ class Measured:
         if not stepped and ("epoch" not in parts or not any(STRONG.search(t) for t, _ in metrics)):
             return self._stepless(where, line, metrics)
         step = self.now.resolve(line, parts, n)
+        self.plans.total(n, line, parts, self.now.way == "composed")
         if body.startswith("Train Epoch:") and parts.get("total", 0) > 5000:
             self.notes["steps of 'Train Epoch: e [i/n]' lines count as these lines do, in samples"] = None
         if "epoch" in parts and stepped:
             metrics = [*metrics, ("epoch", float(parts["epoch"]))]
         self.put(where, step, metrics, (step, body[:6]) if line.bar else None)
         self._megatron(where, line, step)
-        self._planned(n, line, parts)
         if stepped:
             self.shapes.learn(line, parts)
         self.started = True
         return True
+
+    def _bar(self, n: int, line: Line, parts: Parts) -> bool:
+        """What a bar means for the lines around it; true where it only shows what was said before."""
+        if line.training:
+            self.dicts.saw_bar(n, parts)
+        if self.dicts.waiting:
+            self.settle(parts)
+        return self._carried({f.tag: line.text[f.start : f.end] for f in line.fields if f.role == "metric"}, parts)
 
     def _in_block(self, where: Where, line: Line, stepped: bool) -> bool:
         """A line right below a heading: a row of its block, or how far Composer's evaluation is."""
@@ -159,18 +168,14 @@ class Measured:
         self.put(where, self.now.step, [row])
         return True
 
-    def _planned(self, n: int, line: Line, parts: Parts) -> None:
-        planned = parts.get("total") if any(f.role == "it" and f.tag for f in line.fields) and not line.mode else None
-        if planned and "epoch" not in parts and not self.total_said:
-            self.total_said = True
-            self.rows.config("total_steps", planned, at=n)
-
     def _heading(self, n: int, line: Line, parts: Parts, body: str) -> bool:
         """Lines that only say where we are: ``[batch=600/1000]:``, ``Epoch 3/12``."""
         if {"step", "it"} & parts.keys() and _HEAD.match(body.strip()):
             self.now.resolve(line, parts, n)
             self.block_line = n
             return True
+        if line.bar:
+            self.plans.total(n, line, parts, "epoch" in parts or self.now.headed)
         if "epoch" in parts and re.match(r"(?i)\W*epoch\b", body):
             self.now.heading(parts["epoch"])
         return False
@@ -210,7 +215,8 @@ class Measured:
 
     def _dict(self, waiting: Waiting) -> bool:
         tags = {t for t, _ in waiting.metrics}
-        if not any(STRONG.search(t) or t == "epoch" for t in tags) or self._listing(waiting.where.line):
+        told = _COUNTED.match(waiting.text) is not None or not self._listing(waiting.where.line)
+        if not told or not any(STRONG.search(t) or t == "epoch" for t in tags):
             return False
         if "train_runtime" in tags:
             self.put(waiting.where, None, waiting.metrics)  # the summary of the whole run
@@ -219,12 +225,12 @@ class Measured:
         self.started = True
         return True
 
-    def settle(self, bar: Parts) -> None:
-        """Gives a dict line its step, now that the line behind it is known."""
+    def settle(self, bar: Parts, another: bool = False) -> None:
+        """Gives a dict line its step, now that the line behind it is known: a bar, ``another`` of its kind, or something else."""
         waiting = self.dicts.waiting
         if waiting is not None:
             self.dicts.waiting = None
-            self.now.step, how = self.dicts.step(waiting, bar)
+            self.now.step, how = self.dicts.step(waiting, bar, another)
             self.now.line = waiting.where.line
             self.notes[f"steps of {{'loss': ...}} lines: {how}"] = None
             self.put(waiting.where, self.now.step, waiting.metrics)

@@ -8,6 +8,7 @@ import re
 from parsers.console_format import printed_settings
 from parsers.console_format.event_lines import Event, is_code
 from parsers.console_format.line_prefix import Where
+from parsers.console_format.settings_dicts import SettingsDict
 from parsers.console_format.tracebacks import TRACEBACK, Traceback
 from parsers.tables import Rows
 
@@ -36,6 +37,7 @@ class Words:
         self.alike: collections.Counter[tuple[str, str]] = collections.Counter()
         self.tracebacks: dict[int | None, Traceback] = {}
         self.in_arguments = self.in_header = False
+        self.dictionary = SettingsDict()
         self.source: collections.deque[int] = collections.deque(maxlen=3)  # last lines that were Python
         self.last_overflow = ("", -1)
         self.said: collections.deque[tuple[str, str, int | None]] = collections.deque(maxlen=16)
@@ -96,7 +98,7 @@ class Words:
         if m := printed_settings.BLOCK.match(text):
             self.in_arguments = not m["end"]
             return True
-        if "..." in text or self.in_arguments:
+        if ".." in text or self.in_arguments:
             found = printed_settings.dotted(text, self.in_arguments)
             if found:
                 self.rows.config(*found, at=n)
@@ -118,10 +120,13 @@ class Words:
 
     def settings(self, n: int, text: str, body: str, started: bool, known: dict[str, int]) -> None:
         """Settings in the lines before training; transformers prints its own at each start."""
+        if ".py" in body and " -" in body:
+            for key, value in printed_settings.command(body):
+                self.rows.config(key, value, at=n)
         if len(text) < _LONGEST_HEADER and printed_settings.HEADER.match(text):
             self.in_header = True
             return
-        if m := _HF_HEADER.match(text):
+        if m := _HF_HEADER.match(body):
             known[m[1].strip()] = int(m[2].replace(",", ""))
             self.rows.config(m[1].strip(), known[m[1].strip()], at=n)
             return
@@ -130,6 +135,14 @@ class Words:
         if not started or indented:
             for key, value in printed_settings.header(body, indented):
                 self.rows.config(key, value, at=n)
+                told = {"epochs": "Num Epochs", "num_train_epochs": "Num Epochs", "logging_steps": "logging_steps"}.get(key)
+                if told and isinstance(value, (int, float)) and value == int(value) > 0:
+                    known.setdefault(told, int(value))
+
+    def printed_dict(self, n: int, body: str) -> None:
+        """Settings printed as a dictionary; its lines may be read as something else as well."""
+        for key, value, at in self.dictionary.feed(n, body):
+            self.rows.config(key, value, at=at)
 
     def program(self, n: int, text: str) -> bool:
         """Source code that the log quotes; three such lines close together begin a listing."""

@@ -27,6 +27,8 @@ _ARGUMENT = re.compile(
     r"\b(?P<key>[A-Za-z_]\w*+)=(?P<value>(?:'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|\[[^\[\]]*+\]"
     r"|\{[^{}]*+\}|\([^()]*+\)|<[^<>]*+>)(?=, |,?$)|[^,()\[\]{}]++)(?P<end>, |,?$)?"
 )
+_SCRIPT = re.compile(r"(?:^|\s)(?!['\"\[])[\w./~-]+\.py(?=\s+-)|(?:^|\s)-m\s+[\w.]+(?=\s+-)(?=.*\.py\b)")
+_OPTION = re.compile(r"--?(?P<key>[A-Za-z][\w.-]*)(?:=(?P<value>\S*))?")
 _PAIR = re.compile(r"(?:^|\s)(?P<key>[A-Za-z_][\w.]*)[:=](?P<value>[^\s:=]+)")
 _STATED = re.compile(r"(?i)^\W*(?:hyper-?param(?:eter)?s|arguments|args|config(?:uration)?|settings|options)\s*[:=]\s*(?=\w)")
 _LINE = re.compile(r"^(?P<key>[A-Za-z_][\w ./()-]{0,60}?)\s*+[:=]\s*+(?P<value>\S.*)$")
@@ -87,6 +89,23 @@ def stated(text: str) -> list[tuple[str, object]]:
     pairs = list(_PAIR.finditer(text, m.end()))
     rest = _PAIR.sub("", text[m.end() :]).strip(" ,;")
     return [(p["key"], value_of(p["value"])) for p in pairs] if len(pairs) > 1 and not rest else []
+
+
+def command(text: str) -> Iterator[tuple[str, object]]:
+    """``python train.py --epochs 14 --lr=0.1 --fp16``: the options behind a script, where there are at least two."""
+    m = _SCRIPT.search(text[:20_000])
+    if m is None:
+        return
+    found: dict[str, list[str]] = {}
+    is_open = False  # the last option takes the words behind it
+    for word in text[m.end() : 20_000].split():
+        if option := _OPTION.fullmatch(word):
+            is_open = option["value"] is None
+            found[option["key"]] = [] if is_open else [option["value"]]
+        elif is_open:  # else an argument by its place
+            found[next(reversed(found))].append(word)
+    if len(found) > 1:
+        yield from ((key, value_of(" ".join(words)) if words else True) for key, words in found.items())
 
 
 def header(text: str, indented: bool) -> list[tuple[str, object]]:

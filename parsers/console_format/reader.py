@@ -50,6 +50,8 @@ class Reader:
         front = prefix(text)
         where = Where(place, self._time(front), front.value("rank") if rank is None else rank)
         body = text[front.body :]
+        if not self.measured.started:
+            self.words.printed_dict(place >> 20, body)
         if not self._other(where, text, body):
             self._said(where, self.words.without_ids(place >> 20, text, where.rank), body, torn)
 
@@ -69,10 +71,11 @@ class Reader:
         """A line that speaks for itself: a measurement, an event, a setting."""
         n, measured, line = where.line, self.measured, read_line(text)
         if measured.dicts.waiting and not line.bar:
-            measured.settle({})
+            measured.settle({}, line.braces and any(tag == "loss" for tag, _ in line.metrics()))
         if torn:
             self._tear(line, n)
         reports = measured.take(where, line)
+        measured.plans.sentence(n, body)
         if self.words.listing(n) or (reports and (line.bar or not _TOLD.search(text))):
             return
         event = event_of(body if len(body) > 3 else text)
@@ -132,6 +135,9 @@ class Reader:
 
     def finish(self) -> None:
         self.measured.settle({})
+        self.measured.plans.finish(self.measured.dicts.drawn())
+        if note := self.measured.now.axis():
+            self.measured.notes[note] = None
         if self.alive is not None:
             self.words.event(*self.alive)
         self.words.close_all(self.measured.now.step)

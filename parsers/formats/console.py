@@ -46,14 +46,13 @@ _NOT_LOGS = re.compile(
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78M])")
 _COLUMN = re.compile(r"\s*+\"?[A-Za-z_][\w /.@%()-]{0,60}\"?\s*")
 _CELL = re.compile(r"(?i)\s*+\"?(?:[-+]?[\d.]+(?:e[-+]?\d+)?|nan|inf|)\"?\s*")
+_DOCUMENTS = {".md", ".rst"}  # notes, unless most of their lines are those of a training loop
 _STAMP = re.compile(
     r"[\[|\s]*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b"
     r"|[IWE]\d{4} )"
 )
 _ASSIGNMENTS = re.compile(r"\s*[\w.]+[:=]\S+(?:\s+[\w.]+[:=]\S+)*\s*")
 _SRUN = re.compile(r"\s*(\d{1,5}): ?")
-
-
 _KERNEL = re.compile(r"\[(?: *\d+\.\d{6}|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \d{4})\] ")
 _SACCT = re.compile(r"[ |]*JobID\b.*\bState\b")
 
@@ -64,7 +63,7 @@ def claims(path: Path, head: bytes) -> bool:
     Not: JSON lines, tables (a header of names, then numbers), settings, source, documents: others read those.
     """
     name, suffix = path.name, path.suffix.lower()
-    if _OTHERS.fullmatch(suffix) or _NOT_LOGS.match(name) or not head.strip(b"\0 \r\n\t"):
+    if (_OTHERS.fullmatch(suffix) and suffix not in _DOCUMENTS) or _NOT_LOGS.match(name) or not head.strip(b"\0 \r\n\t"):
         return False
     if 0 in head[:12] and ("tfevents" in name or _is_framed(head)):
         return False  # an event file, though all that can be seen of it is the text of a long tag
@@ -75,6 +74,8 @@ def claims(path: Path, head: bytes) -> bool:
     lines = [s for s in (lines if len(head) < HEAD_BYTES else lines[:-1] or lines) if s.strip()]
     if not lines or _is_json(lines) or _is_table(lines):
         return False
+    if suffix in _DOCUMENTS:
+        return _says_steps(lines) * 2 > len(lines[:200])
     if _LOG_SUFFIX.search(name) or _LOG_NAME.search(name):
         return True
     return _of_the_machine(lines) or (suffix in {"", ".txt"} and _reads_like_a_log(lines))
@@ -126,11 +127,13 @@ def _reads_like_a_log(lines: list[str]) -> bool:
     source = sum(is_code(s, sure=True) for s in lines)
     if stamped * 3 >= len(lines[:100]) or any("Traceback (most recent call last)" in s for s in lines) or source > 5:
         return True
-    said = 0
-    for s in lines[:200]:
-        line = read_line(s[:2000])
-        said += (bool(line.metrics()) and (line.has("step") or line.has("it") or line.bar)) or s.startswith("{'loss'")
-    return said > 0 or (len(lines) > 3 and sum(_ASSIGNMENTS.fullmatch(s) is not None for s in lines) * 2 >= len(lines))
+    return _says_steps(lines) > 0 or (len(lines) > 3 and sum(_ASSIGNMENTS.fullmatch(s) is not None for s in lines) * 2 >= len(lines))
+
+
+def _says_steps(lines: list[str]) -> int:
+    """How many of the first lines measure something at a step."""
+    read = [(s, read_line(s[:2000])) for s in lines[:200]]
+    return sum((bool(x.metrics()) and (x.has("step") or x.has("it") or x.bar)) or s.startswith("{'loss'") for s, x in read)
 
 
 def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:

@@ -87,8 +87,14 @@ def _other(path: Path, text: str, suffix: str) -> str | None:
     if suffix == ".json":
         return "lines" if looks_like_lines(path, text) else "document"  # damaged at its beginning
     if re.match(r"(?:[\w.]+\s*[=:]\s*)?Namespace\(", text):
-        return "args"
+        return "args" if _only_arguments(text) else None  # else a log that begins with its arguments
     return "args" if text and _ARGS_TEXT.fullmatch(path.name.lower()) and _all_assignments(text) else None
+
+
+def _only_arguments(text: str) -> bool:
+    """Are the lines behind the first Namespace(...) more of these, or assignments?"""
+    behind = [s for line in text.splitlines()[1:60] if (s := line.strip())]
+    return len(behind) < 3 or _all_assignments("\n".join(behind))
 
 
 def skipped(path: Path) -> bool:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsers.records.parts import MISSING, Floats, Ints, Part
-from parsers.records.vocabulary import THROUGH_THE_RUN
+from parsers.records.vocabulary import EPOCH_STEPS, THROUGH_THE_RUN
 
 _FIT = 2.0**63
 
@@ -29,7 +29,7 @@ def place(parts: list[Part], fill: bool) -> Iterator[str]:
     """Gives every part its final steps; says what was changed. ``fill``: epochs or row numbers may stand for steps."""
     if all(p.steps is None for p in parts):
         if fill:
-            _number(parts)
+            yield from _number(parts)
         return
     both = any(p.also_iter for p in parts)
     train = [p for p in parts if p.steps is not None and not _misnumbered(p, both)]
@@ -116,7 +116,7 @@ def _epoch_length(steps: Ints, epochs: NDArray[np.float64]) -> int:
     return int(whole[len(whole) // 2]) + spacing - int(steps.min())
 
 
-def _number(parts: list[Part]) -> None:
+def _number(parts: list[Part]) -> Iterator[str]:
     """No step in the whole file: whole epochs, else the number of the row."""
     epochs = np.concatenate([p.epochs for p in parts if p.epochs is not None] or [np.zeros(0)])
     finite = epochs[np.isfinite(epochs)]
@@ -126,6 +126,7 @@ def _number(parts: list[Part]) -> None:
             assert part.epochs is not None
             fits = np.abs(part.epochs) < _FIT  # false for NaN
             part.steps = np.where(fits, np.where(fits, part.epochs, 0).astype(np.int64), MISSING)
+        yield EPOCH_STEPS
         return
     rows = np.unique(np.concatenate([p.at for p in parts])) if parts else np.zeros(0, np.int64)
     for part in parts:

@@ -130,7 +130,7 @@ def test_megatron_log(tmp_path: Path) -> None:
         + " validation loss at iteration 5 | lm loss value: 2.000000E+00 |\n"
     )
     tables, _, _ = log(tmp_path, text)
-    assert [(c["key"], json.loads(c["value"])) for c in tables["config"]] == [("lr", 0.003), ("fp16", True), ("total_steps", 500)]
+    assert [(c["key"], json.loads(c["value"])) for c in tables["config"]] == [("lr", 0.003), ("fp16", True), ("loop/total_steps", 500)]
     assert series(tables, "lm loss") == [(i, 2.5) for i in range(1, 5)]  # nothing is made up for the line without
     assert math.isnan(series(tables, "grad norm")[-1][1])
     assert series(tables, "validation lm loss value") == [(5, 2.0)]
@@ -181,7 +181,7 @@ def test_settings_before_the_first_step_are_no_metrics(tmp_path: Path) -> None:
         "iterations": 900,
         "lr": 0.5,
         "seed": 7,
-        "total_steps": 900,
+        "loop/total_steps": 900,
     }
     assert [r["tag"] for r in tables["metrics"]] == ["train_loss"]
 

@@ -1,0 +1,102 @@
+"""The plain facts of a run, each with the place it stands at: how far it came, how far it was to go, last values under their own names,
+framework, devices, precision. As logged: no medians, no units added.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from forensics.run import plan, settings
+from forensics.run.inputs import leading_term
+from forensics.run.once import once
+from forensics.run.series import Series, arrays, series
+from parsers.records.vocabulary import COMPOSED_STEPS
+from parsers.tables import Run
+
+_LAST = ("loss.train", "loss.eval", "ppl.train", "ppl.eval", "bpb.eval", "acc.train", "acc.eval", "rl.reward")
+_STATE = {"lr", "lr.mult", "loss_scale", "skip.count"}  # what an engine prints of itself when it is built, before a step
+_STATE_TAGS = {"mom", "momentum", "betas", "wd", "weight_decay"}
+Fact = dict[str, Any]
+
+
+@once
+def axis(run: Run) -> dict[str, Any]:
+    """What the steps of the tables and of every finding count: ``unit`` step or epoch, ``steps`` first and last, ``says`` where they are
+    made of an epoch and an iteration in it."""
+    return {"unit": plan.unit(run), "steps": _span(run), "says": COMPOSED_STEPS if plan.composed(run) else ""}
+
+
+@once
+def labels(run: Run) -> tuple[list[int | None], str]:
+    """First and last step in the labels that the log prints, and what they count: epochs where no line names a step through the run."""
+    epoch = series(run, "epoch")
+    if plan.composed(run) and epoch is not None:
+        return [int(epoch.value.min()), int(epoch.value.max())], "epoch"
+    return _span(run), plan.unit(run)
+
+
+def facts(run: Run) -> list[Fact]:
+    """``{"what", "value", "where"}`` each, with ``step`` where the value belongs to one and ``says`` where it was worked out."""
+    (first, last), unit = labels(run)
+    found = []
+    for what, step, end in (("first", first, 0), ("last", last, -1)):
+        if step is not None:
+            found.append({"what": f"{what} {unit}", "value": step, "where": _place(run, end)})
+    if (planned := plan.labelled(run)) is not None:
+        rivals = {"against": list(planned.against)} if planned.against else {}
+        found.append({"what": f"planned {planned.unit}s", "value": planned.value, "where": planned.where, "says": planned.says} | rivals)
+    found += [_last_value(run, s) for s in _shown(run)]
+    found += [_setting(what, settings.setting(run, key)) for what, key in (("devices", "world_size"),) if settings.setting(run, key)]
+    if run.framework:
+        found.append({"what": "framework", "value": run.framework, "where": ""})
+    if (precision := settings.precision(run)) is not None:
+        found.append({"what": "precision", "value": precision, "where": settings.settings(run, "precision")[0].where})
+    return found
+
+
+def _shown(run: Run) -> list[Series]:
+    found = [s for name in _LAST if (s := series(run, name)) is not None and len(s)]
+    term = leading_term(run) if not any(s.name.startswith("loss.") for s in found) else None
+    return found + ([term] if term is not None and len(term) else [])
+
+
+def _last_value(run: Run, s: Series) -> Fact:
+    row = int(np.lexsort((np.arange(len(s)), s.step, s.attempt))[-1])
+    return {"what": f"last {s.tag}", "value": float(s.value[row]), "where": s.place(run, row), "step": int(s.step[row])}
+
+
+def _setting(what: str, found: settings.Setting | None) -> Fact:
+    assert found is not None
+    return {"what": what, "value": found.value, "where": found.where, "says": f"the setting {found.key}"}
+
+
+def _span(run: Run) -> list[int | None]:
+    """The first step that was measured and the last; of saved files where nothing was logged."""
+    steps = [s for a in run.attempts for s in a["steps"]]
+    if not steps:
+        saved = run.tables["checkpoints"]["step"].drop_null().to_pylist()
+        return [min(saved), max(saved)] if saved else [None, None]
+    return [_first_measured(run, min(steps)), max(steps)]
+
+
+def _first_measured(run: Run, first: int) -> int:
+    """Without a line that an engine prints of itself before its first step: nothing but rate, loss scale and momentum."""
+    columns = arrays(run)
+    state = np.isin(columns["name"], [i for i, n in enumerate(columns["names"]) if n in _STATE])
+    state |= np.isin(columns["tag"], [i for i, t in enumerate(columns["tags"]) if t in _STATE_TAGS])
+    measured, rates = columns["stepped"] & ~state, columns["stepped"] & state & (columns["name"] == columns["code_of"].get("lr", -2))
+    begin = int(columns["step"][measured].min()) if measured.any() else first
+    return begin if len(np.unique(columns["step"][rates & (columns["step"] < begin)])) < 2 else first
+
+
+def _place(run: Run, end: int) -> str:
+    """File and place of the first (0) or the last (-1) row of the table's steps."""
+    columns, steps = arrays(run), _span(run)
+    rows: list[int] = np.flatnonzero(columns["stepped"] & (columns["step"] == steps[end])).tolist() if steps[end] is not None else []
+    if not rows:
+        return ""
+    row = rows[end]
+    at = int(columns["at"][row])
+    return run.where(columns["sources"][int(columns["source"][row])], at if at >= 0 else None)

@@ -1,0 +1,233 @@
+"""How long the run was to be: its planned length on the axis that its steps count, where that stands, and what contradicts it.
+
+A plan counts something: steps, environment steps or epochs. It is told in the unit of the log's own labels and never mixed with
+another axis. Of several sources the nearest to the loop is believed: what the loop prints beside its steps ("120/7272"), then
+what it was told to do in steps, then epochs times the steps of an epoch. A number that the run has gone past counts something else.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.run import settings
+from forensics.run.once import once
+from forensics.run.series import Series, arrays, parts, series
+from forensics.run.settings import Setting
+from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS
+from parsers.tables import Run
+
+LOOP = "loop/"  # config keys that console_format.plan_lines gives to what the loop itself prints
+_LOOP_TAGS = ("max_steps", "total_steps", "max_train_steps")  # totals that a loop logs beside each step
+_STEPS = (
+    "total_optimization_steps max_steps total_steps train_iters num_steps max_iters max_iter total_iters total_iter train_iterations "
+    "training_steps num_train_steps num_training_steps total_training_steps total_iterations max_iterations iterations num_iterations "
+    "max_step train_steps total_num_steps max_train_steps max_update max_updates steps"
+)
+_ENVIRONMENT = "total_timesteps n_timesteps num_timesteps max_timesteps total_env_steps"
+_EPOCHS = "num_train_epochs num_epochs max_epochs n_epochs total_epochs epochs max_epoch nepochs train_epochs num_train_epoch epoch"
+_DECAY = (("niter", "niter_decay"), ("n_epochs", "n_epochs_decay"))  # CycleGAN and its heirs train both, in epochs
+_PAST = 1.02  # times the plan: rollouts and last batches overshoot, another axis is off by more
+_EXACT = 0.5  # steps by which an estimate may be wrong and still name one whole number
+
+
+@dataclass(frozen=True)
+class Plan:
+    """``value`` counts ``unit`` ("step" or "epoch"); ``says`` is the source in words, ``against`` other numbers that it beats."""
+
+    value: int
+    unit: str
+    says: str
+    where: str
+    against: tuple[str, ...] = ()
+
+
+def planned_steps(run: Run) -> int | None:
+    """Planned length on the axis of the metrics table; None where nothing tells it."""
+    found = plan(run)
+    return found.value if found is not None else None
+
+
+@once
+def plan(run: Run) -> Plan | None:
+    """The plan of the last launch, on the axis of the metrics table."""
+    last = _last(run)
+    found = list(_epoch_plans(run) if unit(run) == "epoch" else _step_plans(run))
+    fits = [p for p in found if last is None or last <= p.value * _PAST + _interval(run)]
+    if not fits:
+        return None
+    best = fits[0]
+    rivals = dict.fromkeys(f"{p.value:,} by {p.says} ({p.where})" for p in found if p.value and abs(p.value - best.value) > 1)
+    return Plan(best.value, best.unit, best.says, best.where, tuple(rivals)[:3])
+
+
+@once
+def labelled(run: Run) -> Plan | None:
+    """The plan in the labels that the log prints: epochs where it names no step through the run."""
+    if not composed(run):
+        return plan(run)
+    return next(iter(_epoch_plans(run)), None)
+
+
+@once
+def unit(run: Run) -> str:
+    """What the steps of the metrics table count: "epoch" where the log names nothing finer, else "step"."""
+    if not run.attempts:  # not one step: whatever the plan is told in
+        return "epoch" if not any(_told_steps(run)) and any(_epoch_plans(run)) else "step"
+    noted = {s.path for s in run.sources if EPOCH_STEPS in s.note}
+    last = _last(run)
+    if noted and last is not None:
+        columns = arrays(run)
+        of_noted = columns["stepped"] & np.isin(columns["source"], [i for i, s in enumerate(columns["sources"]) if s in noted])
+        if of_noted.any() and abs(int(columns["step"][of_noted].max()) - last) <= 1:
+            return "epoch"
+    epoch = series(run, "epoch")
+    if epoch is not None and len(epoch) > 2 and len(np.unique(epoch.step)) > 2:
+        apart = epoch.step - epoch.value
+        return "epoch" if (apart == apart[0]).all() and abs(apart[0]) <= 1 else "step"
+    epochs = [s for s in _of_launch(run, _EPOCHS) if (_whole(s) or 0) > 1]
+    counted = _distinct(run)
+    first = _first(run)
+    alone = not any(_whole(s) for s in _of_launch(run, _STEPS + " " + _ENVIRONMENT))
+    return "epoch" if alone and first in (0, 1) and any(_whole(s) == counted for s in epochs) else "step"
+
+
+def composed(run: Run) -> bool:
+    """Are the steps of the table made of an epoch and an iteration in it, because the log names none through the run?"""
+    return any(COMPOSED_STEPS in s.note for s in run.sources) and series(run, "epoch") is not None
+
+
+# -- sources, nearest to the loop first ---------------------------------------------------------------------------------
+
+
+def _step_plans(run: Run) -> Iterator[Plan]:
+    yield from _told_steps(run)
+    for p in _epoch_plans(run):
+        yield from _whole_epochs(run, p)
+
+
+def _told_steps(run: Run) -> Iterator[Plan]:
+    yield from _plans(run, LOOP + "total_steps", "step", "what the loop prints beside its steps")
+    yield from _logged_totals(run)
+    yield from _no_time_left(run)
+    names = f"{_STEPS} {_ENVIRONMENT}" if _counts_environment_steps(run) else _STEPS
+    yield from (Plan(n, "step", f"the setting {s.key}", s.where) for s in _of_launch(run, names) if (n := _whole(s)) is not None)
+
+
+def _epoch_plans(run: Run) -> Iterator[Plan]:
+    yield from _plans(run, LOOP + "epochs", "epoch", "what the loop prints beside its epochs")
+    for first, second in _DECAY:
+        both = [settings.named(run, name) for name in (first, second)]
+        if all(both) and all(_whole(s[-1]) is not None for s in both):
+            total = sum(_whole(s[-1]) or 0 for s in both)
+            yield Plan(total, "epoch", f"the settings {first} + {second}", both[0][-1].where)
+    yield from (
+        Plan(n, "epoch", f"the setting {s.key}", s.where) for s in _of_launch(run, _EPOCHS) if (n := _whole(s)) is not None and n > 0
+    )
+
+
+def _plans(run: Run, key: str, counts: str, says: str) -> Iterator[Plan]:
+    """What the lines of the loop said under a key, the last word first."""
+    told = _of_last([s for s in settings.named(run, key.rpartition("/")[2]) if s.key == key], run)
+    yield from (Plan(n, counts, says, s.where) for s in reversed(told) if (n := _whole(s)) is not None)
+
+
+def _of_launch(run: Run, names: str) -> list[Setting]:
+    """Settings under any of the names that hold for the last launch: better names first, then shallow keys, then the last word."""
+    found = []
+    for name in names.split():
+        of_name = [s for s in reversed(settings.named(run, name)) if not s.key.startswith(LOOP)]
+        found += sorted(_of_last(of_name, run), key=lambda s: len(re.findall(r"[./]", s.key)))
+    return found
+
+
+def _of_last(told: list[Setting], run: Run) -> list[Setting]:
+    """Those that the last launch said; else those that belong to none; else all."""
+    last = len(run.attempts) - 1
+    return [s for s in told if s.attempt == last] or [s for s in told if s.attempt is None] or told
+
+
+def _logged_totals(run: Run) -> Iterator[Plan]:
+    """A total that stands beside each step as if it were a metric ({'loss': ..., 'step': 472, 'max_steps': 7272})."""
+    for tag in _LOOP_TAGS:
+        s = series(run, f"other/{tag}")
+        if s is not None and len(s) and s.value[-1] == s.value[-1] and s.value[-1] == int(s.value[-1]) >= 0:
+            yield Plan(int(s.value[-1]), "step", f"{tag}, logged beside each step", s.place(run, -1))
+
+
+def _no_time_left(run: Run) -> Iterator[Plan]:
+    """A remaining time of 0 at the last step: the planned length was reached there (detectron2 labels it with one step less)."""
+    for name in ("axis/eta_seconds", "other/eta_seconds", "axis/eta", "other/eta"):
+        s, last = series(run, name), _last(run)
+        if s is not None and last is not None and len(s) > 1 and s.value[-1] == 0 < s.value[-2] and s.step[-1] == last:
+            yield Plan(last + ((last + 1) % _interval(run) == 0), "step", f"{s.tag} is 0 at the last step", s.place(run, -1))
+
+
+def _counts_environment_steps(run: Run) -> bool:
+    """False where the log counts its environment steps apart from the steps that it is labelled with."""
+    for s in (s for name in ("axis/timesteps", "other/timesteps", "rl.timesteps") for s in parts(run, name)):
+        if len(s) and not np.array_equal(s.value, s.step):
+            return False
+    return True
+
+
+def _whole_epochs(run: Run, epochs: Plan) -> Iterator[Plan]:
+    """Epochs times the steps of an epoch, as the loop says them or as they were measured."""
+    accumulation = settings.number(run, "accumulation") or 1
+    for key, per_step, said in (("steps_per_epoch", 1.0, "steps"), ("micro_batches_per_epoch", accumulation, "micro-batches")):
+        of_epoch = next((s for s in reversed(settings.named(run, key)) if s.key == LOOP + key and _whole(s)), None)
+        if of_epoch is not None and (n := _whole(of_epoch)):
+            where = f"{epochs.where}; {of_epoch.where}"
+            yield Plan(int(n * epochs.value // per_step), "step", f"{epochs.says}, times {n:,} {said} an epoch", where)
+    epoch, last = series(run, "epoch"), _last(run)
+    if epoch is None or last is None or not len(epoch):
+        return
+    reached, at = float(epoch.value[-1]), int(epoch.step[-1])
+    closed = any(t.endswith("train_runtime") for t in run.tables["metrics"]["tag"].unique().to_pylist())
+    if closed and reached > 0 and round(reached) == epochs.value and at == last:  # the Trainer's closing summary stands at its last step
+        yield Plan(last, "step", f"{epochs.says}, done at the closing summary", epoch.place(run, -1))
+    elif (rate := _rate(epoch)) is not None and abs(round(rate * epochs.value) - rate * epochs.value) <= _EXACT:
+        yield Plan(round(rate * epochs.value), "step", f"{epochs.says}, times {rate:,.6g} steps an epoch as measured", epoch.place(run, -1))
+
+
+def _rate(epoch: Series) -> float | None:
+    """Steps an epoch, where the log counts epochs in fractions fine enough to tell them."""
+    rows = np.flatnonzero(np.isfinite(epoch.value) & (epoch.value > 0))
+    if not len(rows) or epoch.value[rows[-1]] == int(epoch.value[rows[-1]]):
+        return None
+    last, digits = float(epoch.value[rows[-1]]), 0
+    while digits < 6 and not all(math.isclose(v, round(v, digits), abs_tol=1e-9) for v in epoch.value[rows[-20:]].tolist()):
+        digits += 1
+    rate = float(epoch.step[rows[-1]]) / last
+    return float(round(rate)) if digits and rate * (0.5 * 10**-digits) / last < _EXACT else None
+
+
+# -- the axis -----------------------------------------------------------------------------------------------------------
+
+
+def _whole(s: Setting) -> int | None:
+    """The value as a plan: a whole number that is not negative (-1 stands for "by the other setting")."""
+    n = settings.as_number(s.value)
+    return int(n) if n is not None and 0 <= n < 1e12 and n == int(n) else None
+
+
+def _last(run: Run) -> int | None:
+    return max((a["steps"][1] for a in run.attempts), default=None)
+
+
+def _first(run: Run) -> int | None:
+    return min((a["steps"][0] for a in run.attempts), default=None)
+
+
+def _distinct(run: Run) -> int:
+    return len(run.tables["metrics"]["step"].drop_null().unique())
+
+
+def _interval(run: Run) -> int:
+    step = run.tables["metrics"]["step"].drop_null().to_numpy()
+    gaps = np.diff(np.unique(step[-20000:]))
+    return max(int(np.median(gaps)), 1) if len(gaps) else 1

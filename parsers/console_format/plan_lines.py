@@ -1,0 +1,100 @@
+"""What a log's own lines say about its planned length: totals beside steps and epochs, bars, sentences before the loop.
+
+They become config rows under ``loop/``, so that they can be told from settings: the loop counts what it does, a setting may be
+overridden. A bar that is drawn from its beginning again and again counts the steps of an epoch, not of the run.
+
+Sentences: transformers Trainer ("Total optimization steps = 7,272"), Lightning ("max_epochs=500 reached"), DeepSpeed-Chat ("Beginning of
+Epoch 1/16, Total Micro Batches 460"), YOLO ("Starting training for 20 epochs"), TransUNet's heirs ("125 iterations per epoch. 12500 max
+iterations"), verl ("Total training steps: 3746"), openpi ("4.09kit/200kit").
+"""
+
+from __future__ import annotations
+
+import re
+
+from parsers.console_format.line_prefix import SUFFIX, Line
+from parsers.tables import Rows
+
+TOTAL, EPOCHS, OF_EPOCH, MICRO = "loop/total_steps", "loop/epochs", "loop/steps_per_epoch", "loop/micro_batches_per_epoch"
+_N = r"(\d[\d,]*)"
+_STEPS = r"(?:steps|iterations|iters|updates)"
+_HINT = re.compile(r"(?i)epoch|iteration|micro|generation batches|steps|iters|kit/|Mit/")
+_SAID = (
+    (TOTAL, re.compile(rf"(?i)\btotal (?:number of )?(?:train(?:ing)? |optimi[sz]ation |optimi[sz]er )?{_STEPS}\s*(?:is|=|:|->)?\s*{_N}\b(?!\s*/)")),
+    (TOTAL, re.compile(rf"(?i)\b{_N} max(?:imum)? {_STEPS}\b")),
+    (TOTAL, re.compile(rf"(?i)\btrain(?:ing)? for {_N} {_STEPS}\b")),
+    (TOTAL, re.compile(r"\bmax_steps=(\d+)` reached")),
+    (TOTAL, re.compile(r"\b[\d.]+[kKM]?it/(\d+(?:\.\d+)?[kKM])it\b")),
+    (EPOCHS, re.compile(rf"(?i)\btrain(?:ing)? for {_N} epochs\b")),
+    (EPOCHS, re.compile(r"\bmax_epochs=(\d+)` reached")),
+    (EPOCHS, re.compile(rf"(?i)\bnum(?:ber of)? epochs\s*[=:]\s*{_N}\s*$")),
+    (OF_EPOCH, re.compile(rf"(?i)\b{_N} (?:{_STEPS}|batches) per epoch\b")),
+    (OF_EPOCH, re.compile(rf"(?i)\b(?:{_STEPS}|batches) per epoch\s*[=:]\s*{_N}\b")),
+    (OF_EPOCH, re.compile(rf"\bTotal Generation Batches {_N}\b")),
+    (MICRO, re.compile(rf"\bTotal Micro Batches {_N}\b")),
+)  # fmt: skip
+
+
+class Plans:
+    """Collects the planned length while a log is read; every row is written once, and again where the number changes."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._known: dict[str, int] = {}
+        self._bar: tuple[int, int, int] | None = None  # line, last position and total of the bar over the training
+        self._again = False  # that bar began anew
+
+    def _put(self, key: str, value: int, n: int) -> None:
+        if value > 0 and self._known.get(key) != value:
+            self._known[key] = value
+            self._rows.config(key, value, at=n)
+
+    def sentence(self, n: int, body: str) -> None:
+        """A line of words."""
+        if len(body) > 2000 or not _HINT.search(body):
+            return
+        for key, pattern in _SAID:
+            if m := pattern.search(body):
+                self._put(key, _count(m[1]), n)
+
+    def epochs(self, n: int, line: Line) -> None:
+        """``Epoch 3/100``, whatever else the line says."""
+        if (value := line.value("epochs")) is not None:
+            self._put(EPOCHS, value, n)
+
+    def total(self, n: int, line: Line, parts: dict[str, int], within: bool) -> None:
+        """``step 120/500``, a bar; ``within``: this total is that of an epoch."""
+        total = parts.get("total")
+        if total is None or line.mode:
+            return
+        if within:
+            self._put(OF_EPOCH, total, n)
+        elif line.bar:
+            self._drawn(n, line, parts.get("it", 0), total)
+        elif any(f.role == "it" and f.tag for f in line.fields):
+            self._put(TOTAL, total, n)
+
+    def _drawn(self, n: int, line: Line, it: int, total: int) -> None:
+        """A bar over training says so by its name or by what it measures; nameless ones are of anything."""
+        if not (line.training and "rain" in line.text[: line.text.find("%|")]) and not any(f.role == "metric" for f in line.fields):
+            return
+        if self._bar is None or self._bar[2] < total:
+            self._bar, self._again = (n, it, total), False
+        elif self._bar[2] == total:
+            self._again = self._again or it < self._bar[1] == total
+            self._bar = (self._bar[0], it, total)
+
+    def finish(self, beside_losses: tuple[int, int]) -> None:
+        """What only the whole log tells: whether its longest bar was drawn once; ``beside_losses``: line and total of the bar
+        that gave transformers' dict lines their steps, total 0 where none did."""
+        n, total = beside_losses
+        if self._bar is not None:
+            n, total = self._bar[0], self._bar[2]
+        if total > 1 and TOTAL not in self._known:
+            self._put(OF_EPOCH if self._again or (self._bar is not None and self._known.get(EPOCHS, 0) > 1) else TOTAL, total, n)
+
+
+def _count(text: str) -> int:
+    """'7,272' -> 7272, '200k' -> 200000"""
+    scale = SUFFIX.get(text[-1:].upper(), 1.0)
+    return round(float(text.rstrip("kKM").replace(",", "")) * scale)

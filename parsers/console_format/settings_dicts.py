@@ -1,0 +1,79 @@
+"""Reads settings that programs print as a dictionary before they train: Python's repr or pprint, or JSON, on one line or over many.
+
+``Run config :  {'task': 'videoqa', 'max_epoch': 10}``, ``{   'data': {   'batch_size': 96,`` (pprint of I-JEPA and verl), ``json = {``
+(DeepSpeed). Keys of inner dictionaries are joined by ".". Nothing is evaluated but literals; what is no literal keeps the lines
+of it that are ``'key': number`` by themselves.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+
+from parsers.console_format.grammars import STRONG
+from parsers.records.json_values import flat
+
+_OPENS = re.compile(r"\{\s*(?:['\"][\w./-]+['\"]\s*:|$)")
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_ENTRY = re.compile(r"[{\s]*['\"](?P<key>[\w./-]+)['\"]\s*:\s*(?P<value>-?[\d.]+(?:e[-+]?\d+)?|True|False|None|true|false|null)\s*[,}]*\s*")
+_MAX_LINES, _MAX_TEXT, _MAX_LEAVES, _MAX_BEFORE = 1000, 100_000, 1000, 60
+
+Pair = tuple[str, object, int]
+
+
+class SettingsDict:
+    """One dictionary while it is printed; ``feed`` gives its settings with their line when it is complete."""
+
+    def __init__(self) -> None:
+        self._first = self._depth = self._size = 0
+        self._lines: list[str] = []
+
+    def feed(self, n: int, body: str) -> list[Pair]:
+        """Takes a line of a log that has not begun to train."""
+        if not self._lines:
+            m = _OPENS.search(body[: _MAX_BEFORE + 40])
+            if m is None or m.start() > _MAX_BEFORE:
+                return []
+            self._first, body = n, body[m.start() :]
+            self._depth = self._size = 0
+        bare = _QUOTED.sub("", body)
+        self._depth += bare.count("{") - bare.count("}")
+        self._size += len(body)
+        self._lines.append(body)
+        if self._depth > 0 and len(self._lines) < _MAX_LINES and self._size < _MAX_TEXT:
+            return []
+        lines, self._lines = self._lines, []
+        return self._settings(lines) if self._depth <= 0 and self._size < _MAX_TEXT else []
+
+    def _settings(self, lines: list[str]) -> list[Pair]:
+        text = "\n".join(lines)
+        document = _literal(text[: text.rfind("}") + 1])
+        if document is None:
+            entries = [(i, _ENTRY.fullmatch(line)) for i, line in enumerate(lines)]
+            return [(m["key"], _scalar(m["value"]), self._first + i) for i, m in entries if m is not None]
+        pairs = list(flat("", document))[:_MAX_LEAVES]
+        measured = len(lines) == 1 and any(STRONG.search(k) and isinstance(v, float) for k, v in pairs)
+        return [] if measured or len(pairs) < 3 else [(k, v, self._line(lines, k)) for k, v in pairs]
+
+    def _line(self, lines: list[str], key: str) -> int:
+        """Where the key stands, as far as its last part tells it."""
+        quoted = (f"'{key.rpartition('.')[2]}'", f'"{key.rpartition(".")[2]}"')
+        return self._first + next((i for i, line in enumerate(lines) if any(q in line for q in quoted)), 0)
+
+
+def _literal(text: str) -> dict[str, object] | None:
+    for read in (json.loads, ast.literal_eval):
+        try:
+            value = read(text)
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            continue
+        return value if isinstance(value, dict) and all(isinstance(k, str) for k in value) else None
+    return None
+
+
+def _scalar(text: str) -> object:
+    try:
+        return json.loads({"True": "true", "False": "false", "None": "null"}.get(text, text))
+    except ValueError:
+        return text
