@@ -29,6 +29,7 @@ from parsers.tables import Run
 
 NEEDS: list[str] = []
 SMALLEST_EFFECT = "one line that says how it ended"
+QUOTED = 160  # characters of a log line in the answer
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ class Facts(BaseFacts):
 def detect(run: Run) -> Iterator[Finding]:
     e = ending(run)
     if e.kind in WORDS and (e.says or e.kind == "cut"):
-        shown = (evidence.text("what the log says", [e.says], e.where),) if e.says else ()
+        what = "its last line" if e.kind == "cut" else "what the log says"
+        shown = (evidence.text(what, [e.says], e.where),) if e.says else ()
         severity = "critical" if e.died else "info"
         yield evidence.found(Facts(e.kind), title(e), (e.step, e.step), severity, *shown, key=e.kind.replace(" ", "_"))
 
@@ -52,6 +54,31 @@ def title(e: Ending) -> str:
     when += f" on rank {e.rank}" if e.rank else ""
     verb = {"crashed": "Died", "hung": "Hung", "stopped": "Stopped"}.get(e.status, "Ends")
     if e.kind == "cut":
-        return f"The log just stops {when}, cut off without a word"
+        return f"The log just stops {when}{_planned(e)}, cut off with no closing line"
     what = e.says if e.kind == "exception" else WORDS[e.kind] + (f": {e.says}" if e.says else "")
     return f"{verb} {when}: {what}"
+
+
+def sentence(e: Ending) -> str:
+    """How it ended as a sentence of the answer; empty where nothing is known of it."""
+    said = e.says.rstrip(". ")[:QUOTED]
+    if e.kind == "finished":
+        if e.early:
+            return f'The program stopped itself after step {e.step}{_planned(e)}: "{said}".'
+        return f'The run finished: "{said}".' if e.where else f"The run finished: {said}."
+    if e.kind == "running":
+        return "The run is still going."
+    if e.kind in WORDS and e.kind != "cut":
+        return f"{title(e).rstrip('.')}."
+    last = f' Its last line: "{said}".' if said else ""
+    if e.kind == "cut":
+        return f"{title(e)}.{last}"
+    if e.step is None:
+        return f"No step and no closing line was logged.{last}" if said else ""
+    if e.left:
+        return f'The loop was left after step {e.step}{_planned(e)} with work still to do, and no reason is logged: "{said}".'
+    return f"The log stops after step {e.step}; neither a closing line nor a planned length was logged.{last}"
+
+
+def _planned(e: Ending) -> str:
+    return f" of {e.planned} planned" if e.planned is not None and e.step is not None and e.step < e.planned else ""

@@ -32,9 +32,9 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
-from forensics.run import endings, how_it_ended
-from forensics.run.endings import SILENCE_SECONDS, SILENCE_TIMES
+from forensics.run import endings, how_it_ended, silence
 from forensics.run.series import series
+from forensics.run.silence import SILENCE_SECONDS, SILENCE_TIMES
 from forensics.signs import hang_kinds, hang_ranks
 from forensics.signs.kinds import Kind
 from parsers.tables import Run
@@ -82,8 +82,8 @@ def detect(run: Run) -> Iterator[Finding]:
         shown = evidence.text("clock", [f"step {s.step[row]} and step {s.step[after]} lie {gaps[i]:.0f} s apart"], s.place(run, row))
         facts = Facts(int(s.step[row]), False, float(gaps[i]), usual)
         yield evidence.on_rows(s, (row, after), facts, title, "warning", shown)
-    if endings.stalled(run) and not said:
-        wait, usual, what = endings.silence(run) or (0.0, 0.0, "")
+    if silence.stalled(run) and not said:
+        wait, usual, what = silence.silence(run) or (0.0, 0.0, "")
         last, step = clocked[-1], int(s.step[clocked[-1]])
         kind = hang_kinds.of_run(run, step)
         title = f"Silence of {wait / 60:.0f} minutes after the last step {step}{_words(kind)}, until: {what[:100]}"
