@@ -20,6 +20,7 @@ from forensics.run.once import once
 from parsers.tables import Run
 
 TORN = re.compile(r"\b(?:torn|truncated|cut off|incomplete|no whole)\b", re.I)
+ANEW = 10  # settings: stdout and stderr of one launch share hardly any, and two launches share most
 ZONES = 86400.0  # seconds by which two clocks without a zone may differ
 RUNNING_SECONDS = 900.0  # a run whose own clock is younger than that may go on; longer than most logging intervals and saves
 NEAR_END = 30  # lines by which an error without a stack may stand before the end of a log that has no steps
@@ -75,7 +76,7 @@ def _died(run: Run, attempt: int) -> Ending | None:
     step = run.attempts[attempt]["steps"][1] if run.attempts else None
     last = endings.of_attempt(run, attempt)
     closed = {e["source"]: e["at"] or 0 for e in proper_end.closings(run, last)}  # file -> place of its last closing line
-    fatal = [(kind, e) for e in last if (kind := fatal_lines.kind(e)) and not _survived(run, e, closed) and not _earlier(e, run)]
+    fatal = [(kind, e) for e in last if (kind := fatal_lines.kind(e)) and not _survived(run, e, closed) and _of_this_launch(run, e)]
     many = len({e["rank"] for e in last if e["rank"] is not None}) > 1
     limits = {e["source"]: e["at"] or 0 for k, e in fatal if k == "scheduler"}
     for kind in fatal_lines.ORDER:
@@ -169,10 +170,28 @@ def _ends_its_log(run: Run, e: Event) -> bool:
     return (str(e["source"]) in endings.progress(run) or not run.attempts) and endings.stands_last(run, e, NEAR_END)
 
 
-def _earlier(e: Event, run: Run) -> bool:
-    """A line of before the run began: the kernel's messages go back to the machine's last start."""
+def _of_this_launch(run: Run, e: Event) -> bool:
+    """Not a line of before the run began (the kernel's messages go back to the machine's last start), nor one of a log that
+    has no step and prints the settings anew that the log with the steps had printed: another launch that died at once."""
     began = run.attempts[0]["started"] if run.attempts else None
-    return began is not None and e["time"] is not None and e["time"] < began - ZONES
+    if began is not None and e["time"] is not None and e["time"] < began - ZONES:
+        return False
+    stepped, printed, source = endings.progress(run), _printed_settings(run), str(e["source"])
+    if source in stepped or e["rank"]:
+        return True
+    mine = printed.get(source, frozenset())
+    return not any(len(mine & printed.get(log, frozenset())) >= ANEW for log in stepped)
+
+
+@once
+def _printed_settings(run: Run) -> dict[str, frozenset[str]]:
+    """Log -> the keys of the settings that it prints."""
+    logs = {s.path for s in run.sources if s.format == "console"}
+    found: dict[str, set[str]] = {}
+    for key, source in zip(run.tables["config"]["key"].to_pylist(), run.tables["config"]["source"].to_pylist(), strict=True):
+        if source in logs:
+            found.setdefault(source, set()).add(key)
+    return {source: frozenset(keys) for source, keys in found.items()}
 
 
 def _closed_elsewhere(fatal: list[Event], last: list[Event], closed: dict[str, int]) -> bool:
