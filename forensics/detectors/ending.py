@@ -67,9 +67,11 @@ def sentence(e: Ending) -> str:
     """How it ended as a sentence of the answer; empty where nothing is known of it."""
     said = e.says.rstrip(". ")[:QUOTED]
     if e.kind == "finished":
-        if e.early:
+        if e.how == "early":
             return f'The program stopped itself after step {e.step}{_planned(e)}: "{said}".'
-        return f'The run finished: "{said}".' if e.where else f"The run finished: {said}."
+        if e.how == "guess":
+            return f"The run finished, by the look of it: {said}."
+        return f"The run finished: {said}." if e.how == "plan" else f'The run finished: "{said}".'
     if e.kind == "running":
         return "The run is still going."
     if e.kind in WORDS and e.kind != "cut":
@@ -79,7 +81,7 @@ def sentence(e: Ending) -> str:
         return f"{title(e)}.{last}"
     if e.step is None:
         return f"No step and no closing line was logged.{last}" if said else ""
-    if e.left:
+    if e.how == "left":
         return f'The loop was left after step {e.step}{_planned(e)} with work still to do, and no reason is logged: "{said}".'
     return f"The log stops after step {e.step}; neither a closing line nor a planned length was logged.{last}"
 

@@ -39,8 +39,8 @@ JUST_ENDS = "the log just ends and no reason is logged"
 @dataclass(frozen=True)
 class Ending:
     """``kind`` as docs/case.md lists them, with spaces; ``says``: the line that tells it (of a log that just ends: its last one),
-    ``where``: its file and place, ``rank``: whose it was; ``planned``: steps; ``early``: stopped by the program
-    itself, ``left``: its loop was left in order with work still to do."""
+    ``where``: its file and place, ``rank``: whose it was; ``planned``: steps; ``how`` it is known that it
+    finished (`proper_end.Finish`), or ``left``: its loop was left in order with work still to do."""
 
     kind: str
     says: str = ""
@@ -49,8 +49,7 @@ class Ending:
     before_first_step: bool = False
     step: int | None = None
     planned: int | None = None
-    early: bool = False
-    left: bool = False
+    how: str = ""
 
     @property
     def died(self) -> bool:
@@ -99,10 +98,8 @@ def _died(run: Run, attempt: int) -> Ending | None:
 def _alive(run: Run) -> Ending:
     """How the last attempt ended where no fatal line tells it: finished, failed by a code or a word alone, silent, running, cut."""
     step, last, planned = endings.last_step(run), endings.of_attempt(run, len(run.attempts) - 1), endings.planned_steps(run)
-    clock = run.attempts[-1]["ended"] if run.attempts else None
-    young = clock is not None and abs(time.time() - clock) < RUNNING_SECONDS
-    if (end := proper_end.finish(run)) is not None and not (end.inferred and young and not endings.reached_plan(run)):
-        return Ending("finished", end.says, end.where, step=step, planned=planned, early=end.early)
+    if (end := proper_end.finish(run)) is not None:
+        return Ending("finished", end.says, end.where, step=step, planned=planned, how=end.how)
     if codes := [e for e in last if e["kind"] == "exit" and e["level"] == "error"]:
         return _told(run, "exception", codes[-1], step)
     for word, kind in (("FAILED", "exception"), ("KILLED", "signal")):  # a tracker's word
@@ -111,15 +108,23 @@ def _alive(run: Run) -> Ending:
             return _told(run, kind, told[-1], step)
     if silence.stalled(run):
         return Ending("hang", (silence.silence(run) or (0, 0, ""))[2], step=step)
-    if young:
+    clock = run.attempts[-1]["ended"] if run.attempts else None
+    if clock is not None and abs(time.time() - clock) < RUNNING_SECONDS:
         return Ending("running", step=step)
+    return _silent_end(run, step, planned, last)
+
+
+def _silent_end(run: Run, step: int | None, planned: int | None, last: list[Event]) -> Ending:
+    """Of a log that says nothing of its end: one that looks finished, was left by its loop, is cut, or just ends."""
+    if (end := proper_end.likely(run)) is not None:
+        return Ending("finished", end.says, end.where, step=step, planned=planned, how=end.how)
     # a log of numbers has no closing line: only work that was left, or a torn end, says that it was cut
     end_of_loop = proper_end.broken_off(run)
     torn = any(TORN.search(g.what) for g in run.gaps)
     kind = "cut" if end_of_loop is None and step is not None and (proper_end.work_left(run) or torn) else "unknown"
     e = end_of_loop or _last_line(run, last)
     says, where = (fatal_lines.words(e), run.where(e["source"], e["at"])) if e else ("", "")
-    return Ending(kind, says, where, None, step is None, step, planned, left=end_of_loop is not None)
+    return Ending(kind, says, where, None, step is None, step, planned, how="left" if end_of_loop else "")
 
 
 def _last_line(run: Run, last: list[Event]) -> Event | None:

@@ -37,13 +37,12 @@ RUN_DOWN, HALF_WAY, DISTINCT = 0.01, 0.3, 10  # of the peak rate; a linear or co
 
 @dataclass(frozen=True)
 class Finish:
-    """``says``: the line or the number that tells it, ``where``: its place, ``early``: the program stopped itself before its plan,
-    ``inferred``: from how far it got, not from a word of the program or its tracker."""
+    """``says``: the line or the number that tells it, ``where``: its place; ``how``: it was said, by the program (``early``:
+    which stopped itself before its plan) or its tracker, or the plan was reached, or it is a guess from numbers."""
 
     says: str
     where: str = ""
-    early: bool = False
-    inferred: bool = False
+    how: str = "said"  # said | early | plan | guess
 
 
 def finished(run: Run) -> bool:
@@ -54,8 +53,16 @@ def finished(run: Run) -> bool:
 def finish(run: Run) -> Finish | None:
     """What says that the last attempt came to its own end; None where nothing does."""
     last = endings.of_attempt(run, len(run.attempts) - 1)
-    tests = (_closing_line, _exit_record, _loop_end, _plan, _counted_down, _summary, _rate_ran_down, _round_length)
-    return next((found for test in tests if (found := test(run, last)) is not None), None)
+    return next((found for test in (_closing_line, _exit_record, _loop_end, _summary, _plan) if (found := test(run, last))), None)
+
+
+@once
+def likely(run: Run) -> Finish | None:
+    """What lets a log that says nothing of its end look like one of a run that finished."""
+    last = endings.of_attempt(run, len(run.attempts) - 1)
+    if any(e["level"] != "info" and not endings.steps_after(run, e) for e in last) or any(g.lost for g in run.gaps):
+        return None
+    return next((found for test in (_counted_down, _rate_ran_down, _round_length) if (found := test(run))), None)
 
 
 def closings(run: Run, events: list[Event]) -> Iterator[Event]:
@@ -83,7 +90,7 @@ def _closing_line(run: Run, last: list[Event]) -> Finish | None:
     found = [*closings(run, last)]
     early = [e for e in found if EARLY.search(e["text"])]  # tells more than the "done" that follows it
     for e in (early or found)[-1:]:
-        return _told(run, e, bool(early))
+        return _told(run, e, "early" if early else "said")
     return None
 
 
@@ -110,14 +117,14 @@ def broken_off(run: Run) -> Event | None:
 def _plan(run: Run, last: list[Event]) -> Finish | None:
     if not endings.reached_plan(run):
         return None
-    return Finish(f"step {endings.last_step(run)} of {endings.planned_steps(run)} planned", inferred=True)
+    return Finish(f"step {endings.last_step(run)} of {endings.planned_steps(run)} planned", how="plan")
 
 
-def _counted_down(run: Run, last: list[Event]) -> Finish | None:
+def _counted_down(run: Run) -> Finish | None:
     times = _countdown(run)
     if not len(times) or not _ran_out(times):
         return None
-    return Finish(f"its own estimate of the time left ran down to {times[-1]:.3g}", inferred=True)
+    return Finish(f"its own estimate of the time left ran down to {times[-1]:.3g}", how="guess")
 
 
 def _ran_out(times: Floats) -> bool:
@@ -151,7 +158,7 @@ def _tagged(run: Run, name: re.Pattern[str]) -> Iterator[tuple[str, Floats]]:
             yield str(tag), values
 
 
-def _rate_ran_down(run: Run, last: list[Event]) -> Finish | None:
+def _rate_ran_down(run: Run) -> Finish | None:
     s = series(run, "lr")
     rows = np.flatnonzero(s.usable & (s.attempt == s.attempt.max())) if s is not None and len(s) else np.zeros(0, np.int64)
     if s is None or len(rows) < 2 * DISTINCT:
@@ -163,15 +170,15 @@ def _rate_ran_down(run: Run, last: list[Event]) -> Finish | None:
         return None
     half = float(np.interp((steps[0] + steps[-1]) / 2, steps, after))
     said = f"its learning rate had run down from {after[0]:.3g} to {after[-1]:.3g}"
-    return Finish(said, s.place(run, rows[-1]), inferred=True) if half >= HALF_WAY * after[0] else None
+    return Finish(said, s.place(run, rows[-1]), how="guess") if half >= HALF_WAY * after[0] else None
 
 
-def _round_length(run: Run, last: list[Event]) -> Finish | None:
+def _round_length(run: Run) -> Finish | None:
     """A length so round that one logging interval in ROUND would end as well by chance; not where an evaluation or a save
     was due at that step, in which a run may die."""
     end, s = endings.last_step(run), series(run, "loss.train") or series(run, "loss.eval") or series(run, "reward")
-    trouble = any(e["level"] != "info" and not endings.steps_after(run, e) for e in last)
-    if end is None or s is None or trouble or work_left(run) or any(g.lost for g in run.gaps):
+    alone = len(run.tables["metrics"]["rank"].drop_null().unique()) < 2
+    if end is None or s is None or not alone or work_left(run):
         return None
     done = end + 1 if endings.step_origin(run) == 0 else end
     unit = ROUND * max(s.interval, 1)
@@ -180,7 +187,7 @@ def _round_length(run: Run, last: list[Event]) -> Finish | None:
     short = done % unit
     if done < unit or short >= s.interval or done // unit > MOST_UNITS or _was_due(run, end, s.interval):
         return None
-    return Finish(f"it did {done - short} steps (or epochs), a round number as plans have; no closing line was logged", inferred=True)
+    return Finish(f"it did {done - short} steps (or epochs), a round number as plans have; no closing line was logged", how="guess")
 
 
 def _was_due(run: Run, end: int, interval: int) -> bool:
@@ -191,5 +198,5 @@ def _was_due(run: Run, end: int, interval: int) -> bool:
     return any(c > interval and end % c == 0 for c in cadences)
 
 
-def _told(run: Run, e: Event, early: bool = False) -> Finish:
-    return Finish(str(e["text"]).strip().splitlines()[-1][:300], run.where(e["source"], e["at"]), early)
+def _told(run: Run, e: Event, how: str = "said") -> Finish:
+    return Finish(str(e["text"]).strip().splitlines()[-1][:300], run.where(e["source"], e["at"]), how)

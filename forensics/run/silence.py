@@ -40,7 +40,7 @@ def silence(run: Run) -> tuple[float, float, str] | None:
 def stalled(run: Run) -> bool:
     """True where the job outlived its last step by at least two minutes and fifty usual steps, and no word says that it came to its own end."""
     end = proper_end.finish(run)
-    if end is not None and not end.inferred:
+    if end is not None and end.how in ("said", "early"):
         return False
     found = silence(run)
     return found is not None and found[0] >= max(SILENCE_SECONDS, SILENCE_TIMES * found[1])
