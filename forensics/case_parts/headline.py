@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from forensics.case import Check, Finding, Hypothesis
 from forensics.certainty import OPEN, certainty, within
-from forensics.detectors.ending import title as ending_title
-from forensics.run.how_it_ended import Ending, ending, status
+from forensics.detectors import ending as how
+from forensics.run.how_it_ended import Ending, ending
 from parsers.tables import Run
 
 MATTER = ("loss_spike", "nonfinite", "divergence")  # without these a run cannot be called healthy
@@ -29,16 +29,20 @@ def verdict(run: Run, findings: Sequence[Finding], checks: Sequence[Check]) -> s
 
 def sentence(run: Run, said: str, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], checks: Sequence[Check]) -> str:
     ended = ending(run)
-    told = f"{ending_title(ended).rstrip('.')}. " if ended.says or ended.kind == "cut" else ""
+    told = how.sentence(ended)
     if said == "healthy":
         clear = sum(c.status == "clear" for c in checks)
         silent = sum(c.status == "cannot_tell" for c in checks)
-        end = {"finished": "The run finished. ", "running": "The run is still going. "}.get(status(run), "")
-        return f"{told or end}No trouble in what was logged: {clear} of {len(checks)} checks are clear, {silent} had no data."
+        return f"{told} No trouble in what was logged: {clear} of {len(checks)} checks are clear, {silent} had no data.".strip()
     if said == "inconclusive":
         missing = [c.note for c in checks if c.id in MATTER and c.status in ("cannot_tell", "error")]
-        return told + f"Cannot tell whether this run is healthy: {missing[0] if missing else 'too little was logged'}."
-    return explained(findings, hypotheses, ended) + (f" {told.rstrip()}" if ended.kind == "cut" else "")
+        return f"{told} Cannot tell whether this run is healthy: {missing[0] if missing else 'too little was logged'}.".strip()
+    return explained(findings, hypotheses, ended) + (f" {told}" if told and not _leads(ended) else "")
+
+
+def _leads(ended: Ending) -> bool:
+    """Whether the words in which the process ended come first: it died, or somebody stopped it."""
+    return bool(ended.says) and ended.status in ("crashed", "hung", "stopped")
 
 
 def explained(findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], ended: Ending | None = None) -> str:
@@ -46,8 +50,8 @@ def explained(findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], end
     best = hypotheses[0] if hypotheses else None
     symptom = main(findings, best)
     happened = headline(symptom) if symptom else "Something went wrong"
-    if ended is not None and ended.says:  # the words in which the process died come first
-        told = ending_title(ended).rstrip(".")
+    if ended is not None and _leads(ended):
+        told = how.title(ended).rstrip(".")
         happened = told if symptom is None or symptom.kind == "ending" or _quotes(symptom, ended.says) else f"{told}. {happened}"
     said = certainty(best.probability, True, adverb=True) if best is not None and best.id != "unknown" else OPEN
     if best is None or said == OPEN:

@@ -19,7 +19,8 @@ from __future__ import annotations
 from forensics.case import Hypothesis
 from forensics.detectors import ending as symptom
 from forensics.ledger import Findings, Ledger, findings_of, span
-from forensics.run.how_it_ended import HARDWARE, ending
+from forensics.run.fatal_lines import HARDWARE
+from forensics.run.how_it_ended import ending
 from forensics.signs import death
 from parsers.tables import Run
 

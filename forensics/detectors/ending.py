@@ -5,9 +5,13 @@ What it sees
     outside, or its log just ends.
 
 How it decides
-    ``forensics.run.how_it_ended`` reads the last fatal line that nothing followed in its file; a closing line, an exit record of
-    zero without such a line, or the planned length is a proper end. A log that stops short of its plan, or in a torn record, is
-    cut. A death is critical; a stop from outside and a cut are told as information.
+    The last fatal line that nothing followed in its file. A proper end has evidence too: a closing line of the program (early
+    stopping and a cap on time are proper ends, and quoted), an exit record of zero without a fatal line, the planned length, an
+    estimate of the time left that ran down to zero, the trainer's summary after its last step, a learning rate that had run down
+    to nothing, or a length so round that one interval in fifty would end there by chance. A summary that hooks write however the
+    loop ended (detectron2's training time) counts only where no work was left. A log that stops short of its plan, or in a torn
+    record, is cut. An exception belongs to the launch whose log it stands in. A death is critical; a stop from outside and a cut
+    are told as information. The answer quotes the line that tells it, or the log's last line, in every verdict.
 
 Cannot tell
     A process that was killed without a word leaves a log that just ends; without a plan that is no sign of anything.
@@ -29,6 +33,7 @@ from parsers.tables import Run
 
 NEEDS: list[str] = []
 SMALLEST_EFFECT = "one line that says how it ended"
+QUOTED = 160  # characters of a log line in the answer
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,8 @@ class Facts(BaseFacts):
 def detect(run: Run) -> Iterator[Finding]:
     e = ending(run)
     if e.kind in WORDS and (e.says or e.kind == "cut"):
-        shown = (evidence.text("what the log says", [e.says], e.where),) if e.says else ()
+        what = "its last line" if e.kind == "cut" else "what the log says"
+        shown = (evidence.text(what, [e.says], e.where),) if e.says else ()
         severity = "critical" if e.died else "info"
         yield evidence.found(Facts(e.kind), title(e), (e.step, e.step), severity, *shown, key=e.kind.replace(" ", "_"))
 
@@ -52,6 +58,33 @@ def title(e: Ending) -> str:
     when += f" on rank {e.rank}" if e.rank else ""
     verb = {"crashed": "Died", "hung": "Hung", "stopped": "Stopped"}.get(e.status, "Ends")
     if e.kind == "cut":
-        return f"The log just stops {when}, cut off without a word"
+        return f"The log just stops {when}{_planned(e)}, cut off with no closing line"
     what = e.says if e.kind == "exception" else WORDS[e.kind] + (f": {e.says}" if e.says else "")
     return f"{verb} {when}: {what}"
+
+
+def sentence(e: Ending) -> str:
+    """How it ended as a sentence of the answer; empty where nothing is known of it."""
+    said = e.says.rstrip(". ")[:QUOTED]
+    if e.kind == "finished":
+        if e.how == "early":
+            return f'The program stopped itself after step {e.step}{_planned(e)}: "{said}".'
+        if e.how == "guess":
+            return f"The run finished, by the look of it: {said}."
+        return f"The run finished: {said}." if e.how == "plan" else f'The run finished: "{said}".'
+    if e.kind == "running":
+        return "The run is still going."
+    if e.kind in WORDS and e.kind != "cut":
+        return f"{title(e).rstrip('.')}."
+    last = f' Its last line: "{said}".' if said else ""
+    if e.kind == "cut":
+        return f"{title(e)}.{last}"
+    if e.step is None:
+        return f"No step and no closing line was logged.{last}" if said else ""
+    if e.how == "left":
+        return f'The loop was left after step {e.step}{_planned(e)} with work still to do, and no reason is logged: "{said}".'
+    return f"The log stops after step {e.step}; neither a closing line nor a planned length was logged.{last}"
+
+
+def _planned(e: Ending) -> str:
+    return f" of {e.planned} planned" if e.planned is not None and e.step is not None and e.step < e.planned else ""

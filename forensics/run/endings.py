@@ -1,11 +1,12 @@
-"""How the run began and ended: the label of its first step, planned length, what its lines tell."""
+"""How the run began and how far it got: the label of its first step, planned length, its events, and where they stand among its steps."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from forensics.run.once import once
 from forensics.run.plan import planned_steps
@@ -13,8 +14,8 @@ from forensics.run.series import series
 from parsers import arrow
 from parsers.tables import Run
 
-CLOSING = ("finished", "train_end")  # kinds of lines that say so
-DONE = re.compile(r"\b(?:FINISHED|COMPLETED)\b", re.I)
+Event = dict[str, Any]
+Progress = dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
 @once
@@ -32,14 +33,6 @@ def last_step(run: Run) -> int | None:
     return max((a["steps"][1] for a in run.attempts), default=None)
 
 
-def finished(run: Run) -> bool:
-    """A closing line, an exit record of 0, a tracker's word, or the planned length says that the last attempt came to its end."""
-    final = of_attempt(run, len(run.attempts) - 1)
-    closed = any(e["kind"] in CLOSING for e in final)
-    done = any((e["kind"] == "exit" and "code 0" in e["text"]) or (e["kind"] == "status" and DONE.search(e["text"])) for e in final)
-    return closed or done or reached_plan(run)
-
-
 def reached_plan(run: Run) -> bool:
     """Whether the last step is the planned one, within a logging interval; False where no plan is known."""
     planned, last = planned_steps(run), last_step(run)
@@ -52,16 +45,50 @@ def reached_plan(run: Run) -> bool:
 
 
 @once
-def _all_events(run: Run) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = run.tables["events"].to_pylist()
+def _all_events(run: Run) -> list[Event]:
+    found: list[Event] = run.tables["events"].to_pylist()
     return found
 
 
-def of_attempt(run: Run, attempt: int) -> list[dict[str, Any]]:
+def of_attempt(run: Run, attempt: int) -> list[Event]:
     """The events of an attempt, and those that belong to none, in file order."""
     return [e for e in _all_events(run) if e["attempt"] in (attempt, None)]
 
 
-def events(run: Run, *kinds: str) -> list[dict[str, Any]]:
+def events(run: Run, *kinds: str) -> list[Event]:
     """All events of these kinds, in file order, as rows of the events table."""
     return [e for e in _all_events(run) if e["kind"] in kinds]
+
+
+@once
+def progress(run: Run) -> Progress:
+    """File -> the places of its rows that have a step, and their steps."""
+    metrics = run.tables["metrics"]
+    stepped = metrics.filter(pc.and_(pc.is_valid(metrics["step"]), pc.is_valid(metrics["at"]))).select(["source", "at", "step"])
+    rows = stepped.group_by("source").aggregate([("at", "list"), ("step", "list")]).to_pylist()
+    return {str(r["source"]): (np.array(r["at_list"]), np.array(r["step_list"])) for r in rows}
+
+
+def steps_after(run: Run, e: Event) -> int:
+    """By how many steps its file goes on after an event; a progress bar that is drawn again is no step."""
+    at, step = progress(run).get(str(e["source"]), (np.zeros(0, np.int64), np.zeros(0, np.int64)))
+    place = e["at"] or 0
+    return int(max(step[at > place].max(initial=-1) - step[at <= place].max(initial=-1), 0))
+
+
+def stands_last(run: Run, e: Event, lines: int) -> bool:
+    """No later step follows in its file but the one that its loop writes on leaving; in a file without steps before it, at most so
+    many ``lines`` follow."""
+    at, step = progress(run).get(str(e["source"]), (np.zeros(0, np.int64), np.zeros(0, np.int64)))
+    place = e["at"] or 0
+    if (at <= place).any():
+        gaps = np.diff(np.unique(step))
+        return steps_after(run, e) <= (int(np.median(gaps)) if len(gaps) else 0)
+    last = last_lines(run).get(str(e["source"]))
+    return not len(at) and (last is None or place >= (last["at"] or 0) - lines)
+
+
+@once
+def last_lines(run: Run) -> dict[str, Event]:
+    """File -> its last line, of logs that are text."""
+    return {str(e["source"]): e for e in _all_events(run) if e["kind"] == "last_line"}

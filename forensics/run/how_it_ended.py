@@ -10,46 +10,21 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import pyarrow.compute as pc
-from numpy.typing import NDArray
-
 from forensics.case import utc
-from forensics.run import endings, plan, silence
+from forensics.run import endings, fatal_lines, proper_end, silence
+from forensics.run.endings import Event
 from forensics.run.once import once
+from forensics.run.plan import planned_steps
 from parsers.tables import Run
 
-DISK = re.compile(r"No space left on device|Disk quota exceeded|\bErrno (?:28|122)\b|\bENOSPC\b|\bEDQUOT\b|unexpected pos \d+ vs", re.I)
-MEMORY = re.compile(r"out[ _]of[ _](?:memory|me\+)|oom.?kill|can(?:no|')t allocate memory", re.I)
-HARDWARE = re.compile(r"\bXid\b|fallen off the bus|uncorrectable|\bECC error|node[ _]fail", re.I)
-INTERRUPT = re.compile(r"KeyboardInterrupt|\bSIGINT\b|Ctrl-?C", re.I)
-OUTSIDE = re.compile(r"time ?limit|(?-i:\bTIMEOUT\b)|\bDEADLINE\b|preempt|cancelled|requeue", re.I)
-CONSEQUENCE = re.compile(r"exit(?:ed with exit)? ?code|step aborted|exitcode\s*: -?\d+ \(pid|: Signal 15 \(SIGTERM\) received", re.I)
-LAUNCHER = re.compile(r"\bSignalException\b|got signal: \d+")  # torch.distributed.elastic, which was itself told to stop
-CRASHING_SIGNAL = re.compile(
-    r"SIG(?:SEGV|BUS|ABRT|ILL|FPE|KILL)|segmentation fault|bus error|abort|killed|core dumped|exitcode: -(?:6|7|8|9|11)\b", re.I
-)
-EARLY_STOP = re.compile(r"early.?stop(?!ping: (?:disabled|off|none))|signaling trainer to stop", re.I)
 TORN = re.compile(r"\b(?:torn|truncated|cut off|incomplete|no whole)\b", re.I)
-RANK = re.compile(r"\b(?:local_)?rank\s*[:=]?\s*(\d+)\b", re.I)
+ANEW = 10  # settings: stdout and stderr of one launch share hardly any, and two launches share most
 ZONES = 86400.0  # seconds by which two clocks without a zone may differ
 RUNNING_SECONDS = 900.0  # a run whose own clock is younger than that may go on; longer than most logging intervals and saves
-UNNAMED = "traceback without its last line"  # stacks that a watchdog printed, or a text that was cut: no exception is named
-FATAL = (
-    "out of memory",
-    "disk",
-    "hardware",
-    "interrupt",
-    "exception",
-    "scheduler",
-    "signal",
-    "hang",
-    "unnamed",
-)  # causes before consequences
+NEAR_END = 30  # lines by which an error without a stack may stand before the end of a log that has no steps
 STATUS = {
     "finished": "finished", "exception": "crashed", "out of memory": "crashed", "disk": "crashed", "hardware": "crashed",
     "interrupt": "stopped", "scheduler": "stopped", "hang": "hung", "cut": "unknown", "running": "running", "unknown": "unknown",
@@ -59,13 +34,14 @@ WORDS = {
     "hardware": "hardware failure", "signal": "a signal ended the run", "hang": "the run hung",
     "interrupt": "stopped by hand", "scheduler": "the scheduler stopped the run", "cut": "the log just stops",
 }  # fmt: skip
-Event = dict[str, Any]
-Progress = dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]
+JUST_ENDS = "the log just ends and no reason is logged"
 
 
 @dataclass(frozen=True)
 class Ending:
-    """``kind`` as docs/case.md lists them, with spaces; ``says``: the line that tells it, ``where``: its file and place, ``rank``: whose it was."""
+    """``kind`` as docs/case.md lists them, with spaces; ``says``: the line that tells it (of a log that just ends: its last one),
+    ``where``: its file and place, ``rank``: whose it was; ``planned``: steps; ``how`` it is known that it
+    finished (`proper_end.Finish`), or ``left``: its loop was left in order with work still to do."""
 
     kind: str
     says: str = ""
@@ -73,6 +49,8 @@ class Ending:
     rank: int | None = None
     before_first_step: bool = False
     step: int | None = None
+    planned: int | None = None
+    how: str = ""
 
     @property
     def died(self) -> bool:
@@ -82,7 +60,7 @@ class Ending:
     def status(self) -> str:
         """finished | crashed | stopped | hung | running | unknown"""
         if self.kind == "signal":
-            return "crashed" if CRASHING_SIGNAL.search(self.says) else "stopped"
+            return "crashed" if fatal_lines.CRASHING_SIGNAL.search(self.says) else "stopped"
         return STATUS[self.kind]
 
 
@@ -96,27 +74,33 @@ def ending(run: Run) -> Ending:
 def _died(run: Run, attempt: int) -> Ending | None:
     """What ended an attempt, by its last fatal line; None where no line tells it."""
     step = run.attempts[attempt]["steps"][1] if run.attempts else None
-    last, progress = endings.of_attempt(run, attempt), _progress(run)
-    closed = {e["source"]: e["at"] or 0 for e in last if e["kind"] in endings.CLOSING}  # file -> place of its last closing line
-    fatal = [(kind, e) for e in last if (kind := _kind(e)) and not _survived(e, progress, closed) and not _earlier(e, run)]
+    last = endings.of_attempt(run, attempt)
+    closed = {e["source"]: e["at"] or 0 for e in proper_end.closings(run, last)}  # file -> place of its last closing line
+    fatal = [(kind, e) for e in last if (kind := fatal_lines.kind(e)) and not _survived(run, e, closed) and _of_this_launch(run, e)]
     many = len({e["rank"] for e in last if e["rank"] is not None}) > 1
-    for kind in FATAL:
+    limits = {e["source"]: e["at"] or 0 for k, e in fatal if k == "scheduler"}
+    for kind in fatal_lines.ORDER:
         of_kind = [e for k, e in fatal if k == kind]
-        if not of_kind or (kind == "exception" and not many and any(k == "scheduler" for k, _ in fatal)):
-            continue  # one process that raised cannot be cancelled later: what it raised was caught
+        if kind == "exception" and not many:  # one process that raised cannot be cancelled later: what it raised was caught
+            of_kind = [e for e in of_kind if limits.get(e["source"], -1) <= (e["at"] or 0)]
+        if kind == "error line":
+            of_kind = [e for e in of_kind if _ends_its_log(run, e)]
+        if not of_kind:
+            continue
         if kind not in ("hardware", "out of memory") and _closed_elsewhere(of_kind, last, closed):
             continue
         hung = kind == "scheduler" and silence.stalled(run)  # the limit only ended the wait
-        return _told(run, "hang" if hung else "exception" if kind == "unnamed" else kind, _telling(kind, of_kind), step)
+        telling = fatal_lines.telling(kind, of_kind)
+        return _told(run, "hang" if hung else fatal_lines.means(kind, telling), telling, step)
     return None
 
 
 @once
 def _alive(run: Run) -> Ending:
     """How the last attempt ended where no fatal line tells it: finished, failed by a code or a word alone, silent, running, cut."""
-    step, last = endings.last_step(run), endings.of_attempt(run, len(run.attempts) - 1)
-    if endings.finished(run) or any(EARLY_STOP.search(e["text"]) for e in last if e["kind"] != "start"):
-        return Ending("finished", step=step)
+    step, last, planned = endings.last_step(run), endings.of_attempt(run, len(run.attempts) - 1), planned_steps(run)
+    if (end := proper_end.finish(run)) is not None:
+        return Ending("finished", end.says, end.where, step=step, planned=planned, how=end.how)
     if codes := [e for e in last if e["kind"] == "exit" and e["level"] == "error"]:
         return _told(run, "exception", codes[-1], step)
     for word, kind in (("FAILED", "exception"), ("KILLED", "signal")):  # a tracker's word
@@ -128,9 +112,27 @@ def _alive(run: Run) -> Ending:
     clock = run.attempts[-1]["ended"] if run.attempts else None
     if clock is not None and abs(time.time() - clock) < RUNNING_SECONDS:
         return Ending("running", step=step)
-    # a log of numbers has no closing line: only a plan that was not reached, or a torn end, says that it was cut
-    cut = step is not None and (plan.planned_steps(run) is not None or any(TORN.search(g.what) for g in run.gaps))
-    return Ending("cut" if cut else "unknown", step=step, before_first_step=step is None)
+    return _silent_end(run, step, planned, last)
+
+
+def _silent_end(run: Run, step: int | None, planned: int | None, last: list[Event]) -> Ending:
+    """Of a log that says nothing of its end: one that looks finished, was left by its loop, is cut, or just ends."""
+    if (end := proper_end.likely(run)) is not None:
+        return Ending("finished", end.says, end.where, step=step, planned=planned, how=end.how)
+    # a log of numbers has no closing line: only work that was left, or a torn end, says that it was cut
+    end_of_loop = proper_end.broken_off(run)
+    torn = any(TORN.search(g.what) for g in run.gaps)
+    kind = "cut" if end_of_loop is None and step is not None and (proper_end.work_left(run) or torn) else "unknown"
+    e = end_of_loop or _last_line(run, last)
+    says, where = (fatal_lines.words(e), run.where(e["source"], e["at"])) if e else ("", "")
+    return Ending(kind, says, where, None, step is None, step, planned, how="left" if end_of_loop else "")
+
+
+def _last_line(run: Run, last: list[Event]) -> Event | None:
+    """The last line of the text log that got furthest."""
+    lines = [e for e in last if e["kind"] == "last_line"]
+    furthest = {source: int(step.max()) for source, (_, step) in endings.progress(run).items()}
+    return max(lines, key=lambda e: furthest.get(str(e["source"]), -1), default=None)
 
 
 def status(run: Run) -> str:
@@ -149,8 +151,9 @@ def attempts(run: Run) -> list[dict[str, Any]]:
             redone = f", {end - begin + 1} steps are done twice" if begin <= end else ""
             why = f"{why or 'the log does not say why it ended'}; the next attempt begins at step {begin}{redone}"
         elif not why:
-            plan = "reached its planned length" if endings.reached_plan(run) else "the log just ends"
-            why = "finished" if _alive(run).kind == "finished" and not endings.reached_plan(run) else plan
+            e = _alive(run)
+            why = {"cut": JUST_ENDS, "unknown": JUST_ENDS, "running": "it is still going"}.get(e.kind) or WORDS.get(e.kind, e.kind)
+            why += f": {e.says[:160]}" if e.says else ""
         found.append(
             {
                 "index": i, "steps": attempt["steps"], "started": utc(attempt["started"]), "ended": utc(attempt["ended"]),
@@ -174,69 +177,46 @@ def shown(run: Run) -> dict[str, Any]:
     return {"kind": e.kind.replace(" ", "_"), "says": e.says, "where": e.where, "rank": e.rank, "before_first_step": e.before_first_step}
 
 
-def _kind(e: Event) -> str | None:
-    """The kind of ending of which an event speaks, or None where it tells none."""
-    text, kind = str(e["text"]), e["kind"]
-    if (e["level"] != "error" and not LAUNCHER.search(text)) or (CONSEQUENCE.search(text) and kind != "oom"):
-        return None
-    tests: tuple[tuple[str, Callable[[], Any]], ...] = (
-        ("out of memory", lambda: kind == "oom" or (kind in ("scheduler", "traceback") and MEMORY.search(text))),
-        ("disk", lambda: kind in ("traceback", "warning", "oom") and DISK.search(text)),
-        ("hardware", lambda: kind == "hardware" or (kind == "scheduler" and HARDWARE.search(text))),
-        ("interrupt", lambda: kind in ("signal", "traceback") and INTERRUPT.search(text)),
-        ("exception", lambda: kind in ("traceback", "nonfinite")),
-        ("scheduler", lambda: kind == "scheduler" and OUTSIDE.search(text)),
-        ("signal", lambda: kind == "signal"),
-        ("hang", lambda: kind in ("nccl", "hang")),
-    )
-    found = next((name for name, holds in tests if holds()), None)
-    return "unnamed" if found == "exception" and text.startswith(UNNAMED) else found
+def _survived(run: Run, e: Event, closed: dict[str, int]) -> bool:
+    """A later step or a closing line follows in the same file."""
+    return closed.get(str(e["source"]), -1) > (e["at"] or 0) or endings.steps_after(run, e) > 0
+
+
+def _ends_its_log(run: Run, e: Event) -> bool:
+    """An error that was printed without a stack may have been caught: it counts at the end of the log that has the steps."""
+    return (str(e["source"]) in endings.progress(run) or not run.attempts) and endings.stands_last(run, e, NEAR_END)
+
+
+def _of_this_launch(run: Run, e: Event) -> bool:
+    """Not a line of before the run began (the kernel's messages go back to the machine's last start), nor one of a log that
+    has no step and prints the settings anew that the log with the steps had printed: another launch that died at once."""
+    began = run.attempts[0]["started"] if run.attempts else None
+    if began is not None and e["time"] is not None and e["time"] < began - ZONES:
+        return False
+    stepped, printed, source = endings.progress(run), _printed_settings(run), str(e["source"])
+    if source in stepped or e["rank"]:
+        return True
+    mine = printed.get(source, frozenset())
+    return not any(len(mine & printed.get(log, frozenset())) >= ANEW for log in stepped)
 
 
 @once
-def _progress(run: Run) -> Progress:
-    """File -> the places of its rows that have a step, and their steps."""
-    metrics = run.tables["metrics"]
-    stepped = metrics.filter(pc.and_(pc.is_valid(metrics["step"]), pc.is_valid(metrics["at"]))).select(["source", "at", "step"])
-    rows = stepped.group_by("source").aggregate([("at", "list"), ("step", "list")]).to_pylist()
-    return {str(r["source"]): (np.array(r["at_list"]), np.array(r["step_list"])) for r in rows}
-
-
-def _survived(e: Event, progress: Progress, closed: dict[str, int]) -> bool:
-    """A later step or a closing line follows in the same file; a progress bar that is drawn again is no step."""
-    source, place = str(e["source"]), e["at"] or 0
-    if closed.get(source, -1) > place:
-        return True
-    at, step = progress.get(source, (np.zeros(0), np.zeros(0)))
-    return bool(step[at > place].max(initial=-1) > step[at <= place].max(initial=-1))
-
-
-def _earlier(e: Event, run: Run) -> bool:
-    """A line of before the run began: the kernel's messages go back to the machine's last start."""
-    began = run.attempts[0]["started"] if run.attempts else None
-    return began is not None and e["time"] is not None and e["time"] < began - ZONES
+def _printed_settings(run: Run) -> dict[str, frozenset[str]]:
+    """Log -> the keys of the settings that it prints."""
+    logs = {s.path for s in run.sources if s.format == "console"}
+    found: dict[str, set[str]] = {}
+    for key, source in zip(run.tables["config"]["key"].to_pylist(), run.tables["config"]["source"].to_pylist(), strict=True):
+        if source in logs:
+            found.setdefault(source, set()).add(key)
+    return {source: frozenset(keys) for source, keys in found.items()}
 
 
 def _closed_elsewhere(fatal: list[Event], last: list[Event], closed: dict[str, int]) -> bool:
     """Another file has a closing line, and no exit code speaks against it."""
     elsewhere = closed.keys() - {e["source"] for e in fatal}
-    return bool(elsewhere) and not any(o["level"] == "error" and CONSEQUENCE.search(str(o["text"])) for o in last)
-
-
-def _telling(kind: str, events: list[Event]) -> Event:
-    """The event to quote: the last of a chain of exceptions in the file that failed first, else the first of its kind."""
-    timed = [e for e in events if e["time"] is not None]
-    first = min(timed, key=lambda e: float(e["time"])) if timed and len(timed) == len(events) else events[0]
-    if kind == "exception":
-        return [e for e in events if e["source"] == first["source"]][-1]
-    if kind == "signal":
-        return next((e for e in events if CRASHING_SIGNAL.search(str(e["text"]))), first)
-    return first
+    return bool(elsewhere) and not any(o["level"] == "error" and fatal_lines.CONSEQUENCE.search(str(o["text"])) for o in last)
 
 
 def _told(run: Run, kind: str, e: Event, step: int | None) -> Ending:
-    text = str(e["text"])
-    named = RANK.search(text)
-    rank = e["rank"] if e["rank"] is not None else int(named[1]) if named else None
-    says = re.sub(r"  \[[^\[\]]*\]$", "", text.strip())
-    return Ending(kind, says.splitlines()[-1][:300] if says else "", run.where(e["source"], e["at"]), rank, step is None, step)
+    planned = planned_steps(run)
+    return Ending(kind, fatal_lines.words(e), run.where(e["source"], e["at"]), fatal_lines.rank(run, e), step is None, step, planned)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.run import endings
+from forensics.run import endings, proper_end
 from forensics.run.once import once
 from forensics.run.series import Floats, Ints, arrays
 from parsers.tables import DOUBTED, Run
@@ -64,6 +64,9 @@ def _usual(time: Floats, step: Ints) -> float:
 
 
 def stalled(run: Run) -> bool:
-    """True where the job outlived its last step by at least two minutes and fifty usual steps."""
+    """True where the job outlived its last step by at least two minutes and fifty usual steps, and no word says that it came to its own end."""
+    end = proper_end.finish(run)
+    if end is not None and end.how in ("said", "early"):
+        return False
     found = silence(run)
     return found is not None and found[0] >= max(SILENCE_SECONDS, SILENCE_TIMES * found[1])

@@ -4,7 +4,7 @@ Which words say what stands in ``event_lines.toml``, each with a line that says 
 signatures: a *root candidate* has level ``error``; what only follows from another failure (a peer's NCCL abort, torchrun's
 ChildFailedError, "broken pipe" of a heartbeat thread) and what is only supposed ("might be caused by") is ``warning``.
 Kinds: start, resume, evaluation (one begins), checkpoint_saved, finished, traceback, oom, nccl, hardware, overflow,
-nonfinite, scheduler, signal, rows_dropped, missing_field, warning, alive (of a file the last one counts).
+nonfinite, scheduler, signal, rows_dropped, missing_field, warning, loop_end, alive and last_line (of a file the last one counts).
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class Known(NamedTuple):
     rules: list[tuple[str, str, re.Pattern[str]]]
     hints: tuple[str, ...]
     cascade: re.Pattern[str]
+    guess: re.Pattern[str]
     supposed: re.Pattern[str]
     chatter: re.Pattern[str]
     phase: re.Pattern[str]
@@ -60,6 +61,7 @@ def known() -> Known:
 
 _LISTS = {
     "cascade": (),
+    "guess": ("(?is)",),
     "supposed": (),
     "chatter": (),
     "phase": ("(?i)^(?:", ")$"),
@@ -119,10 +121,11 @@ _WHEN = re.compile(r"\bAT (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
 
 def event_of(text: str) -> Event | None:
     """What a line reports, or None for chatter. The step is the line's own, if it names one."""
-    text = text[:2000]
-    low, words = text.lower(), known()
+    words, text = known(), text[:2000]
+    low = text.lower()
     if not any(hint in low for hint in words.hints) or low.lstrip().startswith("frame #"):
         return None
+    text = words.guess.sub("", text)
     found = next(((kind, level) for kind, level, pattern in words.rules if pattern.search(text)), None)
     if found is None:
         return None

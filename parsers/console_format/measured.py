@@ -119,7 +119,7 @@ class Measured:
         self.on_bar |= said
         return False
 
-    def take(self, where: Where, line: Line) -> bool:
+    def take(self, where: Where, line: Line, torn: bool = False) -> bool:
         n, metrics, body = where.line, line.metrics(), line.text[line.body :]
         where = where._replace(rank=line.value("rank")) if where.rank is None else where
         parts = {role: v for role in ("step", "it", "total", "epoch") if (v := line.value(role)) is not None}
@@ -145,7 +145,7 @@ class Measured:
         if "epoch" in parts and stepped:
             metrics = [*metrics, ("epoch", float(parts["epoch"]))]
         self.put(where, step, metrics, (step, body[:6]) if line.bar else None)
-        self._megatron(where, line, step)
+        self._megatron(where, line, step, torn)
         if stepped:
             self.shapes.learn(line, parts)
         self.started = True
@@ -197,9 +197,9 @@ class Measured:
         self.put(where, step, metrics)
         return True
 
-    def _megatron(self, where: Where, line: Line, step: int | None) -> None:
-        """Megatron leaves "lm loss" out where it was NaN or where all iterations were skipped."""
-        if "elapsed time per iteration" in line.text:
+    def _megatron(self, where: Where, line: Line, step: int | None, torn: bool) -> None:
+        """Megatron leaves "lm loss" out where it was NaN or where all iterations were skipped; what a torn line lacks is not missing."""
+        if not torn and "elapsed time per iteration" in line.text:
             if has_loss(line):
                 self.megatron_loss = True
             elif self.megatron_loss or "loss scale" in line.text:

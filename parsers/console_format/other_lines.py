@@ -9,7 +9,7 @@ from parsers.console_format import printed_settings
 from parsers.console_format.event_lines import Event, is_code
 from parsers.console_format.line_prefix import Where
 from parsers.console_format.settings_dicts import SettingsDict
-from parsers.console_format.tracebacks import TRACEBACK, Traceback
+from parsers.console_format.tracebacks import FRAME, TRACEBACK, Traceback
 from parsers.tables import Rows
 
 MAX_ALIKE, MAX_OVERFLOWS = 200, 10_000
@@ -76,6 +76,8 @@ class Words:
                 self.close(rank, step)
             self.tracebacks[rank] = Traceback(where, "WARNING" in text[:200])
             return True
+        if running is None and FRAME.match(body) is not None and ", in " in body:
+            running = self.tracebacks[rank] = Traceback(where, headless=True)
         if running is None:
             return False
         if running.feed(body if body.strip() else text):
@@ -87,7 +89,8 @@ class Words:
 
     def close(self, rank: int | None, step: int | None) -> None:
         running = self.tracebacks.pop(rank)
-        self.event(running.where, running.event(), step)
+        if (event := running.event()) is not None:
+            self.event(running.where, event, step)
 
     def close_all(self, step: int | None) -> None:
         for rank in list(self.tracebacks):

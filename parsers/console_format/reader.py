@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from parsers.console_format.blocks import Tables
-from parsers.console_format.event_lines import Event, event_of, loss_scale, when
+from parsers.console_format.event_lines import MAX_TEXT, Event, event_of, loss_scale, when
 from parsers.console_format.line_numbers import read_line
 from parsers.console_format.line_prefix import Line, Where, prefix, seconds
 from parsers.console_format.measured import Measured
@@ -14,7 +14,10 @@ from parsers.tables import Gap, Rows
 
 MAX_SEGMENT = 20_000  # characters
 _BAR_AND_MORE = re.compile(r"(.*?\d%\|[^|]*\| *[\d.kM]+/[\d.kM]+ \[[^\[\]]*+\])([A-Za-z{\[*].*)", re.DOTALL)
-_TOLD = re.compile(r"(?i)overflow|detected|skipping|nan loss|non-?finite|spike")
+_CARETS = re.compile(r"(\s*[~^]{3,})([^\s~^].*)", re.DOTALL)
+_TOLD = re.compile(
+    r"(?i)overflow|detected|skipping|nan loss|non-?finite|spike|stopping_early|early.?stop|end of training|peak memory|total.time"
+)
 
 
 class Reader:
@@ -30,6 +33,7 @@ class Reader:
         self.srun, self.zoneless = srun, False
         self.tables = Tables()
         self.alive: tuple[Where, Event, int | None] | None = None
+        self.latest = (0, "")  # number and text of the last line that is not empty
 
     def line(self, place: int, text: str, torn: bool = False) -> None:
         if not torn and self.measured.known(place, text):
@@ -41,6 +45,10 @@ class Reader:
             self.gaps.append(Gap(f"line {place >> 20}", f"{len(text):,} characters long; only its beginning was read"))
             text = text[:MAX_SEGMENT]
         if "%|" in text and (m := _BAR_AND_MORE.fullmatch(text)) is not None:  # something was printed behind the bar
+            self.line(place, m[1])
+            self.line(place, m[2], torn)
+            return
+        if "^^^" in text and (m := _CARETS.fullmatch(text)) is not None:  # another process wrote behind a traceback's marks
             self.line(place, m[1])
             self.line(place, m[2], torn)
             return
@@ -74,12 +82,12 @@ class Reader:
             measured.settle({}, line.braces and any(tag == "loss" for tag, _ in line.metrics()))
         if torn:
             self._tear(line, n)
-        reports = measured.take(where, line)
+        reports = measured.take(where, line, torn)
         measured.plans.sentence(n, body)
         if self.words.listing(n) or (reports and (line.bar or not _TOLD.search(text))):
             return
         event = event_of(body if len(body) > 3 else text)
-        if event is not None and (not reports or event.kind in {"overflow", "nonfinite", "warning", "finished"}):
+        if event is not None and (not reports or event.kind in {"overflow", "nonfinite", "warning", "finished", "loop_end"}):
             self._event(where, event)
         if (event is None or event.kind == "start") and not reports:
             self.words.settings(n, text, body, measured.started, measured.dicts.header)
@@ -141,5 +149,8 @@ class Reader:
         if self.alive is not None:
             self.words.event(*self.alive)
         self.words.close_all(self.measured.now.step)
+        if self.measured.started or self.words.alike:
+            n, text = self.latest
+            self.words.event(Where(n << 20), Event("last_line", "info", text[:MAX_TEXT].strip()), self.measured.now.step)
         for sentence in self.words.counted()[:20]:
             self.measured.notes[sentence] = None

@@ -8,15 +8,17 @@ from parsers.console_format.event_lines import MAX_TEXT, Event, event_of, known
 from parsers.console_format.line_prefix import Where
 
 TRACEBACK = re.compile(r"Traceback \(most recent call last\)")
-_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:, in (\S+))?')
-_LAST = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?[A-Za-z_]\w*(?:: ?.*)?$")
+FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:, in (\S+))?')
+_LAST = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?[A-Za-z_]\w*(?:\(\w+\))?(?:: ?.*)?$")
+_RAISED = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit|Signal)\b")
 
 
 class Traceback:
     """Collects one traceback; ``feed`` returns False once a line no longer belongs to it."""
 
-    def __init__(self, where: Where, handled: bool = False) -> None:
+    def __init__(self, where: Where, handled: bool = False, headless: bool = False) -> None:
         self.where, self.frame, self.last, self.lines = where, "", "", 0
+        self.headless = headless  # begins with a frame: the tail of one, or a stack that somebody printed
         self.phase = ""  # the outermost frame that says what the program was doing
         self.handled = handled  # printed as a warning: the program went on
 
@@ -24,7 +26,7 @@ class Traceback:
         self.lines += 1
         if self.last or self.lines > 2000:
             return False
-        if (m := _FRAME.match(text)) is not None:
+        if (m := FRAME.match(text)) is not None:
             self.frame = f"{m[1]}:{m[2]}" + (f" in {m[3]}" if m[3] else "")
             if not self.phase and m[3] and known().phase.search(m[3]):
                 self.phase = self.frame
@@ -34,7 +36,10 @@ class Traceback:
         self.last = text.strip() if _LAST.match(text) else ""
         return bool(self.last)
 
-    def event(self) -> Event:
+    def event(self) -> Event | None:
+        """None for a stack without an exception."""
+        if self.headless and not _RAISED.match(self.last):
+            return None
         text = self.last or "traceback without its last line"
         inner = event_of(text) if self.last else None
         special = inner is not None and inner.kind in {"oom", "nccl", "hardware", "nonfinite", "signal"}

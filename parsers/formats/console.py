@@ -52,6 +52,7 @@ _STAMP = re.compile(
     r"|[IWE]\d{4} )"
 )
 _ASSIGNMENTS = re.compile(r"\s*[\w.]+[:=]\S+(?:\s+[\w.]+[:=]\S+)*\s*")
+_WORD = re.compile(r"[^\W_]")
 _SRUN = re.compile(r"\s*(\d{1,5}): ?")
 _KERNEL = re.compile(r"\[(?: *\d+\.\d{6}|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \d{4})\] ")
 _SACCT = re.compile(r"[ |]*JobID\b.*\bState\b")
@@ -214,7 +215,11 @@ def _feed(reader: Reader, text: str, n: int, ended: bool) -> int:
         else:
             reader.line((n + i) << 20, s)
         i += 1
+    if (latest := next((i for i in range(len(lines) - 1, -1, -1) if _WORD.search(lines[i])), None)) is not None:
+        reader.latest = n + latest, lines[latest].rstrip().rpartition("\r")[2]
     n += len(lines)
+    if _WORD.search(last):
+        reader.latest = n, last.rstrip().rpartition("\r")[2]
     if last:
         _updates(reader, last, n, whole_line=False)
     return n

@@ -20,6 +20,7 @@ from parsers.runs.segments import Segment, segments
 from parsers.runs.spans import SAME_STEPS, Span, at_once, joined, shared_steps
 from parsers.tables import SCHEMAS
 
+ZONES = 86400.0  # seconds between two clocks without a zone, at most (tz database: from 12 hours behind UTC to 14 ahead)
 Attempt = list[Segment]
 
 
@@ -65,7 +66,8 @@ def _attempts(cut: list[Segment], formats: dict[str, str]) -> list[Attempt]:
     """Segments that are the same attempt, attempts in order of their clocks, else of their place in the files."""
     found: list[Attempt] = []
     for s in sorted((s for s in cut if s.span.times), key=lambda s: (_sparse(s), s.span.times, s.order)):
-        match = next((a for a in found if not _of(a, s.source) and _one_life(a, s)), None)
+        free = [a for a in found if not _of(a, s.source)]
+        match = next((a for a in free if _one_life(a, s)), None) or next((a for a in free if _complement(a, s)), None)
         if match is None and found and _sparse(s):  # a row or two beside the log: a summary, a first evaluation
             match = min(found, key=lambda a: _apart(joined(x.span for x in a), s.span))
         found.append([s]) if match is None else match.append(s)
@@ -94,6 +96,13 @@ def _one_life(attempt: Attempt, s: Segment) -> bool:
     if at_once(joined(x.span for x in attempt), s.span):
         return True
     return s.losses is not None and any(x.losses is not None and same_stretch(x.losses, s.losses) for x in attempt)
+
+
+def _complement(attempt: Attempt, s: Segment) -> bool:
+    """Other metrics over the same steps, by clocks that lie no further apart than two time zones may."""
+    span = joined(x.span for x in attempt)
+    others = not any(x.names & s.names for x in attempt) and all(x.begun is None for x in (*attempt, s))
+    return others and shared_steps(span, s.span) >= SAME_STEPS and _apart(span, s.span) < ZONES
 
 
 def _sparse(s: Segment) -> bool:

@@ -162,8 +162,9 @@ class Meta:
             self._event(event, time, at, rows)
 
     def _finish_traceback(self, stream: int, rows: Rows) -> None:
-        if (traceback := self._traceback.pop(stream, None)) is not None:
-            self._event(traceback.event(), traceback.where.time, traceback.where.place, rows)
+        traceback = self._traceback.pop(stream, None)
+        if traceback is not None and (event := traceback.event()) is not None:
+            self._event(event, traceback.where.time, traceback.where.place, rows)
 
     def _event(self, event: event_lines.Event, time: float | None, at: int | None, rows: Rows) -> None:
         self._events += 1

@@ -20,6 +20,10 @@ _KEY_PACKAGES = (
     " stable-baselines3 gym gymnasium nvidia-nccl-cu11 nvidia-nccl-cu12 nvidia-cudnn-cu11 nvidia-cudnn-cu12"
 )
 _MAX_LINE = 16 << 20
+_INIT_FAILED = re.compile(r"\bERROR\b.*\bwandb_init\b[^\]]*\] (?:encountered )?(?:error: ?)?(.+)")
+_FINISHING = re.compile(r"\bfinishing run \S*/(\w+)\s*$")
+_EXIT = re.compile(r"\bgot exitcode: (\d+)")
+_FOLDER = re.compile(r"run-\d{8}_\d{6}-(\w+)")
 
 
 def packages(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
@@ -41,13 +45,26 @@ def patch(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
 
 
 def sdk_log(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
-    dropped, rows = Dropped(), Rows()
+    """What W&B dropped, an init that failed, and the exit code; one process logs several runs in turn, so the code is this
+    run's where the log does not say that another one was finished before."""
+    dropped, rows, folder = Dropped(), Rows(), _FOLDER.search(path.parent.parent.name)
+    own = True
     for line, raw in lines(path):
         if b"step" in raw or b"Step" in raw:
             dropped.feed(raw[:4000].decode("utf-8", "replace"), line)
+        if not any(word in raw for word in (b"ERROR", b"finishing run", b"exitcode")):
+            continue
+        text = raw[:4000].decode("utf-8", "replace").rstrip()
+        if m := _INIT_FAILED.search(text):
+            rows.event("traceback", f"wandb.init encountered error: {m[1]}", level="error", at=line)
+        elif m := _FINISHING.search(text):
+            own = folder is None or m[1] == folder[1]
+        elif own and (m := _EXIT.search(text)):
+            rows.event("exit", f"exit code {m[1]}", level="info" if m[1] == "0" else "error", at=line)
     if dropped.rows:
         dropped.events(rows)
-        yield from rows.flush()
+    yield from rows.flush()
+    if dropped.rows:
         first = dropped.stretches[0][4]
         yield Gap(f"line {first}", f"W&B dropped {dropped.rows} rows whose step was below the last one", dropped.rows)
     yield Note("log of the W&B SDK")

@@ -323,7 +323,7 @@ def test_a_monitor_that_outlives_the_steps_tells_a_hang(tmp_path: Path) -> None:
     case = analyzed(tmp_path / "a", rows, log=alive)
     assert case.hypotheses[0].id == "hang" and case.run["status"] == "hung"
     run = forensics.read(str(tmp_path / "a"))
-    assert [e["kind"] for e in run.tables["events"].to_pylist()] == ["alive"], "of many lines the last one"
+    assert [e["kind"] for e in run.tables["events"].to_pylist()] == ["alive", "last_line"], "of many lines the last one"
     assert analyzed(tmp_path / "b", rows, log=done).verdict == "healthy"
 
 

@@ -35,7 +35,9 @@ def read(path: Path) -> tuple[Tables, list[Gap], list[str]]:
 def log(tmp_path: Path, text: str | bytes, name: str = "train.log") -> tuple[Tables, list[Gap], list[str]]:
     path = tmp_path / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return read(path)
+    tables, gaps, notes = read(path)
+    last = [e for e in tables["events"] if e["kind"] == "last_line"]  # every log that says anything has one
+    return tables | {"last": last, "events": [e for e in tables["events"] if e not in last]}, gaps, notes
 
 
 def series(tables: Tables, tag: str) -> list[tuple[int | None, float]]:
@@ -366,6 +368,22 @@ def test_a_bar_in_one_line_of_megabytes(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_utf16(tmp_path: Path) -> None:
     assert series(log(tmp_path, "step 1 loss 2.5\nstep 2 loss 2.25\n".encode("utf-16"))[0], "loss") == [(1, 2.5), (2, 2.25)]
+
+
+def test_the_last_line_is_kept_as_it_stands(tmp_path: Path) -> None:
+    tables, _, _ = log(tmp_path, "step 1 loss 2.0\nGenerating samples at epoch 125\n-----\n\n")
+    assert [(e["at"], e["step"], e["text"]) for e in tables["last"]] == [(2, 1, "Generating samples at epoch 125")]
+    tables, _, _ = log(tmp_path, "step 1 loss 2.0\n 1%|   | 1/90 [00:01<01:29]\r 2%|   | 2/90 [00:02<01:28]")
+    assert [(e["at"], e["text"]) for e in tables["last"]] == [(2, "2%|   | 2/90 [00:02<01:28]")]
+    assert not log(tmp_path, "nothing is measured here\n")[0]["last"]
+
+
+def test_the_tail_of_a_traceback_is_one_and_a_printed_stack_is_none(tmp_path: Path) -> None:
+    tail = '  File "train.py", line 94, in main\n    trainer.fit(model)\n    ^^^^^^^^^^^[rank1]:[E1003 x.cpp:607] [Rank 1] Watchdog caught collective operation timeout\n'
+    tables, _, _ = log(tmp_path, tail + '  File "fit.py", line 3, in fit\n    return f(x)\nValueError: too small\n')
+    assert [(e["kind"], e["at"]) for e in tables["events"]] == [("nccl", 3), ("traceback", 1)]
+    tables, _, _ = log(tmp_path, '  File "train.py", line 94, in main\n    return f(x)\nstep 3 loss 1.0\n')
+    assert not tables["events"]
 
 
 def test_floods_are_counted(tmp_path: Path) -> None:

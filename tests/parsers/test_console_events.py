@@ -56,7 +56,7 @@ from parsers.console_format.tracebacks import Traceback
             None,
         ),
         ("OSError: [Errno 28] No space left on device", "warning", "warning", None),
-        ("DataLoader worker (pid 77) is killed by signal: Killed.", "warning", "warning", None),
+        ("DataLoader worker (pid 77) is killed by signal: Killed.", "warning", "error", None),
         ("***** Running training *****", "start", "info", None),
         ("***** Running Evaluation *****", "evaluation", "info", None),
         ("Running validation at step 500", "evaluation", "info", None),

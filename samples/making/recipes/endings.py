@@ -1,4 +1,4 @@
-"""Sound training in a process that dies: an error of the code, a full disk, a device that fails."""
+"""Sound training in a process that dies or is stopped: an error of the code, a full disk, a device that fails, a time limit."""
 
 from __future__ import annotations
 
@@ -87,4 +87,18 @@ def hardware_failure_megatron(out: Path) -> Expect:
     return Expect(
         top="hardware_failure", findings=["ending"], clear=CALM, status="crashed", first_bad_step=330,
         emulated="the failure, the kernel's and Megatron's lines and the clock",
+    )  # fmt: skip
+
+
+def stopped_from_outside_titan(out: Path) -> Expect:
+    """The scheduler's time limit comes at step 380 of 900: nothing is wrong with the run. Console in torchtitan's lines, Slurm's
+    own line at the end."""
+    rows, config = _run(94, 380, "2026-05-15")
+    files.config_yaml(out, config, "job_config.yaml")
+    when = stamp(rows[-1]["time"] + 2).replace(" ", "T")[:19]
+    line = f"slurmstepd: error: *** JOB 8812043 ON gpu-017 CANCELLED AT {when} DUE TO TIME LIMIT ***"
+    files.lines(out / "slurm-8812043.out", [*console.titan(rows, "", 2), line])
+    return Expect(
+        top="stopped_from_outside", verdict="healthy", findings=["ending"], clear=CALM, status="stopped", first_bad_step=380,
+        emulated="Slurm's and torchtitan's lines and the clock",
     )  # fmt: skip

@@ -1,0 +1,107 @@
+"""Lines that tell of an ending: of which kind, which of several to quote, and whose rank it was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from forensics.run import endings
+from forensics.run.endings import Event
+from parsers.tables import Run
+
+DISK = re.compile(r"No space left on device|Disk quota exceeded|\bErrno (?:28|122)\b|\bENOSPC\b|\bEDQUOT\b|unexpected pos \d+ vs", re.I)
+MEMORY = re.compile(r"out[ _]of[ _](?:memory|me\+)|oom.?kill|can(?:no|')t allocate memory", re.I)
+HARDWARE = re.compile(r"\bXid\b|fallen off the bus|uncorrectable|\bECC error|node[ _]fail", re.I)
+INTERRUPT = re.compile(r"KeyboardInterrupt|\bSIGINT\b|Ctrl-?C", re.I)
+OUTSIDE = re.compile(r"time ?limit|(?-i:\bTIMEOUT\b)|\bDEADLINE\b|preempt|cancelled|requeue", re.I)
+CONSEQUENCE = re.compile(r"exit(?:ed with exit)? ?code|step aborted|exitcode\s*: -?\d+ \(pid|: Signal 15 \(SIGTERM\) received", re.I)
+EXIT_CODE = re.compile(r"exit ?code\W{1,4}-?[1-9]|exited with exit code [1-9]", re.I)
+IN_TABLE, TABLE_ROWS = (
+    re.compile(r"^\W*(?:traceback|exitcode)\s*: ", re.I),
+    4,
+)  # torchelastic's report: rank, exitcode, error_file, traceback
+ERROR_LINE = re.compile(r"\b\w*(?:Error|Exception)\b(?:: |$)|assertion|terminate called|\bdied\b|exited? with (?:code|status)", re.I)
+BY_SIGNAL = re.compile(r"is killed by signal: \w")  # torch's DataLoader, of one of its workers
+NAMELESS = ("error line", "unnamed", "exit code")  # lines that say that it failed, and hardly of what
+SIGNAL_CODE = re.compile(r"exit ?code\W{1,4}(?:-[1-9]|1(?:29|[34]\d)\b)", re.I)
+LAUNCHER = re.compile(r"\bSignalException\b|got signal: \d+")  # torch.distributed.elastic, which was itself told to stop
+CRASHING_SIGNAL = re.compile(
+    r"SIG(?:SEGV|BUS|ABRT|ILL|FPE|KILL)|segmentation fault|bus error|abort|killed(?! by signal: (?:Terminated|Interrupt|Hangup))|core dumped|exit ?code\W{1,4}(?:-(?:4|6|7|8|9|11)|13[24679])\b",
+    re.I,
+)
+RANK = re.compile(r"\b(?:local_)?rank\s*[:=]?\s*(\d+)\b", re.I)
+UNNAMED = "traceback without its last line"  # stacks that a watchdog printed, or a text that was cut: no exception is named
+ORDER = (
+    "out of memory",
+    "disk",
+    "hardware",
+    "interrupt",
+    "exception",
+    "scheduler",
+    "signal",
+    "hang",
+    "error line",
+    "unnamed",
+    "exit code",
+)  # causes before consequences, names before the nameless
+
+
+def kind(e: Event) -> str | None:
+    """The kind of ending of which an event speaks, or None where it tells none."""
+    text, of = str(e["text"]), e["kind"]
+    if e["level"] != "error" and not LAUNCHER.search(text):
+        return None
+    if CONSEQUENCE.search(text) and of != "oom":
+        return "exit code" if EXIT_CODE.search(text) else None
+    tests: tuple[tuple[str, Callable[[], Any]], ...] = (
+        ("out of memory", lambda: of == "oom" or (of in ("scheduler", "traceback") and MEMORY.search(text))),
+        ("disk", lambda: of in ("traceback", "warning", "oom") and DISK.search(text)),
+        ("hardware", lambda: of == "hardware" or (of == "scheduler" and HARDWARE.search(text))),
+        ("interrupt", lambda: of in ("signal", "traceback") and INTERRUPT.search(text)),
+        ("signal", lambda: of in ("traceback", "warning") and BY_SIGNAL.search(text)),
+        ("exception", lambda: of in ("traceback", "nonfinite")),
+        ("scheduler", lambda: of == "scheduler" and OUTSIDE.search(text)),
+        ("signal", lambda: of == "signal"),
+        ("hang", lambda: of in ("nccl", "hang")),
+        ("error line", lambda: of == "warning" and ERROR_LINE.search(text)),
+    )
+    found = next((name for name, holds in tests if holds()), None)
+    return "unnamed" if found == "exception" and text.startswith(UNNAMED) else found
+
+
+def means(kind: str, e: Event) -> str:
+    """The kind of ending that a kind of line stands for: a code above 128, or below 0, is a signal's."""
+    if kind == "exit code" and SIGNAL_CODE.search(str(e["text"])):
+        return "signal"
+    return "exception" if kind in NAMELESS else kind
+
+
+def telling(kind: str, events: list[Event]) -> Event:
+    """The event to quote: the last of a chain of exceptions in the file that failed first, else the first of its kind."""
+    timed = [e for e in events if e["time"] is not None]
+    first = min(timed, key=lambda e: float(e["time"])) if timed and len(timed) == len(events) else events[0]
+    if kind == "exception":
+        return [e for e in events if e["source"] == first["source"]][-1]
+    if kind == "signal":
+        return next((e for e in events if CRASHING_SIGNAL.search(str(e["text"]))), first)
+    return first
+
+
+def rank(run: Run, e: Event) -> int | None:
+    """The rank that a line was written by, or names; in the launcher's table of failures another row names it."""
+    text = str(e["text"])
+    named = RANK.search(text) or (RANK.search(_row_above(run, e)) if IN_TABLE.search(text) else None)
+    return e["rank"] if e["rank"] is not None else int(named[1]) if named else None
+
+
+def _row_above(run: Run, e: Event) -> str:
+    """The row of the launcher's table of failures that names the rank."""
+    rows = [x for x in endings.events(run, "warning") if x["source"] == e["source"] and 0 < (e["at"] or 0) - (x["at"] or 0) <= TABLE_ROWS]
+    return str(rows[-1]["text"]) if rows else ""
+
+
+def words(e: Event) -> str:
+    """The line itself, without the frame that a traceback's event ends with."""
+    lines = re.sub(r"  \[[^\[\]]*\]$", "", str(e["text"]).strip()).splitlines()
+    return lines[-1][:300] if lines else ""

@@ -1,0 +1,203 @@
+"""Whether the program came to its own end, and what says so: its closing line, its exit code, the plan, a countdown, a summary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow.compute as pc
+
+from forensics.run import endings
+from forensics.run.endings import Event
+from forensics.run.once import once
+from forensics.run.plan import planned_steps
+from forensics.run.series import Floats, names, series
+from parsers import arrow
+from parsers.tables import Run
+
+CLOSING = ("finished", "train_end")  # lines that say that all was done
+LOOP_END = "loop_end"  # a line that hooks write after the loop, however it ended
+DONE = re.compile(r"\b(?:FINISHED|COMPLETED)\b", re.I)
+EARLY = re.compile(
+    r"early.?stop(?!ping: (?:disabled|off|none))|stopping_early|signaling trainer to stop|wall.?clock|(?:time|compute) (?:budget|limit)|max\w* \w*.?time",
+    re.I,
+)
+NEAR_END = 50  # lines of a summary, a save or a test that may follow the closing line of a log without steps
+COUNTDOWN = re.compile(r"(?:^|[/_. ])(?:eta|remaining|time_left)(?:_?(?:time|s|sec|secs|seconds|hours))?$")
+ETA = re.compile(r"\beta\W{1,3}(?:(\d+) days?, )?(\d+):(\d\d):(\d\d)", re.I)
+LEFT = 60.0  # seconds; the estimate of the last line may be a logging interval old
+FALLING = 0.6  # of the rows: an estimate that swings falls in more than half of them
+SUMMARY = re.compile(
+    r"(?:^|/)train_(?:runtime|samples_per_second|steps_per_second)$"
+)  # transformers' speed_metrics, once after the last step
+ROUND, MOST_UNITS = 50, 20
+RUN_DOWN, HALF_WAY, DISTINCT = 0.01, 0.3, 10  # of the peak rate; a linear or cosine decay, not an exponential or a staircase
+
+
+@dataclass(frozen=True)
+class Finish:
+    """``says``: the line or the number that tells it, ``where``: its place; ``how``: it was said, by the program (``early``:
+    which stopped itself before its plan) or its tracker, or the plan was reached, or it is a guess from numbers."""
+
+    says: str
+    where: str = ""
+    how: str = "said"  # said | early | plan | guess
+
+
+def finished(run: Run) -> bool:
+    return finish(run) is not None
+
+
+@once
+def finish(run: Run) -> Finish | None:
+    """What says that the last attempt came to its own end; None where nothing does."""
+    last = endings.of_attempt(run, len(run.attempts) - 1)
+    return next((found for test in (_closing_line, _exit_record, _loop_end, _summary, _plan) if (found := test(run, last))), None)
+
+
+@once
+def likely(run: Run) -> Finish | None:
+    """What lets a log that says nothing of its end look like one of a run that finished."""
+    last = endings.of_attempt(run, len(run.attempts) - 1)
+    if any(e["level"] != "info" and not endings.steps_after(run, e) for e in last) or any(g.lost for g in run.gaps):
+        return None
+    return next((found for test in (_counted_down, _rate_ran_down, _round_length) if (found := test(run))), None)
+
+
+def closings(run: Run, events: list[Event]) -> Iterator[Event]:
+    """The lines that say that all was done, and were right so far: no later step follows in their file."""
+    for e in events:
+        if (e["kind"] in CLOSING or (e["kind"] == "warning" and EARLY.search(e["text"]))) and endings.stands_last(run, e, NEAR_END):
+            yield e
+
+
+def work_left(run: Run) -> bool:
+    """The plan, or the log's own estimate of the time that was left, says that the run was not through."""
+    planned, last, times = planned_steps(run), endings.last_step(run), _countdown(run)
+    if planned is not None and last is not None and not endings.reached_plan(run) and last < planned:
+        return True
+    return (len(times) > 0 and not _ran_out(times)) or any(_eta(e["text"]) > LEFT for e in endings.last_lines(run).values())
+
+
+def _eta(line: str) -> float:
+    """Seconds that a line says are left ('eta: 17:59:33'); 0 where it says nothing."""
+    m = ETA.search(line)
+    return float((int(m[1] or 0) * 24 + int(m[2])) * 3600 + int(m[3]) * 60 + int(m[4])) if m else 0.0
+
+
+def _closing_line(run: Run, last: list[Event]) -> Finish | None:
+    found = [*closings(run, last)]
+    early = [e for e in found if EARLY.search(e["text"])]  # tells more than the "done" that follows it
+    for e in (early or found)[-1:]:
+        return _told(run, e, "early" if early else "said")
+    return None
+
+
+def _exit_record(run: Run, last: list[Event]) -> Finish | None:
+    codes = [e for e in last if e["kind"] == "exit"]
+    if any(e["level"] == "error" for e in codes):
+        return None
+    done = [e for e in last if e["kind"] == "status" and DONE.search(e["text"])]
+    return next((_told(run, e) for e in (*codes, *done) if e["kind"] != "exit" or "code 0" in e["text"]), None)
+
+
+def _loop_end(run: Run, last: list[Event]) -> Finish | None:
+    found = [e for e in last if e["kind"] == LOOP_END and endings.stands_last(run, e, NEAR_END)]
+    return _told(run, found[-1]) if found and not work_left(run) else None
+
+
+def broken_off(run: Run) -> Event | None:
+    """The line that hooks wrote after a loop which was not through; None where there is none."""
+    last = endings.of_attempt(run, len(run.attempts) - 1)
+    found = [e for e in last if e["kind"] == LOOP_END and endings.stands_last(run, e, NEAR_END)]
+    return found[0] if found and work_left(run) else None
+
+
+def _plan(run: Run, last: list[Event]) -> Finish | None:
+    if not endings.reached_plan(run):
+        return None
+    return Finish(f"step {endings.last_step(run)} of {planned_steps(run)} planned", how="plan")
+
+
+def _counted_down(run: Run) -> Finish | None:
+    times = _countdown(run)
+    if not len(times) or not _ran_out(times):
+        return None
+    return Finish(f"its own estimate of the time left ran down to {times[-1]:.3g}", how="guess")
+
+
+def _ran_out(times: Floats) -> bool:
+    """Within a logging interval of zero."""
+    return bool(times[-1] <= np.median(np.abs(np.diff(times))))
+
+
+@once
+def _countdown(run: Run) -> Floats:
+    """The values of a clock that counts down to the end, of the last attempt; none where nothing counts down."""
+    for _, values in _tagged(run, COUNTDOWN):
+        if len(values) >= 5 and (np.diff(values) <= 0).mean() > FALLING:
+            return values
+    return np.zeros(0)
+
+
+def _summary(run: Run, last: list[Event]) -> Finish | None:
+    found = [(tag, values[-1]) for tag, values in _tagged(run, SUMMARY)]
+    return Finish(f"the trainer's summary after its last step: {found[0][0]} {found[0][1]:.6g}") if found else None
+
+
+def _tagged(run: Run, name: re.Pattern[str]) -> Iterator[tuple[str, Floats]]:
+    """Tag and finite values, in the order of the file, of the last attempt."""
+    metrics = run.tables["metrics"]
+    for tag in metrics["tag"].unique().to_pylist():
+        if name.search(str(tag).lower()) is None:
+            continue
+        rows = metrics.filter(pc.and_(pc.equal(metrics["tag"], tag), pc.equal(metrics["attempt"], max(len(run.attempts) - 1, 0))))
+        values = arrow.values(rows["value"]).astype(np.float64)
+        if len(values := values[np.isfinite(values)]):
+            yield str(tag), values
+
+
+def _rate_ran_down(run: Run) -> Finish | None:
+    s = series(run, "lr")
+    rows = np.flatnonzero(s.usable & (s.attempt == s.attempt.max())) if s is not None and len(s) else np.zeros(0, np.int64)
+    if s is None or len(rows) < 2 * DISTINCT:
+        return None
+    value, step = s.value[rows], s.step[rows]
+    peak = int(value.argmax())
+    after, steps = value[peak:], step[peak:]
+    if len(np.unique(after)) < DISTINCT or (np.diff(after) > 0).any() or after[-1] > RUN_DOWN * after[0]:
+        return None
+    half = float(np.interp((steps[0] + steps[-1]) / 2, steps, after))
+    said = f"its learning rate had run down from {after[0]:.3g} to {after[-1]:.3g}"
+    return Finish(said, s.place(run, rows[-1]), how="guess") if half >= HALF_WAY * after[0] else None
+
+
+def _round_length(run: Run) -> Finish | None:
+    """A length so round that one logging interval in ROUND would end as well by chance; not where an evaluation or a save
+    was due at that step, in which a run may die."""
+    end, s = endings.last_step(run), series(run, "loss.train") or series(run, "loss.eval") or series(run, "reward")
+    alone = len(run.tables["metrics"]["rank"].drop_null().unique()) < 2
+    if end is None or s is None or not alone or work_left(run):
+        return None
+    done = end + 1 if endings.step_origin(run) == 0 else end
+    unit = ROUND * max(s.interval, 1)
+    size = 10 ** int(np.ceil(np.log10(unit)))
+    unit = next(u for u in (size // 2, size) if u >= unit)
+    short = done % unit
+    if done < unit or short >= s.interval or done // unit > MOST_UNITS or _was_due(run, end, s.interval):
+        return None
+    return Finish(f"it did {done - short} steps (or epochs), a round number as plans have; no closing line was logged", how="guess")
+
+
+def _was_due(run: Run, end: int, interval: int) -> bool:
+    """Whether something other than a step was to come at the last one: its cadence is longer than the log's."""
+    saves = np.unique(run.tables["checkpoints"]["step"].drop_null().to_numpy())
+    evaluations = [s.interval for n in names(run) if "eval" in n and (s := series(run, n)) is not None]
+    cadences = [*evaluations, *([int(np.median(np.diff(saves)))] if len(saves) > 1 else [])]
+    return any(c > interval and end % c == 0 for c in cadences)
+
+
+def _told(run: Run, e: Event, how: str = "said") -> Finish:
+    return Finish(str(e["text"]).strip().splitlines()[-1][:300], run.where(e["source"], e["at"]), how)

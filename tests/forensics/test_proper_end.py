@@ -1,0 +1,127 @@
+"""A proper end has evidence: what the program said, what its tracker recorded, how far it got; and what does not count as one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import case, read, write
+
+from forensics.run import how_it_ended, proper_end
+
+
+def console(folder: Path, last: str = "", steps: int = 97) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "train.log").write_text("".join(f"step {i}: loss {2 - i / 200:.4f} lr 1.0e-3\n" for i in range(steps)) + last)
+    return folder
+
+
+def jsonl(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("last", "how"),
+    [
+        ("Training finished.\n", "said"),
+        ("Overall training speed: 97 iterations in 0:01:40 (0.6833 s / it)\n", "said"),
+        ("stopping_early: wallclock_cap train_time:600061ms step:96/20000\n", "early"),
+        ("EarlyStopping: no improvement in 5 epochs\nsaved out.pt\n", "early"),
+        ("| End of training | test loss 4.93 | test ppl 138.31\n", "said"),
+    ],
+)
+def test_a_closing_line_is_quoted(tmp_path: Path, last: str, how: str) -> None:
+    ended = how_it_ended.ending(read(console(tmp_path / "r", last)))
+    assert (ended.kind, ended.how) == ("finished", how)
+    assert ended.says == last.splitlines()[0].strip() and ended.where.startswith("train.log line 98")
+
+
+def test_a_summary_that_hooks_write_is_no_end_where_work_was_left(tmp_path: Path) -> None:
+    last = "Overall training speed: 97 iterations in 0:01:40 (0.6833 s / it)\neta: 17:59:33  iter: 97  loss 1.51\n"
+    got = case(console(tmp_path / "r", last))
+    assert got["run"]["status"] == "unknown"
+    assert 'with work still to do, and no reason is logged: "Overall training speed: 97' in got["answer"]
+
+
+def test_a_done_before_the_first_step_closes_nothing(tmp_path: Path) -> None:
+    folder = console(tmp_path / "r")
+    (folder / "train.log").write_text("building the cache\ndone.\n" + (folder / "train.log").read_text())
+    assert proper_end.finish(read(folder)) is None
+
+
+def test_numbers_that_run_down_to_the_end_look_finished(tmp_path: Path) -> None:
+    down = [{"step": i, "loss": 2 - i / 300, "eta_seconds": 2.0 * (96 - i)} for i in range(97)]
+    assert how_it_ended.ending(read(jsonl(tmp_path / "eta", down))).how == "guess"
+    assert how_it_ended.ending(read(jsonl(tmp_path / "half", down[:50]))).kind == "cut"
+    rate = [{"step": i, "loss": 2 - i / 300, "lr": 3e-4 * (1 - i / 197)} for i in range(197)]
+    assert "learning rate had run down" in how_it_ended.ending(read(jsonl(tmp_path / "lr", rate))).says
+    assert how_it_ended.ending(read(jsonl(tmp_path / "lr_half", rate[:120]))).kind == "unknown"
+    stairs = [{"step": i, "loss": 2 - i / 300, "lr": 3e-4 * 0.1 ** (i // 30)} for i in range(97)]
+    assert how_it_ended.ending(read(jsonl(tmp_path / "stairs", stairs))).kind == "unknown"
+
+
+def test_a_round_length_looks_finished_but_not_where_a_save_was_due_or_something_was_said(tmp_path: Path) -> None:
+    rows = [{"epoch": i, "loss": 2 - i / 300} for i in range(150)]
+    assert how_it_ended.ending(read(jsonl(tmp_path / "round", rows))).how == "guess"
+    assert how_it_ended.ending(read(jsonl(tmp_path / "other", rows[:143]))).kind == "unknown"
+    evaluated = [{"step": i, "loss": 2 - i / 500} | ({"eval_loss": 2.0} if i % 50 == 0 else {}) for i in range(1, 151)]
+    assert how_it_ended.ending(read(jsonl(tmp_path / "due", evaluated))).kind == "unknown"
+    assert how_it_ended.ending(read(console(tmp_path / "said", "WARNING lost connection to host n7\n", 100))).kind == "unknown"
+
+
+def test_the_trainers_summary_after_its_last_step_is_an_end(tmp_path: Path) -> None:
+    rows = [{"step": i, "loss": 2 - i / 300} for i in range(1, 98)] + [{"step": 97, "train_runtime": 34037.8}]
+    assert "train_runtime 34037.8" in how_it_ended.ending(read(jsonl(tmp_path / "r", rows))).says
+
+
+def test_a_log_that_just_stops_says_so_in_every_verdict(tmp_path: Path) -> None:
+    sound = case(console(tmp_path / "a", "Generating samples\n"))
+    assert (
+        'The log stops after step 96; neither a closing line nor a planned length was logged. Its last line: "Generating samples".'
+        in (sound["answer"])
+    )
+    assert sound["run"]["attempts"][-1]["why"] == "the log just ends and no reason is logged: Generating samples"
+    cut = case(write(tmp_path / "b", 97, config={"max_steps": 9000}))
+    assert "The log just stops after step 97 of 9000 planned" in cut["answer"]
+    bad = case(write(tmp_path / "c", 97, config={"max_steps": 9000}, grad_norm=lambda i: float("nan") if i > 60 else 1.0))
+    assert bad["verdict"] == "unhealthy" and "The log just stops after step 97 of 9000 planned" in bad["answer"]
+
+
+def test_an_exception_belongs_to_the_launch_whose_log_it_stands_in(tmp_path: Path) -> None:
+    settings = "".join(f"{k}: {i}\n" for i, k in enumerate(("seed", "width", "depth", "batch_size", "lr", "beta1", "beta2", "eps", "clip",
+                                                             "warmup", "workers", "vocab")))  # fmt: skip
+    folder = console(tmp_path / "r", "Training finished.\n")
+    (folder / "train.log").write_text(settings + (folder / "train.log").read_text())
+    error = 'Traceback (most recent call last):\n  File "a.py", line 3, in f\nValueError: too small\n'
+    (folder / "other.log").write_text(settings + error)
+    assert how_it_ended.ending(read(folder)).kind == "finished"
+    (folder / "train.log").write_text((folder / "train.log").read_text().replace("Training finished.\n", ""))
+    assert how_it_ended.ending(read(folder)).kind == "unknown"
+    (folder / "other.log").write_text(error)  # a log of its own for the errors of this launch
+    assert how_it_ended.ending(read(folder)).kind == "exception"
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("(raylet) A worker died or was killed. Some common causes include: (1) the process was killed by the OOM killer", "exception"),
+        ("E       RuntimeError: CUDA out of memory. Tried to allocate 16.00 MiB", "unknown"),
+        ("fatal: Not a git repository (or any of the parent directories): .git", "unknown"),
+        ("RuntimeError: DataLoader worker (pid 4020404) is killed by signal: Terminated.", "signal"),
+        ("command terminated with exit code 137", "signal"),
+    ],
+)
+def test_what_an_error_line_tells(tmp_path: Path, line: str, kind: str) -> None:
+    assert how_it_ended.ending(read(console(tmp_path / "r", line + "\n"))).kind == kind
+
+
+def test_a_stop_from_outside_leads_no_healthy_page_and_is_named(tmp_path: Path) -> None:
+    got = case(console(tmp_path / "r", "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-03-04T05:06:07 DUE TO TIME LIMIT ***\n"))
+    assert got["verdict"] == "healthy" and "DUE TO TIME LIMIT" in got["answer"]
+    top = got["hypotheses"][0]
+    assert (top["id"], top["probability"]) == ("stopped_from_outside", 0.5)
+    assert {f["severity"] for f in got["findings"] if f["kind"] == "ending"} == {"info"}
