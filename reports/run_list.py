@@ -18,8 +18,9 @@ def heading(case: Case) -> str:
     others = case["run"]["siblings"]
     if not others:
         return ""
-    seeds = any(c["id"] == "seed_spread" and c["status"] in ("fired", "clear") for c in case["checks"])
-    here = f"{len(others) + 1} runs{' of one configuration under several seeds' if seeds else ''} lie here"
+    here = f"{len(others) + 1} runs lie here"
+    if any(c["id"] == "seed_spread" and c["status"] in ("fired", "clear") for c in case["checks"]):
+        return f"{here}, of one configuration under several seeds; this case is of them all"
     told = [o["verdict"] for o in others]
     if not any(told):
         return f"{here}; the others were not judged with this one"

@@ -46,7 +46,8 @@ def sibling(x: Any) -> dict[str, Any]:
     """Another run of the same place; an older case holds its path alone."""
     known = x if isinstance(x, dict) else {"id": x, "path": x}
     path = text(known.get("path")) or text(known.get("id"))
-    told = {key: text(known.get(key)) for key in ("id", "verdict", "status", "answer", "ended", "command")}
+    told = {key: text(known.get(key)) for key in ("id", "status", "answer", "ended", "command")}
+    told["verdict"] = one_of("unhealthy", "inconclusive", "healthy", "")(known.get("verdict"))
     return known | told | {"path": path, "command": told["command"] or f"forensics analyze {shlex.quote(path)}"}
 
 
