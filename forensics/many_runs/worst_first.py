@@ -25,15 +25,16 @@ def judged(runs: Sequence[Run], tick: Tick | None = None) -> list[tuple[Run, Lin
     """Each run with its line: ``{"id", "path", "verdict", "status", "answer", "ended"}``; the worst first. What was worked out of
     a run is kept for the worst alone, which the report will need again."""
     found: list[tuple[Run, Line]] = []
+    worst: tuple[Run, Line] | None = None
     for i, run in enumerate(runs):
         if tick:
             tick("judging the runs", i, len(runs))
-        found.append((run, line(run)))
-        found.sort(key=lambda pair: _counted(pair[0].id), reverse=True)  # where the clocks don't tell: the same each time
-        found.sort(key=lambda pair: _rank(*pair))
-        for other, _ in found[1:]:
-            other.cache.clear()
-    return found
+        found.append(pair := (run, line(run)))
+        worst, better = (pair, worst) if worst is None or _rank(*pair) < _rank(*worst) else (worst, pair)
+        if better is not None:
+            better[0].cache.clear()
+    found.sort(key=lambda pair: _counted(pair[0].id), reverse=True)  # where the clocks don't tell: the same each time
+    return sorted(found, key=lambda pair: _rank(*pair))
 
 
 def line(run: Run) -> Line:
