@@ -17,6 +17,7 @@ from forensics.many_runs import worst_first
 from forensics.run import metric_aliases, seed_group
 from forensics.run.series import names, series
 from parsers import secrets
+from parsers.runs.homes import ONE_RUN
 from parsers.tables import Gap, Run
 
 Progress = Callable[[str, int, int], None]
@@ -88,8 +89,9 @@ def _local(path: str) -> tuple[Path, tempfile.TemporaryDirectory[str] | None, li
 
 
 def trained(run: Run) -> bool:
-    """Whether it counts as a run: steps of a metric, events, or checkpoints. A table of results or a list of files is none."""
-    if run.tables["checkpoints"].num_rows or run.tables["events"].num_rows:
+    """Whether it counts as a run: steps of a metric, events, checkpoints, or the folder that a tracker opened for it, even an
+    empty one. A table of results or a list of files is none."""
+    if run.tables["checkpoints"].num_rows or run.tables["events"].num_rows or any(s.format in ONE_RUN for s in run.sources):
         return True
     known = [s for n in names(run) if not n.startswith("axis/") and (s := series(run, n)) is not None]
     stepped = any(len(np.unique(s.step)) > 1 for s in known)
