@@ -53,12 +53,12 @@ def write_runs(folder: Path, count: int, bad: float) -> None:
 LOOP = """
 import sys, os, pathlib
 os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[0]})
-from forensics import pipeline, output
+from forensics import at_path, output
 root, out, pages = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3] == "pages"
 if pages:
     from reports import html
 for run in sorted(root.iterdir()):
-    case = pipeline.analyze(str(run))
+    case = at_path.analyze(str(run))
     if pages:
         document = case.to_json()
         output.write_all([(out / (run.name + ".html"), html.render(document)), (out / (run.name + ".case.json"), output.case_json(document))])

@@ -26,7 +26,7 @@ Reading = Callable[[Path], Found]
 def ours() -> Reading:
     """``forensics.read``: Arrow tables, named, merged, with their attempts. Every run below the path is counted."""
     import parsers
-    from forensics.pipeline import read_runs
+    from forensics.at_path import read_runs
 
     parsers.modules()
 
@@ -44,7 +44,7 @@ def ours() -> Reading:
 def ours_megatron() -> Reading:
     """The same; the loss is counted, as by the loop over lines."""
     import parsers
-    from forensics.pipeline import read_runs
+    from forensics.at_path import read_runs
 
     parsers.modules()
 
@@ -60,7 +60,7 @@ def ours_megatron() -> Reading:
 def ours_analyze() -> Reading:
     """``forensics analyze``: read, all detectors and causes, and the page."""
     import parsers
-    from forensics import pipeline, rules
+    from forensics import at_path, pipeline, rules
     from reports import html
 
     parsers.modules()
@@ -68,7 +68,7 @@ def ours_analyze() -> Reading:
         rules.modules(kind)
 
     def read(path: Path) -> Found:
-        run = pipeline.read_runs(str(path))[-1]
+        run = at_path.read_runs(str(path))[-1]
         metrics = run.tables["metrics"]
         html.render(pipeline.analyze_run(run).to_json())
         return metrics.num_rows, _sum(_column(metrics["value"]))

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from forensics import pipeline
+from forensics import at_path
 from forensics.replay import into_case
 from forensics.replay.client import Worker
 from forensics.replay.session import Options
@@ -33,7 +33,7 @@ def one(root: Path, truth: dict[str, Any], device: str) -> dict[str, Any]:
     folder = root / "runs" / truth["id"]
     begun = time.perf_counter()
     options = Options(folder / "train.py", sys.executable, device, threads=1, **truth["replay"])
-    case, result = into_case.replayed(pipeline.choose(pipeline.read_runs(str(folder))), options, None)
+    case, result = into_case.replayed(at_path.read(str(folder)), options, None)
     named = {c["step"]: sorted(c["samples"]) for c in case.culprits}
     planted = {c["step"]: sorted(c["samples"]) for c in truth["culprits"]}
     told = result.document

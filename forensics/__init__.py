@@ -40,15 +40,16 @@ _no_shadow()
 def read(path: str, **options: Any) -> "Run":
     """The run at a path (a folder, a file, an fsspec URL): ``.tables["metrics"]`` and the rest as Arrow tables.
 
-    Where several runs lie there: the one written last; ``.siblings`` names the others.
+    Where several runs lie there: the worst, as ``forensics analyze`` takes it, or the one that ``run="..."`` names;
+    ``.siblings`` tells of the others. Raises ForensicsError where nothing can be read.
     """
-    from forensics.pipeline import read_runs
+    from forensics import at_path
 
-    return read_runs(path, **options)[-1]
+    return at_path.read(path, **options)
 
 
 def analyze(path: str, **options: Any) -> "Case":
-    """The case of the run at a path. Raises ForensicsError where nothing can be read."""
-    from forensics.pipeline import analyze
+    """The case of the run at a path, chosen as ``read`` does. Raises ForensicsError where nothing can be read."""
+    from forensics import at_path
 
-    return analyze(path, **options)
+    return at_path.analyze(path, **options)

@@ -46,6 +46,7 @@ class Verbs(click.Group):
             say(f"forensics: {e.message}")
             if e.hint:
                 say(f"  {e.hint}")
+            return ctx.exit(e.code)
         except KeyboardInterrupt:
             say("forensics: interrupted")
             ctx.exit(130)

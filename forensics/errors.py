@@ -4,12 +4,20 @@ from __future__ import annotations
 
 
 class ForensicsError(Exception):
-    """A sentence for the user and a hint; the command line prints both without a traceback and exits with 1."""
+    """A sentence for the user and a hint; the command line prints both without a traceback and exits with ``code``."""
+
+    code = 1
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+
+class NoSingleRun(ForensicsError):
+    """What was given names no run of those that lie there, or more than one: wrong usage."""
+
+    code = 2
 
 
 class CannotTell(Exception):

@@ -1,128 +1,84 @@
-"""The pipeline, top to bottom: files to tables, tables to findings, findings to ranked causes, all into one case."""
+"""The pipeline of one run, top to bottom: tables to findings, findings to ranked causes, all into one case."""
 
 from __future__ import annotations
 
 import inspect
 import re
-import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from types import ModuleType
 
-import parsers
-from forensics import ranking, remote
+from forensics import ranking
 from forensics.batches.culprits import culprits
 from forensics.case import Case, Check, Finding, Hypothesis
 from forensics.case_parts import headline, summary, timeline
-from forensics.errors import CannotTell, ForensicsError
+from forensics.errors import CannotTell
 from forensics.many_runs import baseline as known_good
 from forensics.replay import advice
 from forensics.rules import id_of, modules
-from forensics.run import metric_aliases, seed_group
 from forensics.run.inputs import ANY_LOSS
+from forensics.run.once import once
 from forensics.run.series import series
 from forensics.version import VERSION
-from parsers.tables import Gap, Run
+from parsers.tables import Run
 
-Progress = Callable[[str, int, int], None]
 SHOWN_PER_DETECTOR = 60  # more findings of one kind are counted, not listed
 
 
-def analyze(
-    path: str,
-    *,
-    metrics: dict[str, str] | None = None,
-    progress: Progress | None = None,
-    command: Sequence[str] = (),
-    baseline: str | None = None,
-) -> Case:
-    """The case of the run at `path`; `metrics` maps canonical names to the tags of this house, `baseline` is a known good run."""
-    run = choose(read_runs(path, metrics=metrics, progress=progress))
-    known = choose(read_runs(baseline, metrics=metrics, progress=progress)) if baseline is not None else None
-    return analyze_run(run, command=command, baseline=known)
+@dataclass(frozen=True)
+class Judged:
+    """What a run comes to: symptoms in step order, what became of each check, ranked causes, verdict, and the sentence that says so."""
+
+    findings: tuple[Finding, ...]
+    checks: tuple[Check, ...]
+    hypotheses: tuple[Hypothesis, ...]
+    verdict: str
+    answer: str
 
 
-def choose(runs: list[Run]) -> Run:
-    """The run that speaks for a folder: the one written last; with its group, where all are one configuration under several seeds."""
-    run = runs[-1]
-    if seed_group.are_seeds(runs):
-        run.group = runs
-    return run
+def judge(run: Run, baseline: Run | None = None) -> Judged:
+    """The verdict on a run and what it rests on; a `baseline` (a known good run) adds a finding and clues."""
+    findings, checks, weighed = _examined(run)
+    if baseline is not None:
+        beside = known_good.beside(run, baseline)
+        weighed = tuple(known_good.clues(weighed, beside, findings))
+        findings, checks = (*findings, *beside.findings), (*checks, known_good.check(beside))
+    hypotheses = tuple(ranking.rank(weighed))
+    verdict = headline.verdict(run, findings, checks)
+    return Judged(findings, checks, hypotheses, verdict, headline.sentence(run, verdict, findings, hypotheses, checks))
 
 
 def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None = None, brief: bool = False) -> Case:
-    """The case of a run; a `baseline` (a known good run) adds a finding and clues. With `brief` a run that is not unhealthy
-    goes without what only a page shows: the timeline, and the smallest effects that the checks could have seen."""
-    findings, checks = detect(run)
-    weighed, broken = weigh(run, findings)
-    checks += broken
-    if baseline is not None:
-        beside = known_good.beside(run, baseline)
-        weighed = known_good.clues(weighed, beside, findings)
-        findings, checks = [*findings, *beside.findings], [*checks, known_good.check(beside)]
-    hypotheses = ranking.rank(weighed)
-    verdict = headline.verdict(run, findings, checks)
-    shown = verdict == "unhealthy" or not brief
+    """The case of a run. With `brief` a run that is not unhealthy goes without what only a page shows: the timeline, and the
+    smallest effects that the checks could have seen."""
+    told = judge(run, baseline)
+    checks, hypotheses = told.checks, told.hypotheses
+    shown = told.verdict == "unhealthy" or not brief
     if shown:
-        checks, hypotheses = _with_effects(run, checks), advice.offered(run, hypotheses)
+        checks, hypotheses = tuple(_with_effects(run, checks)), tuple(advice.offered(run, hypotheses))
     return Case(
         tool={"name": "forensics", "version": VERSION, "command": list(command)},
-        run=summary.run(run, findings),
-        verdict=verdict,
-        answer=headline.sentence(run, verdict, findings, hypotheses, checks),
+        run=summary.run(run, told.findings),
+        verdict=told.verdict,
+        answer=told.answer,
         hypotheses=hypotheses,
-        spikes=summary.spikes(run, findings),
-        culprits=culprits(run, hypotheses, findings, verdict),
-        findings=tuple(findings),
-        checks=tuple(checks),
+        spikes=summary.spikes(run, told.findings),
+        culprits=culprits(run, hypotheses, told.findings, told.verdict),
+        findings=told.findings,
+        checks=checks,
         blind_spots=summary.blind_spots(run, hypotheses),
         sources=summary.sources(run),
         gaps=summary.gaps(run),
-        timeline=timeline.build(run, findings) if shown else {},
+        timeline=timeline.build(run, told.findings) if shown else {},
     )
 
 
-def read_runs(path: str, *, metrics: dict[str, str] | None = None, run_config: bool = True, progress: Progress | None = None) -> list[Run]:
-    """Every run below a path or URL, the one written last at the end; without ``run_config`` a forensics.toml that came with
-    the run is left out. Raises ForensicsError where nothing is readable."""
-    folder, keep, refused = _local(path)
-    aliases = metric_aliases.read(folder, metrics, run_config=run_config)
-    try:
-        runs = parsers.read_all(folder, overrides=aliases.names, progress=progress)
-    except FileNotFoundError as e:
-        raise ForensicsError(str(e), "Give the folder of a run, or one of its files.") from e
-    if not any(s.claimed for r in runs for s in r.sources):
-        raise ForensicsError(f"nothing readable in {path}: {_why(runs)}", "See `forensics analyze --help` for the formats.")
-    gaps = [*refused, *aliases.gaps, *metric_aliases.unused(runs, aliases)]
-    for r in runs:
-        r.gaps += gaps
-        r.aliases = aliases
-    if keep is not None:
-        for r in runs:
-            r.copy = keep
-            r.path = r.path.replace(str(folder), path.rstrip("/"), 1)
-            r.siblings = [s.replace(str(folder), path.rstrip("/"), 1) for s in r.siblings]
-    return runs
-
-
-def _why(runs: list[Run]) -> str:
-    found = [f"{s.path} is {s.format}" for r in runs for s in r.sources]
-    return "the folder is empty" if not found else "; ".join(found[:3]) + (f"; and {len(found) - 3} more" if len(found) > 3 else "")
-
-
-def _local(path: str) -> tuple[Path, tempfile.TemporaryDirectory[str] | None, list[Gap]]:
-    """The path itself, or a temporary copy of what an fsspec URL names, with the folder that holds it and what was not copied."""
-    if not remote.is_url(path := remote.local(path)):
-        return Path(path), None, []
-    members, (_, base) = remote.listed(path), remote.opened(path)
-    keep = tempfile.TemporaryDirectory(prefix="forensics-")
-    file = members[0].name if [m.key for m in members] == [base] else ""
-    name = path.rstrip("/").rpartition("/")[2]  # the run is called by it
-    folder = Path(keep.name) / ("" if file else name if name not in ("", ".", "..") else "run")
-    folder.mkdir(exist_ok=True)
-    gaps = remote.refused(members) + remote.fetch(path, [m.name for m in members if m.name], folder)
-    return folder / file, keep, gaps
+@once
+def _examined(run: Run) -> tuple[tuple[Finding, ...], tuple[Check, ...], tuple[Hypothesis, ...]]:
+    """Symptoms, checks, and the causes that have something to say: kept, for a run that is chosen among several is judged first."""
+    findings, checks = detect(run)
+    weighed, broken = weigh(run, findings)
+    return tuple(findings), (*checks, *broken), tuple(weighed)
 
 
 def detect(run: Run) -> tuple[list[Finding], list[Check]]:

@@ -136,9 +136,8 @@ def _read(paths: list[Path], root: Path, overrides: dict[str, str], progress: Pr
     clocks.settle(files)
     places = {f.source.path: f.path for f in files}
     runs = [r for g in split_runs.split(files, root, overrides) for r in assemble.runs(g, overrides)]
-    paths_of = [r.path for r in runs]
-    for i, r in enumerate(runs):
-        r.root, r.siblings = str(root), [*paths_of[:i], *paths_of[i + 1 :]]
+    for r in runs:
+        r.root = str(root)
         r.sources += [x for x in unread if isinstance(x, Source)]
         r.gaps += [x for x in unread if isinstance(x, Gap)]
     shown.hide(runs, places)
@@ -146,8 +145,7 @@ def _read(paths: list[Path], root: Path, overrides: dict[str, str], progress: Pr
 
 
 def read(path: str | Path, *, overrides: dict[str, str] | None = None, progress: Progress | None = None) -> Run:
-    """One run with materialized tables. Where several runs lie below the path: the one written last, its
-    ``siblings`` naming the others (a sub-path picks one)."""
+    """One run with materialized tables; of several below the path the one written last (a sub-path picks one)."""
     return read_all(path, overrides=overrides, progress=progress)[-1]
 
 

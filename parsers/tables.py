@@ -127,7 +127,7 @@ class Run:
     sources: list[Source]
     gaps: list[Gap]
     root: str = ""  # the local file or folder that the paths of the sources are relative to
-    siblings: list[str] = field(default_factory=list)
+    siblings: list[dict[str, Any]] = field(default_factory=list)  # the other runs of its place, as the case lists them (docs/case.md)
     group: list[Run] = field(default_factory=list)  # the runs that differ from this one only in their seed, itself included
     attempts: list[dict[str, Any]] = field(default_factory=list)
     merged: int = 0  # metric rows left out because another file says the same

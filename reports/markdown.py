@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from reports import checkpoint_table, first_screen, text_format
+from reports import checkpoint_table, first_screen, run_list, text_format
 from reports import replay_section as replayed
 from reports.schema import complete
 from reports.text_format import decibans, number
@@ -80,7 +80,17 @@ def table(head: tuple[str, ...], rows: list[str]) -> list[str]:
 def render(case: Case) -> str:
     """The whole postmortem."""
     full = complete(case)
-    parts = [brief(full), _causes(full), _symptoms(full), _replay(full), _checkpoints(full), _checked(full), _unknown(full), _read(full)]
+    parts = [
+        brief(full),
+        _causes(full),
+        _symptoms(full),
+        _replay(full),
+        _checkpoints(full),
+        _checked(full),
+        _unknown(full),
+        _beside(full),
+        _read(full),
+    ]
     return "\n\n".join(p.strip() for p in parts if p.strip()) + "\n"
 
 
@@ -89,7 +99,7 @@ def brief(case: Case) -> str:
     run, clock = case["run"], "; ".join(filter(None, first_screen.when(case)))
     state = f"{esc(run.get('status', 'unknown'))}; **{esc(case['verdict'])}**, {first_screen.counted(case)}."
     lines = [f"# {esc(case.get('answer') or 'No answer was written.')}", "", f"Run {code(run.get('id', '?'))}, {state}", ""]
-    rows = [("Beware", esc(first_screen.config_file(case))), ("When", esc(clock))]
+    rows = [("One of several", esc(run_list.heading(case))), ("Beware", esc(first_screen.config_file(case))), ("When", esc(clock))]
     if leader := first_screen.top(case):
         rows.append(("Why", f"**{esc(leader.get('title'))}**: {esc(first_screen.why(leader))}"))
         others = first_screen.alternatives(case)
@@ -183,6 +193,16 @@ def _unknown(case: Case) -> str:
     for c in first_screen.by_status(case, "cannot_tell", "error"):
         rows.append(f"- {code(c.get('id'))} could not be checked: {esc(c.get('note'))}")
     return "\n".join(["## What could not be determined", "", *rows]) if rows else ""
+
+
+def _beside(case: Case) -> str:
+    others = case["run"]["siblings"]
+    if not others:
+        return ""
+    shown = [row(esc(o["verdict"] or "not judged"), code(o["command"]), esc(run_list.short(o))) for o in others[: run_list.SHOWN]]
+    more = ["", f"and {len(others) - run_list.SHOWN} more"] if len(others) > run_list.SHOWN else []
+    head = ("verdict", "opened by", "answer")
+    return "\n".join(["## The other runs", *table(head, shown), *more])
 
 
 def _read(case: Case) -> str:

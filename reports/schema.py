@@ -6,6 +6,7 @@ A case can come from a damaged file or from another version; a page that shows t
 from __future__ import annotations
 
 import math
+import shlex
 from typing import Any
 
 
@@ -41,6 +42,15 @@ def points(x: Any) -> list[Any]:
     return [[s, v if isinstance(v, str) else number(v)] for s, v in pairs if number(s) is not None]
 
 
+def sibling(x: Any) -> dict[str, Any]:
+    """Another run of the same place; an older case holds its path alone."""
+    known = x if isinstance(x, dict) else {"id": x, "path": x}
+    path = text(known.get("path")) or text(known.get("id"))
+    told = {key: text(known.get(key)) for key in ("id", "status", "answer", "ended", "command")}
+    told["verdict"] = one_of("unhealthy", "inconclusive", "healthy", "")(known.get("verdict"))
+    return known | told | {"path": path, "command": told["command"] or f"forensics analyze {shlex.quote(path)}"}
+
+
 def clock(x: Any) -> list[Any]:
     return sorted(p for p in points(x) if number(p[1]) is not None)
 
@@ -59,7 +69,7 @@ SAVED = {"rows": [{"path": text, "step": number, "kind": text, "bytes": number, 
                    "norms": {"weights": number}, "moved": {"relative": number, "step_over_rate": number}}],
          "findings": [{"path": text, "title": text, "severity": one_of("critical", "warning", "info")}]}  # fmt: skip
 ATTEMPT = {"index": index, "steps": steps, "started": text, "ended": text, "why": text, "evidence": text}
-RUN = {"id": text, "path": text, "status": text, "framework": text, "steps": steps, "siblings": [None], "metrics": {},
+RUN = {"id": text, "path": text, "status": text, "framework": text, "steps": steps, "siblings": [sibling], "metrics": {},
        "records": {"scalars": index, "events": index, "batches": index, "checkpoints": index}, "goodput": {}, "checkpoints": SAVED, "attempts": [ATTEMPT]}  # fmt: skip
 CLUE = {"text": text, "weight": number, "findings": [text], "part": text}
 CAUSE = {"id": text, "title": text, "probability": share, "certainty": text, "score": number, "steps": steps, "clues": [CLUE],

@@ -22,7 +22,6 @@ from forensics.many_runs.shifts import Spiked
 from parsers import secrets
 from parsers.runs.spans import Span, goes_on
 
-ALIKE = 0.8  # of the settings of two attempts of one run agree; names and times differ
 MOST_JOINED = 12
 NEAR_RESUME = 3  # steps after a restart in which a spike is the restart's
 
@@ -132,24 +131,23 @@ def _wide(table: Table, groups: list[dict[str, Any]]) -> None:
 
 @dataclass(frozen=True)
 class _Logged:
-    """A place with one run: what it logged, and under which settings."""
+    """A place with one run, and what it logged."""
 
     index: int
     span: Span
-    config: dict[str, str]
 
 
 def restarts(places: list[Place], out: str) -> list[list[int]]:
-    """Groups of places (by index) that look like one run going on in another folder: the same parent, loss, logging interval and
-    config, and one goes on from the other. Reading them together decides."""
+    """Groups of places (by index) that may be one run going on in another folder: the same parent and loss, and one goes on from
+    where the other stood. Reading them together decides, as it does where one path holds them all."""
     alike: dict[tuple[str, ...], list[_Logged]] = defaultdict(list)
     for i, place in enumerate(places):
         records = one_place.kept(place, out) or []
-        if len(records) == 1 and records[0]["logged"] and records[0]["times"] and records[0]["row"]["error"] is None:
+        if len(records) == 1 and records[0]["logged"] and records[0]["row"]["error"] is None:
             r = records[0]
             first, last, interval = r["logged"]
-            logged = _Logged(i, Span(first, last, tuple(r["times"]), interval), r["config"])
-            alike[place.root, str(PurePosixPath(place.name).parent), r["family"], str(interval)].append(logged)
+            logged = _Logged(i, Span(first, last, tuple(r["times"]) if r["times"] else None, interval))
+            alike[place.root, str(PurePosixPath(place.name).parent), r["family"]].append(logged)
     return [group for members in alike.values() for group in _chains(members)]
 
 
@@ -157,7 +155,7 @@ def _chains(members: list[_Logged]) -> list[list[int]]:
     """Each joins the group of the one it goes on from, of several the one that came furthest."""
     chain: dict[int, list[int]] = {}
     for b in sorted(members, key=lambda m: (m.span.first, m.index)):
-        before = [a for a in members if a is not b and goes_on(a.span, b.span) and _alike(a.config, b.config)]
+        before = [a for a in members if a is not b and goes_on(a.span, b.span)]
         if not before or b.index in chain:
             continue
         j = max(before, key=lambda a: (a.span.last, a.index)).index
@@ -166,9 +164,3 @@ def _chains(members: list[_Logged]) -> list[list[int]]:
             group.append(b.index)
             chain[b.index] = group
     return [sorted(g) for g in {id(g): g for g in chain.values()}.values() if len(g) > 1]
-
-
-def _alike(a: dict[str, str], b: dict[str, str]) -> bool:
-    """Most of the settings that both name are equal; runs without a config are not told apart by it."""
-    shared = a.keys() & b.keys()
-    return sum(a[k] == b[k] for k in shared) >= ALIKE * len(shared)

@@ -79,7 +79,7 @@ def case_of(place: Place, raw: str, job: Job) -> dict[str, Any]:
 
 def _records(place: Place, job: Job) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
     """The records of the runs of a place, and the cases of those that are not healthy, packed."""
-    from forensics import pipeline
+    from forensics import at_path, pipeline
     from forensics.audit import row
     from parsers.tables import Run
 
@@ -94,7 +94,7 @@ def _records(place: Place, job: Job) -> tuple[list[dict[str, Any]], dict[str, by
         while runs:
             run: Run = runs.pop(0)
             try:
-                if not row.worth_a_row(run):
+                if not at_path.trained(run):
                     continue
                 case = pipeline.analyze_run(run, command=["forensics", "analyze", run.path], brief=True)
                 found = row.of(run, case)
@@ -125,7 +125,6 @@ def _read(place: Place, job: Job, folder: Path, files: list[Path], gaps: list[Ga
         else:
             run.id = id_of(place, "__".join(filter(None, (above, run.id))))
             run.path = run.path.replace(str(folder), place.root.rstrip("/"), 1)
-        run.siblings = []
         run.gaps += gaps
         run.aliases = aliases
     return runs

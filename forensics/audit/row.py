@@ -21,7 +21,7 @@ from forensics.case import Case, jsonable
 from forensics.case_parts.headline import GRAVE
 from forensics.run import recipe, settings
 from forensics.run.robust import robust_sigma
-from forensics.run.series import Series, names, series
+from forensics.run.series import Series, series
 from parsers import secrets
 from parsers.tables import DATED, Run
 
@@ -78,15 +78,6 @@ def failed(id: str, path: str, error: str) -> dict[str, Any]:
     nothing: dict[str, Any] = {"family": "", "config": {}, "settings": {}, "levels": {}, "spikes": [], "logged": None}
     nothing |= {"resumes": [], "hosts": [], "shards": {}, "struck": [], "batches": {}, "prefixes": "", "grave": []}
     return {"row": row, **nothing, "times": None, "curve": []}
-
-
-def worth_a_row(run: Run) -> bool:
-    """Something trained here: steps of a metric, events, or checkpoints. A table of results or a list of files is no run."""
-    if run.tables["checkpoints"].num_rows or run.tables["events"].num_rows:
-        return True
-    known = [s for n in names(run) if not n.startswith("axis/") and (s := series(run, n)) is not None]
-    stepped = any(len(np.unique(s.step)) > 1 for s in known)
-    return stepped and (len(run.sources) > 1 or any(not n.startswith("other/") for n in names(run)))
 
 
 def _row(case: Case, levels: dict[str, list[float]], hosts: list[str]) -> dict[str, Any]:

@@ -38,13 +38,13 @@ WOULD_TELL = {
 
 def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
     (steps, unit), planned = facts.labels(r), plan.labelled(r)
-    shown = secrets.names([r.path, *r.siblings])
+    shown = secrets.names([r.path, *(s["path"] for s in r.siblings)])
     return {
         "id": r.id,
         "path": shown.get(r.path, r.path),
         "identity": identity.of(r),
         "step_origin": endings.step_origin(r),
-        "siblings": [shown.get(s, s) for s in r.siblings],
+        "siblings": [s | {"path": shown.get(s["path"], s["path"])} for s in r.siblings],
         "framework": r.framework,
         "config_file": _config_file(r),
         "status": how_it_ended.status(r),

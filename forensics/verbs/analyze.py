@@ -22,6 +22,7 @@ from forensics.verbs.options import (
     metric_option,
     outputs,
     run_config_option,
+    run_option,
     say,
     steady,
 )
@@ -36,6 +37,7 @@ class Options:
     manifest: Path | None
     data: Path | None
     baseline: str | None
+    name: str | None
     run_config: bool
     fail_on: str | None
 
@@ -52,6 +54,7 @@ class Options:
     help="The training data: compare the samples behind the spikes with random ones (off unless given).",
 )
 @click.option("--baseline", metavar="RUN", help="A known good run: where they part, and what that says about each cause.")
+@run_option
 @fail_option
 @run_config_option
 @collected(wanted=Wanted, options=Options)
@@ -60,30 +63,32 @@ def analyze(ctx: click.Context, run: str, wanted: Wanted, options: Options) -> N
     """Analyze RUN: a folder, one file, or an fsspec URL (s3://...).
 
     Reads TensorBoard event files, W&B files, Hugging Face trainer states, JSON, CSV, console logs and configs, and writes
-    one HTML page and the case as JSON. If the folder holds several runs, the report covers the one written last.
+    one HTML page and the case as JSON. If the folder holds several runs, each is judged: the report covers the worst, and
+    names the others with their verdicts. Runs that differ only in their seed become one case.
     """
-    from forensics import pipeline, progress
+    from forensics import at_path, pipeline, progress
 
     known = redact_output.begin(ctx) if wanted.redact else None
-    found = places(run, wanted)
+    found = places(run, wanted, options.name)
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
 
         def read(path: str) -> list[Any]:
-            return pipeline.read_runs(path, run_config=options.run_config, metrics=options.metrics, progress=tick)
+            return at_path.read_runs(path, run_config=options.run_config, metrics=options.metrics, progress=tick)
 
-        runs = read(run)
-        chosen = pipeline.choose(runs)
-        attach(chosen, options.manifest)
         beside = read(options.baseline) if options.baseline else []
-        good = pipeline.choose(beside) if beside else None
+        good = at_path.only(beside, options.baseline) if options.baseline else None
+        runs = read(run)
+        chosen = at_path.choose(runs, run, name=options.name, progress=tick)
+        attach(chosen, options.manifest)
         case = pipeline.analyze_run(chosen, command=["forensics", *sys.argv[1:]], baseline=good)
         document = _with_data(chosen, case, options.data) if options.data else case.to_json()
     if known is not None:
-        redact_output.learn(known, [chosen, good])
+        redact_output.learn(known, [*runs, *beside], [run, options.baseline])
     if not ctx.obj["quiet"]:
-        _name_siblings(chosen)
+        _name_siblings(document)
     publish(document, found, [*runs, *beside], [options.manifest, options.data], known=known, force=wanted.force)
-    if options.fail_on and document["verdict"] in FAIL_ON[options.fail_on]:
+    verdicts = {document["verdict"], *(other["verdict"] for other in document["run"]["siblings"])}
+    if options.fail_on and verdicts.intersection(FAIL_ON[options.fail_on]):
         ctx.exit(UNHEALTHY)
 
 
@@ -93,15 +98,9 @@ def _with_data(run: Any, case: Any, data: Path) -> dict[str, Any]:
     return inspect_samples.document(run, case, data)
 
 
-def _name_siblings(run: Any) -> None:
-    """Which of several runs was analyzed, and the command that opens each of the others."""
-    from parsers.secrets import names
+def _name_siblings(document: dict[str, Any]) -> None:
+    """Which of several runs the report covers and why, and for each of the others its verdict and the command that opens it."""
+    from reports import run_list, schema
 
-    if run.siblings:
-        alike = " of one configuration under several seeds" if run.group else ""
-        shown = names([run.path, *run.siblings])
-        say(f"Found {len(run.siblings) + 1} runs{alike}; this report covers {shown.get(run.path, run.path)}. The others:")
-        for path in run.siblings[:10]:
-            say(f"  forensics analyze {shown.get(path, path)}")
-        if len(run.siblings) > 10:
-            say(f"  and {len(run.siblings) - 10} more")
+    for line in run_list.lines(schema.complete(document)):
+        say(line)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from forensics.verbs.options import attach, batches_option, run_config_option, steady
+from forensics.verbs.options import attach, batches_option, run_config_option, run_option, steady
 
 LONGEST = 20_000  # characters of a list of samples on the terminal
 
@@ -18,17 +18,18 @@ LONGEST = 20_000  # characters of a list of samples on the terminal
 @click.option("--step", type=int, required=True, help="An optimizer step, as the log labels it.")
 @batches_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@run_option
 @run_config_option
-def batch(run: str, step: int, manifest: Path | None, as_json: bool, run_config: bool) -> None:
+def batch(run: str, step: int, manifest: Path | None, as_json: bool, name: str | None, run_config: bool) -> None:
     """Print which samples were in the batch of one step of RUN, and how that is known.
 
     "recorded": a file lists them (a manifest, or ids in the log). "rebuilt": worked out from the loader, its seed and the size of
     the data, if the log agrees; the output lists the assumptions. "unknown": the output says what is missing.
     """
-    from forensics import pipeline
+    from forensics import at_path
     from forensics.batches import step_to_samples
 
-    chosen = pipeline.choose(pipeline.read_runs(run, run_config=run_config))
+    chosen = at_path.read(run, run=name, run_config=run_config)
     attach(chosen, manifest)
     found = step_to_samples.answer(chosen, step)
     if as_json:

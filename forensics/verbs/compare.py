@@ -27,9 +27,10 @@ from forensics.verbs.output_paths import Places, allowed, keep_inputs, own, rena
 def compare(ctx: click.Context, run_a: str, run_b: str, wanted: Wanted, run_config: bool) -> None:
     """Find where RUN_A and RUN_B diverge, and what differs in config, environment, data and recipe.
 
-    Compares the loss by step, wall time, tokens and FLOPs, as far as these were logged.
+    Compares the loss by step, wall time, tokens and FLOPs, as far as these were logged. Each path must hold one run; of a folder
+    with several, give the path of one.
     """
-    from forensics import output, pipeline, progress, redact
+    from forensics import at_path, output, progress, redact
     from forensics.many_runs import side_by_side as two
     from reports import compare_page as drawn
 
@@ -38,8 +39,8 @@ def compare(ctx: click.Context, run_a: str, run_b: str, wanted: Wanted, run_conf
     page = wanted.out or Path(f"{stem_of(run_a)}-{stem_of(run_b)}.html")
     found = allowed(Places(page, wanted.json_path, None, default), force=wanted.force)
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
-        both = [pipeline.read_runs(path, run_config=run_config, progress=tick) for path in (run_a, run_b)]
-        chosen = [pipeline.choose(runs) for runs in both]
+        both = [at_path.read_runs(path, run_config=run_config, progress=tick) for path in (run_a, run_b)]
+        chosen = [at_path.only(runs, path) for runs, path in zip(both, (run_a, run_b), strict=True)]
         document: dict[str, Any] = two.compare(*chosen, command=["forensics", *sys.argv[1:]])
     if known is not None:
         redact_output.learn(known, chosen)

@@ -83,7 +83,12 @@ case_option = click.option(
 )
 
 
-fail_option = click.option("--fail-on", type=click.Choice(list(FAIL_ON)), help="Exit with 3 if the verdict is this or worse.")
+run_option = click.option(
+    "--run", "name", metavar="NAME", help="Of several runs in RUN this one: its id, or what it alone begins or ends with."
+)
+
+
+fail_option = click.option("--fail-on", type=click.Choice(list(FAIL_ON)), help="Exit with 3 if the verdict on any run is this or worse.")
 
 
 batches_option = click.option(
@@ -105,9 +110,11 @@ def name_of(case: Path) -> str:
     return case.name.removesuffix(".json").removesuffix(".case")
 
 
-def stem_of(run: str) -> str:
+def stem_of(run: str, picked: str | None = None) -> str:
+    """What default names of outputs begin with; ``picked``: the run of several that was asked for by name."""
     name = run.rstrip("/\\").replace("\\", "/").rsplit("/", 1)[-1]
     name = name if name not in ("", ".", "..") else Path(run).resolve().name or "run"
+    name = f"{name}-{picked.strip('/').replace('/', '__')}" if picked else name
     return os.fsdecode(os.fsencode(name)[:200])  # a folder's name may be so long that no ending fits behind it
 
 

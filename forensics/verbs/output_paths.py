@@ -32,9 +32,9 @@ class Places:
         return {what: path for what, path in found.items() if path is not None}
 
 
-def places(run: str, wanted: Wanted) -> Places:
+def places(run: str, wanted: Wanted, picked: str | None = None) -> Places:
     """Where the outputs go, once it is sure that they may be written, whatever run it will be."""
-    stem = stem_of(run)
+    stem = stem_of(run, picked)
     page = wanted.out or Path(f"{stem}.html")
     case = wanted.json_path or (page.with_suffix(".case.json") if wanted.out else Path(f"{stem}.case.json"))
     default = {what for what, given in (("page", wanted.out), ("case", wanted.out or wanted.json_path)) if given is None}

@@ -32,11 +32,13 @@ def hidden(text: str) -> str:
     return redact.clean(text, known)
 
 
-def learn(known: Pseudonyms, runs: Iterable[Any]) -> None:
-    """Collects the names that runs give away."""
+def learn(known: Pseudonyms, runs: Iterable[Any], given: Iterable[str | None] = ()) -> None:
+    """Collects the names that runs give away, and those of the paths that were ``given``."""
     from forensics import redact
 
+    for path in given:
+        if path is not None:  # before the runs below it, which stay readable relative to it
+            redact.root(path, known)
     for run in runs:
-        if run is not None:
-            redact.learn_run(run, known)
-            redact.root(run.path, known)
+        redact.learn_run(run, known)
+        redact.root(run.path, known)

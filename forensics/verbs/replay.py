@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from forensics.verbs import redact_output
-from forensics.verbs.options import Wanted, case_option, collected, outputs, run_config_option, say, steady
+from forensics.verbs.options import Wanted, case_option, collected, outputs, run_config_option, run_option, say, steady
 from forensics.verbs.output_paths import places, publish
 
 
@@ -48,16 +48,17 @@ class Choices:
 @click.option("--init", is_flag=True, help="Write a commented adapter to the path of --adapter (adapter.py), and stop.")
 @outputs
 @case_option
+@run_option
 @run_config_option
 @collected(wanted=Wanted, choices=Choices)
 @click.pass_context
-def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wanted: Wanted, run_config: bool) -> None:
+def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wanted: Wanted, name: str | None, run_config: bool) -> None:
     """Run the steps around the failure again, and find its cause by experiment.
 
     The adapter is the only file of yours that is ever run, in its own process. Replay reproduces the steps from the last good
     checkpoint, bisects batches and samples, and changes learning rate, optimizer and precision one at a time.
     """
-    from forensics import output, pipeline, progress
+    from forensics import at_path, output, progress
     from forensics.replay import into_case, template
     from forensics.replay.session import Options
 
@@ -69,14 +70,14 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
     if run is None or choices.adapter is None:
         raise click.UsageError("give RUN and --adapter FILE.py; `forensics replay --init` writes one to fill in")
     known = redact_output.begin(ctx) if wanted.redact else None
-    found = places(run, wanted)
+    found = places(run, wanted, name)
     options = Options(**{**asdict(choices), "adapter": into_case.adapter_file(choices.adapter)})
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
-        runs = pipeline.read_runs(run, run_config=run_config, progress=tick)
-        chosen = pipeline.choose(runs)
+        runs = at_path.read_runs(run, run_config=run_config, progress=tick)
+        chosen = at_path.choose(runs, run, name=name, progress=tick)
         case, result = into_case.replayed(chosen, options, tick, command=["forensics", *sys.argv[1:]])
     if known is not None:
-        redact_output.learn(known, [chosen])
+        redact_output.learn(known, runs, [run])
     found = publish(case.to_json(), found, runs, [options.adapter], known=known, force=wanted.force)
     if result.failed:
         _say_why(result, found.page.with_suffix(".traceback.txt"))

@@ -26,12 +26,12 @@ def tables(ctx: click.Context, run: str, out: Path | None, verify: bool, metrics
     code is 0 only if both readers agree on every value; it needs no --out, and the packages of
     run-forensics[verify].
     """
-    from forensics import pipeline, progress
+    from forensics import at_path, progress
 
     if out is None and not verify:
         raise click.UsageError("Give --out DIR, --verify, or both.")
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
-        runs = pipeline.read_runs(run, run_config=run_config, metrics=metrics, progress=tick)
+        runs = at_path.read_runs(run, run_config=run_config, metrics=metrics, progress=tick)
     if out is not None:
         _write(runs, out, force=force)
     if verify and not _agree(runs, quiet=ctx.obj["quiet"]):

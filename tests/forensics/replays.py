@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import torch
 
-from forensics import pipeline
+from forensics import at_path
 from forensics.case import Case
 from forensics.replay import explain_reproduced, extra_arms, into_case, session
 from forensics.replay.client import ReplayFailed
@@ -113,7 +113,7 @@ def train(folder: Path, extra: str = "", steps: int = 90, save: int | None = 40,
 
 
 def replayed(folder: Path, adapter: Path, budget: int | None = None, **more: Any) -> tuple[Case, Any]:
-    run = pipeline.choose(pipeline.read_runs(str(folder)))
+    run = at_path.read(str(folder))
     return into_case.replayed(run, Options(adapter, sys.executable, "cpu", budget, **more), None)
 
 

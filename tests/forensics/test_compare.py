@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import forensics
-from forensics import pipeline
+from forensics import at_path
 from forensics.errors import ForensicsError
 from forensics.many_runs import config_diff, parting, side_by_side
 from forensics.run.series import Series
@@ -98,7 +98,7 @@ def write(folder: Path, seed: int = 1, spike: int | None = None, **config: Any) 
 
 
 def runs(*folders: Path) -> list[Any]:
-    return [pipeline.choose(pipeline.read_runs(str(f))) for f in folders]
+    return [at_path.read(str(f)) for f in folders]
 
 
 def test_the_document(tmp_path: Path) -> None:

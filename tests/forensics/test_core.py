@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import forensics
-from forensics import pipeline, ranking, rules
+from forensics import at_path, ranking, rules
 from forensics.batches import step_to_samples
 from forensics.case import Clue, Finding, Hypothesis, jsonable, utc
 from forensics.detectors import restart, stall, zero_loss
+from forensics.errors import ForensicsError
 from forensics.ledger import Ledger, findings_of
 from forensics.run import how_it_ended, recipe, seed_group, settings
 
@@ -167,15 +168,15 @@ def test_nobody_is_accused_on_a_healthy_run(tmp_path: Path) -> None:
 def test_seed_groups_are_told_from_other_siblings(tmp_path: Path) -> None:
     for seed in (1, 2, 3):
         make(tmp_path / "g" / f"s{seed}", rows(100, other=lambda i, s=seed: s * i), {"seed": seed, "lr": 0.1, "batch_size": 4})
-    runs = pipeline.read_runs(str(tmp_path / "g"))
+    runs = at_path.read_runs(str(tmp_path / "g"))
     assert len(runs) == 3 or len(runs) == 1
     for seed in (1, 2, 3):
         rates = [{"step": i, "loss": loss(i) * (1 + seed / 5)} for i in range(100)]
         make(tmp_path / "h" / f"s{seed}", rates, {"seed": seed, "lr": 0.1, "batch_size": 4})
-    runs = pipeline.read_runs(str(tmp_path / "h"))
+    runs = at_path.read_runs(str(tmp_path / "h"))
     assert len(runs) == 3 and seed_group.are_seeds(runs)
     (tmp_path / "h" / "s2" / "config.json").write_text(json.dumps({"seed": 2, "lr": 0.2, "batch_size": 4}))
-    assert not seed_group.are_seeds(pipeline.read_runs(str(tmp_path / "h")))
+    assert not seed_group.are_seeds(at_path.read_runs(str(tmp_path / "h")))
 
 
 # --- plain data
@@ -198,7 +199,7 @@ def test_a_run_behind_a_url_reads_like_a_folder() -> None:
     case = forensics.analyze("memory://bucket/xyz").to_json()
     assert case["run"]["id"] == "xyz" and case["run"]["path"] == "memory://bucket/xyz"
     assert case["sources"][0]["sha256"]
-    with pytest.raises(forensics.pipeline.ForensicsError):
+    with pytest.raises(ForensicsError):
         forensics.analyze("memory://bucket/nothing")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from forensics import pipeline
+from forensics import at_path
 from forensics.case import Clue, Hypothesis
 from forensics.replay import advice
 
@@ -17,7 +17,7 @@ def cause(name: str, settle: str) -> Hypothesis:
 
 def test_the_command_is_the_one_that_runs_with_the_adapter_that_is_there(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"step": 0, "loss": 1.0}\n{"step": 1, "loss": 0.9}\n')
-    run = pipeline.choose(pipeline.read_runs(str(tmp_path)))
+    run = at_path.read(str(tmp_path))
     causes = (
         cause("bad_data_batch", "Replay step 60."),
         cause("lr_jump", "Read the rate."),
@@ -39,7 +39,7 @@ def test_the_command_is_the_one_that_runs_with_the_adapter_that_is_there(tmp_pat
 
 def test_after_a_replay_nothing_asks_for_one_but_where_the_budget_ended(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"step": 0, "loss": 1.0}\n')
-    run = pipeline.choose(pipeline.read_runs(str(tmp_path)))
+    run = at_path.read(str(tmp_path))
     causes = (cause("bad_data_batch", "Replay step 60."), cause("hang", "Read the logs."))
     told = {"verdict": "data", "budget": 400, "bound": 100, "not_tried": ["one batch over and over"]}
     assert [h.settle for h in advice.resolved(run, causes, told, "train.py")] == ["", "Read the logs."]

@@ -15,7 +15,7 @@ pytest.importorskip("torch")
 import torch
 from replays import PLAIN, Direct, outcome, replayed, train, train_again
 
-from forensics import pipeline, ranking
+from forensics import at_path, pipeline, ranking
 from forensics.case import Clue, Hypothesis
 from forensics.replay import advice, extra_arms, into_case, session, verdict
 from forensics.replay.client import further_cards
@@ -126,7 +126,7 @@ def test_learning_one_batch_by_heart_tells_a_broken_loss_from_data(extra: str, w
 def test_a_run_without_a_step_to_replay_is_asked_to_learn_one_batch(tmp_path: Path) -> None:
     flat = "def loss(model, batch):\n    return sum((p * 0).sum() for p in model.parameters()) + batch['y'].abs().mean()"
     adapter = train(tmp_path, "BAD = set()\n" + flat)
-    run = pipeline.choose(pipeline.read_runs(str(tmp_path)))
+    run = at_path.read(str(tmp_path))
     suspects = ranking.rank([*(Hypothesis(c, c, (Clue("x", 1.0),)) for c in ("frozen_parameters", "labels_wrong"))])
     case = replace(pipeline.analyze_run(run), verdict="unhealthy", hypotheses=suspects, findings=())
     options = Options(adapter, sys.executable, "cpu")
@@ -186,7 +186,7 @@ def test_a_second_device_runs_the_same_steps_from_the_same_checkpoint(tmp_path: 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_on_a_gpu_other_kernels_and_the_cpu_show_the_effect_of_a_bad_batch(tmp_path: Path) -> None:
-    run = pipeline.choose(pipeline.read_runs(str(tmp_path))) if train(tmp_path) else None
+    run = at_path.read(str(tmp_path)) if train(tmp_path) else None
     assert run is not None
     _, result = into_case.replayed(run, Options(tmp_path / "train.py", sys.executable, "cuda", 2000), None)
     assert outcome(result, "other kernels") == "spike"

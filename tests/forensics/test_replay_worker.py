@@ -247,7 +247,7 @@ def test_the_same_verdict_on_a_gpu(run: Path, tmp_path: Path) -> None:
 
 def test_arms_on_several_workers_say_what_one_says(run: Path, tmp_path: Path) -> None:
     """A rate that jumps, replayed with one worker and with three: the same outcomes, in whatever order."""
-    from forensics import pipeline
+    from forensics import at_path
     from forensics.replay import into_case
     from forensics.replay.session import Options
 
@@ -278,7 +278,7 @@ def test_arms_on_several_workers_say_what_one_says(run: Path, tmp_path: Path) ->
     told = []
     for more in (0, 2):
         options = Options(path, sys.executable, "cpu", threads=1, more_workers=more)
-        case, result = into_case.replayed(pipeline.choose(pipeline.read_runs(str(tmp_path))), options, None)
+        case, result = into_case.replayed(at_path.read(str(tmp_path)), options, None)
         assert not result.failed, result.traceback
         told.append(result.document)
         assert case.culprits == ()

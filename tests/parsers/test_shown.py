@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import parsers
-from forensics import pipeline
+from forensics import at_path, pipeline
 from forensics.checkpoints import run_saves
 from parsers import secrets
 from parsers.tables import Run
@@ -50,14 +50,16 @@ def test_two_folders_stay_two_runs_and_can_be_opened(tmp_path: Path) -> None:
     assert len(runs) == 2
     assert len({r.id for r in runs}) == 2 and not any(secret in r.id for r in runs for secret in (ONE, TWO))
     for r in runs:
-        (sibling,) = r.siblings
-        assert parsers.read(sibling).tables["metrics"].num_rows == 60
+        assert parsers.read(r.path).tables["metrics"].num_rows == 60
         assert r.file(r.sources[0].path).is_file()
         document = json.dumps(pipeline.analyze_run(r).to_json())
         assert ONE not in document and TWO not in document
         plain = json.loads(document)
-        assert plain["run"]["path"] != plain["run"]["siblings"][0]
         assert all(source["sha256"] for source in plain["sources"])
+    of_two = pipeline.analyze_run(at_path.choose(runs, str(tmp_path))).to_json()["run"]
+    (other,) = of_two["siblings"]
+    assert of_two["path"] != other["path"] and ONE not in str(other) and TWO not in str(other)
+    assert other["command"].endswith(f"--run '{other['id']}'") and at_path.named(runs, other["id"], "").id == other["id"]
 
 
 def test_two_files_stay_two_sources(tmp_path: Path) -> None:

@@ -247,6 +247,23 @@ def inconclusive() -> Case:
     return case
 
 
+def sibling(id: str, verdict: str | None, answer: str = "", ended: str | None = None) -> Case:
+    command = f"forensics analyze runs --run {id}"
+    told = {"id": id, "path": f"runs/{id}", "verdict": verdict, "status": "finished" if verdict else None, "answer": answer}
+    return told | {"ended": ended, "command": command}
+
+
+def several() -> Case:
+    """One of four runs, the worst."""
+    case = spike()
+    case["run"]["siblings"] = [
+        sibling("llm-124m-b", "inconclusive", "Cannot tell whether this run is healthy: loss.train was not logged."),
+        sibling("llm-124m-c", "healthy", "The run finished. No trouble in what was logged: 31 of 38 checks are clear, 7 had no data."),
+        sibling("llm-124m-d", "healthy", "The run finished. No trouble in what was logged: 30 of 38 checks are clear, 8 had no data."),
+    ]
+    return case
+
+
 def bare() -> Case:
     """Next to nothing, as a damaged or foreign case file may be."""
     return {"schema": 1, "verdict": None, "answer": None, "run": {"id": None, "steps": [None, None]}, "hypotheses": None}
@@ -265,7 +282,7 @@ def hostile() -> Case:
 
     case: Case = poison(replayed())
     case["run"]["id"] = HOSTILE
-    case["run"]["siblings"] = [HOSTILE, "\ud800 half a pair"]
+    case["run"]["siblings"] = [HOSTILE, "\ud800 half a pair", 7, [], dict.fromkeys(sibling("", ""), HOSTILE)]
     case["findings"][0] |= {"id": HOSTILE, "kind": HOSTILE, "facts": {HOSTILE: HOSTILE}}
     case["hypotheses"][0]["clues"][0]["findings"] = [HOSTILE]
     case["timeline"]["marks"].append({"step": 200, "label": HOSTILE, "kind": '"><script>alert(1)</script>'})
@@ -276,7 +293,7 @@ def hostile() -> Case:
 
 
 def crowded() -> Case:
-    """200 findings, 20 attempts, 30 causes, 40 metrics, 60 spikes."""
+    """200 findings, 20 attempts, 30 causes, 40 metrics, 60 spikes, 150 other runs."""
     noise = random.Random(5)
     answer = "The learning rate is too high: 60 spikes between steps 1000 and 19900, and the last did not recover."
     case = base("pretrain-70b", "unhealthy", answer, 20000)
@@ -292,6 +309,7 @@ def crowded() -> Case:
     kinds = ["fast", "slow", "non_recovering", "not_a_spike"]
     bands = [{"from": 1000 + 315 * i, "to": 1000 + 315 * i + 60 * (i % 4), "kind": kinds[i % 4]} for i in range(60)]
     case["run"]["attempts"] = [attempt(i, s, min(s + 1200, 20000), None, None, "node failure") for i, s in enumerate(starts)]
+    case["run"]["siblings"] = [sibling(f"pretrain-70b-{i}", "unhealthy", answer) for i in range(150)]
     case["timeline"] |= {
         "series": [series("loss.train", "lm loss", "nats/token", "log", *attempts),
                    *(series(f"other/expert_{i}", f"expert_{i}", "", "linear", e) for i, e in enumerate(experts))],
@@ -330,4 +348,4 @@ def replayed() -> Case:
     return case
 
 
-ALL = {f.__name__: f for f in (spike, nan, healthy, inconclusive, bare, hostile, crowded, replayed)}
+ALL = {f.__name__: f for f in (spike, nan, healthy, inconclusive, several, bare, hostile, crowded, replayed)}

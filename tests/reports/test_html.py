@@ -15,7 +15,7 @@ from typing import Any
 import cases
 import pytest
 
-from reports import html, schema
+from reports import html, run_list, schema
 
 UPLOT = {
     "uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
@@ -169,6 +169,29 @@ def test_the_first_screen_answers(show: Any) -> None:
                  "checkpoints/step_400.pt", cases.REPLAY, "sample 52", "152 steps repeated"):  # fmt: skip
         assert part in text
     assert page.locator(".next").bounding_box()["y"] < 800
+
+
+def test_the_runs_of_one_place_are_listed_and_long_lists_folded(show: Any) -> None:
+    page = show("several")
+    listed = page.locator(".runs li")
+    assert (
+        page.locator(".runs > summary").inner_text()
+        == "4 runs lie here, and this one is the worst: 1 unhealthy, 1 inconclusive and 2 healthy"
+    )
+    assert [x.split()[0] for x in listed.all_inner_texts()] == ["Unhealthy", "Inconclusive", "Healthy", "Healthy"]
+    assert "this page" in listed.first.inner_text() and "forensics analyze runs --run llm-124m-d" in listed.last.inner_text()
+    assert page.locator(".next").bounding_box()["y"] < 1000
+    page = show("crowded")
+    assert page.locator(".runs").get_attribute("open") is None and page.locator(".runs li").count() == 1 + run_list.SHOWN
+    assert "151 runs lie here, all unhealthy; no clock tells which of these ran last" in page.locator("#answer").inner_text()
+
+
+def test_an_older_case_names_its_siblings_by_path_alone(open_page: Any) -> None:
+    case = cases.spike()
+    case["run"]["siblings"] = ["runs/a b", "runs/c"]
+    page = open_page(html.render(case))
+    assert page.locator(".runs > summary").inner_text() == "3 runs lie here; the others were not judged with this one"
+    assert "forensics analyze 'runs/a b'" in page.locator(".runs").inner_text()
 
 
 def test_verdicts_read_as_they_should(show: Any) -> None:
