@@ -45,7 +45,6 @@ def rows(n: int = 300, **more: Any) -> list[dict[str, Any]]:
     ("config", "what", "value"),
     [
         ({"optim": {"lr": 0.1}}, "lr", 0.1),
-        ({"trainer": {"max_steps": "500"}}, "max_steps", 500),
         ({"clip": None, "max_grad_norm": 1}, "clip", 1),
         ({"training": {"adam-beta2": 0.95}}, "beta2", 0.95),
     ],
