@@ -110,6 +110,26 @@ def test_new_year_and_midnight_within_a_file(tmp_path: Path, clock: Clock, start
     assert found.min() == (start + timedelta(seconds=6)).timestamp() and found.max() == (start + timedelta(seconds=600)).timestamp()
 
 
+def test_a_time_of_day_that_falls_is_the_next_days(tmp_path: Path) -> None:
+    path = log(tmp_path / "r" / "train.log", TIME_OF_DAY)
+    first = path.read_text()
+    log(path, TIME_OF_DAY, LAUNCH - timedelta(hours=6) + timedelta(days=1), range(101, 201))
+    path.write_text(first + path.read_text() + "slurmstepd: error: *** JOB 77 ON node1 CANCELLED AT 2024-03-06T04:20:03 ***\n")
+    found = times(read(tmp_path / "r"), "train.log")
+    assert (np.diff(found) >= 0).all() and found[0] == (LAUNCH + timedelta(seconds=6)).timestamp()
+
+
+def test_two_clocks_of_one_file_that_disagree_are_not_mixed(tmp_path: Path) -> None:
+    path = log(tmp_path / "r" / "train.log", TIME_OF_DAY)
+    lines = path.read_text().splitlines(keepends=True)
+    lines.insert(50, f"{GLOG(LAUNCH + timedelta(hours=5))}[rank0]: Watchdog caught collective operation timeout\n")
+    path.write_text("".join(lines))
+    jsonl(tmp_path / "r" / "metrics.jsonl", LAUNCH, name="grad_norm")
+    run = read(tmp_path / "r")
+    assert [e["time"] for e in run.tables["events"].to_pylist() if e["source"] == "train.log"] == [None]
+    assert np.isfinite(times(run, "train.log").astype(float)).all()
+
+
 @pytest.mark.parametrize("hours", [8, -7, 5.75])
 def test_a_zone_is_found_by_equal_values(tmp_path: Path, hours: float) -> None:
     log(tmp_path / "r" / "train.log", ZONELESS, LAUNCH + timedelta(hours=hours))
