@@ -135,9 +135,9 @@ def _settle(f: FileRead, clock: _Clock, dated: dict[str, list[Span]]) -> None:
         relative |= choice is None
         told = f"taken from another clock: {datetime.fromtimestamp(moments[0], UTC):%Y-%m-%d}"
         notes.append(f"clock without {what}: " + ("no dated clock tells it, times count from the first one" if choice is None else told))
-    if relative and (found >= DATED).any():
-        found[found < DATED] = np.nan  # dated lines, and others that no one can put among them
-        relative = False
+    if relative:  # lines that no one can put among the dated ones, or the other way round: those that are more stay
+        relative = bool((found < DATED).sum() >= (found >= DATED).sum())
+        found[(found >= DATED) == relative] = np.nan
     _drop_other_clocks(clock.time, found)
     _replace(f, clock, found)
     note = "; ".join([*([f.source.note] if f.source.note else []), *notes])

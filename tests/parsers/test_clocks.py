@@ -86,6 +86,15 @@ def test_a_dated_line_of_the_same_log_tells_the_year(tmp_path: Path) -> None:
     assert times(read(tmp_path / "r"), "train.log").min() == (LAUNCH + timedelta(seconds=6)).timestamp()
 
 
+def test_a_dated_line_that_lies_too_far_leaves_the_others_relative(tmp_path: Path) -> None:
+    path = log(tmp_path / "r" / "train.log", TIME_OF_DAY)
+    with path.open("a") as f:
+        f.write("slurmstepd: error: *** JOB 77 ON node1 CANCELLED AT 2024-03-09T19:30:00 ***\n")
+    run = read(tmp_path / "r")
+    assert run.sources[0].clock == "relative" and times(run, "train.log").max() == 594.0
+    assert [e["time"] for e in run.tables["events"].to_pylist()] == [None] and not silence.stalled(run)
+
+
 def test_two_years_that_fit_are_none(tmp_path: Path) -> None:
     log(tmp_path / "r" / "a" / "train.log", SYSLOG)
     for year in (2023, 2024):
