@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pyarrow as pa
 
 from parsers import arrow, clocks, formats, plugins, rank_names, secrets, shown
@@ -98,7 +99,7 @@ def _of_rank(batch: pa.RecordBatch, rank: int) -> pa.RecordBatch:
     """The batch with the rank that its file's name says, where its rows name none."""
     if "rank" not in batch.schema.names or batch["rank"].null_count < batch.num_rows:
         return batch
-    return arrow.with_column(batch, "rank", arrow.column([rank] * batch.num_rows, pa.int32()))
+    return arrow.with_column(batch, "rank", arrow.numbers(np.full(batch.num_rows, rank, np.int32)))
 
 
 def _read_files(paths: list[Path], root: Path, progress: Progress | None) -> Iterator[assemble.FileRead]:

@@ -30,6 +30,8 @@ Ints = NDArray[np.int64]
 
 DAY, HOUR = 86400.0, 3600.0
 LEAP_DAY = datetime(NO_YEAR, 3, 1, tzinfo=UTC).timestamp()
+APART = HOUR / 4  # between neighbouring lines of two clocks of one zone: what a buffer keeps back; zones lie farther apart
+AT_ONCE = 300.0  # between the last line of a log and what its scheduler or its shell writes of the end
 ELAPSED = 60.0  # a clock that begins in the first minute of a day counts from the launch: it is no time of day
 _MOMENT = re.compile(r"\"?20\d\d-\d\d-\d\d[T_ ]\d\d[:-]\d\d")
 _STAMP = re.compile(r"(?<!\d)(20\d\d)[-_.]?([01]\d)[-_.]?([0-3]\d)(?:[-_T. ]{0,2}([0-2]\d)[-_.:h]?([0-5]\d)(?:[-_.:m]?([0-5]\d))?)?(?!\d)")
@@ -42,11 +44,13 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Missing:
-    """What a clock leaves out: the values it has then, after how long it begins anew, and how far a dated clock may lie from it."""
+    """What a clock leaves out: the values it has then, how far a dated clock may lie from it, and how far it must fall to begin anew."""
 
     low: float
     high: float
     near: float
+    beside: float  # the same for a line of its own file, or its name
+    fall: float
 
     def moments(self, time: Floats, turns: Ints, choice: int) -> Floats:
         """Seconds since 1970 of times of this kind, if `choice` is the year (the day) in which the file begins."""
@@ -63,9 +67,16 @@ class Missing:
 
 
 # A year is taken from a clock within a month, a date from one within six hours: half the period and less, zones included. What lies farther
-# apart is another run's, or cannot be told from the next year's (day's).
-YEARLESS = Missing(datetime(NO_YEAR, 1, 1, tzinfo=UTC).timestamp(), datetime(NO_YEAR + 1, 1, 1, tzinfo=UTC).timestamp(), 30 * DAY)
-DATELESS = Missing(0.0, DAY, 6 * HOUR)
+# apart is another run's, or cannot be told from the next year's (day's). A log only grows: a time of day that falls by more than buffers and
+# daylight saving do is the next day's; days that fall back within a year are logs put together in another order.
+YEARLESS = Missing(
+    datetime(NO_YEAR, 1, 1, tzinfo=UTC).timestamp(),
+    datetime(NO_YEAR + 1, 1, 1, tzinfo=UTC).timestamp(),
+    near=30 * DAY,
+    beside=30 * DAY,
+    fall=183 * DAY,
+)
+DATELESS = Missing(0.0, DAY, near=6 * HOUR, beside=HOUR, fall=2 * HOUR)
 
 
 @dataclass
@@ -117,26 +128,43 @@ def _settle(f: FileRead, clock: _Clock, dated: dict[str, list[Span]]) -> None:
         if not len(mine):
             continue
         time = clock.time[mine]
-        turns = _turns(time, missing.high - missing.low)
+        turns = _turns(time, missing)
         choice = None if missing is DATELESS and time[0] < ELAPSED else _choice(missing, time, turns, levels)
         moments = missing.moments(time, turns, (NO_YEAR if missing is YEARLESS else 0) if choice is None else choice)
         found[mine] = moments if choice is not None else moments - moments.min()
         relative |= choice is None
         told = f"taken from another clock: {datetime.fromtimestamp(moments[0], UTC):%Y-%m-%d}"
         notes.append(f"clock without {what}: " + ("no dated clock tells it, times count from the first one" if choice is None else told))
-    if relative and (found[np.isfinite(found)] >= DATED).any():
-        found[found < DATED] = np.nan  # dated lines, and others that no one can put among them
-        relative = False
+    if relative:  # lines that no one can put among the dated ones, or the other way round: those that are more stay
+        relative = bool((found < DATED).sum() >= (found >= DATED).sum())
+        found[(found >= DATED) == relative] = np.nan
+    _drop_other_clocks(clock.time, found)
     _replace(f, clock, found)
     note = "; ".join([*([f.source.note] if f.source.note else []), *notes])
     f.source = replace(f.source, note=note, clock="relative" if relative else f.source.clock)
 
 
-def _turns(time: Floats, period: float) -> Ints:
+def _turns(time: Floats, missing: Missing) -> Ints:
     """How often the clock began anew before each row: at midnight, at New Year. Lines of several processes may mix there."""
-    step = np.diff(time, prepend=time[:1])
-    turns = np.cumsum((step < -0.5 * period).astype(np.int64) - (step > 0.9 * period))
+    step, period = np.diff(time, prepend=time[:1]), missing.high - missing.low
+    turns = np.cumsum((step < -missing.fall).astype(np.int64) - (step > 0.9 * period))
     return np.asarray(turns - turns.min(), np.int64)
+
+
+def _drop_other_clocks(logged: Floats, found: Floats) -> None:
+    """Of two clocks in one file (a launcher's and that of the machine it watches) the one with more lines counts, if they do not agree."""
+    kind = np.digitize(logged, [YEARLESS.low, DATED])
+    kind[~np.isfinite(found)] = -1
+    counts = np.bincount(kind[kind >= 0], minlength=3)
+    main = np.flatnonzero(kind == counts.argmax())
+    for other in set(range(3)) - {int(counts.argmax())}:
+        rows = np.flatnonzero(kind == other)
+        after = np.searchsorted(main, rows)
+        low = np.where(after > 0, found[main[after - 1]], -np.inf)
+        high = np.where(after < len(main), found[main[np.minimum(after, len(main) - 1)]], np.inf)
+        agrees = (found[rows] >= low - APART) & (found[rows] <= high + APART)
+        if len(rows) and agrees.mean() < 0.5:
+            found[rows] = np.nan
 
 
 def _choice(missing: Missing, time: Floats, turns: Ints, levels: Iterable[list[Span]]) -> int | None:
@@ -144,15 +172,16 @@ def _choice(missing: Missing, time: Floats, turns: Ints, levels: Iterable[list[S
     grown = time + turns * (missing.high - missing.low)
     ends = np.array([grown.argmin(), grown.argmax()])
     time, turns, length = time[ends], turns[ends], float(np.ptp(grown))
-    for spans in levels:
-        found: set[int] = set()
+    for spans, near in zip(levels, (missing.beside, missing.near, missing.near), strict=True):
+        apart: dict[int, float] = {}
         for span in spans:
             for choice in missing.choices(span, length):
                 first, last = missing.moments(time, turns, choice).tolist()
-                if max(span.first - last, first - span.last) <= missing.near:
-                    found.add(choice)
+                apart[choice] = min(apart.get(choice, np.inf), max(span.first - last, first - span.last, 0.0))
+        found = [c for c, seconds in apart.items() if seconds <= near]
+        found = [c for c in found if apart[c] <= AT_ONCE] or found  # that holds the moment, before one that lies near it
         if found:
-            return found.pop() if len(found) == 1 else None
+            return found[0] if len(found) == 1 else None
     return None
 
 

@@ -44,7 +44,7 @@ def curve(step: Ints, attempt: Codes, value: Floats, source: Codes, *, state: bo
     order = np.lexsort((starts, step[starts], attempt[starts]))
     first, ends = starts[order], np.r_[starts[1:], len(step)][order]
     again = np.flatnonzero((np.diff(step[first]) == 0) & (np.diff(attempt[first]) == 0))  # blocks that a later one replaces
-    other = again[value[first[again]] != value[first[again + 1]]]
+    other = again[~np.isclose(value[first[again]], value[first[again + 1]], rtol=0, atol=0, equal_nan=True)]
     apart = other[source[first[other]] != source[first[other + 1]]]  # said by another file
     files = np.bincount(source[starts])
     if (len(other) > PASSES * len(starts) and _is_in_passes(step[starts], attempt[starts])) or len(apart) > PASSES * files[files > 0].min():

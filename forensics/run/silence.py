@@ -11,7 +11,8 @@ from parsers.tables import DOUBTED, Run
 
 _SIGNS = ("signal", "scheduler", "exit", "hang", "nccl", "warning", "console", "alive")  # lines that a job writes while it does no steps
 SILENCE_SECONDS, SILENCE_TIMES = 120.0, 50.0
-NEAREST_ZONE = 3600.0  # seconds: no zone but UTC itself is nearer to UTC (tz database)
+NEAREST_ZONE, WIDEST_ZONE, HALF_HOUR = 3600.0, 14 * 3600.0, 1800.0  # seconds from UTC, and between zones but three (tz database)
+SOON = 300.0  # in which a job that ends says so
 MOST_ROWS = 1_000_000  # at the end of the log that tell how long a step takes
 _CLOCKS = ("", "local", "relative")  # Source.clock
 
@@ -35,7 +36,7 @@ def silence(run: Run) -> tuple[float, float, str] | None:
         first, last = float(time[stepped].min()), float(time[stepped].max())
         one_zone = abs(_begin(run, _CLOCKS[other], time[clock == other]) - first) < NEAREST_ZONE / 2
         lines = [(e["time"], e["text"], kind.get(e["source"], "")) for e in endings.events(run, *_SIGNS) if e["time"] is not None]
-        signs = [(t, text) for t, text, c in lines if c == _CLOCKS[mine] or one_zone or t - last < NEAREST_ZONE]
+        signs = [(t, text) for t, text, c in lines if c == _CLOCKS[mine] or one_zone or not _may_be_zone(t - last)]
         alive = time[~columns["stepped"] & ((clock == mine) | (one_zone & (clock == other)))]
         signs += [(float(alive.max()), "the process was still watched and alive")] if len(alive) else []
         until, what = max(signs, default=(last, ""), key=lambda sign: sign[0])
@@ -43,6 +44,11 @@ def silence(run: Run) -> tuple[float, float, str] | None:
             latest = stepped[-MOST_ROWS:]
             return max(until - last, 0.0), _usual(time[latest], columns["step"][latest]), what
     return None
+
+
+def _may_be_zone(seconds: float) -> bool:
+    """Could a line that came soon after the last step lie so far from it because its clock is that of another zone?"""
+    return NEAREST_ZONE - SOON <= seconds <= WIDEST_ZONE + SOON and (seconds + SOON / 5) % HALF_HOUR <= SOON * 1.2
 
 
 def _begin(run: Run, clock: str, time: Floats) -> float:

@@ -86,6 +86,15 @@ def test_a_dated_line_of_the_same_log_tells_the_year(tmp_path: Path) -> None:
     assert times(read(tmp_path / "r"), "train.log").min() == (LAUNCH + timedelta(seconds=6)).timestamp()
 
 
+def test_a_dated_line_that_lies_too_far_leaves_the_others_relative(tmp_path: Path) -> None:
+    path = log(tmp_path / "r" / "train.log", TIME_OF_DAY)
+    with path.open("a") as f:
+        f.write("slurmstepd: error: *** JOB 77 ON node1 CANCELLED AT 2024-03-09T19:30:00 ***\n")
+    run = read(tmp_path / "r")
+    assert run.sources[0].clock == "relative" and times(run, "train.log").max() == 594.0
+    assert [e["time"] for e in run.tables["events"].to_pylist()] == [None] and not silence.stalled(run)
+
+
 def test_two_years_that_fit_are_none(tmp_path: Path) -> None:
     log(tmp_path / "r" / "a" / "train.log", SYSLOG)
     for year in (2023, 2024):
@@ -108,6 +117,26 @@ def test_new_year_and_midnight_within_a_file(tmp_path: Path, clock: Clock, start
     jsonl(tmp_path / "r" / "metrics.jsonl", start, name="grad_norm")
     found = times(read(tmp_path / "r"), "train.log")
     assert found.min() == (start + timedelta(seconds=6)).timestamp() and found.max() == (start + timedelta(seconds=600)).timestamp()
+
+
+def test_a_time_of_day_that_falls_is_the_next_days(tmp_path: Path) -> None:
+    path = log(tmp_path / "r" / "train.log", TIME_OF_DAY)
+    first = path.read_text()
+    log(path, TIME_OF_DAY, LAUNCH - timedelta(hours=6) + timedelta(days=1), range(101, 201))
+    path.write_text(first + path.read_text() + "slurmstepd: error: *** JOB 77 ON node1 CANCELLED AT 2024-03-06T04:20:03 ***\n")
+    found = times(read(tmp_path / "r"), "train.log")
+    assert (np.diff(found) >= 0).all() and found[0] == (LAUNCH + timedelta(seconds=6)).timestamp()
+
+
+def test_two_clocks_of_one_file_that_disagree_are_not_mixed(tmp_path: Path) -> None:
+    path = log(tmp_path / "r" / "train.log", TIME_OF_DAY)
+    lines = path.read_text().splitlines(keepends=True)
+    lines.insert(50, f"{GLOG(LAUNCH + timedelta(hours=5))}[rank0]: Watchdog caught collective operation timeout\n")
+    path.write_text("".join(lines))
+    jsonl(tmp_path / "r" / "metrics.jsonl", LAUNCH, name="grad_norm")
+    run = read(tmp_path / "r")
+    assert [e["time"] for e in run.tables["events"].to_pylist() if e["source"] == "train.log"] == [None]
+    assert np.isfinite(times(run, "train.log").astype(float)).all()
 
 
 @pytest.mark.parametrize("hours", [8, -7, 5.75])
