@@ -33,6 +33,10 @@ from parsers.tables import Run
 
 NEEDS: list[str] = []
 SMALLEST_EFFECT = "one line that says how it ended"
+OF = {
+    "out of memory": ", out of memory", "disk": ", disk full", "hardware": ", hardware failure", "signal": " by a signal",
+    "interrupt": " by hand", "scheduler": " by the scheduler",
+}  # fmt: skip
 QUOTED = 160  # characters of a log line in the answer
 
 
@@ -59,8 +63,7 @@ def title(e: Ending) -> str:
     verb = {"crashed": "Died", "hung": "Hung", "stopped": "Stopped"}.get(e.status, "Ends")
     if e.kind == "cut":
         return f"The log just stops {when}{_planned(e)}, cut off with no closing line"
-    what = e.says if e.kind == "exception" else WORDS[e.kind] + (f": {e.says}" if e.says else "")
-    return f"{verb} {when}: {what}"
+    return f"{verb} {when}{OF.get(e.kind, '')}" + (f": {e.says}" if e.says else "")
 
 
 def sentence(e: Ending) -> str:

@@ -129,9 +129,10 @@ def _silent_end(run: Run, step: int | None, planned: int | None, last: list[Even
 
 
 def _last_line(run: Run, last: list[Event]) -> Event | None:
-    """The last line of the text log that got furthest."""
-    lines = [e for e in last if e["kind"] == "last_line"]
+    """The last line of the text log that got furthest; of logs without a step, only where there is one."""
     furthest = {source: int(step.max()) for source, (_, step) in endings.progress(run).items()}
+    lines = [e for e in last if e["kind"] == "last_line"]
+    lines = [e for e in lines if e["source"] in furthest] or (lines if len(lines) == 1 else [])
     return max(lines, key=lambda e: furthest.get(str(e["source"]), -1), default=None)
 
 
@@ -149,7 +150,7 @@ def attempts(run: Run) -> list[dict[str, Any]]:
         if following:
             begin, end = following[0]["steps"][0], attempt["steps"][1]
             redone = f", {end - begin + 1} steps are done twice" if begin <= end else ""
-            why = f"{why or 'the log does not say why it ended'}; the next attempt begins at step {begin}{redone}"
+            why = f"{why or 'no reason is logged'}; the next attempt begins at step {begin}{redone}"
         elif not why:
             e = _alive(run)
             why = {"cut": JUST_ENDS, "unknown": JUST_ENDS, "running": "it is still going"}.get(e.kind) or WORDS.get(e.kind, e.kind)

@@ -10,7 +10,8 @@ What is odd about them:
 * ``wandb-summary.json`` has the last value of each metric, wherever it was logged. Where a history lies beside it, its
   values get no step; where it is all that is left, they get its ``_step``.
 * Rows of the JSON lines are kept as they stand, ``_step``, ``_timestamp`` and ``_runtime`` included.
-* SDK logs matter for one thing: rows that W&B dropped for going back in step (:mod:`parsers.wandb_format.steps`).
+* SDK logs matter for three things: rows that W&B dropped for going back in step (:mod:`parsers.wandb_format.steps`), an init that
+  failed, and the exit code.
 * ``output.log`` is console output and left to that parser.
 """
 

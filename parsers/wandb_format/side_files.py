@@ -56,7 +56,7 @@ def sdk_log(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
             continue
         text = raw[:4000].decode("utf-8", "replace").rstrip()
         if m := _INIT_FAILED.search(text):
-            rows.event("traceback", f"wandb.init encountered error: {m[1]}", level="error", at=line)
+            rows.event("warning", f"wandb.init encountered error: {m[1]}", level="error", at=line)
         elif m := _FINISHING.search(text):
             own = folder is None or m[1] == folder[1]
         elif own and (m := _EXIT.search(text)):

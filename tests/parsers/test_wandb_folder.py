@@ -228,6 +228,18 @@ def test_dropped_rows_in_sdk_logs(tmp_path: Path, line: str) -> None:
     assert [(g.at, g.lost) for g in gaps] == [("line 2", 4)]
 
 
+def test_init_and_exit_in_sdk_logs(tmp_path: Path) -> None:
+    failed = "2022-12-19 20:33:06,540 ERROR   MainThread:471 [wandb_init.py:init():713] encountered error: resume='never' but run (abc123) exists\n"
+    end = "2022-12-19 20:33:48,840 INFO    MainThread:471 [wandb_run.py:_finish():1746] finishing run team/test/{}\n"
+    code = "2022-12-19 20:33:48,841 INFO    MainThread:471 [wandb_run.py:_atexit_cleanup():1949] got exitcode: {}\n"
+    rows, _, _ = parse(write(tmp_path, "logs/debug.log", failed + end.format("zzz999") + code.format(0)))
+    assert [(e["kind"], e["level"], e["text"]) for e in rows["events"]] == [
+        ("warning", "error", "wandb.init encountered error: resume='never' but run (abc123) exists")
+    ], "the exit code is that of another run of the process"
+    rows, _, _ = parse(write(tmp_path, "logs/debug.log", end.format("abc123") + code.format(255)))
+    assert [(e["kind"], e["level"], e["text"]) for e in rows["events"]] == [("exit", "error", "exit code 255")]
+
+
 def test_patch(tmp_path: Path) -> None:
     text = "diff --git a/x.py b/x.py\n--- a/x.py\n+++ b/x.py\n@@ -1 +1,2 @@\n-lr = 1\n+lr = 2\n+eps = 3\n"
     _, _, notes = parse(write(tmp_path, "files/diff.patch", text))
