@@ -33,10 +33,11 @@ def sentence(run: Run, said: str, findings: Sequence[Finding], hypotheses: Seque
     if said == "healthy":
         clear = sum(c.status == "clear" for c in checks)
         silent = sum(c.status == "cannot_tell" for c in checks)
-        return f"{told} No trouble in what was logged: {clear} of {len(checks)} checks are clear, {silent} had no data.".strip()
+        return f"No trouble in what was logged: {clear} of {len(checks)} checks are clear, {silent} had no data. {told}".strip()
     if said == "inconclusive":
         missing = [c.note for c in checks if c.id in MATTER and c.status in ("cannot_tell", "error")]
-        return f"{told} Cannot tell whether this run is healthy: {missing[0] if missing else 'too little was logged'}.".strip()
+        unclear = f"Cannot tell whether this run is healthy: {missing[0] if missing else 'too little was logged'}."
+        return f"{told} {unclear}" if _leads(ended) else f"{unclear} {told}".strip()
     return explained(findings, hypotheses, ended) + (f" {told}" if told and not _leads(ended) else "")
 
 

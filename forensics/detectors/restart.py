@@ -5,7 +5,8 @@ What it sees
 
 How it decides
     ``parsers.runs.attempts`` tells the attempts apart; this names each new one, the steps that were done twice, the time between,
-    and why the attempt before it ended where a line says so. Work done twice is a warning, a clean continuation is not.
+    and why the attempt before it ended where a line says so. Work done twice is a warning where all restarts together cost 2 % of
+    the steps or 5 % of the time; less, and a clean continuation, is only told.
 
 Cannot tell
     A restart that continues at the very next step, in the same file, without a word and without a clock, leaves no trace.
@@ -25,6 +26,7 @@ from forensics.run import endings, how_it_ended
 from forensics.run.series import series
 from parsers.tables import DOUBTED, Run
 
+STEPS, TIME = 0.02, 0.05  # shares of the run that were done twice, below which a restart that came back whole lost little: docs/case.md
 NEEDS: list[str] = []
 SMALLEST_EFFECT = "one step logged twice"
 
@@ -43,6 +45,7 @@ class Facts(BaseFacts):
 
 def detect(run: Run) -> Iterator[Finding]:
     told = how_it_ended.attempts(run)
+    severity = "warning" if _cost(run) else "info"
     for before, after, attempt in zip(run.attempts, run.attempts[1:], told, strict=False):
         begin, end = after["steps"][0], before["steps"][1]
         redone = max(end - begin + 1, 0)
@@ -65,8 +68,20 @@ def detect(run: Run) -> Iterator[Finding]:
             where = run.where(lines[0]["source"], lines[0]["at"])
             shown.append(evidence.text("what the log says", [e["text"][:300] for e in lines[:6]], where))
         key, times = f"{begin}-attempt{after['index']}" if after["index"] > 1 else begin, (before["ended"], after["started"])
-        severity = "warning" if redone > 1 else "info"
-        yield evidence.found(facts, title, (begin, max(end, begin)), severity, *shown, key=key, times=times)
+        yield evidence.found(facts, title, (begin, max(end, begin)), severity if redone > 1 else "info", *shown, key=key, times=times)
+
+
+def _cost(run: Run) -> bool:
+    """Do the steps that all restarts did twice weigh, by their number or by the time that they took?"""
+    redone = seconds = 0.0
+    for before, after in zip(run.attempts, run.attempts[1:], strict=False):
+        again, done = max(before["steps"][1] - after["steps"][0] + 1, 0), before["steps"][1] - before["steps"][0] + 1
+        redone += again
+        if before["started"] and before["ended"]:
+            seconds += (before["ended"] - before["started"]) * again / done
+    steps = max(a["steps"][1] for a in run.attempts) - min(a["steps"][0] for a in run.attempts) + 1 if run.attempts else 1
+    clocked = sum(a["ended"] - a["started"] for a in run.attempts if a["started"] and a["ended"])
+    return redone >= STEPS * steps or seconds > TIME * clocked > 0
 
 
 def _duration(seconds: float) -> str:
