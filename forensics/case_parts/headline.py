@@ -36,6 +36,9 @@ def sentence(run: Run, said: str, findings: Sequence[Finding], hypotheses: Seque
         end = {"finished": "The run finished. ", "running": "The run is still going. "}.get(status(run), "")
         return f"{told or end}No trouble in what was logged: {clear} of {len(checks)} checks are clear, {silent} had no data."
     if said == "inconclusive":
+        words = set(run.tables["events"]["level"].to_pylist()) - {"warning"}  # a warning alone is no sign of training
+        if not words and not any(table.num_rows for name, table in run.tables.items() if name != "events"):
+            return "No training run was found in what was read: not one step, measurement, setting or checkpoint."
         missing = [c.note for c in checks if c.id in MATTER and c.status in ("cannot_tell", "error")]
         return told + f"Cannot tell whether this run is healthy: {missing[0] if missing else 'too little was logged'}."
     return explained(findings, hypotheses, ended) + (f" {told.rstrip()}" if ended.kind == "cut" else "")

@@ -117,3 +117,11 @@ def test_terms_of_a_loss_are_judged_by_the_one_that_stands_for_it(tmp_path: Path
 def test_a_perplexity_stands_for_the_loss(tmp_path: Path) -> None:
     r = run(tmp_path, [{"step": i, "eval/ppl": math.exp(falling(i))} for i in range(1, 60)])
     assert inputs.loss_of(r).name == "ppl.eval"
+
+
+def test_a_log_without_any_training_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a3.log").write_text(
+        "This is pdfTeX, Version 3.14 (TeX Live 2023)\nentering extended mode\n(rerunfilecheck) Checksum: D41D8CD98F00B204;0.\n"
+    )
+    case = forensics.analyze(str(tmp_path))
+    assert case.verdict == "inconclusive" and case.answer.startswith("No training run was found")
