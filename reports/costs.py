@@ -17,7 +17,7 @@ def cost(case: Case) -> str:
     again = sum(max(0, a[1] - b[0] + 1) for a, b in pairwise(attempts))
     spikes = [s for s in case["spikes"] if s.get("class") not in ("not_a_spike", "non_recovering")]
     spent = sum(s.get("cost_steps") or 0 for s in spikes)
-    last = (case["run"].get("steps") or [None, None])[1]
+    last = text_format.axis(case["run"])[1]
     cut = {str(s["finding"]) for s in case["spikes"] if s.get("censored") and s.get("finding")}  # by the end of the log
     bands = [b for b in case["timeline"]["bands"] if b.get("kind") == "non_recovering" and str(b.get("finding")) not in cut]
     lost = [b["from"] for b in bands if b.get("from") is not None]

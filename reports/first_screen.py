@@ -90,14 +90,14 @@ def when(case: Case) -> tuple[str, str]:
     cited = [f for f in serious if leader and any(f.get("id") in (c.get("findings") or []) for c in leader["clues"])]
     run = case["run"]
     said = [leader.get("steps") if leader else None, *(f.get("steps") for f in cited)]
-    narrow = [pair for pair in said if pair != run.get("steps")]  # "steps 0 to the end" says least
+    narrow = [pair for pair in said if pair != text_format.axis(run)]  # "steps 0 to the end" says least
     for pair in [*narrow, *said, *(f.get("steps") for f in serious)]:
         text = text_format.steps(pair)
         if text and case["verdict"] != "healthy":
             return text, _clock(case, pair, cited + serious)
-    first, last = (run.get("steps") or [None, None])[:2]
+    first, last = text_format.axis(run)
     begin, end = times(case, first), times(case, last)
-    return text_format.steps(run.get("steps")), text_format.period([begin[0][1], end[-1][1]]) if begin and end else ""
+    return text_format.reach(run), text_format.period([begin[0][1], end[-1][1]]) if begin and end else ""
 
 
 def _clock(case: Case, pair: Any, findings: list[dict[str, Any]]) -> str:

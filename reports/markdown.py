@@ -210,7 +210,13 @@ def _read(case: Case) -> str:
     for s in case["sources"]:
         sha = code(s["sha256"]) if s.get("sha256") else ""
         rows.append(row(code(s.get("path")), esc(s.get("format")), text_format.bytes_(s.get("bytes")), esc(s.get("records")), sha))
-    out = ["## What was read", *table(("file", "format", ">size", ">records", "sha256"), rows)]
+    told = [row(esc(f.get("what")), esc(f.get("value")), code(f["where"]) if f.get("where") else "") for f in case["run"]["facts"][:40]]
+    out = [
+        "## What was read",
+        *(table(("what", ">value", "where"), told) if told else []),
+        "",
+        *table(("file", "format", ">size", ">records", "sha256"), rows),
+    ]
     if case["gaps"]:
         out += ["", "Not readable:", ""]
     for g in case["gaps"]:

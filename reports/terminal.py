@@ -50,7 +50,7 @@ def render(case: Case, width: int = 100, color: bool = False) -> str:
 
 
 def _head(run: Case) -> str:
-    parts = [one_line(run.get("id") or "run"), one_line(run.get("status") or "unknown"), text_format.steps(run.get("steps"))]
+    parts = [one_line(run.get("id") or "run"), one_line(run.get("status") or "unknown"), text_format.reach(run)]
     attempts = len(run["attempts"])
     return ", ".join(filter(None, [*parts, f"{attempts} attempts" if attempts > 1 else ""]))
 

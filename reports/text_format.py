@@ -133,14 +133,27 @@ def bytes_(n: Any) -> str:
     return f"{n:.0f} bytes"
 
 
-def steps(pair: Any) -> str:
+def steps(pair: Any, unit: str = "step") -> str:
     """'step 418', 'steps 418 to 431', 'from step 418' or ''."""
     if not isinstance(pair, (list, tuple)) or len(pair) != 2 or pair[0] is None:
         return ""
     first, last = pair
     if last is None:
-        return f"from step {first}"
-    return f"step {first}" if first == last else f"steps {first} to {last}"
+        return f"from {unit} {first}"
+    return f"{unit} {first}" if first == last else f"{unit}s {first} to {last}"
+
+
+def reach(run: dict[str, Any]) -> str:
+    """How far a run came, in the labels of its log: 'steps 0 to 999', 'epochs 0 to 9'."""
+    return steps(run.get("steps"), "epoch" if run.get("step_unit") == "epoch" else "step")
+
+
+def axis(run: dict[str, Any]) -> list[Any]:
+    """First and last step of the axis that findings and series count; in cases that do not tell it apart, the steps of the run."""
+    told = run.get("axis")
+    pair = told.get("steps") if isinstance(told, dict) else None
+    known = pair if isinstance(pair, list) and len(pair) == 2 and None not in pair else run.get("steps")
+    return list(known) if isinstance(known, (list, tuple)) and len(known) == 2 else [None, None]
 
 
 def stamp(seconds: float) -> str | None:

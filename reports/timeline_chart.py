@@ -21,7 +21,7 @@ Case = dict[str, Any]
 
 def domain(case: Case) -> Scale:
     """The steps that the charts span."""
-    seen = [value(s) for s in case["run"].get("steps") or []]
+    seen = [value(s) for s in text_format.axis(case["run"])]
     seen += [p[0] for s in case["timeline"]["series"] for raw in s.get("lives") or [] if isinstance(raw, dict)
              for pts in [raw.get("points") or []] if isinstance(pts, list) for p in points(pts[:1] + pts[-1:])]  # fmt: skip
     seen = [s for s in seen if math.isfinite(s)]

@@ -32,7 +32,7 @@ def axis(run: Run) -> dict[str, Any]:
 def labels(run: Run) -> tuple[list[int | None], str]:
     """First and last step in the labels that the log prints, and what they count: epochs where no line names a step through the run."""
     epoch = series(run, "epoch")
-    if plan.composed(run) and epoch is not None:
+    if plan.counts_epochs(run) and epoch is not None:
         return [int(epoch.value.min()), int(epoch.value.max())], "epoch"
     return _span(run), plan.unit(run)
 
@@ -78,7 +78,8 @@ def _span(run: Run) -> list[int | None]:
     if not steps:
         saved = run.tables["checkpoints"]["step"].drop_null().to_pylist()
         return [min(saved), max(saved)] if saved else [None, None]
-    return [_first_measured(run, min(steps)), max(steps)]
+    reached = [n for n, _ in plan.said(run, "reached")]  # where the bar over the training stood at last
+    return [_first_measured(run, min(steps)), max([*steps, *reached])]
 
 
 def _first_measured(run: Run, first: int) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow.compute as pc
 
 from forensics.run import settings
 from forensics.run.once import once
@@ -21,15 +22,7 @@ from forensics.run.settings import Setting
 from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS
 from parsers.tables import Run
 
-LOOP = "loop/"  # config keys that console_format.plan_lines gives to what the loop itself prints
 _LOOP_TAGS = ("max_steps", "total_steps", "max_train_steps")  # totals that a loop logs beside each step
-_STEPS = (
-    "total_optimization_steps max_steps total_steps train_iters num_steps max_iters max_iter total_iters total_iter train_iterations "
-    "training_steps num_train_steps num_training_steps total_training_steps total_iterations max_iterations iterations num_iterations "
-    "max_step train_steps total_num_steps max_train_steps max_update max_updates steps"
-)
-_ENVIRONMENT = "total_timesteps n_timesteps num_timesteps max_timesteps total_env_steps"
-_EPOCHS = "num_train_epochs num_epochs max_epochs n_epochs total_epochs epochs max_epoch nepochs train_epochs num_train_epoch epoch"
 _DECAY = (("niter", "niter_decay"), ("n_epochs", "n_epochs_decay"))  # CycleGAN and its heirs train both, in epochs
 _PAST = 1.02  # times the plan: rollouts and last batches overshoot, another axis is off by more
 _EXACT = 0.5  # steps by which an estimate may be wrong and still name one whole number
@@ -57,6 +50,8 @@ def plan(run: Run) -> Plan | None:
     """The plan of the last launch, on the axis of the metrics table."""
     last = _last(run)
     found = list(_epoch_plans(run) if unit(run) == "epoch" else _step_plans(run))
+    if unit(run) == "epoch" and not _noted(run):  # steps that a log names beside equal epochs: one step an epoch
+        found += _told_steps(run)
     fits = [p for p in found if last is None or last <= p.value * _PAST + _interval(run)]
     if not fits:
         return None
@@ -68,9 +63,14 @@ def plan(run: Run) -> Plan | None:
 @once
 def labelled(run: Run) -> Plan | None:
     """The plan in the labels that the log prints: epochs where it names no step through the run."""
-    if not composed(run):
-        return plan(run)
-    return next(iter(_epoch_plans(run)), None)
+    return next(iter(_epoch_plans(run)), None) if counts_epochs(run) else plan(run)
+
+
+@once
+def counts_epochs(run: Run) -> bool:
+    """Are epochs the labels that the log prints? So where no line names a step through the run, unless it is all of one epoch."""
+    epoch = series(run, "epoch")
+    return composed(run) and epoch is not None and (len(np.unique(epoch.value)) > 1 or any(p.value > 1 for p in _epoch_plans(run)))
 
 
 @once
@@ -78,7 +78,7 @@ def unit(run: Run) -> str:
     """What the steps of the metrics table count: "epoch" where the log names nothing finer, else "step"."""
     if not run.attempts:  # not one step: whatever the plan is told in
         return "epoch" if not any(_told_steps(run)) and any(_epoch_plans(run)) else "step"
-    noted = {s.path for s in run.sources if EPOCH_STEPS in s.note}
+    noted = _noted(run)
     last = _last(run)
     if noted and last is not None:
         columns = arrays(run)
@@ -89,11 +89,16 @@ def unit(run: Run) -> str:
     if epoch is not None and len(epoch) > 2 and len(np.unique(epoch.step)) > 2:
         apart = epoch.step - epoch.value
         return "epoch" if (apart == apart[0]).all() and abs(apart[0]) <= 1 else "step"
-    epochs = [s for s in _of_launch(run, _EPOCHS) if (_whole(s) or 0) > 1]
+    epochs = [s for s in _of_launch(run, "epochs") if (_whole(s) or 0) > 1]
     counted = _distinct(run)
     first = _first(run)
-    alone = not any(_whole(s) for s in _of_launch(run, _STEPS + " " + _ENVIRONMENT))
+    alone = not any(_whole(s) for s in [*_of_launch(run, "max_steps"), *_of_launch(run, "environment_steps")])
     return "epoch" if alone and first in (0, 1) and any(_whole(s) == counted for s in epochs) else "step"
+
+
+def _noted(run: Run) -> set[str]:
+    """The files of which a parser says that they count epochs."""
+    return {s.path for s in run.sources if EPOCH_STEPS in s.note}
 
 
 def composed(run: Run) -> bool:
@@ -111,37 +116,45 @@ def _step_plans(run: Run) -> Iterator[Plan]:
 
 
 def _told_steps(run: Run) -> Iterator[Plan]:
-    yield from _plans(run, LOOP + "total_steps", "step", "what the loop prints beside its steps")
+    told = _of_last([s for s in reversed(settings.named(run, "total_steps")) if s.key == "total_steps"], run)  # console totals, too
+    yield from (Plan(n, "step", "total_steps, as the log says it", s.where) for s in told if (n := _whole(s)) is not None)
     yield from _logged_totals(run)
     yield from _no_time_left(run)
-    names = f"{_STEPS} {_ENVIRONMENT}" if _counts_environment_steps(run) else _STEPS
-    yield from (Plan(n, "step", f"the setting {s.key}", s.where) for s in _of_launch(run, names) if (n := _whole(s)) is not None)
+    for what in ("max_steps", "environment_steps") if _counts_environment_steps(run) else ("max_steps",):
+        yield from (Plan(n, "step", f"the setting {s.key}", s.where) for s in _of_launch(run, what) if (n := _whole(s)) is not None)
 
 
 def _epoch_plans(run: Run) -> Iterator[Plan]:
-    yield from _plans(run, LOOP + "epochs", "epoch", "what the loop prints beside its epochs")
+    yield from (Plan(n, "epoch", "what the loop prints beside its epochs", where) for n, where in said(run, "epochs"))
     for first, second in _DECAY:
         both = [settings.named(run, name) for name in (first, second)]
         if all(both) and all(_whole(s[-1]) is not None for s in both):
             total = sum(_whole(s[-1]) or 0 for s in both)
             yield Plan(total, "epoch", f"the settings {first} + {second}", both[0][-1].where)
     yield from (
-        Plan(n, "epoch", f"the setting {s.key}", s.where) for s in _of_launch(run, _EPOCHS) if (n := _whole(s)) is not None and n > 0
+        Plan(n, "epoch", f"the setting {s.key}", s.where) for s in _of_launch(run, "epochs") if (n := _whole(s)) is not None and n > 0
     )
 
 
-def _plans(run: Run, key: str, counts: str, says: str) -> Iterator[Plan]:
-    """What the lines of the loop said under a key, the last word first."""
-    told = _of_last([s for s in settings.named(run, key.rpartition("/")[2]) if s.key == key], run)
-    yield from (Plan(n, counts, says, s.where) for s in reversed(told) if (n := _whole(s)) is not None)
+def said(run: Run, what: str) -> list[tuple[int, str]]:
+    """(number, place) of what the lines of the last launch say of their length, the last word first: epochs, steps_per_epoch,
+    micro_batches_per_epoch, reached (parsers.console_format.plan_lines)."""
+    events = run.tables["events"]
+    rows = events.filter(pc.equal(events["kind"], "plan")).to_pylist() if len(events) else []
+    found = [
+        Setting(what, e["text"].partition(": ")[2], run.where(e["source"], e["at"]), e["attempt"])
+        for e in reversed(rows)
+        if e["text"].startswith(f"{what}: ")
+    ]
+    return [(n, s.where) for s in _of_last(found, run) if (n := _whole(s)) is not None]
 
 
-def _of_launch(run: Run, names: str) -> list[Setting]:
-    """Settings under any of the names that hold for the last launch: better names first, then shallow keys, then the last word."""
+def _of_launch(run: Run, what: str) -> list[Setting]:
+    """Settings of this meaning that hold for the last launch: better names first, then shallow keys, then the last word."""
     found = []
-    for name in names.split():
-        of_name = [s for s in reversed(settings.named(run, name)) if not s.key.startswith(LOOP)]
-        found += sorted(_of_last(of_name, run), key=lambda s: len(re.findall(r"[./]", s.key)))
+    for name in settings.names_of(what):
+        of_name = _of_last(list(reversed(settings.named(run, name))), run)
+        found += sorted(of_name, key=lambda s: len(re.findall(r"[./]", s.key)))
     return found
 
 
@@ -178,11 +191,10 @@ def _counts_environment_steps(run: Run) -> bool:
 def _whole_epochs(run: Run, epochs: Plan) -> Iterator[Plan]:
     """Epochs times the steps of an epoch, as the loop says them or as they were measured."""
     accumulation = settings.number(run, "accumulation") or 1
-    for key, per_step, said in (("steps_per_epoch", 1.0, "steps"), ("micro_batches_per_epoch", accumulation, "micro-batches")):
-        of_epoch = next((s for s in reversed(settings.named(run, key)) if s.key == LOOP + key and _whole(s)), None)
-        if of_epoch is not None and (n := _whole(of_epoch)):
-            where = f"{epochs.where}; {of_epoch.where}"
-            yield Plan(int(n * epochs.value // per_step), "step", f"{epochs.says}, times {n:,} {said} an epoch", where)
+    for key, per_step, counted in (("steps_per_epoch", 1.0, "steps"), ("micro_batches_per_epoch", accumulation, "micro-batches")):
+        for n, where in [x for x in said(run, key) if x[0]][:1]:
+            steps = int(n * epochs.value // per_step)
+            yield Plan(steps, "step", f"{epochs.says}, times {n:,} {counted} an epoch", f"{epochs.where}; {where}")
     epoch, last = series(run, "epoch"), _last(run)
     if epoch is None or last is None or not len(epoch):
         return

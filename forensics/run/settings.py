@@ -12,6 +12,11 @@ from forensics.run.once import once
 from parsers.tables import Run
 
 _NAMES = {
+    "max_steps": "total_optimization_steps max_steps total_steps train_iters num_steps max_iters max_iter total_iters total_iter "
+    "train_iterations training_steps num_train_steps num_training_steps total_training_steps total_iterations max_iterations iterations "
+    "num_iterations max_step train_steps total_num_steps max_train_steps max_update max_updates steps",
+    "environment_steps": "total_timesteps n_timesteps num_timesteps max_timesteps total_env_steps",
+    "epochs": "num_train_epochs num_epochs max_epochs n_epochs total_epochs epochs max_epoch nepochs train_epochs num_train_epoch epoch",
     "lr": "lr learning_rate base_lr peak_lr max_lr lr_max adam_lr lr0",
     "min_lr": "min_lr lr_min end_lr final_lr eta_min",
     "warmup_steps": "warmup_steps num_warmup_steps warmup_iters lr_warmup_iters warmup lr_warmup_steps warmup_updates",
@@ -58,12 +63,16 @@ def setting(run: Run, what: str) -> Setting | None:
 
 def settings(run: Run, what: str) -> list[Setting]:
     """All values of a setting, in the order of the files; exact names first choice, shallow keys before nested ones."""
-    wanted = _NAMES[what].split()
     by_name = _config(run)
-    for name in wanted:
+    for name in names_of(what):
         if name in by_name:
             return by_name[name]
     return []
+
+
+def names_of(what: str) -> list[str]:
+    """The names that frameworks give a setting, best first."""
+    return _NAMES[what].split()
 
 
 def named(run: Run, names: str) -> list[Setting]:

@@ -62,9 +62,9 @@ class Dicts:
         self.beside = True
         return min(round(epoch * self.bar[2] / epochs / every) * every, self.bar[2])
 
-    def drawn(self) -> tuple[int, int]:
-        """Line and total of the training bar beside the dict lines; total 0 where none stood there."""
-        return (self.bar[0], self.bar[2]) if self.beside else (0, 0)
+    def drawn(self) -> tuple[int, int, int]:
+        """Line, position and total of the training bar beside the dict lines; total 0 where none stood there."""
+        return self.bar if self.beside else (0, 0, 0)
 
     def _batch_size(self) -> int:
         known = self.header

@@ -1,7 +1,7 @@
 """What a log's own lines say about its planned length: totals beside steps and epochs, bars, sentences before the loop.
 
-They become config rows under ``loop/``, so that they can be told from settings: the loop counts what it does, a setting may be
-overridden. A bar that is drawn from its beginning again and again counts the steps of an epoch, not of the run.
+A total of steps is a setting like one in a file (``total_steps``); what else the loop says of its length are events of the kind "plan"
+(``epochs: 20``), for a number that only this log counts is no setting to compare launches by. A bar that is drawn from its beginning again and again counts the steps of an epoch, not of the run.
 
 Sentences: transformers Trainer ("Total optimization steps = 7,272"), Lightning ("max_epochs=500 reached"), DeepSpeed-Chat ("Beginning of
 Epoch 1/16, Total Micro Batches 460"), YOLO ("Starting training for 20 epochs"), TransUNet's heirs ("125 iterations per epoch. 12500 max
@@ -15,7 +15,7 @@ import re
 from parsers.console_format.line_prefix import SUFFIX, Line
 from parsers.tables import Rows
 
-TOTAL, EPOCHS, OF_EPOCH, MICRO = "loop/total_steps", "loop/epochs", "loop/steps_per_epoch", "loop/micro_batches_per_epoch"
+TOTAL, EPOCHS, OF_EPOCH, MICRO, REACHED = ("total_steps", "epochs", "steps_per_epoch", "micro_batches_per_epoch", "reached")
 _N = r"(\d[\d,]*)"
 _STEPS = r"(?:steps|iterations|iters|updates)"
 _HINT = re.compile(r"(?i)epoch|iteration|micro|generation batches|steps|iters|kit/|Mit/")
@@ -47,7 +47,10 @@ class Plans:
     def _put(self, key: str, value: int, n: int) -> None:
         if value > 0 and self._known.get(key) != value:
             self._known[key] = value
-            self._rows.config(key, value, at=n)
+            if key == TOTAL:
+                self._rows.config(key, value, at=n)
+            else:
+                self._rows.event("plan", f"{key}: {value}", at=n)
 
     def sentence(self, n: int, body: str) -> None:
         """A line of words."""
@@ -69,6 +72,8 @@ class Plans:
             return
         if within:
             self._put(OF_EPOCH, total, n)
+            if self._bar is not None and self._bar[2] == total:  # Lightning renames its bar when the first epoch begins
+                self._bar = None
         elif line.bar:
             self._drawn(n, line, parts.get("it", 0), total)
         elif any(f.role == "it" and f.tag for f in line.fields):
@@ -84,14 +89,17 @@ class Plans:
             self._again = self._again or it < self._bar[1] == total
             self._bar = (self._bar[0], it, total)
 
-    def finish(self, beside_losses: tuple[int, int]) -> None:
-        """What only the whole log tells: whether its longest bar was drawn once; ``beside_losses``: line and total of the bar
+    def finish(self, beside_losses: tuple[int, int, int]) -> None:
+        """What only the whole log tells: whether its longest bar was drawn once; ``beside_losses``: line, position and total of the bar
         that gave transformers' dict lines their steps, total 0 where none did."""
-        n, total = beside_losses
-        if self._bar is not None:
-            n, total = self._bar[0], self._bar[2]
-        if total > 1 and TOTAL not in self._known:
-            self._put(OF_EPOCH if self._again or (self._bar is not None and self._known.get(EPOCHS, 0) > 1) else TOTAL, total, n)
+        n, it, total = self._bar or beside_losses
+        if total < 2:
+            return
+        if self._again or (self._bar is not None and self._known.get(EPOCHS, 0) > 1):
+            self._put(OF_EPOCH, total, n)
+        elif self._known.get(TOTAL, total) == total:
+            self._put(TOTAL, total, n)
+            self._put(REACHED, it, n)
 
 
 def _count(text: str) -> int:

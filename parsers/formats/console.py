@@ -1,10 +1,11 @@
 """Reads text logs of training: console output, nohup.out, scheduler ``.out`` and ``.err`` files of some 33 frameworks.
 
 Odd about the format: there is none. In `console_format`, `line_numbers` reads a line by its words, `blocks` what spans lines,
-`event_lines` errors and scheduler lines, `printed_settings` argument dumps; `reader` remembers where a log is:
+`event_lines` errors and scheduler lines, `printed_settings` and `settings_dicts` argument dumps, dictionaries and options of commands,
+`plan_lines` the planned length; `reader` remembers where a log is:
 
 - A line's step is the most specific it names: global step, then step or iteration, then (epoch - first) * n + i for
-  ``Epoch 3 [120/500]``, then epoch. A line without one takes the step just before it (validation lines, timing lines,
+  ``Epoch 3 [120/500]`` (laid end to end where ``[3,  2000]`` names no total), then epoch. A line without one takes the step just before it (validation lines, timing lines,
   blocks under ``[step=600/1000]:``); summaries ("final", "best", "minimum") have none.
 - transformers prints ``{'loss': ...}`` without a step (`dicts`); a `Note` says how it was found.
 - Carriage returns separate updates of progress bars; of updates with the same step the last one counts.

@@ -92,9 +92,10 @@ def _other(path: Path, text: str, suffix: str) -> str | None:
 
 
 def _only_arguments(text: str) -> bool:
-    """Are the lines behind the first Namespace(...) more of these, or assignments?"""
-    behind = [s for line in text.splitlines()[1:60] if (s := line.strip())]
-    return len(behind) < 3 or _all_assignments("\n".join(behind))
+    """Are the lines behind the first Namespace(...) more of these, or assignments? A log says the same words in line after line."""
+    behind = [s for line in text.splitlines()[1:60] if (s := line.strip()) and "Namespace(" not in s]
+    words = [m[0] for s in behind if (m := re.search(r"[A-Za-z_][\w.\-]*", s)) is not None]
+    return len(behind) < 3 or (_all_assignments("\n".join(behind)) and len(set(words)) * 2 > len(words))
 
 
 def skipped(path: Path) -> bool:

@@ -1,0 +1,127 @@
+"""Planned length on the axis that the log counts, the facts of a run with their places, and what may be judged where losses have other names."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import forensics
+from forensics.detectors import divergence, nonfinite
+from forensics.errors import CannotTell
+from forensics.run import facts, inputs, plan
+from parsers.tables import Run
+
+
+def falling(i: int) -> float:
+    return 1.5 + 2.5 * math.exp(-i / 80) + 0.01 * ((i * 7919) % 13 - 6)
+
+
+def run(folder: Path, rows: Sequence[dict[str, Any]], config: dict[str, Any] | None = None, log: str = "") -> Run:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    if config:
+        (folder / "config.json").write_text(json.dumps(config))
+    if log:
+        (folder / "train.log").write_text(log)
+    return forensics.read(str(folder))
+
+
+def steps(last: int, first: int = 1, **more: Callable[[int], float]) -> list[dict[str, Any]]:
+    return [{"step": i, "loss": falling(i)} | {k: f(i) for k, f in more.items()} for i in range(first, last + 1)]
+
+
+@pytest.mark.parametrize(
+    ("last", "config", "planned"),
+    [
+        (90, {"max_steps": 500}, 500),
+        (90, {"max_steps": -1, "total_timesteps": 400}, 400),
+        (90, {"n_timesteps": 2e4}, 20000),
+        (90, {"max_steps": 50}, None),  # gone past: it counts something else
+        (90, {"epochs": 20}, None),  # no steps of an epoch are known
+        (90, {"env": {"max_steps": 200}, "max_steps": 500}, 500),
+        (50, {"epochs": 50}, 50),  # as many steps as epochs: a step is an epoch
+    ],
+)
+def test_plans_of_settings(tmp_path: Path, last: int, config: dict[str, Any], planned: int | None) -> None:
+    assert plan.planned_steps(run(tmp_path, steps(last), config)) == planned
+
+
+def test_epochs_times_measured_steps(tmp_path: Path) -> None:
+    rows = steps(90, epoch=lambda i: i / 40)
+    found = plan.plan(run(tmp_path, rows, {"num_train_epochs": 3, "max_steps": -1}))
+    assert found is not None and (found.value, found.unit) == (120, "step") and "40 steps an epoch" in found.says
+
+
+def test_a_log_of_epochs_is_planned_in_epochs(tmp_path: Path) -> None:
+    rows = [{"epoch": i, "loss": falling(5 * i), "val_loss": falling(5 * i) + 0.1} for i in range(30)]
+    r = run(tmp_path, rows, {"epochs": 40, "max_steps": 2000})
+    assert (plan.unit(r), plan.planned_steps(r)) == ("epoch", 40)
+
+
+def test_what_the_loop_prints_beats_a_setting_and_this_is_said(tmp_path: Path) -> None:
+    log = "".join(f"iter: {i}/500 loss: {falling(i):.4f}\n" for i in range(1, 60))
+    (tmp_path / "train.log").write_text("Namespace(max_iterations=50000, lr=0.1)\n" + log)
+    found = plan.plan(forensics.read(str(tmp_path)))
+    assert found is not None and found.value == 500 and found.where.startswith("train.log line")
+    assert any("50,000" in other for other in found.against)
+
+
+def test_epoch_and_iteration_are_told_in_epochs(tmp_path: Path) -> None:
+    lines = (f"Train Epoch [{e}/20] [{i}/100] loss: {falling(100 * e + i):.4f}\n" for e in range(1, 6) for i in (0, 50))
+    (tmp_path / "train.log").write_text("".join(lines))
+    case = forensics.analyze(str(tmp_path)).to_json()["run"]
+    assert (case["steps"], case["step_unit"], case["planned_steps"]) == ([1, 5], "epoch", 20)
+    assert case["axis"]["says"] and case["axis"]["steps"][1] > 400
+
+
+def test_facts_stand_where_they_say(tmp_path: Path) -> None:
+    r = run(tmp_path, steps(60), {"max_steps": 100, "precision": "bf16"})
+    found = {f["what"]: f for f in facts.facts(r)}
+    assert (found["first step"]["value"], found["last step"]["value"]) == (1, 60)
+    assert (found["planned steps"]["value"], found["planned steps"]["where"].split()[0]) == (100, "config.json")
+    assert (found["last loss"]["value"], found["last loss"]["where"]) == (falling(60), "metrics.jsonl line 60")
+    assert found["precision"]["value"] == "bf16"
+
+
+def test_what_an_engine_prints_of_itself_is_no_first_step(tmp_path: Path) -> None:
+    rows = [{"step": 0, "lr": 1e-4}] + [{"step": i, "lr": 1e-4, "loss": falling(i)} for i in range(10, 300, 10)]
+    assert facts.labels(run(tmp_path, rows))[0] == [10, 290]
+
+
+def test_a_run_of_an_epoch_a_row_is_judged(tmp_path: Path) -> None:
+    calm = [{"epoch": i, "loss": falling(8 * i)} for i in range(25)]
+    assert forensics.analyze(str(Path(run(tmp_path / "calm", calm).path))).verdict == "healthy"
+    rising = [{"epoch": i, "loss": falling(20 * i) if i < 12 else 1.6 + 0.3 * (i - 11)} for i in range(25)]
+    found = list(divergence.detect(run(tmp_path / "rising", rising)))
+    assert len(found) == 1 and found[0].severity == "critical"
+    with pytest.raises(CannotTell, match="only 8 finite values"):
+        list(divergence.detect(run(tmp_path / "short", calm[:8])))
+
+
+def test_terms_of_a_loss_are_judged_by_the_one_that_stands_for_it(tmp_path: Path) -> None:
+    boxes = [{"epoch": i, "train/box_loss": falling(8 * i), "train/obj_loss": 0.1, "val/box_loss": falling(8 * i)} for i in range(25)]
+    assert inputs.loss_of(run(tmp_path / "boxes", boxes)).tag == "train/box_loss"
+    game = [{"step": i, "l_d_real": 0.1, "l_g_gan": 2.0, "l_g_pix": falling(i)} for i in range(1, 60)]
+    with pytest.raises(CannotTell, match="none of which stands for the whole"):
+        inputs.loss_of(run(tmp_path / "game", game))
+    broken = [dict(r, l_g_gan=float("nan")) if r["step"] > 40 else r for r in game]
+    found = list(nonfinite.detect(run(tmp_path / "broken", broken)))
+    assert [f.facts.first for f in found] == [41]
+
+
+def test_a_perplexity_stands_for_the_loss(tmp_path: Path) -> None:
+    r = run(tmp_path, [{"step": i, "eval/ppl": math.exp(falling(i))} for i in range(1, 60)])
+    assert inputs.loss_of(r).name == "ppl.eval"
+
+
+def test_a_log_without_any_training_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a3.log").write_text(
+        "This is pdfTeX, Version 3.14 (TeX Live 2023)\nentering extended mode\n(rerunfilecheck) Checksum: D41D8CD98F00B204;0.\n"
+    )
+    case = forensics.analyze(str(tmp_path))
+    assert case.verdict == "inconclusive" and case.answer.startswith("No training run was found")

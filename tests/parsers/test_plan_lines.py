@@ -1,0 +1,145 @@
+"""What a console log says of its planned length, of settings printed as dictionaries or options, and of lines that count within an epoch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from parsers.formats import console
+from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS
+from parsers.tables import HEAD_BYTES, Gap, Note, table_of
+
+
+def read(tmp_path: Path, text: str) -> tuple[dict[str, list[dict[str, object]]], list[str]]:
+    path = tmp_path / "train.log"
+    path.write_text(text)
+    tables: dict[str, list[dict[str, object]]] = {"config": [], "events": [], "metrics": []}
+    notes = []
+    for item in console.parse(path):
+        if isinstance(item, Note):
+            notes.append(item.text)
+        elif not isinstance(item, Gap):
+            tables[table_of(item)] += item.to_pylist()
+    return tables, notes
+
+
+def said(tmp_path: Path, text: str) -> set[str]:
+    tables, _ = read(tmp_path, text)
+    totals = {f"total_steps: {json.loads(str(c['value']))}" for c in tables["config"] if c["key"] == "total_steps"}
+    return totals | {str(e["text"]) for e in tables["events"] if e["kind"] == "plan"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("step 1/900 loss 3.5\nstep 2/900 loss 3.4\n", {"total_steps: 900"}),
+        ("step 00001/16704 (0.01%) | loss: 3.5 | epoch: 1\n", {"total_steps: 16704"}),
+        ("Epoch [3/40], Loss: 0.41\n", {"epochs: 40"}),
+        ("Epoch: [7/100]  [ 940/1562]  loss: 7.84 (7.88)  lr: 0.1 (0.1)\n", {"epochs: 100", "steps_per_epoch: 1562"}),
+        ("| epoch   1 |   200/ 2983 batches | lr 20.00 | ms/batch 11.6 | loss  5.10 | ppl   164.02\n", {"steps_per_epoch: 2983"}),
+        ("Training Progress:   0%|          | 0/3746 [00:00<?, ?it/s]\n", {"total_steps: 3746"}),
+        ("d: 0.9;gen: 0.1:   0%|  | 7/20000 [00:15<87:33:24, 15.76s/it]\n", {"total_steps: 20000", "reached: 7"}),
+        ("Formatting:   2%|▏  | 292/13772 [00:01<00:53, 250.83sample/s]\n", set()),
+        ("Loading checkpoint shards: 100%|####| 2/2 [00:04<00:00, 2.02s/it]\n", set()),
+        ("  Total optimization steps = 7,272\n", {"total_steps: 7272"}),
+        ("125 iterations per epoch. 12500 max iterations\n", {"steps_per_epoch: 125", "total_steps: 12500"}),
+        ("Beginning of Epoch 1/16, Total Micro Batches 460\n", {"epochs: 16", "micro_batches_per_epoch: 460"}),
+        ("Starting training for 20 epochs...\n", {"epochs: 20"}),
+        ("`Trainer.fit` stopped: `max_epochs=500` reached.\n", {"epochs: 500"}),
+        ("Progress on: 4.09kit/200kit rate:1.5s/it remaining:82:41:21\n", {"total_steps: 200000"}),
+    ],
+)
+def test_planned_length(tmp_path: Path, text: str, expected: set[str]) -> None:
+    assert said(tmp_path, text) == expected
+
+
+def test_a_bar_that_is_drawn_again_counts_an_epoch(tmp_path: Path) -> None:
+    bar = "".join(f"train: {i}%|#| {i}/100 [00:01<00:09, 9.5it/s, loss={3 - i / 100:.2f}]\n" for i in (1, 50, 100))
+    assert said(tmp_path, bar * 3) == {"steps_per_epoch: 100"}
+    assert said(tmp_path, "Training:   0%|  | 0/100 [00:00<?, ?it/s]\rEpoch 0:   3%|  | 3/100 [00:01<00:09, 9.5it/s, loss=2.0]\n") == {
+        "steps_per_epoch: 100"
+    }
+
+
+def test_bars_of_preprocessing_measure_nothing(tmp_path: Path) -> None:
+    tables, _ = read(tmp_path, "Filter (num_proc=1): 100%|####| 7500/7500 [00:10<00:00, 700.1 examples/s]\nstep:1 - actor/loss:0.5\n")
+    assert {(m["step"], m["tag"]) for m in tables["metrics"]} == {(1, "actor/loss")}
+
+
+def test_lines_that_count_within_their_epoch_are_laid_end_to_end(tmp_path: Path) -> None:
+    lines = "".join(f"[{e},  {i}] loss: {3 / e:.3f}\n" for e in (1, 2, 3) for i in (2000, 4000))
+    tables, notes = read(tmp_path, lines)
+    assert [m["step"] for m in tables["metrics"] if m["tag"] == "loss"] == [2000, 4000, 6000, 8000, 10000, 12000]
+    assert COMPOSED_STEPS in notes
+
+
+def test_cyclegan_lines(tmp_path: Path) -> None:
+    tables, notes = read(
+        tmp_path,
+        "".join(f"(epoch: {e}, iters: {i}, time: 0.1, data: 0.2) , D_A: 0.3, G_A: 0.5\n" for e, i in ((1, 100), (2, 20), (2, 120))),
+    )
+    assert [(m["step"], m["tag"]) for m in tables["metrics"] if m["tag"] == "D_A"] == [(100, "D_A"), (120, "D_A"), (220, "D_A")]
+    assert COMPOSED_STEPS in notes
+
+
+def test_steps_that_go_on_over_epochs_stay(tmp_path: Path) -> None:
+    tables, notes = read(tmp_path, "".join(f"epoch {1 + i // 3} step {i} loss {3 / i:.3f}\n" for i in range(1, 9)))
+    assert [m["step"] for m in tables["metrics"] if m["tag"] == "loss"] == list(range(1, 9))
+    assert COMPOSED_STEPS not in notes
+
+
+def test_a_log_of_epochs_says_so(tmp_path: Path) -> None:
+    _, notes = read(tmp_path, "Epoch 1 train_loss 2.0 val_loss 2.1\nEpoch 2 train_loss 1.8 val_loss 2.0\n")
+    assert EPOCH_STEPS in notes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Run config :  {'task': 'videoqa', 'max_epoch': 10, 'optim': {'lr': 3e-05}}\n",
+        "{   'task': 'videoqa',\n    'max_epoch': 10,\n    'optim': {   'lr': 3e-05}}\n",
+        'json = {\n    "task": "videoqa", \n    "max_epoch": 10, \n    "optim": {\n        "lr": 3e-05\n    }\n}\n',
+    ],
+)
+def test_settings_printed_as_a_dictionary(tmp_path: Path, text: str) -> None:
+    tables, _ = read(tmp_path, text + "step 1 loss 2.0\n")
+    config = {c["key"]: json.loads(str(c["value"])) for c in tables["config"]}
+    assert (config["task"], config["max_epoch"], config["optim.lr"]) == ("videoqa", 10, 3e-5)
+
+
+def test_a_row_of_measurements_is_no_dictionary_of_settings(tmp_path: Path) -> None:
+    tables, _ = read(tmp_path, "{'loss': 2.3, 'grad_norm': 1.0, 'learning_rate': 1e-4, 'epoch': 0.1}\n")
+    assert tables["config"] == []
+
+
+def test_options_of_a_command_line(tmp_path: Path) -> None:
+    tables, _ = read(
+        tmp_path,
+        "cmd = deepspeed main.py --data a b --lr=1e-05 --num_train_epochs 16 --deepspeed --token hf_abcdefghijklmnopqrstuvwxyz123456\n",
+    )
+    config = {c["key"]: json.loads(str(c["value"])) for c in tables["config"]}
+    assert {k: config[k] for k in ("data", "lr", "num_train_epochs", "deepspeed")} == {
+        "data": "a b",
+        "lr": 1e-5,
+        "num_train_epochs": 16,
+        "deepspeed": True,
+    }
+    assert "hf_abcdef" not in str(tables)
+
+
+def test_dict_lines_that_came_in_a_bunch_take_their_steps_from_their_epochs(tmp_path: Path) -> None:
+    bars = "".join(f" {i}%|#| {i}/200 [00:01<00:09, 9.5it/s]\n" for i in range(0, 101, 10))
+    rows = "".join(f"{{'loss': {3 - e:.2f}, 'learning_rate': 1e-05, 'epoch': {e}}}\n" for e in (0.1, 0.2, 0.3))
+    tables, _ = read(tmp_path, "epochs: 2\nlogging_steps: 10\n" + bars.rstrip("\n") + rows)
+    assert [m["step"] for m in tables["metrics"] if m["tag"] == "loss"] == [10, 20, 30]
+
+
+def test_notes_that_are_a_log_are_read_and_others_are_not(tmp_path: Path) -> None:
+    log = "Namespace(epochs=5, lr=20)\n" + "".join(
+        f"| epoch 1 | {i}/ 2983 batches | lr 20.0 | loss 5.1 | ppl 164.0\n" for i in range(200, 2000, 200)
+    )
+    note = "# Results\n\nWe trained for 5 epochs.\n\n| step 100 | loss 2.0 |\n\nAnd that was that.\n"
+    for name, text, claimed in (("model.md", log, True), ("notes.md", note, False)):
+        assert console.claims(tmp_path / name, text.encode()[:HEAD_BYTES]) is claimed
