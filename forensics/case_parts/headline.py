@@ -41,7 +41,13 @@ def sentence(run: Run, said: str, findings: Sequence[Finding], hypotheses: Seque
         missing = [c.note for c in checks if c.id in MATTER and c.status in ("cannot_tell", "error")]
         unclear = f"Cannot tell whether this run is healthy: {missing[0] if missing else 'too little was logged'}."
         return f"{told} {unclear}" if _leads(ended) else f"{unclear} {told}".strip()
-    return explained(findings, hypotheses, ended) + (f" {told}" if told and not _leads(ended) else "")
+    return unhealthy(findings, hypotheses, ended)
+
+
+def unhealthy(findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], ended: Ending | None) -> str:
+    """What happened, its likeliest cause, and how the run ended where that does not lead."""
+    told = how.sentence(ended) if ended is not None and not _leads(ended) else ""
+    return f"{explained(findings, hypotheses, ended)} {told}".rstrip()
 
 
 def _leads(ended: Ending) -> bool:

@@ -15,6 +15,7 @@ from forensics.case import finding_of, hypothesis_of
 from forensics.case_parts import headline
 from forensics.certainty import certainty
 from forensics.errors import ForensicsError
+from forensics.run.how_it_ended import of_case
 
 Document = dict[str, Any]
 
@@ -68,7 +69,7 @@ def _ranked(document: Document) -> Document:
     for rank, h in enumerate(document["hypotheses"], 1):
         h["rank"] = rank
     if document["verdict"] == "unhealthy":
-        document["answer"] = headline.explained([finding_of(f) for f in document["findings"]], ranked)
+        document["answer"] = headline.unhealthy([finding_of(f) for f in document["findings"]], ranked, of_case(document["run"]))
     aside = document.pop("set_aside", None)
     if aside and aside["cause"] == ranked[0].id:
         document["culprits"] = aside["culprits"]

@@ -176,7 +176,16 @@ def continues(run: Run, attempt: dict[str, Any]) -> str:
 def shown(run: Run) -> dict[str, Any]:
     """`run.ending` of the case."""
     e = ending(run)
-    return {"kind": e.kind.replace(" ", "_"), "says": e.says, "where": e.where, "rank": e.rank, "before_first_step": e.before_first_step}
+    told = {"kind": e.kind.replace(" ", "_"), "says": e.says, "where": e.where, "rank": e.rank, "before_first_step": e.before_first_step}
+    return told | {"step": e.step, "how": e.how}
+
+
+def of_case(document: dict[str, Any]) -> Ending | None:
+    """The ending as a case tells it; None in cases of before it was told."""
+    told = document.get("ending")
+    if not told or "how" not in told:
+        return None
+    return Ending(**(told | {"kind": told["kind"].replace("_", " ")}), planned=document.get("planned_steps"))
 
 
 def _survived(run: Run, e: Event, closed: dict[str, int]) -> bool:
