@@ -80,7 +80,8 @@ def claims(path: Path, head: bytes) -> bool:
         return _says_steps(lines) * 2 > len(lines[:200])
     if _LOG_SUFFIX.search(name) or _LOG_NAME.search(name):
         return True
-    return _of_the_machine(lines) or (suffix in {"", ".txt"} and _reads_like_a_log(lines))
+    unnamed = suffix in {"", ".txt"} or suffix[1:].isdigit()  # a launcher numbers the logs of its workers
+    return _of_the_machine(lines) or (unnamed and _reads_like_a_log(lines))
 
 
 def _of_the_machine(lines: list[str]) -> bool:

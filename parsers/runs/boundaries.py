@@ -20,10 +20,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from parsers import arrow
+from parsers.runs.equal_values import ENOUGH
 from parsers.runs.spans import BEGINNING
 
 FEW = 3  # rows: fewer tell no attempt of their own
 MAX_CUTS = 200  # more step-backs than this in one file are disorder, not restarts
+_OFTEN = 3  # falls that nothing else shows
 _PAUSE = 5  # a launch shows in the clock as a pause of this many usual steps
 _STAMP = re.compile(r"(?<!\d)(20\d{6})[-_T]?(\d{6})(?!\d)")
 _GONE = re.compile(r"(?i)CUDA error|cancelled|preempted|node[_ ]fail|time limit|terminat|killed|segmentation fault|core dumped|aborted")
@@ -160,6 +162,7 @@ def _back(file: _File) -> Iterator[tuple[int, Evidence]]:
         return
     before = np.maximum.accumulate(step)
     every = file.clock.interval
+    bare: list[tuple[int, Evidence]] = []  # that nothing but the steps shows
     for row in falls.tolist():
         if row + 1 < len(step) and step[row + 1] > before[row - 1]:
             continue
@@ -170,7 +173,22 @@ def _back(file: _File) -> Iterator[tuple[int, Evidence]]:
             if _begins_again(file, row):
                 yield row, where
         elif step[row - 1] - step[row] > every:  # one row that is logged again is no restart
-            yield row, where
+            bare.append((row, where))
+    if len(bare) < _OFTEN or not _says_again(file.clock, [row for row, _ in bare]):
+        yield from bare
+
+
+def _says_again(clock: Clock, falls: list[int]) -> bool:
+    """Are the rows behind the falls the same once more? A logger with several handlers says each line several times."""
+    loss = clock.loss
+    if loss is None:
+        return False
+    again = 0
+    for row in falls:
+        i = int(np.searchsorted(loss.at, clock.at[row]))
+        before = np.flatnonzero(loss.step[:i] == loss.step[i]) if i < len(loss.at) else np.zeros(0, np.int64)
+        again += bool(len(before)) and bool(loss.value[before[-1]] == loss.value[i])
+    return again >= ENOUGH * len(falls)
 
 
 def _begins_again(file: _File, row: int) -> bool:

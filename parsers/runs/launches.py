@@ -67,7 +67,7 @@ def _chains(attempts: list[Attempt], events: pa.Table, formats: dict[str, str]) 
 def _continues(before: list[Attempt], b: Attempt, said: list[tuple[Any, ...]], formats: dict[str, str]) -> Evidence | None:
     """What shows that b continues the attempts before it, the plainest first; None where nothing does."""
     a, one, two = before[-1], joined(x["span"] for x in before), b["span"]
-    fits = goes_on(one, two)
+    fits = goes_on(one, two) or _from_one_checkpoint(a, b)
     for kind, text, step, attempt, source, at in said:
         if kind == "resume" and attempt == b["index"] and _resumes(one, two, step, fits):
             return Evidence(text, source, at)
@@ -81,6 +81,12 @@ def _continues(before: list[Attempt], b: Attempt, said: list[tuple[Any, ...]], f
     if tracked := sorted(f for f in a["files"] | b["files"] if formats.get(f) in TRACKERS):
         return Evidence("the tracker logs both under one run id", tracked[0])
     return None
+
+
+def _from_one_checkpoint(a: Attempt, b: Attempt) -> bool:
+    """Did both begin at the same step above the beginning, one behind the other in the same log?"""
+    one, two = a["span"], b["span"]
+    return bool(a["files"] & b["files"]) and one.first == two.first > max(1, BEGINNING * max(one.interval, two.interval))
 
 
 def _resumes(one: Span, two: Span, step: int | None, fits: bool) -> bool:
