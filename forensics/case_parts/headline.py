@@ -35,8 +35,9 @@ def sentence(run: Run, said: str, findings: Sequence[Finding], hypotheses: Seque
         silent = sum(c.status == "cannot_tell" for c in checks)
         return f"No trouble in what was logged: {clear} of {len(checks)} checks are clear, {silent} had no data. {told}".strip()
     if said == "inconclusive":
-        words = set(run.tables["events"]["level"].to_pylist()) - {"warning"}  # a warning alone is no sign of training
-        if not words and not any(table.num_rows for name, table in run.tables.items() if name != "events"):
+        said_so = set(zip(*(run.tables["events"][c].to_pylist() for c in ("kind", "level")), strict=True))
+        trained = {kind for kind, level in said_so if level != "warning"} - {"last_line"}  # any text has a last line and may warn
+        if not trained and not any(table.num_rows for name, table in run.tables.items() if name != "events"):
             return "No training run was found in what was read: not one step, measurement, setting or checkpoint."
         missing = [c.note for c in checks if c.id in MATTER and c.status in ("cannot_tell", "error")]
         unclear = f"Cannot tell whether this run is healthy: {missing[0] if missing else 'too little was logged'}."

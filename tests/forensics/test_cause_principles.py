@@ -271,7 +271,7 @@ def test_settings_are_compared_by_value_and_only_between_two_launches(tmp_path: 
         (tmp_path / name / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
         for launch, value in (("1", one), ("2", two)):
             (tmp_path / name / f"config_{launch}.json").write_text(json.dumps({"lr": 1e-3, "batch_size": value, "model": "m", "layers": 2}))
-        changed = any(f.kind == "config_change" for f in pipeline.analyze(str(tmp_path / name)).findings)
+        changed = any(f.kind == "config_change" for f in forensics.analyze(str(tmp_path / name)).findings)
         assert changed == (differ and name == "twice")
 
 

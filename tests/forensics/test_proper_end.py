@@ -55,7 +55,7 @@ def test_a_done_before_the_first_step_closes_nothing(tmp_path: Path) -> None:
 
 def test_numbers_that_run_down_to_the_end_look_finished(tmp_path: Path) -> None:
     down = [{"step": i, "loss": 2 - i / 300, "eta_seconds": 2.0 * (96 - i)} for i in range(97)]
-    assert how_it_ended.ending(read(jsonl(tmp_path / "eta", down))).how == "guess"
+    assert how_it_ended.ending(read(jsonl(tmp_path / "eta", down))).how == "plan"
     assert how_it_ended.ending(read(jsonl(tmp_path / "half", down[:50]))).kind == "cut"
     rate = [{"step": i, "loss": 2 - i / 300, "lr": 3e-4 * (1 - i / 197)} for i in range(197)]
     assert "learning rate had run down" in how_it_ended.ending(read(jsonl(tmp_path / "lr", rate))).says
