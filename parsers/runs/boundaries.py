@@ -8,43 +8,25 @@ known from elsewhere must fall into a pause.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from parsers import arrow
 from parsers.runs.equal_values import ENOUGH
+from parsers.runs.process_lines import LAUNCH, Line
 from parsers.runs.spans import BEGINNING
 
 FEW = 3  # rows: fewer tell no attempt of their own
 MAX_CUTS = 200  # more step-backs than this in one file are disorder, not restarts
 _OFTEN = 3  # falls that nothing else shows
 _PAUSE = 5  # a launch shows in the clock as a pause of this many usual steps
-_STAMP = re.compile(r"(?<!\d)(20\d{6})[-_T]?(\d{6})(?!\d)")
 _GONE = re.compile(r"(?i)CUDA error|cancelled|preempted|node[_ ]fail|time limit|terminat|killed|segmentation fault|core dumped|aborted")
 _DEATHS = {"signal", "scheduler", "hardware"}
-_LAUNCH = {"start", "resume"}
-_PROCESS = _LAUNCH | _DEATHS | {"config", "finished", "traceback", "oom", "exit", "status"}  # kinds that begin or end one
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line of the log or of a config that tells of a process; ``at`` None: of a file that logs elsewhere."""
-
-    kind: str
-    level: str
-    text: str
-    source: str
-    at: int | None
-    step: int | None
-    time: float | None
+_PROCESS = LAUNCH | _DEATHS | {"config", "finished", "traceback", "oom", "exit", "status"}  # kinds that begin or end one
 
 
 @dataclass(frozen=True)
@@ -82,41 +64,6 @@ class Clock:
         grown = np.diff(self.step)
         grown = grown[grown > 0]
         return int(np.median(grown)) if len(grown) else 1
-
-
-def lines(tables: dict[str, pa.Table]) -> list[Line]:
-    """What the events say, and the first setting of each block that a log prints."""
-    events, config = tables["events"], tables["config"]
-    columns = (events[c].to_pylist() for c in ("kind", "level", "text", "source", "at", "step", "time"))
-    found = [Line(*row) for row in zip(*columns, strict=True)]
-    logs = set(arrow.words(tables["metrics"]["source"]))
-    for source, at, key in zip(*(config[c].to_pylist() for c in ("source", "at", "key")), strict=True):
-        if source in logs and at is not None:
-            found.append(Line("config", "info", f"settings are printed, {key} first", source, at, None, None))
-    return found
-
-
-def launch_times(said: list[Line], config: pa.Table) -> list[float]:
-    """When a process was started: lines that say so, and configs that carry the moment in their names.
-
-    A line that ends a job (cancelled, preempted) counts, too: rows that come after it, and after a pause, are another attempt's.
-    """
-    ending = {"scheduler", "signal"}
-    found = {x.time for x in said if x.time is not None and (x.kind in _LAUNCH or (x.kind in ending and x.level == "error"))}
-    for source in arrow.words(config["source"]):
-        if match := _STAMP.search(source):
-            with contextlib.suppress(ValueError):
-                found.add(datetime.strptime("".join(match.groups()), "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp())
-    return sorted(found)
-
-
-def resumes(said: list[Line], metrics: pa.Table) -> list[tuple[Line, bool]]:
-    """The lines that training resumes at a step, and whether their file begins with them: what went before may be no part of it."""
-    firsts = metrics.group_by("source").aggregate([("at", "min")]).to_pydict()
-    top: dict[str, float] = {s: math.inf if at is None else at for s, at in zip(firsts["source"], firsts["at_min"], strict=True)}
-    for x in said:
-        top[x.source] = min(top.get(x.source, math.inf), x.at or 0)
-    return [(x, (x.at or 0) <= top[x.source]) for x in said if x.kind == "resume" and x.step]
 
 
 def boundaries(clock: Clock, source: str, said: list[Line], launches: list[float], resumed: list[tuple[Line, bool]]) -> dict[int, Evidence]:
@@ -197,7 +144,7 @@ def _begins_again(file: _File, row: int) -> bool:
     if (epochs := _around(file.clock.epoch, file, row)) is not None:
         return epochs[2] <= epochs[1]
     losses = _around(file.clock.loss, file, row)
-    if file.usual is not None or losses is None or any(x.kind in _LAUNCH or x.kind == "config" for x in file.said):
+    if file.usual is not None or losses is None or any(x.kind in LAUNCH or x.kind == "config" for x in file.said):
         return False
     first, last, now = losses
     return abs(now - first) < abs(now - last) or not math.isfinite(last)

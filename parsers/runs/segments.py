@@ -9,8 +9,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from parsers import arrow
-from parsers.runs.boundaries import FEW, Clock, Evidence, Line, Values, boundaries, launch_times, lines, resumes
+from parsers.runs.boundaries import FEW, Clock, Evidence, Values, boundaries
 from parsers.runs.equal_values import Points
+from parsers.runs.process_lines import Line, launch_times, lines, resumes
 from parsers.runs.spans import Span
 from parsers.tables import DATED
 

@@ -1,0 +1,64 @@
+"""What the lines of a run's logs say of its processes: that one starts, resumes from a step, or ends."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from parsers import arrow
+
+LAUNCH = {"start", "resume"}  # kinds of events
+_STAMP = re.compile(r"(?<!\d)(20\d{6})[-_T]?(\d{6})(?!\d)")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the log or of a config that tells of a process; ``at`` None: of a file that logs elsewhere."""
+
+    kind: str
+    level: str
+    text: str
+    source: str
+    at: int | None
+    step: int | None
+    time: float | None
+
+
+def lines(tables: dict[str, pa.Table]) -> list[Line]:
+    """What the events say, and the first setting of each block that a log prints."""
+    events, config = tables["events"], tables["config"]
+    columns = (events[c].to_pylist() for c in ("kind", "level", "text", "source", "at", "step", "time"))
+    found = [Line(*row) for row in zip(*columns, strict=True)]
+    logs = set(arrow.words(tables["metrics"]["source"]))
+    for source, at, key in zip(*(config[c].to_pylist() for c in ("source", "at", "key")), strict=True):
+        if source in logs and at is not None:
+            found.append(Line("config", "info", f"settings are printed, {key} first", source, at, None, None))
+    return found
+
+
+def launch_times(said: list[Line], config: pa.Table) -> list[float]:
+    """When a process was started: lines that say so, and configs that carry the moment in their names.
+
+    A line that ends a job (cancelled, preempted) counts, too: rows that come after it, and after a pause, are another attempt's.
+    """
+    ending = {"scheduler", "signal"}
+    found = {x.time for x in said if x.time is not None and (x.kind in LAUNCH or (x.kind in ending and x.level == "error"))}
+    for source in arrow.words(config["source"]):
+        if match := _STAMP.search(source):
+            with contextlib.suppress(ValueError):
+                found.add(datetime.strptime("".join(match.groups()), "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp())
+    return sorted(found)
+
+
+def resumes(said: list[Line], metrics: pa.Table) -> list[tuple[Line, bool]]:
+    """The lines that training resumes at a step, and whether their file begins with them: what went before may be no part of it."""
+    firsts = metrics.group_by("source").aggregate([("at", "min")]).to_pydict()
+    top: dict[str, float] = {s: math.inf if at is None else at for s, at in zip(firsts["source"], firsts["at_min"], strict=True)}
+    for x in said:
+        top[x.source] = min(top.get(x.source, math.inf), x.at or 0)
+    return [(x, (x.at or 0) <= top[x.source]) for x in said if x.kind == "resume" and x.step]
