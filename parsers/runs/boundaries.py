@@ -8,7 +8,6 @@ known from elsewhere must fall into a pause.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +21,8 @@ from parsers.runs.spans import BEGINNING
 
 FEW = 3  # rows: fewer tell no attempt of their own
 MAX_CUTS = 200  # more step-backs than this in one file are disorder, not restarts
+_LEVEL = 5  # values whose median is a level of the loss
+_CLEAR = 3.0  # usual changes from value to value; a difference of levels beyond that is none of noise
 _OFTEN = 3  # falls that nothing else shows
 _PAUSE = 5  # a launch shows in the clock as a pause of this many usual steps
 _GONE = re.compile(r"(?i)CUDA error|cancelled|preempted|node[_ ]fail|time limit|terminat|killed|segmentation fault|core dumped|aborted")
@@ -49,7 +50,7 @@ class Values:
 
 @dataclass(frozen=True)
 class Clock:
-    """The rows of the tag whose steps tell a file's attempts best; places and values of its epochs and training losses."""
+    """The rows of the tag whose steps tell a file's attempts best; places and values of what tells launches."""
 
     step: NDArray[np.int64]
     at: NDArray[np.int64]
@@ -57,6 +58,7 @@ class Clock:
     names: frozenset[str]
     epoch: Values | None = None
     loss: Values | None = None
+    elapsed: Values | None = None  # time since the launch
 
     @property
     def interval(self) -> int:
@@ -139,23 +141,32 @@ def _says_again(clock: Clock, falls: list[int]) -> bool:
 
 
 def _begins_again(file: _File, row: int) -> bool:
-    """A new training or only a counter? A new one where the epoch has not grown; else, in a file that neither tells the time
-    nor announces its launches, where the loss stands nearer to its very first value than to the one just before."""
-    if (epochs := _around(file.clock.epoch, file, row)) is not None:
-        return epochs[2] <= epochs[1]
-    losses = _around(file.clock.loss, file, row)
-    if file.usual is not None or losses is None or any(x.kind in LAUNCH or x.kind == "config" for x in file.said):
+    """A new training or only a counter? A new one where the time since the launch falls back, or the epoch has not grown; without
+    either, where the loss begins again."""
+    for values, grows in ((file.clock.elapsed, False), (file.clock.epoch, True)):
+        i = _index(values, file, row)
+        if values is not None and i and np.nanmax(values.value) > np.nanmin(values.value):
+            return bool(values.value[i] < values.value[i - 1] or (grows and values.value[i] == values.value[i - 1]))
+    i = _index(file.clock.loss, file, row)
+    return file.clock.loss is not None and i > 0 and _loss_begins_again(file, file.clock.loss.value, i)
+
+
+def _index(values: Values | None, file: _File, row: int) -> int:
+    """The first value that stands with the row or behind it; 0 where none does, or none before it."""
+    i = 0 if values is None else int(np.searchsorted(values.at, file.clock.at[row]))
+    return i if values is not None and i < len(values.value) else 0
+
+
+def _loss_begins_again(file: _File, loss: NDArray[np.float64], i: int) -> bool:
+    """A NaN does not become a number by itself. Else the level must stand nearer to the very first one than to the one just before, by
+    more than noise, in a file that does not announce its launches."""
+    if not np.isfinite(loss[i - 1]):
+        return bool(np.isfinite(loss[i]))
+    if any(x.kind in LAUNCH or x.kind == "config" for x in file.said):
         return False
-    first, last, now = losses
-    return abs(now - first) < abs(now - last) or not math.isfinite(last)
-
-
-def _around(values: Values | None, file: _File, row: int) -> tuple[float, float, float] | None:
-    """The very first value, the last before a row, and the first from it on; None where they never change."""
-    if values is None or not np.nanmax(values.value, initial=-math.inf) > np.nanmin(values.value, initial=math.inf):
-        return None
-    value, i = values.value, int(np.searchsorted(values.at, file.clock.at[row]))
-    return (float(value[0]), float(value[i - 1]), float(value[i])) if 0 < i < len(value) else None
+    first, last, now = (float(np.median(part)) for part in (loss[:_LEVEL], loss[max(i - _LEVEL, 0) : i], loss[i : i + _LEVEL]))
+    noise = float(np.median(np.abs(np.diff(loss[max(i - 10 * _LEVEL, 0) : i])))) if i > 1 else 0.0
+    return abs(now - first) < abs(now - last) and abs(first - last) > _CLEAR * noise
 
 
 def _told(file: _File) -> Iterator[tuple[int, Evidence]]:

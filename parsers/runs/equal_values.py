@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 ENOUGH = 0.5  # share of the common steps at which copies have equal values; what was logged between two flushes may be missing
 _FEW = 3  # values that may agree by chance
+_SEQUENCE = 10  # values: fewer that are rounded may follow each other by chance
 _ENDS = 0.05  # share of the steps by which two logs of one life may differ at either end: one is flushed later
 _MOST_DIGITS = 9
 _NEARLY_ALL = 0.95  # of the values: the first ones of a diverging loss may be printed otherwise
@@ -38,6 +39,15 @@ def same_stretch(a: Points, b: Points) -> bool:
     if abs(a[0].min() - b[0].min()) > reach or abs(a[0].max() - b[0].max()) > reach:
         return False
     return (equal_share(a, b) or 0.0) >= ENOUGH
+
+
+def same_sequence(a: Points, b: Points) -> bool:
+    """Do both say the same values in the same order, though at other steps? One of them counts its rows, or epochs."""
+    length = min(len(a[1]), len(b[1]))
+    if length < _SEQUENCE or max(len(a[1]), len(b[1])) > (1 + _ENDS) * length:
+        return False
+    rows = np.arange(length)
+    return (equal_share((rows, a[1][:length]), (rows, b[1][:length])) or 0.0) >= ENOUGH
 
 
 def _last_place(values: NDArray[np.float64]) -> NDArray[np.float64]:

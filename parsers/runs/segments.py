@@ -16,7 +16,7 @@ from parsers.runs.spans import Span
 from parsers.tables import DATED
 
 _CLOCKS = {"loss.train", "lr", "grad.norm"}
-_AXES = {"epoch", "loss.train"}
+_AXES = {"epoch", "loss.train", "time.total"}
 _BEGINS = {"start", "resume", "config"}
 _ENDS = {"finished", "traceback", "oom", "exit", "signal", "scheduler", "hardware", "nccl", "hang"}
 
@@ -78,7 +78,7 @@ def _clock(rows: pa.Table) -> Clock | None:
     mine = usable[used == best]
     step, at, time = (arrow.filled(rows[c], fill)[mine] for c, fill in (("step", 0), ("at", -1), ("time", np.nan)))
     of = {name: _values(rows, usable[used == t]) for t, name in sorted(logged.items(), key=lambda x: count[x[0]]) if name in _AXES}
-    return Clock(step, at, time, frozenset(logged.values()), of.get("epoch"), of.get("loss.train"))
+    return Clock(step, at, time, frozenset(logged.values()), of.get("epoch"), of.get("loss.train"), of.get("time.total"))
 
 
 def _values(rows: pa.Table, mine: NDArray[np.int64]) -> Values:

@@ -87,6 +87,13 @@ def test_where_the_epoch_has_not_grown_either_it_is_another_run(tmp_path: Path) 
     assert [attempts(r) for r in parsers.read_all(tmp_path)] == [[[0, 149]], [[0, 99]]]
 
 
+def test_a_time_since_the_launch_that_falls_back_is_another_run_though_the_clock_goes_on(tmp_path: Path) -> None:
+    polled = [(s, s) for s in range(60)] + [(s, 60 + s) for s in range(60)]
+    lines = (json.dumps({"step": s, "loss": loss(s, int(at > s)), "time": 1.7e9 + at, "elapsed": 2.0 * s}) + "\n" for s, at in polled)
+    write(tmp_path, log_dot_jsonl="".join(lines))
+    assert [attempts(r) for r in parsers.read_all(tmp_path)] == [[[0, 59]], [[0, 59]]]
+
+
 def test_without_any_other_word_the_loss_tells(tmp_path: Path) -> None:
     write(tmp_path, a__log_dot_jsonl=rows(range(100)) + rows(range(100), 1))  # falls from 3 to 1.2, and begins at 3 again
     assert [attempts(r) for r in parsers.read_all(tmp_path / "a")] == [[[0, 99]], [[0, 99]]]
@@ -166,6 +173,15 @@ def test_a_run_that_its_tracker_has_on_record_without_a_metric_is_a_run(tmp_path
     runs = parsers.read_all(tmp_path)
     assert [r.id for r in runs] == [f"wandb__run-{d}__files" for d in ("20240102_000000-bbbb2222", "20240101_000000-aaaa1111")]
     assert [attempts(r) for r in runs] == [[], [[0, 39]]]
+
+
+def test_a_console_that_counts_its_rows_is_the_run_of_the_folder_below(tmp_path: Path) -> None:
+    history = [{"step": 5 * n, "loss": round(loss(5 * n), 4), "epoch": n / 10} for n in range(1, 41)]
+    state = {"log_history": history, "global_step": 200, "max_steps": 200}
+    write(tmp_path, train_dot_log="".join(f"{{'loss': {h['loss']}, 'epoch': {h['epoch']}}}\n" for h in history))
+    write(tmp_path / "out" / "checkpoint-200", trainer_state_dot_json=json.dumps(state))
+    (run,) = parsers.read_all(tmp_path)
+    assert {s.path for s in run.sources} == {"train.log", "out/checkpoint-200/trainer_state.json"}
 
 
 # --- copies
