@@ -116,11 +116,11 @@ def _back(file: _File) -> Iterator[tuple[int, Evidence]]:
         if row + 1 < len(step) and step[row + 1] > before[row - 1]:
             continue
         where = Evidence(f"steps fall back from {step[row - 1]} to {step[row]}", file.source, int(file.clock.at[row]))
-        if file.paused(row) or any(x.kind in _PROCESS for x in file.between(row)):
-            yield row, where
-        elif step[row] <= step[0] + BEGINNING * every:
+        if step[row] <= step[0] + BEGINNING * every:
             if _begins_again(file, row):
                 yield row, where
+        elif file.paused(row) or any(x.kind in _PROCESS for x in file.between(row)):
+            yield row, where
         elif step[row - 1] - step[row] > every:  # one row that is logged again is no restart
             bare.append((row, where))
     if len(bare) < _OFTEN or not _says_again(file.clock, [row for row, _ in bare]):
@@ -141,32 +141,40 @@ def _says_again(clock: Clock, falls: list[int]) -> bool:
 
 
 def _begins_again(file: _File, row: int) -> bool:
-    """A new training or only a counter? A new one where the time since the launch falls back, or the epoch has not grown; without
-    either, where the loss begins again."""
+    """A new training or only a counter? By the time since the launch and the epoch, then by lines, then by the loss; a pause counts
+    where none of them tells, for an evaluation comes after each epoch."""
+    between = file.between(row)
     for values, grows in ((file.clock.elapsed, False), (file.clock.epoch, True)):
-        i = _index(values, file, row)
-        if values is not None and i and np.nanmax(values.value) > np.nanmin(values.value):
-            return bool(values.value[i] < values.value[i - 1] or (grows and values.value[i] == values.value[i - 1]))
-    i = _index(file.clock.loss, file, row)
-    return file.clock.loss is not None and i > 0 and _loss_begins_again(file, file.clock.loss.value, i)
+        before, now = _beside(values, file, row)
+        if values is not None and now and np.nanmax(values.value) > np.nanmin(values.value):
+            again = values.value[now] < values.value[before] or (grows and values.value[now] == values.value[before])
+            return bool(again) or any(x.kind in _DEATHS or x.kind == "resume" for x in between)
+    if any(x.kind in _PROCESS for x in between):
+        return True
+    _, now = _beside(file.clock.loss, file, row)
+    again = _loss_begins_again(file, file.clock.loss.value, now) if file.clock.loss is not None and now else None
+    return file.paused(row) if again is None else again
 
 
-def _index(values: Values | None, file: _File, row: int) -> int:
-    """The first value that stands with the row or behind it; 0 where none does, or none before it."""
-    i = 0 if values is None else int(np.searchsorted(values.at, file.clock.at[row]))
-    return i if values is not None and i < len(values.value) else 0
+def _beside(values: Values | None, file: _File, row: int) -> tuple[int, int]:
+    """The last value that stands with the row before or ahead of it, and the first with the row or behind it; 0, 0 where one is missing."""
+    if values is None:
+        return 0, 0
+    before = int(np.searchsorted(values.at, file.clock.at[row - 1], side="right")) - 1
+    now = int(np.searchsorted(values.at, file.clock.at[row]))
+    return (before, now) if before >= 0 and now < len(values.value) else (0, 0)
 
 
-def _loss_begins_again(file: _File, loss: NDArray[np.float64], i: int) -> bool:
-    """A NaN does not become a number by itself. Else the level must stand nearer to the very first one than to the one just before, by
-    more than noise, in a file that does not announce its launches."""
+def _loss_begins_again(file: _File, loss: NDArray[np.float64], i: int) -> bool | None:
+    """A NaN does not become a number by itself. Else the level must stand nearer to the very first one than to the one just before,
+    in a file that does not announce its launches; None where it has hardly moved since the beginning."""
     if not np.isfinite(loss[i - 1]):
         return bool(np.isfinite(loss[i]))
     if any(x.kind in LAUNCH or x.kind == "config" for x in file.said):
         return False
     first, last, now = (float(np.median(part)) for part in (loss[:_LEVEL], loss[max(i - _LEVEL, 0) : i], loss[i : i + _LEVEL]))
     noise = float(np.median(np.abs(np.diff(loss[max(i - 10 * _LEVEL, 0) : i])))) if i > 1 else 0.0
-    return abs(now - first) < abs(now - last) and abs(first - last) > _CLEAR * noise
+    return abs(now - first) < abs(now - last) if abs(first - last) > _CLEAR * noise else None
 
 
 def _told(file: _File) -> Iterator[tuple[int, Evidence]]:
