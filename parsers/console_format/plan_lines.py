@@ -16,15 +16,15 @@ from parsers.console_format.line_prefix import SUFFIX, Line
 from parsers.tables import Rows
 
 TOTAL, EPOCHS, OF_EPOCH, MICRO, REACHED = ("total_steps", "epochs", "steps_per_epoch", "micro_batches_per_epoch", "reached")
-_N = r"(\d[\d,]*)"
+_N = r"(?<![\d,.])(\d[\d,]*+)"
 _STEPS = r"(?:steps|iterations|iters|updates)"
 _HINT = re.compile(r"(?i)epoch|iteration|micro|generation batches|steps|iters|kit/|Mit/")
 _SAID = (
-    (TOTAL, re.compile(rf"(?i)\btotal (?:number of )?(?:train(?:ing)? |optimi[sz]ation |optimi[sz]er )?{_STEPS}\s*(?:is|=|:|->)?\s*{_N}\b(?!\s*/)")),
+    (TOTAL, re.compile(rf"(?i)\btotal (?:number of )?(?:train(?:ing)? |optimi[sz]ation |optimi[sz]er )?{_STEPS}\s*+(?:(?:is|=|:|->)\s*+)?{_N}\b(?!\s*+/)")),
     (TOTAL, re.compile(rf"(?i)\b{_N} max(?:imum)? {_STEPS}\b")),
     (TOTAL, re.compile(rf"(?i)\btrain(?:ing)? for {_N} {_STEPS}\b")),
     (TOTAL, re.compile(r"\bmax_steps=(\d+)` reached")),
-    (TOTAL, re.compile(r"\b[\d.]+[kKM]?it/(\d+(?:\.\d+)?[kKM])it\b")),
+    (TOTAL, re.compile(r"(?<![\d.])[\d.]++[kKM]?it/(\d++(?:\.\d++)?[kKM])it\b")),
     (EPOCHS, re.compile(rf"(?i)\btrain(?:ing)? for {_N} epochs\b")),
     (EPOCHS, re.compile(r"\bmax_epochs=(\d+)` reached")),
     (EPOCHS, re.compile(rf"(?i)\bnum(?:ber of)? epochs\s*[=:]\s*{_N}\s*$")),

@@ -27,7 +27,7 @@ _ARGUMENT = re.compile(
     r"\b(?P<key>[A-Za-z_]\w*+)=(?P<value>(?:'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|\[[^\[\]]*+\]"
     r"|\{[^{}]*+\}|\([^()]*+\)|<[^<>]*+>)(?=, |,?$)|[^,()\[\]{}]++)(?P<end>, |,?$)?"
 )
-_SCRIPT = re.compile(r"(?:^|\s)(?!['\"\[])[\w./~-]+\.py(?=\s+-)|(?:^|\s)-m\s+[\w.]+(?=\s+-)(?=.*\.py\b)")
+_SCRIPT = re.compile(r"(?:^|\s)(?!['\"\[])[\w./~-]+\.py(?=\s+-)|(?:^|\s)-m\s+[\w.]+(?=\s+-)")
 _OPTION = re.compile(r"--?(?P<key>[A-Za-z][\w.-]*)(?:=(?P<value>\S*))?")
 _PAIR = re.compile(r"(?:^|\s)(?P<key>[A-Za-z_][\w.]*)[:=](?P<value>[^\s:=]+)")
 _STATED = re.compile(r"(?i)^\W*(?:hyper-?param(?:eter)?s|arguments|args|config(?:uration)?|settings|options)\s*[:=]\s*(?=\w)")
@@ -94,7 +94,7 @@ def stated(text: str) -> list[tuple[str, object]]:
 def command(text: str) -> Iterator[tuple[str, object]]:
     """``python train.py --epochs 14 --lr=0.1 --fp16``: the options behind a script, where there are at least two."""
     m = _SCRIPT.search(text[:20_000])
-    if m is None:
+    if m is None or ".py" not in text:
         return
     found: dict[str, list[str]] = {}
     is_open = False  # the last option takes the words behind it

@@ -21,7 +21,8 @@ _PART = re.compile(
 )
 _SPLIT_FOLDER = re.compile(r"(?i).*[_-](train|val|valid|validation|eval|test)$")  # add_scalars writes Loss_train/, Loss_val/
 _STAMPED = re.compile(r"(?i)[A-Z][a-z]{2}\d{2}_\d{2}-\d{2}-\d{2}_.*|\d{8}[-_T]?\d{4,6}.*")  # Hugging Face: runs/May16_18-24-16_host
-_ELASTIC_RANK = re.compile(r"(?:[^/]*log[^/]*/)?(?:\w+_\w{8}/)?attempt_\d+/\d+$")  # torchrun --log-dir: <run id>_<random>/attempt_0/<rank>
+_ELASTIC_TRY = re.compile(r"attempt_\d{1,9}")  # torchrun --log-dir: <run id>_<random>/attempt_0/<rank>
+_ELASTIC_ID = re.compile(r"\w{1,200}_\w{8}")
 _WANDB_RUN = re.compile(r"(?:offline-|dry)?run-\d{8}_\d{6}-(\w+)")
 
 
@@ -34,13 +35,20 @@ def home(path: str) -> str:
             parts = parts[:-2]
         elif _PART.fullmatch(last) or _SPLIT_FOLDER.fullmatch(last):
             parts.pop()
-        elif (rank := _ELASTIC_RANK.search("/".join(parts))) is not None:
-            parts = parts[: len(parts) - len(PurePosixPath(rank[0]).parts)]
+        elif len(parts) > 1 and last.isdecimal() and _ELASTIC_TRY.fullmatch(parts[-2]):
+            parts = _above_ranks(parts[:-2])
         elif match := _WANDB_RUN.fullmatch(last):
             return "/".join([*parts[:-1], match[1]])  # a resumed W&B run is several folders with one id
         else:
             break
     return "/".join(parts)
+
+
+def _above_ranks(parts: list[str]) -> list[str]:
+    """The folder that torchrun was started in, where the folder of its logs is called so."""
+    if parts and _ELASTIC_ID.fullmatch(parts[-1]):
+        parts = parts[:-1]
+    return parts[:-1] if parts and "log" in parts[-1].lower() else parts
 
 
 def inside(inner: str, outer: str) -> bool:
