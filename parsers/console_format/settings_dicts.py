@@ -15,7 +15,7 @@ from parsers.console_format.grammars import STRONG
 from parsers.records.json_values import flat
 
 _OPENS = re.compile(r"\{\s*(?:['\"][\w./-]+['\"]\s*:|$)")
-_QUOTED = re.compile(r"'(?:[^'\\]|\\(?:.|$))*+(?:'|$)|\"(?:[^\"\\]|\\(?:.|$))*+(?:\"|$)")  # an open one goes to the end
+_QUOTED = re.compile(r"(?s)'(?:[^'\\]|\\(?:.|\Z))*+(?:'|\Z)|\"(?:[^\"\\]|\\(?:.|\Z))*+(?:\"|\Z)")  # an open one goes to the end
 _ENTRY = re.compile(r"[{\s]*['\"](?P<key>[\w./-]+)['\"]\s*:\s*(?P<value>-?[\d.]+(?:e[-+]?\d+)?|True|False|None|true|false|null)\s*[,}]*\s*")
 _MAX_LINES, _MAX_TEXT, _MAX_LEAVES, _MAX_BEFORE = 1000, 100_000, 1000, 60
 
