@@ -120,8 +120,8 @@ def _told_steps(run: Run) -> Iterator[Plan]:
     yield from _no_time_left(run)
     for what in ("max_steps", "environment_steps") if _counts_environment_steps(run) else ("max_steps",):
         slack = _PAST_ROUNDS if what == "environment_steps" and _rewarded(run) else _PAST
-        told = ((_whole(s), s) for s in _of_launch(run, what))
-        yield from (Plan(n, "step", f"the setting {s.key}", s.where, slack=slack) for n, s in told if n is not None)
+        counts = ((_whole(s), s) for s in _of_launch(run, what))
+        yield from (Plan(n, "step", f"the setting {s.key}", s.where, slack=slack) for n, s in counts if n is not None)
 
 
 def _epoch_plans(run: Run) -> Iterator[Plan]:

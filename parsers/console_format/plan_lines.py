@@ -68,6 +68,7 @@ class Plans:
 
     def total(self, n: int, line: Line, parts: dict[str, int], within: bool) -> None:
         """``step 120/500``, a bar; ``within``: this total is that of an epoch."""
+        self._still = (0, 0, 0) if line.bar else self._still
         total = parts.get("total")
         if total is None or line.mode:
             return
@@ -82,7 +83,8 @@ class Plans:
 
     def _drawn(self, n: int, line: Line, it: int, total: int) -> None:
         """A bar over training says so by its name or by what it measures; nameless ones are of anything, but for one that the log ends in."""
-        self._still = (n, it, total) if line.training and it == 0 else (0, 0, 0)
+        if line.training and it == 0:
+            self._still = (n, it, total)
         if not (line.training and "rain" in line.text[: line.text.find("%|")]) and not any(f.role == "metric" for f in line.fields):
             return
         if self._bar is None or self._bar[2] < total:
