@@ -172,7 +172,8 @@ class Measured:
 
     def _heading(self, n: int, line: Line, parts: Parts, body: str) -> bool:
         """Lines that only say where we are: ``[batch=600/1000]:``, ``Epoch 3/12``, ``STEP: 24/36 -- GLOBAL_STEP: 1000025``."""
-        if {"step", "it"} & parts.keys() and not line.bar and (_HEAD.match(body.strip()) or only_place(line)):
+        through = self.now.through or not within_epochs(line)  # "iterations: 20000" alone is a setting
+        if {"step", "it"} & parts.keys() and not line.bar and (_HEAD.match(body.strip()) or (through and only_place(line))):
             of_batches = self.now.through and within_epochs(line)  # of an evaluation: the run's own steps have another word
             if not of_batches:
                 self.now.resolve(line, parts, n)

@@ -218,6 +218,8 @@ def test_rows_below_a_line_that_only_names_its_place(tmp_path: Path) -> None:
 
 
 def test_a_heading_of_words_opens_no_block_before_a_step(tmp_path: Path) -> None:
+    tables, _, _ = log(tmp_path, "iterations:20000\nstep 1 loss 2.5\n")
+    assert {c["key"]: c["value"] for c in tables["config"]} == {"iterations": "20000"}
     tables, _, _ = log(tmp_path, "Evaluation\n  batch_size: 8\nstep 1 loss 2.5\n")
     assert [r["tag"] for r in tables["metrics"]] == ["loss"]
 
