@@ -43,7 +43,6 @@ class Plans:
         self._known: dict[str, int] = {}
         self._bar: tuple[int, int, int] | None = None  # line, last position and total of the bar over the training
         self._again = False  # that bar began anew
-        self._still: tuple[int, int, int] = (0, 0, 0)  # a nameless bar over steps that stands at its beginning, the last one drawn
 
     def _put(self, key: str, value: int, n: int) -> None:
         if value > 0 and self._known.get(key) != value:
@@ -68,7 +67,6 @@ class Plans:
 
     def total(self, n: int, line: Line, parts: dict[str, int], within: bool) -> None:
         """``step 120/500``, a bar; ``within``: this total is that of an epoch."""
-        self._still = (0, 0, 0) if line.bar else self._still
         total = parts.get("total")
         if total is None or line.mode:
             return
@@ -82,9 +80,7 @@ class Plans:
             self._put(TOTAL, total, n)
 
     def _drawn(self, n: int, line: Line, it: int, total: int) -> None:
-        """A bar over training says so by its name or by what it measures; nameless ones are of anything, but for one that the log ends in."""
-        if line.training and it == 0:
-            self._still = (n, it, total)
+        """A bar over training says so by its name or by what it measures; nameless ones are of anything."""
         if not (line.training and "rain" in line.text[: line.text.find("%|")]) and not any(f.role == "metric" for f in line.fields):
             return
         if self._bar is None or self._bar[2] < total:
@@ -93,11 +89,10 @@ class Plans:
             self._again = self._again or it < self._bar[1] == total
             self._bar = (self._bar[0], it, total)
 
-    def finish(self, beside_losses: tuple[int, int, int], measured: bool) -> None:
+    def finish(self, beside_losses: tuple[int, int, int]) -> None:
         """What only the whole log tells: whether its longest bar was drawn once; ``beside_losses``: line, position and total of the bar
-        that gave transformers' dict lines their steps, total 0 where none did. Where nothing was ``measured``, the loop that the log ends
-        in before its first turn is the one that the program was started for."""
-        n, it, total = self._bar or (beside_losses if measured else self._still)
+        that gave transformers' dict lines their steps, total 0 where none did."""
+        n, it, total = self._bar or beside_losses
         if total < 2:
             return
         if self._again or (self._bar is not None and self._known.get(EPOCHS, 0) > 1):

@@ -143,7 +143,7 @@ class Reader:
 
     def finish(self) -> None:
         self.measured.settle({})
-        self.measured.plans.finish(self.measured.dicts.drawn(), self.measured.started)
+        self.measured.plans.finish(self.measured.dicts.drawn())
         if note := self.measured.now.axis():
             self.measured.notes[note] = None
         if self.alive is not None:

@@ -57,14 +57,6 @@ def test_planned_length(tmp_path: Path, text: str, expected: set[str]) -> None:
     assert said(tmp_path, text) == expected
 
 
-def test_a_nameless_bar_is_the_loop_where_the_log_ends_in_it_unmoved(tmp_path: Path) -> None:
-    bar = "  0%|          | 0/2198 [00:06<?, ?it/s]\n"
-    assert said(tmp_path, "Loading weights: 100%|##| 398/398 [00:02<00:00, 190it/s]\n" + bar) == {"total_steps: 2198"}
-    assert said(tmp_path, bar + "100%|##########| 2198/2198 [00:06<00:00, 366it/s]\n") == set()
-    assert said(tmp_path, bar + "Map:   0%|          | 0/30 [00:00<?, ? examples/s]\n") == set()
-    assert said(tmp_path, "step 1 loss 2.5\n" + bar) == set()
-
-
 @pytest.mark.parametrize(
     ("left", "through"),
     [
