@@ -105,6 +105,9 @@ def which_loss(text: str, folder: str, siblings: frozenset[str]) -> str:
     losses = _losses(siblings, folder)
     named = losses.by.get((mine.split, 2), set())
     best = min((rank for split, rank in losses.by if split == mine.split), default=mine.rank)
+    numbered = {core for core in losses.by.get((mine.split, 1), set()) if core.replace(" ", "").isdigit()}
+    if mine.core in numbered and best == 1 and len(numbered) > 1:
+        return "loss.aux"  # loss_0 and loss_1: one of each optimizer or head, none of them the whole
     if mine.rank == 0 or mine.rank == best == 1:
         return headline
     if losses.cores <= {mine.core} and not losses.rl:

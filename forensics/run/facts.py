@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from forensics.run import plan, settings
+from forensics.run import plan, reach, settings
 from forensics.run.inputs import leading_term
 from forensics.run.once import once
 from forensics.run.series import Series, arrays, series
@@ -25,7 +25,7 @@ Fact = dict[str, Any]
 def axis(run: Run) -> dict[str, Any]:
     """What the steps of the tables and of every finding count: ``unit`` step or epoch, ``steps`` first and last, ``says`` where they are
     made of an epoch and an iteration in it."""
-    return {"unit": plan.unit(run), "steps": _span(run), "says": COMPOSED_STEPS if plan.composed(run) else ""}
+    return {"unit": plan.unit(run), "steps": _span(run), "says": COMPOSED_STEPS if reach.composed(run) else ""}
 
 
 @once

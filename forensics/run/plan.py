@@ -15,28 +15,30 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow.compute as pc
 
-from forensics.run import settings
+from forensics.run import reach, settings
 from forensics.run.once import once
 from forensics.run.series import Series, arrays, parts, series
 from forensics.run.settings import Setting
-from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS
 from parsers.tables import Run
 
 _LOOP_TAGS = ("max_steps", "total_steps", "max_train_steps")  # totals that a loop logs beside each step
 _DECAY = (("niter", "niter_decay"), ("n_epochs", "n_epochs_decay"))  # CycleGAN and its heirs train both, in epochs
 _PAST = 1.02  # times the plan: rollouts and last batches overshoot, another axis is off by more
+_PAST_ROUNDS = 1.5  # environment steps come in rounds, each rounded up (brax ppo/train.py); another count of them is off by a whole factor
 _EXACT = 0.5  # steps by which an estimate may be wrong and still name one whole number
 
 
 @dataclass(frozen=True)
 class Plan:
-    """``value`` counts ``unit`` ("step" or "epoch"); ``says`` is the source in words, ``against`` other numbers that it beats."""
+    """``value`` counts ``unit`` ("step" or "epoch"); ``says`` is the source in words, ``against`` other numbers that it beats,
+    ``slack`` times the plan a run of that length may come to."""
 
     value: int
     unit: str
     says: str
     where: str
     against: tuple[str, ...] = ()
+    slack: float = _PAST
 
 
 def planned_steps(run: Run) -> int | None:
@@ -48,11 +50,11 @@ def planned_steps(run: Run) -> int | None:
 @once
 def plan(run: Run) -> Plan | None:
     """The plan of the last launch, on the axis of the metrics table."""
-    last = _last(run)
+    last = reach.last(run)
     found = list(_epoch_plans(run) if unit(run) == "epoch" else _step_plans(run))
-    if unit(run) == "epoch" and not _noted(run):  # steps that a log names beside equal epochs: one step an epoch
+    if unit(run) == "epoch" and not reach.noted(run):  # steps that a log names beside equal epochs: one step an epoch
         found += _told_steps(run)
-    fits = [p for p in found if last is None or last <= p.value * _PAST + _interval(run)]
+    fits = [p for p in found if last is None or last <= p.value * p.slack + reach.interval(run)]
     if not fits:
         return None
     best = fits[0]
@@ -68,9 +70,15 @@ def labelled(run: Run) -> Plan | None:
 
 @once
 def counts_epochs(run: Run) -> bool:
-    """Are epochs the labels that the log prints? So where no line names a step through the run, unless it is all of one epoch."""
+    """Are epochs the labels that the log prints? So where no line names a step through the run, unless it is all of one epoch or the
+    loop counts down to the end of the run."""
     epoch = series(run, "epoch")
-    return composed(run) and epoch is not None and (len(np.unique(epoch.value)) > 1 or any(p.value > 1 for p in _epoch_plans(run)))
+    return (
+        reach.composed(run)
+        and not reach.counts_through_the_run(run)
+        and epoch is not None
+        and (len(np.unique(epoch.value)) > 1 or any(p.value > 1 for p in _epoch_plans(run)))
+    )
 
 
 @once
@@ -78,8 +86,8 @@ def unit(run: Run) -> str:
     """What the steps of the metrics table count: "epoch" where the log names nothing finer, else "step"."""
     if not run.attempts:  # not one step: whatever the plan is told in
         return "epoch" if not any(_told_steps(run)) and any(_epoch_plans(run)) else "step"
-    noted = _noted(run)
-    last = _last(run)
+    noted = reach.noted(run)
+    last = reach.last(run)
     if noted and last is not None:
         columns = arrays(run)
         of_noted = columns["stepped"] & np.isin(columns["source"], [i for i, s in enumerate(columns["sources"]) if s in noted])
@@ -90,20 +98,10 @@ def unit(run: Run) -> str:
         apart = epoch.step - epoch.value
         return "epoch" if (apart == apart[0]).all() and abs(apart[0]) <= 1 else "step"
     epochs = [s for s in _of_launch(run, "epochs") if (_whole(s) or 0) > 1]
-    counted = _distinct(run)
-    first = _first(run)
+    counted = reach.distinct(run)
+    first = reach.first(run)
     alone = not any(_whole(s) for s in [*_of_launch(run, "max_steps"), *_of_launch(run, "environment_steps")])
     return "epoch" if alone and first in (0, 1) and any(_whole(s) == counted for s in epochs) else "step"
-
-
-def _noted(run: Run) -> set[str]:
-    """The files of which a parser says that they count epochs."""
-    return {s.path for s in run.sources if EPOCH_STEPS in s.note}
-
-
-def composed(run: Run) -> bool:
-    """Are the steps of the table made of an epoch and an iteration in it, because the log names none through the run?"""
-    return any(COMPOSED_STEPS in s.note for s in run.sources) and series(run, "epoch") is not None
 
 
 # -- sources, nearest to the loop first ---------------------------------------------------------------------------------
@@ -121,7 +119,9 @@ def _told_steps(run: Run) -> Iterator[Plan]:
     yield from _logged_totals(run)
     yield from _no_time_left(run)
     for what in ("max_steps", "environment_steps") if _counts_environment_steps(run) else ("max_steps",):
-        yield from (Plan(n, "step", f"the setting {s.key}", s.where) for s in _of_launch(run, what) if (n := _whole(s)) is not None)
+        slack = _PAST_ROUNDS if what == "environment_steps" and _rewarded(run) else _PAST
+        counts = ((_whole(s), s) for s in _of_launch(run, what))
+        yield from (Plan(n, "step", f"the setting {s.key}", s.where, slack=slack) for n, s in counts if n is not None)
 
 
 def _epoch_plans(run: Run) -> Iterator[Plan]:
@@ -175,9 +175,9 @@ def _logged_totals(run: Run) -> Iterator[Plan]:
 def _no_time_left(run: Run) -> Iterator[Plan]:
     """A remaining time of 0 at the last step: the planned length was reached there (detectron2 labels it with one step less)."""
     for name in ("axis/eta_seconds", "other/eta_seconds", "axis/eta", "other/eta"):
-        s, last = series(run, name), _last(run)
+        s, last = series(run, name), reach.last(run)
         if s is not None and last is not None and len(s) > 1 and s.value[-1] == 0 < s.value[-2] and s.step[-1] == last:
-            yield Plan(last + ((last + 1) % _interval(run) == 0), "step", f"{s.tag} is 0 at the last step", s.place(run, -1))
+            yield Plan(last + ((last + 1) % reach.interval(run) == 0), "step", f"{s.tag} is 0 at the last step", s.place(run, -1))
 
 
 def _counts_environment_steps(run: Run) -> bool:
@@ -188,6 +188,11 @@ def _counts_environment_steps(run: Run) -> bool:
     return True
 
 
+def _rewarded(run: Run) -> bool:
+    """Does the run log rewards or episodes? In other runs a number of timesteps may be one of a diffusion process."""
+    return any(n.startswith("rl.") for n in run.tables["metrics"]["name"].unique().to_pylist())
+
+
 def _whole_epochs(run: Run, epochs: Plan) -> Iterator[Plan]:
     """Epochs times the steps of an epoch, as the loop says them or as they were measured."""
     accumulation = settings.number(run, "accumulation") or 1
@@ -195,7 +200,7 @@ def _whole_epochs(run: Run, epochs: Plan) -> Iterator[Plan]:
         for n, where in [x for x in said(run, key) if x[0]][:1]:
             steps = int(n * epochs.value // per_step)
             yield Plan(steps, "step", f"{epochs.says}, times {n:,} {counted} an epoch", f"{epochs.where}; {where}")
-    epoch, last = series(run, "epoch"), _last(run)
+    epoch, last = series(run, "epoch"), reach.last(run)
     if epoch is None or last is None or not len(epoch):
         return
     reached, at = float(epoch.value[-1]), int(epoch.step[-1])
@@ -225,21 +230,3 @@ def _whole(s: Setting) -> int | None:
     """The value as a plan: a whole number that is not negative (-1 stands for "by the other setting")."""
     n = settings.as_number(s.value)
     return int(n) if n is not None and 0 <= n < 1e12 and n == int(n) else None
-
-
-def _last(run: Run) -> int | None:
-    return max((a["steps"][1] for a in run.attempts), default=None)
-
-
-def _first(run: Run) -> int | None:
-    return min((a["steps"][0] for a in run.attempts), default=None)
-
-
-def _distinct(run: Run) -> int:
-    return len(run.tables["metrics"]["step"].drop_null().unique())
-
-
-def _interval(run: Run) -> int:
-    step = run.tables["metrics"]["step"].drop_null().to_numpy()
-    gaps = np.diff(np.unique(step[-20000:]))
-    return max(int(np.median(gaps)), 1) if len(gaps) else 1

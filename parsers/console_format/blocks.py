@@ -4,7 +4,8 @@
 - Ultralytics: a line of names (``Epoch GPU_mem box_loss ...``), then ``1/100 2.61G 1.153 ... 640: 100%|###|``, redrawn
   per batch (the last one counts); validation below it (``all 128 929 0.677 ...``) belongs to the same epoch.
 - OLMo-core: ``    train/CE loss=2.346`` under ``[step=600/1000,epoch=1]``, values with K, M, B or T for 10^3 to 10^12;
-  Composer: ``\t Train loss/train/total: 2.3456`` under ``[batch=600/1000]:``.
+  Composer: ``\t Train loss/train/total: 2.3456`` under ``[batch=600/1000]:``; Coqui Trainer: ``     | > loss: 2.345  (2.456)``, a value and
+  its running mean, under ``--> STEP: 24/36 -- GLOBAL_STEP: 1000025``, in evaluations with the change since the last one, ``(-0.012)``.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ _CLASSES = re.compile(r"^\s*Class\s+Images\s+(?:Instances|Labels|Targets)\s")
 _CLASS_NAMES = re.compile(r"mAP@?\.?50-95|mAP@?\.?50|mAP@\.5:\.95|mAP@\.5|(?:Box|Mask|Pose)\(P|\S+")
 _ALL = re.compile(r"^\s*all\s+\d")
 _MEMBER = re.compile(
-    r"^(?:\s{2,}|\t)(?:Train |Eval )?(?P<name>[A-Za-z][^=:|]*?)(?:=|: +)"
-    rf"(?P<value>{NUM}[KMBT]?)%?\s*$"
+    r"^(?:\s{2,}|\t)(?:[|>*•-]\s*+)*+(?:Train |Eval )?(?P<name>[A-Za-z][^=:|]*?)(?:=|: *+)"
+    rf"(?P<value>{NUM}[KMBT]?)%?\s*(?:\((?P<more>{NUM})\)\s*)?$"
 )
+
+_EVALUATES = re.compile(r"\s*\[(?i:eval) batch=\d+/\d+\]")
 
 
 class Found(NamedTuple):
@@ -34,15 +37,35 @@ class Found(NamedTuple):
     redrawn: bool = False  # a later line with the same step replaces it
 
 
-def member(text: str) -> tuple[str, float] | None:
-    """A row of a Composer or OLMo block."""
+def member(text: str, mode: str = "") -> list[tuple[str, float]]:
+    """What a row of a block measures; ``mode``: the word by which the block's heading says that it speaks of evaluation."""
     m = _MEMBER.match(text)
     if m is None:
-        return None
+        return []
     name = m["name"].strip()
-    if "Eval " in text[: m.start("name")] and not re.search(r"(?i)eval|val", name):
-        name = f"eval {name}"
-    return name, number(m["value"])
+    mode = "eval" if "Eval " in text[: m.start("name")] else mode
+    if mode and not re.search(r"(?i)eval|val", name):
+        name = f"{mode} {name}"
+    mean = [(f"{name} (avg)", number(m["more"]))] if m["more"] and m["more"][0] not in "+-" else []  # with a sign: a change
+    return [(name, number(m["value"])), *mean]
+
+
+class Block:
+    """Where rows are expected that name no step: right below a heading, or below the row before. ``mode``: its word for evaluation."""
+
+    def __init__(self) -> None:
+        self.line, self.mode = -100, ""
+
+    def opens(self, n: int, mode: str) -> None:
+        self.line, self.mode = n, mode
+
+    def rows(self, n: int, body: str, stepped: bool) -> list[tuple[str, float]] | None:
+        """What line ``n`` measures; empty for Composer's word how far its evaluation is, None where the line is no row."""
+        if self.line != n - 1:
+            return None
+        found = [] if _EVALUATES.match(body) else None if stepped else member(body, self.mode) or None
+        self.line = n if found is not None else self.line
+        return found
 
 
 class Tables:

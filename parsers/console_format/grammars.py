@@ -15,6 +15,7 @@ _WRAPPED = re.compile(r"(?:(?:np|torch|jnp|numpy)\.)?(?:(?:b?float|int)(?:16|32|
 EVAL = {w: w for w in vocabulary.EVALUATION} | {"validate": "validation", "validating": "validation", "evaluate": "evaluation"}
 EVAL |= {"evaluating": "evaluation", "testing": "test"}  # as the line says it -> as it is put before the line's tags
 _STEP = {*vocabulary.STEP} - {*vocabulary.BATCH_NUMBER}  # sizes of batches are printed like their numbers
+_PLACES = _STEP | {*vocabulary.EPOCH} | vocabulary.THROUGH_THE_RUN
 _PLURAL = {"steps", "iters", "iterations", "updates"}  # behind other settings: how many there will be
 _EPOCH = {*vocabulary.EPOCH, "ep"}
 _CUT = re.compile(r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|\.\s|\s/\s")
@@ -74,10 +75,21 @@ def is_vector(gap: str, after: str, key: str) -> bool:
     return called or opened == "[[" or (several and not re.search("(?i)lr|learning", key))
 
 
-_SETTING = re.compile(r"(?i)scale|weight|coef|_every|interval|scheduler|function|\bfn\b|_type|label|smooth|threshold")
+_SETTING = re.compile(r"(?i)scal(?:e|ing)|weight|coef|_every|interval|scheduler|function|\bfn\b|_type|label|smooth|threshold")
 _SYSTEM = re.compile(r"(?i)cpu|gpu|rss|vram|mem|util|temp|power|disk|load")
 _WORD = re.compile(r"[A-Za-z_]{2,}")
 _PROGRAM = re.compile(r"[({]\w+=|\)\.|==|\\")
+
+
+def only_place(line: Line) -> bool:
+    """Does the line name its place in the run and nothing else (``--> STEP: 24/36 -- GLOBAL_STEP: 1000025``)?"""
+    words = {w.lower() for w in re.findall(r"[A-Za-z_]+", line.text[line.body :])}
+    return bool(words) and words <= _PLACES
+
+
+def is_measured(tag: str) -> bool:
+    """Is it a word such as loss or reward, and not what is set for one (``reward_scaling``)?"""
+    return STRONG.search(tag) is not None and _SETTING.search(tag) is None
 
 
 def stands_alone(line: Line, near: bool, timed: bool, started: bool) -> bool:
@@ -90,7 +102,7 @@ def stands_alone(line: Line, near: bool, timed: bool, started: bool) -> bool:
     words = len(_WORD.findall(body)) - sum(len(_WORD.findall(t)) for t in tags)
     if len(body) > 600 or _PROGRAM.search(body) or words > 4 + len(tags):
         return False
-    if any(STRONG.search(t) and not _SETTING.search(t) for t in tags):
+    if any(is_measured(t) for t in tags):
         return bool(line.explicit or line.mode or started)
     whole_row = line.explicit > 1 and line.explicit == len(tags)
     return whole_row and (near or (timed and any(_SYSTEM.search(t) for t in tags)))

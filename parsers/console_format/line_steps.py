@@ -7,7 +7,8 @@ Whether epochs count from 0 or 1 shows when an epoch 0 is seen. ``Epoch 2 | step
 from __future__ import annotations
 
 from parsers.console_format.line_prefix import Line
-from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS, THROUGH_THE_RUN
+from parsers.console_format.remaining_time import Remaining
+from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS, RUN_CLOCK, THROUGH_THE_RUN
 
 
 class Steps:
@@ -18,6 +19,9 @@ class Steps:
         self.line = -100
         self.epoch: int | None = None
         self.headed = False  # "Epoch 3/12" stands alone above its lines
+        self.told = False  # the epoch of that heading stands among the measurements
+        self.through = False  # a line named the step by a word that counts through the run
+        self.remaining = Remaining()
         self.base = 1
         self.within, self.last = True, -1
         self.finer = False  # steps finer than epochs were seen
@@ -28,7 +32,7 @@ class Steps:
         self.lap = (-1, -1)  # epoch and count of the last such line
 
     def heading(self, epoch: int) -> None:
-        self.headed, self.epoch = True, epoch
+        self.headed, self.epoch, self.told = True, epoch, False
         self.base = 0 if epoch == 0 else self.base
 
     def resolve(self, line: Line, parts: dict[str, int], n: int) -> int | None:
@@ -41,6 +45,7 @@ class Steps:
             epoch = self.epoch  # keras: "Epoch 3/12" above
         step: int | None
         if "step" in parts:
+            self.through = self.through or not within_epochs(line)
             through = epoch is None or not within_epochs(line)
             step, self.way = (parts["step"], "named") if through else (self._laid(epoch or 0, parts["step"]), "lap")
         elif it is not None and epoch is not None and total and (first == "epoch" or not word):
@@ -71,11 +76,20 @@ class Steps:
         self.lap = (epoch, count)
         return self.laps[epoch] + count
 
+    def headed_epoch(self, parts: dict[str, int]) -> int | None:
+        """The epoch that only the heading names, once for each heading, where it made the step of the line just resolved."""
+        if self.told or not self.headed or "epoch" in parts or self.way != "composed":
+            return None
+        self.told = True
+        return self.epoch
+
     def axis(self) -> str:
         """What the steps count where that is not what lines name; nothing where they name it."""
         lap = "composed" if any(self.laps.values()) or self.length else "named"
         found = {lap if way == "lap" else way for way in self.ways - {""}}
-        return EPOCH_STEPS if found == {"epoch"} else COMPOSED_STEPS if "composed" in found and "named" not in found else ""
+        if "composed" in found and "named" not in found:
+            return f"{COMPOSED_STEPS}; {RUN_CLOCK}" if self.remaining.of_run else COMPOSED_STEPS
+        return EPOCH_STEPS if found == {"epoch"} else ""
 
 
 def within_epochs(line: Line) -> bool:

@@ -8,13 +8,13 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from parsers.console_format import line_shapes
-from parsers.console_format.blocks import member
+from parsers.console_format.blocks import Block
 from parsers.console_format.dicts import Dicts, Waiting
 from parsers.console_format.event_lines import Event
-from parsers.console_format.grammars import STRONG, stands_alone
+from parsers.console_format.grammars import STRONG, is_measured, only_place, stands_alone
 from parsers.console_format.line_prefix import Line, Where, whole
 from parsers.console_format.line_shapes import Row, Shape, Shapes, has_loss
-from parsers.console_format.line_steps import Steps
+from parsers.console_format.line_steps import Steps, within_epochs
 from parsers.console_format.plan_lines import Plans
 from parsers.tables import Rows
 
@@ -22,6 +22,7 @@ NEAR = 3  # lines behind a line with a step that may belong to it
 _SUMMARY = re.compile(r"(?i)\b(?:final|best|minimum|maximum|overall|total|average over)\b|^final|_final")
 _LATER = re.compile(r"(?i)val|eval|test|ppl|perplexity|reward")  # what is measured between steps
 _HEAD = re.compile(r"(?:\[(?>[^\]]*?=\d)[^\]]*+\])+:?$")  # [epoch=0][batch=9/10]:
+_MOST_WORDS = 4  # of a heading over what an evaluation gave: more is a sentence
 _COUNTED = re.compile(r"(?:step|iter|iteration|epoch|s)\b *+(?:: *+)?\d|\d+/\d+ |\{'(?:eval_)?loss': ")  # what no program text begins with
 
 Parts = dict[str, int]
@@ -38,7 +39,7 @@ class Measured:
         self.now = Steps()
         self.plans = Plans(rows)
         self.started = self.megatron_loss = False
-        self.block_line = -100
+        self.block = Block()
         self.redrawn: tuple[object, int] = (None, 0)  # key and number of the rows that the next update may replace
         self.dicts = Dicts()
         self.on_bar: dict[str, str] = {}  # what progress bars show, as it is printed
@@ -60,7 +61,7 @@ class Measured:
         near = (place >> 20) - self.now.line <= NEAR and self.now.step is not None
         if (found := self.shapes.match(text, near)) is None:
             return False
-        self._take(found[0], place, found[1])
+        self._take(found[0], place, found[1], text)
         return True
 
     def alike(self, lines: list[str], first: int, n: int) -> int:
@@ -81,7 +82,7 @@ class Measured:
             self.now.step, self.now.line, self.redrawn = whole(shape.rows[-1][shape.step_at]), last, (None, 0)
         return taken
 
-    def _take(self, shape: Shape, place: int, words: tuple[str, ...]) -> None:
+    def _take(self, shape: Shape, place: int, words: tuple[str, ...], text: str) -> None:
         n = place >> 20
         if shape.simple:
             self.now.step, self.now.line, self.redrawn = whole(words[shape.step_at]), n, (None, 0)
@@ -94,7 +95,7 @@ class Measured:
                 for f, w in zip(shape.fields, words, strict=True)
                 if f.role in {"step", "it", "total", "epoch"} and (v := whole(w)) is not None
             }
-            step = self.now.resolve(shape.line, parts, n)
+            step = self._resolve(Where(place), shape.line, parts, text)
             if shape.line.bar:
                 self.plans.total(n, shape.line, parts, self.now.way == "composed")
                 if shape.line.training:
@@ -129,8 +130,9 @@ class Measured:
         stepped = bool({"step", "it"} & parts.keys())
         if line.braces and not stepped:
             return self._dict(Waiting(where, metrics, body))
-        if self.block_line == n - 1 and self._in_block(where, line, stepped):
-            self.block_line = n
+        if (rows := self.block.rows(n, line.text, stepped)) is not None:
+            self.put(where, self.now.step, rows)
+            self.started = self.started or bool(rows)
             return True
         if not metrics or _HEAD.match(body.strip()):
             return self._heading(n, line, parts, body)
@@ -138,7 +140,7 @@ class Measured:
             return False
         if not stepped and ("epoch" not in parts or not any(STRONG.search(t) for t, _ in metrics)):
             return self._stepless(where, line, metrics)
-        step = self.now.resolve(line, parts, n)
+        step = self._resolve(where, line, parts, line.text)
         self.plans.total(n, line, parts, self.now.way == "composed")
         if body.startswith("Train Epoch:") and parts.get("total", 0) > 5000:
             self.notes["steps of 'Train Epoch: e [i/n]' lines count as these lines do, in samples"] = None
@@ -151,6 +153,15 @@ class Measured:
         self.started = True
         return True
 
+    def _resolve(self, where: Where, line: Line, parts: Parts, text: str) -> int | None:
+        """The step of a line of this ``text``, and what else stands in it of epochs: the heading's number, the remaining time."""
+        step = self.now.resolve(line, parts, where.line)
+        if self.now.way == "composed":
+            self.now.remaining.saw(text, self.now.epoch, parts["it"], parts["total"])
+        if (epoch := self.now.headed_epoch(parts)) is not None:
+            self.metrics.append((where.place, step, "epoch", float(epoch), where.time, where.rank))
+        return step
+
     def _bar(self, n: int, line: Line, parts: Parts) -> bool:
         """What a bar means for the lines around it; true where it only shows what was said before."""
         if line.training:
@@ -159,21 +170,17 @@ class Measured:
             self.settle(parts)
         return self._carried({f.tag: line.text[f.start : f.end] for f in line.fields if f.role == "metric"}, parts)
 
-    def _in_block(self, where: Where, line: Line, stepped: bool) -> bool:
-        """A line right below a heading: a row of its block, or how far Composer's evaluation is."""
-        if re.match(r"\s*\[(?i:eval) batch=\d+/\d+\]", line.text[line.body :]):
-            return True
-        if stepped or (row := member(line.text)) is None:
-            return False
-        self.put(where, self.now.step, [row])
-        return True
-
     def _heading(self, n: int, line: Line, parts: Parts, body: str) -> bool:
-        """Lines that only say where we are: ``[batch=600/1000]:``, ``Epoch 3/12``."""
-        if {"step", "it"} & parts.keys() and _HEAD.match(body.strip()):
-            self.now.resolve(line, parts, n)
-            self.block_line = n
+        """Lines that only say where we are: ``[batch=600/1000]:``, ``Epoch 3/12``, ``STEP: 24/36 -- GLOBAL_STEP: 1000025``."""
+        through = self.now.through or not within_epochs(line)  # "iterations: 20000" alone is a setting
+        if {"step", "it"} & parts.keys() and not line.bar and (_HEAD.match(body.strip()) or (through and only_place(line))):
+            of_batches = self.now.through and within_epochs(line)  # of an evaluation: the run's own steps have another word
+            if not of_batches:
+                self.now.resolve(line, parts, n)
+            self.block.opens(n, self.block.mode if of_batches else "")
             return True
+        if line.mode and self.now.step is not None and not line.fields and len(body.split()) <= _MOST_WORDS:
+            self.block.opens(n, line.mode)
         if line.bar:
             self.plans.total(n, line, parts, "epoch" in parts or self.now.headed)
         if "epoch" in parts and re.match(r"(?i)\W*epoch\b", body):
@@ -216,7 +223,7 @@ class Measured:
     def _dict(self, waiting: Waiting) -> bool:
         tags = {t for t, _ in waiting.metrics}
         told = _COUNTED.match(waiting.text) is not None or not self._listing(waiting.where.line)
-        if not told or not any(STRONG.search(t) or t == "epoch" for t in tags):
+        if not told or not any(is_measured(t) or t == "epoch" for t in tags):
             return False
         if "train_runtime" in tags:
             self.put(waiting.where, None, waiting.metrics)  # the summary of the whole run

@@ -142,10 +142,13 @@ class Words:
                 if told and isinstance(value, (int, float)) and value == int(value) > 0:
                     known.setdefault(told, int(value))
 
-    def printed_dict(self, n: int, body: str) -> None:
-        """Settings printed as a dictionary; its lines may be read as something else as well."""
-        for key, value, at in self.dictionary.feed(n, body):
+    def printed_dict(self, n: int, body: str) -> bool:
+        """Settings printed as a dictionary; its lines may be read as something else as well, unless it sets a switch: then
+        ``num_timesteps`` in it is the plan and no step that was reached."""
+        pairs = self.dictionary.feed(n, body)
+        for key, value, at in pairs:
             self.rows.config(key, value, at=at)
+        return any(isinstance(value, bool) for _, value, _ in pairs)
 
     def program(self, n: int, text: str) -> bool:
         """Source code that the log quotes; three such lines close together begin a listing."""

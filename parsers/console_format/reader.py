@@ -58,8 +58,8 @@ class Reader:
         front = prefix(text)
         where = Where(place, self._time(front), front.value("rank") if rank is None else rank)
         body = text[front.body :]
-        if not self.measured.started:
-            self.words.printed_dict(place >> 20, body)
+        if not self.measured.started and self.words.printed_dict(place >> 20, body):
+            return
         if not self._other(where, text, body):
             self._said(where, self.words.without_ids(place >> 20, text, where.rank), body, torn)
 

@@ -11,7 +11,7 @@ import ast
 import json
 import re
 
-from parsers.console_format.grammars import STRONG
+from parsers.console_format.grammars import is_measured
 from parsers.records.json_values import flat
 
 _OPENS = re.compile(r"\{\s*(?:['\"][\w./-]+['\"]\s*:|$)")
@@ -53,7 +53,7 @@ class SettingsDict:
             entries = [(i, _ENTRY.fullmatch(line)) for i, line in enumerate(lines)]
             return [(m["key"], _scalar(m["value"]), self._first + i) for i, m in entries if m is not None]
         pairs = list(flat("", document))[:_MAX_LEAVES]
-        measured = len(lines) == 1 and any(STRONG.search(k) and isinstance(v, float) for k, v in pairs)
+        measured = len(lines) == 1 and any(is_measured(k) and isinstance(v, float) for k, v in pairs)
         return [] if measured or len(pairs) < 3 else [(k, v, self._line(lines, k)) for k, v in pairs]
 
     def _line(self, lines: list[str], key: str) -> int:

@@ -6,7 +6,9 @@ Odd about the format: there is none. In `console_format`, `line_numbers` reads a
 
 - A line's step is the most specific it names: global step, then step or iteration, then (epoch - first) * n + i for
   ``Epoch 3 [120/500]`` (laid end to end where ``[3,  2000]`` names no total), then epoch. A line without one takes the step just before it (validation lines, timing lines,
-  blocks under ``[step=600/1000]:``); summaries ("final", "best", "minimum") have none.
+  blocks under ``[step=600/1000]:``, rows under a line that only names its place); summaries ("final", "best", "minimum") have none.
+- Steps made of epoch and iteration are told in epochs, in iterations where the remaining time that is printed beside them
+  counts down to the end of the run (`remaining_time`).
 - transformers prints ``{'loss': ...}`` without a step (`dicts`); a `Note` says how it was found.
 - Carriage returns separate updates of progress bars; of updates with the same step the last one counts.
 - Source code that a program printed of itself gives no metrics; nor does a number that the file's end may have cut.

@@ -49,6 +49,7 @@ EVALUATION = ("val", "valid", "validation", "eval", "evaluation", "evaluate", "t
 # What a source's note says of its steps where they are no steps of the optimizer that it names.
 EPOCH_STEPS = "steps are epochs"
 COMPOSED_STEPS = "steps are made of epoch and iteration, for no line names one through the run"
+RUN_CLOCK = "the remaining time beside them counts through the run"
 
 AXES = frozenset({*STEP, *EPOCH, *TIME, *RANK})
 

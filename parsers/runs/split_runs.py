@@ -68,10 +68,10 @@ def _split(files: list[FileRead], known: list[Unit], root: Path, alone: bool) ->
         return [Group(root.resolve().name or "run", str(root), files)]
     homes = Counter(where for r in runs for where in {u.home for u in r})
     groups = [_group(r, root, homes) for r in runs]
-    _attach_rest(groups, files, {id(f) for u in known for f in u.files})
-    _tell_apart(groups)
+    by_itself = _attach_rest(groups, files, {id(f) for u in known for f in u.files}, root)
+    _tell_apart([*groups, *by_itself])
     latest = {id(g): max((u.span.times[1] for u in r if u.span.times), default=0.0) for g, r in zip(groups, runs, strict=True)}
-    return sorted(groups, key=lambda g: (latest[id(g)], max(_mtime(f) for f in g.files), g.id))
+    return by_itself + sorted(groups, key=lambda g: (latest[id(g)], max(_mtime(f) for f in g.files), g.id))
 
 
 def _related(a: Unit, b: Unit) -> bool:
@@ -125,18 +125,39 @@ def _tell_apart(groups: list[Group]) -> None:
         g.id += f"~{seen[g.id]}" if seen[g.id] > 1 else ""
 
 
-def _attach_rest(groups: list[Group], files: list[FileRead], placed: set[int]) -> None:
-    """Files without metrics go to the nearest run, those in a common folder to every run below it."""
+def _attach_rest(groups: list[Group], files: list[FileRead], placed: set[int], root: Path) -> list[Group]:
+    """Files without metrics go to the nearest run, of several the one whose log is called so, those in a common folder to every
+    run below it. -> runs that such a log tells of alone: it died, and which of several runs it was cannot be told."""
     homes = [{home(f.source.path) for f in g.files} for g in groups]
+    names = [{_stem(f) for f in g.files} for g in groups]
+    alone: list[Group] = []
     for f in files:
         if id(f) in placed:
             continue
         folder = home(f.source.path)
         scores = [max(nearness(folder, h) for h in known) for known in homes]
-        for g, known, score in zip(groups, homes, scores, strict=True):
-            if score == max(scores):
-                g.files.append(f)
-                known.add(folder)
+        near = [i for i, score in enumerate(scores) if score == max(scores)]
+        near = [i for i in near if _stem(f) in names[i]] or near
+        if len(near) > 1 and _died(f):
+            alone.append(_group_in(f.source.path, root, [f]))
+            continue
+        for i in near:
+            groups[i].files.append(f)
+            homes[i].add(folder)
+    return alone
+
+
+def _stem(f: FileRead) -> str:
+    """`job_7.out` and `job_7.err` are of one process."""
+    return f.source.path.rpartition(".")[0] or f.source.path
+
+
+def _died(f: FileRead) -> bool:
+    """Does a log tell of an uncaught exception?"""
+    if f.source.format != "console":
+        return False
+    told = ((k, v) for b in f.batches.get("events", ()) for k, v in zip(b["kind"].to_pylist(), b["level"].to_pylist(), strict=True))
+    return any(kind in ("traceback", "oom") and level == "error" for kind, level in told)
 
 
 def _mtime(f: FileRead) -> float:

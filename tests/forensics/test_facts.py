@@ -79,6 +79,30 @@ def test_epoch_and_iteration_are_told_in_epochs(tmp_path: Path) -> None:
     assert case["axis"]["says"] and case["axis"]["steps"][1] > 400
 
 
+def test_iterations_are_told_where_the_loop_counts_down_to_the_end_of_the_run(tmp_path: Path) -> None:
+    lines = (
+        f"Epoch [{e}/7][{i}/100]  lr: 0.1, eta: 0:{(700 - 100 * (e - 1) - i) // 15:02}:30, loss: {falling(100 * e + i):.4f}\n"
+        for e in range(1, 4)
+        for i in range(10, 101, 10)
+    )
+    (tmp_path / "train.log").write_text("".join(lines))
+    case = forensics.analyze(str(tmp_path)).to_json()["run"]
+    assert (case["steps"], case["step_unit"], case["planned_steps"]) == ([10, 300], "step", 700)
+
+
+def test_keras_is_told_in_its_headings_epochs(tmp_path: Path) -> None:
+    lines = (f"Epoch {e}/9\n300/300 - 30s - loss: {falling(8 * e):.4f} - val_loss: {falling(8 * e):.4f}\n" for e in range(1, 6))
+    (tmp_path / "train.log").write_text("".join(lines))
+    case = forensics.analyze(str(tmp_path)).to_json()["run"]
+    assert (case["steps"], case["step_unit"], case["planned_steps"]) == ([1, 5], "epoch", 9)
+
+
+@pytest.mark.parametrize(("last", "expected"), [(6_881_280, 5_000_000), (10_000_000, None)])
+def test_rounds_of_rollouts_go_past_the_plan_but_not_by_a_factor(tmp_path: Path, last: int, expected: int | None) -> None:
+    rows = [{"step": last * i // 60, "reward": 10 - falling(i)} for i in range(61)]
+    assert plan.planned_steps(run(tmp_path, rows, {"num_timesteps": 5_000_000})) == expected
+
+
 def test_facts_stand_where_they_say(tmp_path: Path) -> None:
     r = run(tmp_path, steps(60), {"max_steps": 100, "precision": "bf16"})
     found = {f["what"]: f for f in facts.facts(r)}

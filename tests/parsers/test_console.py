@@ -156,6 +156,7 @@ def test_keras_heading_gives_the_epoch(tmp_path: Path) -> None:
         tmp_path, "Epoch 1/2\n 5/40 ━━ 1s - loss: 9.0\r40/40 ━━ 5s - loss: 3.0 - val_loss: 4.0\nEpoch 2/2\n40/40 ━━ 5s - loss: 2.0\n"
     )
     assert series(tables, "loss") == [(5, 9.0), (40, 3.0), (80, 2.0)]
+    assert series(tables, "epoch") == [(5, 1.0), (80, 2.0)]  # once a heading
 
 
 def test_lines_without_step_take_the_one_before_but_summaries_none(tmp_path: Path) -> None:
@@ -198,6 +199,29 @@ def test_blocks_under_a_heading(tmp_path: Path) -> None:
     tables, _, _ = log(tmp_path, composer.format(0, 2.5) + composer.format(1, 2.25))
     assert series(tables, "loss/train/total") == [(5, 2.5), (15, 2.25)]
     assert series(tables, "metrics/eval/Accuracy") == [(5, 0.5), (15, 0.5)]
+
+
+def test_rows_below_a_line_that_only_names_its_place(tmp_path: Path) -> None:
+    """Coqui Trainer: GLOBAL_STEP is the step of the run, STEP that of the epoch; below an evaluation it counts its batches."""
+    block = (
+        " > EPOCH: {0}/9\n --> /content/run\n\n > TRAINING (2022-11-03 10:47:31)\n\n   --> STEP: 24/36 -- GLOBAL_STEP: {1}\n"
+        "     | > loss: 3.5  (3.25)\n     | > grad_norm: 0.5  (2.75)\n     | > current_lr: 0.0002\n     | > step_time: 1.5  (1.25)\n"
+        "     | > loss_mel: 19.0  (23.5)\n\n > EVALUATION\n\n   --> STEP: 0\n     | > loss: 4.5  (4.5)\n\n  --> EVAL PERFORMANCE\n"
+        "     | > avg_loss: 4.25 (+0.125)\n\n"
+    )
+    tables, _, _ = log(tmp_path, block.format(0, 1000025) + block.format(1, 1000061))
+    assert series(tables, "loss_mel") == [(1000025, 19.0), (1000061, 19.0)]
+    assert series(tables, "loss (avg)") == [(1000025, 3.25), (1000061, 3.25)]
+    assert series(tables, "evaluation loss") == [(1000025, 4.5), (1000061, 4.5)]
+    assert series(tables, "eval avg_loss") == [(1000025, 4.25), (1000061, 4.25)]
+    assert series(tables, "eval avg_loss (avg)") == []  # a change since the last evaluation, no mean
+
+
+def test_a_heading_of_words_opens_no_block_before_a_step(tmp_path: Path) -> None:
+    tables, _, _ = log(tmp_path, "iterations:20000\nstep 1 loss 2.5\n")
+    assert {c["key"]: c["value"] for c in tables["config"]} == {"iterations": "20000"}
+    tables, _, _ = log(tmp_path, "Evaluation\n  batch_size: 8\nstep 1 loss 2.5\n")
+    assert [r["tag"] for r in tables["metrics"]] == ["loss"]
 
 
 def test_tables_of_stable_baselines_and_ultralytics(tmp_path: Path) -> None:

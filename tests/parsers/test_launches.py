@@ -164,6 +164,17 @@ def test_launches_that_share_a_log_keep_their_parts_of_every_file(tmp_path: Path
     assert all(set(r.tables["metrics"]["attempt"].to_pylist()) == {0} for r in runs)
 
 
+def test_a_log_that_died_at_once_beside_several_runs_is_a_run_unless_one_is_called_so(tmp_path: Path) -> None:
+    died = "Traceback (most recent call last):\n  File 'train.py', line 3, in <module>\n    go()\nKeyError: 'lr'\n"
+    write(tmp_path, a_dot_log=printed(range(60)), b_dot_log=printed(range(80), 1), b_dot_err=died, c_dot_log=died, notes_dot_yaml="lr: 1\n")
+    runs = {r.id: ({s.path for s in r.sources}, attempts(r)) for r in parsers.read_all(tmp_path)}
+    assert runs == {
+        "a.log": ({"a.log", "notes.yaml"}, [[0, 59]]),
+        "b.log": ({"b.log", "b.err", "notes.yaml"}, [[0, 79]]),
+        "c.log": ({"c.log"}, []),
+    }
+
+
 def test_a_run_that_its_tracker_has_on_record_without_a_metric_is_a_run(tmp_path: Path) -> None:
     for name, text in (("20240101_000000-aaaa1111", rows(range(40))), ("20240102_000000-bbbb2222", "")):
         folder = tmp_path / "wandb" / f"run-{name}" / "files"

@@ -202,6 +202,7 @@ def test_terms_without_a_total_stay_terms() -> None:
     assert {name(tag, *yolo) for tag in yolo} == {"loss.aux"}
     assert {name(tag, "foo_loss", "bar_loss") for tag in ("foo_loss", "bar_loss")} == {"loss.aux"}
     assert name("lossG", "lossD") == name("lossD", "lossG") == "loss.aux"
+    assert name("loss_0", "loss_1") == name("loss_1", "loss_0") == "loss.aux" and name("loss_0") == "loss.train"
 
 
 def test_likelihood_is_the_headline_where_no_total_is_logged() -> None:

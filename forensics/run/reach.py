@@ -1,0 +1,42 @@
+"""How far the steps of the metrics table came, and what the parsers say that they stand for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.run.series import series
+from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS, RUN_CLOCK
+from parsers.tables import Run
+
+
+def noted(run: Run) -> set[str]:
+    """The files of which a parser says that they count epochs."""
+    return {s.path for s in run.sources if EPOCH_STEPS in s.note}
+
+
+def composed(run: Run) -> bool:
+    """Are the steps of the table made of an epoch and an iteration in it, because the log names none through the run?"""
+    return any(COMPOSED_STEPS in s.note for s in run.sources) and series(run, "epoch") is not None
+
+
+def counts_through_the_run(run: Run) -> bool:
+    """Does the loop count down to the end of the run, though it prints its iterations by epoch?"""
+    return any(RUN_CLOCK in s.note for s in run.sources)
+
+
+def last(run: Run) -> int | None:
+    return max((a["steps"][1] for a in run.attempts), default=None)
+
+
+def first(run: Run) -> int | None:
+    return min((a["steps"][0] for a in run.attempts), default=None)
+
+
+def distinct(run: Run) -> int:
+    return len(run.tables["metrics"]["step"].drop_null().unique())
+
+
+def interval(run: Run) -> int:
+    step = run.tables["metrics"]["step"].drop_null().to_numpy()
+    gaps = np.diff(np.unique(step[-20000:]))
+    return max(int(np.median(gaps)), 1) if len(gaps) else 1
