@@ -118,9 +118,9 @@ def broken_off(run: Run) -> Event | None:
 def _plan(run: Run, last: list[Event]) -> Finish | None:
     if not endings.reached_plan(run):
         return None
-    last, planned = endings.last_step(run), planned_steps(run)
-    from_0 = ", counted from 0" if last is not None and last + 1 == planned and run.attempts[0]["steps"][0] == 0 else ""
-    return Finish(f"{unit(run)} {last} of {planned} planned{from_0}", how="plan")
+    end, planned = endings.last_step(run), planned_steps(run)
+    from_0 = ", counted from 0" if end is not None and end + 1 == planned and run.attempts[0]["steps"][0] == 0 else ""
+    return Finish(f"{unit(run)} {end} of {planned} planned{from_0}", how="plan")
 
 
 def _counted_down(run: Run) -> Finish | None:

@@ -7,7 +7,7 @@ from typing import Any
 import cases
 import pytest
 
-from reports import costs, first_screen, html, markdown
+from reports import first_screen, html, markdown
 from reports.labels import Label, place
 from reports.schema import complete
 
@@ -53,12 +53,6 @@ def test_no_probability_where_no_cause_was_weighed_against_another() -> None:
     case["hypotheses"] = cases.ranked(cases.unknown(1.0))
     page = first(case)
     assert "fits what was logged" in page and "decide between them" not in page and "99.9" not in page
-
-
-def test_a_loss_that_came_back_is_not_said_to_never_recover() -> None:
-    case = cases.healthy()
-    case["timeline"]["bands"] = [{"from": 100, "to": 200, "kind": "slow", "finding": "divergence-100"}]
-    assert "never recovers" not in costs.cost(complete(case))
 
 
 def test_restarts_at_one_step_have_one_label() -> None:
