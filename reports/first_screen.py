@@ -17,6 +17,8 @@ from reports.costs import goodput as goodput
 Case = dict[str, Any]
 TELLING = ("loss_spike", "nonfinite", "divergence", "grad_spike", "plateau", "throughput")  # of the clear checks, first
 SEVERITIES = ("critical", "warning", "info")
+UNFINISHED = ("cut", "interrupt", "scheduler", "signal")  # endings that the training did not choose
+INTERRUPTED = "Nothing measured needs mending; the run did not come to its own end: resume it if it was to go on."
 
 
 def causes(case: Case) -> list[dict[str, Any]]:
@@ -67,6 +69,12 @@ def alternatives(case: Case, limit: int = 3) -> list[dict[str, Any]]:
     return causes(case)[1 : limit + 1]
 
 
+def told_in(case: Case) -> str:
+    """Where the line stands that tells how the run ended, as code."""
+    where = case["run"]["ending"]["where"]
+    return f"told in `{where}`" if where else ""
+
+
 def times(case: Case, step: Any) -> list[tuple[int, str]]:
     """(attempt, wall clock) of a step in every attempt that passed it, earliest attempt first."""
     found = []
@@ -92,7 +100,7 @@ def when(case: Case) -> tuple[str, str]:
     said = [leader.get("steps") if leader else None, *(f.get("steps") for f in cited)]
     narrow = [pair for pair in said if pair != text_format.axis(run)]  # "steps 0 to the end" says least
     for pair in [*narrow, *said, *(f.get("steps") for f in serious)]:
-        text = text_format.steps(pair)
+        text = text_format.steps(pair, text_format.axis_unit(run))
         if text and case["verdict"] != "healthy":
             return text, _clock(case, pair, cited + serious)
     first, last = text_format.axis(run)
@@ -182,7 +190,7 @@ def do_next(case: Case) -> list[tuple[str, str]]:
     lead = "Log" if case["verdict"] == "healthy" else "Next time log"
     log = [(f"{lead} `{b.get('what')}`, which would show", f"{str(b['would_tell']).rstrip('.')}.") for b in blind]
     if case["verdict"] == "healthy":
-        return [("", "Nothing needs doing."), *log[:2]]
+        return [("", INTERRUPTED if case["run"]["ending"]["kind"] in UNFINISHED else "Nothing needs doing."), *log[:2]]
     if leader is None:
         return log[:3]
     if is_open(case):  # acting on a guess is worse than deciding first: what splits the leaders

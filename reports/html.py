@@ -20,6 +20,7 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from reports import (
+    attempt_table,
     cause_ledger,
     chart,
     checkpoint_table,
@@ -41,7 +42,21 @@ MANY = 8  # folded findings in a row that share one fold
 DETAILED_CHARTS = 60
 SAID = {"metric", "start", "peak", "end", "class", "alive", "attempt", "step", "first", "last", "values", "at_resume", "from",
         "ended", "said", "words", "do", "kind", "what"}  # fmt: skip
-PLACES = ("answer", "causes", "timeline", "symptoms", "rules", "replay", "checkpoints", "clear", "not-known", "read", "case", "summary")
+PLACES = (
+    "answer",
+    "causes",
+    "timeline",
+    "attempts",
+    "symptoms",
+    "rules",
+    "replay",
+    "checkpoints",
+    "clear",
+    "not-known",
+    "read",
+    "case",
+    "summary",
+)
 
 
 def template(name: str) -> str:
@@ -59,7 +74,7 @@ def render(case: dict[str, Any]) -> str:
     page = environment().get_template("report.html")
     first, more = panels[: timeline_chart.OPEN_PANELS], panels[timeline_chart.OPEN_PANELS :]
     return page.render(
-        case=full, embedded=plain(case), run=full["run"], s=first_screen, runs=run_list, saves=checkpoint_table, anchors=anchors, top=first_screen.top(full),
+        case=full, embedded=plain(case), run=full["run"], s=first_screen, runs=run_list, saves=checkpoint_table, attempts=attempt_table.table(full), attempts_open=attempt_table.OPEN, anchors=anchors, top=first_screen.top(full),
         rules=_rules(full), again=timeline_chart.replayed(full), band_names=timeline_chart.band_names(full), weighs=cause_ledger.weighs(full),
         causes=cause_ledger.causes(full), symptoms=_symptoms(full, anchors), kinds=_kinds(full), arms=replay_section.arms(full), replayed=replay_section,
         hero=timeline_chart.hero(full, x), panels=first, more_panels=more, lanes=timeline_chart.lanes(full, x), domain=x,
@@ -79,7 +94,7 @@ def environment() -> Environment:
     env.tests["command"] = text_format.is_command
     env.filters.update(
         rich=rich, parts=parts, num=text_format.number, db=text_format.decibans, pct=text_format.percent, size=text_format.bytes_,
-        steps=text_format.steps, moment=text_format.moment, period=text_format.period, plural=text_format.plural, metric=text_format.metric,
+        steps=text_format.steps, reach=text_format.reach, axis_note=text_format.axis_note, moment=text_format.moment, period=text_format.period, plural=text_format.plural, metric=text_format.metric,
         spike=lambda kind: text_format.SPIKES.get(kind, kind), band=chart.band_name, clip=_clip, plain_facts=_plain_facts,
         numeric=_numeric,
     )  # fmt: skip

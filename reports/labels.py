@@ -27,7 +27,7 @@ class Label:
 
 
 def place(labels: Sequence[Label], rows: int = 2, room: int = 900) -> list[Label]:
-    """Labels beside their marks, in rows above the curves, none over another; those without room are left out.
+    """Labels beside their marks, in rows above the curves, none over another and none twice; those without room are left out.
 
     Room is reckoned for a wide drawing (in px); a label that would collide on a phone (300 px) is marked ``wide``.
     """
@@ -45,7 +45,7 @@ def place(labels: Sequence[Label], rows: int = 2, room: int = 900) -> list[Label
         return inside and all(b < c or d < a for c, d in taken.get((width, label.row), []))
 
     rank = {kind: i for i, kind in enumerate(ORDER)}
-    for label in sorted(labels, key=lambda each: rank.get(each.kind, len(ORDER))):
+    for label in sorted(dict.fromkeys(labels), key=lambda each: rank.get(each.kind, len(ORDER))):
         ends = (False, True) if label.x < 0.5 else (True, False)
         trials = [Label(label.x, label.text, label.kind, row, end) for row in range(rows) for end in ends]
         fit = [t for t in trials if free(t, room)]

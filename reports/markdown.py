@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from reports import checkpoint_table, first_screen, run_list, text_format
+from reports import attempt_table, checkpoint_table, first_screen, run_list, text_format
 from reports import replay_section as replayed
 from reports.schema import complete
 from reports.text_format import decibans, number
 
 MAX_FINDINGS = 40
+CELL = 200  # characters of a log line in a cell
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~$&])")
 _BLOCK = re.compile(r"^(\d*)([-+=:]|(?<=\d)[.)](?=\s|$))")  # what would begin a list, a rule or the second row of a table
 _ACTIVE = re.compile(
@@ -82,6 +83,7 @@ def render(case: Case) -> str:
     full = complete(case)
     parts = [
         brief(full),
+        _attempts(full),
         _causes(full),
         _symptoms(full),
         _replay(full),
@@ -99,7 +101,12 @@ def brief(case: Case) -> str:
     run, clock = case["run"], "; ".join(filter(None, first_screen.when(case)))
     state = f"{esc(run.get('status', 'unknown'))}; **{esc(case['verdict'])}**, {first_screen.counted(case)}."
     lines = [f"# {esc(case.get('answer') or 'No answer was written.')}", "", f"Run {code(run.get('id', '?'))}, {state}", ""]
-    rows = [("One of several", esc(run_list.heading(case))), ("Beware", esc(first_screen.config_file(case))), ("When", esc(clock))]
+    rows = [
+        ("One of several", esc(run_list.heading(case))),
+        ("Beware", esc(first_screen.config_file(case))),
+        ("When", esc(clock)),
+        ("Ending", esc(first_screen.told_in(case))),
+    ]
     if leader := first_screen.top(case):
         rows.append(("Why", f"**{esc(leader.get('title'))}**: {esc(first_screen.why(leader))}"))
         others = first_screen.alternatives(case)
@@ -117,6 +124,16 @@ def brief(case: Case) -> str:
 
 def _numbered(items: list[str]) -> list[str]:
     return [f"{i}. {item}" for i, item in enumerate(items, 1)]
+
+
+def _attempts(case: Case) -> str:
+    head, rows = attempt_table.table(case)
+    if not rows:
+        return ""
+    hidden = len(rows) - attempt_table.OPEN
+    shown = [row(*(esc(text_format.cut(cell, CELL)) for cell in r)) for r in rows[: attempt_table.OPEN]]
+    more = ["", f"and {text_format.plural(hidden, 'more attempt')} in the case file"] if hidden > 0 else []
+    return "\n".join(["## Attempts", *table(tuple(head), shown), *more])
 
 
 def _causes(case: Case) -> str:

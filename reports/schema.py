@@ -71,7 +71,7 @@ SAVED = {"rows": [{"path": text, "step": number, "kind": text, "bytes": number, 
 ATTEMPT = {"index": index, "steps": steps, "started": text, "ended": text, "why": text, "evidence": text}
 FACT = {"what": text, "value": None, "where": text, "says": text, "against": [text]}
 RUN = {"id": text, "path": text, "status": text, "framework": text, "steps": steps, "siblings": [sibling], "metrics": {},
-       "step_unit": text, "axis": {"unit": text, "steps": steps, "says": text}, "facts": [FACT],
+       "step_unit": text, "axis": {"unit": text, "steps": steps, "says": text}, "ending": {"kind": text, "says": text, "where": text}, "facts": [FACT],
        "records": {"scalars": index, "events": index, "batches": index, "checkpoints": index}, "goodput": {}, "checkpoints": SAVED, "attempts": [ATTEMPT]}  # fmt: skip
 CLUE = {"text": text, "weight": number, "findings": [text], "part": text}
 CAUSE = {"id": text, "title": text, "probability": share, "certainty": text, "score": number, "steps": steps, "clues": [CLUE],

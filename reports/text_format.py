@@ -13,7 +13,7 @@ from typing import Any
 
 SPIKES = {"fast": "fast spike", "slow": "slow spike", "non_recovering": "spike without recovery", "not_a_spike": "not a spike"}
 METRICS = {
-    "loss.train": "training loss", "loss.eval": "evaluation loss", "grad.norm": "gradient norm", "lr": "learning rate",
+    "loss.train": "training loss", "loss.aux": "loss term", "loss.eval": "evaluation loss", "grad.norm": "gradient norm", "lr": "learning rate",
     "loss_scale": "loss scale", "time.step": "time a step", "time.data": "time waiting for data",
     "mfu": "model FLOPs use",
     "tput.tokens": "tokens a second", "tput.samples": "samples a second", "tput.steps": "steps a second",
@@ -154,6 +154,20 @@ def axis(run: dict[str, Any]) -> list[Any]:
     pair = told.get("steps") if isinstance(told, dict) else None
     known = pair if isinstance(pair, list) and len(pair) == 2 and None not in pair else run.get("steps")
     return list(known) if isinstance(known, (list, tuple)) and len(known) == 2 else [None, None]
+
+
+def axis_unit(run: dict[str, Any]) -> str:
+    """What one step of that axis is: 'step' or 'epoch'."""
+    told = run.get("axis")
+    return "epoch" if isinstance(told, dict) and told.get("unit") == "epoch" else "step"
+
+
+def axis_note(run: dict[str, Any]) -> str:
+    """What the steps of findings and charts are, where they are not the labels of the log; else empty."""
+    if axis_unit(run) == "epoch":
+        return "what is called a step here is an epoch"
+    other = run.get("step_unit") == "epoch" and steps(axis(run))
+    return f"charts and findings count {other}" if other else ""
 
 
 def stamp(seconds: float) -> str | None:

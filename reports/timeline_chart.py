@@ -175,7 +175,7 @@ def axis(case: Case, x: Scale, clock: bool = True, count: int = 8) -> Markup:
     at = [t for t in ticks(x.lo, x.hi, count) if t == int(t)]
     times = [first_screen.times(case, t)[-1:] if clock else [] for t in at]
     out = [tag('<svg class="plot axis" width="100%" height="{}" aria-hidden="true">', 50 if any(times) else 20)]
-    out.append(Markup('<text class="yl" x="-7" y="14">step</text>'))
+    out.append(tag('<text class="yl" x="-7" y="14">{}</text>', text_format.axis_unit(case["run"])))
     if any(times):
         out.append(Markup('<text class="yl" x="-7" y="30">UTC</text>'))
     day = ""

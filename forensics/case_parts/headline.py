@@ -63,15 +63,18 @@ def explained(findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], end
     happened = headline(symptom) if symptom else "Something went wrong"
     if ended is not None and _leads(ended):
         told = how.title(ended).rstrip(".")
-        happened = told if symptom is None or symptom.kind == "ending" or _quotes(symptom, ended.says) else f"{told}. {happened}"
+        happened = (
+            told if symptom is None or symptom.kind == "ending" or _quotes(symptom, ended.says) else f"{how.stopped(told)} {happened}"
+        )
     said = certainty(best.probability, True, adverb=True) if best is not None and best.id != "unknown" else OPEN
     if best is None or said == OPEN:
         rivals = [within(h.title) for h in hypotheses if h.id != "unknown"][:2]
         maybe = f" The nearest candidates: {' or '.join(rivals)}." if rivals else ""
-        return f"{happened}. The cause is open.{maybe}"
+        return f"{how.stopped(happened)} The cause is open.{maybe}"
     # "Out of memory: fragmentation" where the first half of the sentence has said so: not a second time
     new = [part for part in best.title.split(": ") if part.lower() not in happened.lower()]
-    return f"{happened}. Cause, {said}: {within(': '.join(new))}." if new else f"{happened} ({said} the cause itself)."
+    cause = f"Cause, {said}: {within(': '.join(new))}." if new else f"That itself is {said} the cause."
+    return f"{how.stopped(happened)} {cause}"
 
 
 def _quotes(finding: Finding, says: str) -> bool:

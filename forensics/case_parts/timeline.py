@@ -67,5 +67,5 @@ def _marks(run: Run, findings: Sequence[Finding]) -> list[dict[str, Any]]:
 
 def _bands(findings: Sequence[Finding]) -> list[dict[str, Any]]:
     kinds = [(f, f.facts.class_) for f in findings if isinstance(f.facts, loss_spike.Facts)]
-    kinds += [(f, "non_recovering") for f in findings if isinstance(f.facts, divergence.Facts)]
+    kinds += [(f, "slow" if f.facts.above_first else "non_recovering") for f in findings if isinstance(f.facts, divergence.Facts)]
     return [{"from": f.first_step, "to": f.last_step, "kind": kind, "finding": f.id} for f, kind in kinds]

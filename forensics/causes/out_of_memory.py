@@ -67,7 +67,7 @@ def weigh(run: Run, findings: Findings) -> Hypothesis | None:
         f"{TITLE}: {words}" if words else TITLE,
         steps=span(found),
         settle=SETTLE.get(lead.facts.kind, "Log allocated and reserved memory every step and run to the same place."),
-        interventions=[*(lead.facts.do or ()), *USUAL][:4],
+        interventions=[*dict.fromkeys([*(lead.facts.do or ()), *USUAL])][:4],
     )
 
 

@@ -23,6 +23,7 @@ Folklore
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -58,35 +59,46 @@ def detect(run: Run) -> Iterator[Finding]:
 
 def title(e: Ending) -> str:
     """'Died after step 650: KeyError: 'other''"""
-    when = "before its first step" if e.before_first_step else f"after step {e.step}"
+    when = "before its first step" if e.before_first_step else f"after {e.unit} {e.step}"
     when += f" on rank {e.rank}" if e.rank else ""
     verb = {"crashed": "Died", "hung": "Hung", "stopped": "Stopped"}.get(e.status, "Ends")
     if e.kind == "cut":
         return f"The log just stops {when}{_planned(e)}, cut off with no closing line"
-    return f"{verb} {when}{OF.get(e.kind, '')}" + (f": {e.says}" if e.says else "")
+    return f"{verb} {when}{OF.get(e.kind, '')}" + (f": {_quoted(e)}" if e.says else "")
 
 
 def sentence(e: Ending) -> str:
     """How it ended as a sentence of the answer; empty where nothing is known of it."""
-    said = e.says.rstrip(". ")[:QUOTED]
+    said = _quoted(e)
     if e.kind == "finished":
         if e.how == "early":
-            return f'The program stopped itself after step {e.step}{_planned(e)}: "{said}".'
+            return f'The program stopped itself after {e.unit} {e.step}{_planned(e)}: "{said}".'
         if e.how == "guess":
             return f"The run finished, by the look of it: {said}."
         return f"The run finished: {said}." if e.how == "plan" else f'The run finished: "{said}".'
     if e.kind == "running":
         return "The run is still going."
     if e.kind in WORDS and e.kind != "cut":
-        return f"{title(e).rstrip('.')}."
+        return stopped(title(e))
     last = f' Its last line: "{said}".' if said else ""
     if e.kind == "cut":
         return f"{title(e)}.{last}"
     if e.step is None:
         return f"No step and no closing line was logged.{last}" if said else ""
     if e.how == "left":
-        return f'The loop was left after step {e.step}{_planned(e)} with work still to do, and no reason is logged: "{said}".'
-    return f"The log stops after step {e.step}; neither a closing line nor a planned length was logged.{last}"
+        return f'The loop was left after {e.unit} {e.step}{_planned(e)} with work still to do, and no reason is logged: "{said}".'
+    return f"The log stops after {e.unit} {e.step}; neither a closing line nor a planned length was logged.{last}"
+
+
+def stopped(sentence: str) -> str:
+    """With one full stop; what was cut has its ellipsis."""
+    return sentence if sentence.endswith("\u2026") else f"{sentence.rstrip('.')}."
+
+
+def _quoted(e: Ending) -> str:
+    """The line that tells it, cut between words; the evidence has all of it."""
+    said = e.says.rstrip(". ")
+    return said if len(said) <= QUOTED else re.sub(r"\s\S{0,20}$", "", said[:QUOTED]) + " \u2026"
 
 
 def _planned(e: Ending) -> str:

@@ -77,7 +77,8 @@ def detect(run: Run) -> Iterator[Finding]:
 
 def smallest_effect(run: Run) -> str:
     s = series(run, "loss.train")
-    return f"one value (logged every {s.interval} steps)" if s is not None else "one value"
+    every = "step" if s is None or s.interval == 1 else f"{s.interval} steps"
+    return f"one value (logged every {every})" if s is not None else "one value"
 
 
 def _finding(run: Run, s: Series, bad: Ints, ranks: list[int]) -> Finding[Facts]:

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from forensics.case import utc
 from forensics.run import endings, fatal_lines, proper_end, silence
 from forensics.run.endings import Event
 from forensics.run.once import once
-from forensics.run.plan import planned_steps
+from forensics.run.plan import planned_steps, unit
 from parsers.tables import Run
 
 TORN = re.compile(r"\b(?:torn|truncated|cut off|incomplete|no whole)\b", re.I)
@@ -41,8 +41,8 @@ JUST_ENDS = "the log just ends and no reason is logged"
 @dataclass(frozen=True)
 class Ending:
     """``kind`` as docs/case.md lists them, with spaces; ``says``: the line that tells it (of a log that just ends: its last one),
-    ``where``: its file and place, ``rank``: whose it was; ``planned``: steps; ``how`` it is known that it
-    finished (`proper_end.Finish`), or ``left``: its loop was left in order with work still to do."""
+    ``where``: its file and place, ``rank``: whose it was; ``step`` and ``planned`` count ``unit``s, steps or epochs; ``how`` it is
+    known that it finished (`proper_end.Finish`), or ``left``: its loop was left in order with work still to do."""
 
     kind: str
     says: str = ""
@@ -52,6 +52,7 @@ class Ending:
     step: int | None = None
     planned: int | None = None
     how: str = ""
+    unit: str = "step"
 
     @property
     def died(self) -> bool:
@@ -68,7 +69,7 @@ class Ending:
 def ending(run: Run) -> Ending:
     """How the last attempt of a run ended."""
     told = _died(run, len(run.attempts) - 1)
-    return _alive(run) if told is None else told
+    return replace(_alive(run) if told is None else told, unit=unit(run))
 
 
 @once
@@ -147,7 +148,7 @@ def attempts(run: Run) -> list[dict[str, Any]]:
     found = []
     for i, attempt in enumerate(run.attempts):
         told, following = _died(run, i), run.attempts[i + 1 : i + 2]
-        why = f"{WORDS[told.kind]}: {told.says[:160]}" if told is not None else ""
+        why = f"{WORDS[told.kind]}: {told.says[:160].rstrip('. ')}" if told is not None else ""
         if following:
             begin, end = following[0]["steps"][0], attempt["steps"][1]
             redone = f", {end - begin + 1} steps are done twice" if begin <= end else ""
@@ -177,7 +178,7 @@ def shown(run: Run) -> dict[str, Any]:
     """`run.ending` of the case."""
     e = ending(run)
     told = {"kind": e.kind.replace(" ", "_"), "says": e.says, "where": e.where, "rank": e.rank, "before_first_step": e.before_first_step}
-    return told | {"step": e.step, "how": e.how}
+    return told | {"step": e.step, "unit": e.unit, "how": e.how}
 
 
 def of_case(document: dict[str, Any]) -> Ending | None:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from forensics.run import endings
 from forensics.run.endings import Event
 from forensics.run.once import once
-from forensics.run.plan import planned_steps
+from forensics.run.plan import planned_steps, unit
 from forensics.run.series import Floats, names, series
 from parsers import arrow
 from parsers.tables import Run
@@ -118,7 +118,9 @@ def broken_off(run: Run) -> Event | None:
 def _plan(run: Run, last: list[Event]) -> Finish | None:
     if not endings.reached_plan(run):
         return None
-    return Finish(f"step {endings.last_step(run)} of {planned_steps(run)} planned", how="plan")
+    end, planned = endings.last_step(run), planned_steps(run)
+    from_0 = ", counted from 0" if end is not None and end + 1 == planned and run.attempts[0]["steps"][0] == 0 else ""
+    return Finish(f"{unit(run)} {end} of {planned} planned{from_0}", how="plan")
 
 
 def _counted_down(run: Run) -> Finish | None:
@@ -182,13 +184,13 @@ def _round_length(run: Run) -> Finish | None:
     if end is None or s is None or not alone or work_left(run):
         return None
     done = end + 1 if endings.step_origin(run) == 0 else end
-    unit = ROUND * max(s.interval, 1)
-    size = 10 ** int(np.ceil(np.log10(unit)))
-    unit = next(u for u in (size // 2, size) if u >= unit)
-    short = done % unit
-    if done < unit or short >= s.interval or done // unit > MOST_UNITS or _was_due(run, end, s.interval):
+    grain = ROUND * max(s.interval, 1)
+    size = 10 ** int(np.ceil(np.log10(grain)))
+    grain = next(g for g in (size // 2, size) if g >= grain)
+    short = done % grain
+    if done < grain or short >= s.interval or done // grain > MOST_UNITS or _was_due(run, end, s.interval):
         return None
-    return Finish(f"it did {done - short} steps (or epochs), a round number as plans have; no closing line was logged", how="guess")
+    return Finish(f"it did {done - short} {unit(run)}s, a round number as plans have; no closing line was logged", how="guess")
 
 
 def _was_due(run: Run, end: int, interval: int) -> bool:

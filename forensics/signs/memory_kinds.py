@@ -96,7 +96,7 @@ def of_run(run: Run, said: Sequence[dict[str, Any]], step: int | None) -> Kind:
     begin = run.attempts[-1]["steps"][0] if run.attempts else 0
     if step is None or step - begin <= FIRST_STEPS:
         return Kind(
-            "first_step", "in the first steps", "No step had been finished before, or a few: the configuration never fitted.",
+            "first_step", "a configuration that never fitted", "No step had been finished before, or a few: the configuration never fitted.",
             ("Halve the micro-batch and double the accumulation.", "Turn on activation checkpointing, or shard the optimizer's state."),
         )  # fmt: skip
     whole = told.get("capacity") or held

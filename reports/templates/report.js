@@ -215,7 +215,7 @@
         ctx.font = `600 ${12 * r}px system-ui, sans-serif`; ctx.textBaseline = "bottom"; ctx.fillStyle = ink;
         const taken = [], labels = bands().map((b, k) => [b.from, `${b.from}: ${bandNames[k]}`]);
         for (const mark of data().timeline.marks || []) if (mark.kind === "restart") labels.push([mark.step, `${mark.step}: restart`]);
-        for (const [step, label] of labels) {
+        for (const [label, step] of new Map(labels.map(([s, l]) => [l, s]))) { // of restarts at one step the label stands once
           const x = u.valToPos(step, "x", true), width = ctx.measureText(label).width;
           if (x < bbox.left || x > bbox.left + bbox.width) continue;
           const left = [x, x - width].find((a) => a >= bbox.left && a + width <= bbox.left + bbox.width && taken.every(([c, d]) => a > d || a + width < c));

@@ -37,7 +37,7 @@ def test_a_long_list_is_cut_between_its_parts() -> None:
 
 def test_a_cause_that_the_first_half_has_named_is_not_named_again() -> None:
     said = headline.explained([found("Config changed between launches: lr from 1 to 2")], [cause("Config changed between launches", 0.9)])
-    assert said == "Config changed between launches: lr from 1 to 2 (likely the cause itself)."
+    assert said == "Config changed between launches: lr from 1 to 2. That itself is likely the cause."
 
 
 @pytest.mark.parametrize(
