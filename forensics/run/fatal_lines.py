@@ -26,6 +26,7 @@ BY_SIGNAL = re.compile(r"is killed by signal: \w")  # torch's DataLoader, of one
 NAMELESS = ("error line", "unnamed", "exit code")  # lines that say that it failed, and hardly of what
 SIGNAL_CODE = re.compile(r"exit ?code\W{1,4}(?:-[1-9]|1(?:29|[34]\d)\b)", re.I)
 LAUNCHER = re.compile(r"\bSignalException\b|got signal: \d+")  # torch.distributed.elastic, which was itself told to stop
+ABORT = re.compile(r"SIGABRT|\bsignal:? 6\b|exitcode\s*+:\s*+-6\b|\bAborted\b", re.I)  # what a process does to itself
 CRASHING_SIGNAL = re.compile(
     r"SIG(?:SEGV|BUS|ABRT|ILL|FPE|KILL)|segmentation fault|bus error|abort|killed(?! by signal: (?:Terminated|Interrupt|Hangup))|core dumped|exit ?code\W{1,4}(?:-(?:4|6|7|8|9|11)|13[24679])\b",
     re.I,

@@ -89,6 +89,8 @@ def _died(run: Run, attempt: int) -> Ending | None:
             of_kind = [e for e in of_kind if _ends_its_log(run, e)]
         if not of_kind:
             continue
+        if kind == "signal" and any(k == "hang" for k, _ in fatal) and all(fatal_lines.ABORT.search(str(e["text"])) for e in of_kind):
+            continue  # the watchdog of a collective aborts its own process
         if kind not in ("hardware", "out of memory") and _closed_elsewhere(of_kind, last, closed):
             continue
         hung = kind == "scheduler" and silence.stalled(run)  # the limit only ended the wait
