@@ -112,7 +112,7 @@ def _read_files(paths: list[Path], root: Path, progress: Progress | None) -> Ite
 
 
 def read_all(path: str | Path, *, overrides: dict[str, str] | None = None, progress: Progress | None = None) -> list[Run]:
-    """Every run below a path, the one written last at the end; below ``<path>/<run>`` that run of a file or folder of several.
+    """Every run below a path, the one that ran last by its own clock at the end; below ``<path>/<run>`` that run of a file or folder of several.
     Raises OSError where there is nothing to open."""
     root = Path(path)
     if not root.exists() and (root.parent.is_file() or (launches.PATH.fullmatch(root.name) and root.parent.exists())):
@@ -127,7 +127,7 @@ def read_all(path: str | Path, *, overrides: dict[str, str] | None = None, progr
 
 
 def read_files(paths: list[Path], root: Path, *, overrides: dict[str, str] | None = None, progress: Progress | None = None) -> list[Run]:
-    """Every run that these files below root make up, the one written last at the end."""
+    """Every run that these files below root make up, the one that ran last by its own clock at the end."""
     return _read(paths, root, overrides or {}, progress, [])
 
 
@@ -146,7 +146,7 @@ def _read(paths: list[Path], root: Path, overrides: dict[str, str], progress: Pr
 
 
 def read(path: str | Path, *, overrides: dict[str, str] | None = None, progress: Progress | None = None) -> Run:
-    """One run with materialized tables; of several below the path the one written last (a sub-path picks one)."""
+    """One run with materialized tables; of several below the path the one that ran last (a sub-path picks one)."""
     return read_all(path, overrides=overrides, progress=progress)[-1]
 
 

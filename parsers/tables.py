@@ -38,9 +38,9 @@ from parsers import arrow, secrets
 HEAD_BYTES = 8192
 FLUSH_ROWS = 65536
 DATED = 3.1e8  # seconds since 1970 of late 1979: wall clocks of trainings lie above, relative ones and durations below
-DOUBTED = (
-    30 * 86400.0
-)  # seconds between two lines of one run that are a wrong clock, or another run, before they are a pause: no job waits so long
+WIDEST_ZONE = 14 * 3600.0  # seconds: Kiribati is that far ahead of UTC (tz database)
+ZONES_APART = 86400.0  # seconds, and some, by which two clocks without a zone may differ: from 12 hours behind UTC to 14 ahead
+DOUBTED = 30 * 86400.0  # seconds between two lines of one run that are a wrong clock or another run: no job waits so long
 NO_YEAR = 1972  # a leap year: a parser gives clocks without a year in it, those without a date on 1970-01-01 (parsers.clocks)
 
 _NAME = pa.dictionary(pa.int32(), pa.string())

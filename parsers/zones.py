@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from parsers import arrow, names
 from parsers.runs.assemble import FileRead
-from parsers.tables import DATED
+from parsers.tables import DATED, WIDEST_ZONE
 
-QUARTER, WIDEST = 900.0, 14 * 3600.0  # seconds; Kiribati is 14 hours ahead
+QUARTER = 900.0  # seconds
 LATE = 120.0  # seconds between a value's printing and its writing elsewhere: TensorBoard's writer flushes that often
 LEAST, PAIRS, ROWS = 3, 200, 20_000  # common steps needed and looked at; rows of a file that are looked at
 SAME = 2e-3  # relative: what is left of a value printed with three digits
@@ -45,7 +45,7 @@ def align(files: list[FileRead]) -> None:
         seconds = found[0]
         if f.source.clock == "relative":
             _shift(f, seconds, "its times are those of a clock that logged equal values at the same steps")
-        elif abs(seconds) <= WIDEST + LATE and abs(seconds - (zone := round(seconds / QUARTER) * QUARTER)) <= LATE:
+        elif abs(seconds) <= WIDEST_ZONE + LATE and abs(seconds - (zone := round(seconds / QUARTER) * QUARTER)) <= LATE:
             ahead[_folder(f)] = zone
     for f in open_:
         if f.source.clock == "local" and (hours := ahead.get(_folder(f))) is not None:  # one folder, one machine, one zone

@@ -20,7 +20,7 @@ from forensics.case import Hypothesis
 from forensics.detectors import divergence, grad_spike, loss_spike, nonfinite, warmup
 from forensics.ledger import GRAVE, Findings, Ledger, all_of, findings_of, span
 from forensics.many_runs.baseline import Beside, Said
-from forensics.run.endings import last_step
+from forensics.run import reach
 from forensics.run.recipe import recipe
 from parsers.tables import Run
 
@@ -37,7 +37,7 @@ OUTCOMES = {"rate x 0.1": 4.0, "warmup again": 6.0}
 def weigh(run: Run, findings: Findings) -> Hypothesis | None:
     r = recipe(run)
     missing = findings_of(findings, warmup.Facts)
-    early_end = 0.1 * (last_step(run) or 0)
+    early_end = 0.1 * (reach.last(run) or 0)
     found = [*findings_of(findings, loss_spike.Facts), *findings_of(findings, nonfinite.Facts, severity=["critical"])]
     trouble = [f for f in [*found, *findings_of(findings, grad_spike.Facts)] if (f.first_step or 0) <= early_end]
     if not missing:

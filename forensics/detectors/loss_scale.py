@@ -24,7 +24,8 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.run.endings import events, last_step
+from forensics.run import reach
+from forensics.run.endings import events
 from forensics.run.inputs import needed
 from parsers.tables import Run
 
@@ -59,7 +60,7 @@ def detect(run: Run) -> Iterator[Finding]:
     top, low, final = float(x[settled].max()), float(x[settled].min()), float(x[-1])
     falls = np.flatnonzero(np.diff(x) < 0) + 1
     late = falls[settled[falls]]
-    span = max((last_step(run) or int(step[-1])) - int(step[0]), 1)
+    span = max((reach.last(run) or int(step[-1])) - int(step[0]), 1)
     overflows = [e for e in events(run, "overflow") if e["step"] is None or e["step"] >= step[0] + 0.1 * span]
     skipped = max(len(late), len(overflows))
     share = skipped / (0.9 * span)

@@ -29,7 +29,8 @@ from typing import Any
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.run.endings import events, last_step
+from forensics.run import reach
+from forensics.run.endings import events
 from forensics.run.how_it_ended import status
 from forensics.run.inputs import surviving
 from forensics.run.series import series
@@ -106,7 +107,7 @@ def _killed(run: Run) -> Finding | None:
 
 def _step(run: Run, event: dict[str, Any]) -> int | None:
     """The last step done: an error that ended the run comes after all that was logged, whatever the console printed last."""
-    done = last_step(run)
+    done = reach.last(run)
     if event["step"] is None:
         return done
     ended = event["attempt"] in (None, len(run.attempts) - 1) and status(run) == "crashed"

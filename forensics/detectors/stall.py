@@ -33,7 +33,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
-from forensics.run import endings, how_it_ended, pace, silence
+from forensics.run import how_it_ended, pace, reach, silence
 from forensics.run.pace import Pauses
 from forensics.run.series import Series, series
 from forensics.run.silence import SILENCE_SECONDS, SILENCE_TIMES
@@ -106,7 +106,7 @@ def _silences(run: Run, s: Series, paused: Pauses) -> Iterator[Finding]:
 
 def _said(run: Run, said: list[dict[str, Any]]) -> Finding:
     first = said[0]
-    step = first["step"] if isinstance(first["step"], int) else endings.last_step(run)
+    step = first["step"] if isinstance(first["step"], int) else reach.last(run)
     kind = hang_kinds.of_run(run, step)
     echo = all(e["level"] == "warning" for e in said) and how_it_ended.status(run) == "crashed"  # what a crash leaves behind
     shown = evidence.text("what the log says", [_told(e) for e in _one_a_rank(said)[:8]], run.where(str(first["source"]), first["at"]))

@@ -1,4 +1,4 @@
-"""How the run began and how far it got: the label of its first step, planned length, its events, and where they stand among its steps."""
+"""How the run began and how far it got: the label of its first step, its events, and where they stand among its steps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from forensics.run.once import once
-from forensics.run.plan import planned_steps
 from forensics.run.series import series
 from parsers import arrow
 from parsers.tables import Run
@@ -27,21 +26,6 @@ def step_origin(run: Run) -> int:
     if len(listed):
         first = min(first, int(arrow.values(listed).min()))
     return 0 if first == 0 else 1
-
-
-def last_step(run: Run) -> int | None:
-    return max((a["steps"][1] for a in run.attempts), default=None)
-
-
-def reached_plan(run: Run) -> bool:
-    """Whether the last step is the planned one, within a logging interval; False where no plan is known."""
-    planned, last = planned_steps(run), last_step(run)
-    if planned is None or last is None:
-        return False
-    step = run.tables["metrics"]["step"].drop_null().to_numpy()
-    gaps = np.diff(np.unique(step[-20000:]))
-    interval = int(np.median(gaps)) if len(gaps) else 1
-    return planned - max(interval, 1) <= last <= planned * 1.02 + interval
 
 
 @once

@@ -48,7 +48,8 @@ def facts(run: Run) -> list[Fact]:
         rivals = {"against": list(planned.against)} if planned.against else {}
         found.append({"what": f"planned {planned.unit}s", "value": planned.value, "where": planned.where, "says": planned.says} | rivals)
     found += [_last_value(run, s) for s in _shown(run)]
-    found += [_setting(what, settings.setting(run, key)) for what, key in (("devices", "world_size"),) if settings.setting(run, key)]
+    if (devices := settings.setting(run, "world_size")) is not None:
+        found.append({"what": "devices", "value": devices.value, "where": devices.where, "says": f"the setting {devices.key}"})
     if run.framework:
         found.append({"what": "framework", "value": run.framework, "where": ""})
     if (precision := settings.precision(run)) is not None:
@@ -65,11 +66,6 @@ def _shown(run: Run) -> list[Series]:
 def _last_value(run: Run, s: Series) -> Fact:
     row = int(np.lexsort((np.arange(len(s)), s.step, s.attempt))[-1])
     return {"what": f"last {s.tag}", "value": float(s.value[row]), "where": s.place(run, row), "step": int(s.step[row])}
-
-
-def _setting(what: str, found: settings.Setting | None) -> Fact:
-    assert found is not None
-    return {"what": what, "value": found.value, "where": found.where, "says": f"the setting {found.key}"}
 
 
 def _span(run: Run) -> list[int | None]:

@@ -14,16 +14,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from forensics.case import utc
-from forensics.run import endings, fatal_lines, proper_end, silence
+from forensics.run import endings, fatal_lines, proper_end, reach, silence
 from forensics.run.endings import Event
 from forensics.run.once import once
 from forensics.run.plan import planned_steps, unit
-from parsers.tables import Run
+from parsers.tables import ZONES_APART, Run
 
 TORN = re.compile(r"\b(?:torn|truncated|cut off|incomplete|no whole)\b", re.I)
 ANEW = 10  # settings: stdout and stderr of one launch share hardly any, and two launches share most
 JOB = re.compile(r"(?i)\bjob[ =]?(?:id)?[ =:]?(\d{4,})")  # a scheduler names the job; its logs are mostly called after it
-ZONES = 86400.0  # seconds by which two clocks without a zone may differ
 RUNNING_SECONDS = 900.0  # a run whose own clock is younger than that may go on; longer than most logging intervals and saves
 NEAR_END = 30  # lines by which an error without a stack may stand before the end of a log that has no steps
 STATUS = {
@@ -102,7 +101,7 @@ def _died(run: Run, attempt: int) -> Ending | None:
 @once
 def _alive(run: Run) -> Ending:
     """How the last attempt ended where no fatal line tells it: finished, failed by a code or a word alone, silent, running, cut."""
-    step, last, planned = endings.last_step(run), endings.of_attempt(run, len(run.attempts) - 1), planned_steps(run)
+    step, last, planned = reach.last(run), endings.of_attempt(run, len(run.attempts) - 1), planned_steps(run)
     if (end := proper_end.finish(run)) is not None:
         return Ending("finished", end.says, end.where, step=step, planned=planned, how=end.how)
     if codes := [e for e in last if e["kind"] == "exit" and e["level"] == "error"]:
@@ -206,7 +205,7 @@ def _of_this_launch(run: Run, e: Event) -> bool:
     has no step and prints the settings anew that the log with the steps had printed: another launch that died at once; unless
     the line names the job that the log with the steps is called after."""
     began = run.attempts[0]["started"] if run.attempts else None
-    if began is not None and e["time"] is not None and e["time"] < began - ZONES:
+    if began is not None and e["time"] is not None and e["time"] < began - ZONES_APART:
         return False
     stepped, printed, source = endings.progress(run), _printed_settings(run), str(e["source"])
     if source in stepped or e["rank"] or any(job in log for job in JOB.findall(str(e["text"])) for log in stepped):

@@ -62,6 +62,12 @@ def plan(run: Run) -> Plan | None:
     return Plan(best.value, best.unit, best.says, best.where, tuple(rivals)[:3])
 
 
+def reached(run: Run) -> bool:
+    """Whether the last step is the planned one, within a logging interval; False where no plan is known."""
+    found, last, every = plan(run), reach.last(run), reach.interval(run)
+    return found is not None and last is not None and found.value - every <= last <= found.value * found.slack + every
+
+
 @once
 def labelled(run: Run) -> Plan | None:
     """The plan in the labels that the log prints: epochs where it names no step through the run."""

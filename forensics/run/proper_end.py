@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow.compute as pc
 
-from forensics.run import endings
+from forensics.run import endings, plan, reach
 from forensics.run.endings import Event
 from forensics.run.once import once
 from forensics.run.plan import planned_steps, unit
-from forensics.run.series import Floats, names, series
+from forensics.run.series import Floats, series
 from parsers import arrow
+from parsers.console_format.remaining_time import seconds_left
 from parsers.tables import Run
 
 CLOSING = ("finished", "train_end")  # lines that say that all was done
@@ -26,13 +27,11 @@ EARLY = re.compile(
 )
 NEAR_END = 50  # lines of a summary, a save or a test that may follow the closing line of a log without steps
 COUNTDOWN = re.compile(r"(?:^|[/_. ])(?:eta|remaining|time_left)(?:_?(?:time|s|sec|secs|seconds|hours))?$")
-ETA = re.compile(r"\beta\W{1,3}(?:(\d+) days?, )?(\d+):(\d\d):(\d\d)", re.I)
 LEFT = 60.0  # seconds; the estimate of the last line may be a logging interval old
 FALLING = 0.6  # of the rows: an estimate that swings falls in more than half of them
 SUMMARY = re.compile(
     r"(?:^|/)train_(?:runtime|samples_per_second|steps_per_second)$"
 )  # transformers' speed_metrics, once after the last step
-ROUND, MOST_UNITS = 50, 20
 RUN_DOWN, HALF_WAY, DISTINCT = 0.01, 0.3, 10  # of the peak rate; a linear or cosine decay, not an exponential or a staircase
 
 
@@ -63,7 +62,7 @@ def likely(run: Run) -> Finish | None:
     last = endings.of_attempt(run, len(run.attempts) - 1)
     if any(e["level"] != "info" and not endings.steps_after(run, e) for e in last) or any(g.lost for g in run.gaps):
         return None
-    return next((found for test in (_counted_down, _rate_ran_down, _round_length) if (found := test(run))), None)
+    return next((found for test in (_counted_down, _rate_ran_down) if (found := test(run))), None)
 
 
 def closings(run: Run, events: list[Event]) -> Iterator[Event]:
@@ -75,16 +74,12 @@ def closings(run: Run, events: list[Event]) -> Iterator[Event]:
 
 def work_left(run: Run) -> bool:
     """The plan, or the log's own estimate of the time that was left, says that the run was not through."""
-    planned, last, times = planned_steps(run), endings.last_step(run), _countdown(run)
-    if planned is not None and last is not None and not endings.reached_plan(run) and last < planned:
+    planned, last, times = planned_steps(run), reach.last(run), _countdown(run)
+    if planned is not None and last is not None and not plan.reached(run) and last < planned:
         return True
-    return (len(times) > 0 and not _ran_out(times)) or any(_eta(e["text"]) > LEFT for e in endings.last_lines(run).values())
-
-
-def _eta(line: str) -> float:
-    """Seconds that a line says are left ('eta: 17:59:33'); 0 where it says nothing."""
-    m = ETA.search(line)
-    return float((int(m[1] or 0) * 24 + int(m[2])) * 3600 + int(m[3]) * 60 + int(m[4])) if m else 0.0
+    return (len(times) > 0 and not _ran_out(times)) or any(
+        (seconds_left(e["text"]) or 0.0) > LEFT for e in endings.last_lines(run).values()
+    )
 
 
 def _closing_line(run: Run, last: list[Event]) -> Finish | None:
@@ -116,9 +111,9 @@ def broken_off(run: Run) -> Event | None:
 
 
 def _plan(run: Run, last: list[Event]) -> Finish | None:
-    if not endings.reached_plan(run):
+    if not plan.reached(run):
         return None
-    end, planned = endings.last_step(run), planned_steps(run)
+    end, planned = reach.last(run), planned_steps(run)
     from_0 = ", counted from 0" if end is not None and end + 1 == planned and run.attempts[0]["steps"][0] == 0 else ""
     return Finish(f"{unit(run)} {end} of {planned} planned{from_0}", how="plan")
 
@@ -174,31 +169,6 @@ def _rate_ran_down(run: Run) -> Finish | None:
     half = float(np.interp((steps[0] + steps[-1]) / 2, steps, after))
     said = f"its learning rate had run down from {after[0]:.3g} to {after[-1]:.3g}"
     return Finish(said, s.place(run, rows[-1]), how="guess") if half >= HALF_WAY * after[0] else None
-
-
-def _round_length(run: Run) -> Finish | None:
-    """A length so round that one logging interval in ROUND would end as well by chance; not where an evaluation or a save
-    was due at that step, in which a run may die."""
-    end, s = endings.last_step(run), series(run, "loss.train") or series(run, "loss.eval") or series(run, "reward")
-    alone = len(run.tables["metrics"]["rank"].drop_null().unique()) < 2
-    if end is None or s is None or not alone or work_left(run):
-        return None
-    done = end + 1 if endings.step_origin(run) == 0 else end
-    grain = ROUND * max(s.interval, 1)
-    size = 10 ** int(np.ceil(np.log10(grain)))
-    grain = next(g for g in (size // 2, size) if g >= grain)
-    short = done % grain
-    if done < grain or short >= s.interval or done // grain > MOST_UNITS or _was_due(run, end, s.interval):
-        return None
-    return Finish(f"it did {done - short} {unit(run)}s, a round number as plans have; no closing line was logged", how="guess")
-
-
-def _was_due(run: Run, end: int, interval: int) -> bool:
-    """Whether something other than a step was to come at the last one: its cadence is longer than the log's."""
-    saves = np.unique(run.tables["checkpoints"]["step"].drop_null().to_numpy())
-    evaluations = [s.interval for n in names(run) if "eval" in n and (s := series(run, n)) is not None]
-    cadences = [*evaluations, *([int(np.median(np.diff(saves)))] if len(saves) > 1 else [])]
-    return any(c > interval and end % c == 0 for c in cadences)
 
 
 def _told(run: Run, e: Event, how: str = "said") -> Finish:

@@ -26,7 +26,7 @@ def stopped_short(run: Run, ledger: Ledger, e: Ending, found: Sequence[Finding])
         ledger.add(4, f"The tracker's record of the exit says {codes[-1]}.", found)
     elif e.before_first_step:
         ledger.add(4, "No step was done.", found)
-    elif planned is not None and e.step is not None and not endings.reached_plan(run):
+    elif planned is not None and e.step is not None and not plan.reached(run):
         ledger.add(4, f"The run stopped at step {e.step} of {planned}.", found)
     else:
         ledger.cannot_tell("no plan and no exit code was logged beside the line.")

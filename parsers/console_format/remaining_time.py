@@ -12,6 +12,15 @@ LATE = 0.9  # of an epoch: its own remaining time has fallen to a tenth there
 SLOWER = 2.0  # times what is left by the first lines of the epoch: an epoch may slow down, its remaining time falls all the same
 
 
+def seconds_left(text: str) -> float | None:
+    """What a line says is left: 'eta: 1 day, 17:59:33', 'eta 03:20'; None where it says nothing."""
+    m = _ETA.search(text)
+    if m is None:
+        return None
+    a, b, c = int(m[2]), int(m[3]), m[4]
+    return 86400.0 * int(m[1] or 0) + (60 * a + b if c is None else 3600 * a + 60 * b + int(c))
+
+
 class Remaining:
     """``of_run``: at the end of an epoch more time was left than the epoch can have."""
 
@@ -22,11 +31,8 @@ class Remaining:
     def saw(self, text: str, epoch: int | None, it: int, total: int) -> None:
         """A line ``it`` of ``total`` of an epoch."""
         begins = epoch != self._first[0]
-        if self.of_run or not (begins or it >= LATE * total) or (m := _ETA.search(text)) is None:
+        if self.of_run or not (begins or it >= LATE * total) or (left := seconds_left(text)) is None:
             return
-        a, b, c = int(m[2]), int(m[3]), m[4]
-        left = 60 * a + b if c is None else 3600 * a + 60 * b + int(c)
-        left += 86400 * int(m[1] or 0)
         if begins:
             self._first = (epoch, left, 1 - it / total)
             return

@@ -14,13 +14,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from parsers import arrow, rank_names
-from parsers.runs.boundaries import FEW
+from parsers.runs.boundaries import FEW, Evidence
 from parsers.runs.equal_values import same_stretch
 from parsers.runs.segments import Segment, segments
 from parsers.runs.spans import SAME_STEPS, Span, at_once, joined, shared_steps
-from parsers.tables import SCHEMAS
+from parsers.tables import SCHEMAS, ZONES_APART
 
-ZONES = 86400.0  # seconds between two clocks without a zone, at most (tz database: from 12 hours behind UTC to 14 ahead)
 Attempt = list[Segment]
 
 
@@ -28,7 +27,8 @@ def assign(tables: dict[str, pa.Table], formats: dict[str, str]) -> tuple[dict[s
     """Fills the column ``attempt`` of every table; returns the tables and the attempts, oldest first.
 
     An attempt is ``{"index", "steps": [first, last], "started", "ended", "begun", "span", "files"}``: seconds since 1970 or
-    None, what shows that another process began (`boundaries.Evidence` or None), what it covers, and the files it wrote.
+    None, what shows that another process began (`boundaries.Evidence`; of a new file the place of its first row, without
+    words), what it covers, and the files it wrote.
     """
     cut = segments(tables)
     if not cut:
@@ -52,7 +52,8 @@ def _described(attempts: list[Attempt], spans: list[Span], metrics: pa.Table) ->
         mine = step[attempt == i]
         steps = [int(mine.min()), int(mine.max())] if len(mine) else [span.first, span.last]
         started, ended = span.times or (None, None)
-        begun = next((s.begun for s in parts if s.begun), None)
+        richest = max(parts, key=lambda s: s.rows)
+        begun = next((s.begun for s in parts if s.begun), None) or Evidence("", richest.source, richest.row_at)
         files = {s.source for s in parts}
         found.append({"index": i, "steps": steps, "started": started, "ended": ended, "begun": begun, "span": span, "files": files})
     return found
@@ -102,7 +103,7 @@ def _complement(attempt: Attempt, s: Segment) -> bool:
     """Other metrics over the same steps, by clocks that lie no further apart than two time zones may."""
     span = joined(x.span for x in attempt)
     others = not any(x.names & s.names for x in attempt) and all(x.begun is None for x in (*attempt, s))
-    return others and shared_steps(span, s.span) >= SAME_STEPS and _apart(span, s.span) < ZONES
+    return others and shared_steps(span, s.span) >= SAME_STEPS and _apart(span, s.span) < ZONES_APART
 
 
 def _sparse(s: Segment) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsers.runs.equal_values import ENOUGH
-from parsers.runs.process_lines import LAUNCH, Line
+from parsers.runs.process_lines import BEGINS, DEATHS, ENDS, Line
 from parsers.runs.spans import BEGINNING
 
 FEW = 3  # rows: fewer tell no attempt of their own
@@ -26,8 +26,7 @@ _CLEAR = 3.0  # usual changes from value to value; a difference of levels beyond
 _OFTEN = 3  # falls that nothing else shows
 _PAUSE = 5  # a launch shows in the clock as a pause of this many usual steps
 _GONE = re.compile(r"(?i)CUDA error|cancelled|preempted|node[_ ]fail|time limit|terminat|killed|segmentation fault|core dumped|aborted")
-_DEATHS = {"signal", "scheduler", "hardware"}
-_PROCESS = LAUNCH | _DEATHS | {"config", "finished", "traceback", "oom", "exit", "status"}  # kinds that begin or end one
+_PROCESS = BEGINS | ENDS
 
 
 @dataclass(frozen=True)
@@ -148,7 +147,7 @@ def _begins_again(file: _File, row: int) -> bool:
         before, now = _beside(values, file, row)
         if values is not None and now and np.nanmax(values.value) > np.nanmin(values.value):
             again = values.value[now] < values.value[before] or (grows and values.value[now] == values.value[before])
-            return bool(again) or any(x.kind in _DEATHS or x.kind == "resume" for x in between)
+            return bool(again) or any(x.kind in DEATHS or x.kind == "resume" for x in between)
     if any(x.kind in _PROCESS for x in between):
         return True
     _, now = _beside(file.clock.loss, file, row)
@@ -170,7 +169,7 @@ def _loss_begins_again(file: _File, loss: NDArray[np.float64], i: int) -> bool |
     in a file that does not announce its launches; None where it has hardly moved since the beginning."""
     if not np.isfinite(loss[i - 1]):
         return bool(np.isfinite(loss[i]))
-    if any(x.kind in LAUNCH or x.kind == "config" for x in file.said):
+    if any(x.kind in BEGINS for x in file.said):
         return False
     first, last, now = (float(np.median(part)) for part in (loss[:_LEVEL], loss[max(i - _LEVEL, 0) : i], loss[i : i + _LEVEL]))
     noise = float(np.median(np.abs(np.diff(loss[max(i - 10 * _LEVEL, 0) : i])))) if i > 1 else 0.0
@@ -194,7 +193,7 @@ def _resumes(file: _File, row: int, x: Line) -> bool:
 
 def _gone(file: _File, row: int, x: Line) -> bool:
     """With a clock, the end of a process needs a pause behind it."""
-    return x.kind in _DEATHS and x.level == "error" and bool(_GONE.search(x.text)) and (not file.usual or file.paused(row))
+    return x.kind in DEATHS and x.level == "error" and bool(_GONE.search(x.text)) and (not file.usual or file.paused(row))
 
 
 def _launched(file: _File, launches: list[float]) -> Iterator[tuple[int, Evidence]]:

@@ -72,7 +72,7 @@ def _continues(before: list[Attempt], b: Attempt, said: list[tuple[Any, ...]], f
         if kind == "resume" and attempt == b["index"] and _resumes(one, two, step, fits):
             return Evidence(text, source, at)
     if fits:
-        seen = b["begun"] or Evidence("")
+        seen: Evidence = b["begun"]
         words = f"it begins at step {two.first}, within or right behind the steps {one.first} to {one.last} logged before"
         return replace(seen, text=f"{words}; {seen.text}" if seen.text else words)
     for _, text, _, attempt, source, at in said:

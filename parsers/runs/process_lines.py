@@ -13,6 +13,10 @@ import pyarrow as pa
 from parsers import arrow
 
 LAUNCH = {"start", "resume"}  # kinds of events
+BEGINS = LAUNCH | {"config"}
+DEATHS = {"signal", "scheduler", "hardware"}
+ENDS = DEATHS | {"finished", "traceback", "oom", "exit", "status", "nccl", "hang"}
+BLOCK = 2  # lines between two settings of one block: an empty one, a heading
 _STAMP = re.compile(r"(?<!\d)(20\d{6})[-_T]?(\d{6})(?!\d)")
 
 
@@ -30,14 +34,17 @@ class Line:
 
 
 def lines(tables: dict[str, pa.Table]) -> list[Line]:
-    """What the events say, and the first setting of each block that a log prints."""
+    """What the events say, and the first setting of each block that a log prints, as a line of the kind "config"."""
     events, config = tables["events"], tables["config"]
     columns = (events[c].to_pylist() for c in ("kind", "level", "text", "source", "at", "step", "time"))
     found = [Line(*row) for row in zip(*columns, strict=True)]
     logs = set(arrow.words(tables["metrics"]["source"]))
-    for source, at, key in zip(*(config[c].to_pylist() for c in ("source", "at", "key")), strict=True):
+    last: tuple[str, int] = ("", 0)
+    for source, at in zip(config["source"].to_pylist(), config["at"].to_pylist(), strict=True):
         if source in logs and at is not None:
-            found.append(Line("config", "info", f"settings are printed, {key} first", source, at, None, None))
+            if source != last[0] or not 0 <= at - last[1] <= BLOCK:
+                found.append(Line("config", "info", "settings are printed", source, at, None, None))
+            last = (source, at)
     return found
 
 

@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 from parsers import arrow
 from parsers.runs.boundaries import FEW, Clock, Evidence, Values, boundaries
 from parsers.runs.equal_values import Points
-from parsers.runs.process_lines import Line, launch_times, lines, resumes
+from parsers.runs.process_lines import BEGINS, ENDS, Line, launch_times, lines, resumes
 from parsers.runs.spans import Span
 from parsers.tables import DATED
 
 _CLOCKS = {"loss.train", "lr", "grad.norm"}
 _AXES = {"epoch", "loss.train", "time.total"}
-_BEGINS = {"start", "resume", "config"}
-_ENDS = {"finished", "traceback", "oom", "exit", "signal", "scheduler", "hardware", "nccl", "hang"}
 
 
 @dataclass
@@ -27,6 +25,7 @@ class Segment:
 
     source: str
     first_at: int  # place in the file where it begins; -1: at the top
+    row_at: int  # place of its first row
     span: Span
     order: int
     rows: int
@@ -108,13 +107,15 @@ def _cut(source: str, clock: Clock, said: list[Line], begun: dict[int, Evidence]
         span = Span(int(step.min()), int(step.max()), times, int(np.median(grown)) if len(grown) else clock.interval)
         previous = int(clock.at[i - 1]) if n else -1
         first_at = _first_line(mine, previous, int(clock.at[i])) if n else -1
-        launch = any(x.kind in _BEGINS and previous < (x.at or 0) <= clock.at[i] for x in mine)
-        found.append(Segment(source, first_at, span, order + n, j - i, clock.names, begun.get(i), launch, _losses(clock, i, j)))
+        launch = any(x.kind in BEGINS and previous < (x.at or 0) <= clock.at[i] for x in mine)
+        found.append(
+            Segment(source, first_at, int(clock.at[i]), span, order + n, j - i, clock.names, begun.get(i), launch, _losses(clock, i, j))
+        )
     return found
 
 
 def _first_line(said: list[Line], previous: int, first: int) -> int:
     """Where a process's part of a file begins: with the lines that announce it, behind those that end the one before."""
     between = [x for x in said if previous < (x.at or 0) < first]
-    ended = max((x.at or 0 for x in between if x.kind in _ENDS), default=previous)
-    return min((x.at or 0 for x in between if x.kind in _BEGINS and (x.at or 0) > ended), default=first)
+    ended = max((x.at or 0 for x in between if x.kind in ENDS), default=previous)
+    return min((x.at or 0 for x in between if x.kind in BEGINS and (x.at or 0) > ended), default=first)

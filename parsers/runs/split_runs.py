@@ -26,7 +26,7 @@ from parsers.runs.spans import goes_on
 
 
 def split(files: list[FileRead], root: Path, overrides: dict[str, str]) -> list[Group]:
-    """The runs below root, the one written last at the end; files without metrics go with the run they lie nearest to."""
+    """The runs below root, the one that ran last by its own clock at the end; files without metrics go with the run they lie nearest to."""
     files = [part for f in files for part in parts(f)]
     silent = [f for f in files if f.run and not f.batches.get("metrics")]  # runs that ended before they logged anything
     rest = [f for f in files if not (f.run and not f.batches.get("metrics"))]
@@ -71,7 +71,7 @@ def _split(files: list[FileRead], known: list[Unit], root: Path, alone: bool) ->
     by_itself = _attach_rest(groups, files, {id(f) for u in known for f in u.files}, root)
     _tell_apart([*groups, *by_itself])
     latest = {id(g): max((u.span.times[1] for u in r if u.span.times), default=0.0) for g, r in zip(groups, runs, strict=True)}
-    return by_itself + sorted(groups, key=lambda g: (latest[id(g)], max(_mtime(f) for f in g.files), g.id))
+    return by_itself + sorted(groups, key=lambda g: (latest[id(g)], g.id))
 
 
 def _related(a: Unit, b: Unit) -> bool:
@@ -158,10 +158,3 @@ def _died(f: FileRead) -> bool:
         return False
     told = ((k, v) for b in f.batches.get("events", ()) for k, v in zip(b["kind"].to_pylist(), b["level"].to_pylist(), strict=True))
     return any(kind in ("traceback", "oom") and level == "error" for kind, level in told)
-
-
-def _mtime(f: FileRead) -> float:
-    try:
-        return f.path.stat().st_mtime
-    except OSError:
-        return 0.0

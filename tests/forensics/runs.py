@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,17 @@ def loss(i: int) -> float:
     return 1.5 + 2.5 * math.exp(-i / 80) + 0.01 * ((i * 7919) % 13 - 6)
 
 
+def make(folder: Path, rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any] | None = None, log: str = "") -> Path:
+    """A folder with these rows, a config and a console log where they are given."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    if config:
+        (folder / "config.json").write_text(json.dumps(config))
+    if log:
+        (folder / "train.log").write_text(log)
+    return folder
+
+
 def write(
     folder: Path,
     steps: int = 300,
@@ -29,17 +40,11 @@ def write(
     **more: Callable[[int], float | None],
 ) -> Path:
     """`more` maps names of metrics to their value at a step (None: not logged there)."""
-    folder.mkdir(parents=True, exist_ok=True)
     rows = [
         {"step": i, "loss": loss(i), "time": START + i * seconds} | {k: v for k, f in more.items() if (v := f(i)) is not None}
         for i in range(1, steps + 1)
     ]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    if config:
-        (folder / "config.json").write_text(json.dumps(config))
-    if log:
-        (folder / "train.log").write_text(log)
-    return folder
+    return make(folder, rows, config, log)
 
 
 def read(folder: Path) -> Run:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from runs import loss, make
 
 import forensics
 from forensics import at_path, ranking, rules
@@ -17,20 +18,6 @@ from forensics.detectors import restart, stall, zero_loss
 from forensics.errors import ForensicsError
 from forensics.ledger import Ledger, findings_of
 from forensics.run import how_it_ended, recipe, seed_group, settings
-
-
-def loss(i: int) -> float:
-    return 1.5 + 2.5 * math.exp(-i / 80) + 0.01 * ((i * 7919) % 13 - 6)
-
-
-def make(folder: Path, rows: list[dict[str, Any]], config: dict[str, Any] | None = None, log: str = "") -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    if config:
-        (folder / "config.json").write_text(json.dumps(config))
-    if log:
-        (folder / "train.log").write_text(log)
-    return folder
 
 
 def rows(n: int = 300, **more: Any) -> list[dict[str, Any]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from runs import loss, make, read
 
 import forensics
 from forensics.detectors import divergence, nonfinite
@@ -17,22 +17,12 @@ from forensics.run import facts, inputs, plan
 from parsers.tables import Run
 
 
-def falling(i: int) -> float:
-    return 1.5 + 2.5 * math.exp(-i / 80) + 0.01 * ((i * 7919) % 13 - 6)
-
-
 def run(folder: Path, rows: Sequence[dict[str, Any]], config: dict[str, Any] | None = None, log: str = "") -> Run:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    if config:
-        (folder / "config.json").write_text(json.dumps(config))
-    if log:
-        (folder / "train.log").write_text(log)
-    return forensics.read(str(folder))
+    return read(make(folder, rows, config, log))
 
 
 def steps(last: int, first: int = 1, **more: Callable[[int], float]) -> list[dict[str, Any]]:
-    return [{"step": i, "loss": falling(i)} | {k: f(i) for k, f in more.items()} for i in range(first, last + 1)]
+    return [{"step": i, "loss": loss(i)} | {k: f(i) for k, f in more.items()} for i in range(first, last + 1)]
 
 
 @pytest.mark.parametrize(
@@ -58,13 +48,13 @@ def test_epochs_times_measured_steps(tmp_path: Path) -> None:
 
 
 def test_a_log_of_epochs_is_planned_in_epochs(tmp_path: Path) -> None:
-    rows = [{"epoch": i, "loss": falling(5 * i), "val_loss": falling(5 * i) + 0.1} for i in range(30)]
+    rows = [{"epoch": i, "loss": loss(5 * i), "val_loss": loss(5 * i) + 0.1} for i in range(30)]
     r = run(tmp_path, rows, {"epochs": 40, "max_steps": 2000})
     assert (plan.unit(r), plan.planned_steps(r)) == ("epoch", 40)
 
 
 def test_what_the_loop_prints_beats_a_setting_and_this_is_said(tmp_path: Path) -> None:
-    log = "".join(f"iter: {i}/500 loss: {falling(i):.4f}\n" for i in range(1, 60))
+    log = "".join(f"iter: {i}/500 loss: {loss(i):.4f}\n" for i in range(1, 60))
     (tmp_path / "train.log").write_text("Namespace(max_iterations=50000, lr=0.1)\n" + log)
     found = plan.plan(forensics.read(str(tmp_path)))
     assert found is not None and found.value == 500 and found.where.startswith("train.log line")
@@ -72,7 +62,7 @@ def test_what_the_loop_prints_beats_a_setting_and_this_is_said(tmp_path: Path) -
 
 
 def test_epoch_and_iteration_are_told_in_epochs(tmp_path: Path) -> None:
-    lines = (f"Train Epoch [{e}/20] [{i}/100] loss: {falling(100 * e + i):.4f}\n" for e in range(1, 6) for i in (0, 50))
+    lines = (f"Train Epoch [{e}/20] [{i}/100] loss: {loss(100 * e + i):.4f}\n" for e in range(1, 6) for i in (0, 50))
     (tmp_path / "train.log").write_text("".join(lines))
     case = forensics.analyze(str(tmp_path)).to_json()["run"]
     assert (case["steps"], case["step_unit"], case["planned_steps"]) == ([1, 5], "epoch", 20)
@@ -81,7 +71,7 @@ def test_epoch_and_iteration_are_told_in_epochs(tmp_path: Path) -> None:
 
 def test_iterations_are_told_where_the_loop_counts_down_to_the_end_of_the_run(tmp_path: Path) -> None:
     lines = (
-        f"Epoch [{e}/7][{i}/100]  lr: 0.1, eta: 0:{(700 - 100 * (e - 1) - i) // 15:02}:30, loss: {falling(100 * e + i):.4f}\n"
+        f"Epoch [{e}/7][{i}/100]  lr: 0.1, eta: 0:{(700 - 100 * (e - 1) - i) // 15:02}:30, loss: {loss(100 * e + i):.4f}\n"
         for e in range(1, 4)
         for i in range(10, 101, 10)
     )
@@ -91,7 +81,7 @@ def test_iterations_are_told_where_the_loop_counts_down_to_the_end_of_the_run(tm
 
 
 def test_keras_is_told_in_its_headings_epochs(tmp_path: Path) -> None:
-    lines = (f"Epoch {e}/9\n300/300 - 30s - loss: {falling(8 * e):.4f} - val_loss: {falling(8 * e):.4f}\n" for e in range(1, 6))
+    lines = (f"Epoch {e}/9\n300/300 - 30s - loss: {loss(8 * e):.4f} - val_loss: {loss(8 * e):.4f}\n" for e in range(1, 6))
     (tmp_path / "train.log").write_text("".join(lines))
     case = forensics.analyze(str(tmp_path)).to_json()["run"]
     assert (case["steps"], case["step_unit"], case["planned_steps"]) == ([1, 5], "epoch", 9)
@@ -99,7 +89,7 @@ def test_keras_is_told_in_its_headings_epochs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("last", "expected"), [(6_881_280, 5_000_000), (10_000_000, None)])
 def test_rounds_of_rollouts_go_past_the_plan_but_not_by_a_factor(tmp_path: Path, last: int, expected: int | None) -> None:
-    rows = [{"step": last * i // 60, "reward": 10 - falling(i)} for i in range(61)]
+    rows = [{"step": last * i // 60, "reward": 10 - loss(i)} for i in range(61)]
     assert plan.planned_steps(run(tmp_path, rows, {"num_timesteps": 5_000_000})) == expected
 
 
@@ -108,19 +98,19 @@ def test_facts_stand_where_they_say(tmp_path: Path) -> None:
     found = {f["what"]: f for f in facts.facts(r)}
     assert (found["first step"]["value"], found["last step"]["value"]) == (1, 60)
     assert (found["planned steps"]["value"], found["planned steps"]["where"].split()[0]) == (100, "config.json")
-    assert (found["last loss"]["value"], found["last loss"]["where"]) == (falling(60), "metrics.jsonl line 60")
+    assert (found["last loss"]["value"], found["last loss"]["where"]) == (loss(60), "metrics.jsonl line 60")
     assert found["precision"]["value"] == "bf16"
 
 
 def test_what_an_engine_prints_of_itself_is_no_first_step(tmp_path: Path) -> None:
-    rows = [{"step": 0, "lr": 1e-4}] + [{"step": i, "lr": 1e-4, "loss": falling(i)} for i in range(10, 300, 10)]
+    rows = [{"step": 0, "lr": 1e-4}] + [{"step": i, "lr": 1e-4, "loss": loss(i)} for i in range(10, 300, 10)]
     assert facts.labels(run(tmp_path, rows))[0] == [10, 290]
 
 
 def test_a_run_of_an_epoch_a_row_is_judged(tmp_path: Path) -> None:
-    calm = [{"epoch": i, "loss": falling(8 * i)} for i in range(25)]
+    calm = [{"epoch": i, "loss": loss(8 * i)} for i in range(25)]
     assert forensics.analyze(str(Path(run(tmp_path / "calm", calm).path))).verdict == "healthy"
-    rising = [{"epoch": i, "loss": falling(20 * i) if i < 12 else 1.6 + 0.3 * (i - 11)} for i in range(25)]
+    rising = [{"epoch": i, "loss": loss(20 * i) if i < 12 else 1.6 + 0.3 * (i - 11)} for i in range(25)]
     found = list(divergence.detect(run(tmp_path / "rising", rising)))
     assert len(found) == 1 and found[0].severity == "critical"
     with pytest.raises(CannotTell, match="only 8 finite values"):
@@ -128,9 +118,9 @@ def test_a_run_of_an_epoch_a_row_is_judged(tmp_path: Path) -> None:
 
 
 def test_terms_of_a_loss_are_judged_by_the_one_that_stands_for_it(tmp_path: Path) -> None:
-    boxes = [{"epoch": i, "train/box_loss": falling(8 * i), "train/obj_loss": 0.1, "val/box_loss": falling(8 * i)} for i in range(25)]
+    boxes = [{"epoch": i, "train/box_loss": loss(8 * i), "train/obj_loss": 0.1, "val/box_loss": loss(8 * i)} for i in range(25)]
     assert inputs.loss_of(run(tmp_path / "boxes", boxes)).tag == "train/box_loss"
-    game = [{"step": i, "l_d_real": 0.1, "l_g_gan": 2.0, "l_g_pix": falling(i)} for i in range(1, 60)]
+    game = [{"step": i, "l_d_real": 0.1, "l_g_gan": 2.0, "l_g_pix": loss(i)} for i in range(1, 60)]
     with pytest.raises(CannotTell, match="none of which stands for the whole"):
         inputs.loss_of(run(tmp_path / "game", game))
     broken = [dict(r, l_g_gan=float("nan")) if r["step"] > 40 else r for r in game]
@@ -139,7 +129,7 @@ def test_terms_of_a_loss_are_judged_by_the_one_that_stands_for_it(tmp_path: Path
 
 
 def test_a_perplexity_stands_for_the_loss(tmp_path: Path) -> None:
-    r = run(tmp_path, [{"step": i, "eval/ppl": math.exp(falling(i))} for i in range(1, 60)])
+    r = run(tmp_path, [{"step": i, "eval/ppl": math.exp(loss(i))} for i in range(1, 60)])
     assert inputs.loss_of(r).name == "ppl.eval"
 
 

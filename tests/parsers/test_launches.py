@@ -134,7 +134,9 @@ def test_a_restart_in_a_sibling_folder_is_joined_where_its_steps_fit(tmp_path: P
     )  # fmt: skip
     (run,) = parsers.read_all(tmp_path)
     assert attempts(run) == [[0, 490], [410, 890]]
-    assert "begins at step 410" in run.attempts[1]["evidence"].text
+    shown = run.attempts[1]["evidence"]
+    assert "begins at step 410" in shown.text
+    assert run.where(shown.source, shown.at) == "version_1/log.jsonl line 1"
 
 
 def test_one_life_that_two_logs_tell_is_one_whatever_their_clocks_say(tmp_path: Path) -> None:
