@@ -31,9 +31,10 @@ _FAILED_RANK = re.compile(r"\brank\s*: (\d+) \(local_rank|local_rank: (\d+) \(pi
 
 
 def said(run: Run) -> list[Event]:
-    """The lines that speak of processes that wait: time-outs of collectives and of the loader."""
+    """The lines that speak of processes that wait: time-outs of collectives and of the loader. One process alone waits for no other."""
     waits = [e for e in endings.events(run, "traceback", "warning") if LOADER_TIMEOUT.search(str(e["text"]))]
-    return [*endings.events(run, "nccl", "hang"), *waits]
+    alone = settings.number(run, "world_size") == 1
+    return waits if alone else [*endings.events(run, "nccl", "hang"), *waits]
 
 
 def rank_of(e: Event) -> int | None:

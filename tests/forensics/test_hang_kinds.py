@@ -116,3 +116,9 @@ def test_connections_that_break_in_a_crash_are_an_echo(tmp_path: Path) -> None:
 def test_an_error_that_explains_the_end_is_no_hang(tmp_path: Path) -> None:
     trace = '[rank2]: Traceback (most recent call last):\n[rank2]:   File "/src/train.py", line 7, in <module>\n[rank2]: torch.OutOfMemoryError: CUDA out of memory.\n'
     assert top(case(write(tmp_path / "r", log=trace + work(0, 8, "ALLREDUCE"))))["id"] == "out_of_memory"
+
+
+@pytest.mark.parametrize(("processes", "waits"), [(1, False), (8, True)])
+def test_one_process_alone_waits_for_no_other(tmp_path: Path, processes: int, waits: bool) -> None:
+    run = read(write(tmp_path / "r", log=work(0, 808, "ALLREDUCE"), config={"world_size": processes, "lr": 1e-3, "seed": 1}))
+    assert any(f.facts.said for f in stall.detect(run)) is waits
