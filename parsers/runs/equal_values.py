@@ -50,6 +50,15 @@ def same_sequence(a: Points, b: Points) -> bool:
     return (equal_share((rows, a[1][:length]), (rows, b[1][:length])) or 0.0) >= ENOUGH
 
 
+def one_step_apart(a: Points, b: Points) -> bool:
+    """Do both say the same values at steps that one counts from 0 and the other from 1?"""
+    for apart in (-1, 1):
+        shifted = (a[0] + apart, a[1])
+        if len(np.intersect1d(shifted[0], b[0])) >= _SEQUENCE and (equal_share(shifted, b) or 0.0) >= ENOUGH:
+            return True
+    return False
+
+
 def _last_place(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Unit of the last place to which each value is written out, by the decimals and the digits that suffice for nearly all of
     them; 0 where they are not rounded."""

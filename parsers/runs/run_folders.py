@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from parsers import arrow, names
 from parsers.runs import copy_prefilter, duplicates
 from parsers.runs.assemble import FileRead
-from parsers.runs.equal_values import ENOUGH, Points, equal_share, same_sequence
+from parsers.runs.equal_values import ENOUGH, Points, equal_share, one_step_apart, same_sequence
 from parsers.runs.homes import ONE_RUN, home
 from parsers.runs.spans import Span
 from parsers.tables import DATED
@@ -128,10 +128,10 @@ def shared(a: Unit, b: Unit) -> frozenset[str]:
     return (a.keys & b.keys) - _SAME_IN_ALL
 
 
-def in_order(a: Unit, b: Unit) -> bool:
-    """Do both log the same training losses in the same order, at steps that they count differently?"""
+def counted_otherwise(a: Unit, b: Unit) -> bool:
+    """Do both log the same losses at steps that they count differently: from 0 and from 1, or by row?"""
     one, two = _points(a), _points(b)
-    return any(k.startswith("loss.") and same_sequence(one[k], two[k]) for k in shared(a, b))
+    return any(k.startswith("loss.") and (same_sequence(one[k], two[k]) or one_step_apart(one[k], two[k])) for k in shared(a, b))
 
 
 def is_copy(a: Unit, b: Unit) -> bool | None:

@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from parsers import rank_names
 from parsers.runs.assemble import FileRead, Group, parts
 from parsers.runs.homes import TRACKERS, home, inside, nearness, run_id
-from parsers.runs.run_folders import Unit, in_order, is_copy, shared, units
+from parsers.runs.run_folders import Unit, counted_otherwise, is_copy, shared, units
 from parsers.runs.spans import goes_on
 
 
@@ -91,7 +91,7 @@ def _conflict(a: Unit, b: Unit) -> bool:
     if rank_names.of_one_job(one.source.path, two.source.path) or _continued(a, b):
         return False
     copy = is_copy(a, b)
-    if copy or (a.format != b.format and (inside(a.home, b.home) or inside(b.home, a.home)) and in_order(a, b)):
+    if copy or (a.format != b.format and (inside(a.home, b.home) or inside(b.home, a.home)) and counted_otherwise(a, b)):
         return False
     return copy is False or a.home != b.home
 

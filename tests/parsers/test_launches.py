@@ -166,6 +166,14 @@ def test_launches_that_share_a_log_keep_their_parts_of_every_file(tmp_path: Path
     assert all(set(r.tables["metrics"]["attempt"].to_pylist()) == {0} for r in runs)
 
 
+def test_a_console_that_counts_from_1_is_the_run_of_the_table_that_counts_from_0(tmp_path: Path) -> None:
+    table = "epoch,step,train_loss\n" + "".join(f"{s // 100},{s},{loss(s):.6f}\n" for s in range(9, 600, 10))
+    write(tmp_path, logs__version_0__metrics_dot_csv=table)
+    write(tmp_path, train_dot_log="".join(f"step {s + 1} | train_loss {loss(s):.3g}\n" for s in range(19, 600, 20)))
+    (run,) = parsers.read_all(tmp_path)
+    assert {s.path for s in run.sources} == {"train.log", "logs/version_0/metrics.csv"} and len(run.attempts) == 1
+
+
 def test_a_log_that_died_at_once_beside_several_runs_is_a_run_unless_one_is_called_so(tmp_path: Path) -> None:
     died = "Traceback (most recent call last):\n  File 'train.py', line 3, in <module>\n    go()\nKeyError: 'lr'\n"
     write(tmp_path, a_dot_log=printed(range(60)), b_dot_log=printed(range(80), 1), b_dot_err=died, c_dot_log=died, notes_dot_yaml="lr: 1\n")
