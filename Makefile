@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench docs samples help
+.PHONY: demo test lint bench docs samples fit help
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -37,6 +37,9 @@ samples: $(VENV)/installed-test  ## train the shipped samples again
 
 bench: $(VENV)/installed-test  ## measure speed against the peers
 	$(BIN)/python benchmarks/ingest.py
+
+fit: $(VENV)/installed-test  ## learn the causes' weights again from the committed table
+	$(BIN)/python benchmarks/fit/fit.py --write
 
 docs: $(VENV)/installed-test  ## write the generated pages and screenshots of docs/ again
 	$(BIN)/python docs/make.py

@@ -10,7 +10,10 @@ import sys
 from pathlib import Path
 
 import parsers
-from forensics import cli, rules
+from forensics import cli, reference_pages, rules
+from forensics.causes.files import NOTHING
+from forensics.causes.files import causes as known_causes
+from forensics.signs.sign import looks, subject
 from parsers import names
 from parsers.records import vocabulary
 from parsers.tables import SCHEMAS
@@ -19,15 +22,43 @@ DOCS = Path(__file__).resolve().parent
 NOTICE = "<!-- Written by docs/make.py: change the docstrings, then run `make docs`. -->\n\n"
 
 
-def described(kind: str, heading: str, lead: str) -> str:
-    """One section a detector or cause, from its docstring: headings in bold, texts as paragraphs."""
-    parts = [f"# {heading}\n\n{lead}\n"]
-    for module in rules.modules(kind):
+def detectors() -> str:
+    """One section a detector, from its docstring: headings in bold, texts as paragraphs."""
+    parts = ["# Symptom reference\n\nWhat each detector looks for, and when it cannot tell. `forensics explain ID` prints the same.\n"]
+    for module in rules.modules("detectors"):
         title, _, body = inspect.cleandoc(module.__doc__ or "").partition("\n")
         parts.append(f"## {title}\n\n`{rules.id_of(module)}`\n")
         for block in body.strip().split("\n\n"):
             name, _, text = block.partition("\n")
             parts.append(f"**{name.strip()}.** {' '.join(text.split())}\n")
+    return NOTICE + "\n".join(parts)
+
+
+def causes() -> str:
+    """One section a cause, from its file."""
+    parts = [
+        "# Cause reference\n\nHow each cause is weighed: by [signs](signs.md), with learned weights in decibans (+10 means ten times as likely), "
+        "where the sign was seen and where it was looked for and absent. A sign that is not listed has shown no weight.\n"
+    ]
+    for c in known_causes().values():
+        parts.append(f"## {c.title}\n\n`{c.id}`\n")
+        parts += [f"**{name}.** {text}\n" for name, text in reference_pages.sections(c) if c.id != NOTHING or name != "What it explains"]
+    return NOTICE + "\n".join(parts)
+
+
+def signs() -> str:
+    """One table a subject, from the docstrings of the signs."""
+    parts = [
+        "# Sign reference\n\nWhat [causes](causes.md) reason from. A sign is looked for once in a run: it was seen, it was looked for and is absent, or the "
+        "run cannot tell. Signs of one subject are one observation.\n"
+    ]
+    subjects: dict[str, list[str]] = {}
+    for name, look in looks().items():
+        subjects.setdefault(subject(name), []).append(f"| `{name}` | {' '.join((look.__doc__ or '').split())} |")
+    parts += [
+        f"## {s.replace('_', ' ').capitalize()}\n\n| sign | seen where |\n|---|---|\n" + "\n".join(rows) + "\n"
+        for s, rows in subjects.items()
+    ]
     return NOTICE + "\n".join(parts)
 
 
@@ -86,12 +117,9 @@ def commands() -> str:
 
 
 PAGES = {
-    "detectors.md": lambda: described(
-        "detectors", "Symptom reference", "What each detector looks for, and when it cannot tell. `forensics explain ID` prints the same."
-    ),
-    "causes.md": lambda: described(
-        "causes", "Cause reference", "How each cause is weighed. Weights are decibans: +10 means ten times as likely."
-    ),
+    "detectors.md": detectors,
+    "causes.md": causes,
+    "signs.md": signs,
     "formats-reference.md": formats,
     "metric-names-reference.md": metric_names,
     "tables.md": tables,

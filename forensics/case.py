@@ -19,6 +19,7 @@ from parsers.secrets import mask_shapes, names
 from parsers.tables import DATED
 
 SCHEMA = 1
+HELD = "held"  # the part of a clue that keeps a probability within the rules, whatever the evidence weighs
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Clue:
     text: str
     weight: float
     findings: tuple[str, ...] = ()
-    part: str = "log"  # log | replay
+    part: str = "log"  # log | replay | held
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The one experiment that best separates two causes: what to run, and what each outcome would mean.
 
 The experiments stand in experiments.toml, in order of what they cost. Which outcome a cause predicts stands in the
-cause (``EXPECTS``: ``experiment:outcome``, separated by blanks), by argument and not by fit. Causes that predict the same
+cause (``expects``: ``experiment:outcome``, separated by blanks), by argument and not by fit. Causes that predict the same
 outcome are not told apart by an experiment, and causes that predict none are open.
 """
 
@@ -11,8 +11,8 @@ import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from forensics import rules
 from forensics.case import Hypothesis
+from forensics.causes.files import causes
 from forensics.certainty import within
 
 MEANINGFUL = 0.05  # a second cause below this probability is no rival
@@ -34,7 +34,7 @@ EXPERIMENTS = tuple(
 
 def expected(cause: str) -> dict[str, str]:
     """The outcome that a cause predicts, by experiment."""
-    return dict(pair.split(":") for pair in rules.said("EXPECTS").get(cause, "").split())
+    return causes()[cause].expects if cause in causes() else {}
 
 
 def separating(first: str, second: str) -> tuple[Experiment, str, str] | None:

@@ -12,13 +12,16 @@ from forensics import ranking
 from forensics.batches.culprits import culprits
 from forensics.case import Case, Check, Finding, Hypothesis
 from forensics.case_parts import headline, summary, timeline
+from forensics.causes import weigh as weighing
 from forensics.errors import CannotTell
 from forensics.many_runs import baseline as known_good
+from forensics.many_runs import baseline_signs
 from forensics.replay import advice
 from forensics.rules import id_of, modules
 from forensics.run.inputs import ANY_LOSS
 from forensics.run.once import once
 from forensics.run.series import series
+from forensics.signs.sign import Sign, Symptoms, look
 from forensics.version import VERSION
 from parsers.tables import Run
 
@@ -38,13 +41,13 @@ class Judged:
 
 def judge(run: Run, baseline: Run | None = None) -> Judged:
     """The verdict on a run and what it rests on; a `baseline` (a known good run) adds a finding and clues."""
-    findings, checks, weighed = _examined(run)
+    findings, checks, signs, weighed = _examined(run)
     if baseline is not None:
         beside = known_good.beside(run, baseline)
-        weighed = tuple(known_good.clues(weighed, beside, findings))
+        weighed = tuple(baseline_signs.clues(weighed, beside, findings))
         findings, checks = (*findings, *beside.findings), (*checks, known_good.check(beside))
-    hypotheses = tuple(ranking.rank(weighed))
     verdict = headline.verdict(run, findings, checks)
+    hypotheses = ranking.ranked(weighed, signs, verdict)
     return Judged(findings, checks, hypotheses, verdict, headline.sentence(run, verdict, findings, hypotheses, checks))
 
 
@@ -74,11 +77,18 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
 
 
 @once
-def _examined(run: Run) -> tuple[tuple[Finding, ...], tuple[Check, ...], tuple[Hypothesis, ...]]:
-    """Symptoms, checks, and the causes that have something to say: kept, for a run that is chosen among several is judged first."""
+def _examined(run: Run) -> tuple[tuple[Finding, ...], tuple[Check, ...], dict[str, Sign], tuple[Hypothesis, ...]]:
+    """Symptoms, checks, signs, and the causes of which an effect was seen: kept, for a run that is chosen among several is judged first."""
     findings, checks = detect(run)
-    weighed, broken = weigh(run, findings)
-    return tuple(findings), (*checks, *broken), tuple(weighed)
+    signs, errors = look(Symptoms(run, tuple(findings)))
+    weighed, broken = _others(run, findings)
+    broken += [Check(name, "error", error) for name, error in errors.items()]
+    return tuple(findings), (*checks, *broken), signs, (*weighing.weigh(signs, findings), *weighed)
+
+
+def weighed(run: Run) -> tuple[Hypothesis, ...]:
+    """The causes of which an effect was seen, not ranked: each with what would settle it alone."""
+    return _examined(run)[3]
 
 
 def detect(run: Run) -> tuple[list[Finding], list[Check]]:
@@ -137,13 +147,13 @@ def _rule(detector: ModuleType) -> str:
     return re.sub(r"\*(\w+)\*", r"\1", " ".join(rest.split("\n\n")[0].split()).replace("``", "`"))
 
 
-def weigh(run: Run, findings: Sequence[Finding]) -> tuple[list[Hypothesis], list[Check]]:
-    """Every cause that has something to say about the findings, not yet ranked; and those that broke."""
+def _others(run: Run, findings: Sequence[Finding]) -> tuple[list[Hypothesis], list[Check]]:
+    """What the causes of other packages say, and those that broke."""
     weighed, broken = [], []
     for hypothesis in modules("causes"):
         try:
             found = hypothesis.weigh(run, findings)
-        except Exception as e:  # as for detectors: it costs only itself
+        except Exception as e:  # it costs only itself
             broken.append(Check(id_of(hypothesis), "error", f"{type(e).__name__}: {e}"[:300]))
             continue
         if found is not None:

@@ -1,41 +1,65 @@
-"""A detector's, cause's or format's page in the terminal: its docstring, which is the documentation."""
+"""A detector's, sign's, cause's or format's page in the terminal: its docstring or its file, which is the documentation."""
 
 from __future__ import annotations
 
 import inspect
 
 import parsers
+from forensics.causes.files import NOTHING, Cause, causes
+from forensics.causes.weigh import NONE, PRIOR, weights
 from forensics.errors import ForensicsError
 from forensics.rules import id_of, modules
-
-KINDS = (("detectors", "Symptoms"), ("causes", "Causes"))
-FORMATS = "Formats"
+from forensics.signs.sign import looks
 
 
 def index() -> str:
-    """Every id with its title: symptoms, causes, formats."""
-    lines = []
-    for kind, heading in KINDS:
-        lines.append(f"{heading}:")
-        lines += [f"  {id_of(m):<26} {title(m.__doc__)}" for m in modules(kind)]
-        lines.append("")
-    lines.append(f"{FORMATS}:")
-    lines += [f"  {id_of(m):<26} {title(m.__doc__)}" for m in parsers.modules()]
-    return "\n".join([*lines, "", "`forensics explain ID` prints one of them."])
+    """Every id with its title: symptoms, causes, signs, formats."""
+    kinds = {"Symptoms": [(id_of(m), title(m.__doc__)) for m in modules("detectors")]}
+    kinds["Causes"] = [(c.id, c.title) for c in causes().values() if c.id != NOTHING] + [
+        (id_of(m), title(m.__doc__)) for m in modules("causes")
+    ]
+    kinds["Signs, which causes reason from"] = [(name, title(look.__doc__)) for name, look in looks().items()]
+    kinds["Formats"] = [(id_of(m), title(m.__doc__)) for m in parsers.modules()]
+    width = max(len(name) for rows in kinds.values() for name, _ in rows)
+    lines = [line for heading, rows in kinds.items() for line in (f"{heading}:", *(f"  {name:<{width}} {text}" for name, text in rows), "")]
+    return "\n".join([*lines, "`forensics explain ID` prints one of them."])
 
 
 def page(topic: str) -> str:
-    """The docstring of a detector, a cause or a format. Raises ForensicsError for an id that does not exist."""
-    pages = {id_of(m): m for m in [*(m for kind, _ in KINDS for m in modules(kind)), *parsers.modules()]}
+    """The page of one id. Raises ForensicsError for an id that does not exist."""
+    pages = {name: look.__doc__ or "" for name, look in looks().items()}
+    pages |= {id_of(m): m.__doc__ or "" for m in [*modules("detectors"), *modules("causes"), *parsers.modules()]}
+    pages |= {
+        c.id: "\n\n".join([c.title, *(f"{name}\n    {text}" for name, text in sections(c))]) for c in causes().values() if c.id not in pages
+    }
     if topic in pages:
-        return f"{topic}: {inspect.cleandoc(pages[topic].__doc__ or '')}"
+        return f"{topic}: {inspect.cleandoc(pages[topic])}"
     import difflib
 
-    known = list(pages)
-    near = difflib.get_close_matches(topic, known, 3)
+    near = difflib.get_close_matches(topic, pages, 3)
     raise ForensicsError(
-        f"no detector, cause or format is called {topic}", f"Near: {', '.join(near)}" if near else "`forensics explain` lists all."
+        f"no detector, sign, cause or format is called {topic}", f"Near: {', '.join(near)}" if near else "`forensics explain` lists all."
     )
+
+
+def sections(c: Cause) -> list[tuple[str, str]]:
+    """(heading, text) of a cause's page, with its learned weights in decibans where a sign is seen and where it is absent."""
+    told = weights()
+
+    def listed(names: tuple[str, ...]) -> str:
+        worth = [(n, told.get((c.id, n), NONE)) for n in names]
+        shown = [f"{n} ({w.seen:+g}, absent {w.absent:+g})" if w.absent else f"{n} ({w.seen:+g})" for n, w in worth if w != NONE]
+        return ", ".join(shown) or "no sign that has shown a weight"
+
+    start = told.get((c.id, PRIOR), NONE).seen
+    parts = [
+        ("What it is", c.about),
+        ("What it explains", f"{'; '.join(' with '.join(names) for names in c.explains)}. Without one of them it is not weighed."),
+        ("How it is weighed", f"It starts at {start:+g}. For it: {listed(c.for_)}. Against it: {listed(c.against)}."),
+        ("What settles it", " Or: ".join(c.settle)),
+        ("Folklore", c.folklore),
+    ]
+    return [(heading, text) for heading, text in parts if text]
 
 
 def title(doc: str | None) -> str:

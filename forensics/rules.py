@@ -1,4 +1,4 @@
-"""The rules, detectors and causes: ours, those of installed packages, and what each cause says of itself beside its ``weigh``."""
+"""Detectors, ours and those of installed packages, and the causes of installed packages (ours are data: ``forensics.causes``)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import importlib
 import pkgutil
 from functools import cache
 from types import ModuleType
-from typing import Any
 
 from parsers import plugins
 
@@ -15,23 +14,11 @@ ENTRY_POINTS = {"detectors": "run_forensics.detectors", "causes": "run_forensics
 
 @cache
 def modules(kind: str) -> tuple[ModuleType, ...]:
-    """The ``detectors`` or ``causes``: the modules of that folder, then those of installed packages."""
-    package = importlib.import_module(f"forensics.{kind}")
-    ours = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
-    return (*ours, *plugins.load(ENTRY_POINTS[kind]))
+    """The ``detectors``: the modules of that folder, then those of installed packages. The ``causes`` of installed packages."""
+    package = importlib.import_module("forensics.detectors")
+    names = [m.name for m in pkgutil.iter_modules(package.__path__)] if kind == "detectors" else []
+    return (*(importlib.import_module(f"{package.__name__}.{name}") for name in names), *plugins.load(ENTRY_POINTS[kind]))
 
 
 def id_of(module: ModuleType) -> str:
     return module.__name__.rsplit(".", 1)[-1]
-
-
-@cache
-def said(name: str) -> dict[str, Any]:
-    """What causes say under a name (CONTRIBUTING.md lists the names), by cause id; causes that say nothing are left out."""
-    return {id_of(m): getattr(m, name) for m in modules("causes") if hasattr(m, name)}
-
-
-def outcome_weights(*outcomes: str) -> dict[str, float]:
-    """Decibans by cause of what an experiment showed: of several words for it, the one that a cause weighs highest."""
-    told = {cause: [weight for o, weight in weights.items() if o in outcomes] for cause, weights in said("OUTCOMES").items()}
-    return {cause: max(weights) for cause, weights in told.items() if weights}

@@ -11,14 +11,13 @@ from pathlib import Path
 import pytest
 
 from forensics import rules
+from forensics.causes.files import NOTHING, Cause, causes
+from forensics.causes.weigh import PRIOR, UNEXPLAINED, weights
+from forensics.signs.sign import looks, subject
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = {"parsers", "forensics", "reports"}
-HEADINGS = {
-    "detectors": ["What it sees", "How it decides", "Cannot tell", "Folklore"],
-    "causes": ["What it is", "How it is weighed", "What settles it", "Folklore"],
-}
-ADVICE = {"detectors": ("NEEDS", "Facts", "detect"), "causes": ("TITLE", "PRIOR", "weigh")}
+HEADINGS = ["What it sees", "How it decides", "Cannot tell", "Folklore"]
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -46,16 +45,37 @@ def test_only_the_command_line_and_the_notebook_import_reports() -> None:
     assert importers == {"verbs", "notebook.py"}
 
 
-@pytest.mark.parametrize("kind", ["detectors", "causes"])
-def test_every_rule_has_its_docstring_and_its_function(kind: str) -> None:
-    modules = rules.modules(kind)
-    assert len(modules) >= 10
+def test_every_detector_has_its_docstring_and_its_function() -> None:
+    modules = rules.modules("detectors")
+    assert len(modules) >= 30
     for module in modules:
         doc = module.__doc__ or ""
-        for heading in HEADINGS[kind]:
+        for heading in HEADINGS:
             assert f"\n{heading}\n" in doc, f"{module.__name__} lacks the heading {heading}"
-        for name in ADVICE[kind]:
+        for name in ("NEEDS", "Facts", "detect"):
             assert hasattr(module, name), f"{module.__name__} lacks {name}"
+
+
+@pytest.mark.parametrize("cause", causes().values(), ids=lambda c: c.id)
+def test_every_cause_names_signs_that_there_are(cause: Cause) -> None:
+    named = {*cause.for_, *cause.against, *cause.because, *(n for names in cause.explains for n in names)}
+    assert named <= looks().keys()
+    assert not set(cause.for_) & set(cause.against)
+    if cause.id != NOTHING:
+        assert cause.explains and cause.about and cause.settle and cause.interventions and cause.folklore
+        others = {subject(n) for n in cause.for_} - {subject(n) for names in cause.explains for n in names}
+        assert len(cause.for_) > 1 or others, "it restates its symptom"
+
+
+def test_every_sign_says_what_it_sees_and_some_cause_reasons_from_it() -> None:
+    used = {n for c in causes().values() for n in (*c.for_, *c.against, *(n for names in c.explains for n in names))}
+    assert set(looks()) <= used
+    assert [name for name, look in looks().items() if not (look.__doc__ or "").strip()] == []
+
+
+def test_every_weight_is_of_a_cause_and_one_of_its_signs() -> None:
+    for cause, sign in weights():
+        assert sign in (PRIOR, UNEXPLAINED, *causes()[cause].signs)
 
 
 def test_every_parser_says_what_it_reads() -> None:

@@ -29,11 +29,10 @@ def detect(run):
     yield Finding("house_symptom-1", "house_symptom", "The house symptom", 1, 1, "warning")
 '''
 CAUSE = '''"""House cause"""
-from forensics.ledger import Ledger, findings_of
+from forensics.case import Clue, Hypothesis
 def weigh(run, findings):
-    ledger = Ledger(-3)
-    ledger.add(30, "because", findings_of(findings, "house_symptom"))
-    return ledger.hypothesis(__name__, "House cause", settle="ask the house", interventions=["wait"])
+    mine = tuple(f.id for f in findings if f.kind == "house_symptom")
+    return Hypothesis("house_cause", "House cause", (Clue("because", 27.0, mine),), "ask the house", ("wait",))
 '''
 BREAKS = '''"""House cause that breaks"""
 def weigh(run, findings):

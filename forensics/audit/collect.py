@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from forensics import rules
 from forensics.audit import one_place, suppressions
 from forensics.audit.discover import Place
 from forensics.audit.row import COLUMNS
+from forensics.causes import files, weigh
 from forensics.many_runs import copies_and_forks, outcomes, seed_groups, shared_batches, shared_causes
 from forensics.many_runs.brief import LEAST_PROBABILITY, Brief, independent
 from forensics.many_runs.shifts import Spiked
@@ -119,13 +119,13 @@ def conclusions(table: Table) -> dict[str, Any]:
 
 
 def _wide(table: Table, groups: list[dict[str, Any]]) -> None:
-    cause, score = next(iter(rules.said("WIDE_GROUP").items()))
-    odds = 10 ** (score / 10)
+    cause = next(c for c in files.causes().values() if c.wide_group)
+    odds = 10 ** (sum(weigh.weights()[cause.id, n].seen for n in (weigh.PRIOR, *cause.for_)) / 10)
     wide = {id for g in groups if g["wide"] for id in g["runs"]}
     for i, row in enumerate(table.dicts()):
         if row["id"] in wide and row["verdict"] != "unhealthy" and not row["known"]:
             said = "Runs that differ only in the seed end far apart: the recipe decides less than the seed."
-            new = {"verdict": "unhealthy", "top_cause": cause, "probability": round(odds / (1 + odds), 6)}
+            new = {"verdict": "unhealthy", "top_cause": cause.id, "probability": round(odds / (1 + odds), 6)}
             table.change(i, **new, second_cause="unknown", grave=1, answer=said)
 
 

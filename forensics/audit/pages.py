@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from forensics import output, rules
+from forensics import output
 from forensics.audit import backends, one_place, redaction, storage, written_files
 from forensics.audit.collect import Table
 from forensics.audit.discover import Place
 from forensics.case_parts import notes
+from forensics.causes.files import causes
 from forensics.errors import ForensicsError
 from forensics.run import identity
 
@@ -29,9 +30,10 @@ class Drawing:
 
 def worth_opening(rows: list[dict[str, Any]], most: int) -> list[int]:
     """The worst of each cause in turn, until there are enough."""
+    wide = {c.id for c in causes().values() if c.wide_group}
     by_cause: dict[str, list[int]] = {}
     for i, r in enumerate(rows):
-        if r["verdict"] == "unhealthy" and r["top_cause"] not in rules.said("WIDE_GROUP"):
+        if r["verdict"] == "unhealthy" and r["top_cause"] not in wide:
             by_cause.setdefault(str(r["top_cause"]), []).append(i)
     for members in by_cause.values():
         members.sort(key=lambda i: (-(rows[i]["probability"] or 0), -rows[i]["grave"], rows[i]["id"]))

@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics import ranking, rules
+from forensics import ranking
 from forensics.batches import culprits, recurrence, sample_stats, step_to_samples
 from forensics.case import Case, Clue, Finding, jsonable
 from forensics.case_parts import headline
+from forensics.causes.files import outcome_weights
 from forensics.detectors import loss_spike, nonfinite
 from forensics.errors import ForensicsError
-from forensics.ledger import findings_of
+from forensics.findings import findings_of
 from forensics.run import settings
 from forensics.run.robust import robust_sigma
 from forensics.run.series import series
@@ -234,7 +235,7 @@ def _pairs(rows: Sequence[Row]) -> float:
 def weighed(run: Run, case: Case, found: Mapping[str, Any]) -> Case:
     """The case with one more clue for the causes that blame data, ranked again.
 
-    Their weights stand in the causes (``OUTCOMES``): 6 decibans where samples stand out, since random ones do so in one run of
+    Their weights stand in the causes (``outcomes``): 6 decibans where samples stand out, since random ones do so in one run of
     twenty, but odd samples are not yet bad ones; 3 against where none does, since wrong labels look like any other.
     """
     if not found["looked_at"]:
@@ -242,9 +243,7 @@ def weighed(run: Run, case: Case, found: Mapping[str, Any]) -> Case:
     text = f"The samples are unlike random ones: {found['lines'][0]}." if found["lines"] else (
         f"The {found['looked_at']} samples look like {found['random']} random ones in length, repetition, entropy, ids and labels."
     )  # fmt: skip
-    weights = rules.outcome_weights("samples: unlike" if found["lines"] else "samples: alike")
-    known = [h for h in case.hypotheses if h.id != ranking.UNKNOWN.id]
-    causes = [replace(h, clues=(*h.clues, Clue(text, weights[h.id]))) if h.id in weights else h for h in known]
-    ranked = ranking.rank(causes)
+    weights = outcome_weights("samples: unlike" if found["lines"] else "samples: alike")
+    ranked = ranking.rank([replace(h, clues=(*h.clues, Clue(text, weights[h.id]))) if h.id in weights else h for h in case.hypotheses])
     told = headline.sentence(run, case.verdict, case.findings, ranked, case.checks)
     return replace(case, hypotheses=ranked, answer=told, culprits=culprits.culprits(run, ranked, case.findings, case.verdict))

@@ -60,7 +60,7 @@ def _ranked(document: Document) -> Document:
     ruled = [h for h in document["hypotheses"] if h.get("ruled_out")]
     left = {h["id"]: h for h in document["hypotheses"] if not h.get("ruled_out")}
     before = document["hypotheses"][0]["id"]
-    ranked = ranking.rank([hypothesis_of(h) for i, h in left.items() if i != "unknown"])
+    ranked = ranking.rank([hypothesis_of(h) for h in left.values()])
     for r in ranked:
         left[r.id] |= {"probability": round(r.probability, 6), "certainty": certainty(r.probability, r is ranked[0])}
     for h in ruled:

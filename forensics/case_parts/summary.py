@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from forensics import rules
 from forensics.batches import step_to_samples
 from forensics.case import Finding, Hypothesis
+from forensics.causes.files import causes
 from forensics.checkpoints import run_saves, saves_section
 from forensics.detectors import loss_spike
 from forensics.run import endings, facts, goodput, how_it_ended, identity, metric_aliases, plan
@@ -128,10 +128,9 @@ def blind_spots(r: Run, hypotheses: Sequence[Hypothesis]) -> tuple[dict[str, str
     if not len(clocked) or clocked.null_count == len(clocked):
         found.append({"what": "wall clock", "why": "no row has a time", "would_tell": "stalls, slow-downs, and when it happened"})
 
-    needs = rules.said("NEEDS_TO_SPEAK")
 
     def in_play(spot: dict[str, str]) -> float:
-        return round(sum(h.probability for h in hypotheses if spot["what"] in needs.get(h.id, ())), 2)
+        return round(sum(h.probability for h in hypotheses if h.id in causes() and spot["what"] in causes()[h.id].needs), 2)
 
     return tuple(sorted(found, key=in_play, reverse=True))
 

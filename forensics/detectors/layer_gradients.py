@@ -47,7 +47,7 @@ class Facts(BaseFacts):
 
 def detect(run: Run) -> Iterator[Finding]:
     grads, weights = parts(run, "grad.norm_layer"), parts(run, "param.norm_layer")
-    shares = [s for n in names(run) if _DEAD.search(n) and (s := series(run, n)) is not None]
+    shares = shares_dead(run)
     if not grads and not weights and not shares:
         raise CannotTell("neither norms by layer nor shares of dead units were logged")
     yield from _dead(run, shares)
@@ -70,6 +70,11 @@ def detect(run: Run) -> Iterator[Finding]:
         title = f"{len(starved)} of {len(usual)} layers get less than a thousandth of the largest gradient: {', '.join(starved[:3])}"
         shown = evidence.table("gradient norm by layer", ["layer", "median norm"], rows)
         yield evidence.found(Facts([], starved), title, steps, "warning", shown, key="starved")
+
+
+def shares_dead(run: Run) -> list[Series]:
+    """What was logged of units that are dead or saturated."""
+    return [s for n in names(run) if _DEAD.search(n) and (s := series(run, n)) is not None]
 
 
 def _dead(run: Run, shares: list[Series]) -> Iterator[Finding]:

@@ -34,11 +34,10 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.run import settings
+from forensics.run import nan_filter, settings
 from forensics.run.endings import events
 from forensics.run.inputs import needed
 from forensics.run.series import Series, series
-from forensics.signs import nan_filter
 from forensics.spikes import excursions
 from parsers.tables import Run
 

@@ -29,12 +29,11 @@ from typing import Any
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.run import reach
+from forensics.run import memory_kinds, reach
 from forensics.run.endings import events
 from forensics.run.how_it_ended import status
 from forensics.run.inputs import surviving
 from forensics.run.series import series
-from forensics.signs import memory_kinds
 from parsers.tables import Run
 
 NEEDS: list[str] = []

@@ -33,12 +33,11 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
-from forensics.run import how_it_ended, pace, reach, silence
+from forensics.run import hang_kinds, hang_ranks, how_it_ended, pace, reach, silence
+from forensics.run.kinds import Kind
 from forensics.run.pace import Pauses
 from forensics.run.series import Series, series
 from forensics.run.silence import SILENCE_SECONDS, SILENCE_TIMES
-from forensics.signs import hang_kinds, hang_ranks
-from forensics.signs.kinds import Kind
 from parsers.tables import Run
 
 _FRONT = re.compile(r"^\s*\[[EWIF] ?[^\]]*\] ?")  # the logger's own clock, file and line

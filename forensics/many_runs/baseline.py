@@ -7,15 +7,13 @@ on the same data.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from forensics import evidence, rules
-from forensics.case import BaseFacts, Check, Clue, Finding, Hypothesis
+from forensics import evidence
+from forensics.case import BaseFacts, Check, Finding
 from forensics.many_runs import config_diff, parting
 from forensics.many_runs.side_by_side import data_order
-from forensics.run import settings
 from forensics.run.recipe import Recipe, recipe
 from forensics.run.series import series
 from parsers.tables import Run
@@ -91,24 +89,3 @@ def check(b: Beside) -> Check:
     if b.findings:
         return Check(KIND, "fired", "1 found")
     return Check(KIND, "clear", "", f"a level that differs by {parting.SMALLEST:.1%} beyond the noise, over {b.parted.common} common steps")
-
-
-def clues(hypotheses: Sequence[Hypothesis], b: Beside, findings: Sequence[Finding]) -> list[Hypothesis]:
-    """The causes with what the baseline says about them: each cause's own ``baseline(beside, findings)``, where it has one."""
-    out = []
-    for h in hypotheses:
-        rule = rules.said("baseline").get(h.id)
-        found: Said = rule(b, findings) if rule is not None else None
-        ids = tuple(f.id for f in b.findings)
-        out.append(replace(h, clues=(*h.clues, Clue(found[1], found[0], ids))) if found is not None else h)
-    return out
-
-
-Said = tuple[float, str] | None
-
-
-def differ(b: Beside, *names: str) -> Said:
-    """A clue for settings of which both runs know the number, and not the same."""
-    pairs = [(n, settings.number(b.base, n), settings.number(b.run, n)) for n in names]
-    other = [f"{n} {x:g} there, {y:g} here" for n, x, y in pairs if x is not None and y is not None and x != y]
-    return (5.0, f"Unlike the baseline: {', '.join(other)}.") if other else None

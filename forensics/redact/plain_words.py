@@ -73,8 +73,9 @@ def is_file(text: str) -> bool:
 @cache
 def ours() -> frozenset[str]:
     """The words of causes, detectors and canonical metric names, as the report prints them."""
-    from forensics import rules
+    from forensics.causes.files import causes
+    from forensics.rules import ENTRY_POINTS, id_of, modules
     from parsers import names
 
-    ids = [rules.id_of(m) for kind in rules.ENTRY_POINTS for m in rules.modules(kind)]
+    ids = [*causes(), *(id_of(m) for kind in ENTRY_POINTS for m in modules(kind))]
     return frozenset(w.casefold() for text in [*ids, *names.vocabulary()] for w in (text, *_WORD.findall(text)))

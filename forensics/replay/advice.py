@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from forensics import rules
 from forensics.case import Hypothesis
+from forensics.causes.files import causes
 from forensics.replay import verdict
 from parsers.tables import Run
 from parsers.walk import is_regular
@@ -43,7 +43,7 @@ def command(run: Run, adapter: str, *more: str) -> str:
 
 def offered(run: Run, hypotheses: Sequence[Hypothesis]) -> tuple[Hypothesis, ...]:
     """What would settle each cause, with the command where replay does it: with the run's own adapter, or one to be written."""
-    if not any(h.settle and (h.id in rules.said("OUTCOMES") or ASKS.search(h.settle)) for h in hypotheses):
+    if not any(h.settle and (_told(h) or ASKS.search(h.settle)) for h in hypotheses):
         return tuple(hypotheses)
     adapter = adapter_of(run)
     run_it = f"`{command(run, adapter or 'adapter.py')}`"
@@ -53,11 +53,16 @@ def offered(run: Run, hypotheses: Sequence[Hypothesis]) -> tuple[Hypothesis, ...
     return tuple(replace(h, settle=_with(h, does, f"Replay tells it, too: {run_it}." if adapter else "")) for h in hypotheses)
 
 
+def _told(h: Hypothesis) -> bool:
+    """Whether a replay weighs in on the cause."""
+    return h.id in causes() and bool(causes()[h.id].outcomes)
+
+
 def _with(h: Hypothesis, does: str, tells: str) -> str:
     if not h.settle:
         return ""
     return (
-        f"{h.settle} {does}" if ASKS.search(h.settle) else f"{h.settle} {tells}" if tells and h.id in rules.said("OUTCOMES") else h.settle
+        f"{h.settle} {does}" if ASKS.search(h.settle) else f"{h.settle} {tells}" if tells and _told(h) else h.settle
     )
 
 

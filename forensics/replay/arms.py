@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from forensics import rules
+from forensics.causes.files import asked_by
 from forensics.replay.delta_debugging import OutOfBudget
 from forensics.replay.reproduce import Reproduction
 from forensics.replay.runner import Effect, Lab, Trace, peak
@@ -102,8 +102,7 @@ def optimizer_arms(again: Reproduction, about: dict[str, Any], leading: Sequence
         possible["moments reset"] = ({"reset": begin}, "")
         if begin > trace.first and saves_moments(parts):
             possible["moments as saved"] = ({"moments": [begin, "start"]}, f"those of step {trace.first + again.overlay.shift} once more")
-    asked = rules.said("ARMS")
-    wanted = [a for cause in leading for a in asked.get(cause, ())]
+    wanted = [a for cause in leading for a in asked_by(cause)]
     return [Arm(n, *possible[n]) for n in dict.fromkeys([*wanted, *GENERAL]) if n in possible]
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from forensics import rules
+from forensics.causes.files import asked_by
 from forensics.replay import bisect_batches, verdict
 from forensics.replay.client import ReplayFailed, Worker, further_cards
 from forensics.replay.delta_debugging import OutOfBudget
@@ -40,8 +40,7 @@ NAMES = {
 
 def chosen(leading: Sequence[str], everything: bool) -> list[str]:
     """The arms that the leading causes ask for, in their order; with `everything` the others after them."""
-    asked = rules.said("ARMS")
-    wanted = [a for cause in leading for a in asked.get(cause, ()) if a in ALL]
+    wanted = [a for cause in leading for a in asked_by(cause) if a in ALL]
     return list(dict.fromkeys([*wanted, *(ALL if everything else ())]))
 
 

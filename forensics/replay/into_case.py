@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from forensics import pipeline, ranking, rules
+from forensics import pipeline, ranking
 from forensics.case import Case, Clue, Hypothesis
 from forensics.case_parts import headline
+from forensics.causes.files import UNKNOWN, causes
+from forensics.causes.weigh import prior
 from forensics.errors import ForensicsError
-from forensics.ledger import prior_clue
 from forensics.replay import advice, session, verdict
 from forensics.replay.session import Options, Result
 from parsers.tables import Run
@@ -71,8 +72,8 @@ def concluded(run: Run, case: Case, result: Result, options: Options) -> Case:
         found = _weighed(found, named, others, f"Replay: {document['why']}") if others is not None else found
         for sentence, weights in verdict.more(said, outcomes.further):
             found = _weighed(found, weights, 0.0, f"Replay: {sentence}.", new=False)
-    own = {h.id: h.settle for h in pipeline.weigh(run, case.findings)[0]}  # alone; the ranking says it anew for the first two
-    ranked = ranking.rank([replace(h, settle=own.get(h.id, "")) for h in found if h.id != "unknown"])
+    own = {h.id: h.settle for h in pipeline.weighed(run)}  # alone; the ranking says it anew for the first two
+    ranked = ranking.rank([replace(h, settle=own.get(h.id, "")) for h in found])
     hypotheses = advice.resolved(run, ranked, document, str(options.adapter))
     grave = any(f.severity in ("warning", "critical") for f in case.findings)
     told = headline.sentence(run, case.verdict, case.findings, hypotheses, case.checks) if grave else case.answer
@@ -80,15 +81,14 @@ def concluded(run: Run, case: Case, result: Result, options: Options) -> Case:
     return replace(case, hypotheses=hypotheses, answer=told, culprits=culprits, replay=document)
 
 
-def _weighed(causes: Sequence[Hypothesis], named: dict[str, float], others: float, text: str, *, new: bool = True) -> list[Hypothesis]:
+def _weighed(known: Sequence[Hypothesis], named: dict[str, float], others: float, text: str, *, new: bool = True) -> list[Hypothesis]:
     """The causes with a clue of these decibans; with `new` those that the log gave no reason to weigh, where the replay gives one."""
-    found = [h for h in causes if h.id != "unknown"]
+    found = list(known)
     present = {h.id for h in found}
     for cause in named:
-        if new and cause not in present and cause != "unknown" and named[cause] >= 10:
-            titles, priors = rules.said("TITLE"), rules.said("PRIOR")
-            found.append(Hypothesis(cause, titles[cause], (prior_clue(priors[cause]),)))
-    weighed = [(h, named.get(h.id, others)) for h in found]
+        if new and cause not in present and cause != UNKNOWN and named[cause] >= 10:
+            found.append(Hypothesis(cause, causes()[cause].title, (prior(cause),)))
+    weighed = [(h, 0.0 if h.id == UNKNOWN else named.get(h.id, others)) for h in found]
     return [replace(h, clues=(*h.clues, Clue(text, weight, (), "replay"))) if weight else h for h, weight in weighed]
 
 

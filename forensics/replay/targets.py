@@ -15,7 +15,7 @@ import numpy as np
 
 from forensics.case import Finding
 from forensics.detectors import checkpoint_state, grad_spike, loss_spike, nonfinite, resume_break
-from forensics.ledger import findings_of
+from forensics.findings import findings_of
 from forensics.run.robust import robust_sigma
 from forensics.run.series import series
 from parsers.tables import Run

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from forensics import rules
+from forensics.causes.files import outcome_weights
 
 DATA, STATE_DATA, HARDWARE = "data", "state x data", "transient hardware"
 OPTIMIZER, NUMERICS, CODE = "optimizer-hyperparameter", "numerics", "deterministic code"
@@ -127,7 +127,7 @@ ONLY_OPEN = {  # what a verdict would say already, and with more weight
 def more(said: str, further: Mapping[str, str]) -> list[tuple[str, dict[str, float]]]:
     """(sentence, decibans by cause) of the arms that decide no verdict."""
     told = FURTHER if said in OTHERS else {**FURTHER, **ONLY_OPEN}
-    return [(told[pair][0], rules.outcome_weights(told[pair][1])) for pair in further.items() if pair in told]
+    return [(told[pair][0], outcome_weights(told[pair][1])) for pair in further.items() if pair in told]
 
 
 def weights(verdict: str, o: Outcomes, low_precision: bool) -> tuple[dict[str, float], float | None]:
@@ -142,5 +142,5 @@ def weights(verdict: str, o: Outcomes, low_precision: bool) -> tuple[dict[str, f
         words.append("numerics: low precision" if low_precision else "numerics: full precision")
     if verdict == OPTIMIZER:
         words += ["moments lost"] if o.explained.startswith("moments") else []
-        words += [o.explained] if rules.outcome_weights(o.explained) else [arm for arm, x in o.optimizer.items() if x == "no spike"]
-    return rules.outcome_weights(*words), OTHERS[verdict]
+        words += [o.explained] if outcome_weights(o.explained) else [arm for arm, x in o.optimizer.items() if x == "no spike"]
+    return outcome_weights(*words), OTHERS[verdict]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from forensics.signs import nan_filter
+from forensics.run import nan_filter
 from forensics.spikes import excursions, plain_rule, trend
 from forensics.spikes.excursions import Floats
 from forensics.spikes.visible import smallest_spike

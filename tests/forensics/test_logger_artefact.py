@@ -9,7 +9,7 @@ import pytest
 
 from forensics.case import Finding
 from forensics.detectors import logger_artefact, loss_spike
-from forensics.signs import nan_filter
+from forensics.run import nan_filter
 from parsers.tables import Run
 from tests.forensics.curves import noisy, run_of
 

@@ -8,7 +8,7 @@ import pytest
 from runs import case, only, read, top, write
 
 from forensics.detectors import memory
-from forensics.signs import memory_kinds
+from forensics.run import memory_kinds
 
 GIB = 2**30
 TAIL = "If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation."

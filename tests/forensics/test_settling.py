@@ -1,13 +1,14 @@
-"""The experiment that separates the first two causes, and the temperature of the ranking."""
+"""The experiment that separates the first two causes, and what causes say of experiments."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import parsers
-from forensics import experiments, ranking, rules
+from forensics import experiments, ranking
 from forensics.case import Clue, Hypothesis
 from forensics.case_parts import summary
+from forensics.causes.files import causes
 from forensics.replay import arms, extra_arms, verdict
 
 
@@ -17,26 +18,24 @@ def cause(name: str, score: float, title: str = "A cause") -> Hypothesis:
 
 def test_causes_expect_outcomes_that_experiments_have() -> None:
     known = {e.id: e.outcomes for e in experiments.EXPERIMENTS}
-    for cause, words in rules.said("EXPECTS").items():
-        pairs = [w.split(":") for w in words.split()]
-        assert all(outcome in known[name] for name, outcome in pairs), cause
-        assert len(pairs) == len({name for name, _ in pairs}), f"{cause} expects two outcomes of one experiment"
-    predicted = {w for words in rules.said("EXPECTS").values() for w in words.split()}
+    for cause in causes().values():
+        assert all(outcome in known[name] for name, outcome in cause.expects.items()), cause.id
+    predicted = {f"{name}:{outcome}" for cause in causes().values() for name, outcome in cause.expects.items()}
     assert {f"{e.id}:{o}" for e in experiments.EXPERIMENTS for o in e.outcomes} == predicted
 
 
 def test_causes_ask_for_arms_and_weigh_outcomes_that_there_are() -> None:
     general = {*arms.GENERAL, *extra_arms.ALL}
-    assert {a for asked in rules.said("ARMS").values() for a in asked} <= general
+    assert {a for cause in causes().values() for a in cause.arms} <= general
     words = {w for _, w in (verdict.FURTHER | verdict.ONLY_OPEN).values()} | {"samples: unlike", "samples: alike"}
     words |= {*arms.GENERAL, "rate as logged", "moments lost", *verdict.OTHERS, *verdict.FINER}
-    assert {w for weights in rules.said("OUTCOMES").values() for w in weights} <= words
+    assert {w for cause in causes().values() for w in cause.outcomes} <= words
 
 
 def test_causes_need_what_can_be_missing(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text('{"step": 1, "x": 1}\n')
     missing = {spot["what"] for spot in summary.blind_spots(parsers.read(tmp_path), ())}
-    assert {n for needs in rules.said("NEEDS_TO_SPEAK").values() for n in needs} <= missing
+    assert {n for cause in causes().values() for n in cause.needs} <= missing
 
 
 def test_neighbours_of_the_contract_are_told_apart() -> None:

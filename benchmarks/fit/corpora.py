@@ -1,0 +1,129 @@
+"""The runs with known causes, each with its family: what the weights are learned from and measured on.
+
+A corpus is a folder in one of four forms: ``runs/`` with ``truth/<id>.json`` or ``truth.json`` (planted faults), ``truth.jsonl`` (real runs that
+were read blind) and samples with an ``expect.toml`` each. A family is what shares model, framework, task and logger; in the corpora
+that do not say, a cause with its generator's variant, or the run itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forensics.causes.files import NOTHING, UNKNOWN, causes
+
+# What truths say in plain words ("other:..."), by the cause that says the same
+IN_WORDS = {
+    "code_error": r"exception|not found|missing|wandb\.init failed|mismatch",
+    "stopped_from_outside": r"interrupt|time limit|preempt|cancel",
+    "disk_full": r"disk full",
+    "nan_from_layer": r"log\(0\)",
+    "optimizer_second_moment": r"epsilon",
+    "rank_divergence": r"one rank's",
+    "eval_changed": r"evaluation (tokenised|inputs)",
+}
+
+
+@dataclass(frozen=True)
+class Truth:
+    corpus: str
+    id: str
+    path: Path
+    family: str
+    faulty: bool
+    right: tuple[str, ...]  # causes, best first; empty where the run is healthy or its cause is none of ours
+    near: frozenset[str]  # what a careful reader would let pass as well
+    identifiable: bool
+    event: int | None = None  # step at which the fault begins
+
+    @property
+    def accepted(self) -> frozenset[str]:
+        return frozenset(self.right) | self.near
+
+    @property
+    def target(self) -> str:
+        """The class that a model should answer."""
+        return (self.right or (UNKNOWN,))[0] if self.faulty else NOTHING
+
+
+def read(folder: Path, corpus: str = "") -> Iterator[Truth]:
+    """The runs of a corpus that are on this machine."""
+    corpus = corpus or folder.name
+    runs = folder / "runs" if (folder / "runs").is_dir() else folder
+    for file in sorted(folder.glob("truth/*.json")):
+        t = json.loads(file.read_text("utf-8"))
+        yield _planted(
+            corpus,
+            runs,
+            t
+            | {
+                "kind": "healthy" if t["verdict"] == "healthy" else "faulty",
+                "accept": [*t["causes"], *t["acceptable"]],
+                "family": _variant(t),
+            },
+        )
+    if (folder / "truth.json").exists():
+        yield from (_planted(corpus, runs, t) for t in json.loads((folder / "truth.json").read_text("utf-8")))
+    for file in sorted([*folder.glob("truth.jsonl"), *folder.glob("real_truth/truth.jsonl")]):
+        for line in file.read_text("utf-8").splitlines():
+            t = json.loads(line)
+            where = runs / t["id"]
+            if where.exists() and t.get("runs") in (1, None):
+                said = _ours(t["causes_ok"])
+                healthy = t["verdict"] == ["healthy"]
+                yield Truth(corpus, t["id"], where, f"{corpus}/{t['id']}", not healthy, said[:1], frozenset(said), bool(t["causes_ok"]))
+    for file in sorted(folder.glob("*/expect.toml")):
+        e = tomllib.loads(file.read_text("utf-8"))
+        right = _ours([e["top"]] if e["top"] else [])
+        family = f"{corpus}/{file.parent.name}"
+        yield Truth(
+            corpus,
+            file.parent.name,
+            file.parent,
+            family,
+            e["verdict"] != "healthy",
+            right,
+            frozenset(_ours(e.get("acceptable", []))),
+            True,
+            e.get("first_bad_step"),
+        )
+
+
+def _planted(corpus: str, runs: Path, t: dict[str, Any]) -> Truth:
+    right = _ours([t.get("cause") or ""])
+    step = t.get("first_fault_step") if "first_fault_step" in t else (t.get("fault_steps") or [None])[0]
+    identifiable = t.get("identifiable", True) not in (False, "no")
+    return Truth(
+        corpus,
+        t["id"],
+        runs / t["id"],
+        f"{corpus}/{t['family']}",
+        t["kind"] != "healthy",
+        right,
+        frozenset(_ours(t.get("accept") or [])),
+        identifiable,
+        step,
+    )
+
+
+def _ours(said: list[str]) -> tuple[str, ...]:
+    """The ids of our causes among what a truth says, in its order."""
+    found = []
+    for text in said:
+        found += (
+            [text]
+            if text in causes()
+            else [c for c, words in IN_WORDS.items() if text.startswith("other:") and re.search(words, text, re.I)]
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def _variant(t: dict[str, Any]) -> str:
+    """What a generator did and to what, where it names no family: the task with the words of its specification."""
+    planted = (t.get("spec") or {}).get("fault") if isinstance(t.get("spec"), dict) else None
+    return f"{t['cause']}/{t.get('task') or t.get('framework') or ''}" + ("-" + "-".join(sorted(planted)) if planted else "")

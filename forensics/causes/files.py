@@ -1,0 +1,85 @@
+"""The causes as data: one file each in this folder. CONTRIBUTING.md lists the keys."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from forensics.signs.sign import Sign
+
+UNKNOWN, NOTHING = "unknown", "nothing"  # no cause on our list; nothing is wrong
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What one file says.
+
+    `explains`: the effects that the cause is there to explain. An effect is a sign, or several joined by " + " that must all be
+    seen; without one of them the cause is not weighed. `for_` and `against`: the signs it is weighed by. `settle` and
+    `interventions` may name numbers of signs in braces; a sentence whose numbers were not measured is left out.
+    """
+
+    id: str
+    title: str
+    about: str
+    folklore: str = ""
+    settle: tuple[str, ...] = ()
+    interventions: tuple[str, ...] = ()
+    explains: tuple[tuple[str, ...], ...] = ()
+    for_: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
+    because: dict[str, str] = field(default_factory=dict)  # what a sign means for this cause, as a sentence
+    beside: dict[str, float] = field(default_factory=dict)  # decibans of signs that need a baseline run
+    needs: tuple[str, ...] = ()  # blind spots that it would speak from
+    expects: dict[str, str] = field(default_factory=dict)  # outcome by experiment
+    arms: tuple[str, ...] = ()  # of a replay
+    outcomes: dict[str, float] = field(default_factory=dict)  # decibans by outcome of a replay
+    blames: str = (
+        ""  # the batches it accuses: "peak" (of a spike, from its start), "stretch" (all of it) or "first" (value that is not finite)
+    )
+    wide_group: bool = False  # what an audit calls runs of one recipe whose seeds end far apart
+
+    @property
+    def signs(self) -> tuple[str, ...]:
+        return (*self.for_, *self.against)
+
+    def effects(self, signs: dict[str, Sign]) -> list[str]:
+        """The signs of the effects that were seen and that this cause explains."""
+        met = [names for names in self.explains if all(signs[n].state == "seen" for n in names)]
+        return list(dict.fromkeys(n for names in met for n in names))
+
+
+@cache
+def causes() -> dict[str, Cause]:
+    """Every cause by id."""
+    folder = resources.files("forensics.causes")
+    files = sorted((f for f in folder.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)
+    return {c.id: c for c in (_cause(f.name.removesuffix(".toml"), tomllib.loads(f.read_text("utf-8"))) for f in files)}
+
+
+def _cause(id: str, said: dict[str, Any]) -> Cause:
+    settle = said.pop("settle", ())
+    lists = {k: tuple(said.pop(k, ())) for k in ("interventions", "against", "needs", "arms")}
+    return Cause(
+        id=id,
+        settle=(settle,) if isinstance(settle, str) else tuple(settle),
+        explains=tuple(tuple(names.split(" + ")) for names in said.pop("explains", ())),
+        for_=tuple(said.pop("for", ())),
+        expects=dict(pair.split(":") for pair in said.pop("expects", "").split()),
+        **lists,
+        **said,
+    )
+
+
+def asked_by(cause: str) -> tuple[str, ...]:
+    """The arms of a replay that a cause asks for."""
+    return causes()[cause].arms if cause in causes() else ()
+
+
+def outcome_weights(*outcomes: str) -> dict[str, float]:
+    """Decibans by cause of what an experiment showed: of several words for it, the one that a cause weighs highest."""
+    told = {c.id: [weight for o, weight in c.outcomes.items() if o in outcomes] for c in causes().values()}
+    return {cause: max(weights) for cause, weights in told.items() if weights}

@@ -1,0 +1,72 @@
+"""Changes on the way that the settings of a run announce: a curriculum, a ramp of the batch size, a note that names a step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from forensics.run import settings
+from forensics.run.once import once
+from parsers.tables import Run
+
+DATA = re.compile(r"data|corpus|corpora|mix(?:ture)?|blend|curriculum|stages?|phases?|shards?|sources?|sampl(?:er|ing)|seq_?len", re.I)
+BATCH = re.compile(r"batch|accum|bsz|ramp", re.I)
+BEGINS = re.compile(
+    r"^(?:from|start|begin|first|at|since|until|end|switch|boundar\w*|milestones?)?_?(?:iter\w*|steps?|epochs?|batch\w*|boundar\w*|milestones?)?$",
+    re.I,
+)
+SAID = re.compile(r"\b(?:from|at|after|since|until|by|on)\s+(?:the\s+)?(?:iter(?:ation)?s?|steps?|epochs?|update)\s*#?(\d{1,12})\b", re.I)
+MEANT = re.compile(r"->|=>|\u2192|\b(?:planned|scheduled|intended|by design|on purpose)\b", re.I)  # a plan, not the tale of what happened
+MOST = 200  # steps that one setting announces
+
+
+@dataclass(frozen=True)
+class Announced:
+    """``about``: data, batch or other; ``says``: the setting as it stands in the file."""
+
+    step: int
+    about: str
+    key: str
+    says: str
+    where: str
+
+
+@once
+def announced(run: Run) -> tuple[Announced, ...]:
+    """Every step beyond the first at which a setting says that something changes, in order."""
+    found: dict[tuple[int, str], Announced] = {}
+    table = run.tables["config"]
+    for key, text, source, at in zip(*(table[c].to_pylist() for c in ("key", "value", "source", "at")), strict=True):
+        value = settings.plain(text)
+        name = re.split(r"[./]", key)[-1]
+        about = "data" if DATA.search(name) else "batch" if BATCH.search(name) else "other"
+        steps = list(_steps(value, about != "other"))[:MOST] if isinstance(value, (list, dict, str)) else []
+        for step in steps:
+            said = about
+            if isinstance(value, str):
+                said = "batch" if BATCH.search(value) else "data" if DATA.search(value) else "other"
+            found.setdefault((step, key), Announced(step, said, key, str(value)[:120], run.where(source, at)))
+    return tuple(sorted(found.values(), key=lambda a: a.step))
+
+
+def _steps(value: Any, listed: bool) -> Iterator[int]:
+    """Steps that a value names: of stages that begin somewhere, [{"from_iter": 300, ...}] or {"300": ...}, and in words, "1 -> 4 from iter 300 on"."""
+    if isinstance(value, str):
+        if not MEANT.search(value):
+            return
+        yield from (int(n) for n in SAID.findall(value) if int(n) > 0)
+    elif isinstance(value, list) and listed:
+        for item in value:
+            if isinstance(item, dict):
+                yield from _steps(item, listed)
+    elif isinstance(value, dict) and listed:
+        for key, item in value.items():
+            number = settings.as_number(item)
+            if str(key).isdigit():
+                number = float(key)
+            elif not BEGINS.match(str(key)) or not key:
+                continue
+            if number is not None and number > 0 and number == int(number):
+                yield int(number)

@@ -1,0 +1,47 @@
+"""Evaluations beside the training that they judge: values that count, the level of training at their steps, what guessing would give."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from forensics.run import settings
+from forensics.run.inputs import surviving
+from forensics.run.series import Floats, Ints, Series, series
+from parsers.loss_names import is_likelihood
+from parsers.tables import Run
+
+LEVEL = 25  # values that a level of the training loss is the median of
+
+
+def evaluations(run: Run, name: str = "loss.eval") -> tuple[Ints, Floats]:
+    """Steps and values of the evaluations that count; empty where there are none."""
+    s = series(run, name)
+    if s is None:
+        return np.zeros(0, np.int64), np.zeros(0)
+    rows = surviving(s)
+    return s.step[rows], s.value[rows]
+
+
+def level_at(s: Series, step: int, values: int = LEVEL) -> float | None:
+    """Median of the last values up to a step; None where there is none."""
+    before = s.value[s.usable & (s.step <= step)]
+    return float(np.median(before[-values:])) if len(before) else None
+
+
+def ends(x: Floats, values: int = 10) -> tuple[float, float] | None:
+    """Median of the first and of the last values; None of an empty series."""
+    return (float(np.median(x[:values])), float(np.median(x[-values:]))) if len(x) else None
+
+
+def outcomes(run: Run) -> float | None:
+    """How many tokens or classes the config names; None where it does not, or names one."""
+    n = settings.number(run, "vocab_size") or settings.number(run, "classes")
+    return n if n is not None and n > 1 else None
+
+
+def guessing(run: Run, s: Series) -> float | None:
+    """ln of the number of tokens or classes: what guessing costs. None where config names none, or the loss is no cross entropy."""
+    n = outcomes(run)
+    return math.log(n) if n is not None and is_likelihood(s.tag) else None

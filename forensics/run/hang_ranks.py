@@ -1,0 +1,134 @@
+"""What the ranks of a hang said when they gave up: collectives that differ, a rank that is missing or behind, one that died first.
+
+The words are those of torch: ProcessGroupNCCL's watchdog, ProcessGroupWrapper's fingerprints, monitoredBarrier, and
+torchelastic's report of failures.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from forensics.run import endings, settings
+from forensics.run.fatal_lines import UNNAMED
+from forensics.run.kinds import Kind
+from parsers.tables import Run
+
+Event = dict[str, Any]
+CALLED = "ranks called different collectives"
+
+_RANK = re.compile(r"(?i)\brank[ :]+(\d+)\b")
+_WORK = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+)(?:, NumelIn=(\d+))?")
+_STATE = re.compile(
+    r"(?:\[PG (?:ID )?(\d++).{0,400}?)?(?:at work|NCCL work): (\d+), last enqueued NCCL work: (\d+), last completed NCCL work: (\d+)"
+)
+_PRINTS = re.compile(
+    r"Rank (\d+) is running collective: (?>.{0,400}?OpType=)(\w++)(?>.{0,400}?but Rank (\d+) is running collective: ).{0,400}?(?:OpType=)?(\w++)[,)]"
+)
+_BARRIER = re.compile(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier|send/recv from rank (\d+)")
+LOADER_TIMEOUT = re.compile(r"DataLoader timed out after \d+ seconds")
+_FAILED_RANK = re.compile(r"\brank\s*: (\d+) \(local_rank|local_rank: (\d+) \(pid")
+
+
+def said(run: Run) -> list[Event]:
+    """The lines that speak of processes that wait: time-outs of collectives and of the loader. One process alone waits for no other."""
+    waits = [e for e in endings.events(run, "traceback", "warning") if LOADER_TIMEOUT.search(str(e["text"]))]
+    alone = settings.number(run, "world_size") == 1
+    return waits if alone else [*endings.events(run, "nccl", "hang"), *waits]
+
+
+def rank_of(e: Event) -> int | None:
+    """The rank that a line speaks for: its prefix, else its words."""
+    if e["rank"] is not None:
+        return int(e["rank"])
+    m = _RANK.search(str(e["text"]))
+    return int(m[1]) if m else None
+
+
+def roots(run: Run) -> list[Event]:
+    """Errors that need no other failure to explain them, in the order of their clock (of the file, where none has one)."""
+    found = [
+        e
+        for e in endings.events(run, "traceback", "oom", "hardware", "nonfinite")
+        if e["level"] == "error" and not LOADER_TIMEOUT.search(str(e["text"])) and not str(e["text"]).startswith(UNNAMED)
+    ]
+    return sorted(found, key=lambda e: e["time"]) if all(e["time"] is not None for e in found) else found
+
+
+def mismatch(run: Run, waits: Sequence[Event]) -> Kind | None:
+    do = ("Compare the stacks of the two ranks: a collective stands inside a branch that not all ranks take (`if rank == 0`, an early `continue`, a parameter without gradient).",
+          "Launch with TORCH_DISTRIBUTED_DEBUG=DETAIL, which checks every collective on all ranks.")  # fmt: skip
+    for e in waits:
+        if (m := _PRINTS.search(str(e["text"]))) is not None:
+            same = f"ranks {m[1]} and {m[3]} ran {m[2]} over other shapes"
+            what = same if m[2] == m[4] else f"rank {m[1]} ran {m[2]}, rank {m[3]} ran {m[4]}"
+            return Kind("mismatch", CALLED, f"At the same place {what}.", do)
+        if "ismatched collective" in str(e["text"]):
+            return Kind("mismatch", CALLED, "NCCL reports collectives that do not match.", do)
+    works: dict[int, dict[int, str]] = {}  # sequence number -> rank -> collective
+    for e in waits:
+        m, rank = _WORK.search(str(e["text"])), rank_of(e)
+        if m is not None and rank is not None:
+            works.setdefault(int(m[1]), {}).setdefault(rank, f"{m[2]}" + (f" of {m[3]} numbers" if m[3] else ""))
+    for number, of in sorted(works.items()):
+        if len(set(of.values())) > 1:
+            (one, a), (other, b) = list({v: (r, v) for r, v in sorted(of.items(), reverse=True)}.values())[:2]
+            (one, a), (other, b) = sorted([(one, a), (other, b)])
+            return Kind("mismatch", CALLED, f"As collective {number}, rank {one} waits in {a} and rank {other} in {b}.", do)
+    return None
+
+
+def missing(run: Run, waits: Sequence[Event]) -> Kind | None:
+    """A rank that never came to the collective in which the others wait."""
+    do = ("Look at that rank's last lines and its node: it left, or it is stuck in something of its own (loader, storage, a breakpoint).",)
+    for e in waits:
+        if (m := _BARRIER.search(str(e["text"]))) is not None:
+            who = (m[1] or m[2]).strip()
+            return Kind("rank_missing", f"rank {who} did not come to the barrier", "The barrier names it.", do, ranks=who)
+    done: dict[str, dict[int, int]] = {}
+    for e in waits:
+        state, rank = _STATE.search(str(e["text"])), rank_of(e)
+        if state is not None and rank is not None:
+            done.setdefault(state[1] or "", {}).setdefault(rank, int(state[3]))
+    for of in done.values():
+        behind = [r for r, n in of.items() if n < max(of.values())]
+        if len(of) > 1 and 0 < len(behind) <= len(of) // 2:
+            names = ", ".join(map(str, sorted(behind)))
+            why = f"Rank {names} had started {min(of.values())} collectives, the others {max(of.values())}."
+            return Kind("rank_missing", f"rank {names} fell behind the others", why, do, ranks=names)
+    spoke = {r for e in waits if _WORK.search(str(e["text"])) and (r := rank_of(e)) is not None}
+    world = settings.number(run, "world_size")
+    size = int(world) if world and 1 < world <= 100_000 else 0
+    silent = sorted(set(range(size)) - spoke)
+    if len(spoke) > 1 and 0 < len(silent) <= min(len(spoke) // 2, 8):
+        names = ", ".join(map(str, silent))
+        why = f"{len(spoke)} of {size} ranks timed out in a collective; rank {names} says nothing."
+        return Kind("rank_missing", f"rank {names} did not come", why, do, ranks=names)
+    return None
+
+
+def dead_rank(run: Run, waits: Sequence[Event]) -> Kind | None:
+    """The earliest error, where the others' time-outs come after it."""
+    errors = roots(run)
+    failed = [m for e in endings.events(run, "warning", "signal") if (m := _FAILED_RANK.search(str(e["text"]))) is not None]
+    if not errors and failed and waits:
+        who, why = failed[0][1] or failed[0][2], "The launcher names it as the first failure."
+        do = ("Read the last lines of that rank.",)
+        return Kind("dead_rank", f"the others wait for rank {who}, which died first", why, do, ranks=who)
+    if not errors or not waits:
+        return None
+    first = errors[0]
+    clocks = [e["time"] for e in waits if e["time"] is not None]
+    after = (
+        first["time"] <= min(clocks)
+        if first["time"] is not None and clocks
+        else all((first["at"] or 0) <= (e["at"] or 0) for e in waits if e["source"] == first["source"])
+    )
+    rank = rank_of(first)
+    if not after:
+        return None
+    who = f"rank {rank}" if rank is not None else "one rank"
+    why = f"The first error is that of {who}: {str(first['text']).splitlines()[-1][:100]}"
+    do = ("Mend the first error; the time-outs of the others follow from it.",)
+    return Kind("dead_rank", f"the others wait for {who}, which died first", why, do, ranks=str(rank))

@@ -1,0 +1,116 @@
+"""By how much the first training losses lie above what they should equal, and which settings are that number.
+
+A loss that is summed over the batch, the tokens, the accumulation steps or the processes, where the mean was meant, is a whole
+multiple of the evaluation loss of the same weights, and of the chance level ln(classes) before training.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.run import settings
+from forensics.run.inputs import surviving
+from forensics.run.series import Series, series
+from forensics.run.settings import Setting
+from parsers.loss_names import is_likelihood
+from parsers.tables import Run
+
+LEAST = 1.8  # a factor of two, less what a first training loss lies below its evaluation
+AT_CHANCE = 0.04  # an untrained model's loss against ln(classes): as logger_artefact's CLOSE
+AT_EVALUATION = 0.1  # two losses of one model on other batches; factors that config sets are mostly two times apart
+EARLY, BEGINS = 3, 10  # evaluations; steps by which the log must begin
+
+_BATCH = (
+    "batch_size global_batch_size global_batch train_batch_size per_device_train_batch_size per_gpu_batch_size local_batch_size micro_batch_size "
+    "micro_batch mbs batch bsz"
+)
+_LENGTH = "seq_len seq_length sequence_length max_seq_length max_seq_len context_length block_size n_ctx max_length"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A training loss over what it should equal."""
+
+    ratio: float
+    against: str  # what it was held against, in words
+    step: int
+    last: int
+    where: str
+    near: float  # relative error that a match may have
+
+
+@dataclass(frozen=True)
+class Factor:
+    value: int
+    says: str
+    where: str
+
+
+def measured(run: Run) -> list[Measured]:
+    """Chance first, then the first evaluations; empty where neither is known."""
+    loss = series(run, "loss.train")
+    if loss is None or not len(rows := surviving(loss)):
+        return []
+    return [m for m in (_over_chance(run, loss, int(rows[0])), _over_evaluation(run, loss)) if m is not None]
+
+
+def configured(run: Run, found: Sequence[Measured]) -> tuple[Measured, Factor] | None:
+    """The first ratio that is a factor which config sets."""
+    factors = candidates(run)
+    fits = [(abs(m.ratio / f.value - 1), m, f) for m in found if m.ratio >= LEAST for f in factors]
+    near = [(off, m, f) for off, m, f in fits if off <= m.near]
+    return min(near, key=lambda x: x[0])[1:] if near else None
+
+
+def candidates(run: Run) -> list[Factor]:
+    """Batch sizes, accumulation, processes and lengths that config sets, their shares by process, and batch times length."""
+    world, batches, lengths = (
+        _whole(settings.settings(run, "world_size")),
+        _whole(settings.named(run, _BATCH)),
+        _whole(settings.named(run, _LENGTH)),
+    )
+    found = [*_whole(settings.settings(run, "accumulation")), *world, *batches, *lengths]
+    for b in batches:
+        found += [Factor(b.value // w.value, f"{b.says} / {w.says}", b.where) for w in world if b.value % w.value == 0]
+        found += [Factor(b.value * n.value, f"{b.says} x {n.says}", b.where) for n in lengths]
+    return [f for f in dict.fromkeys(found) if f.value >= 2]
+
+
+def _over_chance(run: Run, loss: Series, row: int) -> Measured | None:
+    outcomes = settings.number(run, "vocab_size") or settings.number(run, "classes")
+    if not outcomes or outcomes < 2 or not is_likelihood(loss.tag) or loss.step[row] > max(2 * loss.interval, BEGINS):
+        return None
+    chance, step = math.log(outcomes), int(loss.step[row])
+    against = f"chance level (ln({outcomes:.0f}) = {chance:.3g})"
+    return Measured(float(loss.value[row]) / chance, against, step, step, loss.place(run, row), AT_CHANCE)
+
+
+def _over_evaluation(run: Run, loss: Series) -> Measured | None:
+    """The first evaluation against the median of the three training losses around it, where the next evaluations are as far off."""
+    held = series(run, "loss.eval")
+    if held is None:
+        return None
+    rows, first = surviving(loss), surviving(held)[:EARLY]
+    ratios, near = [], []
+    for i in first:
+        at = int(np.argmin(np.abs(loss.step[rows] - held.step[i])))
+        around = rows[max(at - 1, 0) : at + 2]
+        level = float(np.median(loss.value[around]))
+        if held.value[i] > 0 and level > 0 and abs(int(loss.step[rows[at]]) - int(held.step[i])) <= 2 * loss.interval:
+            ratios.append(level / float(held.value[i]))
+            near.append(int(i))
+    if not ratios:
+        return None
+    best = 0 if min(ratios) >= LEAST else int(np.argmin(ratios))  # a factor stands in all of them
+    told = f"the evaluation loss ({held.tag})"
+    step = int(held.step[near[best]])
+    return Measured(ratios[best], told, step, int(held.step[near[-1]]), held.place(run, near[best]), AT_EVALUATION)
+
+
+def _whole(told: Sequence[Setting]) -> list[Factor]:
+    numbers = [(settings.as_number(t.value), t) for t in told]
+    return [Factor(int(n), t.key, t.where) for n, t in numbers if n is not None and n == int(n) and 1 <= n < 1e9]

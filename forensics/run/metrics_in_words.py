@@ -1,0 +1,54 @@
+"""Metrics that have no canonical name, found by the words of their tags: losses of two players, terms of a sum, routers."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from forensics.run.once import once
+from forensics.run.series import Floats, Series, names, parts
+from parsers.name_rules import words
+from parsers.tables import Run
+
+LEAST, MOST = 5, 400  # values of a series; tags that are looked at: experts by layer are many, wandb's system metrics more
+SHARE = 10  # a level is the median of this share of the values
+
+
+@once
+def worded(run: Run, pattern: str) -> tuple[Series, ...]:
+    """The term of a loss, layer of a norm and nameless metric whose words match, the most values first."""
+    found: list[Series] = []
+    for name in names(run, LEAST):
+        if name.startswith("other/") and re.search(pattern, words(name.removeprefix("other/"))) and len(found) < MOST:
+            found += parts(run, name)
+    for name in ("loss.aux", "loss.part", "loss.train", "rl.kl"):
+        found += [p for p in parts(run, name)[:MOST] if re.search(pattern, words(p.tag))]
+    return tuple(sorted((s for s in found if s.usable.sum() >= LEAST), key=lambda s: -int(s.usable.sum())))
+
+
+def level(x: Floats, end: int) -> float:
+    """Median of the first (0) or last (-1) tenth of the values, of three at least."""
+    n = max(len(x) // SHARE, 3)
+    return float(np.median(x[:n] if end == 0 else x[-n:]))
+
+
+def both_levels(s: Series) -> tuple[float, float]:
+    """Levels at the beginning and at the end; NaN of an empty series."""
+    x = s.value[s.usable]
+    return (level(x, 0), level(x, -1)) if len(x) else (float("nan"), float("nan"))
+
+
+def moved_from(s: Series) -> tuple[float, float]:
+    """The first values (three) and the last tenth: what a fall within the first steps does not blur; NaN of an empty series."""
+    x = s.value[s.usable]
+    return (float(np.median(x[:3])), level(x, -1)) if len(x) else (float("nan"), float("nan"))
+
+
+def stays_from(s: Series, limit: float) -> int | None:
+    """The first step from which on no value lies above `limit`; None where the last one does."""
+    step, x = s.step[s.usable], s.value[s.usable]
+    above = np.flatnonzero(x > limit)
+    if not len(x) or (len(above) and above[-1] == len(x) - 1):
+        return None
+    return int(step[above[-1] + 1]) if len(above) else int(step[0])

@@ -1,0 +1,81 @@
+"""What of a metric can be judged: its finite values on the branch that survived, and what is missing where they are too few."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from forensics.errors import CannotTell
+from forensics.run import plan, settings
+from forensics.run.inputs import loss_of, surviving
+from forensics.run.robust import robust_sigma
+from forensics.run.series import Floats, Ints, Series, series
+from forensics.spikes.excursions import centred_median
+from parsers.loss_names import is_likelihood
+from parsers.tables import Run
+
+WORDS = {"grad.norm": "the gradient norm", "lr": "the learning rate", "loss.train": "the training loss", "": "the loss"}
+BEGINNING = 3  # values whose median is the first level, as the detectors of divergence and of the initial loss take it
+LATE = 0.1  # share of the steps; a log that begins later goes on from a trained model (as the plateau detector has it)
+
+
+def metric(run: Run, name: str = "") -> Series | None:
+    """The metric; without a name the loss to look at (training, else evaluation, else what stands for it)."""
+    if name:
+        return series(run, name)
+    try:
+        return loss_of(run)
+    except CannotTell:
+        return None
+
+
+def usable(run: Run, name: str = "") -> tuple[Ints, Floats]:
+    """(step, value) of the finite values that no later attempt logged again; empty where the metric was not logged."""
+    s = metric(run, name)
+    if s is None:
+        return np.zeros(0, np.int64), np.zeros(0)
+    rows = surviving(s)
+    return s.step[rows], s.value[rows]
+
+
+def lacking(run: Run, least: int, name: str = "") -> str:
+    """What keeps a sign from judging by `least` finite values of a metric, as a sentence; empty where nothing does."""
+    word = WORDS.get(name, name)
+    if metric(run, name) is None:
+        return f"{word} was not logged."
+    n = len(usable(run, name)[0])
+    return "" if n >= least else f"too few finite values of {word} were logged ({n}; {least} are needed)."
+
+
+def first_level(x: Floats) -> float:
+    return float(np.median(x[:BEGINNING])) if len(x) else math.nan
+
+
+def last_level(x: Floats) -> float:
+    """Median of the last tenth, at least of three values."""
+    return float(np.median(x[-max(len(x) // 10, BEGINNING) :])) if len(x) else math.nan
+
+
+def scatter(x: Floats) -> float:
+    """Standard deviation of single values about their running median, in the unit of the values."""
+    return robust_sigma(x - centred_median(x, 9), 0.0) if len(x) else math.nan
+
+
+def begins_late(run: Run) -> str:
+    """Where the log of the loss begins in the middle of the run: a sentence that says so; else empty."""
+    step, _ = usable(run)
+    late = len(step) > 0 and step[0] > LATE * step[-1] and step[0] > step[min(1, len(step) - 1)] - step[0]
+    return f"the log begins at step {step[0]}, and what the loss was before is not known." if late else ""
+
+
+def chance(run: Run) -> float | None:
+    """What guessing costs in nats: ln of the classes or tokens that config names; None where it is not known or the loss is another."""
+    s = metric(run)
+    outcomes = settings.number(run, "vocab_size") or settings.number(run, "classes")
+    return math.log(outcomes) if s is not None and is_likelihood(s.tag) and outcomes and outcomes > 1 else None
+
+
+def unit(run: Run) -> str:
+    """What the labels of the log count: "step" or "epoch"."""
+    return "epoch" if plan.counts_epochs(run) else plan.unit(run)

@@ -1,0 +1,125 @@
+"""What is usual for the peak rate with this optimizer: one rate where the run says what model it is, else the span over all models.
+
+``forensics.run.recipe`` holds the figures; nothing is guessed. A pretrained model is tuned at rates of its own, which no rule gives.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from forensics.run import settings
+from forensics.run.once import once
+from forensics.run.recipe import ADAM, ADAM_ATTENTION, LANGUAGE, SGD, WIDTH, recipe
+from forensics.run.settings import Setting
+from parsers.tables import Run
+
+FAMILIES = ("adam", "sgd")
+NARROWEST, WIDEST = 16.0, 16384.0  # of models with attention: toys, and Llama 3 405B (arXiv 2407.21783) at the other end
+_NAMED = re.compile(r"(?i)(^|[./])(optim|optimizer)[./](name|type|class|kind|_target_)$")
+_ADAM_KEYS = re.compile(r"(?i)(^|[./_])(adam_)?(beta_?2|betas|adam_eps(ilon)?)$")
+_MODEL = re.compile(
+    r"(?i)(^|[./])(model|net|network|backbone)([./](name|type|arch|kind))?$|(^|[./])(model_type|model_name|arch|architecture)$"
+)
+_ATTENTION = re.compile(r"(?i)gpt|bert|llama|former|vit|t5|attention|mistral|qwen|opt-|bloom|sft")
+_OTHER = re.compile(
+    r"(?i)mlp|cnn|conv|res_?net|vgg|gru|lstm|rnn|u-?net|efficientnet|densenet|mobilenet|vae|gan\b|linear|dqn|ppo|lenet|yolo"
+)
+_PRETRAINED = re.compile(
+    r"(?i)(^|[./])(pretrained|model_name_or_path|finetune[a-z_]*|pretrained_model[a-z_]*|init_checkpoint|load_pretrained)$"
+)
+_ADAPTER = re.compile(r"(?i)(^|[./_])(lora|peft|adapters?|qlora)([./_]|$)")
+NO = ("", "0", "0.0", "false", "none", "null", "no", "[]", "{}", "scratch")
+
+
+@dataclass(frozen=True)
+class Usual:
+    """The usual rate lies from `low` to `high`, which are one where the model is known; `why` says what keeps it from being known."""
+
+    low: float | None
+    high: float | None
+    why: str = ""
+    missing: bool = False  # config does not say it
+
+
+def all_settings(run: Run) -> list[Setting]:
+    """Every setting of the last launches, by its whole key."""
+    table = run.tables["config"]
+    rows = zip(*(table[c].to_pylist() for c in ("key", "value", "source", "at", "attempt")), strict=True)
+    return [Setting(k, settings.plain(v), run.where(source, at), attempt) for k, v, source, at, attempt in rows]
+
+
+def is_set(s: Setting) -> bool:
+    """Whether a setting turns something on."""
+    return str(s.value).strip().lower() not in NO
+
+
+@once
+def adapters(run: Run) -> Setting | None:
+    """The setting that asks for adapters (LoRA and kin); None where none does, or they are turned off."""
+    found = [s for s in all_settings(run) if _ADAPTER.search(s.key) and "version" not in s.key.lower()]
+    off = [
+        s
+        for s in found
+        if not is_set(s) and re.search(r"(?i)^(use_|enable_)?(lora|peft|adapters?)(_r|_rank|_enable[d]?)?$", s.key.rpartition(".")[2])
+    ]
+    return next((s for s in found if is_set(s)), None) if not off else None
+
+
+@once
+def optimizer(run: Run) -> Setting | None:
+    """The setting that names the optimizer, or one that only Adam and its kin have; None where two settings name different ones."""
+    plain = [s for s in settings.named(run, " ".join(settings.names_of("optimizer"))) if isinstance(s.value, str)]
+    named = plain + [s for s in all_settings(run) if _NAMED.search(s.key) and s not in plain]
+    if len({_family(str(s.value)) for s in named}) > 1:
+        return None
+    return named[-1] if named else next((s for s in all_settings(run) if _ADAM_KEYS.search(s.key)), None)
+
+
+def family(run: Run) -> str | None:
+    """'adam', 'sgd', 'other', or None where config does not name the optimizer, or names two."""
+    found = optimizer(run)
+    if found is None:
+        return None
+    return "adam" if _ADAM_KEYS.search(found.key) else _family(str(found.value))
+
+
+def _family(name: str) -> str:
+    name = name.lower()
+    return next((f for f in FAMILIES if f in name and not re.search("adamax|muon", name)), "other")
+
+
+def _attention(run: Run) -> bool | None:
+    """Whether the model has attention; None where neither framework nor config tells."""
+    if recipe(run).attention or run.framework in LANGUAGE:
+        return True
+    told = [str(s.value) for s in all_settings(run) if _MODEL.search(s.key) and isinstance(s.value, str)]
+    if any(_ATTENTION.search(t) for t in told):
+        return True
+    return False if any(_OTHER.search(t) for t in told) else None
+
+
+@once
+def usual(run: Run) -> Usual:
+    """The usual peak rate; where the model is not known, from that of the widest to that of the narrowest (others lie between)."""
+    kind, attention, width = family(run), _attention(run), settings.number(run, "width")
+    if kind is None:
+        return Usual(None, None, "config does not name one optimizer, so that no usual rate is known", missing=True)
+    if kind == "other":
+        return Usual(None, None, f"no usual rate is known for the optimizer {str(getattr(optimizer(run), 'value', ''))[:40]}")
+    if adapters(run) is not None or any(is_set(s) for s in all_settings(run) if _PRETRAINED.search(s.key)):
+        return Usual(None, None, "the model was trained before (config), and no usual rate is known for what is tuned")
+    if kind == "sgd":
+        return Usual(SGD, SGD)
+    if attention is False:
+        return Usual(ADAM, ADAM)
+    if attention and width and width > 0:
+        return Usual(of_width(width), of_width(width))
+    why = "does not name the width of the model" if attention else "does not say what kind of model it is"
+    return Usual(of_width(WIDEST), of_width(NARROWEST), f"config {why}, and some models take such a rate")
+
+
+def of_width(width: float) -> float:
+    """The usual peak rate of Adam on a model with attention."""
+    return ADAM_ATTENTION * math.sqrt(WIDTH / width)

@@ -1,0 +1,43 @@
+"""Attention logits and entropy, where they were logged."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.detectors import attention_logits, loss_spike
+from forensics.findings import GRAVE
+from forensics.run.series import series
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+
+LEAST = 10  # values that the detector needs
+
+
+def attention_logits_grew(s: Symptoms) -> Sign:
+    """The largest attention logit runs away or the attention entropy collapses (ViT-22B, arXiv 2302.05442)."""
+    if found := s.of(attention_logits.Facts):
+        f = found[0]
+        return seen(f"{f.title}.", found, first=f.facts.step, last=f.last_step)
+    for name, word in (("attn.max_logit", "largest attention logit"), ("attn.entropy", "attention entropy")):
+        logged = series(s.run, name)
+        if logged is None or len(logged) < LEAST:
+            continue
+        first, last = float(np.median(logged.value[:5])), float(np.median(logged.value[-max(len(logged) // 10, 3) :]))
+        return absent(f"The {word} goes from {first:.3g} to {last:.3g}, no runaway.")
+    return cannot_tell("neither attention logits nor attention entropy were logged.")
+
+
+def loss_left_before_logits(s: Symptoms) -> Sign:
+    """The loss spiked before the attention logits ran away."""
+    grown = s.of(attention_logits.Facts)
+    if not grown:
+        return does_not_arise("no runaway of attention logits was logged, so nothing comes before it.")
+    at = grown[0].facts.step
+    spikes = s.of(loss_spike.Facts, severity=GRAVE)
+    if before := [f for f in spikes if f.facts.start < at]:
+        text = f"The loss spiked at step {before[0].facts.start}, before the attention passed its limit at step {at}."
+        return seen(text, [before[0], grown[0]], first=before[0].facts.start, last=at)
+    if not spikes:
+        return absent(f"The loss does not spike before the attention passes its limit at step {at}, nor after it.", grown)
+    return absent(
+        f"The loss first spikes at step {spikes[0].facts.start}, the attention passes its limit at step {at}.", [spikes[0], grown[0]]
+    )

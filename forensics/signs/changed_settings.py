@@ -1,0 +1,119 @@
+"""What was set otherwise from one launch to the next, or from one step on, and whether the run behaves otherwise since."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from forensics.case import Finding
+from forensics.detectors import config_change, divergence, eval_jump, level_shift, loss_spike, lr_schedule, resume_break, throughput
+from forensics.errors import CannotTell
+from forensics.findings import GRAVE
+from forensics.run import settings
+from forensics.run.inputs import loss_of
+from forensics.run.series import series
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.tables import Run
+
+SOON = 20  # steps, or two logging intervals: as long as a spike that comes back fast may last (forensics.detectors.loss_spike)
+LEAST = 10  # values on either side, as for a loss across a restart (forensics.detectors.resume_break)
+_RATE = re.compile(
+    r"(?i)(^|[._/])(lr|lr_max|lr0)($|[._/])|learning_?rate|(^|[._/])(min|max|base|peak|end|final)_lr|warm_?up|lr_?(scheduler|decay)"
+)
+_EFFECTS = (loss_spike.Facts, resume_break.Facts, lr_schedule.Facts, level_shift.Facts, throughput.Facts, eval_jump.Facts, divergence.Facts)
+
+
+def batch_size_differs(s: Symptoms) -> Sign:
+    """The number of samples a step changes for good, in the log or between two launches."""
+    changed = _batch(s)
+    if changed:
+        return seen(f"{changed[0].title}.", changed, first=changed[0].first_step)
+    size = series(s.run, "batch.size")
+    if size is not None and len(size) >= LEAST and size.usable.any():
+        x = size.value[size.usable]
+        size_is = f"is {x[0]:g} throughout" if x.min() == x.max() else f"moves between {x.min():g} and {x.max():g}, and not once for good"
+        return absent(f"The logged batch size {size_is}.", where=size.place(s.run, 0))
+    if s.run.tables["batches"]["sample"].null_count < s.run.tables["batches"].num_rows:
+        return absent("The files that list the batches show no lasting change of the number of samples a step.")
+    told = settings.setting(s.run, "batch_size")
+    if told is not None and _launched_twice(s.run):
+        return absent(f"The configs of the launches set the same batch size ({told.value}).", where=told.where)
+    return cannot_tell("there is one config, and the log names no batch size.")
+
+
+def batch_change_in_config_and_log(s: Symptoms) -> Sign:
+    """A change of the batch size stands in the configs and in the log."""
+    changed = _batch(s)
+    if len(changed) > 1:
+        return seen(f"Config and log agree: {changed[1].title[0].lower()}{changed[1].title[1:]}.", changed, first=changed[1].first_step)
+    if not changed:
+        return does_not_arise("no change of the batch size was seen.")
+    logged = series(s.run, "batch.size") is not None or s.run.tables["batches"].num_rows > 0
+    if not logged or not _launched_twice(s.run):
+        return cannot_tell("the log names no batch size." if not logged else "there are no configs of two launches.")
+    where = "configs" if changed[0].facts.at_restart is None else "log"
+    return absent(f"The change of the batch size stands in the {where} alone.", changed)
+
+
+def other_settings_differ(s: Symptoms) -> Sign:
+    """Settings other than the batch size differ between two launches."""
+    return _between_launches(s, lambda key: "batch" not in key.lower(), "but for the batch size")
+
+
+def rate_setting_differs(s: Symptoms) -> Sign:
+    """A setting of the learning rate or its schedule differs between two launches."""
+    return _between_launches(s, lambda key: bool(_RATE.search(key)), "of the learning rate")
+
+
+def behaves_differently_after_change(s: Symptoms) -> Sign:
+    """Loss, rate, speed or evaluation leave their level within 20 steps, or two logged values, of a change of settings."""
+    steps = sorted({f.facts.step for f in s.of(config_change.Facts) if f.facts.step is not None})
+    if not steps:
+        return does_not_arise("no change of settings has a step to look at.")
+    try:
+        loss = loss_of(s.run)
+    except CannotTell as e:
+        return cannot_tell(f"{e}.")
+    soon = max(SOON, 2 * loss.interval)
+    effects: list[Finding[Any]] = [
+        f
+        for f in s.of(*_EFFECTS, severity=GRAVE)
+        if f.first_step is not None and any(step - loss.interval <= f.first_step <= step + soon for step in steps)
+    ]
+    if effects:
+        return seen(f"{effects[0].title}, after settings changed at step {steps[0]}.", effects[:3], first=effects[0].first_step)
+    for step in steps:
+        before, after = (int(np.sum(loss.usable & side)) for side in (loss.step < step, loss.step >= step))
+        if min(before, after) < LEAST:
+            return cannot_tell(f"the loss has fewer than {LEAST} values on one side of the change of settings at step {step}.")
+    return absent(f"Loss, rate and speed go on as before within {soon} steps of the change of settings at step {steps[0]}.")
+
+
+def _batch(s: Symptoms) -> list[Finding[config_change.Facts]]:
+    return [f for f in s.of(config_change.Facts) if f.facts.batch]
+
+
+def _launched_twice(run: Run) -> bool:
+    """Whether two configs in the folder are snapshots of the same settings, of two launches (as the detector compares them)."""
+    table = run.tables["config"]
+    keys: dict[str, set[str]] = {}
+    for source, key in zip(table["source"].to_pylist(), table["key"].to_pylist(), strict=True):
+        keys.setdefault(source, set()).add(key)
+    pairs = [(len(a & b), min(len(a), len(b))) for a, b in combinations(keys.values(), 2)] if len(run.attempts) > 1 else []
+    return any(shared >= max(3, config_change.ALIKE * least) for shared, least in pairs)
+
+
+def _between_launches(s: Symptoms, of_kind: Any, words: str) -> Sign:
+    found = [f for f in s.of(config_change.Facts) if f.facts.at_restart is None]
+    for f in found:
+        told = [(k, old, new) for k, (old, new) in zip(f.facts.keys, f.facts.changes, strict=True) if of_kind(k)]
+        if told:
+            listed = ", ".join(f"{k} from {old} to {new}" for k, old, new in told[:3])
+            return seen(f"Between two launches the config changed {listed}.", [f], first=f.first_step, keys=[k for k, _, _ in told])
+    if not _launched_twice(s.run):
+        why = "there are no configs of two launches."
+        return cannot_tell(why) if len(s.run.attempts) > 1 else does_not_arise(why)
+    return absent(f"The configs of the launches agree in all settings {words}.", found)

@@ -1,0 +1,196 @@
+"""What the run was told to do: clipping, epsilon and memory of the optimizer, precision, and settings of the model."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from forensics.run import settings
+from forensics.run.plan import planned_steps
+from forensics.run.recipe import recipe
+from forensics.run.series import names
+from forensics.run.settings import Setting
+from forensics.run.usual_rate import adapters, all_settings, family, is_set, optimizer
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.tables import Run
+
+CLIPS_NOTHING = 1e3  # a norm that no gradient of a run that still learns reaches (forensics.run.recipe)
+TINY_EPSILON = 1e-9  # a tenth of the 1e-8 of Adam's paper (arXiv 1412.6980), which is the smallest default of any framework
+LARGE_EPSILON = 1e-3  # the RMS of a language model's gradients is 1e-4 to 1e-2 (arXiv 2304.09871): the denominator is then epsilon
+SHORT = 0.95  # beta2 of GPT-3 (arXiv 2005.14165) and LLaMA (arXiv 2302.13971), the shortest memory of a published large recipe
+DEFAULT_INIT = 0.02  # of GPT-2, BERT and GPT-NeoX at any width: no fault of its own
+LARGE_INIT = 2.0  # times sqrt(1 / (3 width)): twice the std is four times the variance that He and Glorot initialization keep constant
+SHRINKS = 1e-3  # of the weights a step: they are forgotten as fast as Adam's own second moment forgets (1 - 0.999)
+_NOT_ADAM = re.compile(r"(?i)norm|(^|[./_])(bn|ln)[./_]|attack|explor|greedy|smooth|clip|privacy")
+
+
+def clipping_off(s: Symptoms) -> Sign:
+    """The config turns gradient clipping off, or sets a norm that clips nothing."""
+    return _clipping(s.run, on=False)
+
+
+def clipping_on(s: Symptoms) -> Sign:
+    """The config clips the norm of the gradients."""
+    return _clipping(s.run, on=True)
+
+
+def epsilon_tiny(s: Symptoms) -> Sign:
+    """Adam's epsilon is far below the usual 1e-8, so that tiny second moments make large updates (arXiv 2304.09871)."""
+    return _epsilon(s.run, 0.0, TINY_EPSILON, "far below the usual 1e-8")
+
+
+def epsilon_large(s: Symptoms) -> Sign:
+    """Adam's epsilon is as large as usual gradients, so that updates shrink with them as those of SGD do (arXiv 2304.09871)."""
+    return _epsilon(s.run, LARGE_EPSILON, math.inf, "no smaller than usual gradients are")
+
+
+def beta2_short(s: Symptoms) -> Sign:
+    """Adam's second moment remembers fewer steps than in published large recipes (beta2 below 0.95)."""
+    told = settings.setting(s.run, "beta2")
+    value = settings.as_number(told.value) if told else None
+    if told is None or value is None or not 0 <= value < 1:
+        return cannot_tell("config does not name beta2.")
+    text = f"Beta2 is {value:g}: the second moment remembers some {1 / (1 - value):.0f} steps."
+    return seen(text, where=told.where, beta2=value) if value < SHORT else absent(text, where=told.where)
+
+
+def half_precision(s: Symptoms) -> Sign:
+    """The config asks for fp16."""
+    return _precision(s.run, ("fp16",))
+
+
+def full_range_precision(s: Symptoms) -> Sign:
+    """The config asks for bf16 or fp32, whose range is that of fp32 (largest value 3.4e38, of fp16 65504)."""
+    return _precision(s.run, ("bf16", "fp32"))
+
+
+def qk_norm_off(s: Symptoms) -> Sign:
+    """The config has no normalization of queries and keys (ViT-22B, arXiv 2302.05442)."""
+    return _switch(s.run, "qk_norm", "normalization of queries and keys", on=False)
+
+
+def qk_norm_on(s: Symptoms) -> Sign:
+    """The config normalizes queries and keys (ViT-22B, arXiv 2302.05442)."""
+    return _switch(s.run, "qk_norm", "normalization of queries and keys", on=True)
+
+
+def init_std_large(s: Symptoms) -> Sign:
+    """The configured std of the initial weights is more than twice sqrt(1 / (3 width)), which keeps the variance of layers, and above the 0.02 of GPT-2."""
+    told = settings.setting(s.run, "init_std")
+    std, width = settings.as_number(told.value) if told else None, settings.number(s.run, "width")
+    if told is None or not std or std < 0 or told.key.endswith("scale"):  # a scale is a factor of an std that nobody names
+        return cannot_tell("config does not name the std of the initial weights.")
+    if not width or width <= 0:
+        return cannot_tell("config does not name the width of the model, so that no usual std of the initial weights is known.")
+    usual = math.sqrt(1 / (3 * width))
+    text = f"Config sets an init std of {std:g}, and sqrt(1 / (3 width)) = {usual:.3g}."
+    if std > max(LARGE_INIT * usual, DEFAULT_INIT):
+        return seen(text, where=told.where, std=std, usual=usual, ratio=std / usual)
+    return absent(text, where=told.where)
+
+
+def adapters_meant(s: Symptoms) -> Sign:
+    """The config asks for adapters (LoRA and kin), with which the base stays as it is on purpose."""
+    told = adapters(s.run)
+    if told is not None:
+        return seen(f"Config asks for adapters: {told.key} is {str(told.value)[:40]}.", where=told.where)
+    keys = all_settings(s.run)
+    return absent(f"None of the {len(keys)} settings of the config asks for adapters.") if keys else cannot_tell("there is no config.")
+
+
+def weight_decay_strong(s: Symptoms) -> Sign:
+    """Decoupled weight decay takes a thousandth of the weights or more a step, and the run is longer than that memory (arXiv 1711.05101, 2405.13698)."""
+    told = [x for name in ("weight_decay", "wd", "adam_weight_decay") for x in settings.named(s.run, name)]
+    decay, rate = settings.as_number(told[-1].value) if told else None, settings.number(s.run, "lr") or recipe(s.run).rate
+    if decay is None or rate is None:
+        return cannot_tell("config does not name the weight decay." if decay is None else "neither log nor config says the learning rate.")
+    name = optimizer(s.run)
+    if family(s.run) != "sgd" and (name is None or not re.search(r"(?i)adamw|lion|decoupled", str(name.value))):
+        return cannot_tell("config does not say that the weight decay is decoupled (AdamW).")
+    steps, shrinks = planned_steps(s.run), rate * decay
+    text = f"A weight decay of {decay:g} at a learning rate of {rate:.3g} takes {shrinks:.2g} of each weight a step"
+    if shrinks >= SHRINKS and (steps is None or shrinks * steps >= 1):
+        return seen(f"{text}.", where=told[-1].where, decay=decay, shrinks=shrinks)
+    return absent(f"{text}{f', {shrinks * steps:.2g} times over in {steps} steps' if steps else ''}.", where=told[-1].where)
+
+
+def label_smoothing_set(s: Symptoms) -> Sign:
+    """The config smooths labels, which lifts the lowest loss that can be reached (arXiv 1512.00567)."""
+    told = settings.named(s.run, "label_smoothing label_smoothing_factor label_smooth")
+    value = settings.as_number(told[-1].value) if told else None
+    if value is None:
+        return cannot_tell("config does not speak of label smoothing.")
+    text = f"Config sets label smoothing to {value:g}."
+    return seen(text, where=told[-1].where, value=value) if value > 0 else absent(text, where=told[-1].where)
+
+
+def scale_configured_static(s: Symptoms) -> Sign:
+    """The config fixes the loss scale of half precision, so that it cannot give way to an overflow."""
+    told = settings.named(s.run, "loss_scale static_loss_scale init_loss_scale")
+    fixed = [x for x in told if not x.key.endswith("init_loss_scale")]
+    precision = settings.precision(s.run)
+    if precision in ("bf16", "fp32"):
+        return does_not_arise(f"no loss scale is needed: config asks for {precision}.")
+    if not fixed:
+        return cannot_tell("config does not speak of a loss scale.")
+    value = settings.as_number(fixed[-1].value)
+    if value is not None and (value > 1 or (value == 1 and precision == "fp16")):
+        return seen(f"Config fixes the loss scale at {value:g}.", where=fixed[-1].where, value=value)
+    return absent(f"Config leaves the loss scale to move: {fixed[-1].key} is {str(fixed[-1].value)[:40]}.", where=fixed[-1].where)
+
+
+def _clipping(run: Run, *, on: bool) -> Sign:
+    told = settings.setting(run, "clip")
+    if told is None or (isinstance(told.value, str) and is_set(told) and _number(told) is None):
+        return cannot_tell("config does not say whether gradients were clipped.")
+    value = _number(told)
+    clips = told.value is True or (value is not None and 0 < value < CLIPS_NOTHING)
+    at = f" at {value:g}" if clips and value is not None else ""
+    text = f"Config clips the gradients{at}." if clips else f"Config turns gradient clipping off: {told.key} is {_shown(told)}."
+    return seen(text, where=told.where, clip=value if clips else 0.0) if clips == on else absent(text, where=told.where)
+
+
+def _number(told: Setting) -> float | None:
+    """As a number; infinite is one here, and clips nothing."""
+    if isinstance(told.value, bool) or told.value is None:
+        return None
+    try:
+        return float(told.value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _shown(told: Setting) -> str:
+    return "none" if told.value is None else str(told.value)[:40]
+
+
+def _epsilon(run: Run, least: float, end: float, words: str) -> Sign:
+    """SEEN where Adam's epsilon lies in [least, end)."""
+    told = [x for x in settings.settings(run, "eps") if not _NOT_ADAM.search(x.key) and settings.as_number(x.value) is not None]
+    if family(run) == "sgd":
+        return does_not_arise("there is no epsilon in SGD.")
+    if not told:
+        return cannot_tell("config does not name Adam's epsilon.")
+    if family(run) not in ("adam", None) or (family(run) is None and "adam" not in told[-1].key and "rl.reward" in names(run)):
+        return cannot_tell("config does not say that the optimizer is Adam or its kin, which alone has this epsilon.")
+    eps, where = float(told[-1].value), told[-1].where
+    if least <= eps < end:
+        return seen(f"Epsilon is {eps:g}, {words}.", where=where, epsilon=eps)
+    return absent(f"Epsilon is {eps:g}.", where=where)
+
+
+def _precision(run: Run, wanted: tuple[str, ...]) -> Sign:
+    found = settings.precision(run)
+    if found is None:
+        return cannot_tell("config does not say which precision was used.")
+    where = next((x.where for x in settings.settings(run, "precision")), "")
+    text = f"Config asks for {found}."
+    return seen(text, where=where, precision=found) if found in wanted else absent(text, where=where)
+
+
+def _switch(run: Run, what: str, words: str, *, on: bool) -> Sign:
+    told = settings.setting(run, what)
+    if told is None:
+        return cannot_tell(f"config does not speak of a {words}.")
+    text = f"Config turns the {words} {'on' if is_set(told) else 'off'}: {told.key} is {_shown(told)}."
+    return seen(text, where=told.where) if is_set(told) == on else absent(text, where=told.where)

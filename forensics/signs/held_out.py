@@ -1,0 +1,228 @@
+"""What the evaluation did, beside the training loss."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.detectors import divergence, eval_jump, eval_shadow, level_shift, loss_spike, lr_schedule, nonfinite, resume_break
+from forensics.detectors import train_eval_gap as gap
+from forensics.findings import GRAVE
+from forensics.run import evaluations as held
+from forensics.run import settings
+from forensics.run.series import series
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+from parsers.tables import Run
+
+NO_LOSS, NO_TRAIN = "the evaluation loss was not logged.", "the training loss was not logged."
+FAR = 0.15  # measured: none of the 14 healthy runs of the open zoos that have six evaluations ends so far above its best
+LEARNED = 0.03  # share of the first value; what the plateau detector calls a fall
+BY_ROTE, A_LITTLE = 0.8, 0.95  # what is left of the first training loss where it was memorized; where evaluation gets worse beside it
+LATE = gap.LATE  # of the first training loss: below it at the first evaluation, much had been learnt by then
+CHANCE = 0.05  # relative; as near as the plateau detector calls a loss "at chance"
+GUESSED = 1.2  # times 1/C: an accuracy on a few hundred samples scatters by less
+AFTER = 3  # evaluations that the detector of the gap wants after the lowest one
+NEAR = 20  # steps: two logging intervals of ten, the most usual one
+
+
+def _too_few(s: Symptoms, least: int) -> str:
+    """What is missing where fewer than `least` evaluation losses were logged, or no training loss; empty where nothing is."""
+    if series(s.run, "loss.eval") is None:
+        return NO_LOSS
+    n = len(held.evaluations(s.run)[0])
+    if n < least:
+        return f"only {n} evaluation{'s were' if n != 1 else ' was'} logged, {least} are needed."
+    return NO_TRAIN if series(s.run, "loss.train") is None else ""
+
+
+def _worsened(run: Run) -> tuple[int, float, float]:
+    """(step of the lowest evaluation loss, that loss, the level of the last three)."""
+    step, x = held.evaluations(run)
+    best = int(np.argmin(x))
+    return int(step[best]), float(x[best]), float(np.median(x[-3:]))
+
+
+def _after(run: Run) -> int:
+    """How many evaluations follow the lowest one."""
+    x = held.evaluations(run)[1]
+    return len(x) - 1 - int(np.argmin(x))
+
+
+def eval_turned_up(s: Symptoms) -> Sign:
+    """Evaluation loss passed its lowest value and rose for good, while training loss went on falling."""
+    if found := s.of(gap.Facts):
+        f = found[0]
+        return seen(f"{f.title}.", [f], first=f.first_step, last=f.last_step, best_step=f.facts.best_step)
+    if missing := _too_few(s, gap.LEAST_EVALS):
+        return cannot_tell(missing)
+    step, best, final = _worsened(s.run)
+    after = _after(s.run)
+    if not after:
+        return absent(f"Evaluation loss is lowest at its end, {best:.4g} at step {step}.")
+    text = f"Evaluation loss ends at {final:.4g}; its lowest is {best:.4g}, at step {step}"
+    if final < best + gap.RISE * abs(best):
+        return absent(f"{text}.")
+    if after < AFTER:
+        return cannot_tell(f"only {after} evaluation{'s follow' if after > 1 else ' follows'} the lowest one, of step {step}.")
+    return absent(f"{text}, but training loss rises as well, or evaluations scatter as much.")
+
+
+def eval_ends_far_above_best(s: Symptoms) -> Sign:
+    """The last three evaluation losses lie at least 15 % above the three lowest (medians)."""
+    x = held.evaluations(s.run)[1]
+    if len(x) < gap.LEAST_EVALS:
+        return cannot_tell(NO_LOSS if not len(x) else f"only {len(x)} evaluations were logged, {gap.LEAST_EVALS} are needed.")
+    step, _, final = _worsened(s.run)
+    low = float(np.median(np.sort(x)[:3]))  # the very lowest is low by luck, too
+    if low <= 0:
+        return cannot_tell("the evaluation loss is not positive, so shares of it say nothing.")
+    text = f"Evaluation loss ends {final / low - 1:.0%} above its lowest level ({final:.4g} against {low:.4g}; lowest at step {step})."
+    return seen(text, s.of(gap.Facts), first=step, rise=final / low - 1) if final >= (1 + FAR) * low else absent(text)
+
+
+def train_falls_on(s: Symptoms) -> Sign:
+    """Training loss went on falling after the evaluation loss had passed its lowest value."""
+    train = series(s.run, "loss.train")
+    missing = _too_few(s, gap.LEAST_EVALS)
+    if missing or train is None:
+        return cannot_tell(missing or NO_TRAIN)
+    step, best, final = _worsened(s.run)
+    if final < best + gap.RISE * abs(best) or _after(s.run) < 2:
+        return cannot_tell("the evaluation loss does not turn up, so there is no time after the turn.")
+    then, now = held.level_at(train, step), held.level_at(train, int(held.evaluations(s.run)[0][-1]))
+    if then is None or now is None:
+        return cannot_tell(f"no training loss was logged until step {step}, at which evaluation is lowest.")
+    text = f"After evaluation was lowest, at step {step}, training loss goes from {then:.4g} to {now:.4g}."
+    return seen(text, s.of(gap.Facts), first=step) if now < then else absent(text)
+
+
+def eval_never_better(s: Symptoms) -> Sign:
+    """No evaluation was better than the first one, while training loss fell."""
+    train, x = series(s.run, "loss.train"), held.evaluations(s.run)[1]
+    missing = _too_few(s, 4)
+    pair = held.ends(train.value[train.usable]) if train is not None else None
+    if missing or train is None or pair is None:
+        return cannot_tell(missing or NO_TRAIN)
+    if pair[0] <= 0 or x[0] <= 0:
+        return cannot_tell("the losses are not positive, so shares of them say nothing.")
+    if x[0] < LATE * float(np.median(train.value[train.usable][:5])):
+        return cannot_tell("the first evaluation came after much had been learnt.")
+    if x.min() <= (1 - LEARNED) * x[0]:
+        return absent(f"Evaluation loss improves from {x[0]:.4g} to {x.min():.4g}.")
+    left = pair[1] / pair[0]
+    worse = len(x) >= gap.STEADY and float(np.median(x[-3:])) > (1 + LEARNED) * x[0]
+    if left >= (A_LITTLE if worse else BY_ROTE):
+        return cannot_tell(f"the training loss hardly falls either ({pair[0]:.4g} to {pair[1]:.4g}).")
+    text = f"Evaluation loss is never better than at first ({x[0]:.4g}; lowest {x.min():.4g}), while training loss falls from {pair[0]:.4g} to {pair[1]:.4g}."
+    return seen(text, s.of(gap.Facts))
+
+
+def eval_at_chance_throughout(s: Symptoms) -> Sign:
+    """Every evaluation is as bad as guessing: its loss at or above ln(classes or tokens), or its accuracy at 1 / classes."""
+    loss, n = series(s.run, "loss.eval"), held.outcomes(s.run)
+    x, share = held.evaluations(s.run)[1], held.evaluations(s.run, "acc.eval")[1]
+    if len(x) < 3 and len(share) < 3:
+        return cannot_tell("fewer than three evaluations were logged.")
+    if n is None:
+        return cannot_tell("config names neither vocabulary nor classes, so chance level is not known.")
+    chance = held.guessing(s.run, loss) if loss is not None and len(x) >= 3 else None
+    if chance is not None:
+        text = f"The lowest of {len(x)} evaluation losses is {x.min():.4g}; guessing among {n:.0f} costs {chance:.4g}."
+        return seen(text) if x.min() >= (1 - CHANCE) * chance else absent(text)
+    if len(share) < 3:
+        return cannot_tell("the evaluation loss is not named as a cross entropy, so chance level is not known.")
+    share = share / 100 if share.max() > 1 else share
+    text = f"The highest of {len(share)} evaluation accuracies is {share.max():.3g}; guessing among {n:.0f} gives {1 / n:.3g}."
+    return seen(text) if share.max() <= GUESSED / n else absent(text)
+
+
+def eval_jumped(s: Symptoms) -> Sign:
+    """An evaluation metric stepped to another level between two evaluations and stayed there, while training went on as before."""
+    if found := [f for f in s.of(eval_jump.Facts) if not f.facts.alone]:
+        return seen(f"{found[0].title}.", found, first=found[0].first_step)
+    counts = {name: len(held.evaluations(s.run, name)[0]) for name in ("loss.eval", "acc.eval")}
+    if max(counts.values()) < eval_jump.LEAST:
+        return cannot_tell(f"fewer than {eval_jump.LEAST} evaluations were logged.")
+    return absent(f"None of {max(counts.values())} evaluations steps to another level for good.")
+
+
+def hits_jumped_alone(s: Symptoms) -> Sign:
+    """A share of hits stepped to another level, and the evaluation loss beside it did not."""
+    found = s.of(eval_jump.Facts)
+    if alone := [f for f in found if f.facts.alone]:
+        return seen(f"{alone[0].title}.", alone, first=alone[0].first_step)
+    if not found:
+        return cannot_tell("no evaluation metric jumps.")
+    if any(len(held.evaluations(s.run, name)[0]) < eval_jump.LEAST for name in ("loss.eval", "acc.eval")):
+        return cannot_tell("only one of evaluation loss and accuracy was logged.")
+    return absent(f"{found[0].title}; the loss itself moves.", found)
+
+
+def training_moved_near_eval_jump(s: Symptoms) -> Sign:
+    """The training loss or the rate moved between the two evaluations that differ, or within 20 steps of them."""
+    jumps = s.of(eval_jump.Facts)
+    if not jumps:
+        return cannot_tell("no evaluation metric jumps.")
+    f, step = jumps[0], jumps[0].facts.step
+    steps = held.evaluations(s.run, f.facts.metric)[0]
+    before = max((int(x) for x in steps if x < step), default=step)
+    moved = s.of(
+        loss_spike.Facts, lr_schedule.Facts, level_shift.Facts, resume_break.Facts, divergence.Facts, nonfinite.Facts, severity=GRAVE
+    )
+    near = [m for m in moved if m.first_step is not None and min(before, step - NEAR) <= m.first_step <= step + NEAR]
+    if near:
+        return seen(f"Near the jump of the evaluation at step {step}: {near[0].title}.", [*near[:2], f], first=near[0].first_step)
+    if series(s.run, "loss.train") is None:
+        return cannot_tell(NO_TRAIN)
+    return absent(f"Neither training loss nor rate moves between steps {min(before, step - NEAR)} and {step + NEAR}.", [f])
+
+
+def eval_turned_where_training_jumped(s: Symptoms) -> Sign:
+    """A spike of the training loss that does not come back fast begins at the best evaluation or before the next one."""
+    if missing := _too_few(s, 4):
+        return cannot_tell(missing)
+    steps = held.evaluations(s.run)[0]
+    best, lowest, final = _worsened(s.run)
+    after = steps[steps > best]
+    if len(after) < 2 or final < lowest + gap.RISE * abs(lowest):
+        return cannot_tell("the evaluation loss does not turn up.")
+    moved = [f for f in s.of(loss_spike.Facts, level_shift.Facts, severity=GRAVE) if getattr(f.facts, "class_", "") != "fast"]
+    there = [f for f in moved if f.first_step is not None and best <= f.first_step <= int(after[0])]
+    turned = s.of(gap.Facts)
+    if there:
+        text = (
+            f"Evaluation is lowest at step {best}, and the training loss jumps at step {there[0].first_step}, before the next evaluation."
+        )
+        return seen(text, [there[0], *turned], first=there[0].first_step)
+    return absent(f"Training loss does not jump between step {best}, at which evaluation is lowest, and the next evaluation.", turned)
+
+
+def _passes(s: Symptoms) -> float | None:
+    epoch = series(s.run, "epoch")
+    return float(epoch.value[epoch.usable].max()) if epoch is not None and epoch.usable.any() else None
+
+
+def eval_follows_training(s: Symptoms) -> Sign:
+    """After many passes over the data evaluation loss followed training loss into memorization."""
+    if found := [f for f in s.of(eval_shadow.Facts) if f.facts.passes is not None]:
+        return seen(f"{found[0].title}.", found, first=found[0].first_step, last=found[0].last_step)
+    train, (steps, x), passes = series(s.run, "loss.train"), held.evaluations(s.run), _passes(s)
+    missing = _too_few(s, eval_shadow.LEAST)
+    if missing or train is None:
+        return cannot_tell(missing or NO_TRAIN)
+    if passes is None:
+        return cannot_tell("the log does not say how many passes over the data there were.")
+    text = settings.setting(s.run, "heads") or settings.setting(s.run, "vocab_size")
+    least, memorized = eval_shadow.TEXT if text else eval_shadow.ANY
+    then, now = held.level_at(train, int(steps[0]), 15), held.level_at(train, int(steps[-1]), 15)
+    if passes < least:
+        return cannot_tell(f"there were {passes:.3g} passes over the data, in which evaluation and training may be alike by nature.")
+    if then is None or now is None or not 0 < now < memorized * then:
+        return cannot_tell("the training loss did not fall so far that it would have to part from the evaluation loss.")
+    return absent(f"After {passes:.3g} passes evaluation loss ends at {x[-1]:.4g}, training loss at {now:.4g}.")
+
+
+def other_evaluation_far_higher(s: Symptoms) -> Sign:
+    """A last evaluation on other data gave at least five times the loss of the one used along the way."""
+    if found := [f for f in s.of(eval_shadow.Facts) if f.facts.passes is None]:
+        return seen(f"{found[0].title}.", found, last=found[0].last_step)
+    return cannot_tell("no last evaluation on other data was logged that would differ.")

@@ -1,0 +1,104 @@
+"""Where the evaluation stands: below or above training, still improving or not, one class for all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.detectors import eval_noise
+from forensics.run import evaluations as held
+from forensics.run.series import series
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+
+SUBJECT = "held_out"  # the other half of it
+
+NO_LOSS, NO_TRAIN = "the evaluation loss was not logged.", "the training loss was not logged."
+BY_HEART = 0.1  # of the early level: where the shadow detector calls any task memorized
+EARLY, LATE_VALUES, LEAST = 5, 15, 20  # values
+BEGINS = 0.1  # share of the run by which its log must begin, as for the plateau detector
+FIFTHS = 5
+BELOW = 6  # evaluations: all of six on one side by chance has a probability of 1 in 64
+ALIKE = 4  # evaluations
+MOVES = 0.03  # share of the first value: less is no fall for the plateau detector
+
+
+def training_learnt_by_heart(s: Symptoms) -> Sign:
+    """Training loss fell below a tenth of its early level."""
+    train = series(s.run, "loss.train")
+    if train is None:
+        return cannot_tell(NO_TRAIN)
+    x, step = train.value[train.usable], train.step[train.usable]
+    if len(x) < LEAST or step.min() > BEGINS * step.max():
+        return cannot_tell("the log does not hold the beginning of training, or fewer than 20 values of it.")
+    early, late = float(np.median(x[:EARLY])), float(np.median(x[-LATE_VALUES:]))
+    if early <= 0:
+        return cannot_tell("the training loss is not positive, so shares of it say nothing.")
+    text = f"Training loss ends at {late:.3g}, {late / early:.1%} of its early level ({early:.3g})."
+    return seen(text) if late < BY_HEART * early else absent(text)
+
+
+def eval_improves_to_end(s: Symptoms) -> Sign:
+    """The best evaluation loss lies in the last fifth, which as a whole is better than the fifth before."""
+    step, x = held.evaluations(s.run)
+    if len(x) < FIFTHS:
+        return cannot_tell(NO_LOSS if not len(x) else f"only {len(x)} evaluations were logged, {FIFTHS} are needed.")
+    fifth, best = len(x) // FIFTHS, int(np.argmin(x))
+    better = float(np.median(x[-fifth:])) < float(np.median(x[-2 * fifth : -fifth]))
+    text = f"The best of {len(x)} evaluation losses is {x[best]:.4g}, at step {step[best]} of {step[-1]}; the last is {x[-1]:.4g}."
+    return seen(text, first=int(step[best])) if best >= len(x) - fifth and better else absent(text)
+
+
+def eval_below_training(s: Symptoms) -> Sign:
+    """Evaluation loss lies below training loss at every evaluation but the first ones, by more than evaluations scatter."""
+    train, (step, x) = series(s.run, "loss.train"), held.evaluations(s.run)
+    if train is None or not len(x):
+        return cannot_tell(NO_LOSS if train is not None else NO_TRAIN)
+    rows = np.arange(1 if len(x) <= BELOW else len(x) // 4, len(x))  # at first a mean of training lags behind
+    width = max(int(np.median(np.diff(step))) // 2, train.interval) if len(step) > 1 else train.interval
+    usable = train.usable
+    gaps = []
+    for i in rows.tolist():
+        beside = train.value[usable & (np.abs(train.step - step[i]) <= width)]  # from both sides: a falling loss favours neither
+        if len(beside):
+            gaps.append(float(np.median(beside)) - float(x[i]))
+    if len(gaps) < BELOW:
+        return cannot_tell(f"only {len(gaps)} evaluations have training losses beside them, {BELOW} are needed.")
+    apart = float(np.median(gaps))
+    below = sum(g > 0 for g in gaps)
+    text = f"Evaluation loss lies below training loss in {below} of {len(gaps)} evaluations ({apart:+.3g} between them, in the median)."
+    return seen(text) if below == len(gaps) and apart > eval_noise.noise_of(x) else absent(text)
+
+
+def accuracy_is_one_class(s: Symptoms) -> Sign:
+    """The last evaluations give one and the same accuracy while the loss moves, as a model does that always names one class."""
+    step, share = held.evaluations(s.run, "acc.eval")
+    loss = held.evaluations(s.run)[1]
+    if len(share) < ALIKE:
+        return cannot_tell(
+            "the evaluation accuracy was not logged." if not len(share) else f"only {len(share)} evaluation accuracies were logged."
+        )
+    if len(loss) < ALIKE:
+        train = series(s.run, "loss.train")
+        loss = train.value[train.usable] if train is not None else loss
+    if len(loss) < ALIKE:
+        return cannot_tell("no loss was logged beside the accuracy.")
+    same = int(np.flatnonzero(np.r_[True, share[::-1] != share[-1]][1:])[0]) if (share != share[-1]).any() else len(share)
+    full = share[-1] in (0, 1, 100)
+    moved = float(np.ptp(loss[-max(same * len(loss) // len(share), 2) :])) > MOVES * abs(float(loss[0]))
+    if same >= max(ALIKE, len(share) // 2) and moved and not full:
+        return seen(
+            f"The last {same} of {len(share)} evaluation accuracies are all {share[-1]:.6g}, while the loss moves.", first=int(step[-same])
+        )
+    return absent(f"{len(share)} evaluation accuracies take {len(np.unique(share))} values, from {share.min():.4g} to {share.max():.4g}.")
+
+
+def eval_noisy(s: Symptoms) -> Sign:
+    """Evaluations no longer improve by more than they scatter."""
+    if found := s.of(eval_noise.Facts):
+        return seen(f"{found[0].title}.", found, first=found[0].facts.step)
+    for name in ("loss.eval", "acc.eval"):
+        x = held.evaluations(s.run, name)[1]
+        if len(x) >= eval_noise.LEAST:
+            return absent(
+                f"{len(x)} evaluations, from {x[0]:.4g} to {x[-1]:.4g}, do not stand still within their scatter of {eval_noise.noise_of(x):.2g}."
+            )
+    return cannot_tell(f"fewer than {eval_noise.LEAST} evaluations were logged.")

@@ -1,0 +1,217 @@
+"""How the run ended: the line that tells it, its plan, its exit code. One line may show several of these signs, metrics none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from forensics.detectors import ending as symptom
+from forensics.run import endings, fatal_lines, hang_ranks, how_it_ended, plan
+from forensics.run.how_it_ended import Ending, ending
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+
+_SILENT = re.compile(r"(?i)exit code|\W*failed\b|traceback without")  # that it failed, not of what
+_GUARD = re.compile(r"\b(?:nan|inf|non-?finite|not finite|loss scale already at minimum)\b", re.I)  # raised because a value was not finite
+_CUDA = re.compile(r"\bCUDA (?:error|kernel errors?)|device-side assert|\bCUBLAS_STATUS|\bCUDNN_STATUS", re.I)
+_SAVING = re.compile(
+    r"PytorchStreamWriter|inline_container|safetensors[\w.]*serializ"
+    r"|(?:serialization\.py:\d+| in) (?:in )?(?:_?save(?:_(?:checkpoint|ckpt|model|state|state_dict|weights|pretrained|optimizer))?|write_zip)\b",
+    re.I,
+)  # the writer of torch.save and of safetensors by name, or a frame that saves
+_REASON = re.compile(r"^an exception ended the run: (.+?)(?:; the next attempt begins at step .*)?$", re.S)
+_CLASS = re.compile(r"[A-Za-z_][\w.]{0,59}(?=:|$)")
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d+", re.I)
+_SENDERS = {"interrupt": "a person", "scheduler": "the scheduler", "signal": "a signal"}
+_LONGEST = 200  # characters of a quoted line
+
+
+def exception_quoted(s: Symptoms) -> Sign:
+    """The last words of the run are an exception of the program that nobody caught. Not: memory, disk, device, NaN guard, time-out."""
+    return _died_of(s, "exception", lambda e: not _names_nothing(e) and not _GUARD.search(e.says) and not _CUDA.search(e.says))
+
+
+def launcher_says_failed(s: Symptoms) -> Sign:
+    """Only a launcher, a tracker or an exit code says that the run failed, and nothing says of what."""
+    return _died_of(s, "exception", _names_nothing)
+
+
+def exception_repeats(s: Symptoms) -> Sign:
+    """The same exception ended two attempts or more (numbers in it aside): a crash loop."""
+    told = [(a, m[1]) for a in how_it_ended.attempts(s.run) if (m := _REASON.match(str(a["why"]))) is not None]
+    told = [(a, words) for a, words in told if not _SILENT.match(words)]
+    if len(s.run.attempts) < 2:
+        return does_not_arise("one attempt alone was logged, which repeats nothing.")
+    same: dict[str, list[tuple[dict[str, Any], str]]] = {}
+    for a, words in told:
+        same.setdefault(_NUMBER.sub("#", words), []).append((a, words))
+    best = max(same.values(), key=len, default=[])
+    if len(best) < 2:
+        return absent(f"No exception ended two of the {len(s.run.attempts)} attempts: {len(told)} of them ended with one.")
+    steps = [int(a["steps"][1]) for a, _ in best]
+    where = f"at step {steps[0]} each time" if len(set(steps)) == 1 else f"at steps {', '.join(map(str, steps[:5]))}"
+    text = f"The same exception ended {len(best)} of {len(s.run.attempts)} attempts, {where}: {_short(best[0][1])}"
+    last = _place(s) if _REASON.match(str(how_it_ended.attempts(s.run)[-1]["why"])) else ""
+    return seen(_stop(text), _findings(s), where=last, first=min(steps), last=max(steps), times=len(best))
+
+
+def stopped_short_of_plan(s: Symptoms) -> Sign:
+    """The last step is short of the planned length, by more than a logging interval."""
+    e, planned = ending(s.run), plan.plan(s.run)
+    if planned is None:
+        return cannot_tell("no planned length was logged.")
+    if e.kind == "running":
+        return does_not_arise(f"the run still goes on, at {e.unit} {e.step} of {planned.value} planned.")
+    if e.step is None:
+        return cannot_tell(f"no {e.unit} of the {planned.value} planned was logged.")
+    if plan.reached(s.run):
+        return absent(f"The run came to {e.unit} {e.step} of {planned.value} planned.", where=planned.where)
+    text = f"The run stopped at {e.unit} {e.step} of {planned.value} planned."
+    return seen(text, _findings(s), where=planned.where, first=e.step, last=e.step, planned=planned.value)
+
+
+def exit_code_says_failed(s: Symptoms) -> Sign:
+    """A record of the exit has a code that is not zero."""
+    codes = [x for x in endings.of_attempt(s.run, len(s.run.attempts) - 1) if x["kind"] == "exit"]
+    if not codes:
+        return cannot_tell("no exit code was logged.")
+    failed = [x for x in codes if x["level"] == "error"]
+    told = (failed or codes)[-1]
+    where = s.run.where(told["source"], told["at"])
+    text = f'The record of the exit says "{_short(str(told["text"]).strip())}".'
+    return seen(text, _findings(s), where=where, **_at(ending(s.run))) if failed else absent(text, where=where)
+
+
+def died_before_first_step(s: Symptoms) -> Sign:
+    """The process died, or was stopped, and no step of it was logged."""
+    e = ending(s.run)
+    if e.step is not None:
+        return absent(f"The run logged steps until {e.unit} {e.step}.")
+    if e.died or e.status == "stopped":
+        return seen(f'It ended before its first step was logged: "{_short(e.says)}".', _findings(s), where=e.where, **_at(e))
+    return cannot_tell("no step was logged, and no line says how the run ended.")
+
+
+def disk_full_quoted(s: Symptoms) -> Sign:
+    """The last words of the run are the system's error of a full disk or quota (ENOSPC, EDQUOT), or torch.save's of a short write."""
+    return _died_of(s, "disk", lambda e: True)
+
+
+def hardware_fault_quoted(s: Symptoms) -> Sign:
+    """The driver, the kernel or the scheduler names a device or node that failed (Xid, ECC, off the bus, node fail)."""
+    return _died_of(s, "hardware", lambda e: bool(fatal_lines.HARDWARE.search(e.says)))
+
+
+def cuda_error_ended_it(s: Symptoms) -> Sign:
+    """A CUDA, cuBLAS or cuDNN error ended the run, and neither kernel nor scheduler speaks of a device."""
+    return _died_of(
+        s, "hardware exception", lambda e: not fatal_lines.HARDWARE.search(e.says) and (e.kind == "hardware" or bool(_CUDA.search(e.says)))
+    )
+
+
+def stopped_by_others_quoted(s: Symptoms) -> Sign:
+    """A line says that a person, the scheduler (limit, preemption) or a signal sent on purpose stopped the run."""
+    return _died_of(s, " ".join(_SENDERS), lambda e: e.status == "stopped")
+
+
+def killed_by_signal_unexplained(s: Symptoms) -> Sign:
+    """A signal such as SIGKILL or SIGSEGV ended a process, and no line says who sent it."""
+    return _died_of(s, "signal", lambda e: e.status != "stopped")
+
+
+def finished_as_planned(s: Symptoms) -> Sign:
+    """The run came to its own end: its closing line, exit code zero, its planned length, or its own early stopping."""
+    e = ending(s.run)
+    if e.kind == "running":
+        return does_not_arise(f"the run still goes on, at {e.unit} {e.step}.")
+    if e.kind == "unknown":
+        return _untold(e)
+    if e.kind == "finished":
+        return seen(symptom.sentence(e), where=e.where, how=e.how, **_at(e))
+    return absent(symptom.stopped(symptom.title(e)), _findings(s), where=e.where)
+
+
+def error_explains_end(s: Symptoms) -> Sign:
+    """The last attempt ended in an error that needs no other failure to explain it: an exception, memory, a device; no time-out."""
+    run = s.run
+    e, last = ending(run), len(run.attempts) - 1
+    if e.kind == "finished":
+        return absent(f"No error ended it. {symptom.sentence(e)}", where=e.where)
+    roots = [x for x in hang_ranks.roots(run) if x["attempt"] in (None, last) and not endings.steps_after(run, x)]
+    if roots:
+        text = f'The log ends in an error: "{_short(fatal_lines.words(roots[0]))}".'
+        return seen(text, _findings(s), where=run.where(roots[0]["source"], roots[0]["at"]), **_at(e))
+    waits = hang_ranks.said(run)
+    if waits:
+        return absent(
+            f"The log ends in {len(waits)} line{'s' * (len(waits) > 1)} of processes that wait, and in no error of another kind.",
+            where=_place(s),
+        )
+    if e.kind in ("unknown", "cut", "running"):
+        return _untold(e)
+    return absent(f"No error stands there. {symptom.stopped(symptom.title(e))}", _findings(s), where=e.where)
+
+
+def save_failed(s: Symptoms) -> Sign:
+    """An exception was raised while a checkpoint was saved (torch.save, its writer, safetensors, a function that saves)."""
+    run = s.run
+    errors = [x for x in endings.events(run, "traceback", "oom", "warning") if x["level"] == "error"]
+    saving = [x for x in errors if _SAVING.search(str(x["text"]))]
+    named = [x for x in errors if x["kind"] != "warning" and not str(x["text"]).startswith(fatal_lines.UNNAMED)]
+    if not saving and not named:
+        return does_not_arise("no exception was logged.")
+    e = (saving or named)[0]
+    step, where = e["step"] if e["step"] is not None else ending(run).step, run.where(e["source"], e["at"])
+    told = _short(" ".join(str(e["text"]).split()))
+    if not saving:
+        return absent(f'The traceback names no save: "{told}".', where=where)
+    return seen(f'Saving a checkpoint failed: "{told}".', _findings(s), where=where, first=step, last=step)
+
+
+def _died_of(s: Symptoms, kinds: str, holds: Callable[[Ending], bool]) -> Sign:
+    """Seen where the run ended so, absent where it is told that it ended otherwise."""
+    e = ending(s.run)
+    if e.kind in kinds.split() and holds(e):
+        return seen(symptom.stopped(symptom.title(e)), _findings(s), where=e.where, kind=_name(e), says=e.says, **_at(e))
+    if e.kind in ("unknown", "cut", "running"):
+        return _untold(e)
+    return absent(symptom.sentence(e), _findings(s), where=e.where)
+
+
+def _name(e: Ending) -> str:
+    """The class of an exception, or who stopped the run, for titles; empty where the line names neither."""
+    name = _CLASS.match(e.says)
+    return _SENDERS.get(e.kind) or (name[0] if name else "")
+
+
+def _names_nothing(e: Ending) -> bool:
+    return bool(_SILENT.match(e.says) or fatal_lines.CONSEQUENCE.search(e.says))
+
+
+def _untold(e: Ending) -> Sign:
+    if e.kind == "running":
+        return does_not_arise(f"the run still goes on, at {e.unit} {e.step}.")
+    if e.step is None:
+        return cannot_tell("neither a step nor a line that says how the run ended was logged.")
+    of = f" of {e.planned} planned" if e.planned is not None and e.kind == "cut" else ""
+    return cannot_tell(f"no line says how the run ended; the log stops after {e.unit} {e.step}{of}.")
+
+
+def _findings(s: Symptoms) -> list[Any]:
+    return s.of(symptom.Facts)
+
+
+def _place(s: Symptoms) -> str:
+    return ending(s.run).where
+
+
+def _at(e: Ending) -> dict[str, Any]:
+    return {"first": e.step, "last": e.step}
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[:_LONGEST].rstrip() + " \u2026"
+
+
+def _stop(text: str) -> str:
+    return symptom.stopped(text)

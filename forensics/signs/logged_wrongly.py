@@ -1,0 +1,173 @@
+"""What the logging made of the numbers: other units, filters, values left out, sums for means."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from forensics.case import Finding
+from forensics.detectors import logger_artefact
+from forensics.run import loss_factor, settings
+from forensics.run.endings import events
+from forensics.run.series import Series, series
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.loss_names import is_likelihood
+
+_BEGINS = 10  # steps: a log whose first value stands later does not show the untrained model (as in logger_artefact)
+
+
+def unit_artefact(s: Symptoms) -> Sign:
+    """The first loss is ln of the vocabulary in bits, or times the accumulation steps."""
+    found = _made(s, "base_2", "times_accumulation")
+    if found:
+        facts = found[0].facts
+        factor = facts.factor if isinstance(facts, logger_artefact.Unit) else None
+        return seen(f"{found[0].title}.", found, kind=facts.kind, factor=factor, first=facts.step, last=found[0].last_step)
+    loss, outcomes = series(s.run, "loss.train"), settings.setting(s.run, "vocab_size") or settings.setting(s.run, "classes")
+    number = settings.as_number(outcomes.value) if outcomes else None
+    if loss is None or not len(loss):
+        return cannot_tell("the training loss was not logged.")
+    if outcomes is None or number is None or number < 2:
+        return cannot_tell("config does not say how many classes or tokens there are.")
+    start = loss.value[np.isfinite(loss.value)][:1]
+    if not len(start) or loss.step[0] > max(2 * loss.interval, _BEGINS) or not is_likelihood(loss.tag):
+        return cannot_tell("the loss of the untrained model was not logged as a cross entropy.")
+    chance = math.log(number)
+    return absent(f"The first loss is {start[0]:.3g}, {start[0] / chance:.3g} times ln({number:.0f}) = {chance:.3g}.", where=outcomes.where)
+
+
+def loss_times_constant(s: Symptoms) -> Sign:
+    """At first the training loss is n times the evaluation loss, or n times chance, and config sets n: a sum logged for a mean."""
+    measured = loss_factor.measured(s.run)
+    if not measured:
+        return cannot_tell("neither an early evaluation loss nor chance level is known to hold the first training losses against.")
+    match = loss_factor.configured(s.run, measured)
+    if match is not None:
+        m, n = match
+        text = f"The training loss is {m.ratio:.3g} times {m.against} at step {m.step}, and {n.says} is {n.value}."
+        return seen(text, where=n.where, factor=n.value, first=m.step, last=m.last)
+    m = measured[0]
+    text = f"The training loss is {m.ratio:.3g} times {m.against} at step {m.step}"
+    if m.ratio >= loss_factor.LEAST and not loss_factor.candidates(s.run):
+        return cannot_tell(f"config names no batch size, accumulation, length or number of processes: {text}.")
+    return absent(f"{text}{', which is no factor that config sets' if m.ratio >= loss_factor.LEAST else ''}.", where=m.where)
+
+
+def nan_filter_made_value(s: Symptoms) -> Sign:
+    """A logged loss is what the Hugging Face Trainer's NaN filter writes in place of micro-batches that were NaN."""
+    found = _made(s, "nan_filter")
+    if found:
+        return seen(_filtered(found[0]), found, count=len(found), first=found[0].facts.step, last=found[-1].last_step)
+    if s.run.framework != "hf-trainer":
+        return does_not_arise("the log is not known to be the Hugging Face Trainer's, which alone has this filter.")
+    norm = series(s.run, "grad.norm")
+    if norm is None or not len(norm):
+        return cannot_tell("the gradient norm was not logged, which would be NaN in such rows.")
+    finite = int(np.isfinite(norm.value).sum())
+    return absent(
+        f"{finite} of {len(norm)} gradient norms are finite, and no loss is what the filter would write.", where=norm.place(s.run, -1)
+    )
+
+
+def trainer_filter_at_work(s: Symptoms) -> Sign:
+    """The log is the Hugging Face Trainer's, with its NaN filter on, and no NaN stands in the logged loss."""
+    if s.run.framework is None:
+        return cannot_tell("the log does not tell which program wrote it.")
+    if s.run.framework != "hf-trainer":
+        return absent(f"The log is that of {s.run.framework}, not of the Hugging Face Trainer.")
+    off = [x for x in settings.named(s.run, "logging_nan_inf_filter") if str(x.value).lower() == "false"]
+    if off:
+        return absent("Config turns the filter off (logging_nan_inf_filter is false).", where=off[-1].where)
+    loss = series(s.run, "loss.train")
+    if loss is None or not len(loss):
+        return cannot_tell("the training loss was not logged.")
+    bad = np.flatnonzero(~np.isfinite(loss.value))
+    if len(bad):
+        return absent(f"The logged loss shows NaN or infinity at step {loss.step[bad[0]]}.", where=loss.place(s.run, bad[0]))
+    text = f"The Hugging Face Trainer wrote the log, and its NaN filter is on as config leaves it; all {len(loss)} losses are finite."
+    return seen(text, first=int(loss.step[0]), last=int(loss.step[-1]))
+
+
+def field_dropped(s: Symptoms) -> Sign:
+    """Lines of the log have no loss where such lines have one, as Megatron writes them when it was NaN."""
+    found = _made(s, "dropped_field")
+    if found:
+        count = found[0].facts.count if isinstance(found[0].facts, logger_artefact.Rows) else None
+        return seen(f"{found[0].title}.", found, first=found[0].first_step, last=found[0].last_step, count=count)
+    loss = series(s.run, "loss.train")
+    beside = [x for name in ("lr", "grad.norm") if (x := series(s.run, name)) is not None]
+    if loss is None or not beside:
+        return cannot_tell("no learning rate and no gradient norm stand beside the loss, so a missing one would not show.")
+    if events(s.run, "missing_field"):
+        return cannot_tell("lines without a loss were found, at steps that are not known.")
+    rows = max(beside, key=len)
+    without = int((~np.isin(rows.step, loss.step)).sum())
+    text = f"{len(rows) - without} of {len(rows)} steps with {rows.tag} have a loss"
+    return cannot_tell(f"the loss is logged at other steps than {rows.tag}: {text}.") if without else absent(f"{text}.")
+
+
+def nan_in_running_average(s: Symptoms) -> Sign:
+    """The loss is NaN to the end while the gradient norm or the evaluation loss stays finite: one NaN in an average."""
+    found = _made(s, "nan_for_ever")
+    if found:
+        text = f"{found[0].title.partition(':')[0]}."  # without what it means
+        return seen(text, found, first=found[0].first_step, last=found[0].last_step)
+    loss = series(s.run, "loss.train")
+    if loss is None or not len(loss):
+        return cannot_tell("the training loss was not logged.")
+    if np.isfinite(loss.value[-1]):
+        return absent(f"The last logged loss is finite, {loss.value[-1]:.4g} at step {loss.step[-1]}.", where=loss.place(s.run, -1))
+    others = [x for name in ("grad.norm", "loss.eval") if (x := series(s.run, name)) is not None]
+    if not others:
+        return cannot_tell("neither the gradient norm nor an evaluation loss was logged beside the NaN.")
+    return absent(f"The loss ends as {loss.value[-1]}, and {others[0].tag} ends as {others[0].value[-1]:.4g}.", where=loss.place(s.run, -1))
+
+
+def clipped_norm_logged(s: Symptoms) -> Sign:
+    """The logged gradient norm never exceeds the clipping threshold and often equals it: it was logged after clipping."""
+    found = _made(s, "clipped_norm")
+    if found:
+        return seen(f"{found[0].title}.", found, first=found[0].first_step, last=found[0].last_step)
+    norm, clip = series(s.run, "grad.norm"), settings.setting(s.run, "clip")
+    if norm is None or not np.isfinite(norm.value).any():
+        return cannot_tell("the gradient norm was not logged.")
+    number = settings.as_number(clip.value) if clip else None
+    if clip is None or number is None or number <= 0:
+        return cannot_tell("config does not say at which norm gradients were clipped.")
+    top = int(np.nanargmax(np.where(np.isfinite(norm.value), norm.value, np.nan)))
+    if norm.value[top] <= number * (1 + logger_artefact.AT_CLIP):
+        return cannot_tell(f"the gradient norm came to {norm.value[top]:.3g} at most, and {number:g} is where it is clipped.")
+    return absent(
+        f"The gradient norm came to {norm.value[top]:.3g}, above the clipping threshold {number:g}.", where=norm.place(s.run, top)
+    )
+
+
+def run_mean_logged(s: Symptoms) -> Sign:
+    """A second value of the loss at a step is the mean of all before it (it is left out of the series)."""
+    found = _made(s, "run_mean")
+    if found:
+        return seen(f"{found[0].title}.", found, first=found[0].facts.step, last=found[0].last_step)
+    loss: Series | None = series(s.run, "loss.train")
+    if loss is None or not len(loss):
+        return cannot_tell("the training loss was not logged.")
+    return absent(f"No step of {loss.tag} has a second value that is the mean of the {len(loss)} before it.")
+
+
+def _filtered(f: Finding[logger_artefact.Facts]) -> str:
+    facts = f.facts
+    if not isinstance(facts, logger_artefact.Filtered):
+        return f"{f.title}."
+    logged = f"The logged loss is {facts.value:.4g} at step {facts.step}, where its level is {facts.level:.4g}"
+    if facts.nans is None or facts.expected is None:
+        return f"{logged}, in a row whose gradient norm is not finite or before exact zeros."
+    which = (
+        f"all micro-batches from step {facts.nan_step}"
+        if facts.forever
+        else f"{facts.nans} of {facts.accumulation} micro-batches of step {facts.nan_step}"
+    )
+    return f"{logged}; the Trainer's NaN filter writes {facts.expected:.4g} where {which} are NaN."
+
+
+def _made(s: Symptoms, *kinds: str) -> list[Finding[logger_artefact.Facts]]:
+    return [f for f in s.of(logger_artefact.Facts) if f.facts.kind in kinds]

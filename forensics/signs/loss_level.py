@@ -1,0 +1,146 @@
+"""Where the loss begins and how far it falls: stuck, at chance, at zero."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.case import Finding
+from forensics.detectors import initial_loss, loss_spike, peak_rate, plateau, zero_loss
+from forensics.run.series import series
+from forensics.run.usable_values import begins_late, chance, first_level, lacking, last_level, metric, unit, usable
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+
+SUBJECT = "loss_shape"  # the other half of it
+
+FIRST = 3  # until this step a loss is that of the initialization: Adam has moved a weight by three times the rate at most
+FEW = 3  # logged intervals between a jump and the zeros that follow it: within one window of three values it is one event
+
+
+def _stuck(s: Symptoms) -> list[Finding[plateau.Facts]]:
+    return s.of(plateau.Facts, severity=["warning"])
+
+
+def _moves(s: Symptoms) -> Sign:
+    """There is no loss that stands still, of which more could be told."""
+    why = lacking(s.run, plateau.LEAST_VALUES) or begins_late(s.run)
+    return cannot_tell(why) if why else does_not_arise("the loss does not stand still, so there is no level that it stands at.")
+
+
+def loss_stuck(s: Symptoms) -> Sign:
+    """The loss falls by less than 3 % in the whole run."""
+    if found := _stuck(s):
+        f = found[0]
+        return seen(f"{f.title}.", found, first=f.first_step, last=f.last_step, fall=f"{f.facts.fall:.1%}")
+    if why := lacking(s.run, plateau.LEAST_VALUES) or begins_late(s.run):
+        return cannot_tell(why)
+    _, x = usable(s.run)
+    first, last = first_level(x), last_level(x)
+    if first == 0:
+        return does_not_arise("the loss begins at zero, of which no share can be taken.")
+    return absent(f"The loss moves: {first:.4g} at the beginning, {last:.4g} at the end.")
+
+
+def loss_stuck_at_chance(s: Symptoms) -> Sign:
+    """The loss stands still at what guessing gives: ln of the number of classes or tokens (Karpathy, a recipe for training)."""
+    found = _stuck(s)
+    if not found:
+        return _moves(s)
+    f = found[0]
+    if f.facts.chance is None:
+        return cannot_tell("config names neither vocabulary nor classes, so what guessing costs is not known.")
+    if f.facts.at_chance:
+        text = f"The loss stands at {f.facts.last:.4g}, which is what guessing gives ({f.facts.chance:.4g})."
+        return seen(text, found, first=f.first_step, last=f.last_step, chance=f.facts.chance)
+    return absent(f"The loss stands at {f.facts.last:.4g}, and guessing gives {f.facts.chance:.4g}.", found)
+
+
+def loss_falls_slowly(s: Symptoms) -> Sign:
+    """The loss hardly moves, but each fifth of the run lies below the one before: it creeps (by chance once in 120 runs)."""
+    found = _stuck(s)
+    if not found:
+        return _moves(s)
+    step, x = usable(s.run)
+    levels = [float(np.median(part)) for part in np.array_split(x, 5)]
+    told = ", ".join(f"{v:.5g}" for v in levels)
+    if (np.diff(levels) < 0).all():
+        return seen(f"The loss creeps down from fifth to fifth of the run: {told}.", found, first=int(step[0]), last=int(step[-1]))
+    return absent(f"The loss does not creep down: {told} in the fifths of the run.", found)
+
+
+def loss_fell_little(s: Symptoms) -> Sign:
+    """The loss falls by less than half in the whole run."""
+    if why := lacking(s.run, plateau.LEAST_VALUES) or begins_late(s.run):
+        return cannot_tell(why)
+    step, x = usable(s.run)
+    first, last = first_level(x), last_level(x)
+    if first <= 0:
+        return does_not_arise(f"the loss begins at {first:.3g}, of which no share can be taken.")
+    if last > peak_rate.FELL * first:
+        fall = "falls" if last < first else "moves"
+        return seen(f"The loss only {fall} from {first:.4g} to {last:.4g} in the whole run.", first=int(step[0]), last=int(step[-1]))
+    return absent(f"The loss falls from {first:.4g} to {last:.4g}.")
+
+
+def loss_starts_above_chance(s: Symptoms) -> Sign:
+    """The first loss lies far above what guessing costs (Karpathy: verify the loss at init)."""
+    if found := s.of(initial_loss.Facts):
+        f = found[0]
+        return seen(f"{f.title}.", found, first=f.first_step, last=f.facts.falls_by, falls_by=f.facts.falls_by, loss=f.facts.first)
+    if why := lacking(s.run, plateau.LEAST_VALUES, "loss.train") or begins_late(s.run):
+        return cannot_tell(why)
+    first, guess = first_level(usable(s.run, "loss.train")[1]), chance(s.run)
+    if guess is None:
+        return cannot_tell("config names neither vocabulary nor classes of this loss, so what guessing costs is not known.")
+    return absent(f"The first loss is {first:.4g}; guessing costs {guess:.4g}.")
+
+
+def first_loss_late(s: Symptoms) -> Sign:
+    """The first logged loss is not that of the first steps, so it may already show what the first updates did."""
+    step, x = usable(s.run)
+    if not len(x):
+        return cannot_tell(lacking(s.run, 1))
+    first, of = int(step[0]), unit(s.run)
+    if of == "epoch":
+        return seen(f"The first logged loss ({x[0]:.4g}) is that of a whole epoch.", first=first, last=first)
+    place = metric(s.run)
+    where = place.place(s.run, int(np.flatnonzero(np.isfinite(place.value))[0])) if place is not None else ""
+    if first > FIRST:
+        return seen(f"The first logged loss ({x[0]:.4g}) is that of step {first}.", where=where, first=first, last=first)
+    return absent(f"The log begins with the loss of step {first} ({x[0]:.4g}).", where=where)
+
+
+def loss_zero_throughout(s: Symptoms) -> Sign:
+    """The training loss is exactly zero from its first value on."""
+    return _zero(s, from_start=True)
+
+
+def loss_zero_from_step(s: Symptoms) -> Sign:
+    """The training loss becomes exactly zero from one value to the next."""
+    return _zero(s, from_start=False)
+
+
+def _zero(s: Symptoms, *, from_start: bool) -> Sign:
+    found = s.of(zero_loss.Facts)
+    if mine := [f for f in found if f.facts.from_start == from_start]:
+        return seen(f"{mine[0].title}.", mine, first=mine[0].first_step, last=mine[0].last_step)
+    if found:
+        return absent(f"{found[0].title}.", found)
+    if why := lacking(s.run, zero_loss.IN_A_ROW, "loss.train"):
+        return cannot_tell(why)
+    _, x = usable(s.run, "loss.train")
+    return absent(f"{int((x == 0).sum())} of {len(x)} values of the training loss are zero; the lowest is {x.min():.3g}.")
+
+
+def jump_before_zero(s: Symptoms) -> Sign:
+    """The loss jumps right before it becomes exactly zero, as the NaN filter of the Hugging Face Trainer writes it."""
+    zeros = [f for f in s.of(zero_loss.Facts) if not f.facts.from_start]
+    if not zeros:
+        why = lacking(s.run, zero_loss.IN_A_ROW, "loss.train")
+        return cannot_tell(why) if why else does_not_arise("the loss does not become zero, so nothing stands before that.")
+    at, train = zeros[0].facts.step, series(s.run, "loss.train")
+    reach = FEW * (train.interval if train is not None else 1)
+    spikes = [f for f in s.of(loss_spike.Facts, traps=True) if f.facts.start < at and at - (f.facts.end or f.facts.peak) <= reach]
+    if spikes:
+        f = spikes[-1]
+        return seen(f"The loss jumps to {f.facts.top:.3g} at step {f.facts.peak}, right before the zeros from step {at} on.", [f, zeros[0]], first=f.facts.start, last=at)  # fmt: skip
+    return absent(f"The loss does not jump before it is zero from step {at} on.", zeros)

@@ -1,0 +1,203 @@
+"""The course of the loss: whether it turns round, jumps to another level, swings, stands still or goes on falling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from forensics.case import Finding
+from forensics.detectors import divergence, level_shift, loss_spike, lr_schedule, nonfinite, oscillation, plateau
+from forensics.findings import GRAVE
+from forensics.run.robust import robust_sigma
+from forensics.run.series import Floats
+from forensics.run.usable_values import BEGINNING, begins_late, first_level, lacking, last_level, scatter, usable
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from forensics.spikes.excursions import WARMUP
+from forensics.spikes.selected import with_turns
+
+AFTER = 20  # values that have to follow a jump: two medians of ten
+CAME_BACK = 0.4  # of a rise is lost again: the rule for lasting rises (forensics.spikes.trend) wants 60 % of a jump kept
+HOLDS = 1.15  # times the height of the jump: a later drift of less than a sixth of it is small beside the jump itself
+ERRORS = 3.0  # standard errors between two medians: chance alone does it once in 700 comparisons
+FULL, FALLEN = 0.2, 0.75  # what "for long" and "well" mean here: share of the run at the full rate; share of the first loss that is left
+
+
+def loss_diverged(s: Symptoms) -> Sign:
+    """The loss turns round and ends well above the best level it had reached (Bekman, training-loss-patterns: divergence)."""
+    if found := [f for f in s.of(divergence.Facts) if f.facts.above_first is None]:
+        f = found[0]
+        rises = [r for r in s.of(loss_spike.Facts) if r.facts.why == "divergence"]  # the same turn, as the spikes' detector has it
+        return seen(f"{f.title}.", [*found, *rises], first=f.first_step, last=f.last_step, best=f.facts.best, final=f.facts.final)
+    if why := lacking(s.run, divergence.LEAST_VALUES):
+        return cannot_tell(why)
+    _, x = usable(s.run)
+    return absent(f"The loss does not turn round: it ends at {last_level(x):.3g}, and its lowest level is {_lowest(x):.3g}.")
+
+
+def loss_came_back_late(s: Symptoms) -> Sign:
+    """The loss stands above its first level for a tenth of the run and comes back in the end."""
+    if found := [f for f in s.of(divergence.Facts) if f.facts.above_first is not None]:
+        f = found[0]
+        return seen(f"{f.title}.", found, first=f.first_step, last=f.last_step)
+    if why := lacking(s.run, divergence.LEAST_VALUES) or begins_late(s.run):
+        return cannot_tell(why)
+    _, x = usable(s.run)
+    first = first_level(x)
+    if first <= 0:
+        return does_not_arise(f"the loss begins at {first:.3g}, of which no share can be taken.")
+    n = int((x > divergence.CLIMB * first).sum())
+    return absent(f"{n} of {len(x)} values of the loss stand a quarter above its first level of {first:.3g}.")
+
+
+def loss_ends_above_start(s: Symptoms) -> Sign:
+    """The last level of the loss lies above its first values by more than the scatter of single values."""
+    if why := lacking(s.run, divergence.LEAST_VALUES) or begins_late(s.run):
+        return cannot_tell(why)
+    step, x = usable(s.run)
+    first, last = first_level(x), last_level(x)
+    if last > first + max(scatter(x), plateau.LEAST_FALL * abs(first)):  # less is a loss that stands still
+        return seen(f"The loss ends at {last:.4g}, above its first level of {first:.4g}.", first=int(step[0]), last=int(step[-1]))
+    return absent(f"The loss ends at {last:.4g}, no higher than its first level of {first:.4g}.")
+
+
+def loss_settles_elsewhere(s: Symptoms) -> Sign:
+    """After a jump that lasts the loss falls again, or holds a new level below its first one."""
+    jumps = [f for f in s.of(loss_spike.Facts, traps=True) if f.facts.class_ == "non_recovering" or f.facts.why in ("step", "data")]
+    jumps = [f for f in jumps if np.isfinite(f.facts.top) and f.facts.why != "divergence"]
+    if not jumps:
+        if turned := [f for f in s.of(divergence.Facts) if f.facts.above_first is None]:
+            return absent(
+                f"The loss climbs from step {turned[0].facts.start} to its end at {turned[0].facts.final:.3g}, without a jump.", turned
+            )
+        why = lacking(s.run, WARMUP + 2)
+        return cannot_tell(why) if why else does_not_arise("the loss makes no jump that lasts, so no level follows one.")
+    told = [_after(s, f) for f in jumps]
+    return next((t for state in ("seen", "absent") for t in told if t.state == state), told[0])
+
+
+def _after(s: Symptoms, f: Finding[loss_spike.Facts]) -> Sign:
+    """What the loss did after one jump."""
+    step, x = usable(s.run)
+    peak, start = x[step >= f.facts.peak], x[step >= f.facts.start]
+    if len(start) < AFTER:
+        return cannot_tell(f"too few values follow the jump at step {f.facts.start} ({len(start)}; {AFTER} are needed).")
+    level = f.facts.level
+    place: dict[str, Any] = {"first": f.facts.start, "last": int(step[-1]), "before": level, "after": last_level(x)}
+    if len(peak) >= AFTER // 2:
+        top, last = float(np.median(peak[:5])), float(np.median(peak[-max(len(peak) // 10, 5) :]))
+        if last - level < (1 - CAME_BACK) * (top - level):
+            return seen(
+                f"After the jump at step {f.facts.start} the loss falls again, from {top:.3g} to {last:.3g}.", with_turns(s, [f]), **place
+            )
+    early, late = float(np.median(start[2:12])), float(np.median(start[-max(len(start) // 5, 10) :]))
+    if late - level <= HOLDS * (early - level) and late < first_level(x):
+        return seen(
+            f"After the jump at step {f.facts.start} the loss holds its level: {early:.3g} at first, {late:.3g} at the end.",
+            with_turns(s, [f]),
+            **place,
+        )
+    how = "climbs on" if late > early else "stays above its first level"
+    return absent(f"After the jump at step {f.facts.start} the loss {how}: {early:.3g} at first, {late:.3g} at the end.", [f])
+
+
+def loss_level_stepped(s: Symptoms) -> Sign:
+    """The loss steps up to another level, without a spike."""
+    return _stepped(s, up=True)
+
+
+def loss_level_stepped_down(s: Symptoms) -> Sign:
+    """The loss steps down to another level from one value to the next."""
+    return _stepped(s, up=False)
+
+
+def _stepped(s: Symptoms, *, up: bool) -> Sign:
+    found = s.of(level_shift.Facts)
+    if mine := [f for f in found if f.facts.up == up]:
+        f = max(mine, key=lambda f: abs(f.facts.size))
+        return seen(f"{f.title}.", mine[:3], first=f.facts.step, last=f.facts.step, size=f"{f.facts.size:+.1%}", level=f.facts.level)
+    if why := lacking(s.run, level_shift.LEAST_VALUES):
+        return cannot_tell(why)
+    if found:
+        return absent(f"Every lasting step of the loss goes the other way: {found[0].title[0].lower()}{found[0].title[1:]}.", found[:1])
+    least = level_shift.smallest_effect(s.run)
+    if not least:
+        return does_not_arise("the loss is not positive throughout, so no step of it can be told.")
+    return absent(f"The loss stays on its curve: {least} would have shown.")
+
+
+def loss_swings(s: Symptoms) -> Sign:
+    """The loss swings wildly from a step on, many times wider than before."""
+    if found := [f for f in s.of(oscillation.Facts) if f.facts.kind == "wild"]:
+        return seen(f"{found[0].title}.", found, first=found[0].facts.start, last=found[0].facts.end)
+    if why := lacking(s.run, oscillation.LEAST_VALUES):
+        return cannot_tell(why)
+    _, x = usable(s.run)
+    if not (x > 0).all():
+        return does_not_arise("the loss is not positive throughout, so its swing has no level to be measured by.")
+    early, late = np.array_split(np.log(x), 2)
+    return absent(f"The loss scatters by {scatter(early):.2%} of its level in the first half and by {scatter(late):.2%} in the second.")
+
+
+def loss_repeats_itself(s: Symptoms) -> Sign:
+    """The loss freezes: after values that differed one value comes again and again."""
+    if found := [f for f in s.of(oscillation.Facts) if f.facts.kind == "frozen"]:
+        return seen(f"{found[0].title}.", found, first=found[0].facts.start, last=found[0].facts.end, value=found[0].facts.value)
+    if why := lacking(s.run, oscillation.LEAST_VALUES):
+        return cannot_tell(why)
+    _, x = usable(s.run)
+    edges = np.flatnonzero(np.concatenate([[True], np.diff(x) != 0, [True]]))
+    most = int(np.diff(edges).max())
+    return absent(
+        f"One value of the loss comes {most} times in a row at most." if most > 1 else "No value of the loss comes twice in a row."
+    )
+
+
+def loss_still_falling(s: Symptoms) -> Sign:
+    """The last fifth of the training loss lies below the fifth before it by more than chance: the run goes on learning."""
+    if why := lacking(s.run, 25, "loss.train"):
+        return cannot_tell(why)
+    step, x = usable(s.run, "loss.train")
+    before, last = _fifth(x, 4), _fifth(x, 5)
+    error = 1.2533 * float(
+        np.hypot(robust_sigma(before) / len(before) ** 0.5, robust_sigma(last) / len(last) ** 0.5)
+    )  # 1.2533: of a median
+    a, b = float(np.median(before)), float(np.median(last))
+    if a - b > ERRORS * error:
+        return seen(f"The training loss still falls at the end: {a:.4g} in the fourth fifth of its values, {b:.4g} in the last.", first=int(step[-len(last)]), last=int(step[-1]))  # fmt: skip
+    return absent(
+        f"The training loss falls by no more than its scatter at the end: {a:.4g} in the fourth fifth of its values, {b:.4g} in the last."
+    )
+
+
+def trained_well_before(s: Symptoms) -> Sign:
+    """Before the first trouble the loss had fallen for long at the full learning rate."""
+    trouble = [*s.of(divergence.Facts), *s.of(loss_spike.Facts, severity=GRAVE), *s.of(nonfinite.Facts, severity=["critical"])]
+    begins = [f.first_step for f in trouble if f.first_step is not None]
+    if not begins:
+        return does_not_arise("no trouble of the loss has a step, so there is nothing before it to judge.")
+    shape = lr_schedule.shape(s.run)
+    if why := lacking(s.run, BEGINNING, "loss.train") or ("" if shape else "the learning rate was not logged.") or begins_late(s.run):
+        return cannot_tell(why)
+    assert shape is not None
+    step, x = usable(s.run, "loss.train")
+    at, length = min(begins), int(step.max() - step.min())
+    before = x[(step >= shape.peak_step) & (step < at)]
+    if at - shape.peak_step < FULL * length or not len(before):
+        return absent(
+            f"Trouble begins at step {at}, {max(at - shape.peak_step, 0)} steps after the rate is first at its peak (of {length} in the log)."
+        )
+    first, level = first_level(x), float(np.median(before[-15:]))
+    told = f"(loss {first:.3g} at the beginning, {level:.3g} before step {at})"
+    if 0 < level <= FALLEN * first:
+        return seen(f"From the peak of the rate on the run trained for {at - shape.peak_step} steps before the trouble, and learned well {told}.", first=shape.peak_step, last=at)  # fmt: skip
+    return absent(f"The run had learned little before the trouble {told}.")
+
+
+def _lowest(x: Floats) -> float:
+    width = divergence.SHORT_LEVEL
+    return float(np.median(np.lib.stride_tricks.sliding_window_view(x, width), axis=1).min()) if len(x) >= width else float(x.min())
+
+
+def _fifth(x: Floats, which: int) -> Floats:
+    return x[(which - 1) * len(x) // 5 : which * len(x) // 5]

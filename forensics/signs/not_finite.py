@@ -1,0 +1,249 @@
+"""Values that are NaN or infinite: whether they stay, what came before them, and what the log says of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from forensics.case import Finding
+from forensics.detectors import nonfinite
+from forensics.run import settings
+from forensics.run.endings import events
+from forensics.run.how_it_ended import ending
+from forensics.run.series import Floats, Ints, series
+from forensics.run.usable_values import WORDS, lacking, metric, usable
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from forensics.spikes.selected import not_finite
+from parsers.tables import Run
+
+FEW = 3  # NaN values that pass: single batches; more are met again and again
+RISEN = 1.1  # times the highest of the fifty values before: no more than the next record of the same scatter
+CALM_LOSS = 1.3  # times the usual loss: below what the detector of the initial loss takes for another state
+FALLEN = 0.1  # of the usual value of the first half: an order of magnitude towards zero
+LEAST = 20
+OPERATION = re.compile(
+    r"(?i)Function '?\w+Backward\d*'? returned nan|(?:divide by zero|overflow|invalid value)(?: \(\w+\))? encountered in|log\(0\)"
+)
+SILENT = re.compile(r"(?i)exit code|\W*failed\b|traceback without")  # that it failed, not of what
+GUARD = re.compile(r"\b(?:nan|inf|non-?finite|not finite)\b", re.I)
+
+
+def _losses(s: Symptoms) -> list[Finding[nonfinite.Facts]]:
+    """Of the training loss, else of the evaluation's; what only a line of the log says is none."""
+    found = [f for f in s.of(nonfinite.Facts) if f.facts.metric.startswith(("loss", "ppl"))]
+    return [f for f in found if not f.facts.metric.endswith(".eval")] or found
+
+
+def _norms(s: Symptoms) -> list[Finding[nonfinite.Facts]]:
+    return [f for f in s.of(nonfinite.Facts) if f.facts.metric == "grad.norm"]
+
+
+def _first(s: Symptoms) -> Finding[nonfinite.Facts] | None:
+    """The first value that is not finite, of loss or gradient norm."""
+    return min([*_losses(s), *_norms(s)], key=lambda f: f.facts.first or 0, default=None)
+
+
+def _unseen(s: Symptoms) -> str:
+    """Why the logged loss could not show a NaN; empty where it could."""
+    if metric(s.run) is None:
+        return lacking(s.run, 1)
+    on = all(f.value is not False for f in settings.named(s.run, "logging_nan_inf_filter"))
+    if s.run.framework == "hf-trainer" and on:
+        return "the log is that of the Hugging Face Trainer, whose filter hides a NaN of the loss."
+    return "no value is NaN, but a line of the log speaks of one." if any(f.facts.said for f in s.of(nonfinite.Facts)) else ""
+
+
+def _all_finite(s: Symptoms) -> Sign:
+    why = _unseen(s)
+    return cannot_tell(why) if why else absent(f"All {len(usable(s.run)[0])} logged values of the loss are finite.")
+
+
+def nan_stays(s: Symptoms) -> Sign:
+    """The loss becomes NaN or infinite and no finite value comes after it."""
+    found = _losses(s)
+    if stays := [f for f in found if f.facts.recovered is False]:
+        return seen(f"{stays[0].title}.", [*stays, *not_finite(s)], first=stays[0].facts.first, last=stays[0].facts.last)
+    return absent(f"{found[0].title}.", found) if found else _all_finite(s)
+
+
+def nan_passes(s: Symptoms) -> Sign:
+    """One to three values of the loss are NaN or infinite, and it is finite again without more of them."""
+    return _back(s, lambda n: n <= FEW)
+
+
+def nan_comes_and_goes(s: Symptoms) -> Sign:
+    """More than three values of the loss are NaN or infinite, with finite ones between."""
+    return _back(s, lambda n: n > FEW)
+
+
+def _back(s: Symptoms, fits: Callable[[int], bool]) -> Sign:
+    found = _losses(s)
+    if back := [f for f in found if f.facts.recovered and fits(f.facts.count)]:
+        return seen(
+            f"{back[0].title}.", [*back, *not_finite(s)], first=back[0].facts.first, last=back[0].facts.last, count=back[0].facts.count
+        )
+    return absent(f"{found[0].title}.", found) if found else _all_finite(s)
+
+
+def nan_from_first_value(s: Symptoms) -> Sign:
+    """The very first logged value of the loss is NaN or infinite."""
+    found = _losses(s)
+    if not found:
+        why = _unseen(s)
+        return cannot_tell(why) if why else does_not_arise("no value of the loss is NaN, so none is the first.")
+    facts = found[0].facts
+    if facts.at_start:
+        return seen(
+            f"The very first logged loss, of step {facts.first}, is not finite.",
+            [*found, *not_finite(s)],
+            first=facts.first,
+            last=facts.last,
+        )
+    step, _ = usable(s.run)
+    n = int((step < (facts.first or 0)).sum())
+    return absent(f"{n} finite value{'s' if n != 1 else ''} of the loss come before the first that is not, at step {facts.first}.", found)
+
+
+def nan_out_of_calm_gradient(s: Symptoms) -> Sign:
+    """The gradient norm keeps to its usual range until the first NaN; absent: it grows before it, an explosion."""
+    return _calm(s, "grad", "grad.norm", nonfinite.CALM)
+
+
+def nan_out_of_calm_loss(s: Symptoms) -> Sign:
+    """The loss keeps to its ordinary scatter until the first NaN; absent: it climbs before it."""
+    return _calm(s, "loss", "loss.train", CALM_LOSS)
+
+
+def _calm(s: Symptoms, key: str, name: str, most: float) -> Sign:
+    """How loss or gradient norm did in the five values before the first NaN."""
+    f, word = _first(s), WORDS[name]
+    if f is None:
+        return _nothing()
+    ratio, before, usual, highest = (getattr(f.facts, f"{key}_{what}") for what in ("ratio", "before", "usual", "highest"))
+    if ratio is None or before is None or highest is None:
+        return cannot_tell(lacking(s.run, 8, name) or f"too few values of {word} come before step {f.facts.first}.")
+    told = f"{before:.3g} at most in the five values before step {f.facts.first}, {usual:.3g} usually"
+    if ratio < most or before <= RISEN * highest:
+        return seen(f"{word[0].upper()}{word[1:]} is calm until then: {told}.", [f], first=f.facts.first, last=f.facts.first)
+    return absent(f"{word[0].upper()}{word[1:]} has grown before: {told}.", [f])
+
+
+def _nothing() -> Sign:
+    return does_not_arise("no value of loss or gradient is NaN, so nothing leads up to one.")
+
+
+def nan_operation_named(s: Symptoms) -> Sign:
+    """A line of the log names the operation that made the NaN (torch.autograd.detect_anomaly, numpy's and jax's warnings)."""
+    for e in events(s.run, "nonfinite", "traceback", "warning"):
+        line = next((x for x in str(e["text"]).splitlines() if OPERATION.search(x)), "")
+        if line:
+            where = s.run.where(e["source"], e["at"])
+            return seen(f'The log names the operation: "{line.strip()[:120]}".', _losses(s), where=where, first=e["step"], last=e["step"])
+    if not s.of(nonfinite.Facts):
+        return does_not_arise("no value of loss or gradient is NaN, so no operation made one.")
+    return cannot_tell("no line of the log names an operation that made the NaN (anomaly mode would).")
+
+
+def gradient_nan_before_loss(s: Symptoms) -> Sign:
+    """The gradient norm becomes NaN while the loss is still finite, and the loss follows."""
+    losses, norms = _losses(s), _norms(s)
+    if why := _routine(s.run):
+        return does_not_arise(why)
+    if not norms and (why := lacking(s.run, 1, "grad.norm")):
+        return cannot_tell(why)
+    if not losses:
+        why = _unseen(s)
+        return cannot_tell(why) if why else does_not_arise("no value of the loss is NaN, so the gradient does not come before it.")
+    at = losses[0].facts.first or 0
+    if not norms:
+        return absent(f"The gradient norm is finite throughout, while the loss is not from step {at} on.", losses)
+    first = norms[0].facts.first or 0
+    if first < at:
+        text = f"The gradient norm is not finite at step {first}, while the loss is finite until step {at}."
+        return seen(text, [norms[0], losses[0]], first=first, last=at)
+    return absent(f"The gradient norm is first not finite at step {first}, the loss at step {at}.", [norms[0], losses[0]])
+
+
+def gradient_infinite_loss_finite(s: Symptoms) -> Sign:
+    """Out of calm values the gradient norm is infinite, not NaN, while every logged loss is finite: one number overflowed."""
+    norms, losses = _norms(s), _losses(s)
+    if why := _routine(s.run):
+        return does_not_arise(why)
+    if not norms and (why := lacking(s.run, 1, "grad.norm")):
+        return cannot_tell(why)
+    if not norms:
+        return absent(f"All {len(usable(s.run, 'grad.norm')[0])} logged gradient norms are finite.")
+    facts = norms[0].facts
+    if losses:
+        return absent(f"The loss is not finite either, at step {losses[0].facts.first}.", [norms[0], losses[0]])
+    if not facts.infinite:
+        return absent(f"The gradient norm is NaN at step {facts.first}, not infinite.", norms)
+    if facts.grad_ratio is None or facts.at_start:
+        return cannot_tell(f"too few gradient norms come before the infinite one of step {facts.first}.")
+    told = f"it was {facts.grad_ratio:.2g} times its usual value at most before"
+    if facts.grad_ratio <= nonfinite.CALM:
+        text = f"The gradient norm is infinite at step {facts.first} while the loss is finite; {told}."
+        return seen(text, norms, first=facts.first, last=facts.last)
+    return absent(f"The gradient norm had grown before it was infinite at step {facts.first}: {told}.", norms)
+
+
+def _routine(run: Run) -> str:
+    """Where a loss scale searches its height by overflows, norms that are not finite are routine."""
+    scaled = series(run, "loss_scale") is not None or settings.precision(run) == "fp16"
+    return "the run is in half precision, where a loss scale makes infinite norms as a matter of routine." if scaled else ""
+
+
+def gradient_nan_loss_finite(s: Symptoms) -> Sign:
+    """At the same steps the gradient norm is NaN and the logged loss is finite."""
+    norm, loss = series(s.run, "grad.norm"), metric(s.run)
+    if norm is None or loss is None:
+        return cannot_tell(f"the {'gradient norm' if norm is None else 'loss'} was not logged.")
+    if why := _routine(s.run):
+        return does_not_arise(why)
+    sick: Ints = norm.step[np.isnan(norm.value)]
+    if not len(sick):
+        return absent(f"None of the {len(norm)} logged gradient norms is NaN.")
+    there = np.isin(loss.step, sick)
+    both = loss.step[there & np.isfinite(loss.value)]
+    if not there.any():
+        return cannot_tell(f"no loss was logged at the steps at which the gradient norm is NaN (first at step {sick[0]}).")
+    if len(both):
+        text = f"At step {both[0]} the gradient norm is NaN and the loss is finite; so in {len(both)} row{'s' if len(both) > 1 else ''} of the log."
+        return seen(text, _norms(s)[:1], first=int(both[0]), last=int(both[-1]), count=len(both))
+    return absent(f"Where the gradient norm is NaN (first at step {sick[0]}), the loss is not finite either.", _norms(s)[:1])
+
+
+def falls_to_zero_before_nan(s: Symptoms) -> Sign:
+    """Loss or gradient norm falls by more than ten times on its way to the first NaN: something runs towards an edge."""
+    f = _first(s)
+    if f is None or f.facts.first is None:
+        return _nothing()
+    told = []
+    for name, word in (("grad.norm", "gradient norm"), ("loss.train", "loss")):
+        step, value = usable(s.run, name)
+        x: Floats = value[(step < f.facts.first) & (value > 0)]
+        if len(x) < LEAST:
+            continue
+        usual, last = float(np.median(x[: len(x) // 2])), float(np.median(x[-5:]))
+        told.append(f"the {word} goes from {usual:.3g} to {last:.3g}")
+        if last < FALLEN * usual:
+            text = f"The {word} had fallen from {usual:.3g} to {last:.2g} before step {f.facts.first}."
+            return seen(text, [f], first=int(step[0]), last=f.facts.first)
+    if not told:
+        return cannot_tell(f"too few values of loss and gradient norm come before step {f.facts.first}.")
+    return absent(f"Before step {f.facts.first} {' and '.join(told)}.", [f])
+
+
+def nan_guard_raised(s: Symptoms) -> Sign:
+    """The exception that ended the run was raised because a value was not finite: a guard."""
+    e = ending(s.run)
+    if e.kind != "exception":
+        return does_not_arise("no exception ended the run, so none was raised by a guard.")
+    if SILENT.match(e.says):
+        return cannot_tell(f"the exception itself was not logged, only that the run failed ({e.says[:60]}).")
+    if GUARD.search(e.says):
+        text = f'The exception that ended the run speaks of a value that is not finite: "{e.says[:120]}".'
+        return seen(text, where=e.where, first=e.step, last=e.step)
+    return absent(f'The exception that ended the run speaks of no value that is not finite: "{e.says[:120]}".', where=e.where)

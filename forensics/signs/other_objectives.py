@@ -1,0 +1,155 @@
+"""Objectives that are no likelihood of a token: two players, codes, experts, preferences."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from forensics.run import settings
+from forensics.run.metrics_in_words import both_levels, moved_from, stays_from, worded
+from forensics.run.series import Series, series
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+
+SURE = 0.99  # a discriminator that is right with this probability has a loss below -2 ln(0.99) = 0.02
+GONE = 0.01  # of the first level
+LITTLE = 0.1  # nats: KL bounds what a code tells of its sample, and this is less than a fifth of a bit
+STANDS = 0.03  # share of a level; less is no fall for the plateau detector
+HALF = 0.5
+TWICE = 2.0  # times its lowest: the balance loss is 1 for equal loads, and the number of experts for one alone (arXiv 2101.03961, eq. 4)
+RIGHT, WRONG, BEFORE, AFTER = 0.7, 0.3, 10, 5  # share of pairs in the right order, well over and under a half; values on either side
+LN2, PRINTED = math.log(2), 1e-4  # as a log rounds to four digits
+NO_PAIRS = "the accuracy of preferences was not logged."
+
+DISCRIMINATOR = r"^(?=.*\b(d|disc|dis|discriminator)\b)(?=.*\b(loss|losses|err|l)\b)(?!.*\b(g|gen|generator|real|fake|gp|penalty|reg)\b)"
+ON_REAL, ON_FAKE = (
+    r"^d x$|^d[ /]real$|\b(out d real|d real (prob|mean|score))$",
+    r"^d g z( 1)?$|^d[ /]fake$|\b(out d fake|d fake (prob|mean|score))$",
+)
+DIVERSITY = r"\b(diversity|div|pairwise (distance|dist|lpips)|distinct|coverage)\b(?!.*\bloss)"
+KL_TERM = r"\b(kl|kld|kldiv|kl div(ergence)?)\b(?!.*\b(weight|coef|coeff|beta|scale)\b)"
+RECONSTRUCTION = r"\b(recon|reconstruction|rec|nll|mse|bce)\b"
+KL_WEIGHT = r"\b(kl|kld|beta)\b.*\b(weight|coef|coeff|beta|scale|anneal(ing)?)\b|^(train[ /])?(beta|anneal(ing)?( factor| weight)?)$"
+KL_KEYS = "kl_anneal kl_annealing kl_anneal_steps kl_warmup kl_warmup_steps kl_weight_schedule kl_start beta_anneal beta_start beta_warmup anneal_steps"
+BALANCE = r"\b(balance|balancing|load balanc\w*|aux|router|moe)\b.*\bloss\b|\bloss\b.*\b(balance|balancing|load|router|moe)\b"
+ROUTED = r"\b(router|routing|gate|gating|moe|experts?|load)\b.*\bentropy\b"
+LOAD = r"\b(expert|experts|e)[ /]?\d+\b.*\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b|\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b.*\b(experts?|e)[ /]?\d+\b"
+
+
+def _of_range(found: tuple[Series, ...]) -> Series | None:
+    """The first series that is a probability."""
+    return next((p for p in found if p.value[p.usable].min() >= 0 and p.value[p.usable].max() <= 1), None)
+
+
+def discriminator_won(s: Symptoms) -> Sign:
+    """The discriminator tells real from generated samples with 99 % certainty, or its loss is what that gives (below 0.02)."""
+    real, fake = _of_range(worded(s.run, ON_REAL)), _of_range(worded(s.run, ON_FAKE))
+    if real is not None and fake is not None:
+        (_, on_real), (_, on_fake) = both_levels(real), both_levels(fake)
+        text = f"At the end {real.tag} is {on_real:.3g} and {fake.tag} is {on_fake:.3g}."
+        if on_real < SURE or on_fake > 1 - SURE:
+            return absent(text)
+        return seen(text, first=stays_from(fake, 2 * (1 - SURE)))
+    losses = worded(s.run, DISCRIMINATOR)
+    if not losses:
+        return cannot_tell("the discriminator's loss was not logged.")
+    first, last = moved_from(losses[0])
+    if losses[0].value[losses[0].usable].min() < 0:
+        return cannot_tell("the discriminator's loss is no likelihood: it goes below zero.")
+    text, limit = f"The discriminator's loss ({losses[0].tag}) goes from {first:.3g} to {last:.3g}.", -2 * math.log(SURE)
+    return seen(text, first=stays_from(losses[0], limit)) if last < limit < first else absent(text)
+
+
+def samples_alike(s: Symptoms) -> Sign:
+    """A logged measure of how different samples are from each other fell to below 1 % of its first level."""
+    found = [p for p in worded(s.run, DIVERSITY) if moved_from(p)[0] > 0]
+    if not found:
+        return cannot_tell("no measure of the diversity of samples was logged.")
+    p = min(found, key=lambda p: moved_from(p)[1] / moved_from(p)[0])
+    first, last = moved_from(p)
+    text = f"{p.tag} goes from {first:.3g} to {last:.3g}."
+    return seen(text, first=stays_from(p, HALF * first)) if last < GONE * first else absent(text)
+
+
+def _term(s: Symptoms) -> Series | None:
+    """The KL term of a loss: not that of a policy."""
+    if any(series(s.run, name) is not None for name in ("rl.reward", "rl.loss_policy", "rl.loss_value", "pref.margin")):
+        return None
+    return next(iter(worded(s.run, KL_TERM)), None)
+
+
+def kl_term_vanished(s: Symptoms) -> Sign:
+    """The KL term of the loss fell to less than 0.1 nats and 1 % of its highest level: codes tell nothing (arXiv 1911.02469)."""
+    kl = _term(s)
+    if kl is None:
+        return cannot_tell("no KL term of a loss was logged.")
+    x, (_, last) = kl.value[kl.usable], both_levels(kl)
+    text = f"{kl.tag} is {x.max():.3g} at its highest and {last:.3g} at the end"
+    if last >= LITTLE or last >= GONE * float(x.max()):
+        return absent(f"{text}.")
+    rest = next((p for p in worded(s.run, RECONSTRUCTION) if p.tag != kl.tag), None)
+    if rest is not None:
+        y = rest.value[rest.usable]
+        middle, end = float(np.median(y[len(y) // 2 :][:5])), both_levels(rest)[1]
+        text += f", while {rest.tag} goes from {middle:.4g} half-way to {end:.4g}"
+    return seen(f"{text}.", first=stays_from(kl, LITTLE))
+
+
+def kl_weight_annealed(s: Symptoms) -> Sign:
+    """The weight of the KL term was raised step by step, as logged, or was to be raised by config."""
+    found = [p for p in worded(s.run, KL_WEIGHT) if _term(s) is not None]
+    if found:
+        x = found[0].value[found[0].usable]
+        text = f"{found[0].tag} goes from {x[0]:.3g} to {x[-1]:.3g}."
+        rising = x[-1] > x[0] and (np.diff(x) >= 0).mean() > 1 - 1 / 10  # cyclical schedules fall back ten times or less
+        return seen(text, last=stays_from(found[0], float(x[0]))) if rising else absent(text)
+    keys = [k for k in settings.named(s.run, KL_KEYS) if k.value not in (None, False, 0, "none")]
+    if keys and _term(s) is not None:
+        return seen(f"Config sets {keys[-1].key} to {keys[-1].value}.", where=keys[-1].where)
+    return cannot_tell("the weight of a KL term was not logged.")
+
+
+def experts_unbalanced(s: Symptoms) -> Sign:
+    """A few experts get most of the tokens: half of them go to one, or the effective number of experts halves, or the balance loss doubles."""
+    loads = list(worded(s.run, LOAD))
+    if len(loads) >= 4:
+        ends = np.array([max(both_levels(p)[1], 0.0) for p in loads])
+        if ends.sum() > 0:
+            share, top = float(ends.max() / ends.sum()), loads[int(np.argmax(ends))].tag
+            text = f"Of {len(loads)} experts the one of {top} gets {share:.0%} at the end."
+            return seen(text, share=share) if share >= HALF else absent(text)
+    for p in worded(s.run, ROUTED):
+        first, last = moved_from(p)
+        text = f"{p.tag} goes from {first:.3g} to {last:.3g} nats: {math.exp(min(first, 50)):.3g} experts in use become {math.exp(min(last, 50)):.3g}."
+        return seen(text, first=stays_from(p, first - math.log(1 / HALF))) if first - last >= math.log(1 / HALF) else absent(text)
+    for p in worded(s.run, BALANCE):
+        x, (_, last) = p.value[p.usable], both_levels(p)
+        low = float(np.percentile(x, 5))
+        text = f"{p.tag} is {low:.3g} at its lowest and {last:.3g} at the end."
+        return seen(text) if low > 0 and last >= TWICE * low else absent(text)
+    return cannot_tell("neither loads, entropy nor balance loss of experts were logged.")
+
+
+def accuracies_reversed(s: Symptoms) -> Sign:
+    """The share of pairs in the right order fell from above 0.7 to below 0.3 within a few values."""
+    acc = series(s.run, "pref.acc")
+    if acc is None or acc.usable.sum() < BEFORE + AFTER:
+        return cannot_tell(NO_PAIRS if acc is None else f"fewer than {BEFORE + AFTER} accuracies of preferences were logged.")
+    x, step = acc.value[acc.usable], acc.step[acc.usable]
+    for i in range(BEFORE, len(x) - AFTER + 1):
+        before, after = float(x[i - BEFORE : i].mean()), float(x[i : i + AFTER].mean())
+        if before > RIGHT and after < WRONG and x[i] < WRONG:
+            text = f"{acc.tag} falls at step {step[i]}, from {before:.2g} in the {BEFORE} values before to {after:.2g} in the {AFTER} from there on."
+            return seen(text, first=int(step[i]))
+    return absent(f"{acc.tag} goes from {x[:AFTER].mean():.2g} to {x[-AFTER:].mean():.2g} and never turns round.")
+
+
+def rewards_exactly_zero_loss_ln2(s: Symptoms) -> Sign:
+    """The loss of preferences is ln 2 and the margins are exactly zero from the start: policy and reference are one (arXiv 2305.18290, eq. 7)."""
+    margin, loss = series(s.run, "pref.margin"), series(s.run, "loss.train")
+    if margin is None or loss is None or margin.usable.sum() < 5 or not loss.usable.any():
+        return cannot_tell("margins between chosen and rejected answers were not logged.")
+    m, x = margin.value[margin.usable], loss.value[loss.usable]
+    n = int((np.cumsum(m != 0) == 0).sum())
+    text = f"{n} of {len(m)} margins are exactly zero from the start, and the loss is {x[0]:.4f} at first and {x[-1]:.4f} at the end."
+    return seen(text) if n >= max(5, len(m) // 2) and bool(np.median(np.abs(x[:n] - LN2)) <= PRINTED) else absent(text)

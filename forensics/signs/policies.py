@@ -1,0 +1,129 @@
+"""Policies and their rewards."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from forensics.run import settings
+from forensics.run.metrics_in_words import moved_from
+from forensics.run.robust import robust_sigma
+from forensics.run.series import Floats, Series, parts, series
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+
+SUBJECT = "other_objectives"  # the other half of it
+
+COLLAPSED = 0.05  # of the first entropy: of ln 2, a coin that falls on one side 99.4 % of the time
+A_TURN = 0.15  # nats to the policy before: ten times 1.5 x 0.01, at which Spinning Up's PPO stops its epochs (target_kl)
+SUMMED = 60.0  # nats to the reference, summed over an answer: ten times the target of 6 of Ziegler et al., arXiv 1909.08593
+A_TOKEN = 10.0  # nats to the reference, other means: what choosing among 22,000 tokens costs
+LIKELIHOOD = 3.0  # times the nats that a chosen answer cost at first: each token has on average become the cube as unlikely
+EXPLODED = 100.0  # times the first level: two orders of magnitude
+LARGEST_SCALE = 30.0  # the largest reward scale among the published configs of brax (SAC)
+LOST, NOISES = 0.5, 3.0  # share of what the reward had gained; standard errors
+AT_LEAST = 0.2  # of the best level; measured: what one good policy scatters by is up to 0.09 in the logs of stable-baselines3
+
+
+def _policy(s: Symptoms) -> bool:
+    return any(series(s.run, name) is not None for name in ("rl.reward", "rl.loss_policy", "pref.margin", "rl.len"))
+
+
+def entropy_collapsed(s: Symptoms) -> Sign:
+    """The entropy of the policy fell below 5 % of its first value and stayed there."""
+    entropy = series(s.run, "rl.entropy")
+    if entropy is None or entropy.usable.sum() < 5:
+        return cannot_tell("the entropy of the policy was not logged.")
+    x = entropy.value[entropy.usable]
+    sign = -1.0 if (x <= 0).all() else 1.0  # stable-baselines3 logs minus the entropy, as a loss
+    first, last = (sign * v for v in moved_from(entropy))
+    if first <= 0 or (sign * x).min() < 0:
+        return cannot_tell("the entropy of continuous actions has no zero, so shares of it say nothing.")
+    text = f"Policy entropy goes from {first:.3g} to {last:.3g} nats, {last / first:.1%} of its first value"
+    if last >= COLLAPSED * first:
+        return absent(f"{text}.")
+    low = np.flatnonzero(sign * x < COLLAPSED * first)
+    step = int(entropy.step[entropy.usable][low[0]])
+    return seen(f"{text}; it is below {COLLAPSED:.0%} first at step {step}.", first=step, share=last / first)
+
+
+def policy_kl_ran_away(s: Symptoms) -> Sign:
+    """The policy went further from the one before it, or from its reference, than any usual target allows."""
+    kl = series(s.run, "rl.kl")
+    if kl is not None and kl.usable.sum() >= 5 and _policy(s):
+        tag, x = kl.tag.lower(), kl.value[kl.usable]
+        limit = A_TURN if any(w in tag for w in ("approx", "ppo_kl", "old")) else SUMMED if "objective" in tag else A_TOKEN
+        high = float(np.percentile(x, 90))
+        text = f"{kl.tag} exceeds {high:.3g} nats in a tenth of the updates (highest {x.max():.3g}; {limit:.3g} would be far)."
+        if high <= limit:
+            return absent(text)
+        return seen(text, first=int(kl.step[kl.usable][np.flatnonzero(x > limit)[0]]))
+    for p in parts(s.run, "pref.chosen"):
+        if "log" not in p.tag.lower() or p.usable.sum() < 5:
+            continue
+        first, last = moved_from(p)
+        text = f"{p.tag} goes from {first:.4g} to {last:.4g}"
+        if first >= 0:
+            continue
+        return seen(f"{text}, {last / first:.2g} times as far from zero.") if last < LIKELIHOOD * first else absent(f"{text}.")
+    return cannot_tell("neither a KL divergence of the policy nor the log-probabilities of chosen answers were logged.")
+
+
+def value_loss_exploded(s: Symptoms) -> Sign:
+    """The value loss grew by two orders of magnitude."""
+    value = series(s.run, "rl.loss_value")
+    if value is None or value.usable.sum() < 5:
+        return cannot_tell("the value loss was not logged.")
+    first, last = moved_from(value)
+    if first <= 0:
+        return cannot_tell("the value loss is not positive.")
+    text = f"The value loss goes from {first:.3g} to {last:.3g}."
+    return seen(text, ratio=last / first) if last >= EXPLODED * first else absent(text)
+
+
+def rewards_scaled_up(s: Symptoms) -> Sign:
+    """Rewards are multiplied by more than 30 by config."""
+    found = settings.named(s.run, "reward_scale reward_scaling reward_scale_factor rew_scale")
+    scale = settings.as_number(found[-1].value) if found else None
+    if scale is None:
+        return cannot_tell("config does not say by what rewards are multiplied.")
+    text = f"Config multiplies rewards by {scale:g}."
+    return seen(text, where=found[-1].where) if abs(scale) > LARGEST_SCALE else absent(text, where=found[-1].where)
+
+
+def _reward(s: Symptoms) -> tuple[Series, Floats, Floats, float] | None:
+    """(series, its values, medians of ten equal parts, standard error of one); None where too few were logged."""
+    reward = series(s.run, "rl.reward")
+    if reward is None or reward.usable.sum() < 20:
+        return None
+    x = reward.value[reward.usable]
+    blocks = np.array([np.median(part) for part in np.array_split(x, 10)])
+    return reward, x, blocks, robust_sigma(np.diff(x)) / math.sqrt(2) / math.sqrt(max(len(x) // 10, 1))
+
+
+def reward_fell(s: Symptoms) -> Sign:
+    """The reward lost at least half of what it had gained, or of its first level, and did not come back."""
+    told = _reward(s)
+    if told is None:
+        return cannot_tell("fewer than 20 rewards were logged.")
+    reward, x, blocks, error = told
+    best = int(np.argmax(blocks))
+    drop, gain = float(blocks[best] - blocks[-1]), float(blocks[best] - blocks[0]) if best else abs(float(blocks[0]))
+    text = f"The reward is {blocks[0]:.3g} at first, {blocks[best]:.3g} at its best and {blocks[-1]:.3g} at the end."
+    if best >= 9 or drop < LOST * gain or drop <= max(NOISES * error, AT_LEAST * abs(blocks[best])):
+        return absent(text)
+    middle = float(blocks[best] - drop / 2)
+    smooth = np.array([np.median(x[max(i - 2, 0) : i + 3]) for i in range(len(x))])
+    high = np.flatnonzero(smooth > middle)
+    step = int(reward.step[reward.usable][min(int(high[-1]) + 1, len(x) - 1)]) if len(high) else None
+    return seen(f"{text[:-1]}; from step {step} on it stays below {middle:.3g}.", first=step)
+
+
+def reward_never_rose(s: Symptoms) -> Sign:
+    """No tenth of the run has a higher reward than the first, by more than rewards scatter."""
+    told = _reward(s)
+    if told is None:
+        return cannot_tell("fewer than 20 rewards were logged.")
+    _, _, blocks, error = told
+    text = f"The reward is {blocks[0]:.3g} in the first tenth of the run and {blocks[1:].max():.3g} in the best of the others (scatter {error:.2g})."
+    return absent(text) if blocks[1:].max() > blocks[0] + NOISES * error * math.sqrt(2) else seen(text)

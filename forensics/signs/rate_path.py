@@ -1,0 +1,169 @@
+"""Which way the logged rate goes: jumps, resets, an end before its time, and whether the loss goes with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from forensics.case import Finding
+from forensics.detectors import checkpoint_state, divergence, level_shift, loss_spike, lr_schedule, nonfinite, schedule_length
+from forensics.run import settings
+from forensics.run.plan import planned_steps
+from forensics.run.series import Series, series
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+
+SUBJECT = "learning_rate"  # the other half of it
+
+REMEMBERED = 100  # steps: between the 20 and the 1000 that Adam's second moment remembers with a beta2 of 0.95 and of 0.999
+FEW = 10  # values: a path of fewer shows neither jump nor schedule
+LIKE = 0.15  # two factors are one within so much: ends are read off logged steps, accumulation leaves remainders
+NOT_LOGGED = "the learning rate was not logged"
+
+
+def rate_jumped(s: Symptoms) -> Sign:
+    """The logged rate leaves its own path upwards inside an attempt, where no warmup and no warm restart does it."""
+    jumps = _jumps(s)
+    if jumps:
+        most = max(f.facts.ratio or 1.0 for f in jumps)
+        return seen(f"{jumps[0].title}.", jumps[:3], first=jumps[0].first_step, last=jumps[-1].first_step, ratio=most)
+    rate = series(s.run, "lr")
+    return cannot_tell(_too_few(rate)) if rate is None or len(rate) < FEW else absent(_smooth(rate), where=rate.place(s.run, 0))
+
+
+def loss_follows_rate_jump(s: Symptoms) -> Sign:
+    """The loss leaves its level within a hundred steps of a jump of the rate, or while the rate stands there."""
+    jumps = _jumps(s)
+    if not jumps:
+        return does_not_arise("the learning rate does not jump.") if series(s.run, "lr") is not None else cannot_tell(f"{NOT_LOGGED}.")
+    loss = series(s.run, "loss.train")
+    if loss is None:
+        return cannot_tell("the training loss was not logged.")
+    moved = [f for f in s.of(loss_spike.Facts, divergence.Facts, nonfinite.Facts, level_shift.Facts) if getattr(f.facts, "up", True)]
+    after = max(REMEMBERED, 2 * loss.interval)
+    follows = [f for f in moved if any(_follows(f, j, after, loss.interval) for j in jumps)]
+    if follows:
+        return seen(
+            f"The loss leaves its level at step {follows[0].first_step}, after the rate's jump.", follows[:3], first=follows[0].first_step
+        )
+    if moved:
+        return absent(
+            f"The loss leaves its level at step {moved[0].first_step}, away from the rate's jump at step {jumps[0].first_step}.", moved[:1]
+        )
+    return absent(f"The loss keeps its level after the rate's jump at step {jumps[0].first_step}.")
+
+
+def rate_reset_at_resume(s: Symptoms) -> Sign:
+    """After a restart the rate begins again elsewhere than where it stood."""
+    resets = [f for f in s.of(lr_schedule.Facts) if f.facts.at_resume]
+    if resets:
+        facts = resets[0].facts
+        return seen(f"{resets[0].title}.", resets, first=resets[0].first_step, ratio=facts.ratio)
+    rate = series(s.run, "lr")
+    if len(s.run.attempts) < 2:
+        return does_not_arise("there is no restart at which the rate could have been reset.")
+    if rate is None:
+        return cannot_tell(f"{NOT_LOGGED}.")
+    both = [i for i in np.flatnonzero(np.diff(rate.attempt)) + 1 if np.isfinite(rate.value[i])]
+    pairs = [(i, _before(rate, int(i))) for i in both]
+    known = [(i, old) for i, old in pairs if old is not None]
+    if not known:
+        return cannot_tell("the learning rate was not logged on both sides of the restart.")
+    i, old = known[-1]
+    text = f"At the restart at step {rate.step[i]} the learning rate is {rate.value[i]:.3g}, after {old:.3g} before."
+    return absent(text, where=rate.place(s.run, i))
+
+
+def rate_follows_its_schedule(s: Symptoms) -> Sign:
+    """The logged rate goes through the run without a jump, a reset or an end before its time."""
+    rate = series(s.run, "lr")
+    if rate is None or len(rate) < FEW or not rate.usable.any():
+        return cannot_tell(_too_few(rate))
+    if left := s.of(lr_schedule.Facts, schedule_length.Facts):
+        return absent(f"{left[0].title}.", left[:2])
+    return seen(_smooth(rate), where=rate.place(s.run, 0))
+
+
+def schedule_ends_early(s: Symptoms) -> Sign:
+    """The rate comes to the end of its decay before six tenths of the planned steps."""
+    if ends := s.of(schedule_length.Facts):
+        facts = ends[0].facts
+        return seen(f"{ends[0].title}.", ends, first=facts.end, factor=facts.factor, plan=facts.plan)
+    rate, plan, shape = series(s.run, "lr"), planned_steps(s.run), lr_schedule.shape(s.run)
+    kind = settings.setting(s.run, "schedule")
+    if rate is None or shape is None:
+        return cannot_tell(f"{NOT_LOGGED}.")
+    if plan is None:
+        return cannot_tell("the planned number of steps is not known.")
+    if kind is not None and any(c in str(kind.value).lower() for c in schedule_length.CYCLES):
+        return does_not_arise(f"no end of the schedule is set: config asks for {str(kind.value)[:40]} ({kind.where}).")
+    if int(rate.step.max()) < schedule_length.EARLY * plan:
+        return does_not_arise(f"the log ends at step {rate.step.max()} of {plan}, too early to see where the schedule ends.")
+    return absent(
+        f"The learning rate stands at {shape.final:.0%} of its peak at step {rate.step.max()} of {plan}.",
+        where=rate.place(s.run, len(rate) - 1),
+    )
+
+
+def schedule_factor_configured(s: Symptoms) -> Sign:
+    """The factor by which the schedule runs ahead is the configured accumulation or number of processes."""
+    ends, ahead = s.of(schedule_length.Facts), [f for f in s.of(checkpoint_state.Facts) if f.facts.what == "scheduler_ahead"]
+    factor = ends[0].facts.factor if ends else ahead[0].facts.times if ahead else None
+    if not factor:
+        return does_not_arise("the schedule is not seen to run ahead, so that there is no factor.")
+    known = [
+        (name, told, n)
+        for name in ("accumulation", "world_size")
+        if (told := settings.setting(s.run, name)) and (n := settings.as_number(told.value)) and n > 1
+    ]
+    if not known:
+        return cannot_tell("config names neither an accumulation nor a number of processes above one.")
+    found: list[Finding[Any]] = [*ends, *ahead]
+    for name, told, n in known:
+        if abs(factor / n - 1) <= LIKE:
+            what = "gradient accumulation" if name == "accumulation" else "number of processes"
+            return seen(
+                f"The schedule runs {factor:.3g} times too fast, and the configured {what} is {n:g}.", found, where=told.where, factor=n
+            )
+    listed = " and ".join(f"{told.key} {n:g}" for _, told, n in known)
+    return absent(f"The schedule runs {factor:.3g} times too fast, and config sets {listed}.", found, where=known[0][1].where)
+
+
+def rate_constant(s: Symptoms) -> Sign:
+    """The logged rate is the same from the first value to the last."""
+    shape, rate = lr_schedule.shape(s.run), series(s.run, "lr")
+    if shape is None or rate is None:
+        return cannot_tell(f"{NOT_LOGGED}.")
+    x, where = rate.value[rate.usable], rate.place(s.run, 0)
+    if shape.constant:
+        return seen(f"The learning rate is {shape.peak:.3g} in all {len(x)} logged values.", where=where, rate=shape.peak)
+    return absent(f"The learning rate moves between {x.min():.3g} and {x.max():.3g}.", where=where)
+
+
+def _jumps(s: Symptoms) -> list[Finding[lr_schedule.Facts]]:
+    return [f for f in s.of(lr_schedule.Facts) if not f.facts.at_resume]
+
+
+def _too_few(rate: Series | None) -> str:
+    return f"{NOT_LOGGED}." if rate is None else f"the learning rate was logged only {len(rate)} times."
+
+
+def _smooth(rate: Series) -> str:
+    """How far the rate moves between two logged values at most."""
+    x = rate.value[rate.usable]
+    if len(x) < 2:
+        return f"The learning rate was logged {len(x)} times without a jump."
+    most = float(np.abs(np.diff(x)).max()) / max(float(x.max()), 1e-300)
+    ends = f"The learning rate begins at {x[0]:.3g}, peaks at {x.max():.3g} and ends at {x[-1]:.3g}"
+    return f"{ends}; it moves by {most:.0%} of its peak at most between two of its {len(x)} logged values."
+
+
+def _follows(f: Finding[Any], jump: Finding[lr_schedule.Facts], after: int, interval: int) -> bool:
+    begins, at = f.first_step, jump.first_step or 0
+    return begins is not None and at - interval <= begins <= at + max(after, 2 * (jump.facts.lasts or 0))
+
+
+def _before(rate: Series, i: int) -> float | None:
+    """Where the rate of the attempt before stood at the step of row `i`."""
+    same = np.flatnonzero((rate.attempt == rate.attempt[i - 1]) & (rate.step <= rate.step[i]) & np.isfinite(rate.value))
+    return float(rate.value[same[-1]]) if len(same) else None

@@ -1,0 +1,216 @@
+"""What became of the run at its restarts: work done twice, the loss across them, and what did not come back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from forensics.batches import data_passes
+from forensics.case import Finding
+from forensics.detectors import checkpoint_state, config_change, level_shift, loss_spike, lr_schedule, repeated_data, restart, resume_break
+from forensics.findings import GRAVE
+from forensics.run import goodput
+from forensics.run.series import Series, series
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.tables import Run
+
+AT_ONCE, SOON = 5, 10  # steps, or two logged values: within the ten steps that Adam's momentum remembers (1 / (1 - 0.9))
+FOLLOWED = 48  # values after a restart from which on the loss shows data that come again (forensics.detectors.repeated_data)
+EXACT = 1e-5  # relative: equal to the printed digits
+OF_USE = 1 - restart.TIME  # share of the time; the detector calls a restart that costs more a grave one
+NO_RESTART = "the run was not restarted"
+
+
+def restarted(s: Symptoms) -> Sign:
+    """The run was restarted and did a share of its steps twice that weighs (2 % of the steps or 5 % of the time)."""
+    found = s.of(restart.Facts, severity=GRAVE)
+    if found:
+        redone = sum(f.facts.redone for f in found)
+        more = f" {redone} steps were done twice in {len(found)} restarts." if len(found) > 1 else ""
+        return seen(f"{found[0].title}.{more}", found[:5], first=found[0].facts.from_, redone=redone, restarts=len(found))
+    if little := s.of(restart.Facts):
+        return absent(f"{little[0].title}.", little[:3])
+    return absent("No step was logged twice, and no line speaks of a restart.") if s.run.attempts else cannot_tell("no step was logged.")
+
+
+def restart_redid_little(s: Symptoms) -> Sign:
+    """The run was restarted and did few steps twice, or none."""
+    found, grave = s.of(restart.Facts), s.of(restart.Facts, severity=GRAVE)
+    if not found:
+        return does_not_arise(f"{NO_RESTART}.")
+    redone = sum(f.facts.redone for f in found)
+    if grave:
+        return absent(f"{redone} steps were done twice.", grave[:3])
+    return seen(f"{found[0].title}.", found[:3], first=found[0].facts.from_, redone=redone)
+
+
+def restart_at_trouble(s: Symptoms) -> Sign:
+    """The run was restarted within five steps before its clearest spike, or before a lasting step of the loss."""
+    spikes, shifts = s.of(loss_spike.Facts, severity=GRAVE), s.of(level_shift.Facts, severity=GRAVE)
+    best = sorted(spikes, key=lambda f: -f.facts.noise_sigmas)[:1]
+    begins: list[tuple[int, Finding[Any]]] = [(f.facts.start, f) for f in best] + [(f.facts.step, f) for f in shifts]
+    if not begins:
+        return does_not_arise("the loss has neither a grave spike nor a lasting step that a restart could stand at.")
+    restarts = s.of(restart.Facts)
+    near = max(AT_ONCE, 2 * _interval(s.run))
+    for begin, f in begins:
+        for r in restarts:
+            if 0 <= begin - r.facts.from_ <= near:
+                text = f"The run resumes from step {r.facts.from_}, and the loss leaves its level at step {begin}."
+                return seen(text, [r, f], first=r.facts.from_, step=begin)
+    if not restarts:
+        return absent(f"The run was not restarted before the loss leaves its level at step {begins[0][0]}.", [begins[0][1]])
+    text = f"The run resumes from step {restarts[0].facts.from_}, and the loss leaves its level at step {begins[0][0]}, away from it."
+    return absent(text, [restarts[0], begins[0][1]])
+
+
+def came_back_whole(s: Symptoms) -> Sign:
+    """After a restart the loss, the rate and the order of data were measured, and go on as they were."""
+    restarts = s.of(restart.Facts)
+    if not restarts:
+        return does_not_arise(f"{NO_RESTART}.")
+    rate: list[Finding[Any]] = [f for f in s.of(lr_schedule.Facts) if f.facts.at_resume]
+    state = [f for f in s.of(checkpoint_state.Facts) if f.facts.what in ("optimizer_anew", "scheduler_anew")]
+    broken: list[Finding[Any]] = [*s.of(resume_break.Facts), *rate, *s.of(repeated_data.Facts), *state, *_batch(s)]
+    if broken:
+        return absent(f"{broken[0].title}.", broken[:3])
+    across = _across(s.run)
+    if across is None:
+        return cannot_tell(_unjudged(s.run))
+    attempt, step, old, new, where = across
+    lr = series(s.run, "lr")
+    if lr is None or not _both_sides(lr, attempt):
+        return cannot_tell("the learning rate was not logged on both sides of the restart.")
+    if not _order_known(s.run, attempt):
+        return cannot_tell("neither a list of batches nor enough of the loss shows which data came after the restart.")
+    text = (
+        f"After the restart at step {step} the loss ({new:.3g}, after {old:.3g} before), the learning rate and the data go on as they were."
+    )
+    return seen(text, restarts[:1], where=where, first=step)
+
+
+def loss_higher_after_restart(s: Symptoms) -> Sign:
+    """The loss stands higher after a restart than before it."""
+    return _break(s, up=True)
+
+
+def loss_lower_after_restart(s: Symptoms) -> Sign:
+    """The loss stands lower after a restart than before it."""
+    return _break(s, up=False)
+
+
+def decays_after_restart(s: Symptoms) -> Sign:
+    """The loss is higher after a restart and comes down to where it was."""
+    up = [f for f in s.of(resume_break.Facts) if f.facts.up]
+    if not up:
+        return does_not_arise("the loss is not seen to stand higher after a restart.")
+    facts = up[0].facts
+    if facts.length:
+        return seen(
+            f"The loss comes back to its level {facts.length} steps after the restart at step {facts.step}.",
+            up,
+            first=facts.step,
+            length=facts.length,
+        )
+    return absent(f"The loss does not come back to where it was before the restart at step {facts.step}.", up)
+
+
+def spike_after_restart(s: Symptoms) -> Sign:
+    """The loss spikes within ten steps of a restart."""
+    restarts, spikes = s.of(restart.Facts), s.of(loss_spike.Facts)
+    if not restarts:
+        return does_not_arise(f"{NO_RESTART}.")
+    near = max(SOON, 2 * _interval(s.run))
+    for f in spikes:
+        if any(0 <= f.facts.start - r.facts.from_ <= near for r in restarts):
+            return seen(f"{f.title}, within {near} steps after a restart.", [f, restarts[0]], first=f.facts.start)
+    across = _across(s.run)
+    if across is None:
+        return cannot_tell(_unjudged(s.run))
+    text = f"The loss does not spike within {near} steps of the restart at step {across[1]}: it is {across[3]:.3g} there, after {across[2]:.3g} before."
+    return absent(text, restarts[:1], where=across[4])
+
+
+def work_lost_share(s: Symptoms) -> Sign:
+    """Restarts did work again that took more than 5 % of the time that the run was at work (of the steps, where there is no clock)."""
+    if len(s.run.attempts) < 2:
+        return does_not_arise(f"{NO_RESTART}.")
+    told = goodput.measure(s.run)
+    running, down, share = told["seconds_running"], told["seconds_down"] or 0.0, told["share_steps"]
+    unit = "steps"
+    if running and told["share_time"] is not None:  # which counts the time between attempts, too
+        unit, share = "time at work", told["share_time"] * (running + down) / running
+    if share is None:
+        return cannot_tell("neither steps nor clocks tell how much was of use.")
+    lost = told["steps_lost"]
+    text = f"Of the {unit} {min(share, 1.0):.1%} was of use: {lost} of {told['steps_done']} steps were done again."
+    found = s.of(restart.Facts)[:5]
+    return seen(text, found, share=share, lost=lost) if share < OF_USE else absent(text, found)
+
+
+def _break(s: Symptoms, *, up: bool) -> Sign:
+    if len(s.run.attempts) < 2:
+        return does_not_arise(f"{NO_RESTART}.")
+    breaks = s.of(resume_break.Facts)
+    found = [f for f in breaks if f.facts.up == up]
+    if found:
+        facts = found[0].facts
+        return seen(f"{found[0].title}.", found, first=facts.step, height=facts.height, length=facts.length)
+    if breaks:
+        return absent(f"{breaks[0].title}.", breaks)
+    across = _across(s.run)
+    if across is None:
+        return cannot_tell(_unjudged(s.run))
+    return absent(
+        f"The loss goes on at {across[3]:.3g} after the restart at step {across[1]}, after {across[2]:.3g} before.", where=across[4]
+    )
+
+
+def _unjudged(run: Run) -> str:
+    if series(run, "loss.train") is None:
+        return "the training loss was not logged."
+    return f"the training loss has fewer than {resume_break.LEAST} values on one side of the restart."
+
+
+def _across(run: Run) -> tuple[int, int, float, float, str] | None:
+    """(attempt, step, loss before, loss after, place) of the first restart with enough values on both sides."""
+    s = series(run, "loss.train")
+    for before, after in zip(run.attempts, run.attempts[1:], strict=False):
+        if s is None:
+            break
+        old = np.flatnonzero((s.attempt == before["index"]) & np.isfinite(s.value))
+        new = np.flatnonzero((s.attempt == after["index"]) & np.isfinite(s.value))
+        if min(len(old), len(new)) < resume_break.LEAST:
+            continue
+        kept = old[s.step[old] < s.step[new[0]]]
+        level = s.value[kept[-5:]] if len(kept) >= 5 else s.value[old[:5]]
+        return after["index"], int(s.step[new[0]]), float(np.median(level)), float(np.median(s.value[new[:5]])), s.place(run, int(new[0]))
+    return None
+
+
+def _both_sides(s: Series, attempt: int) -> bool:
+    finite = np.isfinite(s.value)
+    return bool((finite & (s.attempt == attempt)).any() and (finite & (s.attempt < attempt)).any())
+
+
+def _order_known(run: Run, attempt: int) -> bool:
+    """Whether the data after a restart could be told: by a list of batches, by equal losses, or by their ups and downs."""
+    if any(a == attempt for a, _ in data_passes.contents(run)):
+        return True
+    s = series(run, "loss.train")
+    if s is None:
+        return False
+    old, new = (np.flatnonzero(np.isfinite(s.value) & side) for side in (s.attempt < attempt, s.attempt == attempt))
+    twice, i, j = np.intersect1d(s.step[old], s.step[new], return_indices=True)
+    equal = len(twice) >= 5 and bool(np.isclose(s.value[old][i], s.value[new][j], rtol=EXACT).mean() > 0.9)
+    return equal or len(new) >= FOLLOWED
+
+
+def _batch(s: Symptoms) -> list[Finding[config_change.Facts]]:
+    return [f for f in s.of(config_change.Facts) if f.facts.batch]
+
+
+def _interval(run: Run) -> int:
+    s = series(run, "loss.train")
+    return s.interval if s is not None else 1

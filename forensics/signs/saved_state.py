@@ -1,0 +1,109 @@
+"""What checkpoints say of the optimizer and the schedule: how many steps they have counted, and whether they were saved."""
+
+from __future__ import annotations
+
+from forensics.case import Finding
+from forensics.checkpoints import run_saves
+from forensics.checkpoints.age import counters
+from forensics.detectors import checkpoint_state
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.tables import Run
+
+SETTLED = 5  # steps after a restart from which on a count that went on and one that began anew are told apart
+NO_SAVE = "there is no checkpoint in the folder that could be read"
+
+
+def optimizer_counted_anew(s: Symptoms) -> Sign:
+    """In a checkpoint after a restart the optimizer has counted its steps from the restart on."""
+    return _anew(s, "optimizer")
+
+
+def scheduler_counted_anew(s: Symptoms) -> Sign:
+    """In a checkpoint after a restart the schedule has counted its steps from the restart on."""
+    return _anew(s, "scheduler")
+
+
+def optimizer_count_continues(s: Symptoms) -> Sign:
+    """In a checkpoint after a restart the optimizer has counted the steps before it, too."""
+    if found := _of(s, "optimizer_anew"):
+        return absent(f"{found[0].title}.", found)
+    kept, why = _counted(s.run, "optimizer")
+    if kept is None:
+        return cannot_tell(why) if len(s.run.attempts) > 1 else does_not_arise(why)
+    step, count, where = kept
+    return seen(
+        f"In the checkpoint of step {step}, after a restart, the optimizer has counted {count} steps.", where=where, first=step, count=count
+    )
+
+
+def optimizer_not_saved(s: Symptoms) -> Sign:
+    """The run went on from a checkpoint without an optimizer, or the state of the optimizer is empty."""
+    missing = [f for f in _of(s, "optimizer_missing") if f.facts.resumed]
+    if found := missing or _of(s, "optimizer_empty"):
+        return seen(f"{found[0].title}.", found, first=found[0].first_step)
+    full = [c for c in run_saves.of_run(s.run) if c.kind in ("full", "optimizer")]
+    if not full:
+        return cannot_tell("no checkpoint in the folder holds an optimizer to compare with.")
+    text = f"{len(full)} checkpoints hold the state of the optimizer, the last of them {run_saves.name(full[-1], s.run)}."
+    return absent(text, where=run_saves.name(full[-1], s.run))
+
+
+def checkpoints_without_optimizer(s: Symptoms) -> Sign:
+    """The checkpoints in the folder hold weights, and none holds an optimizer."""
+    found = run_saves.of_run(s.run)
+    kinds = [c.kind for c in found]
+    kinds += [k for k in s.run.tables["checkpoints"]["kind"].to_pylist() if k]
+    if not kinds:
+        return cannot_tell(f"{NO_SAVE}.")
+    if set(kinds) & {"optimizer", "full"}:
+        return absent("Checkpoints in the folder hold the state of the optimizer.")
+    if "weights" not in kinds:
+        return cannot_tell("no checkpoint in the folder holds weights.")
+    where = run_saves.name(found[0], s.run) if found else ""
+    return seen(
+        f"All {kinds.count('weights') if not found else len(found)} checkpoints in the folder hold weights and no optimizer.", where=where
+    )
+
+
+def scheduler_ran_ahead(s: Symptoms) -> Sign:
+    """In every checkpoint the schedule has counted the same whole multiple of the steps."""
+    if found := _of(s, "scheduler_ahead"):
+        return seen(f"{found[0].title}.", found, factor=found[0].facts.times)
+    for c in reversed(run_saves.of_run(s.run)):
+        count = counters(c).scheduler
+        if count is not None and c.step:
+            text = f"The schedule has counted {count} steps in the checkpoint of step {c.step}."
+            return absent(text, where=run_saves.name(c, s.run))
+    return cannot_tell("no checkpoint in the folder holds a count of the schedule.")
+
+
+def _of(s: Symptoms, what: str) -> list[Finding[checkpoint_state.Facts]]:
+    return [f for f in s.of(checkpoint_state.Facts) if f.facts.what == what]
+
+
+def _anew(s: Symptoms, part: str) -> Sign:
+    if found := _of(s, f"{part}_anew"):
+        facts = found[0].facts
+        return seen(f"{found[0].title}.", found, first=facts.since, step=facts.step, age=facts.age)
+    kept, why = _counted(s.run, part)
+    if kept is None:
+        return cannot_tell(why) if len(s.run.attempts) > 1 else does_not_arise(why)
+    step, count, where = kept
+    what = "optimizer" if part == "optimizer" else "schedule"
+    return absent(f"In the checkpoint of step {step}, after a restart, the {what} has counted {count} steps.", where=where)
+
+
+def _counted(run: Run, part: str) -> tuple[tuple[int, int, str] | None, str]:
+    """(step, count, place) of the last checkpoint after a restart whose count goes with its step; else what is missing."""
+    begins = [a["steps"][0] for a in run.attempts[1:]]
+    if not begins:
+        return None, "the run was not restarted, so that no count could begin anew."
+    counted = [(c, n) for c in run_saves.of_run(run) if c.step is not None and (n := getattr(counters(c), part)) is not None]
+    if not counted:
+        return None, f"no checkpoint in the folder holds a count of the {'optimizer' if part == 'optimizer' else 'schedule'}."
+    after = [(c, n) for c, n in counted if any((c.step or 0) >= b + SETTLED for b in begins)]
+    kept = [(c, n) for c, n in after if abs(n - (c.step or 0)) <= checkpoint_state.CLOSE * (c.step or 0) + 2]
+    if not kept:
+        return None, f"no checkpoint after the restart at step {begins[0]} has a count that goes with its step."
+    c, n = kept[-1]
+    return (c.step or 0, n, run_saves.name(c, run)), ""

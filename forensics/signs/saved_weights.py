@@ -1,0 +1,123 @@
+"""What the values and files of the checkpoints show: damage, absurd values, and which weights moved between the saves."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from forensics.case import Finding
+from forensics.checkpoints import run_saves, tokenizer_files
+from forensics.checkpoints.describe import Checkpoint, plain_name
+from forensics.detectors import checkpoint_damage, checkpoint_state, frozen_weights
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.tables import Run
+
+NO_SAVE = "there is no checkpoint in the folder"
+TOKENIZER = ("tokenizer_config.json", "tokenizer.json", "special_tokens_map.json")
+
+
+def absurd_weight(s: Symptoms) -> Sign:
+    """A weight or moment in a checkpoint has a size that no training reaches."""
+    return _values(s, "absurd", "of a size that no training reaches")
+
+
+def weight_not_finite(s: Symptoms) -> Sign:
+    """A weight or moment in a checkpoint is NaN or infinite."""
+    return _values(s, "nonfinite", "that is NaN or infinite")
+
+
+def checkpoint_torn(s: Symptoms) -> Sign:
+    """A checkpoint file is empty, cut off, or not what its header says."""
+    found = [f for f in s.of(checkpoint_damage.Facts) if f.facts.bytes is not None]
+    if found:
+        more = f" {len(found)} files are damaged." if len(found) > 1 else ""
+        where = found[0].facts.path
+        return seen(f"{found[0].title}.{more}", found[:5], where=where, first=found[0].first_step, files=len(found))
+    table = s.run.tables["checkpoints"]
+    if not table.num_rows:
+        return cannot_tell(f"{NO_SAVE}.")
+    whole = table["complete"].to_pylist().count(True)
+    if not whole:
+        return cannot_tell("no checkpoint file in the folder tells its own length.")
+    others = ", and the others do not tell" if whole < table.num_rows else ""
+    return absent(f"{whole} of {table.num_rows} checkpoint files are as long as their headers say{others}.")
+
+
+def weights_bit_equal(s: Symptoms) -> Sign:
+    """Weights are bit for bit the same in two checkpoints, while others moved."""
+    if found := s.of(frozen_weights.Facts):
+        facts = found[0].facts
+        return seen(
+            f"{found[0].title}.",
+            found,
+            first=found[0].first_step,
+            last=found[0].last_step,
+            still=facts.still,
+            of=facts.of,
+            share=facts.share,
+        )
+    return _moved(s.run, all_move=False)
+
+
+def weights_all_move(s: Symptoms) -> Sign:
+    """Every weight that two checkpoints share changed between them."""
+    if found := s.of(frozen_weights.Facts):
+        return absent(f"{found[0].title}.", found)
+    return _moved(s.run, all_move=True)
+
+
+def tokenizer_differs(s: Symptoms) -> Sign:
+    """The tokenizer or chat template beside a checkpoint is not that beside the one before."""
+    found = [f for f in s.of(checkpoint_state.Facts) if f.facts.what == "tokenizer"]
+    if found:
+        return seen(f"{found[0].title}.", found, first=found[0].last_step, differ=found[0].facts.differ)
+    homes = dict.fromkeys(tokenizer_files.home(c.path) for c in run_saves.of_run(s.run))
+    beside = [h for h in homes if any((h / name).is_file() for name in TOKENIZER)]
+    if len(beside) < 2:
+        return cannot_tell("there are no two checkpoints in the folder with tokenizer files beside them.")
+    pairs = sum(1 for _ in pairwise(beside))
+    return absent(f"The tokenizer files beside {len(beside)} checkpoints say the same in all {pairs} comparisons.")
+
+
+def _values(s: Symptoms, what: str, words: str) -> Sign:
+    found: list[Finding[checkpoint_damage.Facts]] = [f for f in s.of(checkpoint_damage.Facts) if f.facts.what == what]
+    if found:
+        return seen(f"{found[0].title}.", found, where=found[0].facts.path, first=found[0].first_step)
+    if not s.run.tables["checkpoints"].num_rows:
+        return cannot_tell(f"{NO_SAVE}.")
+    read = [c for c in run_saves.tensors(s.run) if c.stats]
+    if not read:
+        return cannot_tell("there is no checkpoint in the folder whose values could be read.")
+    count = sum(len(c.stats) for c in read)
+    return absent(f"None of {count} tensors in {len(read)} checkpoints holds a value {words}.")
+
+
+def _moved(run: Run, *, all_move: bool) -> Sign:
+    """Where the detector found no weight that stands still while others move."""
+    pair = _pair(run_saves.tensors(run))
+    if pair is None:
+        return cannot_tell("there are no two checkpoints in the folder that hold the same weights.")
+    a, b = pair
+    old = {plain_name(t.name): a.stats.get(t.name) for t in a.contents.tensors if t.role == "weight" and not t.why}
+    new = {plain_name(t.name): b.stats.get(t.name) for t in b.contents.tensors if t.role == "weight" and not t.why}
+    both = [n for n in old.keys() & new.keys() if old[n] is not None and new[n] is not None]
+    moved = sum(old[n] != new[n] for n in both)
+    if not both or not moved:
+        return does_not_arise(
+            f"no weight moved between the checkpoints of step {a.step} and step {b.step}: they are copies, or nothing was learnt."
+        )
+    where = run_saves.name(b, run)
+    if moved < len(both):
+        return cannot_tell(f"the values of {len(both) - moved} weights could not be told apart between step {a.step} and step {b.step}.")
+    text = f"All {len(both)} weights changed between the checkpoints of step {a.step} and step {b.step}."
+    return seen(text, where=where, first=a.step, last=b.step, of=len(both)) if all_move else absent(text, where=where)
+
+
+def _pair(found: list[Checkpoint]) -> tuple[Checkpoint, Checkpoint] | None:
+    """The first and the last that were read and share weights, as the detector pairs them."""
+    read = [(c, {plain_name(t.name) for t in c.contents.tensors if t.role == "weight" and not t.why}) for c in found if c.stats]
+    read = [(c, weights) for c, weights in read if weights and c.step is not None]
+    for i, (a, weights) in enumerate(read):
+        for b, others in reversed(read[i + 1 :]):
+            if len(weights & others) > 1 and a.step != b.step:
+                return a, b
+    return None

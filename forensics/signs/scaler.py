@@ -1,0 +1,104 @@
+"""The loss scaler of half-precision training: its scale, the steps it skipped, and what the log says of overflow."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.detectors import loss_scale
+from forensics.run import settings
+from forensics.run.endings import events
+from forensics.run.series import Series, series
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.tables import Run
+
+LEAST = 6  # values: fewer show neither a scale that moves nor one that does not
+NOT_LOGGED = "the loss scale was not logged"
+
+
+def scale_collapsed(s: Symptoms) -> Sign:
+    """The loss scale falls by 2^6 or more and stays there, or to 1 (forensics.detectors.loss_scale)."""
+    found = [f for f in s.of(loss_scale.Facts) if f.facts.collapsed]
+    if found:
+        facts = found[0].facts
+        text = f"The loss scale falls from {facts.top:g} to {facts.low:g}, beginning at step {facts.first}."
+        return seen(text, found, first=facts.first, top=facts.top, low=facts.low)
+    return _moves(s.run, found=False)
+
+
+def steps_skipped(s: Symptoms) -> Sign:
+    """At least 5 % of the steps after the first tenth were skipped for overflow; one in 2000 is how a dynamic scale searches."""
+    told = s.of(loss_scale.Facts)
+    found = [f for f in told if f.facts.share >= loss_scale.SKIPPED]
+    if found:
+        facts = found[0].facts
+        return seen(
+            f"{facts.share:.0%} of the steps were skipped for overflow: {facts.skipped} steps.", found, first=facts.first, share=facts.share
+        )
+    if told:
+        return absent(f"{told[0].facts.share:.1%} of the steps were skipped for overflow: {told[0].facts.skipped} steps.", told)
+    return _moves(s.run, found=False)
+
+
+def scale_static(s: Symptoms) -> Sign:
+    """The logged loss scale is above 1 and never moves, so that it cannot give way to an overflow."""
+    scale = series(s.run, "loss_scale")
+    x = _finite(scale)
+    if scale is None or len(x) < LEAST:
+        return _unlogged(s.run, scale)
+    where = scale.place(s.run, 0)
+    if x[0] > 1 and (x == x[0]).all():
+        return seen(f"The loss scale is {x[0]:g} in all {len(x)} logged values.", where=where, value=float(x[0]))
+    return absent(f"The loss scale goes between {x.min():g} and {x.max():g}.", where=where)
+
+
+def scale_healthy(s: Symptoms) -> Sign:
+    """The loss scale moves, neither collapses nor skips a share of the steps that weighs."""
+    if found := s.of(loss_scale.Facts):
+        return absent(f"{found[0].title}.", found)
+    return _moves(s.run, found=True)
+
+
+def overflow_lines(s: Symptoms) -> Sign:
+    """Lines of the log speak of overflow."""
+    found = events(s.run, "overflow")
+    if found:
+        steps = [e["step"] for e in found if e["step"] is not None]
+        times = "once" if len(found) == 1 else f"{len(found)} times"
+        at = f", first at step {min(steps)}" if steps else ""
+        where = s.run.where(found[0]["source"], found[0]["at"])
+        return seen(
+            f"The log speaks of overflow {times}{at}.",
+            where=where,
+            count=len(found),
+            first=min(steps, default=None),
+            last=max(steps, default=None),
+        )
+    if settings.precision(s.run) != "fp16" and series(s.run, "loss_scale") is None:
+        return does_not_arise("nothing says that half precision was at work, which alone speaks of overflow.")
+    if not any("console" in f.format for f in s.run.sources):
+        return cannot_tell("there is no console log that could speak of overflow.")
+    return absent("No line of the log speaks of overflow.")
+
+
+def _moves(run: Run, *, found: bool) -> Sign:
+    """What the scale does where the detector has nothing to tell: SEEN for what is `found` then, else ABSENT."""
+    scale = series(run, "loss_scale")
+    x = _finite(scale)
+    if scale is None or len(x) < LEAST:
+        return _unlogged(run, scale)
+    if (x == x[0]).all() and (found or x[0] <= 1):
+        return does_not_arise(f"no scaler is seen at work: the loss scale is {x[0]:g} in all {len(x)} logged values.")
+    text = f"The loss scale begins at {x[0]:g}, ends at {x[-1]:g}, and stays between {x.min():g} and {x.max():g}."
+    where = scale.place(run, 0)
+    return seen(text, where=where) if found else absent(text, where=where)
+
+
+def _finite(scale: Series | None) -> np.ndarray:
+    return np.zeros(0) if scale is None else scale.value[scale.usable]
+
+
+def _unlogged(run: Run, scale: Series | None) -> Sign:
+    precision = settings.precision(run)
+    if scale is None and precision in ("bf16", "fp32"):
+        return does_not_arise(f"no loss scale is needed: config asks for {precision}.")
+    return cannot_tell(f"{NOT_LOGGED}." if scale is None else f"the loss scale was logged only {len(scale)} times.")

@@ -1,0 +1,63 @@
+"""Signs across seeds of one recipe."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from curves import noisy, run_of
+from runs import read
+
+from forensics.detectors import nonfinite, seed_spread
+from forensics.errors import CannotTell
+from forensics.run.series import Floats
+from forensics.signs import across_seeds
+from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Sign, Symptoms
+from parsers.tables import Run
+
+SAMPLES = Path(__file__).resolve().parents[3] / "samples"
+CALM, FAR = [noisy(300, 0.01, seed) for seed in range(3)], 2 * noisy(300, 0.01)
+BROKEN = np.where(np.arange(300) < 200, CALM[0], np.nan)
+
+
+def group(first: Floats, *others: Floats) -> Run:
+    """The first run, with the others as its seeds."""
+    runs = [replace(run_of({"loss.train": x}), id=f"seed_{i}") for i, x in enumerate((first, *others))]
+    runs[0].group = runs if len(runs) > 1 else []
+    return runs[0]
+
+
+def looked(sign: str, run: Run) -> Sign:
+    findings = []
+    for detector in (seed_spread, nonfinite):
+        try:
+            findings += list(detector.detect(run))
+        except CannotTell:
+            continue
+    found: Sign = getattr(across_seeds, sign)(Symptoms(run, tuple(findings)))
+    assert found.text.endswith("."), found
+    return found
+
+
+@pytest.mark.parametrize(("sign", "curves", "state"), [
+    ("seeds_end_apart", (FAR, *CALM), SEEN),
+    ("seeds_end_apart", CALM, ABSENT),
+    ("seeds_end_apart", CALM[:1], CANNOT_TELL),
+    ("seeds_bear_it", (BROKEN, *CALM), SEEN),
+    ("seeds_bear_it", (BROKEN, BROKEN, CALM[0]), ABSENT),
+    ("seeds_bear_it", CALM, CANNOT_TELL),
+    ("seeds_bear_it", (BROKEN,), CANNOT_TELL),
+    ("run_broke", (BROKEN, *CALM), SEEN),
+    ("run_broke", CALM, ABSENT),
+    ("run_broke", (BROKEN,), CANNOT_TELL),
+])  # fmt: skip
+def test_seeds(sign: str, curves: tuple[Floats, ...], state: str) -> None:
+    found = looked(sign, group(*curves))
+    assert found.state == state, found
+
+
+def test_a_folder_of_seeds() -> None:
+    found = looked("seeds_end_apart", read(SAMPLES / "seeds_far_apart"))
+    assert found.state == SEEN and found.numbers["runs"] == 4

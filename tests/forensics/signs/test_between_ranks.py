@@ -1,0 +1,100 @@
+"""Signs between ranks: equal numbers that part, one that leaves, drift, checksums of the weights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from runs import loss, read
+
+from forensics.detectors import rank_disagreement
+from forensics.errors import CannotTell
+from forensics.signs import between_ranks
+from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Sign, Symptoms
+
+N, AT = 300, 151
+Value = Callable[[int, int], float]
+
+
+def looked(sign: str, folder: Path, ranks: int, **metrics: Value) -> Sign:
+    """`metrics`: functions of step and rank."""
+    for rank in range(ranks):
+        rows = [{"step": i, "loss": local(i, rank)} | {k: f(i, rank) for k, f in metrics.items()} for i in range(1, N + 1)]
+        (folder / f"rank{rank}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    run = read(folder)
+    try:
+        findings = tuple(rank_disagreement.detect(run))
+    except CannotTell:
+        findings = ()
+    found: Sign = getattr(between_ranks, sign)(Symptoms(run, findings))
+    assert found.text.endswith("."), found
+    return found
+
+
+def local(i: int, rank: int) -> float:
+    return float(loss(i) * np.exp(0.03 * np.random.default_rng(1000 * rank + i).standard_normal()))
+
+
+def shared(i: int, rank: int) -> float:
+    return 1 + 0.1 * float(np.sin(i * i))
+
+
+def one_leaves(i: int, rank: int) -> float:
+    return shared(i, rank) * (1 + 0.3 * (i >= AT and rank == 2))
+
+
+def all_leave(i: int, rank: int) -> float:
+    return shared(i, rank) * (1 + 0.1 * (i >= AT) * rank * (2 + float(np.cos(i * (rank + 1)))))
+
+
+def norm_of_shards(i: int, rank: int) -> float:
+    return 10.0 + rank
+
+
+@pytest.mark.parametrize(("sign", "ranks", "norm", "state"), [
+    ("ranks_part", 4, all_leave, SEEN),
+    ("ranks_part", 4, shared, ABSENT),
+    ("ranks_part", 1, shared, CANNOT_TELL),
+    ("one_rank_jumps_alone", 4, one_leaves, SEEN),
+    ("one_rank_jumps_alone", 4, shared, ABSENT),
+    ("one_rank_jumps_alone", 4, all_leave, ABSENT),
+    ("all_ranks_apart_at_once", 4, all_leave, SEEN),
+    ("all_ranks_apart_at_once", 4, one_leaves, ABSENT),
+    ("all_ranks_apart_at_once", 2, all_leave, CANNOT_TELL),
+    ("all_ranks_apart_at_once", 4, shared, CANNOT_TELL),
+    ("one_rank_apart_throughout", 4, shared, ABSENT),
+    ("one_rank_spikes_alone", 4, shared, ABSENT),
+    ("ranks_drift", 4, shared, ABSENT),
+    ("other_metrics_agree", 4, one_leaves, ABSENT),
+    ("other_metrics_agree", 4, shared, CANNOT_TELL),
+])  # fmt: skip
+def test_gradient_norm_by_rank(tmp_path: Path, sign: str, ranks: int, norm: Value, state: str) -> None:
+    found = looked(sign, tmp_path, ranks, grad_norm=norm)
+    assert found.state == state, found
+    assert state != SEEN or found.numbers["first"] == AT
+
+
+def test_loss_and_norm_that_leave_together(tmp_path: Path) -> None:
+    found = looked("other_metrics_agree", tmp_path, 4, grad_norm=one_leaves, param_norm=one_leaves)
+    assert found.state == SEEN and "grad.norm" in found.text
+
+
+def test_ranks_that_drift(tmp_path: Path) -> None:
+    found = looked("ranks_drift", tmp_path, 4, grad_norm=lambda i, r: float(np.exp(0.002 * i * (r - 1.5)) * local(i, r)))
+    assert found.state == SEEN, found
+
+
+@pytest.mark.parametrize(("tag", "values", "state"), [
+    ("param_checksum", all_leave, SEEN),
+    ("param_checksum", norm_of_shards, SEEN),
+    ("param_checksum", shared, ABSENT),
+    ("param_norm", norm_of_shards, CANNOT_TELL),
+    ("other_number", all_leave, CANNOT_TELL),
+])  # fmt: skip
+def test_weights_by_rank(tmp_path: Path, tag: str, values: Value, state: str) -> None:
+    found = looked("weights_checksum_differs", tmp_path, 3, **{tag: values})
+    assert found.state == state, found
+    assert state != SEEN or found.where.startswith("rank")

@@ -1,0 +1,44 @@
+"""Signs of the config: each setting says yes, says no, or is not there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forensics.signs import configured
+from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Symptoms
+from tests.forensics.curves import run_of
+
+ADAMW = {"optimizer": "adamw", "lr": 0.01}
+CASES = [
+    ("clipping_off", {"grad_clip": None}, {"grad_clip": 1.0}, {}),
+    ("clipping_off", {"clip_grad": "none"}, {"max_grad_norm": True}, {"grad_clip": "auto"}),
+    ("clipping_on", {"grad_clip": 1.0}, {"grad_clip": 1e9}, {}),
+    ("clipping_on", {"grad_clip": "0.5"}, {"grad_clip": -1}, {"lr": 1}),
+    ("epsilon_tiny", {"adam_eps": 1e-16}, {"eps": 1e-8}, {"norm.eps": 1e-12}),
+    ("epsilon_large", {"eps": 0.1, "optimizer": "adam"}, {"eps": 1e-8}, {"eps": 0.1, "optimizer": "sgd"}),
+    ("beta2_short", {"adam_beta2": 0.9}, {"beta2": 0.95}, {"beta2": 1.5}),
+    ("half_precision", {"fp16": True}, {"precision": "bf16"}, {}),
+    ("full_range_precision", {"dtype": "bfloat16"}, {"dtype": "float16"}, {"dtype": "int8"}),
+    ("qk_norm_off", {"qk_norm": False}, {"qk_norm": True}, {}),
+    ("qk_norm_on", {"qk_layernorm": True}, {"qk_norm": "none"}, {}),
+    ("init_std_large", {"init_std": 0.5, "n_embd": 64}, {"initializer_range": 0.02, "n_embd": 64}, {"init_std": 0.5}),
+    ("init_std_large", {"init_std": 0.2, "n_embd": 64}, {"init_std": 0.1, "n_embd": 64}, {"init_scale": 1.0, "n_embd": 64}),
+    ("adapters_meant", {"lora_r": 8}, {"use_lora": False, "lora_alpha": 16}, {}),
+    ("adapters_meant", {"peft.type": "ia3"}, {"package_versions.peft": "0.15.2"}, {}),
+    ("weight_decay_strong", ADAMW | {"weight_decay": 30.0}, ADAMW | {"weight_decay": 0.05}, {"optimizer": "adam", "lr": 0.01, "weight_decay": 1.0}),
+    ("weight_decay_strong", ADAMW | {"wd": 0.2, "max_steps": 1000}, ADAMW | {"wd": 0.2, "max_steps": 100}, ADAMW),
+    ("label_smoothing_set", {"label_smoothing_factor": 0.1}, {"label_smoothing": 0.0}, {}),
+    ("scale_configured_static", {"fp16": True, "loss_scale": 128}, {"loss_scale": "dynamic"}, {"bf16": True, "loss_scale": 128}),
+    ("scale_configured_static", {"static_loss_scale": 1024}, {"fp16.loss_scale": 0}, {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "yes", "no", "open_"), CASES)
+def test_each_state(name: str, yes: dict[str, Any], no: dict[str, Any], open_: dict[str, Any]) -> None:
+    for config, state in ((yes, SEEN), (no, ABSENT), (open_, CANNOT_TELL)):
+        found = getattr(configured, name)(Symptoms(run_of({"loss.train": np.ones(30)}, config=config), ()))
+        assert found.state == state, (config, found.text)
+        assert found.text.endswith(".") and (state == CANNOT_TELL or name == "adapters_meant" or found.where == "config.json")

@@ -1,0 +1,127 @@
+"""Signs of the evaluation, beside training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forensics.detectors import eval_jump, eval_noise, eval_shadow, loss_spike, train_eval_gap
+from forensics.errors import CannotTell
+from forensics.evidence import found as finding
+from forensics.signs import held_out as H
+from forensics.signs import held_out_level as L
+from forensics.signs.sign import Sign, Symptoms
+from tests.forensics.curves import run_of
+
+T = np.arange(60)
+RNG = np.random.default_rng(2)
+FALLS = 0.5 + 2 * np.exp(-T / 20) + 0.005 * RNG.standard_normal(60)
+TURNS = np.where(T < 20, FALLS, FALLS[20] + (T - 20) / 40)
+STEPS = FALLS + np.where(T >= 30, 1.0, 0)
+FLAT = 2.3 + 0.001 * RNG.standard_normal(60)
+ROTE = 2.3 * np.exp(-T / 12)
+JUMPS = FALLS + np.where((T >= 21) & (T < 45), 6.0 - (T - 20) / 5, 0)
+ACC = np.linspace(0.3, 0.7, 60)
+CLASSES: dict[str, Any] = {"config": {"num_classes": 10, "a": 1}}
+EPOCHS = T * 0.5
+
+
+def symptoms(metrics: Mapping[str, Any], more: Mapping[str, Any]) -> Symptoms:
+    run = run_of(metrics, **{k: v for k, v in more.items() if k != "findings"})
+    out = list(more.get("findings", ()))
+    for detector in (eval_jump, eval_noise, eval_shadow, loss_spike, train_eval_gap):
+        try:
+            out += detector.detect(run)
+        except CannotTell:
+            continue
+    return Symptoms(run, tuple(out))
+
+
+def both(train: Any, held: Any) -> dict[str, Any]:
+    return {"loss.train": train, "loss.eval": held}
+
+
+ALONE = eval_jump.Facts(30, 0.5, 0.8, 0.3, "acc.eval", True)
+HITS = {"findings": [finding(ALONE, "acc steps from 0.5 to 0.8 at step 30", (30, 59), "info")]}
+OTHER = {"findings": [finding(eval_shadow.Facts(None, None, 0.1, other=3.0), "test/loss is 3", (0, 59), "warning")]}
+
+CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[str, Any]]] = [
+    (H.eval_turned_up, "seen", both(FALLS, TURNS), {}),
+    (H.eval_turned_up, "absent", both(FALLS, FALLS), {}),
+    (H.eval_turned_up, "absent", both(TURNS, TURNS), {}),
+    (H.eval_turned_up, "cannot tell", {"loss.train": FALLS}, {}),
+    (H.eval_turned_up, "cannot tell", both(FALLS[:4], TURNS[:4]), {}),
+    (H.eval_ends_far_above_best, "seen", both(FALLS, TURNS), {}),
+    (H.eval_ends_far_above_best, "absent", both(FALLS, FALLS), {}),
+    (H.eval_ends_far_above_best, "cannot tell", {"loss.train": FALLS}, {}),
+    (H.train_falls_on, "seen", both(FALLS, TURNS), {}),
+    (H.train_falls_on, "absent", both(np.where(T < 30, 1, 2), TURNS), {}),
+    (H.train_falls_on, "cannot tell", both(FALLS, FALLS), {}),
+    (H.eval_never_better, "seen", both(ROTE, FLAT), {}),
+    (H.eval_never_better, "absent", both(FALLS, FALLS), {}),
+    (H.eval_never_better, "cannot tell", both(FLAT, FLAT), {}),
+    (H.eval_at_chance_throughout, "seen", both(ROTE, FLAT), CLASSES),
+    (H.eval_at_chance_throughout, "seen", {"acc.eval": np.full(60, 0.101)}, CLASSES),
+    (H.eval_at_chance_throughout, "absent", both(FALLS, FALLS), CLASSES),
+    (H.eval_at_chance_throughout, "cannot tell", both(FALLS, FLAT), {}),
+    (H.eval_jumped, "seen", both(FALLS, STEPS), {}),
+    (H.eval_jumped, "absent", both(FALLS, FALLS), {}),
+    (H.eval_jumped, "cannot tell", {"loss.train": FALLS}, {}),
+    (H.hits_jumped_alone, "seen", both(FALLS, FALLS), HITS),
+    (H.hits_jumped_alone, "absent", both(FALLS, STEPS) | {"acc.eval": ACC}, {}),
+    (H.hits_jumped_alone, "cannot tell", both(FALLS, FALLS), {}),
+    (H.training_moved_near_eval_jump, "absent", both(FALLS, STEPS), {}),
+    (H.training_moved_near_eval_jump, "cannot tell", both(FALLS, FALLS), {}),
+    (H.eval_turned_where_training_jumped, "seen", both(JUMPS, TURNS), {}),
+    (H.eval_turned_where_training_jumped, "absent", both(FALLS, TURNS), {}),
+    (H.eval_turned_where_training_jumped, "cannot tell", both(FALLS, FALLS), {}),
+    (H.eval_follows_training, "seen", both(ROTE, ROTE) | {"epoch": EPOCHS}, {}),
+    (H.eval_follows_training, "absent", both(ROTE, FLAT) | {"epoch": EPOCHS}, {}),
+    (H.eval_follows_training, "cannot tell", both(ROTE, ROTE), {}),
+    (H.other_evaluation_far_higher, "seen", both(ROTE, ROTE), OTHER),
+    (H.other_evaluation_far_higher, "cannot tell", both(ROTE, ROTE), {}),
+    (L.training_learnt_by_heart, "seen", {"loss.train": ROTE}, {}),
+    (L.training_learnt_by_heart, "absent", {"loss.train": FALLS}, {}),
+    (L.training_learnt_by_heart, "cannot tell", {"loss.eval": FALLS}, {}),
+    (L.eval_improves_to_end, "seen", both(FALLS, 3 - T / 30), {}),
+    (L.eval_improves_to_end, "absent", both(FALLS, TURNS), {}),
+    (L.eval_improves_to_end, "cannot tell", {"loss.train": FALLS}, {}),
+    (L.eval_below_training, "seen", both(FALLS, FALLS - 0.2), {}),
+    (L.eval_below_training, "absent", both(FALLS, FALLS + 0.2), {}),
+    (L.eval_below_training, "cannot tell", {"loss.eval": FALLS}, {}),
+    (L.accuracy_is_one_class, "seen", both(FALLS, FALLS) | {"acc.eval": np.full(60, 0.113)}, {}),
+    (L.accuracy_is_one_class, "absent", both(FALLS, FALLS) | {"acc.eval": ACC}, {}),
+    (L.accuracy_is_one_class, "absent", both(FALLS, FALLS) | {"acc.eval": np.ones(60)}, {}),
+    (L.accuracy_is_one_class, "cannot tell", both(FALLS, FALLS), {}),
+    (L.eval_noisy, "seen", both(FALLS, 1.5 + 2 * np.exp(-T / 4) + 0.02 * np.sin(T * T * 0.37)), {}),
+    (L.eval_noisy, "absent", both(FALLS, 3 - T / 30), {}),
+    (L.eval_noisy, "cannot tell", {"loss.train": FALLS}, {}),
+]
+
+
+@pytest.mark.parametrize(("look", "state", "metrics", "more"), CASES, ids=[f"{c[0].__name__}-{c[1]}" for c in CASES])
+def test_each_state(look: Callable[[Symptoms], Sign], state: str, metrics: Mapping[str, Any], more: Mapping[str, Any]) -> None:
+    found = look(symptoms(metrics, more))
+    assert found.state == state, found.text
+    assert found.text.endswith(".")
+
+
+def test_training_that_moves_with_the_evaluation_is_named() -> None:
+    spike = FALLS + np.where(T == 28, 8.0, 0)
+    s = symptoms(both(spike, STEPS), {"interval": 10})
+    found = H.training_moved_near_eval_jump(s)
+    assert found.state == "seen", found.text
+    assert found.numbers["first"] == 280
+
+
+LOOKS = [f for m in (H, L) for n, f in vars(m).items() if callable(f) and getattr(f, "__module__", "") == m.__name__ and n[0] != "_"]
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=[f.__name__ for f in LOOKS])
+@pytest.mark.parametrize("x", [np.zeros(0), np.array([1.0]), np.full(30, np.nan), np.zeros(30)], ids=["empty", "one", "nan", "zero"])
+def test_odd_runs_raise_nothing(look: Callable[[Symptoms], Sign], x: Any) -> None:
+    run = run_of({"loss.train": x, "loss.eval": x, "acc.eval": x, "epoch": x}, **CLASSES)
+    assert look(Symptoms(run, ())).state in ("absent", "cannot tell", "seen")

@@ -1,0 +1,92 @@
+"""Signs of the rate's size: against the usual, at the trouble, in the first steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forensics.case import Finding
+from forensics.detectors import divergence, warmup
+from forensics.signs import learning_rate
+from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Symptoms
+from tests.forensics.curves import run_of
+
+GPT = {"optimizer": "adamw", "n_head": 4, "n_embd": 64}  # usual: 3e-3
+SIZES = ("rate_far_above_usual", "rate_above_usual", "rate_ordinary", "rate_far_below_usual")
+
+
+def of(name: str, metrics: dict[str, Any], findings: tuple[Finding, ...] = (), config: dict[str, Any] | None = None) -> Any:
+    run = run_of(metrics, config=config)
+    run.attempts[0]["steps"] = [0, 399]
+    return getattr(learning_rate, name)(Symptoms(run, findings))
+
+
+def turn(step: int) -> Finding[Any]:
+    facts = divergence.Facts(step, 1.0, 3.0, 2.0, step, 4.0)
+    return Finding(f"divergence-{step}", "divergence", f"The loss turns at step {step}", step, 399, "critical", facts=facts)
+
+
+@pytest.mark.parametrize(
+    ("rate", "config", "states"),
+    [
+        (0.03, GPT, (SEEN, ABSENT, ABSENT, ABSENT)),
+        (0.012, GPT, (ABSENT, SEEN, ABSENT, ABSENT)),
+        (0.003, GPT, (ABSENT, ABSENT, SEEN, ABSENT)),
+        (8e-5, GPT, (ABSENT, ABSENT, ABSENT, SEEN)),
+        (0.0005, GPT, (ABSENT, ABSENT, ABSENT, ABSENT)),
+        (6.0, {"optimizer": {"name": "sgd"}} | {"optim.name": "sgd"}, (SEEN, ABSENT, ABSENT, ABSENT)),
+        (0.1, {"optimizer": "adamw"}, (SEEN, ABSENT, ABSENT, ABSENT)),  # whatever the model is
+        (0.003, {"optimizer": "adamw"}, (CANNOT_TELL, CANNOT_TELL, CANNOT_TELL, ABSENT)),
+        (1e-6, {"optimizer": "adamw"}, (ABSENT, ABSENT, ABSENT, SEEN)),
+        (0.03, {}, (CANNOT_TELL,) * 4),
+        (1e-4, {"optimizer": "sgd", "optimizer_name": "adam"}, (CANNOT_TELL,) * 4),
+        (0.03, {"optimizer": "lion"}, (CANNOT_TELL,) * 4),
+        (0.03, GPT | {"pretrained": True}, (CANNOT_TELL,) * 4),
+        (0.03, GPT | {"lora_r": 8}, (CANNOT_TELL,) * 4),
+        (0.03, GPT | {"use_lora": False, "lora_r": 8}, (SEEN, ABSENT, ABSENT, ABSENT)),
+    ],
+)
+def test_a_rate_stands_in_one_bracket_of_the_usual(rate: float, config: dict[str, Any], states: tuple[str, ...]) -> None:
+    found = [of(name, {"lr": np.full(400, rate)}, config=config) for name in SIZES]
+    assert tuple(s.state for s in found) == states, [s.text for s in found]
+
+
+def test_no_rate_at_all() -> None:
+    assert {of(name, {"loss.train": np.ones(9)}).state for name in (*SIZES, "rate_zero_throughout", "warmup_present")} == {CANNOT_TELL}
+
+
+def test_a_rate_of_zero() -> None:
+    assert of("rate_zero_throughout", {"lr": np.zeros(50)}).state == SEEN
+    assert of("rate_zero_throughout", {"lr": np.r_[0, np.full(49, 1e-3)]}).state == ABSENT
+
+
+@pytest.mark.parametrize(("step", "high", "fallen"), [(50, SEEN, ABSENT), (380, ABSENT, SEEN), (5, ABSENT, ABSENT)])
+def test_where_the_rate_stood_at_the_trouble(step: int, high: str, fallen: str) -> None:
+    lr = np.interp(np.arange(400), [0, 20, 100, 399], [0, 1e-3, 1e-3, 0])
+    assert of("rate_high_at_trouble", {"lr": lr}, (turn(step),)).state == high
+    assert of("rate_fallen_at_trouble", {"lr": lr}, (turn(step),)).state == fallen
+    assert (
+        of("rate_high_at_trouble", {"lr": lr}).state == of("rate_high_at_trouble", {"loss.train": lr}, (turn(step),)).state == CANNOT_TELL
+    )
+
+
+@pytest.mark.parametrize(("step", "early", "late"), [(10, SEEN, ABSENT), (100, ABSENT, ABSENT), (300, ABSENT, SEEN)])
+def test_when_the_trouble_begins(step: int, early: str, late: str) -> None:
+    loss = {"loss.train": np.ones(400)}
+    assert of("trouble_in_first_tenth", loss, (turn(step),)).state == early
+    assert of("trouble_late", loss, (turn(step),)).state == late
+    assert of("trouble_late", loss).state == CANNOT_TELL
+
+
+def test_warmup() -> None:
+    warm, flat = np.interp(np.arange(400), [0, 50], [1e-5, 1e-3]), np.full(400, 1e-3)
+    assert of("warmup_present", {"lr": warm}).state == of("no_warmup", {"lr": flat}, (_bare(),)).state == SEEN
+    assert of("warmup_present", {"lr": flat}).state == of("no_warmup", {"lr": warm}).state == ABSENT
+    assert of("no_warmup", {"lr": flat}, config=GPT).text.endswith("asks for no warmup.")
+    assert of("no_warmup", {"lr": flat}).state == CANNOT_TELL  # no attention that is known of
+
+
+def _bare() -> Finding[Any]:
+    return Finding("warmup-0", "warmup", "There is no warmup", 0, 0, "warning", facts=warmup.Facts(0.0, 0.03, 10.0))

@@ -1,0 +1,81 @@
+"""Signs of what the logging made: units, filters, values left out, sums for means."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from curves import run_of
+from runs import loss, read
+
+from forensics.detectors import logger_artefact
+from forensics.run.series import Floats
+from forensics.signs import logged_wrongly
+from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Sign, Symptoms
+from parsers.tables import Run
+
+SAMPLES = Path(__file__).resolve().parents[3] / "samples"
+N = 200
+CURVE = np.array([loss(i) for i in range(N)])
+FALLS = math.log(50) * np.exp(-np.arange(N) / 400) * (1 + 0.002 * (np.arange(N) % 5))
+NAN_LATE = np.where(np.arange(N) < 150, CURVE, np.nan)
+
+
+def looked(sign: str, run: Run) -> Sign:
+    findings = tuple(logger_artefact.detect(run)) if run.tables["metrics"].num_rows else ()
+    found: Sign = getattr(logged_wrongly, sign)(Symptoms(run, findings))
+    assert found.text.endswith("."), found
+    return found
+
+
+@pytest.mark.parametrize(("sign", "metrics", "config", "framework", "state"), [
+    ("unit_artefact", {"loss.train": FALLS / math.log(2)}, {"vocab_size": 50}, None, SEEN),
+    ("unit_artefact", {"loss.train": FALLS}, {"vocab_size": 50}, None, ABSENT),
+    ("unit_artefact", {"loss.train": FALLS}, {}, None, CANNOT_TELL),
+    ("loss_times_constant", {"loss.train": 32 * FALLS}, {"vocab_size": 50, "batch_size": 32}, None, SEEN),
+    ("loss_times_constant", {"loss.train": 32 * FALLS, "loss.eval": FALLS}, {"global_batch": 64, "world_size": 2}, None, SEEN),
+    ("loss_times_constant", {"loss.train": FALLS, "loss.eval": FALLS}, {"batch_size": 32}, None, ABSENT),
+    ("loss_times_constant", {"loss.train": 20 * FALLS, "loss.eval": FALLS}, {"batch_size": 32}, None, ABSENT),
+    ("loss_times_constant", {"loss.train": 32 * FALLS, "loss.eval": FALLS}, {}, None, CANNOT_TELL),
+    ("loss_times_constant", {"loss.train": 32 * FALLS}, {"batch_size": 32}, None, CANNOT_TELL),
+    ("nan_filter_made_value", {"loss.train": FALLS}, {}, None, CANNOT_TELL),
+    ("nan_filter_made_value", {"loss.train": FALLS, "grad.norm": CURVE}, {}, "hf-trainer", ABSENT),
+    ("trainer_filter_at_work", {"loss.train": CURVE}, {}, "hf-trainer", SEEN),
+    ("trainer_filter_at_work", {"loss.train": CURVE}, {"logging_nan_inf_filter": False}, "hf-trainer", ABSENT),
+    ("trainer_filter_at_work", {"loss.train": NAN_LATE}, {}, "hf-trainer", ABSENT),
+    ("trainer_filter_at_work", {"loss.train": CURVE}, {}, "nanogpt", ABSENT),
+    ("trainer_filter_at_work", {"loss.train": CURVE}, {}, None, CANNOT_TELL),
+    ("field_dropped", {"loss.train": CURVE, "lr": CURVE}, {}, None, ABSENT),
+    ("field_dropped", {"loss.train": CURVE}, {}, None, CANNOT_TELL),
+    ("nan_in_running_average", {"loss.train": NAN_LATE, "grad.norm": CURVE}, {}, None, SEEN),
+    ("nan_in_running_average", {"loss.train": CURVE}, {}, None, ABSENT),
+    ("nan_in_running_average", {"loss.train": NAN_LATE}, {}, None, CANNOT_TELL),
+    ("clipped_norm_logged", {"loss.train": CURVE, "grad.norm": np.minimum(CURVE, 2.0)}, {"grad_clip": 2.0}, None, SEEN),
+    ("clipped_norm_logged", {"loss.train": CURVE, "grad.norm": CURVE}, {"grad_clip": 2.0}, None, ABSENT),
+    ("clipped_norm_logged", {"loss.train": CURVE, "grad.norm": CURVE}, {}, None, CANNOT_TELL),
+    ("run_mean_logged", {"loss.train": CURVE}, {}, None, ABSENT),
+])  # fmt: skip
+def test_numbers(sign: str, metrics: dict[str, Floats], config: dict[str, Any], framework: str | None, state: str) -> None:
+    found = looked(sign, run_of(metrics, config=config, framework=framework))
+    assert found.state == state, found
+
+
+def test_the_factor_is_the_setting_and_has_its_place() -> None:
+    found = looked("loss_times_constant", run_of({"loss.train": 32 * FALLS}, config={"vocab_size": 50, "batch_size": 32}))
+    assert (found.numbers["factor"], found.where) == (32, "config.json")
+
+
+def test_a_value_of_the_trainers_filter() -> None:
+    found = looked("nan_filter_made_value", read(SAMPLES / "phantom_spike_trainer"))
+    assert found.state == SEEN and "8 of 8 micro-batches of step 480" in found.text
+
+
+def test_lines_without_a_loss() -> None:
+    events = [
+        {"kind": "missing_field", "level": "warning", "text": f"iteration {i}", "step": i, "source": "log.jsonl", "at": i} for i in (5, 6)
+    ]
+    found = looked("field_dropped", run_of({"loss.train": CURVE}, events=events))
+    assert found.state == SEEN and found.numbers["count"] == 2

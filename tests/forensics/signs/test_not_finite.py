@@ -1,0 +1,109 @@
+"""Signs of values that are not finite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forensics import pipeline
+from forensics.signs import not_finite as signs
+from forensics.signs.sign import Sign, Symptoms
+from tests.forensics.curves import run_of
+
+T = np.arange(300)
+RNG = np.random.default_rng(1)
+LOSS = 1 + 2 * np.exp(-T / 60) + 0.02 * RNG.standard_normal(300)
+NORM = 0.5 + 0.05 * RNG.standard_normal(300)
+
+
+def bad(x: Any, where: slice | list[int], value: float = np.nan) -> Any:
+    x = x.copy()
+    x[where] = value
+    return x
+
+
+DEAD = bad(LOSS, slice(200, None))
+ONCE = bad(LOSS, [200])
+OFTEN = bad(LOSS, [100, 150, 200, 220, 250])
+FROM_START = bad(LOSS, slice(0, None))
+EXPLODES = bad(NORM * np.where(T > 190, 10.0 ** ((T - 190) / 3).clip(0, 20), 1.0), slice(200, None))
+CLIMBS = bad(LOSS + np.where(T > 180, (T - 180) / 2, 0), slice(200, None))
+FADES = bad(np.exp(-T / 20), slice(200, None))
+BEFORE = bad(NORM, slice(195, None))
+INFINITE = bad(NORM, [200], np.inf)
+GREW = bad(EXPLODES, [200], np.inf)
+NAMED = [
+    {
+        "kind": "nonfinite",
+        "text": "Function 'LogBackward0' returned nan values in its 0th output.",
+        "source": "train.log",
+        "at": 7,
+        "level": "error",
+    }
+]
+
+CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[str, Any]]] = [
+    (signs.nan_stays, "seen", {"loss.train": DEAD}, {}),
+    (signs.nan_stays, "absent", {"loss.train": ONCE}, {}),
+    (signs.nan_stays, "absent", {"loss.train": LOSS}, {}),
+    (signs.nan_stays, "cannot tell", {"grad.norm": NORM}, {}),
+    (signs.nan_stays, "cannot tell", {"loss.train": LOSS}, {"framework": "hf-trainer"}),
+    (signs.nan_stays, "absent", {"loss.train": LOSS}, {"framework": "hf-trainer", "config": {"logging_nan_inf_filter": False}}),
+    (signs.nan_passes, "seen", {"loss.train": ONCE}, {}),
+    (signs.nan_passes, "absent", {"loss.train": OFTEN}, {}),
+    (signs.nan_comes_and_goes, "seen", {"loss.train": OFTEN}, {}),
+    (signs.nan_comes_and_goes, "absent", {"loss.train": ONCE}, {}),
+    (signs.nan_from_first_value, "seen", {"loss.train": FROM_START}, {}),
+    (signs.nan_from_first_value, "absent", {"loss.train": DEAD}, {}),
+    (signs.nan_from_first_value, "cannot tell", {"loss.train": LOSS}, {}),
+    (signs.nan_out_of_calm_gradient, "seen", {"loss.train": DEAD, "grad.norm": bad(NORM, slice(200, None))}, {}),
+    (signs.nan_out_of_calm_gradient, "absent", {"loss.train": DEAD, "grad.norm": EXPLODES}, {}),
+    (signs.nan_out_of_calm_gradient, "cannot tell", {"loss.train": DEAD}, {}),
+    (signs.nan_out_of_calm_loss, "seen", {"loss.train": DEAD}, {}),
+    (signs.nan_out_of_calm_loss, "absent", {"loss.train": CLIMBS}, {}),
+    (signs.nan_out_of_calm_loss, "cannot tell", {"loss.train": LOSS}, {}),
+    (signs.nan_operation_named, "seen", {"loss.train": DEAD}, {"events": NAMED}),
+    (signs.nan_operation_named, "cannot tell", {"loss.train": DEAD}, {}),
+    (signs.gradient_nan_before_loss, "seen", {"loss.train": DEAD, "grad.norm": BEFORE}, {}),
+    (signs.gradient_nan_before_loss, "absent", {"loss.train": DEAD, "grad.norm": NORM}, {}),
+    (signs.gradient_nan_before_loss, "cannot tell", {"loss.train": DEAD, "grad.norm": BEFORE}, {"config": {"precision": "fp16"}}),
+    (signs.gradient_infinite_loss_finite, "seen", {"loss.train": LOSS, "grad.norm": INFINITE}, {}),
+    (signs.gradient_infinite_loss_finite, "absent", {"loss.train": LOSS, "grad.norm": GREW}, {}),
+    (signs.gradient_infinite_loss_finite, "absent", {"loss.train": LOSS, "grad.norm": NORM}, {}),
+    (signs.gradient_infinite_loss_finite, "cannot tell", {"loss.train": LOSS}, {}),
+    (signs.gradient_nan_loss_finite, "seen", {"loss.train": LOSS, "grad.norm": BEFORE}, {}),
+    (signs.gradient_nan_loss_finite, "absent", {"loss.train": DEAD, "grad.norm": bad(NORM, slice(200, None))}, {}),
+    (signs.gradient_nan_loss_finite, "cannot tell", {"loss.train": LOSS}, {}),
+    (signs.falls_to_zero_before_nan, "seen", {"loss.train": FADES}, {}),
+    (signs.falls_to_zero_before_nan, "absent", {"loss.train": DEAD}, {}),
+    (signs.falls_to_zero_before_nan, "cannot tell", {"loss.train": LOSS}, {}),
+    (signs.nan_guard_raised, "cannot tell", {"loss.train": LOSS}, {}),
+]
+
+
+@pytest.mark.parametrize(("sign", "state", "metrics", "more"), CASES, ids=lambda v: getattr(v, "__name__", v if isinstance(v, str) else ""))
+def test_what_is_not_finite(sign: Callable[[Symptoms], Sign], state: str, metrics: Mapping[str, Any], more: Mapping[str, Any]) -> None:
+    run = run_of(metrics, **more)
+    found = sign(Symptoms(run, tuple(pipeline.detect(run)[0])))
+    assert found.state == state, found.text
+    assert state != "seen" or {"first", "last"} <= found.numbers.keys()
+
+
+@pytest.mark.parametrize(
+    ("says", "state"), [("ValueError: loss is NaN at step 7", "seen"), ("KeyError: 'val'", "absent"), ("exit code 1", "cannot tell")]
+)
+def test_a_guard_is_told_from_other_exceptions(says: str, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from forensics.run.how_it_ended import Ending
+
+    monkeypatch.setattr(signs, "ending", lambda run: Ending("exception", says, "train.log line 9"))
+    found = signs.nan_guard_raised(Symptoms(run_of({"loss.train": LOSS}), ()))
+    assert found.state == state and (state == "cannot tell" or found.place == "train.log line 9")
+
+
+def test_a_nan_that_the_spikes_also_tell_of_is_one_event() -> None:
+    run = run_of({"loss.train": DEAD})
+    s = Symptoms(run, tuple(pipeline.detect(run)[0]))
+    assert {f.kind for f in signs.nan_stays(s).findings} == {"nonfinite", "loss_spike"}

@@ -1,0 +1,99 @@
+"""Signs of policies, two players, codes, experts and preferences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forensics.signs import other_objectives as O
+from forensics.signs import policies as P
+from forensics.signs.sign import Sign, Symptoms
+from tests.forensics.curves import run_of
+
+T = np.arange(100)
+FADES = np.exp(-T / 10)
+ONE = np.ones(100)
+GROWS = T / 10.0
+LOG_P = "pref.chosen"
+RIGHT = np.where(T < 50, 0.95, 0.05)
+
+CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[str, Any]]] = [
+    (P.entropy_collapsed, "seen", {"rl.entropy": 0.7 * FADES}, {}),
+    (P.entropy_collapsed, "seen", {"rl.entropy": -0.7 * FADES}, {}),
+    (P.entropy_collapsed, "absent", {"rl.entropy": 0.7 * ONE}, {}),
+    (P.entropy_collapsed, "cannot tell", {"rl.entropy": 1 - GROWS}, {}),
+    (P.entropy_collapsed, "cannot tell", {"rl.reward": GROWS}, {}),
+    (P.policy_kl_ran_away, "seen", {"rl.kl": 20 * GROWS, "rl.reward": GROWS}, {}),
+    (P.policy_kl_ran_away, "absent", {"rl.kl": 0.01 * ONE, "rl.reward": GROWS}, {}),
+    (P.policy_kl_ran_away, "cannot tell", {"rl.reward": GROWS}, {}),
+    (P.value_loss_exploded, "seen", {"rl.loss_value": 10.0 ** (T / 20)}, {}),
+    (P.value_loss_exploded, "absent", {"rl.loss_value": 2 * ONE}, {}),
+    (P.value_loss_exploded, "cannot tell", {"rl.reward": GROWS}, {}),
+    (P.rewards_scaled_up, "seen", {"rl.reward": GROWS}, {"config": {"reward_scale": 100}}),
+    (P.rewards_scaled_up, "absent", {"rl.reward": GROWS}, {"config": {"reward_scale": 1}}),
+    (P.rewards_scaled_up, "cannot tell", {"rl.reward": GROWS}, {}),
+    (P.reward_fell, "seen", {"rl.reward": np.where(T < 60, GROWS, -3)}, {}),
+    (P.reward_fell, "absent", {"rl.reward": GROWS}, {}),
+    (P.reward_fell, "cannot tell", {"loss.train": FADES}, {}),
+    (P.reward_never_rose, "seen", {"rl.reward": ONE}, {}),
+    (P.reward_never_rose, "absent", {"rl.reward": GROWS}, {}),
+    (P.reward_never_rose, "cannot tell", {"loss.train": FADES}, {}),
+    (O.discriminator_won, "seen", {"other/D(x)": 1 - FADES / 2, "other/D(G(z))": FADES / 2}, {}),
+    (O.discriminator_won, "seen", {"other/loss_D": 1.4 * FADES}, {}),
+    (O.discriminator_won, "absent", {"other/D(x)": 0.7 * ONE, "other/D(G(z))": 0.3 * ONE}, {}),
+    (O.discriminator_won, "cannot tell", {"other/loss_D": -GROWS}, {}),
+    (O.discriminator_won, "cannot tell", {"loss.train": FADES}, {}),
+    (O.samples_alike, "seen", {"other/samples/diversity": FADES}, {}),
+    (O.samples_alike, "absent", {"other/samples/diversity": ONE}, {}),
+    (O.samples_alike, "cannot tell", {"loss.train": FADES}, {}),
+    (O.kl_term_vanished, "seen", {"other/kl_loss": 5 * FADES, "other/recon_loss": ONE}, {}),
+    (O.kl_term_vanished, "absent", {"other/kl_loss": 5 * ONE}, {}),
+    (O.kl_term_vanished, "cannot tell", {"other/kl_loss": 5 * FADES, "rl.reward": GROWS}, {}),
+    (O.kl_weight_annealed, "seen", {"other/kl_weight": np.minimum(T / 50, 1), "other/kl_loss": 5 * ONE}, {}),
+    (O.kl_weight_annealed, "seen", {"other/kl_loss": 5 * ONE}, {"config": {"kl_anneal_steps": 500}}),
+    (O.kl_weight_annealed, "absent", {"other/kl_weight": ONE, "other/kl_loss": 5 * ONE}, {}),
+    (O.kl_weight_annealed, "cannot tell", {"loss.train": FADES}, {}),
+    (O.experts_unbalanced, "seen", {f"other/moe/expert_{i}_load": (ONE if i else 9 * ONE) for i in range(8)}, {}),
+    (O.experts_unbalanced, "absent", {f"other/moe/expert_{i}_load": ONE for i in range(8)}, {}),
+    (O.experts_unbalanced, "seen", {"other/router/entropy": 2 * FADES}, {}),
+    (O.experts_unbalanced, "seen", {"other/load_balancing_loss": 1 + GROWS}, {}),
+    (O.experts_unbalanced, "cannot tell", {"loss.train": FADES}, {}),
+    (O.accuracies_reversed, "seen", {"pref.acc": RIGHT}, {}),
+    (O.accuracies_reversed, "absent", {"pref.acc": 0.9 * ONE}, {}),
+    (O.accuracies_reversed, "cannot tell", {"loss.train": FADES}, {}),
+    (O.rewards_exactly_zero_loss_ln2, "seen", {"pref.margin": 0 * ONE, "loss.train": np.round(math.log(2) * ONE, 4)}, {}),
+    (O.rewards_exactly_zero_loss_ln2, "absent", {"pref.margin": GROWS, "loss.train": FADES}, {}),
+    (O.rewards_exactly_zero_loss_ln2, "cannot tell", {"loss.train": FADES}, {}),
+]
+
+
+@pytest.mark.parametrize(("look", "state", "metrics", "more"), CASES, ids=[f"{c[0].__name__}-{c[1]}" for c in CASES])
+def test_each_state(look: Callable[[Symptoms], Sign], state: str, metrics: Mapping[str, Any], more: Mapping[str, Any]) -> None:
+    found = look(Symptoms(run_of(metrics, **more), ()))
+    assert found.state == state, found.text
+    assert found.text.endswith(".")
+
+
+def test_places() -> None:
+    fell = P.reward_fell(Symptoms(run_of({"rl.reward": np.where(T < 60, GROWS, -3)}), ()))
+    assert fell.numbers["first"] == pytest.approx(60, abs=2)
+    turned = O.accuracies_reversed(Symptoms(run_of({"pref.acc": RIGHT}), ()))
+    assert turned.numbers["first"] == 50
+
+
+NAMES = ("rl.entropy", "rl.kl", "rl.loss_value", "rl.reward", "pref.margin", "pref.acc", "loss.train", "other/D(x)", "other/D(G(z))")
+LOOKS = [f for m in (O, P) for n, f in vars(m).items() if callable(f) and getattr(f, "__module__", "") == m.__name__ and n[0] != "_"]
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=[f.__name__ for f in LOOKS])
+@pytest.mark.parametrize("x", [np.zeros(0), np.array([1.0]), np.full(30, np.nan), np.zeros(30)], ids=["empty", "one", "nan", "zero"])
+def test_odd_runs_raise_nothing(look: Callable[[Symptoms], Sign], x: Any) -> None:
+    for names in (
+        NAMES,
+        ("other/kl_loss", "other/kl_weight", "other/moe/expert_1_load", "other/router/entropy", "other/div", "other/loss_D"),
+    ):
+        assert look(Symptoms(run_of(dict.fromkeys(names, x)), ())).state in ("absent", "cannot tell", "seen")

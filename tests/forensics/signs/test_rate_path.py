@@ -1,0 +1,81 @@
+"""Signs of the way that the rate goes, on curves that its detectors look at."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forensics.case import Finding
+from forensics.detectors import divergence, lr_schedule, schedule_length
+from forensics.errors import CannotTell
+from forensics.signs import rate_path
+from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Symptoms
+from tests.forensics.curves import noisy, run_of
+
+N = 400
+FLAT = np.full(N, 1e-3)
+JUMP = np.where(np.arange(N) < 200, 1e-3, 2e-2)
+COSINE = 1e-3 * (1 + np.cos(np.arange(N) / N * np.pi)) / 2
+EARLY = np.where(np.arange(N) < 100, 1e-3 * (1 - np.arange(N) / 100), 0.0)
+RESET = np.r_[np.linspace(1e-3, 5e-4, 200), np.linspace(0, 1e-3, 200)]
+ANEW = [0] * 200 + [1] * 200
+
+
+def of(name: str, lr: Any, more: Sequence[Finding] = (), *, attempts: list[int] | None = None, **config: Any) -> Any:
+    metrics = {"loss.train": noisy(N, 0.01)} | ({} if lr is None else {"lr": lr})
+    run = run_of(metrics, attempts=attempts, config=config)
+    run.attempts[0]["steps"] = [0, N - 1]
+    found: list[Finding] = []
+    for detector in (lr_schedule, schedule_length):
+        with contextlib.suppress(CannotTell):
+            found += detector.detect(run) if lr is not None else []
+    return getattr(rate_path, name)(Symptoms(run, (*found, *more)))
+
+
+@pytest.mark.parametrize(
+    ("name", "lr", "state"),
+    [
+        ("rate_jumped", JUMP, SEEN), ("rate_jumped", COSINE, ABSENT), ("rate_jumped", None, CANNOT_TELL),
+        ("rate_follows_its_schedule", COSINE, SEEN), ("rate_follows_its_schedule", JUMP, ABSENT), ("rate_follows_its_schedule", None, CANNOT_TELL),
+        ("rate_constant", FLAT, SEEN), ("rate_constant", COSINE, ABSENT), ("rate_constant", None, CANNOT_TELL),
+    ],
+)  # fmt: skip
+def test_the_path(name: str, lr: Any, state: str) -> None:
+    assert of(name, lr).state == state
+
+
+def test_a_reset_at_a_restart() -> None:
+    assert of("rate_reset_at_resume", RESET, attempts=ANEW).state == SEEN
+    assert of("rate_reset_at_resume", FLAT, attempts=ANEW).state == ABSENT
+    assert of("rate_reset_at_resume", FLAT).state == of("rate_reset_at_resume", None, attempts=ANEW).state == CANNOT_TELL
+
+
+@pytest.mark.parametrize(("step", "state"), [(210, SEEN), (390, ABSENT), (None, ABSENT)])
+def test_the_loss_after_a_jump(step: int | None, state: str) -> None:
+    facts = divergence.Facts(step or 0, 1.0, 3.0, 2.0, step or 0, 4.0)
+    turned = [Finding("d", "divergence", "The loss turns", step, N, "critical", facts=facts)] if step is not None else []
+    assert of("loss_follows_rate_jump", JUMP, turned).state == state
+    assert of("loss_follows_rate_jump", COSINE, turned).state == CANNOT_TELL
+
+
+def test_the_end_of_the_schedule() -> None:
+    assert of("schedule_ends_early", EARLY, max_steps=N).numbers["factor"] == pytest.approx(4.0, rel=0.05)
+    assert of("schedule_ends_early", COSINE, max_steps=N).state == ABSENT
+    for lr, config in (
+        (COSINE, {}),
+        (None, {"max_steps": N}),
+        (COSINE, {"max_steps": N, "schedule": "cyclic"}),
+        (FLAT, {"max_steps": 4000}),
+    ):
+        assert of("schedule_ends_early", lr, **config).state == CANNOT_TELL
+
+
+def test_whose_factor_it_is() -> None:
+    assert of("schedule_factor_configured", EARLY, max_steps=N, gradient_accumulation_steps=4).state == SEEN
+    assert of("schedule_factor_configured", EARLY, max_steps=N, world_size=8).state == ABSENT
+    assert of("schedule_factor_configured", EARLY, max_steps=N).state == CANNOT_TELL
+    assert of("schedule_factor_configured", COSINE, max_steps=N, world_size=8).state == CANNOT_TELL
