@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
 
-from forensics import ranking
+from forensics import evidence, ranking
 from forensics.batches.culprits import culprits
 from forensics.case import Case, Check, Finding, Hypothesis
 from forensics.case_parts import headline, summary, timeline
 from forensics.causes import weigh as weighing
 from forensics.errors import CannotTell
+from forensics.findings import GRAVE
 from forensics.many_runs import baseline as known_good
 from forensics.many_runs import baseline_signs
 from forensics.replay import advice
@@ -21,7 +22,7 @@ from forensics.rules import id_of, modules
 from forensics.run.inputs import ANY_LOSS
 from forensics.run.once import once
 from forensics.run.series import series
-from forensics.signs.sign import Sign, Symptoms, look
+from forensics.signs.sign import CANNOT_TELL, SEEN, Sign, Symptoms, effects, look, looks
 from forensics.version import VERSION
 from parsers.tables import Run
 
@@ -41,7 +42,8 @@ class Judged:
 
 def judge(run: Run, baseline: Run | None = None) -> Judged:
     """The verdict on a run and what it rests on; a `baseline` (a known good run) adds a finding and clues."""
-    findings, checks, signs, weighed = _examined(run)
+    findings, checks, signs = examined(run)
+    weighed = causes_of(run)
     if baseline is not None:
         beside = known_good.beside(run, baseline)
         weighed = tuple(baseline_signs.clues(weighed, beside, findings))
@@ -77,18 +79,22 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
 
 
 @once
-def _examined(run: Run) -> tuple[tuple[Finding, ...], tuple[Check, ...], dict[str, Sign], tuple[Hypothesis, ...]]:
-    """Symptoms, checks, signs, and the causes of which an effect was seen: kept, for a run that is chosen among several is judged first."""
-    findings, checks = detect(run)
-    signs, errors = look(Symptoms(run, tuple(findings)))
-    weighed, broken = _others(run, findings)
-    broken += [Check(name, "error", error) for name, error in errors.items()]
-    return tuple(findings), (*checks, *broken), signs, (*weighing.weigh(signs, findings), *weighed)
+def examined(run: Run) -> tuple[tuple[Finding, ...], tuple[Check, ...], dict[str, Sign]]:
+    """Symptoms in step order, what became of each check, signs: kept, for a run that is chosen among several is judged first."""
+    found, checks = detect(run)
+    signs, errors = look(Symptoms(run, tuple(found)))
+    more, looked = _symptoms_of(signs)
+    findings = sorted([*_with_effect(found, signs), *more], key=_in_order)
+    checks += looked
+    broken = [*_others(run, findings)[1], *(Check(name, "error", error) for name, error in errors.items())]
+    return tuple(findings), (*checks, *broken), signs
 
 
-def weighed(run: Run) -> tuple[Hypothesis, ...]:
+def causes_of(run: Run) -> tuple[Hypothesis, ...]:
     """The causes of which an effect was seen, not ranked: each with what would settle it alone."""
-    return _examined(run)[3]
+    findings, _, signs = examined(run)
+    told, _ = _others(run, findings)
+    return (*weighing.weigh(signs, findings), *told)
 
 
 def detect(run: Run) -> tuple[list[Finding], list[Check]]:
@@ -112,8 +118,30 @@ def detect(run: Run) -> tuple[list[Finding], list[Check]]:
         note = f"{len(found)} found" + (f", the first {SHOWN_PER_DETECTOR} are listed" if len(found) > SHOWN_PER_DETECTOR else "")
         checks.append(Check(name, "fired", note, rule=_rule(detector)) if found else Check(name, "clear"))
         findings += found[:SHOWN_PER_DETECTOR]
-    findings.sort(key=lambda f: (f.first_step is None, f.first_step or 0, f.kind))
-    return findings, checks
+    return sorted(findings, key=_in_order), checks
+
+
+def _in_order(f: Finding) -> tuple[bool, int, str]:
+    return f.first_step is None, f.first_step or 0, f.kind
+
+
+def _symptoms_of(signs: dict[str, Sign]) -> tuple[list[Finding], list[Check]]:
+    """The signs that are symptoms of their own as findings and checks, where no detector's finding says the same."""
+    found, checks = [], []
+    for name in effects():
+        sign = signs[name]
+        told = any(f.severity in GRAVE for f in sign.findings)
+        first, last = sign.numbers.get("first"), sign.numbers.get("last")
+        if sign.state == SEEN and not told:
+            shown = (evidence.text("as logged", [sign.text], sign.where),) if sign.where else ()
+            found.append(Finding(f"{name}-{first}", name, sign.text.rstrip("."), first, last, "warning", shown))
+        status = "cannot_tell" if sign.state == CANNOT_TELL else "fired" if found and found[-1].kind == name else "clear"
+        checks.append(
+            Check(
+                name, status, {"cannot_tell": sign.text.rstrip("."), "fired": "1 found"}.get(status, ""), rule=(looks()[name].__doc__ or "")
+            )
+        )
+    return found, checks
 
 
 def _with_effects(run: Run, checks: Sequence[Check]) -> list[Check]:
@@ -145,6 +173,21 @@ def _rule(detector: ModuleType) -> str:
     """How the detector decides, from its docstring: on the page beside what it found."""
     _, _, rest = inspect.cleandoc(detector.__doc__ or "").partition("\nHow it decides\n")
     return re.sub(r"\*(\w+)\*", r"\1", " ".join(rest.split("\n\n")[0].split()).replace("``", "`"))
+
+
+def _with_effect(findings: Sequence[Finding], signs: dict[str, Sign]) -> list[Finding]:
+    """The findings, those of a setting as information where its effect was not seen, or where it was meant.
+
+    A detector of settings names the sign of their effect (``EFFECT``); one may name the sign that the change was meant (``MEANT``).
+    """
+    by_kind = {id_of(d): d for d in modules("detectors")}
+
+    def stands(f: Finding) -> bool:
+        detector = by_kind.get(f.kind)
+        effect, meant = getattr(detector, "EFFECT", ""), getattr(detector, "MEANT", "")
+        return (not effect or signs[effect].state == SEEN) and (not meant or signs[meant].state != SEEN)
+
+    return [f if f.severity == "info" or stands(f) else replace(f, severity="info") for f in findings]
 
 
 def _others(run: Run, findings: Sequence[Finding]) -> tuple[list[Hypothesis], list[Check]]:

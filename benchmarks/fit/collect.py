@@ -30,7 +30,8 @@ from forensics import pipeline  # noqa: E402
 from forensics.case_parts import headline  # noqa: E402
 from forensics.causes.files import causes  # noqa: E402
 from forensics.causes.weigh import unexplained  # noqa: E402
-from forensics.signs.sign import ABSENT, SEEN, Symptoms, look, looks  # noqa: E402
+from forensics.errors import ForensicsError  # noqa: E402
+from forensics.signs.sign import ABSENT, SEEN, looks  # noqa: E402
 from parsers.tables import Run  # noqa: E402
 
 TABLE = HERE / "signs.csv"
@@ -49,12 +50,20 @@ def main() -> None:
     a = ap.parse_args()
     folders = CORPORA | {name: Path(folder) for name, _, folder in (c.partition("=") for c in a.corpus)}
     truths = [t for name, folder in folders.items() if folder.is_dir() for t in corpora.read(folder, name)]
-    rows = Parallel(n_jobs=a.jobs, verbose=1)(delayed(list)(_rows(t, i, a.copies)) for i, t in enumerate(truths))
+    rows = Parallel(n_jobs=a.jobs, verbose=1)(delayed(_rows_of)(t, i, a.copies) for i, t in enumerate(truths))
     with a.out.open("w", newline="", encoding="utf-8") as f:
         table = csv.DictWriter(f, [*FIRST, *looks()], lineterminator="\n")
         table.writeheader()
         table.writerows(row for found in rows for row in found)
     print(f"{sum(map(bool, rows))} of {len(truths)} runs, {sum(map(len, rows))} rows, {len(looks())} signs: {a.out.name}")
+
+
+def _rows_of(t: corpora.Truth, number: int, copies: int) -> list[dict[str, str]]:
+    try:
+        return list(_rows(t, number, copies))
+    except Exception as e:  # a run that cannot be read costs itself
+        print(f"{t.id}: {type(e).__name__}: {e}", file=sys.stderr)
+        return []
 
 
 def _rows(t: corpora.Truth, number: int, copies: int) -> Iterator[dict[str, str]]:
@@ -82,15 +91,14 @@ def _rows(t: corpora.Truth, number: int, copies: int) -> Iterator[dict[str, str]
 def _row(t: corpora.Truth, number: int, copy: str, path: Path) -> dict[str, str] | None:
     try:
         run = forensics.read(str(path))
-    except forensics.ForensicsError as e:
+    except ForensicsError as e:
         print(f"{t.id} {copy}: {e}", file=sys.stderr)
         return None
     return _facts(t, number, copy, run)
 
 
 def _facts(t: corpora.Truth, number: int, copy: str, run: Run) -> dict[str, str]:
-    findings, checks = pipeline.detect(run)
-    signs, _ = look(Symptoms(run, tuple(findings)))
+    findings, checks, signs = pipeline.examined(run)
     left = [c.id for c in causes().values() if unexplained(c, signs, findings)]
     told = [t.corpus, t.family, str(number), copy, t.target, ";".join(sorted(t.near - {t.target})), "yes" if t.identifiable else "no"]
     told += [headline.verdict(run, findings, checks), ";".join(left)]

@@ -2,7 +2,7 @@
 
 A corpus is a folder in one of four forms: ``runs/`` with ``truth/<id>.json`` or ``truth.json`` (planted faults), ``truth.jsonl`` (real runs that
 were read blind) and samples with an ``expect.toml`` each. A family is what shares model, framework, task and logger; in the corpora
-that do not say, a cause with its generator's variant, or the run itself.
+that do not say, task and form of the log, or the run itself.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def read(folder: Path, corpus: str = "") -> Iterator[Truth]:
             | {
                 "kind": "healthy" if t["verdict"] == "healthy" else "faulty",
                 "accept": [*t["causes"], *t["acceptable"]],
-                "family": _variant(t),
+                "family": _kind(t),
             },
         )
     if (folder / "truth.json").exists():
@@ -123,7 +123,6 @@ def _ours(said: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _variant(t: dict[str, Any]) -> str:
-    """What a generator did and to what, where it names no family: the task with the words of its specification."""
-    planted = (t.get("spec") or {}).get("fault") if isinstance(t.get("spec"), dict) else None
-    return f"{t['cause']}/{t.get('task') or t.get('framework') or ''}" + ("-" + "-".join(sorted(planted)) if planted else "")
+def _kind(t: dict[str, Any]) -> str:
+    """The family of a run whose generator names none: its task and the form of its log."""
+    return f"{t.get('task') or t.get('framework') or ''}-{t.get('log_profile') or ''}"

@@ -30,7 +30,7 @@ TABLE = HERE / "signs.csv"
 WEIGHTS = HERE.parents[1] / "forensics" / "causes" / "weights.csv"
 FIXED = 9  # columns before the signs
 SHRINKS = (0.03, 0.1, 0.3, 1.0, 3.0)
-FOLDS = 10
+FOLDS = 5
 SURE = 0.5
 
 Floats = NDArray[np.float64]

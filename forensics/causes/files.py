@@ -62,14 +62,16 @@ def causes() -> dict[str, Cause]:
 
 def _cause(id: str, said: dict[str, Any]) -> Cause:
     settle = said.pop("settle", ())
-    lists = {k: tuple(said.pop(k, ())) for k in ("interventions", "against", "needs", "arms")}
     return Cause(
         id=id,
         settle=(settle,) if isinstance(settle, str) else tuple(settle),
         explains=tuple(tuple(names.split(" + ")) for names in said.pop("explains", ())),
         for_=tuple(said.pop("for", ())),
         expects=dict(pair.split(":") for pair in said.pop("expects", "").split()),
-        **lists,
+        interventions=tuple(said.pop("interventions", ())),
+        against=tuple(said.pop("against", ())),
+        needs=tuple(said.pop("needs", ())),
+        arms=tuple(said.pop("arms", ())),
         **said,
     )
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from forensics.case import Clue, Finding, Hypothesis
 from forensics.causes.files import NOTHING, Cause, causes
-from forensics.signs.sign import ABSENT, CANNOT_TELL, GRAVE, SEEN, Sign
+from forensics.findings import GRAVE
+from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Sign
 
 PRIOR, UNEXPLAINED = "prior", "unexplained"  # rows of the weights that are no signs
 

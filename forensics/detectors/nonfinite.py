@@ -104,7 +104,8 @@ def _finding(run: Run, s: Series, bad: Ints, ranks: list[int]) -> Finding[Facts]
     shown = [evidence.window(s, step, step, *marks, title=f"{s.tag} before step {step}", where=s.place(run, first), margin=0)]
     grad = series(run, "grad.norm")
     if grad is not None and s.name != "grad.norm":
-        shown.append(evidence.window(grad, step, step, title="gradient norm on the way there", where=grad.place(run, first)))
+        near = int(np.argmin(np.abs(grad.step - step)))
+        shown.append(evidence.window(grad, step, step, title="gradient norm on the way there", where=grad.place(run, near)))
     lasts = stays or not recovered
     title = f"{s.tag} is {word}{told} from step {step} on {how}" if lasts else f"{s.tag} is {word}{told} at step {step}, {how}"
     return evidence.on_rows(s, (first, bad[-1]), facts, title, severity, *shown, key=f"{step}-{s.name}")

@@ -28,6 +28,7 @@ from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+EFFECT = "trouble_in_first_tenth"
 STEPS, SHARE, RATIO = 10, 0.01, 1.5
 SMALLEST_EFFECT = f"a peak rate {RATIO} times the usual without {STEPS} steps of warmup"
 

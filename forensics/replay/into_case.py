@@ -72,7 +72,7 @@ def concluded(run: Run, case: Case, result: Result, options: Options) -> Case:
         found = _weighed(found, named, others, f"Replay: {document['why']}") if others is not None else found
         for sentence, weights in verdict.more(said, outcomes.further):
             found = _weighed(found, weights, 0.0, f"Replay: {sentence}.", new=False)
-    own = {h.id: h.settle for h in pipeline.weighed(run)}  # alone; the ranking says it anew for the first two
+    own = {h.id: h.settle for h in pipeline.causes_of(run)}  # alone; the ranking says it anew for the first two
     ranked = ranking.rank([replace(h, settle=own.get(h.id, "")) for h in found])
     hypotheses = advice.resolved(run, ranked, document, str(options.adapter))
     grave = any(f.severity in ("warning", "critical") for f in case.findings)

@@ -22,6 +22,8 @@ _SHARED = ("loss.train", "grad.norm", "param.norm", "loss.eval")  # what tells o
 _CHECKSUM = re.compile(
     r"(?:^|[/_.])(?:check_?sum|(?:param\w*|weights?|model)_?(?:hash|crc|digest|md5|sum)|param\.norm|weights?_?norm)(?:$|[/_.])", re.I
 )
+
+EFFECTS = ("weights_checksum_differs",)  # symptoms of their own, for which there is no detector
 _NORM = re.compile(r"norm", re.I)
 
 

@@ -14,11 +14,14 @@ from forensics.errors import CannotTell
 from forensics.findings import GRAVE
 from forensics.run import settings
 from forensics.run.inputs import loss_of
-from forensics.run.series import series
+from forensics.run.robust import robust_sigma
+from forensics.run.series import Floats, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.tables import Run
 
 SOON = 20  # steps, or two logging intervals: as long as a spike that comes back fast may last (forensics.detectors.loss_spike)
+AROUND = 50  # values on either side: the error of a scatter is then a sixth of it
+ERRORS, CHANGED = 4.0, 0.1  # standard errors: chance does it once in 16,000 steps; a tenth, below which nobody would call it another level
 LEAST = 10  # values on either side, as for a loss across a restart (forensics.detectors.resume_break)
 _RATE = re.compile(
     r"(?i)(^|[._/])(lr|lr_max|lr0)($|[._/])|learning_?rate|(^|[._/])(min|max|base|peak|end|final)_lr|warm_?up|lr_?(scheduler|decay)"
@@ -86,10 +89,43 @@ def behaves_differently_after_change(s: Symptoms) -> Sign:
     if effects:
         return seen(f"{effects[0].title}, after settings changed at step {steps[0]}.", effects[:3], first=effects[0].first_step)
     for step in steps:
+        if other := _otherwise(s.run, step):
+            return seen(other, s.of(config_change.Facts)[:1], first=step)
+    for step in steps:
         before, after = (int(np.sum(loss.usable & side)) for side in (loss.step < step, loss.step >= step))
         if min(before, after) < LEAST:
             return cannot_tell(f"the loss has fewer than {LEAST} values on one side of the change of settings at step {step}.")
     return absent(f"Loss, rate and speed go on as before within {soon} steps of the change of settings at step {steps[0]}.")
+
+
+def _otherwise(run: Run, step: int) -> str:
+    """What became of scatter or level of the loss, the gradient norm or the step time from a step on; empty where all is as before.
+
+    A batch k times as large has noise lower by the root of k (McCandlish et al. 2018, arXiv 1812.06162), which shows before any level does.
+    """
+    for name, what in (("loss.train", "scatter of the loss"), ("grad.norm", "gradient norm"), ("time.step", "step time")):
+        found = series(run, name)
+        if found is None:
+            continue
+        keep = found.usable & np.isfinite(found.value)
+        a, b = (
+            found.value[keep & side][part]
+            for side, part in ((found.step < step, slice(-AROUND, None)), (found.step >= step, slice(AROUND)))
+        )
+        if min(len(a), len(b)) < LEAST:
+            continue
+        before, after = (robust_sigma(np.diff(x)) for x in (a, b)) if name == "loss.train" else (float(np.median(x)) for x in (a, b))
+        error = 1.17 * np.sqrt(1 / len(a) + 1 / len(b)) if name == "loss.train" else _error(a, b)
+        if min(before, after) > 0 and abs(np.log(after / before)) > max(ERRORS * error, CHANGED):
+            return f"The {what} goes from {before:.3g} to {after:.3g} at step {step}, where settings changed."
+    return ""
+
+
+def _error(a: Floats, b: Floats) -> float:
+    """Standard error of the log of the ratio of two medians (1.25: of a median, over that of a mean)."""
+    return float(
+        1.25 * np.hypot(*(robust_sigma(x - np.median(x)) / max(abs(float(np.median(x))), 1e-30) / np.sqrt(len(x)) for x in (a, b)))
+    )
 
 
 def _batch(s: Symptoms) -> list[Finding[config_change.Facts]]:

@@ -13,6 +13,8 @@ from forensics.run.series import series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 from parsers.tables import Run
 
+EFFECTS = ("eval_at_chance_throughout", "other_evaluation_far_higher")  # symptoms of their own, for which there is no detector
+
 NO_LOSS, NO_TRAIN = "the evaluation loss was not logged.", "the training loss was not logged."
 FAR = 0.15  # measured: none of the 14 healthy runs of the open zoos that have six evaluations ends so far above its best
 LEARNED = 0.03  # share of the first value; what the plateau detector calls a fall

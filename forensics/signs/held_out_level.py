@@ -10,6 +10,7 @@ from forensics.run.series import series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 
 SUBJECT = "held_out"  # the other half of it
+EFFECTS = ("accuracy_is_one_class",)  # symptoms of their own, for which there is no detector
 
 NO_LOSS, NO_TRAIN = "the evaluation loss was not logged.", "the training loss was not logged."
 BY_HEART = 0.1  # of the early level: where the shadow detector calls any task memorized

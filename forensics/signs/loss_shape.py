@@ -16,6 +16,8 @@ from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_a
 from forensics.spikes.excursions import WARMUP
 from forensics.spikes.selected import with_turns
 
+EFFECTS = ("loss_ends_above_start",)  # symptoms of their own, for which there is no detector
+
 AFTER = 20  # values that have to follow a jump: two medians of ten
 CAME_BACK = 0.4  # of a rise is lost again: the rule for lasting rises (forensics.spikes.trend) wants 60 % of a jump kept
 HOLDS = 1.15  # times the height of the jump: a later drift of less than a sixth of it is small beside the jump itself

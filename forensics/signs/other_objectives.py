@@ -26,6 +26,15 @@ ON_REAL, ON_FAKE = (
     r"^d x$|^d[ /]real$|\b(out d real|d real (prob|mean|score))$",
     r"^d g z( 1)?$|^d[ /]fake$|\b(out d fake|d fake (prob|mean|score))$",
 )
+
+EFFECTS = (
+    "discriminator_won",
+    "samples_alike",
+    "kl_term_vanished",
+    "experts_unbalanced",
+    "accuracies_reversed",
+    "rewards_exactly_zero_loss_ln2",
+)  # symptoms of their own, for which there is no detector
 DIVERSITY = r"\b(diversity|div|pairwise (distance|dist|lpips)|distinct|coverage)\b(?!.*\bloss)"
 KL_TERM = r"\b(kl|kld|kldiv|kl div(ergence)?)\b(?!.*\b(weight|coef|coeff|beta|scale)\b)"
 RECONSTRUCTION = r"\b(recon|reconstruction|rec|nll|mse|bce)\b"

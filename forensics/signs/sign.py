@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from forensics.case import BaseFacts, Finding
-from forensics.findings import ALL, GRAVE, findings_of
+from forensics.findings import ALL, findings_of
 from parsers.tables import Run
 
 F = TypeVar("F", bound=BaseFacts)
@@ -88,7 +88,10 @@ def looks() -> dict[str, Look]:
         name: f
         for m in modules
         for name, f in vars(m).items()
-        if inspect.isfunction(f) and f.__module__ == m.__name__ and not name.startswith("_") and list(f.__annotations__.values()) == ["Symptoms", "Sign"]
+        if inspect.isfunction(f)
+        and f.__module__ == m.__name__
+        and not name.startswith("_")
+        and list(f.__annotations__.values()) == ["Symptoms", "Sign"]
     }
 
 
@@ -96,6 +99,12 @@ def subject(name: str) -> str:
     """What a sign is measured on: its module, or the one that its module is the other half of. Two signs of one subject are one observation."""
     module = sys.modules[looks()[name].__module__]
     return str(getattr(module, "SUBJECT", module.__name__.rpartition(".")[2]))
+
+
+def effects() -> list[str]:
+    """The signs that are symptoms of their own: those that their modules name in ``EFFECTS``, since no detector looks for them."""
+    named = {n for module in {f.__module__ for f in looks().values()} for n in getattr(sys.modules[module], "EFFECTS", ())}
+    return [n for n in looks() if n in named]
 
 
 def look(s: Symptoms) -> tuple[dict[str, Sign], dict[str, str]]:
