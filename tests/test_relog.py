@@ -131,6 +131,13 @@ def test_a_run_ends_some_steps_after_its_event(relog: Any, tmp_path: Path) -> No
     assert relog.relogged(SAMPLES / JSONL, tmp_path / "none", "cut_after") is None  # without a step
 
 
+def test_two_files_are_two(relog: Any, tmp_path: Path) -> None:
+    a, b = again(relog, "overfitting_keras", "two_files", tmp_path)
+    assert sorted(p.name for p in (tmp_path / "run").glob("*.csv")) == ["training_eval.csv", "training_train.csv"]
+    for name in ("loss.train", "loss.eval"):
+        same(curve(a, name), curve(b, name))
+
+
 def test_lines_that_are_no_rows_stay(relog: Any, tmp_path: Path) -> None:
     again(relog, "code_error_titan", "every_second", tmp_path)
     logs = [p for p in (tmp_path / "run").rglob("*") if p.is_file() and b"KeyError" in p.read_bytes()]

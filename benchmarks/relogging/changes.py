@@ -78,8 +78,8 @@ def _in_format(streams: list[Stream], format: str) -> list[Stream]:
         raise NotSound("it has a console log already")
     if any(s.epochs for s in moved) and format in ("tensorboard", "trainer_state"):
         raise NotSound("rows have epochs and no steps, which this format cannot say")
-    if format == "tensorboard" and any(len({r.rank for r in s.rows}) > 1 for s in moved):
-        raise NotSound("ranks are told apart in one file")
+    if format == "tensorboard" and len({r.rank for s in moved for r in s.rows}) > 1:
+        raise NotSound("ranks are told apart, by rows or by names of files")
     if format == "trainer_state" and len({r.rank for s in moved for r in s.rows}) > 1:
         raise NotSound("there are several ranks")
     return [replace(s, stays=s.path in beside) for s in streams]
@@ -181,7 +181,7 @@ def _two_files(s: Stream) -> Stream:
 
 def _parted(s: Stream) -> list[Stream]:
     train = _values(s, lambda row, tag, v: None if is_eval(s, tag) else v)
-    evaluated = _values(s, lambda row, tag, v: v if is_eval(s, tag) else None)
+    evaluated = _values(s, lambda row, tag, v: v if is_eval(s, tag) or (s.epochs and s.names[tag] == "epoch") else None)
     return [replace(train, suffix="train"), replace(evaluated, suffix="eval", settings={})]
 
 

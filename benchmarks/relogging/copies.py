@@ -142,7 +142,7 @@ def _appended(streams: list[Stream]) -> list[Stream]:
     """The launches of one run that W&B or MLflow wrote to a folder each: other loggers go on in the same file."""
     found: dict[Any, Stream] = {}
     for s in streams:
-        key = home(s) if home(s) != PurePosixPath(s.path).parent else s.path
+        key = (home(s) if home(s) != PurePosixPath(s.path).parent else s.path, s.suffix)
         before = found.get(key)
         if before is not None:
             s = replace(before, rows=before.rows + s.rows, names=before.names | s.names, settings=before.settings | s.settings)
