@@ -165,15 +165,14 @@ def _log_without_rows(out: Path, s: Stream) -> None:
 def _as_one_state(original: Original, out: Path, streams: list[Stream]) -> None:
     """All files together, each step once: the Trainer drops what a resume does again, and has one history."""
     rows: dict[tuple[int, bool], dict[str, float]] = {}
-    said: set[tuple[int, str]] = set()
+    said: dict[tuple[int, str], str] = {}  # by which file
     names: dict[str, str] = {}
     for s in sorted(streams, key=lambda s: -len(s.rows)):
         for r in s.rows:
             for tag, value in r.values.items():
                 name = s.names[tag]
-                if r.step is None or ((r.step, name) in said and name in writers.HF):
+                if r.step is None or (name in writers.HF and said.setdefault((r.step, name), s.path) != s.path):
                     continue  # another file has said it
-                said.add((r.step, name))
                 names.setdefault(tag, name)
                 rows.setdefault((r.step, changes.is_eval(s, tag)), {}).setdefault(tag, value)
     one = Stream("", "trainer_state", [Row(step, None, None, v) for (step, _), v in sorted(rows.items(), key=lambda x: x[0])], names)

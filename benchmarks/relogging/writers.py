@@ -108,7 +108,8 @@ def tensorboard(path: Path, stream: Stream) -> None:
 
 def trainer_state(path: Path, stream: Stream, planned: int | None = None, rename: bool = False) -> None:
     """Hugging Face's state: its tags where ``rename``, without clocks, which it does not have; rows without a step go."""
-    new = {t: HF[n] for t, n in stream.names.items() if rename and n in HF and HF[n] not in stream.names}
+    alone = {t: n for t, n in stream.names.items() if list(stream.names.values()).count(n) == 1}  # two of one name cannot have one tag
+    new = {t: HF[n] for t, n in alone.items() if rename and n in HF and HF[n] not in stream.names}
     rows = [r for r in stream.rows if r.step is not None]
     history = [{new.get(t, t): _whole(v) for t, v in r.values.items()} | {"step": r.step} for r in rows]
     last = max((r.step or 0 for r in rows), default=0)
