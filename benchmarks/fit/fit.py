@@ -1,8 +1,9 @@
-"""Learns the causes' weights from the training table: `make fit`, or `python benchmarks/fit/fit.py [--write]`.
+"""Learns the causes' weights from the training table: `make fit`, or `python benchmarks/fit/fit.py [--choose] [--write]`.
 
-Chooses the shrinkage by the likelihood that runs get from weights learned without any run of their family, learns the weights from all
-rows with it, and prints how good the answers are on families left out, corpus by corpus. --write puts the weights into
-forensics/causes/weights.csv. Reads benchmarks/fit/signs.csv (benchmarks/fit/collect.py writes it) and no run, so anyone can do it.
+Prints how good the answers are for runs of families that were left out, corpus by corpus, and learns the weights from all rows.
+--choose tries other strengths of shrinkage, by the likelihood that runs get from weights learned without their family. --write puts
+the weights into forensics/causes/weights.csv. Reads benchmarks/fit/signs.csv (benchmarks/fit/collect.py writes it) and no run, so
+anyone can do it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from forensics.causes.weigh import PRIOR, UNEXPLAINED  # noqa: E402
 TABLE = HERE / "signs.csv"
 WEIGHTS = HERE.parents[1] / "forensics" / "causes" / "weights.csv"
 FIXED = 9  # columns before the signs
+SHRINK = 0.3  # highest likelihood of left-out families among SHRINKS (`--choose`)
 SHRINKS = (0.03, 0.1, 0.3, 1.0, 3.0)
 FOLDS = 5
 SURE = 0.5
@@ -50,27 +52,24 @@ class Table:
 
 def main() -> None:
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("--choose", action="store_true", help="compare strengths of shrinkage")
     ap.add_argument("--write", action="store_true", help="write forensics/causes/weights.csv")
     ap.add_argument("--without", action="append", default=[], metavar="CORPUS", help="learn without a corpus, and be measured on it alone")
     a = ap.parse_args()
     table = read()
-    model = AdditiveCauses(structure(table), UNKNOWN)
+    model = AdditiveCauses(structure(table), UNKNOWN, SHRINK)
     if a.without:
         train = np.array([r["corpus"] not in a.without for r in table.rows])
-        found = learned(clone(model).set_params(shrink=0.3), table, train)
-        print(report(table, np.flatnonzero(~train), padded(found, table.X[~train]), a.without))
+        print(report(table, np.flatnonzero(~train), padded(learned(model, table, train), table.X[~train])))
         return
-    likelihood = {s: left_out(clone(model).set_params(shrink=s), table) for s in SHRINKS}
-    scores = {s: log_likelihood(table, p) for s, p in likelihood.items()}
-    best = max(scores, key=lambda s: scores[s])
-    print(
-        "log-likelihood of left-out families by shrinkage: "
-        + ", ".join(f"{s:g}: {x:.4f}" for s, x in scores.items())
-        + f"; chosen: {best:g}\n"
-    )
-    print(report(table, np.arange(len(table.rows)), likelihood[best]))
+    for s in SHRINKS if a.choose else ():
+        p = left_out(clone(model).set_params(shrink=s), table)
+        print(f"shrinkage {s:g}: log-likelihood of left-out families {log_likelihood(table, p):.4f}")
+    print(report(table, np.arange(len(table.rows)), left_out(model, table)))
     if a.write:
-        write(learned(model.set_params(shrink=best), table, np.ones(len(table.rows), bool)), table)
+        lines = weights(learned(model, table, np.ones(len(table.rows), bool)), table)
+        WEIGHTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        print(f"\n{len(lines) - 1} weights: {WEIGHTS.name}")
 
 
 def read(path: Path = TABLE) -> Table:
@@ -148,7 +147,7 @@ def log_likelihood(table: Table, p: Floats) -> float:
     return float(np.average(np.log(np.maximum(p[np.arange(len(at)), at], 1e-4)), weights=table.weight))
 
 
-def report(table: Table, rows: NDArray[np.intp], p: Floats, corpora: list[str] | None = None) -> str:
+def report(table: Table, rows: NDArray[np.intp], p: Floats) -> str:
     """How good first answers are, corpus by corpus, of runs as they were logged (copies are left out)."""
     lines = [
         "| corpus | runs | right first | among three | healthy accused | confidently wrong | calibration error |",
@@ -199,8 +198,8 @@ def _share(hits: int, n: int) -> str:
     return f"{hits} of {n} ({hits / n:.0%})" if n else "none"
 
 
-def write(model: AdditiveCauses, table: Table) -> None:
-    """The weights in decibans, one row each; those of a tenth and less are left out."""
+def weights(model: AdditiveCauses, table: Table) -> list[str]:
+    """The weights in decibans, as lines of a CSV file; those of a tenth and less are left out."""
     at = {name: i for i, name in enumerate(table.signs)}
     lines = ["cause,sign,seen,absent"]
     for c, name in enumerate(model.classes_):
@@ -213,8 +212,7 @@ def write(model: AdditiveCauses, table: Table) -> None:
                 lines.append(f"{name},{sign},{seen:.1f},{absent:.1f}")
         if name != NOTHING and (weight := model.seen_[c, at[f"{UNEXPLAINED}:{name}"]] * DECIBANS) <= -0.05:
             lines.append(f"{name},{UNEXPLAINED},{weight:.1f},")
-    WEIGHTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print(f"\n{len(lines) - 1} weights: {WEIGHTS.name}")
+    return lines
 
 
 if __name__ == "__main__":

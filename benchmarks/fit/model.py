@@ -57,6 +57,8 @@ class AdditiveCauses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(self.classes_) < 2:
             raise ValueError("Classifier can't train when only one class is present.")
         weight = np.ones(len(target)) if sample_weight is None else np.asarray(sample_weight, float)
+        if not weight.sum() > 0:
+            raise ValueError("Sample weights must not all be zero.")
         family = np.arange(len(target)) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
         columns = [self._of(c, X.shape[1]) for c in self.classes_]
         allowed = self._allowed(X)
@@ -74,7 +76,7 @@ class AdditiveCauses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             (self.absent_ if kind == FOR_ABSENT else self.seen_)[c, j] = value
         return self
 
-    def decision_function(self, X: ArrayLike) -> Floats:
+    def scores(self, X: ArrayLike) -> Floats:
         """(runs, classes): scores in nats, minus infinity where no effect of the class was seen."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False)
@@ -82,12 +84,13 @@ class AdditiveCauses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.where(self._allowed(X), scores, -np.inf)
 
     def predict_proba(self, X: ArrayLike) -> Floats:
-        scores = self.decision_function(X)
+        scores = self.scores(X)
         odds = np.exp(scores - scores.max(1, keepdims=True))
         return np.asarray(odds / odds.sum(1, keepdims=True))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        return np.asarray(self.classes_[self.decision_function(X).argmax(1)])
+        check_is_fitted(self)
+        return np.asarray(self.classes_[self.scores(X).argmax(1)])
 
     def _of(self, name: Any, width: int) -> Structure:
         return Structure(tuple(range(width)), ()) if self.structure is None else self.structure[name]
