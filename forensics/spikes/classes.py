@@ -8,6 +8,7 @@ again, other data), the same bump at regular distances.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,11 +54,8 @@ def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
     rows = features(y, found, strongest)
     odds = probability(rows)
     finite = np.isfinite(value)
-    kept = [
-        (found[i], float(p))
-        for i, p, spread in zip(strongest, odds, np.exp(rows[:, SPREAD]), strict=True)
-        if not finite[found[i].peak] or (p >= class_model.THRESHOLD and (spread >= CLEAR_SPREAD or _plain(y, found[i])))
-    ]
+    told = is_spike(y, [found[i] for i in strongest], rows)
+    kept = [(found[i], float(p)) for i, p, spike in zip(strongest, odds, told, strict=True) if spike or not finite[found[i].peak]]
     kept = _distinct(kept)
     judged = []
     for i, (e, p) in enumerate(kept):
@@ -74,8 +72,15 @@ def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
     return sorted(judged, key=lambda s: s.at.start)
 
 
-def _plain(y: Floats, e: Excursion) -> bool:
-    return e.sigmas >= PLAIN_SIGMA or smoothness(y, e) < SMOOTH
+def is_spike(y: Floats, found: Sequence[Excursion], rows: Floats) -> NDArray[np.bool_]:
+    """Whether each excursion, with its row of ``features``, is a spike and not noise.
+
+    Where neighbours are alike the local noise is too small a yardstick, and the spread of the tested statistic decides.
+    """
+    clear = np.exp(rows[:, SPREAD]) >= CLEAR_SPREAD
+    likely = probability(rows) >= class_model.THRESHOLD
+    plain = (p and (c or e.sigmas >= PLAIN_SIGMA or smoothness(y, e) < SMOOTH) for p, c, e in zip(likely, clear, found, strict=True))
+    return np.fromiter(plain, bool, len(found))
 
 
 def probability(rows: Floats) -> Floats:

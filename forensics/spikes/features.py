@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,24 @@ def features(y: Floats, found: Sequence[Excursion], chosen: Sequence[int] | None
     chosen = range(len(found)) if chosen is None else chosen
     if not len(chosen):
         return np.empty((0, len(NAMES)))
+    around = _around(y, found)
+    return np.array([_row(found[i], around) for i in chosen])
+
+
+def supposed(y: Floats, found: Sequence[Excursion], others: Sequence[Excursion]) -> Floats:
+    """One row of NAMES for each of `others`, as if it alone stood beside those found."""
+    around = _around(y, [*found, *others[:1]])
+    rows = []
+    for e in others:
+        last = {"starts": e.start, "stops": _stop(e, len(y)), "heights": e.height, "plain": e.sigmas >= CROWD_SIGMA}
+        rows.append(_row(e, replace(around, **{k: np.append(getattr(around, k)[:-1], v) for k, v in last.items()})))
+    return np.array(rows)
+
+
+def _around(y: Floats, found: Sequence[Excursion]) -> Around:
     level = before(rolling_median(y, LEVEL))
     each = [(e.start, _stop(e, len(y)), e.height, e.sigmas >= CROWD_SIGMA) for e in found]
-    around = Around(level, y - level, y - centred_median(y, LEVEL), *map(np.array, zip(*each, strict=True)))
-    return np.array([_row(found[i], around) for i in chosen])
+    return Around(level, y - level, y - centred_median(y, LEVEL), *map(np.array, zip(*each, strict=True)))
 
 
 def smoothness(y: Floats, e: Excursion) -> float:
