@@ -42,7 +42,9 @@ LEVEL, ENOUGH = 15, 40  # statistical: a median of 15 is off by a third of a sig
 SHORT_LEVEL, LEAST_VALUES = 5, 15  # statistical: off by half a sigma; the best level, the last and what lies between them
 SHORT_RISE = 0.25  # of a run of fewer values than enough; measured, not critical: 0.18 and 0.35 find the same runs (docs/thresholds.md)
 RISE = 0.10  # measured: at 0.07 one more faulty run is found, at 0.14 two of 31 are lost, no healthy one fires (docs/thresholds.md)
-NOISES = 8.0  # measured: at 5.6 of them four more faulty runs are found, no healthy one; errors of a level, which a tail of noise does not reach
+NOISES = (
+    8.0  # measured: at 5.6 of them four more faulty runs are found, no healthy one; errors of a level, which a tail of noise does not reach
+)
 UNDONE = 0.05  # of all that the loss had fallen; not critical in the runs of docs/thresholds.md: it keeps out losses near zero
 FEW, CLIMB, STRETCH = 5, 1.25, 0.1  # measured: at 0.7 of CLIMB four of 107 healthy runs fire, at 1.4 none is lost; STRETCH: not critical
 

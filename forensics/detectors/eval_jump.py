@@ -37,7 +37,7 @@ TIMES = 5.0  # statistical: sigmas of the changes around; normal noise does it o
 SHARE = 0.15  # measured: as a log of a loss or in points of hits; 0.105 and 0.21 tell the same runs, no healthy one (docs/thresholds.md)
 BESIDE = 5  # evaluations on either side: ten changes give a sigma within a quarter, and a slow turn is no step among them
 LASTS = 3  # bound: three values make a median that one odd value does not move
-LEAST = BESIDE + LASTS  # bound: a step that has its three evaluations after it, and five other changes to be held against
+LEAST = BESIDE + LASTS  # bound: three evaluations after the step, five other changes; measured: at 6 four of 107 healthy runs fire
 TRAINED = 1 / 3  # of the step: what training explains of it may be noise of its own; not critical, a changed evaluation moves it by nothing
 HALF = 0.5  # bound: a level that lies nearer to the new value than to the old one has stayed
 

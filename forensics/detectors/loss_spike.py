@@ -56,8 +56,14 @@ WHY = {
 }
 SAME_RATE = 1.2  # measured: no warm restart moves a rate by less; at 0.84 of it one of 67 faulty runs is lost (docs/thresholds.md)
 BEFORE, STRETCH, FLAT = 50, 5, 0.9  # values; share of a stretch that stands within a third of its median. Not critical (docs/thresholds.md)
-CLEAR_ODDS = 0.7  # measured: at 0.49 the same runs, at 0.98 one of 107 healthy runs is quiet and 10 of 67 faulty ones are lost (docs/thresholds.md)
-CLEAR_SIGMA, CLEAR_SHARE, HUGE = 9.0, 0.15, 2.0  # heights, in ln; measured, hardly critical: 1.4 of the first loses one run (docs/thresholds.md)
+CLEAR_ODDS = (
+    0.7  # measured: at 0.49 the same runs, at 0.98 one of 107 healthy runs is quiet and 10 of 67 faulty ones are lost (docs/thresholds.md)
+)
+CLEAR_SIGMA, CLEAR_SHARE, HUGE = (
+    9.0,
+    0.15,
+    2.0,
+)  # heights, in ln; measured, hardly critical: 1.4 of the first loses one run (docs/thresholds.md)
 
 
 @dataclass(frozen=True)

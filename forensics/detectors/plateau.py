@@ -35,9 +35,11 @@ from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]
 LEVEL, LEAST_VALUES = 3, 6  # bound: three values make a median; two of them share no value
-LEAST_FALL = 0.03  # measured: at 0.021 one of 29 faulty runs is lost, at 0.042 six more are found, no healthy one fires (docs/thresholds.md)
+LEAST_FALL = (
+    0.03  # measured: at 0.021 one of 29 faulty runs is lost, at 0.042 six more are found, no healthy one fires (docs/thresholds.md)
+)
 RISES = 0.05  # unit: above the first level; a loss that rises by more is what divergence looks at
-ENOUGH = 20  # measured: from here on what scatters is judged all the same; at 28 four of 29 faulty runs are lost (docs/thresholds.md)
+ENOUGH = 20  # values; bound: the level is then a twentieth of them or more, and what scatters is judged all the same; not critical (docs/thresholds.md)
 NEAR_CHANCE = 0.05  # of ln(classes); not critical: decides what is told, no finding (docs/thresholds.md)
 
 
@@ -77,7 +79,11 @@ def detect(run: Run) -> Iterator[Finding]:
 def smallest_effect(run: Run) -> str:
     s, rows = finite_loss(run, LEAST_VALUES)
     least = LEAST_FALL - _unsure(s.value[rows])
-    return f"a loss that falls by less than {least:.1%} over the run" if least >= 0 else "a loss that does not fall, in half of all cases: it scatters"
+    return (
+        f"a loss that falls by less than {least:.1%} over the run"
+        if least >= 0
+        else "a loss that does not fall, in half of all cases: it scatters"
+    )
 
 
 def _tenth(x: Floats) -> int:

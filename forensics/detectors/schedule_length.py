@@ -30,7 +30,9 @@ from forensics.run.plan import planned_steps
 from parsers.tables import Run
 
 NEEDS = ["lr"]
-EARLY = 0.6  # of the plan; measured: at 0.42 one of nine faulty runs is lost, at 0.84 two more are found, healthy alike (docs/thresholds.md)
+EARLY = (
+    0.6  # of the plan; measured: at 0.42 one of nine faulty runs is lost, at 0.84 two more are found, healthy alike (docs/thresholds.md)
+)
 LOW = 0.01  # of the peak: what a cosine has left in its last 6 %; not critical (docs/thresholds.md)
 LEAST = 20  # bound: the end is then known to a 20th of the run
 CYCLES = ("restart", "cyclic", "cycle", "sgdr", "wsd", "inverse", "step", "plateau")

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from forensics.run.robust import robust_sigma
 from forensics.spikes.excursions import CROWD_SIGMA, LEVEL, Excursion, Floats, Ints, before, centred_median, rolling_median
 
-AROUND = 150  # values on either side that make the neighbourhood
-SETTLED = 5  # values after the end that still belong to the event
+AROUND = 150  # values on either side that make the neighbourhood; measured: 105 alike, 210 lose recall .921 for .937 (docs/thresholds.md)
+SETTLED = 5  # values after the end that still belong to the event; not critical: 4 and 7 score alike (docs/thresholds.md)
 NAMES = ("sigmas", "height", "spread", "upper", "lower", "crowd", "rank", "duration", "rise", "depth", "back", "early", "descent")
 
 
@@ -47,13 +47,6 @@ def _around(y: Floats, found: Sequence[Excursion]) -> Around:
     level = before(rolling_median(y, LEVEL))
     each = [(e.start, _stop(e, len(y)), e.height, e.sigmas >= CROWD_SIGMA) for e in found]
     return Around(level, y - level, y - centred_median(y, LEVEL), *map(np.array, zip(*each, strict=True)))
-
-
-def smoothness(y: Floats, e: Excursion) -> float:
-    """Correlation of neighbouring values before an excursion: near 0 for raw losses, 0.6 and more for smoothed ones."""
-    past = y[max(e.start - AROUND, 0) : e.start]
-    r = past - centred_median(past, 2 * LEVEL + 1)
-    return float(r[1:] @ r[:-1]) / max(float(r @ r), 1e-12) if len(r) > 1 else 0.0
 
 
 @dataclass(frozen=True)

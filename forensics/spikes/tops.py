@@ -41,5 +41,3 @@ def top_of_hump(y: Floats, settled: Floats, start: int, level: float, end: int |
             break
         seen = ahead
     return peak
-
-
