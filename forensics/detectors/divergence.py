@@ -101,7 +101,9 @@ def smallest_effect(run: Run) -> str:
     y, logs = excursions.scaled(s.value[rows])
     width, least = (LEVEL, RISE) if len(rows) >= ENOUGH else (SHORT_LEVEL, SHORT_RISE)
     level, noise = _levels(y, width)
-    seen = max(float(np.log1p(least)), NOISES * noise) + MARGIN * noise
+    seen = (
+        max(float(np.log1p(least)), NOISES * noise) + MARGIN * noise + max(float(level[-1 - width] - level[-1]), 0.0)
+    )  # and what it goes on falling
     best = float(level[width:].min())
     share = max(float(np.expm1(seen)), _undone(y, width, best) / float(np.exp(best))) if logs else seen
     return f"a loss that ends {share:.1%} above its best level for {2 * width} values"

@@ -30,6 +30,7 @@ from forensics.errors import CannotTell
 from forensics.run.inputs import surviving
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Floats, Series, series
+from forensics.spikes.excursions import SEEN
 from parsers.tables import Run
 
 NEEDS = ["loss.eval|acc.eval"]
@@ -86,4 +87,5 @@ def _values(run: Run) -> tuple[Series, Floats, np.ndarray]:
 
 def smallest_effect(run: Run) -> str:
     _, x, _ = _values(run)
-    return f"a difference of {ERRORS * np.sqrt(2) * noise_of(x):.3g} between two evaluations; what is smaller chance does, too"
+    seen = max(ERRORS * np.sqrt(2) * noise_of(x), float(np.percentile(np.abs(np.diff(x)), 100 * SEEN)))  # or its tail
+    return f"a difference of {seen:.3g} between two evaluations; what is smaller chance does, too"

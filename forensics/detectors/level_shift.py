@@ -11,7 +11,7 @@ How it decides
     to resume_break.
 
 Cannot tell
-    With fewer than 40 values; in the first fit window, where every loss falls too fast; where a spike stands at
+    With fewer than 80 values; in the first fit window, where every loss falls too fast; where a spike stands at
     the same place (its residual offset says it). The smallest step that would have been seen is given with the
     check.
 
@@ -40,14 +40,17 @@ from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]
 WIDTH = 100  # measured: at 70 one more of 302 faulty runs is found, at 140 two of five are lost (docs/thresholds.md)
-LEAST_WIDTH = 10  # statistical: the step that ten values on either side show is off by 0.7 noises, and eight of these are asked for
+LEAST_WIDTH = 20  # statistical: the step that 20 values on either side show is off by half a noise, and eight of these are asked for
 LEAST_VALUES = 4 * LEAST_WIDTH  # bound: two stretches for the step, two that say how large steps usually are
 LEAST = 0.01  # unit: a percent; not critical: 0.7 and 1.4 of it tell the same runs (docs/thresholds.md)
 ERRORS = 8.0  # statistical: the error comes from few values and the largest of all places is taken; not critical (docs/thresholds.md)
 USUAL = 5.0  # measured: at 3.5 of them four more faulty runs are found, at 7 one is lost, no healthy one fires (docs/thresholds.md)
 GRAVE = 0.02  # a step up of this size that stays is a warning; not critical: 0.014 and 0.028 tell the same runs (docs/thresholds.md)
 MOST, LONG = 20, 10  # unit: steps on a page; values of a spike that the fit would take for a step. Not critical (docs/thresholds.md)
+PLACES, HALVINGS, HUGE = 24, 10, 2.0  # bound: places where a step is planted; its size is then known to half a percent; in ln
 LEVELS, CUT = 15, 3.0  # statistical: a median of 15 is off by a third of a sigma; beyond 3 sigma lies 1 value of 370
+
+Fit = tuple[excursions.Floats, float, float, int, list[tuple[int, int]]]
 
 
 @dataclass(frozen=True)
@@ -89,9 +92,34 @@ def smallest_effect(run: Run) -> str:
     fit = _fit(x)
     if fit is None:
         return ""
-    _, error, usual, width, _ = fit
-    seen = max(ERRORS * error, USUAL * usual, float(np.log1p(LEAST))) + MARGIN * max(error, usual)
+    width = fit[3]
+    needed = [_needed(fit, at) for at in np.unique(np.linspace(2 * width, len(x) - width, PLACES).astype(int))]
+    seen = max(needed)
+    if seen >= HUGE:
+        return f"no step: {len(x)} values do not tell one from their own ups and downs"
     return f"a step of {np.expm1(seen):.1%} with {width} values before it and {width} after it"
+
+
+def _needed(fit: Fit, at: int) -> float:
+    """The least step at an index that is found; it widens what is usual, too. HUGE where none is."""
+    step, error, usual, width, _ = fit
+    first, last = max(at - 2 * width, 0), min(at, len(step))
+    shape = _response(width)[first - (at - 2 * width) :][: last - first]
+    low, high = float(np.log1p(LEAST)), HUGE
+    for _ in range(HALVINGS):
+        size = float(np.sqrt(low * high))
+        planted = step.copy()
+        planted[first:last] += size * shape
+        found = planted[min(at - width, len(step) - 1)] >= max(ERRORS * error, USUAL * robust_sigma(planted), float(np.log1p(LEAST)))
+        low, high = (low, size) if found else (size, high)
+    return high + MARGIN * max(error, usual)
+
+
+@cache
+def _response(width: int) -> excursions.Floats:
+    """What the fit makes of a step of one in a flat series, from 2 x width - 1 values before its own place on."""
+    response: excursions.Floats = np.convolve(np.repeat([0.0, 1.0], 2 * width), _kernel(width)[::-1], "valid")[:-1]
+    return response
 
 
 def shifts(x: excursions.Floats) -> list[Shift]:
@@ -115,7 +143,7 @@ def shifts(x: excursions.Floats) -> list[Shift]:
     return sorted(found, key=lambda f: f.at)
 
 
-def _fit(x: excursions.Floats) -> tuple[excursions.Floats, float, float, int, list[tuple[int, int]]] | None:
+def _fit(x: excursions.Floats) -> Fit | None:
     """(step at each value from index `width` on, standard error, usual size, width, long spikes)."""
     y, logs = excursions.scaled(x)
     width = min(WIDTH, len(y) // 4)

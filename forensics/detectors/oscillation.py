@@ -43,7 +43,7 @@ WIDER = 2.0  # in units of the loss; measured: at 1.4 one of 107 healthy runs fi
 OF_START = 0.04  # of the first loss; not critical in the runs of docs/thresholds.md: it keeps out losses near zero, which scatter widely
 LEAST = 1e-4  # bound: what four printed digits can show; no loss is calmer
 FROZEN = 30  # bound: where no more than half of the neighbours are alike, chance makes 30 in a row once in a thousand million
-SHOWS = 1.5  # statistical: a median of nine follows the swings by an eighth, and 40 values know their width to a sixth, twice
+SHOWS = 2.0  # statistical: a median of nine follows the swings by an eighth, and 40 values know their width to a sixth, twice
 CALM, SETTLED = 9, 10  # values of the running median, which carry no trend; bound: values that differ before one counts as frozen
 
 
@@ -114,7 +114,7 @@ def smallest_effect(run: Run) -> str:
     if not logs:
         return equal
     level = float(np.median(x[-WINDOW:]))
-    wider = WIDER * float(_width(x)[WINDOW:].max()) / level if level > 0 else np.inf
+    wider = WIDER * float(_width(x).max()) / level if level > 0 else np.inf
     start = OF_START * float(np.median(x[:15])) / level if level > 0 else np.inf
     swing = max(LEAST_SWING, TIMES * max(float(_width(y)[WINDOW:].min()), LEAST), wider, start)
     return f"swings of {SHOWS * swing:.1%} over {3 * WINDOW} values, or {equal}"

@@ -117,8 +117,13 @@ def smallest_effect(run: Run) -> str:
         old = s.value[(s.attempt == before["index"]) & np.isfinite(s.value)]
         new = s.value[(s.attempt == after["index"]) & np.isfinite(s.value)]
         if len(old) >= LEAST and len(new) >= AFTER and (old > 0).all() and (new > 0).all():
-            noise, few = float(np.median(excursions.local_noise(np.log(old)))), max(min(len(new), AHEAD) // 4, AFTER)
-            falls = max(float(np.median(np.log(old[-AHEAD:])) - np.median(np.log(old[-AFTER:]))), 0.0)
-            error = float(np.hypot(error_of_median(noise, few), error_of_median(noise, min(len(old), AHEAD))))
-            needed_.append(max(ERRORS * error_of_median(noise, few), SHARE) + MARGIN * error + falls)
+            needed_.append(_needed(np.log(old), max(min(len(new), AHEAD) // 4, AFTER)))
     return f"a loss that stands {np.expm1(max(needed_)):.1%} higher after the restart" if needed_ else ""
+
+
+def _needed(old: np.ndarray, few: int) -> float:
+    """The least rise of the log that is found: it has to make up for what the loss was falling, and for the error of both levels."""
+    noise, last = float(np.median(excursions.local_noise(old))), old[-AHEAD:]
+    falls = max(-float(np.polyfit(np.arange(len(last)), last, 1)[0]), 0.0) * (len(last) + few) / 2
+    error = float(np.hypot(error_of_median(noise, few), 2 * error_of_median(noise, len(last))))  # of the level, and of its trend
+    return max(ERRORS * error_of_median(noise, few), SHARE) + MARGIN * error + falls

@@ -85,8 +85,9 @@ def smallest_effect(run: Run) -> str:
     x = held.value[surviving(held)]
     if len(x) < LEAST_EVALS:
         return ""
-    noise, lowest = robust_sigma(np.diff(x)), abs(float(x.min())) or 1.0
-    least = max(RISE, NOISES * noise / lowest) + MARGIN * error_of_median(noise / np.sqrt(2), BACK) / lowest
+    change, lowest = np.abs(np.diff(x)), abs(float(x.min())) or 1.0
+    noise = max(robust_sigma(np.diff(x)), float(change.max()) if len(x) < 2 * STEADY else 0.0)  # few values do not tell it from a trend
+    least = max(RISE, NOISES * noise / lowest) + MARGIN * error_of_median(noise, BACK) / lowest
     return f"an evaluation loss that ends {least:.1%} above its best for {BACK} evaluations, while the training loss falls"
 
 

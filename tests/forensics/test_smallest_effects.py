@@ -62,17 +62,22 @@ def hits(kind: str, n: int, once: Callable[[Rng, Values], bool]) -> int:
     return total
 
 
-@kinds
-@pytest.mark.parametrize("n", [60, 600])
+@pytest.mark.parametrize(("kind", "n"), [("white", 600), ("wide", 600), ("heavy tails", 600), ("white", 1500), ("falling", 1500)])
 def test_level_shift(kind: str, n: int) -> None:
     def once(rng: Rng, x: Values) -> bool:
-        width = int(told(level_shift, run := run_of({"loss.train": x}), r"with (\d+) values"))
-        at = int(rng.integers(width + (n > 100) * width, n - width + 1))
+        run = run_of({"loss.train": x})
+        width = int(told(level_shift, run, r"with (\d+) values"))
+        at = int(rng.integers(2 * width, n - width + 1))
         y = x.copy()
         y[at:] *= 1 + percent(level_shift, run)
         return any(abs(f.facts.step - at) <= width // 4 for f in level_shift.detect(run_of({"loss.train": y})))
 
     assert hits(kind, n, once) >= FOUND
+
+
+def test_a_short_log_promises_no_step() -> None:
+    x = KINDS["white"](np.random.default_rng(0), 200)
+    assert level_shift.smallest_effect(run_of({"loss.train": x})).startswith("no step")
 
 
 @kinds
@@ -105,7 +110,8 @@ def test_divergence(kind: str, n: int) -> None:
         run = run_of({"loss.train": x})
         size, last = percent(divergence, run), int(told(divergence, run, r"for (\d+) values"))
         y = x.copy()
-        y[-last:] *= 1 + size
+        best = min(float(np.median(x[i - last // 2 : i])) for i in range(last, n - last + 1))
+        y[-last:] *= best * (1 + size) / np.median(x[-last:])
         return any(True for _ in divergence.detect(run_of({"loss.train": y})))
 
     assert hits(kind, n, once) >= FOUND
@@ -156,7 +162,7 @@ def test_train_eval_gap(kind: str, n: int) -> None:
     def once(rng: Rng, x: Values) -> bool:
         train = np.linspace(2, 1, n)
         y = x.copy()
-        y[-4:] = x.min() * (1 + percent(train_eval_gap, evaluated(train, x))) * x[-4:] / np.median(x[-4:])
+        y[-4:] = x[:-4].min() * (1 + percent(train_eval_gap, evaluated(train, x))) * x[-4:] / np.median(x[-4:])
         return bool(list(train_eval_gap.detect(evaluated(train, y))))
 
     assert hits(kind, n, once) >= FOUND
