@@ -48,7 +48,7 @@ FACTORS = (0.7, 1.0, 1.4)
 GRAVE = ("warning", "critical")
 T = TypeVar("T")
 MOST = 400  # runs of each kind that are read
-MOST_SPIKES = 60  # of each kind on which forensics/spikes is tried: that takes most of the time
+MOST_SPIKES = 25  # of each kind on which forensics/spikes is tried: that takes most of the time
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ def _needed(fit: Fit, at: int) -> float:
         planted[first:last] += size * shape
         found = planted[min(at - width, len(step) - 1)] >= max(ERRORS * error, USUAL * robust_sigma(planted), float(np.log1p(LEAST)))
         low, high = (low, size) if found else (size, high)
-    return high + MARGIN * max(error, usual)
+    return high + MARGIN * (error + usual)
 
 
 @cache

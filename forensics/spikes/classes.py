@@ -8,6 +8,7 @@ again, other data), the same bump at regular distances.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,7 +27,7 @@ from forensics.spikes.excursions import (
     middle_of_three,
     scaled,
 )
-from forensics.spikes.features import features
+from forensics.spikes.features import NAMES, features, smoothness
 from forensics.spikes.trend import turn
 
 Ints = NDArray[np.int64]
@@ -40,6 +41,9 @@ STEP_VALUES, STEP_RISE = 25, 6  # measured: at 1.4 of either precision .937, at 
 STEP_OVERSHOOT, STEP_CLEAR = 4.0, 4.0  # statistical: chance does it once in 16,000; measured: precision .937 at 0.7 and at 1.4 of them
 STEP_MOST, BUMP_DENSE = 0.7, 6.0  # in ln; widths of a bump. Measured: without either one of 67 faulty runs is lost, the scores are alike
 BUMPS, BUMP_SIZE, BUMP_DISTANCE = 3, 0.4, 0.15  # measured: two bumps make recall .898, four precision .922; alike in size; in distance
+# Where neighbours are alike the local noise is too small a yardstick, and the spread of the tested statistic decides.
+SMOOTH, CLEAR_SPREAD = 0.65, 6.2  # measured: without them 6 of 20 smoothed healthy curves alarm (test_loss_spike), docs/thresholds.md
+PLAIN_SIGMA = 30.0  # measured: without it recall .929 for .937; 0.7 and 1.4 of it score alike
 LASTING_RISE = 0.9  # what the rule for it is right in; measured: it is told, no class hangs on it
 JUDGED = 150  # of more excursions in one attempt the smaller ones are noise; bound: seconds that a log of noise may take
 LASTING, OFFSET = 10, 0.25  # values; of the height. Measured: at 1.4 of them macro-F1 .894 and .915, at 0.7 alike
@@ -65,7 +69,8 @@ def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
     rows = features(y, found, strongest)
     odds = probability(rows)
     finite = np.isfinite(value)
-    kept = [(found[i], float(p)) for i, p in zip(strongest, odds, strict=True) if p >= class_model.THRESHOLD or not finite[found[i].peak]]
+    told = is_spike(y, [found[i] for i in strongest], rows)
+    kept = [(found[i], float(p)) for i, p, spike in zip(strongest, odds, told, strict=True) if spike or not finite[found[i].peak]]
     kept = _distinct(kept)
     judged = []
     for i, (e, p) in enumerate(kept):
@@ -80,6 +85,14 @@ def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
         kind, why = ("not_a_spike", "step") if _steps_up(y, e) else ("non_recovering", "divergence")
         judged.append(Spike(e, LASTING_RISE, kind, _limit(step, e, length), why))
     return sorted(judged, key=lambda s: s.at.start)
+
+
+def is_spike(y: Floats, found: Sequence[Excursion], rows: Floats) -> NDArray[np.bool_]:
+    """Whether each excursion, with its row of ``features``, is a spike and not noise."""
+    clear = np.exp(rows[:, NAMES.index("spread")]) >= CLEAR_SPREAD if len(rows) else np.empty(0, bool)
+    likely = probability(rows) >= class_model.THRESHOLD
+    plain = (p and (c or e.sigmas >= PLAIN_SIGMA or smoothness(y, e) < SMOOTH) for p, c, e in zip(likely, clear, found, strict=True))
+    return np.fromiter(plain, bool, len(found))
 
 
 def probability(rows: Floats) -> Floats:

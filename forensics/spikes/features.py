@@ -33,6 +33,13 @@ def features(y: Floats, found: Sequence[Excursion], chosen: Sequence[int] | None
     return np.array([_row(found[i], around) for i in chosen])
 
 
+def smoothness(y: Floats, e: Excursion) -> float:
+    """Correlation of neighbouring values before an excursion: near 0 for raw losses, 0.6 and more for smoothed ones."""
+    past = y[max(e.start - AROUND, 0) : e.start]
+    r = past - centred_median(past, 2 * LEVEL + 1)
+    return float(r[1:] @ r[:-1]) / max(float(r @ r), 1e-12) if len(r) > 1 else 0.0
+
+
 def supposed(y: Floats, found: Sequence[Excursion], others: Sequence[Excursion]) -> Floats:
     """One row of NAMES for each of `others`, as if it alone stood beside those found."""
     around = _around(y, [*found, *others[:1]])

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from forensics.run.series import Series
-from forensics.spikes import class_model, classes, excursions
+from forensics.spikes import classes, excursions
 from forensics.spikes.excursions import Excursion, Floats
 from forensics.spikes.features import supposed
 
@@ -59,8 +59,7 @@ def _told(y: Floats, found: list[Excursion], rows: excursions.Ints, level: Float
     supposed_here = [
         Excursion(int(i), int(i), int(i) + 1, float(level[i]), float(noise[i]), float(h)) for i, h in zip(rows, height, strict=True)
     ]
-    told: np.ndarray = classes.probability(supposed(y, found, supposed_here)) >= class_model.THRESHOLD
-    return told
+    return classes.is_spike(y, supposed_here, supposed(y, found, supposed_here))
 
 
 def smallest_spike(s: Series) -> str:
