@@ -5,7 +5,7 @@ What it sees
 
 How it decides
     The largest change between neighbouring evaluations is held against the five changes on either side of it: more than five
-    times their size (a robust sigma about zero, trend and all) and 15 % of the level (15 points of an accuracy). The three
+    times their robust sigma and 15 % of the level (15 points of an accuracy). The three
     to five evaluations after it keep half of the step, and the training loss moves by less than a third of it in the same direction.
 
 Cannot tell
@@ -94,8 +94,8 @@ def _jump(y: np.ndarray) -> int | None:
 
 
 def _usual(change: np.ndarray, i: int) -> float:
-    """Size of the changes beside one, trend and all."""
-    return robust_sigma(np.delete(change, i)[max(i - BESIDE, 0) : i + BESIDE], 0.0)
+    """Scatter of the changes beside one, about their median: a steady trend is none."""
+    return robust_sigma(np.delete(change, i)[max(i - BESIDE, 0) : i + BESIDE])
 
 
 def smallest_effect(run: Run) -> str:
@@ -108,7 +108,8 @@ def smallest_effect(run: Run) -> str:
         y, logs = _scaled(s.value[rows], name)
         change = np.diff(y)
         usual = np.percentile([_usual(change, i) for i in range(1, len(change))], 100 * SEEN)
-        size = float(max(TIMES * usual, SHARE) + MARGIN * usual)
+        falls = float(np.percentile(np.abs(change), 75))  # a loss that falls takes from a step up what it falls from one to the next
+        size = float(max(TIMES * usual, SHARE) + MARGIN * usual) + falls
         told.append(f"{s.tag}: a lasting step of {unit * (np.expm1(size) if logs else size):.1f} {'%' if logs else 'points'}")
     return "; ".join(told)
 
