@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from forensics.spikes import excursions, plain_rule
+from forensics.spikes import excursions, plain_rule, tops
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -109,7 +109,7 @@ def events(rule: Callable[[Floats], Flags], step: NDArray[np.int64], value: Floa
         start = int(group[0])
         if start < past:
             continue
-        end = excursions.first_at_most(settled, start + 1, level[start] + 2 * sigma[start])
+        end = tops.first_at_most(settled, start + 1, level[start] + 2 * sigma[start])
         peak = start + int(np.argmax(x[start : max(int(group[-1]), start) + 1]))
         past = end if end is not None else int(group[-1]) + 1
         took = step[end] - step[start] if end is not None else None

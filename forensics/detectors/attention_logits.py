@@ -27,8 +27,9 @@ from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["attn.max_logit|attn.entropy"]
-HUGE, GROWTH, COLLAPSE = 100.0, 3.0, 0.1
-SMALLEST_EFFECT = f"logits above {HUGE:.0f}"
+HUGE = 100.0  # paper: Dehghani et al. (arXiv:2302.05442, ViT-22B) saw softmax saturate and training fail where logits pass the hundreds
+GROWTH, COLLAPSE = 3.0, 0.1  # not critical: neither moves a run between 0.7 and 1.4; a model that begins there did not run away
+LEAST = 8  # bound: five values make the first level, three the last, and no value is in both
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,20 @@ class Facts(BaseFacts):
     step: int  # where it passed the limit
 
 
+def smallest_effect(run: Run) -> str:
+    told = []
+    for name, words in (("attn.max_logit", "logits that grow to"), ("attn.entropy", "an entropy that falls to")):
+        s = series(run, name)
+        if s is not None and len(s) >= LEAST:
+            first = float(np.median(s.value[:5]))
+            told.append(f"{words} {max(HUGE, GROWTH * first) if name == 'attn.max_logit' else COLLAPSE * first:.3g}")
+    return ", or ".join(told)
+
+
 def detect(run: Run) -> Iterator[Finding]:
     for name, grows in (("attn.max_logit", True), ("attn.entropy", False)):
         s = series(run, name)
-        if s is None or len(s) < 10:
+        if s is None or len(s) < LEAST:
             continue
         x = np.where(np.isfinite(s.value), s.value, np.inf if grows else 0.0)
         first, last = float(np.median(x[:5])), float(np.median(x[-max(len(x) // 10, 3) :]))

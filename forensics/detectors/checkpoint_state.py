@@ -39,8 +39,9 @@ from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
-CLOSE = 0.02  # of the step: counts that differ less are the same (skipped steps, a label that is one off)
-MOST_TIMES = 64
+CLOSE = 0.02  # of the step: counts that differ less are the same (skipped steps, a label that is one off); docs/thresholds.md: not critical
+MOST_TIMES = 64  # bound: processes of eight nodes; a whole ratio above it is a schedule that counts samples
+BEHIND = 0.9  # of the step: five times CLOSE, so that no count is both close and behind
 
 Row = tuple[Checkpoint, Counters]
 SMALLEST_EFFECT = "a count that is off by a tenth of the step"
@@ -111,7 +112,7 @@ def _began_anew(run: Run, found: list[Row], starts: list[int], part: str) -> Ite
         age, step = getattr(n, part), c.step or 0
         begins = starts + [(o.step or 0) + 1 for o, _ in found if o.step and o.step < step and not skips]
         since = next((s for s in begins if s <= step and (_close(age, step - s, step) or _close(age, step - s + 1, step))), None)
-        told = since is not None and age < 0.9 * step
+        told = since is not None and age < BEHIND * step
         fell = before is not None and age < getattr(before[1], part)
         if _close(age, step, step):
             before = (c, n)

@@ -29,11 +29,14 @@ from forensics.errors import CannotTell
 from forensics.run.inputs import surviving
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Series, parts
+from forensics.spikes.visible import MARGIN, error_of_median
 from parsers.tables import Run
 
 NEEDS: list[str] = []
-LEAST, RISE, NOISES, BACK = 6, 0.05, 3.0, 3
-SMALLEST_EFFECT = f"one dataset {RISE:.0%} above its lowest, for three evaluations"
+LEAST = 6  # bound: three evaluations make the last level, and the four second differences of six its noise
+RISE = 0.05  # unit: what a change of data is worth telling from; not critical: for information only (docs/thresholds.md)
+NOISES = 3.0  # statistical: a median of three is off by 0.7 noises, so this is 4 sigma, which chance does once in 30,000
+BACK = 3  # bound: three values make a median, and the lowest one is not among them
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,25 @@ class Facts(BaseFacts):
     interval: int  # steps between its evaluations
 
 
+def smallest_effect(run: Run) -> str:
+    needed = []
+    for name in ("loss.eval", "loss.part"):
+        sets = [s.value[rows] for s in parts(run, name) if len(rows := surviving(s)) >= LEAST]
+        needed += [_needed(x) for x in sets] if len(sets) > 1 else []
+    return f"one dataset {max(needed):.1%} above its lowest for {BACK} evaluations, while the others improve" if needed else ""
+
+
+def _needed(x: np.ndarray) -> float:
+    """The rise over the lowest value that is found, with the margin for the error of the last level, as a share of it."""
+    noise, lowest = _noise(x), abs(float(x.min())) or 1.0
+    return max(RISE, NOISES * noise / lowest) + MARGIN * error_of_median(noise, 3) / lowest
+
+
+def _noise(x: np.ndarray) -> float:
+    """Scatter of one evaluation, smooth trends taken off."""
+    return float(robust_sigma(np.diff(x, 2), 0.0) / np.sqrt(6))
+
+
 def detect(run: Run) -> Iterator[Finding]:
     judged = False
     for name in ("loss.eval", "loss.part"):
@@ -57,7 +79,7 @@ def detect(run: Run) -> Iterator[Finding]:
         for i, (s, rows) in enumerate(sets):
             x = s.value[rows]
             best, end = int(np.argmin(x)), float(np.median(x[-3:]))
-            noise = robust_sigma(np.diff(x, 2), 0.0) / np.sqrt(6)
+            noise = _noise(x)
             rise = end - float(x[best])
             if len(x) - 1 - best < BACK or rise < max(RISE * abs(x[best]), NOISES * noise):
                 continue

@@ -38,7 +38,7 @@ OF = {
     "out of memory": ", out of memory", "disk": ", disk full", "hardware": ", hardware failure", "signal": " by a signal",
     "interrupt": " by hand", "scheduler": " by the scheduler",
 }  # fmt: skip
-QUOTED = 160  # characters of a log line in the answer
+QUOTED = 160  # unit: characters of a log line in the answer, two lines of a terminal
 
 
 @dataclass(frozen=True)

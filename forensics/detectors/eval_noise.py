@@ -30,10 +30,14 @@ from forensics.errors import CannotTell
 from forensics.run.inputs import surviving
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Floats, Series, series
+from forensics.spikes.excursions import SEEN
 from parsers.tables import Run
 
 NEEDS = ["loss.eval|acc.eval"]
-LEAST, ERRORS, SHARE, TELLING = 15, 2.0, 0.005, 0.2
+LEAST = 15  # bound: a third of them is five evaluations, whose two halves are two each
+ERRORS = 2.0  # statistical: standard errors; chance stands beyond once in 22
+SHARE = 0.005  # unit: half a percent, which no model is chosen by; not critical: for information only (docs/thresholds.md)
+TELLING = 0.2  # of the early pace: what a decaying rate leaves of it; not critical: for information only (docs/thresholds.md)
 
 
 @dataclass(frozen=True)
@@ -83,4 +87,5 @@ def _values(run: Run) -> tuple[Series, Floats, np.ndarray]:
 
 def smallest_effect(run: Run) -> str:
     _, x, _ = _values(run)
-    return f"a difference of {ERRORS * np.sqrt(2) * noise_of(x):.3g} between two evaluations; below it they are equal"
+    seen = max(ERRORS * np.sqrt(2) * noise_of(x), float(np.percentile(np.abs(np.diff(x)), 100 * SEEN)))  # or its tail
+    return f"a difference of {seen:.3g} between two evaluations; what is smaller chance does, too"

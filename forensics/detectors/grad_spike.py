@@ -30,8 +30,8 @@ from forensics.spikes import excursions, plain_rule
 from parsers.tables import Run
 
 NEEDS = ["grad.norm"]
-LEAST_RATIO = 2.0
-SHOWN = 20
+LEAST_RATIO = 2.0  # unit: a doubling; not critical: for information only, causes weigh it (docs/thresholds.md)
+SHOWN = 20  # unit: findings on a page, the largest ones
 
 
 @dataclass(frozen=True)
@@ -73,4 +73,7 @@ def detect(run: Run) -> Iterator[Finding]:
 def smallest_effect(run: Run) -> str:
     s = series(run, "grad.norm")
     share = excursions.smallest_visible(s.value) if s is not None else None
-    return f"{max(1 + (share or 0), LEAST_RATIO):.1f} times the usual norm" if share is not None else ""
+    if share is None:
+        return ""
+    doubled = excursions.smallest_visible(s.value, 0.0) if s is not None else None  # what makes up for a value below the level
+    return f"{max(1 + share, LEAST_RATIO * (1 + (doubled or 0))):.2f} times the usual norm"

@@ -35,13 +35,22 @@ from forensics.run.robust import robust_sigma
 from forensics.run.series import Series
 from forensics.spikes import excursions
 from forensics.spikes.trend import without
+from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]
-WIDTH, LEAST_WIDTH, LEAST_VALUES = 100, 20, 80
-LEAST, ERRORS, USUAL = 0.01, 8.0, 5.0
-GRAVE = 0.02  # a step up of this size that stays is a warning
-MOST, LONG = 20, 10
+WIDTH = 100  # measured: at 70 one more of 302 faulty runs is found, at 140 two of five are lost (docs/thresholds.md)
+LEAST_WIDTH = 20  # statistical: the step that 20 values on either side show is off by half a noise, and eight of these are asked for
+LEAST_VALUES = 4 * LEAST_WIDTH  # bound: two stretches for the step, two that say how large steps usually are
+LEAST = 0.01  # unit: a percent; not critical: 0.7 and 1.4 of it tell the same runs (docs/thresholds.md)
+ERRORS = 8.0  # statistical: the error comes from few values and the largest of all places is taken; not critical (docs/thresholds.md)
+USUAL = 5.0  # measured: at 3.5 of them four more faulty runs are found, at 7 one is lost, no healthy one fires (docs/thresholds.md)
+GRAVE = 0.02  # a step up of this size that stays is a warning; not critical: 0.014 and 0.028 tell the same runs (docs/thresholds.md)
+MOST, LONG = 20, 10  # unit: steps on a page; values of a spike that the fit would take for a step. Not critical (docs/thresholds.md)
+PLACES, HALVINGS, HUGE = 24, 10, 2.0  # bound: places where a step is planted; its size is then known to half a percent; in ln
+LEVELS, CUT = 15, 3.0  # statistical: a median of 15 is off by a third of a sigma; beyond 3 sigma lies 1 value of 370
+
+Fit = tuple[excursions.Floats, float, float, int, list[tuple[int, int]]]
 
 
 @dataclass(frozen=True)
@@ -81,7 +90,36 @@ def smallest_effect(run: Run) -> str:
     if len(x) < LEAST_VALUES:
         return ""
     fit = _fit(x)
-    return f"a step of {np.expm1(max(ERRORS * fit[1], USUAL * fit[2], LEAST)):.1%}" if fit else ""
+    if fit is None:
+        return ""
+    width = fit[3]
+    needed = [_needed(fit, at) for at in np.unique(np.linspace(2 * width, len(x) - width, PLACES).astype(int))]
+    seen = max(needed)
+    if seen >= HUGE:
+        return f"no step: {len(x)} values do not tell one from their own ups and downs"
+    return f"a step of {np.expm1(seen):.1%} with {width} values before it and {width} after it"
+
+
+def _needed(fit: Fit, at: int) -> float:
+    """The least step at an index that is found; it widens what is usual, too. HUGE where none is."""
+    step, error, usual, width, _ = fit
+    first, last = max(at - 2 * width, 0), min(at, len(step))
+    shape = _response(width)[first - (at - 2 * width) :][: last - first]
+    low, high = float(np.log1p(LEAST)), HUGE
+    for _ in range(HALVINGS):
+        size = float(np.sqrt(low * high))
+        planted = step.copy()
+        planted[first:last] += size * shape
+        found = planted[min(at - width, len(step) - 1)] >= max(ERRORS * error, USUAL * robust_sigma(planted), float(np.log1p(LEAST)))
+        low, high = (low, size) if found else (size, high)
+    return high + MARGIN * (error + usual)
+
+
+@cache
+def _response(width: int) -> excursions.Floats:
+    """What the fit makes of a step of one in a flat series, from 2 x width - 1 values before its own place on."""
+    response: excursions.Floats = np.convolve(np.repeat([0.0, 1.0], 2 * width), _kernel(width)[::-1], "valid")[:-1]
+    return response
 
 
 def shifts(x: excursions.Floats) -> list[Shift]:
@@ -105,7 +143,7 @@ def shifts(x: excursions.Floats) -> list[Shift]:
     return sorted(found, key=lambda f: f.at)
 
 
-def _fit(x: excursions.Floats) -> tuple[excursions.Floats, float, float, int, list[tuple[int, int]]] | None:
+def _fit(x: excursions.Floats) -> Fit | None:
     """(step at each value from index `width` on, standard error, usual size, width, long spikes)."""
     y, logs = excursions.scaled(x)
     width = min(WIDTH, len(y) // 4)
@@ -113,9 +151,9 @@ def _fit(x: excursions.Floats) -> tuple[excursions.Floats, float, float, int, li
         return None
     found = excursions.candidates(y)
     calm = without(y, found)
-    middle = excursions.centred_median(calm, 15)
+    middle = excursions.centred_median(calm, LEVELS)
     noise = max(robust_sigma(calm, middle), excursions.noise_floor(y))
-    calm = np.clip(calm, middle - 3 * noise, middle + 3 * noise)
+    calm = np.clip(calm, middle - CUT * noise, middle + CUT * noise)
     kernel = _kernel(width)
     step = np.convolve(calm, kernel[::-1], "valid")
     usual = robust_sigma(step)
@@ -142,8 +180,8 @@ def _finding(run: Run, s: Series, rows: excursions.Ints, f: Shift, total: int) -
     step, ratio = int(s.step[row]), float(np.expm1(f.size))
     low, high = float(np.expm1(f.size - 1.96 * f.error)), float(np.expm1(f.size + 1.96 * f.error))
     rest = s.value[rows[f.at :]]
-    before = float(np.median(s.value[rows[max(f.at - 15, 0) : f.at]]))
-    stays = float(np.median(rest[-15:])) > before
+    before = float(np.median(s.value[rows[max(f.at - LEVELS, 0) : f.at]]))
+    stays = float(np.median(rest[-LEVELS:])) > before
     way = "up" if ratio > 0 else "down"
     title = f"Loss steps {way} by {abs(ratio):.1%} at step {step} (95 % interval {low:+.1%} to {high:+.1%})"
     facts = Facts(step, ratio, low, high, ratio > 0, stays, before, total)

@@ -42,9 +42,9 @@ from forensics.spikes import excursions
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
-OFF = 4.0  # sigmas that a filtered value must be off its level
-CLOSE, AT_CLIP, CLIPPED = 0.04, 1e-3, 0.1
-BITS = 1 / math.log(2)
+OFF = 4.0  # sigmas that a filtered value must be off its level; statistical: once in 16,000, and the row's gradient norm is NaN besides
+CLOSE, AT_CLIP, CLIPPED = 0.04, 1e-3, 0.1  # of chance level; rounding of logs; share of the rows. Not critical (docs/thresholds.md)
+BITS = 1 / math.log(2)  # unit: bits a nat
 
 
 @dataclass(frozen=True)
@@ -105,10 +105,8 @@ def detect(run: Run) -> Iterator[Finding]:
 
 def smallest_effect(run: Run) -> str:
     s = series(run, "loss.train")
-    share = excursions.smallest_visible(s.value[s.alive]) if s is not None else None
-    if share is None or share > 1:  # a loss that scatters so widely hides them all
-        return ""
-    return f"+{share * OFF / excursions.PEAK_SIGMA:.1%} in a row whose gradient norm is NaN"
+    share = excursions.smallest_visible(s.value[s.alive], OFF) if s is not None else None
+    return "" if share is None or share > 1 else f"+{share:.1%} in a row whose gradient norm is NaN"  # wide scatter hides them all
 
 
 def rows_made(run: Run, s: Series) -> dict[int, nan_filter.Match | None]:

@@ -37,7 +37,6 @@ from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
-GROWTH = memory_kinds.GROWTH
 _KILLED = re.compile(
     r"(?i)\b(?:exit(?:ed)?|code|status)\b[\w :=]{0,20}\b137\b|exitcode\s*+(?::\s*+)?-9\b|SIGKILL|signal 9\b|killed by signal: Killed|^\s*Killed\b|line \d+:\s+\d+ Killed\b|task \d+: Killed"
 )
@@ -114,4 +113,8 @@ def _step(run: Run, event: dict[str, Any]) -> int | None:
 
 
 def smallest_effect(run: Run) -> str:
-    return f"a growth of {GROWTH:.0%} over half the run" if series(run, "mem.alloc") else "a line that speaks of it"
+    return (
+        f"a steady growth of {memory_kinds.GROWTH:.0%} over the last half of the run"
+        if series(run, "mem.alloc")
+        else "a line that speaks of it"
+    )

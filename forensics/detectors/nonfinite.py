@@ -34,7 +34,7 @@ from forensics.run.series import Ints, Series, by_rank, parts, series
 from parsers.tables import Run
 
 NEEDS = [f"{ANY_LOSS}|grad.norm"]
-CALM = 3.0  # the gradient norm before the event is calm below this many times its median
+CALM = 3.0  # the gradient norm before the event is calm below this many times its median; causes ask, no verdict hangs on it (docs/thresholds.md)
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ def _finding(run: Run, s: Series, bad: Ints, ranks: list[int]) -> Finding[Facts]
     shown = [evidence.window(s, step, step, *marks, title=f"{s.tag} before step {step}", where=s.place(run, first), margin=0)]
     grad = series(run, "grad.norm")
     if grad is not None and s.name != "grad.norm":
-        near = int(np.argmin(np.abs(grad.step - step)))
-        shown.append(evidence.window(grad, step, step, title="gradient norm on the way there", where=grad.place(run, near)))
+        beside = int(np.argmin(np.abs(grad.step - step)))
+        shown.append(evidence.window(grad, step, step, title="gradient norm on the way there", where=grad.place(run, beside)))
     lasts = stays or not recovered
     title = f"{s.tag} is {word}{told} from step {step} on {how}" if lasts else f"{s.tag} is {word}{told} at step {step}, {how}"
     return evidence.on_rows(s, (first, bad[-1]), facts, title, severity, *shown, key=f"{step}-{s.name}")

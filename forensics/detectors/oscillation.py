@@ -35,10 +35,16 @@ from forensics.spikes import excursions
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]
-LEAST_VALUES, WINDOW, IN_A_ROW = 120, 40, 40
-TIMES, LEAST_SWING, WIDER, OF_START = 4.0, 0.15, 2.0, 0.04
-FROZEN = 30
-SMALLEST_EFFECT = f"swings of {LEAST_SWING:.0%} over {IN_A_ROW} values in a row, or {FROZEN} equal values"
+WINDOW = 40  # statistical: the median distance of 40 values is known to a sixth; measured: with 28 the one faulty run is lost
+LEAST_VALUES = 3 * WINDOW  # bound: a calm stretch, a wild one, and the window between them
+TIMES = 4.0  # measured, not critical: 2.8 and 5.6 tell the same runs (docs/thresholds.md)
+LEAST_SWING = 0.15  # of the level; measured, not critical: 0.105 and 0.21 tell the same runs (docs/thresholds.md)
+WIDER = 2.0  # in units of the loss; measured: at 1.4 one of 107 healthy runs fires, at 2.8 the one faulty is lost (docs/thresholds.md)
+OF_START = 0.04  # of the first loss; not critical in the runs of docs/thresholds.md: it keeps out losses near zero, which scatter widely
+LEAST = 1e-4  # bound: what four printed digits can show; no loss is calmer
+FROZEN = 30  # bound: where no more than half of the neighbours are alike, chance makes 30 in a row once in a thousand million
+SHOWS = 2.0  # statistical: a median of nine follows the swings by an eighth, and 40 values know their width to a sixth, twice
+CALM, SETTLED = 9, 10  # values of the running median, which carry no trend; bound: values that differ before one counts as frozen
 
 
 @dataclass(frozen=True)
@@ -79,22 +85,39 @@ def swings(x: excursions.Floats) -> tuple[int, int, float, float] | None:
     y, logs = excursions.scaled(x)
     if not logs or len(y) < LEAST_VALUES:
         return None
-    residual = np.abs(y - excursions.centred_median(y, 9))
-    swing = SIGMA * excursions.rolling_median(residual, WINDOW)
+    swing, height = _width(y), _width(x)
     calm = np.minimum.accumulate(np.where(np.arange(len(y)) >= WINDOW, swing, np.inf))
-    height = SIGMA * excursions.rolling_median(np.abs(x - excursions.centred_median(x, 9)), WINDOW)
     widest = np.maximum.accumulate(height)
     earlier = np.concatenate([np.full(WINDOW, np.inf), widest[:-WINDOW]])  # in units of the loss: near zero all swings are small
     earlier[: max(4 * WINDOW, len(x) // 5)] = np.inf
     earlier = np.maximum(earlier, OF_START / WIDER * float(np.median(x[:15])))
-    wild = (swing >= TIMES * np.maximum(calm, 1e-4)) & (swing >= LEAST_SWING)
+    wild = (swing >= TIMES * np.maximum(calm, LEAST)) & (swing >= LEAST_SWING)
     wild &= _begun(height >= WIDER * earlier, wild)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], wild, [False]]).astype(np.int8)))
-    spans = [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True) if b - a >= IN_A_ROW]
+    spans = [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True) if b - a >= WINDOW]
     if not spans:
         return None
     first, stop = max(spans, key=lambda span: span[1] - span[0])
-    return max(first - WINDOW // 2, 0), stop - 1, max(float(calm[first]), 1e-4), float(np.median(swing[first:stop]))
+    return max(first - WINDOW // 2, 0), stop - 1, max(float(calm[first]), LEAST), float(np.median(swing[first:stop]))
+
+
+def _width(x: excursions.Floats) -> excursions.Floats:
+    """How widely the last values scatter about their running median."""
+    return SIGMA * excursions.rolling_median(np.abs(x - excursions.centred_median(x, CALM)), WINDOW)
+
+
+def smallest_effect(run: Run) -> str:
+    s, rows = finite_loss(run, LEAST_VALUES)
+    x = s.value[rows]
+    y, logs = excursions.scaled(x)
+    equal = f"{FROZEN} equal values in a row"
+    if not logs:
+        return equal
+    level = float(np.median(x[-WINDOW:]))
+    wider = WIDER * float(_width(x).max()) / level if level > 0 else np.inf
+    start = OF_START * float(np.median(x[:15])) / level if level > 0 else np.inf
+    swing = max(LEAST_SWING, TIMES * max(float(_width(y)[WINDOW:].min()), LEAST), wider, start)
+    return f"swings of {SHOWS * swing:.1%} over {3 * WINDOW} values, or {equal}"
 
 
 def _begun(outgrown: np.ndarray, wild: np.ndarray) -> np.ndarray:
@@ -113,7 +136,7 @@ def freezes(x: excursions.Floats) -> tuple[int, int] | None:
     lengths[x[edges[:-1]] == 0] = 0
     best = int(np.argmax(lengths))
     first = int(edges[best])
-    if lengths[best] < FROZEN or first < 10 or np.median(lengths[lengths > 0]) > 1:
+    if lengths[best] < FROZEN or first < SETTLED or np.median(lengths[lengths > 0]) > 1:
         return None
     return first, first + int(lengths[best]) - 1
 

@@ -39,12 +39,13 @@ from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+# Shares of the level. Not critical: 0.7 and 1.4 of all tell the same runs (docs/thresholds.md); few of these have ranks.
 FLOORS = {"loss.train": 0.05, "loss.eval": 0.05, "grad.norm": 0.3, "param.norm": 0.01, "time.step": 0.2, "time.data": 0.5}
 PACE = ("time.step", "time.data", "tput.tokens_dev", "tput.samples_dev")
 WHAT = {"loss.train": "loss", "loss.eval": "evaluation loss", "grad.norm": "gradient norm", "param.norm": "norm of the weights",
         "time.step": "time of a step", "time.data": "time spent waiting for data"}  # fmt: skip
-FAR = 0.2  # a loss apart throughout by this much is no matter of which data a rank sees
-SHOWN = 12  # rows of the table
+FAR = 0.2  # a loss apart throughout by this much is no matter of which data a rank sees; not critical (docs/thresholds.md)
+SHOWN = 12  # unit: rows of the table
 SMALLEST_EFFECT = "one rank's loss off by 5 % and three noises; numbers that were equal and are not"
 
 

@@ -36,7 +36,7 @@ from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
-MOST = 20  # restarts judged by the loss
+MOST = 20  # restarts judged by the loss; bound: the p value is corrected for their number, and each takes a second
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,10 @@ from forensics.run import endings, how_it_ended
 from forensics.run.series import series
 from parsers.tables import DOUBTED, Run
 
-STEPS, TIME = 0.02, 0.05  # shares of the run that were done twice, below which a restart that came back whole lost little: docs/case.md
+STEPS, TIME = (
+    0.02,
+    0.05,
+)  # shares of the run that were done twice, below which a restart that came back whole lost little: docs/case.md; not critical: docs/thresholds.md
 NEEDS: list[str] = []
 SMALLEST_EFFECT = "one step logged twice"
 

@@ -9,7 +9,7 @@ How it decides
     upwards, with the steps it takes to decay, downwards (data seen before), or none.
 
 Cannot tell
-    With fewer than ten values on either side of the restart.
+    With fewer than ten values before the restart, or three after it.
 
 Folklore
     "Training resumes with increased loss despite checkpoint loading" (transformers#33336): moments lost. "Loss is lower
@@ -29,10 +29,16 @@ from forensics.errors import CannotTell
 from forensics.run.inputs import needed
 from forensics.run.series import Series
 from forensics.spikes import excursions
+from forensics.spikes.visible import MARGIN, error_of_median
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
-LEAST, AHEAD, ERRORS, SHARE = 10, 20, 5.0, 0.01
+LEAST = 10  # bound: the old attempt's noise comes from its values, and ten give a sigma within a quarter
+AFTER = 3  # bound: three values make a median
+AHEAD = 20  # values compared; not critical: 14 and 28 tell the same runs (docs/thresholds.md)
+ERRORS = 5.0  # statistical: chance does it once in 1.7 million, and a heavy tail seldom; not critical (docs/thresholds.md)
+SHARE = 0.01  # unit: a percent; not critical: 0.7 and 1.4 of it tell the same runs (docs/thresholds.md)
+SAME, MOSTLY = 1e-5, 0.9  # unit: what six printed digits keep; nine in ten values alike are the same steps logged again
 
 
 @dataclass(frozen=True)
@@ -54,11 +60,11 @@ def detect(run: Run) -> Iterator[Finding]:
     for before, after in zip(run.attempts, run.attempts[1:], strict=False):
         old = np.flatnonzero((s.attempt == before["index"]) & np.isfinite(s.value))
         new = np.flatnonzero((s.attempt == after["index"]) & np.isfinite(s.value))
-        if len(old) >= LEAST and len(new) >= LEAST:
+        if len(old) >= LEAST and len(new) >= AFTER:
             judged = True
             yield from _break(run, s, old, new, after["index"])
     if len(run.attempts) > 1 and not judged:
-        raise CannotTell(f"fewer than {LEAST} values on one side of the restart")
+        raise CannotTell(f"fewer than {LEAST} values before, or {AFTER} after the restart")
 
 
 def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) -> Iterator[Finding[Facts]]:
@@ -73,14 +79,14 @@ def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) 
         gap = y[new][:AHEAD] - np.median(y[kept])
     else:
         return
-    few = max(len(gap) // 4, 3)
+    few = max(len(gap) // 4, AFTER)
     height = float(np.median(gap[:few]))
     if height < 0 and len(twice) < LEAST:
         # a loss that was falling goes on falling: only what lies below its own trend is a break
         trend = np.polyfit(s.step[kept], y[kept], 1)
         height = min(max(height, float(np.median(y[new][:few] - np.polyval(trend, s.step[new][:few])))), 0.0)
-    identical = len(twice) >= 5 and bool(np.isclose(s.value[old][i], s.value[new][j], rtol=1e-5).mean() > 0.9)
-    if identical or abs(height) < max(ERRORS * noise * 1.25 / np.sqrt(few), SHARE):
+    identical = len(twice) >= 5 and bool(np.isclose(s.value[old][i], s.value[new][j], rtol=SAME).mean() > MOSTLY)
+    if identical or abs(height) < max(ERRORS * error_of_median(noise, few), SHARE):
         return
     level = float(np.median(y[kept])) if len(kept) else float(y[old][i][0])
     back = np.flatnonzero(excursions.rolling_median(y[new], 5) <= level + 2 * noise)
@@ -104,4 +110,20 @@ def _finding(run: Run, s: Series, rows: tuple[int, int], f: Facts) -> Finding[Fa
 
 
 def smallest_effect(run: Run) -> str:
-    return "a change of 1 % and five standard errors" if len(run.attempts) > 1 else "no restart to judge"
+    if len(run.attempts) < 2:
+        return "no restart to judge"
+    s, needed_ = needed(run, "loss.train"), []
+    for before, after in zip(run.attempts, run.attempts[1:], strict=False):
+        old = s.value[(s.attempt == before["index"]) & np.isfinite(s.value)]
+        new = s.value[(s.attempt == after["index"]) & np.isfinite(s.value)]
+        if len(old) >= LEAST and len(new) >= AFTER and (old > 0).all() and (new > 0).all():
+            needed_.append(_needed(np.log(old), max(min(len(new), AHEAD) // 4, AFTER)))
+    return f"a loss that stands {np.expm1(max(needed_)):.1%} higher after the restart" if needed_ else ""
+
+
+def _needed(old: np.ndarray, few: int) -> float:
+    """The least rise of the log that is found: it has to make up for what the loss was falling, and for the error of both levels."""
+    noise, last = float(np.median(excursions.local_noise(old))), old[-AHEAD:]
+    falls = max(-float(np.polyfit(np.arange(len(last)), last, 1)[0]), 0.0) * (len(last) + few) / 2
+    error = float(np.hypot(error_of_median(noise, few), 2 * error_of_median(noise, len(last))))  # of the level, and of its trend
+    return max(ERRORS * error_of_median(noise, few), SHARE) + MARGIN * error + falls

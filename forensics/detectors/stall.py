@@ -42,8 +42,9 @@ from parsers.tables import Run
 
 _FRONT = re.compile(r"^\s*\[[EWIF] ?[^\]]*\] ?")  # the logger's own clock, file and line
 NEEDS = ["loss.train|lr|grad.norm"]
-STOP_TIMES = 5.0  # an evaluation or a save that takes so many times as long as the others do waits for something
-SMALLEST_EFFECT = f"{SILENCE_SECONDS / 60:.0f} minutes of silence"
+STOP_TIMES = (
+    5.0  # an evaluation or a save that takes so many times as long as the others do waits for something; not critical (docs/thresholds.md)
+)
 
 
 @dataclass(frozen=True)
@@ -140,3 +141,10 @@ def _words(kind: Kind) -> str:
 
 def _told_of(kind: Kind) -> dict[str, Any]:
     return {"kind": kind.id, "words": kind.words, "why": kind.why, "do": list(kind.do), "ranks": kind.ranks}
+
+
+def smallest_effect(run: Run) -> str:
+    s = series(run, "loss.train") or series(run, "lr") or series(run, "grad.norm")
+    a_step = pace.pauses(s).a_step if s is not None else np.array([])
+    usual = float(np.median(a_step[a_step > 0])) * (s.interval if s is not None else 1) if (a_step > 0).any() else 0.0
+    return f"{max(SILENCE_SECONDS, SILENCE_TIMES * usual) / 60:.1f} minutes of silence between two rows"

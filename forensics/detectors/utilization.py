@@ -37,10 +37,11 @@ from forensics.run.system_metrics import Clocked, clocked
 from parsers.tables import Run
 
 NEEDS: list[str] = []
-LOW_LOAD, LOW_MFU, WAITING = 50.0, 0.10, 0.3
-FALLS, DOUBLES, LEAST = 0.7, 2.0, 20
-HOT, COOLER, HOT_SHARE = 80.0, 0.9, 0.1
-SMALLEST_EFFECT = f"a load below {LOW_LOAD:.0f} %, an MFU below {LOW_MFU:.0%}, {WAITING:.0%} of a step spent on data"
+LOW_LOAD, WAITING = 50.0, 0.3  # unit: half of the time idle, a third of it waiting; for information only (docs/thresholds.md)
+LOW_MFU = 0.10  # paper: good dense runs reach 40 to 60 % (PaLM, arXiv:2204.02311); a quarter of the worst of these
+FALLS, DOUBLES, LEAST = 0.7, 2.0, 20  # unit: a third less, twice as much; a median of 20 is off by 0.28 sigma. For information only
+HOT, COOLER, HOT_SHARE = 80.0, 0.9, 0.1  # unit: degrees; NVIDIA's data-centre boards slow down from 83 to 90 on. For information only
+SMALLEST_EFFECT = f"a usual load below {LOW_LOAD:.0f} %, a usual MFU below {LOW_MFU:.0%}, {WAITING:.0%} of the usual step spent on data"
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from forensics.run.inputs import needed
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
-IN_A_ROW = 3
+IN_A_ROW = 3  # bound: one zero may be a rounded value, three in a row after a loss of another size are none; not critical
 SMALLEST_EFFECT = f"{IN_A_ROW} zeros in a row"
 
 

@@ -18,24 +18,27 @@ import polars as pl
 from numpy.typing import NDArray
 
 from forensics.run.robust import SIGMA
+from forensics.spikes.tops import first_at_most, top_of_hump
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LEVEL, NOISE, RESIDUAL = 15, 80, 9
-PEAK_SIGMA, START_SIGMA, END_SIGMA = 6.0, 3.0, 2.0
-CANDIDATE_SIGMA, CANDIDATE_LEAST = 5.0, 0.007
-LEAST = 0.01
-CROWD_SIGMA = 25.0
-WARMUP = 8  # values needed before anything can be judged
-END_SHARE, TOUCHING, TOUCHED = 0.05, 1, 0.5
-HUMP = 0.5  # a peak is over where half of its height is lost
-TAIL, DEEPEST = 4, 3  # a tail of so many values can carry spikes of its own, and so on so many times
-NEGLIGIBLE = 1e-3
-LEAST_SIGMA = 0.0005  # no loss is less noisy; what is, was rounded
-NOT_FINITE = 5.0  # what a NaN stands above the highest value, in units of ln
-REMEMBERED = 1 << 17  # values of a series whose medians are remembered
-FEW = 600  # more candidates in one series are noise of a kind that no single one can be told from
+# Windows: docs/thresholds.md, and docs/spikes.md for the scores on annotated curves that they were chosen by.
+LEVEL, NOISE, RESIDUAL = 15, 80, 9  # statistical: medians with errors of 1/3 and 1/7 sigma; nine values carry no trend
+PEAK_SIGMA = 6.0  # statistical: of a million normal values none; heavy tails are what CROWD_SIGMA and the classes are for
+START_SIGMA, END_SIGMA = 3.0, 2.0  # statistical: chance is above once in 740, below 2 sigma 98 times in 100
+CANDIDATE_SIGMA, CANDIDATE_LEAST = 5.0, 0.007  # measured: docs/thresholds.md; the classes judge what passes
+LEAST = 0.01  # unit: a percent, which curves show to the eye; what is smaller costs no run
+CROWD_SIGMA = 25.0  # measured: docs/thresholds.md; above it the tail of no logged noise reaches
+WARMUP = 8  # values needed before anything can be judged: half of LEVEL, a median with an error of half a sigma
+END_SHARE, TOUCHING, TOUCHED = 0.05, 1, 0.5  # back: a 20th of the height (3 time constants of a decay); one event: neighbours, half as high
+TAIL, DEEPEST = 4, 3  # bound: fewer values make no level and no return; deeper than this no annotated curve goes
+NEGLIGIBLE = 1e-3  # unit: a thousandth of the first loss; below it a ratio of losses says nothing
+LEAST_SIGMA = 0.0005  # bound: what a loss of 1 printed with three digits is rounded by; no loss is less noisy
+NOT_FINITE = 5.0  # bound: what a NaN stands above the highest value, in ln: 150 times, above every finite spike
+REMEMBERED = 1 << 17  # bound: values of a series whose medians are remembered, a megabyte each
+FEW = 600  # bound: more candidates in one series are noise of a kind that no single one can be told from, and take seconds
+SEEN = 0.95  # of the values can carry a spike of the size that a check says it could have seen
 
 
 @dataclass(frozen=True)
@@ -176,7 +179,7 @@ def _scan(y: Floats, level: Floats, sigma: Floats, first: int) -> list[Excursion
             start -= 1
         base, noise = float(level[start]), float(sigma[start])
         end = first_at_most(settled, start + 1, base + END_SIGMA * noise)
-        peak = _peak(y, settled, start, base, end)
+        peak = top_of_hump(y, settled, start, base, end)
         height = float(y[peak]) - base
         if end is None or end - peak > TAIL:
             end = first_at_most(settled, peak + 1, base + max(END_SIGMA * noise, END_SHARE * height))
@@ -197,38 +200,6 @@ def middle_of_three(y: Floats) -> Floats:
     return np.concatenate([inner, [(y[-2] + y[-1]) / 2, y[-1]]])
 
 
-def first_at_most(x: Floats, start: int, limit: float) -> int | None:
-    """First index from start on at which x is at most `limit`."""
-    block = 256
-    while start < len(x):
-        low = np.flatnonzero(x[start : start + block] <= limit)
-        if len(low):
-            return start + int(low[0])
-        start += block
-        block *= 4
-    return None
-
-
-def _peak(y: Floats, settled: Floats, start: int, level: float, end: int | None) -> int:
-    """The top of the first hump: the highest value before half of the height reached so far is lost again."""
-    stop = max(end if end is not None else len(y), start + 1)
-    peak, seen = start, start
-    while seen < stop:
-        ahead = min(seen + 256, stop)
-        top = np.maximum.accumulate(y[seen:ahead])
-        top = np.maximum(top, y[peak])
-        over = np.flatnonzero(settled[seen:ahead] < level + HUMP * (top - level))
-        over = over[over + seen > start]
-        upto = seen + int(over[0]) if len(over) else ahead
-        if upto > seen:
-            best = seen + int(np.argmax(y[seen:upto]))
-            peak = best if y[best] > y[peak] else peak
-        if len(over):
-            break
-        seen = ahead
-    return peak
-
-
 def in_units(e: Excursion, x: Floats, place: NDArray[np.int64], logs: bool) -> Excursion:
     """An excursion of ``scaled`` values in the unit of the values themselves, at their own places."""
     size = 1.0 if logs else unit(x)
@@ -239,11 +210,15 @@ def in_units(e: Excursion, x: Floats, place: NDArray[np.int64], logs: bool) -> E
     return replace(e, start=int(place[e.start]), peak=int(place[e.peak]), end=end, level=level, sigma=sigma, height=height)
 
 
-def smallest_visible(values: Floats) -> float | None:
-    """The smallest one-value spike this series would have shown, as a share of its level; None if too short."""
+def smallest_visible(values: Floats, sigmas: float = PEAK_SIGMA, least: float = LEAST) -> float | None:
+    """The one-value spike that reaches so many sigmas, put on top of nearly any value of this series, as a share of its level.
+
+    It has to make up for a value that lies below the level: 19 of 20 values are high enough for it. None if too short.
+    """
     x = values[np.isfinite(values)]
     if len(x) < 3 * WARMUP:
         return None
     y, logs = scaled(x)
-    height = PEAK_SIGMA * float(np.median(local_noise(y)[WARMUP:]))
-    return max(float(np.expm1(height)) if logs else height, LEAST)
+    short = sigmas * local_noise(y) + before(rolling_median(y, LEVEL)) - y
+    height = float(np.percentile(short[WARMUP:], 100 * SEEN))
+    return max(float(np.expm1(height)) if logs else height, least)

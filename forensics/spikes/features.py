@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from forensics.run.robust import robust_sigma
 from forensics.spikes.excursions import CROWD_SIGMA, LEVEL, Excursion, Floats, Ints, before, centred_median, rolling_median
 
-AROUND = 150  # values on either side that make the neighbourhood
-SETTLED = 5  # values after the end that still belong to the event
+AROUND = 150  # values on either side that make the neighbourhood; measured: 105 alike, 210 lose recall .921 for .937 (docs/thresholds.md)
+SETTLED = 5  # values after the end that still belong to the event; not critical: 4 and 7 score alike (docs/thresholds.md)
 NAMES = ("sigmas", "height", "spread", "upper", "lower", "crowd", "rank", "duration", "rise", "depth", "back", "early", "descent")
 
 
@@ -29,9 +29,7 @@ def features(y: Floats, found: Sequence[Excursion], chosen: Sequence[int] | None
     chosen = range(len(found)) if chosen is None else chosen
     if not len(chosen):
         return np.empty((0, len(NAMES)))
-    level = before(rolling_median(y, LEVEL))
-    each = [(e.start, _stop(e, len(y)), e.height, e.sigmas >= CROWD_SIGMA) for e in found]
-    around = Around(level, y - level, y - centred_median(y, LEVEL), *map(np.array, zip(*each, strict=True)))
+    around = _around(y, found)
     return np.array([_row(found[i], around) for i in chosen])
 
 
@@ -40,6 +38,22 @@ def smoothness(y: Floats, e: Excursion) -> float:
     past = y[max(e.start - AROUND, 0) : e.start]
     r = past - centred_median(past, 2 * LEVEL + 1)
     return float(r[1:] @ r[:-1]) / max(float(r @ r), 1e-12) if len(r) > 1 else 0.0
+
+
+def supposed(y: Floats, found: Sequence[Excursion], others: Sequence[Excursion]) -> Floats:
+    """One row of NAMES for each of `others`, as if it alone stood beside those found."""
+    around = _around(y, [*found, *others[:1]])
+    rows = []
+    for e in others:
+        last = {"starts": e.start, "stops": _stop(e, len(y)), "heights": e.height, "plain": e.sigmas >= CROWD_SIGMA}
+        rows.append(_row(e, replace(around, **{k: np.append(getattr(around, k)[:-1], v) for k, v in last.items()})))
+    return np.array(rows)
+
+
+def _around(y: Floats, found: Sequence[Excursion]) -> Around:
+    level = before(rolling_median(y, LEVEL))
+    each = [(e.start, _stop(e, len(y)), e.height, e.sigmas >= CROWD_SIGMA) for e in found]
+    return Around(level, y - level, y - centred_median(y, LEVEL), *map(np.array, zip(*each, strict=True)))
 
 
 @dataclass(frozen=True)

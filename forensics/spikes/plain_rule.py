@@ -6,7 +6,7 @@ import numpy as np
 
 from forensics.spikes.excursions import CROWD_SIGMA, LEAST, PEAK_SIGMA, Excursion, Floats, candidates, in_units, scaled
 
-CROWD_WINDOW = 50  # values
+CROWD_WINDOW = 50  # values; not critical: 35 and 70 tell the same runs and curves (docs/thresholds.md)
 
 
 def find(values: Floats) -> list[Excursion]:

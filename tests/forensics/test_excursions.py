@@ -108,7 +108,7 @@ def test_the_smallest_visible_spike_is_visible_and_half_of_it_is_not() -> None:
 def test_smoothing_and_interval_are_part_of_what_could_be_seen() -> None:
     x = noisy(500, 0.02)
     raw = smallest_spike(log_of(x))
-    assert "6 sigmas" in raw
+    assert "19 of 20 places" in raw
     assert "every 10" in smallest_spike(log_of(x, interval=10))
     assert "mean of interval over 10 steps" in smallest_spike(log_of(x, interval=10, smoothing="mean of interval"))
     assert "at least 11 steps" in smallest_spike(log_of(x, interval=20, smoothing="median of 20"))
