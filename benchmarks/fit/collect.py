@@ -36,7 +36,7 @@ from parsers.tables import Run  # noqa: E402
 
 TABLE = HERE / "signs.csv"
 OPEN = HERE.parents[2] / "shared" / "open"
-CORPORA = {"samples": HERE.parents[1] / "samples", "zoo": OPEN / "zoo", "zoo2": OPEN / "zoo2", "real": OPEN}
+CORPORA = {"samples": HERE.parents[1] / "samples", "zoo": OPEN / "zoo", "another maker": OPEN / "zoo2", "real runs": OPEN}
 FIRST = ["corpus", "family", "run", "copy", "cause", "near", "identifiable", "verdict", "unexplained"]
 MARK = {SEEN: "+", ABSENT: "-"}
 

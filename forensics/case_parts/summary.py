@@ -128,7 +128,6 @@ def blind_spots(r: Run, hypotheses: Sequence[Hypothesis]) -> tuple[dict[str, str
     if not len(clocked) or clocked.null_count == len(clocked):
         found.append({"what": "wall clock", "why": "no row has a time", "would_tell": "stalls, slow-downs, and when it happened"})
 
-
     def in_play(spot: dict[str, str]) -> float:
         return round(sum(h.probability for h in hypotheses if h.id in causes() and spot["what"] in causes()[h.id].needs), 2)
 

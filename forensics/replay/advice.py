@@ -61,9 +61,7 @@ def _told(h: Hypothesis) -> bool:
 def _with(h: Hypothesis, does: str, tells: str) -> str:
     if not h.settle:
         return ""
-    return (
-        f"{h.settle} {does}" if ASKS.search(h.settle) else f"{h.settle} {tells}" if tells and _told(h) else h.settle
-    )
+    return f"{h.settle} {does}" if ASKS.search(h.settle) else f"{h.settle} {tells}" if tells and _told(h) else h.settle
 
 
 def resolved(run: Run, hypotheses: Iterable[Hypothesis], document: dict[str, Any], adapter: str) -> tuple[Hypothesis, ...]:
