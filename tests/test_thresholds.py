@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("detectors", pytest.param("signs", marks=pytest.mark.xfail(reason="forensics/signs/memory_kinds.py has three without")), "spikes")
+ROOMS = ("detectors", "signs", "spikes")
 LEAST = 15  # characters of a comment that can name a source
 
 

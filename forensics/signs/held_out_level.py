@@ -14,11 +14,11 @@ EFFECTS = ("accuracy_is_one_class",)  # symptoms of their own, for which there i
 
 NO_LOSS, NO_TRAIN = "the evaluation loss was not logged.", "the training loss was not logged."
 BY_HEART = 0.1  # of the early level: where the shadow detector calls any task memorized
-EARLY, LATE_VALUES, LEAST = 5, 15, 20  # values
+EARLY, LATE_VALUES, LEAST = 5, 15, 20  # statistical: medians of 5 and 15 are off by half and a third of a noise; their sum at least
 BEGINS = 0.1  # share of the run by which its log must begin, as for the plateau detector
-FIFTHS = 5
+FIFTHS = 5  # a fifth of the evaluations: the word "last" in plain English, and three of fifteen
 BELOW = 6  # evaluations: all of six on one side by chance has a probability of 1 in 64
-ALIKE = 4  # evaluations
+ALIKE = 4  # statistical: evaluations; four equal ones to the printed digits are no chance while the loss moves
 MOVES = 0.03  # share of the first value: less is no fall for the plateau detector
 
 

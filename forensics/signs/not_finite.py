@@ -22,7 +22,7 @@ FEW = 3  # NaN values that pass: single batches; more are met again and again
 RISEN = 1.1  # times the highest of the fifty values before: no more than the next record of the same scatter
 CALM_LOSS = 1.3  # times the usual loss: below what the detector of the initial loss takes for another state
 FALLEN = 0.1  # of the usual value of the first half: an order of magnitude towards zero
-LEAST = 20
+LEAST = 20  # statistical: values for a median before and one after, of ten each
 OPERATION = re.compile(
     r"(?i)Function '?\w+Backward\d*'? returned nan|(?:divide by zero|overflow|invalid value)(?: \(\w+\))? encountered in|log\(0\)"
 )

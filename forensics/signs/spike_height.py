@@ -13,7 +13,7 @@ SUBJECT = "spike_shape"  # the other half of it
 
 AT_ONCE = 2  # logged intervals from the first high value to the peak: a step may fall between two logged ones
 TRAINED = 0.5  # of the first loss: the run had learnt half of it away
-DOUBLE = 2.0
+DOUBLE = 2.0  # what "doubles" means
 
 
 def spike_above_first_loss(s: Symptoms) -> Sign:

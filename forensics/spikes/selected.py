@@ -12,7 +12,7 @@ from forensics.signs.sign import Sign, Symptoms, cannot_tell, does_not_arise
 from forensics.spikes.excursions import WARMUP
 
 Spike = Finding[loss_spike.Facts]
-NEAR = 20  # logged intervals between a jump and the turn that the levels of the detector of divergence see there
+NEAR = 20  # not critical: logged intervals between a jump and the turn that the levels of the detector of divergence see there
 LEAST = WARMUP + 2  # values of the loss that the detector needs
 
 
