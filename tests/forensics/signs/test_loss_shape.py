@@ -64,7 +64,7 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Floats, Mapping[str, Any]]] =
     (loss_shape.loss_still_falling, "cannot tell", SHORT, {}),
     (loss_level.loss_stuck, "seen", FLAT, {}),
     (loss_level.loss_stuck, "absent", FALLS, {}),
-    (loss_level.loss_stuck, "cannot tell", SHORT, {}),
+    (loss_level.loss_stuck, "cannot tell", FALLS[:4], {}),
     (loss_level.loss_stuck_at_chance, "seen", np.log(10) + 0.01 * np.sin(T), {"config": {"num_classes": 10}}),
     (loss_level.loss_stuck_at_chance, "absent", FLAT, {"config": {"num_classes": 1000}}),
     (loss_level.loss_stuck_at_chance, "cannot tell", FLAT, {}),
