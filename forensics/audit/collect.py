@@ -120,7 +120,7 @@ def conclusions(table: Table) -> dict[str, Any]:
 
 def _wide(table: Table, groups: list[dict[str, Any]]) -> None:
     cause = next(c for c in files.causes().values() if c.wide_group)
-    odds = 10 ** (sum(weigh.weights()[cause.id, n].seen for n in (weigh.PRIOR, *cause.for_)) / 10)
+    odds = 10 ** (sum(weigh.weights().get((cause.id, n), weigh.NONE).seen for n in (weigh.PRIOR, *cause.for_)) / 10)
     wide = {id for g in groups if g["wide"] for id in g["runs"]}
     for i, row in enumerate(table.dicts()):
         if row["id"] in wide and row["verdict"] != "unhealthy" and not row["known"]:

@@ -11,10 +11,11 @@ from forensics.batches import resume_loss
 from forensics.batches.data_passes import Batches, passes, surviving
 from forensics.batches.resume_data import by_samples, unannounced
 from forensics.batches.resume_loss import best_match, by_residuals, dip, prepared, residuals, surrogates
-from forensics.causes import data_order_restarted
 from forensics.detectors import repeated_data
 from forensics.errors import CannotTell
 from forensics.run.series import Series, series
+from forensics.signs.data_order import samples_again_within_epoch, samples_repeated
+from forensics.signs.sign import SEEN, Symptoms
 from forensics.spikes.excursions import Floats
 from parsers.tables import Run
 from tests.forensics.curves import _table, run_of
@@ -262,15 +263,16 @@ def run_with(ids: Sequence[Sequence[int]], begin: int) -> Run:
     return run
 
 
-def test_the_detector_weighs_repeated_above_dealt_anew() -> None:
+def test_samples_that_come_again_are_told_from_those_dealt_anew() -> None:
     got, other = cut(shuffled(1)), cut(shuffled(2))
-    for ids, what, weight in ((got[:120] + got[:60], "repeated", 18), (got[:120] + other[:60], "reshuffled", 12)):
+    for ids, what, sign in (
+        (got[:120] + got[:60], "repeated", samples_repeated),
+        (got[:120] + other[:60], "reshuffled", samples_again_within_epoch),
+    ):
         run = run_with(ids, 120)
         found = list(repeated_data.detect(run))
         assert [(f.facts.what, f.severity) for f in found] == [(what, "warning")]
-        cause = data_order_restarted.weigh(run, found)
-        assert cause is not None
-        assert cause.clues[1].weight == weight
+        assert sign(Symptoms(run, tuple(found))).state == SEEN
 
 
 def test_the_detector_says_what_it_needs() -> None:
