@@ -6,10 +6,11 @@ import numpy as np
 
 from forensics.detectors import divergence, eval_jump, eval_shadow, level_shift, loss_spike, lr_schedule, nonfinite, resume_break
 from forensics.detectors import train_eval_gap as gap
+from forensics.detectors.dataset_loss import Facts as OneSet
 from forensics.findings import GRAVE
 from forensics.run import evaluations as held
 from forensics.run import settings
-from forensics.run.series import series
+from forensics.run.series import parts, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 from parsers.tables import Run
 
@@ -52,7 +53,13 @@ def _after(run: Run) -> int:
 def eval_turned_up(s: Symptoms) -> Sign:
     """Evaluation loss passed its lowest value and rose for good, while training loss went on falling."""
     if found := s.of(gap.Facts):
-        f = found[0]
+        f, held_out = found[0], series(s.run, "loss.eval")
+        tag = held_out.tag if held_out is not None else ""
+        others = [
+            p for p in parts(s.run, "loss.eval") if p.tag != tag and "train" not in p.tag.lower()
+        ]  # that falls where it is learnt by rote
+        if others and (worse := [d for d in s.of(OneSet) if d.facts.tag == tag]):
+            return absent(f"{worse[0].title}: evaluation as a whole does not turn up.", worse)
         return seen(f"{f.title}.", [f], first=f.first_step, last=f.last_step, best_step=f.facts.best_step)
     if missing := _too_few(s, gap.LEAST_EVALS):
         return cannot_tell(missing)

@@ -41,8 +41,9 @@ INTRODUCTION = """# Samples
 
 Small training runs, each with the files that a run leaves behind and an `expect.toml` with the truth. Every loss,
 gradient norm, weight and evaluation in them was really computed: a perceptron on generated clusters, or a character
-model (GRU, transformer) on a generated text, trained with torch on a CPU for some hundred steps. Clocks are emulated
-everywhere, so that a sample made again has the same bytes; what else is emulated stands in the sample's `README.md`.
+model (GRU, transformer) on a generated text, or a GAN, a VAE, a mixture of experts, a policy in a maze, trained with
+torch on a CPU for some hundred steps. Clocks are emulated everywhere, so that a sample made again has the same bytes;
+what else is emulated stands in the sample's `README.md`.
 
     python samples/make.py            # all of them, some minutes; needs torch, PyYAML and wandb
     python samples/make.py NAME...    # some of them

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import struct
 import tempfile
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from making.files import NAMES, short
 from making.training import Config, Row
 
 BLOCK = 32768
+HEADER = b":W&B" + struct.pack("<HB", 0xBEE1, 0)
 
 
 def read(data: bytes) -> Iterator[bytes]:
@@ -74,7 +76,20 @@ def settle(record: Any, times: dict[int, float], started: float) -> Any:
     return record
 
 
-def offline_run(folder: Path, rows: list[Row], config: Config, project: str, run_id: str) -> None:
+def _whole(folder: Path, patience: float = 60.0) -> list[bytes]:
+    """The records of a finished run; on a busy machine ``finish`` returns before the last of them are on disk."""
+    from wandb.proto import wandb_internal_pb2
+
+    until = time.monotonic() + patience
+    while time.monotonic() < until:
+        messages = list(read(next(folder.rglob("*.wandb")).read_bytes()))
+        if any(wandb_internal_pb2.Record.FromString(m).HasField("exit") for m in messages[-9:]):  # type: ignore[attr-defined]
+            return messages
+        time.sleep(0.2)
+    raise TimeoutError("wandb did not write the end of its file")
+
+
+def offline_run(folder: Path, rows: list[Row], config: Config, project: str, run_id: str, names: dict[str, str] = NAMES) -> None:
     """Writes ``wandb/offline-run-<time>-<id>/run-<id>.wandb`` below ``folder``."""
     import wandb
     from wandb.proto import wandb_internal_pb2
@@ -84,19 +99,15 @@ def offline_run(folder: Path, rows: list[Row], config: Config, project: str, run
     with tempfile.TemporaryDirectory() as scratch:
         run = wandb.init(mode="offline", project=project, id=run_id, config=config, dir=scratch, settings=quiet)
         for row in rows:
-            run.log({tag: short(row[key]) for key, tag in NAMES.items() if key in row}, step=row["step"])
+            run.log({tag: short(row[key]) for key, tag in names.items() if key in row}, step=row["step"])
         run.finish()
-        data = next(Path(scratch).rglob("*.wandb")).read_bytes()
+        records = [wandb_internal_pb2.Record.FromString(message) for message in _whole(Path(scratch))]  # type: ignore[attr-defined]
     started = rows[0]["time"] - rows[0]["step_time"]
     times = {row["step"]: row["time"] for row in rows}
-    records = [
-        wandb_internal_pb2.Record.FromString(message)  # type: ignore[attr-defined]
-        for message in read(data)
-    ]
     kept = [record for record in records if settle(record, times, started) is not None]
     for number, record in enumerate(kept):
         record.num = number + 1
     place = folder / "wandb" / f"offline-run-{stamp(started, '%Y%m%d_%H%M%S')}-{run_id}"
     place.mkdir(parents=True)
-    content = framed(data[:7], [record.SerializeToString(deterministic=True) for record in kept])
+    content = framed(HEADER, [record.SerializeToString(deterministic=True) for record in kept])
     (place / f"run-{run_id}.wandb").write_bytes(content)

@@ -7,12 +7,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from making import files
+from making import files, tensorboard
 from making.clock import Clock
 from making.data import language
 from making.expect import Expect
 from making.models import Recurrent
-from making.training import Job, Row, settings
+from making.training import Job, Row, every, settings
 
 
 def forgets_old_data_jsonl(out: Path) -> Expect:
@@ -43,8 +43,45 @@ def forgets_old_data_jsonl(out: Path) -> Expect:
     files.jsonl(out / "metrics.jsonl", rows, names | {"old": "eval/wiki/loss", "new": "eval/web/loss"})
     return Expect(
         top="data_distribution_shift",
-        acceptable=["bad_data_pocket"],
+        acceptable=["bad_data_pocket", "forgetting"],
         findings=["dataset_loss"],
         clear=["nonfinite", "restart", "lr_schedule", "stall"],
         first_bad_step=400,
+    )
+
+
+def fine_tuned_tensorboard(out: Path) -> Expect:
+    """A model that has learnt one language is trained on another one alone: the training loss and the evaluation on the new
+    language fall, the evaluation on the old one rises from its first step. TensorBoard; the first training left no log."""
+    config = settings(max_steps=400, lr=3e-3, seed=89, schedule="linear", min_lr=0.0, eval_every=0, warmup_steps=20)
+    old, new = language(87), language(98)
+    job = Job(old, Recurrent, config, Clock("2026-06-09T08:00:00", 0.27))
+    for _ in job.run(1, 350):
+        pass
+    job.task = new
+    job.fetch = lambda _, ids: (new.inputs[ids], new.targets[ids])
+    job.clock = Clock("2026-06-10T08:00:00", 0.27)
+    started = job.clock.now
+    rows: list[Row] = []
+    for row in job.run():
+        if row["step"] % 25 == 0:
+            for name, task in (("val_loss", old), ("new", new)):
+                job.task = task
+                row[name] = job.evaluate()
+        rows.append(row)
+    files.config_yaml(out, config | {"init_from": "runs/base/last.pt"})
+    names = {
+        "loss": "train/loss",
+        "grad_norm": "train/grad_norm",
+        "lr": "train/lr",
+        "val_loss": "eval/base/loss",
+        "new": "eval/target/loss",
+    }
+    tensorboard.event_file(out / "tb", every(rows, 2), started, names)
+    return Expect(
+        top="forgetting",
+        acceptable=["data_distribution_shift"],
+        findings=["dataset_loss"],
+        clear=["nonfinite", "restart", "loss_spike", "divergence", "lr_schedule"],
+        first_bad_step=1,
     )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from forensics.detectors import eval_jump, eval_noise, eval_shadow, loss_spike, train_eval_gap
+import forensics
+from forensics.detectors import dataset_loss, eval_jump, eval_noise, eval_shadow, loss_spike, train_eval_gap
 from forensics.errors import CannotTell
 from forensics.evidence import found as finding
+from forensics.pipeline import examined
 from forensics.signs import held_out as H
 from forensics.signs import held_out_level as L
 from forensics.signs.sign import Sign, Symptoms
@@ -32,7 +36,7 @@ EPOCHS = T * 0.5
 def symptoms(metrics: Mapping[str, Any], more: Mapping[str, Any]) -> Symptoms:
     run = run_of(metrics, **{k: v for k, v in more.items() if k != "findings"})
     out = list(more.get("findings", ()))
-    for detector in (eval_jump, eval_noise, eval_shadow, loss_spike, train_eval_gap):
+    for detector in (dataset_loss, eval_jump, eval_noise, eval_shadow, loss_spike, train_eval_gap):
         try:
             out += detector.detect(run)
         except CannotTell:
@@ -115,6 +119,16 @@ def test_training_that_moves_with_the_evaluation_is_named() -> None:
     found = H.training_moved_near_eval_jump(s)
     assert found.state == "seen", found.text
     assert found.numbers["first"] == 280
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "state"), [("eval/base/loss", "eval/new/loss", "absent"), ("eval/loss", "eval/train_loss", "seen")]
+)
+def test_one_set_of_several_that_gets_worse_is_no_evaluation_that_turns_up(tmp_path: Path, one: str, other: str, state: str) -> None:
+    rows = [{"step": i, "train/loss": FALLS[i], one: TURNS[i], other: FALLS[i] + 0.1} for i in range(60)]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = examined(forensics.read(str(tmp_path)))[2]["eval_turned_up"]
+    assert found.state == state, found.text
 
 
 LOOKS = [f for m in (H, L) for n, f in vars(m).items() if callable(f) and getattr(f, "__module__", "") == m.__name__ and n[0] != "_"]
