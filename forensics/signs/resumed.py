@@ -28,10 +28,28 @@ def restarted(s: Symptoms) -> Sign:
     if found:
         redone = sum(f.facts.redone for f in found)
         more = f" {redone} steps were done twice in {len(found)} restarts." if len(found) > 1 else ""
-        return seen(f"{found[0].title}.{more}", found[:5], first=found[0].facts.from_, redone=redone, restarts=len(found))
+        advice = _advice(redone, goodput.measure(s.run))
+        return seen(f"{found[0].title}.{more}", found[:5], first=found[0].facts.from_, redone=redone, restarts=len(found), advice=advice)
     if little := s.of(restart.Facts):
         return absent(f"{little[0].title}.", little[:3])
     return absent("No step was logged twice, and no line speaks of a restart.") if s.run.attempts else cannot_tell("no step was logged.")
+
+
+def _advice(redone: int, facts: dict[str, Any]) -> str:
+    """How often to save: by Young's rule where the cost of a save is known, else what the interval costs on average."""
+    every, best = facts["checkpoint_every_steps"], facts["best_every_steps"]
+    cost = f"these restarts cost {redone} steps"
+    if best and every:
+        word = "more often" if best < 0.8 * every else "less often" if best > 1.25 * every else "as often"
+        return (
+            f"Save {word}, every {best} steps where it was every {every}: a save takes {facts['save_seconds']:.2g} s and the run is "
+            f"interrupted every {facts['seconds_between']:.3g} s (Young: the root of twice their product); {cost}."
+        )
+    return (
+        f"Save more often than every {every} steps, which costs {every // 2} steps an interruption on average: {cost}."
+        if every
+        else f"Save more often: {cost}."
+    )
 
 
 def restart_redid_little(s: Symptoms) -> Sign:

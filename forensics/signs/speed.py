@@ -17,6 +17,18 @@ EFFECTS = ("one_rank_waits_for_data",)  # symptoms of their own, for which there
 
 _AGAIN = 2  # pauses: one may be anything, the second makes it a habit of the run
 
+KINDS = {  # what changed with the speed: in words, and what to do first
+    "waiting": (
+        "the device waits for data",
+        "More loader workers, prefetching, and data on a local disk; look at what else reads from that storage.",
+    ),
+    "heat": (
+        "the device throttles in the heat",
+        "Look at fans, inlet temperature and power cap of that node, and leave it out until then.",
+    ),
+    "load": ("the load of the GPUs falls", ""),
+}
+
 
 def steps_slower(s: Symptoms) -> Sign:
     """From some step on the run goes at less than 80 % of its speed, for good."""
@@ -167,7 +179,10 @@ def _changed(s: Symptoms, what: str) -> Sign:
     found = [f for f in s.of(utilization.Facts) if f.facts.what == what and f.facts.changed]
     facts = found[0].facts
     first, last = found[0].first_step, found[0].last_step
-    return seen(f"{found[0].title}.", found[:1], first=first, last=last, before=facts.before, after=facts.after, what=what)
+    kind, do = KINDS.get(what, ("", ""))
+    return seen(
+        f"{found[0].title}.", found[:1], do=(do,) if do else (), first=first, last=last, before=facts.before, after=facts.after, kind=kind
+    )
 
 
 def _halves(x: Floats) -> tuple[float, float]:
