@@ -5,9 +5,11 @@ What it sees
 
 How it decides
     An untrained classifier or language model guesses: its loss is ln(number of classes or tokens). It fires when the first values
-    lie 30 % above that, where config names the number; else above 12.5 nats, which is more than guessing among the
+    lie 30 % above that, where config names the number; else when the first of a steady fall lies above 12.5 nats, which is more than guessing among the
     largest vocabularies in use costs, when the loss falls to less than a third of it within the first quarter of the run
-    (a regression's loss, which has no such scale, is left alone unless it does).
+    (a regression's loss, which has no such scale, is left alone unless it does). Without a number of classes it is a warning
+    only where an accuracy, a perplexity or the unit shows that the loss is a mean of nats (a sum over a batch has no such
+    bound), or where the gradient norm, too, begins at ten times what it is later.
 
 Cannot tell
     When the log begins in the middle of the run, or the loss is no cross entropy and config says nothing.
@@ -29,10 +31,13 @@ from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import settings
 from forensics.run.inputs import needed, surviving
+from forensics.run.series import Series, series
 from parsers.loss_names import is_likelihood
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
+LEAST = 5  # values: three at the beginning, two that show where they fall to
+STEEP = 10.0  # first gradients over the usual; measured: no healthy run of 130 whose first loss is above LARGEST has it
 ABOVE, LARGEST, FALLS = 1.3, 12.5, 1 / 3
 SMALLEST_EFFECT = f"a first loss {ABOVE - 1:.0%} above ln(classes), where config names them; else above {LARGEST} nats"
 
@@ -50,20 +55,35 @@ class Facts(BaseFacts):
 def detect(run: Run) -> Iterator[Finding]:
     s = needed(run, "loss.train")
     rows = surviving(s)
-    if len(rows) < 20 or s.step[rows[0]] > max(5 * s.interval, 0.02 * int(s.step[rows[-1]])):
+    if len(rows) < LEAST or s.step[rows[0]] > max(5 * s.interval, 0.02 * int(s.step[rows[-1]])):
         raise CannotTell("the log does not begin with the first steps")
-    first = float(np.median(s.value[rows[:3]]))
+    x = s.value[rows]
     outcomes = (settings.number(run, "vocab_size") or settings.number(run, "classes")) if is_likelihood(s.tag) else None
     chance = math.log(outcomes) if outcomes and outcomes > 1 else None
-    quarter = float(np.median(s.value[rows[: max(len(rows) // 4, 10)]][-5:]))
+    first = float(x[0]) if not chance and x[0] > x[1] > x[2] else float(np.median(x[:3]))  # rows may lie many steps apart
+    quarter = float(np.median(x[3 : max(len(x) // 4, 10)][-5:]))
     high = first > ABOVE * chance if chance else first > LARGEST and quarter < FALLS * first
     if not high or first < 1.0:
         return
-    reach = np.flatnonzero(s.value[rows] < (chance or LARGEST / 3))
+    reach = np.flatnonzero(x < (chance or LARGEST / 3))
     end = int(s.step[rows[int(reach[0])]]) if len(reach) else int(s.step[rows[-1]])
     against = f"ln({outcomes:.0f}) = {chance:.3g}" if chance else "a uniform guess over any vocabulary"
     title = f"First loss {first:.4g}, far above {against}"
     begin = int(s.step[rows[0]])
     facts = Facts(first, chance, end, settings.number(run, "init_std"))
     shown = evidence.window(s, begin, end, title="the first steps", where=s.place(run, rows[0]), margin=0.5)
-    yield evidence.found(facts, title, (begin, end), "warning", shown, times=(s.clock(rows[0]), None))
+    summed = any("sum" in str(found.value).lower() for found in settings.named(run, "reduction loss_reduction"))
+    severity = "warning" if not summed and (chance or _is_mean(run, s) or _is_steep(run)) else "info"
+    yield evidence.found(facts, title, (begin, end), severity, shown, times=(s.clock(rows[0]), None))
+
+
+def _is_mean(run: Run, s: Series) -> bool:
+    """Whether something says that the loss is a mean cross entropy in nats: its unit, or what only such a loss has beside it."""
+    beside = ("acc.train", "acc.eval", "ppl.train", "ppl.eval")
+    return "nat" in s.unit or any(series(run, name) is not None for name in beside)
+
+
+def _is_steep(run: Run) -> bool:
+    g = series(run, "grad.norm")
+    x = g.value[surviving(g)] if g is not None else np.zeros(0)
+    return len(x) >= LEAST and float(np.max(x[:3])) > STEEP * float(np.median(x))

@@ -5,10 +5,12 @@ What it sees
 
 How it decides
     The peak, as logged or configured, against ``forensics.run.recipe``: ten times the usual, while the loss fell by less than half
-    from its first values, is worth a warning; where the loss fell well it is only remarked.
+    from its first values, is remarked. A setting does no harm by itself, so that this is never more than information; what
+    the rate did to the loss other checks see.
 
 Cannot tell
-    Where neither log nor config says the rate.
+    Where neither log nor config says the rate, or config does not say which optimizer takes it: SGD takes a hundred times
+    what Adam does.
 
 Folklore
     "Too high bounces": it need not diverge to be too high, it may just not get anywhere.
@@ -24,8 +26,9 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
+from forensics.run import settings
 from forensics.run.inputs import needed
-from forensics.run.recipe import recipe
+from forensics.run.recipe import LANGUAGE, recipe
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
@@ -44,6 +47,8 @@ def detect(run: Run) -> Iterator[Finding]:
     r = recipe(run)
     if r.ratio is None:
         raise CannotTell("neither log nor config says the learning rate")
+    if settings.setting(run, "optimizer") is None and run.framework not in LANGUAGE:
+        raise CannotTell("config does not name the optimizer, on which it hangs what rate is usual")
     s = needed(run, "loss.train")
     x = s.value[s.alive & np.isfinite(s.value)]
     if r.ratio < RATIO or len(x) < 20:
@@ -55,4 +60,4 @@ def detect(run: Run) -> Iterator[Finding]:
     begin, end = int(s.step[0]), int(s.step[-1])
     shown = evidence.window(s, begin, end, title=s.tag, where=s.place(run, 0), margin=0)
     facts = Facts(r.ratio, r.rate or 0.0, little)
-    yield evidence.found(facts, title, (begin, end), "warning" if little else "info", shown)
+    yield evidence.found(facts, title, (begin, end), "info", shown)

@@ -5,11 +5,13 @@ What it sees
 
 How it decides
     Compares the last evaluation losses with the lowest: it fires when the last (the median of the last three) lies 5 % and
-    three times the noise of neighbouring evaluations above the lowest (or climbs steadily from there: Kendall's tau of 0.7
-    over at least eight), which is at least three evaluations back, and the training loss fell meanwhile.
+    three times the noise of neighbouring evaluations above the lowest (or climbs steadily from there: a Kendall's tau of
+    at least 0.7, 2.4 sigma from what chance gives), which is at least three evaluations back, and the
+    training loss fell meanwhile. The noise is that of the evaluations after the lowest, where they are enough: the steep
+    way down says nothing about it.
 
 Cannot tell
-    With fewer than six evaluations, or where no evaluation loss was logged.
+    With fewer than five evaluations, or where no evaluation loss was logged.
 
 Folklore
     Overfitting is the first thing a healthy run can do wrong; an evaluation that only falls with training can be leakage.
@@ -30,8 +32,10 @@ from forensics.run.robust import robust_sigma
 from parsers.tables import Run
 
 NEEDS = ["loss.eval", "loss.train"]
-LEAST_EVALS, RISE, NOISES = 6, 0.05, 3.0
-STEADY, TAU, LATE, PAIRED = 8, 0.7, 0.8, 64
+LEAST_EVALS, RISE, NOISES = 5, 0.05, 3.0
+TAU, LATE, PAIRED = 0.7, 0.8, 64
+CHANCE = 2.4  # sigma of Kendall's tau without a trend: five in order, or eight with a tau of 0.7: once in 120, in 24 if the first is lowest
+NOISY = 5  # second differences: the median of five is off by a factor of two once in ten times
 SMALLEST_EFFECT = f"an evaluation loss {RISE:.0%} above its best"
 
 
@@ -56,7 +60,7 @@ def detect(run: Run) -> Iterator[Finding]:
     x, step = held.value[keep], held.step[keep]
     best = int(np.argmin(x))
     final = float(np.median(x[-3:]))
-    noise = robust_sigma(np.diff(x))
+    noise = _noise(x, best)
     rise = final - float(x[best])
     if best > len(x) - 4 or rise < RISE * abs(float(x[best])) or (rise < NOISES * noise and not _climbs(x[best:])):
         return
@@ -77,13 +81,21 @@ def detect(run: Run) -> Iterator[Finding]:
 
 
 def _climbs(x: np.ndarray) -> bool:
-    """Whether nearly all later evaluations are higher than earlier ones: Kendall's tau of at least 0.7 over at least eight."""
-    if len(x) < STEADY:
-        return False
+    """Whether nearly all later evaluations are higher than earlier ones, more than chance would have it."""
     if len(x) > PAIRED:  # every pair is looked at
         x = np.array([np.median(part) for part in np.array_split(x, PAIRED)])
-    i, j = np.triu_indices(len(x), 1)
-    return float(np.sign(x[j] - x[i]).mean()) >= TAU
+    n = len(x)
+    i, j = np.triu_indices(n, 1)
+    spread = np.sqrt(2 * (2 * n + 5) / (9 * n * (n - 1)))  # of tau where order is chance: Kendall, Biometrika 30 (1938)
+    return float(np.sign(x[j] - x[i]).mean()) >= max(TAU, CHANCE * spread)
+
+
+def _noise(x: np.ndarray, best: int) -> float:
+    """Noise of the changes between evaluations; after the lowest by second differences, which neither the steep way down before it
+    nor a steady climb moves (noise has sqrt(3) times as much in them)."""
+    bent = np.diff(x[best:], 2)
+    after = robust_sigma(bent, 0.0) / np.sqrt(3) if len(bent) >= NOISY else np.inf
+    return min(robust_sigma(np.diff(x)), float(after))
 
 
 def _level(value: np.ndarray, step: np.ndarray, at: int) -> float | None:
