@@ -87,7 +87,7 @@ def _climbs(x: np.ndarray) -> bool:
     n = len(x)
     i, j = np.triu_indices(n, 1)
     spread = np.sqrt(2 * (2 * n + 5) / (9 * n * (n - 1)))  # of tau where order is chance: Kendall, Biometrika 30 (1938)
-    return float(np.sign(x[j] - x[i]).mean()) >= max(TAU, CHANCE * spread)
+    return bool(np.sign(x[j] - x[i]).mean() >= max(TAU, CHANCE * spread))
 
 
 def _noise(x: np.ndarray, best: int) -> float:
