@@ -183,8 +183,8 @@ def _periodic(s: Series, inside: list[int]) -> list[int]:
     if len(up) < 2:
         return []
     top = int(np.nanargmax(s.value[: up[0]]))
-    heights = s.value[[top, *up]]
-    if np.ptp(heights) > HEIGHT * heights.max():
+    heights = s.value[up]
+    if np.ptp(heights) > HEIGHT * heights.max() or s.value[top] > (1 + HEIGHT) * heights.max():  # a warmup may hide the first top
         return []
     slack = 2 * s.interval
     for start in (0, top):

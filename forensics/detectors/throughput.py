@@ -8,7 +8,7 @@ How it decides
     one of a step, too), else the time since the start or the clock between logged rows, by the steps between them and
     without the pauses that hold an evaluation or a save, and looks for the one split
     into before and after that explains most of it (medians, at least five values on each side). It fires at a lasting
-    slow-down to less than 80 % (to less than half where fewer than 20 values stand on a side, or only the time since the start is known), when the change is at least four times the noise, three sigma of the rank sum of both sides
+    slow-down to less than 80 % (to less than half where fewer than 20 values stand on a side, or only the time since the start is known), when the change is at least four times the noise, 2.6 sigma of the rank sum of both sides
     (few values tell only what divides them well), and three units of the last printed digit.
 
 Cannot tell
@@ -37,7 +37,7 @@ from parsers.tables import Run
 NEEDS: list[str] = []
 SLOWER, NOISES, SIDE = 0.8, 4.0, 5
 FEW, HALF = 20, 0.5  # a neighbour that comes to one's core takes half of it; few values do not tell whether it goes again
-RANKS = 3.0  # sigma of Wilcoxon's rank sum: once in 740; 5 of 15 values reach it when not one of them lies among the others
+RANKS = 2.6  # sigma of Wilcoxon's rank sum: once in 200; 5 of 10 values reach it when not one of them lies among the others
 ODD = 0.3  # of the changes are falls: half of them in noise, a third where every third step is fast
 DIGITS = 3  # units of the last digit: 0.002 s that become 0.003 s are rounding
 EVEN = 0.25  # share of pauses with an evaluation or a save by which the halves of a run may differ, so that medians compare alike
