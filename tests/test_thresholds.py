@@ -55,7 +55,7 @@ def test_a_changed_number_changes_what_is_counted(thresholds: Any) -> None:
     from forensics.detectors import plateau
     from tests.forensics.curves import noisy, run_of
 
-    cases = [thresholds.Case(run_of({"loss.train": noisy(200, 0.001)}), True)]
+    cases = [thresholds.Case(run_of({"loss.train": noisy(16, 0.001)}), True)]
     assert thresholds.counted(cases, [plateau]) == "0 / 1"
     with thresholds.patched(plateau, "LEAST_FALL", 0.0):
         assert thresholds.counted(cases, [plateau]) == "0 / 0"

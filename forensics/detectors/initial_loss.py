@@ -5,9 +5,11 @@ What it sees
 
 How it decides
     An untrained classifier or language model guesses: its loss is ln(number of classes or tokens). It fires when the first values
-    lie 30 % above that, where config names the number; else above 12.5 nats, which is more than guessing among the
+    lie 30 % above that, where config names the number; else when the first of a steady fall lies above 12.5 nats, which is more than guessing among the
     largest vocabularies in use costs, when the loss falls to less than a third of it within the first quarter of the run
-    (a regression's loss, which has no such scale, is left alone unless it does).
+    (a regression's loss, which has no such scale, is left alone unless it does). Without a number of classes it is a warning
+    only where an accuracy, a perplexity or the unit shows that the loss is a mean of nats (a sum over a batch has no such
+    bound), or where the gradient norm, too, begins at ten times what it is later.
 
 Cannot tell
     When the log begins in the middle of the run, or the loss is no cross entropy and config says nothing.
@@ -30,15 +32,18 @@ from forensics.errors import CannotTell
 from forensics.run import settings
 from forensics.run.inputs import needed, surviving
 from forensics.run.robust import robust_sigma
+from forensics.run.series import Floats, Series, series
 from forensics.spikes.visible import MARGIN, error_of_median
 from parsers.loss_names import is_likelihood
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
-ABOVE = 1.3  # measured: at 0.91 eight of 107 healthy runs fire, at 1.82 one of nine faulty ones is lost (docs/thresholds.md)
+ABOVE = 1.3  # measured: at 0.91 eight of 107 healthy runs fire, at 1.82 one of ten faulty ones is lost (docs/thresholds.md)
 LARGEST = 12.5  # unit: nats; ln of 262,144 tokens, as many as the largest vocabularies in use have (Gemma)
 FALLS = 1 / 3  # measured: not critical, 0.23 and 0.47 tell the same runs (docs/thresholds.md)
-LEAST, QUARTER = 3, 20  # bound: three values make a median; a quarter of 20 makes another level
+FIRST, LEAST = 3, 5  # bound: three values make a median; two more show where they fall to, where no number of classes is known
+QUARTER = 20  # statistical: the noise of so many values is known to a quarter of itself
+STEEP = 10.0  # first gradients over the usual; measured: none of 107 healthy runs that begin above LARGEST has it
 
 
 @dataclass(frozen=True)
@@ -57,28 +62,49 @@ def smallest_effect(run: Run) -> str:
     if not outcomes or outcomes <= 1:
         return f"a first loss above {LARGEST} nats that falls to a third of it in the first quarter of the run"
     x = s.value[surviving(s)]
-    noise = robust_sigma(np.diff(x[:QUARTER])) / math.sqrt(2) if len(x) > LEAST else 0.0
-    least = max(ABOVE * math.log(outcomes), 1.0) + MARGIN * error_of_median(noise, LEAST)
+    noise = robust_sigma(np.diff(x[:QUARTER])) / math.sqrt(2) if len(x) > FIRST else 0.0
+    least = max(ABOVE * math.log(outcomes), 1.0) + MARGIN * error_of_median(noise, FIRST)
     return f"a first loss of {least:.3g}, where guessing costs {math.log(outcomes):.3g}"
 
 
 def detect(run: Run) -> Iterator[Finding]:
     s = needed(run, "loss.train")
     rows = surviving(s)
-    if len(rows) < LEAST or s.step[rows[0]] > max(5 * s.interval, 0.02 * int(s.step[rows[-1]])):
+    if not len(rows) or s.step[rows[0]] > max(5 * s.interval, 0.02 * int(s.step[rows[-1]])):
         raise CannotTell("the log does not begin with the first steps")
-    first = float(np.median(s.value[rows[:3]]))
+    x = s.value[rows]
     outcomes = (settings.number(run, "vocab_size") or settings.number(run, "classes")) if is_likelihood(s.tag) else None
     chance = math.log(outcomes) if outcomes and outcomes > 1 else None
-    quarter = float(np.median(s.value[rows[: max(len(rows) // 4, 10)]][-5:]))
-    high = first > ABOVE * chance if chance else len(rows) >= QUARTER and first > LARGEST and quarter < FALLS * first
+    if len(rows) < (FIRST if chance else LEAST):
+        raise CannotTell("the log holds too few of the first steps")
+    first = float(x[0]) if not chance and x[0] > x[1] > x[2] else float(np.median(x[:FIRST]))  # rows may lie many steps apart
+    high = first > ABOVE * chance if chance else first > LARGEST and _quarter(x) < FALLS * first
     if not high or first < 1.0:
         return
-    reach = np.flatnonzero(s.value[rows] < (chance or LARGEST / 3))
+    reach = np.flatnonzero(x < (chance or LARGEST / 3))
     end = int(s.step[rows[int(reach[0])]]) if len(reach) else int(s.step[rows[-1]])
     against = f"ln({outcomes:.0f}) = {chance:.3g}" if chance else "a uniform guess over any vocabulary"
     title = f"First loss {first:.4g}, far above {against}"
     begin = int(s.step[rows[0]])
     facts = Facts(first, chance, end, settings.number(run, "init_std"))
     shown = evidence.window(s, begin, end, title="the first steps", where=s.place(run, rows[0]), margin=0.5)
-    yield evidence.found(facts, title, (begin, end), "warning", shown, times=(s.clock(rows[0]), None))
+    summed = any("sum" in str(found.value).lower() for found in settings.named(run, "reduction loss_reduction"))
+    severity = "warning" if not summed and (chance or _is_mean(run, s) or _is_steep(run)) else "info"
+    yield evidence.found(facts, title, (begin, end), severity, shown, times=(s.clock(rows[0]), None))
+
+
+def _quarter(x: Floats) -> float:
+    """The level that the loss has reached in a quarter of the run."""
+    return float(np.median(x[FIRST : max(len(x) // 4, 10)][-LEAST:]))
+
+
+def _is_mean(run: Run, s: Series) -> bool:
+    """Whether something says that the loss is a mean cross entropy in nats: its unit, or what only such a loss has beside it."""
+    beside = ("acc.train", "acc.eval", "ppl.train", "ppl.eval")
+    return "nat" in s.unit or any(series(run, name) is not None for name in beside)
+
+
+def _is_steep(run: Run) -> bool:
+    g = series(run, "grad.norm")
+    x = g.value[surviving(g)] if g is not None else np.zeros(0)
+    return len(x) >= LEAST and float(np.max(x[:FIRST])) > STEEP * float(np.median(x))

@@ -6,7 +6,9 @@ What it sees
 How it decides
     A step of the rate by more than half, and by 2 % of its peak, within one logging interval is a jump; the first values of a warmup, the drops of
     a step schedule and jumps that come again at regular distances, or back to the peak and down the same way (warm restarts)
-    are schedule. A jump at the beginning of a new attempt (or of one that only a silence tells) is a schedule that was reset; inside an attempt the rate left its own path. It also tells the shape (constant,
+    are schedule: two jumps from low to the same height suffice where the distances agree as well as the logged steps can
+    tell. A jump at the beginning of a new attempt (or of one that only a silence tells, or a rate that is cut off on its way
+    down and begins again with its first values) is a schedule that was reset; inside an attempt the rate left its own path. It also tells the shape (constant,
     warmup, decay), the peak, and how many steps the warmup took.
 
 Cannot tell
@@ -37,6 +39,7 @@ JUMP, SHARE = (
 )  # of the row before; of the peak. Measured: at 0.7 of JUMP two more faulty runs, at 1.4 one less, healthy alike (docs/thresholds.md)
 REGULAR = 0.1  # distances of warm restarts agree this well; not critical: logs that miss every tenth row still do (docs/thresholds.md)
 LOW = 0.4  # of the peak: from below this a warm restart comes; measured: at 0.56 one of 15 faulty runs is lost (docs/thresholds.md)
+HEIGHT = 0.1  # of the peak; bound: six rows of a cycle or more show its top, and a cosine loses 7 % in its first sixth
 SILENCE, SILENCE_TIMES, LEAST_PAUSES, ANEW = 60.0, 50.0, 10, 5  # seconds; usual pauses; values. Not critical (docs/thresholds.md)
 SMALLEST_EFFECT = f"a rise by more than a factor of {JUMP} and {SHARE:.0%} of the peak between two logged values, after the warmup"
 
@@ -71,13 +74,24 @@ def detect(run: Run) -> Iterator[Finding]:
     s = _with_silent_restarts(s)
     ups = [i for i in _jumps(s) if not _inside_warmup(s, i)]
     inside = [i for i in ups if s.attempt[i] == s.attempt[i - 1]]
-    if len(inside) >= 3 and _regular(s.step[inside]):
-        inside = []  # cosine with warm restarts, cyclic
-    cycles = [i for i in inside if _cycle(s, i)]
-    inside = [i for i in inside if i not in cycles and not any(_same_jump(s, c, i) for c in cycles)]
+    planned = _restarts(s, inside)
+    inside = [i for i in inside if i not in planned]
     resets = [i for i in ups if s.attempt[i] != s.attempt[i - 1]]
     for i in [*inside, *resets, *_returns(s)]:
         yield _finding(run, s, i)
+
+
+def restarts(s: Series) -> list[int]:
+    """Rows of a rate at which its schedule begins another cycle: warm restarts, cycles that are no fault."""
+    return _restarts(s, [i for i in _jumps(s) if s.attempt[i] == s.attempt[i - 1]])
+
+
+def _restarts(s: Series, inside: list[int]) -> list[int]:
+    if len(inside) >= 3 and _regular(s.step[inside]):
+        return inside  # cosine with warm restarts, cyclic
+    again = _periodic(s, inside)
+    cycles = [i for i in inside if i in again or _cycle(s, i)]
+    return [i for i in inside if i in cycles or any(_same_jump(s, c, i) for c in cycles)]
 
 
 def shape(run: Run) -> Shape | None:
@@ -136,6 +150,7 @@ def _with_silent_restarts(s: Series) -> Series:
 
     A silence is a minute and fifty usual pauses; the rate begins anew where the values after it are those of step one.
     """
+    s = _with_cut_schedules(s)
     pauses = np.diff(s.time)
     known = pauses[np.isfinite(pauses) & (np.diff(s.attempt) == 0)]
     if len(known) < LEAST_PAUSES:
@@ -148,6 +163,39 @@ def _with_silent_restarts(s: Series) -> Series:
         if same_attempt and np.allclose(s.value[i : i + n], s.value[:n], rtol=0.02) and abs(s.value[i] / s.value[i - 1] - 1) > 0.1:
             attempt[i:] += 1
     return replace(s, attempt=attempt)
+
+
+def _with_cut_schedules(s: Series) -> Series:
+    """The series with another attempt where a rate is cut off on its way down and goes the whole way from the first row again, warmup
+    included: a schedule restarts from its end, a launch without its scheduler from anywhere. Logs without steps show no more."""
+    attempt = s.attempt.copy()
+    x, first = s.value, s.value[:ANEW]
+    if len(x) < 2 * ANEW or not np.isfinite(first).all() or not (np.diff(first) > 0).any() or np.ptp(first) <= 0.02 * first.max():
+        return s
+    for i in range(ANEW, len(x) - ANEW + 1):
+        mid = s.attempt[i] == s.attempt[i - 1] and LOW * float(np.nanmax(x[:i])) < x[i - 1] and abs(x[i] / x[i - 1] - 1) > 0.1
+        if mid and s.attempt[i] == s.attempt[0] and np.allclose(x[i : i + ANEW], first, rtol=0.01):
+            attempt[i:] += 1
+    return replace(s, attempt=attempt)
+
+
+def _periodic(s: Series, inside: list[int]) -> list[int]:
+    """Jumps from low to one height at even distances, or distances that grow by a whole factor (SGDR, arXiv:1608.03983), counted from
+    the first row or from the first top. A logged step says when it was only to an interval: two of them is a distance's slack."""
+    up = [i for i in inside if s.value[i - 1] <= LOW * s.value[i]]
+    if len(up) < 2:
+        return []
+    top = int(np.nanargmax(s.value[: up[0]]))
+    heights = s.value[up]
+    if np.ptp(heights) > HEIGHT * heights.max() or s.value[top] > (1 + HEIGHT) * heights.max():  # a warmup may hide the first top
+        return []
+    slack = 2 * s.interval
+    for start in (0, top):
+        gaps = np.diff(s.step[[start, *up]])
+        factor = max(round(float(np.median(gaps[1:] / np.maximum(gaps[:-1], 1)))), 1)
+        if gaps.min() >= 3 * slack and (np.abs(gaps[1:] - factor * gaps[:-1]) <= slack * factor).all():
+            return up
+    return []
 
 
 def _cycle(s: Series, i: int) -> bool:

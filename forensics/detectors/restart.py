@@ -4,7 +4,8 @@ What it sees
     The run ended and began again: steps go back, a second event file begins, a line says that training resumes.
 
 How it decides
-    ``parsers.runs.attempts`` tells the attempts apart; this names each new one, the steps that were done twice, the time between,
+    ``parsers.runs.attempts`` tells the attempts apart (and where a log names no steps, an epoch that goes back to one between the
+    first and the last); this names each new one, the steps that were done twice, the time between,
     and why the attempt before it ended where a line says so. Work done twice is a warning where all restarts together cost 2 % of
     the steps or 5 % of the time; less, and a clean continuation, is only told.
 
@@ -19,6 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
@@ -48,6 +51,7 @@ class Facts(BaseFacts):
 
 def detect(run: Run) -> Iterator[Finding]:
     told = how_it_ended.attempts(run)
+    yield from _by_epoch(run)
     severity = "warning" if _cost(run) else "info"
     for before, after, attempt in zip(run.attempts, run.attempts[1:], told, strict=False):
         begin, end = after["steps"][0], before["steps"][1]
@@ -72,6 +76,26 @@ def detect(run: Run) -> Iterator[Finding]:
             shown.append(evidence.text("what the log says", [e["text"][:300] for e in lines[:6]], where))
         key, times = f"{begin}-attempt{after['index']}" if after["index"] > 1 else begin, (before["ended"], after["started"])
         yield evidence.found(facts, title, (begin, max(end, begin)), severity if redone > 1 else "info", *shown, key=key, times=times)
+
+
+def _by_epoch(run: Run) -> Iterator[Finding[Facts]]:
+    """In a log of one attempt whose lines are counted for want of steps, the epoch tells where the run goes on from an earlier state.
+    Evaluation lines repeat an epoch; it never falls but there."""
+    s = series(run, "epoch")
+    if s is None or len(run.attempts) > 1:
+        return
+    told = np.flatnonzero(np.isfinite(s.value))
+    x, step = s.value[told], s.step[told]
+    for i in np.flatnonzero(np.diff(x) < 0) + 1:
+        redone = int(np.sum(x[:i] >= x[i]))
+        if not x[0] < x[i]:
+            continue  # another run begins
+        severity = "warning" if redone > 1 and redone >= STEPS * len(x) else "info"
+        title = f"The epoch goes back from {x[i - 1]:.4g} to {x[i]:.4g} after row {step[i - 1]}: {redone} row{'s' * (redone > 1)} repeated"
+        facts = Facts(int(step[i]), int(step[i - 1]), redone, None, "", 1)
+        marks = [{"step": int(step[i]), "label": "restart", "kind": "restart"}]
+        shown = evidence.window(s, int(step[i]), int(step[i]), *marks, title=s.tag, where=s.place(run, told[i]))
+        yield evidence.found(facts, title, (int(step[i - 1]), int(step[i])), severity, shown, key=f"{step[i]}-epoch")
 
 
 def _cost(run: Run) -> bool:

@@ -4,11 +4,13 @@ What it sees
     A learning rate that reaches its end long before the run does, or comes round again.
 
 How it decides
-    Against the planned steps: a decay that reaches its lowest value (1 % of the peak, or the configured minimum) before 60 % of the plan, and
-    stays there or rises again. The factor is plan over end. Warm restarts and cycles that the config names are left alone.
+    Against the planned steps, or where the plan is not known against those that were done: a decay that reaches its lowest
+    value (1 % of the peak, or the configured minimum) before 60 % of them, and stays there or rises again; or one that falls
+    to less than half of the peak and then stands at one and the same value to the end. The factor is plan over end. Warm
+    restarts and cycles, steps (a fall in fewer than four strides), and a length of the decay that the config names are left alone.
 
 Cannot tell
-    Where the rate was not logged, or the plan is not known.
+    Where the rate was not logged, or fewer than eight times.
 
 Folklore
     Gradient accumulation of N with the scheduler stepped per micro-batch ends the schedule at 1/N of the run.
@@ -23,6 +25,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors import lr_schedule
 from forensics.errors import CannotTell
 from forensics.run import settings
 from forensics.run.inputs import needed, surviving
@@ -30,13 +33,17 @@ from forensics.run.plan import planned_steps
 from parsers.tables import Run
 
 NEEDS = ["lr"]
-EARLY = (
-    0.6  # of the plan; measured: at 0.42 one of nine faulty runs is lost, at 0.84 two more are found, healthy alike (docs/thresholds.md)
-)
+EARLY = 0.6  # of the plan; measured: at 0.42 one of 11 faulty runs is lost, at 0.84 two more are found, healthy alike (docs/thresholds.md)
 LOW = 0.01  # of the peak: what a cosine has left in its last 6 %; not critical (docs/thresholds.md)
-LEAST = 20  # bound: the end is then known to a 20th of the run; measured: at 28 two of nine faulty runs and the one healthy are lost
+LEAST = 8  # bound: four logged rates on the way down and four that stand
+STRIDES, STANDS, HALF = (
+    4,
+    4,
+    0.5,
+)  # bound: fewer strides are a step schedule, fewer equal rates a pause; unit: a decay takes half of the peak
 CYCLES = ("restart", "cyclic", "cycle", "sgdr", "wsd", "inverse", "step", "plateau")
-SMALLEST_EFFECT = f"a schedule that ends before {EARLY:.0%} of the plan"
+DECAY_STEPS = "lr_decay_iters lr_decay_steps lr_decay_iterations decay_iters decay_steps cooldown_steps"  # Megatron, nanoGPT, NeMo, OLMo
+SMALLEST_EFFECT = f"a schedule that ends before {EARLY:.0%} of the plan, or of the steps done where no plan is known"
 
 
 @dataclass(frozen=True)
@@ -51,12 +58,13 @@ class Facts(BaseFacts):
 
 def detect(run: Run) -> Iterator[Finding]:
     s = needed(run, "lr")
-    plan = planned_steps(run)
-    if plan is None:
-        raise CannotTell("the planned number of steps is not known")
-    kind = settings.setting(run, "schedule")
     rows = surviving(s)
-    if len(rows) < LEAST or (kind is not None and any(c in str(kind.value).lower() for c in CYCLES)):
+    if len(rows) < LEAST:
+        raise CannotTell(f"the rate was logged {len(rows)} times")
+    known = planned_steps(run)
+    plan = known or int(s.step[rows[-1]])
+    kind = settings.setting(run, "schedule")
+    if kind is not None and any(c in str(kind.value).lower() for c in CYCLES):
         return
     x, step = s.value[rows], s.step[rows]
     peak, least = float(x.max()), settings.number(run, "min_lr") or 0.0
@@ -64,16 +72,37 @@ def detect(run: Run) -> Iterator[Finding]:
         return  # no decay is meant
     top = int(np.flatnonzero(x >= 0.99 * peak)[0])  # a later cycle may reach as high
     low = np.flatnonzero(x[top:] <= least + LOW * (peak - least))
-    if not len(low) or peak <= 0:
+    floor = _floor(x[top:])
+    first_low = int(low[0]) if len(low) else floor
+    if first_low is None or peak <= 0:
         return
-    end = int(step[top + int(low[0])])
+    end = int(step[top + first_low])
+    if _is_configured(run, end, int(step[top]), s.interval):
+        return
     if end <= 0 or end >= EARLY * plan or int(step[-1]) <= 1.15 * end:
         return
-    again = bool(x[top + int(low[0]) :].max() > 0.3 * peak)
+    again = bool(x[top + first_low :].max() > 0.3 * peak)
+    if again and (not known or lr_schedule.restarts(s)):
+        return  # a cycle that was meant: jumps back up at even distances, or nothing says that the run is one cycle
     how = "and comes round again" if again else "and stays there"
     title = f"The learning rate reaches its end at step {end} of {plan} {how}"
     facts = Facts(end, plan, plan / end, again)
-    row, first, last = rows[top + int(low[0])], int(step[0]), int(step[-1])
+    row, first, last = rows[top + first_low], int(step[0]), int(step[-1])
     marks = [{"step": end, "label": f"end of the schedule: {end}", "kind": "event"}]
     shown = evidence.window(s, first, last, *marks, title=s.tag, where=s.place(run, row), margin=0)
     yield evidence.found(facts, title, (end, last), "warning", shown, times=(s.clock(row), None))
+
+
+def _floor(x: np.ndarray) -> int | None:
+    """The row from which on the rate stands at one value to the end, after a decay in many strides to less than half of the peak."""
+    moves = np.abs(np.diff(x)) > 1e-3 * np.abs(x[:-1])  # a console prints four digits
+    if moves.sum() < STRIDES or x[-1] > HALF * x.max():
+        return None
+    floor = int(np.flatnonzero(moves)[-1]) + 1
+    return floor if len(x) - floor >= STANDS else None
+
+
+def _is_configured(run: Run, end: int, top: int, interval: int) -> bool:
+    """Whether config names a length of the decay that ends there."""
+    told = [settings.as_number(s.value) for s in settings.named(run, DECAY_STEPS)]
+    return any(n is not None and min(abs(n - end), abs(n + top - end)) <= 2 * interval for n in told)

@@ -4,13 +4,15 @@ What it sees
     The run becomes slower, or faster, for good.
 
 How it decides
-    Takes the logged throughput, else the time of a step, else the clock between logged rows, by the steps between them and
+    Takes the logged throughput of training, else the time of a step (a "time" that falls is none since the start, so it is
+    one of a step, too), else the time since the start or the clock between logged rows, by the steps between them and
     without the pauses that hold an evaluation or a save, and looks for the one split
-    into before and after that explains most of it (medians, at least 20 values on each side). It fires at a lasting
-    slow-down to less than 80 %, when the change is at least four times the noise.
+    into before and after that explains most of it (medians, at least five values on each side). It fires at a lasting
+    slow-down to less than 80 % (to less than half where fewer than 20 values stand on a side, or only the time since the start is known), when the change is at least four times the noise, 2.6 sigma of the rank sum of both sides
+    (few values tell only what divides them well), and three units of the last printed digit.
 
 Cannot tell
-    Where neither throughput, step time nor a clock was logged.
+    Where neither throughput, step time nor a clock was logged ten times.
 
 Folklore
     Slower from a step on, whatever the reason: a loader that starves, a node that throttles, a file system that fills up.
@@ -19,7 +21,7 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,14 +31,19 @@ from forensics.errors import CannotTell
 from forensics.run import pace
 from forensics.run.inputs import surviving
 from forensics.run.robust import robust_sigma
-from forensics.run.series import Ints, Series, series
+from forensics.run.series import Floats, Ints, Series, parts, series
 from forensics.spikes.visible import MARGIN, error_of_median
 from parsers.tables import Run
 
 NEEDS: list[str] = []
-SLOWER = 0.8  # measured: at 0.56 the same runs, at 1.12 (any change at all) one of 107 healthy runs fires (docs/thresholds.md)
-NOISES = 4.0  # statistical: of one value; chance does it once in 16,000; measured: at 5.6 one of nine faulty runs is lost
-SIDE = 20  # measured: with 14 values on a side one of 107 healthy runs fires, for the first steps of a run are slow (docs/thresholds.md)
+SLOWER = 0.8  # unit: a fifth; not critical: 0.56 and 1.12 (any change beyond the noise) tell the same runs (docs/thresholds.md)
+NOISES = 4.0  # statistical: of one value; chance does it once in 16,000; measured: at 5.6 one of 13 faulty runs is lost
+SIDE = 5  # statistical: the fewest on either side whose rank sum can reach RANKS
+FEW = 20  # values on a side; not critical: 14 and 28 tell the same runs (docs/thresholds.md); it keeps out the first steps of a run, which are odd
+HALF = 0.5  # unit: what a neighbour that comes to one's core takes; measured: at 0.7 one of 107 healthy runs fires (docs/thresholds.md)
+RANKS = 2.6  # statistical: sigma of Wilcoxon's rank sum, once in 200; 5 of 10 reach it when none of them lies among the others
+ODD = 0.3  # of the changes are falls; bound: half of them in noise, a third where every third step is fast, none in time since the start
+DIGITS = 3  # unit: of the last digit; 0.002 s that become 0.003 s are rounding
 EVEN = 0.25  # share of pauses with an evaluation or a save by which the halves of a run may differ, so that medians compare alike; not critical
 SPEEDS = ("tput.tokens", "tput.tokens_dev", "tput.samples", "tput.samples_dev", "tput.steps", "mfu", "flops.dev")
 CUT = 5  # statistical: percent on either side, so that single pauses move no split
@@ -55,13 +62,10 @@ class Facts(BaseFacts):
 
 def detect(run: Run) -> Iterator[Finding]:
     s, rows, speed = speed_of(run)
-    if len(speed) < 2 * SIDE:
-        raise CannotTell(f"only {len(speed)} values")
-    y = np.log(np.maximum(speed, 1e-12))
-    split = _best_split(y)
+    split, noise = _parted(speed)
     before, after = float(np.median(speed[:split])), float(np.median(speed[split:]))
-    noise = robust_sigma(np.r_[y[:split] - np.median(y[:split]), y[split:] - np.median(y[split:])], 0.0)
-    if after >= SLOWER * before or np.log(before / after) < NOISES * noise:
+    least = _least(s, min(split, len(speed) - split))
+    if after >= least * before or np.log(before / after) < NOISES * noise or not _is_sure(s, speed, split):
         return
     row, last = rows[split], rows[-1]
     step = int(s.step[row])
@@ -71,27 +75,41 @@ def detect(run: Run) -> Iterator[Finding]:
 
 
 def smallest_effect(run: Run) -> str:
-    _, _, speed = speed_of(run)
-    if len(speed) < 2 * SIDE:
-        return ""
+    s, _, speed = speed_of(run)
+    split, noise = _parted(speed)
+    side = FEW if len(speed) >= 2 * FEW else SIDE
+    usual = float(np.median(speed[:split]))
+    rounded = DIGITS * _unit(s, speed) * (1 / usual if s.name in SPEEDS else usual)  # as a share of what is shown
+    digits = -np.log(max(1 - rounded, 1e-3)) if s.name in SPEEDS else np.log1p(rounded)
+    least = max(-np.log(_least(s, side)), NOISES * noise, digits) + MARGIN * np.sqrt(2) * error_of_median(noise, side)
+    return f"a slow-down to {np.exp(-least):.1%} of the speed that lasts {max(side, len(speed) // 10)} values"
+
+
+def _parted(speed: Floats) -> tuple[int, float]:
+    """(where it is divided best, noise of one value on either side)."""
     y = np.log(np.maximum(speed, 1e-12))
     split = _best_split(y)
-    noise = robust_sigma(np.r_[y[:split] - np.median(y[:split]), y[split:] - np.median(y[split:])], 0.0)
-    least = max(-float(np.log(SLOWER)), NOISES * noise) + MARGIN * np.sqrt(2) * error_of_median(noise, SIDE)
-    return f"a slow-down to {np.exp(-least):.1%} of the speed that lasts {max(SIDE, len(speed) // 10)} values"
+    return split, robust_sigma(np.r_[y[:split] - np.median(y[:split]), y[split:] - np.median(y[split:])], 0.0)
+
+
+def _least(s: Series, side: int) -> float:
+    """The share of its speed below which a run has to fall, by the fewer values of both sides."""
+    is_total = s.name == "time.total" and not _is_of_steps(s)  # holds what the program did besides its steps, too
+    return SLOWER if side >= FEW and not is_total else HALF
 
 
 def speed_of(run: Run) -> tuple[Series, Ints, np.ndarray]:
     """A series, rows of it, and their speed (more is faster), finite and positive. Raises CannotTell."""
-    for name in (*SPEEDS, "time.step"):
-        s = series(run, name)
-        if s is not None and len(s) >= 2 * SIDE:
-            rows = surviving(s)
-            if (s.value[rows] > 0).all():
-                return s, rows, 1 / s.value[rows] if name == "time.step" else s.value[rows]
-    s = series(run, "loss.train")
+    for name in (*SPEEDS, "time.step", "time.total"):
+        for told in sorted((p for p in parts(run, name) if not pace.EVALUATION.search(p.tag)), key=len, reverse=True)[:1]:
+            rows = surviving(told)
+            if len(rows) >= 2 * SIDE and (told.value[rows] > 0).all() and (name != "time.total" or _is_of_steps(told)):
+                return told, rows, told.value[rows] if name in SPEEDS else 1 / told.value[rows]
+    s, total = series(run, "loss.train"), series(run, "time.total")
+    if (s is None or np.isfinite(s.time).sum() < 2 * SIDE) and total is not None:
+        s = replace(total, time=np.where(total.usable, total.value, np.nan))
     if s is None or np.isfinite(s.time).sum() < 2 * SIDE:
-        raise CannotTell("neither throughput, step time nor a clock was logged")
+        raise CannotTell("neither throughput, step time nor a clock was logged often enough")
     p = pace.pauses(s)
     ok = (p.a_step > 0) & s.alive[p.row[1:]] & s.alive[p.row[:-1]]
     held = pace.stopped(run, s, p)
@@ -101,6 +119,33 @@ def speed_of(run: Run) -> tuple[Series, Ints, np.ndarray]:
     if ok.sum() < 2 * SIDE:
         raise CannotTell("too few steps between the evaluations and saves have a clock")
     return s, p.row[1:][ok], 1 / p.a_step[ok]
+
+
+def _is_of_steps(s: Series) -> bool:
+    """Whether a time is that of a step: time since the start never falls within an attempt, this falls every other time. (Where the
+    clocks of several processes are mixed, time falls, too, but its end is far above its beginning.)"""
+    falls = (np.diff(s.value) < 0) & (np.diff(s.attempt) == 0)
+    return bool(falls.mean() >= ODD) if len(falls) else False
+
+
+def _is_sure(s: Series, speed: Floats, split: int) -> bool:
+    """Whether both sides differ by more than chance and rounding."""
+    n, m = split, len(speed) - split
+    order = np.argsort(np.argsort(-speed, kind="stable"))  # 0: the fastest
+    sums = order[split:].sum() - m * (m - 1) / 2  # pairs in which a later value is slower
+    sigmas = (sums - n * m / 2) / np.sqrt(n * m * (n + m + 1) / 12)
+    if sigmas < RANKS:
+        return False
+    shown = speed if s.name in SPEEDS else 1 / speed
+    return bool(abs(np.median(shown[:split]) - np.median(shown[split:])) >= DIGITS * _unit(s, speed) * (1 - 1e-6))
+
+
+def _unit(s: Series, speed: Floats) -> float:
+    """One unit of the last printed digit; 0 for a clock, whose pauses are no printed numbers."""
+    if not s.name.startswith((*SPEEDS, "time.")):
+        return 0.0
+    digits = np.diff(np.unique(np.round(speed if s.name in SPEEDS else 1 / speed, 9)))
+    return float(digits.min()) if len(digits) else 0.0
 
 
 def _best_split(y: np.ndarray) -> int:

@@ -5,11 +5,13 @@ What it sees
 
 How it decides
     Compares the last evaluation losses with the lowest: it fires when the last (the median of the last three) lies 5 % and
-    three times the noise of neighbouring evaluations above the lowest (or climbs steadily from there: Kendall's tau of 0.7
-    over at least eight), which is at least three evaluations back, and the training loss fell meanwhile.
+    three times the noise of neighbouring evaluations above the lowest (or climbs steadily from there: a Kendall's tau of
+    at least 0.7, 2.4 sigma from what chance gives), which is at least three evaluations back, and the
+    training loss fell meanwhile. The noise is that of the evaluations after the lowest, where they are enough: the steep
+    way down says nothing about it.
 
 Cannot tell
-    With fewer than six evaluations, or where no evaluation loss was logged.
+    With fewer than five evaluations, or where no evaluation loss was logged.
 
 Folklore
     Overfitting is the first thing a healthy run can do wrong; an evaluation that only falls with training can be leakage.
@@ -31,11 +33,16 @@ from forensics.spikes.visible import MARGIN, error_of_median
 from parsers.tables import Run
 
 NEEDS = ["loss.eval", "loss.train"]
-LEAST_EVALS = 6  # measured: 4 of them find no more, 8 lose 4 of 12 faulty runs; three make the last level (docs/thresholds.md)
-RISE = 0.05  # measured: at 0.07 one of 12 faulty runs is lost, at 0.035 no healthy one fires (docs/thresholds.md)
-NOISES = 3.0  # statistical: of a difference of two evaluations, chance does it once in 370; measured: at 2.1 one more faulty run
+LEAST_EVALS = 5  # statistical: the fewest that can climb by more than CHANCE; measured: with 7 three of 13 faulty runs are lost
+RISE = 0.05  # measured: at 0.07 one of 13 faulty runs is lost, at 0.035 no healthy one fires (docs/thresholds.md)
+NOISES = 3.0  # statistical: of a difference of two evaluations, chance does it once in 370; not critical (docs/thresholds.md)
 BACK = 3  # bound: three values make the last level, and the lowest is not among them
-STEADY, TAU = 8, 0.7  # statistical: Kendall's tau of 0.7 over eight comes by chance once in 120 (both tails); measured: docs/thresholds.md
+TAU = 0.7  # of Kendall's tau: 85 of 100 pairs rise; measured: docs/thresholds.md. For few values CHANCE asks for more
+CHANCE = (
+    2.4  # statistical: sigma of tau without a trend; five in order or eight with a tau of 0.7: once in 120, in 24 if the first is lowest
+)
+NOISY = 5  # statistical: second differences; the median of five is off by a factor of two once in ten times
+FEW = 16  # statistical: among fewer evaluations a step and a trend move the median change, so that the largest one stands for noise
 LATE, PAIRED = 0.8, 64  # told with the finding, decides none; bound: 2016 pairs, each looked at
 
 
@@ -60,7 +67,7 @@ def detect(run: Run) -> Iterator[Finding]:
     x, step = held.value[keep], held.step[keep]
     best = int(np.argmin(x))
     final = float(np.median(x[-BACK:]))
-    noise = robust_sigma(np.diff(x))
+    noise = _noise(x, best)
     rise = final - float(x[best])
     if best >= len(x) - BACK or rise < RISE * abs(float(x[best])) or (rise < NOISES * noise and not _climbs(x[best:])):
         return
@@ -86,19 +93,27 @@ def smallest_effect(run: Run) -> str:
     if len(x) < LEAST_EVALS:
         return ""
     change, lowest = np.abs(np.diff(x)), abs(float(x.min())) or 1.0
-    noise = max(robust_sigma(np.diff(x)), float(change.max()) if len(x) < 2 * STEADY else 0.0)  # few values do not tell it from a trend
+    noise = max(robust_sigma(np.diff(x)), float(change.max()) if len(x) < FEW else 0.0)  # few values do not tell it from a trend
     least = max(RISE, NOISES * noise / lowest) + MARGIN * error_of_median(noise, BACK) / lowest
     return f"an evaluation loss that ends {least:.1%} above its best for {BACK} evaluations, while the training loss falls"
 
 
 def _climbs(x: np.ndarray) -> bool:
-    """Whether nearly all later evaluations are higher than earlier ones: Kendall's tau of at least 0.7 over at least eight."""
-    if len(x) < STEADY:
-        return False
+    """Whether nearly all later evaluations are higher than earlier ones, more than chance would have it."""
     if len(x) > PAIRED:  # every pair is looked at
         x = np.array([np.median(part) for part in np.array_split(x, PAIRED)])
-    i, j = np.triu_indices(len(x), 1)
-    return float(np.sign(x[j] - x[i]).mean()) >= TAU
+    n = len(x)
+    i, j = np.triu_indices(n, 1)
+    spread = np.sqrt(2 * (2 * n + 5) / (9 * n * (n - 1)))  # of tau where order is chance: Kendall, Biometrika 30 (1938)
+    return bool(np.sign(x[j] - x[i]).mean() >= max(TAU, CHANCE * spread))
+
+
+def _noise(x: np.ndarray, best: int) -> float:
+    """Noise of the changes between evaluations; after the lowest by second differences, which neither the steep way down before it
+    nor a steady climb moves (noise has sqrt(3) times as much in them)."""
+    bent = np.diff(x[best:], 2)
+    after = robust_sigma(bent, 0.0) / np.sqrt(3) if len(bent) >= NOISY else np.inf
+    return min(robust_sigma(np.diff(x)), float(after))
 
 
 def _level(value: np.ndarray, step: np.ndarray, at: int) -> float | None:

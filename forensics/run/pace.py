@@ -14,7 +14,7 @@ from forensics.run.series import Floats, Ints, Series, arrays
 from parsers.tables import DATED, DOUBTED, Run
 
 DAY, MOST_DAYS = 86400.0, 100_000
-_EVALUATION = re.compile(r"(?i)(?:^|[/_.])(?:val|valid|validation|eval|evaluation|test)(?:[/_.]|$)")
+EVALUATION = re.compile(r"(?i)(?:^|[/_.])(?:val|valid|validation|eval|evaluation|test)(?:[/_.]|$)")
 
 
 class Pauses(NamedTuple):
@@ -45,7 +45,7 @@ def _stops(run: Run) -> Ints:
     found = {int(e["step"]) for e in endings.events(run, "checkpoint_saved", "evaluation") if e["step"] is not None}
     found |= {int(s) for s in run.tables["checkpoints"]["step"].to_pylist() if s is not None}
     columns = arrays(run)
-    said = [i for i, name in enumerate(columns["names"]) if name and _EVALUATION.search(name)]
+    said = [i for i, name in enumerate(columns["names"]) if name and EVALUATION.search(name)]
     rows = np.concatenate([np.zeros(0, np.int64), *(columns["by_name"][columns["ends"][i] : columns["ends"][i + 1]] for i in said)])
     return np.unique(np.r_[np.array(sorted(found), np.int64), columns["step"][rows[columns["stepped"][rows]]]])
 

@@ -138,7 +138,9 @@ def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = 
         group_of = np.array([hash_index(columns["formats"], formats.get(s, s)) for s in columns["sources"]], np.int64)
         groups = tag.astype(np.int64) * len(columns["formats"]) + group_of[source]
         groups -= groups.min()  # one name's tags are few: counting from the first tag of all costs a pass over all tags
-        rows = rows[groups == np.argmax(np.bincount(groups))]
+        # of two copies with as many points the one with a clock: a console may count only its lines
+        count, clocks = np.bincount(groups), np.bincount(groups, np.isfinite(columns["time"][rows]))
+        rows = rows[groups == np.lexsort((-clocks, -count))[0]]
     ranks = _of(columns, "rank", rows)
     rank = int(ranks.min())
     rows = rows[ranks == rank] if (ranks != rank).any() else rows

@@ -23,6 +23,7 @@ BY_ROTE, A_LITTLE = 0.8, 0.95  # what is left of the first training loss where i
 LATE = gap.LATE  # of the first training loss: below it at the first evaluation, much had been learnt by then
 CHANCE = 0.05  # relative; as near as the plateau detector calls a loss "at chance"
 GUESSED = 1.2  # times 1/C: an accuracy on a few hundred samples scatters by less
+STEADY = 8  # statistical: evaluations; of so many without a trend the first is the best once in eight
 AFTER = 3  # evaluations that the detector of the gap wants after the lowest one
 NEAR = 20  # steps: two logging intervals of ten, the most usual one
 
@@ -118,7 +119,7 @@ def eval_never_better(s: Symptoms) -> Sign:
     if x.min() <= (1 - LEARNED) * x[0]:
         return absent(f"Evaluation loss improves from {x[0]:.4g} to {x.min():.4g}.")
     left = pair[1] / pair[0]
-    worse = len(x) >= gap.STEADY and float(np.median(x[-3:])) > (1 + LEARNED) * x[0]
+    worse = len(x) >= STEADY and float(np.median(x[-3:])) > (1 + LEARNED) * x[0]
     if left >= (A_LITTLE if worse else BY_ROTE):
         return cannot_tell(f"the training loss hardly falls either ({pair[0]:.4g} to {pair[1]:.4g}).")
     text = f"Evaluation loss is never better than at first ({x[0]:.4g}; lowest {x.min():.4g}), while training loss falls from {pair[0]:.4g} to {pair[1]:.4g}."

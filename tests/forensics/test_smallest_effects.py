@@ -185,14 +185,15 @@ def test_resume_break(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["white", "wide", "heavy tails"])
-def test_throughput(kind: str) -> None:
+@pytest.mark.parametrize("n", [12, 40, 60, 400])
+def test_throughput(kind: str, n: int) -> None:
     def once(rng: Rng, x: Values) -> bool:
         run = run_of({"loss.train": x, "tput.tokens": x})
         y, last = x.copy(), int(told(throughput, run, r"lasts (\d+) values"))
         y[-last:] *= percent(throughput, run)
         return bool(list(throughput.detect(run_of({"loss.train": x, "tput.tokens": y}))))
 
-    assert hits(kind, 400, once) >= FOUND
+    assert hits(kind, n, once) >= FOUND
 
 
 @pytest.mark.parametrize("kind", ["white", "wide", "heavy tails"])

@@ -1,0 +1,145 @@
+"""What anybody sees in a short log: 10 to 60 values, one an epoch or one every few steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from forensics.case import Finding
+from forensics.detectors import (
+    config_change,
+    initial_loss,
+    lr_schedule,
+    peak_rate,
+    plateau,
+    restart,
+    schedule_length,
+    throughput,
+    train_eval_gap,
+)
+from forensics.errors import CannotTell
+from forensics.spikes.excursions import Floats
+from parsers.tables import Run
+from tests.forensics.curves import run_of
+
+T = np.arange(40)
+FALLS = 4.6 * np.exp(-T / 10) + 0.4
+CYCLE = 1e-3 * (0.5 + 0.5 * np.cos(np.pi * (T % 10) / 10)) + 1e-6
+LINE = np.maximum(1 - np.maximum(T - 4, 0) / 36, 0.01) * np.minimum((T + 1) / 5, 1) * 1e-3
+
+
+def noise(n: int, sigma: float, seed: int) -> Floats:
+    return np.asarray(np.exp(sigma * np.random.default_rng(seed).standard_normal(n)))
+
+
+def found(detector: ModuleType, run: Run) -> list[Finding]:
+    try:
+        return list(detector.detect(run))
+    except CannotTell:
+        return []
+
+
+def grave(detector: ModuleType, metrics: Mapping[str, Floats], **more: object) -> int:
+    return sum(f.severity != "info" for f in found(detector, run_of(metrics, **more)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("n", [12, 30, 60])
+@pytest.mark.parametrize("slow", [0.3, 0.45])
+def test_a_slow_down_among_few_times(n: int, slow: float) -> None:
+    hits = 0
+    for seed in range(20):
+        times = 0.05 * noise(n, 0.1, seed) / np.where(np.arange(n) >= n // 2, slow, 1.0)
+        hits += grave(throughput, {"loss.train": np.ones(n), "time.step": times})
+        assert not grave(throughput, {"loss.train": np.ones(n), "time.step": 0.05 * noise(n, 0.3, seed)})
+    assert hits >= 18
+
+
+def test_a_time_that_falls_is_that_of_a_step_and_one_that_grows_is_the_clock() -> None:
+    each = 0.05 * noise(40, 0.1, 1) * np.where(T >= 20, 4, 1)
+    assert grave(throughput, {"loss.train": FALLS, "time.total": each})
+    assert grave(throughput, {"loss.train": FALLS, "time.total": np.cumsum(each)})
+    assert not grave(throughput, {"loss.train": FALLS, "time.total": np.cumsum(0.05 * noise(40, 0.1, 2))})
+
+
+def test_rounding_is_no_slow_down() -> None:
+    assert not grave(throughput, {"loss.train": FALLS, "time.step": np.where(T >= 20, 0.002, 0.001)})
+    assert grave(throughput, {"loss.train": FALLS, "time.step": np.where(T >= 20, 0.006, 0.001) + 0.001 * (T % 2)})
+
+
+def test_evaluation_turns_up_after_a_steep_beginning() -> None:
+    held = np.array([2.4, 1.78, 1.55, 1.28, 1.22, 1.16, 1.27, 1.32, 1.37, 1.40, 1.42, 1.43])
+    train = 2.4 * np.exp(-np.arange(12) / 3)
+    assert grave(train_eval_gap, {"loss.train": train, "loss.eval": held})
+    flat = [np.r_[held[:5], 1.2 * noise(7, 0.04, seed)] for seed in range(40)]
+    assert sum(grave(train_eval_gap, {"loss.train": train, "loss.eval": x}) for x in flat) <= 2
+
+
+@pytest.mark.parametrize("warmup", [0, 3])
+def test_two_even_restarts_are_a_schedule(warmup: int) -> None:
+    rate = CYCLE[:30].copy()
+    rate[:warmup] *= (np.arange(warmup) + 1) / (warmup + 1)
+    assert not found(lr_schedule, run_of({"lr": rate}, interval=12))
+    assert not grave(schedule_length, {"lr": rate}, interval=12)
+
+
+def test_a_jump_out_of_the_path_is_none() -> None:
+    rate = LINE.copy()
+    rate[20:] *= 20
+    assert grave(lr_schedule, {"lr": rate}, interval=10)
+
+
+def test_a_rate_cut_off_that_begins_anew_is_a_reset() -> None:
+    rate = np.r_[LINE[:20], LINE[:20]]
+    facts = found(lr_schedule, run_of({"lr": rate}))[0].facts
+    assert facts.at_resume and facts.step == 20
+
+
+def test_a_rate_that_stands_early() -> None:
+    rate = np.maximum(1e-3 * (1 - T / 10), 2e-5)
+    assert grave(schedule_length, {"lr": rate}, interval=4)
+    assert not grave(schedule_length, {"lr": rate}, interval=4, config={"lr_decay_iters": 40, "lr": 1e-3, "x": 1})
+    assert not grave(schedule_length, {"lr": np.where(T < 10, 1e-3, 1e-4)}, interval=4)  # one step of a step schedule
+
+
+def test_learning_that_hardly_happens() -> None:
+    hits = 0
+    for seed in range(20):
+        hits += grave(plateau, {"loss.train": np.linspace(4.54, 4.42, 30) * noise(30, 0.01, seed)})
+        assert not grave(plateau, {"loss.train": np.linspace(4.5, 3.4, 30) * noise(30, 0.08, seed)})
+    assert hits >= 18
+    low = {"loss.train": np.linspace(3.0, 3.4, 40), "acc.eval": np.where(T % 2, 0.33, 0.32)}
+    assert grave(plateau, low)
+    same = {"loss.train": np.r_[1.4, 1.1, 0.95 * noise(38, 0.05, 3)], "acc.eval": np.full(40, 0.628)}
+    assert grave(plateau, same)
+    assert not grave(plateau, {"loss.train": FALLS, "acc.eval": np.linspace(0.3, 0.9, 40)})
+
+
+def test_a_level_reached_at_once() -> None:
+    stands = np.r_[4.54, 3.4, 3.05 * noise(38, 0.03, 4)]
+    held = np.r_[3.04 * noise(40, 0.002, 5)]
+    assert grave(plateau, {"loss.train": stands, "loss.eval": held})
+    assert not grave(plateau, {"loss.train": stands / 3, "loss.eval": held / 3})  # it may go on from a trained model
+
+
+def test_a_first_loss_far_above_guessing_in_a_sparse_log() -> None:
+    x = np.r_[48.8, 11.4, 4.1, 1.5, 2.0, 1.6, 1.5, 1.2, 1.0, 0.9, 0.8, 0.7]
+    assert grave(initial_loss, {"loss.train": x, "acc.eval": np.linspace(0.8, 0.95, 12)}, interval=10)
+    assert not grave(initial_loss, {"loss.train": x}, interval=10)  # a sum or a regression may begin anywhere
+
+
+def test_settings_alone_are_no_warning() -> None:
+    slow = np.linspace(5.0, 4.0, 40)
+    assert not grave(peak_rate, {"loss.train": slow, "lr": np.full(40, 1.0)}, config={"optimizer": "sgd", "lr": 1.0, "x": 1})
+    assert not found(peak_rate, run_of({"loss.train": slow, "lr": np.full(40, 1.0)}))
+    batch = {"loss.train": FALLS, "batch.size": np.where(T >= 20, 48.0, 12.0)}
+    assert grave(config_change, batch)
+    assert not grave(config_change, batch, config={"batch_schedule": "[[0, 12], [20, 48]]", "lr": 1, "x": 2})
+
+
+def test_an_epoch_that_goes_back_is_a_restart() -> None:
+    epoch = np.r_[0.05 * np.arange(1, 14), 0.05 * np.arange(11, 21)]
+    assert grave(restart, {"loss.train": np.linspace(3, 2, 23), "epoch": epoch})
+    assert not found(restart, run_of({"loss.train": np.linspace(3, 2, 23), "epoch": np.sort(epoch)}))
