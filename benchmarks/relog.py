@@ -25,7 +25,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from causes import wilson  # noqa: E402
+from intervals import wilson  # noqa: E402
 from relogging import copies, original  # noqa: E402
 from relogging.changes import TRANSFORMATIONS  # noqa: E402
 from relogging.original import NotSound, Original, Stream  # noqa: E402
