@@ -31,6 +31,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.run.inputs import ANY_LOSS, finite_loss
+from forensics.run.robust import SIGMA
 from forensics.run.series import Series
 from forensics.spikes import excursions
 from forensics.spikes.trend import turn
@@ -38,7 +39,7 @@ from parsers.tables import Run
 
 NEEDS = [ANY_LOSS]
 LEAST_VALUES, ENOUGH, LEVEL = 15, 40, 15
-SHORT_LEVEL, SHORT_RISE = 5, 0.25  # of a run of fewer values than enough: a level of few values has to rise further
+TENTH = 10  # a level is a tenth of the values, so that it can turn within the first fifth; five at least, LEVEL at most
 RISE, NOISES, UNDONE = 0.10, 8.0, 0.05
 FEW, CLIMB, STRETCH = 5, 1.25, 0.1  # median of so many values above so many times the first, for this share of the run
 SMALLEST_EFFECT = "a last level 10 % above the best one, or a lasting rise of 1 % four times larger than any before"
@@ -61,26 +62,20 @@ def detect(run: Run) -> Iterator[Finding]:
     s, rows = finite_loss(run, LEAST_VALUES)
     x = s.value[rows]
     y, logs = excursions.scaled(x)
-    width, least = (LEVEL, RISE) if len(rows) >= ENOUGH else (SHORT_LEVEL, SHORT_RISE)
-    level = excursions.rolling_median(y, width)
-    best = int(np.argmin(level[width:])) + width
-    spread = excursions.local_noise(y)
-    noise = (
-        float(max(np.median(spread), spread[best], np.median(spread[best:]))) / np.sqrt(width) * 1.25
-    )  # a loss near zero scatters more, as a share
-    rise = float(level[-1] - level[best])
-    undone = float(np.exp(y[:width].mean()) - np.exp(level[best])) * UNDONE
-    above = float(np.exp(level[-1]) - np.exp(level[best]))
-    if rise >= max(np.log1p(least), NOISES * noise) and best <= len(rows) - width and (not logs or above >= undone):
-        near = np.flatnonzero(level <= level[best] + max(3 * noise, 0.25 * rise))
-        at = int(near[-1])
+    short = max(len(y) // TENTH, FEW)
+    turned = _turned(y, logs, short, _noise_of_steps(y, short)) if short < LEVEL else None
+    if turned is None and len(rows) >= ENOUGH:
+        turned = _turned(y, logs, LEVEL, excursions.local_noise(y))
+    width = short if len(rows) < ENOUGH else LEVEL
+    if turned is not None:
+        best, at, width = turned
     else:
         slow = turn(y, excursions.candidates(y)) if len(rows) >= ENOUGH else None
         if slow is None:
             yield from _above_first(run, s, rows)
             return
-        at = slow.start
-        best = min(best, at)
+        at, level = slow.start, excursions.rolling_median(y, LEVEL)
+        best = min(int(np.argmin(level[LEVEL:])) + LEVEL, at)
     row = rows[at]
     start, last = int(s.step[row]), int(s.step[rows[-1]])
     low, end = float(np.median(x[max(best - width + 1, 0) : best + 1])), float(np.median(x[-width:]))
@@ -93,6 +88,27 @@ def detect(run: Run) -> Iterator[Finding]:
     bands = [{"from": start, "to": last, "kind": "non_recovering"}]
     shown = evidence.window(s, start, last, *bands, title=f"{s.tag} from step {start} on", where=s.place(run, row))
     yield evidence.on_rows(s, (row, rows[-1]), facts, title, "critical", shown)
+
+
+def _turned(y: excursions.Floats, logs: bool, width: int, spread: excursions.Floats) -> tuple[int, int, int] | None:
+    """(index of the best level, where it was last near it, width) where the last level lies above the best beyond its noise."""
+    level = excursions.rolling_median(y, width)
+    best = int(np.argmin(level[width:])) + width
+    noise = (
+        float(max(np.median(spread), spread[best], np.median(spread[best:]))) / np.sqrt(width) * 1.25
+    )  # a loss near zero scatters more, as a share
+    rise = float(level[-1] - level[best])
+    undone = float(np.exp(y[:width].mean()) - np.exp(level[best])) * UNDONE
+    above = float(np.exp(level[-1]) - np.exp(level[best]))
+    if rise < max(np.log1p(RISE), NOISES * noise) or best > len(y) - width or (logs and above < undone):
+        return None
+    return best, int(np.flatnonzero(level <= level[best] + max(3 * noise, 0.25 * rise))[-1]), width
+
+
+def _noise_of_steps(y: excursions.Floats, width: int) -> excursions.Floats:
+    """Noise of one value by the steps between its neighbours on either side: in a short log a fall of ten values is no noise."""
+    steps = np.abs(np.diff(y, prepend=y[:1]))
+    return np.maximum(SIGMA * excursions.centred_median(steps, 4 * width + 1) / 2**0.5, excursions.LEAST_SIGMA)
 
 
 def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics.run.robust import robust_sigma
-from forensics.spikes import class_model
+from forensics.spikes import class_model, jumps
 from forensics.spikes.excursions import CROWD_SIGMA, END_SIGMA, Excursion, Floats, candidates, centred_median, middle_of_three, scaled
 from forensics.spikes.features import NAMES, features, smoothness
 from forensics.spikes.trend import turn
@@ -29,6 +29,7 @@ SPREAD = NAMES.index("spread")
 # Where neighbours are alike the local noise is too small a yardstick, and the spread of the tested statistic decides.
 SMOOTH, CLEAR_SPREAD, PLAIN_SIGMA = 0.65, 6.2, 30.0
 LASTING_RISE = 0.9  # what the rule for it is right in
+JUMP = 0.95  # what the rule for a jump of a short log is right in
 JUDGED = 150  # of more excursions in one attempt the smaller ones are noise
 LASTING, OFFSET = 10, 0.25
 UNFINISHED, OVERGROWN = 0.3, 3.0
@@ -58,7 +59,7 @@ def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
         for i, p, spread in zip(strongest, odds, np.exp(rows[:, SPREAD]), strict=True)
         if not finite[found[i].peak] or (p >= class_model.THRESHOLD and (spread >= CLEAR_SPREAD or _plain(y, found[i])))
     ]
-    kept = _distinct(kept)
+    kept = _with_jumps(y, _distinct(kept))
     judged = []
     for i, (e, p) in enumerate(kept):
         following = next((o.start for o, _ in kept[i + 1 :] if e.end is not None and o.start >= e.end), len(y))
@@ -72,6 +73,17 @@ def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
         kind, why = ("not_a_spike", "step") if _steps_up(y, e) else ("non_recovering", "divergence")
         judged.append(Spike(e, LASTING_RISE, kind, _limit(step, e, length), why))
     return sorted(judged, key=lambda s: s.at.start)
+
+
+def _with_jumps(y: Floats, kept: list[tuple[Excursion, float]]) -> list[tuple[Excursion, float]]:
+    """Adds the jumps of a short log that the regression has not enough values to be sure of."""
+    fresh = [j for j in jumps.jumps(y) if not any(_same_event(e, j.at, len(y)) for e, _ in kept)]
+    new = [(e, JUMP) for j in fresh if (e := jumps.excursion(y, j)) is not None]
+    return sorted([*kept, *new], key=lambda k: k[0].start)
+
+
+def _same_event(e: Excursion, at: int, n: int) -> bool:
+    return e.start - jumps.AFTER <= at < (e.end if e.end is not None else n)
 
 
 def _plain(y: Floats, e: Excursion) -> bool:

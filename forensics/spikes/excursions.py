@@ -176,7 +176,7 @@ def _scan(y: Floats, level: Floats, sigma: Floats, first: int) -> list[Excursion
             start -= 1
         base, noise = float(level[start]), float(sigma[start])
         end = first_at_most(settled, start + 1, base + END_SIGMA * noise)
-        peak = _peak(y, settled, start, base, end)
+        peak = peak_of(y, settled, start, base, end)
         height = float(y[peak]) - base
         if end is None or end - peak > TAIL:
             end = first_at_most(settled, peak + 1, base + max(END_SIGMA * noise, END_SHARE * height))
@@ -209,7 +209,7 @@ def first_at_most(x: Floats, start: int, limit: float) -> int | None:
     return None
 
 
-def _peak(y: Floats, settled: Floats, start: int, level: float, end: int | None) -> int:
+def peak_of(y: Floats, settled: Floats, start: int, level: float, end: int | None) -> int:
     """The top of the first hump: the highest value before half of the height reached so far is lost again."""
     stop = max(end if end is not None else len(y), start + 1)
     peak, seen = start, start
