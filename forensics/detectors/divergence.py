@@ -4,9 +4,9 @@ What it sees
     The training loss turns round and ends well above the best level it had reached.
 
 How it decides
-    Levels are medians of 15 logged values. It fires when the last level lies above the best one by at least 10 %
-    and by eight times its noise, and by 5 % of all it had fallen. Of a run with 15 to 39 values (one an epoch) levels are medians of
-    5, and the rise has to be 25 %. Or, for smaller rises of longer runs, when the loss
+    Levels are medians of 15 logged values, in a log of fewer than 150 also of a tenth of them, at least 5. It fires
+    when the last level lies above the best one by at least 10 % and by eight times its noise (in the short form, of
+    the steps between neighbours), and by 5 % of all it had fallen. Or, for smaller rises of longer runs, when the loss
     smoothed over 25 values has risen four times further than ever before in the run, by 15 standard errors, and
     keeps at least 40 % of that to the end (``forensics.spikes.trend``). The step it names is where the loss last stood
     near its best, or where the rise began. A loss that stands a quarter above its first level for a tenth of the run and

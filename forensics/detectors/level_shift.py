@@ -8,12 +8,13 @@ How it decides
     value (100 values on either side, a quarter of the series where it is short). A step counts when it is at
     least 1 %, eight standard errors, and five times as large as the steps that the same fit finds elsewhere in
     the series, which accounts for smoothing. The size comes with its 95 % interval. A step at a restart belongs
-    to resume_break.
+    to resume_break. With fewer than 80 values a step up counts when the lowest of the next three values stands
+    clear of the highest of the five before (``forensics.spikes.jumps``), and no later level is back half of the way.
 
 Cannot tell
-    With fewer than 80 values; in the first fit window, where every loss falls too fast; where a spike stands at
-    the same place (its residual offset says it). The smallest step that would have been seen is given with the
-    check.
+    With fewer than 11 values, and with fewer than 80 a step down; in the first fit window, where every loss falls
+    too fast; where a spike stands at the same place (its residual offset says it). The smallest step that would
+    have been seen is given with the check.
 
 Folklore
     Lower from one value to the next at regular distances: epochs of a model that remembers. Higher: other data,
@@ -33,15 +34,18 @@ from forensics.case import BaseFacts, Finding
 from forensics.run.inputs import finite_loss, loss_of
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Series
-from forensics.spikes import excursions
+from forensics.spikes import excursions, jumps
 from forensics.spikes.trend import without
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]
 WIDTH, LEAST_WIDTH, LEAST_VALUES = 100, 20, 80
 LEAST, ERRORS, USUAL = 0.01, 8.0, 5.0
+LEAST_SHORT = jumps.BEFORE + 2 * jumps.AFTER  # values with a gap to look at
 GRAVE = 0.02  # a step up of this size that stays is a warning
 MOST, LONG = 20, 10
+SCATTER = 3.4  # noises: the highest of five less the lowest of three is at most that in nine of ten (normal noise, simulated)
+STAYS = 0.5  # of a step: half of the way is where two levels part
 
 
 @dataclass(frozen=True)
@@ -68,9 +72,10 @@ class Shift:
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s, rows = finite_loss(run, LEAST_VALUES)
+    s, rows = finite_loss(run, LEAST_SHORT)
     restarts = np.flatnonzero(np.diff(s.attempt[rows])) + 1
-    found = [f for f in shifts(s.value[rows]) if not (np.abs(restarts - f.at) <= WIDTH // 4).any()]
+    look, near = (shifts, WIDTH // 4) if len(rows) >= LEAST_VALUES else (short_shifts, jumps.BEFORE)
+    found = [f for f in look(s.value[rows]) if not (np.abs(restarts - f.at) <= near).any()]
     for f in found[:MOST]:
         yield _finding(run, s, rows, f, len(found))
 
@@ -78,8 +83,12 @@ def detect(run: Run) -> Iterator[Finding]:
 def smallest_effect(run: Run) -> str:
     s = loss_of(run)
     x = s.value[s.usable]
-    if len(x) < LEAST_VALUES:
+    if len(x) < LEAST_SHORT:
         return ""
+    if len(x) < LEAST_VALUES:
+        y, logs = excursions.scaled(x)
+        noise = jumps.noise_of(y)
+        return f"a step up of {np.expm1(jumps.smallest_gap(y) + SCATTER * noise):.0%} that stays" if logs else ""
     fit = _fit(x)
     return f"a step of {np.expm1(max(ERRORS * fit[1], USUAL * fit[2], LEAST)):.1%}" if fit else ""
 
@@ -103,6 +112,20 @@ def shifts(x: excursions.Floats) -> list[Shift]:
         found.append(Shift(at + width, float(step[at]), max(error, usual / 2)))
         size[max(at - width, 0) : at + width] = 0
     return sorted(found, key=lambda f: f.at)
+
+
+def short_shifts(x: excursions.Floats) -> list[Shift]:
+    """The jumps of a short positive series after which no later level is back half of the way: all that so few values can show."""
+    y, logs = excursions.scaled(x)
+    found: list[Shift] = []
+    for j in jumps.jumps(y) if logs else []:
+        after = y[j.at :]
+        size = float(np.median(after)) - j.level
+        flat = float(excursions.rolling_median(after, jumps.BEFORE).min()) > j.level + STAYS * size
+        if flat and float(after.max()) - j.level <= size / STAYS:
+            error = 1.2533 * j.sigma * float(np.hypot(jumps.BEFORE**-0.5, len(after) ** -0.5))
+            found.append(Shift(j.at, size, error))
+    return found
 
 
 def _fit(x: excursions.Floats) -> tuple[excursions.Floats, float, float, int, list[tuple[int, int]]] | None:
