@@ -120,11 +120,11 @@ def short_shifts(x: excursions.Floats) -> list[Shift]:
     found: list[Shift] = []
     for j in jumps.jumps(y) if logs else []:
         after = y[j.at :]
-        size = float(np.median(after)) - j.level
-        flat = float(excursions.rolling_median(after, jumps.BEFORE).min()) > j.level + STAYS * size
-        if flat and float(after.max()) - j.level <= size / STAYS:
-            error = 1.2533 * j.sigma * float(np.hypot(jumps.BEFORE**-0.5, len(after) ** -0.5))
-            found.append(Shift(j.at, size, error))
+        size = float(np.median(after[: jumps.BEFORE])) - j.level
+        lasting = float(np.median(after)) - j.level
+        flat = float(excursions.rolling_median(after, jumps.BEFORE).min()) > j.level + STAYS * lasting
+        if flat and float(after.max()) - j.level <= lasting / STAYS:
+            found.append(Shift(j.at, size, 1.2533 * j.sigma * (2 / jumps.BEFORE) ** 0.5))  # of a difference of two medians
     return found
 
 

@@ -12,16 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forensics.run.robust import SIGMA, robust_sigma
+from forensics.run.robust import SIGMA
 from forensics.spikes.excursions import END_SHARE, END_SIGMA, HUMP, LEAST_SIGMA, Excursion, Floats, first_at_most, middle_of_three, peak_of
 
 BEFORE, AFTER = 5, 3  # values: the fewest with a median that two outliers, or one, do not move
 SHORT = 300  # values: from there on the regression has its whole neighbourhood, 150 on either side
 # Of 2,000 simulated series without a jump (falling; white, t3 and first-order noise of 0.6) 99.9 % have no gap above -0.1 sigma
-# at 25 values, 2.1 at 60 and 3.6 at 200, nor one 3.8 times the spread of all their gaps. The limit leaves another sigma:
-# measured on 105 healthy runs, the nearest has a gap of 3.2 sigma at 80 values, and that one 0.9 times the spread.
+# at 25 values, 2.1 at 60 and 3.6 at 200. The limit leaves another sigma; measured: of 105 healthy runs the nearest has a gap of
+# 3.2 sigma at 80 values, where the limit is 3.5.
 GAP, GAP_MORE, USUAL_LENGTH = 3.1, 1.3, 60
-SPREADS = 3.5
+MOST = 3  # a short log with more of them swings
+TWICE = 2.0  # the other gaps of the series: noise that is slower than its steps makes many of one size
+
 
 
 @dataclass(frozen=True)
@@ -45,14 +47,13 @@ def jumps(y: Floats) -> list[Jump]:
         i = int(np.argmax(gaps))
         found.append(Jump(i + BEFORE, float(np.median(y[i : i + BEFORE])), float(gaps[i]), sigma))
         gaps[max(i - AFTER, 0) : i + BEFORE + AFTER] = -np.inf
-    return sorted(found, key=lambda j: j.at)
+    other = float(gaps.max())
+    return sorted((j for j in found if j.gap >= TWICE * other), key=lambda j: j.at) if len(found) <= MOST else []
 
 
 def smallest_gap(y: Floats) -> float:
-    """The smallest gap that counts in this series: by its noise, its length, and the gaps that it has anyway."""
-    gaps = _gaps(y)
-    chance = GAP + GAP_MORE * float(np.log(len(y) / USUAL_LENGTH))
-    return max(chance * noise_of(y), float(np.median(gaps)) + SPREADS * max(robust_sigma(gaps), noise_of(y)))
+    """The smallest gap that chance does not make in a series of such length and noise."""
+    return max(GAP + GAP_MORE * float(np.log(len(y) / USUAL_LENGTH)), 1.0) * noise_of(y)
 
 
 def noise_of(y: Floats) -> float:
