@@ -76,8 +76,10 @@ def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
 
 
 def _with_jumps(y: Floats, kept: list[tuple[Excursion, float]]) -> list[tuple[Excursion, float]]:
-    """Adds the jumps of a short log that the regression has not enough values to be sure of."""
-    fresh = [j for j in jumps.jumps(y) if not any(_same_event(e, j.at, len(y)) for e, _ in kept)]
+    """With the jumps of a short log, which the regression has not enough values to be sure of: added, or made sure."""
+    seen = jumps.jumps(y)
+    fresh = [j for j in seen if not any(_same_event(e, j.at, len(y)) for e, _ in kept)]
+    kept = [(e, max(p, JUMP) if any(abs(e.start - j.at) < jumps.AFTER for j in seen) else p) for e, p in kept]
     new = [(e, JUMP) for j in fresh if (e := jumps.excursion(y, j)) is not None]
     return sorted([*kept, *new], key=lambda k: k[0].start)
 
