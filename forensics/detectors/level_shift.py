@@ -44,7 +44,6 @@ LEAST, ERRORS, USUAL = 0.01, 8.0, 5.0
 LEAST_SHORT = jumps.BEFORE + 2 * jumps.AFTER  # values with a gap to look at
 GRAVE = 0.02  # a step up of this size that stays is a warning
 MOST, LONG = 20, 10
-SCATTER = 3.4  # noises: the highest of five less the lowest of three is at most that in nine of ten (normal noise, simulated)
 STAYS = 0.5  # of a step: half of the way is where two levels part
 
 
@@ -87,8 +86,7 @@ def smallest_effect(run: Run) -> str:
         return ""
     if len(x) < LEAST_VALUES:
         y, logs = excursions.scaled(x)
-        noise = jumps.noise_of(y)
-        return f"a step up of {np.expm1(jumps.smallest_gap(y) + SCATTER * noise):.0%} that stays" if logs else ""
+        return f"a step up of {np.expm1(jumps.smallest_step(y)):.0%} that stays" if logs else ""
     fit = _fit(x)
     return f"a step of {np.expm1(max(ERRORS * fit[1], USUAL * fit[2], LEAST)):.1%}" if fit else ""
 

@@ -56,6 +56,11 @@ def smallest_gap(y: Floats) -> float:
     return max(GAP + GAP_MORE * float(np.log(len(y) / USUAL_LENGTH)), LEAST_GAP) * noise_of(y)
 
 
+def smallest_step(y: Floats) -> float:
+    """The step that would make a gap that counts at nine of ten places of this series."""
+    return smallest_gap(y) - float(np.quantile(_gaps(y), 0.1))
+
+
 def noise_of(y: Floats) -> float:
     """Noise of one value, by the steps between neighbours."""
     return max(SIGMA * float(np.median(np.abs(np.diff(y)))) / 2**0.5, LEAST_SIGMA)
