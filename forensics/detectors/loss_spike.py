@@ -9,8 +9,8 @@ How it decides
     regression tells spikes from noise by their height against five yardsticks, their crowd and their shape; it
     was fitted on annotated real curves and simulated ones (benchmarks/spikes.py). In a log of up to 300 values,
     where its yardsticks lack neighbours, a jump counts as well when the lowest of the next three values stands
-    clear of the highest of the five before (``forensics.spikes.jumps``). A spike is *fast* when a value and the median of it and the next two are back within 2 sigma after at most the largest of 0.4 % of
-    the planned steps (of the steps covered, where no plan is known), 3 logging intervals and 20 steps; *slow*
+    clear of the highest of the five before (``forensics.spikes.jumps``). A spike is *fast* when a value and the
+    median of it and the next two are back within 2 sigma after at most the largest of 0.4 % of the planned steps (of the steps covered, where no plan is known), 3 logging intervals and 20 steps; *slow*
     when later; *non_recovering* when the loss does not stay there again, or when the smoothed loss rises four
     times further than ever before and stays up. *not_a_spike* are weights that start anew, a level that steps
     up without an overshoot, the same bump at regular distances, and what the logger made. A spike that a
