@@ -4,9 +4,9 @@ What it sees
     The training loss turns round and ends well above the best level it had reached.
 
 How it decides
-    Levels are medians of 15 logged values. It fires when the last level lies above the best one by at least 10 %
-    and by eight times its noise, and by 5 % of all it had fallen. Of a run with 15 to 39 values (one an epoch) levels are medians of
-    5, and the rise has to be 25 %. Or, for smaller rises of longer runs, when the loss
+    Levels are medians of 15 logged values, in a log of fewer than 150 also of a tenth of them, at least 5. It fires
+    when the last level lies above the best one by at least 10 % and by eight times its noise (in the short form, of
+    the steps between neighbours), and by 5 % of all it had fallen. Or, for smaller rises of longer runs, when the loss
     smoothed over 25 values has risen four times further than ever before in the run, by 15 standard errors, and
     keeps at least 40 % of that to the end (``forensics.spikes.trend``). The step it names is where the loss last stood
     near its best, or where the rise began. A loss that stands a quarter above its first level for a tenth of the run and
@@ -31,6 +31,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.run.inputs import ANY_LOSS, finite_loss
+from forensics.run.robust import SIGMA
 from forensics.run.series import Series
 from forensics.spikes import excursions
 from forensics.spikes.trend import turn
@@ -39,14 +40,17 @@ from parsers.tables import Run
 
 NEEDS = [ANY_LOSS]
 LEVEL, ENOUGH = 15, 40  # statistical: a median of 15 is off by a third of a sigma; two levels and what lies between them
-SHORT_LEVEL, LEAST_VALUES = 5, 15  # statistical: off by half a sigma; the best level, the last and what lies between them
-SHORT_RISE = 0.25  # of a run of fewer values than enough; measured, not critical: 0.18 and 0.35 find the same runs (docs/thresholds.md)
-RISE = 0.10  # measured: at 0.07 one more faulty run is found, at 0.14 two of 31 are lost, no healthy one fires (docs/thresholds.md)
+TENTH, LEAST_VALUES = (
+    10,
+    15,
+)  # bound: a level of a tenth can turn within the first fifth; the best level, the last and what lies between them
+RISE = 0.10  # measured: at 0.07 the same runs, at 0.14 two of 34 faulty ones are lost (docs/thresholds.md)
 NOISES = (
-    8.0  # measured: at 5.6 of them four more faulty runs are found, no healthy one; errors of a level, which a tail of noise does not reach
+    8.0  # measured: at 5.6 of them two more faulty runs are found, no healthy one; errors of a level, which a tail of noise does not reach
 )
 UNDONE = 0.05  # of all that the loss had fallen; not critical in the runs of docs/thresholds.md: it keeps out losses near zero
-FEW, CLIMB, STRETCH = 5, 1.25, 0.1  # measured: at 0.7 of CLIMB four of 107 healthy runs fire, at 1.4 none is lost; STRETCH: not critical
+FEW = 5  # statistical: values of the shortest level; its median is off by half a sigma
+CLIMB, STRETCH = 1.25, 0.1  # measured: at 0.7 of CLIMB four of 107 healthy runs fire, at 1.4 none is lost; STRETCH: not critical
 
 
 @dataclass(frozen=True)
@@ -66,22 +70,16 @@ def detect(run: Run) -> Iterator[Finding]:
     s, rows = finite_loss(run, LEAST_VALUES)
     x = s.value[rows]
     y, logs = excursions.scaled(x)
-    width, least = (LEVEL, RISE) if len(rows) >= ENOUGH else (SHORT_LEVEL, SHORT_RISE)
-    level, noise = _levels(y, width)
-    best = int(np.argmin(level[width:])) + width
-    rise = float(level[-1] - level[best])
-    undone = _undone(y, width, float(level[best]))
-    above = float(np.exp(level[-1]) - np.exp(level[best]))
-    if rise >= max(np.log1p(least), NOISES * noise) and best <= len(rows) - width and (not logs or above >= undone):
-        near = np.flatnonzero(level <= level[best] + max(3 * noise, 0.25 * rise))
-        at = int(near[-1])
+    turned = next((found for width, spread in _spreads(y) if (found := _turned(y, logs, width, spread))), None)
+    if turned is not None:
+        best, at, width = turned
     else:
         slow = turn(y, excursions.candidates(y)) if len(rows) >= ENOUGH else None
         if slow is None:
             yield from _above_first(run, s, rows)
             return
-        at = slow.start
-        best = min(best, at)
+        at, level, width = slow.start, excursions.rolling_median(y, LEVEL), LEVEL
+        best = min(_best(level, LEVEL), at)
     row = rows[at]
     start, last = int(s.step[row]), int(s.step[rows[-1]])
     low, end = float(np.median(x[max(best - width + 1, 0) : best + 1])), float(np.median(x[-width:]))
@@ -99,22 +97,53 @@ def detect(run: Run) -> Iterator[Finding]:
 def smallest_effect(run: Run) -> str:
     s, rows = finite_loss(run, LEAST_VALUES)
     y, logs = excursions.scaled(s.value[rows])
-    width, least = (LEVEL, RISE) if len(rows) >= ENOUGH else (SHORT_LEVEL, SHORT_RISE)
-    level, noise = _levels(y, width)
-    seen = (
-        max(float(np.log1p(least)), NOISES * noise) + MARGIN * noise + max(float(level[-1 - width] - level[-1]), 0.0)
-    )  # and what it goes on falling
-    best = float(level[width:].min())
-    share = max(float(np.expm1(seen)), _undone(y, width, best) / float(np.exp(best))) if logs else seen
+    share, width = min((_least(y, logs, width, spread), width) for width, spread in _spreads(y))
     return f"a loss that ends {share:.1%} above its best level for {2 * width} values"
 
 
-def _levels(y: excursions.Floats, width: int) -> tuple[excursions.Floats, float]:
+def _least(y: excursions.Floats, logs: bool, width: int, spread: excursions.Floats) -> float:
+    """The rise that levels of so many values show nearly always, as a share."""
+    level, noise = _levels(y, width, spread)
+    falls = max(float(level[-1 - width] - level[-1]), 0.0)  # what it goes on falling
+    seen = max(float(np.log1p(RISE)), NOISES * noise) + MARGIN * noise + falls
+    best = float(level[width:].min())
+    return max(float(np.expm1(seen)), _undone(y, width, best) / float(np.exp(best))) if logs else seen
+
+
+def _spreads(y: excursions.Floats) -> list[tuple[int, excursions.Floats]]:
+    """(values of a level, noise of each value) of the two ways in which levels are taken, the short one first."""
+    short = max(len(y) // TENTH, FEW)
+    few = [(short, _noise_of_steps(y, short))] if short < LEVEL else []
+    return [*few, (LEVEL, excursions.local_noise(y))] if len(y) >= ENOUGH else few
+
+
+def _turned(y: excursions.Floats, logs: bool, width: int, spread: excursions.Floats) -> tuple[int, int, int] | None:
+    """(index of the best level, where it was last near it, width) where the last level lies above the best beyond its noise."""
+    level, noise = _levels(y, width, spread)
+    best = _best(level, width)
+    rise = float(level[-1] - level[best])
+    above = float(np.exp(level[-1]) - np.exp(level[best]))
+    if rise < max(np.log1p(RISE), NOISES * noise) or best > len(y) - width or (logs and above < _undone(y, width, float(level[best]))):
+        return None
+    return best, int(np.flatnonzero(level <= level[best] + max(3 * noise, 0.25 * rise))[-1]), width
+
+
+def _best(level: excursions.Floats, width: int) -> int:
+    return int(np.argmin(level[width:])) + width
+
+
+def _levels(y: excursions.Floats, width: int, spread: excursions.Floats) -> tuple[excursions.Floats, float]:
     """(level at each value, its standard error)."""
-    level, spread = excursions.rolling_median(y, width), excursions.local_noise(y)
-    best = int(np.argmin(level[width:])) + width
+    level = excursions.rolling_median(y, width)
+    best = _best(level, width)
     noise = max(np.median(spread), spread[best], np.median(spread[best:]))  # a loss near zero scatters more, as a share
     return level, error_of_median(float(noise), width)
+
+
+def _noise_of_steps(y: excursions.Floats, width: int) -> excursions.Floats:
+    """Noise of one value by the steps between its neighbours on either side: in a short log a fall of ten values is no noise."""
+    steps = np.abs(np.diff(y, prepend=y[:1]))
+    return np.maximum(SIGMA * excursions.centred_median(steps, 4 * width + 1) / 2**0.5, excursions.LEAST_SIGMA)
 
 
 def _undone(y: excursions.Floats, width: int, best: float) -> float:

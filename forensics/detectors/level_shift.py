@@ -8,12 +8,13 @@ How it decides
     value (100 values on either side, a quarter of the series where it is short). A step counts when it is at
     least 1 %, eight standard errors, and five times as large as the steps that the same fit finds elsewhere in
     the series, which accounts for smoothing. The size comes with its 95 % interval. A step at a restart belongs
-    to resume_break.
+    to resume_break. With fewer than 80 values a step up counts when the lowest of the next three values stands
+    clear of the highest of the five before (``forensics.spikes.jumps``), and no later level is back half of the way.
 
 Cannot tell
-    With fewer than 80 values; in the first fit window, where every loss falls too fast; where a spike stands at
-    the same place (its residual offset says it). The smallest step that would have been seen is given with the
-    check.
+    With fewer than 11 values, and with fewer than 80 a step down; in the first fit window, where every loss falls
+    too fast; where a spike stands at the same place (its residual offset says it). The smallest step that would
+    have been seen is given with the check.
 
 Folklore
     Lower from one value to the next at regular distances: epochs of a model that remembers. Higher: other data,
@@ -33,20 +34,22 @@ from forensics.case import BaseFacts, Finding
 from forensics.run.inputs import finite_loss, loss_of
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Series
-from forensics.spikes import excursions
+from forensics.spikes import excursions, jumps
 from forensics.spikes.trend import without
-from forensics.spikes.visible import MARGIN
+from forensics.spikes.visible import MARGIN, error_of_median
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]
-WIDTH = 100  # measured: at 70 one more of 302 faulty runs is found, at 140 two of five are lost (docs/thresholds.md)
+WIDTH = 100  # measured: at 70 one more of 302 faulty runs is found, at 140 two of 12 are lost (docs/thresholds.md)
 LEAST_WIDTH = 20  # statistical: the step that 20 values on either side show is off by half a noise, and eight of these are asked for
-LEAST_VALUES = 4 * LEAST_WIDTH  # bound: two stretches for the step, two that say how large steps usually are
+LEAST_VALUES = 4 * LEAST_WIDTH  # bound: two stretches for the step, two that say how large steps usually are; with fewer values gaps decide
+LEAST_SHORT = jumps.BEFORE + 2 * jumps.AFTER  # bound: values with a gap to look at
 LEAST = 0.01  # unit: a percent; not critical: 0.7 and 1.4 of it tell the same runs (docs/thresholds.md)
 ERRORS = 8.0  # statistical: the error comes from few values and the largest of all places is taken; not critical (docs/thresholds.md)
 USUAL = 5.0  # measured: at 3.5 of them four more faulty runs are found, at 7 one is lost, no healthy one fires (docs/thresholds.md)
 GRAVE = 0.02  # a step up of this size that stays is a warning; not critical: 0.014 and 0.028 tell the same runs (docs/thresholds.md)
 MOST, LONG = 20, 10  # unit: steps on a page; values of a spike that the fit would take for a step. Not critical (docs/thresholds.md)
+STAYS = 0.5  # of a step; half of the way is where two levels part; measured: at 0.35 three more faulty runs, at 0.7 four of 12 are lost
 PLACES, HALVINGS, HUGE = 24, 10, 2.0  # bound: places where a step is planted; its size is then known to half a percent; in ln
 LEVELS, CUT = 15, 3.0  # statistical: a median of 15 is off by a third of a sigma; beyond 3 sigma lies 1 value of 370
 
@@ -77,9 +80,10 @@ class Shift:
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s, rows = finite_loss(run, LEAST_VALUES)
+    s, rows = finite_loss(run, LEAST_SHORT)
     restarts = np.flatnonzero(np.diff(s.attempt[rows])) + 1
-    found = [f for f in shifts(s.value[rows]) if not (np.abs(restarts - f.at) <= WIDTH // 4).any()]
+    look, near = (shifts, WIDTH // 4) if len(rows) >= LEAST_VALUES else (short_shifts, jumps.BEFORE)
+    found = [f for f in look(s.value[rows]) if not (np.abs(restarts - f.at) <= near).any()]
     for f in found[:MOST]:
         yield _finding(run, s, rows, f, len(found))
 
@@ -87,8 +91,11 @@ def detect(run: Run) -> Iterator[Finding]:
 def smallest_effect(run: Run) -> str:
     s = loss_of(run)
     x = s.value[s.usable]
-    if len(x) < LEAST_VALUES:
+    if len(x) < LEAST_SHORT:
         return ""
+    if len(x) < LEAST_VALUES:
+        y, logs = excursions.scaled(x)
+        return f"a step up of {np.expm1(jumps.smallest_step(y)):.0%} that stays, where the loss falls no further" if logs else ""
     fit = _fit(x)
     if fit is None:
         return ""
@@ -141,6 +148,20 @@ def shifts(x: excursions.Floats) -> list[Shift]:
         found.append(Shift(at + width, float(step[at]), max(error, usual / 2)))
         size[max(at - width, 0) : at + width] = 0
     return sorted(found, key=lambda f: f.at)
+
+
+def short_shifts(x: excursions.Floats) -> list[Shift]:
+    """The jumps of a short positive series after which no later level is back half of the way: all that so few values can show."""
+    y, logs = excursions.scaled(x)
+    found: list[Shift] = []
+    for j in jumps.jumps(y) if logs else []:
+        after = y[j.at :]
+        size = float(np.median(after[: jumps.BEFORE])) - j.level
+        lasting = float(np.median(after)) - j.level
+        flat = float(excursions.rolling_median(after, jumps.BEFORE).min()) > j.level + STAYS * lasting
+        if flat and float(after.max()) - j.level <= lasting / STAYS:
+            found.append(Shift(j.at, size, 2**0.5 * error_of_median(j.sigma, jumps.BEFORE)))  # of a difference of two medians
+    return found
 
 
 def _fit(x: excursions.Floats) -> Fit | None:

@@ -7,13 +7,15 @@ What it sees
 How it decides
     Candidates stand 5 local sigmas above the median of the 15 values before, on the log scale. A logistic
     regression tells spikes from noise by their height against five yardsticks, their crowd and their shape; it
-    was fitted on annotated real curves and simulated ones (benchmarks/spikes.py). A spike is *fast* when a
-    value and the median of it and the next two are back within 2 sigma after at most the largest of 0.4 % of
-    the planned steps (of the steps covered, where no plan is known), 3 logging intervals and 20 steps; *slow*
+    was fitted on annotated real curves and simulated ones (benchmarks/spikes.py). In a log of up to 300 values,
+    where its yardsticks lack neighbours, a jump counts as well when the lowest of the next three values stands
+    clear of the highest of the five before (``forensics.spikes.jumps``). A spike is *fast* when a value and the
+    median of it and the next two are back within 2 sigma after at most the largest of 0.4 % of the planned steps (of the steps covered, where no plan is known), 3 logging intervals and 20 steps; *slow*
     when later; *non_recovering* when the loss does not stay there again, or when the smoothed loss rises four
     times further than ever before and stays up. *not_a_spike* are weights that start anew, a level that steps
     up without an overshoot, the same bump at regular distances, and what the logger made. A spike that a
-    restart or the end of the log cuts off is *censored*: its class is open.
+    restart or the end of the log cuts off is *censored*: its class is open. What takes back less than half a
+    percent of all that the loss had fallen is told, but is no warning.
 
 Cannot tell
     Without a training loss, or with fewer than ten values of it. A spike shorter than the logging interval is
@@ -40,7 +42,7 @@ from forensics.run.inputs import ANY_LOSS, loss_of
 from forensics.run.once import once
 from forensics.run.plan import planned_steps
 from forensics.run.series import Series, series
-from forensics.spikes import excursions, measurements
+from forensics.spikes import excursions, jumps, measurements
 from forensics.spikes.classes import Spike, judge
 from forensics.spikes.visible import smallest_spike
 from parsers.tables import Run
@@ -54,16 +56,12 @@ WHY = {
     "periodic": "the same bump comes at regular distances: the loop makes it, not the optimization",
     "logger": "the logger made it",
 }
-SAME_RATE = 1.2  # measured: no warm restart moves a rate by less; at 0.84 of it one of 67 faulty runs is lost (docs/thresholds.md)
+SAME_RATE = 1.2  # measured: no warm restart moves a rate by less; at 0.84 of it two of 82 faulty runs are lost (docs/thresholds.md)
 BEFORE, STRETCH, FLAT = 50, 5, 0.9  # values; share of a stretch that stands within a third of its median. Not critical (docs/thresholds.md)
-CLEAR_ODDS = (
-    0.7  # measured: at 0.49 the same runs, at 0.98 one of 107 healthy runs is quiet and 10 of 67 faulty ones are lost (docs/thresholds.md)
-)
-CLEAR_SIGMA, CLEAR_SHARE, HUGE = (
-    9.0,
-    0.15,
-    2.0,
-)  # heights, in ln; measured, hardly critical: 1.4 of the first loses one run (docs/thresholds.md)
+CLEAR_ODDS = 0.7  # measured: at 0.49 the same runs, at 0.98 of it 16 of 82 faulty ones are lost (docs/thresholds.md)
+# Heights, in ln; measured, hardly critical: 1.4 of the first loses one run (docs/thresholds.md)
+CLEAR_SIGMA, CLEAR_SHARE, HUGE = 9.0, 0.15, 2.0
+TRIFLE = 0.005  # of all that the loss had fallen; measured: one of a healthy run took back 0.26 %, those after a lost state 0.76 %
 
 
 @dataclass(frozen=True)
@@ -166,7 +164,14 @@ def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int)
     shown = evidence.window(s, start, stop, mark, band, title=f"{s.tag} around step {peak}", where=where)
     times = (s.clock(rows[e.start]), s.clock(rows[min(e.end, len(rows) - 1)] if e.end is not None else rows[-1]))
     key = f"{peak}-attempt{attempt}" if attempt else peak
-    return evidence.found(facts, _title(j, facts), (start, stop), severity(j, facts.over_highest), shown, key=key, times=times)
+    grave = "info" if _trifling(s, facts) else severity(j, facts.over_highest)
+    return evidence.found(facts, _title(j, facts), (start, stop), grave, shown, key=key, times=times)
+
+
+def _trifling(s: Series, f: Facts) -> bool:
+    """Whether a spike takes back hardly anything of what the loss had fallen: near zero small is large as a share."""
+    first = float(np.median(s.value[s.usable][:3])) if s.usable.any() else f.level
+    return f.height < TRIFLE * (first - f.level)
 
 
 def _title(j: Spike, f: Facts) -> str:
@@ -196,9 +201,10 @@ def _falls_at(step: Any, y: excursions.Floats, e: excursions.Excursion) -> int |
     """
     x = y[e.start :] - e.level
     x = x[: np.flatnonzero(~np.isfinite(x))[0]] if not np.isfinite(x).all() else x
-    if len(x) < STRETCH + 3:
+    least = jumps.AFTER if len(y) <= jumps.SHORT else STRETCH
+    if len(x) < least + 3:
         return None
-    last = STRETCH + int(np.argmax(x[STRETCH - 1 : -3] - x[STRETCH:-2]))
+    last = least + int(np.argmax(x[least - 1 : -3] - x[least:-2]))
     high = float(np.median(x[:last]))
     flat = high > 0 and float((np.abs(x[:last] - high) < high / 3).mean()) >= FLAT
     over = flat and x[last] < 0.5 * high and float(np.median(x[last : last + STRETCH])) < 0.5 * high

@@ -197,7 +197,7 @@ def trained_well_before(s: Symptoms) -> Sign:
 
 
 def _lowest(x: Floats) -> float:
-    width = divergence.SHORT_LEVEL
+    width = divergence.FEW
     return float(np.median(np.lib.stride_tricks.sliding_window_view(x, width), axis=1).min()) if len(x) >= width else float(x.min())
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics.run.robust import robust_sigma
-from forensics.spikes import class_model
+from forensics.spikes import class_model, jumps
 from forensics.spikes.excursions import (
     CROWD_SIGMA,
     END_SIGMA,
@@ -45,6 +45,7 @@ BUMPS, BUMP_SIZE, BUMP_DISTANCE = 3, 0.4, 0.15  # measured: two bumps make recal
 SMOOTH, CLEAR_SPREAD = 0.65, 6.2  # measured: without them 6 of 20 smoothed healthy curves alarm (test_loss_spike), docs/thresholds.md
 PLAIN_SIGMA = 30.0  # measured: without it recall .929 for .937; 0.7 and 1.4 of it score alike
 LASTING_RISE = 0.9  # what the rule for it is right in; measured: it is told, no class hangs on it
+JUMP = 0.95  # what the rule for a jump of a short log is right in; measured: jumps.py
 JUDGED = 150  # of more excursions in one attempt the smaller ones are noise; bound: seconds that a log of noise may take
 LASTING, OFFSET = 10, 0.25  # values; of the height. Measured: at 1.4 of them macro-F1 .894 and .915, at 0.7 alike
 UNFINISHED = 0.3  # of the height; measured: at 0.21 macro-F1 .941, at 0.42 .916: more spikes, of the wrong kind
@@ -71,7 +72,7 @@ def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
     finite = np.isfinite(value)
     told = is_spike(y, [found[i] for i in strongest], rows)
     kept = [(found[i], float(p)) for i, p, spike in zip(strongest, odds, told, strict=True) if spike or not finite[found[i].peak]]
-    kept = _distinct(kept)
+    kept = _with_jumps(y, _distinct(kept))
     judged = []
     for i, (e, p) in enumerate(kept):
         following = next((o.start for o, _ in kept[i + 1 :] if e.end is not None and o.start >= e.end), len(y))
@@ -85,6 +86,19 @@ def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
         kind, why = ("not_a_spike", "step") if _steps_up(y, e) else ("non_recovering", "divergence")
         judged.append(Spike(e, LASTING_RISE, kind, _limit(step, e, length), why))
     return sorted(judged, key=lambda s: s.at.start)
+
+
+def _with_jumps(y: Floats, kept: list[tuple[Excursion, float]]) -> list[tuple[Excursion, float]]:
+    """With the jumps of a short log, which the regression has not enough values to be sure of: added, or made sure."""
+    seen = jumps.jumps(y)
+    fresh = [j for j in seen if not any(_same_event(e, j.at, len(y)) for e, _ in kept)]
+    kept = [(e, max(p, JUMP) if any(abs(e.start - j.at) < jumps.AFTER for j in seen) else p) for e, p in kept]
+    new = [(e, JUMP) for j in fresh if (e := jumps.excursion(y, j)) is not None]
+    return sorted([*kept, *new], key=lambda k: k[0].start)
+
+
+def _same_event(e: Excursion, at: int, n: int) -> bool:
+    return e.start - jumps.AFTER <= at < (e.end if e.end is not None else n)
 
 
 def is_spike(y: Floats, found: Sequence[Excursion], rows: Floats) -> NDArray[np.bool_]:

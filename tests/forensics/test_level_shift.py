@@ -56,4 +56,4 @@ def test_a_step_at_a_restart_belongs_to_resume_break() -> None:
 
 def test_a_short_log_cannot_tell() -> None:
     with pytest.raises(CannotTell):
-        list(level_shift.detect(run_of({"loss.train": noisy(60, 0.01)})))
+        list(level_shift.detect(run_of({"loss.train": noisy(10, 0.01)})))

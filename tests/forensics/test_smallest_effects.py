@@ -75,6 +75,18 @@ def test_level_shift(kind: str, n: int) -> None:
     assert hits(kind, n, once) >= FOUND
 
 
+@pytest.mark.parametrize("kind", ["white", "wide", "heavy tails"])
+@pytest.mark.parametrize("n", [14, 20, 40, 70])
+def test_level_shift_of_a_short_log(kind: str, n: int) -> None:
+    def once(rng: Rng, x: Values) -> bool:
+        at = int(rng.integers(5, n - 5))
+        y = x.copy()
+        y[at:] *= 1 + percent(level_shift, run_of({"loss.train": x}))
+        return any(abs(f.facts.step - at) <= 1 for f in level_shift.detect(run_of({"loss.train": y})))
+
+    assert hits(kind, n, once) >= FOUND
+
+
 def test_a_short_log_promises_no_step() -> None:
     x = KINDS["white"](np.random.default_rng(0), 200)
     assert level_shift.smallest_effect(run_of({"loss.train": x})).startswith("no step")
@@ -104,7 +116,7 @@ def test_grad_spike(kind: str) -> None:
 
 
 @kinds
-@pytest.mark.parametrize("n", [24, 400])
+@pytest.mark.parametrize("n", [24, 60, 400])
 def test_divergence(kind: str, n: int) -> None:
     def once(rng: Rng, x: Values) -> bool:
         run = run_of({"loss.train": x})
