@@ -53,7 +53,7 @@ def rank(hypotheses: Sequence[Hypothesis]) -> tuple[Hypothesis, ...]:
     odds = [10 ** (h.score / 10) for h in competitors]
     total = sum(odds)
     found = [replace(h, probability=o / total) for h, o in zip(competitors, odds, strict=True)]
-    return settled(tuple(sorted(found, key=lambda h: (-h.score, h.id))))
+    return settled(tuple(sorted(found, key=lambda h: (-round(h.score, 2), h.id))))
 
 
 def _again(h: Hypothesis, competitors: Sequence[Hypothesis]) -> Hypothesis:
@@ -86,4 +86,4 @@ def _held(h: Hypothesis, competitors: Sequence[Hypothesis], most: float, text: s
     others = sum(10 ** (o.score / 10) for o in competitors if o.id != h.id)
     limit = 10 * math.log10(others * most / (1 - most))
     over = h.score - limit
-    return h if over <= 0 else replace(h, clues=(*h.clues, Clue(text, -math.ceil(over * 10) / 10, part=HELD)))
+    return h if over <= 0 else replace(h, clues=(*h.clues, Clue(text, -math.ceil(over * 1e4) / 1e4, part=HELD)))
