@@ -18,7 +18,7 @@ EFFECTS = ("eval_at_chance_throughout", "other_evaluation_far_higher")  # sympto
 
 NO_LOSS, NO_TRAIN = "the evaluation loss was not logged.", "the training loss was not logged."
 FAR = 0.15  # measured: none of the 14 healthy runs of the open zoos that have six evaluations ends so far above its best
-LEARNED = 0.03  # share of the first value; what the plateau detector calls a fall
+LEARNED = 0.03  # share of the first value; less is still for the plateau detector
 BY_ROTE, A_LITTLE = 0.8, 0.95  # what is left of the first training loss where it was memorized; where evaluation gets worse beside it
 LATE = gap.LATE  # of the first training loss: below it at the first evaluation, much had been learnt by then
 CHANCE = 0.05  # relative; as near as the plateau detector calls a loss "at chance"

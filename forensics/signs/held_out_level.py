@@ -19,7 +19,7 @@ BEGINS = 0.1  # share of the run by which its log must begin, as for the plateau
 FIFTHS = 5  # a fifth of the evaluations: the word "last" in plain English, and three of fifteen
 BELOW = 6  # evaluations: all of six on one side by chance has a probability of 1 in 64
 ALIKE = 4  # statistical: evaluations; four equal ones to the printed digits are no chance while the loss moves
-MOVES = 0.03  # share of the first value: less is no fall for the plateau detector
+MOVES = 0.03  # share of the first value: less is still for the plateau detector
 
 
 def training_learnt_by_heart(s: Symptoms) -> Sign:

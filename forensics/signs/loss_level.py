@@ -23,11 +23,13 @@ def _stuck(s: Symptoms) -> list[Finding[plateau.Facts]]:
 def _moves(s: Symptoms) -> Sign:
     """There is no loss that stands still, of which more could be told."""
     why = lacking(s.run, plateau.LEAST_VALUES) or begins_late(s.run)
+    if not why and s.of(plateau.Facts):
+        return does_not_arise("the loss begins far below what guessing costs: a trained model that stands still.")
     return cannot_tell(why) if why else does_not_arise("the loss does not stand still, so there is no level that it stands at.")
 
 
 def loss_stuck(s: Symptoms) -> Sign:
-    """The loss falls by less than 3 % in the whole run."""
+    """The loss falls by less than 5 % in the whole run."""
     if found := _stuck(s):
         f = found[0]
         return seen(f"{f.title}.", found, first=f.first_step, last=f.last_step, fall=f"{f.facts.fall:.1%}")
@@ -37,12 +39,14 @@ def loss_stuck(s: Symptoms) -> Sign:
     first, last = first_level(x), last_level(x)
     if first == 0:
         return does_not_arise("the loss begins at zero, of which no share can be taken.")
+    if found := s.of(plateau.Facts):
+        return absent(f"{found[0].title}; but it begins far below what guessing costs: a trained model has little left to learn.", found)
     return absent(f"The loss moves: {first:.4g} at the beginning, {last:.4g} at the end.")
 
 
 def loss_stuck_at_chance(s: Symptoms) -> Sign:
     """The loss stands still at what guessing gives: ln of the number of classes or tokens (Karpathy, a recipe for training)."""
-    found = _stuck(s)
+    found = _stuck(s) or [f for f in s.of(plateau.Facts) if f.facts.chance is not None and not f.facts.at_chance]
     if not found:
         return _moves(s)
     f = found[0]

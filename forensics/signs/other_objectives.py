@@ -14,7 +14,7 @@ from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 SURE = 0.99  # a discriminator that is right with this probability has a loss below -2 ln(0.99) = 0.02
 GONE = 0.01  # of the first level
 LITTLE = 0.1  # nats: KL bounds what a code tells of its sample, and this is less than a fifth of a bit
-STANDS = 0.03  # share of a level; less is no fall for the plateau detector
+STANDS = 0.03  # share of a level; less is still for the plateau detector
 HALF = 0.5  # bound: a coin, which no discriminator or preference beats by guessing
 TWICE = 2.0  # times its lowest: the balance loss is 1 for equal loads, and the number of experts for one alone (arXiv 2101.03961, eq. 4)
 RIGHT, WRONG, BEFORE, AFTER = 0.7, 0.3, 10, 5  # share of pairs in the right order, well over and under a half; values on either side

@@ -35,7 +35,7 @@ ZERO = after(250, np.zeros_like)
 WITH_JUMP = ZERO.copy()
 WITH_JUMP[248:250] = 40.0
 CREEPS = np.linspace(2.30, 2.26, 400) + 1e-4 * np.sin(T)
-SHORT = FALLS[:8]
+SHORT = FALLS[:7]
 
 CASES: list[tuple[Callable[[Symptoms], Sign], str, Floats, Mapping[str, Any]]] = [
     (loss_shape.loss_diverged, "seen", CLIMBS, {}),
