@@ -29,6 +29,11 @@ def case(sample: Path) -> dict[str, Any]:
         return forensics.analyze(str(artefacts(sample, Path(folder) / "x"))).to_json()
 
 
+def named(case: dict[str, Any]) -> list[str]:
+    """The causes by rank, without `unknown`: how often it comes first is measured on many runs (docs/causes-measured.md)."""
+    return [h["id"] for h in case["hypotheses"] if h["id"] != "unknown"]
+
+
 def artefacts(sample: Path, target: Path) -> Path:
     shutil.copytree(sample, target, ignore=shutil.ignore_patterns("expect.toml", "README.md"))
     return target
@@ -44,7 +49,7 @@ def test_sample(sample: Path) -> None:
     kinds = {f["kind"] for f in got["findings"]}
     assert got["verdict"] == want["verdict"], got["answer"]
     if want.get("top"):
-        assert got["hypotheses"][0]["id"] in {want["top"], *want.get("acceptable", [])}, [h["id"] for h in got["hypotheses"][:3]]
+        assert named(got)[0] in {want["top"], *want.get("acceptable", [])}, named(got)[:3]
     else:
         assert all(h["probability"] <= 0.2 for h in got["hypotheses"] if h["id"] != "unknown")
     assert set(want.get("findings", [])) <= kinds
@@ -85,7 +90,7 @@ def test_every_detector_fires_on_a_sample_and_spares_the_healthy(module: Any) ->
 
 @pytest.mark.parametrize("name", [c for c in causes() if c != NOTHING])
 def test_every_cause_comes_first_on_a_sample(name: str) -> None:
-    assert any(case(s)["hypotheses"][0]["id"] == name for s in SAMPLES), f"{name} is first on no sample"
+    assert any(named(case(s))[:1] == [name] for s in SAMPLES), f"{name} is first on no sample"
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=NAMES)

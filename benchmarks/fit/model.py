@@ -4,7 +4,7 @@
 signs that its file names, and competes only where one of its effects was seen. A sign for a cause never counts against it where it
 is seen, and the other way round. Each weight is drawn towards the mean of its kind (seen and for, absent and for, seen and against), so that a cause
 with few runs borrows what signs are usually worth, and is bounded by the likelihood ratio that its own counts of families support
-(the cautious ends of two Jeffreys intervals). It follows scikit-learn's contract for estimators.
+(medians of two Jeffreys posteriors). It follows scikit-learn's contract for estimators.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 DECIBANS = 10 / np.log(10)  # a nat in decibans
-CAUTIOUS = 0.35  # tail of each Jeffreys interval that a weight may not reach into: of 0.05, 0.2, 0.35 and 0.5 it answers best with families left out without more confident errors
 FOR_SEEN, FOR_ABSENT, AGAINST_SEEN, START = range(4)  # kinds of weights
 
 Floats = NDArray[np.float64]
@@ -138,18 +137,20 @@ def _bound(
     mine, others = (target == c) & known, (target != c) & allowed[:, c] & known
     if not (mine.any() or others.any()) or not (target == c).any():
         return 0.0, 0.0
-    here, there = _share(hit, mine, family), _share(hit, others, family)
+    ratio = np.log(_share(hit, mine, family) / _share(hit, others, family))
     for_it = kind == FOR_SEEN
-    ratio = np.log(here[0] / there[1]) if for_it else np.log(here[1] / there[0])
     return (0.0, max(float(ratio), 0.0)) if for_it else (min(float(ratio), 0.0), 0.0)
 
 
-def _share(hit: NDArray[np.bool_], among: NDArray[np.bool_], family: NDArray[np.int64]) -> tuple[float, float]:
-    """Lower and upper end of the share of families in which the sign is so, each family counted as one run."""
+def _share(hit: NDArray[np.bool_], among: NDArray[np.bool_], family: NDArray[np.int64]) -> float:
+    """The share of families in which the sign is so, each family counted as one run: the median of Jeffreys' posterior.
+
+    Of the tails 0.05, 0.2, 0.35 and 0.5 on the cautious side the median answers best where families are left out, with no more
+    confident errors.
+    """
     families = np.unique(family[among])
     k = sum(float(hit[among & (family == f)].mean()) for f in families)
-    n = len(families)
-    return float(beta.ppf(CAUTIOUS, k + 0.5, n - k + 0.5)), float(beta.ppf(1 - CAUTIOUS, k + 0.5, n - k + 0.5))
+    return float(beta.ppf(0.5, k + 0.5, len(families) - k + 0.5))
 
 
 def _fitted(

@@ -40,6 +40,11 @@ def _norms(s: Symptoms) -> list[Finding[nonfinite.Facts]]:
     return [f for f in s.of(nonfinite.Facts) if f.facts.metric == "grad.norm"]
 
 
+def _values(s: Symptoms) -> list[Finding[nonfinite.Facts]]:
+    """Of the loss; of the gradient norm where no loss was logged under a name that is known."""
+    return _losses(s) or (_norms(s) if metric(s.run) is None else [])
+
+
 def _first(s: Symptoms) -> Finding[nonfinite.Facts] | None:
     """The first value that is not finite, of loss or gradient norm."""
     return min([*_losses(s), *_norms(s)], key=lambda f: f.facts.first or 0, default=None)
@@ -61,8 +66,8 @@ def _all_finite(s: Symptoms) -> Sign:
 
 
 def nan_stays(s: Symptoms) -> Sign:
-    """The loss becomes NaN or infinite and no finite value comes after it."""
-    found = _losses(s)
+    """The loss (the gradient norm where no loss is known) becomes NaN or infinite and no finite value comes after it."""
+    found = _values(s)
     if stays := [f for f in found if f.facts.recovered is False]:
         return seen(f"{stays[0].title}.", [*stays, *not_finite(s)], first=stays[0].facts.first, last=stays[0].facts.last)
     return absent(f"{found[0].title}.", found) if found else _all_finite(s)
@@ -79,7 +84,7 @@ def nan_comes_and_goes(s: Symptoms) -> Sign:
 
 
 def _back(s: Symptoms, fits: Callable[[int], bool]) -> Sign:
-    found = _losses(s)
+    found = _values(s)
     if back := [f for f in found if f.facts.recovered and fits(f.facts.count)]:
         return seen(
             f"{back[0].title}.", [*back, *not_finite(s)], first=back[0].facts.first, last=back[0].facts.last, count=back[0].facts.count
@@ -89,21 +94,19 @@ def _back(s: Symptoms, fits: Callable[[int], bool]) -> Sign:
 
 def nan_from_first_value(s: Symptoms) -> Sign:
     """The very first logged value of the loss is NaN or infinite."""
-    found = _losses(s)
+    found = _values(s)
     if not found:
         why = _unseen(s)
         return cannot_tell(why) if why else does_not_arise("no value of the loss is NaN, so none is the first.")
     facts = found[0].facts
     if facts.at_start:
         return seen(
-            f"The very first logged loss, of step {facts.first}, is not finite.",
+            f"The very first logged value, of step {facts.first}, is not finite.",
             [*found, *not_finite(s)],
             first=facts.first,
             last=facts.last,
         )
-    step, _ = usable(s.run)
-    n = int((step < (facts.first or 0)).sum())
-    return absent(f"{n} finite value{'s' if n != 1 else ''} of the loss come before the first that is not, at step {facts.first}.", found)
+    return absent(f"Finite values come before the first that is not, at step {facts.first}.", found)
 
 
 def nan_out_of_calm_gradient(s: Symptoms) -> Sign:
