@@ -90,7 +90,11 @@ def test_every_detector_fires_on_a_sample_and_spares_the_healthy(module: Any) ->
 
 @pytest.mark.parametrize("name", [c for c in causes() if c != NOTHING])
 def test_every_cause_comes_first_on_a_sample(name: str) -> None:
-    assert any(named(case(s))[:1] == [name] for s in SAMPLES), f"{name} is first on no sample"
+    for s in SAMPLES:  # but for what the sample's truth lets pass
+        want = expected(s)
+        if want.get("top") == name and [c for c in named(case(s)) if c == name or c not in want.get("acceptable", [])][:1] == [name]:
+            return
+    raise AssertionError(f"{name} is first on no sample")
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=NAMES)

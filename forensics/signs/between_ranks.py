@@ -67,22 +67,6 @@ def all_ranks_apart_at_once(s: Symptoms) -> Sign:
     return seen(text, together, first=together[0].facts.step, last=together[0].last_step)
 
 
-def other_metrics_agree(s: Symptoms) -> Sign:
-    """Two metrics or more (loss, gradient norm, norm of the weights) tell the same of the ranks."""
-    found = [f for f in _apart(s, "parts", "drift", "jump", "apart") if f.severity in GRAVE]
-    if not found:
-        return does_not_arise("no metric was found to differ between ranks.") if _rows(s) else _together(s)
-    names = sorted({f.facts.metric for f in found})
-    if len(names) > 1:
-        return seen(
-            f"{len(names)} metrics differ between the ranks: {', '.join(names)}.", found, first=found[0].facts.step, last=found[0].last_step
-        )
-    judged = [name for name in _rows(s) if name not in names]
-    if not judged:
-        return cannot_tell(f"{names[0]} alone was logged by each rank.")
-    return absent(f"{names[0]} alone differs between the ranks, not {', '.join(judged)}.", found)
-
-
 def weights_checksum_differs(s: Symptoms) -> Sign:
     """A checksum or norm of the weights that each rank logged differs between ranks at most steps, from some step on.
 

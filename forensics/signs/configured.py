@@ -10,7 +10,7 @@ from forensics.run.plan import planned_steps
 from forensics.run.recipe import recipe
 from forensics.run.series import names
 from forensics.run.settings import Setting
-from forensics.run.usual_rate import adapters, all_settings, family, is_set, optimizer
+from forensics.run.usual_rate import family, is_set, optimizer
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.tables import Run
 
@@ -87,15 +87,6 @@ def init_std_large(s: Symptoms) -> Sign:
     if std > max(LARGE_INIT * usual, DEFAULT_INIT):
         return seen(text, where=told.where, std=std, usual=usual, ratio=std / usual)
     return absent(text, where=told.where)
-
-
-def adapters_meant(s: Symptoms) -> Sign:
-    """The config asks for adapters (LoRA and kin), with which the base stays as it is on purpose."""
-    told = adapters(s.run)
-    if told is not None:
-        return seen(f"Config asks for adapters: {told.key} is {str(told.value)[:40]}.", where=told.where)
-    keys = all_settings(s.run)
-    return absent(f"None of the {len(keys)} settings of the config asks for adapters.") if keys else cannot_tell("there is no config.")
 
 
 def weight_decay_strong(s: Symptoms) -> Sign:

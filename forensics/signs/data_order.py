@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forensics.batches.data_passes import contents
-from forensics.batches.recorded import recorded, shard_ends
+from forensics.batches.recorded import shard_ends
 from forensics.batches.recurrence import epochs_of
 from forensics.batches.resume_loss import VALUES
 from forensics.case import Finding
@@ -22,14 +22,6 @@ LEAST = 5  # values: a few logging intervals, where single batches make one
 NEAR = 3  # steps by which a stretch may miss the beginning of its shard: a loader that reads ahead
 CHANCE = 0.25  # share of a shard's steps that are so near its beginning: of shorter shards nearly every step is
 BESIDE = 20  # steps: two logging intervals of ten, the most usual one
-
-
-def samples_logged(s: Symptoms) -> Sign:
-    """A file of the run says which samples, or which shards, its steps read."""
-    known = len({step for _, step in recorded(s.run)})
-    if not s.run.tables["batches"].num_rows:
-        return cannot_tell(NO_IDS)
-    return seen(f"The log says which data {known} steps read." if known else "The log names the data that steps read.")
 
 
 def _few_spikes(s: Symptoms) -> str:
@@ -66,38 +58,6 @@ def spikes_same_place_in_epoch(s: Symptoms) -> Sign:
     if few := _few_spikes(s):
         return cannot_tell(few)
     return absent(f"{len(s.of(loss_spike.Facts))} spikes come at no common place of the epoch ({epochs.steps:.0f} steps long).")
-
-
-def place_holds_other_samples(s: Symptoms) -> Sign:
-    """Spikes come at one place of the epoch, where the batches hold other samples each time."""
-    places = [f for f in s.of(spike_data.Place) if not f.facts.seam]
-    if not places:
-        return cannot_tell("no spikes come at one place of the epoch.")
-    alike = places[0].facts.alike
-    if alike is None or STRANGERS <= alike < SAME:
-        return cannot_tell(
-            "no file says which samples were read there." if alike is None else f"the batches there share {alike:.0%} of their samples."
-        )
-    text = f"The batches at that place of the epoch share {alike:.0%} of their samples."
-    return seen(text, places) if alike < STRANGERS else absent(text, places)
-
-
-def one_source_moved_alone(s: Symptoms) -> Sign:
-    """At the highest spike the loss of one data source left its range, and those of the others did not."""
-    spikes = s.of(loss_spike.Facts)
-    if not spikes:
-        return cannot_tell("the loss does not spike.")
-    best = max(spikes, key=lambda f: f.facts.noise_sigmas)
-    source = best.facts.moved_first.get("source")
-    if source is None:
-        few = len(parts(s.run, "loss.part")) < 2
-        return cannot_tell(
-            "the loss of fewer than two data sources was logged." if few else "no source's loss leaves its range at the spike."
-        )
-    text = f"Of {source['looked']} data sources {'only ' if source['alone'] else ''}the loss of {source['tag']} leaves its range at step {best.facts.start}"
-    if source["alone"]:
-        return seen(f"{text}.", [best], first=best.facts.start, tag=source["tag"])
-    return absent(f"{text} first, and {len(source['rises']) - 1} more do.", [best])
 
 
 def _stretch(s: Symptoms) -> Finding[loss_spike.Facts] | None:
@@ -198,19 +158,6 @@ def loss_says_samples_repeat(s: Symptoms) -> Sign:
             else f"fewer than {VALUES} losses follow the restart."
         )
     return absent("The ups and downs of the loss after the restart follow no earlier stretch.")
-
-
-def lower_loss_joins_old_curve(s: Symptoms) -> Sign:
-    """After a restart that repeats data the loss is lower, until it joins the old curve again."""
-    again = [f for f in s.of(repeated_data.Facts) if f.facts.what == "repeated"]
-    if not again:
-        return cannot_tell("no data come again after a restart.")
-    if found := [f for f in again if f.facts.lower is not None]:
-        f = found[0]
-        return seen(
-            f"The loss is {f.facts.lower:.1%} lower until step {f.facts.joins}, where it joins the old curve.", [f], last=f.facts.joins
-        )
-    return absent("The loss is not lower while data come again, as far as its scatter shows.", again)
 
 
 def begins_with_first_batch(s: Symptoms) -> Sign:

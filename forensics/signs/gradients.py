@@ -33,11 +33,6 @@ def gradient_jumps_with_trouble(s: Symptoms) -> Sign:
     return _jumps(s, LARGE)
 
 
-def gradient_jumps_hugely(s: Symptoms) -> Sign:
-    """The gradient norm jumps to twenty times its level or more shortly before the trouble, or with it."""
-    return _jumps(s, HUGE)
-
-
 def _jumps(s: Symptoms, least: float) -> Sign:
     trouble, norms = _trouble(s), s.of(grad_spike.Facts)
     if not trouble:

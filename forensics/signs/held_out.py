@@ -11,7 +11,7 @@ from forensics.findings import GRAVE
 from forensics.run import evaluations as held
 from forensics.run import settings
 from forensics.run.series import parts, series
-from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 from parsers.tables import Run
 
 EFFECTS = ("eval_at_chance_throughout", "other_evaluation_far_higher")  # symptoms of their own, for which there is no detector
@@ -61,6 +61,10 @@ def eval_turned_up(s: Symptoms) -> Sign:
         ]  # that falls where it is learnt by rote
         if others and (worse := [d for d in s.of(OneSet) if d.facts.tag == tag]):
             return absent(f"{worse[0].title}: evaluation as a whole does not turn up.", worse)
+        if jumped := [j for j in s.of(eval_jump.Facts, severity=GRAVE) if j.first_step is not None and j.first_step >= (f.first_step or 0)]:
+            return absent(f"{jumped[0].title}: evaluation jumps and does not turn.", [*jumped, f])
+        if eval_never_better(s).state == SEEN:
+            return absent("Evaluation was never better than at first, so it does not turn.", [f])
         return seen(f"{f.title}.", [f], first=f.first_step, last=f.last_step, best_step=f.facts.best_step)
     if missing := _too_few(s, gap.LEAST_EVALS):
         return cannot_tell(missing)
@@ -74,19 +78,6 @@ def eval_turned_up(s: Symptoms) -> Sign:
     if after < AFTER:
         return cannot_tell(f"only {after} evaluation{'s follow' if after > 1 else ' follows'} the lowest one, of step {step}.")
     return absent(f"{text}, but training loss rises as well, or evaluations scatter as much.")
-
-
-def eval_ends_far_above_best(s: Symptoms) -> Sign:
-    """The last three evaluation losses lie at least 15 % above the three lowest (medians)."""
-    x = held.evaluations(s.run)[1]
-    if len(x) < gap.LEAST_EVALS:
-        return cannot_tell(NO_LOSS if not len(x) else f"only {len(x)} evaluations were logged, {gap.LEAST_EVALS} are needed.")
-    step, _, final = _worsened(s.run)
-    low = float(np.median(np.sort(x)[:3]))  # the very lowest is low by luck, too
-    if low <= 0:
-        return cannot_tell("the evaluation loss is not positive, so shares of it say nothing.")
-    text = f"Evaluation loss ends {final / low - 1:.0%} above its lowest level ({final:.4g} against {low:.4g}; lowest at step {step})."
-    return seen(text, s.of(gap.Facts), first=step, rise=final / low - 1) if final >= (1 + FAR) * low else absent(text)
 
 
 def train_falls_on(s: Symptoms) -> Sign:

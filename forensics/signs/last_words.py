@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from forensics.detectors import ending as symptom
+from forensics.detectors import memory
 from forensics.run import endings, fatal_lines, hang_ranks, how_it_ended, plan
 from forensics.run.how_it_ended import Ending, ending
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -70,18 +71,6 @@ def stopped_short_of_plan(s: Symptoms) -> Sign:
     return seen(text, _findings(s), where=planned.where, first=e.step, last=e.step, planned=planned.value)
 
 
-def exit_code_says_failed(s: Symptoms) -> Sign:
-    """A record of the exit has a code that is not zero."""
-    codes = [x for x in endings.of_attempt(s.run, len(s.run.attempts) - 1) if x["kind"] == "exit"]
-    if not codes:
-        return cannot_tell("no exit code was logged.")
-    failed = [x for x in codes if x["level"] == "error"]
-    told = (failed or codes)[-1]
-    where = s.run.where(told["source"], told["at"])
-    text = f'The record of the exit says "{_short(str(told["text"]).strip())}".'
-    return seen(text, _findings(s), where=where, **_at(ending(s.run))) if failed else absent(text, where=where)
-
-
 def died_before_first_step(s: Symptoms) -> Sign:
     """The process died, or was stopped, and no step of it was logged."""
     e = ending(s.run)
@@ -116,6 +105,8 @@ def stopped_by_others_quoted(s: Symptoms) -> Sign:
 
 def killed_by_signal_unexplained(s: Symptoms) -> Sign:
     """A signal such as SIGKILL or SIGSEGV ended a process, and no line says who sent it."""
+    if suspected := [f for f in s.of(memory.Facts) if f.facts.killed]:
+        return absent(f"{suspected[0].title}: the kernel kills so for want of memory.", suspected)
     return _died_of(s, "signal", lambda e: e.status != "stopped")
 
 

@@ -102,11 +102,6 @@ def trouble_in_first_tenth(s: Symptoms) -> Sign:
     return _when(s, 0.0, EARLY)
 
 
-def trouble_late(s: Symptoms) -> Sign:
-    """The first trouble begins after three tenths of the run, when any warmup is over."""
-    return _when(s, LATE, float("inf"))
-
-
 def _steps(n: float) -> str:
     return "1 step" if n == 1 else f"{n:.0f} steps"
 

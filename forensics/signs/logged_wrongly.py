@@ -9,7 +9,6 @@ import numpy as np
 from forensics.case import Finding
 from forensics.detectors import logger_artefact
 from forensics.run import loss_factor, settings
-from forensics.run.endings import events
 from forensics.run.series import Series, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.loss_names import is_likelihood
@@ -87,24 +86,6 @@ def trainer_filter_at_work(s: Symptoms) -> Sign:
         return absent(f"The logged loss shows NaN or infinity at step {loss.step[bad[0]]}.", where=loss.place(s.run, bad[0]))
     text = f"The Hugging Face Trainer wrote the log, and its NaN filter is on as config leaves it; all {len(loss)} losses are finite."
     return seen(text, first=int(loss.step[0]), last=int(loss.step[-1]))
-
-
-def field_dropped(s: Symptoms) -> Sign:
-    """Lines of the log have no loss where such lines have one, as Megatron writes them when it was NaN."""
-    found = _made(s, "dropped_field")
-    if found:
-        count = found[0].facts.count if isinstance(found[0].facts, logger_artefact.Rows) else None
-        return seen(f"{found[0].title}.", found, first=found[0].first_step, last=found[0].last_step, count=count)
-    loss = series(s.run, "loss.train")
-    beside = [x for name in ("lr", "grad.norm") if (x := series(s.run, name)) is not None]
-    if loss is None or not beside:
-        return cannot_tell("no learning rate and no gradient norm stand beside the loss, so a missing one would not show.")
-    if events(s.run, "missing_field"):
-        return cannot_tell("lines without a loss were found, at steps that are not known.")
-    rows = max(beside, key=len)
-    without = int((~np.isin(rows.step, loss.step)).sum())
-    text = f"{len(rows) - without} of {len(rows)} steps with {rows.tag} have a loss"
-    return cannot_tell(f"the loss is logged at other steps than {rows.tag}: {text}.") if without else absent(f"{text}.")
 
 
 def nan_in_running_average(s: Symptoms) -> Sign:

@@ -108,11 +108,6 @@ def loss_level_stepped(s: Symptoms) -> Sign:
     return _stepped(s, up=True)
 
 
-def loss_level_stepped_down(s: Symptoms) -> Sign:
-    """The loss steps down to another level from one value to the next."""
-    return _stepped(s, up=False)
-
-
 def _stepped(s: Symptoms, *, up: bool) -> Sign:
     found = s.of(level_shift.Facts)
     if mine := [f for f in found if f.facts.up == up]:

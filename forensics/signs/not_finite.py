@@ -10,7 +10,6 @@ import numpy as np
 from forensics.case import Finding
 from forensics.detectors import nonfinite
 from forensics.run import settings
-from forensics.run.endings import events
 from forensics.run.how_it_ended import ending
 from forensics.run.series import Floats, Ints, series
 from forensics.run.usable_values import WORDS, lacking, metric, usable
@@ -41,8 +40,12 @@ def _norms(s: Symptoms) -> list[Finding[nonfinite.Facts]]:
 
 
 def _values(s: Symptoms) -> list[Finding[nonfinite.Facts]]:
-    """Of the loss; of the gradient norm where no loss was logged under a name that is known."""
-    return _losses(s) or (_norms(s) if metric(s.run) is None else [])
+    """Of the loss; of the gradient norm where no loss is known, or none was logged any more when the norm broke."""
+    norms = _norms(s)
+    if (losses := _losses(s)) or not norms:
+        return losses
+    step, _ = usable(s.run) if metric(s.run) is not None else (np.zeros(0, np.int64), None)
+    return norms if not len(step) or step.max() < (norms[0].facts.last or 0) else []
 
 
 def _first(s: Symptoms) -> Finding[nonfinite.Facts] | None:
@@ -135,18 +138,6 @@ def _calm(s: Symptoms, key: str, name: str, most: float) -> Sign:
 
 def _nothing() -> Sign:
     return does_not_arise("no value of loss or gradient is NaN, so nothing leads up to one.")
-
-
-def nan_operation_named(s: Symptoms) -> Sign:
-    """A line of the log names the operation that made the NaN (torch.autograd.detect_anomaly, numpy's and jax's warnings)."""
-    for e in events(s.run, "nonfinite", "traceback", "warning"):
-        line = next((x for x in str(e["text"]).splitlines() if OPERATION.search(x)), "")
-        if line:
-            where = s.run.where(e["source"], e["at"])
-            return seen(f'The log names the operation: "{line.strip()[:120]}".', _losses(s), where=where, first=e["step"], last=e["step"])
-    if not s.of(nonfinite.Facts):
-        return does_not_arise("no value of loss or gradient is NaN, so no operation made one.")
-    return cannot_tell("no line of the log names an operation that made the NaN (anomaly mode would).")
 
 
 def gradient_nan_before_loss(s: Symptoms) -> Sign:

@@ -113,11 +113,6 @@ def loss_higher_after_restart(s: Symptoms) -> Sign:
     return _break(s, up=True)
 
 
-def loss_lower_after_restart(s: Symptoms) -> Sign:
-    """The loss stands lower after a restart than before it."""
-    return _break(s, up=False)
-
-
 def decays_after_restart(s: Symptoms) -> Sign:
     """The loss is higher after a restart and comes down to where it was."""
     up = [f for f in s.of(resume_break.Facts) if f.facts.up]

@@ -48,23 +48,6 @@ def optimizer_not_saved(s: Symptoms) -> Sign:
     return absent(text, where=run_saves.name(full[-1], s.run))
 
 
-def checkpoints_without_optimizer(s: Symptoms) -> Sign:
-    """The checkpoints in the folder hold weights, and none holds an optimizer."""
-    found = run_saves.of_run(s.run)
-    kinds = [c.kind for c in found]
-    kinds += [k for k in s.run.tables["checkpoints"]["kind"].to_pylist() if k]
-    if not kinds:
-        return cannot_tell(f"{NO_SAVE}.")
-    if set(kinds) & {"optimizer", "full"}:
-        return absent("Checkpoints in the folder hold the state of the optimizer.")
-    if "weights" not in kinds:
-        return cannot_tell("no checkpoint in the folder holds weights.")
-    where = run_saves.name(found[0], s.run) if found else ""
-    return seen(
-        f"All {kinds.count('weights') if not found else len(found)} checkpoints in the folder hold weights and no optimizer.", where=where
-    )
-
-
 def scheduler_ran_ahead(s: Symptoms) -> Sign:
     """In every checkpoint the schedule has counted the same whole multiple of the steps."""
     if found := _of(s, "scheduler_ahead"):

@@ -6,7 +6,6 @@ import numpy as np
 
 from forensics.detectors import loss_scale
 from forensics.run import settings
-from forensics.run.endings import events
 from forensics.run.series import Series, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.tables import Run
@@ -56,28 +55,6 @@ def scale_healthy(s: Symptoms) -> Sign:
     if found := s.of(loss_scale.Facts):
         return absent(f"{found[0].title}.", found)
     return _moves(s.run, found=True)
-
-
-def overflow_lines(s: Symptoms) -> Sign:
-    """Lines of the log speak of overflow."""
-    found = events(s.run, "overflow")
-    if found:
-        steps = [e["step"] for e in found if e["step"] is not None]
-        times = "once" if len(found) == 1 else f"{len(found)} times"
-        at = f", first at step {min(steps)}" if steps else ""
-        where = s.run.where(found[0]["source"], found[0]["at"])
-        return seen(
-            f"The log speaks of overflow {times}{at}.",
-            where=where,
-            count=len(found),
-            first=min(steps, default=None),
-            last=max(steps, default=None),
-        )
-    if settings.precision(s.run) != "fp16" and series(s.run, "loss_scale") is None:
-        return does_not_arise("nothing says that half precision was at work, which alone speaks of overflow.")
-    if not any("console" in f.format for f in s.run.sources):
-        return cannot_tell("there is no console log that could speak of overflow.")
-    return absent("No line of the log speaks of overflow.")
 
 
 def _moves(run: Run, *, found: bool) -> Sign:

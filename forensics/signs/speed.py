@@ -42,16 +42,6 @@ def steps_slower(s: Symptoms) -> Sign:
     return measured if measured.state != "seen" else absent(measured.text, where=measured.where)
 
 
-def step_time_steady(s: Symptoms) -> Sign:
-    """The speed was measured, and no lasting slow-down lies in it."""
-    found = s.of(throughput.Facts)
-    measured = _halves_of_run(s)
-    if found or measured.state != "seen":
-        return absent(f"{found[0].title}.", found) if found else measured
-    even = throughput.SLOWER <= measured.numbers["ratio"] <= 1 / throughput.SLOWER
-    return measured if even else absent(measured.text, where=measured.where)
-
-
 def long_pauses(s: Symptoms) -> Sign:
     """Two silences or more, with steps after each, far longer than evaluations and saves take."""
     found = [f for f in s.of(stall.Facts) if not f.facts.at_end]
@@ -87,21 +77,6 @@ def waits_for_data_grew(s: Symptoms) -> Sign:
     return absent(text, where=metric.place(s.run, -1))
 
 
-def device_ran_hot_or_throttled(s: Symptoms) -> Sign:
-    """The clock of a device falls by a tenth or more while it is at 80 degrees and more."""
-    if any(f.facts.what == "heat" for f in s.of(utilization.Facts)):
-        return _changed(s, "heat")
-    heats = clocked(s.run, "gpu.temp")
-    hottest = max((float(c.value.max()) for c in heats), default=None)
-    if hottest is None:
-        return cannot_tell("the temperature of the devices was not logged.")
-    if hottest < utilization.HOT:
-        return absent(f"The hottest device came to {hottest:.0f} °C, below {utilization.HOT:.0f} °C.")
-    if not clocked(s.run, "gpu.clock"):
-        return cannot_tell(f"the clocks of the devices were not logged; the hottest came to {hottest:.0f} °C.")
-    return absent(f"The hottest device came to {hottest:.0f} °C, and no clock was measured to fall with the heat.")
-
-
 def utilization_fell(s: Symptoms) -> Sign:
     """The load of the GPUs falls to less than 70 % of what it was in the course of the run."""
     if any(f.facts.what == "load" and f.facts.changed for f in s.of(utilization.Facts)):
@@ -118,7 +93,8 @@ def rank_straggles(s: Symptoms) -> Sign:
     found = [f for f in s.of(rank_disagreement.Apart, severity=GRAVE) if f.facts.pattern == "straggler"]
     if found:
         facts = found[0].facts
-        return seen(f"{found[0].title}.", found, first=facts.step, last=found[0].last_step, rank=facts.rank, relative=facts.relative)
+        kind = f"rank {facts.rank} is slower than the others" if facts.rank is not None else ""
+        return seen(f"{found[0].title}.", found, first=facts.step, last=found[0].last_step, kind=kind)
     m = ranks.matrix(s.run, "time.step")
     if m is None:
         return _of_one_rank(s, "time.step", "the time of its steps")
@@ -135,7 +111,8 @@ def one_rank_waits_for_data(s: Symptoms) -> Sign:
     found = [f for f in s.of(rank_disagreement.Apart) if f.facts.metric == "time.data"]
     if found:
         facts = found[0].facts
-        return seen(f"{found[0].title}.", found, first=facts.step, last=found[0].last_step, rank=facts.rank, relative=facts.relative)
+        kind = f"rank {facts.rank} waits for its data" if facts.rank is not None else ""
+        return seen(f"{found[0].title}.", found, first=facts.step, last=found[0].last_step, kind=kind, rank=facts.rank)
     m, whole = ranks.matrix(s.run, "time.data"), ranks.matrix(s.run, "time.step")
     if m is None or whole is None:
         return _of_one_rank(s, "time.data", "the time spent waiting for data beside that of its steps")

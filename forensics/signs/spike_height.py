@@ -59,17 +59,6 @@ def level_left_at_once(s: Symptoms) -> Sign:
     return absent(f"The loss leaves no high level at once: {long[0].title[0].lower()}{long[0].title[1:]}.", long[:2])
 
 
-def spike_doubles_level(s: Symptoms) -> Sign:
-    """A grave spike reaches more than twice the level before it."""
-    spikes = [f for f in grave(s) if f.facts.level > 0 and np.isfinite(f.facts.top)]
-    if not spikes:
-        return none(s)
-    f = max(spikes, key=lambda f: f.facts.top / f.facts.level)
-    times = f.facts.top / f.facts.level
-    text = f"The loss reaches {times:.3g} times the level before it at step {f.facts.peak}."
-    return seen(text, [f], first=f.facts.start, last=f.facts.peak, peak=f.facts.peak) if times > DOUBLE else absent(text, [f])
-
-
 def spikes_isolated_outliers(s: Symptoms) -> Sign:
     """Every spike is a single logged value, and the level after it is that before: heavy tails of the batches."""
     spikes = [f for f in s.of(loss_spike.Facts) if np.isfinite(f.facts.top)]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from forensics.detectors import ending as symptom
-from forensics.detectors import rank_disagreement, stall
+from forensics.detectors import stall
 from forensics.run import hang_ranks, how_it_ended, ranks, settings, silence
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+
+ROOTS = ("out_of_memory", "disk", "hardware")  # ends that need no other failure to explain them
 
 
 def collective_timed_out(s: Symptoms) -> Sign:
@@ -13,6 +15,8 @@ def collective_timed_out(s: Symptoms) -> Sign:
     run = s.run
     lines = [f for f in s.of(stall.Facts) if f.facts.at_end and f.facts.said]
     real = [f for f in lines if not f.facts.echo]
+    if real and (e := how_it_ended.ending(run)).kind in ROOTS:
+        return absent(f"Processes waited for one that had died of something else: {e.says}", real, where=e.where)
     if real and how_it_ended.status(run) != "finished":
         facts = real[0].facts
         return seen(f"{real[0].title}.", real, do=facts.do or (), kind=facts.words or "", id=facts.kind, first=facts.step, last=facts.step)
@@ -79,23 +83,6 @@ def hang_kind_known(s: Symptoms) -> Sign:
     facts = told[0].facts
     step, ranks_told = facts.step, facts.ranks
     return seen(str(facts.why), told, do=facts.do or (), kind=facts.words, id=facts.kind, ranks=ranks_told, first=step, last=step)
-
-
-def rank_stopped_first(s: Symptoms) -> Sign:
-    """The logs of some ranks end at an earlier step than those of others, in a run that did not finish."""
-    found = s.of(rank_disagreement.Steps)
-    if found:
-        behind = ", ".join(map(str, found[0].facts.behind[:6]))
-        return seen(f"{found[0].title}.", found, first=found[0].first_step, last=found[0].last_step, ranks=behind)
-    reach = ranks.last_steps(s.run)
-    if not reach:
-        return cannot_tell("only one rank logs steps.") if _several(s) else does_not_arise("only one process is known.")
-    low, high = min(reach.values()), max(reach.values())
-    return absent(
-        f"The last steps of {len(reach)} ranks are equal: {low}."
-        if low == high
-        else f"The last steps of {len(reach)} ranks lie between {low} and {high}."
-    )
 
 
 def connection_echo(s: Symptoms) -> Sign:

@@ -120,7 +120,7 @@ def test_a_restart_that_repeats_work_is_named_with_its_cost(tmp_path: Path) -> N
     assert [a["steps"] for a in case["run"]["attempts"]] == [[0, 199], [150, 299]]
     restart = next(f for f in case["findings"] if f["kind"] == "restart")
     assert restart["facts"]["redone"] == 50
-    assert case["hypotheses"][0]["id"] == "crash_and_restart"
+    assert "crash_and_restart" in [h["id"] for h in case["hypotheses"][:3]]
 
 
 # --- batches

@@ -5,24 +5,12 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from making import console, files, tensorboard
+from making import console, files
 from making.clock import Clock
 from making.data import clusters, language
 from making.expect import Expect, spike
 from making.models import Perceptron, Recurrent, Transformer, squared_relu
 from making.training import Job, every, rate, settings
-
-
-def lr_too_high_tensorboard(out: Path) -> Expect:
-    """Thirty times the rate at which this transformer learns, with warmup and clipping: the loss swings, turns up again
-    and stays at twice what a sound rate reaches. TensorBoard."""
-    config = settings(max_steps=500, lr=0.12, warmup_steps=50, seed=2, schedule="constant")
-    job = Job(language(21), Transformer, config, Clock("2026-03-10T09:00:00", 0.21))
-    started = job.clock.now
-    rows = every(list(job.run()), 2)
-    files.config_yaml(out, config)
-    tensorboard.event_file(out / "tb", rows, started)
-    return Expect(top="lr_too_high", acceptable=["warmup_too_short", "attention_logit_growth"], clear=["restart", "nonfinite", "stall"])
 
 
 def lr_too_high_diverges(out: Path) -> Expect:

@@ -68,18 +68,11 @@ def norm_of_shards(i: int, rank: int) -> float:
     ("one_rank_apart_throughout", 4, shared, ABSENT),
     ("one_rank_spikes_alone", 4, shared, ABSENT),
     ("ranks_drift", 4, shared, ABSENT),
-    ("other_metrics_agree", 4, one_leaves, ABSENT),
-    ("other_metrics_agree", 4, shared, CANNOT_TELL),
 ])  # fmt: skip
 def test_gradient_norm_by_rank(tmp_path: Path, sign: str, ranks: int, norm: Value, state: str) -> None:
     found = looked(sign, tmp_path, ranks, grad_norm=norm)
     assert found.state == state, found
     assert state != SEEN or found.numbers["first"] == AT
-
-
-def test_loss_and_norm_that_leave_together(tmp_path: Path) -> None:
-    found = looked("other_metrics_agree", tmp_path, 4, grad_norm=one_leaves, param_norm=one_leaves)
-    assert found.state == SEEN and "grad.norm" in found.text
 
 
 def test_ranks_that_drift(tmp_path: Path) -> None:

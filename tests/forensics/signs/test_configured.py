@@ -26,8 +26,6 @@ CASES = [
     ("qk_norm_on", {"qk_layernorm": True}, {"qk_norm": "none"}, {}),
     ("init_std_large", {"init_std": 0.5, "n_embd": 64}, {"initializer_range": 0.02, "n_embd": 64}, {"init_std": 0.5}),
     ("init_std_large", {"init_std": 0.2, "n_embd": 64}, {"init_std": 0.1, "n_embd": 64}, {"init_scale": 1.0, "n_embd": 64}),
-    ("adapters_meant", {"lora_r": 8}, {"use_lora": False, "lora_alpha": 16}, {}),
-    ("adapters_meant", {"peft.type": "ia3"}, {"package_versions.peft": "0.15.2"}, {}),
     ("weight_decay_strong", ADAMW | {"weight_decay": 30.0}, ADAMW | {"weight_decay": 0.05}, {"optimizer": "adam", "lr": 0.01, "weight_decay": 1.0}),
     ("weight_decay_strong", ADAMW | {"wd": 0.2, "max_steps": 1000}, ADAMW | {"wd": 0.2, "max_steps": 100}, ADAMW),
     ("label_smoothing_set", {"label_smoothing_factor": 0.1}, {"label_smoothing": 0.0}, {}),
@@ -41,4 +39,4 @@ def test_each_state(name: str, yes: dict[str, Any], no: dict[str, Any], open_: d
     for config, state in ((yes, SEEN), (no, ABSENT), (open_, CANNOT_TELL)):
         found = getattr(configured, name)(Symptoms(run_of({"loss.train": np.ones(30)}, config=config), ()))
         assert found.state == state, (config, found.text)
-        assert found.text.endswith(".") and (state == CANNOT_TELL or name == "adapters_meant" or found.where == "config.json")
+        assert found.text.endswith(".") and (state == CANNOT_TELL or found.where == "config.json")

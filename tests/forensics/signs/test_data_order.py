@@ -66,8 +66,6 @@ HEARD = replace(AGAIN, how="by the ups and downs of the loss", p=1e-4, from_star
 DEALT = replace(AGAIN, what="reshuffled", share=0.5)
 
 CASES: list[tuple[Callable[[Symptoms], Sign], str, Symptoms]] = [
-    (D.samples_logged, "seen", symptoms(run(batches=True))),
-    (D.samples_logged, "cannot tell", symptoms(run())),
     (D.spikes_share_samples, "seen", symptoms(run(), some(COMMON))),
     (D.spikes_share_samples, "absent", symptoms(run(TWICE, batches=True))),
     (D.spikes_share_samples, "cannot tell", symptoms(run(TWICE))),
@@ -75,10 +73,6 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Symptoms]] = [
     (D.spikes_same_place_in_epoch, "cannot tell", symptoms(run(), some(replace(PLACE, seam=True)))),
     (D.spikes_same_place_in_epoch, "cannot tell", symptoms(run(TWICE))),
     (D.spikes_same_place_in_epoch, "absent", symptoms(run_of({"loss.train": TWICE, "epoch": T / 100}))),
-    (D.place_holds_other_samples, "seen", symptoms(run(), some(replace(PLACE, alike=0.0)))),
-    (D.place_holds_other_samples, "absent", symptoms(run(), some(replace(PLACE, alike=0.9)))),
-    (D.place_holds_other_samples, "cannot tell", symptoms(run(), some(PLACE))),
-    (D.one_source_moved_alone, "cannot tell", symptoms(run(ONCE))),
     (D.stretch_is_a_shard, "seen", symptoms(run(STRETCH, batches=True))),
     (D.stretch_is_a_shard, "absent", symptoms(run(LOSS + np.where((T >= 215) & (T < 255), 2.0, 0), batches=True))),
     (D.stretch_is_a_shard, "cannot tell", symptoms(run(STRETCH))),
@@ -98,9 +92,6 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Symptoms]] = [
     (D.loss_says_samples_repeat, "seen", symptoms(run(), some(HEARD))),
     (D.loss_says_samples_repeat, "absent", symptoms(run(attempts=ATTEMPTS))),
     (D.loss_says_samples_repeat, "cannot tell", symptoms(run())),
-    (D.lower_loss_joins_old_curve, "seen", symptoms(run(), some(AGAIN))),
-    (D.lower_loss_joins_old_curve, "absent", symptoms(run(), some(HEARD))),
-    (D.lower_loss_joins_old_curve, "cannot tell", symptoms(run())),
     (D.begins_with_first_batch, "seen", symptoms(run(), some(AGAIN))),
     (D.begins_with_first_batch, "absent", symptoms(run(), some(HEARD))),
     (D.begins_with_first_batch, "cannot tell", symptoms(run())),

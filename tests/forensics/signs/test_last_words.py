@@ -55,7 +55,6 @@ def looked(sign: str, folder: Path) -> Sign:
     ("save_failed", DISK, SEEN, "in save"),
     ("save_failed", KEY, ABSENT, "names no save"),
     ("save_failed", DONE, CANNOT_TELL, "no exception"),
-    ("exit_code_says_failed", DONE, CANNOT_TELL, "no exit code"),
     ("exception_repeats", KEY, CANNOT_TELL, "one attempt"),
     ("died_before_first_step", KEY, ABSENT, "step 300"),
     ("stopped_short_of_plan", KEY, CANNOT_TELL, "no planned length"),

@@ -48,8 +48,6 @@ def looked(sign: str, run: Run) -> Sign:
     ("trainer_filter_at_work", {"loss.train": NAN_LATE}, {}, "hf-trainer", ABSENT),
     ("trainer_filter_at_work", {"loss.train": CURVE}, {}, "nanogpt", ABSENT),
     ("trainer_filter_at_work", {"loss.train": CURVE}, {}, None, CANNOT_TELL),
-    ("field_dropped", {"loss.train": CURVE, "lr": CURVE}, {}, None, ABSENT),
-    ("field_dropped", {"loss.train": CURVE}, {}, None, CANNOT_TELL),
     ("nan_in_running_average", {"loss.train": NAN_LATE, "grad.norm": CURVE}, {}, None, SEEN),
     ("nan_in_running_average", {"loss.train": CURVE}, {}, None, ABSENT),
     ("nan_in_running_average", {"loss.train": NAN_LATE}, {}, None, CANNOT_TELL),
@@ -71,11 +69,3 @@ def test_the_factor_is_the_setting_and_has_its_place() -> None:
 def test_a_value_of_the_trainers_filter() -> None:
     found = looked("nan_filter_made_value", read(SAMPLES / "phantom_spike_trainer"))
     assert found.state == SEEN and "8 of 8 micro-batches of step 480" in found.text
-
-
-def test_lines_without_a_loss() -> None:
-    events = [
-        {"kind": "missing_field", "level": "warning", "text": f"iteration {i}", "step": i, "source": "log.jsonl", "at": i} for i in (5, 6)
-    ]
-    found = looked("field_dropped", run_of({"loss.train": CURVE}, events=events))
-    assert found.state == SEEN and found.numbers["count"] == 2

@@ -52,8 +52,6 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Floats, Mapping[str, Any]]] =
     (loss_shape.loss_level_stepped, "seen", LEVEL, {}),
     (loss_shape.loss_level_stepped, "absent", LEVEL[::-1], {}),
     (loss_shape.loss_level_stepped, "cannot tell", SHORT, {}),
-    (loss_shape.loss_level_stepped_down, "seen", LEVEL[::-1], {}),
-    (loss_shape.loss_level_stepped_down, "absent", FLAT, {}),
     (loss_shape.loss_swings, "seen", WILD, {}),
     (loss_shape.loss_swings, "absent", FLAT, {}),
     (loss_shape.loss_swings, "cannot tell", FLAT - 2, {}),

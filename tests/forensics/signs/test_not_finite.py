@@ -65,8 +65,6 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (signs.nan_out_of_calm_loss, "seen", {"loss.train": DEAD}, {}),
     (signs.nan_out_of_calm_loss, "absent", {"loss.train": CLIMBS}, {}),
     (signs.nan_out_of_calm_loss, "cannot tell", {"loss.train": LOSS}, {}),
-    (signs.nan_operation_named, "seen", {"loss.train": DEAD}, {"events": NAMED}),
-    (signs.nan_operation_named, "cannot tell", {"loss.train": DEAD}, {}),
     (signs.gradient_nan_before_loss, "seen", {"loss.train": DEAD, "grad.norm": BEFORE}, {}),
     (signs.gradient_nan_before_loss, "absent", {"loss.train": DEAD, "grad.norm": NORM}, {}),
     (signs.gradient_nan_before_loss, "cannot tell", {"loss.train": DEAD, "grad.norm": BEFORE}, {"config": {"precision": "fp16"}}),

@@ -39,13 +39,13 @@ def symptoms(sample: str) -> Symptoms:
         (
             "config_changed_jsonl",
             "other_settings_differ behaves_differently_after_change loss_higher_after_restart",
-            "batch_size_differs decays_after_restart loss_lower_after_restart came_back_whole",
+            "batch_size_differs decays_after_restart came_back_whole",
             "batch_change_in_config_and_log optimizer_count_continues",
         ),
         (
             "optimizer_lost_jsonl",
             "optimizer_counted_anew optimizer_not_saved spike_after_restart restart_at_trouble",
-            "optimizer_count_continues checkpoints_without_optimizer came_back_whole",
+            "optimizer_count_continues came_back_whole",
             "scheduler_ran_ahead",
         ),
         (
@@ -55,7 +55,6 @@ def symptoms(sample: str) -> Symptoms:
             "batch_size_differs",
         ),
         ("data_restarted_jsonl", "restart_redid_little", "came_back_whole", "scheduler_counted_anew"),
-        ("bit_flip_tensorboard", "checkpoints_without_optimizer", "restarted", "optimizer_not_saved came_back_whole spike_after_restart"),
         ("bad_batch_jsonl", "", "restart_at_trouble batch_size_differs", "other_settings_differ behaves_differently_after_change"),
     ],
 )
@@ -75,11 +74,10 @@ def twice(after: float, *findings: Finding[Any]) -> Symptoms:
     return Symptoms(run, (*pipeline.detect(run)[0], *findings))
 
 
-@pytest.mark.parametrize(("after", "higher", "lower"), [(1.5, SEEN, ABSENT), (0.6, ABSENT, SEEN), (1.0, ABSENT, ABSENT)])
-def test_the_loss_across_a_restart(after: float, higher: str, lower: str) -> None:
+@pytest.mark.parametrize(("after", "higher"), [(1.5, SEEN), (0.6, ABSENT), (1.0, ABSENT)])
+def test_the_loss_across_a_restart(after: float, higher: str) -> None:
     s = twice(after)
     assert resumed.loss_higher_after_restart(s).state == higher
-    assert resumed.loss_lower_after_restart(s).state == lower
     assert resumed.decays_after_restart(s).state == (SEEN if higher == SEEN else CANNOT_TELL)
     assert resumed.came_back_whole(s).state == (SEEN if after == 1 else ABSENT)
 

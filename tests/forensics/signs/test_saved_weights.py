@@ -35,13 +35,8 @@ def made(metrics: dict[str, Any], *findings: Finding[Any], **more: Any) -> Sympt
             "tokenizer_differs",
         ),
         ("frozen_body_jsonl", "weights_bit_equal", "weights_all_move absurd_weight", "scale_collapsed"),
-        (
-            "fp16_overflow_deepspeed",
-            "scale_collapsed steps_skipped overflow_lines",
-            "scale_static scale_healthy",
-            "absurd_weight weights_all_move",
-        ),
-        ("bad_batch_jsonl", "", "", "absurd_weight checkpoint_torn weights_bit_equal scale_healthy steps_skipped overflow_lines"),
+        ("fp16_overflow_deepspeed", "scale_collapsed steps_skipped", "scale_static scale_healthy", "absurd_weight weights_all_move"),
+        ("bad_batch_jsonl", "", "", "absurd_weight checkpoint_torn weights_bit_equal scale_healthy steps_skipped"),
     ],
 )
 def test_samples(sample: str, seen: str, absent: str, cannot_tell: str) -> None:
@@ -84,10 +79,7 @@ def test_the_logged_scale(scale: Any, healthy: str, static: str, collapsed: str)
     assert (scaler.scale_healthy(s).state, scaler.scale_static(s).state, scaler.scale_collapsed(s).state) == (healthy, static, collapsed)
 
 
-def test_overflow_lines_and_what_they_need() -> None:
-    line = {"kind": "overflow", "step": 7, "text": "overflow", "source": "log.txt", "at": 3}
-    found = scaler.overflow_lines(made({"loss.train": np.ones(30)}, events=[line]))
-    assert (found.state, found.numbers["count"], found.place) == (SEEN, 1, "log.txt line 3")
+def test_what_skipped_steps_need() -> None:
     none = scaler.steps_skipped(made({"loss.train": np.ones(30)}, config={"bf16": True}))
     assert none.state == CANNOT_TELL and not none.missing
     assert scaler.steps_skipped(made({"loss.train": np.ones(30)}, config={"fp16": True})).missing

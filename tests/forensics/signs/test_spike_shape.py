@@ -71,8 +71,6 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Floats]] = [
     (H.level_left_at_once, "seen", STEP),
     (H.level_left_at_once, "absent", SLOW),
     (H.level_left_at_once, "cannot tell", ONE),
-    (H.spike_doubles_level, "seen", ONE),
-    (H.spike_doubles_level, "absent", LOW),
     (H.spikes_isolated_outliers, "seen", MANY),
     (H.spikes_isolated_outliers, "absent", SLOW),
     (H.spike_at_last_steps, "seen", LAST),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -70,13 +69,3 @@ def test_silence(tmp_path: Path) -> None:
         goes_on = looked("steps_go_on_after_silence", folder)
         assert goes_on.state == (ABSENT if name == "hung" else passing), goes_on
     assert looked("silence_before_end", tmp_path / "hung").numbers["minutes"] == 65
-
-
-@pytest.mark.parametrize(("ends", "state"), [((300, 200), SEEN), ((300, 300), ABSENT), ((300,), CANNOT_TELL)])
-def test_ranks_that_stop_at_different_steps(tmp_path: Path, ends: tuple[int, ...], state: str) -> None:
-    for rank, end in enumerate(ends):
-        rows = [{"step": i, "loss": loss(i) * (1 + rank / 100)} for i in range(1, end + 1)]
-        (tmp_path / f"rank{rank}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    found = looked("rank_stopped_first", tmp_path)
-    assert found.state == state, found
-    assert state != SEEN or found.numbers["ranks"] == "1"
