@@ -56,8 +56,7 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    rows = run.tables["batches"].num_rows
-    if len(run.attempts) < 2 and not rows:
+    if len(run.attempts) < 2 and not run.tables["batches"].num_rows:
         raise CannotTell("the run was not restarted")
     batches = data_passes.contents(run)
     s = series(run, "loss.train")

@@ -7,7 +7,7 @@ from forensics.detectors import stall
 from forensics.run import hang_ranks, how_it_ended, ranks, settings, silence
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
-ROOTS = ("out_of_memory", "disk", "hardware")  # ends that need no other failure to explain them
+WAITING = ("hang", "exception", "signal", "unknown", "cut", "running")  # ends that a process which waits may have
 
 
 def collective_timed_out(s: Symptoms) -> Sign:
@@ -15,7 +15,7 @@ def collective_timed_out(s: Symptoms) -> Sign:
     run = s.run
     lines = [f for f in s.of(stall.Facts) if f.facts.at_end and f.facts.said]
     real = [f for f in lines if not f.facts.echo]
-    if real and (e := how_it_ended.ending(run)).kind in ROOTS:
+    if real and (e := how_it_ended.ending(run)).kind not in WAITING:
         return absent(f"Processes waited for one that had died of something else: {e.says}", real, where=e.where)
     if real and how_it_ended.status(run) != "finished":
         facts = real[0].facts

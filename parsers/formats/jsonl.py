@@ -50,9 +50,8 @@ def entries(path: Path) -> Iterator[Entry | Gap]:
             yield block
             continue
         number, data = block
-        lines = data.removesuffix(b"\n").split(b"\n")
         rows: list[Any] = []
-        for line in lines:
+        for line in (lines := data.removesuffix(b"\n").split(b"\n")):
             try:
                 rows.append(orjson.loads(line))
             except orjson.JSONDecodeError:
