@@ -63,6 +63,8 @@ def eval_turned_up(s: Symptoms) -> Sign:
             return absent(f"{worse[0].title}: evaluation as a whole does not turn up.", worse)
         if jumped := [j for j in s.of(eval_jump.Facts, severity=GRAVE) if j.first_step is not None and j.first_step >= (f.first_step or 0)]:
             return absent(f"{jumped[0].title}: evaluation jumps and does not turn.", [*jumped, f])
+        if (with_it := eval_turned_where_training_jumped(s)).state == SEEN:
+            return absent(f"{with_it.text} That is no slow turn.", [f, *with_it.findings])
         if eval_never_better(s).state == SEEN:
             return absent("Evaluation was never better than at first, so it does not turn.", [f])
         return seen(f"{f.title}.", [f], first=f.first_step, last=f.last_step, best_step=f.facts.best_step)
