@@ -33,6 +33,7 @@ class Weight:
 
 
 NONE = Weight(0.0, 0.0)
+MOST_TOLD = 2  # effects that the first clue quotes: it has to stay a sentence
 
 
 @cache
@@ -43,12 +44,18 @@ def weights() -> dict[tuple[str, str], Weight]:
     return {(r["cause"], r["sign"]): Weight(float(r["seen"]), float(r["absent"] or 0)) for r in rows}
 
 
-def prior(cause: str) -> Clue:
+def prior(cause: str, effects: Sequence[Sign] = ()) -> Clue:
     """Where a cause starts from: how often it was the cause where its effects were seen, against all causes that no rule is for."""
     weight = weights().get((cause, PRIOR), NONE).seen
     times = 10 ** (abs(weight) / 10)
     share = f"{times:.2g} times as common as" if weight >= 0 else f"1 in {times:.2g} of"
-    return Clue(f"Starting point: where its effects are seen, this cause is {share} all unlisted causes together.", weight)
+    seen = " ".join(dict.fromkeys(e.text for e in effects[:MOST_TOLD]))
+    text = (
+        f"{seen} Where that is seen, this cause is {share} all unlisted causes together."
+        if seen
+        else f"This cause is {share} all unlisted ones together."
+    )
+    return Clue(text, weight, tuple(dict.fromkeys(f.id for e in effects for f in e.findings)))
 
 
 def weigh(signs: dict[str, Sign], findings: Sequence[Finding[Any]]) -> list[Hypothesis]:
@@ -58,7 +65,7 @@ def weigh(signs: dict[str, Sign], findings: Sequence[Finding[Any]]) -> list[Hypo
 
 def _weighed(cause: Cause, signs: dict[str, Sign], findings: Sequence[Finding[Any]]) -> Hypothesis:
     effects = [signs[n] for n in cause.effects(signs)]
-    clues = [prior(cause.id), *of_signs(cause, signs)]
+    clues = [prior(cause.id, effects), *of_signs(cause, signs)]
     left = unexplained(cause, signs, findings)
     if left and (weight := weights().get((cause.id, UNEXPLAINED), NONE).seen):
         clues.append(Clue(f"It does not explain this: {left[0].title}.", weight, tuple(f.id for f in left[:3])))
