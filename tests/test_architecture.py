@@ -58,7 +58,7 @@ def test_every_detector_has_its_docstring_and_its_function() -> None:
 
 @pytest.mark.parametrize("cause", causes().values(), ids=lambda c: c.id)
 def test_every_cause_names_signs_that_there_are(cause: Cause) -> None:
-    named = {*cause.for_, *cause.against, *cause.because, *(n for names in cause.explains for n in names)}
+    named = {*cause.for_, *cause.against, *(n for names in cause.explains for n in names)}
     assert named <= looks().keys()
     assert not set(cause.for_) & set(cause.against)
     if cause.id != NOTHING:

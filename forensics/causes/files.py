@@ -31,7 +31,6 @@ class Cause:
     explains: tuple[tuple[str, ...], ...] = ()
     for_: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
-    because: dict[str, str] = field(default_factory=dict)  # what a sign means for this cause, as a sentence
     beside: dict[str, float] = field(default_factory=dict)  # decibans of signs that need a baseline run
     needs: tuple[str, ...] = ()  # blind spots that it would speak from
     expects: dict[str, str] = field(default_factory=dict)  # outcome by experiment

@@ -88,17 +88,9 @@ def _weighed(cause: Cause, signs: dict[str, Sign], findings: Sequence[Finding[An
 
 def of_signs(cause: Cause, signs: dict[str, Sign]) -> list[Clue]:
     """What the signs of a cause say in this run, heaviest first; then what could not be told and would have weighed in."""
-    told = [(weights().get((cause.id, n), NONE), n, signs[n]) for n in cause.signs]
-    weighty = [
-        Clue(
-            " ".join(filter(None, (sign.text, cause.because.get(n, "") if sign.state == SEEN else ""))),
-            w.of(sign),
-            tuple(f.id for f in sign.findings),
-        )
-        for w, n, sign in told
-        if w.of(sign)
-    ]
-    open_ = {sign.text: w for w, n, sign in told if sign.state == CANNOT_TELL and max(abs(w.seen), abs(w.absent)) >= 1 and sign.missing}
+    told = [(weights().get((cause.id, n), NONE), signs[n]) for n in cause.signs]
+    weighty = [Clue(sign.text, w.of(sign), tuple(f.id for f in sign.findings)) for w, sign in told if w.of(sign)]
+    open_ = {sign.text: w for w, sign in told if sign.state == CANNOT_TELL and max(abs(w.seen), abs(w.absent)) >= 1 and sign.missing}
     return [*sorted(weighty, key=lambda c: -abs(c.weight)), *(Clue(f"Cannot tell: {text}", 0.0) for text in open_)]
 
 
