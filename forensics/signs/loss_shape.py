@@ -120,6 +120,8 @@ def _stepped(s: Symptoms, *, up: bool) -> Sign:
     least = level_shift.smallest_effect(s.run)
     if not least:
         return does_not_arise("the loss is not positive throughout, so no step of it can be told.")
+    if least.startswith("no step"):
+        return cannot_tell(f"{least.partition(': ')[2]}, so a step of the loss would not have shown.")
     return absent(f"The loss stays on its curve: {least} would have shown.")
 
 
