@@ -7,6 +7,7 @@ How it decides
     The largest change between neighbouring evaluations is held against the five changes on either side of it: more than five
     times their robust sigma and 15 % of the level (15 points of an accuracy). The three
     to five evaluations after it keep half of the step, and the training loss moves by less than a third of it in the same direction.
+    Hits that step up, or step while the evaluation loss goes on, are information: learning does that.
 
 Cannot tell
     With fewer than eight evaluations.
@@ -76,7 +77,8 @@ def detect(run: Run) -> Iterator[Finding]:
         alone = name == "acc.eval" and _loss_goes_on(run, int(s.step[rows[i]]), step)
         title += "; the evaluation loss does not" if alone else ""
         facts = Facts(step, before=float(x[i]), after=float(x[i + 1]), size=size, metric=name, alone=alone)
-        severity = "info" if alone else "warning"  # learning makes steps of a share of hits; another evaluation moves both
+        learns = name == "acc.eval" and size > 0  # better hits are what learning looks like; another evaluation moves its loss as well
+        severity = "info" if alone or learns else "warning"
         steps, times = (step, int(s.step[rows[-1]])), (s.clock(rows[i + 1]), None)
         yield evidence.found(facts, title, steps, severity, shown, times=times)
         return
