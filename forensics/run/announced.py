@@ -14,7 +14,7 @@ from parsers.tables import Run
 DATA = re.compile(r"data|corpus|corpora|mix(?:ture)?|blend|curriculum|stages?|phases?|shards?|sources?|sampl(?:er|ing)|seq_?len", re.I)
 BATCH = re.compile(r"batch|accum|bsz|ramp", re.I)
 BEGINS = re.compile(
-    r"^(?:from|start|begin|first|at|since|until|end|switch|boundar\w*|milestones?)?_?(?:iter\w*|steps?|epochs?|batch\w*|boundar\w*|milestones?)?$",
+    r"^(?:from|start|begin|first|at|since|until|end|switch|boundar\w{0,8}|milestones?)?_?(?:iter\w{0,8}|steps?|epochs?|batch\w{0,8}|boundar\w{0,8}|milestones?)?$",
     re.I,
 )
 SAID = re.compile(r"\b(?:from|at|after|since|until|by|on)\s+(?:the\s+)?(?:iter(?:ation)?s?|steps?|epochs?|update)\s*#?(\d{1,12})\b", re.I)

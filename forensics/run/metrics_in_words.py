@@ -12,6 +12,7 @@ from parsers.name_rules import words
 from parsers.tables import Run
 
 LEAST, MOST = 5, 400  # values of a series; tags that are looked at: experts by layer are many, wandb's system metrics more
+LONGEST = 200  # characters of a tag that are looked at: some of the patterns take the square of it
 SHARE = 10  # a level is the median of this share of the values
 
 
@@ -20,10 +21,10 @@ def worded(run: Run, pattern: str) -> tuple[Series, ...]:
     """The term of a loss, layer of a norm and nameless metric whose words match, the most values first."""
     found: list[Series] = []
     for name in names(run, LEAST):
-        if name.startswith("other/") and re.search(pattern, words(name.removeprefix("other/"))) and len(found) < MOST:
+        if name.startswith("other/") and re.search(pattern, words(name.removeprefix("other/"))[:LONGEST]) and len(found) < MOST:
             found += parts(run, name)
     for name in ("loss.aux", "loss.part", "loss.train", "rl.kl"):
-        found += [p for p in parts(run, name)[:MOST] if re.search(pattern, words(p.tag))]
+        found += [p for p in parts(run, name)[:MOST] if re.search(pattern, words(p.tag)[:LONGEST])]
     return tuple(sorted((s for s in found if s.usable.sum() >= LEAST), key=lambda s: -int(s.usable.sum())))
 
 

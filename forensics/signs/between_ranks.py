@@ -20,7 +20,7 @@ from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_a
 
 _SHARED = ("loss.train", "grad.norm", "param.norm", "loss.eval")  # what tells of weights and gradients; times do not
 _CHECKSUM = re.compile(
-    r"(?:^|[/_.])(?:check_?sum|(?:param\w*|weights?|model)_?(?:hash|crc|digest|md5|sum)|param\.norm|weights?_?norm)(?:$|[/_.])", re.I
+    r"(?:^|[/_.])(?:check_?sum|(?:param\w{0,20}|weights?|model)_?(?:hash|crc|digest|md5|sum)|param\.norm|weights?_?norm)(?:$|[/_.])", re.I
 )
 
 EFFECTS = ("weights_checksum_differs",)  # symptoms of their own, for which there is no detector

@@ -16,7 +16,7 @@ _SILENT = re.compile(r"(?i)exit code|\W*failed\b|traceback without")  # that it 
 _GUARD = re.compile(r"\b(?:nan|inf|non-?finite|not finite|loss scale already at minimum)\b", re.I)  # raised because a value was not finite
 _CUDA = re.compile(r"\bCUDA (?:error|kernel errors?)|device-side assert|\bCUBLAS_STATUS|\bCUDNN_STATUS", re.I)
 _SAVING = re.compile(
-    r"PytorchStreamWriter|inline_container|safetensors[\w.]*serializ"
+    r"PytorchStreamWriter|inline_container|safetensors[\w.]{0,80}serializ"
     r"|(?:serialization\.py:\d+| in) (?:in )?(?:_?save(?:_(?:checkpoint|ckpt|model|state|state_dict|weights|pretrained|optimizer))?|write_zip)\b",
     re.I,
 )  # the writer of torch.save and of safetensors by name, or a frame that saves
