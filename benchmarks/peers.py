@@ -61,11 +61,13 @@ def ours_analyze() -> Reading:
     """``forensics analyze``: read, all detectors and causes, and the page."""
     import parsers
     from forensics import at_path, pipeline, rules
+    from forensics.causes.files import causes
+    from forensics.causes.weigh import weights
+    from forensics.signs.sign import looks
     from reports import html
 
     parsers.modules()
-    for kind in ("detectors", "causes"):
-        rules.modules(kind)
+    rules.detectors(), rules.further_causes(), looks(), causes(), weights()
 
     def read(path: Path) -> Found:
         run = at_path.read_runs(str(path))[-1]

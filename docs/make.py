@@ -11,8 +11,7 @@ from pathlib import Path
 
 import parsers
 from forensics import cli, reference_pages, rules
-from forensics.causes.files import NOTHING
-from forensics.causes.files import causes as known_causes
+from forensics.causes import files
 from forensics.signs.sign import looks, subject
 from parsers import names
 from parsers.records import vocabulary
@@ -25,7 +24,7 @@ NOTICE = "<!-- Written by docs/make.py: change the docstrings, then run `make do
 def detectors() -> str:
     """One section a detector, from its docstring: headings in bold, texts as paragraphs."""
     parts = ["# Symptom reference\n\nWhat each detector looks for, and when it cannot tell. `forensics explain ID` prints the same.\n"]
-    for module in rules.modules("detectors"):
+    for module in rules.detectors():
         title, _, body = inspect.cleandoc(module.__doc__ or "").partition("\n")
         parts.append(f"## {title}\n\n`{rules.id_of(module)}`\n")
         for block in body.strip().split("\n\n"):
@@ -40,9 +39,9 @@ def causes() -> str:
         "# Cause reference\n\nHow each cause is weighed: by [signs](signs.md), with learned weights in decibans (+10 means ten times as likely), "
         "where the sign was seen and where it was looked for and absent. A sign that is not listed has shown no weight.\n"
     ]
-    for c in known_causes().values():
+    for c in files.causes().values():
         parts.append(f"## {c.title}\n\n`{c.id}`\n")
-        parts += [f"**{name}.** {text}\n" for name, text in reference_pages.sections(c) if c.id != NOTHING or name != "What it explains"]
+        parts += [f"**{name}.** {text}\n" for name, text in reference_pages.sections(c)]
     return NOTICE + "\n".join(parts)
 
 
@@ -80,7 +79,7 @@ def formats() -> str:
 
 def metric_names() -> str:
     needed: dict[str, list[str]] = {}
-    for module in rules.modules("detectors"):
+    for module in rules.detectors():
         for name in {n for need in module.NEEDS for n in need.split("|")}:
             needed.setdefault(name, []).append(f"[{rules.id_of(module)}](detectors.md)")
     rows = "\n".join(f"| `{n}` | {what} | {unit} | {', '.join(needed.get(n, ()))} |" for n, (what, unit) in names.vocabulary().items())

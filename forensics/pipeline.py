@@ -18,7 +18,7 @@ from forensics.findings import GRAVE
 from forensics.many_runs import baseline as known_good
 from forensics.many_runs import baseline_signs
 from forensics.replay import advice
-from forensics.rules import id_of, modules
+from forensics.rules import detectors, further_causes, id_of
 from forensics.run.inputs import ANY_LOSS
 from forensics.run.once import once
 from forensics.run.series import series
@@ -43,7 +43,8 @@ class Judged:
 def judge(run: Run, baseline: Run | None = None) -> Judged:
     """The verdict on a run and what it rests on; a `baseline` (a known good run) adds a finding and clues."""
     findings, checks, signs = examined(run)
-    weighed = causes_of(run)
+    weighed, broken = causes_of(run)
+    checks = (*checks, *broken)
     if baseline is not None:
         beside = known_good.beside(run, baseline)
         weighed = tuple(baseline_signs.clues(weighed, beside, findings))
@@ -60,7 +61,7 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
     checks, hypotheses = told.checks, told.hypotheses
     shown = told.verdict == "unhealthy" or not brief
     if shown:
-        checks, hypotheses = tuple(_with_effects(run, checks)), tuple(advice.offered(run, hypotheses))
+        checks, hypotheses = tuple(_with_smallest_effects(run, checks)), tuple(advice.offered(run, hypotheses))
     return Case(
         tool={"name": "forensics", "version": VERSION, "command": list(command)},
         run=summary.run(run, told.findings),
@@ -84,24 +85,31 @@ def examined(run: Run) -> tuple[tuple[Finding, ...], tuple[Check, ...], dict[str
     found, checks = detect(run)
     signs, errors = look(Symptoms(run, tuple(found)))
     more, looked = _symptoms_of(signs)
-    findings = sorted([*_with_effect(found, signs), *more], key=_in_order)
-    checks += looked
-    broken = [*_others(run, findings)[1], *(Check(name, "error", error) for name, error in errors.items())]
-    return tuple(findings), (*checks, *broken), signs
+    findings = sorted([*_settings_in_context(found, signs), *more], key=_in_order)
+    broken = [Check(name, "error", error) for name, error in errors.items()]
+    return tuple(findings), (*checks, *looked, *broken), signs
 
 
-def causes_of(run: Run) -> tuple[Hypothesis, ...]:
-    """The causes of which an effect was seen, not ranked: each with what would settle it alone."""
+@once
+def causes_of(run: Run) -> tuple[tuple[Hypothesis, ...], tuple[Check, ...]]:
+    """The causes of which an effect was seen, not ranked, each with what would settle it alone; those of other packages, and which broke."""
     findings, _, signs = examined(run)
-    told, _ = _others(run, findings)
-    return (*weighing.weigh(signs, findings), *told)
+    weighed, broken = weighing.weigh(signs, findings), []
+    for cause in further_causes():
+        try:
+            found = cause.weigh(run, findings)
+        except Exception as e:  # it costs only itself
+            broken.append(Check(id_of(cause), "error", f"{type(e).__name__}: {e}"[:300]))
+            continue
+        weighed += [found] if found is not None else []
+    return tuple(weighed), tuple(broken)
 
 
 def detect(run: Run) -> tuple[list[Finding], list[Check]]:
     """All symptoms in step order, and what became of every detector."""
     findings: list[Finding] = []
     checks = []
-    for detector in modules("detectors"):
+    for detector in detectors():
         name = id_of(detector)
         missing = [need for need in detector.NEEDS if not any(series(run, n) for n in need.split("|"))]
         if missing:
@@ -129,26 +137,40 @@ def _symptoms_of(signs: dict[str, Sign]) -> tuple[list[Finding], list[Check]]:
     """The signs that are symptoms of their own as findings and checks, where no detector's finding says the same."""
     found, checks = [], []
     for name in effects():
-        sign = signs[name]
-        told = any(f.severity in GRAVE for f in sign.findings)
-        first, last = sign.numbers.get("first"), sign.numbers.get("last")
-        if sign.state == SEEN and not told:
-            shown = (evidence.text("as logged", [sign.text], sign.where),) if sign.where else ()
-            found.append(Finding(f"{name}-{first}", name, sign.text.rstrip("."), first, last, "warning", shown))
-        status = "cannot_tell" if sign.state == CANNOT_TELL else "fired" if found and found[-1].kind == name else "clear"
-        checks.append(
-            Check(
-                name, status, {"cannot_tell": sign.text.rstrip("."), "fired": "1 found"}.get(status, ""), rule=(looks()[name].__doc__ or "")
-            )
-        )
+        sign, said = signs[name], signs[name].text.rstrip(".")
+        if sign.state == CANNOT_TELL:
+            checks.append(Check(name, "cannot_tell", said))
+        elif sign.state == SEEN:
+            checks.append(Check(name, "fired", "1 found", rule=looks()[name].__doc__ or ""))
+            if not any(f.severity in GRAVE for f in sign.findings):
+                first, last = sign.numbers.get("first"), sign.numbers.get("last")
+                shown = (evidence.text("as logged", [sign.text], sign.where),) if sign.where else ()
+                found.append(Finding(f"{name}-{first}", name, said, first, last, "warning", shown))
+        else:
+            checks.append(Check(name, "clear"))
     return found, checks
 
 
-def _with_effects(run: Run, checks: Sequence[Check]) -> list[Check]:
+def _settings_in_context(findings: Sequence[Finding], signs: dict[str, Sign]) -> list[Finding]:
+    """The findings, those of a setting as information where its effect was not seen, or where it was meant.
+
+    A detector of settings names the sign of their effect (``EFFECT``); one may name the sign that the change was meant (``MEANT``).
+    """
+    by_kind = {id_of(d): d for d in detectors()}
+
+    def stands(f: Finding) -> bool:
+        detector = by_kind.get(f.kind)
+        effect, meant = getattr(detector, "EFFECT", ""), getattr(detector, "MEANT", "")
+        return (not effect or signs[effect].state == SEEN) and (not meant or signs[meant].state != SEEN)
+
+    return [f if f.severity == "info" or stands(f) else replace(f, severity="info") for f in findings]
+
+
+def _with_smallest_effects(run: Run, checks: Sequence[Check]) -> list[Check]:
     """The checks, each that ran with the smallest effect that it could have seen."""
-    detectors = {id_of(d): d for d in modules("detectors")}
+    known = {id_of(d): d for d in detectors()}
     ran = {c.id for c in checks if c.status in ("fired", "clear")}
-    return [replace(c, smallest_effect=_effect(detectors[c.id], run)) if c.id in ran & detectors.keys() else c for c in checks]
+    return [replace(c, smallest_effect=_effect(known[c.id], run)) if c.id in ran & known.keys() else c for c in checks]
 
 
 def _effect(detector: ModuleType, run: Run) -> str:
@@ -173,32 +195,3 @@ def _rule(detector: ModuleType) -> str:
     """How the detector decides, from its docstring: on the page beside what it found."""
     _, _, rest = inspect.cleandoc(detector.__doc__ or "").partition("\nHow it decides\n")
     return re.sub(r"\*(\w+)\*", r"\1", " ".join(rest.split("\n\n")[0].split()).replace("``", "`"))
-
-
-def _with_effect(findings: Sequence[Finding], signs: dict[str, Sign]) -> list[Finding]:
-    """The findings, those of a setting as information where its effect was not seen, or where it was meant.
-
-    A detector of settings names the sign of their effect (``EFFECT``); one may name the sign that the change was meant (``MEANT``).
-    """
-    by_kind = {id_of(d): d for d in modules("detectors")}
-
-    def stands(f: Finding) -> bool:
-        detector = by_kind.get(f.kind)
-        effect, meant = getattr(detector, "EFFECT", ""), getattr(detector, "MEANT", "")
-        return (not effect or signs[effect].state == SEEN) and (not meant or signs[meant].state != SEEN)
-
-    return [f if f.severity == "info" or stands(f) else replace(f, severity="info") for f in findings]
-
-
-def _others(run: Run, findings: Sequence[Finding]) -> tuple[list[Hypothesis], list[Check]]:
-    """What the causes of other packages say, and those that broke."""
-    weighed, broken = [], []
-    for hypothesis in modules("causes"):
-        try:
-            found = hypothesis.weigh(run, findings)
-        except Exception as e:  # it costs only itself
-            broken.append(Check(id_of(hypothesis), "error", f"{type(e).__name__}: {e}"[:300]))
-            continue
-        if found is not None:
-            weighed.append(found)
-    return weighed, broken

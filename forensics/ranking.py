@@ -13,11 +13,11 @@ from dataclasses import replace
 
 from forensics.case import HELD, Clue, Hypothesis
 from forensics.causes.files import NOTHING, UNKNOWN, causes
-from forensics.causes.weigh import of_signs, prior
+from forensics.causes.weigh import of_signs, start
 from forensics.experiments import settled
 from forensics.signs.sign import SEEN, Sign, subject
 
-TITLE = "Something not on our list, or nothing"
+TITLE = "Something not on our list, or nothing wrong"
 SURE, EVEN = 0.949, 0.5  # below the 95 % and not above the 50 % of the contract
 EVENED = "Held at 50 %: nothing was seen that the owner of this run should act on."
 OBSERVATIONS = 2  # independent ones that 95 % asks for: the contract
@@ -26,10 +26,9 @@ OBSERVATIONS = 2  # independent ones that 95 % asks for: the contract
 def unknown(signs: dict[str, Sign] | None = None) -> Hypothesis:
     """No cause on our list, the yardstick of all, and no cause because nothing is wrong: their odds add up."""
     clues = [Clue("The yardstick: every other cause is weighed against this one.", 0.0)]
-    nothing = causes().get(NOTHING)
-    if nothing is not None and signs is not None:
-        told = of_signs(nothing, signs)
-        score = prior(NOTHING).weight + sum(c.weight for c in told)
+    if signs is not None:
+        told = of_signs(causes()[NOTHING], signs)
+        score = start(NOTHING) + sum(c.weight for c in told)
         why = " ".join(c.text for c in told if c.weight > 0)[:400]
         gain = round(10 * math.log10(1 + 10 ** (score / 10)), 1)
         clues.append(Clue(f"Nothing may be wrong at all. {why}".strip(), gain, tuple(dict.fromkeys(f for c in told for f in c.findings))))

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
+from types import ModuleType
 
 import parsers
 from forensics.causes.files import NOTHING, Cause, causes
 from forensics.causes.weigh import NONE, PRIOR, weights
 from forensics.errors import ForensicsError
-from forensics.rules import id_of, modules
+from forensics.rules import detectors, further_causes, id_of
 from forensics.signs.sign import looks
 
 
 def index() -> str:
     """Every id with its title: symptoms, causes, signs, formats."""
-    kinds = {"Symptoms": [(id_of(m), title(m.__doc__)) for m in modules("detectors")]}
-    kinds["Causes"] = [(c.id, c.title) for c in causes().values() if c.id != NOTHING] + [
-        (id_of(m), title(m.__doc__)) for m in modules("causes")
-    ]
-    kinds["Signs, which causes reason from"] = [(name, title(look.__doc__)) for name, look in looks().items()]
-    kinds["Formats"] = [(id_of(m), title(m.__doc__)) for m in parsers.modules()]
+    kinds = {
+        "Symptoms": _titles(detectors()),
+        "Causes": [*((c.id, c.title) for c in causes().values() if c.id != NOTHING), *_titles(further_causes())],
+        "Signs, which causes reason from": [(name, title(look.__doc__)) for name, look in looks().items()],
+        "Formats": _titles(parsers.modules()),
+    }
     width = max(len(name) for rows in kinds.values() for name, _ in rows)
     lines = [line for heading, rows in kinds.items() for line in (f"{heading}:", *(f"  {name:<{width}} {text}" for name, text in rows), "")]
     return "\n".join([*lines, "`forensics explain ID` prints one of them."])
@@ -27,11 +29,9 @@ def index() -> str:
 
 def page(topic: str) -> str:
     """The page of one id. Raises ForensicsError for an id that does not exist."""
-    pages = {name: look.__doc__ or "" for name, look in looks().items()}
-    pages |= {id_of(m): m.__doc__ or "" for m in [*modules("detectors"), *modules("causes"), *parsers.modules()]}
-    pages |= {
-        c.id: "\n\n".join([c.title, *(f"{name}\n    {text}" for name, text in sections(c))]) for c in causes().values() if c.id not in pages
-    }
+    pages = {c.id: "\n\n".join([c.title, *(f"{name}\n    {text}" for name, text in sections(c))]) for c in causes().values()}
+    pages |= {name: look.__doc__ or "" for name, look in looks().items()}
+    pages |= {id_of(m): m.__doc__ or "" for m in (*detectors(), *further_causes(), *parsers.modules())}
     if topic in pages:
         return f"{topic}: {inspect.cleandoc(pages[topic])}"
     import difflib
@@ -51,15 +51,20 @@ def sections(c: Cause) -> list[tuple[str, str]]:
         shown = [f"{n} ({w.seen:+g}, absent {w.absent:+g})" if w.absent else f"{n} ({w.seen:+g})" for n, w in worth if w != NONE]
         return ", ".join(shown) or "no sign that has shown a weight"
 
+    effects = "; ".join(" with ".join(names) for names in c.explains)
     start = told.get((c.id, PRIOR), NONE).seen
     parts = [
         ("What it is", c.about),
-        ("What it explains", f"{'; '.join(' with '.join(names) for names in c.explains)}. Without one of them it is not weighed."),
+        ("What it explains", f"{effects}. Without one of them it is not weighed." if effects else ""),
         ("How it is weighed", f"It starts at {start:+g}. For it: {listed(c.for_)}. Against it: {listed(c.against)}."),
         ("What settles it", " Or: ".join(c.settle)),
         ("Folklore", c.folklore),
     ]
     return [(heading, text) for heading, text in parts if text]
+
+
+def _titles(modules: Iterable[ModuleType]) -> list[tuple[str, str]]:
+    return [(id_of(m), title(m.__doc__)) for m in modules]
 
 
 def title(doc: str | None) -> str:

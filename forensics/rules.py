@@ -9,15 +9,19 @@ from types import ModuleType
 
 from parsers import plugins
 
-ENTRY_POINTS = {"detectors": "run_forensics.detectors", "causes": "run_forensics.hypotheses"}  # of other packages
+
+@cache
+def detectors() -> tuple[ModuleType, ...]:
+    """The modules of that folder, then those of installed packages."""
+    package = importlib.import_module("forensics.detectors")
+    ours = (importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__))
+    return (*ours, *plugins.load("run_forensics.detectors"))
 
 
 @cache
-def modules(kind: str) -> tuple[ModuleType, ...]:
-    """The ``detectors``: the modules of that folder, then those of installed packages. The ``causes`` of installed packages."""
-    package = importlib.import_module("forensics.detectors")
-    names = [m.name for m in pkgutil.iter_modules(package.__path__)] if kind == "detectors" else []
-    return (*(importlib.import_module(f"{package.__name__}.{name}") for name in names), *plugins.load(ENTRY_POINTS[kind]))
+def further_causes() -> tuple[ModuleType, ...]:
+    """Those of installed packages, each with a ``weigh(run, findings) -> Hypothesis | None``."""
+    return tuple(plugins.load("run_forensics.hypotheses"))
 
 
 def id_of(module: ModuleType) -> str:

@@ -46,7 +46,7 @@ def test_only_the_command_line_and_the_notebook_import_reports() -> None:
 
 
 def test_every_detector_has_its_docstring_and_its_function() -> None:
-    modules = rules.modules("detectors")
+    modules = rules.detectors()
     assert len(modules) >= 30
     for module in modules:
         doc = module.__doc__ or ""

@@ -3,7 +3,7 @@
 A row is a run, or a copy of it that was logged otherwise (benchmarks/relog.py). Columns: ``corpus``, ``family``, ``run`` (a number), ``copy``,
 ``cause`` (what is right first), ``near`` (what else passes), ``identifiable``, ``verdict`` (what the detectors came to), ``unexplained`` (the
 causes that leave a critical finding unexplained), then one column a sign: ``+`` seen, ``-`` absent, nothing where the run cannot tell.
-There are no paths in it and no names of runs.
+There are no paths in it, and no names of runs but those of samples.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ from parsers.tables import Run  # noqa: E402
 TABLE = HERE / "signs.csv"
 OPEN = HERE.parents[2] / "shared" / "open"
 CORPORA = {"samples": HERE.parents[1] / "samples", "zoo": OPEN / "zoo", "another maker": OPEN / "zoo2", "real runs": OPEN}
-FIRST = ["corpus", "family", "run", "copy", "cause", "near", "identifiable", "verdict", "unexplained"]
 MARK = {SEEN: "+", ABSENT: "-"}
 
 
@@ -52,7 +51,7 @@ def main() -> None:
     truths = [t for name, folder in folders.items() if folder.is_dir() for t in corpora.read(folder, name)]
     rows = Parallel(n_jobs=a.jobs, verbose=1)(delayed(_rows_of)(t, i, a.copies) for i, t in enumerate(truths))
     with a.out.open("w", newline="", encoding="utf-8") as f:
-        table = csv.DictWriter(f, [*FIRST, *looks()], lineterminator="\n")
+        table = csv.DictWriter(f, [*corpora.COLUMNS, *looks()], lineterminator="\n")
         table.writeheader()
         table.writerows(row for found in rows for row in found)
     print(f"{sum(map(bool, rows))} of {len(truths)} runs, {sum(map(len, rows))} rows, {len(looks())} signs: {a.out.name}")
@@ -102,7 +101,7 @@ def _facts(t: corpora.Truth, number: int, copy: str, run: Run) -> dict[str, str]
     left = [c.id for c in causes().values() if unexplained(c, signs, findings)]
     told = [t.corpus, t.family, str(number), copy, t.target, ";".join(sorted(t.near - {t.target})), "yes" if t.identifiable else "no"]
     told += [headline.verdict(run, findings, checks), ";".join(left)]
-    return dict(zip(FIRST, told, strict=True)) | {name: MARK.get(sign.state, "") for name, sign in signs.items()}
+    return dict(zip(corpora.COLUMNS, told, strict=True)) | {name: MARK.get(sign.state, "") for name, sign in signs.items()}
 
 
 if __name__ == "__main__":

@@ -19,14 +19,27 @@ from forensics.causes.files import NOTHING, UNKNOWN, causes
 
 # What truths say in plain words ("other:..."), by the cause that says the same
 IN_WORDS = {
-    "code_error": r"exception|not found|missing|wandb\.init failed|mismatch",
+    "code_error": r"exception|error in|not found|missing|init failed|mismatch|compil|depend",
     "stopped_from_outside": r"interrupt|time limit|preempt|cancel",
     "disk_full": r"disk full",
     "nan_from_layer": r"log\(0\)",
     "optimizer_second_moment": r"epsilon",
     "rank_divergence": r"one rank's",
-    "eval_changed": r"evaluation (tokenised|inputs)",
+    "eval_changed": r"evaluation inputs",
+    "tokenizer_mismatch": r"vocabular|token ids",
+    "weight_decay_too_strong": r"weight decay",
+    "loss_scaled_wrong": r"reduced by sum|divided twice",
+    "gradients_not_cleared": r"never zeroed",
+    "class_collapse": r"majority",
+    "gan_imbalance": r"\bgan\b",
+    "posterior_collapse": r"posterior",
+    "rl_entropy_collapse": r"entropy",
+    "rl_kl_runaway": r"runs away from the reference|\bkl\b",
+    "rl_reward_scale": r"reward (scale|sign)",
+    "rl_value_explosion": r"value (loss )?explo",
 }
+# Of the training table, before the signs (benchmarks/fit/collect.py says what they are)
+COLUMNS = ("corpus", "family", "run", "copy", "cause", "near", "identifiable", "verdict", "unexplained")
 
 
 @dataclass(frozen=True)
@@ -70,13 +83,13 @@ def read(folder: Path, corpus: str = "") -> Iterator[Truth]:
     if (folder / "truth.json").exists():
         yield from (_planted(corpus, runs, t) for t in json.loads((folder / "truth.json").read_text("utf-8")))
     for file in sorted([*folder.glob("truth.jsonl"), *folder.glob("real_truth/truth.jsonl")]):
-        for line in file.read_text("utf-8").splitlines():
+        for number, line in enumerate(file.read_text("utf-8").splitlines()):
             t = json.loads(line)
             where = runs / t["id"]
             if where.exists() and t.get("runs") in (1, None):
                 said = _ours(t["causes_ok"])
                 healthy = t["verdict"] == ["healthy"]
-                yield Truth(corpus, t["id"], where, f"{corpus}/{t['id']}", not healthy, said[:1], frozenset(said), bool(t["causes_ok"]))
+                yield Truth(corpus, t["id"], where, f"{corpus}/{number}", not healthy, said[:1], frozenset(said), bool(t["causes_ok"]))
     for file in sorted(folder.glob("*/expect.toml")):
         e = tomllib.loads(file.read_text("utf-8"))
         right = _ours([e["top"]] if e["top"] else [])

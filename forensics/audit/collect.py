@@ -19,6 +19,7 @@ from forensics.causes import files, weigh
 from forensics.many_runs import copies_and_forks, outcomes, seed_groups, shared_batches, shared_causes
 from forensics.many_runs.brief import LEAST_PROBABILITY, Brief, independent
 from forensics.many_runs.shifts import Spiked
+from forensics.ranking import SURE
 from parsers import secrets
 from parsers.runs.spans import Span, goes_on
 
@@ -120,12 +121,12 @@ def conclusions(table: Table) -> dict[str, Any]:
 
 def _wide(table: Table, groups: list[dict[str, Any]]) -> None:
     cause = next(c for c in files.causes().values() if c.wide_group)
-    odds = 10 ** (sum(weigh.weights().get((cause.id, n), weigh.NONE).seen for n in (weigh.PRIOR, *cause.for_)) / 10)
+    odds = 10 ** (weigh.start(cause.id) / 10)
     wide = {id for g in groups if g["wide"] for id in g["runs"]}
     for i, row in enumerate(table.dicts()):
         if row["id"] in wide and row["verdict"] != "unhealthy" and not row["known"]:
             said = "Runs that differ only in the seed end far apart: the recipe decides less than the seed."
-            new = {"verdict": "unhealthy", "top_cause": cause.id, "probability": round(odds / (1 + odds), 6)}
+            new = {"verdict": "unhealthy", "top_cause": cause.id, "probability": round(min(odds / (1 + odds), SURE), 6)}
             table.change(i, **new, second_cause="unknown", grave=1, answer=said)
 
 

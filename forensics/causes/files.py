@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from forensics.signs.sign import Sign
+from forensics.signs.sign import SEEN, Sign
 
 UNKNOWN, NOTHING = "unknown", "nothing"  # no cause on our list; nothing is wrong
 
@@ -36,9 +36,7 @@ class Cause:
     expects: dict[str, str] = field(default_factory=dict)  # outcome by experiment
     arms: tuple[str, ...] = ()  # of a replay
     outcomes: dict[str, float] = field(default_factory=dict)  # decibans by outcome of a replay
-    blames: str = (
-        ""  # the batches it accuses: "peak" (of a spike, from its start), "stretch" (all of it) or "first" (value that is not finite)
-    )
+    blames: str = ""  # the batches it accuses: up to the "peak" of a spike, a whole "stretch", or of the "first" value that is not finite
     wide_group: bool = False  # what an audit calls runs of one recipe whose seeds end far apart
 
     @property
@@ -47,7 +45,7 @@ class Cause:
 
     def effects(self, signs: dict[str, Sign]) -> list[str]:
         """The signs of the effects that were seen and that this cause explains."""
-        met = [names for names in self.explains if all(signs[n].state == "seen" for n in names)]
+        met = [names for names in self.explains if all(signs[n].state == SEEN for n in names)]
         return list(dict.fromkeys(n for names in met for n in names))
 
 
@@ -60,19 +58,13 @@ def causes() -> dict[str, Cause]:
 
 
 def _cause(id: str, said: dict[str, Any]) -> Cause:
-    settle = said.pop("settle", ())
-    return Cause(
-        id=id,
-        settle=(settle,) if isinstance(settle, str) else tuple(settle),
-        explains=tuple(tuple(names.split(" + ")) for names in said.pop("explains", ())),
-        for_=tuple(said.pop("for", ())),
-        expects=dict(pair.split(":") for pair in said.pop("expects", "").split()),
-        interventions=tuple(said.pop("interventions", ())),
-        against=tuple(said.pop("against", ())),
-        needs=tuple(said.pop("needs", ())),
-        arms=tuple(said.pop("arms", ())),
-        **said,
-    )
+    lists: dict[str, Any] = {key: tuple(value) for key, value in said.items() if isinstance(value, list)}
+    lists["for_"] = lists.pop("for", ())
+    lists["explains"] = tuple(tuple(names.split(" + ")) for names in lists.get("explains", ()))
+    if isinstance(said.get("settle"), str):
+        lists["settle"] = (said["settle"],)
+    expects = dict(pair.split(":") for pair in said.get("expects", "").split())
+    return Cause(**{k: v for k, v in said.items() if k != "for"} | lists | {"id": id, "expects": expects})
 
 
 def asked_by(cause: str) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ class Weight:
 
 
 NONE = Weight(0.0, 0.0)
+TELLING = 1.0  # decibans: what could have made a cause a quarter likelier is missed, what could not is not
 MOST_TOLD = 2  # effects that the first clue quotes: it has to stay a sentence
 
 
@@ -44,17 +45,18 @@ def weights() -> dict[tuple[str, str], Weight]:
     return {(r["cause"], r["sign"]): Weight(float(r["seen"]), float(r["absent"] or 0)) for r in rows}
 
 
-def prior(cause: str, effects: Sequence[Sign] = ()) -> Clue:
-    """Where a cause starts from: how often it was the cause where its effects were seen, against all causes that no rule is for."""
-    weight = weights().get((cause, PRIOR), NONE).seen
+def start(cause: str) -> float:
+    """Decibans from which a cause starts where its effects were seen, against all causes that no rule is for."""
+    return weights().get((cause, PRIOR), NONE).seen
+
+
+def _start(cause: str, effects: Sequence[Sign]) -> Clue:
+    """The first clue: what was seen, and how often this was the cause where that was."""
+    weight = start(cause)
     times = 10 ** (abs(weight) / 10)
     share = f"{times:.2g} times as common as" if weight >= 0 else f"1 in {times:.2g} of"
     seen = " ".join(dict.fromkeys(e.text for e in effects[:MOST_TOLD]))
-    text = (
-        f"{seen} Where that is seen, this cause is {share} all unlisted causes together."
-        if seen
-        else f"This cause is {share} all unlisted ones together."
-    )
+    text = f"{seen} Where that is seen, this cause is {share} all unlisted causes together."
     return Clue(text, weight, tuple(dict.fromkeys(f.id for e in effects for f in e.findings)))
 
 
@@ -65,7 +67,7 @@ def weigh(signs: dict[str, Sign], findings: Sequence[Finding[Any]]) -> list[Hypo
 
 def _weighed(cause: Cause, signs: dict[str, Sign], findings: Sequence[Finding[Any]]) -> Hypothesis:
     effects = [signs[n] for n in cause.effects(signs)]
-    clues = [prior(cause.id, effects), *of_signs(cause, signs)]
+    clues = [_start(cause.id, effects), *of_signs(cause, signs)]
     left = unexplained(cause, signs, findings)
     if left and (weight := weights().get((cause.id, UNEXPLAINED), NONE).seen):
         clues.append(Clue(f"It does not explain this: {left[0].title}.", weight, tuple(f.id for f in left[:3])))
@@ -90,8 +92,8 @@ def of_signs(cause: Cause, signs: dict[str, Sign]) -> list[Clue]:
     """What the signs of a cause say in this run, heaviest first; then what could not be told and would have weighed in."""
     told = [(weights().get((cause.id, n), NONE), signs[n]) for n in cause.signs]
     weighty = [Clue(sign.text, w.of(sign), tuple(f.id for f in sign.findings)) for w, sign in told if w.of(sign)]
-    open_ = {sign.text: w for w, sign in told if sign.state == CANNOT_TELL and max(abs(w.seen), abs(w.absent)) >= 1 and sign.missing}
-    return [*sorted(weighty, key=lambda c: -abs(c.weight)), *(Clue(f"Cannot tell: {text}", 0.0) for text in open_)]
+    missing = [sign.text for w, sign in told if sign.state == CANNOT_TELL and sign.missing and max(abs(w.seen), abs(w.absent)) >= TELLING]
+    return [*sorted(weighty, key=lambda c: -abs(c.weight)), *(Clue(f"Cannot tell: {text}", 0.0) for text in dict.fromkeys(missing))]
 
 
 def unexplained(cause: Cause, signs: dict[str, Sign], findings: Sequence[Finding[Any]]) -> list[Finding[Any]]:

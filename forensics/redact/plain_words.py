@@ -74,8 +74,8 @@ def is_file(text: str) -> bool:
 def ours() -> frozenset[str]:
     """The words of causes, detectors and canonical metric names, as the report prints them."""
     from forensics.causes.files import causes
-    from forensics.rules import ENTRY_POINTS, id_of, modules
+    from forensics.rules import detectors, further_causes, id_of
     from parsers import names
 
-    ids = [*causes(), *(id_of(m) for kind in ENTRY_POINTS for m in modules(kind))]
+    ids = [*causes(), *map(id_of, (*detectors(), *further_causes()))]
     return frozenset(w.casefold() for text in [*ids, *names.vocabulary()] for w in (text, *_WORD.findall(text)))

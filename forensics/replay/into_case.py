@@ -11,13 +11,13 @@ from forensics import pipeline, ranking
 from forensics.case import Case, Clue, Hypothesis
 from forensics.case_parts import headline
 from forensics.causes.files import UNKNOWN, causes
-from forensics.causes.weigh import prior
 from forensics.errors import ForensicsError
 from forensics.replay import advice, session, verdict
 from forensics.replay.session import Options, Result
 from parsers.tables import Run
 from parsers.walk import is_regular
 
+UNSEEN = "The log shows none of its effects: it starts as likely as all unlisted causes together."
 SCRIPT = '''\
 """Leaves out what the replay blames. Use `keep` where the next attempt makes its batches."""
 SKIP = {skip}  # step: rows of its batch (empty: the whole batch)
@@ -72,7 +72,7 @@ def concluded(run: Run, case: Case, result: Result, options: Options) -> Case:
         found = _weighed(found, named, others, f"Replay: {document['why']}") if others is not None else found
         for sentence, weights in verdict.more(said, outcomes.further):
             found = _weighed(found, weights, 0.0, f"Replay: {sentence}.", new=False)
-    own = {h.id: h.settle for h in pipeline.causes_of(run)}  # alone; the ranking says it anew for the first two
+    own = {h.id: h.settle for h in pipeline.causes_of(run)[0]}  # alone; the ranking says it anew for the first two
     ranked = ranking.rank([replace(h, settle=own.get(h.id, "")) for h in found])
     hypotheses = advice.resolved(run, ranked, document, str(options.adapter))
     grave = any(f.severity in ("warning", "critical") for f in case.findings)
@@ -87,7 +87,7 @@ def _weighed(known: Sequence[Hypothesis], named: dict[str, float], others: float
     present = {h.id for h in found}
     for cause in named:
         if new and cause not in present and cause != UNKNOWN and named[cause] >= 10:
-            found.append(Hypothesis(cause, causes()[cause].title, (prior(cause),)))
+            found.append(Hypothesis(cause, causes()[cause].title, (Clue(UNSEEN, 0.0),)))
     weighed = [(h, 0.0 if h.id == UNKNOWN else named.get(h.id, others)) for h in found]
     return [replace(h, clues=(*h.clues, Clue(text, weight, (), "replay"))) if weight else h for h, weight in weighed]
 

@@ -101,10 +101,11 @@ def subject(name: str) -> str:
     return str(getattr(module, "SUBJECT", module.__name__.rpartition(".")[2]))
 
 
-def effects() -> list[str]:
+@cache
+def effects() -> tuple[str, ...]:
     """The signs that are symptoms of their own: those that their modules name in ``EFFECTS``, since no detector looks for them."""
     named = {n for module in {f.__module__ for f in looks().values()} for n in getattr(sys.modules[module], "EFFECTS", ())}
-    return [n for n in looks() if n in named]
+    return tuple(n for n in looks() if n in named)
 
 
 def look(s: Symptoms) -> tuple[dict[str, Sign], dict[str, str]]:

@@ -191,7 +191,7 @@ def test_a_run_behind_a_url_reads_like_a_folder() -> None:
 def test_facts_that_do_not_apply_are_left_out_and_words_of_python_keep_their_names() -> None:
     assert stall.Facts(3, False, 200.0, 1.0).to_json() == {"step": 3, "at_end": False, "seconds": 200.0, "usual": 1.0}
     assert "from" in restart.Facts(1, 2, 2, None, "", 1).to_json()
-    assert {m.Facts.detector() for m in rules.modules("detectors")} == {rules.id_of(m) for m in rules.modules("detectors")}
+    assert {m.Facts.detector() for m in rules.detectors()} == {rules.id_of(m) for m in rules.detectors()}
 
 
 def test_findings_of_a_detector_come_in_step_order() -> None:

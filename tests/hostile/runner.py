@@ -58,10 +58,13 @@ def prime() -> None:
 
     import parsers
     from forensics import cli, output, redact, rules
+    from forensics.causes.files import causes
+    from forensics.causes.weigh import weights
+    from forensics.signs.sign import looks
     from reports import html, markdown, terminal
 
     parsers.modules()
-    rules.modules("detectors"), rules.modules("causes")
+    rules.detectors(), rules.further_causes(), looks(), causes(), weights()
     html.render({})  # compiles the templates
     assert all((polars, pyarrow.dataset, pyarrow.parquet, yaml, cli, output, redact, markdown, terminal))
 
