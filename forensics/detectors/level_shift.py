@@ -32,11 +32,11 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.run.inputs import finite_loss, loss_of
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Series
 from forensics.spikes import excursions, jumps
 from forensics.spikes.trend import without
-from forensics.spikes.visible import MARGIN, error_of_median
+from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]

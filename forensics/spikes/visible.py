@@ -18,11 +18,6 @@ HALVINGS = 9  # bound: the height is then known to 1.3 %, 2 to the 9th part of a
 LARGEST = 8.0  # bound: in ln; no loss rises 3000 times over and is missed
 
 
-def error_of_median(noise: float, values: int) -> float:
-    """Standard error of a median of normal values: 1.2533, the root of pi / 2, times that of a mean."""
-    return 1.2533 * noise / float(np.sqrt(max(values, 1)))
-
-
 def smallest_height(values: Floats) -> float | None:
     """The one-value spike that ``classes.judge`` would tell at 19 of 20 places of this series, as a share of its level.
 
