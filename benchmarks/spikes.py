@@ -31,6 +31,11 @@ from forensics.spikes.features import NAMES, features  # noqa: E402
 
 TABLE, MODEL = HERE / "spikes_training.csv", HERE.parent / "forensics" / "spikes" / "class_model.py"
 SIMULATED, THRESHOLD, PENALTY = 500, 0.35, 0.5
+SOURCES = {
+    "MEAN": "benchmarks/spikes.py --fit, logistic regression on candidates of annotated and simulated curves; docs/spikes.md has the scores.",
+    "SCALE": "the standard deviations beside these means",
+    "WEIGHT": "the weights of the standardized features",
+}
 GROUP_SIZE = 20  # rows of one label that a run family counts for in full
 Row = dict[str, Any]
 
@@ -216,9 +221,15 @@ def write_model(model: Row) -> None:
         '"""',
         "",
     ]
-    for name in ("MEAN", "SCALE", "WEIGHT"):
-        lines += [f"{name} = [", *(f"    {float(v):.6g},  # {n}" for v, n in zip(model[name], NAMES, strict=True)), "]"]
-    lines += [f"INTERCEPT = {model['INTERCEPT']:.6g}", f"THRESHOLD = {model['THRESHOLD']}", ""]
+    for name, source in SOURCES.items():
+        lines += [
+            f"# fitted: {source}",
+            f"{name} = [",
+            *(f"    {float(v):.6g},  # {n}" for v, n in zip(model[name], NAMES, strict=True)),
+            "]",
+        ]
+    lines += [f"INTERCEPT = {model['INTERCEPT']:.6g}  # fitted: together with the weights"]
+    lines += [f"THRESHOLD = {model['THRESHOLD']}  # of the odds; measured: docs/thresholds.md", ""]
     MODEL.write_text("\n".join(lines))
 
 

@@ -2,9 +2,8 @@
 
 For each named number of forensics/detectors and forensics/spikes: how many healthy and how many faulty runs get a finding of
 severity warning or worse from that detector (for forensics/spikes: from the detectors that rest on it) with the number as it
-is, times 0.7 and times 1.4. Runs: samples/, the open zoos where they are there, and each CORPUS: a folder with ``runs/<id>/``
-and either ``truth/<id>.json`` (``verdict``) or one ``truth.json`` (a list with ``id`` and ``kind``). --write puts the tables into
-docs/thresholds.md.
+is, times 0.7 and times 1.4. Runs: samples/, the open zoos where they are there, and each CORPUS, a folder in one of the forms that
+benchmarks/fit/corpora.py reads. --write puts the tables into docs/thresholds.md.
 """
 
 from __future__ import annotations
@@ -13,15 +12,11 @@ import argparse
 import ast
 import collections
 import importlib
-import io
-import json
 import random
 import shutil
 import sys
 import tempfile
 import time
-import tokenize
-import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,7 +27,10 @@ from typing import Any, TypeVar
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-sys.path[:0] = [str(ROOT)]
+sys.path[:0] = [str(HERE), str(ROOT)]
+
+from fit import corpora  # noqa: E402
+from named_numbers import Constant, constants, modules  # noqa: E402
 
 import forensics  # noqa: E402
 from forensics.errors import CannotTell, ForensicsError  # noqa: E402
@@ -49,16 +47,6 @@ GRAVE = ("warning", "critical")
 T = TypeVar("T")
 MOST = 400  # runs of each kind that are read
 MOST_SPIKES = 50  # of each kind on which forensics/spikes is tried: that takes most of the time
-
-
-@dataclass(frozen=True)
-class Constant:
-    """A named number, or several numbers under one name, at the top level of a module."""
-
-    module: str  # forensics.detectors.plateau
-    name: str
-    line: int
-    comment: str  # on its line or directly above
 
 
 @dataclass
@@ -82,7 +70,7 @@ def judge(cases: list[Case], a: argparse.Namespace, begin: float) -> None:
     counts = collections.Counter(c.faulty for c in cases)
     print(f"{counts[False]} healthy, {counts[True]} faulty runs read in {time.process_time() - begin:.0f} s of CPU", flush=True)
     page = []
-    for path in modules():
+    for path in modules(*ROOMS):
         if a.only and path.stem not in a.only:
             continue
         rows = list(measured(path, cases))
@@ -91,90 +79,21 @@ def judge(cases: list[Case], a: argparse.Namespace, begin: float) -> None:
             print(page[-1], flush=True)
     print(f"{time.process_time() - begin:.0f} s of CPU")
     if a.write and not a.only:
-        PAGE.write_text(heading(counts, bool(a.folders)) + "\n".join(page), encoding="utf-8")
-
-
-def modules() -> list[Path]:
-    return [p for room in ROOMS for p in sorted((ROOT / "forensics" / room).glob("*.py")) if p.stem != "__init__"]
-
-
-def constants(path: Path) -> Iterator[Constant]:
-    """The named numbers of a file, each with the comment beside it or above it."""
-    text = path.read_text("utf-8")
-    comments = {
-        t.start[0]: t.string.lstrip("#: ") for t in tokenize.generate_tokens(io.StringIO(text).readline) if t.type == tokenize.COMMENT
-    }
-    lines = text.splitlines()
-    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    for node in ast.parse(text).body:
-        if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
-            continue
-        for target, value in named(node):
-            if target.lstrip("_").isupper() and numeric(value):
-                yield Constant(module, target, node.lineno, _comment(node, lines, comments))
-
-
-def _comment(node: ast.stmt, lines: list[str], comments: dict[int, str]) -> str:
-    """What stands on the lines of the statement, else the lines of comment directly above it."""
-    beside = [comments[i] for i in range(node.lineno, (node.end_lineno or node.lineno) + 1) if comments.get(i, "fmt: skip") != "fmt: skip"]
-    above: list[str] = []
-    at = node.lineno - 1
-    while at > 0 and lines[at - 1].lstrip().startswith("#"):
-        above.insert(0, comments[at])
-        at -= 1
-    return " ".join(beside if len(beside) == 1 or not above else above) or " ".join(above)
-
-
-def named(node: ast.Assign | ast.AnnAssign) -> Iterator[tuple[str, ast.expr]]:
-    """Name and value; of `A, B = 1, 2` each."""
-    value = node.value
-    assert value is not None
-    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-        if isinstance(target, ast.Name):
-            yield target.id, value
-        elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-            yield from ((t.id, v) for t, v in zip(target.elts, value.elts, strict=True) if isinstance(t, ast.Name))
-
-
-def numeric(value: ast.expr) -> bool:
-    """A number, an expression of numbers, or a collection of numbers; no text in it but the keys of a dict."""
-    if isinstance(value, (ast.Tuple, ast.List, ast.Set)):
-        return bool(value.elts) and all(numeric(v) for v in value.elts)
-    if isinstance(value, ast.Dict):
-        return bool(value.values) and all(numeric(v) for v in value.values)
-    if isinstance(value, ast.UnaryOp):
-        return numeric(value.operand)
-    if isinstance(value, ast.BinOp):
-        return all(isinstance(v, ast.Name) or numeric(v) for v in (value.left, value.right))
-    if isinstance(value, ast.Call):  # math.log(1.4)
-        return ast.unparse(value.func).startswith("math.") and all(numeric(v) for v in value.args)
-    return isinstance(value, ast.Constant) and isinstance(value.value, (int, float)) and not isinstance(value.value, bool)
+        PAGE.write_text(heading(counts, len(a.folders)) + "\n".join(page), encoding="utf-8")
 
 
 def read(folders: Sequence[Path]) -> Iterator[Case]:
     """At most MOST healthy and MOST faulty runs, always the same ones."""
-    known = [t for folder in folders for t in truths(folder)]
-    for path, faulty in (t for kind in (False, True) for t in few([t for t in known if t[1] == kind], MOST)):
+    known = [t for folder in folders for t in corpora.read(folder)]
+    for t in (t for kind in (False, True) for t in few([t for t in known if t.faulty == kind], MOST)):
         try:
-            yield Case(opened(path), faulty)
+            yield Case(opened(t.path), t.faulty)
         except ForensicsError as e:
-            print(f"{path.name}: {e}")
+            print(f"{t.id}: {e}")
 
 
 def few(xs: list[T], most: int) -> list[T]:
     return random.Random(0).sample(xs, most) if len(xs) > most else xs
-
-
-def truths(folder: Path) -> Iterator[tuple[Path, bool]]:
-    """(run, whether it is faulty) of the runs below a folder."""
-    for file in sorted(folder.glob("truth/*.json")):
-        t = json.loads(file.read_text("utf-8"))
-        yield folder / "runs" / t["id"], t["verdict"] != "healthy"
-    if (folder / "truth.json").exists():
-        for t in json.loads((folder / "truth.json").read_text("utf-8")):
-            yield folder / "runs" / t["id"], t["kind"] != "healthy"
-    for file in sorted(folder.glob("*/expect.toml")):
-        yield file.parent, tomllib.loads(file.read_text("utf-8"))["verdict"] != "healthy"
 
 
 def opened(path: Path) -> Run:
@@ -191,7 +110,7 @@ def opened(path: Path) -> Run:
 
 
 def detectors() -> list[ModuleType]:
-    return [importlib.import_module(f"forensics.detectors.{p.stem}") for p in modules() if p.parent.name == "detectors"]
+    return [importlib.import_module(f"forensics.detectors.{p.stem}") for p in modules("detectors")]
 
 
 def grave(run: Run, detector: ModuleType, alone: bool = False) -> bool:
@@ -277,12 +196,8 @@ def told(data: Any, sid: str) -> list[dict[str, Any]]:
 
 def forget(run: Run) -> None:
     """What was kept with the run and rests on a threshold that is changed: all but what is read from its files."""
-    for key in [
-        k
-        for k in run.cache
-        if isinstance(k, tuple)
-        and getattr(k[0], "__module__", "").startswith(("forensics.detectors", "forensics.spikes", "forensics.pipeline"))
-    ]:
+    rests = ("forensics.detectors", "forensics.spikes", "forensics.pipeline")
+    for key in [k for k in run.cache if isinstance(k, tuple) and getattr(k[0], "__module__", "").startswith(rests)]:
         del run.cache[key]
 
 
@@ -310,15 +225,14 @@ def patched(module: ModuleType, name: str, value: Any) -> Iterator[None]:
 
 
 def _imports(m: ModuleType, module: str, name: str) -> bool:
-    return m.__name__.startswith("forensics.") and (module, name) in _imported(m.__name__, getattr(m, "__file__", None) or "")
+    return m.__name__.startswith("forensics.") and m.__file__ is not None and (module, name) in _imported(m.__file__)
 
 
-def _imported(module: str, file: str, known: dict[str, set[tuple[str, str]]] = {}) -> set[tuple[str, str]]:  # noqa: B006
+@cache
+def _imported(file: str) -> set[tuple[str, str]]:
     """(module, name) of everything that a module imports by name."""
-    if module not in known:
-        nodes = ast.walk(ast.parse(Path(file).read_text("utf-8"))) if file else []
-        known[module] = {(n.module, a.name) for n in nodes if isinstance(n, ast.ImportFrom) and n.module for a in n.names}
-    return known[module]
+    nodes = ast.walk(ast.parse(Path(file).read_text("utf-8")))
+    return {(n.module, a.name) for n in nodes if isinstance(n, ast.ImportFrom) and n.module for a in n.names}
 
 
 def short(value: Any) -> str:
@@ -347,9 +261,9 @@ def cell(text: str) -> str:
     return text.replace("|", "&#124;")
 
 
-def heading(counts: collections.Counter[bool], more: bool) -> str:
+def heading(counts: collections.Counter[bool], more: int) -> str:
     healthy, faulty = counts[False], counts[True]
-    runs = "samples/, the open zoos" + (" and two blind makers' runs" if more else "")
+    runs = "samples/, the open zoos" + (f" and {more} more corpora" if more else "")
     return f"""# Thresholds, measured
 
 Written by `python benchmarks/thresholds.py --write` over {healthy} healthy and {faulty} faulty runs ({runs}).

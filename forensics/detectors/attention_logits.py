@@ -23,7 +23,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.run.series import series
+from forensics.run.series import Floats, Series, series
 from parsers.tables import Run
 
 NEEDS = ["attn.max_logit|attn.entropy"]
@@ -46,7 +46,7 @@ def smallest_effect(run: Run) -> str:
     for name, words in (("attn.max_logit", "logits that grow to"), ("attn.entropy", "an entropy that falls to")):
         s = series(run, name)
         if s is not None and len(s) >= LEAST:
-            first = float(np.median(s.value[:5]))
+            first, _ = _levels(_values(s, name == "attn.max_logit"))
             told.append(f"{words} {max(HUGE, GROWTH * first) if name == 'attn.max_logit' else COLLAPSE * first:.3g}")
     return ", or ".join(told)
 
@@ -56,9 +56,9 @@ def detect(run: Run) -> Iterator[Finding]:
         s = series(run, name)
         if s is None or len(s) < LEAST:
             continue
-        x = np.where(np.isfinite(s.value), s.value, np.inf if grows else 0.0)
-        first, last = float(np.median(x[:5])), float(np.median(x[-max(len(x) // 10, 3) :]))
-        if (last < HUGE or last < GROWTH * first) if grows else last > COLLAPSE * first:
+        x = _values(s, grows)
+        first, last = _levels(x)
+        if (last < HUGE or last < GROWTH * first) if grows else (first <= 0 or last > COLLAPSE * first):
             continue
         onset = int(np.flatnonzero(x >= HUGE)[0] if grows else np.flatnonzero(x <= COLLAPSE * first)[0])
         step = int(s.step[onset])
@@ -72,3 +72,13 @@ def detect(run: Run) -> Iterator[Finding]:
         title = f"{title} by step {s.step[-1]}"
         yield evidence.on_rows(s, (onset, len(s) - 1), facts, title, "warning", shown)
         return
+
+
+def _values(s: Series, grows: bool) -> Floats:
+    """What is not finite counts as having run away, or as collapsed."""
+    return np.where(np.isfinite(s.value), s.value, np.inf if grows else 0.0)
+
+
+def _levels(x: Floats) -> tuple[float, float]:
+    """Medians of the first values and of the last tenth."""
+    return float(np.median(x[:5])), float(np.median(x[-max(len(x) // 10, 3) :]))

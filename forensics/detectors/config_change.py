@@ -7,7 +7,6 @@ How it decides
     Where the run was launched twice, config files that hold the same keys are snapshots of the same settings: values that differ,
     other than names, places and moments, are changes; 32 and 32.0, false and 0 are the same value. Without a second launch two
     files are two descriptions of one launch. The batch size is followed in the log itself, too: as a metric, or as the number of samples a step.
-    A change within a launch that config names beside its step (a ramp) was planned, and is only told.
 
 Cannot tell
     Where one config lies in the folder, and the log names no batch size.
@@ -38,8 +37,6 @@ from parsers.tables import Run
 NEEDS: list[str] = []
 EFFECT, MEANT = "behaves_differently_after_change", "changes_as_configured"
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_BATCH = re.compile(r"(?i)batch|accum|ramp")
-_NUMBER = re.compile(r"(?<![\w.])\d{1,12}(?![\w.]*\d)")
 ALIKE = 0.7  # share of keys that two snapshots have in common; not critical: 0.49 and 0.98 tell the same runs (docs/thresholds.md)
 SMALLEST_EFFECT = "one setting"
 
@@ -72,8 +69,7 @@ def detect(run: Run) -> Iterator[Finding]:
         facts = Facts(["batch size"], [[old, new]], at, True, restart)
         shown = evidence.text("batch size", [f"{old:g} samples a step before step {at}, {new:g} from it on"])
         title = f"Batch size goes from {old:g} to {new:g} at step {at}"
-        severity = "info" if not restart and _is_planned(run, at) else "warning"
-        yield evidence.found(facts, title, (at, at), severity, shown, key=f"{at}-batch")
+        yield evidence.found(facts, title, (at, at), "warning", shown, key=f"{at}-batch")
     known = series(run, "batch.size") is not None or run.tables["batches"].num_rows
     if not changes and sizes is None and not known and len(_by_source(run)) < 2:
         raise CannotTell("there is one config, and the log names no batch size")
@@ -102,17 +98,6 @@ def _snapshots(run: Run) -> list[tuple[str, str, str, str]]:
                 (k, _short(old[k]), _short(new[k]), source) for k in sorted(shared) if not _same(old[k], new[k]) and not FREE.search(k)
             ]
     return list({c[0]: c for c in found}.values())
-
-
-def _is_planned(run: Run, at: int) -> bool:
-    """Whether config speaks of the batch and of the step at which its size changes: 'batch_schedule: [[0, 12], [300, 48]]'."""
-    s = series(run, "batch.size")
-    slack = s.interval if s is not None else 1
-    told = run.tables["config"]
-    for key, value in zip(told["key"].to_pylist(), told["value"].to_pylist(), strict=True):
-        if _BATCH.search(f"{key} {value}") and any(0 <= at - int(n) <= slack for n in _NUMBER.findall(str(value))):
-            return True
-    return False
 
 
 def _same(old: str, new: str) -> bool:

@@ -25,11 +25,12 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors.eval_noise import noise_of
 from forensics.errors import CannotTell
 from forensics.run.inputs import surviving
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import error_of_median
 from forensics.run.series import Series, parts
-from forensics.spikes.visible import MARGIN, error_of_median
+from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
 NEEDS: list[str] = []
@@ -60,13 +61,8 @@ def smallest_effect(run: Run) -> str:
 
 def _needed(x: np.ndarray) -> float:
     """The rise over the lowest value that is found, with the margin for the error of the last level, as a share of it."""
-    noise, lowest = _noise(x), abs(float(x.min())) or 1.0
-    return max(RISE, NOISES * noise / lowest) + MARGIN * error_of_median(noise, 3) / lowest
-
-
-def _noise(x: np.ndarray) -> float:
-    """Scatter of one evaluation, smooth trends taken off."""
-    return float(robust_sigma(np.diff(x, 2), 0.0) / np.sqrt(6))
+    noise, lowest = noise_of(x), abs(float(x.min())) or 1.0
+    return max(RISE, NOISES * noise / lowest) + MARGIN * error_of_median(noise, BACK) / lowest
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -78,8 +74,8 @@ def detect(run: Run) -> Iterator[Finding]:
         judged = True
         for i, (s, rows) in enumerate(sets):
             x = s.value[rows]
-            best, end = int(np.argmin(x)), float(np.median(x[-3:]))
-            noise = _noise(x)
+            best, end = int(np.argmin(x)), float(np.median(x[-BACK:]))
+            noise = noise_of(x)
             rise = end - float(x[best])
             if len(x) - 1 - best < BACK or rise < max(RISE * abs(x[best]), NOISES * noise):
                 continue

@@ -5,8 +5,8 @@ What it sees
 
 How it decides
     The largest change between neighbouring evaluations is held against the five changes on either side of it: more than five
-    times their robust sigma and 15 % of the level (15 points of an accuracy). The three
-    to five evaluations after it keep half of the step, and the training loss moves by less than a third of it in the same direction.
+    times their robust sigma and 15 % of the level (15 points of an accuracy). The three to five evaluations after it keep
+    half of the step, and the training loss moves by less than a third of it in the same direction.
     Hits that step up, or step while the evaluation loss goes on, are information: learning does that.
 
 Cannot tell
@@ -26,6 +26,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
+from forensics.run.evaluations import shares
 from forensics.run.inputs import surviving
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Series, series
@@ -102,7 +103,7 @@ def _usual(change: np.ndarray, i: int) -> float:
 
 def smallest_effect(run: Run) -> str:
     told = []
-    for name, unit in (("loss.eval", 100.0), ("acc.eval", 100.0)):
+    for name in ("loss.eval", "acc.eval"):
         s = series(run, name)
         rows = surviving(s) if s is not None else np.array([], np.int64)
         if s is None or len(rows) < LEAST:
@@ -112,14 +113,15 @@ def smallest_effect(run: Run) -> str:
         usual = np.percentile([_usual(change, i) for i in range(1, len(change))], 100 * SEEN)
         falls = float(np.percentile(np.abs(change), 75))  # a loss that falls takes from a step up what it falls from one to the next
         size = float(max(TIMES * usual, SHARE) + MARGIN * usual) + falls
-        told.append(f"{s.tag}: a lasting step of {unit * (np.expm1(size) if logs else size):.1f} {'%' if logs else 'points'}")
+        told.append(f"{s.tag}: a lasting step of {100 * (np.expm1(size) if logs else size):.1f} {'%' if logs else 'points'}")
     return "; ".join(told)
 
 
 def _scaled(x: np.ndarray, name: str) -> tuple[np.ndarray, bool]:
     """(values to judge, whether they are logs): a share of hits is no ratio scale."""
-    logs = bool((x > 0).all()) and name == "loss.eval"
-    return (np.log(x), True) if logs else (x, False)
+    if name == "acc.eval":
+        return shares(x), False
+    return (np.log(x), True) if (x > 0).all() else (x, False)
 
 
 def _loss_goes_on(run: Run, before: int, after: int) -> bool:

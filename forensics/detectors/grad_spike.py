@@ -72,8 +72,7 @@ def detect(run: Run) -> Iterator[Finding]:
 
 def smallest_effect(run: Run) -> str:
     s = series(run, "grad.norm")
-    share = excursions.smallest_visible(s.value) if s is not None else None
-    if share is None:
+    if s is None or (share := excursions.smallest_visible(s.value)) is None:
         return ""
-    doubled = excursions.smallest_visible(s.value, 0.0) if s is not None else None  # what makes up for a value below the level
-    return f"{max(1 + share, LEAST_RATIO * (1 + (doubled or 0))):.2f} times the usual norm"
+    doubled = excursions.smallest_visible(s.value, 0.0) or 0.0  # what makes up for a value below the level
+    return f"{max(1 + share, LEAST_RATIO * (1 + doubled)):.2f} times the usual norm"

@@ -20,7 +20,6 @@ Folklore
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -30,11 +29,11 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import settings
+from forensics.run.evaluations import guessing, outcomes
 from forensics.run.inputs import needed, surviving
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import error_of_median, noise_by_steps
 from forensics.run.series import Floats, Series, series
-from forensics.spikes.visible import MARGIN, error_of_median
-from parsers.loss_names import is_likelihood
+from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
@@ -58,13 +57,13 @@ class Facts(BaseFacts):
 
 def smallest_effect(run: Run) -> str:
     s = needed(run, "loss.train")
-    outcomes = (settings.number(run, "vocab_size") or settings.number(run, "classes")) if is_likelihood(s.tag) else None
-    if not outcomes or outcomes <= 1:
+    chance = guessing(run, s)
+    if chance is None:
         return f"a first loss above {LARGEST} nats that falls to a third of it in the first quarter of the run"
     x = s.value[surviving(s)]
-    noise = robust_sigma(np.diff(x[:QUARTER])) / math.sqrt(2) if len(x) > FIRST else 0.0
-    least = max(ABOVE * math.log(outcomes), 1.0) + MARGIN * error_of_median(noise, FIRST)
-    return f"a first loss of {least:.3g}, where guessing costs {math.log(outcomes):.3g}"
+    noise = noise_by_steps(x[:QUARTER]) if len(x) > FIRST else 0.0
+    least = max(ABOVE * chance, 1.0) + MARGIN * error_of_median(noise, FIRST)
+    return f"a first loss of {least:.3g}, where guessing costs {chance:.3g}"
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -73,8 +72,7 @@ def detect(run: Run) -> Iterator[Finding]:
     if not len(rows) or s.step[rows[0]] > max(5 * s.interval, 0.02 * int(s.step[rows[-1]])):
         raise CannotTell("the log does not begin with the first steps")
     x = s.value[rows]
-    outcomes = (settings.number(run, "vocab_size") or settings.number(run, "classes")) if is_likelihood(s.tag) else None
-    chance = math.log(outcomes) if outcomes and outcomes > 1 else None
+    chance = guessing(run, s)
     if len(rows) < (FIRST if chance else LEAST):
         raise CannotTell("the log holds too few of the first steps")
     first = float(x[0]) if not chance and x[0] > x[1] > x[2] else float(np.median(x[:FIRST]))  # rows may lie many steps apart
@@ -83,7 +81,7 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     reach = np.flatnonzero(x < (chance or LARGEST / 3))
     end = int(s.step[rows[int(reach[0])]]) if len(reach) else int(s.step[rows[-1]])
-    against = f"ln({outcomes:.0f}) = {chance:.3g}" if chance else "a uniform guess over any vocabulary"
+    against = f"ln({outcomes(run):.0f}) = {chance:.3g}" if chance else "a uniform guess over any vocabulary"
     title = f"First loss {first:.4g}, far above {against}"
     begin = int(s.step[rows[0]])
     facts = Facts(first, chance, end, settings.number(run, "init_std"))

@@ -23,7 +23,7 @@ Folklore
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -32,11 +32,11 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.run.inputs import finite_loss, loss_of
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Series
 from forensics.spikes import excursions, jumps
 from forensics.spikes.trend import without
-from forensics.spikes.visible import MARGIN, error_of_median
+from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]
@@ -100,26 +100,33 @@ def smallest_effect(run: Run) -> str:
     if fit is None:
         return ""
     width = fit[3]
-    needed = [_needed(fit, at) for at in np.unique(np.linspace(2 * width, len(x) - width, PLACES).astype(int))]
-    seen = max(needed)
+    seen = _needed(fit, np.unique(np.linspace(2 * width, len(x) - width, PLACES).astype(int)).tolist())
     if seen >= HUGE:
         return f"no step: {len(x)} values do not tell one from their own ups and downs"
     return f"a step of {np.expm1(seen):.1%} with {width} values before it and {width} after it"
 
 
-def _needed(fit: Fit, at: int) -> float:
-    """The least step at an index that is found; it widens what is usual, too. HUGE where none is."""
+def _needed(fit: Fit, places: Sequence[int]) -> float:
+    """The least step that is found at all of these indices; HUGE or more where none is."""
     step, error, usual, width, _ = fit
+    seen = float(np.log1p(LEAST))
+    for at in sorted(places, key=lambda at: step[min(at - width, len(step) - 1)]):  # where it falls most first: that place decides
+        if _is_found(fit, at, seen):
+            continue
+        low, seen = seen, HUGE
+        for _ in range(HALVINGS):
+            size = float(np.sqrt(low * seen))
+            low, seen = (low, size) if _is_found(fit, at, size) else (size, seen)
+    return seen + MARGIN * (error + usual)
+
+
+def _is_found(fit: Fit, at: int, size: float) -> bool:
+    """Whether a step of the size would be found at an index; it widens what is usual, too."""
+    step, error, _, width, _ = fit
     first, last = max(at - 2 * width, 0), min(at, len(step))
-    shape = _response(width)[first - (at - 2 * width) :][: last - first]
-    low, high = float(np.log1p(LEAST)), HUGE
-    for _ in range(HALVINGS):
-        size = float(np.sqrt(low * high))
-        planted = step.copy()
-        planted[first:last] += size * shape
-        found = planted[min(at - width, len(step) - 1)] >= max(ERRORS * error, USUAL * robust_sigma(planted), float(np.log1p(LEAST)))
-        low, high = (low, size) if found else (size, high)
-    return high + MARGIN * (error + usual)
+    planted = step.copy()
+    planted[first:last] += size * _response(width)[first - (at - 2 * width) :][: last - first]
+    return bool(planted[min(at - width, len(step) - 1)] >= max(ERRORS * error, USUAL * robust_sigma(planted), np.log1p(LEAST)))
 
 
 @cache

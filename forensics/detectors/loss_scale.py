@@ -30,9 +30,8 @@ from forensics.run.inputs import needed
 from parsers.tables import Run
 
 NEEDS = ["loss_scale"]
-FALL = (
-    2.0**6
-)  # unit: six halvings; PyTorch's scaler halves once an overflow and doubles every 2000 steps; not critical (docs/thresholds.md)
+# unit: six halvings; PyTorch's scaler halves once an overflow and doubles every 2000 steps; not critical (docs/thresholds.md)
+FALL = 2.0**6
 FLOOR, SKIPPED = 1.0, 0.05  # bound: no scaling is left to take away; a 20th of the steps, 100 times what doubling costs. Not critical
 SMALLEST_EFFECT = f"a fall by {FALL:g}, or {SKIPPED:.0%} of the steps skipped"
 

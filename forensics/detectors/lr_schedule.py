@@ -33,10 +33,8 @@ from forensics.run.series import Series, series
 from parsers.tables import Run
 
 NEEDS = ["lr"]
-JUMP, SHARE = (
-    1.5,
-    0.02,
-)  # of the row before; of the peak. Measured: at 0.7 of JUMP two more faulty runs, at 1.4 one less, healthy alike (docs/thresholds.md)
+# of the row before; of the peak. Measured: at 0.7 of JUMP two more faulty runs, at 1.4 one less, healthy alike (docs/thresholds.md)
+JUMP, SHARE = 1.5, 0.02
 REGULAR = 0.1  # distances of warm restarts agree this well; not critical: logs that miss every tenth row still do (docs/thresholds.md)
 LOW = 0.4  # of the peak: from below this a warm restart comes; measured: at 0.56 one of 15 faulty runs is lost (docs/thresholds.md)
 HEIGHT = 0.1  # of the peak; bound: six rows of a cycle or more show its top, and a cosine loses 7 % in its first sixth
@@ -172,9 +170,10 @@ def _with_cut_schedules(s: Series) -> Series:
     x, first = s.value, s.value[:ANEW]
     if len(x) < 2 * ANEW or not np.isfinite(first).all() or not (np.diff(first) > 0).any() or np.ptp(first) <= 0.02 * first.max():
         return s
-    for i in range(ANEW, len(x) - ANEW + 1):
-        mid = s.attempt[i] == s.attempt[i - 1] and LOW * float(np.nanmax(x[:i])) < x[i - 1] and abs(x[i] / x[i - 1] - 1) > 0.1
-        if mid and s.attempt[i] == s.attempt[0] and np.allclose(x[i : i + ANEW], first, rtol=0.01):
+    before, after = x[:-1], x[1:]
+    mid = (s.attempt[1:] == s.attempt[0]) & (before > LOW * np.fmax.accumulate(before)) & (np.abs(after - before) > 0.1 * np.abs(before))
+    for i in (np.flatnonzero(mid) + 1).tolist():
+        if ANEW <= i <= len(x) - ANEW and np.allclose(x[i : i + ANEW], first, rtol=0.01):
             attempt[i:] += 1
     return replace(s, attempt=attempt)
 

@@ -113,8 +113,5 @@ def _step(run: Run, event: dict[str, Any]) -> int | None:
 
 
 def smallest_effect(run: Run) -> str:
-    return (
-        f"a steady growth of {memory_kinds.GROWTH:.0%} over the last half of the run"
-        if series(run, "mem.alloc")
-        else "a line that speaks of it"
-    )
+    logged = series(run, "mem.alloc") is not None
+    return f"a steady growth of {memory_kinds.GROWTH:.0%} over the last half of the run" if logged else "a line that speaks of it"

@@ -30,11 +30,11 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
-from forensics.run import settings
+from forensics.run.evaluations import evaluations, outcomes, shares
 from forensics.run.inputs import finite_loss, surviving
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import error_of_median, noise_by_steps
 from forensics.run.series import Floats, Ints, Series, series
-from forensics.spikes.visible import MARGIN, error_of_median
+from forensics.spikes.visible import MARGIN
 from parsers.loss_names import is_likelihood
 from parsers.tables import Run
 
@@ -71,10 +71,10 @@ def detect(run: Run) -> Iterator[Finding]:
     if first == 0:
         return
     fall = (first - last) / abs(first)
-    outcomes = settings.number(run, "vocab_size") or settings.number(run, "classes")
-    chance = math.log(outcomes) if outcomes and outcomes > 1 else None
+    n = outcomes(run)
+    chance = math.log(n) if n else None
     at_chance = chance is not None and abs(last - chance) <= NEAR_CHANCE * chance
-    note = f", which is what guessing gives: ln({outcomes:.0f}) = {chance:.3g}" if at_chance and chance else ""
+    note = f", which is what guessing gives: ln({n:.0f}) = {chance:.3g}" if at_chance else ""
     early = float(np.median(x[: _tenth(x)]))
     still = fall < LEAST_FALL and last <= first * (1 + RISES)
     if still and (fall + MARGIN * _error(x) < ROOM or _evaluations_too(run)):
@@ -105,20 +105,14 @@ def _tenth(x: Floats) -> int:
     return max(len(x) // 10, LEVEL)
 
 
-def _noise(x: Floats) -> float:
-    """Noise of one value."""
-    return robust_sigma(np.diff(x)) / math.sqrt(2)
-
-
 def _error(x: Floats) -> float:
     """Standard error of the fall, as a share of the first level: the difference of two medians."""
-    return math.sqrt(2) * error_of_median(_noise(x), _tenth(x)) / max(abs(float(np.median(x[:LEVEL]))), 1e-12)
+    return math.sqrt(2) * error_of_median(noise_by_steps(x), _tenth(x)) / max(abs(float(np.median(x[:LEVEL]))), 1e-12)
 
 
 def _evaluations_too(run: Run) -> bool:
     """Whether evaluations, which are less noisy than batches, ended where they began."""
-    s = series(run, "loss.eval")
-    y = s.value[surviving(s)] if s is not None else np.zeros(0)
+    _, y = evaluations(run)
     return len(y) >= EVALUATIONS and bool(y[-1] >= (1 - LEAST_FALL) * y[0] > 0)
 
 
@@ -128,7 +122,7 @@ def _is_trained(run: Run, s: Series, first: float, chance: float | None) -> bool
     if not is_likelihood(s.tag) or first <= 0:
         return False
     a = series(run, "acc.eval") or series(run, "acc.train")
-    guesses = a is not None and len(a) > 0 and float(a.value[0]) / (100 if np.nanmax(a.value) > 1 else 1) <= HALF + POINTS
+    guesses = a is not None and float(shares(a.value)[0]) <= HALF + POINTS
     return first < HALF * (TWO if guesses or not chance else chance)
 
 
@@ -139,7 +133,7 @@ def _accuracy(run: Run, s: Series, rows: Ints, fall: float) -> str | None:
     if a is None or len(kept) < EVALUATIONS:
         return None
     y = a.value[kept]
-    share = y / 100 if y.max() > 1 else y
+    share = shares(y)
     same = bool(np.ptp(y) == 0) and 0 < share[0] < 0.9 and _settled(s, rows, int(a.step[kept[0]]))
     low = fall < LEAST_FALL and share.max() <= HALF and share[1:].max() <= share[0] + POINTS
     how = f"{y[0]:.4g} at each of {len(y)} evaluations" if same else f"{y[0]:.4g} at the first evaluation, {y[-1]:.4g} at the last"
@@ -148,15 +142,13 @@ def _accuracy(run: Run, s: Series, rows: Ints, fall: float) -> str | None:
 
 def _stood(run: Run, s: Series, rows: Ints, first: float, last: float, chance: float | None) -> str | None:
     """What a loss shows that began where guessing does, fell to a level at once, and stood there on evaluations, too."""
-    held = series(run, "loss.eval")
-    kept = surviving(held) if held is not None else np.zeros(0, np.int64)
+    step, y = evaluations(run)
     scratch = is_likelihood(s.tag) and first >= (0.9 * chance if chance else UNTRAINED)
-    if held is None or len(kept) < EVALUATIONS or not scratch or last < HALF * first:
+    if len(y) < EVALUATIONS or not scratch or last < HALF * first:
         return None
-    y, step = held.value[kept], int(held.step[kept[0]])
-    if abs(y[0] - y[-1]) > STANDS * abs(y[0]) or np.ptp(y) > 2 * STANDS * abs(y[0]) or not _settled(s, rows, step):
+    if abs(y[0] - y[-1]) > STANDS * abs(y[0]) or np.ptp(y) > 2 * STANDS * abs(y[0]) or not _settled(s, rows, int(step[0])):
         return None
-    return f"Loss falls to a level at once and stands there: {y[0]:.4g} at the evaluation of step {step}, {y[-1]:.4g} at the last"
+    return f"Loss falls to a level at once and stands there: {y[0]:.4g} at the evaluation of step {step[0]}, {y[-1]:.4g} at the last"
 
 
 def _settled(s: Series, rows: Ints, step: int) -> bool:
@@ -165,7 +157,7 @@ def _settled(s: Series, rows: Ints, step: int) -> bool:
     if len(since) < 0.6 * len(rows) or len(since) < 6:
         return False
     half = len(since) // 2
-    noise = math.sqrt(2) * error_of_median(_noise(since), half)
+    noise = math.sqrt(2) * error_of_median(noise_by_steps(since), half)
     before, after = float(np.median(since[:half])), float(np.median(since[half:]))
     return before - after <= max(MARGIN * noise, STANDS * abs(before))
 
@@ -176,11 +168,9 @@ def smallest_effect(run: Run) -> str:
     room = ROOM - MARGIN * _error(x)
     if room <= 0:
         return f"nothing by the training loss alone: it scatters so widely that a fall of {ROOM:.0%} may hide in it"
-    noise, level = _noise(x), abs(float(np.median(x[:LEVEL]))) or 1.0
+    noise, level = noise_by_steps(x), abs(float(np.median(x[:LEVEL]))) or 1.0
     unsure = MARGIN * math.hypot(error_of_median(noise, LEVEL), error_of_median(noise, _tenth(x))) / level
     least = min(LEAST_FALL, room) - unsure
-    return (
-        f"a loss that falls by less than {least:.1%} over the run"
-        if least >= 0
-        else "a loss that does not fall, in half of all cases: it scatters"
-    )
+    if least < 0:
+        return "a loss that does not fall, in half of all cases: it scatters"
+    return f"a loss that falls by less than {least:.1%} over the run"

@@ -29,10 +29,8 @@ from forensics.run import endings, how_it_ended
 from forensics.run.series import series
 from parsers.tables import DOUBTED, Run
 
-STEPS, TIME = (
-    0.02,
-    0.05,
-)  # shares of the run that were done twice, below which a restart that came back whole lost little: docs/case.md; not critical: docs/thresholds.md
+# shares of the run that were done twice, below which a restart that came back whole lost little: docs/case.md; not critical: docs/thresholds.md
+STEPS, TIME = 0.02, 0.05
 NEEDS: list[str] = []
 SMALLEST_EFFECT = "one step logged twice"
 
@@ -87,9 +85,9 @@ def _by_epoch(run: Run) -> Iterator[Finding[Facts]]:
     told = np.flatnonzero(np.isfinite(s.value))
     x, step = s.value[told], s.step[told]
     for i in np.flatnonzero(np.diff(x) < 0) + 1:
-        redone = int(np.sum(x[:i] >= x[i]))
-        if not x[0] < x[i]:
+        if x[i] <= x[0]:
             continue  # another run begins
+        redone = int(np.sum(x[:i] >= x[i]))
         severity = "warning" if redone > 1 and redone >= STEPS * len(x) else "info"
         title = f"The epoch goes back from {x[i - 1]:.4g} to {x[i]:.4g} after row {step[i - 1]}: {redone} row{'s' * (redone > 1)} repeated"
         facts = Facts(int(step[i]), int(step[i - 1]), redone, None, "", 1)

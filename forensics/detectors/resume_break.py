@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -27,9 +28,10 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run.inputs import needed
-from forensics.run.series import Series
+from forensics.run.robust import error_of_median
+from forensics.run.series import Ints, Series
 from forensics.spikes import excursions
-from forensics.spikes.visible import MARGIN, error_of_median
+from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
@@ -56,15 +58,19 @@ class Facts(BaseFacts):
 
 def detect(run: Run) -> Iterator[Finding]:
     s = needed(run, "loss.train")
-    judged = False
-    for before, after in zip(run.attempts, run.attempts[1:], strict=False):
-        old = np.flatnonzero((s.attempt == before["index"]) & np.isfinite(s.value))
-        new = np.flatnonzero((s.attempt == after["index"]) & np.isfinite(s.value))
-        if len(old) >= LEAST and len(new) >= AFTER:
-            judged = True
-            yield from _break(run, s, old, new, after["index"])
-    if len(run.attempts) > 1 and not judged:
+    sides = list(_sides(run, s))
+    for old, new, attempt in sides:
+        yield from _break(run, s, old, new, attempt)
+    if len(run.attempts) > 1 and not sides:
         raise CannotTell(f"fewer than {LEAST} values before, or {AFTER} after the restart")
+
+
+def _sides(run: Run, s: Series) -> Iterator[tuple[Ints, Ints, int]]:
+    """(rows before, rows after, attempt) of each restart with enough finite values on either side."""
+    for before, after in pairwise(run.attempts):
+        old, new = (np.flatnonzero((s.attempt == a["index"]) & np.isfinite(s.value)) for a in (before, after))
+        if len(old) >= LEAST and len(new) >= AFTER:
+            yield old, new, after["index"]
 
 
 def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) -> Iterator[Finding[Facts]]:
@@ -112,13 +118,10 @@ def _finding(run: Run, s: Series, rows: tuple[int, int], f: Facts) -> Finding[Fa
 def smallest_effect(run: Run) -> str:
     if len(run.attempts) < 2:
         return "no restart to judge"
-    s, needed_ = needed(run, "loss.train"), []
-    for before, after in zip(run.attempts, run.attempts[1:], strict=False):
-        old = s.value[(s.attempt == before["index"]) & np.isfinite(s.value)]
-        new = s.value[(s.attempt == after["index"]) & np.isfinite(s.value)]
-        if len(old) >= LEAST and len(new) >= AFTER and (old > 0).all() and (new > 0).all():
-            needed_.append(_needed(np.log(old), max(min(len(new), AHEAD) // 4, AFTER)))
-    return f"a loss that stands {np.expm1(max(needed_)):.1%} higher after the restart" if needed_ else ""
+    s = needed(run, "loss.train")
+    sides = [(s.value[old], len(new)) for old, new, _ in _sides(run, s) if (s.value[np.r_[old, new]] > 0).all()]
+    rises = [_needed(np.log(old), max(min(values, AHEAD) // 4, AFTER)) for old, values in sides]
+    return f"a loss that stands {np.expm1(max(rises)):.1%} higher after the restart" if rises else ""
 
 
 def _needed(old: np.ndarray, few: int) -> float:

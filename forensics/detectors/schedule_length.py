@@ -36,11 +36,8 @@ NEEDS = ["lr"]
 EARLY = 0.6  # of the plan; measured: at 0.42 one of 11 faulty runs is lost, at 0.84 two more are found, healthy alike (docs/thresholds.md)
 LOW = 0.01  # of the peak: what a cosine has left in its last 6 %; not critical (docs/thresholds.md)
 LEAST = 8  # bound: four logged rates on the way down and four that stand
-STRIDES, STANDS, HALF = (
-    4,
-    4,
-    0.5,
-)  # bound: fewer strides are a step schedule, fewer equal rates a pause; unit: a decay takes half of the peak
+# bound: fewer strides are a step schedule, fewer equal rates a pause; unit: a decay takes half of the peak
+STRIDES, STANDS, HALF = 4, 4, 0.5
 CYCLES = ("restart", "cyclic", "cycle", "sgdr", "wsd", "inverse", "step", "plateau")
 DECAY_STEPS = "lr_decay_iters lr_decay_steps lr_decay_iterations decay_iters decay_steps cooldown_steps"  # Megatron, nanoGPT, NeMo, OLMo
 SMALLEST_EFFECT = f"a schedule that ends before {EARLY:.0%} of the plan, or of the steps done where no plan is known"

@@ -25,9 +25,9 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import series
-from forensics.spikes.visible import MARGIN, error_of_median
+from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
 NEEDS: list[str] = []

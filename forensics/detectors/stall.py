@@ -42,9 +42,8 @@ from parsers.tables import Run
 
 _FRONT = re.compile(r"^\s*\[[EWIF] ?[^\]]*\] ?")  # the logger's own clock, file and line
 NEEDS = ["loss.train|lr|grad.norm"]
-STOP_TIMES = (
-    5.0  # an evaluation or a save that takes so many times as long as the others do waits for something; not critical (docs/thresholds.md)
-)
+# an evaluation or a save that takes so many times as long as the others do waits for something; not critical (docs/thresholds.md)
+STOP_TIMES = 5.0
 
 
 @dataclass(frozen=True)

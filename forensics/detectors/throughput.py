@@ -30,9 +30,9 @@ from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import pace
 from forensics.run.inputs import surviving
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Floats, Ints, Series, parts, series
-from forensics.spikes.visible import MARGIN, error_of_median
+from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
 NEEDS: list[str] = []
@@ -101,10 +101,10 @@ def _least(s: Series, side: int) -> float:
 def speed_of(run: Run) -> tuple[Series, Ints, np.ndarray]:
     """A series, rows of it, and their speed (more is faster), finite and positive. Raises CannotTell."""
     for name in (*SPEEDS, "time.step", "time.total"):
-        for told in sorted((p for p in parts(run, name) if not pace.EVALUATION.search(p.tag)), key=len, reverse=True)[:1]:
-            rows = surviving(told)
-            if len(rows) >= 2 * SIDE and (told.value[rows] > 0).all() and (name != "time.total" or _is_of_steps(told)):
-                return told, rows, told.value[rows] if name in SPEEDS else 1 / told.value[rows]
+        told = max((p for p in parts(run, name) if not pace.EVALUATION.search(p.tag)), key=len, default=None)
+        rows = surviving(told) if told is not None else np.zeros(0, np.int64)
+        if told is not None and len(rows) >= 2 * SIDE and (told.value[rows] > 0).all() and (name != "time.total" or _is_of_steps(told)):
+            return told, rows, told.value[rows] if name in SPEEDS else 1 / told.value[rows]
     s, total = series(run, "loss.train"), series(run, "time.total")
     if (s is None or np.isfinite(s.time).sum() < 2 * SIDE) and total is not None:
         s = replace(total, time=np.where(total.usable, total.value, np.nan))

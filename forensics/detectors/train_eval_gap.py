@@ -26,10 +26,11 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors.eval_noise import noise_of
 from forensics.errors import CannotTell
 from forensics.run.inputs import needed, surviving
-from forensics.run.robust import robust_sigma
-from forensics.spikes.visible import MARGIN, error_of_median
+from forensics.run.robust import error_of_median, robust_sigma
+from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
 NEEDS = ["loss.eval", "loss.train"]
@@ -38,9 +39,8 @@ RISE = 0.05  # measured: at 0.07 one of 13 faulty runs is lost, at 0.035 no heal
 NOISES = 3.0  # statistical: of a difference of two evaluations, chance does it once in 370; not critical (docs/thresholds.md)
 BACK = 3  # bound: three values make the last level, and the lowest is not among them
 TAU = 0.7  # of Kendall's tau: 85 of 100 pairs rise; measured: docs/thresholds.md. For few values CHANCE asks for more
-CHANCE = (
-    2.4  # statistical: sigma of tau without a trend; five in order or eight with a tau of 0.7: once in 120, in 24 if the first is lowest
-)
+# statistical: sigma of tau without a trend; five in order or eight with a tau of 0.7: once in 120, in 24 if the first is lowest
+CHANCE = 2.4
 NOISY = 5  # statistical: second differences; the median of five is off by a factor of two once in ten times
 FEW = 16  # statistical: among fewer evaluations a step and a trend move the median change, so that the largest one stands for noise
 LATE, PAIRED = 0.8, 64  # told with the finding, decides none; bound: 2016 pairs, each looked at
@@ -110,9 +110,8 @@ def _climbs(x: np.ndarray) -> bool:
 
 def _noise(x: np.ndarray, best: int) -> float:
     """Noise of the changes between evaluations; after the lowest by second differences, which neither the steep way down before it
-    nor a steady climb moves (noise has sqrt(3) times as much in them)."""
-    bent = np.diff(x[best:], 2)
-    after = robust_sigma(bent, 0.0) / np.sqrt(3) if len(bent) >= NOISY else np.inf
+    nor a steady climb moves."""
+    after = np.sqrt(2) * noise_of(x[best:]) if len(x) - best >= NOISY + 2 else np.inf
     return min(robust_sigma(np.diff(x)), float(after))
 
 

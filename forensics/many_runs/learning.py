@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from forensics.run import settings
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Series, series
 from forensics.spikes.excursions import Floats
 from parsers.tables import Run
@@ -55,7 +55,7 @@ def _level(x: Floats, y: Floats, at: float) -> tuple[float, float]:
     before = np.flatnonzero(x <= at)
     last = y[before[-max(len(before) // 20, 5) :]]
     middle = float(np.median(last))
-    return middle, 1.2533 * robust_sigma(last, middle) / np.sqrt(len(last))
+    return middle, error_of_median(robust_sigma(last, middle), len(last))
 
 
 def _reach(x: Floats, y: Floats, level: float) -> float | None:

@@ -52,7 +52,8 @@ def announced(run: Run) -> tuple[Announced, ...]:
 
 
 def _steps(value: Any, listed: bool) -> Iterator[int]:
-    """Steps that a value names: of stages that begin somewhere, [{"from_iter": 300, ...}] or {"300": ...}, and in words, "1 -> 4 from iter 300 on"."""
+    """Steps that a value names: of stages that begin somewhere, [{"from_iter": 300, ...}], [[0, 12], [300, 48]] or {"300": ...}, and in
+    words, "1 -> 4 from iter 300 on"."""
     if isinstance(value, str):
         if not MEANT.search(value):
             return
@@ -61,6 +62,8 @@ def _steps(value: Any, listed: bool) -> Iterator[int]:
         for item in value:
             if isinstance(item, dict):
                 yield from _steps(item, listed)
+            elif isinstance(item, list) and len(item) == 2 and isinstance(item[0], int) and item[0] > 0:
+                yield item[0]
     elif isinstance(value, dict) and listed:
         for key, item in value.items():
             number = settings.as_number(item)

@@ -24,6 +24,11 @@ def evaluations(run: Run, name: str = "loss.eval") -> tuple[Ints, Floats]:
     return s.step[rows], s.value[rows]
 
 
+def shares(x: Floats) -> Floats:
+    """Hits as shares, where they were logged as percentages."""
+    return x / 100 if np.nanmax(x, initial=0) > 1 else x
+
+
 def level_at(s: Series, step: int, values: int = LEVEL) -> float | None:
     """Median of the last values up to a step; None where there is none."""
     before = s.value[s.usable & (s.step <= step)]

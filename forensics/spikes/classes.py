@@ -44,8 +44,8 @@ BUMPS, BUMP_SIZE, BUMP_DISTANCE = 3, 0.4, 0.15  # measured: two bumps make recal
 # Where neighbours are alike the local noise is too small a yardstick, and the spread of the tested statistic decides.
 SMOOTH, CLEAR_SPREAD = 0.65, 6.2  # measured: without them 6 of 20 smoothed healthy curves alarm (test_loss_spike), docs/thresholds.md
 PLAIN_SIGMA = 30.0  # measured: without it recall .929 for .937; 0.7 and 1.4 of it score alike
-LASTING_RISE = 0.9  # what the rule for it is right in; measured: it is told, no class hangs on it
-JUMP = 0.95  # what the rule for a jump of a short log is right in; measured: jumps.py
+LASTING_RISE = 0.9  # told as the odds of a lasting rise; not critical: no class hangs on it (docs/thresholds.md)
+JUMP = 0.95  # told as the odds of a jump of a short log; measured: at 0.7 of it one of 11 faulty runs is lost (docs/thresholds.md)
 JUDGED = 150  # of more excursions in one attempt the smaller ones are noise; bound: seconds that a log of noise may take
 LASTING, OFFSET = 10, 0.25  # values; of the height. Measured: at 1.4 of them macro-F1 .894 and .915, at 0.7 alike
 UNFINISHED = 0.3  # of the height; measured: at 0.21 macro-F1 .941, at 0.42 .916: more spikes, of the wrong kind

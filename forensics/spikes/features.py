@@ -29,7 +29,7 @@ def features(y: Floats, found: Sequence[Excursion], chosen: Sequence[int] | None
     chosen = range(len(found)) if chosen is None else chosen
     if not len(chosen):
         return np.empty((0, len(NAMES)))
-    around = _around(y, found)
+    around = surroundings(y, found)
     return np.array([_row(found[i], around) for i in chosen])
 
 
@@ -40,17 +40,16 @@ def smoothness(y: Floats, e: Excursion) -> float:
     return float(r[1:] @ r[:-1]) / max(float(r @ r), 1e-12) if len(r) > 1 else 0.0
 
 
-def supposed(y: Floats, found: Sequence[Excursion], others: Sequence[Excursion]) -> Floats:
-    """One row of NAMES for each of `others`, as if it alone stood beside those found."""
-    around = _around(y, [*found, *others[:1]])
+def supposed(around: Around, others: Sequence[Excursion]) -> Floats:
+    """One row of NAMES for each of `others`, as if it alone stood in the place of the last excursion."""
     rows = []
     for e in others:
-        last = {"starts": e.start, "stops": _stop(e, len(y)), "heights": e.height, "plain": e.sigmas >= CROWD_SIGMA}
+        last = {"starts": e.start, "stops": _stop(e, len(around.level)), "heights": e.height, "plain": e.sigmas >= CROWD_SIGMA}
         rows.append(_row(e, replace(around, **{k: np.append(getattr(around, k)[:-1], v) for k, v in last.items()})))
     return np.array(rows)
 
 
-def _around(y: Floats, found: Sequence[Excursion]) -> Around:
+def surroundings(y: Floats, found: Sequence[Excursion]) -> Around:
     level = before(rolling_median(y, LEVEL))
     each = [(e.start, _stop(e, len(y)), e.height, e.sigmas >= CROWD_SIGMA) for e in found]
     return Around(level, y - level, y - centred_median(y, LEVEL), *map(np.array, zip(*each, strict=True)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forensics.run.robust import SIGMA
+from forensics.run.robust import robust_sigma
 from forensics.spikes.excursions import END_SHARE, END_SIGMA, LEAST_SIGMA, Excursion, Floats, middle_of_three
 from forensics.spikes.tops import HUMP, first_at_most, top_of_hump
 
@@ -65,7 +65,7 @@ def smallest_step(y: Floats) -> float:
 
 def noise_of(y: Floats) -> float:
     """Noise of one value, by the steps between neighbours."""
-    return max(SIGMA * float(np.median(np.abs(np.diff(y)))) / 2**0.5, LEAST_SIGMA)
+    return max(robust_sigma(np.diff(y), 0.0) / 2**0.5, LEAST_SIGMA)
 
 
 def _gaps(y: Floats) -> Floats:

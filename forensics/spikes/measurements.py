@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import parts, series
 from forensics.spikes.excursions import LEVEL, Excursion, Floats, middle_of_three, rolling_median
 from parsers.tables import Run
@@ -44,7 +44,7 @@ def offset(y: Floats, e: Excursion, until: int) -> dict[str, Any]:
         return {"offset": None, "low": None, "high": None, "values": len(after)}
     middle = float(np.median(after))
     spread = max(robust_sigma(after, middle), e.sigma)
-    error = 1.2533 * float(np.hypot(spread / len(after) ** 0.5, e.sigma / LEVEL**0.5))
+    error = float(np.hypot(error_of_median(spread, len(after)), error_of_median(e.sigma, LEVEL)))
     apart = middle - e.level
     return {"offset": apart, "low": apart - SURE * error, "high": apart + SURE * error, "values": len(after)}
 

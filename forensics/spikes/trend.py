@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import error_of_median, robust_sigma
 from forensics.spikes.excursions import Excursion, Floats, centred_median, noise_floor, rolling_median
 
 WINDOW, REFERENCE = 25, 100  # values of a level; of the old level. Measured: at 0.7 of WINDOW macro-F1 .904, at 1.4 of REFERENCE .920
@@ -65,7 +65,7 @@ def _turn(calm: Floats) -> Turn | None:
     corner = low + WINDOW  # the first value that the lowest level does not contain
     parts = (off, off[max(corner - REFERENCE, 0) : corner], off[low : top + WINDOW])  # a loss near zero scatters more, as a share
     noise, *near = (max(robust_sigma(x, 0.0), noise_floor(calm)) for x in parts)
-    error = 1.25 * max(noise, *near) / WINDOW**0.5
+    error = error_of_median(max(noise, *near), WINDOW)
     height, last = float(rise[top]), float(rise[-1])
     if height < max(LEAST_RISE, ERRORS * error, TIMES_BEFORE * max(before, 2 * error)) or last < KEPT * height:
         return None

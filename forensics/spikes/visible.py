@@ -9,18 +9,13 @@ import numpy as np
 from forensics.run.series import Series
 from forensics.spikes import classes, excursions
 from forensics.spikes.excursions import Excursion, Floats
-from forensics.spikes.features import supposed
+from forensics.spikes.features import Around, supposed, surroundings
 
 TIMES = 10.0  # unit: a larger rise is told as a factor; four-digit percentages are hard to read
 MARGIN = 2.0  # statistical: standard errors above a limit; an effect of that size passes it 98 times in 100
 PLACES = 64  # bound: places of a series at which a spike is supposed; the 95th percentile of 64 is known to 3 %
 HALVINGS = 9  # bound: the height is then known to 1.3 %, 2 to the 9th part of a range of e to the 6.7th
 LARGEST = 8.0  # bound: in ln; no loss rises 3000 times over and is missed
-
-
-def error_of_median(noise: float, values: int) -> float:
-    """Standard error of a median of normal values: 1.2533, the root of pi / 2, times that of a mean."""
-    return 1.2533 * noise / float(np.sqrt(max(values, 1)))
 
 
 def smallest_height(values: Floats) -> float | None:
@@ -46,20 +41,20 @@ def smallest_height(values: Floats) -> float | None:
     low = np.maximum(excursions.CANDIDATE_SIGMA * noise[rows], excursions.CANDIDATE_LEAST)
     high = np.full(len(rows), LARGEST)
     low = np.minimum(low, high)
+    around = surroundings(y, [*found, Excursion(0, 0, 1, 0.0, 1.0, 1.0)])  # the last one stands for what is supposed
     for _ in range(HALVINGS):
         height = np.sqrt(low * high)
-        told = _told(y, found, rows, level, noise, height)
+        told = _told(y, around, rows, level[rows], noise[rows], height)
         low, high = np.where(told, low, height), np.where(told, height, high)
     short = high + level[rows] - y[rows]
     needed = float(np.percentile(short, 100 * excursions.SEEN))
     return max(float(np.expm1(needed)) if logs else needed, excursions.CANDIDATE_LEAST)
 
 
-def _told(y: Floats, found: list[Excursion], rows: excursions.Ints, level: Floats, noise: Floats, height: Floats) -> np.ndarray:
-    supposed_here = [
-        Excursion(int(i), int(i), int(i) + 1, float(level[i]), float(noise[i]), float(h)) for i, h in zip(rows, height, strict=True)
-    ]
-    return classes.is_spike(y, supposed_here, supposed(y, found, supposed_here))
+def _told(y: Floats, around: Around, rows: excursions.Ints, level: Floats, noise: Floats, height: Floats) -> np.ndarray:
+    """Whether a value of such a height would be told at each row."""
+    here = [Excursion(i, i, i + 1, *of) for i, *of in zip(*(x.tolist() for x in (rows, level, noise, height)), strict=True)]
+    return classes.is_spike(y, here, supposed(around, here))
 
 
 def smallest_spike(s: Series) -> str:

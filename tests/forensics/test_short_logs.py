@@ -10,7 +10,9 @@ import pytest
 
 from forensics.case import Finding
 from forensics.detectors import (
+    attention_logits,
     config_change,
+    eval_jump,
     initial_loss,
     lr_schedule,
     peak_rate,
@@ -21,6 +23,8 @@ from forensics.detectors import (
     train_eval_gap,
 )
 from forensics.errors import CannotTell
+from forensics.signs.health import changes_as_configured
+from forensics.signs.sign import Symptoms
 from forensics.spikes.excursions import Floats
 from parsers.tables import Run
 from tests.forensics.curves import run_of
@@ -136,10 +140,27 @@ def test_settings_alone_are_no_warning() -> None:
     assert not found(peak_rate, run_of({"loss.train": slow, "lr": np.full(40, 1.0)}))
     batch = {"loss.train": FALLS, "batch.size": np.where(T >= 20, 48.0, 12.0)}
     assert grave(config_change, batch)
-    assert not grave(config_change, batch, config={"batch_schedule": "[[0, 12], [20, 48]]", "lr": 1, "x": 2})
+
+
+@pytest.mark.parametrize(("step", "state"), [(200, "seen"), (300, "absent")])
+def test_a_batch_size_that_changes_where_config_says(step: int, state: str) -> None:
+    sizes, config = np.where(T >= 20, 48.0, 12.0), {"batch_schedule": [[0, 12], [step, 48]]}
+    run = run_of({"loss.train": FALLS, "batch.size": sizes}, interval=10, config=config)
+    assert changes_as_configured(Symptoms(run, tuple(found(config_change, run)))).state == state
 
 
 def test_an_epoch_that_goes_back_is_a_restart() -> None:
     epoch = np.r_[0.05 * np.arange(1, 14), 0.05 * np.arange(11, 21)]
     assert grave(restart, {"loss.train": np.linspace(3, 2, 23), "epoch": epoch})
     assert not found(restart, run_of({"loss.train": np.linspace(3, 2, 23), "epoch": np.sort(epoch)}))
+
+
+@pytest.mark.parametrize("of", [1, 100])
+def test_hits_fall_by_points_however_they_are_written(of: int) -> None:
+    hits = 0.8 + 0.001 * np.random.default_rng(0).standard_normal(40)
+    assert grave(eval_jump, {"acc.eval": of * np.where(T >= 20, hits - 0.3, hits)})
+    assert not grave(eval_jump, {"acc.eval": of * np.where(T >= 20, hits - 0.05, hits)})
+
+
+def test_entropies_that_are_not_finite_did_not_fall() -> None:
+    assert not found(attention_logits, run_of({"attn.entropy": np.full(40, np.nan)}))
