@@ -1,21 +1,17 @@
-"""The same run logged otherwise, and what the product says then: `python benchmarks/relog.py [DIR TRUTH] [--only T] [--limit N] [--write]`.
+"""The same run logged otherwise, and what the product says then: `python benchmarks/relog.py [DIR] [--only T] [--limit N] [--write]`.
 
-DIR holds a folder a run; TRUTH is a folder of ``<id>.json``, one ``truth.json``, or a folder of samples with an ``expect.toml`` each;
-default: samples/. Every run is written again by each transformation (`relogging.changes` lists them: another format, other tags, fewer
-rows, shorter numbers, something that was never logged ...), original and copy are analyzed, and verdict and first cause should not
-change: the training is the same. ``again`` writes the same in the same format, so it shows what the writing itself costs. --write puts
-the tables into docs/invariance.md.
+DIR is a folder of runs with known causes (fit/corpora.py says in which forms); default: samples/. Every run is written again by each
+transformation (`relogging.changes` lists them: another format, other tags, fewer rows, shorter numbers, something that was never logged
+...), original and copy are analyzed, and verdict and first cause should not change: the training is the same. ``again`` writes the same
+in the same format, so it shows what the writing itself costs. --write puts the tables into docs/invariance.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
-import json
-import shutil
 import sys
 import tempfile
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +21,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+from fit import corpora  # noqa: E402
 from intervals import wilson  # noqa: E402
 from relogging import copies, original  # noqa: E402
 from relogging.changes import TRANSFORMATIONS  # noqa: E402
@@ -103,13 +100,12 @@ def relogged(path: str | Path, out: str | Path, transformation: str, step: int |
 
 def main() -> None:
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("runs", nargs="?", type=Path, default=SAMPLES, help="a folder a run; default: samples/")
-    ap.add_argument("truth", nargs="?", type=Path, help="a folder of <id>.json, a truth.json; default: each run's expect.toml")
+    ap.add_argument("runs", nargs="?", type=Path, default=SAMPLES, help="runs with known causes; default: samples/")
     ap.add_argument("--only", choices=TRANSFORMATIONS, action="append")
     ap.add_argument("--limit", type=int, help="so many runs, spread over the folder")
     ap.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     a = ap.parse_args()
-    known = truths(a.runs, a.truth)
+    known = {t.id: t for t in corpora.read(a.runs) if t.path.is_dir()}
     if not known:
         raise SystemExit(f"no run with a known truth in {a.runs}")
     chosen = sorted(known)
@@ -117,7 +113,7 @@ def main() -> None:
         chosen = [chosen[i * len(chosen) // a.limit] for i in range(a.limit)]
     outcomes, skipped = [], collections.Counter[tuple[str, str]]()
     for name in chosen:
-        for found in measured(a.runs / name, known[name], tuple(a.only or TRANSFORMATIONS)):
+        for found in measured(known[name].path, known[name].last, tuple(a.only or TRANSFORMATIONS)):
             if isinstance(found, Outcome):
                 outcomes.append(found)
             else:
@@ -129,34 +125,12 @@ def main() -> None:
         PAGE.write_text(page(text, len(chosen)), encoding="utf-8")
 
 
-def truths(runs: Path, truth: Path | None) -> dict[str, int | None]:
-    """Run -> the last step of what happened, where the truth names one."""
-    if truth is None:
-        entries = {p.parent.name: tomllib.loads(p.read_text(encoding="utf-8")) for p in runs.glob("*/expect.toml")}
-    elif truth.is_dir():
-        entries = {p.stem: json.loads(p.read_text(encoding="utf-8")) for p in truth.glob("*.json")}
-    else:
-        entries = {str(t["id"]): t for t in json.loads(truth.read_text(encoding="utf-8"))}
-    return {name: ends(t) for name, t in entries.items() if (runs / name).is_dir()}
-
-
-def ends(truth: dict[str, object]) -> int | None:
-    """The last of the steps that a truth names, whatever its form."""
-    found: list[object] = []
-    for key in ("first_bad_step", "first_fault_step", "fault_steps", "fault_stretch", "resume_steps", "onset"):
-        value = truth.get(key)
-        found += value if isinstance(value, list) else [value]
-    spikes = truth.get("spikes")
-    found += [s.get("end") for s in spikes if isinstance(s, dict)] if isinstance(spikes, list) else []
-    return max((s for s in found if isinstance(s, int) and s > 0), default=None)
-
-
 def measured(path: Path, step: int | None, wanted: tuple[str, ...]) -> Iterator[Outcome | tuple[str, str]]:
     """What became of each transformation of a run: an outcome, or (transformation, why it is not sound here)."""
     with tempfile.TemporaryDirectory() as temporary:
         try:
             source = original.read(path)
-            before = answer(str(plain_copy(source, Path(temporary) / "original" / "run")))[0]
+            before = answer(original.plain_copy(path, Path(temporary) / "original" / "run"))[0]
         except (NotSound, ForensicsError) as e:
             yield from ((t, str(e)) for t in wanted)
             return
@@ -168,23 +142,16 @@ def measured(path: Path, step: int | None, wanted: tuple[str, ...]) -> Iterator[
                 yield t, str(e)
                 continue
             try:
-                after, run = answer(str(out))
+                after, run = answer(out)
             except ForensicsError as e:
                 yield Outcome(path.name, t, before, Answer(f"nothing could be read: {e}", (("unknown", 1.0),)), "")
                 continue
             yield Outcome(path.name, t, before, after, misread(source, streams, run))
 
 
-def plain_copy(source: Original, out: Path) -> Path:
-    """The folder as it is, without the files of a sample that tell what is expected."""
-    hidden = original.NOT_OF_THE_RUN if (source.root / "expect.toml").exists() else ()
-    shutil.copytree(source.root, out, ignore=shutil.ignore_patterns(*hidden))
-    return out
-
-
-def answer(path: str) -> tuple[Answer, Run]:
+def answer(path: Path) -> tuple[Answer, Run]:
     """As `forensics.analyze` answers, and the run that it chose."""
-    run = forensics.read(path)
+    run = forensics.read(str(path))
     told = pipeline.judge(run)
     return Answer(told.verdict, tuple((h.id, h.probability) for h in told.hypotheses)), run
 

@@ -106,8 +106,7 @@ def test_another_origin(relog: Any, tmp_path: Path) -> None:
         a, b = again(relog, sample, "offset", tmp_path / sample)
         by = 1 if curve(a, "loss.train").step[0] == 0 else -1
         assert (curve(b, "loss.train").step - curve(a, "loss.train").step == by).all()
-        for table in ("batches",):
-            assert b.tables[table]["step"].to_pylist() == [s + by for s in a.tables[table]["step"].to_pylist()]
+        assert b.tables["batches"]["step"].to_pylist() == [s + by for s in a.tables["batches"]["step"].to_pylist()]
 
 
 @pytest.mark.parametrize(("transformation", "gone"), [("no_lr", "lr"), ("no_grad_norm", "grad.norm"), ("no_eval", "loss.eval")])
@@ -150,11 +149,11 @@ def test_the_command_prints_a_table(relog: Any, monkeypatch: pytest.MonkeyPatch,
     assert "| as_csv |" in capsys.readouterr().out
 
 
-def test_truths_of_all_three_forms(relog: Any, tmp_path: Path) -> None:
-    (tmp_path / "runs" / "x").mkdir(parents=True)
+def test_the_last_step_that_a_truth_names(relog: Any, tmp_path: Path) -> None:
     (tmp_path / "truth").mkdir()
-    (tmp_path / "truth" / "x.json").write_text('{"id": "x", "fault_steps": [3, 5], "spikes": [{"end": 9}]}')
-    (tmp_path / "truth.json").write_text('[{"id": "x", "first_fault_step": 0}, {"id": "gone"}]')
-    assert relog.truths(tmp_path / "runs", tmp_path / "truth") == {"x": 9}
-    assert relog.truths(tmp_path / "runs", tmp_path / "truth.json") == {"x": None}
-    assert relog.truths(SAMPLES, None)[JSONL] == 348
+    (tmp_path / "truth" / "x.json").write_text(
+        '{"id": "x", "verdict": "unhealthy", "causes": [], "acceptable": [], "fault_steps": [3, 5], "spikes": [{"end": 9}]}'
+    )
+    (tmp_path / "truth.json").write_text('[{"id": "y", "family": "f", "kind": "faulty", "first_fault_step": 0}]')
+    assert [t.last for t in relog.corpora.read(tmp_path)] == [9, None]
+    assert {t.id: t.last for t in relog.corpora.read(SAMPLES)}[JSONL] == 348

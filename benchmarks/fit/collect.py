@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import csv
 import random
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 
 import relog  # noqa: E402
+from relogging import original  # noqa: E402
 
 import forensics  # noqa: E402
 from fit import corpora  # noqa: E402
@@ -68,17 +68,14 @@ def _rows_of(t: corpora.Truth, number: int, copies: int) -> list[dict[str, str]]
 def _rows(t: corpora.Truth, number: int, copies: int) -> Iterator[dict[str, str]]:
     """The row of a run, and those of some of its copies: which ones is drawn by its number."""
     with tempfile.TemporaryDirectory() as folder:
-        path = t.path
-        if (path / "expect.toml").exists():
-            path = Path(folder) / "run"
-            shutil.copytree(t.path, path, ignore=shutil.ignore_patterns("expect.toml", "README.md"))
+        path = original.plain_copy(t.path, Path(folder) / "run") if (t.path / "expect.toml").exists() else t.path
         first = _row(t, number, "", path)
         if first is None:
             return
         yield first
         for kind in random.Random(number).sample(sorted(relog.TRANSFORMATIONS), copies):
             try:
-                copy = relog.relogged(path, Path(folder) / kind, kind)
+                copy = relog.relogged(path, Path(folder) / kind, kind, t.last)
             except Exception as e:  # a copy that cannot be made costs itself
                 print(f"{t.id} {kind}: {type(e).__name__}: {e}", file=sys.stderr)
                 continue

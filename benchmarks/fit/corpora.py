@@ -52,7 +52,7 @@ class Truth:
     right: tuple[str, ...]  # causes, best first; empty where the run is healthy or its cause is none of ours
     near: frozenset[str]  # what a careful reader would let pass as well
     identifiable: bool
-    event: int | None = None  # step at which the fault begins
+    last: int | None = None  # of the steps that the truth names
 
     @property
     def accepted(self) -> frozenset[str]:
@@ -103,13 +103,12 @@ def read(folder: Path, corpus: str = "") -> Iterator[Truth]:
             right,
             frozenset(_ours(e.get("acceptable", []))),
             True,
-            e.get("first_bad_step"),
+            _last(e),
         )
 
 
 def _planted(corpus: str, runs: Path, t: dict[str, Any]) -> Truth:
     right = _ours([t.get("cause") or ""])
-    step = t.get("first_fault_step") if "first_fault_step" in t else (t.get("fault_steps") or [None])[0]
     identifiable = t.get("identifiable", True) not in (False, "no")
     return Truth(
         corpus,
@@ -120,8 +119,17 @@ def _planted(corpus: str, runs: Path, t: dict[str, Any]) -> Truth:
         right,
         frozenset(_ours(t.get("accept") or [])),
         identifiable,
-        step,
+        _last(t),
     )
+
+
+def _last(t: dict[str, Any]) -> int | None:
+    """The last of the steps that a truth names, whatever its form."""
+    found = [s.get("end") for s in t.get("spikes") or ()]
+    for key in ("first_bad_step", "first_fault_step", "fault_steps", "fault_stretch", "resume_steps", "onset"):
+        value = t.get(key)
+        found += value if isinstance(value, list) else [value]
+    return max((s for s in found if isinstance(s, int) and s > 0), default=None)
 
 
 def _ours(said: list[str]) -> tuple[str, ...]:

@@ -10,8 +10,13 @@ from dataclasses import replace
 
 from relogging.original import NotSound, Original, Row, Stream
 
-AS = {"as_csv": "csv", "as_jsonl": "jsonl", "as_console": "console", "as_tensorboard": "tensorboard", "as_trainer_state": "trainer_state"}
-WRITTEN_AS = {"csv_log": "csv", "jsonl": "jsonl", "console": "console", "tensorboard": "tensorboard", "trainer_state": "trainer_state"}
+AS = {
+    "as_csv": "csv_log",
+    "as_jsonl": "jsonl",
+    "as_console": "console",
+    "as_tensorboard": "tensorboard",
+    "as_trainer_state": "trainer_state",
+}
 EVALUATED = re.compile(r"(?:^|[/_ .-])(?:val|valid|validation|eval|test)(?=$|[/_ .-])", re.I)
 WINDOW = 5  # logged values in the running mean
 LEAST = 20  # logged values: of fewer there is no half, and no mean of five
@@ -72,16 +77,14 @@ def _in_format(streams: list[Stream], format: str) -> list[Stream]:
     """Consoles beside a table stay what they are: only where nothing else was logged are their lines the metrics."""
     beside = {s.path for s in streams if s.lines is not None} if any(s.lines is None for s in streams) else set()
     moved = [s for s in streams if s.path not in beside]
-    if all(WRITTEN_AS.get(s.format) == format for s in moved):
+    if all(s.format == format for s in moved):
         raise NotSound("it is logged so already")
     if beside and format == "console":
         raise NotSound("it has a console log already")
     if any(s.epochs for s in moved) and format in ("tensorboard", "trainer_state"):
         raise NotSound("rows have epochs and no steps, which this format cannot say")
-    if format == "tensorboard" and len({r.rank for s in moved for r in s.rows}) > 1:
-        raise NotSound("ranks are told apart, by rows or by names of files")
-    if format == "trainer_state" and len({r.rank for s in moved for r in s.rows}) > 1:
-        raise NotSound("there are several ranks")
+    if format in ("tensorboard", "trainer_state") and len({r.rank for s in moved for r in s.rows}) > 1:
+        raise NotSound("there are several ranks, which this format cannot say")
     return [replace(s, stays=s.path in beside) for s in streams]
 
 

@@ -12,8 +12,8 @@ from forensics.run import plan
 from relogging import changes, manifests, writers
 from relogging.original import TRACKERS, NotSound, Original, Row, Stream, dated, table
 
-SUFFIX = {"csv": ".csv", "jsonl": ".jsonl", "console": ".log"}
-WRITE = {"csv": writers.table, "jsonl": writers.jsonl, "tensorboard": writers.tensorboard, "trainer_state": writers.trainer_state}
+SUFFIX = {"csv_log": ".csv", "jsonl": ".jsonl", "console": ".log"}
+WRITE = {"csv_log": writers.table, "jsonl": writers.jsonl, "tensorboard": writers.tensorboard, "trainer_state": writers.trainer_state}
 NAMES_A_STEP = re.compile(r"\b(?:step|iter(?:ation)?)s?\W{0,3}\d", re.I)
 
 
@@ -104,12 +104,12 @@ def _format(s: Stream, transformation: str) -> str:
         return "jsonl"  # the logs of LLaMA-Factory and ms-swift
     if s.format == "tensorboard" and transformation == "no_clock":
         return "jsonl"  # an event has a clock
-    return changes.WRITTEN_AS.get(s.format, "jsonl")
+    return s.format if s.format in changes.AS.values() else "jsonl"
 
 
 def _write_stream(out: Path, s: Stream, format: str, number: int, last: int | None) -> None:
     own = PurePosixPath(s.path)
-    same = changes.WRITTEN_AS.get(s.format) == format
+    same = s.format == format
     stem = "metrics" if s.format in TRACKERS else own.stem
     name = own.name if same else stem + SUFFIX.get(format, "")
     folder = out / home(s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,9 +75,18 @@ class Original:
 
     def others(self) -> list[str]:
         """The files that are no metric files, relative to the run."""
-        sample = (self.root / "expect.toml").exists()
+        hidden = _hidden(self.root)
         found = (p.relative_to(self.root).as_posix() for p in sorted(self.root.rglob("*")) if p.is_file())
-        return [p for p in found if p not in self.left_out and not (sample and p in NOT_OF_THE_RUN)]
+        return [p for p in found if p not in self.left_out and p not in hidden]
+
+
+def plain_copy(path: Path, out: Path) -> Path:
+    """The folder as it is, without the files of a sample that tell what is expected."""
+    return Path(shutil.copytree(path, out, ignore=shutil.ignore_patterns(*_hidden(path))))
+
+
+def _hidden(root: Path) -> tuple[str, ...]:
+    return NOT_OF_THE_RUN if (root / "expect.toml").exists() else ()
 
 
 def read(path: str | Path) -> Original:

@@ -8,7 +8,7 @@ SAYS = {
     "again": "the same format, nothing changed: what the writing itself costs",
     "as_csv": "a CSV, a row for each that was logged",
     "as_jsonl": "JSON lines",
-    "as_console": "console lines: `[clock] step: 10 | loss: 2.3 | lr: 0.001`",
+    "as_console": "console lines: `[clock] step: 10 \\| loss: 2.3 \\| lr: 0.001`",
     "as_tensorboard": "an event file, values in single precision",
     "as_trainer_state": "Hugging Face's `trainer_state.json`, with its tags and without clocks",
     "renamed": "Lightning's tags, or slashed ones where it has these",

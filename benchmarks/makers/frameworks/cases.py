@@ -1,6 +1,6 @@
 """Cases that several engines share: settings go to cfg (a run may write them down), code and data faults to f."""
 
-from common import bad
+from common import bad, plain
 from healthy_cases import healthy
 from resumed_cases import resumed
 
@@ -219,3 +219,9 @@ def std(rng, cfg):
         **resumed(cfg),
         **healthy(cfg, t[11]),
     }
+
+
+def chosen(rng, cfg, names, more=None):
+    """Two healthy twins, then the cases of these names; `more` gives those of one family."""
+    found = std(rng, cfg) | (more(rng, cfg) if more else {})
+    return [plain(), plain()] + [found[n] for n in names.split()]

@@ -57,8 +57,6 @@ def judge(check, r, t):
         return bump(r, t, 8) >= (x or 0.15), f"bump8 {bump(r, t, 8):.2f}"
     if n == "nan":
         return any(not math.isfinite(v) for _, v in r["train"]) or fr == 99.0, "nan"
-    if n == "nan_or_worse":
-        return fr >= (x or 0.15), f"frac {fr:.2f}"
     if n == "slow":
         d = r["dts"]
         k = max(5, len(d) // 5)

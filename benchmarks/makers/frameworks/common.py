@@ -6,6 +6,7 @@ import os
 import pickle
 import random
 import re
+import resource
 import shutil
 import signal
 import sys
@@ -49,6 +50,18 @@ def ok(why, cfg=None, f=None, check="fine", **k):
 
 def bad(cause, check, why, first=None, ident="yes", accept=(), f=None, cfg=None, **k):
     return Case(cause, check, why, first, ident, tuple(accept), f or {}, cfg or {}, **k)
+
+
+def launches_of(f):
+    """The faults of each launch: of the one, or of the two."""
+    return [{**f, **f["launch1"]}, {**f, **f["launch2"]}] if "launch1" in f else [f]
+
+
+def limit_memory(mb):
+    """So many MiB above what is taken now; None for no limit."""
+    if mb:
+        now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (now + mb * 2**20,) * 2)
 
 
 # ---- one run in a forked child, so that a crash, a kill or a memory limit stays there

@@ -4,6 +4,7 @@ import os
 
 import torch
 import transformers as tf
+from common import launches_of, limit_memory
 from data import stream
 from hf_model import Items, build, clean_loss
 from hf_trainer import Hooks, T
@@ -14,18 +15,10 @@ def train(task, base, case, rec, report, extra_args):
     cfg = {**base, **case.cfg}
     f, m = case.f, cfg.get("model", {})
     x, y, xe, ye = stream(task, cfg, f, rec["seed"])
-    if f.get("rlimit_mb"):
-        import resource
-
-        now = int(open("/proc/self/statm").read().split()[0]) * 4096
-        resource.setrlimit(resource.RLIMIT_AS, (now + f["rlimit_mb"] * 2**20,) * 2)
-    launches = [(cfg, f)]
-    if "launch2" in f:
-        launches = [
-            ({**cfg, **f["launch1"].get("cfg", {})}, {**f, **f["launch1"]}),
-            ({**cfg, **f["launch2"].get("cfg", {})}, {**f, **f["launch2"]}),
-        ]
-    for n, (c, g) in enumerate(launches):
+    limit_memory(f.get("rlimit_mb"))
+    launches = launches_of(f)
+    for n, g in enumerate(launches):
+        c = {**cfg, **g.get("cfg", {})}
         model = build(task, m, g)
         if n == 0:
             rec["init"] = clean_loss(task, model, xe, ye)

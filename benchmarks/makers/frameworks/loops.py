@@ -9,10 +9,10 @@ import time
 os.environ.update(MLFLOW_DISABLE_TELEMETRY="true", MLFLOW_ALLOW_FILE_STORE="true", GIT_PYTHON_REFRESH="quiet")
 import proj
 import torch
-from cases import std
-from common import plain
+from cases import chosen
+from common import launches_of, limit_memory
 from data import stream
-from nets import NETS, clean_loss
+from nets import NETS, clean_loss, final_loss
 
 
 def lr_at(c, s):
@@ -139,12 +139,8 @@ def one_launch(task, c, f, rec, net, opt, log, accel=None):
 
 def run(task, base, logger, case, rec):
     c, f = {**base, **case.cfg}, case.f
-    if f.get("rlimit_mb"):
-        import resource
-
-        now = int(open("/proc/self/statm").read().split()[0]) * 4096
-        resource.setrlimit(resource.RLIMIT_AS, (now + f["rlimit_mb"] * 2**20,) * 2)
-    launches = [f] if "launch1" not in f else [{**f, **f["launch1"]}, {**f, **f["launch2"]}]
+    limit_memory(f.get("rlimit_mb"))
+    launches = launches_of(f)
     first_log = None
     for i, g in enumerate(launches):
         ci = {**c, **g.get("cfg", {})}
@@ -173,20 +169,12 @@ def run(task, base, logger, case, rec):
             first_log = lg
         one_launch(task, ci, g, rec, net, opt, lg, getattr(lg, "accel", None))
         lg.end()
-    rec["final"] = (
-        clean_loss(net, xe, ye) if not f.get("raw") else net.loss(torch.from_numpy(xe), torch.from_numpy(ye), {"raw": 1})[0].item()
-    )
+    rec["final"] = final_loss(net, xe, ye, f)
 
 
 def family(task, cfg, logger, names, console=None, more=None):
-    def cases(rng):
-        d = std(rng, cfg)
-        if more:
-            d.update(more(rng, cfg))
-        return [plain(), plain()] + [d[n] for n in names.split()]
-
     return {
-        "cases": cases,
+        "cases": lambda rng: chosen(rng, cfg, names, more),
         "console": console,
         "imports": logger.imports + ["sklearn.datasets"],
         "run": lambda c, r: run(task, cfg, logger, c, r),

@@ -150,3 +150,8 @@ def clean_loss(net, xe, ye):
         loss = net.loss(torch.from_numpy(xe), torch.from_numpy(ye), {})[0].item()
     net.train(was)
     return loss
+
+
+def final_loss(net, xe, ye, f):
+    """Of a net that was trained on raw inputs: on these."""
+    return net.loss(torch.from_numpy(xe), torch.from_numpy(ye), {"raw": 1})[0].item() if f.get("raw") else clean_loss(net, xe, ye)

@@ -8,13 +8,13 @@ import warnings
 import lightning as L
 import proj
 import torch
-from cases import std
-from common import ok, plain
+from cases import chosen
+from common import launches_of, limit_memory, ok
 from data import stream
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger
 from loops import flip_bit, lr_at, optimizer
-from nets import NETS, clean_loss
+from nets import NETS, clean_loss, final_loss
 
 HIDE = ("hot", "wild_init", "pools", "log", "eval", "ckpt", "save", "epoch_steps")
 
@@ -113,12 +113,8 @@ def run(task, base, case, rec):
     c, f = {**base, **case.cfg}, case.f
     warnings.filterwarnings("ignore", message=".*(workers|litlogger|srun).*")
     x, y, xe, ye = stream(task, c, f, rec["seed"])
-    if f.get("rlimit_mb"):
-        import resource
-
-        now = int(open("/proc/self/statm").read().split()[0]) * 4096
-        resource.setrlimit(resource.RLIMIT_AS, (now + f["rlimit_mb"] * 2**20,) * 2)
-    launches = [f] if "launch1" not in f else [{**f, **f["launch1"]}, {**f, **f["launch2"]}]
+    limit_memory(f.get("rlimit_mb"))
+    launches = launches_of(f)
     for i, g in enumerate(launches):
         ci = {**c, **g.get("cfg", {})}
         torch.manual_seed(rec["seed"])
@@ -177,20 +173,12 @@ def run(task, base, case, rec):
             os.waitpid(pid, 0)
             continue
         fit()
-    rec["final"] = (
-        clean_loss(m.net, xe, ye) if not f.get("raw") else m.net.loss(torch.from_numpy(xe), torch.from_numpy(ye), {"raw": 1})[0].item()
-    )
+    rec["final"] = final_loss(m.net, xe, ye, f)
 
 
 def family(task, cfg, names, console, more=None):
-    def cases(rng):
-        d = std(rng, cfg)
-        if more:
-            d.update(more(rng, cfg))
-        return [plain(), plain()] + [d[n] for n in names.split()]
-
     return {
-        "cases": cases,
+        "cases": lambda rng: chosen(rng, cfg, names, more),
         "console": console,
         "run": lambda c, r: run(task, cfg, c, r),
         "gain": 0.05,

@@ -114,53 +114,20 @@ def repeated(m, t, spec):
     return n >= 8, f"{n} steps twice"
 
 
-CHECK = dict.fromkeys(
-    [
-        "labels_wrong",
-        "lr_too_high",
-        "lr_too_low",
-        "warmup_too_short",
-        "schedule_wrong_units",
-        "gradient_clipping_missing",
-        "optimizer_second_moment",
-        "weight_decay_too_strong",
-        "loss_scaled_wrong",
-        "gradients_not_cleared",
-        "init_too_large",
-        "attention_logit_growth",
-        "dead_or_saturated_units",
-        "frozen_parameters",
-        "double_softmax",
-        "inputs_not_normalized",
-        "class_collapse",
-        "regularization_floor",
-        "config_changed",
-        "forgetting",
-        "posterior_collapse",
-    ],
-    worse,
-)
-CHECK.update(dict.fromkeys(["bad_data_batch", "bad_data_pocket", "data_distribution_shift"], bump))
-CHECK.update(dict.fromkeys(["lr_jump", "optimizer_state_lost", "silent_data_corruption", "batch_size_changed"], bump_or_worse))
-CHECK.update(
-    {
-        "tokenizer_mismatch": worse_eval,
-        "eval_mode_missing": worse_eval,
-        "overfitting": turned_up,
-        "train_eval_leakage": better_eval,
-        "eval_changed": eval_jump,
-        "nan_from_sample": nonfinite,
-        "nan_from_layer": nonfinite,
-        "labels_all_masked": always,
-        "data_order_restarted": always,
-        "lr_schedule_reset": slightly,
-        "fp16_overflow": worse,
-        "throughput_collapse": slower,
-        "crash_and_restart": repeated,
-        "logger_artefact": always,
-    }
-)
-CHECK.update(dict.fromkeys(["out_of_memory", "hang", "disk_full", "stopped_from_outside", "hardware_failure", "code_error"], ended))
+CHECK = {  # `worse` where a cause does not stand here
+    **dict.fromkeys(["bad_data_batch", "bad_data_pocket", "data_distribution_shift"], bump),
+    **dict.fromkeys(["lr_jump", "optimizer_state_lost", "silent_data_corruption", "batch_size_changed"], bump_or_worse),
+    **dict.fromkeys(["tokenizer_mismatch", "eval_mode_missing"], worse_eval),
+    **dict.fromkeys(["nan_from_sample", "nan_from_layer"], nonfinite),
+    **dict.fromkeys(["labels_all_masked", "data_order_restarted", "logger_artefact"], always),
+    **dict.fromkeys(["out_of_memory", "hang", "disk_full", "stopped_from_outside", "code_error"], ended),
+    "overfitting": turned_up,
+    "train_eval_leakage": better_eval,
+    "eval_changed": eval_jump,
+    "lr_schedule_reset": slightly,
+    "throughput_collapse": slower,
+    "crash_and_restart": repeated,
+}
 
 
 def healthy(m, t, spec, tol):

@@ -52,10 +52,6 @@ class Digits(Task):
     def net(self, h):
         return cnn(h["dropout"])
 
-    def get(self, idx):
-        i = torch.as_tensor(idx)
-        return {"x": self.x[i], "y": self.y[i]}
-
     def loss(self, b, smooth=None):
         z = self.model(b["x"])
         acc = float((z.argmax(-1) == b["y"]).float().mean())

@@ -213,9 +213,13 @@ def fit(task, h, sink, ext, meas, folder, ckpt):
 
 
 class Task:
-    """n items, get(indices) -> dict of tensors, loss(batch) -> (loss, values to log), evaluate() -> dict with val_loss."""
+    """n items (x and y), get(indices) -> dict of tensors, loss(batch) -> (loss, values to log), evaluate() -> dict with val_loss."""
 
     eval_mode = True
+
+    def get(self, idx):
+        i = torch.as_tensor(idx)
+        return {"x": self.x[i], "y": self.y[i]}
 
     def forward_loss(self, batch):
         return self.loss(batch)

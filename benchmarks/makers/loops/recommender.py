@@ -10,7 +10,6 @@ import torch.nn as nn
 from core import OK, F, Family
 from digits import leak_val
 from loop import Task
-from tables import Regression
 
 
 # matrix factorisation, logging and CSV of evaluations
@@ -41,8 +40,6 @@ class Ratings(Task):
         self.x, self.y, self.val = x[2000 : 2000 + self.n], y[2000 : 2000 + self.n], [{"x": x[:2000], "y": y[:2000]}]
         self.model, self.l2 = MF(users, items), h["reg"]
         self.red = h.get("reduction", "mean")
-
-    get = Regression.get
 
     def loss(self, b):
         r = self.model(b["x"]) - b["y"]

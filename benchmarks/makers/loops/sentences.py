@@ -55,10 +55,6 @@ class Sentences(Task):
         self.model.append(self.head)
         self.weights = None
 
-    def get(self, idx):
-        i = torch.as_tensor(idx)
-        return {"x": self.x[i], "y": self.y[i]}
-
     def loss(self, b):
         z = self.model(b["x"]).mean(1)
         moe = self.model[2]
@@ -176,8 +172,6 @@ class Tags(Task):
         self.n, self.val = len(self.x), [{"x": x[:200], "y": y[:200]}]
         self.model = Tagger(lm.vocab)
         self.head = self.model.head
-
-    get = Sentences.get
 
     def loss(self, b):
         z = self.model(b["x"])

@@ -29,10 +29,6 @@ class Speech(Task):
         self.model = nn.ModuleDict({"rnn": self.rnn, "drop": nn.Dropout(h.get("dropout", 0.0)), "head": self.head})
         self.red = h["reduction"]
 
-    def get(self, idx):
-        i = torch.as_tensor(idx)
-        return {"x": self.x[i], "y": self.y[i]}
-
     def loss(self, b):
         lp = self.head(self.model["drop"](self.rnn(b["x"])[0])).log_softmax(-1)
         n = len(lp)
@@ -125,13 +121,11 @@ class Mdn(Task):
     def __init__(self, h):
         r = np.random.default_rng(4)
         x = r.uniform(-2, 2, 3000)
-        y = np.sin(2 * x) * np.where(r.random(3000) < 0.5, 1, -1) * 0.3 + h.get("noise", 0.02) * r.normal(size=3000)
+        y = np.sin(2 * x) * np.where(r.random(3000) < 0.5, 1, -1) * 0.3 + 0.02 * r.normal(size=3000)
         x, y = torch.tensor(x, dtype=torch.float32)[:, None], torch.tensor(y, dtype=torch.float32)[:, None]
         self.x, self.y, self.val, self.n = x[500:], y[500:], [{"x": x[:500], "y": y[:500]}], 2500
         self.model = nn.Sequential(nn.Linear(1, 48), nn.Tanh(), nn.Linear(48, 48), nn.Tanh(), nn.Linear(48, 12))
         self.head, self.floor, self.naive = self.model[-1], h["sigma_min"], h.get("likelihood") == "direct"
-
-    get = Speech.get
 
     def loss(self, b):
         w, mu, s = self.model(b["x"]).chunk(3, 1)

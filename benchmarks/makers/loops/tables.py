@@ -34,10 +34,6 @@ class Regression(Task):
         )
         self.head, self.kind = self.model[-1], h.get("loss", "mse")
 
-    def get(self, idx):
-        i = torch.as_tensor(idx)
-        return {"x": self.x[i], "y": self.y[i]}
-
     def loss(self, b):
         r = self.model(b["x"]) - b["y"]
         mae = float(r.detach().abs().mean())
@@ -129,8 +125,6 @@ class Tabular(Task):
             nn.Linear(20, 64), nn.Tanh(), nn.Dropout(d), nn.Linear(64, 64), nn.Tanh(), nn.Dropout(d), nn.Linear(64, 3)
         )
         self.head, self.red = self.model[-1], h.get("reduction", "mean")
-
-    get = Regression.get
 
     def loss(self, b):
         z = self.model(b["x"])

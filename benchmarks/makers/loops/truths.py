@@ -26,11 +26,7 @@ T = {
         "loss diverges or stays high from the start; the rate is large",
         ("lr|config",),
     ),
-    "lr_too_low": (
-        ["frozen_parameters", "lr_too_high"][:1],
-        "loss falls far too slowly and is still falling at the end; the rate is tiny",
-        ("lr|config",),
-    ),
+    "lr_too_low": (["frozen_parameters"], "loss falls far too slowly and is still falling at the end; the rate is tiny", ("lr|config",)),
     "warmup_too_short": (
         ["lr_too_high", "gradient_clipping_missing"],
         "loss blows up in the first steps at the full rate, no warmup",
@@ -107,10 +103,9 @@ T = {
     "out_of_memory": (["code_error"], "the traceback says that memory could not be allocated", ("console",)),
     "hang": (["stopped_from_outside"], "no progress, then a timeout message or a kill", ("console",)),
     "disk_full": ([], "the traceback of a save says that no space is left or that writing failed", ("console",)),
-    "stopped_from_outside": (["hang"][:0], "the log ends inside the run, with a signal's message", ("console",)),
-    "hardware_failure": ([], "device error", ("console",)),
+    "stopped_from_outside": ([], "the log ends inside the run, with a signal's message", ("console",)),
     "code_error": ([], "a traceback of an uncaught exception", ("console",)),
-    "overfitting": (["train_eval_leakage"][:0], "evaluation loss turns up for good while training falls", ("eval",)),
+    "overfitting": ([], "evaluation loss turns up for good while training falls", ("eval",)),
     "logger_artefact": ([], "the logged value disagrees with the other values in the log at the rows named", ()),
 }
 
