@@ -82,8 +82,8 @@ def candidates(run: Run) -> list[Factor]:
 def over_chance(run: Run) -> Measured | None:
     """The first training loss over ln(classes); None where it is no cross entropy, or not that of the untrained model."""
     loss = series(run, "loss.train")
-    rows, chance = (surviving(loss), guessing(run, loss)) if loss is not None else ([], None)
-    if loss is None or chance is None or not len(rows) or loss.step[rows[0]] > max(2 * loss.interval, BEGINS):
+    chance = guessing(run, loss) if loss is not None else None
+    if loss is None or chance is None or not len(rows := surviving(loss)) or loss.step[rows[0]] > max(2 * loss.interval, BEGINS):
         return None
     step, against = int(loss.step[rows[0]]), f"chance level (ln({outcomes(run):.0f}) = {chance:.3g})"
     return Measured(float(loss.value[rows[0]]) / chance, against, step, step, loss.place(run, rows[0]), AT_CHANCE)
@@ -92,11 +92,10 @@ def over_chance(run: Run) -> Measured | None:
 def _over_evaluation(run: Run, loss: Series) -> Measured | None:
     """The first evaluation against the median of the three training losses around it, where the next evaluations are as far off."""
     held = series(run, "loss.eval")
-    rows, first = surviving(loss), surviving(held)[:EARLY] if held is not None else []
-    if held is None or not len(rows):
+    if held is None or not len(rows := surviving(loss)):
         return None
     ratios, near = [], []
-    for i in first:
+    for i in surviving(held)[:EARLY]:
         at = int(np.argmin(np.abs(loss.step[rows] - held.step[i])))
         around = rows[max(at - 1, 0) : at + 2]
         level = float(np.median(loss.value[around]))
