@@ -27,6 +27,7 @@ from forensics.spikes import excursions
 Floats = NDArray[np.float64]
 VALUES, LONGEST = 40, 200  # values compared
 EDGE = 15  # values left out at the beginning of an attempt: two attempts that both begin with a decay resemble each other there
+LEAST = VALUES + EDGE  # values after a restart, below which nothing is compared
 ALPHA, CORRELATION = 0.001, 0.3
 ATTEMPTS, BACK = 6, 3000  # earlier attempts looked at besides the first; values at either end of each
 DIP_ALPHA, DIP_SIGMA, NEAR = 0.01, 3.0, 3000
@@ -109,7 +110,7 @@ def by_residuals(s: Series, attempt: int, restarts: int, epoch: float | None = N
     `restarts`: how many are judged in this run, for the correction; `epoch`: its length in steps, where known.
     """
     new = np.flatnonzero((s.attempt == attempt) & np.isfinite(s.value))
-    if len(new) < VALUES + EDGE:
+    if len(new) < LEAST:
         return None
     begin = int(s.step[new[0]])
     now = residuals(s.value[new])[EDGE : EDGE + LONGEST]

@@ -53,7 +53,7 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    changes = _snapshots(run)
+    changes = _changes(run)
     step = run.attempts[-1]["steps"][0] if len(run.attempts) > 1 else None
     if changes:
         rows = [[key, old, new, where] for key, old, new, where in changes]
@@ -83,21 +83,22 @@ def _by_source(run: Run) -> dict[str, dict[str, str]]:
     return {s: c for s, c in found.items() if len(c) >= 3}
 
 
-def _snapshots(run: Run) -> list[tuple[str, str, str, str]]:
+def snapshots(run: Run) -> list[tuple[dict[str, str], dict[str, str], str]]:
+    """(before, after, file) of each two snapshots of the same settings; none where there was one launch."""
+    configs = sorted(_by_source(run).items()) if len(run.attempts) > 1 else []
+    pairs = [(old, new, source) for i, (_, old) in enumerate(configs) for source, new in configs[i + 1 :]]
+    return [(a, b, source) for a, b, source in pairs if len(a.keys() & b.keys()) >= max(3, ALIKE * min(len(a), len(b)))]
+
+
+def _changes(run: Run) -> list[tuple[str, str, str, str]]:
     """(key, before, after, file) over successive snapshots of the same settings; nothing changes within one launch."""
-    if len(run.attempts) < 2:
-        return []
-    configs = sorted(_by_source(run).items())
-    found: list[tuple[str, str, str, str]] = []
-    for i, (_, old) in enumerate(configs):
-        for source, new in configs[i + 1 :]:
-            shared = old.keys() & new.keys()
-            if len(shared) < ALIKE * min(len(old), len(new)) or len(shared) < 3:
-                continue
-            found += [
-                (k, _short(old[k]), _short(new[k]), source) for k in sorted(shared) if not _same(old[k], new[k]) and not FREE.search(k)
-            ]
-    return list({c[0]: c for c in found}.values())
+    found = {
+        k: (k, _short(old[k]), _short(new[k]), source)
+        for old, new, source in snapshots(run)
+        for k in sorted(old.keys() & new.keys())
+        if not _same(old[k], new[k]) and not FREE.search(k)
+    }
+    return list(found.values())
 
 
 def _same(old: str, new: str) -> bool:

@@ -47,10 +47,10 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    pair = _pair(run_saves.tensors(run))
-    if pair is None:
+    both = pair(run_saves.tensors(run))
+    if both is None:
         raise CannotTell("no two checkpoints with the same weights lie in the folder")
-    a, b = pair
+    a, b = both
     changed = [r for r in compare(a, b) if r["role"] == "weight" and r["equal"] is not None]
     still = [r for r in changed if r["equal"]]
     if not still or len(still) == len(changed):
@@ -67,7 +67,7 @@ def detect(run: Run) -> Iterator[Finding]:
     yield evidence.found(facts, title, (a.step, b.step), severity, table, key=b.step)
 
 
-def _pair(found: list[Checkpoint]) -> tuple[Checkpoint, Checkpoint] | None:
+def pair(found: list[Checkpoint]) -> tuple[Checkpoint, Checkpoint] | None:
     """The first and the last that were read and hold weights of the same names."""
     read = [(c, {plain_name(t.name) for t in c.contents.tensors if t.role == "weight" and not t.why}) for c in found if c.stats]
     read = [(c, names) for c, names in read if names and c.step is not None]

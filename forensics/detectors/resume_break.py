@@ -73,6 +73,12 @@ def _sides(run: Run, s: Series) -> Iterator[tuple[Ints, Ints, int]]:
             yield old, new, after["index"]
 
 
+def equal_again(s: Series, old: np.ndarray, new: np.ndarray) -> bool:
+    """Whether steps that the rows of both attempts logged have the same loss: the same data at the same weights."""
+    twice, i, j = np.intersect1d(s.step[old], s.step[new], return_indices=True)
+    return len(twice) >= 5 and bool(np.isclose(s.value[old][i], s.value[new][j], rtol=SAME).mean() > MOSTLY)
+
+
 def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) -> Iterator[Finding[Facts]]:
     begin = int(s.step[new[0]])
     y = np.log(s.value) if (s.value[np.r_[old, new]] > 0).all() else s.value / max(float(np.median(np.abs(s.value[old]))), 1e-12)
@@ -91,8 +97,7 @@ def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) 
         # a loss that was falling goes on falling: only what lies below its own trend is a break
         trend = np.polyfit(s.step[kept], y[kept], 1)
         height = min(max(height, float(np.median(y[new][:few] - np.polyval(trend, s.step[new][:few])))), 0.0)
-    identical = len(twice) >= 5 and bool(np.isclose(s.value[old][i], s.value[new][j], rtol=SAME).mean() > MOSTLY)
-    if identical or abs(height) < max(ERRORS * error_of_median(noise, few), SHARE):
+    if equal_again(s, old, new) or abs(height) < max(ERRORS * error_of_median(noise, few), SHARE):
         return
     level = float(np.median(y[kept])) if len(kept) else float(y[old][i][0])
     back = np.flatnonzero(excursions.rolling_median(y[new], 5) <= level + 2 * noise)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import combinations
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ _EFFECTS = (loss_spike.Facts, resume_break.Facts, lr_schedule.Facts, level_shift
 
 def batch_size_differs(s: Symptoms) -> Sign:
     """The number of samples a step changes for good, in the log or between two launches."""
-    changed = _batch(s)
+    changed = batch_changes(s)
     if changed:
         return seen(f"{changed[0].title}.", changed, first=changed[0].first_step)
     size = series(s.run, "batch.size")
@@ -42,20 +42,20 @@ def batch_size_differs(s: Symptoms) -> Sign:
     if s.run.tables["batches"]["sample"].null_count < s.run.tables["batches"].num_rows:
         return absent("The files that list the batches show no lasting change of the number of samples a step.")
     told = settings.setting(s.run, "batch_size")
-    if told is not None and _launched_twice(s.run):
+    if told is not None and config_change.snapshots(s.run):
         return absent(f"The configs of the launches set the same batch size ({told.value}).", where=told.where)
     return cannot_tell("there is one config, and the log names no batch size.")
 
 
 def batch_change_in_config_and_log(s: Symptoms) -> Sign:
     """A change of the batch size stands in the configs and in the log."""
-    changed = _batch(s)
+    changed = batch_changes(s)
     if len(changed) > 1:
         return seen(f"Config and log agree: {changed[1].title[0].lower()}{changed[1].title[1:]}.", changed, first=changed[1].first_step)
     if not changed:
         return does_not_arise("no change of the batch size was seen.")
     logged = series(s.run, "batch.size") is not None or s.run.tables["batches"].num_rows > 0
-    if not logged or not _launched_twice(s.run):
+    if not logged or not config_change.snapshots(s.run):
         return cannot_tell("the log names no batch size." if not logged else "there are no configs of two launches.")
     where = "configs" if changed[0].facts.at_restart is None else "log"
     return absent(f"The change of the batch size stands in the {where} alone.", changed)
@@ -88,18 +88,29 @@ def behaves_differently_after_change(s: Symptoms) -> Sign:
     ]
     if effects:
         return seen(f"{effects[0].title}, after settings changed at step {steps[0]}.", effects[:3], first=effects[0].first_step)
+    told = []
     for step in steps:
-        if other := _otherwise(s.run, step):
-            return seen(other, s.of(config_change.Facts)[:1], first=step)
+        for text, moves in _around(s.run, step):
+            if moves:
+                return seen(f"The {text} at step {step}, where settings changed.", s.of(config_change.Facts)[:1], first=step)
+            told += [f"the {text}"] if step == steps[0] else []
     for step in steps:
         before, after = (int(np.sum(loss.usable & side)) for side in (loss.step < step, loss.step >= step))
         if min(before, after) < LEAST:
             return cannot_tell(f"the loss has fewer than {LEAST} values on one side of the change of settings at step {step}.")
-    return absent(f"Loss, rate and speed go on as before within {soon} steps of the change of settings at step {steps[0]}.")
+    if not told:
+        return cannot_tell(
+            f"neither training loss, gradient norm nor step time was logged around the change of settings at step {steps[0]}."
+        )
+    return absent(f"Around the change of settings at step {steps[0]}, {' and '.join(told)}: less than chance explains, or than a tenth.")
 
 
-def _otherwise(run: Run, step: int) -> str:
-    """What became of scatter or level of the loss, the gradient norm or the step time from a step on; empty where all is as before.
+def batch_changes(s: Symptoms) -> list[Finding[config_change.Facts]]:
+    return [f for f in s.of(config_change.Facts) if f.facts.batch]
+
+
+def _around(run: Run, step: int) -> Iterator[tuple[str, bool]]:
+    """How the scatter of the loss, the gradient norm and the step time change at a step, and whether by more than chance explains.
 
     A batch k times as large has noise lower by the root of k (McCandlish et al. 2018, arXiv 1812.06162), which shows before any level does.
     """
@@ -107,49 +118,28 @@ def _otherwise(run: Run, step: int) -> str:
         found = series(run, name)
         if found is None:
             continue
-        keep = found.usable & np.isfinite(found.value)
-        a, b = (
-            found.value[keep & side][part]
-            for side, part in ((found.step < step, slice(-AROUND, None)), (found.step >= step, slice(AROUND)))
-        )
-        if min(len(a), len(b)) < LEAST:
+        sides = (found.value[found.usable & (found.step < step)][-AROUND:], found.value[found.usable & (found.step >= step)][:AROUND])
+        if min(map(len, sides)) < LEAST:
             continue
-        before, after = (robust_sigma(np.diff(x)) for x in (a, b)) if name == "loss.train" else (float(np.median(x)) for x in (a, b))
-        error = 1.17 * np.sqrt(1 / len(a) + 1 / len(b)) if name == "loss.train" else _error(a, b)
-        if min(before, after) > 0 and abs(np.log(after / before)) > max(ERRORS * error, CHANGED):
-            return f"The {what} goes from {before:.3g} to {after:.3g} at step {step}, where settings changed."
-    return ""
+        before, after = (robust_sigma(np.diff(x)) if name == "loss.train" else float(np.median(x)) for x in sides)
+        a, b = (1.17 / np.sqrt(len(x)) if name == "loss.train" else _error(x) for x in sides)  # 1.17: of a robust sigma
+        moves = min(before, after) > 0 and abs(np.log(after / before)) > max(ERRORS * np.hypot(a, b), CHANGED)
+        yield f"{what} goes from {before:.3g} to {after:.3g}", bool(moves)
 
 
-def _error(a: Floats, b: Floats) -> float:
-    """Standard error of the log of the ratio of two medians (1.25: of a median, over that of a mean)."""
-    return float(
-        1.25 * np.hypot(*(robust_sigma(x - np.median(x)) / max(abs(float(np.median(x))), 1e-30) / np.sqrt(len(x)) for x in (a, b)))
-    )
+def _error(x: Floats) -> float:
+    """Relative standard error of a median (1.25: over that of a mean)."""
+    return 1.25 * robust_sigma(x) / max(abs(float(np.median(x))), 1e-30) / float(np.sqrt(len(x)))
 
 
-def _batch(s: Symptoms) -> list[Finding[config_change.Facts]]:
-    return [f for f in s.of(config_change.Facts) if f.facts.batch]
-
-
-def _launched_twice(run: Run) -> bool:
-    """Whether two configs in the folder are snapshots of the same settings, of two launches (as the detector compares them)."""
-    table = run.tables["config"]
-    keys: dict[str, set[str]] = {}
-    for source, key in zip(table["source"].to_pylist(), table["key"].to_pylist(), strict=True):
-        keys.setdefault(source, set()).add(key)
-    pairs = [(len(a & b), min(len(a), len(b))) for a, b in combinations(keys.values(), 2)] if len(run.attempts) > 1 else []
-    return any(shared >= max(3, config_change.ALIKE * least) for shared, least in pairs)
-
-
-def _between_launches(s: Symptoms, of_kind: Any, words: str) -> Sign:
+def _between_launches(s: Symptoms, of_kind: Callable[[str], bool], words: str) -> Sign:
     found = [f for f in s.of(config_change.Facts) if f.facts.at_restart is None]
     for f in found:
         told = [(k, old, new) for k, (old, new) in zip(f.facts.keys, f.facts.changes, strict=True) if of_kind(k)]
         if told:
             listed = ", ".join(f"{k} from {old} to {new}" for k, old, new in told[:3])
-            return seen(f"Between two launches the config changed {listed}.", [f], first=f.first_step, keys=[k for k, _, _ in told])
-    if not _launched_twice(s.run):
+            return seen(f"Between two launches the config changed {listed}.", [f], first=f.first_step)
+    if not config_change.snapshots(s.run):
         why = "there are no configs of two launches."
         return cannot_tell(why) if len(s.run.attempts) > 1 else does_not_arise(why)
     return absent(f"The configs of the launches agree in all settings {words}.", found)

@@ -51,7 +51,7 @@ def beta2_short(s: Symptoms) -> Sign:
     if told is None or value is None or not 0 <= value < 1:
         return cannot_tell("config does not name beta2.")
     text = f"Beta2 is {value:g}: the second moment remembers some {1 / (1 - value):.0f} steps."
-    return seen(text, where=told.where, beta2=value) if value < SHORT else absent(text, where=told.where)
+    return seen(text, where=told.where) if value < SHORT else absent(text, where=told.where)
 
 
 def half_precision(s: Symptoms) -> Sign:
@@ -66,12 +66,12 @@ def full_range_precision(s: Symptoms) -> Sign:
 
 def qk_norm_off(s: Symptoms) -> Sign:
     """The config has no normalization of queries and keys (ViT-22B, arXiv 2302.05442)."""
-    return _switch(s.run, "qk_norm", "normalization of queries and keys", on=False)
+    return _switch(s.run, "qk_norm", "the normalization of queries and keys", on=False)
 
 
 def qk_norm_on(s: Symptoms) -> Sign:
     """The config normalizes queries and keys (ViT-22B, arXiv 2302.05442)."""
-    return _switch(s.run, "qk_norm", "normalization of queries and keys", on=True)
+    return _switch(s.run, "qk_norm", "the normalization of queries and keys", on=True)
 
 
 def init_std_large(s: Symptoms) -> Sign:
@@ -85,7 +85,7 @@ def init_std_large(s: Symptoms) -> Sign:
     usual = math.sqrt(1 / (3 * width))
     text = f"Config sets an init std of {std:g}, and sqrt(1 / (3 width)) = {usual:.3g}."
     if std > max(LARGE_INIT * usual, DEFAULT_INIT):
-        return seen(text, where=told.where, std=std, usual=usual, ratio=std / usual)
+        return seen(text, where=told.where)
     return absent(text, where=told.where)
 
 
@@ -101,7 +101,7 @@ def weight_decay_strong(s: Symptoms) -> Sign:
     steps, shrinks = planned_steps(s.run), rate * decay
     text = f"A weight decay of {decay:g} at a learning rate of {rate:.3g} takes {shrinks:.2g} of each weight a step"
     if shrinks >= SHRINKS and (steps is None or shrinks * steps >= 1):
-        return seen(f"{text}.", where=told[-1].where, decay=decay, shrinks=shrinks)
+        return seen(f"{text}.", where=told[-1].where)
     return absent(f"{text}{f', {shrinks * steps:.2g} times over in {steps} steps' if steps else ''}.", where=told[-1].where)
 
 
@@ -110,23 +110,22 @@ def label_smoothing_set(s: Symptoms) -> Sign:
     told = settings.named(s.run, "label_smoothing label_smoothing_factor label_smooth")
     value = settings.as_number(told[-1].value) if told else None
     if value is None:
-        return cannot_tell("config does not speak of label smoothing.")
+        return cannot_tell("config does not mention label smoothing.")
     text = f"Config sets label smoothing to {value:g}."
-    return seen(text, where=told[-1].where, value=value) if value > 0 else absent(text, where=told[-1].where)
+    return seen(text, where=told[-1].where) if value > 0 else absent(text, where=told[-1].where)
 
 
 def scale_configured_static(s: Symptoms) -> Sign:
     """The config fixes the loss scale of half precision, so that it cannot give way to an overflow."""
-    told = settings.named(s.run, "loss_scale static_loss_scale init_loss_scale")
-    fixed = [x for x in told if not x.key.endswith("init_loss_scale")]
+    fixed = settings.named(s.run, "loss_scale static_loss_scale")
     precision = settings.precision(s.run)
     if precision in ("bf16", "fp32"):
         return does_not_arise(f"no loss scale is needed: config asks for {precision}.")
     if not fixed:
-        return cannot_tell("config does not speak of a loss scale.")
+        return cannot_tell("config does not mention a loss scale.")
     value = settings.as_number(fixed[-1].value)
     if value is not None and (value > 1 or (value == 1 and precision == "fp16")):
-        return seen(f"Config fixes the loss scale at {value:g}.", where=fixed[-1].where, value=value)
+        return seen(f"Config fixes the loss scale at {value:g}.", where=fixed[-1].where)
     return absent(f"Config leaves the loss scale to move: {fixed[-1].key} is {str(fixed[-1].value)[:40]}.", where=fixed[-1].where)
 
 
@@ -138,7 +137,7 @@ def _clipping(run: Run, *, on: bool) -> Sign:
     clips = told.value is True or (value is not None and 0 < value < CLIPS_NOTHING)
     at = f" at {value:g}" if clips and value is not None else ""
     text = f"Config clips the gradients{at}." if clips else f"Config turns gradient clipping off: {told.key} is {_shown(told)}."
-    return seen(text, where=told.where, clip=value if clips else 0.0) if clips == on else absent(text, where=told.where)
+    return (seen if clips == on else absent)(text, where=told.where)
 
 
 def _number(told: Setting) -> float | None:
@@ -166,7 +165,7 @@ def _epsilon(run: Run, least: float, end: float, words: str) -> Sign:
         return cannot_tell("config does not say that the optimizer is Adam or its kin, which alone has this epsilon.")
     eps, where = float(told[-1].value), told[-1].where
     if least <= eps < end:
-        return seen(f"Epsilon is {eps:g}, {words}.", where=where, epsilon=eps)
+        return seen(f"Epsilon is {eps:g}, {words}.", where=where)
     return absent(f"Epsilon is {eps:g}.", where=where)
 
 
@@ -176,12 +175,12 @@ def _precision(run: Run, wanted: tuple[str, ...]) -> Sign:
         return cannot_tell("config does not say which precision was used.")
     where = next((x.where for x in settings.settings(run, "precision")), "")
     text = f"Config asks for {found}."
-    return seen(text, where=where, precision=found) if found in wanted else absent(text, where=where)
+    return (seen if found in wanted else absent)(text, where=where)
 
 
 def _switch(run: Run, what: str, words: str, *, on: bool) -> Sign:
     told = settings.setting(run, what)
     if told is None:
-        return cannot_tell(f"config does not speak of a {words}.")
-    text = f"Config turns the {words} {'on' if is_set(told) else 'off'}: {told.key} is {_shown(told)}."
-    return seen(text, where=told.where) if is_set(told) == on else absent(text, where=told.where)
+        return cannot_tell(f"config does not mention {words}.")
+    text = f"Config turns {words} {'on' if is_set(told) else 'off'}: {told.key} is {_shown(told)}."
+    return (seen if is_set(told) == on else absent)(text, where=told.where)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from forensics.batches import data_passes
+from forensics.batches import data_passes, resume_loss
 from forensics.case import Finding
-from forensics.detectors import checkpoint_state, config_change, level_shift, loss_spike, lr_schedule, repeated_data, restart, resume_break
+from forensics.detectors import checkpoint_state, level_shift, loss_spike, lr_schedule, repeated_data, restart, resume_break
 from forensics.findings import GRAVE
 from forensics.run import goodput
+from forensics.run.once import once
 from forensics.run.series import Series, series
+from forensics.signs.changed_settings import batch_changes
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.tables import Run
 
 AT_ONCE, SOON = 5, 10  # steps, or two logged values: within the ten steps that Adam's momentum remembers (1 / (1 - 0.9))
-FOLLOWED = 48  # values after a restart from which on the loss shows data that come again (forensics.detectors.repeated_data)
-EXACT = 1e-5  # relative: equal to the printed digits
 OF_USE = 1 - restart.TIME  # share of the time; the detector calls a restart that costs more a grave one
 NO_RESTART = "the run was not restarted"
 
@@ -29,10 +29,10 @@ def restarted(s: Symptoms) -> Sign:
         redone = sum(f.facts.redone for f in found)
         more = f" {redone} steps were done twice in {len(found)} restarts." if len(found) > 1 else ""
         advice = _advice(redone, goodput.measure(s.run))
-        return seen(f"{found[0].title}.{more}", found[:5], first=found[0].facts.from_, redone=redone, restarts=len(found), advice=advice)
+        return seen(f"{found[0].title}.{more}", found[:5], first=found[0].facts.from_, advice=advice)
     if little := s.of(restart.Facts):
         return absent(f"{little[0].title}.", little[:3])
-    return absent("No step was logged twice, and no line speaks of a restart.") if s.run.attempts else cannot_tell("no step was logged.")
+    return absent("No step was logged twice, and no line mentions a restart.") if s.run.attempts else cannot_tell("no step was logged.")
 
 
 def _advice(redone: int, facts: dict[str, Any]) -> str:
@@ -60,7 +60,7 @@ def restart_redid_little(s: Symptoms) -> Sign:
     redone = sum(f.facts.redone for f in found)
     if grave:
         return absent(f"{redone} steps were done twice.", grave[:3])
-    return seen(f"{found[0].title}.", found[:3], first=found[0].facts.from_, redone=redone)
+    return seen(f"{found[0].title}.", found[:3], first=found[0].facts.from_)
 
 
 def restart_at_trouble(s: Symptoms) -> Sign:
@@ -76,7 +76,7 @@ def restart_at_trouble(s: Symptoms) -> Sign:
         for r in restarts:
             if 0 <= begin - r.facts.from_ <= near:
                 text = f"The run resumes from step {r.facts.from_}, and the loss leaves its level at step {begin}."
-                return seen(text, [r, f], first=r.facts.from_, step=begin)
+                return seen(text, [r, f], first=r.facts.from_)
     if not restarts:
         return absent(f"The run was not restarted before the loss leaves its level at step {begins[0][0]}.", [begins[0][1]])
     text = f"The run resumes from step {restarts[0].facts.from_}, and the loss leaves its level at step {begins[0][0]}, away from it."
@@ -84,33 +84,38 @@ def restart_at_trouble(s: Symptoms) -> Sign:
 
 
 def came_back_whole(s: Symptoms) -> Sign:
-    """After a restart the loss, the rate and the order of data were measured, and go on as they were."""
+    """After a restart the loss stands where it stood, the rate does not jump, and no data come again or are left out."""
     restarts = s.of(restart.Facts)
     if not restarts:
         return does_not_arise(f"{NO_RESTART}.")
     rate: list[Finding[Any]] = [f for f in s.of(lr_schedule.Facts) if f.facts.at_resume]
     state = [f for f in s.of(checkpoint_state.Facts) if f.facts.what in ("optimizer_anew", "scheduler_anew")]
-    broken: list[Finding[Any]] = [*s.of(resume_break.Facts), *rate, *s.of(repeated_data.Facts), *state, *_batch(s)]
+    broken: list[Finding[Any]] = [*s.of(resume_break.Facts), *rate, *s.of(repeated_data.Facts), *state, *batch_changes(s)]
     if broken:
         return absent(f"{broken[0].title}.", broken[:3])
     across = _across(s.run)
     if across is None:
         return cannot_tell(_unjudged(s.run))
-    attempt, step, old, new, where = across
     lr = series(s.run, "lr")
-    if lr is None or not _both_sides(lr, attempt):
+    if lr is None or not _both_sides(lr, across.attempt):
         return cannot_tell("the learning rate was not logged on both sides of the restart.")
-    if not _order_known(s.run, attempt):
+    if not _order_known(s.run, across.attempt):
         return cannot_tell("neither a list of batches nor enough of the loss shows which data came after the restart.")
-    text = (
-        f"After the restart at step {step} the loss ({new:.3g}, after {old:.3g} before), the learning rate and the data go on as they were."
-    )
-    return seen(text, restarts[:1], where=where, first=step)
+    text = f"{across.text}, the learning rate does not jump, and no data come again or are left out."
+    return seen(text, restarts[:1], where=across.where, first=across.step)
 
 
 def loss_higher_after_restart(s: Symptoms) -> Sign:
     """The loss stands higher after a restart than before it."""
-    return _break(s, up=True)
+    if len(s.run.attempts) < 2:
+        return does_not_arise(f"{NO_RESTART}.")
+    breaks = s.of(resume_break.Facts)
+    if up := [f for f in breaks if f.facts.up]:
+        return seen(f"{up[0].title}.", up, first=up[0].facts.step)
+    if breaks:
+        return absent(f"{breaks[0].title}.", breaks)
+    across = _across(s.run)
+    return cannot_tell(_unjudged(s.run)) if across is None else absent(f"{across.text}.", where=across.where)
 
 
 def decays_after_restart(s: Symptoms) -> Sign:
@@ -120,13 +125,13 @@ def decays_after_restart(s: Symptoms) -> Sign:
         return does_not_arise("the loss is not seen to stand higher after a restart.")
     facts = up[0].facts
     if facts.length:
-        return seen(
-            f"The loss comes back to its level {facts.length} steps after the restart at step {facts.step}.",
-            up,
-            first=facts.step,
-            length=facts.length,
-        )
-    return absent(f"The loss does not come back to where it was before the restart at step {facts.step}.", up)
+        text = f"The loss comes back to its level {facts.length} steps after the restart at step {facts.step}."
+        return seen(text, up, first=facts.step)
+    loss = series(s.run, "loss.train")
+    after = int(np.sum(np.isfinite(loss.value[loss.attempt == facts.attempt]))) if loss is not None else 0
+    if after < resume_break.AHEAD:
+        return cannot_tell(f"only {after} values of the loss follow the restart at step {facts.step}.")
+    return absent(f"The loss is not back where it was in the {after} values after the restart at step {facts.step}.", up)
 
 
 def spike_after_restart(s: Symptoms) -> Sign:
@@ -141,8 +146,7 @@ def spike_after_restart(s: Symptoms) -> Sign:
     across = _across(s.run)
     if across is None:
         return cannot_tell(_unjudged(s.run))
-    text = f"The loss does not spike within {near} steps of the restart at step {across[1]}: it is {across[3]:.3g} there, after {across[2]:.3g} before."
-    return absent(text, restarts[:1], where=across[4])
+    return absent(f"{across.text}, and no spike begins within {near} steps of it.", restarts[:1], where=across.where)
 
 
 def work_lost_share(s: Symptoms) -> Sign:
@@ -159,25 +163,7 @@ def work_lost_share(s: Symptoms) -> Sign:
     lost = told["steps_lost"]
     text = f"Of the {unit} {min(share, 1.0):.1%} was of use: {lost} of {told['steps_done']} steps were done again."
     found = s.of(restart.Facts)[:5]
-    return seen(text, found, share=share, lost=lost) if share < OF_USE else absent(text, found)
-
-
-def _break(s: Symptoms, *, up: bool) -> Sign:
-    if len(s.run.attempts) < 2:
-        return does_not_arise(f"{NO_RESTART}.")
-    breaks = s.of(resume_break.Facts)
-    found = [f for f in breaks if f.facts.up == up]
-    if found:
-        facts = found[0].facts
-        return seen(f"{found[0].title}.", found, first=facts.step, height=facts.height, length=facts.length)
-    if breaks:
-        return absent(f"{breaks[0].title}.", breaks)
-    across = _across(s.run)
-    if across is None:
-        return cannot_tell(_unjudged(s.run))
-    return absent(
-        f"The loss goes on at {across[3]:.3g} after the restart at step {across[1]}, after {across[2]:.3g} before.", where=across[4]
-    )
+    return (seen if share < OF_USE else absent)(text, found)
 
 
 def _unjudged(run: Run) -> str:
@@ -186,19 +172,27 @@ def _unjudged(run: Run) -> str:
     return f"the training loss has fewer than {resume_break.LEAST} values on one side of the restart."
 
 
-def _across(run: Run) -> tuple[int, int, float, float, str] | None:
-    """(attempt, step, loss before, loss after, place) of the first restart with enough values on both sides."""
+class _Across(NamedTuple):
+    attempt: int
+    step: int
+    text: str
+    where: str
+
+
+@once
+def _across(run: Run) -> _Across | None:
+    """The loss before and after the first restart with enough values on both sides."""
     s = series(run, "loss.train")
+    if s is None:
+        return None
     for before, after in zip(run.attempts, run.attempts[1:], strict=False):
-        if s is None:
-            break
-        old = np.flatnonzero((s.attempt == before["index"]) & np.isfinite(s.value))
-        new = np.flatnonzero((s.attempt == after["index"]) & np.isfinite(s.value))
+        old, new = (np.flatnonzero((s.attempt == a["index"]) & np.isfinite(s.value)) for a in (before, after))
         if min(len(old), len(new)) < resume_break.LEAST:
             continue
-        kept = old[s.step[old] < s.step[new[0]]]
-        level = s.value[kept[-5:]] if len(kept) >= 5 else s.value[old[:5]]
-        return after["index"], int(s.step[new[0]]), float(np.median(level)), float(np.median(s.value[new[:5]])), s.place(run, int(new[0]))
+        kept, step = old[s.step[old] < s.step[new[0]]], int(s.step[new[0]])
+        level = np.median(s.value[kept[-5:]] if len(kept) >= 5 else s.value[old[:5]])
+        text = f"After the restart at step {step} the loss is {np.median(s.value[new[:5]]):.3g}, after {level:.3g} before"
+        return _Across(after["index"], step, text, s.place(run, int(new[0])))
     return None
 
 
@@ -215,13 +209,7 @@ def _order_known(run: Run, attempt: int) -> bool:
     if s is None:
         return False
     old, new = (np.flatnonzero(np.isfinite(s.value) & side) for side in (s.attempt < attempt, s.attempt == attempt))
-    twice, i, j = np.intersect1d(s.step[old], s.step[new], return_indices=True)
-    equal = len(twice) >= 5 and bool(np.isclose(s.value[old][i], s.value[new][j], rtol=EXACT).mean() > 0.9)
-    return equal or len(new) >= FOLLOWED
-
-
-def _batch(s: Symptoms) -> list[Finding[config_change.Facts]]:
-    return [f for f in s.of(config_change.Facts) if f.facts.batch]
+    return len(new) >= resume_loss.LEAST or resume_break.equal_again(s, old, new)
 
 
 def _interval(run: Run) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from forensics.case import Finding
 from forensics.checkpoints import run_saves
 from forensics.checkpoints.age import counters
@@ -10,7 +12,7 @@ from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_a
 from parsers.tables import Run
 
 SETTLED = 5  # steps after a restart from which on a count that went on and one that began anew are told apart
-NO_SAVE = "there is no checkpoint in the folder that could be read"
+WORDS = {"optimizer": "optimizer", "scheduler": "schedule"}
 
 
 def optimizer_counted_anew(s: Symptoms) -> Sign:
@@ -27,13 +29,7 @@ def optimizer_count_continues(s: Symptoms) -> Sign:
     """In a checkpoint after a restart the optimizer has counted the steps before it, too."""
     if found := _of(s, "optimizer_anew"):
         return absent(f"{found[0].title}.", found)
-    kept, why = _counted(s.run, "optimizer")
-    if kept is None:
-        return cannot_tell(why) if len(s.run.attempts) > 1 else does_not_arise(why)
-    step, count, where = kept
-    return seen(
-        f"In the checkpoint of step {step}, after a restart, the optimizer has counted {count} steps.", where=where, first=step, count=count
-    )
+    return _counted(s.run, "optimizer", seen)
 
 
 def optimizer_not_saved(s: Symptoms) -> Sign:
@@ -51,7 +47,7 @@ def optimizer_not_saved(s: Symptoms) -> Sign:
 def scheduler_ran_ahead(s: Symptoms) -> Sign:
     """In every checkpoint the schedule has counted the same whole multiple of the steps."""
     if found := _of(s, "scheduler_ahead"):
-        return seen(f"{found[0].title}.", found, factor=found[0].facts.times)
+        return seen(f"{found[0].title}.", found)
     for c in reversed(run_saves.of_run(s.run)):
         count = counters(c).scheduler
         if count is not None and c.step:
@@ -66,27 +62,22 @@ def _of(s: Symptoms, what: str) -> list[Finding[checkpoint_state.Facts]]:
 
 def _anew(s: Symptoms, part: str) -> Sign:
     if found := _of(s, f"{part}_anew"):
-        facts = found[0].facts
-        return seen(f"{found[0].title}.", found, first=facts.since, step=facts.step, age=facts.age)
-    kept, why = _counted(s.run, part)
-    if kept is None:
-        return cannot_tell(why) if len(s.run.attempts) > 1 else does_not_arise(why)
-    step, count, where = kept
-    what = "optimizer" if part == "optimizer" else "schedule"
-    return absent(f"In the checkpoint of step {step}, after a restart, the {what} has counted {count} steps.", where=where)
+        return seen(f"{found[0].title}.", found, first=found[0].facts.since)
+    return _counted(s.run, part, absent)
 
 
-def _counted(run: Run, part: str) -> tuple[tuple[int, int, str] | None, str]:
-    """(step, count, place) of the last checkpoint after a restart whose count goes with its step; else what is missing."""
+def _counted(run: Run, part: str, state: Callable[..., Sign]) -> Sign:
+    """SEEN or ABSENT by the last checkpoint after a restart whose count goes with its step; else what is missing."""
     begins = [a["steps"][0] for a in run.attempts[1:]]
     if not begins:
-        return None, "the run was not restarted, so that no count could begin anew."
+        return does_not_arise("the run was not restarted, so that no count could begin anew.")
     counted = [(c, n) for c in run_saves.of_run(run) if c.step is not None and (n := getattr(counters(c), part)) is not None]
     if not counted:
-        return None, f"no checkpoint in the folder holds a count of the {'optimizer' if part == 'optimizer' else 'schedule'}."
-    after = [(c, n) for c, n in counted if any((c.step or 0) >= b + SETTLED for b in begins)]
+        return cannot_tell(f"no checkpoint in the folder holds a count of the {WORDS[part]}.")
+    after = [(c, n) for c, n in counted if (c.step or 0) >= min(begins) + SETTLED]
     kept = [(c, n) for c, n in after if abs(n - (c.step or 0)) <= checkpoint_state.CLOSE * (c.step or 0) + 2]
     if not kept:
-        return None, f"no checkpoint after the restart at step {begins[0]} has a count that goes with its step."
+        return cannot_tell(f"no checkpoint after the restart at step {begins[0]} has a count that goes with its step.")
     c, n = kept[-1]
-    return (c.step or 0, n, run_saves.name(c, run)), ""
+    text = f"In the checkpoint of step {c.step}, after a restart, the {WORDS[part]} has counted {n} steps."
+    return state(text, where=run_saves.name(c, run))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Callable
 
 from forensics.case import Finding
 from forensics.checkpoints import run_saves, tokenizer_files
-from forensics.checkpoints.describe import Checkpoint, plain_name
+from forensics.checkpoints.describe import plain_name
 from forensics.detectors import checkpoint_damage, checkpoint_state, frozen_weights
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.tables import Run
@@ -31,7 +31,7 @@ def checkpoint_torn(s: Symptoms) -> Sign:
     if found:
         more = f" {len(found)} files are damaged." if len(found) > 1 else ""
         where = found[0].facts.path
-        return seen(f"{found[0].title}.{more}", found[:5], where=where, first=found[0].first_step, files=len(found))
+        return seen(f"{found[0].title}.{more}", found[:5], where=where, first=found[0].first_step)
     table = s.run.tables["checkpoints"]
     if not table.num_rows:
         return cannot_tell(f"{NO_SAVE}.")
@@ -45,37 +45,27 @@ def checkpoint_torn(s: Symptoms) -> Sign:
 def weights_bit_equal(s: Symptoms) -> Sign:
     """Weights are bit for bit the same in two checkpoints, while others moved."""
     if found := s.of(frozen_weights.Facts):
-        facts = found[0].facts
-        return seen(
-            f"{found[0].title}.",
-            found,
-            first=found[0].first_step,
-            last=found[0].last_step,
-            still=facts.still,
-            of=facts.of,
-            share=facts.share,
-        )
-    return _moved(s.run, all_move=False)
+        return seen(f"{found[0].title}.", found, first=found[0].first_step, last=found[0].last_step)
+    return _moved(s.run, absent)
 
 
 def weights_all_move(s: Symptoms) -> Sign:
     """Every weight that two checkpoints share changed between them."""
     if found := s.of(frozen_weights.Facts):
         return absent(f"{found[0].title}.", found)
-    return _moved(s.run, all_move=True)
+    return _moved(s.run, seen)
 
 
 def tokenizer_differs(s: Symptoms) -> Sign:
     """The tokenizer or chat template beside a checkpoint is not that beside the one before."""
     found = [f for f in s.of(checkpoint_state.Facts) if f.facts.what == "tokenizer"]
     if found:
-        return seen(f"{found[0].title}.", found, first=found[0].last_step, differ=found[0].facts.differ)
+        return seen(f"{found[0].title}.", found, first=found[0].last_step)
     homes = dict.fromkeys(tokenizer_files.home(c.path) for c in run_saves.of_run(s.run))
     beside = [h for h in homes if any((h / name).is_file() for name in TOKENIZER)]
     if len(beside) < 2:
         return cannot_tell("there are no two checkpoints in the folder with tokenizer files beside them.")
-    pairs = sum(1 for _ in pairwise(beside))
-    return absent(f"The tokenizer files beside {len(beside)} checkpoints say the same in all {pairs} comparisons.")
+    return absent(f"The tokenizer files beside {len(beside)} checkpoints say the same from each to the next.")
 
 
 def _values(s: Symptoms, what: str, words: str) -> Sign:
@@ -91,9 +81,9 @@ def _values(s: Symptoms, what: str, words: str) -> Sign:
     return absent(f"None of {count} tensors in {len(read)} checkpoints holds a value {words}.")
 
 
-def _moved(run: Run, *, all_move: bool) -> Sign:
-    """Where the detector found no weight that stands still while others move."""
-    pair = _pair(run_saves.tensors(run))
+def _moved(run: Run, state: Callable[..., Sign]) -> Sign:
+    """Whether all weights move, where the detector found no weight that stands still while others move."""
+    pair = frozen_weights.pair(run_saves.tensors(run))
     if pair is None:
         return cannot_tell("there are no two checkpoints in the folder that hold the same weights.")
     a, b = pair
@@ -105,19 +95,7 @@ def _moved(run: Run, *, all_move: bool) -> Sign:
         return does_not_arise(
             f"no weight moved between the checkpoints of step {a.step} and step {b.step}: they are copies, or nothing was learnt."
         )
-    where = run_saves.name(b, run)
     if moved < len(both):
         return cannot_tell(f"the values of {len(both) - moved} weights could not be told apart between step {a.step} and step {b.step}.")
     text = f"All {len(both)} weights changed between the checkpoints of step {a.step} and step {b.step}."
-    return seen(text, where=where, first=a.step, last=b.step, of=len(both)) if all_move else absent(text, where=where)
-
-
-def _pair(found: list[Checkpoint]) -> tuple[Checkpoint, Checkpoint] | None:
-    """The first and the last that were read and share weights, as the detector pairs them."""
-    read = [(c, {plain_name(t.name) for t in c.contents.tensors if t.role == "weight" and not t.why}) for c in found if c.stats]
-    read = [(c, weights) for c, weights in read if weights and c.step is not None]
-    for i, (a, weights) in enumerate(read):
-        for b, others in reversed(read[i + 1 :]):
-            if len(weights & others) > 1 and a.step != b.step:
-                return a, b
-    return None
+    return state(text, where=run_saves.name(b, run))

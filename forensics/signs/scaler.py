@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from forensics.detectors import loss_scale
@@ -20,8 +22,8 @@ def scale_collapsed(s: Symptoms) -> Sign:
     if found:
         facts = found[0].facts
         text = f"The loss scale falls from {facts.top:g} to {facts.low:g}, beginning at step {facts.first}."
-        return seen(text, found, first=facts.first, top=facts.top, low=facts.low)
-    return _moves(s.run, found=False)
+        return seen(text, found, first=facts.first)
+    return _moves(s.run, absent)
 
 
 def steps_skipped(s: Symptoms) -> Sign:
@@ -30,12 +32,10 @@ def steps_skipped(s: Symptoms) -> Sign:
     found = [f for f in told if f.facts.share >= loss_scale.SKIPPED]
     if found:
         facts = found[0].facts
-        return seen(
-            f"{facts.share:.0%} of the steps were skipped for overflow: {facts.skipped} steps.", found, first=facts.first, share=facts.share
-        )
+        return seen(f"{facts.share:.0%} of the steps were skipped for overflow: {facts.skipped} steps.", found, first=facts.first)
     if told:
         return absent(f"{told[0].facts.share:.1%} of the steps were skipped for overflow: {told[0].facts.skipped} steps.", told)
-    return _moves(s.run, found=False)
+    return _moves(s.run, absent)
 
 
 def scale_static(s: Symptoms) -> Sign:
@@ -46,7 +46,7 @@ def scale_static(s: Symptoms) -> Sign:
         return _unlogged(s.run, scale)
     where = scale.place(s.run, 0)
     if x[0] > 1 and (x == x[0]).all():
-        return seen(f"The loss scale is {x[0]:g} in all {len(x)} logged values.", where=where, value=float(x[0]))
+        return seen(f"The loss scale is {x[0]:g} in all {len(x)} logged values.", where=where)
     return absent(f"The loss scale goes between {x.min():g} and {x.max():g}.", where=where)
 
 
@@ -54,20 +54,19 @@ def scale_healthy(s: Symptoms) -> Sign:
     """The loss scale moves, neither collapses nor skips a share of the steps that weighs."""
     if found := s.of(loss_scale.Facts):
         return absent(f"{found[0].title}.", found)
-    return _moves(s.run, found=True)
+    return _moves(s.run, seen)
 
 
-def _moves(run: Run, *, found: bool) -> Sign:
-    """What the scale does where the detector has nothing to tell: SEEN for what is `found` then, else ABSENT."""
+def _moves(run: Run, state: Callable[..., Sign]) -> Sign:
+    """What the scale does, as SEEN or ABSENT, where the detector has nothing to tell."""
     scale = series(run, "loss_scale")
     x = _finite(scale)
     if scale is None or len(x) < LEAST:
         return _unlogged(run, scale)
-    if (x == x[0]).all() and (found or x[0] <= 1):
+    if (x == x[0]).all() and (state is seen or x[0] <= 1):
         return does_not_arise(f"no scaler is seen at work: the loss scale is {x[0]:g} in all {len(x)} logged values.")
     text = f"The loss scale begins at {x[0]:g}, ends at {x[-1]:g}, and stays between {x.min():g} and {x.max():g}."
-    where = scale.place(run, 0)
-    return seen(text, where=where) if found else absent(text, where=where)
+    return state(text, where=scale.place(run, 0))
 
 
 def _finite(scale: Series | None) -> np.ndarray:
@@ -78,4 +77,4 @@ def _unlogged(run: Run, scale: Series | None) -> Sign:
     precision = settings.precision(run)
     if scale is None and precision in ("bf16", "fp32"):
         return does_not_arise(f"no loss scale is needed: config asks for {precision}.")
-    return cannot_tell(f"{NOT_LOGGED}." if scale is None else f"the loss scale was logged only {len(scale)} times.")
+    return cannot_tell(f"{NOT_LOGGED}." if scale is None else f"the loss scale was logged as a finite number only {len(_finite(scale))} times.")
