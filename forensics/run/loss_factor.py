@@ -6,17 +6,16 @@ multiple of the evaluation loss of the same weights, and of the chance level ln(
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from forensics.run import settings
+from forensics.run.evaluations import guessing, outcomes
 from forensics.run.inputs import surviving
 from forensics.run.series import Series, series
 from forensics.run.settings import Setting
-from parsers.loss_names import is_likelihood
 from parsers.tables import Run
 
 LEAST = 1.8  # a factor of two, less what a first training loss lies below its evaluation
@@ -53,9 +52,9 @@ class Factor:
 def measured(run: Run) -> list[Measured]:
     """Chance first, then the first evaluations; empty where neither is known."""
     loss = series(run, "loss.train")
-    if loss is None or not len(rows := surviving(loss)):
+    if loss is None:
         return []
-    return [m for m in (_over_chance(run, loss, int(rows[0])), _over_evaluation(run, loss)) if m is not None]
+    return [m for m in (over_chance(run), _over_evaluation(run, loss)) if m is not None]
 
 
 def configured(run: Run, found: Sequence[Measured]) -> tuple[Measured, Factor] | None:
@@ -80,21 +79,22 @@ def candidates(run: Run) -> list[Factor]:
     return [f for f in dict.fromkeys(found) if f.value >= 2]
 
 
-def _over_chance(run: Run, loss: Series, row: int) -> Measured | None:
-    outcomes = settings.number(run, "vocab_size") or settings.number(run, "classes")
-    if not outcomes or outcomes < 2 or not is_likelihood(loss.tag) or loss.step[row] > max(2 * loss.interval, BEGINS):
+def over_chance(run: Run) -> Measured | None:
+    """The first training loss over ln(classes); None where it is no cross entropy, or not that of the untrained model."""
+    loss = series(run, "loss.train")
+    rows, chance = (surviving(loss), guessing(run, loss)) if loss is not None else ([], None)
+    if loss is None or chance is None or not len(rows) or loss.step[rows[0]] > max(2 * loss.interval, BEGINS):
         return None
-    chance, step = math.log(outcomes), int(loss.step[row])
-    against = f"chance level (ln({outcomes:.0f}) = {chance:.3g})"
-    return Measured(float(loss.value[row]) / chance, against, step, step, loss.place(run, row), AT_CHANCE)
+    step, against = int(loss.step[rows[0]]), f"chance level (ln({outcomes(run):.0f}) = {chance:.3g})"
+    return Measured(float(loss.value[rows[0]]) / chance, against, step, step, loss.place(run, rows[0]), AT_CHANCE)
 
 
 def _over_evaluation(run: Run, loss: Series) -> Measured | None:
     """The first evaluation against the median of the three training losses around it, where the next evaluations are as far off."""
     held = series(run, "loss.eval")
-    if held is None:
+    rows, first = surviving(loss), surviving(held)[:EARLY] if held is not None else []
+    if held is None or not len(rows):
         return None
-    rows, first = surviving(loss), surviving(held)[:EARLY]
     ratios, near = [], []
     for i in first:
         at = int(np.argmin(np.abs(loss.step[rows] - held.step[i])))

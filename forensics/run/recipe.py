@@ -49,6 +49,11 @@ class Recipe:
         return self.rate / self.usual if self.rate else None
 
 
+def of_width(width: float) -> float:
+    """The usual peak rate of Adam on a model with attention."""
+    return ADAM_ATTENTION * math.sqrt(WIDTH / width)
+
+
 @once
 def recipe(run: Run) -> Recipe:
     """From the log where it says it, else from the config."""
@@ -57,7 +62,7 @@ def recipe(run: Run) -> Recipe:
     sgd = optimizer is not None and "sgd" in str(optimizer.value).lower()
     attention = run.framework in LANGUAGE or settings.setting(run, "heads") is not None or series(run, "attn.max_logit") is not None
     width = settings.number(run, "width")
-    usual = SGD if sgd else ADAM_ATTENTION * math.sqrt(WIDTH / width) if attention and width else ADAM
+    usual = SGD if sgd else of_width(width) if attention and width else ADAM
     return Recipe(shape.peak if shape else settings.number(run, "lr"), usual, _warmup(run, shape), attention, sgd, _clip(run))
 
 

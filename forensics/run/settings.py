@@ -124,13 +124,19 @@ def last_values(run: Run) -> dict[str, str]:
 
 
 @once
-def _config(run: Run) -> dict[str, list[Setting]]:
+def every(run: Run) -> list[Setting]:
+    """All settings by their whole keys, in the order of the files."""
     table = run.tables["config"]
-    found: dict[str, list[Setting]] = {}
     rows = zip(*(table[c].to_pylist() for c in ("key", "value", "source", "at", "attempt")), strict=True)
-    for key, value, source, at, attempt in rows:
-        last = re.split(r"[./]", key)[-1].lower().replace("-", "_").replace(" ", "_").lstrip("_")
-        found.setdefault(last, []).append(Setting(key, plain(value), run.where(source, at), attempt))
+    return [Setting(key, plain(value), run.where(source, at), attempt) for key, value, source, at, attempt in rows]
+
+
+@once
+def _config(run: Run) -> dict[str, list[Setting]]:
+    found: dict[str, list[Setting]] = {}
+    for s in every(run):
+        last = re.split(r"[./]", s.key)[-1].lower().replace("-", "_").replace(" ", "_").lstrip("_")
+        found.setdefault(last, []).append(s)
     return found
 
 

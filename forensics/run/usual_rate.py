@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 
 from forensics.run import settings
 from forensics.run.once import once
-from forensics.run.recipe import ADAM, ADAM_ATTENTION, LANGUAGE, SGD, WIDTH, recipe
+from forensics.run.recipe import ADAM, SGD, of_width, recipe
 from forensics.run.settings import Setting
 from parsers.tables import Run
 
@@ -30,6 +29,7 @@ _PRETRAINED = re.compile(
     r"(?i)(^|[./])(pretrained|model_name_or_path|finetune[a-z_]*|pretrained_model[a-z_]*|init_checkpoint|load_pretrained)$"
 )
 _ADAPTER = re.compile(r"(?i)(^|[./_])(lora|peft|adapters?|qlora)([./_]|$)")
+_ADAPTER_SWITCH = re.compile(r"(?i)^(use_|enable_)?(lora|peft|adapters?)(_r|_rank|_enabled?)?$")
 NO = ("", "0", "0.0", "false", "none", "null", "no", "[]", "{}", "scratch")
 
 
@@ -43,38 +43,26 @@ class Usual:
     missing: bool = False  # config does not say it
 
 
-def all_settings(run: Run) -> list[Setting]:
-    """Every setting of the last launches, by its whole key."""
-    table = run.tables["config"]
-    rows = zip(*(table[c].to_pylist() for c in ("key", "value", "source", "at", "attempt")), strict=True)
-    return [Setting(k, settings.plain(v), run.where(source, at), attempt) for k, v, source, at, attempt in rows]
-
-
 def is_set(s: Setting) -> bool:
     """Whether a setting turns something on."""
     return str(s.value).strip().lower() not in NO
 
 
-@once
-def adapters(run: Run) -> Setting | None:
-    """The setting that asks for adapters (LoRA and kin); None where none does, or they are turned off."""
-    found = [s for s in all_settings(run) if _ADAPTER.search(s.key) and "version" not in s.key.lower()]
-    off = [
-        s
-        for s in found
-        if not is_set(s) and re.search(r"(?i)^(use_|enable_)?(lora|peft|adapters?)(_r|_rank|_enable[d]?)?$", s.key.rpartition(".")[2])
-    ]
-    return next((s for s in found if is_set(s)), None) if not off else None
+def _adapted(run: Run) -> bool:
+    """Whether config asks for adapters (LoRA and kin), and no switch turns them off."""
+    found = [s for s in settings.every(run) if _ADAPTER.search(s.key) and "version" not in s.key.lower()]
+    off = any(not is_set(s) and _ADAPTER_SWITCH.search(s.key.rpartition(".")[2]) for s in found)
+    return not off and any(is_set(s) for s in found)
 
 
 @once
 def optimizer(run: Run) -> Setting | None:
     """The setting that names the optimizer, or one that only Adam and its kin have; None where two settings name different ones."""
     plain = [s for s in settings.named(run, " ".join(settings.names_of("optimizer"))) if isinstance(s.value, str)]
-    named = plain + [s for s in all_settings(run) if _NAMED.search(s.key) and s not in plain]
+    named = plain + [s for s in settings.every(run) if _NAMED.search(s.key) and s not in plain]
     if len({_family(str(s.value)) for s in named}) > 1:
         return None
-    return named[-1] if named else next((s for s in all_settings(run) if _ADAM_KEYS.search(s.key)), None)
+    return named[-1] if named else next((s for s in settings.every(run) if _ADAM_KEYS.search(s.key)), None)
 
 
 def family(run: Run) -> str | None:
@@ -92,9 +80,9 @@ def _family(name: str) -> str:
 
 def _attention(run: Run) -> bool | None:
     """Whether the model has attention; None where neither framework nor config tells."""
-    if recipe(run).attention or run.framework in LANGUAGE:
+    if recipe(run).attention:
         return True
-    told = [str(s.value) for s in all_settings(run) if _MODEL.search(s.key) and isinstance(s.value, str)]
+    told = [str(s.value) for s in settings.every(run) if _MODEL.search(s.key) and isinstance(s.value, str)]
     if any(_ATTENTION.search(t) for t in told):
         return True
     return False if any(_OTHER.search(t) for t in told) else None
@@ -108,8 +96,8 @@ def usual(run: Run) -> Usual:
         return Usual(None, None, "config does not name one optimizer, so that no usual rate is known", missing=True)
     if kind == "other":
         return Usual(None, None, f"no usual rate is known for the optimizer {str(getattr(optimizer(run), 'value', ''))[:40]}")
-    if adapters(run) is not None or any(is_set(s) for s in all_settings(run) if _PRETRAINED.search(s.key)):
-        return Usual(None, None, "the model was trained before (config), and no usual rate is known for what is tuned")
+    if _adapted(run) or any(is_set(s) for s in settings.every(run) if _PRETRAINED.search(s.key)):
+        return Usual(None, None, "the model was trained before (config), and no usual rate is known for tuning it")
     if kind == "sgd":
         return Usual(SGD, SGD)
     if attention is False:
@@ -118,8 +106,3 @@ def usual(run: Run) -> Usual:
         return Usual(of_width(width), of_width(width))
     why = "does not name the width of the model" if attention else "does not say what kind of model it is"
     return Usual(of_width(WIDEST), of_width(NARROWEST), f"config {why}, and some models take such a rate")
-
-
-def of_width(width: float) -> float:
-    """The usual peak rate of Adam on a model with attention."""
-    return ADAM_ATTENTION * math.sqrt(WIDTH / width)

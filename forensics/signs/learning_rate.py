@@ -18,7 +18,7 @@ from parsers.tables import Run
 
 LOW = 0.03  # times the usual: rate times steps is how far a run goes, and this one goes no further than a usual one in 3 % of its steps
 NEAR_PEAK = 0.7  # of the peak: noise in the weights goes with the square of the rate, so that half of it is gone below
-EARLY, LATE = 0.1, 0.3  # shares of the run; a usual warmup takes 1 to 5 % of it, so that it is over at the one and long over at the other
+EARLY = 0.1  # share of the run; a usual warmup takes 1 to 5 % of it, so that it is over by then
 NOT_LOGGED = "the learning rate was not logged"
 
 
@@ -48,13 +48,12 @@ def rate_zero_throughout(s: Symptoms) -> Sign:
     if rate is None or not rate.usable.any():
         return cannot_tell(f"{NOT_LOGGED}.")
     x, where = rate.value[rate.usable], rate.place(s.run, int(np.flatnonzero(rate.usable)[0]))
-    if (x == 0).all() and any("console" in f.format for f in s.run.sources if f.path in rate.source):
+    if x.any():
+        return absent(f"The logged learning rate reaches {x.max():.3g}.", where=where)
+    if any("console" in f.format for f in s.run.sources if f.path in rate.source):
         return cannot_tell("the console prints the learning rate as 0, which may be its rounding.")
-    if (x == 0).all():
-        return seen(
-            f"All {len(x)} logged values of the learning rate are zero.", where=where, first=int(rate.step[0]), last=int(rate.step[-1])
-        )
-    return absent(f"The logged learning rate reaches {x.max():.3g}.", where=where)
+    text = f"All {len(x)} logged values of the learning rate are zero."
+    return seen(text, where=where, first=int(rate.step[0]), last=int(rate.step[-1]))
 
 
 def rate_high_at_trouble(s: Symptoms) -> Sign:
@@ -70,20 +69,17 @@ def rate_fallen_at_trouble(s: Symptoms) -> Sign:
 def no_warmup(s: Symptoms) -> Sign:
     """The rate is at its peak from the first steps on, and so high that a model with attention needs a warmup (Goyal et al., arXiv 1706.02677)."""
     if found := s.of(warmup.Facts):
-        facts = found[0].facts
-        return seen(f"{found[0].title}.", found, warmup=facts.warmup, rate=facts.rate, ratio=facts.ratio, first=found[0].first_step)
+        return seen(f"{found[0].title}.", found, first=found[0].first_step)
     r = recipe(s.run)
     if r.warmup is None or r.rate is None:
-        return cannot_tell(f"{NOT_LOGGED}, and config does not say how long it warms up.")
+        return cannot_tell(f"{NOT_LOGGED}, and config does not say {'how long it warms up' if r.warmup is None else 'how high it is'}.")
     if _warmed(s.run, r.warmup):
-        return absent(f"The learning rate warms up over {_steps(r.warmup)}.", where=_warmup_place(s.run))
+        return absent(f"{_warming(r.warmup)}.", where=_warmup_place(s.run))
     if not r.attention:
         return cannot_tell("config does not say that the model has attention, and others need no warmup.")
     if (reach.first(s.run) or 0) > warmup.STEPS:
         return cannot_tell(f"the first steps were not logged: the log begins at step {reach.first(s.run)}.")
-    return absent(
-        f"The learning rate warms up over {_steps(r.warmup)}, and its peak of {r.rate:.3g} asks for no warmup.", where=_warmup_place(s.run)
-    )
+    return absent(f"{_warming(r.warmup)}, and its peak of {r.rate:.3g} needs none.", where=_warmup_place(s.run))
 
 
 def warmup_present(s: Symptoms) -> Sign:
@@ -91,19 +87,27 @@ def warmup_present(s: Symptoms) -> Sign:
     steps = recipe(s.run).warmup
     if steps is None:
         return cannot_tell(f"{NOT_LOGGED}, and config does not say how long it warms up.")
-    text = f"The learning rate warms up over {_steps(steps)}."
-    if _warmed(s.run, steps):
-        return seen(text, where=_warmup_place(s.run), warmup=steps)
-    return absent(text if steps else "The learning rate stands at its peak from its first logged value on.", where=_warmup_place(s.run))
+    return (seen if _warmed(s.run, steps) else absent)(f"{_warming(steps)}.", where=_warmup_place(s.run))
 
 
 def trouble_in_first_tenth(s: Symptoms) -> Sign:
     """The first trouble begins in the first tenth of the run."""
-    return _when(s, 0.0, EARLY)
+    found = trouble(s.findings)
+    first, last = reach.first(s.run), reach.last(s.run)
+    if not found or first is None or last is None:
+        return does_not_arise(f"{NONE}.")
+    length, step = max(last, planned_steps(s.run) or 0) - first, found[0].first_step or 0
+    if length <= 0:
+        return does_not_arise("the run has no length: all values stand at one step.")
+    share = (step - first) / length
+    text = f"The trouble begins at step {step}, after {max(share, 0):.0%} of the run."
+    return seen(text, found[:1], first=step) if 0 <= share <= EARLY else absent(text, found[:1])
 
 
-def _steps(n: float) -> str:
-    return "1 step" if n == 1 else f"{n:.0f} steps"
+def _warming(steps: float) -> str:
+    if not steps:
+        return "The learning rate has no warmup"
+    return f"The learning rate warms up over {steps:.0f} step{'' if steps == 1 else 's'}"
 
 
 def _against_usual(run: Run, low: float, high: float) -> Sign:
@@ -114,10 +118,10 @@ def _against_usual(run: Run, low: float, high: float) -> Sign:
     if known.low is None or known.high is None:
         return cannot_tell(f"{known.why}.") if known.missing else does_not_arise(f"{known.why}.")
     least, most = r.rate / known.high, r.rate / known.low
-    where, ratio = _rate_place(run), least if least >= 1 else most
+    where = _rate_place(run)
     text = f"The peak learning rate of {r.rate:.3g} is {_beside_usual(run, known.low, known.high, r.rate)}."
     if low <= least and most < high:
-        return seen(text, where=where, rate=r.rate, ratio=ratio)
+        return seen(text, where=where)
     return absent(text, where=where) if most < low or least >= high else cannot_tell(f"{known.why}.")
 
 
@@ -165,19 +169,5 @@ def _at_trouble(s: Symptoms, *, high: bool) -> Sign:
     rising = "" if share >= NEAR_PEAK or fallen else " and rising"
     text = f"The trouble begins at step {step}, with the learning rate at {share:.0%} of its peak of {shape.peak:.3g}{rising}."
     if (share >= NEAR_PEAK) if high else fallen:
-        return seen(text, found[:1], where=where, first=step, share=share)
+        return seen(text, found[:1], where=where, first=step)
     return absent(text, found[:1], where=where)
-
-
-def _when(s: Symptoms, low: float, high: float) -> Sign:
-    """Whether the first trouble lies between two shares of the run, which is as long as it was planned, or came."""
-    found = trouble(s.findings)
-    first, last = reach.first(s.run), reach.last(s.run)
-    if not found or first is None or last is None:
-        return does_not_arise(f"{NONE}.")
-    length, step = max(last, planned_steps(s.run) or 0) - first, found[0].first_step or 0
-    if length <= 0:
-        return does_not_arise("the run has no length: all values stand at one step.")
-    share = (step - first) / length
-    text = f"The trouble begins at step {step}, after {max(share, 0):.0%} of the run."
-    return seen(text, found[:1], first=step, share=share) if low <= share <= high else absent(text, found[:1])

@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from forensics.case import Finding
 from forensics.detectors import logger_artefact
 from forensics.run import loss_factor, settings
-from forensics.run.series import Series, series
+from forensics.run.evaluations import outcomes
+from forensics.run.series import series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
-from parsers.loss_names import is_likelihood
-
-_BEGINS = 10  # steps: a log whose first value stands later does not show the untrained model (as in logger_artefact)
 
 
 def unit_artefact(s: Symptoms) -> Sign:
     """The first loss is ln of the vocabulary in bits, or times the accumulation steps."""
     found = _made(s, "base_2", "times_accumulation")
     if found:
-        facts = found[0].facts
-        factor = facts.factor if isinstance(facts, logger_artefact.Unit) else None
-        return seen(f"{found[0].title}.", found, kind=facts.kind, factor=factor, first=facts.step, last=found[0].last_step)
-    loss, outcomes = series(s.run, "loss.train"), settings.setting(s.run, "vocab_size") or settings.setting(s.run, "classes")
-    number = settings.as_number(outcomes.value) if outcomes else None
-    if loss is None or not len(loss):
-        return cannot_tell("the training loss was not logged.")
-    if outcomes is None or number is None or number < 2:
+        return seen(f"{found[0].title}.", found, first=found[0].facts.step, last=found[0].last_step)
+    if outcomes(s.run) is None:
         return cannot_tell("config does not say how many classes or tokens there are.")
-    start = loss.value[np.isfinite(loss.value)][:1]
-    if not len(start) or loss.step[0] > max(2 * loss.interval, _BEGINS) or not is_likelihood(loss.tag):
+    m = loss_factor.over_chance(s.run)
+    if m is None:
         return cannot_tell("the loss of the untrained model was not logged as a cross entropy.")
-    chance = math.log(number)
-    return absent(f"The first loss is {start[0]:.3g}, {start[0] / chance:.3g} times ln({number:.0f}) = {chance:.3g}.", where=outcomes.where)
+    return absent(f"The first loss is {m.ratio:.3g} times {m.against}.", where=m.where)
 
 
 def loss_times_constant(s: Symptoms) -> Sign:
@@ -45,7 +34,7 @@ def loss_times_constant(s: Symptoms) -> Sign:
     if match is not None:
         m, n = match
         text = f"The training loss is {m.ratio:.3g} times {m.against} at step {m.step}, and {n.says} is {n.value}."
-        return seen(text, where=n.where, factor=n.value, first=m.step, last=m.last)
+        return seen(text, where=n.where, first=m.step, last=m.last)
     m = measured[0]
     text = f"The training loss is {m.ratio:.3g} times {m.against} at step {m.step}"
     if m.ratio >= loss_factor.LEAST and not loss_factor.candidates(s.run):
@@ -57,12 +46,13 @@ def nan_filter_made_value(s: Symptoms) -> Sign:
     """A logged loss is what the Hugging Face Trainer's NaN filter writes in place of micro-batches that were NaN."""
     found = _made(s, "nan_filter")
     if found:
-        return seen(_filtered(found[0]), found, count=len(found), first=found[0].facts.step, last=found[-1].last_step)
+        return seen(_filtered(found[0]), found, first=found[0].facts.step, last=found[-1].last_step)
     if s.run.framework != "hf-trainer":
         return does_not_arise("the log is not known to be the Hugging Face Trainer's, which alone has this filter.")
     norm = series(s.run, "grad.norm")
-    if norm is None or not len(norm):
-        return cannot_tell("the gradient norm was not logged, which would be NaN in such rows.")
+    if norm is None or series(s.run, "loss.train") is None:
+        what = "gradient norm, which would be NaN in such rows," if norm is None else "training loss"
+        return cannot_tell(f"the {what} was not logged.")
     finite = int(np.isfinite(norm.value).sum())
     return absent(
         f"{finite} of {len(norm)} gradient norms are finite, and no loss is what the filter would write.", where=norm.place(s.run, -1)
@@ -79,7 +69,7 @@ def trainer_filter_at_work(s: Symptoms) -> Sign:
     if off:
         return absent("Config turns the filter off (logging_nan_inf_filter is false).", where=off[-1].where)
     loss = series(s.run, "loss.train")
-    if loss is None or not len(loss):
+    if loss is None:
         return cannot_tell("the training loss was not logged.")
     bad = np.flatnonzero(~np.isfinite(loss.value))
     if len(bad):
@@ -95,13 +85,15 @@ def nan_in_running_average(s: Symptoms) -> Sign:
         text = f"{found[0].title.partition(':')[0]}."  # without what it means
         return seen(text, found, first=found[0].first_step, last=found[0].last_step)
     loss = series(s.run, "loss.train")
-    if loss is None or not len(loss):
+    if loss is None:
         return cannot_tell("the training loss was not logged.")
     if np.isfinite(loss.value[-1]):
         return absent(f"The last logged loss is finite, {loss.value[-1]:.4g} at step {loss.step[-1]}.", where=loss.place(s.run, -1))
     others = [x for name in ("grad.norm", "loss.eval") if (x := series(s.run, name)) is not None]
     if not others:
         return cannot_tell("neither the gradient norm nor an evaluation loss was logged beside the NaN.")
+    if np.isfinite(others[0].value[-1]):
+        return cannot_tell(f"the log does not show a finite loss and then NaN beside three finite values of {others[0].tag}.")
     return absent(f"The loss ends as {loss.value[-1]}, and {others[0].tag} ends as {others[0].value[-1]:.4g}.", where=loss.place(s.run, -1))
 
 
@@ -129,8 +121,8 @@ def run_mean_logged(s: Symptoms) -> Sign:
     found = _made(s, "run_mean")
     if found:
         return seen(f"{found[0].title}.", found, first=found[0].facts.step, last=found[0].last_step)
-    loss: Series | None = series(s.run, "loss.train")
-    if loss is None or not len(loss):
+    loss = series(s.run, "loss.train")
+    if loss is None:
         return cannot_tell("the training loss was not logged.")
     return absent(f"No step of {loss.tag} has a second value that is the mean of the {len(loss)} before it.")
 

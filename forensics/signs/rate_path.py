@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,26 +10,26 @@ import numpy as np
 from forensics.case import Finding
 from forensics.detectors import checkpoint_state, divergence, level_shift, loss_spike, lr_schedule, nonfinite, schedule_length
 from forensics.run import settings
+from forensics.run.evaluations import LEVEL, level_at
 from forensics.run.plan import planned_steps
 from forensics.run.series import Series, series
-from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from forensics.signs.learning_rate import NOT_LOGGED
+from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.tables import Run
 
 SUBJECT = "learning_rate"  # the other half of it
 
 REMEMBERED = 100  # steps: between the 20 and the 1000 that Adam's second moment remembers with a beta2 of 0.95 and of 0.999
 FEW = 10  # values: a path of fewer shows neither jump nor schedule
 LIKE = 0.15  # two factors are one within so much: ends are read off logged steps, accumulation leaves remainders
-NOT_LOGGED = "the learning rate was not logged"
 
 
 def rate_jumped(s: Symptoms) -> Sign:
     """The logged rate leaves its own path upwards inside an attempt, where no warmup and no warm restart does it."""
     jumps = _jumps(s)
     if jumps:
-        most = max(f.facts.ratio or 1.0 for f in jumps)
-        return seen(f"{jumps[0].title}.", jumps[:3], first=jumps[0].first_step, last=jumps[-1].first_step, ratio=most)
-    rate = series(s.run, "lr")
-    return cannot_tell(_too_few(rate)) if rate is None or len(rate) < FEW else absent(_smooth(rate), where=rate.place(s.run, 0))
+        return seen(f"{jumps[0].title}.", jumps[:3], first=jumps[0].first_step, last=jumps[-1].first_step)
+    return _path(s.run, absent)
 
 
 def loss_follows_rate_jump(s: Symptoms) -> Sign:
@@ -46,27 +47,27 @@ def loss_follows_rate_jump(s: Symptoms) -> Sign:
         return seen(
             f"The loss leaves its level at step {follows[0].first_step}, after the rate's jump.", follows[:3], first=follows[0].first_step
         )
+    at = jumps[0].first_step or 0
     if moved:
-        return absent(
-            f"The loss leaves its level at step {moved[0].first_step}, away from the rate's jump at step {jumps[0].first_step}.", moved[:1]
-        )
-    return absent(f"The loss keeps its level after the rate's jump at step {jumps[0].first_step}.")
+        return absent(f"The loss leaves its level at step {moved[0].first_step}, away from the rate's jump at step {at}.", moved[:1])
+    before, after_it = level_at(loss, at), loss.value[loss.usable & (loss.step > at)][:LEVEL]
+    if before is None or not len(after_it):
+        return cannot_tell(f"the training loss was not logged on both sides of the rate's jump at step {at}.")
+    return absent(f"The loss is {np.median(after_it):.3g} after the rate's jump at step {at}, and {before:.3g} before it.")
 
 
 def rate_reset_at_resume(s: Symptoms) -> Sign:
     """After a restart the rate begins again elsewhere than where it stood."""
     resets = [f for f in s.of(lr_schedule.Facts) if f.facts.at_resume]
     if resets:
-        facts = resets[0].facts
-        return seen(f"{resets[0].title}.", resets, first=resets[0].first_step, ratio=facts.ratio)
+        return seen(f"{resets[0].title}.", resets, first=resets[0].first_step)
     rate = series(s.run, "lr")
     if len(s.run.attempts) < 2:
         return does_not_arise("there is no restart at which the rate could have been reset.")
     if rate is None:
         return cannot_tell(f"{NOT_LOGGED}.")
-    both = [i for i in np.flatnonzero(np.diff(rate.attempt)) + 1 if np.isfinite(rate.value[i])]
-    pairs = [(i, _before(rate, int(i))) for i in both]
-    known = [(i, old) for i, old in pairs if old is not None]
+    begins = [int(i) for i in np.flatnonzero(np.diff(rate.attempt)) + 1 if np.isfinite(rate.value[i])]
+    known = [(i, old) for i in begins if (old := _before(rate, i)) is not None]
     if not known:
         return cannot_tell("the learning rate was not logged on both sides of the restart.")
     i, old = known[-1]
@@ -76,19 +77,15 @@ def rate_reset_at_resume(s: Symptoms) -> Sign:
 
 def rate_follows_its_schedule(s: Symptoms) -> Sign:
     """The logged rate goes through the run without a jump, a reset or an end before its time."""
-    rate = series(s.run, "lr")
-    if rate is None or len(rate) < FEW or not rate.usable.any():
-        return cannot_tell(_too_few(rate))
-    if left := s.of(lr_schedule.Facts, schedule_length.Facts):
-        return absent(f"{left[0].title}.", left[:2])
-    return seen(_smooth(rate), where=rate.place(s.run, 0))
+    followed = _path(s.run, seen)
+    left = s.of(lr_schedule.Facts, schedule_length.Facts)
+    return absent(f"{left[0].title}.", left[:2]) if left and followed.state == SEEN else followed
 
 
 def schedule_ends_early(s: Symptoms) -> Sign:
     """The rate comes to the end of its decay before six tenths of the planned steps."""
     if ends := s.of(schedule_length.Facts):
-        facts = ends[0].facts
-        return seen(f"{ends[0].title}.", ends, first=facts.end, factor=facts.factor, plan=facts.plan)
+        return seen(f"{ends[0].title}.", ends, first=ends[0].facts.end)
     rate, plan, shape = series(s.run, "lr"), planned_steps(s.run), lr_schedule.shape(s.run)
     kind = settings.setting(s.run, "schedule")
     if rate is None or shape is None:
@@ -122,9 +119,7 @@ def schedule_factor_configured(s: Symptoms) -> Sign:
     for name, told, n in known:
         if abs(factor / n - 1) <= LIKE:
             what = "gradient accumulation" if name == "accumulation" else "number of processes"
-            return seen(
-                f"The schedule runs {factor:.3g} times too fast, and the configured {what} is {n:g}.", found, where=told.where, factor=n
-            )
+            return seen(f"The schedule runs {factor:.3g} times too fast, and the configured {what} is {n:g}.", found, where=told.where)
     listed = " and ".join(f"{told.key} {n:g}" for _, told, n in known)
     return absent(f"The schedule runs {factor:.3g} times too fast, and config sets {listed}.", found, where=known[0][1].where)
 
@@ -136,7 +131,7 @@ def rate_constant(s: Symptoms) -> Sign:
         return cannot_tell(f"{NOT_LOGGED}.")
     x, where = rate.value[rate.usable], rate.place(s.run, 0)
     if shape.constant:
-        return seen(f"The learning rate is {shape.peak:.3g} in all {len(x)} logged values.", where=where, rate=shape.peak)
+        return seen(f"The learning rate is {shape.peak:.3g} in all {len(x)} logged values.", where=where)
     return absent(f"The learning rate moves between {x.min():.3g} and {x.max():.3g}.", where=where)
 
 
@@ -144,18 +139,16 @@ def _jumps(s: Symptoms) -> list[Finding[lr_schedule.Facts]]:
     return [f for f in s.of(lr_schedule.Facts) if not f.facts.at_resume]
 
 
-def _too_few(rate: Series | None) -> str:
-    return f"{NOT_LOGGED}." if rate is None else f"the learning rate was logged only {len(rate)} times."
-
-
-def _smooth(rate: Series) -> str:
-    """How far the rate moves between two logged values at most."""
-    x = rate.value[rate.usable]
-    if len(x) < 2:
-        return f"The learning rate was logged {len(x)} times without a jump."
+def _path(run: Run, state: Callable[..., Sign]) -> Sign:
+    """How far the rate moves from one logged value to the next at most, as SEEN or ABSENT; cannot tell by few values."""
+    rate = series(run, "lr")
+    x = rate.value[rate.usable] if rate is not None else np.zeros(0)
+    if rate is None or len(x) < FEW:
+        return cannot_tell(f"{NOT_LOGGED}." if rate is None else f"only {len(x)} finite values of the learning rate were logged.")
     most = float(np.abs(np.diff(x)).max()) / max(float(x.max()), 1e-300)
     ends = f"The learning rate begins at {x[0]:.3g}, peaks at {x.max():.3g} and ends at {x[-1]:.3g}"
-    return f"{ends}; it moves by {most:.0%} of its peak at most between two of its {len(x)} logged values."
+    text = f"{ends}; from one of its {len(x)} logged values to the next it moves by {most:.0%} of its peak at most."
+    return state(text, where=rate.place(run, int(np.flatnonzero(rate.usable)[0])))
 
 
 def _follows(f: Finding[Any], jump: Finding[lr_schedule.Facts], after: int, interval: int) -> bool:

@@ -83,7 +83,7 @@ def test_warmup() -> None:
     warm, flat = np.interp(np.arange(400), [0, 50], [1e-5, 1e-3]), np.full(400, 1e-3)
     assert of("warmup_present", {"lr": warm}).state == of("no_warmup", {"lr": flat}, (_bare(),)).state == SEEN
     assert of("warmup_present", {"lr": flat}).state == of("no_warmup", {"lr": warm}).state == ABSENT
-    assert of("no_warmup", {"lr": flat}, config=GPT).text.endswith("asks for no warmup.")
+    assert of("no_warmup", {"lr": flat}, config=GPT).text.endswith("needs none.")
     assert of("no_warmup", {"lr": flat}).state == CANNOT_TELL  # no attention that is known of
 
 
