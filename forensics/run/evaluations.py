@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from forensics.run import settings
-from forensics.run.inputs import surviving
-from forensics.run.series import Floats, Ints, Series, series
+from forensics.run.series import Floats, Ints, Series
+from forensics.run.usable_values import usable
 from parsers.loss_names import is_likelihood
 from parsers.tables import Run
 
@@ -17,11 +17,7 @@ LEVEL = 25  # values that a level of the training loss is the median of
 
 def evaluations(run: Run, name: str = "loss.eval") -> tuple[Ints, Floats]:
     """Steps and values of the evaluations that count; empty where there are none."""
-    s = series(run, name)
-    if s is None:
-        return np.zeros(0, np.int64), np.zeros(0)
-    rows = surviving(s)
-    return s.step[rows], s.value[rows]
+    return usable(run, name)
 
 
 def shares(x: Floats) -> Floats:

@@ -7,13 +7,13 @@ import re
 import numpy as np
 
 from forensics.run.once import once
-from forensics.run.series import Floats, Series, names, parts
+from forensics.run.series import Series, names, parts
+from forensics.run.usable_values import first_level, last_level
 from parsers.name_rules import words
 from parsers.tables import Run
 
 LEAST, MOST = 5, 400  # values of a series; tags that are looked at: experts by layer are many, wandb's system metrics more
 LONGEST = 200  # characters of a tag that are looked at: some of the patterns take the square of it
-SHARE = 10  # a level is the median of this share of the values
 
 
 @once
@@ -28,22 +28,10 @@ def worded(run: Run, pattern: str) -> tuple[Series, ...]:
     return tuple(sorted((s for s in found if s.usable.sum() >= LEAST), key=lambda s: -int(s.usable.sum())))
 
 
-def level(x: Floats, end: int) -> float:
-    """Median of the first (0) or last (-1) tenth of the values, of three at least."""
-    n = max(len(x) // SHARE, 3)
-    return float(np.median(x[:n] if end == 0 else x[-n:]))
-
-
-def both_levels(s: Series) -> tuple[float, float]:
-    """Levels at the beginning and at the end; NaN of an empty series."""
-    x = s.value[s.usable]
-    return (level(x, 0), level(x, -1)) if len(x) else (float("nan"), float("nan"))
-
-
 def moved_from(s: Series) -> tuple[float, float]:
-    """The first values (three) and the last tenth: what a fall within the first steps does not blur; NaN of an empty series."""
+    """The first values and the last tenth: what a fall within the first steps does not blur; NaN of an empty series."""
     x = s.value[s.usable]
-    return (float(np.median(x[:3])), level(x, -1)) if len(x) else (float("nan"), float("nan"))
+    return first_level(x), last_level(x)
 
 
 def stays_from(s: Series, limit: float) -> int | None:

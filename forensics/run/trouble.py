@@ -7,17 +7,16 @@ from typing import Any
 
 from forensics.case import Finding
 from forensics.detectors import divergence, loss_spike, nonfinite
+from forensics.findings import GRAVE, findings_of
 
 NONE = "there is no trouble to set it against: the loss neither diverged, nor jumped, nor stayed NaN"
 
 
 def trouble(findings: Sequence[Finding[Any]]) -> list[Finding[Any]]:
     """In step order; what only looks like a spike is left out."""
-    found = [f for f in findings if f.first_step is not None and _is_trouble(f)]
-    return sorted(found, key=lambda f: f.first_step or 0)
-
-
-def _is_trouble(f: Finding[Any]) -> bool:
-    if isinstance(f.facts, loss_spike.Facts):
-        return f.severity in ("warning", "critical") and f.facts.class_ != "not_a_spike"
-    return isinstance(f.facts, divergence.Facts) or (isinstance(f.facts, nonfinite.Facts) and f.severity == "critical")
+    found: list[Finding[Any]] = [
+        *findings_of(findings, divergence.Facts),
+        *findings_of(findings, loss_spike.Facts, severity=GRAVE),
+        *findings_of(findings, nonfinite.Facts, severity=["critical"]),
+    ]
+    return sorted((f for f in found if f.first_step is not None), key=lambda f: f.first_step or 0)

@@ -7,15 +7,25 @@ import math
 import numpy as np
 
 from forensics.errors import CannotTell
-from forensics.run import plan, settings
+from forensics.run.once import once
 from forensics.run.inputs import loss_of, surviving
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.spikes.excursions import centred_median
-from parsers.loss_names import is_likelihood
 from parsers.tables import Run
 
-WORDS = {"grad.norm": "the gradient norm", "lr": "the learning rate", "loss.train": "the training loss", "": "the loss"}
+WORDS = {
+    "": "the loss",
+    "loss.train": "the training loss",
+    "loss.eval": "the evaluation loss",
+    "acc.eval": "the evaluation accuracy",
+    "grad.norm": "the gradient norm",
+    "lr": "the learning rate",
+    "rl.reward": "the reward",
+    "rl.entropy": "the entropy of the policy",
+    "rl.loss_value": "the value loss",
+    "pref.acc": "the accuracy of preferences",
+}
 BEGINNING = 3  # values whose median is the first level, as the detectors of divergence and of the initial loss take it
 LATE = 0.1  # share of the steps; a log that begins later goes on from a trained model (as the plateau detector has it)
 
@@ -30,6 +40,7 @@ def metric(run: Run, name: str = "") -> Series | None:
         return None
 
 
+@once
 def usable(run: Run, name: str = "") -> tuple[Ints, Floats]:
     """(step, value) of the finite values that no later attempt logged again; empty where the metric was not logged."""
     s = metric(run, name)
@@ -37,6 +48,12 @@ def usable(run: Run, name: str = "") -> tuple[Ints, Floats]:
         return np.zeros(0, np.int64), np.zeros(0)
     rows = surviving(s)
     return s.step[rows], s.value[rows]
+
+
+def interval(run: Run, name: str = "") -> int:
+    """The usual distance of two logged steps of a metric; 1 where it was not logged."""
+    s = metric(run, name)
+    return s.interval if s is not None else 1
 
 
 def lacking(run: Run, least: int, name: str = "") -> str:
@@ -57,6 +74,11 @@ def last_level(x: Floats) -> float:
     return float(np.median(x[-max(len(x) // 10, BEGINNING) :])) if len(x) else math.nan
 
 
+def levels(x: Floats, parts: int) -> list[float]:
+    """Medians of equal parts, in order."""
+    return [float(np.median(part)) for part in np.array_split(x, parts)]
+
+
 def scatter(x: Floats) -> float:
     """Standard deviation of single values about their running median, in the unit of the values."""
     return robust_sigma(x - centred_median(x, 9), 0.0) if len(x) else math.nan
@@ -67,15 +89,3 @@ def begins_late(run: Run) -> str:
     step, _ = usable(run)
     late = len(step) > 0 and step[0] > LATE * step[-1] and step[0] > step[min(1, len(step) - 1)] - step[0]
     return f"the log begins at step {step[0]}, and what the loss was before is not known." if late else ""
-
-
-def chance(run: Run) -> float | None:
-    """What guessing costs in nats: ln of the classes or tokens that config names; None where it is not known or the loss is another."""
-    s = metric(run)
-    outcomes = settings.number(run, "vocab_size") or settings.number(run, "classes")
-    return math.log(outcomes) if s is not None and is_likelihood(s.tag) and outcomes and outcomes > 1 else None
-
-
-def unit(run: Run) -> str:
-    """What the labels of the log count: "step" or "epoch"."""
-    return "epoch" if plan.counts_epochs(run) else plan.unit(run)

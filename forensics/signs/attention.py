@@ -6,10 +6,9 @@ import numpy as np
 
 from forensics.detectors import attention_logits, loss_spike
 from forensics.findings import GRAVE
-from forensics.run.series import series
+from forensics.run.usable_values import lacking, last_level, usable
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
-
-LEAST = 10  # values that the detector needs
+from forensics.spikes.selected import LEAST
 
 
 def attention_logits_grew(s: Symptoms) -> Sign:
@@ -18,12 +17,10 @@ def attention_logits_grew(s: Symptoms) -> Sign:
         f = found[0]
         return seen(f"{f.title}.", found, first=f.facts.step, last=f.last_step)
     for name, word in (("attn.max_logit", "largest attention logit"), ("attn.entropy", "attention entropy")):
-        logged = series(s.run, name)
-        if logged is None or len(logged) < LEAST:
-            continue
-        first, last = float(np.median(logged.value[:5])), float(np.median(logged.value[-max(len(logged) // 10, 3) :]))
-        return absent(f"The {word} goes from {first:.3g} to {last:.3g}, no runaway.")
-    return cannot_tell("neither attention logits nor attention entropy were logged.")
+        _, x = usable(s.run, name)
+        if len(x) >= attention_logits.LEAST:
+            return absent(f"The {word} goes from {np.median(x[:5]):.3g} to {last_level(x):.3g}, no runaway.")
+    return cannot_tell(f"neither attention logits nor attention entropy were logged with {attention_logits.LEAST} finite values.")
 
 
 def loss_left_before_logits(s: Symptoms) -> Sign:
@@ -36,6 +33,8 @@ def loss_left_before_logits(s: Symptoms) -> Sign:
     if before := [f for f in spikes if f.facts.start < at]:
         text = f"The loss spiked at step {before[0].facts.start}, before the attention passed its limit at step {at}."
         return seen(text, [before[0], grown[0]], first=before[0].facts.start, last=at)
+    if not spikes and (why := lacking(s.run, LEAST)):
+        return cannot_tell(why)
     if not spikes:
         return absent(f"The loss does not spike before the attention passes its limit at step {at}, nor after it.", grown)
     return absent(

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from forensics.case import Finding
-from forensics.detectors import divergence, grad_spike, layer_gradients, loss_spike, nonfinite, zero_loss
-from forensics.findings import GRAVE
+from forensics.detectors import divergence, grad_spike, layer_gradients, loss_spike, zero_loss
 from forensics.run import settings
 from forensics.run.series import parts
-from forensics.run.usable_values import begins_late, lacking, usable
+from forensics.run.trouble import trouble
+from forensics.run.usable_values import begins_late, lacking, levels, usable
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
-LARGE, HUGE = 4.0, 20.0  # times the level of the norm
+LARGE = 4.0  # times the level of the norm
 LEADS, FOLLOWS = 10, 3  # steps by which the norm may jump before the trouble, and after its peak
 TINY = 1e-3  # norm; over 1e8 parameters 1e-7 each, near Adam's epsilon of 1e-8, which then sets the step (arXiv 2304.09871)
 BEFORE = 100  # values before the trouble that tell how large the norm usually was
@@ -23,32 +23,21 @@ GROWN, FIFTHS = 10.0, 5  # an order of magnitude; that five medians rise one aft
 NEARLY_ALL, AT_CLIP = 0.9, 1e-3  # share of the values; how near a norm is to the clip value that cut it (printed to four digits)
 
 
-def _trouble(s: Symptoms) -> list[Finding]:
-    found: list[Finding] = [*s.of(divergence.Facts), *s.of(loss_spike.Facts, severity=GRAVE), *s.of(nonfinite.Facts, severity=["critical"])]
-    return [f for f in found if f.first_step is not None]
-
-
 def gradient_jumps_with_trouble(s: Symptoms) -> Sign:
     """The gradient norm jumps to four times its level or more shortly before the trouble, or with it."""
-    return _jumps(s, LARGE)
-
-
-def _jumps(s: Symptoms, least: float) -> Sign:
-    trouble, norms = _trouble(s), s.of(grad_spike.Facts)
-    if not trouble:
+    found, norms = trouble(s.findings), s.of(grad_spike.Facts)
+    if not found:
         return does_not_arise("no trouble of the loss has a step, so no jump of the gradient norm can go with it.")
     if not norms and (why := lacking(s.run, FIRST, "grad.norm")):
         return cannot_tell(why)
-    near = [f for f in norms if any(_leads(f, t) for t in trouble)]
+    near = [f for f in norms if any(_leads(f, t) for t in found)]
     if near:
         top = max(near, key=lambda f: f.facts.ratio)
         text = f"The gradient norm jumps to {top.facts.top:.3g} at step {top.facts.peak}, {top.facts.ratio:.3g} times its level."
-        if top.facts.ratio >= least:
-            return seen(text, [top], first=top.facts.start, last=top.facts.peak, ratio=top.facts.ratio)
-        return absent(text, [top])
-    told = [t for t in (_beside(s, f, least) for f in trouble) if t is not None]
+        return seen(text, [top], first=top.facts.start, last=top.facts.peak) if top.facts.ratio >= LARGE else absent(text, [top])
+    told = [t for t in (_beside(s, f) for f in found) if t is not None]
     if not told:
-        return cannot_tell(f"too few gradient norms were logged around the trouble at step {trouble[0].first_step}.")
+        return cannot_tell(f"too few gradient norms were logged around the trouble at step {found[0].first_step}.")
     return max(told, key=lambda t: t.state == SEEN)
 
 
@@ -60,7 +49,7 @@ def _leads(grad: Finding[grad_spike.Facts], trouble: Finding) -> bool:
     return begins - LEADS <= grad.facts.peak <= last
 
 
-def _beside(s: Symptoms, trouble: Finding, least: float) -> Sign | None:
+def _beside(s: Symptoms, trouble: Finding) -> Sign | None:
     """The norm at the trouble against the values before it: what begins with an attempt is no excursion of its series."""
     step, x = usable(s.run, "grad.norm")
     at = trouble.first_step or 0
@@ -69,25 +58,25 @@ def _beside(s: Symptoms, trouble: Finding, least: float) -> Sign | None:
         return None
     row, usual, highest = there[int(np.argmax(x[there]))], float(np.median(before)), float(before.max())
     text = f"The gradient norm is {x[row]:.3g} at step {step[row]}, where the loss has its trouble at step {at}; before it was usually {usual:.3g}."
-    if usual > 0 and x[row] >= least * usual and x[row] > highest:
-        return seen(text, [trouble], first=int(step[row]), last=int(step[row]), ratio=float(x[row]) / usual)
+    if usual > 0 and x[row] >= LARGE * usual and x[row] > highest:
+        return seen(text, [trouble], first=int(step[row]), last=int(step[row]))
     return absent(text)
 
 
 def gradient_was_tiny(s: Symptoms) -> Sign:
     """The gradient norm had become tiny before the trouble (Adam instability, arXiv 2304.09871); absent: it was of ordinary size."""
-    begins = [f.first_step for f in _trouble(s) if f.first_step is not None]
+    begins = [f.first_step or 0 for f in trouble(s.findings)]
     if not begins:
         return does_not_arise("no trouble of the loss has a step, so there is nothing before it to judge.")
     if why := lacking(s.run, LEAST, "grad.norm"):
         return cannot_tell(why)
     step, x = usable(s.run, "grad.norm")
-    levels = [float(np.median(b)) for at in begins if len(b := x[step < at][-BEFORE:]) >= FIRST]
-    if not levels:
-        return cannot_tell(f"too few gradient norms come before the trouble at step {min(begins)}.")
-    level = float(np.median(levels))
-    text = f"The gradient norm was usually {level:.2g} before the trouble (first at step {min(begins)})."
-    return seen(text, first=int(step[0]), last=min(begins)) if 0 < level < TINY else absent(text)
+    usual = [float(np.median(b)) for at in begins if len(b := x[step < at][-BEFORE:]) >= FIRST]
+    if not usual:
+        return cannot_tell(f"too few gradient norms come before the trouble at step {begins[0]}.")
+    level = float(np.median(usual))
+    text = f"The gradient norm was usually {level:.2g} before the trouble (first at step {begins[0]})."
+    return seen(text, first=int(step[0]), last=begins[0]) if 0 < level < TINY else absent(text)
 
 
 def gradient_exactly_zero(s: Symptoms) -> Sign:
@@ -115,7 +104,7 @@ def gradients_flow(s: Symptoms) -> Sign:
     step, x = usable(s.run, "grad.norm")
     usual = float(np.median(x))
     if usual > TINY:
-        return seen(f"Gradients flow: their norm is {usual:.2g} in the median.", first=int(step[0]), last=int(step[-1]), norm=usual)
+        return seen(f"Gradients flow: their norm is {usual:.2g} in the median.", first=int(step[0]), last=int(step[-1]))
     return absent(f"There is hardly any gradient: its norm is {usual:.2g} in the median.")
 
 
@@ -132,9 +121,7 @@ def first_gradients_large(s: Symptoms) -> Sign:
 def _layers(s: Symptoms, found: list[Finding[layer_gradients.Facts]]) -> Sign:
     """What the norms by layer say: this finding, or how they compare."""
     if found:
-        facts = found[0].facts
-        layers = ", ".join((facts.frozen or facts.starved)[:3])
-        return seen(f"{found[0].title}.", found, first=found[0].first_step, last=found[0].last_step, layers=layers)
+        return seen(f"{found[0].title}.", found, first=found[0].first_step, last=found[0].last_step)
     usual = {g.tag: float(np.median(x)) for g in parts(s.run, "grad.norm_layer") if len(x := g.value[np.isfinite(g.value)])}
     if len(usual) < 2:
         return cannot_tell("the gradient norm was not logged by layer.")
@@ -175,12 +162,12 @@ def gradient_grows_steadily(s: Symptoms) -> Sign:
     if why := lacking(s.run, LEAST, "grad.norm"):
         return cannot_tell(why)
     step, x = usable(s.run, "grad.norm")
-    levels = [float(np.median(part)) for part in np.array_split(x, FIFTHS)]
-    told = ", ".join(f"{v:.3g}" for v in levels)
-    if not ((np.diff(levels) > 0).all() and levels[-1] >= GROWN * levels[0]):
+    fifths = levels(x, FIFTHS)
+    told = ", ".join(f"{v:.3g}" for v in fifths)
+    if not ((np.diff(fifths) > 0).all() and fifths[-1] >= GROWN * fifths[0]):
         return absent(f"The gradient norm does not grow steadily: {told} in the fifths of the run.")
     begin = int(step[len(x) // FIFTHS])  # of the second fifth: until then nothing can have grown
-    loss = [f for f in _trouble(s) if (f.first_step or 0) < begin]
+    loss = [f for f in trouble(s.findings) if (f.first_step or 0) < begin]
     if loss:
         return absent(
             f"The gradient norm grows ({told} in the fifths of the run), but the loss had trouble before, at step {loss[0].first_step}.",

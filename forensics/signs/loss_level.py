@@ -6,8 +6,11 @@ import numpy as np
 
 from forensics.case import Finding
 from forensics.detectors import initial_loss, loss_spike, peak_rate, plateau, zero_loss
+from forensics.run import plan
+from forensics.run.evaluations import guessing
+from forensics.run.inputs import surviving
 from forensics.run.series import series
-from forensics.run.usable_values import begins_late, chance, first_level, lacking, last_level, metric, unit, usable
+from forensics.run.usable_values import begins_late, first_level, interval, lacking, last_level, levels, metric, usable
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
 SUBJECT = "loss_shape"  # the other half of it
@@ -32,7 +35,7 @@ def loss_stuck(s: Symptoms) -> Sign:
     """The loss falls by less than 5 % in the whole run."""
     if found := _stuck(s):
         f = found[0]
-        return seen(f"{f.title}.", found, first=f.first_step, last=f.last_step, fall=f"{f.facts.fall:.1%}")
+        return seen(f"{f.title}.", found, first=f.first_step, last=f.last_step)
     if why := lacking(s.run, plateau.LEAST_VALUES) or begins_late(s.run):
         return cannot_tell(why)
     _, x = usable(s.run)
@@ -54,7 +57,7 @@ def loss_stuck_at_chance(s: Symptoms) -> Sign:
         return cannot_tell("config names neither vocabulary nor classes, so what guessing costs is not known.")
     if f.facts.at_chance:
         text = f"The loss stands at {f.facts.last:.4g}, which is what guessing gives ({f.facts.chance:.4g})."
-        return seen(text, found, first=f.first_step, last=f.last_step, chance=f.facts.chance)
+        return seen(text, found, first=f.first_step, last=f.last_step)
     return absent(f"The loss stands at {f.facts.last:.4g}, and guessing gives {f.facts.chance:.4g}.", found)
 
 
@@ -64,9 +67,9 @@ def loss_falls_slowly(s: Symptoms) -> Sign:
     if not found:
         return _moves(s)
     step, x = usable(s.run)
-    levels = [float(np.median(part)) for part in np.array_split(x, 5)]
-    told = ", ".join(f"{v:.5g}" for v in levels)
-    if (np.diff(levels) < 0).all():
+    fifths = levels(x, 5)
+    told = ", ".join(f"{v:.5g}" for v in fifths)
+    if (np.diff(fifths) < 0).all():
         return seen(f"The loss creeps down from fifth to fifth of the run: {told}.", found, first=int(step[0]), last=int(step[-1]))
     return absent(f"The loss does not creep down: {told} in the fifths of the run.", found)
 
@@ -89,10 +92,11 @@ def loss_starts_above_chance(s: Symptoms) -> Sign:
     """The first loss lies far above what guessing costs (Karpathy: verify the loss at init)."""
     if found := s.of(initial_loss.Facts):
         f = found[0]
-        return seen(f"{f.title}.", found, first=f.first_step, last=f.facts.falls_by, falls_by=f.facts.falls_by, loss=f.facts.first)
+        return seen(f"{f.title}.", found, first=f.first_step, last=f.facts.falls_by)
     if why := lacking(s.run, plateau.LEAST_VALUES, "loss.train") or begins_late(s.run):
         return cannot_tell(why)
-    first, guess = first_level(usable(s.run, "loss.train")[1]), chance(s.run)
+    train = series(s.run, "loss.train")
+    first, guess = first_level(usable(s.run, "loss.train")[1]), guessing(s.run, train) if train is not None else None
     if guess is None:
         return cannot_tell("config names neither vocabulary nor classes of this loss, so what guessing costs is not known.")
     return absent(f"The first loss is {first:.4g}; guessing costs {guess:.4g}.")
@@ -100,17 +104,15 @@ def loss_starts_above_chance(s: Symptoms) -> Sign:
 
 def first_loss_late(s: Symptoms) -> Sign:
     """The first logged loss is not that of the first steps, so it may already show what the first updates did."""
-    step, x = usable(s.run)
-    if not len(x):
+    loss = metric(s.run)
+    if loss is None or not len(rows := surviving(loss)):
         return cannot_tell(lacking(s.run, 1))
-    first, of = int(step[0]), unit(s.run)
-    if of == "epoch":
-        return seen(f"The first logged loss ({x[0]:.4g}) is that of a whole epoch.", first=first, last=first)
-    place = metric(s.run)
-    where = place.place(s.run, int(np.flatnonzero(np.isfinite(place.value))[0])) if place is not None else ""
+    first, value, where = int(loss.step[rows[0]]), float(loss.value[rows[0]]), loss.place(s.run, rows[0])
+    if plan.counts_epochs(s.run) or plan.unit(s.run) == "epoch":
+        return seen(f"The first logged loss ({value:.4g}) is that of a whole epoch.", where=where, first=first, last=first)
     if first > FIRST:
-        return seen(f"The first logged loss ({x[0]:.4g}) is that of step {first}.", where=where, first=first, last=first)
-    return absent(f"The log begins with the loss of step {first} ({x[0]:.4g}).", where=where)
+        return seen(f"The first logged loss ({value:.4g}) is that of step {first}.", where=where, first=first, last=first)
+    return absent(f"The log begins with the loss of step {first} ({value:.4g}).", where=where)
 
 
 def loss_zero_throughout(s: Symptoms) -> Sign:
@@ -141,8 +143,7 @@ def jump_before_zero(s: Symptoms) -> Sign:
     if not zeros:
         why = lacking(s.run, zero_loss.IN_A_ROW, "loss.train")
         return cannot_tell(why) if why else does_not_arise("the loss does not become zero, so nothing stands before that.")
-    at, train = zeros[0].facts.step, series(s.run, "loss.train")
-    reach = FEW * (train.interval if train is not None else 1)
+    at, reach = zeros[0].facts.step, FEW * interval(s.run, "loss.train")
     spikes = [f for f in s.of(loss_spike.Facts, traps=True) if f.facts.start < at and at - (f.facts.end or f.facts.peak) <= reach]
     if spikes:
         f = spikes[-1]

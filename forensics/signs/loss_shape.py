@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from forensics.case import Finding
-from forensics.detectors import divergence, level_shift, loss_spike, lr_schedule, nonfinite, oscillation, plateau
-from forensics.findings import GRAVE
-from forensics.run.robust import robust_sigma
+from forensics.detectors import divergence, level_shift, loss_spike, lr_schedule, oscillation, plateau
+from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Floats
+from forensics.run.trouble import trouble
 from forensics.run.usable_values import BEGINNING, begins_late, first_level, lacking, last_level, scatter, usable
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
-from forensics.spikes.excursions import WARMUP
-from forensics.spikes.selected import with_turns
+from forensics.spikes.selected import LEAST, with_turns
 
 EFFECTS = ("loss_ends_above_start",)  # symptoms of their own, for which there is no detector
 
@@ -27,14 +26,18 @@ FULL, FALLEN = 0.2, 0.75  # what "for long" and "well" mean here: share of the r
 
 def loss_diverged(s: Symptoms) -> Sign:
     """The loss turns round and ends well above the best level it had reached (Bekman, training-loss-patterns: divergence)."""
-    if found := [f for f in s.of(divergence.Facts) if f.facts.above_first is None]:
+    if found := _turns(s):
         f = found[0]
         rises = [r for r in s.of(loss_spike.Facts) if r.facts.why == "divergence"]  # the same turn, as the spikes' detector has it
-        return seen(f"{f.title}.", [*found, *rises], first=f.first_step, last=f.last_step, best=f.facts.best, final=f.facts.final)
+        return seen(f"{f.title}.", [*found, *rises], first=f.first_step, last=f.last_step)
     if why := lacking(s.run, divergence.LEAST_VALUES):
         return cannot_tell(why)
     _, x = usable(s.run)
     return absent(f"The loss does not turn round: it ends at {last_level(x):.3g}, and its lowest level is {_lowest(x):.3g}.")
+
+
+def _turns(s: Symptoms) -> list[Finding[divergence.Facts]]:
+    return [f for f in s.of(divergence.Facts) if f.facts.above_first is None]
 
 
 def loss_came_back_late(s: Symptoms) -> Sign:
@@ -60,19 +63,20 @@ def loss_ends_above_start(s: Symptoms) -> Sign:
     first, last = first_level(x), last_level(x)
     if last > first + max(scatter(x), plateau.LEAST_FALL * abs(first)):  # less is a loss that stands still
         return seen(f"The loss ends at {last:.4g}, above its first level of {first:.4g}.", first=int(step[0]), last=int(step[-1]))
-    return absent(f"The loss ends at {last:.4g}, no higher than its first level of {first:.4g}.")
+    how = "hardly above" if last > first else "no higher than"
+    return absent(f"The loss ends at {last:.4g}, {how} its first level of {first:.4g}.")
 
 
 def loss_settles_elsewhere(s: Symptoms) -> Sign:
     """After a jump that lasts the loss falls again, or holds a new level below its first one."""
     jumps = [f for f in s.of(loss_spike.Facts, traps=True) if f.facts.class_ == "non_recovering" or f.facts.why in ("step", "data")]
-    jumps = [f for f in jumps if np.isfinite(f.facts.top) and f.facts.why != "divergence"]
+    jumps = [f for f in jumps if np.isfinite(f.facts.top) and f.facts.why != "divergence" and f.facts.alive]  # else its steps were done again
     if not jumps:
-        if turned := [f for f in s.of(divergence.Facts) if f.facts.above_first is None]:
+        if turned := _turns(s):
             return absent(
                 f"The loss climbs from step {turned[0].facts.start} to its end at {turned[0].facts.final:.3g}, without a jump.", turned
             )
-        why = lacking(s.run, WARMUP + 2)
+        why = lacking(s.run, LEAST)
         return cannot_tell(why) if why else does_not_arise("the loss makes no jump that lasts, so no level follows one.")
     told = [_after(s, f) for f in jumps]
     return next((t for state in ("seen", "absent") for t in told if t.state == state), told[0])
@@ -85,7 +89,7 @@ def _after(s: Symptoms, f: Finding[loss_spike.Facts]) -> Sign:
     if len(start) < AFTER:
         return cannot_tell(f"too few values follow the jump at step {f.facts.start} ({len(start)}; {AFTER} are needed).")
     level = f.facts.level
-    place: dict[str, Any] = {"first": f.facts.start, "last": int(step[-1]), "before": level, "after": last_level(x)}
+    place: dict[str, Any] = {"first": f.facts.start, "last": int(step[-1])}
     if len(peak) >= AFTER // 2:
         top, last = float(np.median(peak[:5])), float(np.median(peak[-max(len(peak) // 10, 5) :]))
         if last - level < (1 - CAME_BACK) * (top - level):
@@ -105,14 +109,10 @@ def _after(s: Symptoms, f: Finding[loss_spike.Facts]) -> Sign:
 
 def loss_level_stepped(s: Symptoms) -> Sign:
     """The loss steps up to another level, without a spike."""
-    return _stepped(s, up=True)
-
-
-def _stepped(s: Symptoms, *, up: bool) -> Sign:
     found = s.of(level_shift.Facts)
-    if mine := [f for f in found if f.facts.up == up]:
-        f = max(mine, key=lambda f: abs(f.facts.size))
-        return seen(f"{f.title}.", mine[:3], first=f.facts.step, last=f.facts.step, size=f"{f.facts.size:+.1%}", level=f.facts.level)
+    if up := [f for f in found if f.facts.up]:
+        f = max(up, key=lambda f: f.facts.size)
+        return seen(f"{f.title}.", up[:3], first=f.facts.step, last=f.facts.step)
     if why := lacking(s.run, level_shift.LEAST_VALUES):
         return cannot_tell(why)
     if found:
@@ -141,7 +141,7 @@ def loss_swings(s: Symptoms) -> Sign:
 def loss_repeats_itself(s: Symptoms) -> Sign:
     """The loss freezes: after values that differed one value comes again and again."""
     if found := [f for f in s.of(oscillation.Facts) if f.facts.kind == "frozen"]:
-        return seen(f"{found[0].title}.", found, first=found[0].facts.start, last=found[0].facts.end, value=found[0].facts.value)
+        return seen(f"{found[0].title}.", found, first=found[0].facts.start, last=found[0].facts.end)
     if why := lacking(s.run, oscillation.LEAST_VALUES):
         return cannot_tell(why)
     _, x = usable(s.run)
@@ -158,9 +158,7 @@ def loss_still_falling(s: Symptoms) -> Sign:
         return cannot_tell(why)
     step, x = usable(s.run, "loss.train")
     before, last = _fifth(x, 4), _fifth(x, 5)
-    error = 1.2533 * float(
-        np.hypot(robust_sigma(before) / len(before) ** 0.5, robust_sigma(last) / len(last) ** 0.5)
-    )  # 1.2533: of a median
+    error = float(np.hypot(*(error_of_median(robust_sigma(part), len(part)) for part in (before, last))))
     a, b = float(np.median(before)), float(np.median(last))
     if a - b > ERRORS * error:
         return seen(f"The training loss still falls at the end: {a:.4g} in the fourth fifth of its values, {b:.4g} in the last.", first=int(step[-len(last)]), last=int(step[-1]))  # fmt: skip
@@ -171,16 +169,16 @@ def loss_still_falling(s: Symptoms) -> Sign:
 
 def trained_well_before(s: Symptoms) -> Sign:
     """Before the first trouble the loss had fallen for long at the full learning rate."""
-    trouble = [*s.of(divergence.Facts), *s.of(loss_spike.Facts, severity=GRAVE), *s.of(nonfinite.Facts, severity=["critical"])]
-    begins = [f.first_step for f in trouble if f.first_step is not None]
-    if not begins:
+    found = trouble(s.findings)
+    if not found:
         return does_not_arise("no trouble of the loss has a step, so there is nothing before it to judge.")
     shape = lr_schedule.shape(s.run)
-    if why := lacking(s.run, BEGINNING, "loss.train") or ("" if shape else "the learning rate was not logged.") or begins_late(s.run):
+    if shape is None:
+        return cannot_tell("the learning rate was not logged.")
+    if why := lacking(s.run, BEGINNING, "loss.train") or begins_late(s.run):
         return cannot_tell(why)
-    assert shape is not None
     step, x = usable(s.run, "loss.train")
-    at, length = min(begins), int(step.max() - step.min())
+    at, length = found[0].first_step or 0, int(step.max() - step.min())
     before = x[(step >= shape.peak_step) & (step < at)]
     if at - shape.peak_step < FULL * length or not len(before):
         return absent(

@@ -22,9 +22,6 @@ RISEN = 1.1  # times the highest of the fifty values before: no more than the ne
 CALM_LOSS = 1.3  # times the usual loss: below what the detector of the initial loss takes for another state
 FALLEN = 0.1  # of the usual value of the first half: an order of magnitude towards zero
 LEAST = 20  # statistical: values for a median before and one after, of ten each
-OPERATION = re.compile(
-    r"(?i)Function '?\w+Backward\d*'? returned nan|(?:divide by zero|overflow|invalid value)(?: \(\w+\))? encountered in|log\(0\)"
-)
 SILENT = re.compile(r"(?i)exit code|\W*failed\b|traceback without")  # that it failed, not of what
 GUARD = re.compile(r"\b(?:nan|inf|non-?finite|not finite)\b", re.I)
 
@@ -44,7 +41,7 @@ def _values(s: Symptoms) -> list[Finding[nonfinite.Facts]]:
     norms = _norms(s)
     if (losses := _losses(s)) or not norms:
         return losses
-    step, _ = usable(s.run) if metric(s.run) is not None else (np.zeros(0, np.int64), None)
+    step, _ = usable(s.run)
     return norms if not len(step) or step.max() < (norms[0].facts.last or 0) else []
 
 
@@ -89,9 +86,7 @@ def nan_comes_and_goes(s: Symptoms) -> Sign:
 def _back(s: Symptoms, fits: Callable[[int], bool]) -> Sign:
     found = _values(s)
     if back := [f for f in found if f.facts.recovered and fits(f.facts.count)]:
-        return seen(
-            f"{back[0].title}.", [*back, *not_finite(s)], first=back[0].facts.first, last=back[0].facts.last, count=back[0].facts.count
-        )
+        return seen(f"{back[0].title}.", [*back, *not_finite(s)], first=back[0].facts.first, last=back[0].facts.last)
     return absent(f"{found[0].title}.", found) if found else _all_finite(s)
 
 
@@ -103,12 +98,8 @@ def nan_from_first_value(s: Symptoms) -> Sign:
         return cannot_tell(why) if why else does_not_arise("no value of the loss is NaN, so none is the first.")
     facts = found[0].facts
     if facts.at_start:
-        return seen(
-            f"The very first logged value, of step {facts.first}, is not finite.",
-            [*found, *not_finite(s)],
-            first=facts.first,
-            last=facts.last,
-        )
+        text = f"The very first logged value, of step {facts.first}, is not finite."
+        return seen(text, [*found, *not_finite(s)], first=facts.first, last=facts.last)
     return absent(f"Finite values come before the first that is not, at step {facts.first}.", found)
 
 
@@ -205,7 +196,7 @@ def gradient_nan_loss_finite(s: Symptoms) -> Sign:
         return cannot_tell(f"no loss was logged at the steps at which the gradient norm is NaN (first at step {sick[0]}).")
     if len(both):
         text = f"At step {both[0]} the gradient norm is NaN and the loss is finite; so in {len(both)} row{'s' if len(both) > 1 else ''} of the log."
-        return seen(text, _norms(s)[:1], first=int(both[0]), last=int(both[-1]), count=len(both))
+        return seen(text, _norms(s)[:1], first=int(both[0]), last=int(both[-1]))
     return absent(f"Where the gradient norm is NaN (first at step {sick[0]}), the loss is not finite either.", _norms(s)[:1])
 
 

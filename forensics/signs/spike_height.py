@@ -7,13 +7,11 @@ import numpy as np
 from forensics.detectors import loss_spike
 from forensics.run.usable_values import begins_late, first_level, metric, usable
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
-from forensics.spikes.selected import Spike, grave, highest, none, of_note
+from forensics.spikes.selected import Spike, grave, heights, highest, none, of_note, peaks_at_once
 
 SUBJECT = "spike_shape"  # the other half of it
 
-AT_ONCE = 2  # logged intervals from the first high value to the peak: a step may fall between two logged ones
 TRAINED = 0.5  # of the first loss: the run had learnt half of it away
-DOUBLE = 2.0  # what "doubles" means
 
 
 def spike_above_first_loss(s: Symptoms) -> Sign:
@@ -24,13 +22,12 @@ def spike_above_first_loss(s: Symptoms) -> Sign:
     if why := begins_late(s.run):
         return cannot_tell(why)
     _, x = usable(s.run)
-    first, logged = first_level(x), metric(s.run)
+    first = first_level(x)
     if not first > 0:
         return does_not_arise(f"the loss begins at {first:.3g}, with which no jump can be compared.")
     least = max(first, float(x[:3].max()))
-    reach = AT_ONCE * (logged.interval if logged is not None else 1)
     above = [f for f in spikes if f.facts.top > least and f.facts.level < TRAINED * first]
-    hit = [f for f in above if f.facts.peak - f.facts.start <= reach and f.facts.class_ in ("non_recovering", "slow")]
+    hit = [f for f in above if peaks_at_once(s, f) and f.facts.class_ in ("non_recovering", "slow")]
     if hit:
         facts = hit[0].facts
         text = f"At step {facts.peak} the loss jumps from {facts.level:.3g} to {facts.top:.3g}; it began at {first:.3g}."
@@ -72,16 +69,12 @@ def spikes_isolated_outliers(s: Symptoms) -> Sign:
         return absent(f"The level after the spike at step {moved[0].facts.peak} is higher than that before.", moved[:3])
     many = f"Each of the {len(spikes)} spikes is" if len(spikes) > 1 else "The spike is"
     text = f"{many} a single logged value, and the loss stands no higher after it than before."
-    return seen(text, spikes[:5], first=spikes[0].facts.start, last=spikes[-1].facts.peak, count=len(spikes))
+    return seen(text, spikes[:5], first=spikes[0].facts.start, last=spikes[-1].facts.peak)
 
 
 def _high(s: Symptoms, f: Spike) -> int:
     """How many logged values of a spike stand above half its height."""
-    logged, facts = metric(s.run), f.facts
-    if logged is None or facts.end is None:
-        return 0
-    rows = (logged.attempt == facts.attempt) & (logged.step >= facts.start) & (logged.step < facts.end)
-    return int((logged.value[rows] > facts.level + 0.5 * facts.height).sum())
+    return int((heights(s, f, f.facts.end or f.facts.start) > 0.5 * f.facts.height).sum())
 
 
 def spike_at_last_steps(s: Symptoms) -> Sign:
@@ -90,9 +83,10 @@ def spike_at_last_steps(s: Symptoms) -> Sign:
     if not spikes:
         return none(s)
     logged = metric(s.run)
-    end = int(logged.step.max()) if logged is not None and len(logged) else spikes[-1].facts.peak
-    last_attempt = int(logged.attempt.max()) if logged is not None and len(logged) else 0
-    cut = [f for f in spikes if f.facts.censored and f.facts.end is None and f.facts.attempt == last_attempt]
+    if logged is None:
+        return none(s)
+    end, attempt = int(logged.step.max()), int(logged.attempt.max())
+    cut = [f for f in spikes if f.facts.censored and f.facts.end is None and f.facts.attempt == attempt]
     if cut:
         facts = cut[-1].facts
         text = f"The log ends at step {end}, {max(end - facts.peak, 0)} steps after the spike at step {facts.peak}."

@@ -6,12 +6,11 @@ import numpy as np
 
 from forensics.detectors import loss_spike
 from forensics.run.series import Floats
-from forensics.run.usable_values import lacking, metric
+from forensics.run.usable_values import lacking
 from forensics.signs.sign import CANNOT_TELL, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
-from forensics.spikes.selected import LEAST, Spike, grave, highest, none, of_note, with_turns
+from forensics.spikes.selected import LEAST, Spike, grave, heights, highest, none, of_note, peaks_at_once, with_turns
 
 AGAIN, OFTEN = 3, 5  # spikes: three are no pair by chance; more than five are a habit of the run
-AT_ONCE = 2  # logged intervals from the first high value to the peak: a step may fall between two logged ones
 LONG = 20  # values: after so many Adam's first moment (beta1 0.9) has forgotten all but 12 % of one gradient
 DOUBT = 1 - loss_spike.CLEAR_ODDS  # probability of no spike, and height over the highest value before in units of ln: the bounds
 FAR = loss_spike.HUGE / 2  # within which the detector itself calls no spike clear
@@ -34,7 +33,7 @@ def _many(s: Symptoms, least: int, most: int | None = None) -> Sign:
             else f"first at step {found[0].facts.peak}, last at step {found[-1].facts.peak}"
         )
         text = f"The loss {_times(len(found))}, {where}."
-        return seen(text, found, first=found[0].facts.start, last=found[-1].facts.end or found[-1].facts.peak, count=len(found))
+        return seen(text, found, first=found[0].facts.start, last=found[-1].facts.end or found[-1].facts.peak)
     return absent(f"The loss {_times(len(found))}.", found[:3])
 
 
@@ -62,9 +61,7 @@ def spike_back_at_once(s: Symptoms) -> Sign:
         return absent(f"{slow[0].title}.", slow[:3])
     best = highest(spikes)
     facts = best.facts
-    return seen(
-        f"{best.title}.", spikes, first=facts.start, last=facts.end, step=facts.peak, start=facts.start, peak=facts.peak, end=facts.end
-    )
+    return seen(f"{best.title}.", spikes, first=facts.start, last=facts.end, start=facts.start, peak=facts.peak, end=facts.end)
 
 
 def spike_stays(s: Symptoms) -> Sign:
@@ -99,16 +96,11 @@ def spike_peaks_at_once(s: Symptoms) -> Sign:
     if not spikes:
         return none(s)
     best = highest(spikes)
-    facts, logged = best.facts, metric(s.run)
-    took = facts.peak - facts.start
-    if took <= AT_ONCE * (logged.interval if logged is not None else 1):
-        return seen(
-            f"The loss leaves its level at step {facts.start} and is at its peak by step {facts.peak}.",
-            [best],
-            first=facts.start,
-            last=facts.peak,
-        )
-    return absent(f"The loss climbs for {took} steps, from step {facts.start} on, before it peaks at step {facts.peak}.", [best])
+    facts = best.facts
+    if peaks_at_once(s, best):
+        text = f"The loss leaves its level at step {facts.start} and is at its peak by step {facts.peak}."
+        return seen(text, [best], first=facts.start, last=facts.peak)
+    return absent(f"The loss climbs for {facts.peak - facts.start} steps, from step {facts.start} on, before it peaks at step {facts.peak}.", [best])
 
 
 def spike_within_scatter(s: Symptoms) -> Sign:
@@ -185,12 +177,8 @@ def _stretch(s: Symptoms) -> Spike | Sign:
 
 def _heights(s: Symptoms, f: Spike) -> tuple[Floats, int]:
     """(values of a stretch above the level before it, step at which it is over)."""
-    facts, logged = f.facts, metric(s.run)
-    end = facts.end if facts.end is not None else facts.falls_at or facts.peak
-    if logged is None:
-        return np.zeros(0), end
-    x = logged.value[(logged.attempt == facts.attempt) & (logged.step >= facts.start) & (logged.step < end)] - facts.level
-    return x[np.isfinite(x)], end
+    end = f.facts.end if f.facts.end is not None else f.facts.falls_at or f.facts.peak
+    return heights(s, f, end), end
 
 
 def _top(x: Floats) -> float:

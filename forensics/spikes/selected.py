@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from forensics.case import Finding
 from forensics.detectors import divergence, loss_spike, spike_data
 from forensics.findings import GRAVE
-from forensics.run.usable_values import lacking, metric
+from forensics.run.series import Floats
+from forensics.run.usable_values import interval, lacking, metric
 from forensics.signs.sign import Sign, Symptoms, cannot_tell, does_not_arise
 from forensics.spikes.excursions import WARMUP
 
 Spike = Finding[loss_spike.Facts]
 NEAR = 20  # not critical: logged intervals between a jump and the turn that the levels of the detector of divergence see there
+AT_ONCE = 2  # logged intervals from the first high value to the peak: a step may fall between two logged ones
 LEAST = WARMUP + 2  # values of the loss that the detector needs
 
 
@@ -41,8 +45,7 @@ def not_finite(s: Symptoms) -> list[Spike]:
 
 def with_turns(s: Symptoms, spikes: list[Spike]) -> list[Finding]:
     """The spikes, and where the loss turns round at one of them: one event."""
-    logged = metric(s.run)
-    near = NEAR * (logged.interval if logged is not None else 1)
+    near = NEAR * interval(s.run)
     turns = [f for f in s.of(divergence.Facts) if any(abs(f.facts.start - spike.facts.start) <= near for spike in spikes)]
     return [*spikes, *turns]
 
@@ -50,6 +53,19 @@ def with_turns(s: Symptoms, spikes: list[Spike]) -> list[Finding]:
 def highest(spikes: list[Spike]) -> Spike:
     """The one that stands out most from the noise."""
     return max(spikes, key=lambda f: f.facts.noise_sigmas)
+
+
+def peaks_at_once(s: Symptoms, f: Spike) -> bool:
+    return f.facts.peak - f.facts.start <= AT_ONCE * interval(s.run)
+
+
+def heights(s: Symptoms, f: Spike, end: int) -> Floats:
+    """The values of a spike until a step, above the level before it."""
+    logged, facts = metric(s.run), f.facts
+    if logged is None:
+        return np.zeros(0)
+    x = logged.value[(logged.attempt == facts.attempt) & (logged.step >= facts.start) & (logged.step < end)] - facts.level
+    return x[np.isfinite(x)]
 
 
 def none(s: Symptoms) -> Sign:

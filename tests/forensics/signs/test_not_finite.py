@@ -35,15 +35,6 @@ FADES = bad(np.exp(-T / 20), slice(200, None))
 BEFORE = bad(NORM, slice(195, None))
 INFINITE = bad(NORM, [200], np.inf)
 GREW = bad(EXPLODES, [200], np.inf)
-NAMED = [
-    {
-        "kind": "nonfinite",
-        "text": "Function 'LogBackward0' returned nan values in its 0th output.",
-        "source": "train.log",
-        "at": 7,
-        "level": "error",
-    }
-]
 
 CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[str, Any]]] = [
     (signs.nan_stays, "seen", {"loss.train": DEAD}, {}),
