@@ -28,6 +28,12 @@ def worded(run: Run, pattern: str) -> tuple[Series, ...]:
     return tuple(sorted((s for s in found if s.usable.sum() >= LEAST), key=lambda s: -int(s.usable.sum())))
 
 
+def both_levels(s: Series) -> tuple[float, float]:
+    """Medians of the first and of the last tenth of the values, of three at least; NaN of an empty series."""
+    x = s.value[s.usable]
+    return last_level(x[::-1]), last_level(x)
+
+
 def moved_from(s: Series) -> tuple[float, float]:
     """The first values and the last tenth: what a fall within the first steps does not blur; NaN of an empty series."""
     x = s.value[s.usable]

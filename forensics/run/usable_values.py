@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from forensics.errors import CannotTell
-from forensics.run.once import once
 from forensics.run.inputs import loss_of, surviving
+from forensics.run.once import once
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.spikes.excursions import centred_median

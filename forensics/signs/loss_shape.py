@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,8 @@ def loss_ends_above_start(s: Symptoms) -> Sign:
 def loss_settles_elsewhere(s: Symptoms) -> Sign:
     """After a jump that lasts the loss falls again, or holds a new level below its first one."""
     jumps = [f for f in s.of(loss_spike.Facts, traps=True) if f.facts.class_ == "non_recovering" or f.facts.why in ("step", "data")]
-    jumps = [f for f in jumps if np.isfinite(f.facts.top) and f.facts.why != "divergence" and f.facts.alive]  # else its steps were done again
+    # of one that is not alive the steps were done again
+    jumps = [f for f in jumps if np.isfinite(f.facts.top) and f.facts.why != "divergence" and f.facts.alive]
     if not jumps:
         if turned := _turns(s):
             return absent(
@@ -158,7 +160,7 @@ def loss_still_falling(s: Symptoms) -> Sign:
         return cannot_tell(why)
     step, x = usable(s.run, "loss.train")
     before, last = _fifth(x, 4), _fifth(x, 5)
-    error = float(np.hypot(*(error_of_median(robust_sigma(part), len(part)) for part in (before, last))))
+    error = math.hypot(*(error_of_median(robust_sigma(part), len(part)) for part in (before, last)))
     a, b = float(np.median(before)), float(np.median(last))
     if a - b > ERRORS * error:
         return seen(f"The training loss still falls at the end: {a:.4g} in the fourth fifth of its values, {b:.4g} in the last.", first=int(step[-len(last)]), last=int(step[-1]))  # fmt: skip

@@ -77,4 +77,6 @@ def _unlogged(run: Run, scale: Series | None) -> Sign:
     precision = settings.precision(run)
     if scale is None and precision in ("bf16", "fp32"):
         return does_not_arise(f"no loss scale is needed: config asks for {precision}.")
-    return cannot_tell(f"{NOT_LOGGED}." if scale is None else f"the loss scale was logged as a finite number only {len(_finite(scale))} times.")
+    return cannot_tell(
+        f"{NOT_LOGGED}." if scale is None else f"the loss scale was logged as a finite number only {len(_finite(scale))} times."
+    )

@@ -100,7 +100,9 @@ def spike_peaks_at_once(s: Symptoms) -> Sign:
     if peaks_at_once(s, best):
         text = f"The loss leaves its level at step {facts.start} and is at its peak by step {facts.peak}."
         return seen(text, [best], first=facts.start, last=facts.peak)
-    return absent(f"The loss climbs for {facts.peak - facts.start} steps, from step {facts.start} on, before it peaks at step {facts.peak}.", [best])
+    return absent(
+        f"The loss climbs for {facts.peak - facts.start} steps, from step {facts.start} on, before it peaks at step {facts.peak}.", [best]
+    )
 
 
 def spike_within_scatter(s: Symptoms) -> Sign:

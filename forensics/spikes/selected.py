@@ -64,8 +64,9 @@ def heights(s: Symptoms, f: Spike, end: int) -> Floats:
     logged, facts = metric(s.run), f.facts
     if logged is None:
         return np.zeros(0)
-    x = logged.value[(logged.attempt == facts.attempt) & (logged.step >= facts.start) & (logged.step < end)] - facts.level
-    return x[np.isfinite(x)]
+    x: Floats = logged.value[(logged.attempt == facts.attempt) & (logged.step >= facts.start) & (logged.step < end)] - facts.level
+    finite: Floats = x[np.isfinite(x)]
+    return finite
 
 
 def none(s: Symptoms) -> Sign:
