@@ -96,7 +96,7 @@ def _row(t: corpora.Truth, number: int, copy: str, path: Path) -> dict[str, str]
 def _facts(t: corpora.Truth, number: int, copy: str, run: Run) -> dict[str, str]:
     findings, checks, signs = pipeline.examined(run)
     left = [c.id for c in causes().values() if unexplained(c, signs, findings)]
-    told = [t.corpus, t.family, str(number), copy, t.target, ";".join(sorted(t.near - {t.target})), "yes" if t.identifiable else "no"]
+    told = [t.corpus, t.family, str(number), copy, t.target, ";".join(sorted(t.near)), "yes" if t.identifiable else "no"]
     told += [headline.verdict(run, findings, checks), ";".join(left)]
     return dict(zip(corpora.COLUMNS, told, strict=True)) | {name: MARK.get(sign.state, "") for name, sign in signs.items()}
 

@@ -89,7 +89,8 @@ def read(folder: Path, corpus: str = "") -> Iterator[Truth]:
             if where.exists() and t.get("runs") in (1, None):
                 said = _ours(t["causes_ok"])
                 healthy = t["verdict"] == ["healthy"]
-                yield Truth(corpus, t["id"], where, f"{corpus}/{number}", not healthy, said[:1], frozenset(said), bool(t["causes_ok"]))
+                to_name = bool(said) and "healthy" not in t["verdict"]  # else a reader who names none is right as well
+                yield Truth(corpus, t["id"], where, f"{corpus}/{number}", not healthy, said[:1], frozenset(said), to_name)
     for file in sorted(folder.glob("*/expect.toml")):
         e = tomllib.loads(file.read_text("utf-8"))
         right = _ours([e["top"]] if e["top"] else [])
@@ -133,12 +134,12 @@ def _last(t: dict[str, Any]) -> int | None:
 
 
 def _ours(said: list[str]) -> tuple[str, ...]:
-    """The ids of our causes among what a truth says, in its order."""
+    """The ids of our causes, and ``unknown``, among what a truth says, in its order."""
     found = []
     for text in said:
         found += (
             [text]
-            if text in causes()
+            if text in (*causes(), UNKNOWN)
             else [c for c, words in IN_WORDS.items() if text.startswith("other:") and re.search(words, text, re.I)]
         )
     return tuple(dict.fromkeys(found))

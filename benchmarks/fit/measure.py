@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fit.table import Table, accepted, classes, effect_seen
 from forensics.causes.files import NOTHING, UNKNOWN, causes
+from forensics.ranking import EVEN
 
 CONFIDENT = 0.5
 BINS = 10
@@ -51,14 +52,14 @@ def by_corpus(table: Table, p: Floats, rows: NDArray[np.intp] | None = None) -> 
 
 
 def as_shown(table: Table, p: Floats) -> Floats:
-    """Probabilities as the page shows them: that nothing is wrong is a part of `unknown`, and a run that is not unhealthy holds causes at 50 %."""
+    """Probabilities as the page shows them: that nothing is wrong is a part of `unknown`, and a run that is not unhealthy holds causes below even odds."""
     shown = p.copy()
     nothing, unknown = classes().index(NOTHING), classes().index(UNKNOWN)
     shown[:, unknown] += shown[:, nothing]
     shown[:, nothing] = 0
     calm = ~table.sick
     others = np.arange(shown.shape[1]) != unknown
-    shown[np.ix_(calm, others)] = np.minimum(shown[np.ix_(calm, others)], CONFIDENT)
+    shown[np.ix_(calm, others)] = np.minimum(shown[np.ix_(calm, others)], EVEN)
     return shown
 
 
