@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.detectors import eval_noise
+from forensics.detectors import eval_jump, eval_noise
 from forensics.run import evaluations as held
 from forensics.run.series import series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
@@ -53,6 +53,8 @@ def eval_below_training(s: Symptoms) -> Sign:
     train, (step, x) = series(s.run, "loss.train"), held.evaluations(s.run)
     if train is None or not len(x):
         return cannot_tell(NO_LOSS if train is not None else NO_TRAIN)
+    if stepped := [f for f in s.of(eval_jump.Facts) if f.facts.metric == "loss.eval" and f.facts.size < 0]:
+        return absent(f"{stepped[0].title}: before that it lay higher.", stepped)
     rows = np.arange(1 if len(x) <= BELOW else len(x) // 4, len(x))  # at first a mean of training lags behind
     width = max(int(np.median(np.diff(step))) // 2, train.interval) if len(step) > 1 else train.interval
     usable = train.usable

@@ -186,7 +186,7 @@ def test_wide_scatter_is_no_bad_batch_and_a_value_far_outside_it_is_one(tmp_path
     for name, top in (("a", 1.3 * highest), ("b", 30 * highest)):
         x = [*wide[:120], top, *wide[121:]]
         case = analyzed(tmp_path / name, [{"step": i, "loss": v, "lr": 1e-3, "grad_norm": 0.5} for i, v in enumerate(x)])
-        accused = case.verdict == "unhealthy" and probability(case, "bad_data_batch") > 0.5
+        accused = case.verdict == "unhealthy" and lead(case) == "bad_data_batch"
         assert accused == (name == "b")
 
 
