@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from runs import case, read, write
 
+from forensics.ranking import EVEN
 from forensics.run import how_it_ended, proper_end
 
 
@@ -119,5 +120,5 @@ def test_a_stop_from_outside_leads_no_healthy_page_and_is_named(tmp_path: Path) 
     got = case(console(tmp_path / "r", "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-03-04T05:06:07 DUE TO TIME LIMIT ***\n"))
     assert got["verdict"] == "healthy" and "DUE TO TIME LIMIT" in got["answer"]
     top = got["hypotheses"][0]
-    assert top["id"] == "stopped_from_outside" and top["probability"] == pytest.approx(0.5, abs=1e-4) and top["probability"] <= 0.5
+    assert top["id"] == "stopped_from_outside" and top["probability"] == pytest.approx(EVEN, abs=1e-4) and top["probability"] <= EVEN
     assert {f["severity"] for f in got["findings"] if f["kind"] == "ending"} == {"info"}
