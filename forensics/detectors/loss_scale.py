@@ -6,7 +6,7 @@ What it sees
 How it decides
     Now and then a skipped step and a halving is routine. It fires when the scale falls by 2^6 or more from its highest value
     and ends there, when it reaches 1 or less, or when more than 5 % of the steps were skipped after the first tenth of
-    the run (the search for the first scale skips steps in any healthy run).
+    the run (the search for the first scale skips steps in any healthy run); the last is for information up to a fifth.
 
 Cannot tell
     Where neither scale nor overflows were logged.
@@ -33,6 +33,7 @@ NEEDS = ["loss_scale"]
 # unit: six halvings; PyTorch's scaler halves once an overflow and doubles every 2000 steps; not critical (docs/thresholds.md)
 FALL = 2.0**6
 FLOOR, SKIPPED = 1.0, 0.05  # bound: no scaling is left to take away; a 20th of the steps, 100 times what doubling costs. Not critical
+COSTLY = 0.2  # unit: a fifth of the work; blind readers call runs that skip 9 and 12 % healthy
 SMALLEST_EFFECT = f"a fall by {FALL:g}, or {SKIPPED:.0%} of the steps skipped"
 
 
@@ -75,5 +76,6 @@ def detect(run: Run) -> Iterator[Finding]:
     row = keep[late[0]] if len(late) else keep[0]
     facts = Facts(top, low, final, skipped, share, collapsed, first, low <= FLOOR)
     shown = evidence.window(s, first, int(step[-1]), title=s.tag, where=s.place(run, row), margin=0.3)
-    severity, times = "critical" if collapsed else "warning", (s.clock(row), s.clock(keep[-1]))
+    severity = "critical" if collapsed else "warning" if share >= COSTLY else "info"
+    times = s.clock(row), s.clock(keep[-1])
     yield evidence.found(facts, title, (first, int(step[-1])), severity, shown, times=times)

@@ -9,7 +9,8 @@ How it decides
     without the pauses that hold an evaluation or a save, and looks for the one split
     into before and after that explains most of it (medians, at least five values on each side). It fires at a lasting
     slow-down to less than 80 % (to less than half where fewer than 20 values stand on a side, or only the time since the start is known), when the change is at least four times the noise, 2.6 sigma of the rank sum of both sides
-    (few values tell only what divides them well), and three units of the last printed digit.
+    (few values tell only what divides them well), and three units of the last printed digit. It is for information unless the
+    rest of the run takes half as long again.
 
 Cannot tell
     Where neither throughput, step time nor a clock was logged ten times.
@@ -37,6 +38,7 @@ from parsers.tables import Run
 
 NEEDS: list[str] = []
 SLOWER = 0.8  # unit: a fifth; not critical: 0.56 and 1.12 (any change beyond the noise) tell the same runs (docs/thresholds.md)
+COSTLY = 2 / 3  # unit: the rest takes half as long again; blind readers call runs at 74 and 78 % healthy, and name the slow-down
 NOISES = 4.0  # statistical: of one value; chance does it once in 16,000; measured: at 5.6 one of 13 faulty runs is lost
 SIDE = 5  # statistical: the fewest on either side whose rank sum can reach RANKS
 FEW = 20  # values on a side; not critical: 14 and 28 tell the same runs (docs/thresholds.md); it keeps out the first steps of a run, which are odd
@@ -71,7 +73,8 @@ def detect(run: Run) -> Iterator[Finding]:
     step = int(s.step[row])
     title = f"The run slows down to {after / before:.0%} of its speed at step {step} and stays slow"
     shown = evidence.window(s, step, int(s.step[last]), title=f"{s.tag} from step {step} on", where=s.place(run, row))
-    yield evidence.on_rows(s, (row, last), Facts(step, after / before, s.name, before, after), title, "warning", shown)
+    severity = "warning" if after < COSTLY * before else "info"
+    yield evidence.on_rows(s, (row, last), Facts(step, after / before, s.name, before, after), title, severity, shown)
 
 
 def smallest_effect(run: Run) -> str:
