@@ -4,7 +4,8 @@ What it sees
     The training loss turns round and ends well above the best level it had reached.
 
 How it decides
-    Levels are medians of 15 logged values, in a log of fewer than 150 also of a tenth of them, at least 5. It fires
+    Levels are medians of 15 logged values, in a log of fewer than 150 also of a tenth of them, at least 5 (3 in a log of fewer
+    than 15). It fires
     when the last level lies above the best one by at least 10 % and by eight times its noise (in the short form, of
     the steps between neighbours), and by 5 % of all it had fallen. Or, for smaller rises of longer runs, when the loss
     smoothed over 25 values has risen four times further than ever before in the run, by 15 standard errors, and
@@ -13,7 +14,7 @@ How it decides
     then comes back was divergence, too, until something (usually the falling rate) caught it: a warning.
 
 Cannot tell
-    With fewer than 15 values of the loss. A rise caused by harder data or another loss function looks the same: the
+    With fewer than eight values of the loss, unless there are five that never give back a quarter of their fall. A rise caused by harder data or another loss function looks the same: the
     hypotheses weigh that.
 
 Folklore
@@ -30,23 +31,25 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.errors import CannotTell
 from forensics.run.inputs import ANY_LOSS, finite_loss
 from forensics.run.robust import SIGMA, error_of_median
 from forensics.run.series import Series
 from forensics.spikes import excursions
-from forensics.spikes.trend import turn
+from forensics.spikes.trend import IN_ORDER, ORDERED, falls_in_order, turn
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
 NEEDS = [ANY_LOSS]
 LEVEL, ENOUGH = 15, 40  # statistical: a median of 15 is off by a third of a sigma; two levels and what lies between them
-# bound: a level of a tenth can turn within the first fifth; the best level, the last and what lies between them
-TENTH, LEAST_VALUES = 10, 15
+# bound: a level of a tenth can turn within the first fifth; two levels of three values and two between, as for the plateau
+TENTH, LEAST_VALUES = 10, 8
 RISE = 0.10  # measured: at 0.07 the same runs, at 0.14 two of 34 faulty ones are lost (docs/thresholds.md)
 # measured: at 5.6 of them two more faulty runs are found, no healthy one; errors of a level, which a tail of noise does not reach
 NOISES = 8.0
 UNDONE = 0.05  # of all that the loss had fallen; not critical in the runs of docs/thresholds.md: it keeps out losses near zero
-FEW = 5  # statistical: values of the shortest level; its median is off by half a sigma
+# statistical: values of the shortest level, whose median is off by half a sigma; in fewer than three levels of that, three make a median
+FEW, FEWEST = 5, 3
 CLIMB, STRETCH = 1.25, 0.1  # measured: at 0.7 of CLIMB four of 107 healthy runs fire, at 1.4 none is lost; STRETCH: not critical
 
 
@@ -64,8 +67,12 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s, rows = finite_loss(run, LEAST_VALUES)
+    s, rows = finite_loss(run, ORDERED)
     x = s.value[rows]
+    if len(x) < LEAST_VALUES:
+        if falls_in_order(x):
+            return
+        raise CannotTell(f"only {len(rows)} finite values of {s.tag}, which do not fall in order")
     y, logs = excursions.scaled(x)
     turned = next((found for width, spread in _spreads(y) if (found := _turned(y, logs, width, spread))), None)
     if turned is not None:
@@ -92,7 +99,9 @@ def detect(run: Run) -> Iterator[Finding]:
 
 
 def smallest_effect(run: Run) -> str:
-    s, rows = finite_loss(run, LEAST_VALUES)
+    s, rows = finite_loss(run, ORDERED)
+    if len(rows) < LEAST_VALUES:
+        return IN_ORDER
     y, logs = excursions.scaled(s.value[rows])
     share, width = min((_least(y, logs, width, spread), width) for width, spread in _spreads(y))
     return f"a loss that ends {share:.1%} above its best level for {2 * width} values"
@@ -109,7 +118,7 @@ def _least(y: excursions.Floats, logs: bool, width: int, spread: excursions.Floa
 
 def _spreads(y: excursions.Floats) -> list[tuple[int, excursions.Floats]]:
     """(values of a level, noise of each value) of the two ways in which levels are taken, the short one first."""
-    short = max(len(y) // TENTH, FEW)
+    short = max(len(y) // TENTH, FEW if len(y) >= 3 * FEW else FEWEST)
     few = [(short, _noise_of_steps(y, short))] if short < LEVEL else []
     return [*few, (LEVEL, excursions.local_noise(y))] if len(y) >= ENOUGH else few
 
@@ -138,9 +147,9 @@ def _levels(y: excursions.Floats, width: int, spread: excursions.Floats) -> tupl
 
 
 def _noise_of_steps(y: excursions.Floats, width: int) -> excursions.Floats:
-    """Noise of one value by the steps between its neighbours on either side: in a short log a fall of ten values is no noise."""
-    steps = np.abs(np.diff(y, prepend=y[:1]))
-    return np.maximum(SIGMA * excursions.centred_median(steps, 4 * width + 1) / 2**0.5, excursions.LEAST_SIGMA)
+    """Noise of one value by what it is off the middle of its neighbours: in a short log a fall of ten values is no noise."""
+    off = np.abs(np.diff(np.r_[y[1], y, y[-2]], 2))
+    return np.maximum(SIGMA * excursions.centred_median(off, 4 * width + 1) / 6**0.5, excursions.LEAST_SIGMA)
 
 
 def _undone(y: excursions.Floats, width: int, best: float) -> float:

@@ -18,7 +18,8 @@ How it decides
     percent of all that the loss had fallen is told, but is no warning.
 
 Cannot tell
-    Without a training loss, or with fewer than ten values of it. A spike shorter than the logging interval is
+    Without a training loss, or with fewer than ten values of it, unless there are five that never give back a quarter of
+    their fall. A spike shorter than the logging interval is
     averaged away or fell between two points: the check says the smallest one this log could have shown.
 
 Folklore
@@ -44,6 +45,7 @@ from forensics.run.plan import planned_steps
 from forensics.run.series import Series, series
 from forensics.spikes import excursions, jumps, measurements
 from forensics.spikes.classes import Spike, judge
+from forensics.spikes.trend import IN_ORDER, falls_in_order
 from forensics.spikes.visible import smallest_spike
 from parsers.tables import Run
 
@@ -101,6 +103,8 @@ def detect(run: Run) -> Sequence[Finding[Facts]]:
 def _detected(run: Run) -> Iterator[Finding[Facts]]:
     s = loss_of(run)
     if len(s) < excursions.WARMUP + 2:
+        if falls_in_order(s.value):
+            return
         raise CannotTell(f"only {len(s)} values of {s.tag} were logged")
     length = planned_steps(run) or int(s.step.max() - s.step.min())
     made = logger_artefact.rows_made(run, s)
@@ -129,7 +133,8 @@ def _rate_stays(run: Run, step: int, attempt: int) -> bool:
 
 
 def smallest_effect(run: Run) -> str:
-    return smallest_spike(loss_of(run))
+    s = loss_of(run)
+    return smallest_spike(s) if len(s) >= excursions.WARMUP + 2 else IN_ORDER
 
 
 def histories(s: Series) -> Iterator[tuple[int, Any, int]]:

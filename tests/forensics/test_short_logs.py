@@ -12,8 +12,10 @@ from forensics.case import Finding
 from forensics.detectors import (
     attention_logits,
     config_change,
+    divergence,
     eval_jump,
     initial_loss,
+    loss_spike,
     lr_schedule,
     peak_rate,
     plateau,
@@ -26,6 +28,7 @@ from forensics.errors import CannotTell
 from forensics.signs.health import changes_as_configured
 from forensics.signs.sign import Symptoms
 from forensics.spikes.excursions import Floats
+from forensics.spikes.trend import falls_in_order
 from parsers.tables import Run
 from tests.forensics.curves import run_of
 
@@ -164,3 +167,35 @@ def test_hits_fall_by_points_however_they_are_written(of: int) -> None:
 
 def test_entropies_that_are_not_finite_did_not_fall() -> None:
     assert not found(attention_logits, run_of({"attn.entropy": np.full(40, np.nan)}))
+
+
+@pytest.mark.parametrize("n", [5, 8, 12])
+def test_few_values_in_order_are_a_clear_loss_and_others_are_not(n: int) -> None:
+    falls = {"loss.train": 2.3 * np.exp(-np.arange(n) / 4) + 0.1}
+    assert found(divergence, run_of(falls)) == [] and found(loss_spike, run_of(falls)) == []
+    assert divergence.smallest_effect(run_of(falls)) and list(divergence.detect(run_of(falls))) == []
+    if n < divergence.LEAST_VALUES:
+        with pytest.raises(CannotTell):
+            list(divergence.detect(run_of({"loss.train": np.array([2.3, 2.0, 2.4, 1.9, 2.2])})))
+
+
+@pytest.mark.parametrize("n", [9, 12, 14])
+def test_a_loss_of_few_values_that_turns(n: int) -> None:
+    half = n // 2
+    turned = sum(grave(divergence, {"loss.train": np.r_[falling(half), rising(n - half)] * noise(n, 0.02, seed)}) for seed in range(20))
+    sound = sum(grave(divergence, {"loss.train": falling(n) * noise(n, 0.2, seed)}) for seed in range(100))
+    assert turned >= 18 and sound == 0
+
+
+def test_chance_leaves_few_values_in_order_once_in_twenty() -> None:
+    rng = np.random.default_rng(0)
+    for n in (5, 9):
+        assert np.mean([falls_in_order(rng.standard_normal(n)) for _ in range(4000)]) < 1 / 20
+
+
+def falling(n: int) -> Floats:
+    return np.asarray(2.0 * np.exp(-np.arange(n) / 3) + 0.5)
+
+
+def rising(n: int) -> Floats:
+    return np.asarray(0.8 * np.exp(np.arange(n) / 3))
