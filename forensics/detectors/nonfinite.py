@@ -5,8 +5,8 @@ What it sees
 
 How it decides
     Every NaN or infinity of a training or evaluation loss counts (of each of its terms, where only terms are logged), on any rank:
-    the first is the finding's step. In the gradient norm alone it is remarkable only when no loss scaler is at work, which skips
-    such steps as a matter of routine. It also measures how calm the gradient norm was just before: an explosion announces
+    the first is the finding's step. In the gradient norm alone it is information where a loss scaler is at work, which skips
+    such steps as a matter of routine, and where the norm is finite again and less than a fifth of it is not. It also measures how calm the gradient norm was just before: an explosion announces
     itself there, a bad sample does not.
 
 Cannot tell
@@ -28,6 +28,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors import loss_scale
 from forensics.run.endings import events
 from forensics.run.inputs import ANY_LOSS, LOSSES
 from forensics.run.series import Ints, Series, by_rank, parts, series
@@ -89,8 +90,9 @@ def _finding(run: Run, s: Series, bad: Ints, ranks: list[int]) -> Finding[Facts]
     recovered = not stays and first + 1 < len(s) and bool(np.isfinite(s.value[first + 1 :]).any())
     word = "NaN" if np.isnan(s.value[first]) else "infinite"
     how = "and stays so to the end" if stays or not recovered else f"{len(bad)} values in all, finite again in between"
-    scaled = series(run, "loss_scale") is not None
-    severity = "critical" if s.name.startswith(("loss", "ppl")) else "info" if scaled else "warning"
+    # had such a step been taken, the weights and every later value would be NaN: a scaler or a guard skipped it
+    skipped = series(run, "loss_scale") is not None or (recovered and len(bad) < loss_scale.COSTLY * len(s))
+    severity = "critical" if s.name.startswith(("loss", "ppl")) else "info" if skipped else "warning"
     told, alone = "", len(by_rank(run, s.name)) > len(ranks)
     if alone:
         told = (

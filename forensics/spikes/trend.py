@@ -14,7 +14,8 @@ WINDOW, REFERENCE = 25, 100  # values of a level; of the old level. Measured: at
 LEAST_RISE = 0.007  # not critical: 0.7 and 1.4 of it score alike (docs/thresholds.md)
 TIMES_BEFORE, ERRORS, KEPT = 4.0, 15.0, 0.4  # measured: 0.7 of them alike, 1.4 macro-F1 .904, .919, .904 (docs/thresholds.md)
 MANY = 10_000  # values that are enough to see a trend by; bound: a hundred values a percent of the run
-ORDERED, GIVES_BACK = 5, 0.25  # statistical: five values in any order give back no more than a quarter once in 20, and nine once in 500 (test_short_logs)
+# statistical: five values in any order give back no more than a quarter once in 20, and nine once in 500 (test_short_logs)
+ORDERED, GIVES_BACK = 5, 0.25
 IN_ORDER = f"a rise by more than {GIVES_BACK:.0%} of all that the loss had fallen"
 FOOT = 0.25  # the turn is where a quarter of the rise was last undercut; not critical: decides where it is said to begin
 STRONG = 8.0  # excursions of so many sigma are taken out before the trend is drawn; not critical (docs/thresholds.md)

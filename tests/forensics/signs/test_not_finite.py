@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from forensics import pipeline
+from forensics.detectors import nonfinite
 from forensics.signs import not_finite as signs
 from forensics.signs.sign import Sign, Symptoms
 from tests.forensics.curves import run_of
@@ -96,3 +97,9 @@ def test_a_nan_that_the_spikes_also_tell_of_is_one_event() -> None:
     run = run_of({"loss.train": DEAD})
     s = Symptoms(run, tuple(pipeline.detect(run)[0]))
     assert {f.kind for f in signs.nan_stays(s).findings} == {"nonfinite", "loss_spike"}
+
+
+@pytest.mark.parametrize(("where", "severity"), [([1, 2, 200], "info"), (slice(200, None), "warning"), (slice(0, None, 3), "warning")])
+def test_a_gradient_norm_that_is_finite_again_was_a_skipped_step(where: Any, severity: str) -> None:
+    (found,) = nonfinite.detect(run_of({"loss.train": LOSS, "grad.norm": bad(NORM, where)}))
+    assert found.severity == severity
