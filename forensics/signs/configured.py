@@ -76,6 +76,11 @@ def qk_norm_on(s: Symptoms) -> Sign:
     return _switch(s.run, "qk_norm", "the normalization of queries and keys", on=True)
 
 
+def inputs_left_raw(s: Symptoms) -> Sign:
+    """The config turns the scaling of the inputs off (LeCun et al., Efficient BackProp: mean 0, and one variance for all inputs)."""
+    return _switch(s.run, "inputs_scaled", "the scaling of the inputs", on=False)
+
+
 def init_std_large(s: Symptoms) -> Sign:
     """The configured std of the initial weights is more than twice sqrt(1 / (3 width)), which keeps the variance of layers, and above the 0.02 of GPT-2."""
     told = settings.setting(s.run, "init_std")
