@@ -9,7 +9,7 @@ from forensics.run import evaluations as held
 from forensics.run import settings
 from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Floats, Ints, Series, series
-from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.tables import Run
 
 SUBJECT = "held_out"  # the other half of it
@@ -131,6 +131,8 @@ def accuracy_is_one_class(s: Symptoms) -> Sign:
         loss = train.value[train.usable] if train is not None else loss
     if len(loss) < ALIKE:
         return cannot_tell("no loss was logged beside the accuracy.")
+    if (by_heart := training_learnt_by_heart(s)).state == SEEN:
+        return absent(f"{by_heart.text} A constant answer cannot do that.")
     same = int(np.flatnonzero(np.r_[True, share[::-1] != share[-1]][1:])[0]) if (share != share[-1]).any() else len(share)
     full = share[-1] in (0, 1, 100)
     moved = float(np.ptp(loss[-max(same * len(loss) // len(share), 2) :])) > MOVES * abs(float(loss[0]))
