@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forensics.run import settings
-from forensics.run.evaluations import shares
+from forensics.run.evaluations import classes, shares
 from forensics.run.series import Floats
 from forensics.run.usable_values import usable
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
@@ -82,10 +81,10 @@ def _end(run: Run) -> End | str:
 
 def _classes(run: Run) -> float | None:
     """How many classes there are: by config, else by a first loss that is what guessing among a whole number of them costs."""
-    told = settings.number(run, "classes")
+    told = classes(run)
     step, loss = usable(run, "loss.train")
     if told is not None or step[0] > FIRST or not math.log(2 - WHOLE) <= loss[0] <= math.log(1 / WHOLE):
-        return told if told is not None and told >= 2 else None
+        return told
     n = round(math.exp(loss[0]))
     return float(n) if n > 1 and abs(math.exp(loss[0]) / n - 1) <= WHOLE else None
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from forensics.run.evaluations import outcomes
 from forensics.run.series import Floats
 from forensics.signs import loss_beside_hits
 from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Symptoms
@@ -47,3 +48,10 @@ def test_the_classes_are_read_off_the_first_loss() -> None:
 def test_what_was_not_logged(metrics: dict[str, Floats]) -> None:
     s = Symptoms(run_of(metrics, config=CONFIG), ())
     assert loss_beside_hits.loss_of_probabilities(s).state == loss_beside_hits.loss_high_for_its_hits(s).state == CANNOT_TELL
+
+
+def test_a_model_with_labels_answers_with_them() -> None:
+    """Not with the vocabulary of its inputs; two labels are in every config of transformers, of language models as well."""
+    for labels, expected in ((4, 4), (2, 32)):
+        config = {"vocab_size": 32} | {f"model.id2label.{i}": f"LABEL_{i}" for i in range(labels)}
+        assert outcomes(run_of({"loss.train": TWICE}, config=config)) == expected
