@@ -67,9 +67,12 @@ def detect(run: Run) -> Iterator[Finding]:
         x = s.value[rows]
         y, _ = _scaled(x, name)
         i = _jump(y)
-        if i is None or _train(run, s, rows, i) * np.sign(y[i + 1] - y[i]) > abs(y[i + 1] - y[i]) * TRAINED:
+        if i is None:
             continue
         size = float(y[i + 1] - y[i])
+        with_it = 1 if name == "acc.eval" and size < 0 else np.sign(size)  # fewer hits go with a higher loss
+        if _train(run, s, rows, i) * with_it > abs(size) * TRAINED:
+            continue
         step = int(s.step[rows[i + 1]])
         title = f"{s.tag} steps from {x[i]:.4g} to {x[i + 1]:.4g} at step {step} and stays, while training continues as before"
         first, last = int(s.step[rows[max(i - 6, 0)]]), int(s.step[rows[min(i + 7, len(rows) - 1)]])

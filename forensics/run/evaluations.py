@@ -12,6 +12,7 @@ from forensics.run.usable_values import usable
 from parsers.loss_names import is_likelihood
 from parsers.tables import Run
 
+DEFAULT_LABELS = 2  # unit: LABEL_0 and LABEL_1 of transformers' PretrainedConfig
 LEVEL = 25  # values that a level of the training loss is the median of
 
 
@@ -37,9 +38,21 @@ def ends(x: Floats, values: int = 10) -> tuple[float, float] | None:
 
 
 def outcomes(run: Run) -> float | None:
-    """How many tokens or classes the config names; None where it does not, or names one."""
-    n = settings.number(run, "vocab_size") or settings.number(run, "classes")
+    """How many tokens or classes the config names; None where it does not, or names one. A model that has labels answers with them."""
+    n = _labels(run) or settings.number(run, "vocab_size") or settings.number(run, "classes")
     return n if n is not None and n > 1 else None
+
+
+def classes(run: Run) -> float | None:
+    """How many classes the config names, whatever the vocabulary of the inputs is."""
+    n = _labels(run) or settings.number(run, "classes")
+    return n if n is not None and n > 1 else None
+
+
+def _labels(run: Run) -> int:
+    """Labels of a Hugging Face model by its config; 0 where there are no more than the two that every config has by default."""
+    named = {s.key for s in settings.every(run) if ".id2label." in f".{s.key}"}
+    return len(named) if len(named) > DEFAULT_LABELS else 0
 
 
 def guessing(run: Run, s: Series) -> float | None:

@@ -21,6 +21,8 @@ SHORT = 0.95  # beta2 of GPT-3 (arXiv 2005.14165) and LLaMA (arXiv 2302.13971), 
 DEFAULT_INIT = 0.02  # of GPT-2, BERT and GPT-NeoX at any width: no fault of its own
 LARGE_INIT = 2.0  # times sqrt(1 / (3 width)): twice the std is four times the variance that He and Glorot initialization keep constant
 SHRINKS = 1e-3  # of the weights a step: they are forgotten as fast as Adam's own second moment forgets (1 - 0.999)
+# Decay of a weight of 0.02 (DEFAULT_INIT) is as large as the largest usual gradient, 0.01: where it is added to it, it outweighs it
+OUTWEIGHS = 0.5
 _NOT_ADAM = re.compile(r"(?i)norm|(^|[./_])(bn|ln)[./_]|attack|explor|greedy|smooth|clip|privacy")
 
 
@@ -74,6 +76,11 @@ def qk_norm_on(s: Symptoms) -> Sign:
     return _switch(s.run, "qk_norm", "the normalization of queries and keys", on=True)
 
 
+def inputs_left_raw(s: Symptoms) -> Sign:
+    """The config turns the scaling of the inputs off (LeCun et al., Efficient BackProp: mean 0, and one variance for all inputs)."""
+    return _switch(s.run, "inputs_scaled", "the scaling of the inputs", on=False)
+
+
 def init_std_large(s: Symptoms) -> Sign:
     """The configured std of the initial weights is more than twice sqrt(1 / (3 width)), which keeps the variance of layers, and above the 0.02 of GPT-2."""
     told = settings.setting(s.run, "init_std")
@@ -90,19 +97,24 @@ def init_std_large(s: Symptoms) -> Sign:
 
 
 def weight_decay_strong(s: Symptoms) -> Sign:
-    """Decoupled weight decay takes a thousandth of the weights or more a step, and the run is longer than that memory (arXiv 1711.05101, 2405.13698)."""
+    """Weight decay takes a thousandth of the weights or more a step, and the run is longer than that memory (arXiv 1711.05101, 2405.13698)."""
     told = [x for name in ("weight_decay", "wd", "adam_weight_decay") for x in settings.named(s.run, name)]
     decay, rate = settings.as_number(told[-1].value) if told else None, settings.number(s.run, "lr") or recipe(s.run).rate
     if decay is None or rate is None:
         return cannot_tell("config does not name the weight decay." if decay is None else "neither log nor config says the learning rate.")
-    name = optimizer(s.run)
-    if family(s.run) != "sgd" and (name is None or not re.search(r"(?i)adamw|lion|decoupled", str(name.value))):
-        return cannot_tell("config does not say that the weight decay is decoupled (AdamW).")
-    steps, shrinks = planned_steps(s.run), rate * decay
+    steps, shrinks, where = planned_steps(s.run), rate * decay, told[-1].where
     text = f"A weight decay of {decay:g} at a learning rate of {rate:.3g} takes {shrinks:.2g} of each weight a step"
-    if shrinks >= SHRINKS and (steps is None or shrinks * steps >= 1):
-        return seen(f"{text}.", where=told[-1].where)
-    return absent(f"{text}{f', {shrinks * steps:.2g} times over in {steps} steps' if steps else ''}.", where=told[-1].where)
+    if not _decoupled(s.run) and 0 < decay < OUTWEIGHS:
+        return cannot_tell("config does not say that the weight decay is decoupled (AdamW).")
+    if shrinks < SHRINKS or (steps is not None and shrinks * steps < 1):
+        return absent(f"{text}{f', {shrinks * steps:.2g} times over in {steps} steps' if steps else ''}.", where=where)
+    return seen(f"{text}{'' if _decoupled(s.run) else ', or outweighs the gradient that it is added to'}.", where=where)
+
+
+def _decoupled(run: Run) -> bool:
+    """Whether the optimizer is one that takes rate times decay of each weight a step."""
+    name = optimizer(run)
+    return family(run) == "sgd" or (name is not None and bool(re.search(r"(?i)adamw|lion|decoupled", str(name.value))))
 
 
 def label_smoothing_set(s: Symptoms) -> Sign:

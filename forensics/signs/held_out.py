@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from forensics.case import Finding
 from forensics.detectors import divergence, eval_jump, eval_shadow, level_shift, loss_spike, lr_schedule, nonfinite, resume_break
 from forensics.detectors import train_eval_gap as gap
 from forensics.detectors.dataset_loss import Facts as OneSet
 from forensics.findings import GRAVE
 from forensics.run import evaluations as held
 from forensics.run import settings
-from forensics.run.series import parts, series
+from forensics.run.series import Floats, parts, series
+from forensics.run.usable_values import first_level
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 from parsers.tables import Run
 
@@ -20,7 +22,6 @@ NO_LOSS, NO_TRAIN = "the evaluation loss was not logged.", "the training loss wa
 FAR = 0.15  # measured: none of the 14 healthy runs of the open zoos that have six evaluations ends so far above its best
 LEARNED = 0.03  # share of the first value; less is still for the plateau detector
 BY_ROTE, A_LITTLE = 0.8, 0.95  # what is left of the first training loss where it was memorized; where evaluation gets worse beside it
-LATE = gap.LATE  # of the first training loss: below it at the first evaluation, much had been learnt by then
 CHANCE = 0.05  # relative; as near as the plateau detector calls a loss "at chance"
 GUESSED = 1.2  # times 1/C: an accuracy on a few hundred samples scatters by less
 STEADY = 8  # statistical: evaluations; of so many without a trend the first is the best once in eight
@@ -61,7 +62,7 @@ def eval_turned_up(s: Symptoms) -> Sign:
         ]  # that falls where it is learnt by rote
         if others and (worse := [d for d in s.of(OneSet) if d.facts.tag == tag]):
             return absent(f"{worse[0].title}: evaluation as a whole does not turn up.", worse)
-        if jumped := [j for j in s.of(eval_jump.Facts, severity=GRAVE) if j.first_step is not None and j.first_step >= (f.first_step or 0)]:
+        if jumped := [j for j in s.of(eval_jump.Facts, severity=GRAVE) if _makes_the_rise(j, f)]:
             return absent(f"{jumped[0].title}: evaluation jumps and does not turn.", [*jumped, f])
         if (with_it := eval_turned_where_training_jumped(s)).state == SEEN:
             return absent(f"{with_it.text} That is no slow turn.", [f, *with_it.findings])
@@ -80,6 +81,13 @@ def eval_turned_up(s: Symptoms) -> Sign:
     if after < AFTER:
         return cannot_tell(f"only {after} evaluation{'s follow' if after > 1 else ' follows'} the lowest one, of step {step}.")
     return absent(f"{text}, but training loss rises as well, or evaluations scatter as much.")
+
+
+def _makes_the_rise(jump: Finding[eval_jump.Facts], turn: Finding[gap.Facts]) -> bool:
+    """Whether a jump after the best evaluation makes the most of what evaluation loss rises by."""
+    j, f = jump.facts, turn.facts
+    after = jump.first_step is not None and jump.first_step >= f.best_step
+    return after and (j.metric != "loss.eval" or 2 * (j.after - j.before) >= f.final - f.best)
 
 
 def train_falls_on(s: Symptoms) -> Sign:
@@ -107,8 +115,9 @@ def eval_never_better(s: Symptoms) -> Sign:
         return cannot_tell(missing or NO_TRAIN)
     if pair[0] <= 0 or x[0] <= 0:
         return cannot_tell("the losses are not positive, so shares of them say nothing.")
-    if x[0] < LATE * float(np.median(train.value[train.usable][:5])):
-        return cannot_tell("the first evaluation came after much had been learnt.")
+    begin = _beginning(train.value[train.usable])
+    if x[0] < A_LITTLE * begin:  # of what holds for data that it never saw
+        return cannot_tell(f"the first evaluation ({x[0]:.4g}) came after something had been learnt: training began at {begin:.4g}.")
     if x.min() <= (1 - LEARNED) * x[0]:
         return absent(f"Evaluation loss improves from {x[0]:.4g} to {x.min():.4g}.")
     left = pair[1] / pair[0]
@@ -117,6 +126,11 @@ def eval_never_better(s: Symptoms) -> Sign:
         return cannot_tell(f"the training loss hardly falls either ({pair[0]:.4g} to {pair[1]:.4g}).")
     text = f"Evaluation loss is never better than at first ({x[0]:.4g}; lowest {x.min():.4g}), while training loss falls from {pair[0]:.4g} to {pair[1]:.4g}."
     return seen(text, s.of(gap.Facts))
+
+
+def _beginning(x: Floats) -> float:
+    """The training loss before anything was learnt: the first value where the next ones fall from it, else the median of three."""
+    return float(x[0]) if len(x) > 2 and x[0] > x[1] > x[2] else first_level(x)
 
 
 def eval_at_chance_throughout(s: Symptoms) -> Sign:

@@ -58,11 +58,15 @@ def loss_came_back_late(s: Symptoms) -> Sign:
 
 def loss_ends_above_start(s: Symptoms) -> Sign:
     """The last level of the loss lies above its first values by more than the scatter of single values."""
-    if why := lacking(s.run, divergence.LEAST_VALUES) or begins_late(s.run):
+    if why := lacking(s.run, 2 * BEGINNING + 1) or begins_late(s.run):
         return cannot_tell(why)
     step, x = usable(s.run)
     first, last = first_level(x), last_level(x)
-    if last > first + max(scatter(x), plateau.LEAST_FALL * abs(first)):  # less is a loss that stands still
+    if len(x) < divergence.LEAST_VALUES:  # too few to measure their scatter: all the last above all the first is chance once in 20
+        above = float(x[-BEGINNING:].min() - x[:BEGINNING].max()) > (divergence.CLIMB - 1) * abs(first)
+    else:
+        above = last > first + max(scatter(x), plateau.LEAST_FALL * abs(first))  # less is a loss that stands still
+    if above:
         return seen(f"The loss ends at {last:.4g}, above its first level of {first:.4g}.", first=int(step[0]), last=int(step[-1]))
     how = "hardly above" if last > first else "no higher than"
     return absent(f"The loss ends at {last:.4g}, {how} its first level of {first:.4g}.")

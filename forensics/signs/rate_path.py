@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from forensics.case import Finding
-from forensics.detectors import checkpoint_state, divergence, level_shift, loss_spike, lr_schedule, nonfinite, schedule_length
+from forensics.detectors import checkpoint_state, divergence, eval_jump, level_shift, loss_spike, lr_schedule, nonfinite, schedule_length
 from forensics.run import settings
-from forensics.run.evaluations import LEVEL, level_at
+from forensics.run.evaluations import LEVEL
 from forensics.run.plan import planned_steps
+from forensics.run.robust import error_of_median, noise_by_steps
 from forensics.run.series import Series, series
+from forensics.run.usable_values import interval, lacking, usable
+from forensics.signs import policies
 from forensics.signs.learning_rate import NOT_LOGGED
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.tables import Run
@@ -21,7 +25,11 @@ SUBJECT = "learning_rate"  # the other half of it
 
 REMEMBERED = 100  # steps: between the 20 and the 1000 that Adam's second moment remembers with a beta2 of 0.95 and of 0.999
 FEW = 10  # values: a path of fewer shows neither jump nor schedule
+ERRORS = 5.0  # statistical: of two medians; normal noise does it once in 3.5 million, and a loss that still falls not even then
 LIKE = 0.15  # two factors are one within so much: ends are read off logged steps, accumulation leaves remainders
+
+_LEAVES = (loss_spike.Facts, divergence.Facts, nonfinite.Facts, level_shift.Facts)
+_POLICY = (policies.policy_kl_ran_away, policies.entropy_collapsed, policies.value_loss_exploded, policies.reward_fell)
 
 
 def rate_jumped(s: Symptoms) -> Sign:
@@ -33,27 +41,37 @@ def rate_jumped(s: Symptoms) -> Sign:
 
 
 def loss_follows_rate_jump(s: Symptoms) -> Sign:
-    """The loss leaves its level within a hundred steps of a jump of the rate, or while the rate stands there."""
+    """The loss, the evaluation or the policy leaves its level within a hundred steps of a jump of the rate, or while the rate stands there."""
     jumps = _jumps(s)
     if not jumps:
         return does_not_arise("the learning rate does not jump.") if series(s.run, "lr") is not None else cannot_tell(f"{NOT_LOGGED}.")
-    loss = series(s.run, "loss.train")
-    if loss is None:
-        return cannot_tell("the training loss was not logged.")
-    moved = [f for f in s.of(loss_spike.Facts, divergence.Facts, nonfinite.Facts, level_shift.Facts) if getattr(f.facts, "up", True)]
-    after = max(REMEMBERED, 2 * loss.interval)
-    follows = [f for f in moved if any(_follows(f, j, after, loss.interval) for j in jumps)]
-    if follows:
-        return seen(
-            f"The loss leaves its level at step {follows[0].first_step}, after the rate's jump.", follows[:3], first=follows[0].first_step
-        )
-    at = jumps[0].first_step or 0
-    if moved:
-        return absent(f"The loss leaves its level at step {moved[0].first_step}, away from the rate's jump at step {at}.", moved[:1])
-    before, after_it = level_at(loss, at), loss.value[loss.usable & (loss.step > at)][:LEVEL]
-    if before is None or not len(after_it):
-        return cannot_tell(f"the training loss was not logged on both sides of the rate's jump at step {at}.")
-    return absent(f"The loss is {np.median(after_it):.3g} after the rate's jump at step {at}, and {before:.3g} before it.")
+    every = interval(s.run)
+    moved = [f for f in s.of(*_LEAVES) if getattr(f.facts, "up", True)]
+    evaluated = [(f, interval(s.run, f.facts.metric)) for f in s.of(eval_jump.Facts)]
+    if follows := [f for f, apart in [*((f, every) for f in moved), *evaluated] if any(_follows(f.first_step, j, apart) for j in jumps)]:
+        what = f"The loss leaves its level at step {follows[0].first_step}" if follows[0] in moved else follows[0].title
+        return seen(f"{what}, after the rate's jump.", follows[:3], first=follows[0].first_step)
+    for told in (look(s) for look in _POLICY):
+        if told.state == SEEN and any(_follows(told.numbers.get("first"), j, FEW * interval(s.run, "lr")) for j in jumps):
+            return seen(f"After the rate's jump: {told.text}", [*told.findings, *jumps[:1]], first=told.numbers["first"])
+    return _level_after(s, jumps[0], moved)
+
+
+def _level_after(s: Symptoms, jump: Finding[lr_schedule.Facts], moved: list[Finding[Any]]) -> Sign:
+    """Whether the loss stands higher after a jump of the rate than before it, where no detector found that it left its level."""
+    if why := lacking(s.run, 2 * FEW):
+        return cannot_tell(why)
+    at, (step, x) = jump.first_step or 0, usable(s.run)
+    before, after = x[step < at][-LEVEL:], x[step > at][:LEVEL]
+    if len(before) < FEW or len(after) < FEW:
+        return cannot_tell(f"fewer than {FEW} values of a loss were logged on one side of the rate's jump at step {at}.")
+    was, now = float(np.median(before)), float(np.median(after))
+    error = math.hypot(*(error_of_median(noise_by_steps(part), len(part)) for part in (before, after)))
+    text = f"The median loss is {now:.3g} after the rate's jump at step {at}, and {was:.3g} before it"
+    if now - was > ERRORS * error:
+        return seen(f"{text}.", [jump], first=at)
+    away = f"; the loss leaves its level at step {moved[0].first_step}, away from the jump" if moved else ""
+    return absent(f"{text}{away}.", moved[:1])
 
 
 def rate_reset_at_resume(s: Symptoms) -> Sign:
@@ -151,9 +169,10 @@ def _path(run: Run, state: Callable[..., Sign]) -> Sign:
     return state(text, where=rate.place(run, int(np.flatnonzero(rate.usable)[0])))
 
 
-def _follows(f: Finding[Any], jump: Finding[lr_schedule.Facts], after: int, interval: int) -> bool:
-    begins, at = f.first_step, jump.first_step or 0
-    return begins is not None and at - interval <= begins <= at + max(after, 2 * (jump.facts.lasts or 0))
+def _follows(begins: int | None, jump: Finding[lr_schedule.Facts], apart: int) -> bool:
+    """Whether something that is logged every `apart` steps begins where the rate jumped, or while the rate stood there."""
+    at, lasts = jump.first_step or 0, 2 * (jump.facts.lasts or 0)
+    return begins is not None and at - apart <= begins <= at + max(REMEMBERED, 2 * apart, lasts)
 
 
 def _before(rate: Series, i: int) -> float | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parsers import arrow
+from parsers.records import json_values
 from parsers.tables import Gap, Rows, record_batch
 from parsers.tensorboard_format import histograms, hparams_plugin, loop_tables, tag_names, vectorized
 from parsers.tensorboard_format import one_event as single
@@ -21,6 +25,7 @@ _CHUNK = 1 << 14  # records decoded together: their columns fit the second-level
 _BATCH = 1 << 17  # rows in a record batch, or a few more
 _TYPES = {"record": "i8", "step": "i8", "tag": "i4"}
 _HISTOGRAM_COLUMNS = ("count", "min", "max", "mean", "std", *histograms.QUANTILES)
+_SETTINGS = re.compile(r"(?i)(^|[/_])(args|config|hparams|hyperparameters|params)([/_]|$)")
 
 Columns = vectorized.Columns
 
@@ -74,8 +79,18 @@ class Reader:
     def _texts(self, records: Records, found: Columns, at: npt.NDArray[np.int64]) -> None:
         view, tags = records.data.data, [single.text(t) for t in self.names.tags.values]
         tag, start, size, steps, times = (found[n].tolist() for n in ("tag", "body_at", "body_size", "step", "time"))
-        said = [f"{tags[t]}: {single.text(view[s : s + n])}" for t, s, n in zip(tag, start, size, strict=True)]
-        self._rows.texts("text", said, steps, times, at[found["record"]].tolist())
+        said = [(tags[t], single.text(view[s : s + n])) for t, s, n in zip(tag, start, size, strict=True)]
+        places = at[found["record"]].tolist()
+        self._rows.texts("text", [f"{name}: {text}" for name, text in said], steps, times, places)
+        for (name, text), place in zip(said, places, strict=True):
+            self._settings(name, text, place)
+
+    def _settings(self, tag: str, text: str, at: int) -> None:
+        """A text that is a JSON object is config, where its tag says so: the Hugging Face Trainer writes its arguments like that."""
+        if text.startswith("{") and _SETTINGS.search(tag):
+            with suppress(ValueError, RecursionError):
+                for key, setting in json_values.flat("", json.loads(text)):
+                    self._rows.config(key, setting, at=at)
 
     def flush(self) -> Iterator[pa.RecordBatch]:
         """Everything read so far."""
@@ -114,6 +129,7 @@ class Reader:
                 self._row("histograms", at, event, value, dict.fromkeys(_HISTOGRAM_COLUMNS, np.nan) | content)
             elif what == "text":
                 self._said("text", f"{single.text(value.tag)}: {content}", event, at)
+                self._settings(single.text(value.tag), content, at)
             elif what == "hparams":
                 config, status = content
                 for key, setting in config.items():

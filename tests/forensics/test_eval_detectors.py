@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from runs import case, only, read, write
 
-from forensics.detectors import dataset_loss, eval_noise
+from forensics.detectors import dataset_loss, eval_jump, eval_noise
 from forensics.errors import CannotTell
 
 
@@ -60,3 +60,12 @@ def test_all_datasets_worse_is_another_matter(tmp_path: Path) -> None:
 def test_one_dataset_cannot_tell(tmp_path: Path) -> None:
     with pytest.raises(CannotTell, match="fewer than two"):
         list(dataset_loss.detect(read(write(tmp_path / "r", 600, val_loss=every(50, lambda i: 2.0)))))  # type: ignore[arg-type]
+
+
+def test_hits_that_fall_with_the_training_loss_are_no_other_evaluation(tmp_path: Path) -> None:
+    def log(name: str, after: float) -> Path:
+        hits = every(20, lambda i: 0.9 - 0.5 * (i > 200) + scatter(i) / 4)
+        return write(tmp_path / name, 400, loss=lambda i: 0.3 if i <= 200 else after, val_acc=hits)
+
+    assert only(list(eval_jump.detect(read(log("calm", 0.3))))).facts.metric == "acc.eval"
+    assert not list(eval_jump.detect(read(log("jumps", 8.0))))

@@ -144,6 +144,18 @@ def test_torch_equals_tbparse(torch_file: Callable[..., Path]) -> None:
     assert sorted(Read(path).scalars()) == expected
 
 
+def test_arguments_written_as_a_text_are_config(torch_file: Callable[..., Path]) -> None:
+    def fill(writer: Any) -> None:
+        writer.add_text("args", '{"lr": 0.1, "optim": {"name": "adamw"}, "hub_token": "abcdefgh12345678"}')
+        writer.add_text("samples", '{"lr": "an answer"}', 4)
+        writer.add_text("config", '{"cut', 5)
+
+    read = Read(torch_file(fill))
+    found = {row["key"]: row["value"] for row in read.rows["config"]}
+    assert found.keys() == {"lr", "optim.name", "hub_token"} and found["lr"] == "0.1" and "abcdefgh" not in found["hub_token"]
+    assert len(read.rows["events"]) == 3
+
+
 def test_torch_text_histograms_images_and_graphs(torch_file: Callable[..., Path]) -> None:
     samples = np.random.default_rng(0).normal(3, 2, 5000)
 

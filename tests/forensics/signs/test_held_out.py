@@ -52,7 +52,19 @@ ALONE = eval_jump.Facts(30, 0.5, 0.8, 0.3, "acc.eval", True)
 HITS = {"findings": [finding(ALONE, "acc steps from 0.5 to 0.8 at step 30", (30, 59), "info")]}
 OTHER = {"findings": [finding(eval_shadow.Facts(None, None, 0.1, other=3.0), "test/loss is 3", (0, 59), "warning")]}
 
+AT_ONCE = 1.5 + T / 40
+SUDDEN = AT_ONCE + np.where(T >= 10, 0.5, 0)
+DROPPED: dict[str, Any] = {"config": {"dropout": 0.5}}
+FIRST_PASS = {"epoch": T / 60}
+
 CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[str, Any]]] = [
+    (L.eval_like_training_with_dropout, "seen", both(FALLS, FALLS) | FIRST_PASS, DROPPED),
+    (L.eval_like_training_with_dropout, "absent", both(FALLS, 0.9 * FALLS) | FIRST_PASS, DROPPED),
+    (L.eval_like_training_with_dropout, "absent", both(FALLS, 1.2 * FALLS) | FIRST_PASS, DROPPED),  # another distribution
+    (L.eval_like_training_with_dropout, "cannot tell", both(FALLS, FALLS) | FIRST_PASS, {"config": {"dropout": 0.1}}),
+    (L.eval_like_training_with_dropout, "cannot tell", both(FALLS, FALLS) | FIRST_PASS, {}),
+    (L.eval_like_training_with_dropout, "cannot tell", both(FALLS, FALLS), DROPPED),
+    (L.eval_like_training_with_dropout, "cannot tell", both(FALLS, FALLS) | {"epoch": T}, DROPPED),  # one evaluation in the first pass
     (H.eval_turned_up, "seen", both(FALLS, TURNS), {}),
     (H.eval_turned_up, "absent", both(FALLS, FALLS), {}),
     (H.eval_turned_up, "absent", both(TURNS, TURNS), {}),
@@ -64,6 +76,11 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (H.eval_never_better, "seen", both(ROTE, FLAT), {}),
     (H.eval_never_better, "absent", both(FALLS, FALLS), {}),
     (H.eval_never_better, "cannot tell", both(FLAT, FLAT), {}),
+    (H.eval_never_better, "cannot tell", both(ROTE, AT_ONCE), {}),  # it had learnt what holds for other data by then
+    (H.eval_turned_up, "seen", both(ROTE, AT_ONCE), {}),
+    (H.eval_turned_up, "absent", both(ROTE, AT_ONCE + 1.2), {}),  # never below what training began at
+    (H.eval_turned_up, "seen", both(ROTE, SUDDEN), {}),  # the jump makes less than half of the rise
+    (L.accuracy_is_one_class, "absent", both(ROTE, AT_ONCE) | {"acc.eval": np.full(60, 0.713)}, {}),  # a constant learns nothing by heart
     (H.eval_at_chance_throughout, "seen", both(ROTE, FLAT), CLASSES),
     (H.eval_at_chance_throughout, "seen", {"acc.eval": np.full(60, 0.101)}, CLASSES),
     (H.eval_at_chance_throughout, "absent", both(FALLS, FALLS), CLASSES),

@@ -46,6 +46,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Floats, Mapping[str, Any]]] =
     (loss_shape.loss_came_back_late, "cannot tell", SHORT, {}),
     (loss_shape.loss_ends_above_start, "seen", CLIMBS, {}),
     (loss_shape.loss_ends_above_start, "absent", FLAT, {}),
+    (loss_shape.loss_ends_above_start, "seen", np.array([1.8, 0.7, 0.3, 7.5, 11.0, 10.8, 10.8, 10.7]), {}),  # of eight epochs
+    (loss_shape.loss_ends_above_start, "absent", np.array([1.8, 0.7, 0.3, 0.5, 0.9, 1.0, 1.1, 1.2]), {}),
     (loss_shape.loss_settles_elsewhere, "seen", JUMPS, {}),
     (loss_shape.loss_settles_elsewhere, "absent", CLIMBS, {}),
     (loss_shape.loss_settles_elsewhere, "cannot tell", FALLS, {}),

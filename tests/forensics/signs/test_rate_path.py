@@ -62,6 +62,21 @@ def test_the_loss_after_a_jump(step: int | None, state: str) -> None:
     assert of("loss_follows_rate_jump", COSINE, turned).state == CANNOT_TELL
 
 
+@pytest.mark.parametrize(("factor", "state"), [(1.5, SEEN), (1.0, ABSENT), (0.8, ABSENT)])
+def test_the_level_after_a_jump(factor: float, state: str) -> None:
+    loss = noisy(N, 0.01) * np.where(np.arange(N) < 200, 1.0, factor)
+    run = run_of({"loss.train": loss, "lr": JUMP})
+    found = rate_path.loss_follows_rate_jump(Symptoms(run, tuple(lr_schedule.detect(run))))
+    assert found.state == state, found.text
+
+
+@pytest.mark.parametrize(("at", "state"), [(210, SEEN), (100, CANNOT_TELL)])
+def test_the_policy_after_a_jump(at: int, state: str) -> None:
+    run = run_of({"rl.reward": np.arange(N) * 0.1, "rl.entropy": np.where(np.arange(N) < at, 0.69, 0.001), "lr": JUMP})
+    found = rate_path.loss_follows_rate_jump(Symptoms(run, tuple(lr_schedule.detect(run))))
+    assert found.state == state, found.text
+
+
 def test_the_end_of_the_schedule() -> None:
     assert of("schedule_ends_early", EARLY, max_steps=N).state == SEEN
     assert of("schedule_ends_early", COSINE, max_steps=N).state == ABSENT

@@ -1,0 +1,93 @@
+"""The loss beside the share of right answers: whether the model is less sure than it is right, and what keeps it from being sure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.run.evaluations import classes, shares
+from forensics.run.series import Floats
+from forensics.run.usable_values import usable
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+from parsers.tables import Run
+
+EFFECTS = ("loss_of_probabilities",)  # a symptom of its own, for which there is no detector
+
+LEAST = 3  # bound: three values make a mean that one odd value does not decide
+FIRST = 3  # until this step a loss is that of the initialization: Adam has moved a weight by three times the rate at most
+WHOLE = (
+    0.03  # relative: exp of a first loss that is within 0.03 nats of chance; above 1 / WHOLE classes any number would be near a whole one
+)
+CLEAR = 0.05  # nats above the bound; measured: the training losses of healthy runs with their hits lie below it by more
+NEAR = 0.03, 0.1  # nats below and above: means over a few hundred samples scatter by 0.03, answers that are not yet sure lie above
+
+
+@dataclass(frozen=True)
+class End:
+    """Means over the last quarter of the run, and how many classes there are."""
+
+    loss: float
+    hits: float
+    classes: float
+
+    @property
+    def bound(self) -> float:
+        """What a model that is as sure as it is right costs at most, by Fano's inequality: nats."""
+        miss = 1 - self.hits
+        unsure = -sum(p * math.log(p) for p in (self.hits, miss) if p > 0)
+        return unsure + miss * math.log(max(self.classes - 1, 1))
+
+
+def loss_high_for_its_hits(s: Symptoms) -> Sign:
+    """The training loss ends higher than a model that is as sure as it is right can have it (Fano's inequality)."""
+    end = _end(s.run)
+    if isinstance(end, str):
+        return cannot_tell(end)
+    text = f"At the end the training loss is {end.loss:.3g} with {end.hits:.1%} of the answers right"
+    text += f"; among {end.classes:.0f} classes a model as sure as it is right costs {end.bound:.3g} at most."
+    return seen(text) if end.loss > end.bound + CLEAR else absent(text)
+
+
+def loss_of_probabilities(s: Symptoms) -> Sign:
+    """Training loss plus the share of right answers ends at ln(e + classes - 1): a cross entropy that is given probabilities for logits."""
+    end = _end(s.run)
+    if isinstance(end, str):
+        return cannot_tell(end)
+    total, twice = end.loss + end.hits, math.log(math.e + end.classes - 1)
+    text = f"The training loss ends at {end.loss:.3g} with {end.hits:.1%} of the answers right, which adds up to {total:.3f}"
+    floor = f"ln(e + {end.classes:.0f} - 1) = {twice:.3f}"
+    if end.loss > end.bound + CLEAR and twice - NEAR[0] <= total <= twice + NEAR[1]:
+        return seen(f"{text}: a cross entropy of numbers between 0 and 1 comes down to {floor} less that share, and no lower.")
+    return absent(f"{text}; a cross entropy of numbers between 0 and 1 would end with {floor}.")
+
+
+def _end(run: Run) -> End | str:
+    """The end of the run; else what is missing for it, as a sentence."""
+    (_, loss), (_, held_out) = usable(run, "loss.train"), usable(run, "loss.eval")
+    own, others = usable(run, "acc.train")[1], usable(run, "acc.eval")[1]
+    hits = own if len(own) >= LEAST else others
+    for what, x in (("the training loss", loss), ("the share of right answers", hits)):
+        if len(x) < LEAST:
+            return f"fewer than {LEAST} values of {what} were logged."
+    if (n := _classes(run)) is None:
+        return "the number of classes is not known: config does not say it, and the loss does not begin at ln of a whole number."
+    ends = [_mean_of_last(loss)]
+    if hits is others and len(held_out) >= LEAST:  # dropout lifts the one, overfitting the other
+        ends.append(_mean_of_last(held_out))
+    return End(min(ends), _mean_of_last(shares(hits)), n)
+
+
+def _classes(run: Run) -> float | None:
+    """How many classes there are: by config, else by a first loss that is what guessing among a whole number of them costs."""
+    told = classes(run)
+    step, loss = usable(run, "loss.train")
+    if told is not None or step[0] > FIRST or not math.log(2 - WHOLE) <= loss[0] <= math.log(1 / WHOLE):
+        return told
+    n = round(math.exp(loss[0]))
+    return float(n) if n > 1 and abs(math.exp(loss[0]) / n - 1) <= WHOLE else None
+
+
+def _mean_of_last(x: Floats) -> float:
+    return float(np.mean(x[-max(len(x) // 4, LEAST) :]))

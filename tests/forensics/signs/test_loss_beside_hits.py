@@ -1,0 +1,57 @@
+"""Signs of the loss beside the share of right answers: each in a faulty run and its healthy twin."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from forensics.run.evaluations import outcomes
+from forensics.run.series import Floats
+from forensics.signs import loss_beside_hits
+from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Symptoms
+from tests.forensics.curves import run_of
+
+N = 60
+HITS = np.linspace(0.1, 0.97, N) ** 0.3
+TWICE = math.log(math.e + 9) - HITS  # probabilities for logits, once the model is sure
+SURE = 0.05 + 3 * (1 - HITS)
+SMOOTHED = SURE + 0.5
+CONFIG = {"num_classes": 10}
+
+
+@pytest.mark.parametrize(
+    ("loss", "floor", "high"), [(TWICE, SEEN, SEEN), (SURE, ABSENT, ABSENT), (SMOOTHED, ABSENT, SEEN)], ids=["twice", "sure", "smoothed"]
+)
+@pytest.mark.parametrize("hits", [HITS, 100 * HITS], ids=["share", "percent"])
+def test_what_keeps_the_loss_up(loss: Floats, hits: Floats, floor: str, high: str) -> None:
+    s = Symptoms(run_of({"loss.train": loss, "acc.train": hits}, config=CONFIG), ())
+    assert loss_beside_hits.loss_of_probabilities(s).state == floor
+    assert loss_beside_hits.loss_high_for_its_hits(s).state == high
+
+
+def test_dropout_and_overfitting_do_not_make_it() -> None:
+    """Of held-out answers the lower of both losses counts: dropout lifts that of training, overfitting that of evaluation."""
+    for train, held_out in ((SMOOTHED, SURE), (SURE, SMOOTHED)):
+        s = Symptoms(run_of({"loss.train": train, "loss.eval": held_out, "acc.eval": HITS}, config=CONFIG), ())
+        assert loss_beside_hits.loss_high_for_its_hits(s).state == ABSENT
+
+
+def test_the_classes_are_read_off_the_first_loss() -> None:
+    for first, state in ((math.log(10), SEEN), (math.log(10.4), CANNOT_TELL), (math.log(5000), CANNOT_TELL)):
+        loss = np.r_[first, TWICE[1:]]
+        assert loss_beside_hits.loss_of_probabilities(Symptoms(run_of({"loss.train": loss, "acc.train": HITS}), ())).state == state
+
+
+@pytest.mark.parametrize("metrics", [{}, {"loss.train": TWICE}, {"acc.train": HITS}, {"loss.train": TWICE[:2], "acc.train": HITS[:2]}])
+def test_what_was_not_logged(metrics: dict[str, Floats]) -> None:
+    s = Symptoms(run_of(metrics, config=CONFIG), ())
+    assert loss_beside_hits.loss_of_probabilities(s).state == loss_beside_hits.loss_high_for_its_hits(s).state == CANNOT_TELL
+
+
+def test_a_model_with_labels_answers_with_them() -> None:
+    """Not with the vocabulary of its inputs; two labels are in every config of transformers, of language models as well."""
+    for labels, expected in ((4, 4), (2, 32)):
+        config = {"vocab_size": 32} | {f"model.id2label.{i}": f"LABEL_{i}" for i in range(labels)}
+        assert outcomes(run_of({"loss.train": TWICE}, config=config)) == expected
