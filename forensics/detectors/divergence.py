@@ -30,7 +30,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.run.inputs import ANY_LOSS, finite_loss
+from forensics.run.inputs import OBJECTIVE, finite_objective
 from forensics.run.robust import SIGMA, error_of_median
 from forensics.run.series import Series
 from forensics.spikes import excursions
@@ -38,7 +38,7 @@ from forensics.spikes.trend import turn
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
-NEEDS = [ANY_LOSS]
+NEEDS = [OBJECTIVE]
 LEVEL, ENOUGH = 15, 40  # statistical: a median of 15 is off by a third of a sigma; two levels and what lies between them
 # bound: a level of a tenth can turn within the first fifth; the best level, the last and what lies between them
 TENTH, LEAST_VALUES = 10, 15
@@ -64,7 +64,7 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s, rows = finite_loss(run, LEAST_VALUES)
+    s, rows = finite_objective(run, LEAST_VALUES)
     x = s.value[rows]
     y, logs = excursions.scaled(x)
     turned = next((found for width, spread in _spreads(y) if (found := _turned(y, logs, width, spread))), None)
@@ -84,15 +84,18 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     how = f"{end / low - 1:.0%} above" if abs(end) < 100 * abs(low) else f"{end / low:.2g} times" if low else "above"
     title = f"From step {start} the loss drifts up to {end:.4g}, {how} its best level of {low:.4g}"
+    if s.rises:
+        title = f"From step {start} {s.tag} falls to {-end:.4g}, below its best level of {-low:.4g}"
     up = end / low - 1 if low else float("inf")
-    facts = Facts(start, best=low, final=end, rise=up, best_step=int(s.step[rows[best]]), first=float(x[0]))
+    levels = {"best": s.logged(low), "final": s.logged(end), "first": s.logged(float(x[0]))}
+    facts = Facts(start, rise=up, best_step=int(s.step[rows[best]]), **levels)
     bands = [{"from": start, "to": last, "kind": "non_recovering"}]
     shown = evidence.window(s, start, last, *bands, title=f"{s.tag} from step {start} on", where=s.place(run, row))
     yield evidence.on_rows(s, (row, rows[-1]), facts, title, "critical", shown)
 
 
 def smallest_effect(run: Run) -> str:
-    s, rows = finite_loss(run, LEAST_VALUES)
+    s, rows = finite_objective(run, LEAST_VALUES)
     y, logs = excursions.scaled(s.value[rows])
     share, width = min((_least(y, logs, width, spread), width) for width, spread in _spreads(y))
     return f"a loss that ends {share:.1%} above its best level for {2 * width} values"
@@ -157,9 +160,11 @@ def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding
         return
     a, b = int(high[0]), int(high[-1])
     start, last, top = int(s.step[rows[a]]), int(s.step[rows[b]]), float(x[a : b + 1].max())
-    title = f"Loss climbs from {first:.4g} to {top:.4g}: it stays above its first level for {len(high)} values, until step {last}"
+    moves = f"{s.tag} falls from {-first:.4g} to {-top:.4g}" if s.rises else f"Loss climbs from {first:.4g} to {top:.4g}"
+    title = f"{moves}: it stays {s.worse} its first level for {len(high)} values, until step {last}"
     final, begin = float(np.median(x[-LEVEL:])), int(s.step[rows[0]])
-    facts = Facts(start, best=first, final=final, rise=top / first - 1, best_step=begin, first=first, above_first=len(high))
+    levels = {"best": s.logged(first), "final": s.logged(final), "first": s.logged(first)}
+    facts = Facts(start, rise=top / first - 1, best_step=begin, **levels, above_first=len(high))
     band = [{"from": start, "to": last, "kind": "slow"}]
-    shown = evidence.window(s, start, last, *band, title=f"{s.tag} above its first level", where=s.place(run, rows[a]))
+    shown = evidence.window(s, start, last, *band, title=f"{s.tag} {s.worse} its first level", where=s.place(run, rows[a]))
     yield evidence.on_rows(s, (rows[a], rows[b]), facts, title, "warning", shown)
