@@ -30,7 +30,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.run.inputs import OBJECTIVE, finite_objective
+from forensics.run.inputs import LOST, OBJECTIVE, finite_objective
 from forensics.run.robust import SIGMA, error_of_median
 from forensics.run.series import Series
 from forensics.spikes import excursions
@@ -80,15 +80,15 @@ def detect(run: Run) -> Iterator[Finding]:
     row = rows[at]
     start, last = int(s.step[row]), int(s.step[rows[-1]])
     low, end = float(np.median(x[max(best - width + 1, 0) : best + 1])), float(np.median(x[-width:]))
-    if end <= low:
+    if end <= low or (s.rises and end - low < LOST * _gained(x, low)):
         return
     how = f"{end / low - 1:.0%} above" if abs(end) < 100 * abs(low) else f"{end / low:.2g} times" if low else "above"
     title = f"From step {start} the loss drifts up to {end:.4g}, {how} its best level of {low:.4g}"
     if s.rises:
         title = f"From step {start} {s.tag} falls to {-end:.4g}, below its best level of {-low:.4g}"
     up = end / low - 1 if low else float("inf")
-    levels = {"best": s.logged(low), "final": s.logged(end), "first": s.logged(float(x[0]))}
-    facts = Facts(start, rise=up, best_step=int(s.step[rows[best]]), **levels)
+    of_best = int(s.step[rows[best]])
+    facts = Facts(start, s.logged(low), s.logged(end), rise=up, best_step=of_best, first=s.logged(float(x[0])))
     bands = [{"from": start, "to": last, "kind": "non_recovering"}]
     shown = evidence.window(s, start, last, *bands, title=f"{s.tag} from step {start} on", where=s.place(run, row))
     yield evidence.on_rows(s, (row, rows[-1]), facts, title, "critical", shown)
@@ -108,6 +108,12 @@ def _least(y: excursions.Floats, logs: bool, width: int, spread: excursions.Floa
     seen = max(float(np.log1p(RISE)), NOISES * noise) + MARGIN * noise + falls
     best = float(level[width:].min())
     return max(float(np.expm1(seen)), _undone(y, width, best) / float(np.exp(best))) if logs else seen
+
+
+def _gained(x: excursions.Floats, low: float) -> float:
+    """What an objective had gained at its best; of one that gained nothing, the level that it began with."""
+    first = float(np.median(x[:FEW]))
+    return first - low if first - low > RISE * abs(first) else abs(first)
 
 
 def _spreads(y: excursions.Floats) -> list[tuple[int, excursions.Floats]]:
@@ -160,11 +166,12 @@ def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding
         return
     a, b = int(high[0]), int(high[-1])
     start, last, top = int(s.step[rows[a]]), int(s.step[rows[b]]), float(x[a : b + 1].max())
+    side = "below" if s.rises else "above"
     moves = f"{s.tag} falls from {-first:.4g} to {-top:.4g}" if s.rises else f"Loss climbs from {first:.4g} to {top:.4g}"
-    title = f"{moves}: it stays {s.worse} its first level for {len(high)} values, until step {last}"
+    title = f"{moves}: it stays {side} its first level for {len(high)} values, until step {last}"
     final, begin = float(np.median(x[-LEVEL:])), int(s.step[rows[0]])
-    levels = {"best": s.logged(first), "final": s.logged(final), "first": s.logged(first)}
-    facts = Facts(start, rise=top / first - 1, best_step=begin, **levels, above_first=len(high))
+    level = s.logged(first)
+    facts = Facts(start, level, s.logged(final), rise=top / first - 1, best_step=begin, first=level, above_first=len(high))
     band = [{"from": start, "to": last, "kind": "slow"}]
-    shown = evidence.window(s, start, last, *band, title=f"{s.tag} {s.worse} its first level", where=s.place(run, rows[a]))
+    shown = evidence.window(s, start, last, *band, title=f"{s.tag} {side} its first level", where=s.place(run, rows[a]))
     yield evidence.on_rows(s, (rows[a], rows[b]), facts, title, "warning", shown)

@@ -38,7 +38,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors import logger_artefact
 from forensics.errors import CannotTell
-from forensics.run.inputs import OBJECTIVE, objective
+from forensics.run.inputs import LOST, OBJECTIVE, objective
 from forensics.run.once import once
 from forensics.run.plan import planned_steps
 from forensics.run.series import Series, series
@@ -171,7 +171,7 @@ def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int)
 def _trifling(s: Series, f: Facts) -> bool:
     """Whether a spike takes back hardly anything of what the loss had fallen: near zero small is large as a share."""
     first = float(np.median(s.value[s.usable][:3])) if s.usable.any() else f.level
-    return f.height < TRIFLE * (first - s.logged(f.level))
+    return f.height < (LOST if s.rises else TRIFLE) * (first - s.logged(f.level))
 
 
 def _title(s: Series, j: Spike, f: Facts) -> str:

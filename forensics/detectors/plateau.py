@@ -67,7 +67,7 @@ class Facts(BaseFacts):
 def detect(run: Run) -> Iterator[Finding]:
     s, rows = finite_objective(run, LEAST_VALUES)
     x = s.value[rows]
-    if s.rises and -1 <= x.min() and x.max() <= 0:
+    if s.rises and x.min() >= -1 and x.max() <= 0:
         raise CannotTell(f"{s.tag} is a share, which rises the less the nearer it is to 1")
     first, last, best = _levels(x)
     if first == 0:

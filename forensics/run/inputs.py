@@ -26,9 +26,17 @@ def surviving(s: Series) -> Ints:
     return np.flatnonzero(s.alive & np.isfinite(s.value))
 
 
-LOSSES = ("loss.train", "loss.eval", "ppl.train", "ppl.eval", "bpb.train", "bpb.eval")  # best first; a perplexity is the exponential of the loss
+LOSSES = (
+    "loss.train",
+    "loss.eval",
+    "ppl.train",
+    "ppl.eval",
+    "bpb.train",
+    "bpb.eval",
+)  # best first; a perplexity is the exponential of the loss
 RISING = ("rl.reward", "score.train", "score.eval", "acc.train", "acc.eval")  # what stands for it where training raises what was logged
 ANY_LOSS = "|".join((*LOSSES, "loss.aux"))
+LOST = 0.5  # bound: of what training had gained; rewards and scores go up and down by less while a policy explores
 OBJECTIVE = "|".join((ANY_LOSS, *RISING))
 
 

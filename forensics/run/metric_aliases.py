@@ -85,7 +85,7 @@ def changes(run: Run, aliases: Aliases) -> list[str]:
     tags: dict[str, list[str]] = {}
     for source, tag in run.meanings:
         tags.setdefault(source, []).append(tag)
-    plain = {}
+    plain: dict[tuple[str, str], names.Meaning] = {}
     for source, logged in tags.items():
         told = names.meanings(logged, framework=run.framework, folder=source.rpartition("/")[0], overrides=without)
         plain |= {(source, tag): told[tag] for tag in logged}

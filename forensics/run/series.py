@@ -20,18 +20,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 STATES = (
-    "lr",
-    "loss_scale",
-    "epoch",
-    "step",
-    "axis/",
-    "time.total",
-    "tokens.seen",
-    "samples.seen",
-    "batch.size",
-    "skip.count",
-    "nan.count",
-)
+    "lr", "loss_scale", "epoch", "step", "axis/", "time.total", "tokens.seen", "samples.seen", "batch.size", "skip.count", "nan.count",
+)  # fmt: skip
 """What stands at a moment and has no mean: rates, settings, counters."""
 
 
@@ -71,11 +61,6 @@ class Series:
     def logged(self, value: float) -> float:
         """A value as the log has it."""
         return -value if self.rises else value
-
-    @property
-    def worse(self) -> str:
-        """On which side of a level an objective is worse."""
-        return "below" if self.rises else "above"
 
     @cached_property
     def usable(self) -> NDArray[np.bool_]:
