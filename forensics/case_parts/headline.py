@@ -9,9 +9,11 @@ from forensics.case import Check, Finding, Hypothesis
 from forensics.certainty import OPEN, certainty, within
 from forensics.detectors import ending as how
 from forensics.run.how_it_ended import Ending, ending
+from forensics.run.inputs import rises
 from parsers.tables import Run
 
 MATTER = ("loss_spike", "nonfinite", "divergence")  # without these a run cannot be called healthy
+MATTER_RISING = ("nonfinite", "divergence")  # a reward or a score goes down and up: its jumps are no spikes
 GRAVE = ("critical", "warning")
 LONGEST = 120  # characters of a headline's first half
 QUOTED = 40  # characters by which a quoted log line is known
@@ -22,7 +24,7 @@ def verdict(run: Run, findings: Sequence[Finding], checks: Sequence[Check]) -> s
     if any(f.severity in GRAVE for f in findings):
         return "unhealthy"
     outcome = {c.id: c.status for c in checks}
-    if all(outcome.get(m) in ("clear", "fired") for m in MATTER):
+    if all(outcome.get(m) in ("clear", "fired") for m in (MATTER_RISING if rises(run) else MATTER)):
         return "healthy"
     return "inconclusive"
 

@@ -38,7 +38,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors import logger_artefact
 from forensics.errors import CannotTell
-from forensics.run.inputs import LOST, OBJECTIVE, objective
+from forensics.run.inputs import ANY_LOSS, loss_of
 from forensics.run.once import once
 from forensics.run.plan import planned_steps
 from forensics.run.series import Series, series
@@ -47,7 +47,7 @@ from forensics.spikes.classes import Spike, judge
 from forensics.spikes.visible import smallest_spike
 from parsers.tables import Run
 
-NEEDS = [OBJECTIVE]
+NEEDS = [ANY_LOSS]
 HISTORY = 1000  # values of the attempt before that a new attempt is compared with; not critical: six times what any yardstick reaches back
 WHY = {
     "reinit": "the loss is back at its first value and comes down the same way: reinitialized weights",
@@ -99,7 +99,7 @@ def detect(run: Run) -> Sequence[Finding[Facts]]:
 
 
 def _detected(run: Run) -> Iterator[Finding[Facts]]:
-    s = objective(run)
+    s = loss_of(run)
     if len(s) < excursions.WARMUP + 2:
         raise CannotTell(f"only {len(s)} values of {s.tag} were logged")
     length = planned_steps(run) or int(s.step.max() - s.step.min())
@@ -129,7 +129,7 @@ def _rate_stays(run: Run, step: int, attempt: int) -> bool:
 
 
 def smallest_effect(run: Run) -> str:
-    return smallest_spike(objective(run))
+    return smallest_spike(loss_of(run))
 
 
 def histories(s: Series) -> Iterator[tuple[int, Any, int]]:
@@ -153,36 +153,35 @@ def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int)
     censored = end is None and (attempt < int(s.attempt.max()) or last - start <= 2 * j.limit)
     cost_steps, excess = measurements.cost(s.step[rows], s.value[rows], e, real.level, until)
     facts = Facts(
-        s.name, start, peak, end, j.kind, odds(j, end, start, censored), censored, top - real.level, s.logged(real.level), s.logged(top), e.sigmas, attempt,
+        s.name, start, peak, end, j.kind, odds(j, end, start, censored), censored, top - real.level, real.level, top, e.sigmas, attempt,
         cost_steps, excess, bool(s.alive[rows[e.peak]]), int((e.end or len(rows)) - e.start), j.why,
         over_highest=_over_highest(y, e), falls_at=_falls_at(s.step[rows], y, e), half_life=measurements.half_life(s.step[rows], y, e),
         residual_offset=_offset(y, s.value[rows], e, until, logs), moved_first=measurements.moved_first(run, start, peak, s.interval),
     )  # fmt: skip
     stop = end if end is not None else last
-    mark, band = {"step": peak, "label": f"step {peak}: {s.logged(top):.4g}", "kind": j.kind}, {"from": start, "to": stop, "kind": j.kind}
+    mark, band = {"step": peak, "label": f"step {peak}: {top:.4g}", "kind": j.kind}, {"from": start, "to": stop, "kind": j.kind}
     where = s.place(run, rows[e.peak])
     shown = evidence.window(s, start, stop, mark, band, title=f"{s.tag} around step {peak}", where=where)
     times = (s.clock(rows[e.start]), s.clock(rows[min(e.end, len(rows) - 1)] if e.end is not None else rows[-1]))
     key = f"{peak}-attempt{attempt}" if attempt else peak
     grave = "info" if _trifling(s, facts) else severity(j, facts.over_highest)
-    return evidence.found(facts, _title(s, j, facts), (start, stop), grave, shown, key=key, times=times)
+    return evidence.found(facts, _title(j, facts), (start, stop), grave, shown, key=key, times=times)
 
 
 def _trifling(s: Series, f: Facts) -> bool:
     """Whether a spike takes back hardly anything of what the loss had fallen: near zero small is large as a share."""
     first = float(np.median(s.value[s.usable][:3])) if s.usable.any() else f.level
-    return f.height < (LOST if s.rises else TRIFLE) * (first - s.logged(f.level))
+    return f.height < TRIFLE * (first - f.level)
 
 
-def _title(s: Series, j: Spike, f: Facts) -> str:
-    jump, moves = f"from {f.level:.4g} to {f.top:.4g}", "falls" if s.rises else "rises"
-    what = s.tag if s.rises else "Loss"
+def _title(j: Spike, f: Facts) -> str:
+    jump = f"from {f.level:.4g} to {f.top:.4g}"
     if j.why == "divergence":
-        return f"{what} {moves} {jump} between steps {f.start} and {f.peak} without a spike, and stays {'down' if s.rises else 'up'}"
+        return f"Loss rises {jump} between steps {f.start} and {f.peak} without a spike, and stays up"
     lasts = f.end - f.start if f.end is not None else None
     back = f", back after {lasts} step{'s' if lasts > 1 else ''}" if lasts is not None else ", and does not come back in this log"
     kept = f"; no instability: {WHY[j.why]}" if j.kind == "not_a_spike" else ""
-    return f"{what} {'drops' if s.rises else 'jumps'} {jump} at step {f.peak}{back}{kept}"
+    return f"Loss jumps {jump} at step {f.peak}{back}{kept}"
 
 
 def _over_highest(y: excursions.Floats, e: excursions.Excursion) -> float | None:

@@ -66,6 +66,14 @@ def objective(run: Run) -> Series:
     return replace(s, value=-s.value, rises=True)
 
 
+def rises(run: Run) -> bool:
+    """Whether training is judged by something that it raises."""
+    try:
+        return objective(run).rises
+    except CannotTell:
+        return False
+
+
 @once
 def leading_term(run: Run) -> Series | None:
     """The term of the loss that stands for the whole, where only terms are logged."""
