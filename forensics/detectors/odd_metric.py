@@ -5,11 +5,13 @@ What it sees
     to another level for good, or grows without bound: a lead to follow, not a cause.
 
 How it decides
-    Only metrics that went up and down before count: schedules and counters do not. NaN or infinity from a step on to the end, after ten
-    finite values. Frozen: the last fifth of the values, and ten at least, are all equal: a value amid the earlier ones, or far from those right before. Jump: of 150
-    stretches of the run, five before and three after stand clear of each other (``forensics.spikes.jumps``) and all later ones stay there,
-    at twice the level or half of it, and not the way that the metric went before. Growth: the last level is a hundred times the highest of the first half. The first tenth
-    of a run is start-up. Five are told at most, the earliest first; none from where the loss itself is not a number.
+    Only metrics that went up and down before count: schedules and counters do not. NaN or infinity from a step on to the
+    end, after ten finite values. Frozen: the last fifth of the values, and ten at least, are all equal, for five times as
+    long as ever before: a value amid the earlier ones, or far from those right before. Jump: of 150 stretches of the run,
+    five before and three after stand clear of each other (``forensics.spikes.jumps``), all later ones stay there, at twice
+    the level or half of it, and that is not the way that the metric went before. Growth: the last level is a hundred times
+    the highest of the first half. The first tenth of a run is start-up. Five are told at most, the earliest first; none
+    from where the loss itself is not a number.
 
 Cannot tell
     With fewer than 20 values, or where every metric has a check of its own.
@@ -39,6 +41,7 @@ SHOWN = 5  # unit: leads that a page tells
 ENDS, BEFORE, AFTER = 3, 10, 10  # bound: values that are not finite to the end, finite before, equal at the end
 FIFTH, START_UP = 0.2, 0.1  # share of the values; as the plateau detector has it
 TURNS = 0.2  # statistical: share of steps that turn back; two of three do in white noise, none in a schedule
+TIMES = 5  # bound: as often as the longest such row before; measures of few samples repeat themselves
 APART = 0.2  # of the range; a metric that comes near its bound and stays there is done, not frozen
 STRETCHES = 150  # bound: as many as the gaps of short logs are measured for
 LEVEL = float(np.log(2))  # unit: twice or half
@@ -102,7 +105,9 @@ def _turns(x: Floats) -> bool:
 
 def _frozen(x: Floats) -> tuple[int, str, float, float] | None:
     at = int(np.flatnonzero(x != x[-1])[-1]) + 1
-    if len(x) - at < max(AFTER, FIFTH * len(x)) or at < BEFORE or not _turns(x[:at]):
+    edges = np.flatnonzero(np.diff(x[:at], prepend=np.nan, append=np.nan) != 0)
+    usual = max(AFTER, FIFTH * len(x), TIMES * int(np.diff(edges).max(initial=0)))
+    if len(x) - at < usual or at < BEFORE or not _turns(x[:at]):
         return None
     before = float(np.median(x[at - BEFORE // 2 : at]))
     inside = x[:at].min() < x[-1] < x[:at].max()
@@ -122,12 +127,13 @@ def _moved(x: Floats) -> tuple[int, str, float, float] | None:
     least = LEVEL if logs else 1.0
     for side in (y, -y):
         for j in jumps.jumps(side):
-            after = side[j.at :]
-            if (
-                j.gap >= least / 2
-                and float(np.median(after)) - j.level >= least
-                and float(after.min()) > j.level + j.gap / 2
-                and _turns(m[: j.at])
-            ):
+            if _turns(m[: j.at]) and _stays(side, j, least):
                 return j.at * width, "jump", float(np.median(m[j.at - jumps.BEFORE : j.at])), float(np.median(m[j.at :]))
     return None
+
+
+def _stays(side: Floats, j: jumps.Jump, least: float) -> bool:
+    """Whether all later stretches are on the far side of a jump, which is not the way that the metric went before: what falls, falls."""
+    after, went, usual = side[j.at :], j.level - float(np.median(side[: jumps.BEFORE])), max(j.level, float(np.median(side[: j.at])))
+    far = j.gap >= least / 2 and float(np.median(after)) - usual >= least and float(after.min()) > usual + j.gap / 2
+    return far and went <= least / 2

@@ -67,8 +67,6 @@ class Facts(BaseFacts):
 def detect(run: Run) -> Iterator[Finding]:
     s, rows = finite_objective(run, LEAST_VALUES)
     x = s.value[rows]
-    if s.rises and x.min() >= -1 and x.max() <= 0:
-        raise CannotTell(f"{s.tag} is a share, which rises the less the nearer it is to 1")
     first, last, best = _levels(x)
     if first == 0:
         return
@@ -79,11 +77,16 @@ def detect(run: Run) -> Iterator[Finding]:
     early = float(np.median(x[: _tenth(x)]))
     what = f"{s.tag} does not rise" if s.rises else "Loss does not fall"
     still = fall < LEAST_FALL and last <= first + RISES * abs(first)
+    still = still and not (s.rises and x.min() >= -1)  # a share rises the less the nearer it is to 1
     if still and (fall + MARGIN * _error(x) < ROOM or _evaluations_too(run)):
         title = f"{what}: {s.logged(first):.4g} at the beginning, {s.logged(last):.4g} at the end{note}"
     elif HALF * first <= (1 - STILL) * early <= last <= early * (1 + RISES) and len(x) >= LONG:
         title = f"{what} after the first tenth of the run: {s.logged(early):.4g} there, {s.logged(last):.4g} at the end{note}"
     elif s.rises:
+        if early - last <= max(MARGIN * _error(x), RISES) * abs(first):
+            raise CannotTell(
+                f"{s.tag} hardly rises after the first tenth of the run: the log does not say whether that is all there is to reach"
+            )
         return
     elif told := _accuracy(run, s, rows, fall) or _stood(run, s, rows, first, last, chance):
         title = told + note

@@ -12,7 +12,7 @@ from torch.distributions import Categorical
 from making import files, tensorboard
 from making.clock import Clock
 from making.data import LETTERS, language
-from making.expect import HEALTHY, Expect, healthy
+from making.expect import HEALTHY, Expect
 from making.grid import LOGGED, PPO, ppo, q_learning
 from making.models import Recurrent
 from making.training import Config, Job, Row, every, settings
@@ -165,4 +165,4 @@ def healthy_rlhf_jsonl(out: Path) -> Expect:
     rows = every(list(_rewarded(config, Clock("2026-06-29T08:00:00", 1.4))), 2)
     files.config_json(out, config)
     files.jsonl(out / "metrics.jsonl", rows, ANSWERS)
-    return healthy()
+    return Expect("inconclusive", clear=HEALTHY)
