@@ -30,7 +30,7 @@ def window(s: Series, first: int, last: int, *drawn: dict[str, Any], title: str,
     """
     pad = max(int((last - first) * margin), 20 * s.interval, 1)
     lo, hi = first - pad, last + pad
-    attempts = [{"attempt": a, "points": m4(step, value, WINDOW_COLUMNS)} for a, step, value in s.attempts(lo, hi)]
+    attempts = [{"attempt": a, "points": m4(step, -value if s.rises else value, WINDOW_COLUMNS)} for a, step, value in s.attempts(lo, hi)]
     marks, bands = [d for d in drawn if "step" in d], [d for d in drawn if "from" in d]
     data = {"metric": s.name, "unit": s.unit, "scale": s.scale, "lives": attempts, "window": [lo, hi], "marks": marks, "bands": bands}
     return Evidence("series", title, data, where)

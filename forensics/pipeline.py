@@ -19,7 +19,7 @@ from forensics.many_runs import baseline as known_good
 from forensics.many_runs import baseline_signs
 from forensics.replay import advice
 from forensics.rules import detectors, further_causes, id_of
-from forensics.run.inputs import ANY_LOSS
+from forensics.run.inputs import ANY_LOSS, OBJECTIVE
 from forensics.run.once import once
 from forensics.run.series import series
 from forensics.signs.sign import CANNOT_TELL, SEEN, Sign, Symptoms, effects, look, looks
@@ -187,7 +187,8 @@ def _absent(need: str) -> str:
     """'lr was not logged', 'neither a nor b was logged'"""
     names = need.split("|")
     if ANY_LOSS in need:
-        return "no loss was logged, nor a perplexity or a term of a loss"
+        others = ", a term of a loss, an error, a score or a reward" if OBJECTIVE in need else " or a term of a loss"
+        return f"no loss was logged, nor a perplexity{others}"
     return f"{need} was not logged" if len(names) == 1 else f"neither {', '.join(names[:-1])} nor {names[-1]} was logged"
 
 

@@ -9,9 +9,11 @@ from forensics.case import Check, Finding, Hypothesis
 from forensics.certainty import OPEN, certainty, within
 from forensics.detectors import ending as how
 from forensics.run.how_it_ended import Ending, ending
+from forensics.run.inputs import rises
 from parsers.tables import Run
 
 MATTER = ("loss_spike", "nonfinite", "divergence")  # without these a run cannot be called healthy
+MATTER_RISING = ("nonfinite", "divergence", "plateau")  # a reward goes down and up: its jumps are no spikes, but it has to rise
 GRAVE = ("critical", "warning")
 LONGEST = 120  # characters of a headline's first half
 QUOTED = 40  # characters by which a quoted log line is known
@@ -22,7 +24,7 @@ def verdict(run: Run, findings: Sequence[Finding], checks: Sequence[Check]) -> s
     if any(f.severity in GRAVE for f in findings):
         return "unhealthy"
     outcome = {c.id: c.status for c in checks}
-    if all(outcome.get(m) in ("clear", "fired") for m in MATTER):
+    if all(outcome.get(m) in ("clear", "fired") for m in (MATTER_RISING if rises(run) else MATTER)):
         return "healthy"
     return "inconclusive"
 
@@ -39,7 +41,7 @@ def sentence(run: Run, said: str, findings: Sequence[Finding], hypotheses: Seque
         trained = {kind for kind, level in said_so if level != "warning"} - {"last_line"}  # any text has a last line and may warn
         if not trained and not any(table.num_rows for name, table in run.tables.items() if name != "events"):
             return "No training run was found in what was read: not one step, measurement, setting or checkpoint."
-        missing = [c.note for c in checks if c.id in MATTER and c.status in ("cannot_tell", "error")]
+        missing = [c.note for c in checks if c.id in (MATTER_RISING if rises(run) else MATTER) and c.status in ("cannot_tell", "error")]
         unclear = f"Cannot tell whether this run is healthy: {missing[0] if missing else 'too little was logged'}."
         return f"{told} {unclear}" if _leads(ended) else f"{unclear} {told}".strip()
     return unhealthy(findings, hypotheses, ended)

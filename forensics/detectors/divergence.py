@@ -32,7 +32,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
-from forensics.run.inputs import ANY_LOSS, finite_loss
+from forensics.run.inputs import LOST, OBJECTIVE, finite_objective
 from forensics.run.robust import SIGMA, error_of_median
 from forensics.run.series import Series
 from forensics.spikes import excursions
@@ -40,7 +40,7 @@ from forensics.spikes.trend import IN_ORDER, ORDERED, falls_in_order, turn
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
-NEEDS = [ANY_LOSS]
+NEEDS = [OBJECTIVE]
 LEVEL, ENOUGH = 15, 40  # statistical: a median of 15 is off by a third of a sigma; two levels and what lies between them
 # bound: a level of a tenth can turn within the first fifth; two levels of three values and two between, as for the plateau
 TENTH, LEAST_VALUES = 10, 8
@@ -67,7 +67,7 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s, rows = finite_loss(run, ORDERED)
+    s, rows = finite_objective(run, ORDERED)
     x = s.value[rows]
     if len(x) < LEAST_VALUES:
         if falls_in_order(x):
@@ -87,19 +87,22 @@ def detect(run: Run) -> Iterator[Finding]:
     row = rows[at]
     start, last = int(s.step[row]), int(s.step[rows[-1]])
     low, end = float(np.median(x[max(best - width + 1, 0) : best + 1])), float(np.median(x[-width:]))
-    if end <= low:
+    if end <= low or (s.rises and end - low < LOST * _gained(x, low)):
         return
     how = f"{end / low - 1:.0%} above" if abs(end) < 100 * abs(low) else f"{end / low:.2g} times" if low else "above"
     title = f"From step {start} the loss drifts up to {end:.4g}, {how} its best level of {low:.4g}"
+    if s.rises:
+        title = f"From step {start} {s.tag} falls to {-end:.4g}, below its best level of {-low:.4g}"
     up = end / low - 1 if low else float("inf")
-    facts = Facts(start, best=low, final=end, rise=up, best_step=int(s.step[rows[best]]), first=float(x[0]))
+    of_best = int(s.step[rows[best]])
+    facts = Facts(start, s.logged(low), s.logged(end), rise=up, best_step=of_best, first=s.logged(float(x[0])))
     bands = [{"from": start, "to": last, "kind": "non_recovering"}]
     shown = evidence.window(s, start, last, *bands, title=f"{s.tag} from step {start} on", where=s.place(run, row))
     yield evidence.on_rows(s, (row, rows[-1]), facts, title, "critical", shown)
 
 
 def smallest_effect(run: Run) -> str:
-    s, rows = finite_loss(run, ORDERED)
+    s, rows = finite_objective(run, ORDERED)
     if len(rows) < LEAST_VALUES:
         return IN_ORDER
     y, logs = excursions.scaled(s.value[rows])
@@ -114,6 +117,12 @@ def _least(y: excursions.Floats, logs: bool, width: int, spread: excursions.Floa
     seen = max(float(np.log1p(RISE)), NOISES * noise) + MARGIN * noise + falls
     best = float(level[width:].min())
     return max(float(np.expm1(seen)), _undone(y, width, best) / float(np.exp(best))) if logs else seen
+
+
+def _gained(x: excursions.Floats, low: float) -> float:
+    """What an objective had gained at its best; of one that gained nothing, the level that it began with."""
+    first = float(np.median(x[:FEW]))
+    return first - low if first - low > RISE * abs(first) else abs(first)
 
 
 def _spreads(y: excursions.Floats) -> list[tuple[int, excursions.Floats]]:
@@ -166,9 +175,12 @@ def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding
         return
     a, b = int(high[0]), int(high[-1])
     start, last, top = int(s.step[rows[a]]), int(s.step[rows[b]]), float(x[a : b + 1].max())
-    title = f"Loss climbs from {first:.4g} to {top:.4g}: it stays above its first level for {len(high)} values, until step {last}"
+    side = "below" if s.rises else "above"
+    moves = f"{s.tag} falls from {-first:.4g} to {-top:.4g}" if s.rises else f"Loss climbs from {first:.4g} to {top:.4g}"
+    title = f"{moves}: it stays {side} its first level for {len(high)} values, until step {last}"
     final, begin = float(np.median(x[-LEVEL:])), int(s.step[rows[0]])
-    facts = Facts(start, best=first, final=final, rise=top / first - 1, best_step=begin, first=first, above_first=len(high))
+    level = s.logged(first)
+    facts = Facts(start, level, s.logged(final), rise=top / first - 1, best_step=begin, first=level, above_first=len(high))
     band = [{"from": start, "to": last, "kind": "slow"}]
-    shown = evidence.window(s, start, last, *band, title=f"{s.tag} above its first level", where=s.place(run, rows[a]))
+    shown = evidence.window(s, start, last, *band, title=f"{s.tag} {side} its first level", where=s.place(run, rows[a]))
     yield evidence.on_rows(s, (rows[a], rows[b]), facts, title, "warning", shown)

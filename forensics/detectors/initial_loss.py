@@ -34,6 +34,7 @@ from forensics.run.inputs import needed, surviving
 from forensics.run.robust import error_of_median, noise_by_steps
 from forensics.run.series import Floats, Series, series
 from forensics.spikes.visible import MARGIN
+from parsers.loss_names import is_likelihood
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
@@ -73,6 +74,8 @@ def detect(run: Run) -> Iterator[Finding]:
         raise CannotTell("the log does not begin with the first steps")
     x = s.value[rows]
     chance = guessing(run, s)
+    if not chance and not is_likelihood(s.tag):
+        raise CannotTell(f"the unit of {s.tag} is unknown, and what guessing costs in it")
     if len(rows) < (FIRST if chance else LEAST):
         raise CannotTell("the log holds too few of the first steps")
     first = float(x[0]) if not chance and x[0] > x[1] > x[2] else float(np.median(x[:FIRST]))  # rows may lie many steps apart

@@ -30,11 +30,11 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors import loss_scale
 from forensics.run.endings import events
-from forensics.run.inputs import ANY_LOSS, LOSSES
+from forensics.run.inputs import LOSSES, OBJECTIVE, RISING
 from forensics.run.series import Ints, Series, by_rank, parts, series
 from parsers.tables import Run
 
-NEEDS = [f"{ANY_LOSS}|grad.norm"]
+NEEDS = [f"{OBJECTIVE}|grad.norm"]
 CALM = 3.0  # the gradient norm before the event is calm below this many times its median; causes ask, no verdict hangs on it (docs/thresholds.md)
 
 
@@ -65,7 +65,7 @@ class Facts(BaseFacts):
 def detect(run: Run) -> Iterator[Finding]:
     found = False
     losses = [name for name in LOSSES if series(run, name) and (name.startswith("loss") or not series(run, f"loss{name[3:]}"))]
-    watched = [by_rank(run, name) for name in losses] or [[s] for s in parts(run, "loss.aux")]
+    watched = [by_rank(run, name) for name in losses] or [[s] for name in ("loss.aux", *RISING) for s in parts(run, name)]
     for ranks in (*watched, by_rank(run, "grad.norm")):
         sick = [(s, bad) for s in ranks if len(bad := np.flatnonzero(~np.isfinite(s.value)))]
         if sick:

@@ -30,15 +30,15 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
-from forensics.run.evaluations import evaluations, outcomes, shares
-from forensics.run.inputs import finite_loss, surviving
+from forensics.run.evaluations import evaluations, guessing, shares
+from forensics.run.inputs import RISING, finite_objective, surviving
 from forensics.run.robust import error_of_median, noise_by_steps
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.spikes.visible import MARGIN
 from parsers.loss_names import is_likelihood
 from parsers.tables import Run
 
-NEEDS = ["loss.train|loss.eval"]
+NEEDS = ["|".join(("loss.train", "loss.eval", *RISING))]
 LEVEL, LEAST_VALUES = 3, 8  # bound: three values make a median; three at the beginning, three at the end, and two between
 LEAST_FALL = 0.05  # measured: 87 healthy runs fell by 18 % or more, a real one by 8 % (DPO); at 0.03 six more faulty ones are missed
 RISES = 0.05  # unit: above the first level; a loss that rises by more is what divergence looks at
@@ -65,29 +65,36 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s, rows = finite_loss(run, LEAST_VALUES)
+    s, rows = finite_objective(run, LEAST_VALUES)
     x = s.value[rows]
     first, last, best = _levels(x)
     if first == 0:
         return
     fall = (first - last) / abs(first)
-    n = outcomes(run)
-    chance = math.log(n) if n else None
+    chance = guessing(run, s)
     at_chance = chance is not None and abs(last - chance) <= NEAR_CHANCE * chance
-    note = f", which is what guessing gives: ln({n:.0f}) = {chance:.3g}" if at_chance else ""
+    note = f", which is what guessing gives: ln({math.exp(chance or 0):.0f}) = {chance:.3g}" if at_chance else ""
     early = float(np.median(x[: _tenth(x)]))
-    still = fall < LEAST_FALL and last <= first * (1 + RISES)
+    what = f"{s.tag} does not rise" if s.rises else "Loss does not fall"
+    still = fall < LEAST_FALL and last <= first + RISES * abs(first)
+    still = still and not (s.rises and x.min() >= -1)  # a share rises the less the nearer it is to 1
     if still and (fall + MARGIN * _error(x) < ROOM or _evaluations_too(run)):
-        title = f"Loss does not fall: {first:.4g} at the beginning, {last:.4g} at the end{note}"
+        title = f"{what}: {s.logged(first):.4g} at the beginning, {s.logged(last):.4g} at the end{note}"
     elif HALF * first <= (1 - STILL) * early <= last <= early * (1 + RISES) and len(x) >= LONG:
-        title = f"Loss does not fall after the first tenth of the run: {early:.4g} there, {last:.4g} at the end{note}"
+        title = f"{what} after the first tenth of the run: {s.logged(early):.4g} there, {s.logged(last):.4g} at the end{note}"
+    elif s.rises:
+        if early - last <= max(MARGIN * _error(x), RISES) * abs(first):
+            raise CannotTell(
+                f"{s.tag} hardly rises after the first tenth of the run: the log does not say whether that is all there is to reach"
+            )
+        return
     elif told := _accuracy(run, s, rows, fall) or _stood(run, s, rows, first, last, chance):
         title = told + note
     elif still:
         raise CannotTell(f"{len(x)} values of {s.tag} scatter so widely that a fall of {ROOM:.0%} may hide in them")
     else:
         return
-    facts = Facts(first, last, best, fall, chance, at_chance)
+    facts = Facts(s.logged(first), s.logged(last), s.logged(best), fall, chance, at_chance)
     begin, end = int(s.step[rows[0]]), int(s.step[rows[-1]])
     shown = evidence.window(s, begin, end, title=s.tag, where=s.place(run, rows[0]), margin=0)
     trained = begin > 0.1 * end or _is_trained(run, s, first, chance)
@@ -163,7 +170,7 @@ def _settled(s: Series, rows: Ints, step: int) -> bool:
 
 
 def smallest_effect(run: Run) -> str:
-    s, rows = finite_loss(run, LEAST_VALUES)
+    s, rows = finite_objective(run, LEAST_VALUES)
     x = s.value[rows]
     room = ROOM - MARGIN * _error(x)
     if room <= 0:

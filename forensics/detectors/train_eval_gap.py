@@ -36,6 +36,7 @@ from parsers.tables import Run
 NEEDS = ["loss.eval", "loss.train"]
 LEAST_EVALS = 5  # statistical: the fewest that can climb by more than CHANCE; measured: with 7 three of 13 faulty runs are lost
 RISE = 0.05  # measured: at 0.07 one of 13 faulty runs is lost, at 0.035 no healthy one fires (docs/thresholds.md)
+UNDONE = 0.03  # of all that it had fallen; measured: three healthy runs near zero rose by 1 to 2.6 % of it, no faulty one is lost
 NOISES = 3.0  # statistical: of a difference of two evaluations, chance does it once in 370; not critical (docs/thresholds.md)
 BACK = 3  # bound: three values make the last level, and the lowest is not among them
 TAU = 0.7  # of Kendall's tau: 85 of 100 pairs rise; measured: docs/thresholds.md. For few values CHANCE asks for more
@@ -69,6 +70,8 @@ def detect(run: Run) -> Iterator[Finding]:
     final = float(np.median(x[-BACK:]))
     noise = _noise(x, best)
     rise = final - float(x[best])
+    if rise < UNDONE * float(x[0] - x[best]):
+        return
     if best >= len(x) - BACK or rise < RISE * abs(float(x[best])) or (rise < NOISES * noise and not _climbs(x[best:])):
         return
     at_best = _level(train.value, train.step, int(step[best]))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from forensics.errors import CannotTell
 from forensics.run.once import once
 from forensics.run.series import Ints, Series, parts, series
-from parsers import loss_names
+from parsers import loss_names, objectives
 from parsers.tables import Run
 
 
@@ -24,8 +26,18 @@ def surviving(s: Series) -> Ints:
     return np.flatnonzero(s.alive & np.isfinite(s.value))
 
 
-LOSSES = ("loss.train", "loss.eval", "ppl.train", "ppl.eval")  # best first; a perplexity is the exponential of the loss
+LOSSES = (
+    "loss.train",
+    "loss.eval",
+    "ppl.train",
+    "ppl.eval",
+    "bpb.train",
+    "bpb.eval",
+)  # best first; a perplexity is the exponential of the loss
+RISING = ("rl.reward", "score.train", "score.eval", "acc.train", "acc.eval")  # what stands for it where training raises what was logged
 ANY_LOSS = "|".join((*LOSSES, "loss.aux"))
+LOST = 0.5  # bound: of what training had gained; rewards and scores go up and down by less while a policy explores
+OBJECTIVE = "|".join((ANY_LOSS, *RISING))
 
 
 def loss_of(run: Run) -> Series:
@@ -40,6 +52,29 @@ def loss_of(run: Run) -> Series:
 
 
 @once
+def objective(run: Run) -> Series:
+    """What training is judged by: the loss, else what it raises (reward, ELBO, score), negated. Raises CannotTell where neither was logged,
+    or where the sign of a log-likelihood leaves open whether it was logged negated."""
+    try:
+        return loss_of(run)
+    except CannotTell:
+        s = next((s for name in RISING if (s := series(run, name)) is not None), None)
+        if s is None:
+            raise
+    if objectives.is_likelihood(s.tag) and surviving(s).any() and s.value[surviving(s)][0] > 0:
+        raise CannotTell(f"{s.tag} begins above zero: the log does not say whether it is to rise or to fall") from None
+    return replace(s, value=-s.value, rises=True)
+
+
+def rises(run: Run) -> bool:
+    """Whether training is judged by something that it raises."""
+    try:
+        return objective(run).rises
+    except CannotTell:
+        return False
+
+
+@once
 def leading_term(run: Run) -> Series | None:
     """The term of the loss that stands for the whole, where only terms are logged."""
     terms = {p.tag: p for p in parts(run, "loss.aux")}
@@ -47,9 +82,17 @@ def leading_term(run: Run) -> Series | None:
     return terms[tag] if tag is not None else None
 
 
+def finite_objective(run: Run, least: int) -> tuple[Series, Ints]:
+    """What training is judged by and its rows that count. Raises CannotTell where they are fewer than `least`."""
+    return _enough(objective(run), least)
+
+
 def finite_loss(run: Run, least: int) -> tuple[Series, Ints]:
     """The loss to look at and its rows that count. Raises CannotTell where they are fewer than `least`."""
-    s = loss_of(run)
+    return _enough(loss_of(run), least)
+
+
+def _enough(s: Series, least: int) -> tuple[Series, Ints]:
     rows = surviving(s)
     if len(rows) < least:
         raise CannotTell(f"only {len(rows)} finite values of {s.tag}")

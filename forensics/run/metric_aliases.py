@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from parsers import names
+from parsers import names, objectives
 from parsers.tables import Gap, Run
 from parsers.walk import is_regular
 
@@ -85,13 +85,16 @@ def changes(run: Run, aliases: Aliases) -> list[str]:
     tags: dict[str, list[str]] = {}
     for source, tag in run.meanings:
         tags.setdefault(source, []).append(tag)
-    said = {}
+    plain: dict[tuple[str, str], names.Meaning] = {}
     for source, logged in tags.items():
-        plain = names.meanings(logged, framework=run.framework, folder=source.rpartition("/")[0], overrides=without)
-        for tag in logged:
-            before, now = plain[tag].name, run.meanings[source, tag].name
-            if before != now:
-                said[tag] = f"{tag} is read as {_shown(now)}, not as {_shown(before)}"
+        told = names.meanings(logged, framework=run.framework, folder=source.rpartition("/")[0], overrides=without)
+        plain |= {(source, tag): told[tag] for tag in logged}
+    plain |= objectives.stand_ins(plain)
+    said = {}
+    for source, tag in run.meanings:
+        before, now = plain[source, tag].name, run.meanings[source, tag].name
+        if before != now:
+            said[tag] = f"{tag} is read as {_shown(now)}, not as {_shown(before)}"
     return list(said.values())
 
 

@@ -20,18 +20,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 STATES = (
-    "lr",
-    "loss_scale",
-    "epoch",
-    "step",
-    "axis/",
-    "time.total",
-    "tokens.seen",
-    "samples.seen",
-    "batch.size",
-    "skip.count",
-    "nan.count",
-)
+    "lr", "loss_scale", "epoch", "step", "axis/", "time.total", "tokens.seen", "samples.seen", "batch.size", "skip.count", "nan.count",
+)  # fmt: skip
 """What stands at a moment and has no mean: rates, settings, counters."""
 
 
@@ -58,6 +48,7 @@ class Series:
     interval: int = 1
     count: Ints | None = None  # how many logged values each one is the mean of; None: one
     rank: int = 0  # the process that logged it
+    rises: bool = False  # the values are negated, for training raises them: an objective that is judged as a loss
     summaries: tuple[tuple[int, float, int], ...] = ()  # (step, value, at) of means over the run, left out
 
     @property
@@ -66,6 +57,10 @@ class Series:
         finite = self.value[np.isfinite(self.value)]
         positive = bool(len(finite)) and bool((finite > 0).all())
         return "log" if positive and self.name.startswith(("loss", "grad", "ppl", "loss_scale")) else "linear"
+
+    def logged(self, value: float) -> float:
+        """A value as the log has it."""
+        return -value if self.rises else value
 
     @cached_property
     def usable(self) -> NDArray[np.bool_]:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from forensics.run import settings
+from forensics.run.inputs import LOST
 from forensics.run.metrics_in_words import moved_from
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Floats, Series, parts, series
@@ -27,7 +28,7 @@ A_TOKEN = 10.0  # nats to the reference, other means: what choosing among 22,000
 LIKELIHOOD = 3.0  # times the nats that a chosen answer cost at first: each token has on average become the cube as unlikely
 EXPLODED = 100.0  # times the first level: two orders of magnitude
 LARGEST_SCALE = 30.0  # the largest reward scale among the published configs of brax (SAC)
-LOST, NOISES = 0.5, 3.0  # share of what the reward had gained; standard errors
+NOISES = 3.0  # standard errors
 AT_LEAST = 0.2  # of the best level; measured: what one good policy scatters by is up to 0.09 in the logs of stable-baselines3
 
 

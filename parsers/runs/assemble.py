@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from parsers import arrow, frameworks, names
+from parsers import arrow, frameworks, names, objectives
 from parsers.runs import attempts, duplicates, launches
 from parsers.tables import SCHEMAS, Gap, Run, Source, empty, run_of
 
@@ -148,7 +148,7 @@ def _named(metrics: pa.Table, framework: str | None, overrides: dict[str, str]) 
     (source, paths), (tag, tags) = arrow.codes(metrics["source"]), arrow.codes(metrics["tag"])
     spans = _spans(source, len(paths))
     meanings: dict[tuple[str, str], names.Meaning] = {}
-    named: list[tuple[npt.NDArray[np.int64], list[str]]] = []  # of each file the codes of its tags, and their names
+    logged_in: list[npt.NDArray[np.int64]] = []  # of each file the codes of its tags
     for path, (first, last) in zip(paths, spans, strict=True):
         seen = np.zeros(len(tags), np.bool_)
         seen[tag[first:last]] = True
@@ -157,7 +157,9 @@ def _named(metrics: pa.Table, framework: str | None, overrides: dict[str, str]) 
         mine = [tags[i] for i in logged.tolist()]
         known = names.meanings(mine, framework=framework, folder=folder, overrides=overrides)
         meanings.update({(path, t): meaning for t, meaning in known.items()})
-        named.append((logged, [known[t].name for t in mine]))
+        logged_in.append(logged)
+    meanings |= objectives.stand_ins(meanings)
+    named = [(logged, [meanings[path, tags[i]].name for i in logged.tolist()]) for path, logged in zip(paths, logged_in, strict=True)]
     distinct = sorted({name for _, found in named for name in found})
     code = {name: i for i, name in enumerate(distinct)}
     picked = np.empty(len(tag), np.int32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -77,3 +78,23 @@ def healthy_noisy_jsonl(out: Path) -> Expect:
     files.jsonl(out / "metrics.jsonl", rows)
     files.manifest_jsonl(out / "batches.jsonl", rows, job.task)
     return healthy()
+
+
+def healthy_stale_monitor_jsonl(out: Path) -> Expect:
+    """A sound perceptron whose script logs a metric of its own, the share of hidden units above zero; from step 361 on the
+    monitor writes its last value again and again. The loss knows nothing of it: a lead, no trouble. JSONL."""
+    config = settings(max_steps=500, lr=2e-3, seed=24, batch_size=24)
+    job = Job(clusters(7), Perceptron, config, Clock("2026-02-20T10:00:00", 0.05))
+    last: dict[str, float] = {}
+
+    @torch.no_grad()
+    def monitor(step: int) -> dict[str, float]:
+        if step <= 360:
+            hidden = job.model.layers[0](job.task.inputs[job.ids(step)])
+            last["active"] = (hidden > 0).float().mean().item()
+        return dict(last)
+
+    job.extra = monitor
+    files.config_yaml(out, config)
+    files.jsonl(out / "metrics.jsonl", every(list(job.run()), 4), files.NAMES | {"active": "probe/active_share"})
+    return replace(healthy("the monitor that stops, and the clock"), findings=["odd_metric"])

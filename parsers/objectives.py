@@ -1,0 +1,87 @@
+"""Which metric is judged as the loss of a run that logs none: a squared error, a cost, an ELBO, the score of a booster.
+
+The words of a tag without those of its split ("valid_0's multi_logloss" -> "multi logloss") are looked up in the lists of
+``names.toml``: whole objectives first, then errors, then scores. The best one that was logged is taken, in training and on held-out
+data the same one; it is named ``loss.train`` or ``loss.eval``, and ``score.train`` or ``score.eval`` where it rises.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from parsers.loss_names import split
+from parsers.name_rules import data, words
+from parsers.names import Meaning
+
+LOSSES = ("loss.train", "loss.eval", "ppl.", "bpb.")  # with one of these nothing else stands for the loss
+_OF_A_SET = re.compile(r"^(\d+ )?(s )?")  # what is left of "valid_1's" and "validation_0"
+_CUT_OFF = re.compile(r" \d+$")  # "ndcg 10"
+_KINDS = ("whole_falls", "whole_rises", "error_falls", "score_rises")  # best first
+
+
+class Objective(NamedTuple):
+    rank: int  # place in the lists of names.toml: the smallest is taken
+    side: str  # train or eval
+    rises: bool
+    whole: bool  # not an error or score that may be one of several
+
+
+@cache
+def _known() -> dict[str, tuple[int, str]]:
+    """Words -> (rank, kind)."""
+    every = [(core, kind) for kind in _KINDS for core in data()["objective"][kind]]
+    return {core: (rank, kind) for rank, (core, kind) in reversed(list(enumerate(every)))}
+
+
+@cache
+def _noise() -> frozenset[str]:
+    return frozenset(data()["loss"]["noise"].split()) | {"_", "learn"}
+
+
+@lru_cache(maxsize=65536)
+def objective(tag: str, folder: str = "") -> Objective | None:
+    """What a tag says of an objective; None where it names none."""
+    text = words(tag)
+    left = _OF_A_SET.sub("", " ".join(w for w in text.replace("/", " ").split() if w not in _noise()))
+    found = _known().get(left) or _known().get(_CUT_OFF.sub("", left))
+    if found is None:
+        return None
+    rank, kind = found
+    return Objective(rank, split(text, folder), kind.endswith("rises"), kind.startswith("whole"))
+
+
+def is_likelihood(tag: str) -> bool:
+    """Whether a tag names a log-likelihood, whose sign tells which way it is to go."""
+    told = objective(tag)
+    return told is not None and told.whole and told.rises
+
+
+def stand_ins(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, str], Meaning]:
+    """(source, tag) -> its meaning, of the tags that are judged as the loss; none where a loss was logged, or a policy was trained."""
+    logged = {m.name for m in meanings.values()}
+    if any(name.startswith((*LOSSES, "rl.")) for name in logged):
+        return {}
+    terms = any(name.startswith("loss.") for name in logged)
+    found = {
+        key: told
+        for key, m in meanings.items()
+        if m.name.startswith("other/") and (told := objective(key[1], key[0].rpartition("/")[0])) is not None and (told.whole or not terms)
+    }
+    if not found:
+        return {}
+    trained = {o.rank for o in found.values() if o.side == "train"}
+    best = min(found.values(), key=lambda o: (not o.whole, o.rank not in trained, o.rank)).rank
+    taken = {key: o for key, o in found.items() if o.rank == best}
+    rivals = sorted({key[1] for key in found.keys() - taken.keys()})
+    beside = f"; {', '.join(rivals[:3])} {'is' if len(rivals) == 1 else 'are'} not" if rivals else ""
+    return {key: _as_loss(meanings[key], key[1], o, beside) for key, o in taken.items()}
+
+
+def _as_loss(m: Meaning, tag: str, o: Objective, beside: str) -> Meaning:
+    family, how = ("score", "as an objective that rises") if o.rises else ("loss", "as the loss")
+    said = f"No loss was logged: {tag} is judged {how}{beside}."
+    return replace(m, name=f"{family}.{o.side}", unit=m.unit or data()["objective"]["unit"].get(words(tag).split()[-1], ""), trap=said)

@@ -1,0 +1,164 @@
+"""Runs that log no loss: an error, an ELBO, a score or a reward is judged in its own direction; leads in metrics without a name."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import make, read
+
+import forensics
+from forensics.detectors import divergence, initial_loss, odd_metric, plateau
+from forensics.errors import CannotTell
+from forensics.run import inputs
+from forensics.run.series import series
+from parsers.objectives import objective
+from parsers.tables import Run
+
+N = 200
+
+
+def run(folder: Path, config: dict[str, Any] | None = None, **columns: Callable[[int], float]) -> Run:
+    return read(make(folder, rows(columns), config))
+
+
+def rows(columns: dict[str, Callable[[int], float]]) -> list[dict[str, Any]]:
+    return [{"step": i} | {name.replace("__", "/"): f(i) for name, f in columns.items()} for i in range(1, N + 1)]
+
+
+def noise(seed: int, size: float) -> Callable[[int], float]:
+    drawn = random.Random(seed)
+    values = [drawn.gauss(0, size) for _ in range(N + 1)]
+    return lambda i: values[i]
+
+
+def learns(high: float, low: float, seed: int = 1) -> Callable[[int], float]:
+    n = noise(seed, 0.01 * abs(high - low))
+    return lambda i: low + (high - low) * math.exp(-i / 30) + n(i)
+
+
+def falls_back(high: float, low: float, seed: int = 1) -> Callable[[int], float]:
+    """It learns, and from step 120 on loses all of it again."""
+    good = learns(high, low, seed)
+    return lambda i: good(i) + (high - low) * min(max(i - 120, 0) / 40, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("tag", "side", "rises"),
+    [
+        ("mse", "train", False),
+        ("val_mse", "eval", False),
+        ("training's l2", "train", False),
+        ("valid_1's multi_logloss", "eval", False),
+        ("validation_0-rmse", "eval", False),
+        ("train-mlogloss", "train", False),
+        ("learn/Logloss", "train", False),
+        ("test/bpd", "eval", False),
+        ("elbo", "train", True),
+        ("neg_elbo", "train", False),
+        ("val/log_likelihood", "eval", True),
+        ("valid_0's auc", "eval", True),
+        ("valid_0's ndcg@10", "eval", True),
+    ],
+)
+def test_words_of_an_objective(tag: str, side: str, rises: bool) -> None:
+    told = objective(tag)
+    assert told is not None
+    assert (told.side, told.rises) == (side, rises)
+
+
+@pytest.mark.parametrize("tag", ["total_cost_usd", "score_threshold", "error_count", "mse_weight", "lr", "time", "l2_norm/grad", "epoch"])
+def test_words_of_none(tag: str) -> None:
+    assert objective(tag) is None
+
+
+def test_the_same_error_on_both_sides(tmp_path: Path) -> None:
+    r = run(tmp_path, train_mae=learns(2, 1), train_mse=learns(4, 1), val_mse=learns(4, 1.2), val_mae=learns(2, 1))
+    assert [s.tag for name in ("loss.train", "loss.eval") if (s := series(r, name)) is not None] == ["train_mse", "val_mse"]
+    assert "train_mae" in next(m.trap for (_, tag), m in r.meanings.items() if tag == "train_mse")
+
+
+def test_nothing_stands_for_a_loss_that_was_logged(tmp_path: Path) -> None:
+    r = run(tmp_path, loss=learns(4, 1), val_mse=learns(4, 1))
+    assert series(r, "loss.eval") is None
+    assert series(r, "other/val_mse") is not None
+
+
+def test_an_error_is_no_cross_entropy(tmp_path: Path) -> None:
+    r = run(tmp_path, {"num_classes": 10}, mse=learns(100, 2.3))
+    with pytest.raises(CannotTell, match="unit of mse is unknown"):
+        list(initial_loss.detect(r))
+    assert [f.title for f in plateau.detect(r)] == []
+
+
+@pytest.mark.parametrize(("tag", "high", "low"), [("elbo", -180.0, -90.0), ("ep_rew_mean", 15.0, 300.0), ("auc", 0.5, 0.93)])
+def test_what_rises_is_healthy_where_it_rises_and_told_where_it_falls(tmp_path: Path, tag: str, high: float, low: float) -> None:
+    good, bad = run(tmp_path / "good", **{tag: learns(high, low)}), run(tmp_path / "bad", **{tag: falls_back(high, low)})
+    assert list(divergence.detect(good)) == []
+    assert forensics.analyze(str(tmp_path / "good")).verdict == "healthy"
+    (found,) = divergence.detect(bad)
+    assert tag in found.title
+    assert "falls" in found.title
+    assert found.facts.final == pytest.approx(high, abs=0.1 * abs(high - low))  # as logged, not negated
+    assert found.facts.best == pytest.approx(low, abs=0.1 * abs(high - low))
+
+
+def test_a_likelihood_above_zero_may_be_a_loss(tmp_path: Path) -> None:
+    r = run(tmp_path, elbo=learns(180, 90))
+    with pytest.raises(CannotTell, match="to rise or to fall"):
+        inputs.objective(r)
+
+
+def test_a_reward_that_never_rises_is_not_called_healthy(tmp_path: Path) -> None:
+    n = noise(3, 2.0)
+    make(tmp_path, rows({"ep_rew_mean": lambda i: 20 + n(i)}))
+    assert forensics.analyze(str(tmp_path)).verdict != "healthy"
+
+
+def wanders(seed: int = 5) -> Callable[[int], float]:
+    n = noise(seed, 0.05)
+    return lambda i: 1.0 + n(i)
+
+
+def odd(columns: Iterable[Callable[[int], float]], folder: Path) -> list[tuple[str, str]]:
+    r = run(folder, loss=learns(4, 1), **{f"probe_{i}": f for i, f in enumerate(columns)})
+    return [(f.facts.tag, f.facts.what) for f in odd_metric.detect(r)]
+
+
+def test_leads(tmp_path: Path) -> None:
+    w = wanders()
+    sick: list[tuple[str, Callable[[int], float]]] = [
+        ("nan", lambda i: w(i) if i < 150 else math.nan),
+        ("frozen", lambda i: w(min(i, 130))),
+        ("frozen", lambda i: w(i) if i < 130 else 0.0),
+        ("jump", lambda i: w(i) * (4 if i > 100 else 1)),
+        ("jump", lambda i: w(i) / (4 if i > 100 else 1)),
+        ("growth", lambda i: w(i) * math.exp(max(i - 90, 0) / 15)),
+    ]
+    for k, (what, f) in enumerate(sick):
+        assert odd([f], tmp_path / str(k)) == [("probe_0", what)]
+
+
+def test_no_leads(tmp_path: Path) -> None:
+    w = wanders()
+    sound: list[Callable[[int], float]] = [
+        w,
+        lambda i: float(i * 100),  # a counter
+        lambda i: 1.0 if i < 100 else 0.1,  # a schedule
+        lambda i: learns(4, 0.01)(i),  # a term that falls
+        lambda i: round(w(i), 1),  # a measure of few samples
+        lambda i: w(i) + (3 if 80 < i < 100 else 0),  # it comes back
+    ]
+    assert odd(sound, tmp_path) == []
+
+
+def test_at_most_a_handful_and_none_of_a_loss_that_is_no_number(tmp_path: Path) -> None:
+    w = wanders()
+    columns = {f"probe_{i}": (lambda k: w(k) * (4 if k > 100 else 1)) for i in range(9)}
+    assert len(list(odd_metric.detect(run(tmp_path / "many", loss=learns(4, 1), **columns)))) == odd_metric.SHOWN
+    good = learns(4, 1)
+    assert list(odd_metric.detect(run(tmp_path / "nan", loss=lambda i: good(i) if i < 90 else math.nan, **columns))) == []
