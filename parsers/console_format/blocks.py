@@ -20,7 +20,11 @@ from parsers.records import vocabulary
 
 _CELLS = re.compile(r"^\s*+[|│┃║]([^|│┃║]*+)[|│┃║]([^|│┃║]*+)[|│┃║]\s*+$")
 _RULE = re.compile(r"^\s*[-=+─━═┌┐└┘├┤┬┴┼┏┓┗┛┣┫┳┻╋╔╗╚╝╠╣╦╩╬╭╮╰╯┡┩╇]{10,}\s*$")
-_STEPS = ("total_timesteps", *vocabulary.SURE_STEP, *vocabulary.EPOCH)  # of a box, the best first: of the environment's and the algorithm's, SB3's axis
+_STEPS = (
+    "total_timesteps",
+    *vocabulary.SURE_STEP,
+    *vocabulary.EPOCH,
+)  # of a box, the best first: of the environment's and the algorithm's, SB3's axis
 _NAMES = re.compile(r"^\s*Epoch\s+(?:GPU_mem|gpu_mem)\s+\S")
 _ROW = re.compile(r"^\s*(\d+)/(\d+)\s+([\d.]+)[GM]\s+(.*)$")
 _CLASSES = re.compile(r"^\s*Class\s+Images\s+(?:Instances|Labels|Targets)\s")

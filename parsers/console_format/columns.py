@@ -23,7 +23,8 @@ from parsers.records import vocabulary
 _MOST_TEXT = 1000  # characters of a line (a bound): wider tables are data, not reports
 _WEAK = vocabulary.WEAK_STEP | {*vocabulary.COUNTED}
 _AXES = {*vocabulary.STEP, *vocabulary.EPOCH, *_WEAK}
-_AXIS = re.compile(rf"(?i)(?<![\w/])(?:{'|'.join(sorted({a.split('/')[-1].replace('_', '[ _-]?') for a in _AXES} - {''}))})(?![\w/])")
+_AXIS_WORDS = {re.split(r"[_/]", a)[-1] for a in _AXES}
+_WORD = re.compile(r"[a-z]+")
 _NUMBER_ALONE = re.compile(r"(?<![\w@.:/()-])\d|[=:](?:\s|$)")  # what no line of names has
 _NAME = re.compile(r"[#%]? ?[A-Za-z][^=|]{0,40}")
 _RULE = re.compile(r"[\s\-=+|:─━═┄│┃║┌┐└┘├┤┬┴┼╔╗╚╝╠╣╦╩╬┏┓┗┛┣┫┳┻╋┡┩╇╪╞╡┠┨┯┷┼]+")
@@ -76,7 +77,7 @@ class Header(NamedTuple):
 
 def headers(text: str, pos: int) -> list[Header]:
     """The ways to read a line as names of columns, an axis among them."""
-    if len(text) > _MOST_TEXT or _AXIS.search(text, pos) is None or _NUMBER_ALONE.search(text, pos):
+    if len(text) > _MOST_TEXT or _AXIS_WORDS.isdisjoint(_WORD.findall(text.lower(), pos)) or _NUMBER_ALONE.search(text, pos):
         return []
     if _BARS.search(text, pos):
         split = _between(_BARS)
@@ -128,12 +129,12 @@ class Columns:
         if _RULE.fullmatch(text, line.body):
             return [] if self._waiting else None
         for header in self._waiting:
-            if (fields := _fields(header, text, line.body, self._mode, first=True)) is not None:
+            if (fields := _fields(header, text, line.body, self._mode)) is not None:
                 self._table, self._waiting, self._last, self._held = header, [], None, []
                 self._decimals = _decimals(text, fields)
                 return self._proved(header, where, line, fields)
         self._waiting = []
-        if self._table is None or (fields := _fields(self._table, text, line.body, self._mode, first=False)) is None:
+        if self._table is None or (fields := _fields(self._table, text, line.body, self._mode)) is None:
             return None
         return self._proved(self._table, where, line, fields) if _decimals(text, fields) or not self._decimals else None
 
@@ -152,10 +153,10 @@ class Columns:
         return [*held, (where, line)]
 
 
-def _fields(header: Header, text: str, pos: int, mode: str, first: bool) -> list[Field] | None:
+def _fields(header: Header, text: str, pos: int, mode: str) -> list[Field] | None:
     """The numbers of a row by their names; None where the line is no row."""
     spans = header.cells(text, pos)
-    under = range(len(spans)) if len(spans) == len(header.names) else _below(header, spans) if header.spaced and not first else None
+    under = range(len(spans)) if len(spans) == len(header.names) else _below(header, spans) if header.spaced else None
     if under is None:
         return None
     found: list[Field] = []

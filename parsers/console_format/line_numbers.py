@@ -135,7 +135,8 @@ class _Scan:
             self._add("skip", "clock", m.span())
         elif m["avg"]:
             tag = f"{previous} (%)" if "%" in m[0] else f"{previous} (avg)"
-            self._add("metric" if previous and not gap.strip() else "skip", tag, m.span("mean"))
+            mean = previous and not gap.strip() and not previous.lower().startswith("best")  # CatBoost: best: 0.31 (120), where it was
+            self._add("metric" if mean else "skip", tag, m.span("mean"))
         else:
             key, _, _, tight = self.keys[i]
             role = role_of(key, m.lastgroup or "", i == 0 or (i == 1 and "epoch" in self.found))

@@ -25,8 +25,6 @@ _HEAD = re.compile(r"(?:\[(?>[^\]]*?=\d)[^\]]*+\])+:?$")  # [epoch=0][batch=9/10
 _MOST_WORDS = 4  # of a heading over what an evaluation gave: more is a sentence
 _COUNTED = re.compile(r"(?:step|iter|iteration|epoch|s)\b *+(?:: *+)?\d|\d+/\d+ |\{'(?:eval_)?loss': ")  # what no program text begins with
 
-Parts = dict[str, int]
-
 
 class Measured:
     """Rows of ``metrics`` and of ``shapes``. ``listing`` says whether a line is in a program's text, ``told`` takes events."""
@@ -60,9 +58,7 @@ class Measured:
 
     def known(self, place: int, text: str) -> bool:
         """Takes a line of a known shape."""
-        if self.dicts.waiting is not None:
-            return False
-        if (found := self.shapes.match(text, self.near(place >> 20))) is None:
+        if self.dicts.waiting is not None or (found := self.shapes.match(text, self.near(place >> 20))) is None:
             return False
         self._take(found[0], place, found[1], text)
         return True
@@ -163,7 +159,7 @@ class Measured:
         self.started = True
         return step
 
-    def _resolve(self, where: Where, line: Line, parts: Parts, text: str) -> int | None:
+    def _resolve(self, where: Where, line: Line, parts: dict[str, int], text: str) -> int | None:
         """The step of a line of this ``text``, and what else stands in it of epochs: the heading's number, the remaining time."""
         step = self.now.resolve(line, parts, where.line)
         if self.now.way == "composed":
@@ -172,7 +168,7 @@ class Measured:
             self.metrics.append((where.place, step, "epoch", float(epoch), where.time, where.rank))
         return step
 
-    def _bar(self, n: int, line: Line, parts: Parts) -> bool:
+    def _bar(self, n: int, line: Line, parts: dict[str, int]) -> bool:
         """What a bar means for the lines around it; true where it only shows what was said before."""
         if line.training:
             self.dicts.saw_bar(n, parts)
@@ -180,7 +176,7 @@ class Measured:
             self.settle(parts)
         return self._carried({f.tag: line.text[f.start : f.end] for f in line.fields if f.role == "metric"}, parts)
 
-    def _heading(self, n: int, line: Line, parts: Parts, body: str) -> bool:
+    def _heading(self, n: int, line: Line, parts: dict[str, int], body: str) -> bool:
         """Lines that only say where we are: ``[batch=600/1000]:``, ``Epoch 3/12``, ``STEP: 24/36 -- GLOBAL_STEP: 1000025``."""
         through = self.now.through or not within_epochs(line)  # "iterations: 20000" alone is a setting
         if {"step", "it"} & parts.keys() and not line.bar and (_HEAD.match(body.strip()) or (through and only_place(line))):
@@ -212,8 +208,7 @@ class Measured:
             self.now.line = n
             self.shapes.learn(line, {})
         self.put(where, step, metrics)
-        if step is not None:
-            self.now.ways.add(self.now.way)
+        self.now.ways |= {self.now.way} if step is not None else set()
         return True
 
     def _megatron(self, where: Where, line: Line, step: int | None, torn: bool) -> None:
@@ -244,7 +239,7 @@ class Measured:
         self.started = True
         return True
 
-    def settle(self, bar: Parts, another: bool = False) -> None:
+    def settle(self, bar: dict[str, int], another: bool = False) -> None:
         """Gives a dict line its step, now that the line behind it is known: a bar, ``another`` of its kind, or something else."""
         waiting = self.dicts.waiting
         if waiting is not None:

@@ -84,7 +84,8 @@ class Reader:
             measured.settle({}, line.braces and any(tag == "loss" for tag, _ in line.metrics()))
         if torn:
             self._tear(line, n)
-        taken = [measured.take(*said, torn) for said in self.counters.read(where, line, measured.near(n))]
+        near = measured.near(n) and measured.now.way != "epoch"
+        taken = [measured.take(*said, torn) for said in self.counters.read(where, line, near)]
         reports = taken[-1] if taken else True  # one that waits to be understood
         measured.plans.sentence(n, body)
         if self.words.listing(n) or (reports and (line.bar or not _TOLD.search(text))):
