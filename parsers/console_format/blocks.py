@@ -1,6 +1,7 @@
 """Reads what consoles print over several lines: tables (Stable-Baselines3, Ultralytics), blocks (Composer, OLMo).
 
-- Stable-Baselines3: ``| train/ | |`` opens a section, ``|    loss | 0.01 |`` is a row; ``total_timesteps`` is the step.
+- Stable-Baselines3, OpenAI baselines, Spinning Up: a box of two columns. ``| train/ | |`` opens a section, ``|    loss | 0.01 |`` is a row;
+  ``total_timesteps`` is the step, else a step or an epoch by its name.
 - Ultralytics: a line of names (``Epoch GPU_mem box_loss ...``), then ``1/100 2.61G 1.153 ... 640: 100%|###|``, redrawn
   per batch (the last one counts); validation below it (``all 128 929 0.677 ...``) belongs to the same epoch.
 - OLMo-core: ``    train/CE loss=2.346`` under ``[step=600/1000,epoch=1]``, values with K, M, B or T for 10^3 to 10^12;
@@ -15,9 +16,15 @@ from typing import NamedTuple
 
 from parsers.console_format.grammars import NUM
 from parsers.console_format.line_prefix import number, whole
+from parsers.records import vocabulary
 
-_CELLS = re.compile(r"^\s*+\|([^|]*+)\|([^|]*+)\|\s*+$")
-_RULE = re.compile(r"^\s*-{10,}\s*$")
+_CELLS = re.compile(r"^\s*+[|│┃║]([^|│┃║]*+)[|│┃║]([^|│┃║]*+)[|│┃║]\s*+$")
+_RULE = re.compile(r"^\s*[-=+─━═┌┐└┘├┤┬┴┼┏┓┗┛┣┫┳┻╋╔╗╚╝╠╣╦╩╬╭╮╰╯┡┩╇]{10,}\s*$")
+_STEPS = (
+    "total_timesteps",
+    *vocabulary.SURE_STEP,
+    *vocabulary.EPOCH,
+)  # of a box, the best first: of the environment's and the algorithm's, SB3's axis
 _NAMES = re.compile(r"^\s*Epoch\s+(?:GPU_mem|gpu_mem)\s+\S")
 _ROW = re.compile(r"^\s*(\d+)/(\d+)\s+([\d.]+)[GM]\s+(.*)$")
 _CLASSES = re.compile(r"^\s*Class\s+Images\s+(?:Instances|Labels|Targets)\s")
@@ -81,7 +88,7 @@ class Tables:
 
     def read(self, text: str) -> Found | None:
         head = text.lstrip()[:1]
-        if head and head in "|-" and len(text) < 500:
+        if head and (head in "|-=+" or head > "─") and len(text) < 500:
             return self._cells(text)
         if _NAMES.match(text):
             self.names = text.split()[1:]
@@ -109,8 +116,8 @@ class Tables:
             self.open = not rows
             if not rows:
                 return None
-            known = {tag.rsplit("/", 1)[-1]: value for tag, value in rows}
-            step = next((int(known[k]) for k in ("total_timesteps", "iterations") if k in known), None)
+            known = {vocabulary.plain(tag.rsplit("/", 1)[-1]): value for tag, value in rows}
+            step = next((int(known[k]) for k in _STEPS if k in known and known[k] % 1 == 0), None)
             return Found(step, rows)
         if not self.open or not (m := _CELLS.match(text)):
             return None

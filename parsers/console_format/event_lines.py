@@ -169,3 +169,8 @@ def when(text: str) -> str | None:
 def is_code(text: str, sure: bool = False) -> bool:
     """Does the line look like Python source? Logs of modded-nanogpt and others begin with their own program."""
     return known().sure_code.match(text) is not None or (not sure and known().code.match(text) is not None)
+
+
+def missing_loss(step: int | None) -> Event:
+    """Of a Megatron line without its loss."""
+    return Event("missing_field", "warning", "this line has no lm loss: it was NaN, or all its iterations were skipped", step)

@@ -36,7 +36,7 @@ _TOKEN = re.compile(
     rf"|(?P<avg>(?<!float64)(?<!float32)(?<!tensor)\( *(?P<mean>{NUM}) *%?\))"
     rf"|(?P<num>(?<![\w.@#+-])(?>{NUM}))(?P<unit>{_UNIT})?(?!\w|\.\d|-\d)"
 )
-_EVAL_WORD = re.compile(rf"(?i)(?:^|[\W_])(?:{'|'.join(EVAL)})(?:[\W_]|$)")
+EVAL_WORD = re.compile(rf"(?i)(?:^|[\W_])(?:{'|'.join(EVAL)})(?:[\W_]|$)")
 _MODE = re.compile(
     rf"(?i)^[\s*>|=\[(-]*(?P<head>{'|'.join(EVAL)})\b|\((?P<paren>val|test|eval)\)"
     r"|\| (?P<pipe>valid|test) \|"
@@ -48,7 +48,7 @@ _TRAINS = re.compile(
 _PREPARES = re.compile(r"[\d?] ?(?:examples|ex|ba|[kKMG]?i?B|files?|rows?|docs?)/s\b")  # units of data sets and downloads
 _PAIR = re.compile(r"\[ *(\d+), *(\d+)(?:/ *(\d+))?\]")
 _LLM_C = {"tel": "test loss", "trl": "train loss", "eval": "hellaswag acc"}
-_SKIP = re.compile(r"(?i)^(?:eta|v_num|remaining|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank)$")
+SKIP = re.compile(r"(?i)^(?:eta|v_num|remaining(?: time)?|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank)$")
 _TRAINING = {"train", "training", *EVAL}
 _RATES = ("tok/s", "tok/sec", "tokens/s", "tokens/sec", "samples/s", "samples/sec")  # units that say what is measured
 _MOST_NUMBERS = 1000  # a line of more is a printed tensor, not a report
@@ -76,7 +76,7 @@ def read_line(text: str) -> Line:
     if line.bar and _PREPARES.search(body) and not any(STRONG.search(t) for t, _ in line.metrics()):
         line.fields = [f._replace(role="skip") if f.role not in {"time", "rank"} else f for f in line.fields]
     if line.mode:
-        line.fields = [f if f.role != "metric" or _EVAL_WORD.search(f.tag) else f._replace(tag=f"{line.mode} {f.tag}") for f in line.fields]
+        line.fields = [f if f.role != "metric" or EVAL_WORD.search(f.tag) else f._replace(tag=f"{line.mode} {f.tag}") for f in line.fields]
     return line
 
 
@@ -135,7 +135,8 @@ class _Scan:
             self._add("skip", "clock", m.span())
         elif m["avg"]:
             tag = f"{previous} (%)" if "%" in m[0] else f"{previous} (avg)"
-            self._add("metric" if previous and not gap.strip() else "skip", tag, m.span("mean"))
+            mean = previous and not gap.strip() and not previous.lower().startswith("best")  # CatBoost: best: 0.31 (120), where it was
+            self._add("metric" if mean else "skip", tag, m.span("mean"))
         else:
             key, _, _, tight = self.keys[i]
             role = role_of(key, m.lastgroup or "", i == 0 or (i == 1 and "epoch" in self.found))
@@ -215,12 +216,12 @@ class _Scan:
     def _is_metric(self, i: int, key: str) -> bool:
         m, gap = self.tokens[i]
         text, explicit = m.string, self.keys[i][2]
-        if text[m.end("num") :][:2] == "%|" or is_vector(gap, text[m.end() : m.end() + 200], key) or _SKIP.match(key):
+        if text[m.end("num") :][:2] == "%|" or is_vector(gap, text[m.end() : m.end() + 200], key) or SKIP.match(key):
             return False
         if len(key) > 80 or len(key.split()) > 7 or not re.search("[A-Za-z]", key):
             return False
         named = re.fullmatch(r"[A-Za-z][\w/@.-]*", key) and (self.singles or gap.lstrip()[:1] in {"|", ","})
-        return bool(explicit or VOCABULARY.search(key) or named)
+        return bool(explicit or VOCABULARY.search(key) or STRONG.search(key) or named)
 
     def _metric(self, i: int, key: str, unit: str) -> None:
         line, (first, end) = self.line, self.tokens[i][0].span("num")

@@ -70,6 +70,7 @@ class Line:
     scaled: bool = False  # numbers carry K, M, B or T
     braces: bool = False  # a dict or JSON object
     context: str = ""  # words before a tight key: "final_roundtrip val_loss:3.3"
+    counted: bool = False  # its step is a word that may start again with every epoch
     explicit: int = 0  # metrics with ':' or '='
 
     def has(self, role: str) -> bool:
@@ -81,6 +82,10 @@ class Line:
     def value(self, role: str) -> int | None:
         f = next((f for f in self.fields if f.role == role), None)
         return None if f is None else whole(self.text[f.start : f.end])
+
+    def parts(self) -> dict[str, int]:
+        """What the line says of its place."""
+        return {role: v for role in ("step", "it", "total", "epoch") if (v := self.value(role)) is not None}
 
 
 def number(text: str) -> float:

@@ -31,9 +31,12 @@ class Steps:
         self.laps: dict[int, int] = {}  # epoch -> steps before it, where lines count within their epoch
         self.lap = (-1, -1)  # epoch and count of the last such line
 
-    def heading(self, epoch: int) -> None:
+    def heading(self, epoch: int, n: int) -> None:
+        """``Epoch 3/12`` stands alone in line ``n``: where nothing counts finer, it is the step of what is below it."""
         self.headed, self.epoch, self.told = True, epoch, False
         self.base = 0 if epoch == 0 else self.base
+        if not self.finer:
+            self.step, self.line, self.way = epoch, n, "epoch"
 
     def resolve(self, line: Line, parts: dict[str, int], n: int) -> int | None:
         """The step of a line that names one in any way, now also the step of the log."""
@@ -43,6 +46,8 @@ class Steps:
         self.base = 0 if epoch == 0 else self.base
         if it is not None and epoch is None and not word and not line.bar and self.headed:
             epoch = self.epoch  # keras: "Epoch 3/12" above
+        if line.counted and epoch is None and self.headed:
+            epoch = self.epoch
         step: int | None
         if "step" in parts:
             self.through = self.through or not within_epochs(line)

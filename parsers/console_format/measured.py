@@ -10,7 +10,7 @@ import pyarrow as pa
 from parsers.console_format import line_shapes
 from parsers.console_format.blocks import Block
 from parsers.console_format.dicts import Dicts, Waiting
-from parsers.console_format.event_lines import Event
+from parsers.console_format.event_lines import Event, missing_loss
 from parsers.console_format.grammars import STRONG, is_measured, only_place, stands_alone
 from parsers.console_format.line_prefix import Line, Where, whole
 from parsers.console_format.line_shapes import Row, Shape, Shapes, has_loss
@@ -24,8 +24,6 @@ _LATER = re.compile(r"(?i)val|eval|test|ppl|perplexity|reward")  # what is measu
 _HEAD = re.compile(r"(?:\[(?>[^\]]*?=\d)[^\]]*+\])+:?$")  # [epoch=0][batch=9/10]:
 _MOST_WORDS = 4  # of a heading over what an evaluation gave: more is a sentence
 _COUNTED = re.compile(r"(?:step|iter|iteration|epoch|s)\b *+(?:: *+)?\d|\d+/\d+ |\{'(?:eval_)?loss': ")  # what no program text begins with
-
-Parts = dict[str, int]
 
 
 class Measured:
@@ -44,6 +42,10 @@ class Measured:
         self.dicts = Dicts()
         self.on_bar: dict[str, str] = {}  # what progress bars show, as it is printed
 
+    def near(self, n: int) -> bool:
+        """Does line n stand right behind one with a step?"""
+        return 0 <= n - self.now.line <= NEAR and self.now.step is not None
+
     def size(self) -> int:
         """Rows that wait to be handed over."""
         return len(self.metrics) + self.shapes.size()
@@ -56,10 +58,7 @@ class Measured:
 
     def known(self, place: int, text: str) -> bool:
         """Takes a line of a known shape."""
-        if self.dicts.waiting is not None:
-            return False
-        near = (place >> 20) - self.now.line <= NEAR and self.now.step is not None
-        if (found := self.shapes.match(text, near)) is None:
+        if self.dicts.waiting is not None or (found := self.shapes.match(text, self.near(place >> 20))) is None:
             return False
         self._take(found[0], place, found[1], text)
         return True
@@ -109,7 +108,7 @@ class Measured:
                     return
             shape.steps.append(step)
             if shape.missing:
-                self._told(Where(place), _missing(step))
+                self._told(Where(place), missing_loss(step))
         shape.places.append(place)
         shape.rows.append(words)
 
@@ -123,7 +122,7 @@ class Measured:
     def take(self, where: Where, line: Line, torn: bool = False) -> bool:
         n, metrics, body = where.line, line.metrics(), line.text[line.body :]
         where = where._replace(rank=line.value("rank")) if where.rank is None else where
-        parts = {role: v for role in ("step", "it", "total", "epoch") if (v := line.value(role)) is not None}
+        parts = line.parts()
         self.plans.epochs(n, line)
         if line.bar and self._bar(n, line, parts):
             return True
@@ -140,20 +139,27 @@ class Measured:
             return False
         if not stepped and ("epoch" not in parts or not any(STRONG.search(t) for t, _ in metrics)):
             return self._stepless(where, line, metrics)
-        step = self._resolve(where, line, parts, line.text)
-        self.plans.total(n, line, parts, self.now.way == "composed")
         if body.startswith("Train Epoch:") and parts.get("total", 0) > 5000:
             self.notes["steps of 'Train Epoch: e [i/n]' lines count as these lines do, in samples"] = None
-        if "epoch" in parts and stepped:
-            metrics = [*metrics, ("epoch", float(parts["epoch"]))]
-        self.put(where, step, metrics, (step, body[:6]) if line.bar else None)
-        self._megatron(where, line, step, torn)
-        if stepped:
+        self._megatron(where, line, self.report(where, line), torn)
+        if stepped and not line.counted:
             self.shapes.learn(line, parts)
-        self.started = True
         return True
 
-    def _resolve(self, where: Where, line: Line, parts: Parts, text: str) -> int | None:
+    def report(self, where: Where, line: Line) -> int | None:
+        """Takes a line that says its place, or a row of a table; -> its step."""
+        parts = line.parts()
+        self.plans.epochs(where.line, line)
+        step = self._resolve(where, line, parts, line.text)
+        self.plans.total(where.line, line, parts, self.now.way == "composed")
+        metrics = line.metrics()
+        if "epoch" in parts and {"step", "it"} & parts.keys():
+            metrics.append(("epoch", float(parts["epoch"])))
+        self.put(where, step, metrics, (step, line.text[line.body :][:6]) if line.bar else None)
+        self.started = True
+        return step
+
+    def _resolve(self, where: Where, line: Line, parts: dict[str, int], text: str) -> int | None:
         """The step of a line of this ``text``, and what else stands in it of epochs: the heading's number, the remaining time."""
         step = self.now.resolve(line, parts, where.line)
         if self.now.way == "composed":
@@ -162,7 +168,7 @@ class Measured:
             self.metrics.append((where.place, step, "epoch", float(epoch), where.time, where.rank))
         return step
 
-    def _bar(self, n: int, line: Line, parts: Parts) -> bool:
+    def _bar(self, n: int, line: Line, parts: dict[str, int]) -> bool:
         """What a bar means for the lines around it; true where it only shows what was said before."""
         if line.training:
             self.dicts.saw_bar(n, parts)
@@ -170,7 +176,7 @@ class Measured:
             self.settle(parts)
         return self._carried({f.tag: line.text[f.start : f.end] for f in line.fields if f.role == "metric"}, parts)
 
-    def _heading(self, n: int, line: Line, parts: Parts, body: str) -> bool:
+    def _heading(self, n: int, line: Line, parts: dict[str, int], body: str) -> bool:
         """Lines that only say where we are: ``[batch=600/1000]:``, ``Epoch 3/12``, ``STEP: 24/36 -- GLOBAL_STEP: 1000025``."""
         through = self.now.through or not within_epochs(line)  # "iterations: 20000" alone is a setting
         if {"step", "it"} & parts.keys() and not line.bar and (_HEAD.match(body.strip()) or (through and only_place(line))):
@@ -184,24 +190,25 @@ class Measured:
         if line.bar:
             self.plans.total(n, line, parts, "epoch" in parts or self.now.headed)
         if "epoch" in parts and re.match(r"(?i)\W*epoch\b", body):
-            self.now.heading(parts["epoch"])
+            self.now.heading(parts["epoch"], n)
         return False
 
     def _stepless(self, where: Where, line: Line, metrics: list[tuple[str, float]]) -> bool:
         """Measurements without a step: words that cannot be settings, or whole rows right behind a step."""
         n, summary = where.line, _SUMMARY.search(line.text, line.body) is not None
-        near = n - self.now.line <= NEAR and self.now.step is not None
+        near = self.near(n)
         if not stands_alone(line, near, where.time is not None, self.started):
             return False
         strong = [tag for tag, _ in metrics if STRONG.search(tag)]
         inherits = near or line.mode or any(_LATER.search(t) for t in strong)
-        step = self.now.step if inherits and not summary and n - self.now.line < 500 else None
+        step = self.now.step if inherits and not summary and 0 <= n - self.now.line < 500 else None
         if line.context and (summary or step is None):
             metrics = [(f"{line.context} {metrics[0][0]}", metrics[0][1]), *metrics[1:]]
         if near and not strong and not line.mode:
             self.now.line = n
             self.shapes.learn(line, {})
         self.put(where, step, metrics)
+        self.now.ways |= {self.now.way} if step is not None else set()
         return True
 
     def _megatron(self, where: Where, line: Line, step: int | None, torn: bool) -> None:
@@ -210,7 +217,7 @@ class Measured:
             if has_loss(line):
                 self.megatron_loss = True
             elif self.megatron_loss or "loss scale" in line.text:
-                self._told(where, _missing(step))
+                self._told(where, missing_loss(step))
 
     def put(self, where: Where, step: int | None, pairs: list[tuple[str, float]], key: object = None) -> None:
         """Rows; those of the update before are replaced where it has the same key (a bar redrawn at the same step)."""
@@ -232,7 +239,7 @@ class Measured:
         self.started = True
         return True
 
-    def settle(self, bar: Parts, another: bool = False) -> None:
+    def settle(self, bar: dict[str, int], another: bool = False) -> None:
         """Gives a dict line its step, now that the line behind it is known: a bar, ``another`` of its kind, or something else."""
         waiting = self.dicts.waiting
         if waiting is not None:
@@ -241,8 +248,3 @@ class Measured:
             self.now.line = waiting.where.line
             self.notes[f"steps of {{'loss': ...}} lines: {how}"] = None
             self.put(waiting.where, self.now.step, waiting.metrics)
-
-
-def _missing(step: int | None) -> Event:
-    text = "this line has no lm loss: it was NaN, or all its iterations were skipped"
-    return Event("missing_field", "warning", text, step)

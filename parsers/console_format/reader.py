@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 
 from parsers.console_format.blocks import Tables
+from parsers.console_format.columns import Columns
+from parsers.console_format.counters import Counters
 from parsers.console_format.event_lines import MAX_TEXT, Event, event_of, loss_scale, when
 from parsers.console_format.line_numbers import read_line
 from parsers.console_format.line_prefix import Line, Where, prefix, seconds
-from parsers.console_format.measured import Measured
+from parsers.console_format.measured import NEAR, Measured
 from parsers.console_format.other_lines import Words
 from parsers.tables import Gap, Rows
 
@@ -31,7 +33,7 @@ class Reader:
         self.words = Words(self.rows)
         self.measured = Measured(self.rows, self.words.listing, self._event)
         self.srun, self.zoneless = srun, False
-        self.tables = Tables()
+        self.tables, self.columns, self.counters = Tables(), Columns(), Counters()
         self.alive: tuple[Where, Event, int | None] | None = None
         self.latest = (0, "")  # number and text of the last line that is not empty
 
@@ -60,12 +62,12 @@ class Reader:
         body = text[front.body :]
         if not self.measured.started and self.words.printed_dict(place >> 20, body):
             return
-        if not self._other(where, text, body):
+        if not self._other(where, front, torn):
             self._said(where, self.words.without_ids(place >> 20, text, where.rank), body, torn)
 
-    def _other(self, where: Where, text: str, body: str) -> bool:
+    def _other(self, where: Where, front: Line, torn: bool) -> bool:
         """Lines that are part of something larger: tracebacks, argument dumps, program text, batches, tables."""
-        n, words = where.line, self.words
+        n, words, text, body = where.line, self.words, front.text, front.text[front.body :]
         if (
             words.traceback(where, text, body, self.measured.now.step)
             or words.arguments(n, text)
@@ -73,7 +75,7 @@ class Reader:
             or words.program(n, text)
         ):
             return True
-        return words.batch(n, text, where.rank) or self._table(where, text)
+        return words.batch(n, text, where.rank) or self._row(where, front, torn) or self._table(where, text)
 
     def _said(self, where: Where, text: str, body: str, torn: bool) -> None:
         """A line that speaks for itself: a measurement, an event, a setting."""
@@ -82,7 +84,9 @@ class Reader:
             measured.settle({}, line.braces and any(tag == "loss" for tag, _ in line.metrics()))
         if torn:
             self._tear(line, n)
-        reports = measured.take(where, line, torn)
+        near = measured.near(n) and measured.now.way != "epoch"
+        taken = [measured.take(*said, torn) for said in self.counters.read(where, line, near)]
+        reports = taken[-1] if taken else True  # one that waits to be understood
         measured.plans.sentence(n, body)
         if self.words.listing(n) or (reports and (line.bar or not _TOLD.search(text))):
             return
@@ -130,6 +134,17 @@ class Reader:
             return
         self.words.event(where, event, step)
 
+    def _row(self, where: Where, front: Line, torn: bool) -> bool:
+        """A row of a table with a line of names above; -> False for that line of names, which may be something else."""
+        rows = self.columns.row(where, front)
+        for place, line in rows or []:
+            if torn:
+                self._tear(line, where.line)
+            self.measured.report(place, line)
+        if rows is None:
+            self.columns.names(front, self.measured.block.mode if where.line - self.measured.block.line <= NEAR else "")
+        return rows is not None
+
     def _table(self, where: Where, text: str) -> bool:
         found = self.tables.read(text)
         if found is None:
@@ -142,6 +157,8 @@ class Reader:
         return True
 
     def finish(self) -> None:
+        for where, line in self.counters.rest():
+            self.measured.take(where, line)
         self.measured.settle({})
         self.measured.plans.finish(self.measured.dicts.drawn())
         if note := self.measured.now.axis():

@@ -28,8 +28,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from parsers.console_format.event_lines import is_code
-from parsers.console_format.line_numbers import read_line
 from parsers.console_format.reader import Reader
+from parsers.records import delimited
 from parsers.records.line_blocks import odd_characters
 from parsers.tables import FLUSH_ROWS, HEAD_BYTES, Gap, Note
 
@@ -47,8 +47,6 @@ _NOT_LOGS = re.compile(
     r"|requirements|constraints|citation|debug(?:-internal|-core)?\.log)"
 )
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78M])")
-_COLUMN = re.compile(r"\s*+\"?[A-Za-z_][\w /.@%()-]{0,60}\"?\s*")
-_CELL = re.compile(r"(?i)\s*+\"?(?:[-+]?[\d.]+(?:e[-+]?\d+)?|nan|inf|)\"?\s*")
 _DOCUMENTS = {".md", ".rst"}  # notes, unless most of their lines are those of a training loop
 _STAMP = re.compile(
     r"[\[|\s]*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b"
@@ -74,9 +72,9 @@ def claims(path: Path, head: bytes) -> bool:
     text = _decoded(head)
     if text is None:
         return False
-    lines = text.splitlines()
+    lines = _ANSI.sub("", text).splitlines()
     lines = [s for s in (lines if len(head) < HEAD_BYTES else lines[:-1] or lines) if s.strip()]
-    if not lines or _is_json(lines) or _is_table(lines):
+    if not lines or _is_json(lines) or delimited.looks_like_table(lines):
         return False
     if suffix in _DOCUMENTS:
         return _says_steps(lines) * 2 > len(lines[:200])
@@ -115,18 +113,6 @@ def _is_json(lines: list[str]) -> bool:
     return objects or first[0] in {"[", "{"} or re.match(r"\[\s*[\[{\"](?!\])", first[0]) is not None
 
 
-def _is_table(lines: list[str]) -> bool:
-    """A header of names and a row of as many values, most of them numbers or empty."""
-    for sep in (",", "\t", ";"):
-        names = lines[0].split(sep)
-        if len(names) > 1 and len(lines) > 1 and all(_COLUMN.fullmatch(s) for s in names):
-            values = lines[1].split(sep)
-            numbers = sum(_CELL.fullmatch(v) is not None for v in values)
-            if len(values) == len(names) and numbers * 2 >= len(values):
-                return True
-    return False
-
-
 def _reads_like_a_log(lines: list[str]) -> bool:
     stamped = sum(_STAMP.match(s) is not None for s in lines[:100])
     source = sum(is_code(s, sure=True) for s in lines)
@@ -137,8 +123,12 @@ def _reads_like_a_log(lines: list[str]) -> bool:
 
 def _says_steps(lines: list[str]) -> int:
     """How many of the first lines measure something at a step."""
-    read = [(s, read_line(s[:2000])) for s in lines[:200]]
-    return sum((bool(x.metrics()) and (x.has("step") or x.has("it") or x.bar)) or s.startswith("{'loss'") for s, x in read)
+    reader = Reader(srun=False)
+    for n, text in enumerate(lines[:200]):
+        reader.line(n << 20, text[:2000])
+    reader.finish()
+    found = reader.measured.flush()
+    return 0 if found is None else len(set(found["at"].filter(found["step"].is_valid()).to_pylist()))
 
 
 def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:

@@ -67,8 +67,10 @@ def is_header(cells: Sequence[str], first: bool) -> bool:
 
 
 def looks_like_table(lines: Sequence[str]) -> bool:
-    """A header of names over rows that are mostly numbers."""
+    """A header of names over rows that are mostly numbers. Bars are borders, as a console draws them."""
     mark = delimiter(lines)
+    if mark == "|":
+        return False
     rows = [cells for line in lines[:50] if (cells := split(line, mark))]
     if len(rows) < 2 or len(rows[0]) < 2 or not is_header(rows[0], True) or any(len(c) > 80 for c in rows[0]):
         return False

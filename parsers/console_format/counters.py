@@ -1,0 +1,85 @@
+"""Finds the step of lines that count in a word which is often something else: ``Episode 10  reward: 3.5``, ``epoch 0 batch 20 mse 0.5``, ``50:  learn: 0.4``.
+
+A batch may be a size and a number in front of a line anything, so such a word is believed once it rises over three lines with the same
+names; the first two wait for the third. Lines that name a step, or stand right behind one, are not asked.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from parsers.console_format.line_prefix import Line, Where, whole
+from parsers.records import vocabulary
+
+_PROOF = 3  # lines that rise: of unrelated numbers every second pair does, and every sixth triple
+_MOST_KINDS = 1000  # kinds of lines that are watched at a time (a bound)
+_BEFORE = {"time", "rank", "epoch", "epochs"}
+_ALONE = re.compile(r"\s?[:|)]\s|\t")  # behind a number that begins a line
+
+Said = tuple[Where, Line]
+
+
+@dataclass
+class _Kind:
+    """Lines with the same names: where the last one was, and those that wait for proof."""
+
+    last: tuple[int, int]
+    waiting: list[Said] = field(default_factory=list)
+    proved: bool = False
+
+
+class Counters:
+    """``read`` gives back the lines that can be taken now, those whose counter proved to be one with their step."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[str, ...], _Kind] = {}
+
+    def read(self, where: Where, line: Line, near: bool) -> list[Said]:
+        i = _counter(line)
+        if i is None or not line.metrics():
+            return [(where, line)]
+        names = tuple(f.tag for f in line.fields)
+        kind = self._kinds.get(names)
+        if kind is None and (near or len(self._kinds) >= _MOST_KINDS):
+            return [(where, line)]
+        place = (line.value("epoch") or 0, whole(line.text[line.fields[i].start : line.fields[i].end]) or 0)
+        kind = kind or self._kinds.setdefault(names, _Kind(place))
+        rises, kind.last = place > kind.last, place
+        if kind.proved:
+            return [_stepped(where, line)]
+        failed: list[Said] = []
+        if kind.waiting and not rises:
+            failed, kind.waiting = kind.waiting, []
+        kind.waiting.append((where, line))
+        if len(kind.waiting) < _PROOF:
+            return failed
+        kind.proved = True
+        found, kind.waiting = kind.waiting, []
+        return [_stepped(*x) for x in found]
+
+    def rest(self) -> list[Said]:
+        """Lines whose counter was not proved by the end of the log."""
+        found = [x for kind in self._kinds.values() for x in kind.waiting]
+        self._kinds.clear()
+        return sorted(found, key=lambda x: x[0].place)
+
+
+def _counter(line: Line) -> int | None:
+    """Which field may count: the first of the line that is neither clock nor epoch, by its word or where it stands."""
+    if line.bar or line.braces or line.has("step") or line.has("it"):
+        return None
+    i = next((i for i, f in enumerate(line.fields) if f.role not in _BEFORE and f.tag != "clock"), None)
+    if i is None or not line.text[line.fields[i].start : line.fields[i].end].isdigit():
+        return None
+    f = line.fields[i]
+    word = f.tag.split()[-1].lower() if f.tag else ""
+    begins = not word and not line.text[line.body : f.start].strip() and _ALONE.match(line.text, f.end) is not None
+    return i if begins or word in vocabulary.COUNTED else None
+
+
+def _stepped(where: Where, line: Line) -> Said:
+    i = _counter(line)
+    if i is not None:
+        line.fields[i], line.counted = line.fields[i]._replace(role="step"), True
+    return where, line
