@@ -22,6 +22,7 @@ AFTER = 20  # values that have to follow a jump: two medians of ten
 CAME_BACK = 0.4  # of a rise is lost again: the rule for lasting rises (forensics.spikes.trend) wants 60 % of a jump kept
 HOLDS = 1.15  # times the height of the jump: a later drift of less than a sixth of it is small beside the jump itself
 ERRORS = 3.0  # standard errors between two medians: chance alone does it once in 700 comparisons
+SCATTERED = 15  # bound: values; the running median of nine that scatter is measured about has whole windows in half of them
 FULL, FALLEN = 0.2, 0.75  # what "for long" and "well" mean here: share of the run at the full rate; share of the first loss that is left
 
 
@@ -62,7 +63,7 @@ def loss_ends_above_start(s: Symptoms) -> Sign:
         return cannot_tell(why)
     step, x = usable(s.run)
     first, last = first_level(x), last_level(x)
-    if len(x) < divergence.LEAST_VALUES:  # too few to measure their scatter: all the last above all the first is chance once in 20
+    if len(x) < SCATTERED:  # too few to measure their scatter: all the last above all the first is chance once in 20
         above = float(x[-BEGINNING:].min() - x[:BEGINNING].max()) > (divergence.CLIMB - 1) * abs(first)
     else:
         above = last > first + max(scatter(x), plateau.LEAST_FALL * abs(first))  # less is a loss that stands still
