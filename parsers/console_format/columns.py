@@ -4,7 +4,8 @@ sklearn's gradient boosting (``Iter  Train Loss  Remaining Time``), skorch, fast
 
 - The names have an axis among them, a step or an epoch, and no number; the line below (behind rules) is a row with as many cells, whose
   axis is a whole number. An axis that is often something else (``episode``, ``batch``) must rise from row to row as well.
-- Rows go on, whatever else is printed between them, while the axis does not fall, until another line of names has rows.
+- Rows go on, whatever else is printed between them, until another line of names has rows. The axis falls (a restart, a step back) only
+  where the names are printed again or the row has the decimals of the one before.
 - ``-`` and words are no values. Of ``12.3 s``, ``45%`` and ``0.31*`` the number counts; of a clock (``00:12``) nothing.
 - A row of fewer cells than names has its cells under the names that they stand below.
 """
@@ -37,6 +38,7 @@ _OF = re.compile(r"(?P<value>\d+)\s?/\s?(?P<total>\d+)")
 _MISSING = re.compile(r"(?i)|-+|—|n/?a|none|no log|\?|\d+:\d\d(?::\d\d)?(?:\.\d+)?")
 
 Span = tuple[int, int]
+Form = tuple[int, ...]
 
 
 def _between(mark: str | re.Pattern[str]) -> Callable[[str, int], list[Span]]:
@@ -112,14 +114,15 @@ class Columns:
         self._table: Header | None = None
         self._mode = ""
         self._last: tuple[int, int] | None = None  # epoch and step of the last row
-        self._decimals = False  # the first row had some
+        self._again = False  # its names were printed again since
+        self._form: Form = ()  # how the last row was printed
         self._held: list[tuple[Where, Line]] = []  # the first row under an axis that must yet rise
 
     def names(self, line: Line, mode: str) -> None:
         """``mode``: the word by which the line above says that what follows is of an evaluation."""
         if found := headers(line.text, line.body):
             again = self._table is not None and found[0].names == self._table.names
-            self._waiting, self._mode = ([] if again else found), (self._mode if again else mode)
+            self._waiting, self._mode, self._again = ([], self._mode, True) if again else (found, mode, False)
 
     def row(self, where: Where, line: Line) -> list[tuple[Where, Line]] | None:
         """The rows that this line proves (none yet where the axis must rise first), None where it is no row of a table."""
@@ -131,22 +134,23 @@ class Columns:
         for header in self._waiting:
             if (fields := _fields(header, text, line.body, self._mode)) is not None:
                 self._table, self._waiting, self._last, self._held = header, [], None, []
-                self._decimals = _decimals(text, fields)
                 return self._proved(header, where, line, fields)
         self._waiting = []
         if self._table is None or (fields := _fields(self._table, text, line.body, self._mode)) is None:
             return None
-        return self._proved(self._table, where, line, fields) if _decimals(text, fields) or not self._decimals else None
+        return self._proved(self._table, where, line, fields)
 
     def _proved(self, header: Header, where: Where, line: Line, fields: list[Field]) -> list[tuple[Where, Line]] | None:
+        at = {f.role: whole(line.text[f.start : f.end]) or 0 for f in fields}
+        place, form = (at.get("epoch", 0), at.get("step", 0)), _form(line.text, fields)
+        last, before, self._again = self._last, self._again, False
+        if last is not None and not before:
+            odd = any(form) < any(self._form)  # whole numbers under fractions
+            if odd or (place < last and form != self._form) or (header.weak and place <= last):
+                return None
         line.fields += fields
-        place = (line.value("epoch") or 0, line.value("step") or 0)
-        fell = self._last is not None and (place < self._last if header.epoch is not None else place[1] < self._last[1])
-        if fell or (header.weak and place == self._last):
-            del line.fields[len(line.fields) - len(fields) :]
-            return None
-        first, self._last = self._last is None, place
-        if header.weak and first:
+        self._last, self._form = place, form
+        if header.weak and last is None:
             self._held = [(where, line)]
             return []
         held, self._held = self._held, []
@@ -197,6 +201,7 @@ def _below(header: Header, spans: list[Span]) -> list[int] | None:
     return found or None
 
 
-def _decimals(text: str, fields: list[Field]) -> bool:
-    """Has a measurement of the row a fraction, or is one not finite?"""
-    return any(not text[f.start : f.end].lstrip("+-").isdigit() for f in fields if f.role == "metric")
+def _form(text: str, fields: list[Field]) -> Form:
+    """How many decimals the measurements of a row have; what is not finite may have any."""
+    words = [text[f.start : f.end].lower() for f in fields if f.role == "metric"]
+    return tuple(-1 if "n" in w else len(w.partition("e")[0].partition(".")[2]) for w in words)

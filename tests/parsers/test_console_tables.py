@@ -137,3 +137,24 @@ def test_a_table_in_markdown_has_no_gap(tmp_path: Path) -> None:
     path.write_text("| Step | Training Loss | Validation Loss |\n|------|------|------|\n| 100 | 2.0 | No log |\n| 200 | 1.0 | 1.5 |\n")
     read = parsers.read_file(path, tmp_path)
     assert not read.gaps
+
+
+@pytest.mark.parametrize("between", ["", "step   loss   gnorm\n", "Traceback: none\nstep   loss   gnorm\n"])
+def test_a_table_goes_on_after_a_restart(tmp_path: Path, between: str) -> None:
+    rows = "".join(f"{i:4d} {v:.4f} 0.500\n" for i, v in LOSSES)
+    assert series(tmp_path, "step   loss   gnorm\n" + rows + between + rows)["loss"] == LOSSES * 2
+
+
+def test_other_rows_of_as_many_columns_are_not_the_tables(tmp_path: Path) -> None:
+    found = series(
+        tmp_path, "step   loss   gnorm\n   7 2.0000 0.500\n   8 1.0000 0.500\nConfusion matrix\n0 12 3\n1 2 14\n9 0.5 0.500\n2 0.97 0.98\n"
+    )
+    assert found["loss"] == [(7, 2.0), (8, 1.0), (9, 0.5)]
+
+
+def test_numbers_without_names_are_named_so(tmp_path: Path) -> None:
+    path = tmp_path / "values.txt"
+    path.write_text("10 2.0 2.1\n20 1.0 -1.1\n30 nan 1e-3\n")
+    assert parsers.read_file(path, tmp_path).source.format == "a table of numbers without names of columns"
+    path.write_text("10 steps 2.1\n20 steps 1.1\n")
+    assert parsers.read_file(path, tmp_path).source.format == "text that no parser knows"
