@@ -13,7 +13,8 @@ How it decides
 
 Cannot tell
     With fewer than eight values, or where so few scatter so widely that a fall may hide in them. A run that goes on from a trained model has little left to learn: the step where its log
-    begins tells, or a first loss below that of guessing.
+    begins tells, or a first loss below that of guessing. A reward or a score that hardly rises after the first tenth of the run, where it
+    was logged in place of a loss: a trained policy may have nothing left to learn.
 
 Folklore
     "Overfit a single batch first": a model that cannot is a bug, not a setting.
@@ -75,26 +76,23 @@ def detect(run: Run) -> Iterator[Finding]:
     at_chance = chance is not None and abs(last - chance) <= NEAR_CHANCE * chance
     note = f", which is what guessing gives: ln({math.exp(chance or 0):.0f}) = {chance:.3g}" if at_chance else ""
     early = float(np.median(x[: _tenth(x)]))
-    what = f"{s.tag} does not rise" if s.rises else "Loss does not fall"
-    still = fall < LEAST_FALL and last <= first + RISES * abs(first)
-    still = still and not (s.rises and x.min() >= -1)  # a share rises the less the nearer it is to 1
-    if still and (fall + MARGIN * _error(x) < ROOM or _evaluations_too(run)):
-        title = f"{what}: {s.logged(first):.4g} at the beginning, {s.logged(last):.4g} at the end{note}"
-    elif HALF * first <= (1 - STILL) * early <= last <= early * (1 + RISES) and len(x) >= LONG:
-        title = f"{what} after the first tenth of the run: {s.logged(early):.4g} there, {s.logged(last):.4g} at the end{note}"
-    elif s.rises:
+    if s.rises:
         if early - last <= max(MARGIN * _error(x), RISES) * abs(first):
-            raise CannotTell(
-                f"{s.tag} hardly rises after the first tenth of the run: the log does not say whether that is all there is to reach"
-            )
+            how = f"from {s.logged(early):.4g} to {s.logged(last):.4g}"
+            raise CannotTell(f"after the first tenth of the run {s.tag} goes {how}, and the log does not say what there was to reach")
         return
+    still = fall < LEAST_FALL and last <= first * (1 + RISES)
+    if still and (fall + MARGIN * _error(x) < ROOM or _evaluations_too(run)):
+        title = f"Loss does not fall: {first:.4g} at the beginning, {last:.4g} at the end{note}"
+    elif HALF * first <= (1 - STILL) * early <= last <= early * (1 + RISES) and len(x) >= LONG:
+        title = f"Loss does not fall after the first tenth of the run: {early:.4g} there, {last:.4g} at the end{note}"
     elif told := _accuracy(run, s, rows, fall) or _stood(run, s, rows, first, last, chance):
         title = told + note
     elif still:
         raise CannotTell(f"{len(x)} values of {s.tag} scatter so widely that a fall of {ROOM:.0%} may hide in them")
     else:
         return
-    facts = Facts(s.logged(first), s.logged(last), s.logged(best), fall, chance, at_chance)
+    facts = Facts(first, last, best, fall, chance, at_chance)
     begin, end = int(s.step[rows[0]]), int(s.step[rows[-1]])
     shown = evidence.window(s, begin, end, title=s.tag, where=s.place(run, rows[0]), margin=0)
     trained = begin > 0.1 * end or _is_trained(run, s, first, chance)
