@@ -5,11 +5,11 @@ What it sees
 
 How it decides
     An untrained classifier or language model guesses: its loss is ln(number of classes or tokens). It fires when the first values
-    lie 30 % above that, where config names the number; else when the first of a steady fall lies above 12.5 nats, which is more than guessing among the
-    largest vocabularies in use costs, when the loss falls to less than a third of it within the first quarter of the run
-    (a regression's loss, which has no such scale, is left alone unless it does). Without a number of classes it is a warning
-    only where an accuracy, a perplexity or the unit shows that the loss is a mean of nats (a sum over a batch has no such
-    bound), or where the gradient norm, too, begins at ten times what it is later.
+    lie 30 % above that, where config names the number; else when the first of a steady fall lies above 12.5 nats, more than guessing
+    among the largest vocabularies in use costs, and the loss falls to less than a third of it within the first quarter of the run
+    (a regression's loss, which has no such scale, is left alone unless it does). Without a number of classes it is a warning only
+    where an accuracy, a perplexity or the unit shows that the loss is a mean of nats (a sum over a batch has no such bound),
+    or where the gradient norm, too, begins at ten times what it is later.
 
 Cannot tell
     When the log begins in the middle of the run, or the loss is no cross entropy and config says nothing.
@@ -84,8 +84,7 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     reach = np.flatnonzero(x < (chance or LARGEST / 3))
     end = int(s.step[rows[int(reach[0])]]) if len(reach) else int(s.step[rows[-1]])
-    against = f"ln({outcomes(run):.0f}) = {chance:.3g}" if chance else "a uniform guess over any vocabulary"
-    title = f"First loss {first:.4g}, far above {against}"
+    title = f"First loss {first:.4g}, far above {f'ln({outcomes(run):.0f}) = {chance:.3g}' if chance else 'a guess over any vocabulary'}"
     begin = int(s.step[rows[0]])
     facts = Facts(first, chance, end, settings.number(run, "init_std"))
     shown = evidence.window(s, begin, end, title="the first steps", where=s.place(run, rows[0]), margin=0.5)

@@ -213,7 +213,7 @@ def test_the_odd_sample_is_found_and_weighs(tmp_path: Path) -> None:
     assert "secret" not in page
     assert "secret" not in json.dumps(found)
     best, before = found["hypotheses"][0], without["hypotheses"][0]
-    assert (best["id"], best["score"] - before["score"]) == ("bad_data_batch", 6.0)
+    assert best["id"] == "bad_data_batch" and best["score"] - before["score"] == pytest.approx(6.0)
 
 
 def test_data_without_these_rows_says_so(tmp_path: Path) -> None:
