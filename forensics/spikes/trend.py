@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from forensics.run.robust import error_of_median, robust_sigma
-from forensics.spikes.excursions import Excursion, Floats, centred_median, noise_floor, rolling_median
+from forensics.spikes.excursions import Excursion, Floats, centred_median, noise_floor, rolling_median, scaled
 
 WINDOW, REFERENCE = 25, 100  # values of a level; of the old level. Measured: at 0.7 of WINDOW macro-F1 .904, at 1.4 of REFERENCE .920
 LEAST_RISE = 0.007  # not critical: 0.7 and 1.4 of it score alike (docs/thresholds.md)
 TIMES_BEFORE, ERRORS, KEPT = 4.0, 15.0, 0.4  # measured: 0.7 of them alike, 1.4 macro-F1 .904, .919, .904 (docs/thresholds.md)
 MANY = 10_000  # values that are enough to see a trend by; bound: a hundred values a percent of the run
-# statistical: five values in any order give back no more than a quarter once in 20, and nine once in 500 (test_short_logs)
-ORDERED, GIVES_BACK = 5, 0.25
+# statistical: five values in any order give back no more than a quarter once in 20, nine once in 500, whatever their tail
+# (test_short_logs); a fall is visible from where the plateau ends
+ORDERED, GIVES_BACK, VISIBLE = 5, 0.25, 0.05
 IN_ORDER = f"a rise by more than {GIVES_BACK:.0%} of all that the loss had fallen"
 FOOT = 0.25  # the turn is where a quarter of the rise was last undercut; not critical: decides where it is said to begin
 STRONG = 8.0  # excursions of so many sigma are taken out before the trend is drawn; not critical (docs/thresholds.md)
@@ -23,9 +24,11 @@ STRONG = 8.0  # excursions of so many sigma are taken out before the trend is dr
 
 def falls_in_order(x: Floats) -> bool:
     """Whether a few values fall and never give back more than a quarter of it: that leaves no room for a spike or a turn."""
-    if len(x) < ORDERED or not x[0] > x.min():
+    if len(x) < ORDERED or not np.isfinite(x).all():
         return False
-    return float((x - np.minimum.accumulate(x)).max()) <= GIVES_BACK * float(x[0] - x.min())
+    y, logs = scaled(x)
+    fall = float(y[0] - y.min())
+    return fall > (np.log1p(VISIBLE) if logs else 0.0) and float((y - np.minimum.accumulate(y)).max()) <= GIVES_BACK * fall
 
 
 @dataclass(frozen=True)

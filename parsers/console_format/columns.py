@@ -41,9 +41,8 @@ Span = tuple[int, int]
 Form = tuple[int, ...]
 
 
-def _between(mark: str | re.Pattern[str]) -> Callable[[str, int], list[Span]]:
+def _between(pattern: re.Pattern[str]) -> Callable[[str, int], list[Span]]:
     """Cells between marks, blanks around them taken off."""
-    pattern = re.compile(re.escape(mark)) if isinstance(mark, str) else mark
 
     def spans(text: str, pos: int) -> list[Span]:
         edges, found = [(m.start(), m.end()) for m in pattern.finditer(text, pos)], []
@@ -62,7 +61,7 @@ def _matches(pattern: re.Pattern[str]) -> Callable[[str, int], list[Span]]:
     return lambda text, pos: [m.span() for m in pattern.finditer(text, pos)]
 
 
-_STYLES = tuple((mark, _between(mark)) for mark in ("\t", ";", ","))
+_STYLES = (("\t", _between(re.compile("\t"))), (";", _between(re.compile(";"))), (",", _between(re.compile(","))))
 
 
 class Header(NamedTuple):

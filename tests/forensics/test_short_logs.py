@@ -190,7 +190,8 @@ def test_a_loss_of_few_values_that_turns(n: int) -> None:
 def test_chance_leaves_few_values_in_order_once_in_twenty() -> None:
     rng = np.random.default_rng(0)
     for n in (5, 9):
-        assert np.mean([falls_in_order(rng.standard_normal(n)) for _ in range(4000)]) < 1 / 20
+        assert np.mean([falls_in_order(np.exp(rng.standard_normal(n))) for _ in range(4000)]) < 1 / 20
+    assert not falls_in_order(2.303 - 1e-4 * np.arange(7))
 
 
 def falling(n: int) -> Floats:
