@@ -17,9 +17,8 @@ EFFECTS = ("loss_of_probabilities",)  # a symptom of its own, for which there is
 
 LEAST = 3  # bound: three values make a mean that one odd value does not decide
 FIRST = 3  # until this step a loss is that of the initialization: Adam has moved a weight by three times the rate at most
-WHOLE = (
-    0.03  # relative: exp of a first loss that is within 0.03 nats of chance; above 1 / WHOLE classes any number would be near a whole one
-)
+# relative: exp of a first loss that is within 0.03 nats of chance; above 1 / WHOLE classes any number would be near a whole one
+WHOLE = 0.03
 CLEAR = 0.05  # nats above the bound; measured: the training losses of healthy runs with their hits lie below it by more
 NEAR = 0.03, 0.1  # nats below and above: means over a few hundred samples scatter by 0.03, answers that are not yet sure lie above
 
