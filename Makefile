@@ -18,7 +18,8 @@ $(VENV)/installed-test: $(VENV)/installed
 	@touch $@
 
 demo: $(VENV)/installed  ## install, analyze a shipped sample, print where the report is
-	$(BIN)/forensics analyze samples/bad_batch_jsonl --out demo.html --force
+	@rm -rf build/demo && mkdir -p build/demo && cp -r samples/bad_batch_jsonl build/demo && rm build/demo/*/expect.toml  # the answer
+	$(BIN)/forensics analyze build/demo/bad_batch_jsonl --out demo.html --force
 	@echo "Open it in a browser: $(CURDIR)/demo.html"
 
 test: $(VENV)/installed-test  ## install the rest, run every check and test

@@ -25,11 +25,14 @@ MOST_BYTES, MOST_HEIGHT = 250_000, 1100
 def pages(folder: Path) -> dict[str, Path]:
     """The pages, by name, written below the folder."""
     out = {name: folder / f"{name}.html" for name in ("spike", "resume", "replayed", "compared")}
-    forensics("analyze", "samples/bad_batch_jsonl", "--out", out["spike"])
-    forensics("analyze", "samples/optimizer_lost_jsonl", "--out", out["resume"])
-    forensics("compare", "samples/seeds_far_apart/seed_1", "samples/seeds_far_apart/seed_4", "--out", out["compared"])
     shutil.copytree(ROOT / "samples", folder / "samples", ignore=shutil.ignore_patterns("expect.toml", "*.py", "making", "*.md"))
-    forensics("audit", "samples", "--out", folder / "audit", place=folder)  # without what tells the truth
+    for args in (  # the copies are without what tells the truth
+        ("analyze", "samples/bad_batch_jsonl", "--out", out["spike"]),
+        ("analyze", "samples/optimizer_lost_jsonl", "--out", out["resume"]),
+        ("compare", "samples/seeds_far_apart/seed_1", "samples/seeds_far_apart/seed_4", "--out", out["compared"]),
+        ("audit", "samples", "--out", folder / "audit"),
+    ):
+        forensics(*args, place=folder)
     subprocess.run([sys.executable, "-c", PLANTED.format(str(folder))], cwd=ROOT / "benchmarks" / "replayable", check=True)
     run = folder / "runs" / PLANTED_RUN
     forensics("replay", run, "--adapter", run / "train.py", "--device", "cpu", "--out", out["replayed"])
