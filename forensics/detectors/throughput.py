@@ -34,6 +34,7 @@ from forensics.run.inputs import surviving
 from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Floats, Ints, Series, parts, series
 from forensics.spikes.visible import MARGIN
+from parsers.runs.equal_values import last_place
 from parsers.tables import Run
 
 NEEDS: list[str] = []
@@ -125,10 +126,13 @@ def speed_of(run: Run) -> tuple[Series, Ints, np.ndarray]:
 
 
 def _is_of_steps(s: Series) -> bool:
-    """Whether a time is that of a step: time since the start never falls within an attempt, this falls every other time. (Where the
-    clocks of several processes are mixed, time falls, too, but its end is far above its beginning.)"""
-    falls = (np.diff(s.value) < 0) & (np.diff(s.attempt) == 0)
-    return bool(falls.mean() >= ODD) if len(falls) else False
+    """Whether a time is that of a step. Time since the start never falls within an attempt, and its rise is spread over the rows; the
+    time of a step falls or repeats, and where it rises for good, one row holds most of the rise. (Where the clocks of several processes
+    are mixed, time falls, too, but its end is far above its beginning.)"""
+    change = np.diff(s.value)[np.diff(s.attempt) == 0]
+    if not len(change):
+        return False
+    return bool((change < 0).mean() >= ODD or ((change <= 0).mean() >= ODD and change.max() >= abs(change.sum()) / 2))
 
 
 def _is_sure(s: Series, speed: Floats, split: int) -> bool:
@@ -147,8 +151,7 @@ def _unit(s: Series, speed: Floats) -> float:
     """One unit of the last printed digit; 0 for a clock, whose pauses are no printed numbers."""
     if not s.name.startswith((*SPEEDS, "time.")):
         return 0.0
-    digits = np.diff(np.unique(np.round(speed if s.name in SPEEDS else 1 / speed, 9)))
-    return float(digits.min()) if len(digits) else 0.0
+    return float(np.median(last_place(speed if s.name in SPEEDS else 1 / speed)))
 
 
 def _best_split(y: np.ndarray) -> int:

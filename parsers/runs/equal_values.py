@@ -26,7 +26,7 @@ def equal_share(a: Points, b: Points) -> float | None:
     one, two = a[1][i], b[1][j]
     if len(steps) > 1 and np.ptp(one) == 0 == np.ptp(two):
         return None
-    unit = np.fmax(_last_place(one), _last_place(two))
+    unit = np.fmax(last_place(one), last_place(two))
     return float((np.isclose(one, two, rtol=_SINGLE, equal_nan=True) | (np.abs(one - two) <= _ROUNDED * unit)).mean())
 
 
@@ -59,7 +59,7 @@ def one_step_apart(a: Points, b: Points) -> bool:
     return False
 
 
-def _last_place(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def last_place(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Unit of the last place to which each value is written out, by the decimals and the digits that suffice for nearly all of
     them; 0 where they are not rounded."""
     with np.errstate(all="ignore"):
