@@ -24,6 +24,10 @@ FALLEN = 0.1  # of the usual value of the first half: an order of magnitude towa
 LEAST = 20  # statistical: values for a median before and one after, of ten each
 SILENT = re.compile(r"(?i)exit code|\W*failed\b|traceback without")  # that it failed, not of what
 GUARD = re.compile(r"\b(?:nan|inf|non-?finite|not finite)\b", re.I)
+BAD_DATA = re.compile(  # what scikit-learn, XGBoost, LightGBM and pandas say of arrays that they refuse
+    r"\b(?:inputs?|labels?|targets?|features?|data(?:set|frame)?|columns?|arrays?|x|y)\b[^.:]{0,40}?\b(?:nans?|null|inf(?:init[ey])?|missing values?)\b",
+    re.I,
+)
 
 
 def _losses(s: Symptoms) -> list[Finding[nonfinite.Facts]]:
@@ -223,12 +227,20 @@ def falls_to_zero_before_nan(s: Symptoms) -> Sign:
 
 def nan_guard_raised(s: Symptoms) -> Sign:
     """The exception that ended the run was raised because a value was not finite: a guard."""
+    return _exception_speaks(s, GUARD, "a value that is not finite")
+
+
+def data_check_raised(s: Symptoms) -> Sign:
+    """The exception that ended the run says that inputs, labels or columns hold NaN or infinity: a library checked the data."""
+    return _exception_speaks(s, BAD_DATA, "data that are not finite")
+
+
+def _exception_speaks(s: Symptoms, pattern: re.Pattern[str], of: str) -> Sign:
     e = ending(s.run)
     if e.kind != "exception":
-        return does_not_arise("no exception ended the run, so none was raised by a guard.")
+        return does_not_arise("no exception ended the run.")
     if SILENT.match(e.says):
         return cannot_tell(f"the exception itself was not logged, only that the run failed ({e.says[:60]}).")
-    if GUARD.search(e.says):
-        text = f'The exception that ended the run speaks of a value that is not finite: "{e.says[:120]}".'
-        return seen(text, where=e.where, first=e.step, last=e.step)
-    return absent(f'The exception that ended the run speaks of no value that is not finite: "{e.says[:120]}".', where=e.where)
+    if pattern.search(e.says):
+        return seen(f'The exception that ended the run speaks of {of}: "{e.says[:120]}".', where=e.where, first=e.step, last=e.step)
+    return absent(f'The exception that ended the run does not speak of {of}: "{e.says[:120]}".', where=e.where)

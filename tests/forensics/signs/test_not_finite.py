@@ -93,6 +93,23 @@ def test_a_guard_is_told_from_other_exceptions(says: str, state: str, monkeypatc
     assert found.state == state and (state == "cannot tell" or found.place == "train.log line 9")
 
 
+@pytest.mark.parametrize(
+    ("says", "state"),
+    [
+        ("ValueError: Input X contains NaN.", "seen"),
+        ("XGBoostError: Check failed: valid: Label contains NaN, infinity or a value too large.", "seen"),
+        ("ValueError: loss is NaN at step 7", "absent"),
+        ("ValueError: Expected parameter logits to satisfy the constraint, but found invalid values: tensor([[nan]])", "absent"),
+        ("exit code 1", "cannot tell"),
+    ],
+)
+def test_a_check_of_the_data_is_told_from_a_guard(says: str, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from forensics.run.how_it_ended import Ending
+
+    monkeypatch.setattr(signs, "ending", lambda run: Ending("exception", says, "train.log line 9"))
+    assert signs.data_check_raised(Symptoms(run_of({}), ())).state == state
+
+
 def test_a_nan_that_the_spikes_also_tell_of_is_one_event() -> None:
     run = run_of({"loss.train": DEAD})
     s = Symptoms(run, tuple(pipeline.detect(run)[0]))
