@@ -60,9 +60,14 @@ def incomplete(c: Checkpoint) -> list[Found]:
         found.append(
             finding("incomplete", "critical" if lost else "warning", f"The checkpoint is incomplete: {why}", [t.name for t in lost])
         )
-    if not c.contents.tensors and c.kind == "other" and c.contents.format in ("torch", "safetensors") and _claims_weights(c):
-        found.append(finding("no_tensors", "warning", "A file of weights that holds no tensor"))
     return found
+
+
+def without_tensors(c: Checkpoint) -> list[Found]:
+    """A file that is named as weights and holds none, as PEFT saved it where a script had replaced ``state_dict``."""
+    if c.contents.tensors or c.kind != "other" or c.contents.format not in ("torch", "safetensors") or not _claims_weights(c):
+        return []
+    return [finding("no_tensors", "warning", "A file of weights that holds no tensor")]
 
 
 def _claims_weights(c: Checkpoint) -> bool:

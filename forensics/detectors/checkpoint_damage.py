@@ -9,7 +9,7 @@ How it decides
     moments is looked at once (up to 2 GB in all): NaN and infinities; magnitudes above 1e6; a single value that holds nine
     tenths of its tensor's squares and is fifty times what the others are worth. Masks full of infinities are no damage.
     Weights that are zero or constant throughout, variances and second moments below zero, moments of other shapes than their
-    weights and a loss scale that fell below one are told as `forensics checkpoint` tells them.
+    weights, a file of weights without a tensor and a loss scale that fell below one are told as `forensics checkpoint` tells them.
 
 Cannot tell
     For formats that carry no length (legacy pickles, raw arrays), beyond the budget, and where there is no checkpoint in the folder.
@@ -32,7 +32,7 @@ from forensics.checkpoints.describe import Checkpoint
 from forensics.checkpoints.layers import alike, empty
 from forensics.checkpoints.optimizer import moments, scaler
 from forensics.checkpoints.sick_document import row
-from forensics.checkpoints.sick_values import absurd, foreign_code, nonfinite
+from forensics.checkpoints.sick_values import absurd, foreign_code, nonfinite, without_tensors
 from forensics.errors import CannotTell
 from parsers.tables import Run
 
@@ -73,6 +73,7 @@ def _values(run: Run) -> Iterator[Finding]:
         ("nonfinite", nonfinite, "critical"),
         ("absurd", absurd, "critical"),
         ("code", foreign_code, ""),
+        ("no_tensors", without_tensors, ""),
         ("zero", empty, ""),
         ("alike", alike, ""),
         ("batchnorm", batchnorm, ""),

@@ -280,6 +280,14 @@ def test_an_optimizer_that_began_anew(tmp_path: Path) -> None:
     assert [(f["facts"]["what"], f["steps"]) for f in found] == [("optimizer_anew", [101, 200])]
 
 
+@pytest.mark.parametrize(("weights", "found"), [({}, 1), ({"lora_A.weight": torch.ones(4, 8), "lora_B.weight": torch.randn(8, 4)}, 0)])
+def test_an_adapter_that_holds_nothing(weights: dict[str, torch.Tensor], found: int, tmp_path: Path) -> None:
+    log(tmp_path, range(1, 201))
+    torch.save(weights, tmp_path / "adapter_model.bin")
+    told = [f for f in analyzed(tmp_path)["findings"] if f["kind"] == "checkpoint_damage"]
+    assert [f["facts"]["what"] for f in told] == ["no_tensors"] * found
+
+
 def test_the_last_healthy_checkpoint(tmp_path: Path) -> None:
     model, optimizer, schedule = make()
     log(tmp_path, range(1, 201))
