@@ -22,7 +22,7 @@ CLOSING = ("finished", "train_end")  # lines that say that all was done
 LOOP_END = "loop_end"  # a line that hooks write after the loop, however it ended
 DONE = re.compile(r"\b(?:FINISHED|COMPLETED)\b", re.I)
 EARLY = re.compile(
-    r"early.?stop(?!ping: (?:disabled|off|none))|stopping_early|signaling trainer to stop|wall.?clock|(?:time|compute) (?:budget|limit)|(?<!\w)max\w*+ \w{0,20}.?time",
+    r"early.?stop(?!\w*+\W?\s*+[:=]\s*+(?:\d|true|false|none|null|disabled|off))|stopping_early|signaling trainer to stop|wall.?clock|(?:time|compute) (?:budget|limit)|(?<!\w)max\w*+ \w{0,20}.?time",
     re.I,
 )
 NEAR_END = 50  # lines of a summary, a save or a test that may follow the closing line of a log without steps
