@@ -1,0 +1,49 @@
+"""A reward that is lost: told with the step at which it comes back, and not where it only scatters or never rose."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from curves import run_of
+
+from forensics.detectors import rl_collapse
+from forensics.errors import CannotTell
+
+N = 400
+RISES = 200 * (1 - np.exp(-np.arange(N) / 60.0))
+
+
+def scattered(x: np.ndarray, noise: float = 6.0) -> np.ndarray:
+    return x + np.random.default_rng(0).normal(0, noise, len(x))
+
+
+def lost(x: np.ndarray, begin: int, end: int | None, to: float = 10.0) -> np.ndarray:
+    y = x.copy()
+    y[begin:end] = to
+    return y
+
+
+@pytest.mark.parametrize(
+    ("reward", "told"),
+    [
+        (scattered(lost(RISES, 200, 260)), [(199, 260)]),
+        (scattered(lost(RISES, 300, None)), [(299, None)]),
+        (scattered(lost(lost(RISES, 120, 150), 300, 340)), [(299, 340), (119, 150)]),
+        (scattered(lost(RISES, 200, 260, to=150.0)), []),  # a quarter of the gain
+        (scattered(RISES, 40.0), []),
+        (scattered(np.zeros(N)), []),
+        (-RISES, []),
+        (np.full(N, 5.0), []),
+    ],
+)
+def test_collapses_of_a_reward(reward: np.ndarray, told: list[tuple[int, int | None]]) -> None:
+    found = list(rl_collapse.detect(run_of({"rl.reward": reward})))
+    assert {f.severity for f in found} <= {"info"}
+    assert [f.facts.recovered is None for f in found] == [back is None for _, back in told]
+    for f, (begin, back) in zip(found, told, strict=True):
+        assert f.first_step == pytest.approx(begin, abs=3) and (back is None or f.facts.recovered == pytest.approx(back, abs=3))
+
+
+def test_few_rewards_tell_nothing() -> None:
+    with pytest.raises(CannotTell):
+        list(rl_collapse.detect(run_of({"rl.reward": RISES[:10]})))
