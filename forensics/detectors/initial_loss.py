@@ -8,8 +8,9 @@ How it decides
     lie 30 % above that, where config names the number; else when the first of a steady fall lies above 12.5 nats, more than guessing
     among the largest vocabularies in use costs, and the loss falls to less than a third of it within the first quarter of the run
     (a regression's loss, which has no such scale, is left alone unless it does). Without a number of classes it is a warning only
-    where an accuracy, a perplexity or the unit shows that the loss is a mean of nats (a sum over a batch has no such bound),
-    or where the gradient norm, too, begins at ten times what it is later.
+    where an accuracy, a perplexity or the unit shows that the loss is a mean of nats: a sum over a batch has no such bound, nor has
+    the loss of a sequence in CTC, which begins at 17 to 30 in runs that are well. A term of the loss whose first value
+    alone explains the excess over ln(C) is no excess.
 
 Cannot tell
     When the log begins in the middle of the run, or the loss is no cross entropy and config says nothing.
@@ -32,7 +33,7 @@ from forensics.run import settings
 from forensics.run.evaluations import guessing, outcomes
 from forensics.run.inputs import needed, surviving
 from forensics.run.robust import error_of_median, noise_by_steps
-from forensics.run.series import Floats, Series, series
+from forensics.run.series import Floats, Series, parts, series
 from forensics.spikes.visible import MARGIN
 from parsers.loss_names import is_likelihood
 from parsers.tables import Run
@@ -43,7 +44,6 @@ LARGEST = 12.5  # unit: nats; ln of 262,144 tokens, as many as the largest vocab
 FALLS = 1 / 3  # measured: not critical, 0.23 and 0.47 tell the same runs (docs/thresholds.md)
 FIRST, LEAST = 3, 5  # bound: three values make a median; two more show where they fall to, where no number of classes is known
 QUARTER = 20  # statistical: the noise of so many values is known to a quarter of itself
-STEEP = 10.0  # first gradients over the usual; measured: none of 107 healthy runs that begin above LARGEST has it
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,8 @@ def detect(run: Run) -> Iterator[Finding]:
     high = first > ABOVE * chance if chance else first > LARGEST and _quarter(x) < FALLS * first
     if not high or first < 1.0:
         return
+    if chance and (term := _explains(run, first - ABOVE * chance)):
+        raise CannotTell(f"{s.tag} is a sum with {term}, so that guessing does not bound it")
     reach = np.flatnonzero(x < (chance or LARGEST / 3))
     end = int(s.step[rows[int(reach[0])]]) if len(reach) else int(s.step[rows[-1]])
     title = f"First loss {first:.4g}, far above {f'ln({outcomes(run):.0f}) = {chance:.3g}' if chance else 'a guess over any vocabulary'}"
@@ -89,8 +91,14 @@ def detect(run: Run) -> Iterator[Finding]:
     facts = Facts(first, chance, end, settings.number(run, "init_std"))
     shown = evidence.window(s, begin, end, title="the first steps", where=s.place(run, rows[0]), margin=0.5)
     summed = any("sum" in str(found.value).lower() for found in settings.named(run, "reduction loss_reduction"))
-    severity = "warning" if not summed and (chance or _is_mean(run, s) or _is_steep(run)) else "info"
+    severity = "warning" if not summed and (chance or _is_mean(run, s)) else "info"
     yield evidence.found(facts, title, (begin, end), severity, shown, times=(s.clock(rows[0]), None))
+
+
+def _explains(run: Run, excess: float) -> str | None:
+    """The term of the loss whose first value alone is as high as what the loss is too high by."""
+    firsts = ((p.tag, p.value[surviving(p)]) for p in parts(run, "loss.aux"))
+    return next((tag for tag, x in firsts if len(x) and x[0] >= excess), None)
 
 
 def _quarter(x: Floats) -> float:
@@ -102,9 +110,3 @@ def _is_mean(run: Run, s: Series) -> bool:
     """Whether something says that the loss is a mean cross entropy in nats: its unit, or what only such a loss has beside it."""
     beside = ("acc.train", "acc.eval", "ppl.train", "ppl.eval")
     return "nat" in s.unit or any(series(run, name) is not None for name in beside)
-
-
-def _is_steep(run: Run) -> bool:
-    g = series(run, "grad.norm")
-    x = g.value[surviving(g)] if g is not None else np.zeros(0)
-    return len(x) >= LEAST and float(np.max(x[:FIRST])) > STEEP * float(np.median(x))

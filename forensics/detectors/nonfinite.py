@@ -7,7 +7,8 @@ How it decides
     Every NaN or infinity of a training or evaluation loss counts (of each of its terms, where only terms are logged), on any rank:
     the first is the finding's step. In the gradient norm alone it is information where a loss scaler is at work, which skips
     such steps as a matter of routine, and where the norm is finite again and less than a fifth of it is not. It also measures how calm the gradient norm was just before: an explosion announces
-    itself there, a bad sample does not.
+    itself there, a bad sample does not. NaN before the first finite value and never after it is a number that was not
+    computed yet (a replay buffer that fills up): an update cannot undo a NaN.
 
 Cannot tell
     Some loggers hide it: Hugging Face replaces a NaN in the running mean, Megatron leaves the field out of the line. Then
@@ -67,13 +68,20 @@ def detect(run: Run) -> Iterator[Finding]:
     losses = [name for name in LOSSES if series(run, name) and (name.startswith("loss") or not series(run, f"loss{name[3:]}"))]
     watched = [by_rank(run, name) for name in losses] or [[s] for name in ("loss.aux", *RISING) for s in parts(run, name)]
     for ranks in (*watched, by_rank(run, "grad.norm")):
-        sick = [(s, bad) for s in ranks if len(bad := np.flatnonzero(~np.isfinite(s.value)))]
+        sick = [(s, bad) for s in ranks if len(bad := _computed(s))]
         if sick:
             found = True
             first = min(sick, key=lambda x: int(x[0].step[x[1][0]]))
             yield _finding(run, *first, [s.rank for s, _ in sick])
     if not found:
         yield from _said(run)
+
+
+def _computed(s: Series) -> Ints:
+    """The rows that are not finite; none where all of them are NaN before the first finite value: those were not computed yet."""
+    bad = np.flatnonzero(~np.isfinite(s.value))
+    leading = len(bad) < len(s) and (not len(bad) or bad[-1] == len(bad) - 1)
+    return bad[:0] if leading and bool(np.isnan(s.value[bad]).all()) else bad
 
 
 def smallest_effect(run: Run) -> str:
