@@ -12,7 +12,7 @@ How it decides
     keeps at least 40 % of that to the end (``forensics.spikes.trend``). The step it names is where the loss last stood
     near its best, or where the rise began. A loss that stands a quarter above its first level for a tenth of the run and
     then comes back was divergence, too, until something (usually the falling rate) caught it: a warning.
-    Where no loss was logged, a reward or score is judged, turned round: it has to lose half of what it had gained, too.
+    Where no loss was logged a score is judged, and the reward wherever it was, turned round: it has to lose half of what it had gained, too.
 
 Cannot tell
     With fewer than eight values of the loss, unless there are five that never give back a quarter of their fall. A rise caused by harder data or another loss function looks the same: the

@@ -13,8 +13,8 @@ How it decides
 
 Cannot tell
     With fewer than eight values, or where so few scatter so widely that a fall may hide in them. A run that goes on from a trained model has little left to learn: the step where its log
-    begins tells, or a first loss below that of guessing. A reward or a score that hardly rises after the first tenth of the run, where it
-    was logged in place of a loss: a trained policy may have nothing left to learn.
+    begins tells, or a first loss below that of guessing. A reward that hardly rises after the first tenth of the run, or a score that was
+    logged in place of a loss: a trained policy may have nothing left to learn.
 
 Folklore
     "Overfit a single batch first": a model that cannot is a bug, not a setting.

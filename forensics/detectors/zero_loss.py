@@ -8,7 +8,7 @@ How it decides
     solved) is left alone: the value before the zeros must be above a thousandth of the first.
 
 Cannot tell
-    Without a training loss.
+    Without a training loss; where rewards were logged: a policy's loss is zero where its answers are all worth the same.
 
 Folklore
     "All labels in your dataset are -100. Training losses will be all 0." Exact zeros in a Hugging Face log are also what its
@@ -24,7 +24,8 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.run.inputs import needed
+from forensics.errors import CannotTell
+from forensics.run.inputs import is_policy, needed
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
@@ -42,6 +43,8 @@ class Facts(BaseFacts):
 
 def detect(run: Run) -> Iterator[Finding]:
     s = needed(run, "loss.train")
+    if is_policy(run):
+        raise CannotTell("a reward was logged: the loss of a policy is zero where no answer is better than the others")
     zero = s.value == 0
     runs = np.flatnonzero(np.convolve(zero, np.ones(IN_A_ROW, int), "valid") == IN_A_ROW)
     if not len(runs):

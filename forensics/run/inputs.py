@@ -37,12 +37,23 @@ LOSSES = (
 RISING = ("rl.reward", "score.train", "score.eval", "acc.train", "acc.eval")  # what stands for it where training raises what was logged
 ANY_LOSS = "|".join((*LOSSES, "loss.aux"))
 LOST = 0.5  # bound: of what training had gained; rewards and scores go up and down by less while a policy explores
+REWARDS = 5  # bound: the fewest values that a trend is judged by (spikes/trend.py); fewer leave the loss as the better witness
 OBJECTIVE = "|".join((ANY_LOSS, *RISING))
+
+
+@once
+def is_policy(run: Run) -> bool:
+    """Whether the run trains a policy: rewards were logged along the way."""
+    reward = series(run, "rl.reward")
+    return reward is not None and len(surviving(reward)) >= REWARDS
 
 
 def loss_of(run: Run) -> Series:
     """The loss to look at: the training loss, else the evaluation's, else its perplexity, else the term that stands for a sum that was
-    not logged. Raises CannotTell where there is none of them."""
+    not logged. Raises CannotTell where there is none of them, and beside a reward: the loss of a policy is a surrogate, whose
+    gradient is right and whose value need not fall (Schulman et al., arXiv 1707.06347)."""
+    if is_policy(run):
+        raise CannotTell("a reward was logged, and the loss beside one is a surrogate that need not fall")
     s = next((s for name in LOSSES if (s := series(run, name)) is not None), None) or leading_term(run)
     if s is None:
         terms = [p.tag for p in parts(run, "loss.aux")]

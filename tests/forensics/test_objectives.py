@@ -162,3 +162,30 @@ def test_at_most_a_handful_and_none_of_a_loss_that_is_no_number(tmp_path: Path) 
     assert len(list(odd_metric.detect(run(tmp_path / "many", loss=learns(4, 1), **columns)))) == odd_metric.SHOWN
     good = learns(4, 1)
     assert list(odd_metric.detect(run(tmp_path / "nan", loss=lambda i: good(i) if i < 90 else math.nan, **columns))) == []
+
+
+def surrogate(i: int) -> float:
+    """As GRPO's: it begins at zero and grows with the KL term; not a number from step 150 on, if asked."""
+    return 0.0004 * i + noise(7, 0.001)(i)
+
+
+@pytest.mark.parametrize(("first", "last", "verdict"), [(0.7, 1.2, "healthy"), (1.2, 0.3, "unhealthy")])
+def test_beside_a_reward_the_loss_is_a_surrogate(first: float, last: float, verdict: str, tmp_path: Path) -> None:
+    told = forensics.analyze(run(tmp_path, loss=surrogate, reward=lambda i: first + (last - first) * i / N + noise(3, 0.01)(i)).root)
+    assert told.verdict == verdict
+
+
+def test_a_surrogate_that_is_nan_is_still_told(tmp_path: Path) -> None:
+    made = run(tmp_path, loss=lambda i: math.nan if i > 150 else surrogate(i), reward=lambda i: 0.7 + 0.003 * i + noise(3, 0.01)(i))
+    assert [f.kind for f in forensics.analyze(made.root).findings if f.severity == "critical"] == ["nonfinite"]
+
+
+@pytest.mark.parametrize(("box", "state"), [(0.45, "sum"), (0.01, "too high")])
+def test_a_term_that_explains_the_excess_over_guessing(box: float, state: str, tmp_path: Path) -> None:
+    terms = {"loss": learns(1.5 + box + (1.0 if state == "too high" else 0.0), 0.3), "loss_bbox": learns(box, box / 9)}
+    made = run(tmp_path, {"num_classes": 4}, **terms)
+    if state == "sum":
+        with pytest.raises(CannotTell, match="is a sum with loss_bbox"):
+            list(initial_loss.detect(made))
+    else:
+        assert [f.severity for f in initial_loss.detect(made)] == ["warning"]

@@ -120,3 +120,8 @@ def test_a_nan_that_the_spikes_also_tell_of_is_one_event() -> None:
 def test_a_gradient_norm_that_is_finite_again_was_a_skipped_step(where: Any, severity: str) -> None:
     (found,) = nonfinite.detect(run_of({"loss.train": LOSS, "grad.norm": bad(NORM, where)}))
     assert found.severity == severity
+
+
+@pytest.mark.parametrize(("where", "count"), [(slice(None, 30), 0), ([0, 1, 200], 1), (slice(None), 1)])
+def test_nan_before_the_first_finite_value_was_not_computed_yet(where: Any, count: int) -> None:
+    assert len(list(nonfinite.detect(run_of({"loss.train": bad(LOSS, where)})))) == count
