@@ -52,6 +52,9 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (O.samples_alike, "cannot tell", {"loss.train": FADES}, {}),
     (O.kl_term_vanished, "seen", {"other/kl_loss": 5 * FADES, "other/recon_loss": ONE}, {}),
     (O.kl_term_vanished, "absent", {"other/kl_loss": 5 * ONE}, {}),
+    (O.kl_term_vanished, "seen", {"other/kl_loss": 0.01 * ONE, "other/recon_loss": 30 * ONE}, {}),
+    (O.kl_term_vanished, "absent", {"other/kl_loss": 0.01 * ONE, "other/recon_loss": 0.1 * ONE}, {}),  # means over pixels
+    (O.kl_term_vanished, "absent", {"other/kl_loss": 0.01 * ONE}, {}),
     (O.kl_term_vanished, "cannot tell", {"other/kl_loss": 5 * FADES, "rl.reward": GROWS}, {}),
     (O.kl_weight_annealed, "seen", {"other/kl_weight": np.minimum(T / 50, 1), "other/kl_loss": 5 * ONE}, {}),
     (O.kl_weight_annealed, "seen", {"other/kl_loss": 5 * ONE}, {"config": {"kl_anneal_steps": 500}}),
