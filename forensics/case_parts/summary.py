@@ -15,6 +15,7 @@ from forensics.case import Finding, Hypothesis
 from forensics.causes.files import causes
 from forensics.checkpoints import run_saves, saves_section
 from forensics.detectors import loss_spike
+from forensics.published import recipes
 from forensics.run import endings, facts, goodput, how_it_ended, identity, metric_aliases, plan
 from forensics.run.series import names, series
 from parsers import secrets
@@ -54,6 +55,7 @@ def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
         "ending": how_it_ended.shown(r),
         "planned_steps": planned.value if planned is not None else None,
         "facts": facts.facts(r),
+        "recipe": recipes.beside(r),
         "attempts": how_it_ended.attempts(r),
         "records": {
             "scalars": r.tables["metrics"].num_rows,
