@@ -51,6 +51,7 @@ class Published:
     model: str
     kind: str
     optimizer: str
+    schedule: str
     warmup_unit: str
     batch_unit: str
     source: str
@@ -61,7 +62,7 @@ class Published:
 def published() -> tuple[Published, ...]:
     """All of them, kind by kind."""
     text = resources.files("forensics.published").joinpath("recipes.csv").read_text("utf-8")
-    named = ("model", "kind", "optimizer", "warmup_unit", "batch_unit", "source")
+    named = ("model", "kind", "optimizer", "schedule", "warmup_unit", "batch_unit", "source")
     rows = csv.DictReader(text.splitlines())
     return tuple(Published(**{k: r[k] for k in named}, values={k: float(r[k]) if r[k] else None for k in NUMBERS}) for r in rows)
 
@@ -70,7 +71,7 @@ def beside(run: Run) -> dict[str, Any] | None:
     """The run's settings beside those of published recipes of its kind and size; None where kind, size or optimizer is not known."""
     kind, family = kind_of(run), usual_rate.family(run)
     size = parameters(run) if kind else None
-    if kind is None or size is None or family not in usual_rate.FAMILIES or usual_rate.tuned(run):
+    if kind is None or size is None or family not in usual_rate.FAMILIES or _tuned(run):
         return None
     like = [p for p in published() if (p.kind, p.optimizer) == (kind, family) and _near(p.values["parameters"], size[0])]
     rows = [row for what, (value, key, unit) in _settings(run).items() if (row := _row(what, value, _span(like, key, unit)))]
@@ -105,6 +106,11 @@ def _count(value: Any) -> float | None:
     """124e6, '124M', '1.3B'"""
     m = _SIZE.match(value.strip()) if isinstance(value, str) else None
     return (settings.as_number(m[1]) or 0.0) * UNITS[m[2].lower()] if m else settings.as_number(value)
+
+
+def _tuned(run: Run) -> bool:
+    """Whether the model was trained before: config says so, or names it as a hub does (owner/model)."""
+    return usual_rate.tuned(run) or any("/" in name for name in usual_rate.models(run))
 
 
 def _near(published: float | None, size: float) -> bool:
