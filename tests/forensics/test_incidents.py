@@ -15,6 +15,7 @@ import forensics
 from forensics import cli
 from forensics.causes.files import causes
 from forensics.published.incidents import HELPED, MOST, Incident, incidents, of_cause
+from forensics.redact import redacted
 from forensics.rules import detectors, id_of
 from forensics.signs.sign import looks
 from reports import html, markdown
@@ -75,6 +76,17 @@ def test_page_and_markdown_quote_it_and_a_case_without_it_is_a_page(tmp_path: Pa
     for h in document["hypotheses"]:
         del h["seen_before"]
     assert "Seen before" not in html.render(document)
+
+
+def test_a_redacted_case_quotes_the_public_source_and_nothing_that_was_put_in_its_place() -> None:
+    document = {
+        "run": {"path": "/home/zelda/run"},
+        "hypotheses": [{"id": "lr_schedule_reset", "seen_before": [{"says": "by zelda"}]}, {"id": "hang"}, 3],
+    }
+    clean = redacted(document)
+    assert clean["hypotheses"][0]["seen_before"] == [i.to_json() for i in of_cause("lr_schedule_reset")]
+    assert clean["hypotheses"][1:] == [{"id": "hang"}, 3] and "zelda" not in str(clean)
+    assert redacted({"hypotheses": "none"})["hypotheses"] == "none"
 
 
 def test_explain_tells_it_with_its_source() -> None:
