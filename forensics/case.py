@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic
 
 from forensics.certainty import certainty
+from forensics.published import incidents
 from parsers.secrets import mask_shapes, names
 from parsers.tables import DATED
 
@@ -178,6 +179,7 @@ def _hypothesis(h: Hypothesis, rank: int) -> dict[str, Any]:
         "clues": list(h.clues),
         "settle": h.settle,
         "interventions": list(h.interventions),
+        "seen_before": [i.to_json() for i in incidents.of_cause(h.id)],
     }
 
 
@@ -216,11 +218,9 @@ def utc(seconds: float | None) -> str | None:
 
 def number(value: float) -> float | str:
     """A float as JSON can hold it: NaN and infinities become the strings that the contract names."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return value
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 @lru_cache(maxsize=256)  # rows have the same keys

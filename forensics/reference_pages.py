@@ -10,6 +10,7 @@ import parsers
 from forensics.causes.files import NOTHING, Cause, causes
 from forensics.causes.weigh import NONE, PRIOR, weights
 from forensics.errors import ForensicsError
+from forensics.published import incidents
 from forensics.rules import detectors, further_causes, id_of
 from forensics.signs.sign import looks
 
@@ -29,7 +30,10 @@ def index() -> str:
 
 def page(topic: str) -> str:
     """The page of one id. Raises ForensicsError for an id that does not exist."""
-    pages = {c.id: "\n\n".join([c.title, *(f"{name}\n    {text}" for name, text in sections(c))]) for c in causes().values()}
+    pages = {
+        c.id: "\n\n".join([c.title, *(f"{name}\n    {text}" for name, text in [*sections(c), *_seen_before(c.id)])])
+        for c in causes().values()
+    }
     pages |= {name: look.__doc__ or "" for name, look in looks().items()}
     pages |= {id_of(m): m.__doc__ or "" for m in (*detectors(), *further_causes(), *parsers.modules())}
     if topic in pages:
@@ -61,6 +65,12 @@ def sections(c: Cause) -> list[tuple[str, str]]:
         ("Folklore", c.folklore),
     ]
     return [(heading, text) for heading, text in parts if text]
+
+
+def _seen_before(cause: str) -> list[tuple[str, str]]:
+    """Recorded incidents that fit a cause, each with its source."""
+    told = [f"{i.sentence}\n    {i.source}" for i in incidents.of_cause(cause)]
+    return [("Seen before", "\n    ".join(told))] if told else []
 
 
 def _titles(modules: Iterable[ModuleType]) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from reports import attempt_table, checkpoint_table, first_screen, run_list, text_format
+from reports import attempt_table, checkpoint_table, first_screen, recipe_table, run_list, text_format
 from reports import replay_section as replayed
 from reports.schema import complete
 from reports.text_format import decibans, number
@@ -150,6 +150,8 @@ def _causes(case: Case) -> str:
             out += ["", f"What settles it: {action(h['settle'])}"]
         if h["interventions"]:
             out += ["", "What to do, quickest first:", "", *_numbered([action(t) for t in h["interventions"]])]
+        if h["seen_before"]:
+            out += ["", "Seen before:", "", *(f"- {esc(b['says'])} {code(b['source'])}" for b in h["seen_before"])]
     return "\n".join(out)
 
 
@@ -228,9 +230,11 @@ def _read(case: Case) -> str:
         sha = code(s["sha256"]) if s.get("sha256") else ""
         rows.append(row(code(s.get("path")), esc(s.get("format")), text_format.bytes_(s.get("bytes")), esc(s.get("records")), sha))
     told = [row(esc(f.get("what")), esc(f.get("value")), code(f["where"]) if f.get("where") else "") for f in case["run"]["facts"][:40]]
+    beside = recipe_table.rows(case)
     out = [
         "## What was read",
         *(table(("what", ">value", "where"), told) if told else []),
+        *(["", esc(recipe_table.title(case)), *table(recipe_table.HEAD, [row(*map(esc, r)) for r in beside])] if beside else []),
         "",
         *table(("file", "format", ">size", ">records", "sha256"), rows),
     ]

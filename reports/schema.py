@@ -70,12 +70,16 @@ SAVED = {"rows": [{"path": text, "step": number, "kind": text, "bytes": number, 
          "findings": [{"path": text, "title": text, "severity": one_of("critical", "warning", "info")}]}  # fmt: skip
 ATTEMPT = {"index": index, "steps": steps, "started": text, "ended": text, "why": text, "evidence": text}
 FACT = {"what": text, "value": None, "where": text, "says": text, "against": [text]}
+RECIPE = {"kind": text, "parameters": number, "how": text, "models": [text],
+          "rows": [{"what": text, "here": number, "low": number, "high": number, "recipes": index, "stands": text}]}  # fmt: skip
 RUN = {"id": text, "path": text, "status": text, "framework": text, "steps": steps, "siblings": [sibling], "metrics": {},
        "step_unit": text, "axis": {"unit": text, "steps": steps, "says": text}, "ending": {"kind": text, "says": text, "where": text}, "facts": [FACT],
-       "records": {"scalars": index, "events": index, "batches": index, "checkpoints": index}, "goodput": {}, "checkpoints": SAVED, "attempts": [ATTEMPT]}  # fmt: skip
+       "records": {"scalars": index, "events": index, "batches": index, "checkpoints": index}, "goodput": {}, "checkpoints": SAVED, "attempts": [ATTEMPT],
+       "recipe": RECIPE}  # fmt: skip
 CLUE = {"text": text, "weight": number, "findings": [text], "part": text}
+BEFORE = {"says": text, "source": text}
 CAUSE = {"id": text, "title": text, "probability": share, "certainty": text, "score": number, "steps": steps, "clues": [CLUE],
-         "settle": text, "interventions": [text]}  # fmt: skip
+         "settle": text, "interventions": [text], "seen_before": [BEFORE]}  # fmt: skip
 SPIKE = {"metric": text, "start": number, "peak": number, "end": number, "class": text, "cost_steps": number,
          "class_probability": {}, "batches": [{"samples": [None]}]}  # fmt: skip
 FINDING = {"id": text, "kind": text, "title": text, "steps": steps, "times": times, "facts": {},

@@ -15,8 +15,9 @@ from forensics.case import Finding, Hypothesis
 from forensics.causes.files import causes
 from forensics.checkpoints import run_saves, saves_section
 from forensics.detectors import loss_spike
-from forensics.run import endings, facts, goodput, how_it_ended, identity, metric_aliases, plan
-from forensics.run.series import names, series
+from forensics.published import recipes
+from forensics.run import endings, facts, goodput, how_it_ended, identity, metric_aliases, plan, settings
+from forensics.run.series import names, parts, series
 from parsers import secrets
 from parsers.tables import DATED, Run
 from parsers.walk import is_regular
@@ -33,7 +34,18 @@ WOULD_TELL = {
     "loss_scale": "overflows and skipped steps of half precision",
     "tput.tokens": "a slow loader, a throttled node, the cost of an incident",
     "mem.alloc": "a leak, or how near the limit the run was",
+    "param.norm": "weights that grow before a divergence, or that decay eats",
+    "grad.norm_layer": "the layer in which an explosion begins, or that learns nothing",
 }
+UNSAID = {
+    "seed": ("neither config nor log says it", "whether the same settings would do the same again"),
+    "decoded samples": (
+        "no file with the text of training samples was read",
+        "a BOS that is missing or there twice, prompts that are trained on, shifted labels, a chat template other than the model's",
+    ),
+    "evaluation samples": ("no file with the model's answers was read", "whether a score moved by the answers or by how they are read"),
+}
+TEXT = ("tput.tokens", "tokens.seen", "ppl.train", "ppl.eval")
 
 
 def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
@@ -54,6 +66,7 @@ def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
         "ending": how_it_ended.shown(r),
         "planned_steps": planned.value if planned is not None else None,
         "facts": facts.facts(r),
+        "recipe": recipes.beside(r),
         "attempts": how_it_ended.attempts(r),
         "records": {
             "scalars": r.tables["metrics"].num_rows,
@@ -113,7 +126,7 @@ def _batches(r: Run, spike: Finding[loss_spike.Facts]) -> list[dict[str, Any]]:
 
 def blind_spots(r: Run, hypotheses: Sequence[Hypothesis]) -> tuple[dict[str, str], ...]:
     """What was not logged, with what it would have told; first what speaks to the causes that are in play."""
-    found = [{"what": n, "why": "not logged", "would_tell": t} for n, t in WOULD_TELL.items() if series(r, n) is None]
+    found = [{"what": n, "why": "not logged", "would_tell": t} for n, t in WOULD_TELL.items() if not _logged(r, n)]
     if any(x["what"] == "tput.tokens" for x in found) and any(
         series(r, n) for n in ("tput.samples", "tput.steps", "time.step", "tput.tokens_dev")
     ):
@@ -128,10 +141,24 @@ def blind_spots(r: Run, hypotheses: Sequence[Hypothesis]) -> tuple[dict[str, str
     if not len(clocked) or clocked.null_count == len(clocked):
         found.append({"what": "wall clock", "why": "no row has a time", "would_tell": "stalls, slow-downs, and when it happened"})
 
+    found += [{"what": n, "why": UNSAID[n][0], "would_tell": UNSAID[n][1]} for n in _unsaid(r)]
+
     def in_play(spot: dict[str, str]) -> float:
         return round(sum(h.probability for h in hypotheses if h.id in causes() and spot["what"] in causes()[h.id].needs), 2)
 
     return tuple(sorted(found, key=in_play, reverse=True))
+
+
+def _logged(r: Run, name: str) -> bool:
+    return series(r, name) is not None or bool(parts(r, name))
+
+
+def _unsaid(r: Run) -> list[str]:
+    """The blind spots that hang on what kind of run it is: seeds, the text of samples, answers in an evaluation."""
+    text = settings.setting(r, "vocab_size") is not None or any(series(r, n) is not None for n in TEXT)
+    evaluated = any(n.endswith(".eval") for n in names(r))
+    asked = {"seed": settings.setting(r, "seed") is None, "decoded samples": text, "evaluation samples": evaluated}
+    return [n for n, is_one in asked.items() if is_one]
 
 
 def sources(r: Run) -> tuple[dict[str, Any], ...]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from forensics.published import incidents
 from forensics.redact import contexts, patterns, plain_words
 from forensics.redact import text_files as files
 from forensics.redact.pseudonyms import GIVEN
@@ -32,10 +33,27 @@ _AS_LOGGED = ("metric", "tag")  # names of metrics: a leading slash there begins
 def redacted(document: dict[str, Any], known: Pseudonyms | None = None) -> dict[str, Any]:
     """A copy of a case or comparison that tells no names and places, and says that it was redacted."""
     known = known or Pseudonyms()
-    learn(document, known)
-    clean = cleaned(document, known)
+    own = _own(document)
+    learn(own, known)
+    clean = cleaned(own, known)
     assert isinstance(clean, dict)
+    for h, before in zip(_causes(clean), _causes(document), strict=True):
+        if "seen_before" in before:  # ours again, and not what a file says in its place
+            h["seen_before"] = [i.to_json() for i in incidents.of_cause(str(h.get("id")))]
     return clean | {"redacted": COVERS}
+
+
+def _own(document: dict[str, Any]) -> dict[str, Any]:
+    """What a document tells of its run: published incidents, with their sources, are another's and public."""
+    causes = document.get("hypotheses")
+    if not isinstance(causes, list):
+        return document
+    return document | {"hypotheses": [{k: v for k, v in h.items() if k != "seen_before"} if isinstance(h, dict) else h for h in causes]}
+
+
+def _causes(document: dict[str, Any]) -> list[dict[str, Any]]:
+    causes = document.get("hypotheses")
+    return [h for h in causes if isinstance(h, dict)] if isinstance(causes, list) else []
 
 
 def learn(document: Any, known: Pseudonyms) -> None:

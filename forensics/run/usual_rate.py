@@ -78,11 +78,21 @@ def _family(name: str) -> str:
     return next((f for f in FAMILIES if f in name and not re.search("adamax|muon", name)), "other")
 
 
+def models(run: Run) -> list[str]:
+    """What config calls the model."""
+    return [str(s.value) for s in settings.every(run) if _MODEL.search(s.key) and isinstance(s.value, str)]
+
+
+def tuned(run: Run) -> bool:
+    """Whether config says that the model was trained before, or trains adapters of one."""
+    return _adapted(run) or any(is_set(s) for s in settings.every(run) if _PRETRAINED.search(s.key))
+
+
 def _attention(run: Run) -> bool | None:
     """Whether the model has attention; None where neither framework nor config tells."""
     if recipe(run).attention:
         return True
-    told = [str(s.value) for s in settings.every(run) if _MODEL.search(s.key) and isinstance(s.value, str)]
+    told = models(run)
     if any(_ATTENTION.search(t) for t in told):
         return True
     return False if any(_OTHER.search(t) for t in told) else None
@@ -96,7 +106,7 @@ def usual(run: Run) -> Usual:
         return Usual(None, None, "config does not name one optimizer, so that no usual rate is known", missing=True)
     if kind == "other":
         return Usual(None, None, f"no usual rate is known for the optimizer {str(getattr(optimizer(run), 'value', ''))[:40]}")
-    if _adapted(run) or any(is_set(s) for s in settings.every(run) if _PRETRAINED.search(s.key)):
+    if tuned(run):
         return Usual(None, None, "the model was trained before (config), and no usual rate is known for tuning it")
     if kind == "sgd":
         return Usual(SGD, SGD)
