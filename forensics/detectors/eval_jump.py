@@ -164,8 +164,16 @@ def _train(run: Run, held: Series, rows: np.ndarray, i: int) -> float:
         return 0.0
     a, b = int(held.step[rows[i]]), int(held.step[rows[i + 1]])
     width = max(b - a, 10 * s.interval)
-    old = s.value[(s.step > a - width) & (s.step <= a) & np.isfinite(s.value)]
-    new = s.value[(s.step > a) & (s.step <= b + width) & np.isfinite(s.value)]
+    wide = _change(s, a - width, a, b + width)
+    near = _change(s, a - max(b - a, s.interval), a, b)
+    return near if b - a <= s.interval and abs(near) > abs(wide) else wide  # means of whole epochs do not scatter as steps do
+
+
+def _change(s: Series, first: int, at: int, last: int) -> float:
+    """Log of the median of the values after `at` up to `last` over that of the values from `first` on up to it."""
+    good = np.isfinite(s.value)
+    old = s.value[good & (s.step > first) & (s.step <= at)]
+    new = s.value[good & (s.step > at) & (s.step <= last)]
     if not len(old) or not len(new) or np.median(old) <= 0 or np.median(new) <= 0:
         return 0.0
     return float(np.log(np.median(new) / np.median(old)))

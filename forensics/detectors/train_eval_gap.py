@@ -73,7 +73,7 @@ def detect(run: Run) -> Iterator[Finding]:
     final = float(np.median(x[-BACK:]))
     noise = _noise(x, best)
     rise = final - float(x[best])
-    if rise < UNDONE * float(x[0] - x[best]):
+    if rise <= 0 or rise < UNDONE * float(x[0] - x[best]):
         return
     if best >= len(x) - BACK or rise < RISE * abs(float(x[best])) or (rise < NOISES * noise and not _climbs(x[best:])):
         return

@@ -13,7 +13,7 @@ from forensics.run import evaluations as held
 from forensics.run import settings
 from forensics.run.scores import curve, held_out
 from forensics.run.series import parts, series
-from forensics.signs.held_out_chance import eval_never_better
+from forensics.signs.held_out_chance import eval_at_chance_throughout, eval_never_better
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 from parsers.tables import Run
 
@@ -69,8 +69,8 @@ def eval_turned_up(s: Symptoms) -> Sign:
             return absent(f"{jumped[0].title}: evaluation jumps and does not turn.", [*jumped, f])
         if (with_it := eval_turned_where_training_jumped(s)).state == SEEN:
             return absent(f"{with_it.text} That is no slow turn.", [f, *with_it.findings])
-        if eval_never_better(s).state == SEEN:
-            return absent("Evaluation was never better than at first, so it does not turn.", [f])
+        if (never := eval_never_better(s)).state == SEEN or (never := eval_at_chance_throughout(s)).state == SEEN:
+            return absent(f"{never.text} So it does not turn.", [f])
         return seen(f"{f.title}.", [f], first=f.first_step, last=f.last_step, best_step=f.facts.best_step)
     if missing := _too_few(s, gap.LEAST_EVALS):
         return cannot_tell(missing)
@@ -112,8 +112,11 @@ def train_falls_on(s: Symptoms) -> Sign:
 
 def eval_jumped(s: Symptoms) -> Sign:
     """An evaluation metric stepped to another level between two evaluations and stayed there, while training went on as before."""
-    if found := [f for f in s.of(eval_jump.Facts) if not f.facts.alone]:
+    steps = [f for f in s.of(eval_jump.Facts) if not f.facts.alone]
+    if found := [f for f in steps if f.severity in GRAVE]:
         return seen(f"{found[0].title}.", found, first=found[0].first_step)
+    if steps:
+        return absent(f"{steps[0].title}; so fast it had learnt before, too.", steps)
     most = max((int(c.usable.sum()) for c in eval_jump.curves(s.run)), default=0)
     if most < eval_jump.LEAST:
         return cannot_tell(f"fewer than {eval_jump.LEAST} evaluations were logged.")

@@ -13,27 +13,29 @@ from forensics.signs.sign import ABSENT, SEEN, Sign, Symptoms, absent, cannot_te
 from parsers.tables import Run
 
 SUBJECT = "held_out"  # the other half of it
-EFFECTS = ("eval_at_chance_throughout",)  # symptoms of their own, for which there is no detector
+EFFECTS = ("eval_at_chance_throughout", "eval_never_better")  # symptoms of their own, for which there is no detector
 
 NO_TRAIN = "the training loss was not logged."
 LEARNED = 0.03  # share of the first value; less is still for the plateau detector
 BY_ROTE, A_LITTLE = 0.8, 0.95  # what is left of the first training loss where it was memorized; where evaluation gets worse beside it
 CHANCE = 0.05  # relative; as near as the plateau detector calls a loss "at chance"
 GUESSED = 1.2  # times 1/C: an accuracy on a few hundred samples scatters by less
+SIXTH = 6  # bound: the first and the last sixth leave two thirds of a short log between them
 STEADY = 8  # statistical: evaluations; of so many without a trend the first is the best once in eight
-LEAST, BEYOND = 3, 2  # bound: three values make a median; the best of several scatters by about twice as much as one
+LEAST, HITLESS = 3, 4  # bound: three values make a median; statistical: as many evaluations as the plateau detector wants of one accuracy
+LASTS, BEST = 2, 4  # statistical: an AUC of 100 samples scatters by 0.05, the best of many evaluations by twice that
 RISES, SINKS = (
     0.25,
     0.2,
 )  # measured: shares of hits of 300 users scatter by 12 % at first; healthy runs double them, none ends a fifth below
-HITLESS = 4  # statistical: evaluations without a single hit; as many as the plateau detector wants of one accuracy
 
 
 def eval_never_better(s: Symptoms) -> Sign:
     """No evaluation was better than the first one, while training loss fell."""
     train, curve = series(s.run, "loss.train"), held_out(s.run)
     x = curve.value[curve.usable] if curve is not None else np.zeros(0)
-    pair = held.ends(train.value[train.usable]) if train is not None else None
+    falls = train.value[train.usable] if train is not None else np.zeros(0)
+    pair = held.ends(falls, min(10, max(len(falls) // SIXTH, LEAST)))
     if curve is None or len(x) < 4:
         few = f"only {len(x)} evaluation{'s were' if len(x) != 1 else ' was'} logged, 4 are needed."
         return cannot_tell(few if len(x) else "the evaluation loss was not logged.")
@@ -46,6 +48,8 @@ def eval_never_better(s: Symptoms) -> Sign:
         return cannot_tell(
             f"the first evaluation ({curve.logged(x[0]):.4g}) came after something had been learnt: training began at {begin:.4g}."
         )
+    if (beyond := eval_at_chance_throughout(s)).state == ABSENT:
+        return cannot_tell(f"the first evaluation came after something had been learnt: {beyond.text}")
     first, best, last = (curve.logged(float(v)) for v in (x[0], x.min(), np.median(x[-3:])))
     text = f"{curve.tag} is {first:.4g} at first and {best:.4g} at best"
     if x.min() <= x[0] - (RISES if curve.rises and last < (1 - SINKS) * first else LEARNED) * abs(x[0]):
@@ -114,8 +118,5 @@ def _score(s: Score) -> Sign | None:
     best, last = float(s.value.max()), float(np.median(s.value[-LEAST:]))
     text = f"{s.tag} is {best:.3g} at the best of {len(s.value)} evaluations and {last:.3g} at the end; knowing nothing gives {s.guess:g}."
     room = CHANCE * (1 - s.guess)
-    if last <= s.guess + room and best <= s.guess + BEYOND * room:
-        return seen(text, **place)
-    return (
-        absent(text) if best > s.guess + BEYOND * room else cannot_tell(f"{s.tag} is too near to what knowing nothing gives ({best:.3g}).")
-    )
+    learnt = last > s.guess + LASTS * room or best > s.guess + BEST * room
+    return absent(text) if learnt else seen(text, **place)
