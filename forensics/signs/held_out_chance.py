@@ -17,7 +17,11 @@ EFFECTS = ("eval_at_chance_throughout", "eval_never_better")  # symptoms of thei
 
 NO_TRAIN = "the training loss was not logged."
 LEARNED = 0.03  # share of the first value; less is still for the plateau detector
-BY_ROTE, A_LITTLE = 0.8, 0.95  # what is left of the first training loss where it was memorized; where evaluation gets worse beside it
+BY_ROTE, FELL, A_LITTLE = (
+    0.8,
+    0.9,
+    0.95,
+)  # what is left of the first training loss where it was memorized; beside eight evaluations; where these get worse
 CHANCE = 0.05  # relative; as near as the plateau detector calls a loss "at chance"
 GUESSED = 1.2  # times 1/C: an accuracy on a few hundred samples scatters by less
 SIXTH = 6  # bound: the first and the last sixth leave two thirds of a short log between them
@@ -56,7 +60,7 @@ def eval_never_better(s: Symptoms) -> Sign:
         return absent(f"{text}: it improves.")
     left = pair[1] / pair[0]
     worse = len(x) >= STEADY and float(np.median(x[-3:])) > x[0] + LEARNED * abs(x[0])
-    if left >= (A_LITTLE if worse else BY_ROTE):
+    if left >= (A_LITTLE if worse else FELL if len(x) >= STEADY else BY_ROTE):
         return cannot_tell(f"the training loss hardly falls either ({pair[0]:.4g} to {pair[1]:.4g}).")
     return seen(f"{text}, {last:.4g} at the end, while training loss falls from {pair[0]:.4g} to {pair[1]:.4g}.", s.of(gap.Facts))
 
@@ -110,13 +114,13 @@ def _accuracy(run: Run) -> Sign | None:
 
 def _score(s: Score) -> Sign | None:
     """A score against what its definition gives to a guess; one of hits, where not a single one was made."""
-    place = {"first": int(s.step[0]), "last": int(s.step[-1])}
+    begin, end = int(s.step[0]), int(s.step[-1])
     if s.guess is None or not s.rises:
         if s.rises and len(s.value) >= HITLESS and not s.value.any():
-            return seen(f"{s.tag} is 0 at each of {len(s.value)} evaluations.", **place)
+            return seen(f"{s.tag} is 0 at each of {len(s.value)} evaluations.", first=begin, last=end)
         return None
     best, last = float(s.value.max()), float(np.median(s.value[-LEAST:]))
     text = f"{s.tag} is {best:.3g} at the best of {len(s.value)} evaluations and {last:.3g} at the end; knowing nothing gives {s.guess:g}."
     room = CHANCE * (1 - s.guess)
     learnt = last > s.guess + LASTS * room or best > s.guess + BEST * room
-    return absent(text) if learnt else seen(text, **place)
+    return absent(text) if learnt else seen(text, first=begin, last=end)
