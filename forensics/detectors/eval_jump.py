@@ -57,8 +57,8 @@ class Facts(BaseFacts):
     after: float
     size: float  # difference of the logs of a loss, of the shares of a metric of hits
     metric: str  # canonical name
-    previous: int  # step of the evaluation before
     alone: bool  # hits step, the evaluation loss beside them does not
+    previous: int | None = None  # step of the evaluation before
 
 
 def curves(run: Run) -> list[Series]:

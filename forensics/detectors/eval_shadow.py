@@ -1,19 +1,18 @@
 """Evaluation shadow
 
 What it sees
-    An evaluation that is too good: as good as training deep in memorization, the same as training from the first value to the last, or far
-    better than another evaluation of the same run.
+    An evaluation that is too good: as good as training deep in memorization, or far better than another evaluation of the same run.
 
 How it decides
     A model of text, after at least 5 passes and with a training loss below a quarter of its level at the first evaluation: text
     cannot be foretold so well, and an evaluation loss within a third of the training loss is a shadow. Any other task may be one
     that can be learnt exactly, so that evaluation has to lie below training: after 20 passes, with a training loss below a tenth,
-    for the last third of the evaluations, where config sets no dropout. Training and evaluation logged side by side, eight times or more,
-    that differ by less than 2 % each time, from the first on, while training falls to less than a half, are of the same data.
-    So is an evaluation that a last one on other data exceeds five times (a squared error by its root).
+    for the last third of the evaluations, where config sets no dropout. So is an evaluation that got better, and that a last one on
+    other data exceeds five times (a squared error by its root).
 
 Cannot tell
-    Where a task can be learnt exactly: training and an honest evaluation then meet as well. In a single pass, where evaluation and training are alike by nature; or where the log does not say how many passes there were.
+    Where a task can be learnt exactly: training and an honest evaluation then meet as well. In a single pass, where evaluation and
+    training are alike by nature; or where the log does not say how many passes there were.
 
 Folklore
     Too good to be true is a finding: "assume a bug".
@@ -31,8 +30,8 @@ from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import settings
 from forensics.run.inputs import needed
-from forensics.run.series import Series, names, parts, series
-from parsers.objectives import objective
+from forensics.run.last_errors import LAST_ONES, last_errors, squared
+from forensics.run.series import Series, parts, series
 from parsers.tables import Run
 
 NEEDS = ["loss.eval", "loss.train"]
@@ -40,13 +39,6 @@ NEAR = 4 / 3  # measured: at 0.7 of it one of three faulty runs is lost, at 1.4 
 LEAST, TIMES = 6, 5.0  # not critical: six evaluations show the way down; another data set is not five times as hard (docs/thresholds.md)
 TEXT, ANY = (5.0, 0.25), (20.0, 0.1)  # passes and share of the early loss: for models of text, for any; not critical (docs/thresholds.md)
 BELOW = 0.95  # times the training loss; measured: of 6 leaking runs that memorize it is 0.14 to 0.87, of 5 healthy ones 1.02 to 1.26
-SAME, BESIDE, HALF = (
-    0.02,
-    8,
-    0.5,
-)  # statistical: of 2500 samples two means differ by 2 % (a sigma of the size of the mean), eight times never; bound: it has learnt
-SQUARES, ROOTS = ("mse", "l 2", "squared error"), ("rmse", "root squared error")  # "mean" is left out of the words of a tag
-LAST_ONES = 3  # bound: more values are a curve of its own
 SMALLEST_EFFECT = "an evaluation loss within a third of a memorized training loss"
 
 
@@ -70,9 +62,6 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     if len(rows) < LEAST:
         raise CannotTell(f"only {len(rows)} evaluations were logged")
-    if (same := _same_data(run, held, train, rows)) is not None:
-        yield same
-        return
     if epoch is None:
         raise CannotTell("the log does not say how many passes over the data there were")
     passes = float(np.nanmax(epoch.value))
@@ -100,28 +89,13 @@ def _regularized(run: Run) -> bool:
     return told is not None and bool(settings.as_number(told.value))
 
 
-def _same_data(run: Run, held: Series, train: Series, rows: np.ndarray) -> Finding | None:
-    """Training and evaluation that are the same number each time."""
-    _, mine, other = np.intersect1d(held.step[rows], train.step, return_indices=True)
-    x, y = held.value[rows][mine], train.value[other]
-    good = np.isfinite(y) & (y > 0)
-    x, y = x[good], y[good]
-    if len(x) < BESIDE or len(x) < len(rows) or y[-1] > HALF * y[0] or float(np.abs(np.log(x / y)).max()) > SAME:
-        return None
-    step = held.step[rows]
-    title = f"{held.tag} and {train.tag} differ by less than {SAME:.0%} at each of {len(x)} evaluations ({x[0]:.4g} and {y[0]:.4g} at first, {x[-1]:.4g} and {y[-1]:.4g} at the end)"  # fmt: skip
-    facts = Facts(0.0, float(y[-1] / y[0]), eval=float(x[-1]), train=float(y[-1]))
-    shown = [evidence.window(s, int(step[0]), int(step[-1]), title=s.tag, where=s.place(run, 0), margin=0) for s in (held, train)]
-    return evidence.found(facts, title, (int(step[0]), int(step[-1])), "warning", *shown, key=int(step[-1]))
-
-
 def _other_evaluation(run: Run, held: Series, rows: np.ndarray) -> Finding | None:
     """A last evaluation on other data that ends at least five times as high as the one used along the way."""
     mine = float(np.median(held.value[rows[-3:]])) if len(rows) else 0.0
     if not len(rows) or mine >= float(held.value[rows[0]]):
         return None  # nothing was learnt that another evaluation could show to be memory
-    for s in (*parts(run, "loss.eval"), *_last_errors(run, held)):
-        square = 2.0 if s.name != "loss.eval" and _squared(held.tag) > _squared(s.tag) else 1.0
+    for s in (*parts(run, "loss.eval"), *last_errors(run, held)):
+        square = 2.0 if s.name != "loss.eval" and squared(held.tag) > squared(s.tag) else 1.0
         value, step = float(s.value[-1]), int(s.step[-1])
         if mine <= 0 or not np.isfinite(value) or value**square <= TIMES * mine or len(s) > LAST_ONES:
             continue
@@ -132,21 +106,6 @@ def _other_evaluation(run: Run, held: Series, rows: np.ndarray) -> Finding | Non
         shown = evidence.window(held, first, step, title=held.tag, where=held.place(run, rows[-1]), margin=0)
         return evidence.found(facts, title, (first, step), "warning", shown, key=step)
     return None
-
-
-def _last_errors(run: Run, held: Series) -> list[Series]:
-    """Squared errors of held-out data, or their roots, that were logged once or so, beside an evaluation of that kind."""
-    if _squared(held.tag) < 0:
-        return []
-    tags = [s for name in names(run) if name.startswith("other/") for s in parts(run, name) if len(s) <= LAST_ONES]
-    return [s for s in tags if _squared(s.tag) >= 0 and (told := objective(s.tag)) is not None and told.side == "eval"]
-
-
-def _squared(tag: str) -> int:
-    """1 of a squared error, 0 of its root, -1 of anything else."""
-    told = objective(tag)
-    core = told.core if told is not None else ""
-    return 1 if core in SQUARES else 0 if core in ROOTS else -1
 
 
 def _level(value: np.ndarray, step: np.ndarray, at: int) -> float:

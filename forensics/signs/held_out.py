@@ -141,7 +141,7 @@ def training_moved_near_eval_jump(s: Symptoms) -> Sign:
     if not jumps:
         return cannot_tell("no evaluation metric jumps.")
     f, step = jumps[0], jumps[0].facts.step
-    before = f.facts.previous
+    before = step if f.facts.previous is None else f.facts.previous
     moved = s.of(
         loss_spike.Facts, lr_schedule.Facts, level_shift.Facts, resume_break.Facts, divergence.Facts, nonfinite.Facts, severity=GRAVE
     )
