@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from parsers.loss_names import split
+from parsers.loss_names import TRAIN, split
 from parsers.name_rules import data, words
 from parsers.names import Meaning
 
@@ -28,6 +28,13 @@ class Objective(NamedTuple):
     side: str  # train or eval
     rises: bool
     whole: bool  # not an error or score that may be one of several
+    core: str = ""  # the words that name it
+
+    @property
+    def guess(self) -> float | None:
+        """What one scores who knows nothing, where the definition of the score says it."""
+        told = data()["objective"]["guess"].get(self.core)
+        return None if told is None else float(told)
 
 
 @cache
@@ -47,11 +54,13 @@ def objective(tag: str, folder: str = "") -> Objective | None:
     """What a tag says of an objective; None where it names none."""
     text = words(tag)
     left = _OF_A_SET.sub("", " ".join(w for w in text.replace("/", " ").split() if w not in _noise()))
-    found = _known().get(left) or _known().get(_CUT_OFF.sub("", left))
-    if found is None:
+    core = left if left in _known() else _CUT_OFF.sub("", left)
+    if core not in _known():
         return None
-    rank, kind = found
-    return Objective(rank, split(text, folder), kind.endswith("rises"), kind.startswith("whole"))
+    rank, kind = _known()[core]
+    searched = core in data()["objective"]["ranking"] and not TRAIN.search(text)
+    side = "eval" if searched else split(text, folder)
+    return Objective(rank, side, kind.endswith("rises"), kind.startswith("whole"), core)
 
 
 def is_likelihood(tag: str) -> bool:

@@ -7,7 +7,8 @@ How it decides
     The largest change between neighbouring evaluations is held against the five changes on either side of it: more than five
     times their robust sigma and 15 % of the level (15 points of an accuracy). The three to five evaluations after it keep
     half of the step, and the training loss moves by less than a third of it in the same direction.
-    Hits that step up, or step while the evaluation loss goes on, are information: learning does that.
+    A metric of hits that steps up, or steps while the evaluation loss goes on, is information: learning does that. A step up is
+    more than that where the five changes before it were all small beside it: no learning that had become slow does that at once.
 
 Cannot tell
     With fewer than eight evaluations.
@@ -29,18 +30,21 @@ from forensics.errors import CannotTell
 from forensics.run.evaluations import shares
 from forensics.run.inputs import surviving
 from forensics.run.robust import robust_sigma
+from forensics.run.scores import scores
 from forensics.run.series import Series, series
 from forensics.spikes.excursions import SEEN
 from forensics.spikes.visible import MARGIN
+from parsers.objectives import objective
 from parsers.tables import Run
 
-NEEDS = ["loss.eval|acc.eval"]
+NEEDS: list[str] = []
 TIMES = 5.0  # statistical: sigmas of the changes around; normal noise does it once in 1.7 million
 SHARE = 0.15  # measured: as a log of a loss or in points of hits; 0.105 and 0.21 tell the same runs, no healthy one (docs/thresholds.md)
 BESIDE = 5  # evaluations on either side: ten changes give a sigma within a quarter, and a slow turn is no step among them
 LASTS = 3  # bound: three values make a median that one odd value does not move
 LEAST = BESIDE + LASTS  # bound: three evaluations after the step, five other changes; measured: at 6 four of 107 healthy runs fire
 TRAINED = 1 / 3  # of the step: what training explains of it; measured: at 0.23 one of three faulty runs is lost, no healthy one fires
+SLOW = 0.2  # of the step; measured: no healthy run of the seen sets takes such a step after five smaller ones
 HALF = 0.5  # bound: a level that lies nearer to the new value than to the old one has stayed
 
 
@@ -54,40 +58,57 @@ class Facts(BaseFacts):
     size: float  # difference of the logs of a loss, of the shares of a metric of hits
     metric: str  # canonical name
     alone: bool  # hits step, the evaluation loss beside them does not
+    previous: int | None = None  # step of the evaluation before
+
+
+def curves(run: Run) -> list[Series]:
+    """The evaluations to look at: the loss, the accuracy, then every score of held-out data."""
+    found = [s for name in ("loss.eval", "acc.eval") if (s := series(run, name)) is not None]
+    return [s for s in (*found, *(score.logged for score in scores(run))) if s.usable.sum() >= LEAST]
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    judged = False
-    for name in ("loss.eval", "acc.eval"):
-        s = series(run, name)
-        rows = surviving(s) if s is not None else np.array([], np.int64)
-        if s is None or len(rows) < LEAST:
-            continue
-        judged = True
-        x = s.value[rows]
-        y, _ = _scaled(x, name)
-        i = _jump(y)
-        if i is None:
-            continue
-        size = float(y[i + 1] - y[i])
-        with_it = 1 if name == "acc.eval" and size < 0 else np.sign(size)  # fewer hits go with a higher loss
-        if _train(run, s, rows, i) * with_it > abs(size) * TRAINED:
-            continue
-        step = int(s.step[rows[i + 1]])
-        title = f"{s.tag} steps from {x[i]:.4g} to {x[i + 1]:.4g} at step {step} and stays, while training continues as before"
-        first, last = int(s.step[rows[max(i - 6, 0)]]), int(s.step[rows[min(i + 7, len(rows) - 1)]])
-        marks = [{"step": step, "label": "another level", "kind": "event"}]
-        shown = evidence.window(s, first, last, *marks, title=s.tag, where=s.place(run, rows[i + 1]), margin=0)
-        alone = name == "acc.eval" and _loss_goes_on(run, int(s.step[rows[i]]), step)
-        title += "; the evaluation loss does not" if alone else ""
-        facts = Facts(step, before=float(x[i]), after=float(x[i + 1]), size=size, metric=name, alone=alone)
-        learns = name == "acc.eval" and size > 0  # better hits are what learning looks like; another evaluation moves its loss as well
-        severity = "info" if alone or learns else "warning"
-        steps, times = (step, int(s.step[rows[-1]])), (s.clock(rows[i + 1]), None)
-        yield evidence.found(facts, title, steps, severity, shown, times=times)
-        return
+    judged = curves(run)
     if not judged:
         raise CannotTell(f"fewer than {LEAST} evaluations were logged")
+    for s in judged:
+        if (found := _stepped(run, s)) is not None:
+            yield found
+            return
+
+
+def _stepped(run: Run, s: Series) -> Finding | None:
+    """The lasting step of one curve; None where it takes none, or training explains it."""
+    rows, hits = surviving(s), _hits(s)
+    x = s.value[rows]
+    y, _ = _scaled(x, hits=hits)
+    i = _jump(y)
+    if i is None:
+        return None
+    size = float(y[i + 1] - y[i])
+    with_it = 1 if hits and size < 0 else np.sign(size)  # fewer hits go with a higher loss
+    if _train(run, s, rows, i) * with_it > abs(size) * TRAINED:
+        return None
+    step = int(s.step[rows[i + 1]])
+    title = f"{s.tag} steps from {x[i]:.4g} to {x[i + 1]:.4g} at step {step} and stays, while training continues as before"
+    first, last = int(s.step[rows[max(i - 6, 0)]]), int(s.step[rows[min(i + 7, len(rows) - 1)]])
+    marks = [{"step": step, "label": "another level", "kind": "event"}]
+    shown = evidence.window(s, first, last, *marks, title=s.tag, where=s.place(run, rows[i + 1]), margin=0)
+    previous = int(s.step[rows[i]])
+    alone = hits and _loss_goes_on(run, previous, step)
+    title += "; the evaluation loss does not" if alone else ""
+    facts = Facts(step, before=float(x[i]), after=float(x[i + 1]), size=size, metric=s.name, previous=previous, alone=alone)
+    # better hits are what learning looks like, while it goes fast
+    learns = hits and size > 0 and (i < BESIDE or float(np.abs(np.diff(y)[i - BESIDE : i]).max()) > SLOW * size)
+    severity = "info" if alone or learns else "warning"
+    steps, times = (step, int(s.step[rows[-1]])), (s.clock(rows[i + 1]), None)
+    return evidence.found(facts, title, steps, severity, shown, times=times)
+
+
+def _hits(s: Series) -> bool:
+    """Whether a curve rises as the model gets better."""
+    told = objective(s.tag, s.source[0].rpartition("/")[0])
+    return s.name == "acc.eval" or (s.name != "loss.eval" and told is not None and told.rises)
 
 
 def _jump(y: np.ndarray) -> int | None:
@@ -106,12 +127,8 @@ def _usual(change: np.ndarray, i: int) -> float:
 
 def smallest_effect(run: Run) -> str:
     told = []
-    for name in ("loss.eval", "acc.eval"):
-        s = series(run, name)
-        rows = surviving(s) if s is not None else np.array([], np.int64)
-        if s is None or len(rows) < LEAST:
-            continue
-        y, logs = _scaled(s.value[rows], name)
+    for s in curves(run):
+        y, logs = _scaled(s.value[surviving(s)], hits=_hits(s))
         change = np.diff(y)
         usual = np.percentile([_usual(change, i) for i in range(1, len(change))], 100 * SEEN)
         falls = float(np.percentile(np.abs(change), 75))  # a loss that falls takes from a step up what it falls from one to the next
@@ -120,9 +137,9 @@ def smallest_effect(run: Run) -> str:
     return "; ".join(told)
 
 
-def _scaled(x: np.ndarray, name: str) -> tuple[np.ndarray, bool]:
+def _scaled(x: np.ndarray, *, hits: bool) -> tuple[np.ndarray, bool]:
     """(values to judge, whether they are logs): a share of hits is no ratio scale."""
-    if name == "acc.eval":
+    if hits:
         return shares(x), False
     return (np.log(x), True) if (x > 0).all() else (x, False)
 
@@ -147,8 +164,16 @@ def _train(run: Run, held: Series, rows: np.ndarray, i: int) -> float:
         return 0.0
     a, b = int(held.step[rows[i]]), int(held.step[rows[i + 1]])
     width = max(b - a, 10 * s.interval)
-    old = s.value[(s.step > a - width) & (s.step <= a) & np.isfinite(s.value)]
-    new = s.value[(s.step > a) & (s.step <= b + width) & np.isfinite(s.value)]
+    wide = _change(s, a - width, a, b + width)
+    near = _change(s, a - max(b - a, s.interval), a, b)
+    return near if b - a <= s.interval and abs(near) > abs(wide) else wide  # means of whole epochs do not scatter as steps do
+
+
+def _change(s: Series, first: int, at: int, last: int) -> float:
+    """Log of the median of the values after `at` up to `last` over that of the values from `first` on up to it."""
+    good = np.isfinite(s.value)
+    old = s.value[good & (s.step > first) & (s.step <= at)]
+    new = s.value[good & (s.step > at) & (s.step <= last)]
     if not len(old) or not len(new) or np.median(old) <= 0 or np.median(new) <= 0:
         return 0.0
     return float(np.log(np.median(new) / np.median(old)))

@@ -1,16 +1,18 @@
 """Evaluation shadow
 
 What it sees
-    An evaluation that follows training all the way into memorization, which an honest split could not.
+    An evaluation that is too good: as good as training deep in memorization, or far better than another evaluation of the same run.
 
 How it decides
-    Only after many passes over the data and deep into memorization: for a model of text at least 5 passes and a training loss
-    below a quarter of its level at the first evaluation, for any other 20 passes and a tenth (an easy task is learnt as
-    well as it is memorized). Then an evaluation loss within a third of the training loss is a shadow. So is one that a last
-    evaluation on other data exceeds five times.
+    A model of text, after at least 5 passes and with a training loss below a quarter of its level at the first evaluation: text
+    cannot be foretold so well, and an evaluation loss within a third of the training loss is a shadow. Any other task may be one
+    that can be learnt exactly, so that evaluation has to lie below training: after 20 passes, with a training loss below a tenth,
+    for the last third of the evaluations, where config sets no dropout. So is an evaluation that got better, and that a last one on
+    other data exceeds five times (a squared error by its root).
 
 Cannot tell
-    In a single pass, where evaluation and training are alike by nature; or where the log does not say how many passes there were.
+    Where a task can be learnt exactly: training and an honest evaluation then meet as well. In a single pass, where evaluation and
+    training are alike by nature; or where the log does not say how many passes there were.
 
 Folklore
     Too good to be true is a finding: "assume a bug".
@@ -28,6 +30,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import settings
 from forensics.run.inputs import needed
+from forensics.run.last_errors import LAST_ONES, last_errors, squared
 from forensics.run.series import Series, parts, series
 from parsers.tables import Run
 
@@ -35,6 +38,7 @@ NEEDS = ["loss.eval", "loss.train"]
 NEAR = 4 / 3  # measured: at 0.7 of it one of three faulty runs is lost, at 1.4 no healthy one fires (docs/thresholds.md)
 LEAST, TIMES = 6, 5.0  # not critical: six evaluations show the way down; another data set is not five times as hard (docs/thresholds.md)
 TEXT, ANY = (5.0, 0.25), (20.0, 0.1)  # passes and share of the early loss: for models of text, for any; not critical (docs/thresholds.md)
+BELOW = 0.95  # times the training loss; measured: of 6 leaking runs that memorize it is 0.14 to 0.87, of 5 healthy ones 1.02 to 1.26
 SMALLEST_EFFECT = "an evaluation loss within a third of a memorized training loss"
 
 
@@ -61,7 +65,8 @@ def detect(run: Run) -> Iterator[Finding]:
     if epoch is None:
         raise CannotTell("the log does not say how many passes over the data there were")
     passes = float(np.nanmax(epoch.value))
-    least, memorized = TEXT if settings.setting(run, "heads") or settings.setting(run, "vocab_size") else ANY
+    text = settings.setting(run, "heads") or settings.setting(run, "vocab_size")
+    least, memorized = TEXT if text else ANY
     if passes < least:
         return
     x, step = held.value[rows], held.step[rows]
@@ -69,6 +74,8 @@ def detect(run: Run) -> Iterator[Finding]:
     last = len(x) - 1
     if not (beside[last] > 0 and beside[last] < memorized * beside[0] and x[last] <= NEAR * beside[last]):
         return
+    if not text and (_regularized(run) or not (x[-len(x) // 3 :] <= BELOW * beside[-len(x) // 3 :]).all()):
+        return  # a task that can be learnt exactly looks like this
     title = f"After {passes:.0f} passes training loss is down to {beside[last]:.3g}, and evaluation loss follows it to {x[last]:.3g}"
     facts = Facts(passes, float(beside[last] / beside[0]), eval=float(x[last]), train=float(beside[last]))
     shown = [evidence.window(s, int(step[0]), int(step[-1]), title=s.tag, where=s.place(run, 0), margin=0) for s in (held, train)]
@@ -76,15 +83,25 @@ def detect(run: Run) -> Iterator[Finding]:
     yield evidence.found(facts, title, (int(step[0]), int(step[last])), "warning", *shown, key=int(step[last]), times=times)
 
 
+def _regularized(run: Run) -> bool:
+    """Whether config sets a dropout, which lifts training above evaluation."""
+    told = settings.setting(run, "dropout")
+    return told is not None and bool(settings.as_number(told.value))
+
+
 def _other_evaluation(run: Run, held: Series, rows: np.ndarray) -> Finding | None:
     """A last evaluation on other data that ends at least five times as high as the one used along the way."""
     mine = float(np.median(held.value[rows[-3:]])) if len(rows) else 0.0
-    for s in parts(run, "loss.eval"):
+    if not len(rows) or mine >= float(held.value[rows[0]]):
+        return None  # nothing was learnt that another evaluation could show to be memory
+    for s in (*parts(run, "loss.eval"), *last_errors(run, held)):
+        square = 2.0 if s.name != "loss.eval" and squared(held.tag) > squared(s.tag) else 1.0
         value, step = float(s.value[-1]), int(s.step[-1])
-        if mine <= 0 or not np.isfinite(value) or value <= TIMES * mine or len(s) > 3:
+        if mine <= 0 or not np.isfinite(value) or value**square <= TIMES * mine or len(s) > LAST_ONES:
             continue
         first = int(held.step[rows[0]])
-        title = f"{s.tag} is {value:.3g} at the end, {value / mine:.3g} times the {mine:.3g} of {held.tag}"
+        of = f"the {mine:.3g} of {held.tag}" if square == 1 else f"the root of {mine:.3g} of {held.tag}"
+        title = f"{s.tag} is {value:.3g} at the end, {value / mine ** (1 / square):.3g} times {of}"
         facts = Facts(None, None, eval=mine, other=value)
         shown = evidence.window(held, first, step, title=held.tag, where=held.place(run, rows[-1]), margin=0)
         return evidence.found(facts, title, (first, step), "warning", shown, key=step)

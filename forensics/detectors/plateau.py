@@ -81,8 +81,9 @@ def detect(run: Run) -> Iterator[Finding]:
             how = f"from {s.logged(early):.4g} to {s.logged(last):.4g}"
             raise CannotTell(f"after the first tenth of the run {s.tag} goes {how}, and the log does not say what there was to reach")
         return
-    still = fall < LEAST_FALL and last <= first * (1 + RISES)
-    if still and (fall + MARGIN * _error(x) < ROOM or _evaluations_too(run)):
+    evaluated, noise = _evaluations_too(run), MARGIN * _error(x)
+    still = fall < LEAST_FALL and last <= first * (1 + max(RISES, noise if evaluated else 0))
+    if still and (fall + noise < ROOM or evaluated):
         title = f"Loss does not fall: {first:.4g} at the beginning, {last:.4g} at the end{note}"
     elif HALF * first <= (1 - STILL) * early <= last <= early * (1 + RISES) and len(x) >= LONG:
         title = f"Loss does not fall after the first tenth of the run: {early:.4g} there, {last:.4g} at the end{note}"
@@ -95,7 +96,7 @@ def detect(run: Run) -> Iterator[Finding]:
     facts = Facts(first, last, best, fall, chance, at_chance)
     begin, end = int(s.step[rows[0]]), int(s.step[rows[-1]])
     shown = evidence.window(s, begin, end, title=s.tag, where=s.place(run, rows[0]), margin=0)
-    trained = begin > 0.1 * end or _is_trained(run, s, first, chance)
+    trained = (begin > 0.1 * end and begin > int(s.step[rows[1]]) - begin) or _is_trained(run, s, first, chance)
     yield evidence.on_rows(s, (rows[0], rows[-1]), facts, title, "info" if trained else "warning", shown)
 
 

@@ -1,7 +1,8 @@
 """Train/eval gap
 
 What it sees
-    The evaluation loss turns up while the training loss goes on falling.
+    The evaluation turns for the worse while the training loss goes on falling: its loss up, or, where no evaluation loss was logged,
+    a score of held-out data (recall@10, R2, RMSE).
 
 How it decides
     Compares the last evaluation losses with the lowest: it fires when the last (the median of the last three) lies 5 % and
@@ -11,7 +12,7 @@ How it decides
     way down says nothing about it.
 
 Cannot tell
-    With fewer than five evaluations, or where no evaluation loss was logged.
+    With fewer than five evaluations, or where neither an evaluation loss nor a score of held-out data was logged.
 
 Folklore
     Overfitting is the first thing a healthy run can do wrong; an evaluation that only falls with training can be leakage.
@@ -20,7 +21,7 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,13 +31,16 @@ from forensics.detectors.eval_noise import noise_of
 from forensics.errors import CannotTell
 from forensics.run.inputs import needed, surviving
 from forensics.run.robust import error_of_median, robust_sigma
+from forensics.run.scores import held_out
+from forensics.run.series import Series
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
-NEEDS = ["loss.eval", "loss.train"]
+NEEDS = ["loss.train"]
 LEAST_EVALS = 5  # statistical: the fewest that can climb by more than CHANCE; measured: with 7 three of 13 faulty runs are lost
 RISE = 0.05  # measured: at 0.07 one of 13 faulty runs is lost, at 0.035 no healthy one fires (docs/thresholds.md)
-UNDONE = 0.03  # of all that it had fallen; measured: three healthy runs near zero rose by 1 to 2.6 % of it, no faulty one is lost
+UNDONE = 0.1  # of all that it had gained; measured: healthy runs lose up to 7 % of it again, faulty ones 22 % and more
+POINT = 0.01  # unit: of a score; one hit in a hundred
 NOISES = 3.0  # statistical: of a difference of two evaluations, chance does it once in 370; not critical (docs/thresholds.md)
 BACK = 3  # bound: three values make the last level, and the lowest is not among them
 TAU = 0.7  # of Kendall's tau: 85 of 100 pairs rise; measured: docs/thresholds.md. For few values CHANCE asks for more
@@ -52,16 +56,16 @@ class Facts(BaseFacts):
     """Evaluation loss beside training loss."""
 
     best_step: int
-    best: float  # lowest evaluation loss
+    best: float  # lowest evaluation loss, or best score
     final: float
-    rise: float  # of the final over the best, as a share
+    rise: float  # of the final over the best, as a share (of a score: how far it fell)
     train_fall: float  # of the training loss meanwhile, as a share
     improved: float  # of the first evaluation to the best, as a share
     late: bool  # much was learnt by the first evaluation
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    held, train = needed(run, "loss.eval"), needed(run, "loss.train")
+    held, train = _held(run), needed(run, "loss.train")
     keep = surviving(held)
     if len(keep) < LEAST_EVALS:
         raise CannotTell(f"only {len(keep)} evaluations were logged")
@@ -70,7 +74,7 @@ def detect(run: Run) -> Iterator[Finding]:
     final = float(np.median(x[-BACK:]))
     noise = _noise(x, best)
     rise = final - float(x[best])
-    if rise < UNDONE * float(x[0] - x[best]):
+    if rise <= (POINT if held.rises else 0) or rise < UNDONE * float(x[0] - x[best]):
         return
     if best >= len(x) - BACK or rise < RISE * abs(float(x[best])) or (rise < NOISES * noise and not _climbs(x[best:])):
         return
@@ -78,27 +82,40 @@ def detect(run: Run) -> Iterator[Finding]:
     at_end = _level(train.value, train.step, int(step[-1]))
     if at_best is None or at_end is None or at_end >= at_best:
         return
+    name = f"{'Evaluation loss' if held.name == 'loss.eval' else held.tag} is {'highest' if held.rises else 'lowest'}"
     title = (
-        f"Evaluation loss is lowest at step {step[best]} ({x[best]:.4g}) and ends at {final:.4g}, "
+        f"{name} at step {step[best]} ({held.logged(x[best]):.4g}) and ends at {held.logged(final):.4g}, "
         f"while training loss keeps falling from {at_best:.4g} to {at_end:.4g}"
     )
-    late = bool(x[0] < LATE * np.median(train.value[np.isfinite(train.value)][:5]))
+    late = not held.rises and bool(x[0] < LATE * np.median(train.value[np.isfinite(train.value)][:5]))
     lowest, first, last = float(x[best]), int(step[best]), int(step[-1])
-    facts = Facts(first, lowest, final, rise / abs(lowest), 1 - at_end / at_best, 1 - lowest / float(x[0]), late)
-    marks = [{"step": first, "label": "lowest evaluation loss", "kind": "event"}]
-    shown = [evidence.window(s, int(step[0]), last, *marks, title=s.tag, margin=0, where=s.place(run, 0)) for s in (held, train)]
-    yield evidence.on_rows(held, (keep[best], keep[-1]), facts, title, "warning", *shown)
+    shares = rise / (abs(lowest) or 1.0), 1 - at_end / (at_best or 1.0), float(x[0] - lowest) / (abs(float(x[0])) or 1.0)
+    facts = Facts(first, held.logged(lowest), held.logged(final), *shares, late)
+    marks = [{"step": first, "label": "best evaluation", "kind": "event"}]
+    logged = replace(held, value=-held.value) if held.rises else held
+    shown = [evidence.window(s, int(step[0]), last, *marks, title=s.tag, margin=0, where=s.place(run, 0)) for s in (logged, train)]
+    yield evidence.on_rows(logged, (keep[best], keep[-1]), facts, title, "warning", *shown)
+
+
+def _held(run: Run) -> Series:
+    s = held_out(run)
+    if s is None:
+        raise CannotTell("neither an evaluation loss nor a score of held-out data was logged")
+    return s
 
 
 def smallest_effect(run: Run) -> str:
-    held = needed(run, "loss.eval")
+    held = _held(run)
     x = held.value[surviving(held)]
     if len(x) < LEAST_EVALS:
         return ""
     change, lowest = np.abs(np.diff(x)), abs(float(x.min())) or 1.0
     noise = max(robust_sigma(np.diff(x)), float(change.max()) if len(x) < FEW else 0.0)  # few values do not tell it from a trend
     least = max(RISE, NOISES * noise / lowest) + MARGIN * error_of_median(noise, BACK) / lowest
-    return f"an evaluation loss that ends {least:.1%} above its best for {BACK} evaluations, while the training loss falls"
+    what = "an evaluation loss" if held.name == "loss.eval" else f"a {held.tag}"
+    return (
+        f"{what} that ends {least:.1%} {'below' if held.rises else 'above'} its best for {BACK} evaluations, while the training loss falls"
+    )
 
 
 def _climbs(x: np.ndarray) -> bool:

@@ -11,29 +11,26 @@ from forensics.detectors.dataset_loss import Facts as OneSet
 from forensics.findings import GRAVE
 from forensics.run import evaluations as held
 from forensics.run import settings
-from forensics.run.series import Floats, parts, series
-from forensics.run.usable_values import first_level
+from forensics.run.scores import curve, held_out
+from forensics.run.series import parts, series
+from forensics.signs.held_out_chance import eval_at_chance_throughout, eval_never_better
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 from parsers.tables import Run
 
-EFFECTS = ("eval_at_chance_throughout", "other_evaluation_far_higher")  # symptoms of their own, for which there is no detector
+EFFECTS = ("other_evaluation_far_higher",)  # symptoms of their own, for which there is no detector
 
 NO_LOSS, NO_TRAIN = "the evaluation loss was not logged.", "the training loss was not logged."
 FAR = 0.15  # measured: none of the 14 healthy runs of the open zoos that have six evaluations ends so far above its best
-LEARNED = 0.03  # share of the first value; less is still for the plateau detector
-BY_ROTE, A_LITTLE = 0.8, 0.95  # what is left of the first training loss where it was memorized; where evaluation gets worse beside it
-CHANCE = 0.05  # relative; as near as the plateau detector calls a loss "at chance"
-GUESSED = 1.2  # times 1/C: an accuracy on a few hundred samples scatters by less
-STEADY = 8  # statistical: evaluations; of so many without a trend the first is the best once in eight
 AFTER = 3  # evaluations that the detector of the gap wants after the lowest one
 NEAR = 20  # steps: two logging intervals of ten, the most usual one
 
 
 def _too_few(s: Symptoms, least: int) -> str:
     """What is missing where fewer than `least` evaluation losses were logged, or no training loss; empty where nothing is."""
-    if series(s.run, "loss.eval") is None:
+    curve = held_out(s.run)
+    if curve is None:
         return NO_LOSS
-    n = len(held.evaluations(s.run)[0])
+    n = int(curve.usable.sum())
     if n < least:
         return f"only {n} evaluation{'s were' if n != 1 else ' was'} logged, {least} are needed."
     return NO_TRAIN if series(s.run, "loss.train") is None else ""
@@ -41,22 +38,28 @@ def _too_few(s: Symptoms, least: int) -> str:
 
 def _worsened(run: Run) -> tuple[int, float, float]:
     """(step of the lowest evaluation loss, that loss, the level of the last three)."""
-    step, x = held.evaluations(run)
+    step, x = curve(run)
     best = int(np.argmin(x))
     return int(step[best]), float(x[best]), float(np.median(x[-3:]))
 
 
+def _named(run: Run) -> tuple[str, str]:
+    """What the evaluation is judged by, and the word for its best value."""
+    s = held_out(run)
+    return (s.tag, "highest") if s is not None and s.rises else ("Evaluation loss", "lowest")
+
+
 def _after(run: Run) -> int:
     """How many evaluations follow the lowest one."""
-    x = held.evaluations(run)[1]
+    x = curve(run)[1]
     return len(x) - 1 - int(np.argmin(x))
 
 
 def eval_turned_up(s: Symptoms) -> Sign:
     """Evaluation loss passed its lowest value and rose for good, while training loss went on falling."""
     if found := s.of(gap.Facts):
-        f, held_out = found[0], series(s.run, "loss.eval")
-        tag = held_out.tag if held_out is not None else ""
+        f, judged = found[0], held_out(s.run)
+        tag = judged.tag if judged is not None else ""
         others = [
             p for p in parts(s.run, "loss.eval") if p.tag != tag and "train" not in p.tag.lower()
         ]  # that falls where it is learnt by rote
@@ -66,20 +69,21 @@ def eval_turned_up(s: Symptoms) -> Sign:
             return absent(f"{jumped[0].title}: evaluation jumps and does not turn.", [*jumped, f])
         if (with_it := eval_turned_where_training_jumped(s)).state == SEEN:
             return absent(f"{with_it.text} That is no slow turn.", [f, *with_it.findings])
-        if eval_never_better(s).state == SEEN:
-            return absent("Evaluation was never better than at first, so it does not turn.", [f])
+        if (never := eval_never_better(s)).state == SEEN or (never := eval_at_chance_throughout(s)).state == SEEN:
+            return absent(f"{never.text} So it does not turn.", [f])
         return seen(f"{f.title}.", [f], first=f.first_step, last=f.last_step, best_step=f.facts.best_step)
     if missing := _too_few(s, gap.LEAST_EVALS):
         return cannot_tell(missing)
     step, best, final = _worsened(s.run)
     after = _after(s.run)
+    name, down = _named(s.run)
     if not after:
-        return absent(f"Evaluation loss is lowest at its end, {best:.4g} at step {step}.")
-    text = f"Evaluation loss ends at {final:.4g}; its lowest is {best:.4g}, at step {step}"
+        return absent(f"{name} is {down} at its end, {abs(best):.4g} at step {step}.")
+    text = f"{name} ends at {abs(final):.4g}; its {down} is {abs(best):.4g}, at step {step}"
     if final < best + gap.RISE * abs(best):
         return absent(f"{text}.")
     if after < AFTER:
-        return cannot_tell(f"only {after} evaluation{'s follow' if after > 1 else ' follows'} the lowest one, of step {step}.")
+        return cannot_tell(f"only {after} evaluation{'s follow' if after > 1 else ' follows'} the best one, of step {step}.")
     return absent(f"{text}, but training loss rises as well, or evaluations scatter as much.")
 
 
@@ -87,7 +91,7 @@ def _makes_the_rise(jump: Finding[eval_jump.Facts], turn: Finding[gap.Facts]) ->
     """Whether a jump after the best evaluation makes the most of what evaluation loss rises by."""
     j, f = jump.facts, turn.facts
     after = jump.first_step is not None and jump.first_step >= f.best_step
-    return after and (j.metric != "loss.eval" or 2 * (j.after - j.before) >= f.final - f.best)
+    return after and (j.metric != "loss.eval" or 2 * abs(j.after - j.before) >= abs(f.final - f.best))
 
 
 def train_falls_on(s: Symptoms) -> Sign:
@@ -98,68 +102,25 @@ def train_falls_on(s: Symptoms) -> Sign:
         return cannot_tell(missing or NO_TRAIN)
     step, best, final = _worsened(s.run)
     if final < best + gap.RISE * abs(best) or _after(s.run) < 2:
-        return cannot_tell("the evaluation loss does not turn up, so there is no time after the turn.")
-    then, now = held.level_at(train, step), held.level_at(train, int(held.evaluations(s.run)[0][-1]))
+        return cannot_tell("the evaluation does not turn, so there is no time after the turn.")
+    then, now = held.level_at(train, step), held.level_at(train, int(curve(s.run)[0][-1]))
     if then is None or now is None:
-        return cannot_tell(f"no training loss was logged until step {step}, at which evaluation is lowest.")
-    text = f"After evaluation was lowest, at step {step}, training loss goes from {then:.4g} to {now:.4g}."
+        return cannot_tell(f"no training loss was logged until step {step}, at which evaluation is best.")
+    text = f"After evaluation was best, at step {step}, training loss goes from {then:.4g} to {now:.4g}."
     return seen(text, s.of(gap.Facts), first=step) if now < then else absent(text)
-
-
-def eval_never_better(s: Symptoms) -> Sign:
-    """No evaluation was better than the first one, while training loss fell."""
-    train, x = series(s.run, "loss.train"), held.evaluations(s.run)[1]
-    missing = _too_few(s, 4)
-    pair = held.ends(train.value[train.usable]) if train is not None else None
-    if missing or train is None or pair is None:
-        return cannot_tell(missing or NO_TRAIN)
-    if pair[0] <= 0 or x[0] <= 0:
-        return cannot_tell("the losses are not positive, so shares of them say nothing.")
-    begin = _beginning(train.value[train.usable])
-    if x[0] < A_LITTLE * begin:  # of what holds for data that it never saw
-        return cannot_tell(f"the first evaluation ({x[0]:.4g}) came after something had been learnt: training began at {begin:.4g}.")
-    if x.min() <= (1 - LEARNED) * x[0]:
-        return absent(f"Evaluation loss improves from {x[0]:.4g} to {x.min():.4g}.")
-    left = pair[1] / pair[0]
-    worse = len(x) >= STEADY and float(np.median(x[-3:])) > (1 + LEARNED) * x[0]
-    if left >= (A_LITTLE if worse else BY_ROTE):
-        return cannot_tell(f"the training loss hardly falls either ({pair[0]:.4g} to {pair[1]:.4g}).")
-    text = f"Evaluation loss is never better than at first ({x[0]:.4g}; lowest {x.min():.4g}), while training loss falls from {pair[0]:.4g} to {pair[1]:.4g}."
-    return seen(text, s.of(gap.Facts))
-
-
-def _beginning(x: Floats) -> float:
-    """The training loss before anything was learnt: the first value where the next ones fall from it, else the median of three."""
-    return float(x[0]) if len(x) > 2 and x[0] > x[1] > x[2] else first_level(x)
-
-
-def eval_at_chance_throughout(s: Symptoms) -> Sign:
-    """Every evaluation is as bad as guessing: its loss at or above ln(classes or tokens), or its accuracy at 1 / classes."""
-    loss, n = series(s.run, "loss.eval"), held.outcomes(s.run)
-    x, share = held.evaluations(s.run)[1], held.evaluations(s.run, "acc.eval")[1]
-    if len(x) < 3 and len(share) < 3:
-        return cannot_tell("fewer than three evaluations were logged.")
-    if n is None:
-        return cannot_tell("config names neither vocabulary nor classes, so chance level is not known.")
-    chance = held.guessing(s.run, loss) if loss is not None and len(x) >= 3 else None
-    if chance is not None:
-        text = f"The lowest of {len(x)} evaluation losses is {x.min():.4g}; guessing among {n:.0f} costs {chance:.4g}."
-        return seen(text) if x.min() >= (1 - CHANCE) * chance else absent(text)
-    if len(share) < 3:
-        return cannot_tell("the evaluation loss is not named as a cross entropy, so chance level is not known.")
-    share = share / 100 if share.max() > 1 else share
-    text = f"The highest of {len(share)} evaluation accuracies is {share.max():.3g}; guessing among {n:.0f} gives {1 / n:.3g}."
-    return seen(text) if share.max() <= GUESSED / n else absent(text)
 
 
 def eval_jumped(s: Symptoms) -> Sign:
     """An evaluation metric stepped to another level between two evaluations and stayed there, while training went on as before."""
-    if found := [f for f in s.of(eval_jump.Facts) if not f.facts.alone]:
+    steps = [f for f in s.of(eval_jump.Facts) if not f.facts.alone]
+    if found := [f for f in steps if f.severity in GRAVE]:
         return seen(f"{found[0].title}.", found, first=found[0].first_step)
-    counts = {name: len(held.evaluations(s.run, name)[0]) for name in ("loss.eval", "acc.eval")}
-    if max(counts.values()) < eval_jump.LEAST:
+    if steps:
+        return absent(f"{steps[0].title}; so fast it had learnt before, too.", steps)
+    most = max((int(c.usable.sum()) for c in eval_jump.curves(s.run)), default=0)
+    if most < eval_jump.LEAST:
         return cannot_tell(f"fewer than {eval_jump.LEAST} evaluations were logged.")
-    return absent(f"None of {max(counts.values())} evaluations steps to another level for good.")
+    return absent(f"None of {most} evaluations steps to another level for good.")
 
 
 def hits_jumped_alone(s: Symptoms) -> Sign:
@@ -180,8 +141,7 @@ def training_moved_near_eval_jump(s: Symptoms) -> Sign:
     if not jumps:
         return cannot_tell("no evaluation metric jumps.")
     f, step = jumps[0], jumps[0].facts.step
-    steps = held.evaluations(s.run, f.facts.metric)[0]
-    before = max((int(x) for x in steps if x < step), default=step)
+    before = step if f.facts.previous is None else f.facts.previous
     moved = s.of(
         loss_spike.Facts, lr_schedule.Facts, level_shift.Facts, resume_break.Facts, divergence.Facts, nonfinite.Facts, severity=GRAVE
     )
@@ -197,7 +157,7 @@ def eval_turned_where_training_jumped(s: Symptoms) -> Sign:
     """A spike of the training loss that does not come back fast begins at the best evaluation or before the next one."""
     if missing := _too_few(s, 4):
         return cannot_tell(missing)
-    steps = held.evaluations(s.run)[0]
+    steps = curve(s.run)[0]
     best, lowest, final = _worsened(s.run)
     after = steps[steps > best]
     if len(after) < 2 or final < lowest + gap.RISE * abs(lowest):
@@ -223,7 +183,7 @@ def eval_follows_training(s: Symptoms) -> Sign:
     if found := [f for f in s.of(eval_shadow.Facts) if f.facts.passes is not None]:
         return seen(f"{found[0].title}.", found, first=found[0].first_step, last=found[0].last_step)
     train, (steps, x), passes = series(s.run, "loss.train"), held.evaluations(s.run), _passes(s)
-    missing = _too_few(s, eval_shadow.LEAST)
+    missing = _too_few(s, eval_shadow.LEAST) if len(x) else NO_LOSS
     if missing or train is None:
         return cannot_tell(missing or NO_TRAIN)
     if passes is None:

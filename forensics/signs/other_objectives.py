@@ -8,6 +8,7 @@ import numpy as np
 
 from forensics.run import settings
 from forensics.run.metrics_in_words import both_levels, moved_from, stays_from, worded
+from forensics.run.scores import scores
 from forensics.run.series import Series, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 
@@ -144,7 +145,12 @@ def experts_unbalanced(s: Symptoms) -> Sign:
 
 
 def accuracies_reversed(s: Symptoms) -> Sign:
-    """The share of pairs in the right order fell from above 0.7 to below 0.3 within a few values."""
+    """The share of pairs in the right order fell from above 0.7 to below 0.3 within a few values; or on held-out data (an AUC is such a share) it
+    lies below 0.3 while training goes on: labels of one side are reversed."""
+    for score in scores(s.run):
+        if score.guess == HALF and len(score.value) >= AFTER and (last := float(score.value[-AFTER:].max())) < WRONG:
+            text = f"{score.tag} is at most {last:.3g} in the last {AFTER} evaluations, where knowing nothing gives {HALF:g}: its order is reversed."
+            return seen(text, first=int(score.step[0]), last=int(score.step[-1]))
     acc = series(s.run, "pref.acc")
     if acc is None or acc.usable.sum() < BEFORE + AFTER:
         return cannot_tell(NO_PAIRS if acc is None else f"fewer than {BEFORE + AFTER} accuracies of preferences were logged.")

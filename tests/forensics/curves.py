@@ -45,7 +45,7 @@ def run_of(
     for name, values in metrics.items():
         n = len(values)
         rows["step"] += list(steps) if steps is not None else [i * interval for i in range(n)]
-        rows["tag"] += [name] * n
+        rows["tag"] += [name.removeprefix("other/")] * n
         rows["name"] += [name] * n
         rows["value"] += [float(v) for v in values]
         rows["time"] += [None] * n

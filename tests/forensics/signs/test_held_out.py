@@ -16,6 +16,7 @@ from forensics.errors import CannotTell
 from forensics.evidence import found as finding
 from forensics.pipeline import examined
 from forensics.signs import held_out as H
+from forensics.signs import held_out_chance as C
 from forensics.signs import held_out_level as L
 from forensics.signs.sign import Sign, Symptoms
 from tests.forensics.curves import run_of
@@ -73,18 +74,18 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (H.train_falls_on, "seen", both(FALLS, TURNS), {}),
     (H.train_falls_on, "absent", both(np.where(T < 30, 1, 2), TURNS), {}),
     (H.train_falls_on, "cannot tell", both(FALLS, FALLS), {}),
-    (H.eval_never_better, "seen", both(ROTE, FLAT), {}),
-    (H.eval_never_better, "absent", both(FALLS, FALLS), {}),
-    (H.eval_never_better, "cannot tell", both(FLAT, FLAT), {}),
-    (H.eval_never_better, "cannot tell", both(ROTE, AT_ONCE), {}),  # it had learnt what holds for other data by then
+    (C.eval_never_better, "seen", both(ROTE, FLAT), {}),
+    (C.eval_never_better, "absent", both(FALLS, FALLS), {}),
+    (C.eval_never_better, "cannot tell", both(FLAT, FLAT), {}),
+    (C.eval_never_better, "cannot tell", both(ROTE, AT_ONCE), {}),  # it had learnt what holds for other data by then
     (H.eval_turned_up, "seen", both(ROTE, AT_ONCE), {}),
     (H.eval_turned_up, "absent", both(ROTE, AT_ONCE + 1.2), {}),  # never below what training began at
     (H.eval_turned_up, "seen", both(ROTE, SUDDEN), {}),  # the jump makes less than half of the rise
     (L.accuracy_is_one_class, "absent", both(ROTE, AT_ONCE) | {"acc.eval": np.full(60, 0.713)}, {}),  # a constant learns nothing by heart
-    (H.eval_at_chance_throughout, "seen", both(ROTE, FLAT), CLASSES),
-    (H.eval_at_chance_throughout, "seen", {"acc.eval": np.full(60, 0.101)}, CLASSES),
-    (H.eval_at_chance_throughout, "absent", both(FALLS, FALLS), CLASSES),
-    (H.eval_at_chance_throughout, "cannot tell", both(FALLS, FLAT), {}),
+    (C.eval_at_chance_throughout, "seen", both(ROTE, FLAT), CLASSES),
+    (C.eval_at_chance_throughout, "seen", {"acc.eval": np.full(60, 0.101)}, CLASSES),
+    (C.eval_at_chance_throughout, "absent", both(FALLS, FALLS), CLASSES),
+    (C.eval_at_chance_throughout, "cannot tell", both(FALLS, FLAT), {}),
     (H.eval_jumped, "seen", both(FALLS, STEPS), {}),
     (H.eval_jumped, "absent", both(FALLS, FALLS), {}),
     (H.eval_jumped, "cannot tell", {"loss.train": FALLS}, {}),
@@ -153,3 +154,30 @@ LOOKS = [f for m in (H, L) for n, f in vars(m).items() if callable(f) and getatt
 def test_odd_runs_raise_nothing(look: Callable[[Symptoms], Sign], x: Any) -> None:
     run = run_of({"loss.train": x, "loss.eval": x, "acc.eval": x, "epoch": x}, **CLASSES)
     assert look(Symptoms(run, ())).state in ("absent", "cannot tell", "seen")
+
+
+NDCG = 0.02 + 0.3 * (1 - np.exp(-T / 8))
+GUESS = 0.5 + 0.02 * RNG.standard_normal(60)
+SINKS = np.where(T < 8, NDCG, NDCG[8] - (T - 8) / 400)
+OF_SCORES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any]]] = [
+    (C.eval_at_chance_throughout, "seen", {"loss.train": ROTE, "other/valid-auc": GUESS}),
+    (C.eval_at_chance_throughout, "absent", {"loss.train": ROTE, "other/valid-auc": 0.4 + NDCG}),
+    (C.eval_at_chance_throughout, "seen", {"loss.train": ROTE, "other/val_r2": -0.1 - T / 600}),
+    (C.eval_at_chance_throughout, "absent", {"loss.train": ROTE, "other/val_r2": NDCG}),
+    (C.eval_at_chance_throughout, "seen", {"loss.train": ROTE, "other/val/bbox_mAP": 0 * T}),
+    (C.eval_at_chance_throughout, "cannot tell", {"loss.train": ROTE, "other/val/bbox_mAP": NDCG / 10}),
+    (C.eval_never_better, "seen", {"loss.train": ROTE, "other/ndcg@10": 0.05 - T / 1500}),
+    (C.eval_never_better, "absent", {"loss.train": ROTE, "other/ndcg@10": NDCG}),
+    (C.eval_never_better, "cannot tell", {"loss.train": ROTE / 3, "loss.eval": 2.3 + T / 50}),  # by heart before the first evaluation
+    (H.eval_turned_up, "seen", {"loss.train": ROTE, "other/ndcg@10": SINKS}),
+    (H.eval_turned_up, "absent", {"loss.train": ROTE, "other/ndcg@10": NDCG}),
+    (H.eval_jumped, "seen", {"loss.train": FALLS, "other/ndcg@10": NDCG + np.where(T >= 40, 0.3, 0) + 0.002 * RNG.standard_normal(60)}),
+    (H.eval_jumped, "absent", {"loss.train": FALLS, "other/ndcg@10": NDCG}),
+    (H.eval_follows_training, "cannot tell", {"loss.train": ROTE, "loss.eval": 1.1 * ROTE}),
+]
+
+
+@pytest.mark.parametrize(("look", "state", "metrics"), OF_SCORES)
+def test_scores_of_held_out_data(look: Callable[[Symptoms], Sign], state: str, metrics: Mapping[str, Any]) -> None:
+    sign = look(symptoms(metrics, {}))
+    assert sign.state == state, sign.text

@@ -1,0 +1,72 @@
+"""What evaluations gave beside or in place of a loss: AUC, R2, recall@10, RMSE. One curve each, turned so that it falls as the model gets better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from forensics.run.once import once
+from forensics.run.series import Floats, Ints, Series, names, parts, series
+from parsers import objectives
+from parsers.tables import Run
+
+LEAST = 3  # bound: three values make a median that one odd value does not move
+LOOKED = 400  # bound: of as many tags; those of experts and layers are many
+SHARES_BELOW_ZERO = "score"  # scikit-learn's word for accuracy and for R2, of which only R2 can be negative
+
+
+@dataclass(frozen=True)
+class Score:
+    """One score of held-out data. ``cost`` of a score that rises is its negative."""
+
+    logged: Series
+    rank: int  # place in the lists of names.toml
+    rises: bool
+    guess: float | None  # what one gets who knows nothing
+    step: Ints
+    value: Floats
+
+    @property
+    def tag(self) -> str:
+        return self.logged.tag
+
+    @property
+    def cost(self) -> Floats:
+        return -self.value if self.rises else self.value
+
+
+@once
+def scores(run: Run) -> list[Score]:
+    """Every score of held-out data with three evaluations or more, the one to look at first in front: most telling, then most values."""
+    nameless = [name for name in names(run, LEAST) if name.startswith("other/")][:LOOKED]
+    found = [told for name in ("score.eval", "pref.acc", *nameless) for s in parts(run, name) if (told := _score(s)) is not None]
+    return sorted(found, key=lambda s: (s.rank, -len(s.step), s.tag))
+
+
+def _score(s: Series) -> Score | None:
+    told = objectives.objective(s.tag, s.source[0].rpartition("/")[0])
+    rows = np.flatnonzero(s.usable)
+    if told is None or told.side != "eval" or len(rows) < LEAST:
+        return None
+    x = s.value[rows]
+    guess = told.guess if told.core != SHARES_BELOW_ZERO or x.min() < 0 else None
+    return Score(s, told.rank, told.rises, guess, s.step[rows], x)
+
+
+@once
+def held_out(run: Run) -> Series | None:
+    """The curve that the evaluation is judged by, which falls as the model gets better: the evaluation loss, else the first of the scores."""
+    loss = series(run, "loss.eval")
+    if loss is not None and loss.usable.sum() >= LEAST:
+        return loss
+    if not (found := scores(run)):
+        return loss
+    s = found[0]
+    return replace(s.logged, value=-s.logged.value, rises=True) if s.rises else s.logged
+
+
+def curve(run: Run) -> tuple[Ints, Floats]:
+    """Steps and values of the curve that the evaluation is judged by; empty where there is none."""
+    s = held_out(run)
+    return (s.step[s.usable], s.value[s.usable]) if s is not None else (np.zeros(0, np.int64), np.zeros(0))

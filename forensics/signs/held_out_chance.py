@@ -1,0 +1,126 @@
+"""Whether the evaluation ever got beyond guessing: its level against what one gets who knows nothing, and against its own first value."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.detectors import train_eval_gap as gap
+from forensics.run import evaluations as held
+from forensics.run.scores import Score, held_out, scores
+from forensics.run.series import Floats, Series, series
+from forensics.run.usable_values import first_level
+from forensics.signs.sign import ABSENT, SEEN, Sign, Symptoms, absent, cannot_tell, seen
+from parsers.tables import Run
+
+SUBJECT = "held_out"  # the other half of it
+EFFECTS = ("eval_at_chance_throughout", "eval_never_better")  # symptoms of their own, for which there is no detector
+
+NO_TRAIN = "the training loss was not logged."
+LEARNED = 0.03  # share of the first value; less is still for the plateau detector
+BY_ROTE, FELL, A_LITTLE = (
+    0.8,
+    0.9,
+    0.95,
+)  # what is left of the first training loss where it was memorized; beside eight evaluations; where these get worse
+CHANCE = 0.05  # relative; as near as the plateau detector calls a loss "at chance"
+GUESSED = 1.2  # times 1/C: an accuracy on a few hundred samples scatters by less
+SIXTH = 6  # bound: the first and the last sixth leave two thirds of a short log between them
+STEADY = 8  # statistical: evaluations; of so many without a trend the first is the best once in eight
+LEAST, HITLESS = 3, 4  # bound: three values make a median; statistical: as many evaluations as the plateau detector wants of one accuracy
+LASTS, BEST = 2, 4  # statistical: an AUC of 100 samples scatters by 0.05, the best of many evaluations by twice that
+RISES, SINKS = (
+    0.25,
+    0.2,
+)  # measured: shares of hits of 300 users scatter by 12 % at first; healthy runs double them, none ends a fifth below
+
+
+def eval_never_better(s: Symptoms) -> Sign:
+    """No evaluation was better than the first one, while training loss fell."""
+    train, curve = series(s.run, "loss.train"), held_out(s.run)
+    x = curve.value[curve.usable] if curve is not None else np.zeros(0)
+    falls = train.value[train.usable] if train is not None else np.zeros(0)
+    pair = held.ends(falls, min(10, max(len(falls) // SIXTH, LEAST)))
+    if curve is None or len(x) < 4:
+        few = f"only {len(x)} evaluation{'s were' if len(x) != 1 else ' was'} logged, 4 are needed."
+        return cannot_tell(few if len(x) else "the evaluation loss was not logged.")
+    if train is None or pair is None:
+        return cannot_tell(NO_TRAIN)
+    if pair[0] <= 0 or curve.logged(x[0]) <= 0:
+        return cannot_tell("the losses are not positive, so shares of them say nothing.")
+    begin = _beginning(train.value[train.usable])
+    if _knew(curve, train, begin):  # of what holds for data that it never saw, or by heart
+        return cannot_tell(
+            f"the first evaluation ({curve.logged(x[0]):.4g}) came after something had been learnt: training began at {begin:.4g}."
+        )
+    if (beyond := eval_at_chance_throughout(s)).state == ABSENT:
+        return cannot_tell(f"the first evaluation came after something had been learnt: {beyond.text}")
+    first, best, last = (curve.logged(float(v)) for v in (x[0], x.min(), np.median(x[-3:])))
+    text = f"{curve.tag} is {first:.4g} at first and {best:.4g} at best"
+    if x.min() <= x[0] - (RISES if curve.rises and last < (1 - SINKS) * first else LEARNED) * abs(x[0]):
+        return absent(f"{text}: it improves.")
+    left = pair[1] / pair[0]
+    worse = len(x) >= STEADY and float(np.median(x[-3:])) > x[0] + LEARNED * abs(x[0])
+    if left >= (A_LITTLE if worse else FELL if len(x) >= STEADY else BY_ROTE):
+        return cannot_tell(f"the training loss hardly falls either ({pair[0]:.4g} to {pair[1]:.4g}).")
+    return seen(f"{text}, {last:.4g} at the end, while training loss falls from {pair[0]:.4g} to {pair[1]:.4g}.", s.of(gap.Facts))
+
+
+def _knew(curve: Series, train: Series, begin: float) -> bool:
+    """Whether much had been learnt by the first evaluation: its loss lies below the first training loss, or training was far below
+    the first evaluation (of a score: below where it began) by then."""
+    step, first = int(curve.step[curve.usable][0]), float(curve.value[curve.usable][0])
+    beside = held.level_at(train, step, LEAST)
+    if curve.rises:
+        return beside is not None and beside < BY_ROTE * begin
+    together = int(train.step[train.usable][0]) == step and beside is not None and beside < BY_ROTE * first
+    return first < A_LITTLE * begin or together
+
+
+def _beginning(x: Floats) -> float:
+    """The training loss before anything was learnt: the first value where the next ones fall from it, else the median of three."""
+    return float(x[0]) if len(x) > 2 and x[0] > x[1] > x[2] else first_level(x)
+
+
+def eval_at_chance_throughout(s: Symptoms) -> Sign:
+    """Every evaluation is as bad as guessing: a loss at or above ln(classes or tokens), an accuracy of 1 / classes, an AUC of 0.5, an R2 of 0."""
+    told = [t for t in (_loss(s.run), _accuracy(s.run), *map(_score, scores(s.run))) if t is not None]
+    for state in (ABSENT, SEEN):  # one score that learnt is enough: a loss may be bad for being too sure
+        if found := [t for t in told if t.state == state]:
+            return found[0]
+    if told:
+        return told[0]
+    if len(held.evaluations(s.run)[1]) < LEAST and len(held.evaluations(s.run, "acc.eval")[1]) < LEAST:
+        return cannot_tell("fewer than three evaluations were logged.")
+    return cannot_tell("neither vocabulary nor classes nor the kind of score say what guessing gives.")
+
+
+def _loss(run: Run) -> Sign | None:
+    s, x, n = series(run, "loss.eval"), held.evaluations(run)[1], held.outcomes(run)
+    chance = held.guessing(run, s) if s is not None and len(x) >= LEAST else None
+    if chance is None or n is None:
+        return None
+    text = f"The lowest of {len(x)} evaluation losses is {x.min():.4g}; guessing among {n:.0f} costs {chance:.4g}."
+    return seen(text) if x.min() >= (1 - CHANCE) * chance else absent(text)
+
+
+def _accuracy(run: Run) -> Sign | None:
+    n, x = held.outcomes(run), held.evaluations(run, "acc.eval")[1]
+    if n is None or len(x) < LEAST:
+        return None
+    share = held.shares(x)
+    text = f"The highest of {len(share)} evaluation accuracies is {share.max():.3g}; guessing among {n:.0f} gives {1 / n:.3g}."
+    return seen(text) if share.max() <= GUESSED / n else absent(text)
+
+
+def _score(s: Score) -> Sign | None:
+    """A score against what its definition gives to a guess; one of hits, where not a single one was made."""
+    begin, end = int(s.step[0]), int(s.step[-1])
+    if s.guess is None or not s.rises:
+        if s.rises and len(s.value) >= HITLESS and not s.value.any():
+            return seen(f"{s.tag} is 0 at each of {len(s.value)} evaluations.", first=begin, last=end)
+        return None
+    best, last = float(s.value.max()), float(np.median(s.value[-LEAST:]))
+    text = f"{s.tag} is {best:.3g} at the best of {len(s.value)} evaluations and {last:.3g} at the end; knowing nothing gives {s.guess:g}."
+    room = CHANCE * (1 - s.guess)
+    learnt = last > s.guess + LASTS * room or best > s.guess + BEST * room
+    return absent(text) if learnt else seen(text, first=begin, last=end)
