@@ -75,6 +75,11 @@ class GuardFired(RuntimeError):
 
 
 def hf(row: Backtest) -> str:
+    nan = (
+        "\n\n    It needs logging_nan_inf_filter=False: by default the Trainer does not log a loss that is NaN.\n    "
+        if row.guard == "loss_nonfinite"
+        else ""
+    )
     key = HF_KEYS.get(row.metric, row.tag.removeprefix("train/"))
     on_step = {
         "time.step": CLOCK.format(use="self.look"),
@@ -91,7 +96,7 @@ def hf(row: Backtest) -> str:
     return f'''
 
 class GuardCallback(TrainerCallback):
-    """Trainer(..., callbacks=[GuardCallback()]), with logging_steps={row.every} as in the recorded run. Saves a checkpoint and stops."""
+    """Trainer(..., callbacks=[GuardCallback()]), with logging_steps={row.every} as in the recorded run. Saves a checkpoint and stops.{nan}"""
 
     def __init__(self):
         self.guard, self.fired, self.before = made(), None, None
@@ -153,7 +158,7 @@ def text(row: Backtest, framework: str, run: str, harm: str) -> str:
     """The file. ``harm`` is the title of the finding that the guard would have caught."""
     rule = next(g for g in GUARDS if g.name == row.guard)
     frame, imports = FRAMES[framework]
-    sources = [live.Guard, *(c for c in reversed(rule.statistic.__mro__) if c is not object)]
+    sources = [live.Guard, rule.statistic]
     body = frame(row)
     standard = "".join(
         f"import {m}\n" for m in ("math", "statistics", "time") if any(f"{m}." in t for t in (*map(inspect.getsource, sources), body))

@@ -48,11 +48,18 @@ class Above:
         return (value if self.seen > self.least else -math.inf) if math.isfinite(value) else None
 
 
-class Below(Above):
-    """The value, its sign turned."""
+class Below:
+    """The value with its sign turned, once it is below the first: a scale of 1 from the start is a scaler that is off."""
+
+    def __init__(self, window: int, least: int) -> None:
+        self.least, self.seen, self.first = least, 0, math.nan
 
     def __call__(self, value: float) -> float | None:
-        return super().__call__(-value)
+        if not math.isfinite(value):
+            return None
+        self.first = self.first if self.seen else value
+        self.seen += 1
+        return -value if self.seen > self.least and value < self.first else -math.inf
 
 
 class Deviations:

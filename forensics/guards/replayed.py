@@ -78,7 +78,7 @@ def _times_lowest(x: Floats, window: int, least: int) -> Floats:
 
 _STATISTICS = {
     live.Above: lambda x, window, least: x.copy(),
-    live.Below: lambda x, window, least: -x,
+    live.Below: lambda x, window, least: np.where(x < x[:1], -x, -np.inf),
     live.Deviations: _deviations,
     live.RobustDeviations: _robust_deviations,
     live.TimesMedian: _times_median,
