@@ -68,7 +68,7 @@ def _row(run: Run, rule: GuardRule, grave: Sequence[Finding[Any]]) -> Backtest |
     if known is None:
         return None
     tag, every, attempt, step, value = known
-    hit = np.concatenate([fires(rule, value[attempt == a]) for a in np.unique(attempt)])
+    hit = np.concatenate([fires(rule, part) for part in np.split(value, np.flatnonzero(np.diff(attempt)) + 1)])
     at = step[hit]
     harm = next((f for f in grave if f.kind in rule.catches), None)
     begins = min((f.first_step for f in grave if f.first_step is not None), default=None)

@@ -11,7 +11,7 @@ from forensics.guards.guard_table import GuardRule
 from forensics.run.robust import SIGMA
 from forensics.run.series import Floats
 
-BLOCK = 1 << 16  # unit: rows whose windows are in memory at once, 64 MB of them
+BLOCK = 1 << 13  # unit: rows whose windows are in memory at once, 8 MB of them
 SMALLEST, TINY = 0.005, 1e-12  # unit: as in `live`, whose source has to stand alone
 
 
