@@ -16,6 +16,7 @@ import parsers
 from forensics import cli, reference_pages, rules
 from forensics.causes import files
 from forensics.published import incidents, recipes
+from forensics.guards.guard_table import GUARDS
 from forensics.signs.sign import looks, subject
 from parsers import names
 from parsers.records import vocabulary
@@ -244,6 +245,59 @@ def _table(heads: list[str], rows: Iterable[list[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def guards() -> str:
+    """The table of guards, and what benchmarks/guards.py measured of each."""
+    rules = "\n".join(f"| `{g.name}` | `{g.metric}` | {g.says} | {g.source} |" for g in GUARDS)
+    with (DOCS.parent / "benchmarks" / "guards.csv").open(encoding="utf-8") as f:
+        rows = list(csv.DictReader(f))
+    corpora = list(dict.fromkeys(r["corpus"] for r in rows if r["corpus"] != "all"))
+    return (
+        NOTICE
+        + inspect.cleandoc(
+            """# Guards: what would have caught it
+
+        `forensics guard RUN` runs live guards over the recorded log. A guard is a rule that a training loop can follow: at each step it knows only the values
+        until then, and it begins anew with each attempt. For each guard the table says at which step it would have fired, how many steps before the harm, and how
+        often it would have fired for nothing before it. The best is the one that catches the harm with the fewest false alarms, then the earliest.
+        `forensics guard RUN --emit hf|lightning|torch|python` writes it as a callback file, with its threshold and this evidence; `--guard NAME` writes another.
+        In Python: `forensics.guard(path)` has `.best`, `.rows` and `.emit("hf")`. The case has the same under `guards`.
+
+        *Harm*: the first symptom of severity warning or worse among those that the guard is there for. A guard catches it if it fires from 20 logged values before to
+        100 after its first step, or until the symptom ends. Alarms 20 values apart are two. The thresholds are not fitted to your run; which guard is best is
+        known in hindsight only. A guard whose metric was not logged cannot be judged: update-to-weight ratios are missing for that reason.
+
+        ## The rules
+
+        | guard | metric | fires where | threshold from |
+        |---|---|---|---|
+        """
+        )
+        + f"""
+{rules}
+
+## Measured
+
+`python benchmarks/guards.py` on the runs of {", ".join(corpora)}. On healthy runs every alarm is false. Leads are in logged values, as first quartile,
+median and third quartile; negative: after the first step of the harm. *Before*: caught at least one value earlier than the harm. Where a
+threshold is said to be measured it was chosen on these runs, so that on others it is wrong a little more often. The harm is the one that the analysis found.
+
+{_measured([r for r in rows if r["corpus"] == "all"])}
+"""
+        + "".join(f"\n### {c}\n\n{_measured([r for r in rows if r['corpus'] == c])}\n" for c in corpora)
+    )
+
+
+def _measured(rows: list[dict[str, str]]) -> str:
+    head = "| guard | healthy runs | with a false alarm | false alarms in 10,000 values | runs with its harm | caught | before | lead |"
+    lines = [head, "|" + "---|" * 8]
+    for r in rows:
+        rate = f"{1e4 * int(r['alarms']) / int(r['values']):.1f}" if int(r["values"]) else "-"
+        lead = f"{r['lead_low']} / {r['lead']} / {r['lead_high']}" if r["lead"] else "-"
+        counts = f"{r['harmed_runs']} | {r['caught']} | {r['before']}"
+        lines.append(f"| {r['guard']} | {r['healthy_runs']} | {r['with_alarm']} | {rate} | {counts} | {lead} |")
+    return "\n".join(lines)
+
+
 PAGES = {
     "detectors.md": detectors,
     "causes.md": causes,
@@ -255,6 +309,7 @@ PAGES = {
     "folklore.md": folklore,
     "incidents.md": recorded,
     "recipes.md": published_recipes,
+    "guards.md": guards,
 }
 
 

@@ -15,10 +15,11 @@ from forensics.version import VERSION
 
 if TYPE_CHECKING:
     from forensics.case import Case
+    from forensics.guards.guarded import Guarded
     from parsers.tables import Run
 
 __version__ = VERSION
-__all__ = ["__version__", "analyze", "read"]
+__all__ = ["__version__", "analyze", "guard", "read"]
 
 
 def _no_shadow() -> None:
@@ -53,3 +54,11 @@ def analyze(path: str, **options: Any) -> "Case":
     from forensics import at_path
 
     return at_path.analyze(path, **options)
+
+
+def guard(path: str, **options: Any) -> "Guarded":
+    """Which live guards would have caught what went wrong in that run: ``.best``, ``.rows``, and ``.emit("hf")`` as the text of a
+    callback file. Raises ForensicsError where nothing can be read."""
+    from forensics import at_path
+
+    return at_path.guard(path, **options)

@@ -6,6 +6,7 @@ import shlex
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ import parsers
 from forensics import pipeline, remote
 from forensics.case import Case
 from forensics.errors import ForensicsError, NoSingleRun
+from forensics.guards.guarded import Guarded, guarded
 from forensics.many_runs import worst_first
 from forensics.run import metric_aliases, seed_group
 from forensics.run.series import names, series
@@ -38,6 +40,12 @@ def analyze(
     chosen = read(path, run=run, metrics=metrics, progress=progress)
     known = only(read_runs(baseline, metrics=metrics, progress=progress), baseline) if baseline is not None else None
     return pipeline.analyze_run(chosen, command=command, baseline=known)
+
+
+def guard(path: str, **options: Any) -> Guarded:
+    """Which live guards would have caught what went wrong in the run that ``read`` chooses."""
+    chosen = read(path, **options)
+    return guarded(chosen, pipeline.examined(chosen)[0])
 
 
 def read(

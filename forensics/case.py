@@ -133,6 +133,7 @@ class Case:
     timeline: dict[str, Any]
     culprits: tuple[dict[str, Any], ...] = ()
     replay: dict[str, Any] | None = None
+    guards: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The case.json document: only JSON types, NaN and infinities as strings, keys in a fixed order."""
@@ -148,14 +149,13 @@ class Case:
             "checks": list(self.checks),
             "culprits": list(self.culprits),
             "replay": self.replay,
+            "guards": self.guards,
             "blind_spots": list(self.blind_spots),
             "sources": list(self.sources),
             "gaps": list(self.gaps),
             "timeline": self.timeline,
         }
-        plain = jsonable(document)
-        assert isinstance(plain, dict)
-        return plain
+        return dict(jsonable(document))
 
     def __repr__(self) -> str:
         return f"<Case {self.run.get('id')}: {self.verdict}. {self.answer}>"

@@ -17,7 +17,7 @@ import click
 
 from forensics import memory_limit
 from forensics.errors import ForensicsError
-from forensics.verbs import analyze, audit, batch, checkpoint, compare, explain, note, render, replay, tables
+from forensics.verbs import analyze, audit, batch, checkpoint, compare, explain, guard, note, render, replay, tables
 from forensics.verbs.options import say, steady
 from forensics.version import VERSION
 
@@ -101,6 +101,7 @@ for _verb in (
     checkpoint.checkpoint,
     compare.compare,
     explain.explain,
+    guard.guard,
     note.note,
     render.render,
     replay.replay,

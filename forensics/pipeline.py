@@ -15,6 +15,7 @@ from forensics.case_parts import headline, summary, timeline
 from forensics.causes import weigh as weighing
 from forensics.errors import CannotTell
 from forensics.findings import GRAVE
+from forensics.guards.guarded import guarded
 from forensics.many_runs import baseline as known_good
 from forensics.many_runs import baseline_signs
 from forensics.replay import advice
@@ -76,6 +77,7 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
         sources=summary.sources(run),
         gaps=summary.gaps(run),
         timeline=timeline.build(run, told.findings) if shown else {},
+        guards=guarded(run, told.findings).to_json() if told.verdict == "unhealthy" else None,
     )
 
 

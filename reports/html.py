@@ -25,6 +25,7 @@ from reports import (
     chart,
     checkpoint_table,
     first_screen,
+    guard_panel,
     markdown,
     recipe_table,
     replay_section,
@@ -75,7 +76,7 @@ def render(case: dict[str, Any]) -> str:
     page = environment().get_template("report.html")
     first, more = panels[: timeline_chart.OPEN_PANELS], panels[timeline_chart.OPEN_PANELS :]
     return page.render(
-        case=full, embedded=plain(case), run=full["run"], s=first_screen, runs=run_list, saves=checkpoint_table, recipes=recipe_table, attempts=attempt_table.table(full), attempts_open=attempt_table.OPEN, anchors=anchors, top=first_screen.top(full),
+        case=full, embedded=plain(case), run=full["run"], s=first_screen, runs=run_list, guards=guard_panel, saves=checkpoint_table, recipes=recipe_table, attempts=attempt_table.table(full), attempts_open=attempt_table.OPEN, anchors=anchors, top=first_screen.top(full),
         rules=_rules(full), again=timeline_chart.replayed(full), band_names=timeline_chart.band_names(full), weighs=cause_ledger.weighs(full),
         causes=cause_ledger.causes(full), symptoms=_symptoms(full, anchors), kinds=_kinds(full), arms=replay_section.arms(full), replayed=replay_section,
         hero=timeline_chart.hero(full, x), panels=first, more_panels=more, lanes=timeline_chart.lanes(full, x), domain=x,

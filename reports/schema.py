@@ -86,6 +86,7 @@ FINDING = {"id": text, "kind": text, "title": text, "steps": steps, "times": tim
            "severity": one_of("critical", "warning", "info"),
            "evidence": [{"kind": text, "title": text, "where": text, "data": DATA}]}  # fmt: skip
 TIMELINE = {"series": [SERIES], "marks": [MARK], "bands": [BAND], "clock": [{"attempt": index, "points": clock}]}
+GUARD = {"guard": text, "tag": text, "fired": number, "lead": number, "false_alarms": index, "healthy_values": index}
 SHAPE: dict[str, Any] = {
     "tool": {"name": text, "version": text, "command": [text]},
     "run": RUN,
@@ -111,6 +112,8 @@ def complete(case: Any) -> dict[str, Any]:
     replay = full.get("replay")
     arms = [{"name": text, "outcome": text}]
     looked = full.get("suspects")
+    guards = full.get("guards")
+    full["guards"] = shaped(guards, {"best": text, "says": text, "rows": [GUARD]}) if isinstance(guards, dict) else None
     full["suspects"] = shaped(looked, {"data": text, "why": text, "lines": [text]}) if isinstance(looked, dict) else None
     full["replay"] = shaped(replay, {"verdict": text, "device": text, "arms": arms}) if isinstance(replay, dict) else None
     return full
