@@ -15,8 +15,8 @@ from pathlib import Path
 import parsers
 from forensics import cli, reference_pages, rules
 from forensics.causes import files
-from forensics.published import incidents, recipes
 from forensics.guards.guard_table import GUARDS
+from forensics.published import incidents, recipes
 from forensics.signs.sign import looks, subject
 from parsers import names
 from parsers.records import vocabulary
