@@ -194,7 +194,8 @@ def published_recipes() -> str:
     parts = [
         "# Published recipes\n\nWhat papers and repositories disclose; empty where they do not say. Where a run says what kind of model it trains, with which "
         "optimizer and of which size, its page and `run.recipe` in case.json set its settings beside those of the same kind, within three times its size. "
-        "That is context: no cause is weighed by it.\n"
+        "That is context: no cause is weighed by it. The figures were not held against the papers again when the table was written: open the source "
+        "before you quote one.\n"
     ]
     for kind in dict.fromkeys(p.kind for p in recipes.published()):
         rows = []
