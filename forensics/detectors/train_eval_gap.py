@@ -39,7 +39,7 @@ from parsers.tables import Run
 NEEDS = ["loss.train"]
 LEAST_EVALS = 5  # statistical: the fewest that can climb by more than CHANCE; measured: with 7 three of 13 faulty runs are lost
 RISE = 0.05  # measured: at 0.07 one of 13 faulty runs is lost, at 0.035 no healthy one fires (docs/thresholds.md)
-UNDONE = 0.1  # of all that it had gained; measured: healthy runs lose up to 7 % of it again, faulty ones 22 % and more
+UNDONE = 0.1  # of all that it had gained; measured: a healthy run loses 7 % of it again; no faulty run of the seen sets is lost
 POINT = 0.01  # unit: of a score; one hit in a hundred
 NOISES = 3.0  # statistical: of a difference of two evaluations, chance does it once in 370; not critical (docs/thresholds.md)
 BACK = 3  # bound: three values make the last level, and the lowest is not among them

@@ -39,7 +39,8 @@ class Score:
 @once
 def scores(run: Run) -> list[Score]:
     """Every score of held-out data with three evaluations or more, the one to look at first in front: most telling, then most values."""
-    nameless = [name for name in names(run, LEAST) if name.startswith("other/")][:LOOKED]
+    logged = [name for name in names(run, LEAST) if name.startswith("other/")]
+    nameless = [name for name in logged if objectives.objective(name.removeprefix("other/")) is not None][:LOOKED]
     found = [told for name in ("score.eval", "pref.acc", *nameless) for s in parts(run, name) if (told := _score(s)) is not None]
     return sorted(found, key=lambda s: (s.rank, -len(s.step), s.tag))
 

@@ -17,21 +17,16 @@ EFFECTS = ("eval_at_chance_throughout", "eval_never_better")  # symptoms of thei
 
 NO_TRAIN = "the training loss was not logged."
 LEARNED = 0.03  # share of the first value; less is still for the plateau detector
-BY_ROTE, FELL, A_LITTLE = (
-    0.8,
-    0.9,
-    0.95,
-)  # what is left of the first training loss where it was memorized; beside eight evaluations; where these get worse
+# bound: what is left of the first training loss where it was memorized; beside eight evaluations; where these get worse
+BY_ROTE, FELL, A_LITTLE = 0.8, 0.9, 0.95
 CHANCE = 0.05  # relative; as near as the plateau detector calls a loss "at chance"
 GUESSED = 1.2  # times 1/C: an accuracy on a few hundred samples scatters by less
 SIXTH = 6  # bound: the first and the last sixth leave two thirds of a short log between them
 STEADY = 8  # statistical: evaluations; of so many without a trend the first is the best once in eight
 LEAST, HITLESS = 3, 4  # bound: three values make a median; statistical: as many evaluations as the plateau detector wants of one accuracy
 LASTS, BEST = 2, 4  # statistical: an AUC of 100 samples scatters by 0.05, the best of many evaluations by twice that
-RISES, SINKS = (
-    0.25,
-    0.2,
-)  # measured: shares of hits of 300 users scatter by 12 % at first; healthy runs double them, none ends a fifth below
+# measured: shares of hits of 300 users scatter by 12 % at first; of a run that learns they rise by more than a quarter
+RISES, SINKS = 0.25, 0.2
 
 
 def eval_never_better(s: Symptoms) -> Sign:
