@@ -44,7 +44,8 @@ class Backtest:
 
     def says(self, harm: str) -> str:
         """What it did on this run; ``harm``: the title of the finding."""
-        seen = f"{self.false_alarms or 'no'} false alarm{'s' * (self.false_alarms != 1)} in {self.healthy_values} healthy values"
+        alarms = f"{self.false_alarms or 'no'} false alarm{'s' * (self.false_alarms != 1)} in {self.healthy_values} healthy values"
+        seen = alarms if self.healthy_values else "no healthy values before it in which to count false alarms"
         if self.fired is None or self.lead is None:
             return f"It would not have caught the harm; {seen}."
         when = f"{self.lead} steps before" if self.lead > 0 else f"{-self.lead} steps into" if self.lead else "at the first step of"

@@ -180,10 +180,11 @@ WINDOW, LEAST, THRESHOLD, PATIENCE = {rule.window}, {rule.least}, {rule.threshol
 
 def _docstring(row: Backtest, run: str, harm: str) -> str:
     rule = next(g for g in GUARDS if g.name == row.guard)
+    often = f"every {row.every} steps" if row.every > 1 else "a step"
     lines = [
         f"Guard {row.guard}, written by forensics {VERSION}.",
         f"Rule: {rule.says}. Threshold from {rule.source}.",
-        f"Evidence: a backtest over the log of {run}, metric {row.tag}, one value every {row.every} steps. {row.says(harm)}",
+        f"Evidence: a backtest over the log of {run}, metric {row.tag}, one value {often}. {row.says(harm)}",
         "It was chosen in hindsight on this run; docs/guards.md has its false alarms on others.",
     ]
     return "\n\n".join(_harmless(line) for line in lines)
