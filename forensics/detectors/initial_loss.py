@@ -8,7 +8,7 @@ How it decides
     lie 30 % above that, where config names the number; else when the first of a steady fall lies above 12.5 nats, more than guessing
     among the largest vocabularies in use costs, and the loss falls to less than a third of it within the first quarter of the run
     (a regression's loss, which has no such scale, is left alone unless it does). Without a number of classes it is a warning only
-    where an accuracy, a perplexity or the unit shows that the loss is a mean of nats: a sum over a batch has no such bound, nor has
+    where an accuracy, a perplexity or the unit shows that the loss is a mean of nats, or config sets large initial weights: a sum over a batch has no such bound, nor has
     the loss of a sequence in CTC, which begins at 17 to 30 in runs that are well. A term of the loss whose first value
     alone explains the excess over ln(C) is no excess.
 
@@ -29,7 +29,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
-from forensics.run import settings
+from forensics.run import initial_weights, settings
 from forensics.run.evaluations import guessing, outcomes
 from forensics.run.inputs import needed, surviving
 from forensics.run.robust import error_of_median, noise_by_steps
@@ -91,7 +91,7 @@ def detect(run: Run) -> Iterator[Finding]:
     facts = Facts(first, chance, end, settings.number(run, "init_std"))
     shown = evidence.window(s, begin, end, title="the first steps", where=s.place(run, rows[0]), margin=0.5)
     summed = any("sum" in str(found.value).lower() for found in settings.named(run, "reduction loss_reduction"))
-    severity = "warning" if not summed and (chance or _is_mean(run, s)) else "info"
+    severity = "warning" if not summed and (chance or _is_mean(run, s) or _begins_large(run)) else "info"
     yield evidence.found(facts, title, (begin, end), severity, shown, times=(s.clock(rows[0]), None))
 
 
@@ -104,6 +104,14 @@ def _explains(run: Run, excess: float) -> str | None:
 def _quarter(x: Floats) -> float:
     """The level that the loss has reached in a quarter of the run."""
     return float(np.median(x[FIRST : max(len(x) // 4, 10)][-LEAST:]))
+
+
+def _begins_large(run: Run) -> bool:
+    """Whether config itself sets initial weights that are too large."""
+    try:
+        return initial_weights.configured(run).large
+    except CannotTell:
+        return False
 
 
 def _is_mean(run: Run, s: Series) -> bool:

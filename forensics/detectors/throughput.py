@@ -108,6 +108,8 @@ def speed_of(run: Run) -> tuple[Series, Ints, np.ndarray]:
         told = max((p for p in parts(run, name) if not pace.EVALUATION.search(p.tag)), key=len, default=None)
         rows = surviving(told) if told is not None else np.zeros(0, np.int64)
         if told is not None and len(rows) >= 2 * SIDE and (told.value[rows] > 0).all() and (name != "time.total" or _is_of_steps(told)):
+            if name == "tput.steps" and (lately := _since_start(told.step[rows], told.value[rows])) is not None:
+                return told, rows[1:], lately
             return told, rows, told.value[rows] if name in SPEEDS else 1 / told.value[rows]
     s, total = series(run, "loss.train"), series(run, "time.total")
     if (s is None or np.isfinite(s.time).sum() < 2 * SIDE) and total is not None:
@@ -123,6 +125,13 @@ def speed_of(run: Run) -> tuple[Series, Ints, np.ndarray]:
     if ok.sum() < 2 * SIDE:
         raise CannotTell("too few steps between the evaluations and saves have a clock")
     return s, p.row[1:][ok], 1 / p.a_step[ok]
+
+
+def _since_start(step: Ints, speed: Floats) -> Floats | None:
+    """Steps a second from row to row, of a speed that is a mean since the start, as stable-baselines3 and CleanRL log it; None of any
+    other. Steps over such a speed are the time since the start, which only rises; over the speed of the last rows they go up and down."""
+    total = step / speed
+    return np.diff(step) / np.diff(total) if (np.diff(total) > 0).all() and (np.diff(step) > 0).all() else None
 
 
 def _is_of_steps(s: Series) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 
-from forensics.run import settings
+from forensics.errors import CannotTell
+from forensics.run import initial_weights, settings
 from forensics.run.plan import planned_steps
 from forensics.run.recipe import recipe
 from forensics.run.series import names
@@ -18,10 +19,8 @@ CLIPS_NOTHING = 1e3  # a norm that no gradient of a run that still learns reache
 TINY_EPSILON = 1e-9  # a tenth of the 1e-8 of Adam's paper (arXiv 1412.6980), which is the smallest default of any framework
 LARGE_EPSILON = 1e-3  # the RMS of a language model's gradients is 1e-4 to 1e-2 (arXiv 2304.09871): the denominator is then epsilon
 SHORT = 0.95  # beta2 of GPT-3 (arXiv 2005.14165) and LLaMA (arXiv 2302.13971), the shortest memory of a published large recipe
-DEFAULT_INIT = 0.02  # of GPT-2, BERT and GPT-NeoX at any width: no fault of its own
-LARGE_INIT = 2.0  # times sqrt(1 / (3 width)): twice the std is four times the variance that He and Glorot initialization keep constant
 SHRINKS = 1e-3  # of the weights a step: they are forgotten as fast as Adam's own second moment forgets (1 - 0.999)
-# Decay of a weight of 0.02 (DEFAULT_INIT) is as large as the largest usual gradient, 0.01: where it is added to it, it outweighs it
+# Decay of a weight of 0.02 (initial_weights.DEFAULT) is as large as the largest usual gradient, 0.01: where it is added to it, it outweighs it
 OUTWEIGHS = 0.5
 _NOT_ADAM = re.compile(r"(?i)norm|(^|[./_])(bn|ln)[./_]|attack|explor|greedy|smooth|clip|privacy")
 
@@ -83,17 +82,12 @@ def inputs_left_raw(s: Symptoms) -> Sign:
 
 def init_std_large(s: Symptoms) -> Sign:
     """The configured std of the initial weights is more than twice sqrt(1 / (3 width)), which keeps the variance of layers, and above the 0.02 of GPT-2."""
-    told = settings.setting(s.run, "init_std")
-    std, width = settings.as_number(told.value) if told else None, settings.number(s.run, "width")
-    if told is None or not std or std < 0 or told.key.endswith("scale"):  # a scale is a factor of an std that nobody names
-        return cannot_tell("config does not name the std of the initial weights.")
-    if not width or width <= 0:
-        return cannot_tell("config does not name the width of the model, so that no usual std of the initial weights is known.")
-    usual = math.sqrt(1 / (3 * width))
-    text = f"Config sets an init std of {std:g}, and sqrt(1 / (3 width)) = {usual:.3g}."
-    if std > max(LARGE_INIT * usual, DEFAULT_INIT):
-        return seen(text, where=told.where)
-    return absent(text, where=told.where)
+    try:
+        init = initial_weights.configured(s.run)
+    except CannotTell as e:
+        return cannot_tell(f"{e}.")
+    text = f"Config sets an init std of {init.std:g}, and sqrt(1 / (3 width)) = {init.usual:.3g}."
+    return seen(text, where=init.where) if init.large else absent(text, where=init.where)
 
 
 def weight_decay_strong(s: Symptoms) -> Sign:

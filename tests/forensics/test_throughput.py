@@ -1,0 +1,40 @@
+"""A lasting slow-down, in the forms in which logs tell of speed: per step, since the start, printed with few digits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from curves import noisy, run_of
+
+from forensics.detectors import throughput
+
+N = 40
+SECONDS = np.where(np.arange(N) < 20, 1.0, 5.0) * np.random.default_rng(0).normal(1, 0.05, N)
+EVEN = np.random.default_rng(1).normal(1, 0.05, N)
+
+
+def found(name: str, values: np.ndarray, interval: int = 10) -> list[str]:
+    run = run_of({"loss.train": noisy(len(values), 0.01), name: values}, interval=interval)
+    return [f.severity for f in throughput.detect(run)]
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(SECONDS, ["warning"]), (EVEN, [])])
+def test_a_speed_since_the_start(seconds: np.ndarray, told: list[str]) -> None:
+    mean = 10 * np.arange(1, N) / np.cumsum(seconds)[1:]  # of the first step, 0, there is none
+    run = run_of({"loss.train": noisy(N - 1, 0.01), "tput.steps": mean}, steps=list(range(10, 10 * N, 10)))
+    assert [f.severity for f in throughput.detect(run)] == told
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(SECONDS, ["warning"]), (EVEN, [])])
+@pytest.mark.parametrize("digits", [1, 6])
+def test_a_time_that_is_that_of_a_step(seconds: np.ndarray, told: list[str], digits: int) -> None:
+    assert found("time.total", np.round(seconds, digits)) == told
+
+
+def test_a_time_since_the_start_is_none_of_a_step() -> None:
+    assert found("time.total", np.round(np.cumsum(EVEN))) == []
+
+
+@pytest.mark.parametrize(("after", "told"), [(0.31, ["warning"]), (0.02, [])])
+def test_two_values_of_two_digits(after: float, told: list[str]) -> None:
+    assert found("time.step", np.where(np.arange(24) < 14, 0.01, after)) == told
