@@ -15,7 +15,7 @@ LARGE = 2.0  # times sqrt(1 / (3 width)): twice the std is four times the varian
 
 class Std(NamedTuple):
     std: float
-    usual: float  # sqrt(1 / (3 width))
+    usual: float  # sqrt(1 / (3 width)); of a width of one where none is known
     where: str
 
     @property
@@ -24,11 +24,13 @@ class Std(NamedTuple):
 
 
 def configured(run: Run) -> Std:
-    """Raises CannotTell where config does not name the std or the width."""
+    """Raises CannotTell where config does not name the std; nor the width, unless the std is too large for any."""
     told = settings.setting(run, "init_std")
     std, width = settings.as_number(told.value) if told else None, settings.number(run, "width")
     if told is None or not std or std < 0 or told.key.endswith("scale"):  # a scale is a factor of an std that nobody names
         raise CannotTell("config does not name the std of the initial weights")
+    if (not width or width <= 0) and (anyway := Std(std, math.sqrt(1 / 3), told.where)).large:
+        return anyway
     if not width or width <= 0:
         raise CannotTell("config does not name the width of the model, so that no usual std of the initial weights is known")
     return Std(std, math.sqrt(1 / (3 * width)), told.where)

@@ -86,7 +86,7 @@ def init_std_large(s: Symptoms) -> Sign:
         init = initial_weights.configured(s.run)
     except CannotTell as e:
         return cannot_tell(f"{e}.")
-    text = f"Config sets an init std of {init.std:g}, and sqrt(1 / (3 width)) = {init.usual:.3g}."
+    text = f"Config sets an init std of {init.std:g}, and {init.usual:.3g} keeps the variance of layers: sqrt(1 / (3 width))."
     return seen(text, where=init.where) if init.large else absent(text, where=init.where)
 
 
