@@ -84,6 +84,7 @@ MADE: dict[str, Callable[[], Iterable[Attacked]]] = {
 }
 """Where an expression is compiled inside a function -> how it is made."""
 ELSEWHERE = {
+    "forensics.published.recipes: words": "constants of that module, looked for in the name of a model",
     "forensics.run.metrics_in_words: pattern": "constants of forensics.signs, looked for in the first 200 characters of a tag",
     "parsers.name_rules: pattern": "the texts of names.toml, which are attacked one by one",
     "parsers.secrets.gitleaks: translated(text)": "its rules are among shapes.patterns()",
