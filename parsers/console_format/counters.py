@@ -1,8 +1,7 @@
 """Finds the step of lines that count in a word which is often something else: ``Episode 10  reward: 3.5``, ``epoch 0 batch 20 mse 0.5``, ``50:  learn: 0.4``.
 
 A batch may be a size and a number in front of a line anything, so such a word is believed once it rises over three lines with the same
-names; the first two wait for the third. Any other word with which a line begins (``chunk 3``) is believed once it counts evenly over
-four. Lines that name a step, or stand right behind one, are not asked.
+names; the first two wait for the third. Lines that name a step, or stand right behind one, are not asked.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from parsers.console_format.line_prefix import Line, Where, whole
 from parsers.records import vocabulary
 
 _PROOF = 3  # lines that rise: of unrelated numbers every second pair does, and every sixth triple
-_EVEN = 4  # lines whose numbers are equally far apart: of unrelated numbers below 10 one in 600 rows is
 _MOST_KINDS = 1000  # kinds of lines that are watched at a time (a bound)
 _BEFORE = {"time", "rank", "epoch", "epochs"}
 _ALONE = re.compile(r"\s?[:|)]\s|\t")  # behind a number that begins a line
@@ -26,8 +24,7 @@ Said = tuple[Where, Line]
 class _Kind:
     """Lines with the same names: where the last one was, and those that wait for proof."""
 
-    last: tuple[int, int]  # epoch and number
-    stride: int | None = None  # of a word that is not known to count: what its number rises by
+    last: tuple[int, int]
     waiting: list[Said] = field(default_factory=list)
     proved: bool = False
 
@@ -48,16 +45,14 @@ class Counters:
             return [(where, line)]
         place = (line.value("epoch") or 0, whole(line.text[line.fields[i].start : line.fields[i].end]) or 0)
         kind = kind or self._kinds.setdefault(names, _Kind(place))
-        known, rises, stride = _known(line, i), place > kind.last, place[1] - kind.last[1]
-        counts = rises and (known or kind.stride in (None, stride))
-        kind.last, kind.stride = place, stride if kind.waiting and counts else None
+        rises, kind.last = place > kind.last, place
         if kind.proved:
             return [_stepped(where, line)]
         failed: list[Said] = []
-        if kind.waiting and not counts:
+        if kind.waiting and not rises:
             failed, kind.waiting = kind.waiting, []
         kind.waiting.append((where, line))
-        if len(kind.waiting) < (_PROOF if known else _EVEN):
+        if len(kind.waiting) < _PROOF:
             return failed
         kind.proved = True
         found, kind.waiting = kind.waiting, []
@@ -78,24 +73,9 @@ def _counter(line: Line) -> int | None:
     if i is None or not line.text[line.fields[i].start : line.fields[i].end].isdigit():
         return None
     f = line.fields[i]
-    begins = not line.text[line.body : f.start].strip() and _ALONE.match(line.text, f.end) is not None
-    return i if begins or _known(line, i) or _word_begins(line, i) else None
-
-
-def _word(line: Line, i: int) -> str:
-    tag = line.fields[i].tag
-    return tag.split()[-1].lower() if tag else ""
-
-
-def _known(line: Line, i: int) -> bool:
-    """Whether the word is one that counts, or there is none."""
-    return not (word := _word(line, i)) or word in vocabulary.COUNTED
-
-
-def _word_begins(line: Line, i: int) -> bool:
-    """Whether the line begins with the word and its number, and a space parts them."""
-    word = _word(line, i)
-    return word.isalpha() and line.text[line.body : line.fields[i].start].strip().lower() == word
+    word = f.tag.split()[-1].lower() if f.tag else ""
+    begins = not word and not line.text[line.body : f.start].strip() and _ALONE.match(line.text, f.end) is not None
+    return i if begins or word in vocabulary.COUNTED else None
 
 
 def _stepped(where: Where, line: Line) -> Said:

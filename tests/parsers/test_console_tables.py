@@ -115,12 +115,6 @@ def test_a_counter_that_does_not_rise_is_none(tmp_path: Path) -> None:
     assert [v for _, v in found["loss"]] == [2.0, 1.5, 1.0, 0.5]
 
 
-@pytest.mark.parametrize(("numbers", "steps"), [((0, 3, 6, 9, 12), [0, 3, 6, 9, 12]), ((0, 3, 5, 9, 12), None), ((8, 8, 8, 8, 8), None)])
-def test_any_word_that_counts_evenly_is_the_step(tmp_path: Path, numbers: tuple[int, ...], steps: list[int] | None) -> None:
-    found = series(tmp_path, "".join(f"chunk {n:4d}  logloss {2 - n / 20:.4f}  holdout_acc 0.1{n}\n" for n in numbers)).get("logloss", [])
-    assert [step for step, _ in found if step is not None] == (steps or [])
-
-
 def test_batches_count_within_the_epoch_above_them(tmp_path: Path) -> None:
     text = "".join(f"Epoch {e}\n" + "".join(f"Batch {b} loss: {e + b / 100}\n" for b in (1, 2, 3, 4)) for e in (1, 2))
     assert [s for s, _ in series(tmp_path, text)["loss"]] == [1, 2, 3, 4, 5, 6, 7, 8]
