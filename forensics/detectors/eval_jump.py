@@ -34,7 +34,6 @@ from forensics.run.scores import scores
 from forensics.run.series import Series, series
 from forensics.spikes.excursions import SEEN
 from forensics.spikes.visible import MARGIN
-from parsers.objectives import objective
 from parsers.tables import Run
 
 NEEDS: list[str] = []
@@ -61,25 +60,25 @@ class Facts(BaseFacts):
     previous: int | None = None  # step of the evaluation before
 
 
-def curves(run: Run) -> list[Series]:
-    """The evaluations to look at: the loss, the accuracy, then every score of held-out data."""
-    found = [s for name in ("loss.eval", "acc.eval") if (s := series(run, name)) is not None]
-    return [s for s in (*found, *(score.logged for score in scores(run))) if s.usable.sum() >= LEAST]
+def curves(run: Run) -> list[tuple[Series, bool]]:
+    """The evaluations to look at, and whether each rises as the model gets better: the loss, the accuracy, then every score of held-out data."""
+    found = [(s, name == "acc.eval") for name in ("loss.eval", "acc.eval") if (s := series(run, name)) is not None]
+    return [(s, hits) for s, hits in (*found, *((c.logged, c.rises) for c in scores(run))) if s.usable.sum() >= LEAST]
 
 
 def detect(run: Run) -> Iterator[Finding]:
     judged = curves(run)
     if not judged:
         raise CannotTell(f"fewer than {LEAST} evaluations were logged")
-    for s in judged:
-        if (found := _stepped(run, s)) is not None:
+    for s, hits in judged:
+        if (found := _stepped(run, s, hits=hits)) is not None:
             yield found
             return
 
 
-def _stepped(run: Run, s: Series) -> Finding | None:
+def _stepped(run: Run, s: Series, *, hits: bool) -> Finding | None:
     """The lasting step of one curve; None where it takes none, or training explains it."""
-    rows, hits = surviving(s), _hits(s)
+    rows = surviving(s)
     x = s.value[rows]
     y, _ = _scaled(x, hits=hits)
     i = _jump(y)
@@ -105,12 +104,6 @@ def _stepped(run: Run, s: Series) -> Finding | None:
     return evidence.found(facts, title, steps, severity, shown, times=times)
 
 
-def _hits(s: Series) -> bool:
-    """Whether a curve rises as the model gets better."""
-    told = objective(s.tag, s.source[0].rpartition("/")[0])
-    return s.name == "acc.eval" or (s.name != "loss.eval" and told is not None and told.rises)
-
-
 def _jump(y: np.ndarray) -> int | None:
     """The evaluation before a lasting step out of the changes around it; None where there is none."""
     change = np.diff(y)
@@ -127,8 +120,8 @@ def _usual(change: np.ndarray, i: int) -> float:
 
 def smallest_effect(run: Run) -> str:
     told = []
-    for s in curves(run):
-        y, logs = _scaled(s.value[surviving(s)], hits=_hits(s))
+    for s, hits in curves(run):
+        y, logs = _scaled(s.value[surviving(s)], hits=hits)
         change = np.diff(y)
         usual = np.percentile([_usual(change, i) for i in range(1, len(change))], 100 * SEEN)
         falls = float(np.percentile(np.abs(change), 75))  # a loss that falls takes from a step up what it falls from one to the next

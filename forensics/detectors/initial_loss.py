@@ -8,12 +8,12 @@ How it decides
     lie 30 % above that, where config names the number; else when the first of a steady fall lies above 12.5 nats, more than guessing
     among the largest vocabularies in use costs, and the loss falls to less than a third of it within the first quarter of the run
     (a regression's loss, which has no such scale, is left alone unless it does). Without a number of classes it is a warning only
-    where an accuracy, a perplexity or the unit shows that the loss is a mean of nats, or config sets large initial weights: a sum over a batch has no such bound, nor has
-    the loss of a sequence in CTC, which begins at 17 to 30 in runs that are well. A term of the loss whose first value
-    alone explains the excess over ln(C) is no excess.
+    where an accuracy, a perplexity or the unit shows that the loss is a mean of nats, or config sets large initial weights: a sum over
+    a batch has no such bound, nor has the loss of a sequence in CTC, which begins at 17 to 30 in runs that are well.
 
 Cannot tell
-    When the log begins in the middle of the run, or the loss is no cross entropy and config says nothing.
+    When the log begins in the middle of the run, or the loss is no cross entropy and config says nothing; where another term of the
+    loss alone makes up what it lies above ln(C).
 
 Folklore
     "Check the loss at initialization": ln(C), or something is wrong with the init, the labels or the loss.
@@ -96,8 +96,9 @@ def detect(run: Run) -> Iterator[Finding]:
 
 
 def _explains(run: Run, excess: float) -> str | None:
-    """The term of the loss whose first value alone is as high as what the loss is too high by."""
-    firsts = ((p.tag, p.value[surviving(p)]) for p in parts(run, "loss.aux"))
+    """Another term of the loss whose first value alone is as high as what the loss is too high by."""
+    others = (p for p in parts(run, "loss.aux") if not is_likelihood(p.tag))
+    firsts = ((p.tag, p.value[surviving(p)]) for p in others)
     return next((tag for tag, x in firsts if len(x) and x[0] >= excess), None)
 
 

@@ -78,9 +78,10 @@ def detect(run: Run) -> Iterator[Finding]:
 
 
 def _computed(s: Series) -> Ints:
-    """The rows that are not finite; none where all of them are NaN before the first finite value: those were not computed yet."""
+    """The rows that are not finite; none where all of them are NaN before the first finite value of the same process: those were not
+    computed yet."""
     bad = np.flatnonzero(~np.isfinite(s.value))
-    leading = len(bad) < len(s) and (not len(bad) or bad[-1] == len(bad) - 1)
+    leading = 0 < len(bad) < len(s) and bad[-1] == len(bad) - 1 and len(np.unique(s.attempt[: len(bad) + 1])) == 1
     return bad[:0] if leading and bool(np.isnan(s.value[bad]).all()) else bad
 
 

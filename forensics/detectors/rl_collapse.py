@@ -10,7 +10,7 @@ How it decides
     reward is judged elsewhere.
 
 Cannot tell
-    With fewer than 20 rewards, or while the reward never rose.
+    With fewer than 20 rewards. A reward that never rose has nothing to lose; that is for the plateau detector to say.
 
 Folklore
     "Chase the anomaly": an average over the run hides a policy that was lost and learned again.
@@ -60,7 +60,6 @@ class Collapse(NamedTuple):
 def detect(run: Run) -> Iterator[Finding]:
     s = needed(run, "rl.reward")
     rows = surviving(s)
-    rows = rows[np.isfinite(s.value[rows])]
     if len(rows) < LEAST:
         raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
     y = centred_median(s.value[rows], WIDTH)

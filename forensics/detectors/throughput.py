@@ -49,6 +49,7 @@ ODD = 0.3  # of the changes are falls; bound: half of them in noise, a third whe
 DIGITS = 3  # unit: of the last digit; 0.002 s that become 0.003 s are rounding
 EVEN = 0.25  # share of pauses with an evaluation or a save by which the halves of a run may differ, so that medians compare alike; not critical
 SPEEDS = ("tput.tokens", "tput.tokens_dev", "tput.samples", "tput.samples_dev", "tput.steps", "mfu", "flops.dev")
+SAME = 0.05  # bound: a speed of the last rows is off by 11 % where the run slows down to SLOWER half-way
 CUT = 5  # statistical: percent on either side, so that single pauses move no split
 
 
@@ -108,7 +109,7 @@ def speed_of(run: Run) -> tuple[Series, Ints, np.ndarray]:
         told = max((p for p in parts(run, name) if not pace.EVALUATION.search(p.tag)), key=len, default=None)
         rows = surviving(told) if told is not None else np.zeros(0, np.int64)
         if told is not None and len(rows) >= 2 * SIDE and (told.value[rows] > 0).all() and (name != "time.total" or _is_of_steps(told)):
-            if name == "tput.steps" and (lately := _since_start(told.step[rows], told.value[rows])) is not None:
+            if name == "tput.steps" and (lately := _taken_apart(run, told, rows)) is not None:
                 return told, rows[1:], lately
             return told, rows, told.value[rows] if name in SPEEDS else 1 / told.value[rows]
     s, total = series(run, "loss.train"), series(run, "time.total")
@@ -127,11 +128,19 @@ def speed_of(run: Run) -> tuple[Series, Ints, np.ndarray]:
     return s, p.row[1:][ok], 1 / p.a_step[ok]
 
 
-def _since_start(step: Ints, speed: Floats) -> Floats | None:
+def _taken_apart(run: Run, s: Series, rows: Ints) -> Floats | None:
     """Steps a second from row to row, of a speed that is a mean since the start, as stable-baselines3 and CleanRL log it; None of any
-    other. Steps over such a speed are the time since the start, which only rises; over the speed of the last rows they go up and down."""
-    total = step / speed
-    return np.diff(step) / np.diff(total) if (np.diff(total) > 0).all() and (np.diff(step) > 0).all() else None
+    other. Steps over such a speed are the time since the start: it rises, and as the clock does."""
+    step, since = s.step[rows], s.step[rows] / s.value[rows]
+    total = series(run, "time.total")
+    clock = (
+        np.interp(step, total.step[total.usable], total.value[total.usable]) if total is not None and total.usable.any() else s.time[rows]
+    )
+    printed = DIGITS * float(np.median(last_place(clock))) if total is not None else 0.0
+    if not np.ptp(since - clock) <= max(SAME * np.ptp(clock), printed):  # a clock that was not logged is NaN
+        return None
+    rises = (np.diff(since) > 0).all() and (np.diff(step) > 0).all()
+    return np.diff(step) / np.diff(since) if rises else None
 
 
 def _is_of_steps(s: Series) -> bool:

@@ -21,7 +21,7 @@ from forensics.run import pace
 from forensics.run.series import Floats, Ints, series
 from parsers.tables import Run
 
-EARLY = 20  # values; measured by trainscope: its signals lead by 4 to 18 steps (PEERS 1.2); bound: a warning that is older is another one
+EARLY = 20  # values; bound: a warning that is older is another one
 LATE = 100  # values; bound: who is told later than this has read it off the curve
 
 

@@ -16,7 +16,7 @@ from forensics.guards.guard_table import GUARDS
 from forensics.version import VERSION
 from parsers.secrets import mask_text
 
-CLOCK = "now, self.before = time.perf_counter(), self.before\nif self.before is not None:\n    {use}(now - self.before)\nself.before = now"
+CLOCK = "now, before, self.before = time.perf_counter(), self.before, time.perf_counter()\nif before is None:\n    return\n"
 NORM = "torch.linalg.vector_norm(torch.stack([p.grad.norm() for p in model.parameters() if p.grad is not None]))"
 HF_KEYS = {"loss.train": "loss", "grad.norm": "grad_norm", "loss.eval": "eval_loss"}
 
@@ -46,7 +46,7 @@ def torch(row: Backtest) -> str:
         "loss.train": "value = loss.detach()",
         "grad.norm": f"value = {NORM}",
         "loss_scale": "value = scaler.get_scale()",
-        "time.step": "now, before, self.before = time.perf_counter(), self.before, time.perf_counter()\nif before is None:\n    return\nvalue = now - before",
+        "time.step": f"{CLOCK}value = now - before",
     }.get(row.metric, "")
     told = {"loss.train": "loss=loss", "grad.norm": "model=model", "loss_scale": "scaler=scaler", "time.step": ""}.get(
         row.metric, "value=value"
@@ -82,7 +82,7 @@ def hf(row: Backtest) -> str:
     )
     key = HF_KEYS.get(row.metric, row.tag.removeprefix("train/"))
     on_step = {
-        "time.step": CLOCK.format(use="self.look"),
+        "time.step": f"{CLOCK}self.look(now - before)",
         "loss_scale": 'scaler = getattr(kwargs.get("optimizer"), "scaler", None)\nif scaler is not None:\n    self.look(scaler.get_scale())',
     }.get(row.metric)
     signature, body = (
@@ -119,9 +119,8 @@ def lightning(row: Backtest) -> str:
         "loss.train": (ended, 'loss = outputs["loss"] if isinstance(outputs, dict) else outputs\nself.look(trainer, trainer.global_step - 1, loss)'),
         "grad.norm": ("on_before_optimizer_step(self, trainer, model, optimizer)", f"self.look(trainer, trainer.global_step, {NORM})"),
         "loss_scale": (ended, "self.look(trainer, trainer.global_step - 1, trainer.precision_plugin.scaler.get_scale())"),
-        "time.step": (ended, CLOCK.format(use="self.look")),
+        "time.step": (ended, f"{CLOCK}self.look(trainer, trainer.global_step - 1, now - before)"),
     }  # fmt: skip
-    hooks["time.step"] = (ended, hooks["time.step"][1].replace("self.look(", "self.look(trainer, trainer.global_step - 1, "))
     logged = f"if {json.dumps(row.tag)} in trainer.callback_metrics:\n    self.look(trainer, trainer.global_step, trainer.callback_metrics[{json.dumps(row.tag)}])"
     at_eval = ("on_validation_end(self, trainer, model)", f"if not trainer.sanity_checking:\n{_indented(logged, 4)}")
     signature, body = hooks.get(row.metric, at_eval if row.metric == "loss.eval" else (ended, logged))

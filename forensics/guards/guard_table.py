@@ -68,7 +68,7 @@ GUARDS = (
     ),
     GuardRule(
         "eval_drift", "loss.eval", live.TimesLowest, 1.2, "the evaluation loss is 20 % above its lowest, 3 times in a row",
-        "measured (benchmarks/guards.py): 7 of 248 healthy runs pass it, of 10 % (SageMaker Debugger, Overfit) 17", (*LOSS, "train_eval_gap", "eval_jump"), least=1, patience=3,
+        "measured (benchmarks/guards.py): 7 of 252 healthy runs pass it, at 10 % (SageMaker Debugger, Overfit) more than twice as many", (*LOSS, "train_eval_gap", "eval_jump"), least=1, patience=3,
     ),
     GuardRule("kl_runaway", "rl.kl", live.Above, 2, "the KL divergence is above 2, 3 times in a row",
               "Axolotl, training_stability: above 2", (*LOSS, "policy_kl_ran_away"), patience=3),

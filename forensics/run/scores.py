@@ -13,7 +13,7 @@ from parsers.tables import Run
 
 LEAST = 3  # bound: three values make a median that one odd value does not move
 LOOKED = 400  # bound: of as many tags; those of experts and layers are many
-SHARES_BELOW_ZERO = "score"  # scikit-learn's word for accuracy and for R2, of which only R2 can be negative
+ACCURACY_OR_R2 = "score"  # scikit-learn's word for both, of which only R2 can be negative
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def _score(s: Series) -> Score | None:
     if told is None or told.side != "eval" or len(rows) < LEAST:
         return None
     x = s.value[rows]
-    guess = told.guess if told.core != SHARES_BELOW_ZERO or x.min() < 0 else None
+    guess = told.guess if told.core != ACCURACY_OR_R2 or x.min() < 0 else None
     return Score(s, told.rank, told.rises, guess, s.step[rows], x)
 
 

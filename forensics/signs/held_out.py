@@ -13,13 +13,12 @@ from forensics.run import evaluations as held
 from forensics.run import settings
 from forensics.run.scores import curve, held_out
 from forensics.run.series import parts, series
-from forensics.signs.held_out_chance import eval_at_chance_throughout, eval_never_better
+from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN, eval_at_chance_throughout, eval_never_better
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 from parsers.tables import Run
 
 EFFECTS = ("other_evaluation_far_higher",)  # symptoms of their own, for which there is no detector
 
-NO_LOSS, NO_TRAIN = "the evaluation loss was not logged.", "the training loss was not logged."
 FAR = 0.15  # measured: none of the 14 healthy runs of the open zoos that have six evaluations ends so far above its best
 AFTER = 3  # evaluations that the detector of the gap wants after the lowest one
 NEAR = 20  # steps: two logging intervals of ten, the most usual one
@@ -43,10 +42,10 @@ def _worsened(run: Run) -> tuple[int, float, float]:
     return int(step[best]), float(x[best]), float(np.median(x[-3:]))
 
 
-def _named(run: Run) -> tuple[str, str]:
-    """What the evaluation is judged by, and the word for its best value."""
+def _named(run: Run) -> tuple[str, str, int]:
+    """What the evaluation is judged by, the word for its best value, and the sign with which it was logged."""
     s = held_out(run)
-    return (s.tag, "highest") if s is not None and s.rises else ("Evaluation loss", "lowest")
+    return (s.tag, "highest", -1) if s is not None and s.rises else ("Evaluation loss", "lowest", 1)
 
 
 def _after(run: Run) -> int:
@@ -76,10 +75,10 @@ def eval_turned_up(s: Symptoms) -> Sign:
         return cannot_tell(missing)
     step, best, final = _worsened(s.run)
     after = _after(s.run)
-    name, down = _named(s.run)
+    name, word, sign = _named(s.run)
     if not after:
-        return absent(f"{name} is {down} at its end, {abs(best):.4g} at step {step}.")
-    text = f"{name} ends at {abs(final):.4g}; its {down} is {abs(best):.4g}, at step {step}"
+        return absent(f"{name} is {word} at its end, {sign * best:.4g} at step {step}.")
+    text = f"{name} ends at {sign * final:.4g}; its {word} is {sign * best:.4g}, at step {step}"
     if final < best + gap.RISE * abs(best):
         return absent(f"{text}.")
     if after < AFTER:
@@ -117,7 +116,7 @@ def eval_jumped(s: Symptoms) -> Sign:
         return seen(f"{found[0].title}.", found, first=found[0].first_step)
     if steps:
         return absent(f"{steps[0].title}; so fast it had learnt before, too.", steps)
-    most = max((int(c.usable.sum()) for c in eval_jump.curves(s.run)), default=0)
+    most = max((int(c.usable.sum()) for c, _ in eval_jump.curves(s.run)), default=0)
     if most < eval_jump.LEAST:
         return cannot_tell(f"fewer than {eval_jump.LEAST} evaluations were logged.")
     return absent(f"None of {most} evaluations steps to another level for good.")

@@ -15,7 +15,7 @@ from parsers.tables import Run
 SUBJECT = "held_out"  # the other half of it
 EFFECTS = ("eval_at_chance_throughout", "eval_never_better")  # symptoms of their own, for which there is no detector
 
-NO_TRAIN = "the training loss was not logged."
+NO_LOSS, NO_TRAIN = "the evaluation loss was not logged.", "the training loss was not logged."
 LEARNED = 0.03  # share of the first value; less is still for the plateau detector
 # bound: what is left of the first training loss where it was memorized; beside eight evaluations; where these get worse
 BY_ROTE, FELL, A_LITTLE = 0.8, 0.9, 0.95
@@ -37,7 +37,7 @@ def eval_never_better(s: Symptoms) -> Sign:
     pair = held.ends(falls, min(10, max(len(falls) // SIXTH, LEAST)))
     if curve is None or len(x) < 4:
         few = f"only {len(x)} evaluation{'s were' if len(x) != 1 else ' was'} logged, 4 are needed."
-        return cannot_tell(few if len(x) else "the evaluation loss was not logged.")
+        return cannot_tell(few if len(x) else NO_LOSS)
     if train is None or pair is None:
         return cannot_tell(NO_TRAIN)
     if pair[0] <= 0 or curve.logged(x[0]) <= 0:

@@ -9,6 +9,7 @@ from forensics.run import evaluations as held
 from forensics.run import settings
 from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Floats, Ints, Series, series
+from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.tables import Run
 
@@ -16,7 +17,6 @@ SUBJECT = "held_out"  # the other half of it
 EFFECTS = ("accuracy_is_one_class", "eval_like_training_with_dropout")  # symptoms of their own, for which there is no detector
 
 NO_DROPOUT = "config does not mention dropout."
-NO_LOSS, NO_TRAIN = "the evaluation loss was not logged.", "the training loss was not logged."
 BY_HEART = 0.1  # of the early level: where the shadow detector calls any task memorized
 EARLY, LATE_VALUES, LEAST = 5, 15, 20  # statistical: medians of 5 and 15 are off by half and a third of a noise; their sum at least
 BEGINS = 0.1  # share of the run by which its log must begin, as for the plateau detector

@@ -182,7 +182,11 @@ def test_a_surrogate_that_is_nan_is_still_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("box", "state"), [(0.45, "sum"), (0.01, "too high")])
 def test_a_term_that_explains_the_excess_over_guessing(box: float, state: str, tmp_path: Path) -> None:
-    terms = {"loss": learns(1.5 + box + (1.0 if state == "too high" else 0.0), 0.3), "loss_bbox": learns(box, box / 9)}
+    terms = {
+        "loss": learns(1.5 + box + (1.0 if state == "too high" else 0.0), 0.3),
+        "loss_bbox": learns(box, box / 9),
+        "ce_loss": learns(2.5, 0.3),
+    }
     made = run(tmp_path, {"num_classes": 4}, **terms)
     if state == "sum":
         with pytest.raises(CannotTell, match="is a sum with loss_bbox"):

@@ -18,11 +18,23 @@ def found(name: str, values: np.ndarray, interval: int = 10) -> list[str]:
     return [f.severity for f in throughput.detect(run)]
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(SECONDS, ["warning"]), (EVEN, [])])
-def test_a_speed_since_the_start(seconds: np.ndarray, told: list[str]) -> None:
-    mean = 10 * np.arange(1, N) / np.cumsum(seconds)[1:]  # of the first step, 0, there is none
-    run = run_of({"loss.train": noisy(N - 1, 0.01), "tput.steps": mean}, steps=list(range(10, 10 * N, 10)))
-    assert [f.severity for f in throughput.detect(run)] == told
+STEPS = np.arange(10, 10 * (N + 1), 10)
+
+
+def speeds(seconds: np.ndarray, speed: np.ndarray) -> list[tuple[str, float]]:
+    run = run_of({"loss.train": noisy(N, 0.01), "tput.steps": speed, "time.total": np.cumsum(seconds)}, steps=STEPS.tolist())
+    return [(f.severity, round(f.facts.ratio, 1)) for f in throughput.detect(run)]
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(SECONDS, [("warning", 0.2)]), (EVEN, [])])
+def test_a_speed_since_the_start_is_taken_apart(seconds: np.ndarray, told: list[tuple[str, float]]) -> None:
+    assert speeds(seconds, STEPS / np.cumsum(seconds)) == told
+
+
+@pytest.mark.parametrize(("slower", "told"), [(1.3, [("info", 0.8)]), (1.0, [])])
+def test_a_speed_of_the_last_rows_is_taken_as_it_is(slower: float, told: list[tuple[str, float]]) -> None:
+    seconds = np.where(np.arange(N) < 20, 1.0, slower) * np.random.default_rng(2).normal(1, 0.001, N)
+    assert speeds(seconds, 10 / seconds) == told
 
 
 @pytest.mark.parametrize(("seconds", "told"), [(SECONDS, ["warning"]), (EVEN, [])])

@@ -125,3 +125,8 @@ def test_a_gradient_norm_that_is_finite_again_was_a_skipped_step(where: Any, sev
 @pytest.mark.parametrize(("where", "count"), [(slice(None, 30), 0), ([0, 1, 200], 1), (slice(None), 1)])
 def test_nan_before_the_first_finite_value_was_not_computed_yet(where: Any, count: int) -> None:
     assert len(list(nonfinite.detect(run_of({"loss.train": bad(LOSS, where)})))) == count
+
+
+def test_a_launch_that_was_nan_from_its_first_value_is_told_after_a_new_one() -> None:
+    run = run_of({"loss.train": bad(LOSS, slice(None, 30))}, attempts=[0] * 30 + [1] * (len(LOSS) - 30))
+    assert [f.facts.count for f in nonfinite.detect(run)] == [30]
