@@ -24,7 +24,7 @@ from fit import corpora  # noqa: E402
 
 from forensics import at_path, pipeline  # noqa: E402
 from forensics.errors import ForensicsError  # noqa: E402
-from forensics.guards.backtest import Backtest, backtests, grave_in_order  # noqa: E402
+from forensics.guards.backtest import Backtest, backtests, harms  # noqa: E402
 from forensics.guards.guard_table import GUARDS  # noqa: E402
 
 DATA = HERE / "guards.csv"
@@ -53,7 +53,7 @@ def measured(truth: corpora.Truth) -> list[tuple[str, Backtest, bool]]:
     except ForensicsError:
         return []
     findings = pipeline.examined(run)[0] if truth.faulty else ()
-    kinds = {f.kind for f in grave_in_order(findings)}
+    kinds = {f.kind for f in harms(findings)}
     rules = {rule.name: rule for rule in GUARDS}
     rows = [(row.guard, row, bool(kinds & set(rules[row.guard].catches))) for row in backtests(run, findings)]
     return [*rows, (BEST, rows[0][1], True)] if any(harm for _, _, harm in rows) else rows

@@ -54,25 +54,28 @@ class Backtest:
 
 def backtests(run: Run, findings: Sequence[Finding[Any]]) -> list[Backtest]:
     """The guards whose metric was logged, the best first: those that caught it, with the fewest false alarms, the earliest. On a run
-    without a grave symptom every alarm is a false one."""
-    grave = grave_in_order(findings)
-    rows = [row for rule in GUARDS if (row := _row(run, rule, grave)) is not None]
+    without a harm every alarm is a false one."""
+    harm = harms(findings)
+    rows = [row for rule in GUARDS if (row := _row(run, rule, harm)) is not None]
     return sorted(rows, key=lambda r: (r.fired is None, r.false_alarms, -(r.lead or 0)))
 
 
-def grave_in_order(findings: Sequence[Finding[Any]]) -> list[Finding[Any]]:
-    return sorted((f for f in findings if f.severity in GRAVE and f.first_step is not None), key=lambda f: f.first_step or 0)
+def harms(findings: Sequence[Finding[Any]]) -> list[Finding[Any]]:
+    """The grave symptoms that some guard is there for, in step order. Others, such as an end above the beginning, span the whole run."""
+    caught = {kind for rule in GUARDS for kind in rule.catches}
+    found = (f for f in findings if f.severity in GRAVE and f.first_step is not None and f.kind in caught)
+    return sorted(found, key=lambda f: f.first_step or 0)
 
 
-def _row(run: Run, rule: GuardRule, grave: Sequence[Finding[Any]]) -> Backtest | None:
+def _row(run: Run, rule: GuardRule, all_harms: Sequence[Finding[Any]]) -> Backtest | None:
     known = _values(run, rule.metric)
     if known is None:
         return None
     tag, every, attempt, step, value = known
     hit = np.concatenate([fires(rule, part) for part in np.split(value, np.flatnonzero(np.diff(attempt)) + 1)])
     at = step[hit]
-    harm = next((f for f in grave if f.kind in rule.catches), None)
-    begins = min((f.first_step for f in grave if f.first_step is not None), default=None)
+    harm = next((f for f in all_harms if f.kind in rule.catches), None)
+    begins = all_harms[0].first_step if all_harms else None
     healthy = step < begins - EARLY * every if begins is not None else np.ones(len(step), bool)
     caught, lead = None, None
     if harm is not None and harm.first_step is not None:

@@ -9,8 +9,7 @@ from typing import Any
 from forensics.case import Finding
 from forensics.errors import ForensicsError
 from forensics.guards import callback_files
-from forensics.guards.backtest import Backtest, backtests, grave_in_order
-from forensics.guards.guard_table import GUARDS
+from forensics.guards.backtest import Backtest, backtests, harms
 from parsers.tables import Run
 
 
@@ -55,6 +54,4 @@ class Guarded:
 
 
 def guarded(run: Run, findings: Sequence[Finding[Any]]) -> Guarded:
-    kinds = {kind for rule in GUARDS for kind in rule.catches}
-    harms = {f.id: f.title for f in grave_in_order(findings) if f.kind in kinds}
-    return Guarded(run.id, tuple(backtests(run, findings)), harms)
+    return Guarded(run.id, tuple(backtests(run, findings)), {f.id: f.title for f in harms(findings)})

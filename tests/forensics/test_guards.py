@@ -76,6 +76,11 @@ def test_the_gradient_warns_before_the_loss(tmp_path: Path) -> None:
     assert told.best is not None and (told.best.guard, told.best.fired, told.best.lead) == ("grad_z", 190, 10)
 
 
+def test_an_end_above_the_beginning_leaves_a_healthy_part() -> None:
+    told = forensics.guard(str(Path(__file__).parents[2] / "samples" / "lr_too_high_diverges"))
+    assert told.best is not None and told.best.healthy_values > 150
+
+
 def test_the_time_of_a_step_comes_from_the_clock(tmp_path: Path) -> None:
     def clock(i: int) -> float:
         return runs.START + 0.5 * i + 2.0 * max(0, i - 200)
