@@ -72,7 +72,7 @@ def _scheduled(a: Accumulation) -> list[Answer]:
         if last(s.name) != "step" or not is_scheduler(m, receiver(s.node)):
             continue
         often = a.per_micro_batch(s.node)
-        if often is None or getattr(s.node, "args", ()) or getattr(s.node, "keywords", ()):
+        if often is None or getattr(s.node, "args", None) or getattr(s.node, "keywords", None):
             out.append(unknown(f"how often {s.where} steps the scheduler, or where it is told to be."))
         elif often:
             out.append(fault(s, f"steps the scheduler with every micro-batch, and {a.update.step.where} the optimizer once in {a.steps}."))

@@ -20,7 +20,7 @@ _SQUASH = {"softmax": "softmax", "Softmax": "softmax", "sigmoid": "sigmoid", "Si
 _LOG_SQUASH = ("log_softmax", "LogSoftmax", "log", "logsigmoid", "log_sigmoid")
 _SAME_VALUES = ("view", "reshape", "flatten", "squeeze", "unsqueeze", "contiguous", "to", "float", "cuda", "permute", "transpose", "long")
 _CAUSAL = re.compile(r"(?i)\b(tril|triu|is_causal|causal\w*|GPT\w*|generate_square_subsequent_mask)\b")
-_HIDDEN = 4  # assignments and calls that an input of the loss is followed back through
+_HIDDEN = 8  # assignments and calls that an input of the loss is followed back through
 
 
 def softmax_before_cross_entropy(program: Program) -> Answer:

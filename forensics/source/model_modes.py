@@ -16,7 +16,7 @@ _MODAL = re.compile(r"(Dropout\w*|BatchNorm\w*|dropout\w*|batch_norm|from_pretra
 _MODAL_PACKAGES = re.compile(r"(^|\.)(torchvision\.models|models)\.\w+$")
 
 
-def eval_mode_missing(program: Program) -> Answer:
+def eval_call_missing(program: Program) -> Answer:
     """eval() missing: a model with dropout or batch norm is evaluated, and nothing calls model.eval()."""
     if not has_backward(program):
         return unknown(no_loop(program))

@@ -79,7 +79,7 @@ def _no_state(program: Program) -> str:
     steps = [c for c in program.ends("step") if is_scheduler(c.module, receiver(c.node))]
     if not steps:
         return "the source does not step the scheduler."
-    if any(getattr(c.node, "args", ()) for c in steps):
+    if any(getattr(c.node, "args", None) for c in steps):
         return "the scheduler is given its step each time."
     written = any(isinstance(n, ast.Attribute) and n.attr == "last_epoch" for m in program.modules for n in ast.walk(m.tree))
     return "the source sets the scheduler's place by hand." if written else ""

@@ -53,7 +53,7 @@ def layers_in_plain_list(program: Program) -> Answer:
     found = []
     for m in program.modules:
         for c in m.classes.values():
-            if not any(last(m.resolved(dotted(b))) == "Module" for b in c.bases):
+            if not _is_module(m, c.name):
                 continue
             for f in c.body:
                 if isinstance(f, Function) and f.name == "__init__":
@@ -92,7 +92,7 @@ def _listed(m: Module, owner: ast.ClassDef, statement: ast.stmt) -> list[Answer]
     if isinstance(value, ast.Call) and last(m.called(value)) == "ModuleList":
         return [right(Site(m, statement), "registers its list of layers.")]
     items = value.elts if isinstance(value, ast.List) else [value.elt] if isinstance(value, ast.ListComp) else []
-    layers = [i for i in items if isinstance(i, ast.Call) and last(m.called(i)) in _LAYERS and "nn." in m.called(i)]
+    layers = [i for i in items if isinstance(i, ast.Call) and (_is_module(m, last(m.called(i))) or _is_layer(m.called(i)))]
     if not layers:
         return []
     mentions = [n for n in ast.walk(owner) if isinstance(n, ast.Attribute) and dotted(n) == name]
@@ -100,3 +100,11 @@ def _listed(m: Module, owner: ast.ClassDef, statement: ast.stmt) -> list[Answer]
     if registers:
         return [right(Site(m, statement), "registers its list of layers.")]
     return [fault(Site(m, statement), f"keeps layers in the plain list {name}, which parameters() does not go through.")]
+
+
+def _is_module(m: Module, name: str) -> bool:
+    return name in m.classes and any(last(m.resolved(dotted(b))) == "Module" for b in m.classes[name].bases)
+
+
+def _is_layer(name: str) -> bool:
+    return last(name) in _LAYERS and "nn." in name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from forensics.source.answers import Answer, fault, one_of, right, unknown
@@ -10,7 +11,11 @@ from forensics.source.program import Loop, Program, Site, dotted, last
 from forensics.source.training_loops import Update, has_backward, is_backward, no_loop, optimizer_of, receiver, updates
 
 _CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm")
-_HANDLED = ("accelerator", "fabric", "scaler")  # libraries' objects that get the optimizer and do not clear
+_HANDLED = ("accelerator", "fabric", "scaler")  # libraries' objects that unscale what they clip
+# Calls that get the optimizer and leave its gradients: they save, show or schedule, or only look
+_LEAVES = re.compile(
+    r"(?i)save|sched|lr|log|state|print|clip|attr|isinstance|len$|synchron|param_group|accelerator|fabric|scaler|^(id|type|repr)$"
+)
 
 
 def zero_grad_missing(program: Program) -> Answer:
@@ -63,8 +68,8 @@ def _given(s: Site, optimizer: str) -> bool:
     assert isinstance(call, ast.Call)
     given = [*call.args, *(k.value for k in call.keywords)]
     name = dotted(call.func)
-    known = any(word in name.lower() for word in _HANDLED) or name in ("print", "isinstance", "len")
-    unknown_method = name.rpartition(".")[0] == optimizer and last(name) not in ("step", "state_dict", "train", "eval", "synchronize")
+    known = _LEAVES.search(last(name)) is not None or any(word in name.lower() for word in _HANDLED)
+    unknown_method = name.rpartition(".")[0] == optimizer and last(name) not in ("step", "train", "eval") and not known
     return unknown_method or (not known and any(dotted(a) == optimizer for a in given if not isinstance(a, ast.Call)))
 
 

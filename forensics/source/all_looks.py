@@ -27,7 +27,7 @@ LOOKS: dict[str, Look] = {
         update_order.clip_after_step,
         accumulation_looks.loss_not_divided,
         accumulation_looks.scheduler_per_micro_batch,
-        model_modes.eval_mode_missing,
+        model_modes.eval_call_missing,
         model_modes.train_mode_not_restored,
         loss_calls.softmax_before_cross_entropy,
         loss_calls.nll_loss_on_logits,
