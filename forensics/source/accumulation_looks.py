@@ -12,12 +12,12 @@ _NONE = "the source has no loop of its own that accumulates gradients."
 _DIVIDES = ("accelerator", "engine", "fabric")  # accelerate and DeepSpeed divide the loss themselves
 
 
-def loss_not_divided(program: Program) -> Answer:
+def adds_undivided_losses(program: Program) -> Answer:
     """Loss not divided by the accumulation steps: gradients of several micro-batches add up undivided."""
     return one_of([_divided(program, a) for a in accumulations(program, updates(program))], _NONE)
 
 
-def scheduler_per_micro_batch(program: Program) -> Answer:
+def steps_scheduler_often(program: Program) -> Answer:
     """Scheduler stepped per micro-batch: the schedule ends as many times too early as there are micro-batches in an update."""
     if program.uses("accelerate"):
         return unknown("whether the scheduler steps with each micro-batch: accelerate wraps it.")

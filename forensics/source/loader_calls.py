@@ -29,19 +29,19 @@ _SEEDS = re.compile(r"(^|\.)(random\.seed|seed|manual_seed|seed_everything|set_s
 _OF_WORKER = re.compile(r"initial_seed|get_worker_info|time|urandom|getpid")
 
 
-def shuffle_off(program: Program) -> Answer:
+def keeps_order(program: Program) -> Answer:
     """Shuffle off: the loader that the training loop goes through keeps the order of a data set that has one."""
     found = [_order(program, c) for c in program.ends("DataLoader") if _trains(program, c)]
     return one_of(found, "the source makes no DataLoader for its own training loop.")
 
 
-def same_seed_per_worker(program: Program) -> Answer:
+def seeds_workers_alike(program: Program) -> Answer:
     """Same seed per worker: every loader worker seeds its random numbers alike, so that their augmentations repeat."""
     found = [_worker(program, c, init) for c in program.ends("DataLoader") if (init := keyword(c.node, "worker_init_fn")) is not None]
     return one_of([a for a in found if a], "the source gives no DataLoader a worker_init_fn.")
 
 
-def evaluation_on_training_set(program: Program) -> Answer:
+def evaluates_on_training_data(program: Program) -> Answer:
     """Evaluation on the training set: what is called held out is made as the training data are, or from them whole."""
     if program.ends(*_SPLITS):
         return unknown("which samples are held out: the source splits a data set.")

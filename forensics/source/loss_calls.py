@@ -23,13 +23,13 @@ _CAUSAL = re.compile(r"(?i)\b(tril|triu|is_causal|causal\w*|GPT\w*|generate_squa
 _HIDDEN = 8  # assignments and calls that an input of the loss is followed back through
 
 
-def softmax_before_cross_entropy(program: Program) -> Answer:
+def squashes_twice(program: Program) -> Answer:
     """Softmax before cross-entropy: a loss that takes logits is given probabilities, so that squashing is applied twice."""
     found = [a for call, kind in _losses(program, set(_LOGITS)) for a in _logits(program, call, _LOGITS[kind])]
     return one_of([*found, *_keras(program)], "the source has no loss that takes logits.")
 
 
-def nll_loss_on_logits(program: Program) -> Answer:
+def gives_nll_no_logs(program: Program) -> Answer:
     """NLLLoss on logits: a loss that takes log-probabilities is given something else."""
     found = []
     for call, _ in _losses(program, _LOGS):
@@ -43,7 +43,7 @@ def nll_loss_on_logits(program: Program) -> Answer:
     return one_of(found, "the source has no loss that takes log-probabilities.")
 
 
-def labels_not_shifted(program: Program) -> Answer:
+def shifts_no_labels(program: Program) -> Answer:
     """Labels not shifted: a causal language model is asked for the token that it is given."""
     found = []
     for call, _ in _losses(program, {"cross_entropy", "CrossEntropyLoss"}):
@@ -61,7 +61,7 @@ def labels_not_shifted(program: Program) -> Answer:
     return one_of(found, "the source does not compare a language model's output with its tokens.")
 
 
-def labels_shifted_twice(program: Program) -> Answer:
+def shifts_labels_twice(program: Program) -> Answer:
     """Labels shifted twice: tokens are shifted by hand for a model of transformers, which shifts labels itself."""
     if not program.uses("transformers") or not any("CausalLM" in o or "LMHeadModel" in o for o in program.imported):
         return unknown("the source makes no causal language model of transformers.")

@@ -16,7 +16,7 @@ _MODAL = re.compile(r"(Dropout\w*|BatchNorm\w*|dropout\w*|batch_norm|from_pretra
 _MODAL_PACKAGES = re.compile(r"(^|\.)(torchvision\.models|models)\.\w+$")
 
 
-def eval_call_missing(program: Program) -> Answer:
+def evaluates_in_training_mode(program: Program) -> Answer:
     """eval() missing: a model with dropout or batch norm is evaluated, and nothing calls model.eval()."""
     if not has_backward(program):
         return unknown(no_loop(program))
@@ -32,7 +32,7 @@ def eval_call_missing(program: Program) -> Answer:
     return fault(looped[0], f"evaluates, and nothing calls eval() on a model, although {modal.where} makes {last(modal.name)}.")
 
 
-def train_mode_not_restored(program: Program) -> Answer:
+def trains_in_evaluation_mode(program: Program) -> Answer:
     """train() missing: the model goes into evaluation mode in the loop that trains it, and never back."""
     found = [_restored(program, c) for c in program.calls if _mode(c) == "eval" and _is_trained(program, c)]
     return one_of([a for a in found if a], "the source does not evaluate within its training loop.")

@@ -12,7 +12,7 @@ from forensics.source.training_loops import is_backward, is_optimizer
 _NUMBERS = ("item", "detach", "tolist", "numpy", "cpu", "data")
 
 
-def graph_kept_in_total(program: Program) -> Answer:
+def keeps_graphs(program: Program) -> Answer:
     """item() missing: a running total adds up losses with their graphs, which stay in memory as long as the total."""
     found = []
     for b in program.calls:

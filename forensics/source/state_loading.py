@@ -14,12 +14,12 @@ _WHOLE = ("load_state", "load_checkpoint", "resume", "restore", "auto_load_model
 _NO_RESUME = "the source does not go on from a saved step."
 
 
-def optimizer_not_loaded(program: Program) -> Answer:
+def loads_no_optimizer(program: Program) -> Answer:
     """Resume without the optimizer: model and step come from a checkpoint, and the optimizer's state does not."""
     return _loaded(program, scheduler=False)
 
 
-def scheduler_not_loaded(program: Program) -> Answer:
+def loads_no_scheduler(program: Program) -> Answer:
     """Resume without the scheduler: model, optimizer and step come from a checkpoint, and the scheduler's state does not."""
     return _loaded(program, scheduler=True)
 

@@ -25,7 +25,7 @@ _LAYERS = (
 _REGISTERS = ("ModuleList", "ParameterList", "Sequential", "ModuleDict", "add_module", "register_module", "extend", "setattr")
 
 
-def optimizer_built_before_unfreezing(program: Program) -> Answer:
+def unfreezes_late(program: Program) -> Answer:
     """Optimizer built before unfreezing: it got only what required gradients then, and what is unfrozen later never learns."""
     built = [Site(m, v) for m in program.modules for n, values in m.made.items() if is_optimizer(m, n) for v in values if _filters(m, v)]
     thawed = [s for m in program.modules for s in _thaws(m)]
@@ -48,7 +48,7 @@ def optimizer_built_before_unfreezing(program: Program) -> Answer:
     return one_of(found, "")
 
 
-def layers_in_plain_list(program: Program) -> Answer:
+def hides_layers(program: Program) -> Answer:
     """Layers in a plain list: a module keeps layers in a Python list, where parameters() does not find them."""
     found = []
     for m in program.modules:

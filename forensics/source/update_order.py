@@ -18,18 +18,18 @@ _LEAVES = re.compile(
 )
 
 
-def zero_grad_missing(program: Program) -> Answer:
+def keeps_gradients(program: Program) -> Answer:
     """zero_grad missing: an optimizer is stepped in a loop in which nothing clears its gradients."""
     return one_of([_cleared(program, u) for u in updates(program)], no_loop(program))
 
 
-def clip_before_unscale(program: Program) -> Answer:
+def clips_scaled_gradients(program: Program) -> Answer:
     """Clip before unscale: gradients are clipped while they still carry the factor of the loss scaler."""
     found = [a for clip in program.ends(*_CLIPS) for a in _unscaled(program, clip)]
     return one_of(found, "the source does not clip gradients beside a loss scaler.")
 
 
-def clip_after_step(program: Program) -> Answer:
+def clips_after_step(program: Program) -> Answer:
     """Clip after step: gradients are clipped once the step has used them."""
     return one_of([a for clip in program.ends(*_CLIPS) for a in _stepped(program, clip)], "the source does not clip gradients.")
 
