@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Callable
 
-from forensics.source.program import dotted, last
+from forensics.source.parsed_module import dotted, last
 
 Change = Callable[[ast.AST], ast.AST]
 

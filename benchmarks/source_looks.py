@@ -23,7 +23,8 @@ from source_faults import FAULTS  # noqa: E402
 
 from forensics.source.all_looks import LOOKS, looked  # noqa: E402
 from forensics.source.answers import FAULT, RIGHT  # noqa: E402
-from forensics.source.program import Listing, Module, Program, last, parse  # noqa: E402
+from forensics.source.parsed_module import Listing, Module, last, parse  # noqa: E402
+from forensics.source.program import Program  # noqa: E402
 from forensics.source.run_source import MOST_BYTES  # noqa: E402
 
 DATA = HERE / "source_looks.csv"

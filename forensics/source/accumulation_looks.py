@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from itertools import islice
 
 from forensics.source.answers import Answer, fault, one_of, right, unknown
-from forensics.source.program import Program, Site, dotted, last
-from forensics.source.training_loops import Accumulation, accumulations, is_scheduler, receiver, updates
+from forensics.source.parsed_module import dotted, last
+from forensics.source.program import Program, Site
+from forensics.source.training_loops import MOST_UPDATES, Accumulation, accumulations, is_scheduler, receiver, updates
 
 _NONE = "the source has no loop of its own that accumulates gradients."
 _DIVIDES = ("accelerator", "engine", "fabric")  # accelerate and DeepSpeed divide the loss themselves
@@ -14,14 +16,18 @@ _DIVIDES = ("accelerator", "engine", "fabric")  # accelerate and DeepSpeed divid
 
 def adds_undivided_losses(program: Program) -> Answer:
     """Loss not divided by the accumulation steps: gradients of several micro-batches add up undivided."""
-    return one_of([_divided(program, a) for a in accumulations(program, updates(program))], _NONE)
+    return one_of([_divided(program, a) for a in _some(program)], _NONE)
 
 
 def steps_scheduler_often(program: Program) -> Answer:
     """Scheduler stepped per micro-batch: the schedule ends as many times too early as there are micro-batches in an update."""
     if program.uses("accelerate"):
         return unknown("whether the scheduler steps with each micro-batch: accelerate wraps it.")
-    return one_of([x for a in accumulations(program, updates(program)) for x in _scheduled(a)], _NONE)
+    return one_of([x for a in _some(program) for x in _scheduled(program, a)], _NONE)
+
+
+def _some(program: Program) -> list[Accumulation]:
+    return list(islice(accumulations(program, updates(program)), MOST_UPDATES))
 
 
 def _divided(program: Program, a: Accumulation) -> Answer:
@@ -40,8 +46,8 @@ def _divided(program: Program, a: Accumulation) -> Answer:
         return right(Site(m, call), f"gets a loss that was divided by {a.steps}.")
     if factors:
         return unknown(f"whether the factor of the loss at {a.backward.where} stands for the micro-batches of an update.")
-    for s in (Site(o, n) for o in program.modules for n in ast.walk(o.tree)):
-        if isinstance(s.node, ast.BinOp) and _is_factor(s.node.op) and a.steps in (ast.unparse(s.node.left), ast.unparse(s.node.right)):
+    for s in (Site(o, n) for o in program.modules for n in ast.walk(o.tree) if isinstance(n, ast.BinOp) and _is_factor(n.op)):
+        if any(_short(x) == a.steps for x in (getattr(s.node, "left", a.guard), getattr(s.node, "right", a.guard))):
             return unknown(f"what the scaling by {a.steps} at {s.where} is for.")
     if any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in ast.walk(a.update.region)) or not dotted(loss):
         return unknown("whether the gradients are divided by hand.")
@@ -66,9 +72,9 @@ def _is_factor(op: ast.operator) -> bool:
     return isinstance(op, (ast.Div, ast.Mult))
 
 
-def _scheduled(a: Accumulation) -> list[Answer]:
+def _scheduled(program: Program, a: Accumulation) -> list[Answer]:
     m, out = a.update.module, []
-    for s in (Site(m, n) for n in ast.walk(a.update.region) if isinstance(n, ast.Call)):
+    for s in program.calls_in(m, a.update.region):
         if last(s.name) != "step" or not is_scheduler(m, receiver(s.node)):
             continue
         often = a.per_micro_batch(s.node)
@@ -79,3 +85,8 @@ def _scheduled(a: Accumulation) -> list[Answer]:
         else:
             out.append(right(s, "steps the scheduler once an update."))
     return out
+
+
+def _short(node: ast.AST) -> str:
+    """A name or a constant as it is written."""
+    return repr(node.value) if isinstance(node, ast.Constant) else dotted(node)

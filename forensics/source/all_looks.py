@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from forensics.source import (
@@ -15,7 +17,8 @@ from forensics.source import (
     update_order,
 )
 from forensics.source.answers import FAULT, RIGHT, Answer, unknown
-from forensics.source.program import Program
+from forensics.source.parsed_module import last
+from forensics.source.program import MOST_CALLS, Program
 
 Look = Callable[[Program], Answer]
 
@@ -44,9 +47,17 @@ LOOKS: dict[str, Look] = {
     )
 }
 
+_ASKED = re.compile(
+    r"(manual_)?backward|step|eval|train|no_grad|inference_mode|parameters|DataLoader|load_state_dict|zero_grad|clip_grad_\w+|[a-z]*_?(entropy|loss)|\w+Loss"
+)
+
 
 def looked(program: Program) -> dict[str, Answer]:
-    """Every answer of one program. A look that breaks, or meets source nested too deep, costs only itself."""
+    """Every answer of one program. A look that breaks, or meets source nested too deep, costs only itself. The looks go through the
+    source once for each call that they ask about, so there may not be too many of these."""
+    ((name, times),) = Counter(last(c.name) for c in program.calls if _ASKED.fullmatch(last(c.name))).most_common(1)[0:1] or [("", 0)]
+    if times > MOST_CALLS:
+        return {look: unknown(f"the source calls {name} {times} times, more than one script does.") for look in LOOKS}
     out = {}
     for name, look in LOOKS.items():
         try:

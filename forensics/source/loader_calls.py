@@ -6,7 +6,8 @@ import ast
 import re
 
 from forensics.source.answers import Answer, fault, is_constant, keyword, one_of, right, unknown
-from forensics.source.program import Function, Program, Site, dotted, last
+from forensics.source.parsed_module import Function, dotted, last
+from forensics.source.program import MOST_CALLS, Program, Site
 from forensics.source.training_loops import has_backward, is_backward
 
 _HELD_OUT = re.compile(r"(?i)(^|_)(e?val(id(ation)?)?|test|dev|eval)(_|\d|set|loader|data|ds|dl|$)")
@@ -46,6 +47,7 @@ def evaluates_on_training_data(program: Program) -> Answer:
     if program.ends(*_SPLITS):
         return unknown("which samples are held out: the source splits a data set.")
     named = [(m, name, v) for m in program.modules for name, values in m.made.items() for v in values if isinstance(v, ast.Call)]
+    named = [x for x in named if _is_data(x[0].called(x[2]))][:MOST_CALLS]
     train = [(m, name, v) for m, name, v in named if _TRAIN.search(last(name)) and not _HELD_OUT.search(last(name))]
     held = [(m, name, v) for m, name, v in named if _HELD_OUT.search(last(name))]
     found = []
@@ -53,7 +55,7 @@ def evaluates_on_training_data(program: Program) -> Answer:
         for o, other, w in train:
             if m is not o or m.function(v) is not m.function(w) or last(m.called(v)) != last(m.called(w)):
                 continue
-            if _data_of(v) is None or not _is_data(m.called(v)):
+            if _data_of(v) is None:
                 continue
             if _data_of(v) == _data_of(w):
                 found.append(fault(Site(m, v), f"makes {name} from the same data as {other} (line {m.line(w)})."))

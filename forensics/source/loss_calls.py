@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 
 from forensics.source.answers import Answer, fault, is_constant, keyword, one_of, right, unknown
-from forensics.source.program import Function, Module, Program, Site, dotted, last
+from forensics.source.parsed_module import Function, Module, dotted, last
+from forensics.source.program import Program, Site
 
 _LOGITS = {
     "cross_entropy": "softmax",
@@ -118,7 +119,8 @@ def _origin(program: Program, m: Module, node: ast.AST | None, left: int) -> tup
         name = last(m.called(node))
         if name in _SAME_VALUES and isinstance(node.func, ast.Attribute):
             return _origin(program, m, node.func.value if not m.called(node).startswith("torch.") else _given(node), left)
-        if name in _SQUASH or name in _LOG_SQUASH:
+        squashes = m.called(node).startswith("torch.") or (isinstance(node.func, ast.Attribute) and dotted(node.func.value) != "self")
+        if squashes and (name in _SQUASH or name in _LOG_SQUASH):
             return Site(m, node), name
         return _of_layer(program, m, dotted(node.func), left)
     if isinstance(node, ast.Subscript):

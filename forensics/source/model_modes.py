@@ -6,7 +6,8 @@ import ast
 import re
 
 from forensics.source.answers import Answer, fault, is_constant, one_of, right, unknown
-from forensics.source.program import Function, Program, Site, dotted, last
+from forensics.source.parsed_module import Function, dotted, last
+from forensics.source.program import Program, Site
 from forensics.source.training_loops import has_backward, is_backward, no_loop, receiver
 
 _EVALUATION = re.compile(r"(?i)(^|_|\b)(e?val(uat\w*|id\w*)?|test(ing|er|set|loader)?|dev)(_|\b|\d|$)")

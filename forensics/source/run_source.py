@@ -11,7 +11,8 @@ from pathlib import Path, PurePosixPath
 from forensics.run.once import once
 from forensics.source import all_looks
 from forensics.source.answers import Answer
-from forensics.source.program import Listing, Module, Program, last, parse, programs
+from forensics.source.parsed_module import Listing, Module, last, parse
+from forensics.source.program import Program, programs
 from parsers.console_format.event_lines import is_code
 from parsers.runs.homes import home
 from parsers.tables import Run, Source

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from forensics.source.answers import Answer, fault, one_of, right
-from forensics.source.program import Loop, Module, Program, Site, dotted, last
+from forensics.source.parsed_module import Loop, Module, dotted, last
+from forensics.source.program import Program, Site
 from forensics.source.training_loops import is_backward, is_optimizer
 
 _NUMBERS = ("item", "detach", "tolist", "numpy", "cpu", "data")
@@ -14,11 +15,8 @@ _NUMBERS = ("item", "detach", "tolist", "numpy", "cpu", "data")
 
 def keeps_graphs(program: Program) -> Answer:
     """item() missing: a running total adds up losses with their graphs, which stay in memory as long as the total."""
-    found = []
-    for b in program.calls:
-        if is_backward(b) and (loss := _loss(b)):
-            for loop in b.module.loops(b.node)[:1]:
-                found += list(_totals(b.module, loop, loss, _backwarded(b.module)))
+    pairs = {(b.module, loop, loss) for b in program.calls if is_backward(b) and (loss := _loss(b)) for loop in b.module.loops(b.node)[:1]}
+    found = [a for m, loop, loss in sorted(pairs, key=lambda x: (x[0].line(x[1]), x[2])) for a in _totals(program, m, loop, loss)]
     return one_of(found, "the source adds up no losses in a training loop of its own.")
 
 
@@ -34,28 +32,29 @@ def _loss(b: Site) -> str:
     return dotted(call.args[0]) if call.args else ""
 
 
-def _backwarded(m: Module) -> set[str]:
-    calls = (Site(m, n) for n in ast.walk(m.tree) if isinstance(n, ast.Call))
-    return {_loss(c) for c in calls if is_backward(c)}
-
-
-def _totals(m: Module, loop: Loop, loss: str, backwarded: set[str]) -> Iterator[Answer]:
+def _totals(program: Program, m: Module, loop: Loop, loss: str) -> Iterator[Answer]:
     if _made_a_number(m, loop, loss) or _over_optimizers(m, loop):
         return
-    for n in ast.walk(loop):
-        target, value = "", None
-        if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add):
-            target, value = dotted(n.target), n.value
-        elif (
-            isinstance(n, ast.Expr) and isinstance(n.value, ast.Call) and last(dotted(n.value.func)) == "append" and len(n.value.args) == 1
-        ):
-            target, value = dotted(n.value.func).rpartition(".")[0], n.value.args[0]
-        if value is None or not target or target in backwarded or loss not in {dotted(x) for x in ast.walk(value)}:
+    differentiated = {dotted(x) for c in program.calls_in(m, m.tree) if is_backward(c) for x in ast.walk(c.node)}
+    begun_inside = {dotted(t) for n in ast.walk(loop) if isinstance(n, ast.Assign) for t in n.targets}
+    for n, target, value in _sums(loop):
+        if not target or target in differentiated or loss not in {dotted(x) for x in ast.walk(value)}:
             continue
         if _number(value, loss):
             yield right(Site(m, n), "adds the loss as a number.")
-        elif _bare(value, loss) and not _in_no_grad(m, n) and not _in_loss(m, loop, target) and _outlives(m, loop, target):
+        elif _bare(value, loss) and not _in_no_grad(m, n) and target not in begun_inside:
             yield fault(Site(m, n), f"adds {loss} with its graph to {target}: item() or detach() is missing.")
+
+
+def _sums(loop: Loop) -> Iterator[tuple[ast.AST, str, ast.expr]]:
+    """``total += value`` and ``total.append(value)`` in a loop."""
+    for n in ast.walk(loop):
+        if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add):
+            yield n, dotted(n.target), n.value
+        elif (
+            isinstance(n, ast.Expr) and isinstance(n.value, ast.Call) and last(dotted(n.value.func)) == "append" and len(n.value.args) == 1
+        ):
+            yield n, dotted(n.value.func).rpartition(".")[0], n.value.args[0]
 
 
 def _number(value: ast.AST, loss: str) -> bool:
@@ -83,20 +82,6 @@ def _made_a_number(m: Module, loop: Loop, loss: str) -> bool:
 def _in_no_grad(m: Module, n: ast.AST) -> bool:
     held = (item.context_expr for p in m.parents(n) if isinstance(p, ast.With) for item in p.items)
     return any(last(m.called(e)) in ("no_grad", "inference_mode") for e in held)
-
-
-def _in_loss(m: Module, loop: Loop, target: str) -> bool:
-    """Does the total go into something that is differentiated?"""
-    for n in ast.walk(m.function(loop)):
-        if isinstance(n, ast.Call) and is_backward(Site(m, n)) and target in {dotted(x) for x in ast.walk(n)}:
-            return True
-    return False
-
-
-def _outlives(m: Module, loop: Loop, target: str) -> bool:
-    """Is the total begun outside the loop?"""
-    inside = (n for n in ast.walk(loop) if isinstance(n, ast.Assign))
-    return not any(dotted(t) == target for n in inside for t in n.targets)
 
 
 def _over_optimizers(m: Module, loop: Loop) -> bool:

@@ -6,7 +6,8 @@ import ast
 import re
 
 from forensics.source.answers import Answer, fault, right, unknown
-from forensics.source.program import Program, Site, dotted, last
+from forensics.source.parsed_module import dotted, last
+from forensics.source.program import Program, Site
 from forensics.source.training_loops import is_optimizer, is_scheduler, receiver, updates
 
 _CLOCK = re.compile(r"(?i)^(start_?)?(epoch|step|iter\w{0,6}|global_step|iteration)s?(_num|_idx)?$")

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from forensics.source.program import Loop, Module, Program, Site, dotted, last
+from forensics.source.parsed_module import Loop, Module, dotted, last
+from forensics.source.program import Program, Site
 
 MOST_UPDATES = 50  # steps of optimizers that are looked at: scripts have one to four
 _OPTIMIZER = re.compile(r"(?i)opt(im(izer)?s?)?(_?[a-z0-9]{1,12})?$|optim")
@@ -109,7 +110,7 @@ class Accumulation:
 
 def accumulations(program: Program, found: list[Update]) -> Iterator[Accumulation]:
     for u in found:
-        inside = [Site(u.module, n) for n in ast.walk(u.region)]
+        inside = program.calls_in(u.module, u.region)
         zeroed = [s for s in inside if "zero_grad" in last(s.name)]
         for s in inside:
             if not is_backward(s):

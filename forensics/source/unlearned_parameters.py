@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 
 from forensics.source.answers import Answer, fault, is_constant, one_of, right, unknown
-from forensics.source.program import Function, Module, Program, Site, dotted, last
+from forensics.source.parsed_module import Function, Module, dotted, last
+from forensics.source.program import MOST_CALLS, Program, Site
 from forensics.source.training_loops import is_optimizer
 
 _LAYERS = (
@@ -27,7 +28,9 @@ _REGISTERS = ("ModuleList", "ParameterList", "Sequential", "ModuleDict", "add_mo
 
 def unfreezes_late(program: Program) -> Answer:
     """Optimizer built before unfreezing: it got only what required gradients then, and what is unfrozen later never learns."""
-    built = [Site(m, v) for m in program.modules for n, values in m.made.items() if is_optimizer(m, n) for v in values if _filters(m, v)]
+    built = [Site(m, v) for m in program.modules for n, values in m.made.items() if is_optimizer(m, n) for v in values if _filters(m, v)][
+        :MOST_CALLS
+    ]
     thawed = [s for m in program.modules for s in _thaws(m)]
     if not built or not thawed:
         return unknown("the source does not unfreeze parameters beside an optimizer of those that require gradients.")
@@ -73,13 +76,16 @@ def _thaws(m: Module) -> list[Site]:
     """Where parameters of a model are set to require gradients (not inputs: ``x.requires_grad = True`` outside a loop over parameters)."""
     out = []
     for n in ast.walk(m.tree):
-        loops = [p for p in m.loops(n) if isinstance(p, ast.For) and "parameters" in ast.unparse(p.iter)]
         on = isinstance(n, ast.Assign) and is_constant(n.value, True) and any(last(dotted(t)) == "requires_grad" for t in n.targets)
-        if on and loops:
+        called = isinstance(n, ast.Call) and last(dotted(n.func)) == "requires_grad_" and not (n.args and not is_constant(n.args[0], True))
+        if (on or called) and (_over_parameters(m, n) or (called and "model" in dotted(n))):
             out.append(Site(m, n))
-        elif isinstance(n, ast.Call) and last(dotted(n.func)) == "requires_grad_" and not (n.args and not is_constant(n.args[0], True)):
-            out += [Site(m, n)] if loops or "model" in dotted(n.func) else []
-    return out
+    return out[:MOST_CALLS]
+
+
+def _over_parameters(m: Module, n: ast.AST) -> bool:
+    loops = (p for p in m.loops(n) if isinstance(p, ast.For))
+    return any("parameters" in last(dotted(x)) for p in loops for x in ast.walk(p.iter))
 
 
 def _listed(m: Module, owner: ast.ClassDef, statement: ast.stmt) -> list[Answer]:

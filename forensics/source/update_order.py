@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 
 from forensics.source.answers import Answer, fault, one_of, right, unknown
-from forensics.source.program import Loop, Program, Site, dotted, last
+from forensics.source.parsed_module import Loop, dotted, last
+from forensics.source.program import Program, Site
 from forensics.source.training_loops import Update, has_backward, is_backward, no_loop, optimizer_of, receiver, updates
 
 _CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm")
@@ -75,8 +76,9 @@ def _given(s: Site, optimizer: str) -> bool:
 
 def _called(program: Program, u: Update) -> list[Site]:
     """Where the function of an update is called."""
-    name = getattr(u.module.function(u.step.node), "name", "")
-    return [c for c in program.calls if name and last(c.name) == name]
+    own = u.module.function(u.step.node)
+    calls = program.ends(getattr(own, "name", ""))
+    return [c for c in calls if any(f.node is own for f in program.function(dotted(getattr(c.node, "func", own)), c.module))]
 
 
 def _by_caller(program: Program, u: Update) -> Site | None:
@@ -92,8 +94,9 @@ def _by_caller(program: Program, u: Update) -> Site | None:
 
 def _scaled(program: Program, function: ast.AST, clip: Site) -> list[Site]:
     """The calls of a loss scaler beside a clip: in its function, and not only in the other branch of a condition around it."""
-    calls = [Site(clip.module, n) for n in ast.walk(function) if isinstance(n, ast.Call)]
-    calls = [c for c in calls if last(c.name) in ("step", "unscale_") and "scaler" in receiver(c.node).lower()]
+    calls = [
+        c for c in program.calls_in(clip.module, function) if last(c.name) in ("step", "unscale_") and "scaler" in receiver(c.node).lower()
+    ]
     inner: ast.AST = clip.node
     for p in clip.module.parents(clip.node):
         if isinstance(p, ast.If):
@@ -127,7 +130,7 @@ def _unscaled(program: Program, clip: Site) -> Iterator[Answer]:
 
 def _stepped(program: Program, clip: Site) -> Iterator[Answer]:
     m, function = clip.module, clip.module.function(clip.node)
-    calls = [Site(m, n) for n in ast.walk(function) if isinstance(n, ast.Call)]
+    calls = program.calls_in(m, function)
     around = m.loops(clip.node)[:1]
     order = [(m.line(c.node), c, "step") for c in calls if optimizer_of(c) and m.loops(c.node)[:1] == around]
     order += [(m.line(c.node), c, "backward") for c in calls if is_backward(c)]
