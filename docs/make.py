@@ -20,6 +20,7 @@ from parsers.tables import SCHEMAS
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS)]
 
+import source_page  # noqa: E402
 import table_pages  # noqa: E402
 
 NOTICE = "<!-- Written by docs/make.py: change the docstrings, then run `make docs`. -->\n\n"
@@ -131,6 +132,7 @@ PAGES = {
     "incidents.md": table_pages.recorded,
     "recipes.md": table_pages.published_recipes,
     "guards.md": table_pages.guards,
+    "source.md": source_page.source,
 }
 
 

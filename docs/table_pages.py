@@ -39,12 +39,12 @@ def folklore() -> str:
         "to log, a command (`verb`), an `option`, a `table` of published trainings or a `page`. `forensics explain ID` prints most of them.\n\n"
         "*Served*: a run that shows it is told so. *Partly*: a part of it is, and the note says which. *Missing*: a run may show it, and nothing here looks. "
         "*Not decidable*: what a run leaves behind does not hold it.\n",
-        _table(["", *STATES], [["claims", *(str(count[s]) for s in STATES)]]),
+        table(["", *STATES], [["claims", *(str(count[s]) for s in STATES)]]),
     ]
     for letter, (title, what) in SEEDS.items():
         said = [r for r in rows if r["id"].startswith(letter)]
         ids = {r["id"]: ", ".join(f"{kind} `{name}`" for kind, _, name in (i.partition(":") for i in r["ids"].split())) for r in said}
-        table = _table(["", "claim", "state", "by", "note"], [[r["id"], r["claim"], r["state"], ids[r["id"]], r["note"]] for r in said])
+        table = table(["", "claim", "state", "by", "note"], [[r["id"], r["claim"], r["state"], ids[r["id"]], r["note"]] for r in said])
         parts.append(f"## {title}\n\n{what}\n\n{table}")
     return FOLKLORE_NOTICE + "\n".join(parts)
 
@@ -65,10 +65,10 @@ def recorded() -> str:
     ]
     heads = ["training", "what was seen", "done", "then", "helped", "cause", "speaks", "source"]
     parts.append(
-        "## A sign speaks\n\n" + _table(heads, [[*_incident(i), _causes(i), _ids(i.speaks), f"[{i.shown}]({i.source})"] for i in told])
+        "## A sign speaks\n\n" + table(heads, [[*_incident(i), _causes(i), _ids(i.speaks), f"[{i.shown}]({i.source})"] for i in told])
     )
     rest = [[*_incident(i), i.silent, f"[{i.shown}]({i.source})"] for i in known if not i.speaks]
-    parts.append("## No log could have told\n\n" + _table([*heads[:5], "why", "source"], rest))
+    parts.append("## No log could have told\n\n" + table([*heads[:5], "why", "source"], rest))
     return PUBLISHED_NOTICE + "\n".join(parts)
 
 
@@ -131,7 +131,7 @@ def published_recipes() -> str:
             "batch",
             "source",
         ]
-        parts.append(f"## {kind.capitalize()}\n\n{_table(heads, rows)}")
+        parts.append(f"## {kind.capitalize()}\n\n{table(heads, rows)}")
     return PUBLISHED_NOTICE + "\n".join(parts)
 
 
@@ -139,7 +139,7 @@ def _ids(names: Iterable[str]) -> str:
     return ", ".join(f"`{n}`" for n in names)
 
 
-def _table(heads: list[str], rows: Iterable[list[str]]) -> str:
+def table(heads: list[str], rows: Iterable[list[str]]) -> str:
     lines = (f"| {' | '.join(c.replace('|', '/') for c in row)} |" for row in (heads, ["---"] * len(heads), *rows))
     return "\n".join(lines) + "\n"
 

@@ -20,7 +20,7 @@ from sklearn.model_selection import GroupKFold
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 
-from fit import measure  # noqa: E402
+from fit import measure, source_prior  # noqa: E402
 from fit.model import DECIBANS, AdditiveCauses  # noqa: E402
 from fit.table import Table, classes, read, structure  # noqa: E402
 from forensics.causes.files import NOTHING, UNKNOWN, causes  # noqa: E402
@@ -99,13 +99,15 @@ def weights(model: AdditiveCauses, table: Table) -> list[str]:
         if name == UNKNOWN:
             continue
         lines.append(f"{name},{PRIOR},{model.start_[c] * DECIBANS:.1f},")
-        columns = {sign: at[sign] for sign in causes()[name].signs}
+        columns = {sign: at[sign] for sign in causes()[name].signs if sign in at}
         if name != NOTHING:
             columns[UNEXPLAINED] = at[f"{UNEXPLAINED}:{name}"]
         for sign, j in columns.items():
             seen, absent = model.seen_[c, j] * DECIBANS, model.absent_[c, j] * DECIBANS
             if max(abs(seen), abs(absent)) >= LEAST:
                 lines.append(f"{name},{sign},{seen:.1f},{absent:.1f}")
+        told = {table.columns[j] for j in np.flatnonzero(np.any(table.X[table.sick] != 0, axis=0))}
+        lines += [f"{name},{sign},{source_prior.of(sign)}" for sign in causes()[name].for_ if sign not in told and source_prior.of(sign)]
     return lines
 
 

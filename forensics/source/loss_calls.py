@@ -166,15 +166,16 @@ def _last_layer(program: Program, m: Module, call: ast.Call, left: int) -> tuple
 
 
 def _keras(program: Program) -> list[Answer]:
-    """The last Dense of a Keras model, where the loss says what it takes."""
-    losses = [c for c in program.calls if last(c.name).endswith("Crossentropy") and is_constant(keyword(c.node, "from_logits"), True)]
-    ends = [c for c in program.ends("Dense") if getattr(keyword(c.node, "activation"), "value", None) in ("softmax", "sigmoid")]
-    lasts = [c for c in ends if isinstance(c.module.above.get(c.node), ast.List) and c.module.above[c.node].elts[-1] is c.node]  # type: ignore[attr-defined]
-    return (
-        [fault(losses[0], f"takes logits, and {lasts[0].where} ends the model in {last(lasts[0].name)} with a squash.")]
-        if losses and lasts
-        else []
-    )
+    """The last Dense of a Keras model, where the loss says what it takes; in a program of one model alone."""
+    losses = [c for c in program.calls if last(c.name).endswith("Crossentropy")]
+    if len(losses) != 1 or len(program.ends("Sequential")) != 1 or not is_constant(keyword(losses[0].node, "from_logits"), True):
+        return []
+    up = [(c, c.module.above.get(c.node)) for c in program.ends("Dense")]
+    lasts = [c for c, held in up if isinstance(held, ast.List) and held.elts[-1] is c.node]
+    squash = getattr(keyword(lasts[0].node, "activation"), "value", None) if len(lasts) == 1 else None
+    if squash not in ("softmax", "sigmoid"):
+        return []
+    return [fault(losses[0], f"takes logits, and {lasts[0].where} ends the model in a {squash}.")]
 
 
 def _plain(node: ast.AST | None) -> str | None:

@@ -18,9 +18,9 @@ from parsers.runs.homes import home
 from parsers.tables import Run, Source
 from parsers.walk import is_regular
 
-MOST_BYTES = 512 << 10  # of a file: the longest of the 762 scripts of docs/source.md has 333 KiB; a listing in a log begins it
+MOST_BYTES = 256 << 10  # of a file: the longest script of docs/source.md has 115 KiB, most have 5 to 30; a listing in a log begins it
 MOST_FILES = 40  # a snapshot of a script with its helpers has some ten; in a whole repository no one can say which script ran
-MOST_IN_ALL = 2 << 20  # bytes: some ten seconds, 5 s a MiB
+MOST_IN_ALL = 1 << 20  # bytes: a minute at worst, where all of it is one loop; a script takes 0.1 s
 _SUFFIXES = (".py", ".ipynb", ".patch", ".diff")
 # Where W&B, Sacred and scripts of the DARTS kind put copies of their source
 _SNAPSHOTS = frozenset(["code", "codes", "_sources", "source", "src", "scripts", "snapshot", "code_snapshot", "source_code"])
