@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from fit import fit as fitting  # noqa: E402
+from fit import source_prior  # noqa: E402
 from fit import table as training  # noqa: E402
 from fit.model import AdditiveCauses, Structure  # noqa: E402
 
@@ -58,3 +59,11 @@ def test_a_cause_competes_only_where_its_effect_was_seen() -> None:
     model = AdditiveCauses({"cause": Structure((0,), (), ((1,),)), UNKNOWN: Structure((), ())}, UNKNOWN).fit(X, y)
     assert model.predict_proba([[1.0, -1.0]])[0].tolist() == pytest.approx([0.0, 1.0])
     assert model.predict([[1.0, 1.0]])[0] == "cause"
+
+
+def test_a_sign_of_source_weighs_by_how_few_scripts_have_the_slip() -> None:
+    """Many repositories without the slip weigh more than a few; what is absent weighs little against."""
+    many, few = (float(source_prior.of(f"source_{look}").split(",")[0]) for look in ("keeps_gradients", "squashes_twice"))
+    assert many > few >= 0
+    assert all(-3.1 < float(source_prior.of(f"source_{look}").split(",")[1]) <= 0 for look in ("keeps_gradients", "squashes_twice"))
+    assert source_prior.of("loss_swings") == source_prior.of("source_seeds_workers_alike") == ""
