@@ -63,4 +63,3 @@ def _looked(rows: list[dict[str, str]]) -> str:
     return table(heads, ([f"`{r['look']}`", *(r[c] for c in columns)] for r in rows))
 
 
->>>>>>> 01daf24 (Signs of source weigh by a prior from public scripts while no run tells them; docs/source.md)

@@ -44,8 +44,8 @@ def folklore() -> str:
     for letter, (title, what) in SEEDS.items():
         said = [r for r in rows if r["id"].startswith(letter)]
         ids = {r["id"]: ", ".join(f"{kind} `{name}`" for kind, _, name in (i.partition(":") for i in r["ids"].split())) for r in said}
-        table = table(["", "claim", "state", "by", "note"], [[r["id"], r["claim"], r["state"], ids[r["id"]], r["note"]] for r in said])
-        parts.append(f"## {title}\n\n{what}\n\n{table}")
+        rendered = table(["", "claim", "state", "by", "note"], [[r["id"], r["claim"], r["state"], ids[r["id"]], r["note"]] for r in said])
+        parts.append(f"## {title}\n\n{what}\n\n{rendered}")
     return FOLKLORE_NOTICE + "\n".join(parts)
 
 
