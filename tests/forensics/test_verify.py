@@ -45,6 +45,7 @@ def wandb_run(tmp_path: Path) -> Path:
             run.log({"loss": math.nan if step == 40 else 0.1 * step, "nested": {"a": step, "word": "x"}, "good": True})
         run.log({"weights": wandb.Histogram(np.arange(9.0)), "note": "text"})
         run.summary["best"] = 0.25
+    wandb.teardown()  # the file is written by a process of its own: wait until it has ended
     return tmp_path / "wandb"
 
 
