@@ -136,7 +136,7 @@ def _notebook(path: str, text: str) -> Iterator[Listing]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return
     if parts:
-        yield Listing(path, re.sub(r"(?m)^(\s*)[%!].*$", r"\1pass", "\n".join(parts)))
+        yield Listing(path, re.sub(r"(?m)^([ \t]*+)[%!].*$", r"\1pass", "\n".join(parts)))
 
 
 def _new_files(path: str, text: str) -> Iterator[Listing]:

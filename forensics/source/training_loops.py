@@ -14,7 +14,7 @@ MOST_UPDATES = 50  # steps of optimizers that are looked at: scripts have one to
 _OPTIMIZER = re.compile(r"(?i)opt(im(izer)?s?)?(_?[a-z0-9]{1,12})?$|optim")
 _SCHEDULER = re.compile(r"(?i)sched")
 _MADE = re.compile(r"(?i)(^|\.)optim\.\w+$|(^|\.)(Adam\w*|SGD|RMSprop|Lion|LAMB|Muon)$")
-_MADE_SCHEDULER = re.compile(r"lr_scheduler\.\w+$|get_\w*schedule\w*$|get_scheduler$")
+_MADE_SCHEDULER = re.compile(r"(?:^|\.)(?:lr_scheduler\.\w++|get_(?=\w*schedule)\w++)$")
 
 
 @dataclass(frozen=True)
