@@ -29,7 +29,9 @@ _ARGUMENT = re.compile(
 )
 _SCRIPT = re.compile(r"(?:^|\s)(?!['\"\[])[\w./~-]+\.py(?=\s+-)|(?:^|\s)-m\s+[\w.]+(?=\s+-)")
 _OPTION = re.compile(r"--?(?P<key>[A-Za-z][\w.-]*)(?:=(?P<value>\S*))?")
-_PAIR = re.compile(r"(?:^|\s)(?P<key>[A-Za-z_][\w.]*)[:=](?P<value>[^\s:=]+)")
+_PAIR = re.compile(
+    r"(?:^|\s)(?P<key>[A-Za-z_][\w.]*)[:=](?P<value>(?:'[^']*+'|\"[^\"]*+\"|\[[^\[\]]*+\]|\([^()]*+\))(?=[,;]?(?:\s|$))|[^\s:=]+)"
+)
 _STATED = re.compile(r"(?i)^\W*(?:hyper-?param(?:eter)?s|arguments|args|config(?:uration)?|settings|options)\s*[:=]\s*(?=\w)")
 _LINE = re.compile(r"^(?P<key>[A-Za-z_][\w ./()-]{0,60}?)\s*+[:=]\s*+(?P<value>\S.*)$")
 _PLAIN = re.compile(r"(?i)[-+]?(?:\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+)|true|false|none|null|nan|inf")
@@ -86,8 +88,8 @@ def stated(text: str) -> list[tuple[str, object]]:
     m = _STATED.match(text)
     if m is None or len(text) > 20_000:
         return []
-    pairs = list(_PAIR.finditer(text, m.end()))
-    rest = _PAIR.sub("", text[m.end() :]).strip(" ,;")
+    listed = text[m.end() :]
+    pairs, rest = list(_PAIR.finditer(listed)), _PAIR.sub("", listed).strip(" ,;")
     return [(p["key"], value_of(p["value"])) for p in pairs] if len(pairs) > 1 and not rest else []
 
 

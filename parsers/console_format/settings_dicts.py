@@ -53,13 +53,18 @@ class SettingsDict:
             entries = [(i, _ENTRY.fullmatch(line)) for i, line in enumerate(lines)]
             return [(m["key"], _scalar(m["value"]), self._first + i) for i, m in entries if m is not None]
         pairs = list(flat("", document))[:_MAX_LEAVES]
-        measured = len(lines) == 1 and any(is_measured(k) and isinstance(v, float) for k, v in pairs)
+        measured = len(lines) == 1 and any(is_measured(k) and _is_fraction(v) for k, v in pairs)
         return [] if measured or len(pairs) < 3 else [(k, v, self._line(lines, k)) for k, v in pairs]
 
     def _line(self, lines: list[str], key: str) -> int:
         """Where the key stands, as far as its last part tells it."""
         quoted = (f"'{key.rpartition('.')[2]}'", f'"{key.rpartition(".")[2]}"')
         return self._first + next((i for i, line in enumerate(lines) if any(q in line for q in quoted)), 0)
+
+
+def _is_fraction(value: object) -> bool:
+    """Whether a value is measured rather than set: a float, also in quotes, as newer transformers print them."""
+    return isinstance(value, float) or (isinstance(value, str) and isinstance(_scalar(value), float))
 
 
 def _literal(text: str) -> dict[str, object] | None:

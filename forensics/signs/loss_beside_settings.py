@@ -1,0 +1,74 @@
+"""Settings that leave the loss no room by what they compute, beside a loss that fell little."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from forensics.run import settings
+from forensics.run.evaluations import outcomes
+from forensics.run.inputs import is_policy
+from forensics.run.usable_values import first_level, metric, usable
+from forensics.run.usual_rate import family
+from forensics.signs import configured, learning_rate, loss_level
+from forensics.signs.sign import ABSENT, SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.loss_names import is_likelihood
+
+EFFECTS = ("setting_holds_loss_up",)  # a symptom of its own, for which there is no detector
+SUBJECT = "configured"
+HALF = 0.5  # bound: of the first loss, below which loss_fell_little is not seen
+SMOOTHING = "label_smoothing label_smoothing_factor label_smooth smoothing"
+_TREES = re.compile(r"(?i)(^|[./])(num_leaves|max_leaves|max_depth|depth|min_child_weight|min_data_in_leaf|min_child_samples)$")
+
+
+def smoothing_costs_half(s: Symptoms) -> Sign:
+    """The entropy of the smoothed targets, which no model gets below, is more than half of the first loss (arXiv 1512.00567, section 7)."""
+    told = settings.named(s.run, SMOOTHING)
+    share = settings.as_number(told[-1].value) if told else None
+    loss, (_, x) = metric(s.run), usable(s.run)
+    if share is None:
+        return cannot_tell("config does not mention label smoothing.")
+    if loss is None or not len(x) or not is_likelihood(loss.tag) or not 0 <= share < 1:
+        return cannot_tell("no cross entropy was logged, whose lowest value smoothing could lift.")
+    first = first_level(x)
+    among = outcomes(s.run) or math.exp(min(first, 20.0))  # an untrained model guesses among them
+    floor, where = _smoothed_entropy(share, max(among, 2.0)), told[-1].where
+    text = f"Label smoothing of {share:g} over {among:.0f} outcomes costs {floor:.3g} of a loss that begins at {first:.3g}."
+    return seen(text, where=where) if floor > HALF * first else absent(text, where=where)
+
+
+def rounds_cannot_reach(s: Symptoms) -> Sign:
+    """Boosting ends after so few rounds that its rate leaves more than half: each takes a rate's share of what is left (Friedman 2001, section 5)."""
+    told, rate = settings.setting(s.run, "lr"), settings.number(s.run, "lr")
+    if not any(_TREES.search(x.key) for x in settings.every(s.run)):
+        return does_not_arise("config names no trees, which boosting would add up.")
+    step, _ = usable(s.run)
+    if told is None or rate is None or not 0 < rate < 1 or not len(step):
+        return cannot_tell("neither log nor config says the learning rate of the boosting.")
+    rounds = int(step[-1]) + 1
+    reached = 1 - (1 - rate) ** rounds
+    text = f"Boosting at a learning rate of {rate:g} reaches no more than {reached:.2g} of what there is to learn in {rounds} rounds."
+    return seen(text, where=told.where) if reached < HALF else absent(text, where=told.where)
+
+
+def setting_holds_loss_up(s: Symptoms) -> Sign:
+    """The loss falls by less than half, and a setting leaves it no more: smoothing, decay, epsilon, a rate far from any usual, too few rounds."""
+    if is_policy(s.run):
+        return does_not_arise("the loss of a policy need not fall.")
+    fell = loss_level.loss_fell_little(s)
+    if fell.state != SEEN:
+        return absent(fell.text) if fell.state == ABSENT else fell
+    looked = [smoothing_costs_half(s), rounds_cannot_reach(s), configured.weight_decay_strong(s), configured.epsilon_large(s)]
+    if family(s.run) == "adam":  # what SGD bears hangs on the scale of the loss, and on clipping
+        looked.append(learning_rate.rate_far_above_usual(s))
+    told = next((x for x in looked if x.state == SEEN), None)
+    if told is None:
+        return absent("No setting that was read holds the loss up.")
+    return seen(f"{told.text.rstrip('.')}. {fell.text}", where=told.where, **fell.numbers)
+
+
+def _smoothed_entropy(share: float, among: float) -> float:
+    """Entropy in nats of targets that keep 1 - `share` and spread the rest over `among` outcomes evenly."""
+    each = share / among
+    right = 1 - share + each
+    return -right * math.log(right) - ((among - 1) * each * math.log(each) if each > 0 else 0.0)
