@@ -15,6 +15,7 @@ from forensics.run.settings import Setting
 from parsers.tables import Run
 
 FAMILIES = ("adam", "sgd")
+_ESTIMATORS = {"MLPClassifier": "adam", "MLPRegressor": "adam", "SGDClassifier": "sgd", "SGDRegressor": "sgd"}  # the defaults of scikit-learn
 NARROWEST, WIDEST = 16.0, 16384.0  # of models with attention: toys, and Llama 3 405B (arXiv 2407.21783) at the other end
 _NAMED = re.compile(r"(?i)(^|[./])(optim|optimizer)[./](name|type|class|kind|_target_)$")
 _ADAM_KEYS = re.compile(r"(?i)(^|[./_])(adam_)?(beta_?2|betas|adam_eps(ilon)?)$")
@@ -69,7 +70,7 @@ def family(run: Run) -> str | None:
     """'adam', 'sgd', 'other', or None where config does not name the optimizer, or names two."""
     found = optimizer(run)
     if found is None:
-        return None
+        return next((f for s in settings.named(run, "estimator") if (f := _ESTIMATORS.get(str(s.value)))), None)
     return "adam" if _ADAM_KEYS.search(found.key) else _family(str(found.value))
 
 

@@ -22,6 +22,7 @@ SHORT = 0.95  # beta2 of GPT-3 (arXiv 2005.14165) and LLaMA (arXiv 2302.13971), 
 SHRINKS = 1e-3  # of the weights a step: they are forgotten as fast as Adam's own second moment forgets (1 - 0.999)
 # Decay of a weight of 0.02 (initial_weights.DEFAULT) is as large as the largest usual gradient, 0.01: where it is added to it, it outweighs it
 OUTWEIGHS = 0.5
+DECAY = "weight_decay wd adam_weight_decay l2 l2_reg alpha"  # alpha: of scikit-learn's estimators
 _NOT_ADAM = re.compile(r"(?i)norm|(^|[./_])(bn|ln)[./_]|attack|explor|greedy|smooth|clip|privacy")
 
 
@@ -92,7 +93,7 @@ def init_std_large(s: Symptoms) -> Sign:
 
 def weight_decay_strong(s: Symptoms) -> Sign:
     """Weight decay takes a thousandth of the weights or more a step, and the run is longer than that memory (arXiv 1711.05101, 2405.13698)."""
-    told = [x for name in ("weight_decay", "wd", "adam_weight_decay") for x in settings.named(s.run, name)]
+    told = settings.named(s.run, DECAY if settings.named(s.run, "estimator") else DECAY.replace(" alpha", ""))
     decay, rate = settings.as_number(told[-1].value) if told else None, settings.number(s.run, "lr") or recipe(s.run).rate
     if decay is None or rate is None:
         return cannot_tell("config does not name the weight decay." if decay is None else "neither log nor config says the learning rate.")

@@ -8,6 +8,7 @@ import re
 from parsers.console_format import printed_settings
 from parsers.console_format.event_lines import Event, is_code
 from parsers.console_format.line_prefix import Where
+from parsers.console_format.printed_estimator import PrintedEstimator
 from parsers.console_format.settings_dicts import SettingsDict
 from parsers.console_format.tracebacks import FRAME, TRACEBACK, Traceback
 from parsers.tables import Rows
@@ -38,6 +39,7 @@ class Words:
         self.tracebacks: dict[int | None, Traceback] = {}
         self.in_arguments = self.in_header = False
         self.dictionary = SettingsDict()
+        self.estimator = PrintedEstimator()
         self.source: collections.deque[int] = collections.deque(maxlen=3)  # last lines that were Python
         self.last_overflow = ("", -1)
         self.said: collections.deque[tuple[str, str, int | None]] = collections.deque(maxlen=16)
@@ -145,10 +147,11 @@ class Words:
     def printed_dict(self, n: int, body: str) -> bool:
         """Settings printed as a dictionary; its lines may be read as something else as well, unless it sets a switch: then
         ``num_timesteps`` in it is the plan and no step that was reached."""
-        pairs = self.dictionary.feed(n, body)
+        estimator = self.estimator.feed(n, body)
+        pairs = self.dictionary.feed(n, body) if estimator is None else estimator
         for key, value, at in pairs:
             self.rows.config(key, value, at=at)
-        return any(isinstance(value, bool) for _, value, _ in pairs)
+        return estimator is not None or any(isinstance(value, bool) for _, value, _ in pairs)
 
     def program(self, n: int, text: str) -> bool:
         """Source code that the log quotes; three such lines close together begin a listing."""

@@ -14,6 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from parsers.console_format.grammars import is_measured
+
 _DOTS = re.compile(r"^\s*+(?:\[[^\]]*\]\s*+)*+(?P<key>[A-Za-z_][\w.-]*) (?: ?)(?P<dots>\.{2,}+) ?(?P<value>.*)$")
 _NEOX_LONG = re.compile(r"^\s+(?P<key>[A-Za-z_]\w*)  (?P<value>\S.*)$")
 BLOCK = re.compile(r"^\s*-{5,} (?P<end>end of )?[\w -]*arguments -{5,}")
@@ -32,7 +34,15 @@ _OPTION = re.compile(r"--?(?P<key>[A-Za-z][\w.-]*)(?:=(?P<value>\S*))?")
 _PAIR = re.compile(
     r"(?:^|\s)(?P<key>[A-Za-z_][\w.]*)[:=](?P<value>(?:'[^']*+'|\"[^\"]*+\"|\[[^\[\]]*+\]|\([^()]*+\))(?=[,;]?(?:\s|$))|[^\s:=]+)"
 )
-_STATED = re.compile(r"(?i)^\W*(?:hyper-?param(?:eter)?s|arguments|args|config(?:uration)?|settings|options)\s*[:=]\s*(?=\w)")
+_STATED = re.compile(
+    r"(?i)(?:^|^[^=]{0,80}?[-|>:] )\W*(?:hyper-?param(?:eter)?s|arguments|args|config(?:uration)?|settings|options)\s*[:=]\s*(?=\w)"
+)
+_ENTRY = re.compile(r"(?<![\w.-])-{0,2}(?P<key>[A-Za-z_][\w.-]*)(?:=|: ?)(?P<value>[^\s:=]+)$")  # its end may be all that a piece gives
+_IN_WORDS = re.compile(r"(?P<key>[A-Za-z][A-Za-z_ ]{0,30}) (?P<value>-?\d[\d.]*(?:e[-+]?\d+)?)$")
+_OF_TRAINING = re.compile(
+    r"(?i)(?:base_?|peak_?|max_?)?(?:lr|learning[ _]?rate|eta0?)|(?:train_?)?batch(?:[ _]?size)?|bs|optim(?:izer)?|weight[ _]?decay|wd|momentum|dropout|"
+    r"(?:num[ _]?)?epochs|warmup\w*|seed"
+)
 _LINE = re.compile(r"^(?P<key>[A-Za-z_][\w ./()-]{0,60}?)\s*+[:=]\s*+(?P<value>\S.*)$")
 _PLAIN = re.compile(r"(?i)[-+]?(?:\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+)|true|false|none|null|nan|inf")
 
@@ -110,8 +120,20 @@ def command(text: str) -> Iterator[tuple[str, object]]:
         yield from ((key, value_of(" ".join(words)) if words else True) for key, words in found.items())
 
 
+def listed(text: str) -> list[tuple[str, object]]:
+    """Settings among words: ``>>> lr: 0.002, epochs: 14``, ``--lr=0.1 --clip=5``, ``# train: sgd lr=0.1 clip=0``, ``8 envs, lr 0.1, gamma 0.9``.
+
+    At least three, of which one is a setting of every training, and no more other pieces than these."""
+    commas = ", " in text
+    pieces = text.split(", ") if commas else text.split()
+    found = [_ENTRY.search(p) or (_IN_WORDS.match(p) if commas else None) for p in map(str.strip, pieces)]
+    pairs = [(m["key"].lstrip("-"), value_of(m["value"])) for m in found if m is not None]
+    told = any(_OF_TRAINING.fullmatch(key) for key, _ in pairs) and not any(is_measured(key) for key, _ in pairs)
+    return pairs if told and len(pairs) > 2 and 2 * len(pairs) >= len(pieces) else []
+
+
 def header(text: str, indented: bool) -> list[tuple[str, object]]:
-    """Settings before the first step: ``a:1 b:2``, ``a=1``, or, indented under a heading, any ``key: value``."""
+    """Settings before the first step: ``a:1 b:2``, ``a=1``, several among words, or, indented under a heading, any ``key: value``."""
     if len(text) > 600 or text.rstrip()[-1:] in {",", "(", ")", "{"} or "://" in text:
         return []
     pairs = list(_PAIR.finditer(text))
@@ -121,4 +143,4 @@ def header(text: str, indented: bool) -> list[tuple[str, object]]:
     m = _LINE.match(text.strip())
     if m and (indented or _PLAIN.fullmatch(m["value"].rstrip(","))) and len(m["key"].split()) < 6:
         return [(m["key"].strip(), value_of(m["value"]))]
-    return []
+    return listed(text)
