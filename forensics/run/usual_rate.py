@@ -15,7 +15,12 @@ from forensics.run.settings import Setting
 from parsers.tables import Run
 
 FAMILIES = ("adam", "sgd")
-_ESTIMATORS = {"MLPClassifier": "adam", "MLPRegressor": "adam", "SGDClassifier": "sgd", "SGDRegressor": "sgd"}  # the defaults of scikit-learn
+_ESTIMATORS = {
+    "MLPClassifier": "adam",
+    "MLPRegressor": "adam",
+    "SGDClassifier": "sgd",
+    "SGDRegressor": "sgd",
+}  # the defaults of scikit-learn
 NARROWEST, WIDEST = 16.0, 16384.0  # of models with attention: toys, and Llama 3 405B (arXiv 2407.21783) at the other end
 _NAMED = re.compile(r"(?i)(^|[./])(optim|optimizer)[./](name|type|class|kind|_target_)$")
 _ADAM_KEYS = re.compile(r"(?i)(^|[./_])(adam_)?(beta_?2|betas|adam_eps(ilon)?)$")

@@ -18,7 +18,9 @@ EFFECTS = ("setting_holds_loss_up",)  # a symptom of its own, for which there is
 SUBJECT = "configured"
 HALF = 0.5  # bound: of the first loss, below which loss_fell_little is not seen
 SMOOTHING = "label_smoothing label_smoothing_factor label_smooth smoothing"
-_TREES = re.compile(r"(?i)(^|[./])(num_leaves|max_leaves|max_depth|depth|min_child_weight|min_data_in_leaf|min_child_samples|min_samples_leaf|n_estimators)$")
+_TREES = re.compile(
+    r"(?i)(^|[./])(num_leaves|max_leaves|max_depth|depth|min_child_weight|min_data_in_leaf|min_child_samples|min_samples_leaf|n_estimators)$"
+)
 
 
 def smoothing_costs_half(s: Symptoms) -> Sign:

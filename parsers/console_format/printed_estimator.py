@@ -24,6 +24,8 @@ class PrintedEstimator:
 
     def feed(self, n: int, body: str) -> list[Pair] | None:
         """Settings that end in this line; none yet of a line that goes on; None of a line that is no part of an estimator."""
+        if self._lines and not body[:1].isspace():  # further lines are indented: the bracket was never closed
+            self._lines = []
         if not self._lines:
             m = _OPENS.search(body[:_MAX_TEXT])
             if m is None:

@@ -1,0 +1,73 @@
+"""A setting that leaves the loss no room, beside twins: the same curve with a usual setting, the same setting under a loss that falls."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forensics.signs import loss_beside_settings
+from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Symptoms
+from tests.forensics.curves import run_of
+from tests.forensics.runs import case, make
+
+CLASSES = 50
+STANDS = np.linspace(math.log(CLASSES), 0.8 * math.log(CLASSES), 60)
+FALLS = np.linspace(math.log(CLASSES), 0.4 * math.log(CLASSES), 60)
+TREES = {"num_leaves": 15, "learning_rate": 0.001}
+ADAM = {"optimizer": "adamw"}
+HELD = [
+    ({"label_smoothing": 0.6, "num_classes": CLASSES}, {"label_smoothing": 0.1, "num_classes": CLASSES}),
+    ({"label_smoothing_factor": 0.6}, {"label_smoothing_factor": 0.05}),
+    (ADAM | {"eps": 0.3}, ADAM | {"eps": 1e-8}),
+    (ADAM | {"lr": 0.5}, ADAM | {"lr": 0.001}),
+    (ADAM | {"lr": 0.01, "weight_decay": 30.0}, ADAM | {"lr": 0.01, "weight_decay": 0.01}),
+    (TREES, TREES | {"learning_rate": 0.1}),
+]
+
+
+def look(name: str, x: Any, config: dict[str, Any]) -> Any:
+    return getattr(loss_beside_settings, name)(Symptoms(run_of({"loss.train": x}, config=config), ()))
+
+
+@pytest.mark.parametrize(("holds", "usual"), HELD)
+def test_a_setting_and_its_effect_are_a_symptom_together(holds: dict[str, Any], usual: dict[str, Any]) -> None:
+    assert look("setting_holds_loss_up", STANDS, holds).state == SEEN
+    assert look("setting_holds_loss_up", STANDS, usual).state == ABSENT
+    assert look("setting_holds_loss_up", FALLS, holds).state == ABSENT
+
+
+@pytest.mark.parametrize("config", [{"optimizer": "sgd", "lr": 2.0, "grad_clip": 0.25}, {"lr": 0.5}, {"optimizer": "adafactor", "lr": 0.5}])
+def test_a_rate_is_judged_of_adam_alone(config: dict[str, Any]) -> None:
+    """What SGD bears hangs on the loss and on clipping, and of an optimizer that is not named nothing is known."""
+    assert look("setting_holds_loss_up", STANDS, config).state == ABSENT
+
+
+def test_the_floor_of_smoothing_is_its_entropy() -> None:
+    told = look("smoothing_costs_half", STANDS, {"label_smoothing": 0.5, "num_classes": 2})
+    right = 0.75
+    assert f"costs {-right * math.log(right) - 0.25 * math.log(0.25):.3g} of a loss" in told.text
+    assert look("smoothing_costs_half", STANDS, {}).state == CANNOT_TELL
+    assert look("smoothing_costs_half", STANDS, {"label_smoothing": 0.0}).state == ABSENT
+
+
+def test_rounds_of_boosting_reach_what_their_rate_leaves_them() -> None:
+    told = look("rounds_cannot_reach", STANDS, TREES)
+    assert told.state == SEEN and f"no more than {1 - 0.999**60:.2g} of what there is to learn in 60 rounds" in told.text
+    assert look("rounds_cannot_reach", STANDS, {"learning_rate": 0.001}).state == CANNOT_TELL  # no trees
+
+
+def test_the_verdict_follows(tmp_path: Path) -> None:
+    """The page accuses the setting where the loss stands, and says nothing of it where the loss falls."""
+    config = {"label_smoothing": 0.6, "num_classes": CLASSES}
+    for name, x, verdict in (("stands", STANDS, "unhealthy"), ("falls", FALLS, "healthy")):
+        rows = [{"step": i, "loss": float(v)} for i, v in enumerate(x)]
+        found = case(make(tmp_path / name, rows, config))
+        assert found["verdict"] == verdict
+        if verdict == "unhealthy":
+            assert found["hypotheses"][0]["id"] == "regularization_floor" and found["answer"].startswith(
+                "Label smoothing of 0.6 over 50 outcomes"
+            )
