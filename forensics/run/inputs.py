@@ -41,11 +41,16 @@ REWARDS = 5  # bound: the fewest values that a trend is judged by (spikes/trend.
 OBJECTIVE = "|".join((ANY_LOSS, *RISING))
 
 
+PREFERENCES = ("pref.margin", "pref.chosen", "pref.acc")
+
+
 @once
 def is_policy(run: Run) -> bool:
-    """Whether the run trains a policy: rewards were logged along the way."""
+    """Whether the run trains a policy: rewards were logged along the way. Where answers are compared in pairs (DPO, reward models), what
+    is called a reward is a difference of log-probabilities, and the loss is the objective (Rafailov et al., arXiv 2305.18290)."""
     reward = series(run, "rl.reward")
-    return reward is not None and len(surviving(reward)) >= REWARDS
+    compared = series(run, "loss.train") is not None and any(series(run, name) is not None for name in PREFERENCES)
+    return reward is not None and len(surviving(reward)) >= REWARDS and not compared
 
 
 def loss_of(run: Run) -> Series:

@@ -27,6 +27,10 @@ ON_REAL, ON_FAKE = (
     r"^d x$|^d[ /]real$|\b(out d real|d real (prob|mean|score))$",
     r"^d g z( 1)?$|^d[ /]fake$|\b(out d fake|d fake (prob|mean|score))$",
 )
+LOSS_ON_REAL, LOSS_ON_FAKE = (
+    rf"^(?=.*\b(loss|losses|err|l)\b)(?=.*\b(d|disc|dis|discriminator)\b)(?=.*\b{half}\b)(?!.*\b(g|gen|generator|gp|penalty|prob|acc)\b)"
+    for half in ("real", "fake")
+)
 
 EFFECTS = (
     "discriminator_won",
@@ -60,6 +64,9 @@ def discriminator_won(s: Symptoms) -> Sign:
         if on_real < SURE or on_fake > 1 - SURE:
             return absent(text)
         return seen(text, first=stays_from(fake, 2 * (1 - SURE)))
+    halves = [next(iter(worded(s.run, half)), None) for half in (LOSS_ON_REAL, LOSS_ON_FAKE)]
+    if halves[0] is not None and halves[1] is not None:
+        return _won_on_both(halves[0], halves[1])
     losses = worded(s.run, DISCRIMINATOR)
     if not losses:
         return cannot_tell("the discriminator's loss was not logged.")
@@ -68,6 +75,17 @@ def discriminator_won(s: Symptoms) -> Sign:
         return cannot_tell("the discriminator's loss is no likelihood: it goes below zero.")
     text, limit = f"The discriminator's loss ({losses[0].tag}) goes from {first:.3g} to {last:.3g}.", -2 * math.log(SURE)
     return seen(text, first=stays_from(losses[0], limit)) if last < limit < first else absent(text)
+
+
+def _won_on_both(real: Series, fake: Series) -> Sign:
+    """What the losses on real and on generated samples say, each of which is half of the discriminator's."""
+    ends = [moved_from(half) for half in (real, fake)]
+    text = "; ".join(f"{p.tag} goes from {first:.3g} to {last:.3g}" for p, (first, last) in zip((real, fake), ends, strict=True)) + "."
+    if min(float(p.value[p.usable].min()) for p in (real, fake)) < 0:
+        return cannot_tell("the discriminator's losses are no likelihoods: they go below zero.")
+    limit = -math.log(SURE)
+    fell = all(last < limit < first for first, last in ends)
+    return seen(text, first=stays_from(real, limit)) if fell else absent(text)
 
 
 def samples_alike(s: Symptoms) -> Sign:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from forensics.run import settings
-from forensics.run.inputs import LOST
+from forensics.run.inputs import LOST, is_policy
 from forensics.run.metrics_in_words import moved_from
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Floats, Series, parts, series
@@ -99,9 +99,9 @@ def rewards_scaled_up(s: Symptoms) -> Sign:
 
 
 def _reward(s: Symptoms) -> tuple[Series, Floats, Floats, float] | None:
-    """(series, its values, medians of ten equal parts, standard error of one); None where too few were logged."""
+    """(series, its values, medians of ten equal parts, standard error of one); None where too few of a policy were logged."""
     reward = series(s.run, "rl.reward")
-    if reward is None or reward.usable.sum() < 20:
+    if reward is None or reward.usable.sum() < 20 or not is_policy(s.run):
         return None
     x = reward.value[reward.usable]
     blocks = np.array([np.median(part) for part in np.array_split(x, 10)])
@@ -112,7 +112,7 @@ def reward_fell(s: Symptoms) -> Sign:
     """The reward lost at least half of what it had gained, or of its first level, and did not come back."""
     told = _reward(s)
     if told is None:
-        return cannot_tell("fewer than 20 rewards were logged.")
+        return cannot_tell("fewer than 20 rewards of a policy were logged.")
     reward, x, blocks, error = told
     best = int(np.argmax(blocks))
     drop, gain = float(blocks[best] - blocks[-1]), float(blocks[best] - blocks[0]) if best else abs(float(blocks[0]))
@@ -123,14 +123,15 @@ def reward_fell(s: Symptoms) -> Sign:
     smooth = np.array([np.median(x[max(i - 2, 0) : i + 3]) for i in range(len(x))])
     high = np.flatnonzero(smooth > middle)
     step = int(reward.step[reward.usable][min(int(high[-1]) + 1, len(x) - 1)]) if len(high) else None
-    return seen(f"{text[:-1]}; from step {step} on it stays below {middle:.3g}.", first=step)
+    since = f"; from step {step} on it stays below {middle:.3g}" if step is not None else ""
+    return seen(f"{text[:-1]}{since}.", first=step)
 
 
 def reward_never_rose(s: Symptoms) -> Sign:
     """No tenth of the run has a higher reward than the first, by more than rewards scatter."""
     told = _reward(s)
     if told is None:
-        return cannot_tell("fewer than 20 rewards were logged.")
+        return cannot_tell("fewer than 20 rewards of a policy were logged.")
     _, _, blocks, error = told
     text = f"The reward is {blocks[0]:.3g} in the first tenth of the run and {blocks[1:].max():.3g} in the best of the others (scatter {error:.2g})."
     return absent(text) if blocks[1:].max() > blocks[0] + NOISES * error * math.sqrt(2) else seen(text)

@@ -21,7 +21,9 @@ AT = "byte"
 
 _SUFFIXES = {".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".h5", ".hdf5", ".keras", ".npz", ".distcp", ".msgpack", ".pdparams",
              ".pdopt", ".onnx", ".gguf", ".tar", ".pkl", ".th", ".t7", ".weights", ".index", ".meta"}  # fmt: skip
-_STEP = re.compile(r"(?i)(?:global[-_]?step|step|checkpoint|ckpt|iter(?:ation)?|update|it|chkpt|batch|ba)[-_=]?(\d+)")
+_STEP = re.compile(  # "batch256" is a size, "4bit-128g" no iteration
+    r"(?i)(?:global[-_]?step|step|checkpoint|ckpt|iter(?:ation)?|update|chkpt|(?<![a-z])(?:it|ba|batch(?=[-_=])))[-_=]?(\d+)"
+)
 _STEP_TF = re.compile(r"\.ckpt-(\d+)")
 _CHECKPOINT_WORD = re.compile(
     r"(?i)checkpoint|ckpt|weights|model|optim|scheduler|scaler|rng|random_states|sampler|ema|state|best|last|latest|adapter|(^|/)(it|ep|epoch|step)_?\d+"
