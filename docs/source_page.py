@@ -61,5 +61,3 @@ def _looked(rows: list[dict[str, str]]) -> str:
     columns = ("told", "said_fault", "repositories_told", "planted", "caught", "called_right")
     heads = ["look", "told", "said wrong", "repositories told", "planted", "caught", "missed"]
     return table(heads, ([f"`{r['look']}`", *(r[c] for c in columns)] for r in rows))
-
-

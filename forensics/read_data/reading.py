@@ -1,0 +1,109 @@
+"""What `--show-data` puts onto the page: samples of suspect batches beside ordinary ones.
+
+The content is plain data for the page alone: it is no part of the case, and a page made anew from the case does not have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from forensics.batches import inspect_samples
+from forensics.case import Case
+from forensics.read_data import chosen_batches, column_numbers, sample_parts
+from forensics.read_data.chosen_batches import Batch
+from parsers.records import data_sets, tokenizer_files
+from parsers.records.data_sets import DataSet, Unreadable
+from parsers.records.tokenizer_files import Vocabulary
+from parsers.tables import Run
+
+SHOWN = 8  # samples of a batch: bound, what somebody reads; the rest is counted
+COMPARED = 64  # samples of a batch whose numbers are compared: bound on time and memory
+Rows = Callable[[Sequence[Any]], dict[Any, Mapping[str, Any]]]  # ids -> the rows of those that are there
+
+
+def read(run: Run, case: Case, path: Path, looked: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """``{"data", "kind", "tokenizer", "notes", "why", "rule", "suspects", "hidden", "ordinary"}``. `looked`: what `--data` found.
+
+    Raises ForensicsError where the data cannot be opened.
+    """
+    data, vocabulary, notes = opened(run, path)
+    found = suspects_beside(run, case, rows_by_id(data), vocabulary, (looked or {}).get("odd") or ())
+    return {"data": path.name, "kind": data.kind, "tokenizer": vocabulary.source if vocabulary else "", "notes": notes, **found}
+
+
+def opened(run: Run, path: Path) -> tuple[DataSet, Vocabulary | None, list[str]]:
+    """The data, a tokenizer that lies beside them or beside the run, and what could not be read of such."""
+    try:
+        data = data_sets.open_data(path, inspect_samples.block_of(run))
+    except (Unreadable, OSError) as e:
+        raise inspect_samples.unusable(e) from e
+    folder = path if path.is_dir() else path.parent
+    root = Path(run.root)
+    beside = [folder, folder.parent] if path.is_dir() else [folder]
+    vocabulary, notes = tokenizer_files.beside(dict.fromkeys([*beside, root if root.is_dir() else root.parent]))
+    return data, vocabulary, notes
+
+
+def rows_by_id(data: DataSet) -> Rows:
+    known = replace(data, ids=cache(data.ids))
+
+    def get(wanted: Sequence[Any]) -> dict[Any, Mapping[str, Any]]:
+        places = inspect_samples.rows_of(known, wanted)
+        return dict(zip(places, data.get(list(places.values())), strict=True))
+
+    return get
+
+
+def suspects_beside(run: Run, case: Case, rows: Rows, vocabulary: Vocabulary | None, odd: Sequence[Any] = ()) -> dict[str, Any]:
+    """The batches with their samples, from any source of rows."""
+    found: dict[str, Any] = {"why": "", "rule": "", "suspects": [], "hidden": 0, "ordinary": []}
+    suspects = chosen_batches.suspects(run, case, odd)
+    if not suspects or not suspects[0].samples:
+        return found | {"why": "The samples of the suspect batches are not known." if suspects else "No batch is suspect: nothing to show."}
+    shown = [b for b in suspects if b.samples][: chosen_batches.SUSPECTS]
+    others, rule = chosen_batches.ordinary(run, case.findings, suspects)
+    usual: column_numbers.Numbers = {}
+    for b in others:
+        read_batch, numbers = _batch(b, rows, vocabulary, ())
+        found["ordinary"].append(read_batch)
+        for name, values in numbers.items():
+            usual.setdefault(name, []).extend(values)
+    for b in shown:
+        read_batch, numbers = _batch(b, rows, vocabulary, odd)
+        found["suspects"].append(read_batch | {"columns": column_numbers.beside(numbers, usual)})
+    if not any(b["samples"] for b in found["suspects"]):
+        return found | {"why": found["suspects"][0]["why"], "suspects": [], "ordinary": []}
+    return found | {"rule": rule, "hidden": len(suspects) - len(shown)}
+
+
+def _batch(b: Batch, rows: Rows, vocabulary: Vocabulary | None, odd: Sequence[Any]) -> tuple[dict[str, Any], column_numbers.Numbers]:
+    told: dict[str, Any] = {
+        "step": b.step,
+        "how": b.how,
+        "findings": list(b.findings),
+        "count": b.count,
+        "samples": [],
+        "why": "",
+        "columns": [],
+    }
+    try:
+        known = rows(b.samples[:COMPARED])
+    except (Unreadable, OSError) as e:
+        return told | {"why": f"The samples of step {b.step} cannot be read: {e}."}, {}
+    if not known:
+        return told | {"why": f"None of the {b.count} samples of step {b.step} is a row of these data."}, {}
+    marked = set(odd)
+    for name in list(known)[:SHOWN]:
+        told["samples"].append({"id": sample_parts.cell(name), "odd": name in marked, **sample_parts.parts(known[name], vocabulary)})
+    return told, column_numbers.gathered(list(known.values()))
+
+
+def of_step(run: Run, path: Path, step: int, samples: Sequence[Any]) -> dict[str, Any]:
+    """The samples of one step alone, for `forensics batch`."""
+    data, vocabulary, notes = opened(run, path)
+    told, _ = _batch(Batch(step, 0, tuple(samples), len(samples), ""), rows_by_id(data), vocabulary, ())
+    return {"data": path.name, "kind": data.kind, "tokenizer": vocabulary.source if vocabulary else "", "notes": notes, **told}
