@@ -7,12 +7,15 @@ written as PNG here, so that no byte of a foreign file is on the page.
 from __future__ import annotations
 
 import base64
+import itertools
 import struct
 import zlib
 from typing import Any
 
 from reports.text_format import number, plural
 
+MANY = 4  # equal tokens in a row from which they are one with a count: padding, mostly
+PICTURE = 96  # pixels that a small picture is enlarged to, at most
 COLUMNS = 24  # of a table of rows; as many as forensics hands over
 Shown = dict[str, Any]
 
@@ -49,7 +52,18 @@ def _batch(b: Shown) -> Shown:
     rows = [{"id": s["id"], "odd": s["odd"], "cells": [dict(map(tuple, s["cells"])).get(h) for h in heads]} for s in samples]
     hidden = b["count"] - len(samples)
     counted = f"{plural(b['count'], 'sample')}" + (f", {len(samples)} shown" if hidden > 0 and samples else "")
-    return b | {"samples": samples, "table": {"heads": heads, "rows": rows} if plain else None, "counted": counted}
+    return b | {
+        "samples": samples,
+        "table": {"heads": heads, "rows": rows, "cells": [r["cells"] for r in rows]} if plain else None,
+        "counted": counted,
+    }
+
+
+def _range(known: list[Any]) -> str:
+    """'1 to 8, median 4.5, 2 NaN or infinite' of [lowest, median, highest, not finite]."""
+    low, median, high, lost = known
+    told = [f"{number(low)} to {number(high)}, median {number(median)}"] if low is not None else []
+    return ", ".join([*told, *([f"{lost} NaN or infinite"] if lost else [])]) or number(None)
 
 
 def _sample(s: Shown) -> Shown:
@@ -58,12 +72,8 @@ def _sample(s: Shown) -> Shown:
 
 def _tokens(t: Shown) -> Shown:
     """With a class and a text for each token; those behind the gap apart."""
-    pieces = []
-    for text, token, special, off in t["pieces"]:
-        said = "?" if text is None else text.replace("\r", "\\r").replace("\t", "\u21e5").replace("\n", "\u21b5")
-        css = " ".join(c for c, on in (("s", special), ("u", off), ("bad", text is None)) if on)
-        pieces.append({"text": said, "id": token, "css": css, "breaks": text is not None and text.endswith("\n")})
-    gap = len(pieces) if t["gap"] is None else t["gap"]
+    cut = len(t["pieces"]) if t["gap"] is None else t["gap"]
+    head, tail = _pieces(t["pieces"][:cut]), _pieces(t["pieces"][cut:])
     told = [plural(t["count"], "token")]
     if t["special"]:
         told.append(f"{t['special']} special")
@@ -73,11 +83,25 @@ def _tokens(t: Shown) -> Shown:
         told.append(f"all trained on (no {t['because']})")
     if t["unknown"]:
         told.append(f"{t['unknown']} with an id that is in no vocabulary")
-    return t | {"head": pieces[:gap], "tail": pieces[gap:], "told": ", ".join(told)}
+    return t | {"head": head, "tail": tail, "told": ", ".join(told)}
+
+
+def _pieces(given: list[list[Any]]) -> list[Shown]:
+    """A token each; one that comes `MANY` times in a row, or more often, once with its count."""
+    pieces: list[Shown] = []
+    for (token, text, special, off), same in itertools.groupby(given, key=lambda p: (p[1], p[0], p[2], p[3])):
+        n = len(list(same))
+        said = "?" if text is None else text.replace("\r", "\\r").replace("\t", "\u21e5").replace("\n", "\u21b5")
+        css = " ".join(c for c, on in (("s", special), ("u", off), ("bad", text is None)) if on)
+        piece = {"text": said, "id": token, "css": css, "times": n if n >= MANY else 0, "breaks": text is not None and text.endswith("\n")}
+        pieces += [piece] * (1 if n >= MANY else n)
+    return pieces
 
 
 def _picture(p: Shown) -> Shown:
-    return p | {"source": "data:image/png;base64," + base64.b64encode(png(p)).decode() if p["pixels"] else ""}
+    times = max(1, PICTURE // max(p["width"], p["height"], 1))
+    shown = {"shown": (p["width"] * times, p["height"] * times)}
+    return p | shown | {"source": "data:image/png;base64," + base64.b64encode(png(p)).decode() if p["pixels"] else ""}
 
 
 def png(p: Shown) -> bytes:
@@ -92,7 +116,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
-def text(shown: Shown, width: int = 100) -> str:
+def text(shown: Shown) -> str:
     """The samples of one batch for a terminal, not yet made harmless: a heading and the text of each."""
     lines = [f"{shown['data']}: {shown['kind']}" + (f", tokens read with {shown['tokenizer']}" if shown["tokenizer"] else "")]
     lines += [*shown["notes"], *([shown["why"]] if shown["why"] else [])]
@@ -110,4 +134,8 @@ def text(shown: Shown, width: int = 100) -> str:
 
 
 def _flat(pieces: list[Shown], shown: Shown) -> str:
-    return "".join(p["text"] for p in pieces) if shown["tokenizer"] else " ".join(str(p["id"]) for p in pieces)
+    """The pieces as one text, or their ids; a repeated one with its count."""
+    return "".join(
+        (p["text"].replace("\u21b5", "\n") if shown["tokenizer"] else f"{p['id']} ") + (f" (x{p['times']}) " if p["times"] else "")
+        for p in pieces
+    )

@@ -11,6 +11,8 @@ from forensics.batches.sample_stats import LABELS, MASKS, NAMES, TOKENS
 from forensics.read_data.sample_parts import CELLS, numbers
 
 Numbers = dict[str, list[np.ndarray[Any, Any]]]
+BEYOND = 0.5  # of the ordinary range, by which a value leaves it: as for samples (inspect_samples), few rows have a range of their own
+NOTHING: list[Any] = [None, None, None, 0]
 VALUES = 1 << 16  # of one field of a row that are looked at: bound
 
 
@@ -31,10 +33,11 @@ def beside(suspect: Numbers, ordinary: Numbers) -> list[dict[str, Any]]:
     """``[{"name", "suspect": [low, median, high, not finite], "ordinary": [...], "outside"}]``; `outside`: where the suspect leaves the range."""
     rows = []
     for name, values in suspect.items():
-        here = _range(values)
-        there = _range(ordinary[name]) if name in ordinary else [None, None, None, 0]
-        known = None not in (here[0], there[0])
-        outside = (known and (here[0] < there[0] or here[2] > there[2])) or here[3] > there[3]
+        here, there = _range(values), _range(ordinary[name]) if name in ordinary else NOTHING
+        outside = here[3] > there[3]
+        if here[0] is not None and there[0] is not None:
+            margin = BEYOND * (there[2] - there[0])
+            outside |= here[0] < there[0] - margin or here[2] > there[2] + margin
         rows.append({"name": str(name)[:80], "suspect": here, "ordinary": there, "outside": bool(outside)})
     return rows
 

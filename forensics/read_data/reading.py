@@ -20,7 +20,7 @@ from parsers.records.data_sets import DataSet, Unreadable
 from parsers.records.tokenizer_files import Vocabulary
 from parsers.tables import Run
 
-SHOWN = 8  # samples of a batch: bound, what somebody reads; the rest is counted
+SHOWN, BESIDE = 8, 4  # samples of a suspect and of an ordinary batch: bound, what somebody reads; the rest is counted
 COMPARED = 64  # samples of a batch whose numbers are compared: bound on time and memory
 Rows = Callable[[Sequence[Any]], dict[Any, Mapping[str, Any]]]  # ids -> the rows of those that are there
 
@@ -68,7 +68,7 @@ def suspects_beside(run: Run, case: Case, rows: Rows, vocabulary: Vocabulary | N
     others, rule = chosen_batches.ordinary(run, case.findings, suspects)
     usual: column_numbers.Numbers = {}
     for b in others:
-        read_batch, numbers = _batch(b, rows, vocabulary, ())
+        read_batch, numbers = _batch(b, rows, vocabulary, (), BESIDE)
         found["ordinary"].append(read_batch)
         for name, values in numbers.items():
             usual.setdefault(name, []).extend(values)
@@ -80,7 +80,9 @@ def suspects_beside(run: Run, case: Case, rows: Rows, vocabulary: Vocabulary | N
     return found | {"rule": rule, "hidden": len(suspects) - len(shown)}
 
 
-def _batch(b: Batch, rows: Rows, vocabulary: Vocabulary | None, odd: Sequence[Any]) -> tuple[dict[str, Any], column_numbers.Numbers]:
+def _batch(
+    b: Batch, rows: Rows, vocabulary: Vocabulary | None, odd: Sequence[Any], most: int = SHOWN
+) -> tuple[dict[str, Any], column_numbers.Numbers]:
     told: dict[str, Any] = {
         "step": b.step,
         "how": b.how,
@@ -91,13 +93,15 @@ def _batch(b: Batch, rows: Rows, vocabulary: Vocabulary | None, odd: Sequence[An
         "columns": [],
     }
     try:
-        known = rows(b.samples[:COMPARED])
+        known = rows(b.samples[:COMPARED]) if b.samples else {}
     except (Unreadable, OSError) as e:
         return told | {"why": f"The samples of step {b.step} cannot be read: {e}."}, {}
+    if not known and not b.samples:
+        return told, {}
     if not known:
         return told | {"why": f"None of the {b.count} samples of step {b.step} is a row of these data."}, {}
     marked = set(odd)
-    for name in list(known)[:SHOWN]:
+    for name in list(known)[:most]:
         told["samples"].append({"id": sample_parts.cell(name), "odd": name in marked, **sample_parts.parts(known[name], vocabulary)})
     return told, column_numbers.gathered(list(known.values()))
 
@@ -105,5 +109,7 @@ def _batch(b: Batch, rows: Rows, vocabulary: Vocabulary | None, odd: Sequence[An
 def of_step(run: Run, path: Path, step: int, samples: Sequence[Any]) -> dict[str, Any]:
     """The samples of one step alone, for `forensics batch`."""
     data, vocabulary, notes = opened(run, path)
+    if not samples:
+        notes = [*notes, "The samples of the step are not known."]
     told, _ = _batch(Batch(step, 0, tuple(samples), len(samples), ""), rows_by_id(data), vocabulary, ())
     return {"data": path.name, "kind": data.kind, "tokenizer": vocabulary.source if vocabulary else "", "notes": notes, **told}

@@ -1,8 +1,12 @@
-"""A row of the data as somebody reads it: tokens, texts, pictures, and what is left as cells. Plain data, bounded in size."""
+"""A row of the data as somebody reads it: tokens, texts, pictures, and what is left as cells. Plain data, bounded in size.
+
+Secrets in texts and cells are masked as everywhere; tokens are shown as they are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -11,12 +15,14 @@ from numpy.typing import NDArray
 from forensics.batches.sample_stats import LABELS, MASK, MASKS, NAMES, TOKENS
 from forensics.read_data import small_pictures
 from parsers.records.tokenizer_files import Vocabulary
+from parsers.secrets import mask_text
 
 # Bounds on the page: 8 samples of 6 batches, each with this much, stay below 3 MB
-HEAD, TAIL = 384, 96  # tokens shown from either end of a sample
-TEXT_HEAD, TEXT_TAIL = 3000, 600  # characters
+HEAD, TAIL = 256, 64  # tokens shown from either end of a sample
+TEXT_HEAD, TEXT_TAIL = 1600, 400  # characters
 PICTURES, CELLS, CELL = 4, 24, 160  # a sample; cells a row; characters a cell
 LONG = 80  # characters from which a field is text, not a cell
+SEAM = 512  # characters beyond a cut that are looked at for secrets: bound, longer than tokens and keys of one line
 LONGEST = 1 << 20  # tokens that are looked at for the counts: bound, above the longest contexts in training
 
 
@@ -29,7 +35,7 @@ def parts(row: Mapping[str, Any], vocabulary: Vocabulary | None) -> dict[str, An
         shown, used = _token_parts(row, named, vocabulary)
         found["tokens"] = shown
     for key, value in row.items():
-        name = str(key)[:CELL]
+        name = mask_text(str(key)[:CELL])
         if key in used:
             continue
         if len(found["pictures"]) < PICTURES and (picture := small_pictures.of(name, value)):
@@ -126,7 +132,7 @@ def _text(name: str, value: Any) -> str:
     if isinstance(value, str):
         return value if (len(value) > LONG or "\n" in value or name.lower() in ("text", "content", "prompt", "completion")) else ""
     if isinstance(value, (list, tuple)) and value and all(isinstance(m, Mapping) for m in value[:100]):
-        said = [(m.get("role", m.get("from")), m.get("content", m.get("value"))) for m in value[:100]]
+        said = [(m.get("role", m.get("from")), m.get("content", m.get("value"))) for m in value[:100]]  # OpenAI's and ShareGPT's names
         if all(isinstance(text, str) for _, text in said):
             return "\n".join(f"[{role}] {str(text)[:LONGEST]}" for role, text in said)
     return ""
@@ -134,13 +140,18 @@ def _text(name: str, value: Any) -> str:
 
 def _cut(text: str) -> dict[str, Any]:
     hidden = max(len(text) - TEXT_HEAD - TEXT_TAIL, 0)
-    return {"head": text[:TEXT_HEAD] if hidden else text, "hidden": hidden, "tail": text[-TEXT_TAIL:] if hidden else "", "count": len(text)}
+    if not hidden:
+        return {"head": mask_text(text), "hidden": 0, "tail": "", "count": len(text)}
+    head, tail = mask_text(text[: TEXT_HEAD + SEAM])[:TEXT_HEAD], mask_text(text[-TEXT_TAIL - SEAM :])[-TEXT_TAIL:]
+    return {"head": head, "hidden": hidden, "tail": tail, "count": len(text)}
 
 
 def cell(value: Any) -> Any:
     """A number, or text of bounded length; of arrays shape and range."""
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, float) and not isfinite(value):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
     if value is None or isinstance(value, (bool, float)) or (isinstance(value, int) and abs(value) < 1 << 63):
         return value
     if isinstance(value, (bytes, bytearray)):

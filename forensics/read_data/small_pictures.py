@@ -66,10 +66,11 @@ def _drawn(name: str, a: NDArray[Any]) -> Picture:
     values = small.astype(np.float64)
     finite = np.isfinite(values)
     low, high = (float(values[finite].min()), float(values[finite].max())) if finite.any() else (0.0, 0.0)
-    bottom, top = (0.0, 1.0) if low >= 0 and high <= 1 and high > 0.5 else (low, high)
+    bottom, top = (0.0, 1.0) if low >= 0 and high <= 1 else (0.0, 255.0) if low >= 0 and high <= 255 else (low, high)
     with np.errstate(over="ignore", invalid="ignore"):
         share = np.where(finite, (values - bottom) / ((top - bottom) or 1.0), 0.0)
     lost = f", {int((~finite).sum())} of {values.size} shown are NaN or infinite (black)" if not finite.all() else ""
+    
     return _picture(name, (np.clip(np.nan_to_num(share), 0, 1) * 255).astype(np.uint8), f"{said}, {low:.4g} to {high:.4g}{lost}")
 
 
