@@ -52,7 +52,11 @@ def _batch(b: Shown) -> Shown:
     rows = [{"id": s["id"], "odd": s["odd"], "cells": [dict(map(tuple, s["cells"])).get(h) for h in heads]} for s in samples]
     hidden = b["count"] - len(samples)
     counted = f"{plural(b['count'], 'sample')}" + (f", {len(samples)} shown" if hidden > 0 and samples else "")
+    columns = [
+        {"name": c["name"], "outside": c["outside"], "here": _range(c["suspect"]), "there": _range(c["ordinary"])} for c in b["columns"]
+    ]
     return b | {
+        "columns": columns,
         "samples": samples,
         "table": {"heads": heads, "rows": rows, "cells": [r["cells"] for r in rows]} if plain else None,
         "counted": counted,

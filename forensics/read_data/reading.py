@@ -22,7 +22,8 @@ from parsers.tables import Run
 
 SHOWN, BESIDE = 8, 4  # samples of a suspect and of an ordinary batch: bound, what somebody reads; the rest is counted
 COMPARED = 64  # samples of a batch whose numbers are compared: bound on time and memory
-Rows = Callable[[Sequence[Any]], dict[Any, Mapping[str, Any]]]  # ids -> the rows of those that are there
+NOTHING: dict[str, Any] = {"why": "", "rule": "", "suspects": [], "hidden": 0, "ordinary": []}
+Rows = Callable[[Batch], Mapping[Any, Mapping[str, Any]]]  # the rows of a batch that are there, by id
 
 
 def read(run: Run, case: Case, path: Path, looked: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -41,43 +42,55 @@ def opened(run: Run, path: Path) -> tuple[DataSet, Vocabulary | None, list[str]]
         data = data_sets.open_data(path, inspect_samples.block_of(run))
     except (Unreadable, OSError) as e:
         raise inspect_samples.unusable(e) from e
-    folder = path if path.is_dir() else path.parent
+    return data, *tokenizer(run, path)
+
+
+def tokenizer(run: Run, path: Path) -> tuple[Vocabulary | None, list[str]]:
+    """One that lies beside some file or in some folder, in the folder above that, or beside the run."""
+    beside = [path, path.parent] if path.is_dir() else [path.parent]
     root = Path(run.root)
-    beside = [folder, folder.parent] if path.is_dir() else [folder]
-    vocabulary, notes = tokenizer_files.beside(dict.fromkeys([*beside, root if root.is_dir() else root.parent]))
-    return data, vocabulary, notes
+    return tokenizer_files.beside(dict.fromkeys([*beside, root if root.is_dir() else root.parent]))
 
 
 def rows_by_id(data: DataSet) -> Rows:
     known = replace(data, ids=cache(data.ids))
 
-    def get(wanted: Sequence[Any]) -> dict[Any, Mapping[str, Any]]:
-        places = inspect_samples.rows_of(known, wanted)
+    def get(batch: Batch) -> dict[Any, Mapping[str, Any]]:
+        places = inspect_samples.rows_of(known, batch.samples[:COMPARED])
         return dict(zip(places, data.get(list(places.values())), strict=True))
 
     return get
 
 
 def suspects_beside(run: Run, case: Case, rows: Rows, vocabulary: Vocabulary | None, odd: Sequence[Any] = ()) -> dict[str, Any]:
-    """The batches with their samples, from any source of rows."""
-    found: dict[str, Any] = {"why": "", "rule": "", "suspects": [], "hidden": 0, "ordinary": []}
+    """The suspect batches of a case whose samples are known, beside ordinary ones."""
     suspects = chosen_batches.suspects(run, case, odd)
     if not suspects or not suspects[0].samples:
-        return found | {"why": "The samples of the suspect batches are not known." if suspects else "No batch is suspect: nothing to show."}
+        return NOTHING | {
+            "why": "The samples of the suspect batches are not known." if suspects else "No batch is suspect: nothing to show."
+        }
     shown = [b for b in suspects if b.samples][: chosen_batches.SUSPECTS]
     others, rule = chosen_batches.ordinary(run, case.findings, suspects)
+    return beside(shown, others, rows, vocabulary, odd) | {"rule": rule, "hidden": len(suspects) - len(shown)}
+
+
+def beside(
+    suspects: Sequence[Batch], ordinary: Sequence[Batch], rows: Rows, vocabulary: Vocabulary | None, odd: Sequence[Any] = ()
+) -> dict[str, Any]:
+    """The content of batches, from any source of rows; the numbers of the suspects beside those of all ordinary ones."""
+    found: dict[str, Any] = NOTHING | {"suspects": [], "ordinary": []}
     usual: column_numbers.Numbers = {}
-    for b in others:
-        read_batch, numbers = _batch(b, rows, vocabulary, (), BESIDE)
-        found["ordinary"].append(read_batch)
+    for b in ordinary:
+        told, numbers = _batch(b, rows, vocabulary, (), BESIDE)
+        found["ordinary"].append(told)
         for name, values in numbers.items():
             usual.setdefault(name, []).extend(values)
-    for b in shown:
-        read_batch, numbers = _batch(b, rows, vocabulary, odd)
-        found["suspects"].append(read_batch | {"columns": column_numbers.beside(numbers, usual)})
+    for b in suspects:
+        told, numbers = _batch(b, rows, vocabulary, odd)
+        found["suspects"].append(told | {"columns": column_numbers.beside(numbers, usual)})
     if not any(b["samples"] for b in found["suspects"]):
-        return found | {"why": found["suspects"][0]["why"], "suspects": [], "ordinary": []}
-    return found | {"rule": rule, "hidden": len(suspects) - len(shown)}
+        return NOTHING | {"why": found["suspects"][0]["why"]}
+    return found
 
 
 def _batch(
@@ -93,7 +106,7 @@ def _batch(
         "columns": [],
     }
     try:
-        known = rows(b.samples[:COMPARED]) if b.samples else {}
+        known = rows(b) if b.samples else {}
     except (Unreadable, OSError) as e:
         return told | {"why": f"The samples of step {b.step} cannot be read: {e}."}, {}
     if not known and not b.samples:

@@ -70,7 +70,7 @@ def _drawn(name: str, a: NDArray[Any]) -> Picture:
     with np.errstate(over="ignore", invalid="ignore"):
         share = np.where(finite, (values - bottom) / ((top - bottom) or 1.0), 0.0)
     lost = f", {int((~finite).sum())} of {values.size} shown are NaN or infinite (black)" if not finite.all() else ""
-    
+
     return _picture(name, (np.clip(np.nan_to_num(share), 0, 1) * 255).astype(np.uint8), f"{said}, {low:.4g} to {high:.4g}{lost}")
 
 
