@@ -85,6 +85,7 @@ def _tokens(t: Shown) -> Shown:
         told.append(f"{t['untrained']} not trained on ({t['because']})")
     elif t["because"]:
         told.append(f"all trained on (no {t['because']})")
+    told += [t["note"]] if t["note"] else []
     if t["unknown"]:
         told.append(f"{t['unknown']} with an id that is in no vocabulary")
     return t | {"head": head, "tail": tail, "told": ", ".join(told)}

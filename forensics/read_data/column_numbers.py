@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from forensics.batches.sample_stats import LABELS, MASKS, NAMES, TOKENS
-from forensics.read_data.sample_parts import CELLS, numbers
+from forensics.read_data.sample_parts import CELLS, numbers, tokens_name
 
 Numbers = dict[str, list[np.ndarray[Any, Any]]]
 BEYOND = 0.5  # of the ordinary range, by which a value leaves it: as for samples (inspect_samples), few rows have a range of their own
@@ -20,8 +20,9 @@ def gathered(rows: Sequence[Mapping[str, Any]]) -> Numbers:
     """The numbers of the rows by column, without ids, tokens and their targets: of these size means nothing."""
     found: Numbers = {}
     for row in rows:
+        tokens = tokens_name(row)
         for key, value in row.items():
-            array = None if NAMES.match(str(key)) or TOKENS.match(str(key)) else numbers(value)
+            array = None if key == tokens or NAMES.match(str(key)) or TOKENS.match(str(key)) else numbers(value)
             if array is not None and array.size > 1 and (LABELS.match(str(key)) or MASKS.match(str(key))):
                 continue
             if array is not None and array.size and (key in found or len(found) < CELLS):

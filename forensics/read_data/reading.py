@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from forensics.batches import inspect_samples
+from forensics.batches.sample_stats import NAMES
 from forensics.case import Case
 from forensics.read_data import chosen_batches, column_numbers, sample_parts
 from forensics.read_data.chosen_batches import Batch
@@ -115,7 +116,11 @@ def _batch(
         return told | {"why": f"None of the {b.count} samples of step {b.step} is a row of these data."}, {}
     marked = set(odd)
     for name in list(known)[:most]:
-        told["samples"].append({"id": sample_parts.cell(name), "odd": name in marked, **sample_parts.parts(known[name], vocabulary)})
+        parts = sample_parts.parts(known[name], vocabulary)
+        parts["cells"] = [
+            c for c in parts["cells"] if str(c[1]) != str(name) or not (NAMES.match(c[0]) or c[0] == "ids")
+        ]  # it is the heading
+        told["samples"].append({"id": sample_parts.cell(name), "odd": name in marked, **parts})
     return told, column_numbers.gathered(list(known.values()))
 
 

@@ -29,7 +29,8 @@ LONGEST = 1 << 20  # tokens that are looked at for the counts: bound, above the 
 def parts(row: Mapping[str, Any], vocabulary: Vocabulary | None) -> dict[str, Any]:
     """``{"tokens": [...], "texts": [...], "pictures": [...], "cells": [[name, value], ...], "left_out"}``."""
     found: dict[str, Any] = {"tokens": [], "texts": [], "pictures": [], "cells": [], "left_out": 0}
-    named = _tokens_name(row)
+    row = {k: v.item() if isinstance(v, np.ndarray) and not v.ndim else v for k, v in row.items()}
+    named = tokens_name(row)
     used: set[str] = set()
     if named:
         shown, used = _token_parts(row, named, vocabulary)
@@ -51,7 +52,7 @@ def parts(row: Mapping[str, Any], vocabulary: Vocabulary | None) -> dict[str, An
     return found
 
 
-def _tokens_name(row: Mapping[str, Any]) -> str | None:
+def tokens_name(row: Mapping[str, Any]) -> str | None:
     """The field of the tokens: under its usual name, else the only list of whole numbers that is neither labels nor a mask."""
     named = [k for k in row if TOKENS.match(k) and _whole(row[k]) is not None]
     if named:
@@ -77,20 +78,22 @@ def _token_parts(row: Mapping[str, Any], name: str, vocabulary: Vocabulary | Non
     same = {k: a for k in row if k != name and (a := _whole(row[k])) is not None}
     labels = next((k for k in same if LABELS.match(k)), None)
     masks = [k for k in same if (MASKS.match(k) or k == "attention_mask") and len(same[k]) == len(ids)]
-    off, why, others = np.zeros(len(ids), bool), [], []
+    off, why, others, note = np.zeros(len(ids), bool), [], [], ""
     if labels is not None:
         target = same[labels]
         relation = _relation(ids, target)
         if relation:
-            off |= np.concatenate([target[1:] == MASK, [False]]) if relation == "shifted" else target == MASK
-            why.append(f"{labels} {MASK}" if relation == "same" else f"{labels} {MASK}, {labels} stand one place to the left")
+            off |= np.concatenate([[False], target[:-1] == MASK]) if relation == "shifted" else target == MASK
+            why.append(f"{labels} {MASK}")
+            note = f"{labels} repeat the tokens" if relation == "same" else f"{labels} hold the next token"
         else:
             others = [_tokens(labels, target, target == MASK, [f"{labels} {MASK}"], vocabulary)]
+            note = f"{labels} hold other tokens"
     for k in masks:
         off |= same[k] == 0
         why.append(f"{k} 0")
     used = {name, *masks} | ({labels} if labels is not None else set())
-    return [_tokens(name, ids, off, why, vocabulary), *others], used
+    return [_tokens(name, ids, off, why, vocabulary) | {"note": note}, *others], used
 
 
 def _relation(ids: NDArray[np.int64], target: NDArray[np.int64]) -> str:
@@ -124,6 +127,7 @@ def _tokens(name: str, ids: NDArray[np.int64], off: NDArray[np.bool_], why: Sequ
         "untrained": int(off.sum()),
         "because": " or ".join(why),
         "unknown": int(missing.sum()),
+        "note": "",
     }  # fmt: skip
 
 
@@ -162,13 +166,9 @@ def cell(value: Any) -> Any:
         reach = f", {finite.min():.4g} to {finite.max():.4g}" if finite.size else ""
         lost = f", {array.size - finite.size} NaN or infinite" if finite.size < array.size else ""
         return f"{' x '.join(map(str, array.shape))} {array.dtype}{reach}{lost}"
-    text = (
-        value[: CELL + 1]
-        if isinstance(value, str)
-        else repr(value)[: CELL + 1]
-        if not isinstance(value, int)
-        else "a number of many digits"
-    )
+    if isinstance(value, int):
+        return f"a number of {value.bit_length()} bits"
+    text = mask_text((value if isinstance(value, str) else repr(value))[: CELL + SEAM])
     return text if len(text) <= CELL else text[:CELL] + "\u2026"
 
 

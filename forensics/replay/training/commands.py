@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from . import leaks as leaking
-from . import probes, states
+from . import probes, row_content, states
 from .adapter import Adapter, Wrong, moved, rows_of
 from .changes import Changes
-from .tensors_in import named, small
 
 
 class Session:
@@ -241,20 +240,7 @@ def ids(session: Session, step: Any, batches: list[int]) -> dict[str, Any]:
     return {"ids": [a.ids(b) for b in batches], "rows": [rows_of(a.batch(b)) for b in batches]}
 
 
-def content(session: Session, step: Any, batch: int, rows: list[int], most: int) -> dict[str, Any]:
-    """The tensors of some rows of a batch as numbers, for `--show-data`: of wide ones every n-th value of each side."""
-    a = session.adapter
-    names, given = a.ids(batch), a.batch(batch)
-    total, rows = rows_of(given), rows[:64]
-    part = {n: t for n, t in named(a.select(given, rows)) if t.dim() and len(t) == len(rows)}
-    return {
-        "of": total,
-        "ids": [names[i] if names else i for i in rows],
-        "tensors": [{n: small(t[i], most) for n, t in part.items()} for i in range(len(rows))],
-    }
-
-
 COMMANDS = {
     "open": open_, "start": start, "run": run, "losses": losses, "gradients": gradients, "frames": frames, "leaks": leaks,
-    "ids": ids, "content": content,
+    "ids": ids, "content": row_content.content,
 }  # fmt: skip
