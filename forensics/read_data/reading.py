@@ -16,9 +16,9 @@ from forensics.batches.sample_stats import NAMES
 from forensics.case import Case
 from forensics.read_data import chosen_batches, column_numbers, sample_parts
 from forensics.read_data.chosen_batches import Batch
-from parsers.records import data_sets, tokenizer_files
+from parsers.records import data_sets, token_pieces
 from parsers.records.data_sets import DataSet, Unreadable
-from parsers.records.tokenizer_files import Vocabulary
+from parsers.records.token_pieces import Vocabulary
 from parsers.tables import Run
 
 SHOWN, BESIDE = 8, 4  # samples of a suspect and of an ordinary batch: bound, what somebody reads; the rest is counted
@@ -50,7 +50,7 @@ def tokenizer(run: Run, path: Path) -> tuple[Vocabulary | None, list[str]]:
     """One that lies beside some file or in some folder, in the folder above that, or beside the run."""
     beside = [path, path.parent] if path.is_dir() else [path.parent]
     root = Path(run.root)
-    return tokenizer_files.beside(dict.fromkeys([*beside, root if root.is_dir() else root.parent]))
+    return token_pieces.beside(dict.fromkeys([*beside, root if root.is_dir() else root.parent]))
 
 
 def rows_by_id(data: DataSet) -> Rows:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from forensics.batches.sample_stats import LABELS, MASK, MASKS, NAMES, TOKENS
 from forensics.read_data import small_pictures
-from parsers.records.tokenizer_files import Vocabulary
+from parsers.records.token_pieces import Vocabulary
 from parsers.secrets import mask_text
 
 # Bounds on the page: 8 samples of 6 batches, each with this much, stay below 3 MB
@@ -168,7 +168,10 @@ def cell(value: Any) -> Any:
         return f"{' x '.join(map(str, array.shape))} {array.dtype}{reach}{lost}"
     if isinstance(value, int):
         return f"a number of {value.bit_length()} bits"
-    text = mask_text((value if isinstance(value, str) else repr(value))[: CELL + SEAM])
+    try:
+        text = mask_text((value if isinstance(value, str) else repr(value))[: CELL + SEAM])
+    except RecursionError:
+        return "lists in lists, too deep to print"
     return text if len(text) <= CELL else text[:CELL] + "\u2026"
 
 

@@ -17,9 +17,9 @@ from click.testing import CliRunner, Result
 
 from forensics import cli
 from forensics.read_data import column_numbers, sample_parts, small_pictures
-from parsers.records import tokenizer_files
+from parsers.records import token_pieces
 from parsers.records.data_sets import Unreadable, open_data
-from parsers.records.tokenizer_files import BYTES, Vocabulary
+from parsers.records.token_pieces import BYTES, Vocabulary
 from reports import data_section
 
 SPIKE, BATCH, ROWS = 150, 4, 600
@@ -129,6 +129,7 @@ def test_markup_and_secrets_of_a_row_stay_text(run: Path, tmp_path: Path) -> Non
     evil = {
         "text": f"<script>alert(1)</script> \u202e \x1b[31m </pre> token={key} " + "x" * 100,
         "<b>name</b>": "<img src=x onerror=alert(1)>",
+        "auth": key,
     }
     data = write_rows(tmp_path / "d.jsonl", texts(dict.fromkeys(range(BATCH), evil)))
     assert call("analyze", run, "--data", data, "--show-data", "--out", tmp_path / "r.html").exit_code == 0
@@ -217,7 +218,7 @@ TOKENIZERS: dict[str, tuple[str, str, list[int], list[str | None]]] = {
 def test_tokenizers_that_lie_beside_the_data(tmp_path: Path, name: str) -> None:
     file, text, ids, pieces = TOKENIZERS[name]
     (tmp_path / file).write_text(text)
-    found, troubles = tokenizer_files.beside([tmp_path])
+    found, troubles = token_pieces.beside([tmp_path])
     assert found is not None and not troubles
     assert found.read(ids) == pieces
 
@@ -227,7 +228,7 @@ def test_tokenizers_that_lie_beside_the_data(tmp_path: Path, name: str) -> None:
 )
 def test_a_damaged_tokenizer_is_one_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "tokenizer.json").write_text(text)
-    found, troubles = tokenizer_files.beside([tmp_path])
+    found, troubles = token_pieces.beside([tmp_path])
     assert found is None and len(troubles) == 1 and "tokenizer.json" in troubles[0] and "\n" not in troubles[0]
 
 
@@ -235,7 +236,7 @@ def test_a_link_out_of_the_folder_is_no_tokenizer(tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("one\ntwo\n")
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "vocab.txt").symlink_to(tmp_path / "secret.txt")
-    assert tokenizer_files.beside([tmp_path / "d"]) == (None, [])
+    assert token_pieces.beside([tmp_path / "d"]) == (None, [])
 
 
 # -- pictures and tables ----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from forensics.read_data import column_numbers, sample_parts
-from parsers.records.tokenizer_files import Vocabulary
+from parsers.records.token_pieces import Vocabulary
 from reports import html
 
 HOSTILE = "<img src=x onerror=alert(1)></div></section><script>alert(2)</script>\u202e\x1b[2J" + "W" * 300
