@@ -29,7 +29,6 @@ LONGEST = 1 << 20  # tokens that are looked at for the counts: bound, above the 
 def parts(row: Mapping[str, Any], vocabulary: Vocabulary | None) -> dict[str, Any]:
     """``{"tokens": [...], "texts": [...], "pictures": [...], "cells": [[name, value], ...], "left_out"}``."""
     found: dict[str, Any] = {"tokens": [], "texts": [], "pictures": [], "cells": [], "left_out": 0}
-    row = {k: v.item() if isinstance(v, np.ndarray) and not v.ndim else v for k, v in row.items()}
     named = tokens_name(row)
     used: set[str] = set()
     if named:
@@ -62,7 +61,7 @@ def tokens_name(row: Mapping[str, Any]) -> str | None:
 
 
 def _whole(value: Any) -> NDArray[np.int64] | None:
-    if not isinstance(value, (list, tuple, np.ndarray)) or not len(value):
+    if not isinstance(value, (list, tuple, np.ndarray)) or (isinstance(value, np.ndarray) and not value.ndim) or not len(value):
         return None
     try:
         array = np.asarray(value[:LONGEST])

@@ -69,4 +69,4 @@ def _plain(name: Any) -> Any:
 
 
 def _row(tensors: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    return {name: np.array(t["values"], dtype=t["dtype"]).reshape(t["shape"]) for name, t in tensors.items()}
+    return {name: np.array(t["values"], dtype=t["dtype"]).reshape(t["shape"])[()] for name, t in tensors.items()}
