@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from forensics.batches import recorded, step_to_samples, suspect_batches
@@ -17,7 +18,8 @@ from forensics.findings import GRAVE
 from parsers.tables import Run
 
 SUSPECTS, ORDINARY = 4, 2  # batches shown: bound, what somebody reads; the issue asks for two ordinary ones
-LOOKED_UP = 512  # batches that are looked up in search of ordinary ones: bound on time, each may have to be rebuilt
+LOOKED_UP = 128  # batches that are looked up in search of ordinary ones: bound on time, each may have to be rebuilt
+SCANNED = 20_000  # steps on either side whose symptoms are asked for: bound on time
 MARGIN = 2  # steps after a suspect that are no control either: its update shows in the next value
 
 
@@ -86,9 +88,8 @@ def _nearest(run: Run, first: Batch, kept: Collection[int], findings: Sequence[F
     earlier = [s for s in reversed(listed) if s < first.step] if listed else range(first.step - 1, ends[0] - 1, -1)
     later = [s for s in listed if s > first.step] if listed else range(first.step + 1, ends[1] + 1)
     for side in (earlier, later):
-        for step in list(side[:LOOKED_UP]):
-            if step not in kept and not any(_covers(f, step) for f in findings):
-                yield step
+        free = (s for s in side[:SCANNED] if s not in kept and not any(_covers(f, s) for f in findings))
+        yield from islice(free, LOOKED_UP)
 
 
 def _covers(f: Finding, step: int) -> bool:

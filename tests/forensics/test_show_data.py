@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from forensics import cli
-from forensics.read_data import column_numbers, sample_parts, small_pictures
+from forensics import at_path, cli
+from forensics.case import Finding
+from forensics.read_data import chosen_batches, column_numbers, sample_parts, small_pictures
 from parsers.records import token_pieces
 from parsers.records.data_sets import Unreadable, open_data
 from parsers.records.token_pieces import BYTES, Vocabulary
@@ -156,6 +157,19 @@ def test_batch_prints_samples_and_json_never_does(run: Path, tmp_path: Path) -> 
     assert "row 0 " not in call("batch", run, "--step", SPIKE).output
     assert call("batch", run, "--step", SPIKE, "--data", data, "--show-data", "--json").exit_code == 2
     assert call("batch", run, "--step", SPIKE, "--show-data").exit_code == 2
+
+
+@pytest.mark.parametrize(("last", "expected"), [(None, [9, 8]), (190, [191, 192])])
+def test_ordinary_batches_lie_outside_of_long_symptoms(run: Path, last: int | None, expected: list[int]) -> None:
+    """A divergence from step 10 to the end leaves the batches before it; one from the first step on those behind it."""
+    read = at_path.read(str(run))
+    first = chosen_batches.Batch(SPIKE, 0, (0,), BATCH, "recorded")
+    long = Finding("x-1", "divergence", "x", 10 if last is None else 0, last, "critical", ())
+    found, rule = chosen_batches.ordinary(read, [long], [first])
+    assert [b.step for b in found] == expected and "outside" in rule
+    everywhere = Finding("x-1", "divergence", "x", 0, None, "critical", ())
+    found, rule = chosen_batches.ordinary(read, [everywhere], [first])
+    assert [b.step for b in found] == [149, 148] and "each lies within the steps of some symptom" in rule
 
 
 # -- tokens -----------------------------------------------------------------------------------------------------------
