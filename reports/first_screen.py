@@ -159,6 +159,14 @@ def looked_at(case: Case, limit: int = 5) -> list[str]:
     return [f"{asked}: nothing stands out"] if not found["lines"] else [*found["lines"][:limit], asked]
 
 
+def how_to_read(case: Case) -> str:
+    """How to see the samples that `--data` looked at; empty where nothing was looked at, or they are on the page."""
+    found = case.get("suspects")
+    if not found or not found.get("looked_at") or "--show-data" in (case["tool"].get("command") or []):
+        return ""
+    return "add --show-data to read the suspect samples on the page"
+
+
 def counted(case: Case) -> str:
     """'1 critical, 2 warnings' among the findings."""
     n = {s: sum(f.get("severity") == s for f in case["findings"]) for s in SEVERITIES}

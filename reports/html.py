@@ -24,6 +24,7 @@ from reports import (
     cause_ledger,
     chart,
     checkpoint_table,
+    data_section,
     first_screen,
     guard_panel,
     markdown,
@@ -52,6 +53,7 @@ PLACES = (
     "symptoms",
     "rules",
     "replay",
+    "data",
     "checkpoints",
     "clear",
     "not-known",
@@ -65,20 +67,20 @@ def template(name: str) -> str:
     return (HERE / "templates" / name).read_text("utf-8")
 
 
-def render(case: dict[str, Any]) -> str:
-    """The page, byte for byte the same for the same case."""
+def render(case: dict[str, Any], shown: dict[str, Any] | None = None) -> str:
+    """The page, byte for byte the same for the same case; ``shown``: samples of the training data, for the page alone."""
     full = complete(case)
     x = timeline_chart.domain(full)
     anchors = _anchors(full)
     panels = timeline_chart.panels(full, x)
-    style = (VENDOR / "uPlot.min.css").read_text("utf-8") + template("report.css")
+    style = (VENDOR / "uPlot.min.css").read_text("utf-8") + template("report.css") + (template("data.css") if shown else "")
     scripts = [(VENDOR / "uPlot.iife.min.js").read_text("utf-8"), template("report.js")]
     page = environment().get_template("report.html")
     first, more = panels[: timeline_chart.OPEN_PANELS], panels[timeline_chart.OPEN_PANELS :]
     return page.render(
         case=full, embedded=plain(case), run=full["run"], s=first_screen, runs=run_list, guards=guard_panel, saves=checkpoint_table, recipes=recipe_table, attempts=attempt_table.table(full), attempts_open=attempt_table.OPEN, anchors=anchors, top=first_screen.top(full),
         rules=_rules(full), again=timeline_chart.replayed(full), band_names=timeline_chart.band_names(full), weighs=cause_ledger.weighs(full),
-        causes=cause_ledger.causes(full), symptoms=_symptoms(full, anchors), kinds=_kinds(full), arms=replay_section.arms(full), replayed=replay_section,
+        causes=cause_ledger.causes(full), symptoms=_symptoms(full, anchors), kinds=_kinds(full), arms=replay_section.arms(full), replayed=replay_section, data=data_section.of(shown),
         hero=timeline_chart.hero(full, x), panels=first, more_panels=more, lanes=timeline_chart.lanes(full, x), domain=x,
         axis=timeline_chart.axis(full, x), short_axis=timeline_chart.axis(full, x, clock=False, count=4),
         markdown=markdown.brief(full), style=Markup(style), scripts=[Markup(s) for s in scripts],

@@ -70,6 +70,7 @@ def _rows(case: Case) -> list[tuple[str, str]]:
     rows += [("Not", f"{one_line(title)}, says the author: {one_line(why)}") for title, why in first_screen.ruled_out(case)]
     rows += [("Note", one_line(remark)) for remark in first_screen.remarks(case)]
     rows.append(("Suspect", one_line("; ".join(first_screen.suspects(case, 2)))))
+    rows.append(("Data", first_screen.how_to_read(case)))
     rows += [("Cost", first_screen.cost(case)), ("Healthy", one_line(first_screen.checkpoint(case)))]
     for i, (lead, text) in enumerate(first_screen.do_next(case)[:4], 1):
         rows.append(("Do next" if i == 1 else "", f"{i}. {one_line(f'{lead} {text}')}"))

@@ -10,7 +10,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-MODULES = {"pyyaml": "yaml", "scikit-learn": "sklearn", "google-crc32c": "google_crc32c"}  # where it is not the package's name
+MODULES = {
+    "pyyaml": "yaml",
+    "scikit-learn": "sklearn",
+    "google-crc32c": "google_crc32c",
+    "pillow": "PIL",
+}  # where it is not the package's name
 NOT_YET = {"sklearn"}  # declared ahead of the classifiers that it fits
 CHECKED = {"typing_extensions"}  # by the type checker alone
 THEIRS = {"datasets", "transformers"}  # imported by replay's adapter for Hugging Face, in the training environment

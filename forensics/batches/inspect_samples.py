@@ -19,21 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics import ranking
-from forensics.batches import culprits, recurrence, sample_stats, step_to_samples
+from forensics.batches import culprits, sample_stats, step_to_samples, suspect_batches
 from forensics.case import Case, Clue, Finding, jsonable
 from forensics.case_parts import headline
 from forensics.causes.files import outcome_weights
-from forensics.detectors import loss_spike, nonfinite
 from forensics.errors import ForensicsError
-from forensics.findings import findings_of
 from forensics.run import settings
 from forensics.run.robust import robust_sigma
-from forensics.run.series import series
 from parsers.records import data_sets
 from parsers.records.data_sets import DataSet, Row
 from parsers.tables import Run
 
-RANDOM, MOST, SPIKES, LINES = 512, 256, 8, 5
+RANDOM, MOST, LINES = 512, 256, 5
 BEYOND, SIGMAS, MANY, BATCHES, NEAR = 0.5, 6.0, 6, 200, 0.8
 WORDS = {  # in words, and the smallest difference from the median of random rows that is worth a line
     "length": ("length", np.log(2)),
@@ -51,11 +48,10 @@ Rows = list[tuple[Any, Row]]  # (id as the run names it, row)
 Measures = Sequence[Mapping[str, float]]
 
 
-def document(run: Run, case: Case, path: Path) -> dict[str, Any]:
-    """The case.json of a run whose data were looked at: with ``suspects``, and with the clue that they gave."""
-    found = look(run, case, path)
+def document(case: Case, found: Mapping[str, Any]) -> dict[str, Any]:
+    """The case.json of a run whose data were looked at, with ``suspects``."""
     plain: dict[str, Any] = jsonable(found)
-    return weighed(run, case, found).to_json() | {"suspects": plain}
+    return case.to_json() | {"suspects": plain}
 
 
 def look(run: Run, case: Case, path: Path) -> dict[str, Any]:
@@ -65,9 +61,13 @@ def look(run: Run, case: Case, path: Path) -> dict[str, Any]:
     cannot be opened.
     """
     try:
-        return _looked_at(run, case, path, data_sets.open_data(path, _block(run)))
+        return _looked_at(run, case, path, data_sets.open_data(path, block_of(run)))
     except (data_sets.Unreadable, OSError) as e:
-        raise ForensicsError(f"--data: {e}", "Give a jsonl, parquet, arrow, npy or bin file, or a folder of them.") from e
+        raise unusable(e) from e
+
+
+def unusable(e: Exception) -> ForensicsError:
+    return ForensicsError(f"--data: {e}", "Give a jsonl, parquet, arrow, npy, npz or bin file, or a folder of them or of pictures.")
 
 
 def _looked_at(run: Run, case: Case, path: Path, data: DataSet) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _looked_at(run: Run, case: Case, path: Path, data: DataSet) -> dict[str, Any
     steps, wanted = _suspects(run, case.findings)
     if not wanted:
         return found | {"why": "the samples of the spikes are not known" if steps else "there is no spike to look behind"}
-    rows = _rows(data, wanted)
+    rows = rows_of(data, wanted)
     if not rows:
         return found | {"why": f"none of the {len(wanted)} samples is a row of these data", "steps": steps}
     rng, taken = np.random.default_rng(0), set(rows.values())
@@ -87,6 +87,8 @@ def _looked_at(run: Run, case: Case, path: Path, data: DataSet) -> dict[str, Any
     suspects, others = list(zip(rows, data.get(list(rows.values())), strict=True)), data.get(picked)
     vocabulary = data.vocabulary or _whole(settings.number(run, "vocab_size"))
     lines, odd = compare(suspects, others, vocabulary, _whole(settings.number(run, "classes")))
+    if not lines and not any(sample_stats.measures(row).keys() - {"label"} for _, row in suspects):
+        return found | {"why": "they hold no text, tokens or numbers, which is what is compared", "steps": steps}
     return found | {"looked_at": len(suspects), "random": len(others), "steps": steps, "lines": lines[:LINES], "odd": odd}
 
 
@@ -94,7 +96,7 @@ def _whole(x: float | None) -> int | None:
     return int(x) if x is not None and x > 0 else None
 
 
-def _block(run: Run) -> int | None:
+def block_of(run: Run) -> int | None:
     for key in ("block_size", "seq_len", "seq_length", "sequence_length", "context", "context_length", "max_seq_len", "n_ctx"):
         for row in run.tables["config"].to_pylist():
             if row["key"].rsplit(".", 1)[-1] == key and row["value"].isdigit():
@@ -103,23 +105,13 @@ def _block(run: Run) -> int | None:
 
 
 def _suspects(run: Run, findings: Sequence[Finding]) -> tuple[list[int], list[Any]]:
-    """(steps that are looked behind, ids of their samples): the gravest spikes first, and the first NaN."""
-    s = series(run, "loss.train")
-    spikes = sorted(findings_of(findings, loss_spike.Facts), key=lambda f: (f.severity == "info", -min(f.facts.noise_sigmas, 1e9)))
-    at = [(f.facts.attempt, f.facts.start) for f in spikes[:SPIKES]]
-    at += [(f.facts.attempt or 0, f.facts.first) for f in findings_of(findings, nonfinite.Facts) if f.facts.first is not None][:1]
-    steps: list[int] = []
-    ids: dict[Any, None] = {}
-    for attempt, step in at:
-        first, last = recurrence.window(s, step) if s is not None else (step, step)
-        for b in range(max(first, last - 63), last + 1):
-            known = step_to_samples.batch(run, b, attempt)
-            steps.append(b)
-            ids.update(dict.fromkeys(known["samples"] if known else ()))
-    return sorted(set(steps)), list(ids)[:MOST]
+    """(steps that are looked behind, ids of their samples)."""
+    behind = suspect_batches.behind(run, findings)
+    known = [step_to_samples.batch(run, b.step, b.attempt) for b in behind]
+    return sorted({b.step for b in behind}), list(dict.fromkeys(x for k in known if k for x in k["samples"]))[:MOST]
 
 
-def _rows(data: DataSet, wanted: list[Any]) -> dict[Any, int]:
+def rows_of(data: DataSet, wanted: Sequence[Any]) -> dict[Any, int]:
     """id -> row: by the id column where the data have one that knows them, else ids are row numbers."""
     named = data.ids()
     if named is not None:

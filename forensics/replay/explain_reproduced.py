@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 
-from forensics.replay import bisect_batches, extra_arms, numerics, samples, start_checkpoints, verdict
+from forensics.replay import bisect_batches, extra_arms, numerics, samples, samples_shown, start_checkpoints, verdict
 from forensics.replay.arms import optimizer_arms, run_arms
 from forensics.replay.client import ReplayFailed, Worker, further_cards
 from forensics.replay.delta_debugging import OutOfBudget
@@ -154,6 +154,8 @@ def _blame(scene: Scene, hunted: bisect_batches.Hunted, spare: list[int], until:
                 raise
             found = samples.Found((), f"not bisected: {e.sentence}", False)
         told = lab.worker.ask("ids", batches=[step])
+        if scene.options.show:
+            samples_shown.keep(scene, step, found.rows, spare)
         names, label = dict(enumerate(told["ids"][0] or [])), step + scene.shift
         result.culprits.append({
             "step": label, "samples": [names.get(i, i) for i in found.rows], "how": "bisected", "confidence": 0.99 if found.confirmed else 0.6,

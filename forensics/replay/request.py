@@ -31,6 +31,7 @@ class Options:
     timeout: float = 300.0
     threads: int = 0
     more_workers: int = 0  # beside the one, and one for each further GPU
+    show: bool = False  # whether samples of the culprits are kept for the page
 
 
 @dataclass
@@ -46,6 +47,7 @@ class Result:
     interrupted: bool = False
     root: str = ""
     steps_elsewhere: int = 0  # steps that further workers ran
+    content: list[dict[str, Any]] = field(default_factory=list)  # samples for the page, where they were asked for; no part of the document
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,7 @@ def _explain_all(asked: Asked, found: list[Trouble], result: Result) -> None:
         aside = Result({"verdict": verdict.UNDECIDED}, root=result.root)
         _explain(asked, trouble, aside, False)
         result.culprits += aside.culprits
+        result.content += aside.content
         document.setdefault("samples", []).extend(aside.document.get("samples", []) if aside.culprits else [])
         result.steps_elsewhere += aside.steps_elsewhere
 
@@ -96,6 +97,7 @@ def _explain(asked: Asked, trouble: Trouble, result: Result, first: bool) -> Non
     result.outcomes, result.low_precision = outcomes, about["precision"] in numerics.LOW or "fp32" in outcomes.precision
     if word not in ACCUSES:
         result.culprits.clear()
+        result.content.clear()
 
 
 def _reproduced(asked: Asked, trouble: Trouble, result: Result, first: bool) -> Scene | None:

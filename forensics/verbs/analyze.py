@@ -18,12 +18,15 @@ from forensics.verbs.options import (
     batches_option,
     case_option,
     collected,
+    data_option,
     fail_option,
+    may_show,
     metric_option,
     outputs,
     run_config_option,
     run_option,
     say,
+    show_option,
     steady,
 )
 from forensics.verbs.output_paths import places, publish
@@ -36,6 +39,7 @@ class Options:
     metrics: dict[str, str]
     manifest: Path | None
     data: Path | None
+    show: bool
     baseline: str | None
     name: str | None
     run_config: bool
@@ -48,11 +52,8 @@ class Options:
 @case_option
 @metric_option
 @batches_option
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path),
-    help="The training data: compare the samples behind the spikes with random ones (off unless given).",
-)
+@data_option
+@show_option
 @click.option("--baseline", metavar="RUN", help="A known good run: where they part, and what that says about each cause.")
 @run_option
 @fail_option
@@ -68,6 +69,7 @@ def analyze(ctx: click.Context, run: str, wanted: Wanted, options: Options) -> N
     """
     from forensics import at_path, pipeline, progress
 
+    may_show(show=options.show, data=options.data, redact=wanted.redact)
     known = redact_output.begin(ctx) if wanted.redact else None
     found = places(run, wanted, options.name)
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
@@ -81,21 +83,25 @@ def analyze(ctx: click.Context, run: str, wanted: Wanted, options: Options) -> N
         chosen = at_path.choose(runs, run, name=options.name, progress=tick)
         attach(chosen, options.manifest)
         case = pipeline.analyze_run(chosen, command=["forensics", *sys.argv[1:]], baseline=good)
-        document = _with_data(chosen, case, options.data) if options.data else case.to_json()
+        document, shown = _with_data(chosen, case, options.data, options.show) if options.data else (case.to_json(), None)
     if known is not None:
         redact_output.learn(known, [*runs, *beside], [run, options.baseline])
     if not ctx.obj["quiet"]:
         _name_siblings(document)
-    publish(document, found, [*runs, *beside], [options.manifest, options.data], known=known, force=wanted.force)
+    publish(document, found, [*runs, *beside], [options.manifest, options.data], known=known, force=wanted.force, shown=shown)
     verdicts = {document["verdict"], *(other["verdict"] for other in document["run"]["siblings"])}
     if options.fail_on and verdicts.intersection(FAIL_ON[options.fail_on]):
         ctx.exit(UNHEALTHY)
 
 
-def _with_data(run: Any, case: Any, data: Path) -> dict[str, Any]:
+def _with_data(run: Any, case: Any, data: Path, show: bool) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The case with what `--data` found, and with `--show-data` the samples for the page."""
     from forensics.batches import inspect_samples
+    from forensics.read_data import reading
 
-    return inspect_samples.document(run, case, data)
+    found = inspect_samples.look(run, case, data)
+    weighed = inspect_samples.weighed(run, case, found)
+    return inspect_samples.document(weighed, found), reading.read(run, weighed, data, found) if show else None
 
 
 def _name_siblings(document: dict[str, Any]) -> None:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from forensics.verbs.options import attach, batches_option, run_config_option, run_option, steady
+from forensics.verbs.options import attach, batches_option, collected, may_show, run_config_option, run_option, steady
 
 LONGEST = 20_000  # characters of a list of samples on the terminal
+
+
+@dataclass(frozen=True)
+class Content:
+    """Whether samples are printed, and from which data."""
+
+    data: Path | None
+    show: bool
 
 
 @click.command()
@@ -18,14 +27,20 @@ LONGEST = 20_000  # characters of a list of samples on the terminal
 @click.option("--step", type=int, required=True, help="An optimizer step, as the log labels it.")
 @batches_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--data", type=click.Path(path_type=Path), help="The training data, for --show-data.")
+@click.option("--show-data", "show", is_flag=True, help="Print samples of the batch.")
 @run_option
 @run_config_option
-def batch(run: str, step: int, manifest: Path | None, as_json: bool, name: str | None, run_config: bool) -> None:
+@collected(content=Content)
+def batch(run: str, step: int, manifest: Path | None, as_json: bool, name: str | None, run_config: bool, content: Content) -> None:
     """Print which samples were in the batch of one step of RUN, and how that is known.
 
     "recorded": a file lists them (a manifest, or ids in the log). "rebuilt": worked out from the loader, its seed and the size of
     the data, if the log agrees; the output lists the assumptions. "unknown": the output says what is missing.
     """
+    may_show(show=content.show, data=content.data, redact=False)
+    if as_json and content.show:
+        raise click.UsageError("--json prints ids, never content: give one of --json and --show-data")
     from forensics import at_path
     from forensics.batches import step_to_samples
 
@@ -44,6 +59,17 @@ def batch(run: str, step: int, manifest: Path | None, as_json: bool, name: str |
     for heading, key in (("rests on", "rests_on"), ("assumed", "assumed")):
         for line in found.get(key, ()):
             click.echo(steady(f"  {heading} {line}"))
+    if content.show and content.data is not None:
+        _print_samples(chosen, content.data, step, found["samples"])
+
+
+def _print_samples(run: Any, data: Path, step: int, samples: list[Any]) -> None:
+    from forensics.read_data import reading
+    from reports import data_section
+
+    click.echo("\nWhat follows is training data: check before you pass it on.")
+    shown = reading.of_step(run, data, step, samples)
+    click.echo("\n".join(map(steady, data_section.text(shown).split("\n"))))
 
 
 def _listed(samples: list[Any]) -> str:

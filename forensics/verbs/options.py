@@ -99,6 +99,25 @@ batches_option = click.option(
 )
 
 
+data_option = click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="The training data: compare the samples behind the spikes with random ones (off unless given).",
+)
+
+show_option = click.option(
+    "--show-data", "show", is_flag=True, help="Show samples of the suspect batches (--data) beside ordinary ones. Not with --redact."
+)
+
+
+def may_show(*, show: bool, data: Path | None, redact: bool) -> None:
+    """Raises UsageError where the content of training data was asked for, and may not or cannot be shown."""
+    if show and redact:
+        raise click.UsageError("--show-data puts training data on the page, --redact is for pages that others will see: give one of them")
+    if show and data is None:
+        raise click.UsageError("--show-data needs --data PATH, the training data")
+
+
 def attach(run: Any, manifest: Path | None) -> None:
     if manifest is not None:
         from forensics.batches import batch_manifest as manifests

@@ -94,9 +94,10 @@ def publish(
     *,
     known: Pseudonyms | None,
     force: bool,
+    shown: dict[str, Any] | None = None,
 ) -> Places:
     """Writes the outputs of a run, with the author's word of its earlier case, and without names where these are ``known``
-    (`--redact`); -> where they are."""
+    (`--redact`); -> where they are. ``shown``: samples for the page alone (`--show-data`)."""
     from forensics import output, redact
 
     if known is not None:
@@ -108,7 +109,7 @@ def publish(
             document = with_notes(document, found.case)
         if known is not None:
             document = redact.redacted(document, known)
-        write_all(document, found)
+        write_all(document, found, shown if known is None else None)
     show(document, found.page)
     return found
 
@@ -124,11 +125,11 @@ def keep_inputs(found: Places, runs: Iterable[Any], files: Iterable[Path | str |
             raise ForensicsError(f"{path} is what was read: left as it is", "Give another name with --out.")
 
 
-def write_all(document: dict[str, Any], found: Places) -> None:
+def write_all(document: dict[str, Any], found: Places, shown: dict[str, Any] | None = None) -> None:
     from forensics import output
     from reports import html, markdown
 
-    files: list[tuple[Path, str | bytes]] = [(found.page, html.render(document))]
+    files: list[tuple[Path, str | bytes]] = [(found.page, html.render(document, shown))]
     if found.case is not None:
         files.append((found.case, output.case_json(document)))
     if found.md is not None:

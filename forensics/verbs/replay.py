@@ -10,7 +10,18 @@ from typing import Any
 import click
 
 from forensics.verbs import redact_output
-from forensics.verbs.options import Wanted, case_option, collected, outputs, run_config_option, run_option, say, steady
+from forensics.verbs.options import (
+    Wanted,
+    case_option,
+    collected,
+    may_show,
+    outputs,
+    run_config_option,
+    run_option,
+    say,
+    show_option,
+    steady,
+)
 from forensics.verbs.output_paths import places, publish
 
 
@@ -34,6 +45,8 @@ class Choices:
     python: str
     budget: int | None
     timeout: float
+    data: Path | None
+    show: bool
 
 
 @click.command()
@@ -46,6 +59,8 @@ class Choices:
 @click.option("--budget", type=click.IntRange(min=1), help="Training steps to spend; default grows with the window.")
 @click.option("--timeout", type=float, default=300, show_default=True, help="Seconds that one step may take.")
 @click.option("--init", is_flag=True, help="Write a commented adapter to the path of --adapter (adapter.py), and stop.")
+@click.option("--data", type=click.Path(path_type=Path), help="With --show-data: samples from here, not from the adapter's batches.")
+@show_option
 @outputs
 @case_option
 @run_option
@@ -69,19 +84,30 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
         return
     if run is None or choices.adapter is None:
         raise click.UsageError("give RUN and --adapter FILE.py; `forensics replay --init` writes one to fill in")
+    may_show(show=choices.show, data=choices.data or Path(choices.adapter), redact=wanted.redact)
     known = redact_output.begin(ctx) if wanted.redact else None
     found = places(run, wanted, name)
-    options = Options(**{**asdict(choices), "adapter": into_case.adapter_file(choices.adapter)})
+    given = {k: v for k, v in asdict(choices).items() if k != "data"}
+    options = Options(**{**given, "adapter": into_case.adapter_file(choices.adapter)})
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
         runs = at_path.read_runs(run, run_config=run_config, progress=tick)
         chosen = at_path.choose(runs, run, name=name, progress=tick)
         case, result = into_case.replayed(chosen, options, tick, command=["forensics", *sys.argv[1:]])
+        shown = _samples(chosen, case, result, options.adapter, choices.data) if choices.show else None
     if known is not None:
         redact_output.learn(known, runs, [run])
-    found = publish(case.to_json(), found, runs, [options.adapter], known=known, force=wanted.force)
+    found = publish(case.to_json(), found, runs, [options.adapter, choices.data], known=known, force=wanted.force, shown=shown)
     if result.failed:
         _say_why(result, found.page.with_suffix(".traceback.txt"))
         ctx.exit(130 if result.interrupted else 1)
+
+
+def _samples(run: Any, case: Any, result: Any, adapter: Path, data: Path | None) -> dict[str, Any]:
+    """The samples of the culprits: rows of the data where these are given, else what the adapter's batches held."""
+    from forensics.read_data import reading
+    from forensics.replay import samples_shown
+
+    return reading.read(run, case, data) if data is not None else samples_shown.shown(run, result, adapter)
 
 
 def _say_why(result: Any, traceback: Path) -> None:

@@ -179,7 +179,8 @@ def _indices(folder: Path) -> NDArray[np.int64] | None:
 def tokens(files: list[Path], block: int | None) -> DataSet:
     arrays = [_array(path) for path in files]
     if all(a.ndim >= 2 for a in arrays):
-        get = _joined([len(a) for a in arrays], lambda part, rows: [{"input_ids": arrays[part][r]} for r in rows])
+        name = "input_ids" if arrays[0].ndim == 2 and arrays[0].dtype.kind in "iu" and arrays[0].itemsize > 1 else "x"
+        get = _joined([len(a) for a in arrays], lambda part, rows: [{name: arrays[part][r]} for r in rows])
         return DataSet("array", sum(map(len, arrays)), get)
     if not block:
         raise Unreadable(f"{files[0].name} is one long row of tokens, and no config says how many make a sample")

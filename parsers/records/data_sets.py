@@ -1,8 +1,8 @@
 """Rows of a training data set by their number: what `--data` opens. Helpers, no parser: nothing here is a run's file.
 
 Reads JSON lines, Parquet, Arrow files as Hugging Face's ``save_to_disk`` writes them (with its indices, where a
-shuffle or selection left some), numpy arrays, and flat files of token numbers (uint16 or uint32, as nanoGPT and llm.c write
-them). Several files of a folder are one data set, in the order of their names. Nothing is unpickled or run.
+shuffle or selection left some), numpy arrays, flat files of token numbers (uint16 or uint32, as nanoGPT and llm.c write
+them), and folders of pictures. Several files of a folder are one data set, in the order of their names. Nothing is unpickled or run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parsers.records import data_set_rows
+from parsers.records import data_set_files, data_set_rows
 from parsers.records.data_set_rows import DataSet, Row, Unreadable
 from parsers.walk import is_regular
 
@@ -33,13 +33,15 @@ def open_data(path: Path, block: int | None = None) -> DataSet:
         path = path / "train" if (path / "train").is_dir() else path
     files = _files(path)
     suffix = files[0].suffix if files else ""
-    files = [f for f in files if f.suffix == suffix]
+    files = [f for f in files if f.suffix == suffix or {suffix, f.suffix} <= set(data_set_files.PICTURES)]
     readers = {
         ".jsonl": data_set_rows.lines,
         ".ndjson": data_set_rows.lines,
         ".json": data_set_rows.lines,
         ".parquet": data_set_rows.parquet,
         ".arrow": data_set_rows.arrow,
+        ".npz": data_set_files.archive,
+        **dict.fromkeys(data_set_files.PICTURES, data_set_files.pictures),
     }
     try:
         if suffix in readers:
@@ -47,7 +49,7 @@ def open_data(path: Path, block: int | None = None) -> DataSet:
         elif suffix in (".bin", ".npy"):
             found = data_set_rows.tokens(files, block)
         else:
-            raise Unreadable(f"{path.name} holds no jsonl, parquet, arrow, npy or bin file")
+            raise Unreadable(f"{path.name} holds no jsonl, parquet, arrow, npy, npz or bin file, and no picture")
     except _DAMAGE as e:
         raise _unreadable(path, e) from e
     if not found.rows:
@@ -86,8 +88,8 @@ def _files(path: Path) -> list[Path]:
         names = [str(f.get("filename")) if isinstance(f, dict) else "" for f in listed] if isinstance(listed, list) else []
         if names and all(is_regular(path / Path(n).name, below=path) for n in names):
             return [path / Path(n).name for n in names]
-    for suffix in (".jsonl", ".parquet", ".arrow", ".bin", ".npy", ".ndjson"):
-        named = sorted(p for p in path.rglob(f"*{suffix}") if not p.is_dir() and not p.name.startswith((".", "cache-")))
+    for kinds in ((".jsonl",), (".parquet",), (".arrow",), (".bin",), (".npy",), (".ndjson",), (".npz",), data_set_files.PICTURES):
+        named = sorted(p for kind in kinds for p in path.rglob(f"*{kind}") if not p.is_dir() and not p.name.startswith((".", "cache-")))
         found = [p for p in named if is_regular(p, below=path)]
         if len(found) < len(named):
             odd = next(p for p in named if p not in found)

@@ -8,6 +8,7 @@ the input itself (``..._records``: a length of two bytes before each record), el
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -168,18 +169,23 @@ def _dcp(folder: Path) -> Once:
 
 
 def _data_set(folder: Path) -> Once:
-    """Opened, its ids and some rows asked for."""
-    from parsers.records import data_sets
+    """Opened, its ids and some rows asked for, and these made ready to be read; a tokenizer."""
+    from forensics.read_data import sample_parts
+    from parsers.records import data_sets, token_pieces
 
-    paths = [folder / n for n in ("d.jsonl", "d.parquet", "d.arrow", "d.npy", "d.bin")]
+    paths = [folder / n for n in ("d.jsonl", "d.parquet", "d.arrow", "d.npy", "d.bin", "d.npz", "d.png", "tokenizer.json")]
 
     def once(data: bytes) -> None:
         path = paths[(data[0] - 48) % len(paths) if data else 0]
         path.write_bytes(data[1:])
         with contextlib.suppress(OSError, data_sets.Unreadable):
+            if path.suffix == ".json":
+                tokens, _ = token_pieces.beside([folder])
+                _ = tokens and tokens.read([0, 1, 2, 300])
             found = data_sets.open_data(path, 4)
             found.ids()
-            found.get([0, found.rows // 2, found.rows - 1])
+            rows = found.get([0, found.rows // 2, found.rows - 1])
+            json.dumps([sample_parts.parts(row, None) for row in rows], default=len)
         path.unlink()
 
     return once

@@ -292,7 +292,11 @@ def _data() -> Iterator[Case]:
             build,
             exits=(0, 1),
             absent=(SECRET,),
-            verbs=(("analyze", "{run}", "--data", f"{{in}}/d.{ending}", "--out", "{out}/r.html", "--md", "{out}/r.md"),),
+            verbs=(
+                ("analyze", "{run}", "--data", f"{{in}}/d.{ending}", "--out", "{out}/r.html", "--md", "{out}/r.md"),
+                ("analyze", "{run}", "--data", f"{{in}}/d.{ending}", "--show-data", "--out", "{out}/s.html"),
+                ("batch", "{run}", "--step", "150", "--data", f"{{in}}/d.{ending}", "--show-data"),
+            ),
         )
 
     def folder(run: Path) -> None:
@@ -307,8 +311,9 @@ def _data() -> Iterator[Case]:
         folder,
         exits=(0, 1),
         verbs=tuple(
-            ("analyze", "{run}", "--data", f"{{in}}/{d}", "--out", f"{{out}}/{d}.html")
+            ("analyze", "{run}", "--data", f"{{in}}/{d}", *show, "--out", f"{{out}}/{d}{len(show)}.html")
             for d in ("d", "e", "f", "g", "h", "pipe.jsonl", "nowhere")
+            for show in ((), ("--show-data",))
         ),
     )
 

@@ -1,4 +1,4 @@
-"""What the worker can be told: open, start, run, losses, gradients, frames, leaks, ids."""
+"""What the worker can be told: open, start, run, losses, gradients, frames, leaks, ids, content."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from . import leaks as leaking
-from . import probes, states
+from . import probes, row_content, states
 from .adapter import Adapter, Wrong, moved, rows_of
 from .changes import Changes
 
@@ -242,5 +242,5 @@ def ids(session: Session, step: Any, batches: list[int]) -> dict[str, Any]:
 
 COMMANDS = {
     "open": open_, "start": start, "run": run, "losses": losses, "gradients": gradients, "frames": frames, "leaks": leaks,
-    "ids": ids,
+    "ids": ids, "content": row_content.content,
 }  # fmt: skip
