@@ -163,7 +163,9 @@ def guards() -> str:
 
         *Harm*: the first symptom of severity warning or worse among those that the guard is there for. A guard catches it if it fires from 20 logged values before to
         100 after its first step, or until the symptom ends. Alarms 20 values apart are two. The thresholds are not fitted to your run; which guard is best is
-        known in hindsight only. A guard whose metric was not logged cannot be judged: update-to-weight ratios are missing for that reason.
+        known in hindsight only. A guard whose metric was not logged cannot be judged. The ratio of updates to weights is taken as logged, or worked out from the logged
+        norms of updates and weights; norms of checkpoints say how far the weights went, and not how large one update was. `forensics audit` counts the same
+        over your own runs.
 
         ## The rules
 
