@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from forensics import cli
-from forensics.case_parts.summary import UNSAID, WOULD_TELL
+from forensics.case_parts.blind_spots import ASKED, WOULD_TELL
 from forensics.causes.files import causes
 from forensics.experiments import EXPERIMENTS
 from forensics.replay import arms, extra_arms
@@ -25,7 +25,7 @@ ALIVE = {
     "sign": set(looks()),
     "cause": set(causes()),
     "do": {c.id for c in causes().values() if c.interventions},
-    "blind": {n.replace(" ", "_") for n in (*WOULD_TELL, *UNSAID)},
+    "blind": {n.replace(" ", "_") for n in (*WOULD_TELL, *ASKED)},
     "arm": {n.replace(" ", "_") for n in (*arms.GENERAL, *extra_arms.ALL)},
     "experiment": {e.id for e in EXPERIMENTS},
     "verb": set(cli.main.commands),

@@ -60,6 +60,7 @@ KNOWN = {
     "grad.zeros": ["num-zeros", "num_zeros_in_grad"],
     "param.norm": ["params-norm", "param_norm", "train/weight_norm", "learning/param_norm"],
     "param.norm_layer": ["weight_norm/c1", "wnorm_wpe", "parameters/net.16"],
+    "pad.share": ["padding_ratio", "train/pad_fraction", "data/padding_share"],
     "upd.norm": ["train/update_norm", "optim/param_update_norm"],
     "upd.ratio": ["update_ratio", "train/update_to_weight_ratio", "relative_update", "upd/weight ratio"],
     "lr": ["lr", "LR", "learning_rate", "learning-rate", "lr-AdamW", "lr-AdamW/pg1", "x/lr0", "lr/pg0", "train/lr",
