@@ -16,6 +16,7 @@ from forensics.errors import CannotTell
 from forensics.findings import findings_of
 from forensics.published import recipes
 from forensics.run import endings, settings, usual_rate
+from forensics.run.recipe import LANGUAGE
 from forensics.run.series import names, parts, series
 from parsers.tables import Run
 
@@ -111,7 +112,7 @@ def _mfu(r: Run, findings: Sequence[Finding[Any]]) -> str:
 
 
 def _padding(r: Run, findings: Sequence[Finding[Any]]) -> str:
-    if not _is_text(r) or series(r, "pad.share") is not None or r.framework in recipes.LANGUAGE or _set(r, _PACKED) is not None:
+    if not _is_text(r) or series(r, "pad.share") is not None or r.framework in LANGUAGE or _set(r, _PACKED) is not None:
         return ""
     return "no share of padding was logged, and config does not say that samples are packed"
 
