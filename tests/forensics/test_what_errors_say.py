@@ -67,3 +67,30 @@ def test_a_network_that_broke_is_told_apart_from_a_rank_that_waits(tmp_path: Pat
 def test_a_warning_of_the_network_alone_accuses_nobody(tmp_path: Path) -> None:
     link = "node3:1234:1290 [2] NCCL WARN NET/IB : Got completion from peer 10.0.0.2<4791> with status=12\n"
     assert case(write(tmp_path / "went_on", log=link, time=lambda i: START + i))["verdict"] == "healthy"
+
+
+FRAMES = """Detected inf/nan during batch_number=0
+Last 21 forward frames:
+abs min  abs max  metadata
+                  encoder.block.1.layer.1.dropout Dropout
+0.00e+00 2.57e+02 input[0]
+0.00e+00 2.85e+02 output
+                  encoder.block.2.layer.1.wo Linear
+7.45e-06 1.27e+00 weight
+0.00e+00 2.68e+04 input[0]
+0.00e+00      inf output
+                  encoder.block.2.layer.1.dropout Dropout
+0.00e+00      inf input[0]
+0.00e+00      inf output
+"""
+
+
+def test_frames_that_were_printed_name_the_module(tmp_path: Path) -> None:
+    def nan(i: int) -> float:
+        return 2 + 1 / i if i < 200 else float("nan")
+
+    told = case(write(tmp_path / "frames", log=FRAMES, loss=nan))
+    shown = [e["title"] for f in told["findings"] if f["kind"] == "nonfinite" for e in f["evidence"]]
+    assert any("encoder.block.2.layer.1.wo (Linear)" in t and "at most 2.68e+04" in t for t in shown)
+    assert "Look at encoder.block.2.layer.1.wo first" in all_told(told)
+    assert "encoder.block" not in str(case(write(tmp_path / "none", log=FRAMES.splitlines()[0] + "\n", loss=nan)))
