@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from forensics.run import plan, reach, settings
+from forensics.run import plan, reach, schedule_name, settings
 from forensics.run.inputs import leading_term
 from forensics.run.once import once
 from forensics.run.series import Series, arrays, series
@@ -48,6 +48,12 @@ def facts(run: Run) -> list[Fact]:
         rivals = {"against": list(planned.against)} if planned.against else {}
         found.append({"what": f"planned {planned.unit}s", "value": planned.value, "where": planned.where, "says": planned.says} | rivals)
     found += [_last_value(run, s) for s in _shown(run)]
+    rate, named = series(run, "lr"), schedule_name.named(run)
+    if rate is not None and named is not None:
+        says = "by the path of the logged rate"
+        found.append(
+            {"what": "schedule", "value": named[0], "where": rate.place(run, named[1]), "step": int(rate.step[named[1]]), "says": says}
+        )
     if (devices := settings.setting(run, "world_size")) is not None:
         found.append({"what": "devices", "value": devices.value, "where": devices.where, "says": f"the setting {devices.key}"})
     if run.framework:
