@@ -6,7 +6,7 @@ What it sees
 
 How it decides
     Medians over the run: load of the GPUs below 50 %, MFU below 10 % (as logged, else 6 N tokens/s over the peak of the
-    device that config names), 30 % of a step or more spent on data, a fifth of the tokens padding. Each is looked at in halves around the best split, too: a
+    device that config names; the fast paths that config turns off are named beside it), 30 % of a step or more spent on data, a fifth of the tokens padding. Each is looked at in halves around the best split, too: a
     load that falls to less than 70 %, or a share of waiting that doubles, is a change. Throttling: at 80 degrees and more
     the clock lies 10 % below what it is when cooler, for a tenth of the time. A slow run trains as well as a fast one, so
     all of this is for information; what changes in time is weighed with the throughput.
@@ -30,7 +30,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Evidence, Finding
 from forensics.errors import CannotTell
-from forensics.run import peak_flops, rank_shapes, settings
+from forensics.run import fast_paths, peak_flops, rank_shapes, settings
 from forensics.run.inputs import surviving
 from forensics.run.series import Floats, Series, series
 from forensics.run.system_metrics import Clocked, clocked
@@ -138,8 +138,10 @@ def mfu(run: Run) -> tuple[float, str]:
 def _mfu(run: Run) -> Iterator[Finding]:
     usual, how = mfu(run)
     if usual < LOW_MFU:
-        shown = evidence.text("model FLOP utilization", [f"{usual:.1%}, {how}"])
-        title = f"The run uses {usual:.1%} of the peak arithmetic of its devices"
+        off = [f"{s.key} is {s.value} ({s.where}): {words}" for s, words in fast_paths.off(run)]
+        shown = evidence.text("model FLOP utilization", [f"{usual:.1%}, {how}", *off])
+        more = f", and config leaves {len(off)} fast path{'s' * (len(off) > 1)} off" if off else ""
+        title = f"The run uses {usual:.1%} of the peak arithmetic of its devices{more}"
         yield _finding(run, "mfu", title, shown, Facts("mfu", False, median=usual))
 
 
