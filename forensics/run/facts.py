@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from forensics.run import plan, reach, schedule_name, settings
+from forensics.run import evaluation_power, plan, reach, schedule_name, settings
 from forensics.run.inputs import leading_term
 from forensics.run.once import once
 from forensics.run.series import Series, arrays, series
@@ -54,6 +54,8 @@ def facts(run: Run) -> list[Fact]:
         found.append(
             {"what": "schedule", "value": named[0], "where": rate.place(run, named[1]), "step": int(rate.step[named[1]]), "says": says}
         )
+    for s, row, text, says in evaluation_power.told(run):
+        found.append({"what": f"scatter of {s.tag}", "value": text, "where": s.place(run, row), "says": says})
     if (devices := settings.setting(run, "world_size")) is not None:
         found.append({"what": "devices", "value": devices.value, "where": devices.where, "says": f"the setting {devices.key}"})
     if run.framework:

@@ -172,3 +172,21 @@ def warmed(fall: Callable[[float], float], warm: int = 20, n: int = 400) -> Call
 def test_the_schedule_by_its_path(rate: Callable[[int], float], words: str, tmp_path: Path) -> None:
     told = [f["value"] for f in facts.facts(run(tmp_path, steps(400, lr=rate))) if f["what"] == "schedule"]
     assert len(told) == 1 and told[0].startswith(words or ("a fall of no", "no shape", "warmup of")), told
+
+
+def test_evaluations_say_what_differences_they_can_tell(tmp_path: Path) -> None:
+    def scattered(i: int, level: float, size: float) -> float:
+        return level + size * ((i * 7919) % 13 - 6) / 6
+
+    def told(name: str, config: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+        rows = steps(300)
+        for r in rows[9::10]:
+            i = r["step"]
+            r |= {"eval_loss": scattered(i, 1.5 + 2 * math.exp(-i / 80), 0.02), "eval_accuracy": scattered(i, 0.5 + i / 3000, 0.05)}
+        return [f for f in facts.facts(run(tmp_path / name, rows, config)) if f["what"].startswith("scatter of")]
+
+    plain = told("plain")
+    assert [f["what"] for f in plain] == ["scatter of eval_loss", "scatter of eval_accuracy"]  # the more telling one first
+    assert "items" not in str(plain)
+    assert "of 400 items, two models have to differ by" in str(told("items", {"eval_samples": 400}))
+    assert not [f for f in facts.facts(run(tmp_path / "none", steps(300))) if f["what"].startswith("scatter of")]
