@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics import ranking
-from forensics.batches import culprits, recurrence, sample_stats, step_to_samples
+from forensics.batches import culprits, recurrence, row_habits, sample_stats, step_to_samples
 from forensics.case import Case, Clue, Finding, jsonable
 from forensics.case_parts import headline
 from forensics.causes.files import outcome_weights
@@ -59,13 +59,14 @@ def document(run: Run, case: Case, path: Path) -> dict[str, Any]:
 
 
 def look(run: Run, case: Case, path: Path) -> dict[str, Any]:
-    """What ``suspects`` of case.json holds: ``{"data", "kind", "rows", "looked_at", "random", "steps", "lines", "odd", "why"}``.
+    """What ``suspects`` of case.json holds: ``{"data", "kind", "rows", "looked_at", "random", "steps", "lines", "odd", "why", "habits"}``.
 
     ``lines`` are sentences, at most five; ``why`` says why nothing could be looked at. Raises ForensicsError where the data
     cannot be opened.
     """
     try:
-        return _looked_at(run, case, path, data_sets.open_data(path, _block(run)))
+        data = data_sets.open_data(path, _block(run))
+        return _looked_at(run, case, path, data) | {"habits": row_habits.told(data)}
     except (data_sets.Unreadable, OSError) as e:
         raise ForensicsError(f"--data: {e}", "Give a jsonl, parquet, arrow, npy or bin file, or a folder of them.") from e
 
