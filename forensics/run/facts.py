@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from forensics.batches import sample_order
 from forensics.run import evaluation_power, plan, reach, schedule_name, settings
 from forensics.run.inputs import leading_term
 from forensics.run.once import once
@@ -56,6 +57,8 @@ def facts(run: Run) -> list[Fact]:
         )
     for s, row, text, says in evaluation_power.told(run):
         found.append({"what": f"scatter of {s.tag}", "value": text, "where": s.place(run, row), "says": says})
+    if order := sample_order.told(run):
+        found.append({"what": "order of the samples", "value": order, "where": "", "says": "by the files that list the batches"})
     if (devices := settings.setting(run, "world_size")) is not None:
         found.append({"what": "devices", "value": devices.value, "where": devices.where, "says": f"the setting {devices.key}"})
     if run.framework:
