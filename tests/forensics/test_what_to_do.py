@@ -72,3 +72,16 @@ def test_a_long_momentum_is_named_where_the_loss_swings(tmp_path: Path) -> None:
         run = read(write(tmp_path / str(momentum), config={"optimizer": "sgd", "momentum": momentum}, loss=swings))
         sign = loss_swings(Symptoms(run, tuple(oscillation.detect(run))))
         assert sign.state == "seen" and " ".join(sign.do).startswith(words) and bool(sign.do) == bool(words)
+
+
+def test_a_spike_of_the_gradient_names_the_layer_in_which_it_rose_most(tmp_path: Path) -> None:
+    def titles(name: str, layers: int) -> list[str]:
+        def norm(i: int, times: float) -> float:
+            return (1 + 0.05 * ((i * 31) % 7 - 3)) * (times if i == 200 else 1)
+
+        more = {f"grad_norm/layer.{k}": (lambda i, k=k: norm(i, 40 if k == 2 else 3)) for k in range(layers)}
+        told = case(write(tmp_path / name, grad_norm=lambda i: norm(i, 20), **more))
+        return [f["title"] for f in told["findings"] if f["kind"] == "grad_spike"]
+
+    assert any("most of all in grad_norm/layer.2 (" in t for t in titles("layers", 4))
+    assert titles("total", 0) and not any("most of all" in t for t in titles("total2", 0))
