@@ -36,7 +36,7 @@ def folklore() -> str:
     parts = [
         "# Folklore, and what serves it\n\nWhat practitioners say of debugging a training, claim by claim, and what here serves it: a `detector`, a "
         "`sign`, a `cause`, what a cause says to do (`do`), an experiment of a replay (`arm`) or by hand (`experiment`), a `blind` spot that tells what "
-        "to log, a command (`verb`), an `option`, a `table` of published trainings or a `page`. `forensics explain ID` prints most of them.\n\n"
+        "to log, a `fact` among the figures of a run, a `look` at source, a command (`verb`), an `option`, a `table` of published trainings or a `page`. `forensics explain ID` prints most of them.\n\n"
         "*Served*: a run that shows it is told so. *Partly*: a part of it is, and the note says which. *Missing*: a run may show it, and nothing here looks. "
         "*Not decidable*: what a run leaves behind does not hold it.\n",
         table(["", *STATES], [["claims", *(str(count[s]) for s in STATES)]]),

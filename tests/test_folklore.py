@@ -14,7 +14,9 @@ from forensics.causes.files import causes
 from forensics.experiments import EXPERIMENTS
 from forensics.replay import arms, extra_arms
 from forensics.rules import detectors, id_of
+from forensics.run.facts import WORKED_OUT
 from forensics.signs.sign import looks
+from forensics.source.all_looks import LOOKS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 with (DOCS / "folklore.csv").open(newline="", encoding="utf-8") as f:
@@ -31,6 +33,8 @@ ALIVE = {
     "verb": set(cli.main.commands),
     "option": {o for command in cli.main.commands.values() for p in command.params for o in p.opts},
     "table": {"incidents", "recipes"},
+    "fact": {n.replace(" ", "_") for n in WORKED_OUT},
+    "look": set(LOOKS),
     "page": {p.name for p in DOCS.glob("*.md")},
 }
 
@@ -51,4 +55,4 @@ def test_a_row_is_alive_and_says_what_its_state_asks_for(row: dict[str, str]) ->
 
 def test_it_gets_no_worse() -> None:
     count = Counter(r["state"] for r in ROWS)
-    assert count["served"] >= 121 and count["missing"] <= 8, count
+    assert count["served"] >= 170 and count["partly"] <= 21 and not count["missing"], count
