@@ -36,7 +36,7 @@ def folklore() -> str:
     parts = [
         "# Folklore, and what serves it\n\nWhat practitioners say of debugging a training, claim by claim, and what here serves it: a `detector`, a "
         "`sign`, a `cause`, what a cause says to do (`do`), an experiment of a replay (`arm`) or by hand (`experiment`), a `blind` spot that tells what "
-        "to log, a command (`verb`), an `option`, a `table` of published trainings or a `page`. `forensics explain ID` prints most of them.\n\n"
+        "to log, a `fact` among the figures of a run, a `look` at source, a command (`verb`), an `option`, a `table` of published trainings or a `page`. `forensics explain ID` prints most of them.\n\n"
         "*Served*: a run that shows it is told so. *Partly*: a part of it is, and the note says which. *Missing*: a run may show it, and nothing here looks. "
         "*Not decidable*: what a run leaves behind does not hold it.\n",
         table(["", *STATES], [["claims", *(str(count[s]) for s in STATES)]]),
@@ -163,7 +163,9 @@ def guards() -> str:
 
         *Harm*: the first symptom of severity warning or worse among those that the guard is there for. A guard catches it if it fires from 20 logged values before to
         100 after its first step, or until the symptom ends. Alarms 20 values apart are two. The thresholds are not fitted to your run; which guard is best is
-        known in hindsight only. A guard whose metric was not logged cannot be judged: update-to-weight ratios are missing for that reason.
+        known in hindsight only. A guard whose metric was not logged cannot be judged. The ratio of updates to weights is taken as logged, or worked out from the logged
+        norms of updates and weights; norms of checkpoints say how far the weights went, and not how large one update was. `forensics audit` counts the same
+        over your own runs.
 
         ## The rules
 

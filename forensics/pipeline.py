@@ -12,6 +12,7 @@ from forensics import evidence, ranking
 from forensics.batches.culprits import culprits
 from forensics.case import Case, Check, Finding, Hypothesis
 from forensics.case_parts import headline, summary, timeline
+from forensics.case_parts.blind_spots import blind_spots
 from forensics.causes import weigh as weighing
 from forensics.errors import CannotTell
 from forensics.findings import GRAVE
@@ -73,7 +74,7 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
         culprits=culprits(run, hypotheses, told.findings, told.verdict),
         findings=told.findings,
         checks=checks,
-        blind_spots=summary.blind_spots(run, hypotheses),
+        blind_spots=blind_spots(run, hypotheses, told.findings),
         sources=summary.sources(run),
         gaps=summary.gaps(run),
         timeline=timeline.build(run, told.findings) if shown else {},

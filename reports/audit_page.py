@@ -144,6 +144,10 @@ def markdown(audit: dict[str, Any]) -> str:
     lines += _section("Copies and forks", ("What", "Runs", "Differs in"), rows)
     rows = [(code(f["id"]), esc(f["error"])) for f in audit["failed"]]
     lines += _section("Not analyzed", ("Run", "Why"), rows)
+    keys = ("runs", "harmed", "caught", "before", "healthy", "alarmed")
+    rows = [(code(g["guard"]), *(str(g[k]) for k in keys)) for g in audit.get("guards", [])]
+    heads = ("Guard", ">Runs that logged it", ">With its harm", ">Caught", ">Before it began", ">Healthy runs", ">With a false alarm")
+    lines += _section("Live guards", heads, rows)
     bad = sorted((r for r in audit["rows"] if r["verdict"] == "unhealthy"), key=_rank)
     rows = [(code(r["id"]), code(r["top_cause"]), esc(r["answer"])) for r in bad]
     lines += _section("Runs that went wrong", ("Run", "Cause", "What happened"), rows)

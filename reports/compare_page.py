@@ -53,6 +53,9 @@ def terminal(document: dict[str, Any], *, width: int = 100) -> str:
     suspect = [d for d in document["config"] if d["suspicion"] >= 10][:8]
     lines += ["", "Settings that differ, the most suspect first:"] if suspect else ["", "No setting that was logged differs."]
     lines += [text_format.visible(f"  {d['key']}: {text_format.number(d['a'])} -> {text_format.number(d['b'])}")[:width] for d in suspect]
+    for f in document.get("source", {}).get("files", [])[:4]:
+        names = f"differs in {', '.join(f['names'][:4])}" if f["in"] == "both" else f"lies with {f['in']} alone"
+        lines.append(text_format.visible(f"  source: {f['path']} {names}")[:width])
     order = document["data_order"]
     lines += ["", f"Data order: {order['order']} ({order['why']})"]
     for entry in document["learning"]:

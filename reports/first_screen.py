@@ -149,14 +149,15 @@ def suspects(case: Case, limit: int = 3, most: int = 6) -> list[str]:
 
 
 def looked_at(case: Case, limit: int = 5) -> list[str]:
-    """What `--data` showed of the suspects, or why nothing; [] where it was not asked for."""
+    """What `--data` showed of the suspects, or why nothing, and of random rows; [] where it was not asked for."""
     found = case.get("suspects")
     if not found:
         return []
     if found["why"]:
-        return [f"{found['data']} was not looked at: {found['why']}"]
+        return [f"No sample of {found['data']} was set apart: {found['why']}", *found["habits"]]
     asked = f"{text_format.plural(int(found.get('looked_at') or 0), 'sample')} of {found['data']} compared with {found.get('random')} random rows"
-    return [f"{asked}: nothing stands out"] if not found["lines"] else [*found["lines"][:limit], asked]
+    told = [f"{asked}: nothing stands out"] if not found["lines"] else [*found["lines"][:limit], asked]
+    return [*told, *found["habits"]]
 
 
 def how_to_read(case: Case) -> str:

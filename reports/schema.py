@@ -114,7 +114,7 @@ def complete(case: Any) -> dict[str, Any]:
     looked = full.get("suspects")
     guards = full.get("guards")
     full["guards"] = shaped(guards, {"best": text, "says": text, "rows": [GUARD]}) if isinstance(guards, dict) else None
-    full["suspects"] = shaped(looked, {"data": text, "why": text, "lines": [text]}) if isinstance(looked, dict) else None
+    full["suspects"] = shaped(looked, {"data": text, "why": text, "lines": [text], "habits": [text]}) if isinstance(looked, dict) else None
     full["replay"] = shaped(replay, {"verdict": text, "device": text, "arms": arms}) if isinstance(replay, dict) else None
     return full
 

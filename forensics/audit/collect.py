@@ -16,6 +16,7 @@ from forensics.audit import one_place, suppressions
 from forensics.audit.discover import Place
 from forensics.audit.row import COLUMNS
 from forensics.causes import files, weigh
+from forensics.guards import over_runs
 from forensics.many_runs import copies_and_forks, outcomes, seed_groups, shared_batches, shared_causes
 from forensics.many_runs.brief import LEAST_PROBABILITY, Brief, independent
 from forensics.many_runs.shifts import Spiked
@@ -35,6 +36,7 @@ class Table:
     briefs: list[Brief] = field(default_factory=list)
     curves: list[bytes] = field(default_factory=list)
     origins: list[tuple[Place, str]] = field(default_factory=list)  # the place, and the id in its records
+    guards: list[list[over_runs.Told]] = field(default_factory=list)
 
     def dicts(self) -> Iterator[dict[str, Any]]:
         for row in self.rows:
@@ -63,6 +65,7 @@ def load(places: Iterable[Place], out: str, known: list[suppressions.Known]) -> 
             table.briefs.append(_brief(record, row))
             table.curves.append(bytes(255 if v < 0 else v for v in record["curve"]))
             table.origins.append((place, raw))
+            table.guards.append(record.get("guards", []))  # none in records of before they were kept
     return table
 
 
@@ -109,6 +112,7 @@ def conclusions(table: Table) -> dict[str, Any]:
     single = independent(table.briefs, copies)
     groups, comparisons = seed_groups.find(single)
     _wide(table, groups)
+    alone = {b.id for b in single}
     return {
         "shared_batches": shared_batches.find([b.spiked for b in single if b.spiked is not None]),
         "shared_causes": shared_causes.find(single),
@@ -116,6 +120,7 @@ def conclusions(table: Table) -> dict[str, Any]:
         "comparisons": comparisons,
         "duplicates": copies,
         "outcomes": outcomes.tables(single),
+        "guards": over_runs.table(t for b, told in zip(table.briefs, table.guards, strict=True) if b.id in alone for t in told),
     }
 
 

@@ -3,7 +3,8 @@
 ``row`` has the columns of `audit.parquet`. The rest: ``family`` (framework and tag of the loss), ``config`` (last value of each key),
 ``settings`` (by meaning), ``levels`` (metric -> last level and its standard error), ``spikes`` ([start, class]), ``logged`` (first, last, interval
 of the loss), ``resumes``, ``hosts``, ``shards`` (share of the steps) and ``struck`` (those of the spikes), ``batches`` (fingerprints at
-the spikes), ``prefixes`` (hashes of the loss so far), ``grave`` (findings that make the verdict), ``curve`` (0 to 99, -1 where not finite).
+the spikes), ``prefixes`` (hashes of the loss so far), ``grave`` (findings that make the verdict), ``curve`` (0 to 99, -1 where not finite),
+``guards`` (what each live guard would have done).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from forensics.batches.recorded import batch, shares
 from forensics.case import Case, jsonable
 from forensics.case_parts.headline import GRAVE
+from forensics.guards import over_runs
 from forensics.run import recipe, settings
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Series, series
@@ -64,6 +66,7 @@ def of(run: Run, case: Case) -> dict[str, Any]:
         "grave": [[f.id, f.kind] for f in case.findings if f.severity in GRAVE][:SPIKES],
         "times": times,
         "curve": curve(loss),
+        "guards": over_runs.of_run(run, case.findings, case.verdict),
     }
 
 
@@ -76,7 +79,7 @@ def failed(id: str, path: str, error: str) -> dict[str, Any]:
     row |= dict.fromkeys(counts, 0)
     row["error"] = error[:500]
     nothing: dict[str, Any] = {"family": "", "config": {}, "settings": {}, "levels": {}, "spikes": [], "logged": None}
-    nothing |= {"resumes": [], "hosts": [], "shards": {}, "struck": [], "batches": {}, "prefixes": "", "grave": []}
+    nothing |= {"resumes": [], "hosts": [], "shards": {}, "struck": [], "batches": {}, "prefixes": "", "grave": [], "guards": []}
     return {"row": row, **nothing, "times": None, "curve": []}
 
 

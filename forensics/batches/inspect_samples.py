@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics import ranking
-from forensics.batches import culprits, sample_stats, step_to_samples, suspect_batches
+from forensics.batches import culprits, row_habits, sample_stats, step_to_samples, suspect_batches
 from forensics.case import Case, Clue, Finding, jsonable
 from forensics.case_parts import headline
 from forensics.causes.files import outcome_weights
@@ -55,13 +55,14 @@ def document(case: Case, found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def look(run: Run, case: Case, path: Path) -> dict[str, Any]:
-    """What ``suspects`` of case.json holds: ``{"data", "kind", "rows", "looked_at", "random", "steps", "lines", "odd", "why"}``.
+    """What ``suspects`` of case.json holds: ``{"data", "kind", "rows", "looked_at", "random", "steps", "lines", "odd", "why", "habits"}``.
 
     ``lines`` are sentences, at most five; ``why`` says why nothing could be looked at. Raises ForensicsError where the data
     cannot be opened.
     """
     try:
-        return _looked_at(run, case, path, data_sets.open_data(path, block_of(run)))
+        data = data_sets.open_data(path, block_of(run))
+        return _looked_at(run, case, path, data) | {"habits": row_habits.told(data)}
     except (data_sets.Unreadable, OSError) as e:
         raise unusable(e) from e
 

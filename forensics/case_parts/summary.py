@@ -1,4 +1,4 @@
-"""The plain tables of the case: the run in figures, spikes, sources, gaps, and what could not be seen."""
+"""The plain tables of the case: the run in figures, spikes, sources, gaps."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from forensics.batches import step_to_samples
-from forensics.case import Finding, Hypothesis
-from forensics.causes.files import causes
+from forensics.case import Finding
 from forensics.checkpoints import run_saves, saves_section
 from forensics.detectors import loss_spike
 from forensics.published import recipes
-from forensics.run import endings, facts, goodput, how_it_ended, identity, metric_aliases, plan, settings
-from forensics.run.series import names, parts, series
+from forensics.run import endings, facts, goodput, how_it_ended, identity, metric_aliases, plan
+from forensics.run.series import names, series
 from parsers import secrets
 from parsers.tables import DATED, Run
 from parsers.walk import is_regular
@@ -25,27 +24,6 @@ from parsers.walk import is_regular
 HASHED = 512 * 1024 * 1024  # larger files carry no hash
 CHECKPOINTS = "checkpoint_files"
 MOST_OTHERS = 5000  # metrics without a meaning that the case lists; the tables have all
-
-WOULD_TELL = {
-    "loss.train": "whether and where the training went wrong at all",
-    "loss.eval": "overfitting, leakage, and whether a spike did lasting harm",
-    "grad.norm": "whether an explosion announced itself before a spike or NaN, or a single sample made it",
-    "lr": "a jump, a reset or a wrong unit of the learning-rate schedule",
-    "loss_scale": "overflows and skipped steps of half precision",
-    "tput.tokens": "a slow loader, a throttled node, the cost of an incident",
-    "mem.alloc": "a leak, or how near the limit the run was",
-    "param.norm": "weights that grow before a divergence, or that decay eats",
-    "grad.norm_layer": "the layer in which an explosion begins, or that learns nothing",
-}
-UNSAID = {
-    "seed": ("neither config nor log says it", "whether the same settings would do the same again"),
-    "decoded samples": (
-        "no file with the text of training samples was read",
-        "a BOS that is missing or there twice, prompts that are trained on, shifted labels, a chat template other than the model's",
-    ),
-    "evaluation samples": ("no file with the model's answers was read", "whether a score moved by the answers or by how they are read"),
-}
-TEXT = ("tput.tokens", "tokens.seen", "ppl.train", "ppl.eval")
 
 
 def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
@@ -122,43 +100,6 @@ def _batches(r: Run, spike: Finding[loss_spike.Facts]) -> list[dict[str, Any]]:
     """The batches from the start of a spike to its peak, the first few: recorded, or rebuilt where the loader is known."""
     steps = range(spike.facts.start, min(spike.facts.peak, spike.facts.start + 7) + 1)
     return [b for s in steps if (b := step_to_samples.batch(r, s, spike.facts.attempt)) is not None]
-
-
-def blind_spots(r: Run, hypotheses: Sequence[Hypothesis]) -> tuple[dict[str, str], ...]:
-    """What was not logged, with what it would have told; first what speaks to the causes that are in play."""
-    found = [{"what": n, "why": "not logged", "would_tell": t} for n, t in WOULD_TELL.items() if not _logged(r, n)]
-    if any(x["what"] == "tput.tokens" for x in found) and any(
-        series(r, n) for n in ("tput.samples", "tput.steps", "time.step", "tput.tokens_dev")
-    ):
-        found = [x for x in found if x["what"] != "tput.tokens"]
-    if not r.tables["batches"].num_rows:
-        found.append(
-            {"what": "batch ids", "why": "no file maps steps to samples", "would_tell": "which samples were in the batch of a spike"}
-        )
-    if not r.tables["checkpoints"].num_rows:
-        found.append({"what": "checkpoints", "why": "none in the folder", "would_tell": "the last healthy state to go back to"})
-    clocked = r.tables["metrics"]["time"]
-    if not len(clocked) or clocked.null_count == len(clocked):
-        found.append({"what": "wall clock", "why": "no row has a time", "would_tell": "stalls, slow-downs, and when it happened"})
-
-    found += [{"what": n, "why": UNSAID[n][0], "would_tell": UNSAID[n][1]} for n in _unsaid(r)]
-
-    def in_play(spot: dict[str, str]) -> float:
-        return round(sum(h.probability for h in hypotheses if h.id in causes() and spot["what"] in causes()[h.id].needs), 2)
-
-    return tuple(sorted(found, key=in_play, reverse=True))
-
-
-def _logged(r: Run, name: str) -> bool:
-    return series(r, name) is not None or bool(parts(r, name))
-
-
-def _unsaid(r: Run) -> list[str]:
-    """The blind spots that hang on what kind of run it is: seeds, the text of samples, answers in an evaluation."""
-    text = settings.setting(r, "vocab_size") is not None or any(series(r, n) is not None for n in TEXT)
-    evaluated = any(n.endswith(".eval") for n in names(r))
-    asked = {"seed": settings.setting(r, "seed") is None, "decoded samples": text, "evaluation samples": evaluated}
-    return [n for n, is_one in asked.items() if is_one]
 
 
 def sources(r: Run) -> tuple[dict[str, Any], ...]:

@@ -1,16 +1,17 @@
 """Loss by dataset
 
 What it sees
-    One dataset that becomes worse while the others go on improving: its loss rises, though the mean over all may fall.
+    One dataset or benchmark that becomes worse while the others go on improving: its loss rises or its accuracy falls, though the mean over all
+    may get better.
 
 How it decides
-    All tags that carry an evaluation loss, or the training loss of one part of the data, of which two or more were logged at
-    least six times. It fires for a set whose last three values lie 5 % and three noises above its lowest, at least three
-    evaluations back, while the median of the other sets fell over the same steps. For information: to forget one source
+    All tags that carry an evaluation loss, an accuracy of an evaluation, or the training loss of one part of the data, of which two or more were
+    logged at least six times. It fires for a set whose last three values lie 5 % and three noises beyond its best, at least three
+    evaluations back, while the median of the other sets got better over the same steps. For information: to forget one source
     can be what a new mixture is meant to do, and overfitting has its own detector.
 
 Cannot tell
-    Where only one evaluation loss was logged: a mean over datasets hides what each of them does.
+    Where one evaluation alone was logged: a mean over datasets hides what each of them does.
 
 Folklore
     A change of mixture shows in the parts before it shows in the mean; evaluate every source by itself.
@@ -37,6 +38,7 @@ NEEDS: list[str] = []
 LEAST = 6  # bound: three evaluations make the last level, and the four second differences of six its noise
 RISE = 0.05  # unit: what a change of data is worth telling from; not critical: for information only (docs/thresholds.md)
 NOISES = 3.0  # statistical: a median of three is off by 0.7 noises, so this is 4 sigma, which chance does once in 30,000
+NAMES = {"loss.eval": 1.0, "loss.part": 1.0, "acc.eval": -1.0}  # -1: the higher, the better
 BACK = 3  # bound: three values make a median, and the lowest one is not among them
 
 
@@ -45,18 +47,18 @@ class Facts(BaseFacts):
     """The set that became worse."""
 
     tag: str
-    rise: float  # above its lowest, in units of the loss
-    step: int  # of its lowest
+    rise: float  # beyond its best, in its units
+    step: int  # of its best
     others: int  # other sets that were compared
     interval: int  # steps between its evaluations
 
 
 def smallest_effect(run: Run) -> str:
     needed = []
-    for name in ("loss.eval", "loss.part"):
-        sets = [s.value[rows] for s in parts(run, name) if len(rows := surviving(s)) >= LEAST]
+    for name, sign in NAMES.items():
+        sets = [sign * s.value[rows] for s in parts(run, name) if len(rows := surviving(s)) >= LEAST]
         needed += [_needed(x) for x in sets] if len(sets) > 1 else []
-    return f"one dataset {max(needed):.1%} above its lowest for {BACK} evaluations, while the others improve" if needed else ""
+    return f"one dataset {max(needed):.1%} beyond its best for {BACK} evaluations, while the others improve" if needed else ""
 
 
 def _needed(x: np.ndarray) -> float:
@@ -67,39 +69,40 @@ def _needed(x: np.ndarray) -> float:
 
 def detect(run: Run) -> Iterator[Finding]:
     judged = False
-    for name in ("loss.eval", "loss.part"):
+    for name, sign in NAMES.items():
         sets = [(s, rows) for s in parts(run, name) if len(rows := surviving(s)) >= LEAST]
         if len(sets) < 2:
             continue
         judged = True
         for i, (s, rows) in enumerate(sets):
-            x = s.value[rows]
+            x = sign * s.value[rows]
             best, end = int(np.argmin(x)), float(np.median(x[-BACK:]))
             noise = noise_of(x)
             rise = end - float(x[best])
             if len(x) - 1 - best < BACK or rise < max(RISE * abs(x[best]), NOISES * noise):
                 continue
-            changes = [_change(o, r, int(s.step[rows[best]])) for j, (o, r) in enumerate(sets) if j != i]
+            changes = [_change(o, r, int(s.step[rows[best]]), sign) for j, (o, r) in enumerate(sets) if j != i]
             others = [c for c in changes if c is not None]
             if not others or float(np.median(others)) >= 0:
                 continue
             first, last = int(s.step[rows[best]]), int(s.step[rows[-1]])
-            title = f"{s.tag} rises from {x[best]:.4g} at step {first} to {end:.4g} while the other {len(others)} improve by {-float(np.median(others)):.1%}"
+            way, high, low = ("rises", x[best], end) if sign > 0 else ("falls", -x[best], -end)
+            title = f"{s.tag} {way} from {high:.4g} at step {first} to {low:.4g} while the other {len(others)} improve by {-float(np.median(others)):.1%}"
             table = [
-                [o.tag, float(f"{o.value[r[0]]:.4g}"), float(f"{o.value[r].min():.4g}"), float(f"{o.value[r[-1]]:.4g}")]
+                [o.tag, *(float(f"{v:.4g}") for v in (o.value[r[0]], sign * (sign * o.value[r]).min(), o.value[r[-1]]))]
                 for o, r in sets[:20]
             ]
             shown = (
                 evidence.window(s, first, last, title=s.tag, where=s.place(run, rows[best])),
-                evidence.table("losses by dataset", ["tag", "first", "lowest", "last"], table),
+                evidence.table("by dataset", ["tag", "first", "best", "last"], table),
             )
             facts = Facts(s.tag, rise, first, len(others), s.interval)
             yield evidence.on_rows(s, (rows[best], rows[-1]), facts, title, "info", *shown, key=f"{first}-{i}")
     if not judged:
-        raise CannotTell("the loss of fewer than two datasets was logged")
+        raise CannotTell("the loss or accuracy of fewer than two datasets was logged")
 
 
-def _change(s: Series, rows: np.ndarray, since: int) -> float | None:
-    """Relative change of another set over the same steps."""
+def _change(s: Series, rows: np.ndarray, since: int, sign: float) -> float | None:
+    """Relative change of another set over the same steps; above zero: worse."""
     x = s.value[rows][s.step[rows] >= since]
-    return float(np.median(x[-3:]) / x[0] - 1) if len(x) >= BACK and x[0] else None
+    return sign * float(np.median(x[-3:]) / x[0] - 1) if len(x) >= BACK and x[0] else None

@@ -5,7 +5,7 @@ What it sees
 
 How it decides
     The same rule as for the loss (``forensics.spikes.excursions``) on the log of the norm, but at least a doubling. Says how the
-    largest compares with the usual norm, and whether the loss moved at the same step, before, or after.
+    largest compares with the usual norm, in which layer it rose most where norms of layers were logged, and whether the loss moved at the same step, before, or after.
 
 Cannot tell
     Where the gradient norm was not logged, or only after clipping (MaxText's learning/grad_norm, Composer's
@@ -19,18 +19,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from forensics import evidence
-from forensics.case import BaseFacts, Finding
+from forensics.case import BaseFacts, Evidence, Finding
 from forensics.run.inputs import needed
-from forensics.run.series import series
+from forensics.run.series import parts, series
 from forensics.spikes import excursions, plain_rule
 from parsers.tables import Run
 
 NEEDS = ["grad.norm"]
 LEAST_RATIO = 2.0  # unit: a doubling; not critical: for information only, causes weigh it (docs/thresholds.md)
+BEFORE, LEAST_BEFORE, SHOWN_LAYERS = 50, 5, 12  # unit: values of a layer that make its usual norm, fewest of them, layers in the table
 SHOWN = 20  # unit: findings on a page, the largest ones
 
 
@@ -65,9 +67,27 @@ def detect(run: Run) -> Iterator[Finding]:
         facts = Facts(start, peak, end, ratio, e.level, e.level + e.height, attempt, len(found))
         marks = [{"step": peak, "label": f"{ratio:.1f} times", "kind": "event"}]
         where = s.place(run, rows[e.peak])
-        shown = evidence.window(s, start, end or peak, *marks, title=f"{s.tag} around step {peak}", where=where)
+        shown: tuple[Evidence, ...] = (evidence.window(s, start, end or peak, *marks, title=f"{s.tag} around step {peak}", where=where),)
+        layers = _layers(run, start, peak)
+        if layers:
+            title += f", most of all in {layers[0][0]} ({layers[0][3]:.3g} times)"
+            shown = (
+                *shown,
+                evidence.table("norms by layer at the spike", ["layer", "usual", "at the spike", "times"], layers[:SHOWN_LAYERS]),
+            )
         key, times = f"{peak}-attempt{attempt}" if attempt else peak, (s.clock(rows[e.start]), s.clock(rows[e.peak]))
-        yield evidence.found(facts, title, (start, end or peak), "info", shown, key=key, times=times)
+        yield evidence.found(facts, title, (start, end or peak), "info", *shown, key=key, times=times)
+
+
+def _layers(run: Run, start: int, peak: int) -> list[list[Any]]:
+    """[layer, usual norm, highest in the spike, how many times that], where norms of layers were logged; the largest change first."""
+    rows = []
+    for s in parts(run, "grad.norm_layer"):
+        before, inside = s.value[s.usable & (s.step < start)][-BEFORE:], s.value[s.usable & (s.step >= start) & (s.step <= peak)]
+        usual = float(np.median(before)) if len(before) >= LEAST_BEFORE else 0.0
+        if usual > 0 and len(inside):
+            rows.append([s.tag, float(f"{usual:.3g}"), float(f"{inside.max():.3g}"), float(f"{inside.max() / usual:.3g}")])
+    return sorted(rows, key=lambda r: -r[3]) if len(rows) > 1 else []
 
 
 def smallest_effect(run: Run) -> str:

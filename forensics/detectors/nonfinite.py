@@ -7,7 +7,8 @@ How it decides
     Every NaN or infinity of a training or evaluation loss counts (of each of its terms, where only terms are logged), on any rank:
     the first is the finding's step. In the gradient norm alone it is information where a loss scaler is at work, which skips
     such steps as a matter of routine, and where the norm is finite again and less than a fifth of it is not. It also measures how calm the gradient norm was just before: an explosion announces
-    itself there, a bad sample does not. NaN before the first finite value and never after it is a number that was not
+    itself there, a bad sample does not. Frames that a program printed (transformers' DebugUnderflowOverflow) are read for the first module whose
+    output is not finite. NaN before the first finite value and never after it is a number that was not
     computed yet (a replay buffer that fills up): an update cannot undo a NaN.
 
 Cannot tell
@@ -28,8 +29,9 @@ from typing import Any
 import numpy as np
 
 from forensics import evidence
-from forensics.case import BaseFacts, Finding
+from forensics.case import BaseFacts, Evidence, Finding
 from forensics.detectors import loss_scale
+from forensics.run import overflow_frames
 from forensics.run.endings import events
 from forensics.run.inputs import LOSSES, OBJECTIVE, RISING
 from forensics.run.series import Ints, Series, by_rank, parts, series
@@ -117,9 +119,16 @@ def _finding(run: Run, s: Series, bad: Ints, ranks: list[int]) -> Finding[Facts]
     if grad is not None and s.name != "grad.norm":
         beside = int(np.argmin(np.abs(grad.step - step)))
         shown.append(evidence.window(grad, step, step, title="gradient norm on the way there", where=grad.place(run, beside)))
+    shown += _frames(run)
     lasts = stays or not recovered
     title = f"{s.tag} is {word}{told} from step {step} on {how}" if lasts else f"{s.tag} is {word}{told} at step {step}, {how}"
     return evidence.on_rows(s, (first, bad[-1]), facts, title, severity, *shown, key=f"{step}-{s.name}")
+
+
+def _frames(run: Run) -> list[Evidence]:
+    """The frame that a program printed of the module in which it began."""
+    frame = overflow_frames.first_bad(run)
+    return [evidence.text(frame.says, frame.lines, frame.where)] if frame is not None else []
 
 
 def _before(run: Run, step: int) -> dict[str, Any]:
@@ -147,4 +156,4 @@ def _said(run: Run) -> Iterator[Finding]:
         title = f"Logged {'once' if len(lines) == 1 else f'{len(lines)} times'}: {first['text'][:120]}"
         step, times = first["step"], (first["time"], lines[-1]["time"])
         facts = Facts("", step, len(lines), None, said=True)
-        yield evidence.found(facts, title, (step, lines[-1]["step"]), "warning", shown, key=f"{step}-said", times=times)
+        yield evidence.found(facts, title, (step, lines[-1]["step"]), "warning", shown, *_frames(run), key=f"{step}-said", times=times)

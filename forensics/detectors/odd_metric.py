@@ -1,8 +1,10 @@
 """Odd metric
 
 What it sees
-    A metric that no other check looks at (a term of a loss, a metric of this team's own) and that stops being a number, freezes, jumps
-    to another level for good, or grows without bound: a lead to follow, not a cause.
+    A metric that no other check looks at (a term of a loss, the norm of a layer's gradient or weights, the spread or the largest value of a
+    logged histogram, an activation's mean, a metric of this team's own) and that stops being a number, freezes, jumps to another level for
+    good, or grows without bound; norms of weights that keep growing; a term of a loss that stands still while the loss falls; answers that
+    are cut off: a lead to follow, not a cause.
 
 How it decides
     Only metrics that went up and down before count: schedules and counters do not. NaN or infinity from a step on to the
@@ -10,14 +12,19 @@ How it decides
     long as ever before: a value amid the earlier ones, or far from those right before. Jump: of 150 stretches of the run,
     five before and three after stand clear of each other (``forensics.spikes.jumps``), all later ones stay there, at twice
     the level or half of it, and that is not the way that the metric went before. Growth: the last level is a hundred times
-    the highest of the first half. The first tenth of a run is start-up. Five are told at most, the earliest first; none
-    from where the loss itself is not a number.
+    the highest of the first half. A norm of weights keeps growing where its level doubles from the first tenth of the run to the last, and at least
+    as much in the second half as in the first. A term of a loss is left behind where it was less than a tenth of the loss and moves by less than a
+    tenth of itself while the loss halves; penalties are left out. Answers are cut off where a quarter of them are at the end, or their mean length is
+    95 % of the longest that config allows. The first tenth of a run is start-up. Five are told at most, the earliest first; none from where the loss
+    itself is not a number.
 
 Cannot tell
     With fewer than 20 values, or where every metric has a check of its own.
 
 Folklore
-    "Chase every anomaly": S. Bekman, Machine Learning Engineering Open Book.
+    "Chase every anomaly": S. Bekman, Machine Learning Engineering Open Book. Terms of a loss that differ by decades need weights, or quantities
+    without units: the gradient of the largest drowns the others (Wang, Teng, Perdikaris, arXiv:2001.04536). Answers that do not end are taught to: a
+    second stage that trains on their ends alone (Hermes 4), or a longer limit.
 """
 
 from __future__ import annotations
@@ -30,6 +37,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
+from forensics.run import completions, distributions, loss_terms
 from forensics.run.inputs import LOSSES
 from forensics.run.series import Floats, Series, names, parts, series
 from forensics.spikes import excursions, jumps
@@ -46,7 +54,19 @@ APART = 0.2  # of the range; a metric that comes near its bound and stays there 
 STRETCHES = 150  # bound: as many as the gaps of short logs are measured for
 LEVEL = float(np.log(2))  # unit: twice or half
 GROWTH = 100.0  # unit: two decades in half a run; no polynomial below the seventh degree does that
-WORDS = {"nan": "is not finite", "frozen": "freezes", "jump": "jumps", "growth": "grows without bound"}
+DOUBLED = 2.0  # unit: twice the norm; steps in no direction alone make it grow as their root, less in the second half than in the first
+SLACK = 1.1  # unit: a tenth, as the middle of few values is off
+WEIGHTS = ("param.norm", "param.norm_layer")
+WATCHED = ("loss.aux", "loss.part", *WEIGHTS, "grad.norm_layer", "upd.ratio", "upd.norm")
+WORDS = {
+    "nan": "is not finite",
+    "frozen": "freezes",
+    "jump": "jumps",
+    "growth": "grows without bound",
+    "grows on": "has doubled and grows no slower",
+    "left behind": "stands still while the loss falls",
+    "cut off": "says that answers are cut off",
+}
 SMALLEST_EFFECT = f"a lasting change to twice or half its level, {ENDS} NaN or {AFTER} equal values at the end"
 
 
@@ -55,7 +75,7 @@ class Facts(BaseFacts):
     """What the metric does, and from which step on."""
 
     tag: str
-    what: str  # nan, frozen, jump or growth
+    what: str  # nan, frozen, jump, growth, grows on, left behind, cut off
     step: int
     before: float  # level
     after: float
@@ -63,11 +83,17 @@ class Facts(BaseFacts):
 
 def detect(run: Run) -> Iterator[Finding]:
     nameless = [name for name in names(run, LEAST) if name.startswith("other/")][:LOOKED]
-    watched = [p for name in ("loss.aux", "loss.part", *nameless) for p in parts(run, name)[:LOOKED] if p.alive.sum() >= LEAST]
-    if not watched:
+    logged = [p for name in (*WATCHED, *nameless) for p in parts(run, name)[:LOOKED]]
+    logged += [*distributions.spreads(run)[:LOOKED], *distributions.extremes(run)[:LOOKED]]
+    watched = [s for s in logged if s.alive.sum() >= LEAST]
+    answers = completions.cut_off(run, LEAST)
+    if not watched and answers is None:
         raise CannotTell(f"every metric of {LEAST} values or more has a check of its own")
     until = _sick(run)
-    found = [(s, *odd) for s in watched if (odd := _odd(s)) is not None and int(s.step[odd[0]]) < until]
+    found = [(s, *odd) for s in watched if (odd := _odd(s)) is not None]
+    found += [(s, row, "left behind", before, after) for s, row, before, after in loss_terms.left_behind(run, LEAST)]
+    found += [(answers[0], answers[1], "cut off", *answers[2:])] if answers is not None else []
+    found = [f for f in found if int(f[0].step[f[1]]) < until]
     for s, row, what, before, after in sorted(found, key=lambda f: (int(f[0].step[f[1]]), f[0].tag))[:SHOWN]:
         step, last = int(s.step[row]), int(s.step[-1])
         title = f"{s.tag} {WORDS[what]} at step {step}: {before:.4g} before, {after:.4g} after"
@@ -93,7 +119,7 @@ def _odd(s: Series) -> tuple[int, str, float, float] | None:
     rows, x = rows[finite], x[finite]
     if len(x) < LEAST or not np.ptp(x):
         return None
-    found = _frozen(x) or _moved(x)
+    found = _frozen(x) or _moved(x) or (_grows_on(x) if s.name in WEIGHTS else None)
     return (int(rows[found[0]]), *found[1:]) if found is not None and found[0] >= START_UP * len(x) else None
 
 
@@ -112,6 +138,16 @@ def _frozen(x: Floats) -> tuple[int, str, float, float] | None:
     before = float(np.median(x[at - BEFORE // 2 : at]))
     inside = x[:at].min() < x[-1] < x[:at].max()
     return (at, "frozen", before, float(x[-1])) if inside or abs(before - x[-1]) >= APART * np.ptp(x) else None
+
+
+def _grows_on(x: Floats) -> tuple[int, str, float, float] | None:
+    """Growth that does not slow down."""
+    tenth, half = max(len(x) // 10, 1), len(x) // 2
+    first, last = float(np.median(x[:tenth])), float(np.median(x[-tenth:]))
+    middle = float(np.median(x[half - tenth // 2 : half + tenth // 2 + 1]))
+    if first <= 0 or last < DOUBLED * first or not 0 < middle - first <= SLACK * (last - middle):
+        return None
+    return int(np.argmax(x >= DOUBLED * first)), "grows on", first, last
 
 
 def _moved(x: Floats) -> tuple[int, str, float, float] | None:

@@ -5,7 +5,7 @@ What it sees
     ``diff.patch``, in a notebook, or in a log that begins with its own program.
 
 How it decides
-    The source is parsed, never imported and never run. Nineteen looks at the loop, the loss, the loaders and the checkpoint each
+    The source is parsed, never imported and never run. Twenty looks at the loop, the loss, the loaders and the checkpoint each
     say that a thing is done wrong, done right, or cannot be told; docs/source.md lists them with the false alarms of each on
     public scripts. Where several scripts lie there and nothing says which one ran, only what they agree on counts. It is never
     more than information: source is a hint, and what the run measured is the proof.

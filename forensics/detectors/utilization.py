@@ -6,13 +6,13 @@ What it sees
 
 How it decides
     Medians over the run: load of the GPUs below 50 %, MFU below 10 % (as logged, else 6 N tokens/s over the peak of the
-    device that config names), 30 % of a step or more spent on data. Each is looked at in halves around the best split, too: a
+    device that config names; the fast paths that config turns off are named beside it), 30 % of a step or more spent on data, a fifth of the tokens padding. Each is looked at in halves around the best split, too: a
     load that falls to less than 70 %, or a share of waiting that doubles, is a change. Throttling: at 80 degrees and more
     the clock lies 10 % below what it is when cooler, for a tenth of the time. A slow run trains as well as a fast one, so
     all of this is for information; what changes in time is weighed with the throughput.
 
 Cannot tell
-    Where neither load, MFU, waiting times nor clocks were logged, and MFU cannot be worked out.
+    Where neither load, MFU, waiting times, padding nor clocks were logged, and MFU cannot be worked out.
 
 Folklore
     Load is the share of time in which some kernel ran, not how well it ran: 100 % and an MFU of 10 % go together. PaLM
@@ -30,7 +30,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Evidence, Finding
 from forensics.errors import CannotTell
-from forensics.run import peak_flops, rank_shapes, settings
+from forensics.run import fast_paths, peak_flops, rank_shapes, settings
 from forensics.run.inputs import surviving
 from forensics.run.series import Floats, Series, series
 from forensics.run.system_metrics import Clocked, clocked
@@ -38,6 +38,7 @@ from parsers.tables import Run
 
 NEEDS: list[str] = []
 LOW_LOAD, WAITING = 50.0, 0.3  # unit: half of the time idle, a third of it waiting; for information only (docs/thresholds.md)
+PADDED = 0.2  # unit: a fifth of the work, as packing saves it; for information only
 LOW_MFU = 0.10  # paper: good dense runs reach 40 to 60 % (PaLM, arXiv:2204.02311); a quarter of the worst of these
 FALLS, DOUBLES, LEAST = 0.7, 2.0, 20  # unit: a third less, twice as much; a median of 20 is off by 0.28 sigma. For information only
 HOT, COOLER, HOT_SHARE = 80.0, 0.9, 0.1  # unit: degrees; NVIDIA's data-centre boards slow down from 83 to 90 on. For information only
@@ -48,7 +49,7 @@ SMALLEST_EFFECT = f"a usual load below {LOW_LOAD:.0f} %, a usual MFU below {LOW_
 class Facts(BaseFacts):
     """How well the devices were used; in % for a load, in MHz for clocks, else as a share."""
 
-    what: str  # load, idle_device, waiting, mfu, heat
+    what: str  # load, idle_device, waiting, mfu, padding, heat
     changed: bool  # in the course of the run
     before: float | None = None
     after: float | None = None
@@ -57,7 +58,7 @@ class Facts(BaseFacts):
 
 def detect(run: Run) -> Iterator[Finding]:
     judged = False
-    for judge in (_load, _waiting, _mfu, _throttled):
+    for judge in (_load, _waiting, _mfu, _padding, _throttled):
         try:
             yield from judge(run)
             judged = True
@@ -124,18 +125,36 @@ def waiting(run: Run) -> tuple[Series, Floats]:
     return s, data / (data + total) if apart else np.minimum(data / total, 1.0)
 
 
-def _mfu(run: Run) -> Iterator[Finding]:
+def mfu(run: Run) -> tuple[float, str]:
+    """The share of the peak arithmetic that was used, and how that is known. Raises CannotTell."""
     s = series(run, "mfu")
     values = s.value[s.usable & (s.value > 0)] if s is not None else np.array([])
-    if s is not None and len(values) >= LEAST:
-        percent = s.unit == "%" or values.max() > 1.0
-        usual, how = float(np.median(values)) / (100 if percent else 1), f"logged as {s.tag}"
-    else:
-        usual, how = _worked_out(run)
+    if s is None or len(values) < LEAST:
+        return _worked_out(run)
+    percent = s.unit == "%" or values.max() > 1.0
+    return float(np.median(values)) / (100 if percent else 1), f"logged as {s.tag}"
+
+
+def _mfu(run: Run) -> Iterator[Finding]:
+    usual, how = mfu(run)
     if usual < LOW_MFU:
-        shown = evidence.text("model FLOP utilization", [f"{usual:.1%}, {how}"])
-        title = f"The run uses {usual:.1%} of the peak arithmetic of its devices"
+        off = [f"{s.key} is {s.value} ({s.where}): {words}" for s, words in fast_paths.off(run)]
+        shown = evidence.text("model FLOP utilization", [f"{usual:.1%}, {how}", *off])
+        more = f", and config leaves {len(off)} fast path{'s' * (len(off) > 1)} off" if off else ""
+        title = f"The run uses {usual:.1%} of the peak arithmetic of its devices{more}"
         yield _finding(run, "mfu", title, shown, Facts("mfu", False, median=usual))
+
+
+def _padding(run: Run) -> Iterator[Finding]:
+    s = series(run, "pad.share")
+    values = s.value[s.usable] if s is not None else np.array([])
+    if s is None or len(values) < LEAST:
+        raise CannotTell("no share of padding")
+    usual = float(np.median(values)) / (100 if s.unit == "%" or values.max() > 1.0 else 1)
+    if usual >= PADDED:
+        shown = evidence.text("padding", [f"{usual:.0%}, logged as {s.tag}: packed samples, or batches of like length, would need less"])
+        title = f"{usual:.0%} of the tokens of a usual batch are padding"
+        yield _finding(run, "padding", title, shown, Facts("padding", False, median=usual))
 
 
 def _worked_out(run: Run) -> tuple[float, str]:

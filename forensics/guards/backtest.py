@@ -18,7 +18,7 @@ from forensics.findings import GRAVE
 from forensics.guards.guard_table import GUARDS, GuardRule
 from forensics.guards.replayed import fires
 from forensics.run import pace
-from forensics.run.series import Floats, Ints, series
+from forensics.run.series import Floats, Ints, Series, series
 from parsers.tables import Run
 
 EARLY = 20  # values; bound: a warning that is older is another one
@@ -90,10 +90,13 @@ def _row(run: Run, rule: GuardRule, all_harms: Sequence[Finding[Any]]) -> Backte
 
 
 def _values(run: Run, metric: str) -> tuple[str, int, np.ndarray, Ints, Floats] | None:
-    """Tag, interval, attempts, steps and values, by attempt and step. The time of a step is worked out from the clock where none is logged."""
+    """Tag, interval, attempts, steps and values, by attempt and step. Where they are not logged, the time of a step is worked out from the
+    clock, and the ratio of updates to weights from their norms."""
     s = series(run, metric)
     if s is not None and len(s):
         return s.tag, s.interval, s.attempt, s.step, s.value
+    if metric == "upd.ratio":
+        return _quotient(series(run, "upd.norm"), series(run, "param.norm"))
     s = series(run, "loss.train") if metric == "time.step" else None
     if s is None or len(s) < 2:
         return None
@@ -101,6 +104,18 @@ def _values(run: Run, metric: str) -> tuple[str, int, np.ndarray, Ints, Floats] 
     keep = np.flatnonzero(np.isfinite(p.a_step) & ~pace.stopped(run, s, p))
     rows = p.row[1:][keep]
     return ("clock of the log", s.interval, s.attempt[rows], s.step[rows], p.a_step[keep]) if len(rows) else None
+
+
+def _quotient(a: Series | None, b: Series | None) -> tuple[str, int, np.ndarray, Ints, Floats] | None:
+    """One series over another, where both were logged at a step of an attempt."""
+    if a is None or b is None:
+        return None
+    x, y = ({(t, n): i for i, (t, n) in enumerate(zip(s.attempt.tolist(), s.step.tolist(), strict=True))} for s in (a, b))
+    both = [(i, y[k]) for k, i in x.items() if k in y and b.value[y[k]] > 0]
+    if not both:
+        return None
+    i, j = np.array(both).T
+    return f"{a.tag} / {b.tag}", a.interval, a.attempt[i], a.step[i], a.value[i] / b.value[j]
 
 
 def _apart(rows: Ints) -> int:

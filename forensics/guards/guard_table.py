@@ -72,5 +72,8 @@ GUARDS = (
     ),
     GuardRule("kl_runaway", "rl.kl", live.Above, 2, "the KL divergence is above 2, 3 times in a row",
               "Axolotl, training_stability: above 2", (*LOSS, "policy_kl_ran_away"), patience=3),
+    GuardRule(
+        "update_ratio", "upd.ratio", live.TimesMedian, 4, "updates over weights are 4 times their median over 128 values, 3 times in a row",
+        "a linear warmup doubles it at most; no run of the corpora logged it, so that its false alarms are not measured", patience=3,
+    ),
 )  # fmt: skip
-"""What is not here was not logged often enough to be measured: update-to-weight ratios (SageMaker: above 10) have no canonical name."""

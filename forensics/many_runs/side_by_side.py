@@ -13,7 +13,7 @@ from forensics.batches import recorded
 from forensics.case import jsonable
 from forensics.detectors import loss_spike
 from forensics.errors import CannotTell, ForensicsError
-from forensics.many_runs import config_diff, learning, parting
+from forensics.many_runs import config_diff, learning, parting, source_diff
 from forensics.run import how_it_ended, identity, pace
 from forensics.run.downsample import m4
 from forensics.run.inputs import loss_of
@@ -52,6 +52,7 @@ def compare(a: Run, b: Run, *, command: Sequence[str] = ()) -> dict[str, Any]:
         "spikes": _spikes(a, b),
         "config": [d for d in differs if d["kind"] != "environment"],
         "environment": [d for d in differs if d["kind"] == "environment"],
+        "source": source_diff.differences(a, b),
         "recipe": _recipes(a, b),
         "data_order": data_order(a, b),
         "throughput": _throughput(a, b),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from forensics.case import Case
-from forensics.replay import explain_reproduced, extra_arms, numerics, resume, start_checkpoints, verdict
+from forensics.replay import explain_reproduced, extra_arms, numerics, one_process, resume, start_checkpoints, verdict
 from forensics.replay.arms import Arms
 from forensics.replay.client import ReplayFailed, Worker
 from forensics.replay.reproduce import Reproduction, reproduce
@@ -93,7 +93,7 @@ def _explain(asked: Asked, trouble: Trouble, result: Result, first: bool) -> Non
         if first:
             _probe_leaks(scene.worker, document, "start", again.trace.first)
     word, why = verdict.decide(outcomes)
-    document |= {"verdict": word, "why": why, "looks": scene.lab.looks}
+    document |= {"verdict": word, "why": f"{why}{one_process.caveat(asked.run, word)}", "looks": scene.lab.looks}
     result.outcomes, result.low_precision = outcomes, about["precision"] in numerics.LOW or "fp32" in outcomes.precision
     if word not in ACCUSES:
         result.culprits.clear()

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from forensics.run import plan, reach, settings
+from forensics.batches import sample_order
+from forensics.run import evaluation_power, plan, reach, schedule_name, settings
 from forensics.run.inputs import leading_term
 from forensics.run.once import once
 from forensics.run.series import Series, arrays, series
@@ -18,6 +19,7 @@ from parsers.tables import Run
 _LAST = ("loss.train", "loss.eval", "ppl.train", "ppl.eval", "bpb.eval", "acc.train", "acc.eval", "rl.reward")
 _STATE = {"lr", "lr.mult", "loss_scale", "skip.count"}  # what an engine prints of itself when it is built, before a step
 _STATE_TAGS = {"mom", "momentum", "betas", "wd", "weight_decay"}
+WORKED_OUT = ("schedule", "scatter", "order of the samples")  # facts that no line of the log states
 Fact = dict[str, Any]
 
 
@@ -48,6 +50,16 @@ def facts(run: Run) -> list[Fact]:
         rivals = {"against": list(planned.against)} if planned.against else {}
         found.append({"what": f"planned {planned.unit}s", "value": planned.value, "where": planned.where, "says": planned.says} | rivals)
     found += [_last_value(run, s) for s in _shown(run)]
+    rate, named = series(run, "lr"), schedule_name.named(run)
+    if rate is not None and named is not None:
+        says = "by the path of the logged rate"
+        found.append(
+            {"what": "schedule", "value": named[0], "where": rate.place(run, named[1]), "step": int(rate.step[named[1]]), "says": says}
+        )
+    for s, row, text, says in evaluation_power.told(run):
+        found.append({"what": f"scatter of {s.tag}", "value": text, "where": s.place(run, row), "says": says})
+    if order := sample_order.told(run):
+        found.append({"what": "order of the samples", "value": order, "where": "", "says": "by the files that list the batches"})
     if (devices := settings.setting(run, "world_size")) is not None:
         found.append({"what": "devices", "value": devices.value, "where": devices.where, "says": f"the setting {devices.key}"})
     if run.framework:

@@ -1,7 +1,7 @@
 """Which kind of hang it was: what the ranks said when they gave up, and what ran when the silence began.
 
-Kinds (`words` complete "Hang: ..."): mismatch, rank_missing, dead_rank, uneven_data, loader, storage, evaluation, collective,
-host, open.
+Kinds (`words` complete "Hang: ..."): rendezvous, mismatch, rank_missing, dead_rank, uneven_data, loader, storage, network, evaluation,
+collective, host, open.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 
-from forensics.run import endings, hang_ranks, ranks, system_metrics
+from forensics.run import connections, endings, hang_ranks, ranks, system_metrics
 from forensics.run.kinds import Kind
 from forensics.run.series import series
 from parsers.tables import DATED, Run
@@ -27,11 +27,13 @@ _EXHAUSTED = re.compile(r"(?i)rank that exhausted inputs|uneven inputs")
 
 def of_run(run: Run, last: int | None) -> Kind:
     """The kind of the hang that began after step `last`."""
+    if last is None and (kind := connections.meeting(run)) is not None:
+        return kind
     waits = hang_ranks.said(run)
     for judge in (hang_ranks.mismatch, hang_ranks.dead_rank, hang_ranks.missing):
         if (kind := judge(run, waits)) is not None:
             return kind
-    for judge_run in (_uneven, _loader, _storage, _evaluation, _load):
+    for judge_run in (_uneven, _loader, _storage, _network, _evaluation, _load):
         if (kind := judge_run(run, last)) is not None:
             return kind
     return Kind("open")
@@ -85,6 +87,10 @@ def _storage(run: Run, last: int | None) -> Kind | None:
         why = f"Every {gaps[0]} steps a checkpoint was saved; that of step {last} is missing."
         return Kind("storage", "where a checkpoint was due", why, do)
     return None
+
+
+def _network(run: Run, last: int | None) -> Kind | None:
+    return connections.broke(run)
 
 
 def _evaluation(run: Run, last: int | None) -> Kind | None:

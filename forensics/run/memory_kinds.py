@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from forensics.run import endings, system_metrics
+from forensics.run import endings, memory_budget, system_metrics
 from forensics.run.inputs import surviving
 from forensics.run.kinds import Kind
 from forensics.run.series import Series, series
@@ -95,6 +95,8 @@ def of_run(run: Run, said: Sequence[dict[str, Any]], step: int | None) -> Kind:
         return kind
     begin = run.attempts[-1]["steps"][0] if run.attempts else 0
     if step is None or step - begin <= FIRST_STEPS:
+        if (state := memory_budget.too_large(run, told.get("capacity"))) is not None:
+            return Kind("first_step", "weights and optimizer state that leave no room", *state)
         return Kind(
             "first_step", "a configuration that never fitted", "No step had been finished before, or a few: the configuration never fitted.",
             ("Halve the micro-batch and double the accumulation.", "Turn on activation checkpointing, or shard the optimizer's state."),

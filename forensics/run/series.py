@@ -157,7 +157,7 @@ def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = 
         value=found.value,
         time=columns["time"][rows],
         attempt=attempt,
-        alive=_alive(step, attempt),
+        alive=alive_rows(step, attempt),
         source=[columns["sources"][int(u)] for u in used],
         source_code=code.astype(np.int32),
         at=columns["at"][rows],
@@ -214,7 +214,7 @@ def arrays(run: Run) -> dict[str, Any]:
     return out
 
 
-def _alive(step: Ints, attempt: NDArray[np.int32]) -> NDArray[np.bool_]:
+def alive_rows(step: Ints, attempt: NDArray[np.int32]) -> NDArray[np.bool_]:
     """False where a later attempt begins at or before the step: that row's work was done again."""
     alive = np.ones(len(step), bool)
     if (attempt == attempt[:1]).all():

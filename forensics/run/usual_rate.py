@@ -54,7 +54,7 @@ def is_set(s: Setting) -> bool:
     return str(s.value).strip().lower() not in NO
 
 
-def _adapted(run: Run) -> bool:
+def tuned_by_adapters(run: Run) -> bool:
     """Whether config asks for adapters (LoRA and kin), and no switch turns them off."""
     found = [s for s in settings.every(run) if _ADAPTER.search(s.key) and "version" not in s.key.lower()]
     off = any(not is_set(s) and _ADAPTER_SWITCH.search(s.key.rpartition(".")[2]) for s in found)
@@ -91,7 +91,7 @@ def models(run: Run) -> list[str]:
 
 def tuned(run: Run) -> bool:
     """Whether config says that the model was trained before, or trains adapters of one."""
-    return _adapted(run) or any(is_set(s) for s in settings.every(run) if _PRETRAINED.search(s.key))
+    return tuned_by_adapters(run) or any(is_set(s) for s in settings.every(run) if _PRETRAINED.search(s.key))
 
 
 def _attention(run: Run) -> bool | None:

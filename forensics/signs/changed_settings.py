@@ -33,7 +33,7 @@ def batch_size_differs(s: Symptoms) -> Sign:
     """The number of samples a step changes for good, in the log or between two launches."""
     changed = batch_changes(s)
     if changed:
-        return seen(f"{changed[0].title}.", changed, first=changed[0].first_step)
+        return seen(f"{changed[0].title}.", changed, do=_rate_beside(s.run, changed[0].facts), first=changed[0].first_step)
     size = series(s.run, "batch.size")
     if size is not None and len(size) >= LEAST and size.usable.any():
         x = size.value[size.usable]
@@ -45,6 +45,23 @@ def batch_size_differs(s: Symptoms) -> Sign:
     if told is not None and config_change.snapshots(s.run):
         return absent(f"The configs of the launches set the same batch size ({told.value}).", where=told.where)
     return cannot_tell("there is one config, and the log names no batch size.")
+
+
+def _rate_beside(run: Run, f: config_change.Facts) -> tuple[str, ...]:
+    """How the rate went with the batch, beside what the scaling rules ask for (Goyal et al., arXiv 1706.02677; Adam: Malladi et al., 2205.10287)."""
+    rate = series(run, "lr")
+    sizes = next(
+        ((settings.as_number(a), settings.as_number(b)) for k, (a, b) in zip(f.keys, f.changes, strict=True) if "batch" in k.lower()), None
+    )
+    if rate is None or f.step is None or sizes is None or not sizes[0] or not sizes[1]:
+        return ()
+    before, after = (rate.value[rate.usable & side] for side in (rate.step < f.step, rate.step >= f.step))
+    if not len(before) or not len(after) or before[-1] <= 0:
+        return ()
+    batch, went = sizes[1] / sizes[0], float(after[0] / before[-1])
+    low, high = sorted((np.sqrt(batch), batch))
+    asked = f"SGD asks for {batch:.3g} times, Adam for {low:.3g} to {high:.3g} times"
+    return (f"Compare the rate: the batch became {batch:.3g} times as large, and the rate {went:.3g} times; {asked}.",)
 
 
 def batch_change_in_config_and_log(s: Symptoms) -> Sign:

@@ -83,13 +83,13 @@ def stretch_is_a_shard(s: Symptoms) -> Sign:
 
 
 def one_dataset_got_worse(s: Symptoms) -> Sign:
-    """The loss of one dataset rose while those of the others went on falling."""
+    """The loss of one dataset rose, or its accuracy fell, while those of the others got better."""
     if found := s.of(dataset_loss.Facts):
         return seen(f"{found[0].title}.", found, first=found[0].first_step, last=found[0].last_step, tag=found[0].facts.tag)
-    sets = [len([p for p in parts(s.run, name) if len(surviving(p)) >= dataset_loss.LEAST]) for name in ("loss.eval", "loss.part")]
+    sets = [len([p for p in parts(s.run, name) if len(surviving(p)) >= dataset_loss.LEAST]) for name in dataset_loss.NAMES]
     if max(sets) < 2:
-        return cannot_tell("the loss of fewer than two datasets was logged.")
-    return absent(f"Of the losses of {max(sets)} datasets none rises while the others fall.")
+        return cannot_tell("the loss or accuracy of fewer than two datasets was logged.")
+    return absent(f"Of {max(sets)} datasets none gets worse while the others get better.")
 
 
 def dataset_worse_at_jump(s: Symptoms) -> Sign:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from forensics.detectors import ending as symptom
 from forensics.detectors import memory
-from forensics.run import endings, fatal_lines, hang_ranks, how_it_ended, plan
+from forensics.run import connections, endings, fatal_lines, hang_ranks, how_it_ended, index_errors, plan
 from forensics.run.how_it_ended import Ending, ending
-from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from forensics.run.kinds import Kind
+from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
 _SILENT = re.compile(r"(?i)exit code|\W*failed\b|traceback without")  # that it failed, not of what
 _GUARD = re.compile(r"\b(?:nan|inf|non-?finite|not finite|loss scale already at minimum)\b", re.I)  # raised because a value was not finite
@@ -29,7 +31,8 @@ _LONGEST = 200  # characters of a quoted line
 
 def exception_quoted(s: Symptoms) -> Sign:
     """The last words of the run are an exception of the program that nobody caught. Not: memory, disk, device, NaN guard, time-out."""
-    return _died_of(s, "exception", lambda e: not _names_nothing(e) and not _GUARD.search(e.says) and not _CUDA.search(e.says))
+    died = _died_of(s, "exception", lambda e: not _names_nothing(e) and not _GUARD.search(e.says) and not _CUDA.search(e.says))
+    return _told_by(died, index_errors.of_run(s.run))
 
 
 def launcher_says_failed(s: Symptoms) -> Sign:
@@ -77,7 +80,8 @@ def died_before_first_step(s: Symptoms) -> Sign:
     if e.step is not None:
         return absent(f"The run logged steps until {e.unit} {e.step}.")
     if e.died or e.status == "stopped":
-        return seen(f'It ended before its first step was logged: "{_short(e.says)}".', _findings(s), where=e.where, **_at(e))
+        died = seen(f'It ended before its first step was logged: "{_short(e.says)}".', _findings(s), where=e.where, **_at(e))
+        return _told_by(died, connections.meeting(s.run))
     return cannot_tell("no step was logged, and no line says how the run ended.")
 
 
@@ -93,9 +97,10 @@ def hardware_fault_quoted(s: Symptoms) -> Sign:
 
 def cuda_error_ended_it(s: Symptoms) -> Sign:
     """A CUDA, cuBLAS or cuDNN error ended the run, and neither kernel nor scheduler speaks of a device."""
-    return _died_of(
+    died = _died_of(
         s, "hardware exception", lambda e: not fatal_lines.HARDWARE.search(e.says) and (e.kind == "hardware" or bool(_CUDA.search(e.says)))
     )
+    return _told_by(died, index_errors.of_run(s.run))
 
 
 def stopped_by_others_quoted(s: Symptoms) -> Sign:
@@ -167,6 +172,11 @@ def _died_of(s: Symptoms, kinds: str, holds: Callable[[Ending], bool]) -> Sign:
     if e.kind in ("unknown", "cut", "running"):
         return _untold(e)
     return absent(symptom.sentence(e), _findings(s), where=e.where)
+
+
+def _told_by(sign: Sign, kind: Kind | None) -> Sign:
+    """A sign that was seen, with what another line tells of the error and what to do about it first."""
+    return replace(sign, text=f"{sign.text} {kind.why}", do=kind.do) if kind is not None and sign.state == SEEN else sign
 
 
 def _name(e: Ending) -> str:

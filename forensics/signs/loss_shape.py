@@ -9,6 +9,7 @@ import numpy as np
 
 from forensics.case import Finding
 from forensics.detectors import divergence, level_shift, loss_spike, lr_schedule, oscillation, plateau
+from forensics.run import settings
 from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Floats
 from forensics.run.trouble import trouble
@@ -18,6 +19,7 @@ from forensics.spikes.selected import LEAST, with_turns
 
 EFFECTS = ("loss_ends_above_start",)  # symptoms of their own, for which there is no detector
 
+LONG_MOMENTUM = 0.95  # unit: steps of twenty times the rate; 0.9 is the default of papers and of Adam (arXiv 1412.6980)
 AFTER = 20  # values that have to follow a jump: two medians of ten
 CAME_BACK = 0.4  # of a rise is lost again: the rule for lasting rises (forensics.spikes.trend) wants 60 % of a jump kept
 HOLDS = 1.15  # times the height of the jump: a later drift of less than a sixth of it is small beside the jump itself
@@ -135,7 +137,7 @@ def loss_level_stepped(s: Symptoms) -> Sign:
 def loss_swings(s: Symptoms) -> Sign:
     """The loss swings wildly from a step on, many times wider than before."""
     if found := [f for f in s.of(oscillation.Facts) if f.facts.kind == "wild"]:
-        return seen(f"{found[0].title}.", found, first=found[0].facts.start, last=found[0].facts.end)
+        return seen(f"{found[0].title}.", found, do=_momentum(s), first=found[0].facts.start, last=found[0].facts.end)
     if why := lacking(s.run, oscillation.LEAST_VALUES):
         return cannot_tell(why)
     _, x = usable(s.run)
@@ -143,6 +145,15 @@ def loss_swings(s: Symptoms) -> Sign:
         return does_not_arise("the loss is not positive throughout, so its swing has no level to be measured by.")
     early, late = np.array_split(np.log(x), 2)
     return absent(f"The loss scatters by {scatter(early):.2%} of its level in the first half and by {scatter(late):.2%} in the second.")
+
+
+def _momentum(s: Symptoms) -> tuple[str, ...]:
+    """What to do about a momentum above the usual 0.9: a steady gradient makes steps of 1 / (1 - momentum) times the rate."""
+    told = settings.named(s.run, "momentum sgd_momentum beta1 adam_beta1")
+    value = settings.as_number(told[-1].value) if told else None
+    if value is None or not LONG_MOMENTUM <= value < 1:
+        return ()
+    return (f"Lower the momentum ({told[-1].key} is {value:g}): a steady gradient makes steps of {1 / (1 - value):.3g} times the rate.",)
 
 
 def loss_repeats_itself(s: Symptoms) -> Sign:

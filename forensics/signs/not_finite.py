@@ -9,7 +9,7 @@ import numpy as np
 
 from forensics.case import Finding
 from forensics.detectors import nonfinite
-from forensics.run import settings
+from forensics.run import overflow_frames, settings
 from forensics.run.how_it_ended import ending
 from forensics.run.series import Floats, Ints, series
 from forensics.run.usable_values import WORDS, lacking, metric, usable
@@ -73,7 +73,8 @@ def nan_stays(s: Symptoms) -> Sign:
     """The loss (the gradient norm where no loss is known) becomes NaN or infinite and no finite value comes after it."""
     found = _values(s)
     if stays := [f for f in found if f.facts.recovered is False]:
-        return seen(f"{stays[0].title}.", [*stays, *not_finite(s)], first=stays[0].facts.first, last=stays[0].facts.last)
+        first, last = stays[0].facts.first, stays[0].facts.last
+        return seen(f"{stays[0].title}.", [*stays, *not_finite(s)], do=overflow_frames.do(s.run), first=first, last=last)
     return absent(f"{found[0].title}.", found) if found else _all_finite(s)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forensics.detectors import ending as symptom
 from forensics.detectors import stall
-from forensics.run import hang_ranks, how_it_ended, ranks, settings, silence
+from forensics.run import connections, hang_ranks, how_it_ended, ranks, settings, silence
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
 WAITING = ("hang", "exception", "signal", "unknown", "cut", "running")  # ends that a process which waits may have
@@ -30,7 +30,10 @@ def collective_timed_out(s: Symptoms) -> Sign:
     if waits and how_it_ended.status(run) != "finished":
         where = run.where(str(waits[0]["source"]), waits[0]["at"])
         step = how_it_ended.ending(run).step
-        return seen(f'The log says: "{str(waits[0]["text"]).splitlines()[-1][:160]}".', where=where, kind="", first=step, last=step)
+        kind = connections.meeting(run) if step is None else connections.broke(run)
+        said, do, words = (kind.why, kind.do, kind.words) if kind is not None else ("", (), "")
+        text = f'The log says: "{str(waits[0]["text"]).splitlines()[-1][:160]}". {said}'.rstrip()
+        return seen(text, where=where, do=do, kind=words, first=step, last=step)
     if settings.number(run, "world_size") == 1:
         return absent("One process ran alone, which waits for no other.", where=_world(s))
     e = how_it_ended.ending(run)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from forensics.source import (
     accumulation_looks,
+    hidden_errors,
     loader_calls,
     loss_calls,
     model_modes,
@@ -44,6 +45,7 @@ LOOKS: dict[str, Look] = {
         state_loading.loads_no_scheduler,
         unlearned_parameters.unfreezes_late,
         unlearned_parameters.hides_layers,
+        hidden_errors.hides_errors,
     )
 }
 

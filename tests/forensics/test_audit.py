@@ -166,6 +166,8 @@ def test_outputs_are_those_of_the_contract(root: Path, tmp_path: Path) -> None:
     told = json.loads((tmp_path / "o" / "audit.json").read_text())
     assert told["schema"] == 1 and told["runs"] == 6
     assert {"shared_batches", "shared_causes", "seed_groups", "duplicates"} <= set(told)
+    (row,) = [g for g in told["guards"] if g["guard"] == "loss_mad"]
+    assert (row["runs"], row["healthy"], row["alarmed"]) == (6, 3, 0)
     for id in ("r1", "r3", "r5"):
         case = json.loads((tmp_path / "o" / "runs" / f"{id}.case.json").read_text())
         assert case["run"]["id"] == id and case["verdict"] == "unhealthy"

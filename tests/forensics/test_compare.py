@@ -200,3 +200,37 @@ def test_the_command(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_settings_are_known_by_whole_words(key: str, kind: str) -> None:
     assert config_diff.kind_of(key)[0] == kind
+
+
+SCRIPT = """import torch
+
+def step(model, optimizer, loss):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+def main(model, optimizer, loader):
+    for x, y in loader:
+        step(model, optimizer, torch.nn.functional.cross_entropy(model(x), y))
+"""
+
+
+def test_source_of_both_runs_is_laid_beside_each_other(tmp_path: Path) -> None:
+    from runs import read, write
+
+    from reports import compare_page
+
+    def told(name: str, text: str) -> dict[str, Any]:
+        sides = [write(tmp_path / name / side) for side in "ab"]
+        for side, source in zip(sides, (SCRIPT, text), strict=True):
+            (side / "train.py").write_text(source)
+        return side_by_side.compare(*map(read, sides))
+
+    changed = told("changed", SCRIPT.replace("    optimizer.zero_grad()\n", "    key = 'sk-abcdefghijklmnopqrstuvwxyz0123456789ABCD'\n"))
+    (file,) = changed["source"]["files"]
+    assert (changed["source"]["state"], file["path"], file["names"]) == ("differs", "train.py", ["step"])
+    assert file["lines"][0] == "-    optimizer.zero_grad()" and "sk-abcdef" not in str(changed)
+    assert [x["look"] for x in changed["source"]["looks"]] == ["keeps_gradients"]
+    assert "train.py differs in step" in compare_page.terminal(changed) and "zero_grad" in compare_page.render(changed)
+    assert told("remarked", SCRIPT.replace("def step", "# the step\n\ndef step"))["source"] == {"state": "same", "files": [], "looks": []}
+    assert told("broken", "def (")["source"]["state"] == "no source that parses lies with B"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,16 @@ def test_hits_that_fall_with_the_training_loss_are_no_other_evaluation(tmp_path:
 
     assert only(list(eval_jump.detect(read(log("calm", 0.3))))).facts.metric == "acc.eval"
     assert not list(eval_jump.detect(read(log("jumps", 8.0))))
+
+
+@pytest.mark.parametrize(("old", "fires"), [(lambda i: 0.7 - 0.25 * i / 600, True), (lambda i: 0.7 + 0.1 * i / 600, False)])
+def test_a_benchmark_that_falls_while_others_rise_is_told(old: Callable[[int], float], fires: bool, tmp_path: Path) -> None:
+    scores = {
+        "eval/mmlu_acc": every(50, lambda i: old(i) + 0.002 * (i % 3)),
+        "eval/gsm8k_acc": every(50, lambda i: 0.3 + 0.3 * i / 600 + 0.002 * (i % 2)),
+        "eval/arc_acc": every(50, lambda i: 0.5 + 0.1 * i / 600 + 0.002 * (i % 2)),
+    }
+    told = case(write(tmp_path / "r", 600, **scores))  # type: ignore[arg-type]
+    found = [f for f in told["findings"] if f["kind"] == "dataset_loss"]
+    assert bool(found) == fires and told["verdict"] == "healthy"
+    assert not fires or found[0]["title"].startswith("eval/mmlu_acc falls from 0.68")

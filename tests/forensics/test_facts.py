@@ -139,3 +139,54 @@ def test_a_log_without_any_training_says_so(tmp_path: Path) -> None:
     )
     case = forensics.analyze(str(tmp_path))
     assert case.verdict == "inconclusive" and case.answer.startswith("No training run was found")
+
+
+def onecycle(i: int, n: int = 400) -> float:
+    """torch's OneCycleLR with its defaults: up by a cosine over 30 %, from a 25th, down to a ten-thousandth of that."""
+    up = 0.3 * n
+    a, b, u = (1 / 25, 1.0, i / up) if i <= up else (1.0, 1 / 25 / 1e4, (i - up) / (n - up))
+    return 3e-3 * (b + (a - b) * (1 + math.cos(math.pi * u)) / 2)
+
+
+def warmed(fall: Callable[[float], float], warm: int = 20, n: int = 400) -> Callable[[int], float]:
+    return lambda i: 3e-4 * (i / warm if i <= warm else fall((i - warm) / (n - warm)))
+
+
+@pytest.mark.parametrize(
+    ("rate", "words"),
+    [
+        (onecycle, "OneCycle"),
+        (warmed(lambda u: (1 + math.cos(math.pi * u)) / 2), "warmup of 20 steps, then cosine"),
+        (warmed(lambda u: 0.1 + 0.9 * (1 + math.cos(math.pi * u)) / 2), "warmup of 20 steps, then cosine"),
+        (warmed(lambda u: 1 - u), "warmup of 20 steps, then linear"),
+        (warmed(lambda u: (1 + math.cos(math.pi * u)) / 2, warm=100), "warmup of 100 steps, then cosine"),
+        (warmed(lambda u: 1.0 if u < 0.7 else (1 - u) / 0.3), "warmup, stable, decay (WSD)"),
+        (warmed(lambda u: 1.0), "warmup of 20 steps, then constant"),
+        (lambda i: 1e-3, "constant"),
+        (lambda i: 1e-2 * 0.1 ** (i // 150), "steps (2 drops)"),
+        (lambda i: 1e-3 * (1 + math.cos(math.pi * (i % 100) / 100)) / 2 + 1e-6, "5 cycles"),
+        (lambda i: 1e-3 * math.sqrt(20 / max(i, 20)) * min(i / 20, 1), "warmup of 20 steps, then inverse root"),
+        (lambda i: 1e-3 * (1 + 0.3 * math.sin(i * 1.7)), ""),
+    ],
+)
+def test_the_schedule_by_its_path(rate: Callable[[int], float], words: str, tmp_path: Path) -> None:
+    told = [f["value"] for f in facts.facts(run(tmp_path, steps(400, lr=rate))) if f["what"] == "schedule"]
+    assert len(told) == 1 and told[0].startswith(words or ("a fall of no", "no shape", "warmup of")), told
+
+
+def test_evaluations_say_what_differences_they_can_tell(tmp_path: Path) -> None:
+    def scattered(i: int, level: float, size: float) -> float:
+        return level + size * ((i * 7919) % 13 - 6) / 6
+
+    def told(name: str, config: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+        rows = steps(300)
+        for r in rows[9::10]:
+            i = r["step"]
+            r |= {"eval_loss": scattered(i, 1.5 + 2 * math.exp(-i / 80), 0.02), "eval_accuracy": scattered(i, 0.5 + i / 3000, 0.05)}
+        return [f for f in facts.facts(run(tmp_path / name, rows, config)) if f["what"].startswith("scatter of")]
+
+    plain = told("plain")
+    assert [f["what"] for f in plain] == ["scatter of eval_loss", "scatter of eval_accuracy"]  # the more telling one first
+    assert "items" not in str(plain)
+    assert "of 400 items, two models have to differ by" in str(told("items", {"eval_samples": 400}))
+    assert not [f for f in facts.facts(run(tmp_path / "none", steps(300))) if f["what"].startswith("scatter of")]

@@ -281,3 +281,34 @@ def test_lightning_fires_and_stops(guard: str, tmp_path: Path) -> None:
     done = train([callback])
     assert callback.fired == told.row(guard).fired == BAD
     assert done == BAD + 1
+
+
+def updates(i: int) -> float:
+    """Of a linear warmup over the first 60 steps, then constant, with a scatter of its own."""
+    return 1e-3 * min(i / 60, 1.0) * (1 + 0.1 * ((i * 31) % 7 - 3) / 3)
+
+
+@pytest.mark.parametrize("logged", ["ratio", "norms"])
+def test_updates_that_outgrow_the_weights_are_caught_and_a_warmup_is_not(logged: str, tmp_path: Path) -> None:
+    def told(name: str, times: float) -> Any:
+        def ratio(i: int) -> float:
+            return updates(i) * (times if i >= 195 else 1)
+
+        keys = {"update_ratio": ratio} if logged == "ratio" else {"update_norm": lambda i: 50 * ratio(i), "param_norm": lambda i: 50.0}
+        return forensics.guard(str(runs.write(tmp_path / name, loss=spike if times > 1 else runs.loss, **keys))).row("update_ratio")
+
+    assert told("faulty", 20).lead == 3
+    assert told("healthy", 1).false_alarms == 0
+
+
+def test_an_audit_counts_false_alarms_on_healthy_runs_alone(tmp_path: Path) -> None:
+    from forensics.guards.over_runs import table
+
+    told = [
+        ["loss_z", "healthy", False, None, 2, 300],
+        ["loss_z", "healthy", False, None, 0, 300],
+        ["loss_z", "unhealthy", True, 3, 1, 180],
+    ]
+    (row,) = table([*told, ["loss_z", "unhealthy", True, -2, 0, 10], ["loss_z", "unhealthy", False, None, 4, 90]])
+    counts = {k: row[k] for k in ("runs", "harmed", "caught", "before", "healthy", "alarmed", "alarms", "values")}
+    assert counts == {"runs": 5, "harmed": 2, "caught": 2, "before": 1, "healthy": 2, "alarmed": 1, "alarms": 2, "values": 600}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from runs import read, write
 
 from forensics.replay import verdict
 from forensics.replay.delta_debugging import OutOfBudget, minimal
 from forensics.replay.numerics import grew_first
+from forensics.replay.one_process import caveat
 from forensics.replay.reproduce import overlay
 from forensics.replay.runner import Effect, Trace
 from forensics.replay.samples import _above_gap, _until_ordinary
@@ -158,3 +161,10 @@ def test_the_layer_that_grew_first_is_named_only_where_one_did() -> None:
     assert grew_first([*calm, {"a": math.nan, "b": math.inf}], 6) is None  # the loss was not finite, and with it all of them
     assert grew_first([*calm, {"a": 2.0, "b": 3.0}], 6) is None
     assert grew_first(calm, 6) is None
+
+
+def test_what_one_process_hides_is_said_of_a_run_of_several(tmp_path: Path) -> None:
+    several = read(write(tmp_path / "several", config={"world_size": 8, "num_workers": 4}))
+    one = read(write(tmp_path / "one", config={"world_size": 1, "num_workers": 0}))
+    assert "8 devices and 4 loader workers" in caveat(several, verdict.NOT)
+    assert caveat(one, verdict.NOT) == caveat(several, verdict.DATA) == ""

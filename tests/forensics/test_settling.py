@@ -7,7 +7,7 @@ from pathlib import Path
 import parsers
 from forensics import experiments, ranking
 from forensics.case import Clue, Hypothesis
-from forensics.case_parts import summary
+from forensics.case_parts.blind_spots import blind_spots
 from forensics.causes.files import causes
 from forensics.replay import arms, extra_arms, verdict
 
@@ -34,7 +34,7 @@ def test_causes_ask_for_arms_and_weigh_outcomes_that_there_are() -> None:
 
 def test_causes_need_what_can_be_missing(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text('{"step": 1, "x": 1}\n')
-    missing = {spot["what"] for spot in summary.blind_spots(parsers.read(tmp_path), ())}
+    missing = {spot["what"] for spot in blind_spots(parsers.read(tmp_path), ())}
     assert {n for cause in causes().values() for n in cause.needs} <= missing
 
 

@@ -135,6 +135,16 @@ class Deep(nn.Module):
         self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(3)])
 """
 CLIPS = LOOP.replace("    optimizer.step()", "    nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n    optimizer.step()")
+TRIES = """
+for x, y in loader:
+    try:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+    except Exception:
+        pass
+"""
+
 PAIRS = {  # look: (right, faulty), behind HEAD
     "keeps_gradients": (LOOP, LOOP.replace("    optimizer.zero_grad()\n", "")),
     "clips_scaled_gradients": (SCALED, SCALED.replace("    scaler.unscale_(optimizer)\n", "")),
@@ -155,6 +165,7 @@ PAIRS = {  # look: (right, faulty), behind HEAD
     "loads_no_scheduler": (RESUMES, RESUMES.replace('scheduler.load_state_dict(checkpoint["scheduler"])\n', "")),
     "unfreezes_late": (UNFREEZES, LATE),
     "hides_layers": (LAYERS, LAYERS.replace("nn.ModuleList(", "(")),
+    "hides_errors": (LOOP, TRIES),
 }
 
 
@@ -255,3 +266,14 @@ def test_scripts_that_differ_tell_nothing() -> None:
     right, faulty = (HEAD + t for t in PAIRS["keeps_gradients"])
     assert states(right, ("other.py", faulty))["keeps_gradients"] == UNKNOWN
     assert states(faulty, ("other.py", faulty))["keeps_gradients"] == FAULT
+
+
+def test_a_loss_that_is_made_to_require_a_gradient_silences_the_error_that_said_why() -> None:
+    forced = TOTAL.replace("    loss.backward()\n", "    loss.requires_grad_(True)\n    loss.backward()\n")
+    assert states(HEAD + forced)["hides_errors"] == FAULT
+    assert states(HEAD + TOTAL)["hides_errors"] == RIGHT
+
+
+def test_an_error_that_is_told_or_that_is_of_memory_is_not_hidden() -> None:
+    for told in ("except Exception as e:\n        print(e)\n        raise", "except torch.cuda.OutOfMemoryError:\n        continue"):
+        assert states(HEAD + TRIES.replace("except Exception:\n        pass", told))["hides_errors"] == RIGHT

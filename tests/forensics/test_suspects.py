@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from forensics import cli
-from forensics.batches import sample_stats
+from forensics.batches import row_habits, sample_stats
 from forensics.batches.inspect_samples import compare
 from parsers.records.data_sets import Unreadable, open_data
 
@@ -222,3 +222,38 @@ def test_data_without_these_rows_says_so(tmp_path: Path) -> None:
     found, page = analyzed(tmp_path, "--data", str(data))
     assert found["suspects"]["lines"] == []
     assert "is a row of these data" in page
+
+
+def tokenized(bos: int = 1, mask: int = 6, shift: int = 0, length: int | None = None) -> list[dict[str, Any]]:
+    rows = []
+    for i in range(100):
+        rng = random.Random(i)
+        ids = [1] * bos + [rng.randrange(5, 900) for _ in range(rng.randrange(20, 40))]
+        real = len(ids)
+        ids += [0] * ((length or real) - real)
+        labels = (ids[shift:] + [2, 3][:shift])[: len(ids)]
+        labels = [-100] * mask + labels[mask:]
+        rows.append({"input_ids": ids, "labels": labels, "attention_mask": [1] * real + [0] * (len(ids) - real)})
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("planted", "says", "healthy"),
+    [
+        ({"bos": 2}, "stands twice at the beginning of 100 of 100", "begins 100 of 100 random rows, once"),
+        ({"bos": 0}, "No token begins most of 100", "begins 100 of 100 random rows, once"),
+        ({"mask": 0}, "prompts and padding are trained on", "of the row before the first target that counts"),
+        ({"shift": 2}, "they were shifted twice", "are the inputs themselves"),
+        ({"shift": 1}, "are the next tokens", "are the inputs themselves"),
+        ({"length": 96}, "Packed samples", ""),
+    ],
+)
+def test_habits_of_random_rows(planted: dict[str, int], says: str, healthy: str) -> None:
+    odd, sound = (" ".join(row_habits.of_rows(tokenized(**p))) for p in (planted, {}))
+    assert says in odd and says not in sound
+    assert healthy in sound and (not healthy or healthy not in odd)
+
+
+def test_habits_tell_of_copies_and_not_of_text_without_tokens() -> None:
+    assert row_habits.of_rows(texts(60)) == []
+    assert row_habits.of_rows([*texts(50), *texts(10)]) == ["10 of 60 random rows are copies of others among them: the set holds far more."]

@@ -1,0 +1,40 @@
+"""The terms of a loss beside each other: one that stands still while their sum falls, since it was too small a part of it to matter."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from forensics.run.series import Floats, Series, parts, series
+from parsers.tables import Run
+
+FIFTH = 0.2  # share of the values that make a level; as the plateau detector has it
+SMALL = 0.1  # of the sum; paper: Wang, Teng, Perdikaris (arXiv 2001.04536) weigh terms so that none has a tenth of the others' gradients
+FELL, STILL = 0.5, 0.1  # unit: the sum halves, and the term stays within a tenth
+# Penalties and measures of balance have a level of their own to stay at: nothing is to be fitted there
+_PENALTY = re.compile(r"(?i)(^|[^a-z])(kld?|aux|z|reg\w*|balanc\w*|penalty|decay|entropy|commit\w*|moe|router|sparsity|gp|l[12])([^a-z]|$)")
+
+
+def left_behind(run: Run, least: int) -> list[tuple[Series, int, float, float]]:
+    """(term, row, level at first, level at the end) of the terms that stand still while the training loss halves."""
+    total = series(run, "loss.train")
+    if total is None:
+        return []
+    first, last = _levels(total.value[total.usable], least)
+    if not 0 < last <= FELL * first:
+        return []
+    found = []
+    for s in [p for name in ("loss.aux", "loss.part") for p in parts(run, name)]:  # a word of its own may name a term or a set of data
+        begin, end = _levels(s.value[s.usable], least)
+        still = begin > 0 and abs(end - begin) <= STILL * begin
+        if still and begin <= SMALL * first and not _PENALTY.search(s.tag):
+            found.append((s, int(np.flatnonzero(s.usable)[0]), begin, end))
+    return found
+
+
+def _levels(x: Floats, least: int) -> tuple[float, float]:
+    """Medians of the first tenth of the values and of the last fifth; NaN where there are too few."""
+    if len(x) < least:
+        return float("nan"), float("nan")
+    return float(np.median(x[: max(len(x) // 10, 1)])), float(np.median(x[-max(int(FIFTH * len(x)), 1) :]))
