@@ -40,6 +40,7 @@ NEEDS = ["loss.train"]
 LEAST_EVALS = 5  # statistical: the fewest that can climb by more than CHANCE; measured: with 7 three of 13 faulty runs are lost
 RISE = 0.05  # measured: at 0.07 one of 13 faulty runs is lost, at 0.035 no healthy one fires (docs/thresholds.md)
 UNDONE = 0.1  # of all that it had gained; measured: a healthy run loses 7 % of it again; no faulty run of the seen sets is lost
+AGAIN = 0.5  # unit: half of the best loss again
 POINT = 0.01  # unit: of a score; one hit in a hundred
 NOISES = 3.0  # statistical: of a difference of two evaluations, chance does it once in 370; not critical (docs/thresholds.md)
 BACK = 3  # bound: three values make the last level, and the lowest is not among them
@@ -74,7 +75,8 @@ def detect(run: Run) -> Iterator[Finding]:
     final = float(np.median(x[-BACK:]))
     noise = _noise(x, best)
     rise = final - float(x[best])
-    if rise <= (POINT if held.rises else 0) or rise < UNDONE * float(x[0] - x[best]):
+    lost = min(UNDONE * float(x[0] - x[best]), AGAIN * abs(float(x[best])))  # a steep first fall says nothing of what the rest is worth
+    if rise <= (POINT if held.rises else 0) or rise < lost:
         return
     if best >= len(x) - BACK or rise < RISE * abs(float(x[best])) or (rise < NOISES * noise and not _climbs(x[best:])):
         return

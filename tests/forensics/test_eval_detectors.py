@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from runs import case, only, read, write
+from runs import case, make, only, read, write
 
-from forensics.detectors import dataset_loss, eval_jump, eval_noise
+from forensics.detectors import dataset_loss, eval_jump, eval_noise, train_eval_gap
 from forensics.errors import CannotTell
 
 
@@ -83,3 +83,12 @@ def test_a_benchmark_that_falls_while_others_rise_is_told(old: Callable[[int], f
     found = [f for f in told["findings"] if f["kind"] == "dataset_loss"]
     assert bool(found) == fires and told["verdict"] == "healthy"
     assert not fires or found[0]["title"].startswith("eval/mmlu_acc falls from 0.68")
+
+
+@pytest.mark.parametrize(("last", "fires"), [(24.0, True), (16.0, False)])
+def test_a_steep_first_fall_does_not_hide_what_is_lost_again(last: float, fires: bool, tmp_path: Path) -> None:
+    """The evaluation begins at 174, is best at 15 and ends half as high again: a twentieth of all it had gained. Or a little above its best."""
+    up = every(10, lambda i: 15 + (last - 15) * (i - 100) / 400 if i > 100 else 15 + 159 * math.exp(-i / 12))
+    rows = [{"step": i, "loss": 240 * math.exp(-i / 90), "val_loss": up(i)} for i in range(1, 501)]  # type: ignore[operator]
+    found = list(train_eval_gap.detect(read(make(tmp_path, [{k: v for k, v in r.items() if v is not None} for r in rows]))))
+    assert bool(found) == fires

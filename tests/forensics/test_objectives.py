@@ -233,6 +233,20 @@ def test_beside_a_reward_the_loss_is_a_surrogate(first: float, last: float, verd
     assert told.verdict == verdict
 
 
+@pytest.mark.parametrize(("last", "verdict"), [(0.2, "healthy"), (math.log(2), "unhealthy")])
+def test_where_answers_are_compared_in_pairs_the_loss_is_the_objective(last: float, verdict: str, tmp_path: Path) -> None:
+    """DPO: what it logs as rewards are differences of log-probabilities, which may fall while it learns."""
+    columns = {
+        "dpo_loss": lambda i: math.log(2) + (last - math.log(2)) * i / N + 1e-5 * (i % 3),
+        "rewards/margins": lambda i: 0.01 * i,
+        "rewards/chosen": lambda i: -0.01 * i,
+        "reward_mean": lambda i: 1e-6 * (7 * i % 5) - 1e-5 * i,
+    }
+    document = forensics.analyze(str(make(tmp_path, rows(columns)))).to_json()
+    assert document["verdict"] == verdict, document["answer"]
+    assert verdict == "healthy" or document["answer"].startswith("Loss does not fall")
+
+
 def test_a_surrogate_that_is_nan_is_still_told(tmp_path: Path) -> None:
     made = run(tmp_path, loss=lambda i: math.nan if i > 150 else surrogate(i), reward=lambda i: 0.7 + 0.003 * i + noise(3, 0.01)(i))
     assert [f.kind for f in forensics.analyze(made.root).findings if f.severity == "critical"] == ["nonfinite"]

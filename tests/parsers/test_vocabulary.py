@@ -18,7 +18,7 @@ from forensics.checkpoints.describe import step_of
 from parsers import read
 from parsers.checkpoints.contents import Contents
 from parsers.console_format import grammars
-from parsers.formats import mlflow_files
+from parsers.formats import checkpoint_files, mlflow_files
 from parsers.records import vocabulary
 from parsers.wandb_format.steps import Axes
 
@@ -155,3 +155,18 @@ def test_no_name_has_two_roles() -> None:
     assert all(vocabulary.plain(n) == n for n in names)
     assert set(vocabulary.STEP) > vocabulary.THROUGH_THE_RUN | vocabulary.WEAK_STEP
     assert set(vocabulary.STEP) - grammars._STEP == set(vocabulary.BATCH_NUMBER)
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("model-batch256-epoch2/adapter.bin", None),
+        ("llama-4bit-128g/model.safetensors", None),
+        ("ep1-ba1000-rank0.pt", 1000),
+        ("it-20.pt", 20),
+        ("model_batch-300.pt", 300),
+        ("checkpoint-500/model.safetensors", 500),
+    ],
+)
+def test_a_size_in_a_name_is_no_step(name: str, step: int | None) -> None:
+    assert checkpoint_files.step_of(Path(name)) == step
