@@ -1,7 +1,8 @@
 """Plateau
 
 What it sees
-    A loss that never learned: it ends where it began, or it stands at what random guessing gives.
+    A loss that never learned: it ends where it began, or it stands at what random guessing gives. And, for information, since when a
+    loss that did learn has stood still.
 
 How it decides
     Compares the first values (the first alone where the next ones fall from it) with the last tenth. It fires when the loss
@@ -10,6 +11,8 @@ How it decides
     says how near the loss is to ln(their number). It fires, too, when an accuracy does not rise while the loss does not fall,
     or is the same at each evaluation; and when a loss that began as high as guessing fell at once to some level and evaluation
     and training have stood there since, at more than half of the first loss.
+    A loss stands still since the first tenth of the run from which on no tenth lies apart from another by 1 %, nor by more than the noise of
+    their medians, at least for the second half; where that noise leaves room for 15 % nothing is said.
 
 Cannot tell
     With fewer than eight values, or where so few scatter so widely that a fall may hide in them. A run that goes on from a trained model has little left to learn: the step where its log
@@ -44,6 +47,7 @@ LEVEL, LEAST_VALUES = 3, 8  # bound: three values make a median; three at the be
 LEAST_FALL = 0.05  # measured: 87 healthy runs fell by 18 % or more, a real one by 8 % (DPO); at 0.03 six more faulty ones are missed
 RISES = 0.05  # unit: above the first level; a loss that rises by more is what divergence looks at
 STILL = 0.03  # after the first tenth; measured: no healthy run of 130 stands as still at over half of its first loss
+TENTHS = 10  # unit
 LONG = 20  # bound: values whose first tenth is two at least
 ROOM = 0.15  # measured: with two standard errors of the fall; less than what healthy runs show at the least (18 %)
 NEAR_CHANCE = 0.05  # of ln(classes); not critical: decides what is told, no finding (docs/thresholds.md)
@@ -65,7 +69,41 @@ class Facts(BaseFacts):
     at_chance: bool
 
 
+@dataclass(frozen=True)
+class StoodStill(BaseFacts):
+    """Levels of a loss that learned and then stood still, in its units."""
+
+    since: int  # step
+    level: float  # there
+    last: float
+    room: float  # what may be hidden in the noise, as a share of the level
+
+
 def detect(run: Run) -> Iterator[Finding]:
+    never = list(_never_learned(run))
+    yield from never or _stood_still(run)
+
+
+def _stood_still(run: Run) -> Iterator[Finding]:
+    s, rows = finite_objective(run, LEAST_VALUES)
+    x = s.value[rows]
+    if s.rises or len(x) < TENTHS * LEVEL:
+        return
+    parts = np.array_split(rows, TENTHS)
+    tenths = np.array([np.median(s.value[part]) for part in parts])
+    noise = MARGIN * math.sqrt(2) * error_of_median(noise_by_steps(x), len(x) // TENTHS)
+    room = max(STANDS, noise / max(abs(float(tenths[-1])), 1e-12))
+    still = [k for k in range(TENTHS // 2 + 1) if np.ptp(tenths[k:]) <= room * abs(tenths[-1])]
+    if room > ROOM or not still:
+        return
+    row, last = parts[still[0]][0], rows[-1]
+    since, level, end = int(s.step[row]), float(tenths[still[0]]), float(tenths[-1])
+    title = f"No measurable progress since step {since}: the loss is {level:.4g} there and {end:.4g} at the end"
+    shown = evidence.window(s, since, int(s.step[last]), title=s.tag, where=s.place(run, row), margin=0)
+    yield evidence.on_rows(s, (row, last), StoodStill(since, level, end, room), title, "info", shown)
+
+
+def _never_learned(run: Run) -> Iterator[Finding]:
     s, rows = finite_objective(run, LEAST_VALUES)
     x = s.value[rows]
     first, last, best = _levels(x)

@@ -51,6 +51,8 @@ def _score(s: Series) -> Score | None:
     if told is None or told.side != "eval" or len(rows) < LEAST:
         return None
     x = s.value[rows]
+    if told.rises and objectives.is_likelihood(s.tag) and x[0] > 0:  # a negated one falls: the log does not say which it is
+        return None
     guess = told.guess if told.core != ACCURACY_OR_R2 or x.min() < 0 else None
     return Score(s, told.rank, told.rises, guess, s.step[rows], x)
 

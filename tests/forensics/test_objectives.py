@@ -265,3 +265,22 @@ def test_a_term_that_explains_the_excess_over_guessing(box: float, state: str, t
             list(initial_loss.detect(made))
     else:
         assert [f.severity for f in initial_loss.detect(made)] == ["warning"]
+
+
+@pytest.mark.parametrize(("falls_on", "noise", "said"), [(0.0, 0.01, True), (0.002, 0.01, False), (0.0, 1.5, False)])
+def test_since_when_a_loss_that_learned_has_stood_still(falls_on: float, noise: float, said: bool, tmp_path: Path) -> None:
+    """Told for information, and neither of a loss that falls on nor where noise may hide a fall of 15 %."""
+    r = run(tmp_path, loss=lambda i: 3 + 3 * math.exp(-i / 10) - falls_on * i + noise * math.sin(i * i * 0.37))
+    found = list(plateau.detect(r))
+    assert bool(found) == said
+    if said:
+        (told,) = found
+        assert isinstance(told.facts, plateau.StoodStill) and told.severity == "info" and 20 <= told.facts.since <= 80
+        assert forensics.analyze(str(tmp_path)).verdict == "healthy"
+
+
+@pytest.mark.parametrize("tag", ["val_elbo", "val/log_likelihood"])
+def test_an_evaluation_whose_sign_is_open_turns_no_way(tag: str, tmp_path: Path) -> None:
+    """A negated ELBO falls as the model learns, and is called an ELBO all the same."""
+    falls = {"train_loss": lambda i: 25 + 15 * math.exp(-i / 40), tag: lambda i: 25 + 9 * math.exp(-i / 40)}
+    assert forensics.analyze(str(make(tmp_path, rows(falls)))).verdict == "healthy"
