@@ -9,17 +9,17 @@ from forensics.run.kinds import Kind
 from forensics.run.once import once
 from parsers.tables import Run
 
-_JOINED = re.compile(r"(\d+)/(\d+) clients joined")
+_JOINED = re.compile(r"(?<!\d)(\d{1,9})/(\d{1,9}) clients joined")
 _TAKEN = re.compile(r"EADDRINUSE|Address already in use|failed to bind", re.I)
 _NAMELESS = re.compile(r"Name or service not known|could not (?:be )?resolve|gaierror|nodename nor servname", re.I)
 _MEETING = re.compile(
-    r"DistStoreError|Rendezvous\w*(?:Error|Timeout)|(?:client|server) socket has (?:timed out|failed)|TCPStore|c10d store|init_process_group"
+    r"DistStoreError|Rendezvous\w{0,40}(?:Error|Timeout)|(?:client|server) socket has (?:timed out|failed)|TCPStore|c10d store|init_process_group"
     r"|ncclUniqueId|bootstrap|MASTER_(?:ADDR|PORT)",
     re.I,
 )
 _BROKE = re.compile(
     r"NET/(?:IB|Socket|OFI)|ibv_\w+|vendor err|ncclRemoteError|network error|Connection (?:reset|refused|closed) by|No route to host|EHOSTUNREACH"
-    r"|Broken pipe|NCCL WARN (?:.*\b)?(?:socket|connect)",
+    r"|Broken pipe|NCCL WARN .{0,80}?\b(?:socket|connect)",
     re.I,
 )
 _LOOK = "Try the same two nodes with an all-reduce of a few bytes (torch-distributed-gpu-test), and NCCL_DEBUG=INFO: it names interface and peer."

@@ -13,7 +13,7 @@ from forensics.run.once import once
 from parsers.tables import Run
 
 _TOKEN = re.compile(
-    r"srcIndex < srcSelectDimSize|index out of range in self|embedding\w*.{0,80}\b(?:index|indices)\b.{0,40}(?:out of|bound|range)", re.I
+    r"srcIndex < srcSelectDimSize|index out of range in self|embedding.{0,80}\b(?:index|indices)\b.{0,40}(?:out of|bound|range)", re.I
 )
 _LABEL = re.compile(
     r"\bt >= 0 && t < n_classes|cur_target >= 0|target_val >= zero|Target -?\d+ is out of bounds|label.{0,30}out of (?:range|bound)", re.I

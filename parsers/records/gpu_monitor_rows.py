@@ -13,10 +13,10 @@ COLUMNS = {  # the name of a query -> the tag that a row becomes, after "system.
     "memory.used": "mem",
     "ecc.errors.uncorrected.volatile.total": "ecc errors",
 }
-_UNIT = re.compile(r"\s*\[.*\]\s*$")
+_UNIT = re.compile(r"(?<!\s)\s*+\[[^\[\]]*+\]$")
 
 
 def columns(line: str) -> list[str]:
     """The queries of a header, in order; [] where it is none: it has a timestamp and one of the columns above."""
-    names = [_UNIT.sub("", cell).strip().lower() for cell in line.strip("\ufeff \r\n").split(",")]
+    names = [_UNIT.sub("", cell.strip()).lower() for cell in line.strip("\ufeff \r\n").split(",")]
     return names if "timestamp" in names and COLUMNS.keys() & set(names) else []

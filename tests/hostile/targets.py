@@ -21,6 +21,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "config_file": ("config.yaml", "config.toml", "config.json", "config.ini", "args.txt"),
     "console": ("train.log",),
     "csv_log": ("x.csv",),
+    "gpu_monitor": ("nvidia_smi.csv",),
     "json_log": ("history.json",),
     "jsonl": ("x.jsonl",),
     "mlflow_files": tuple(f"{_RUN}/{name}" for name in ("metrics/loss", "params/lr", "tags/mlflow.note", "meta.yaml")),
