@@ -153,11 +153,12 @@ def looked_at(case: Case, limit: int = 5) -> list[str]:
     found = case.get("suspects")
     if not found:
         return []
+    habits = found.get("habits") or []  # older cases have none
     if found["why"]:
-        return [f"No sample of {found['data']} was set apart: {found['why']}", *found["habits"]]
+        return [f"No sample of {found['data']} was set apart: {found['why']}", *habits]
     asked = f"{text_format.plural(int(found.get('looked_at') or 0), 'sample')} of {found['data']} compared with {found.get('random')} random rows"
     told = [f"{asked}: nothing stands out"] if not found["lines"] else [*found["lines"][:limit], asked]
-    return [*told, *found["habits"]]
+    return [*told, *habits]
 
 
 def how_to_read(case: Case) -> str:

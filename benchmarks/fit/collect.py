@@ -3,7 +3,8 @@
 A row is a run, or a copy of it that was logged otherwise (benchmarks/relog.py). Columns: ``corpus``, ``family``, ``run`` (a number), ``copy``,
 ``cause`` (what is right first), ``near`` (what else passes), ``identifiable``, ``verdict`` (what the detectors came to), ``unexplained`` (the
 causes that leave a critical finding unexplained), then one column a sign: ``+`` seen, ``-`` absent, nothing where the run cannot tell.
-There are no paths in it, and no names of runs but those of samples.
+There are no paths in it, and no names of runs but those of samples. A corpus that is not at hand keeps the rows it has: a sign that is
+newer than they are cannot be told there.
 """
 
 from __future__ import annotations
@@ -50,11 +51,22 @@ def main() -> None:
     folders = CORPORA | {name: Path(folder) for name, _, folder in (c.partition("=") for c in a.corpus)}
     truths = [t for name, folder in folders.items() if folder.is_dir() for t in corpora.read(folder, name)]
     rows = Parallel(n_jobs=a.jobs, verbose=1)(delayed(_rows_of)(t, i, a.copies) for i, t in enumerate(truths))
+    kept = [r for r in _rows_of_table(a.out) if r["corpus"] not in {t.corpus for t in truths}]
     with a.out.open("w", newline="", encoding="utf-8") as f:
-        table = csv.DictWriter(f, [*corpora.COLUMNS, *looks()], lineterminator="\n")
+        table = csv.DictWriter(f, [*corpora.COLUMNS, *looks()], restval="", extrasaction="ignore", lineterminator="\n")
         table.writeheader()
         table.writerows(row for found in rows for row in found)
-    print(f"{sum(map(bool, rows))} of {len(truths)} runs, {sum(map(len, rows))} rows, {len(looks())} signs: {a.out.name}")
+        table.writerows(kept)
+    print(
+        f"{sum(map(bool, rows))} of {len(truths)} runs, {sum(map(len, rows))} rows, {len(looks())} signs: {a.out.name}; {len(kept)} rows kept"
+    )
+
+
+def _rows_of_table(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as f:
+        return list(csv.DictReader(f))
 
 
 def _rows_of(t: corpora.Truth, number: int, copies: int) -> list[dict[str, str]]:

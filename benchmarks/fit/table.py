@@ -40,10 +40,10 @@ def read(path: Path = TABLE) -> Table:
     signs = [column for column in rows[0] if column not in COLUMNS]
     left = [[float(c in r["unexplained"].split(";")) for c in causes()] for r in rows]
     X = np.hstack([np.array([[VALUE[r[s]] for s in signs] for r in rows]), np.array(left)])
-    rows_of = Counter(r["run"] for r in rows)
+    rows_of = Counter((r["corpus"], r["run"]) for r in rows)  # corpora are numbered one by one
     runs_in = Counter(r["family"] for r in rows if not r["copy"])
     # a run counts once, however many copies of it there are; a family counts as the root of its runs, which are not independent
-    weight = np.array([1 / rows_of[r["run"]] / np.sqrt(runs_in[r["family"]]) for r in rows])
+    weight = np.array([1 / rows_of[r["corpus"], r["run"]] / np.sqrt(runs_in[r["family"]]) for r in rows])
     columns = [*signs, *(f"{UNEXPLAINED}:{c}" for c in causes())]
     seen = [{columns[j] for j in np.flatnonzero(x > 0)} for x in X]
     target = np.array([_target(r, there) for r, there in zip(rows, seen, strict=True)])

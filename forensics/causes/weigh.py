@@ -75,6 +75,9 @@ def _weighed(cause: Cause, signs: dict[str, Sign], findings: Sequence[Finding[An
     numbers: dict[str, Any] = {}
     for sign in seen:
         numbers = {**sign.numbers, **numbers}
+    if {"start", "peak"} <= numbers.keys():
+        first, last = numbers["start"], numbers["peak"]
+        numbers["window"] = f"step {first}" if first == last else f"steps {first} to {last}"
     rests_on = [f for sign in effects for f in sign.findings]
     do = [text for sign in seen for text in sign.do]
     kind = str(numbers.get("kind") or "")

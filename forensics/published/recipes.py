@@ -30,7 +30,6 @@ NUMBERS = ("parameters", "tokens", "rate", "warmup", "beta1", "beta2", "epsilon"
 _COUNT = "n_params num_params num_parameters n_parameters total_params total_parameters model_params model_parameters parameter_count"
 _LAYERS = "n_layer n_layers num_layers num_hidden_layers depth"
 _LENGTH = "seq_len seq_length sequence_length max_seq_length max_seq_len context_length block_size n_ctx"
-_DECAY = "weight_decay wd adam_weight_decay"
 _SIZE = re.compile(r"(?i)^([\d.]+)\s*([kmbt])$")
 # The words by which configs name a model; the first that fits decides
 KINDS = {
@@ -120,14 +119,13 @@ def _near(published: float | None, size: float) -> bool:
 def _settings(run: Run) -> dict[str, tuple[float | None, str, str]]:
     """What the run set: (value, column of the table, unit that a row must have)."""
     r = recipe(run)
-    decay = [v for s in settings.named(run, _DECAY) if (v := settings.as_number(s.value)) is not None]
     return {
         "peak rate": (r.rate, "rate", ""),
         "warmup, steps": (r.warmup, "warmup", "steps"),
         "beta2": (settings.number(run, "beta2"), "beta2", ""),
         "epsilon": (settings.number(run, "eps"), "epsilon", ""),
         "gradient clip (0: none)": (r.clip, "clip", ""),
-        "weight decay": (decay[-1] if decay else None, "decay", ""),
+        "weight decay": (settings.number(run, "weight_decay"), "decay", ""),
         "batch, tokens": (_tokens(run), "batch", "tokens"),
     }
 

@@ -133,9 +133,7 @@ def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = 
         group_of = np.array([hash_index(columns["formats"], formats.get(s, s)) for s in columns["sources"]], np.int64)
         groups = tag.astype(np.int64) * len(columns["formats"]) + group_of[source]
         groups -= groups.min()  # one name's tags are few: counting from the first tag of all costs a pass over all tags
-        # of two copies with as many points the one with a clock: a console may count only its lines
-        count, clocks = np.bincount(groups), np.bincount(groups, np.isfinite(columns["time"][rows]))
-        rows = rows[groups == np.lexsort((-clocks, -count))[0]]
+        rows = rows[groups == _best_covered(groups, columns["step"][rows], columns["time"][rows])]
     ranks = _of(columns, "rank", rows)
     rank = int(ranks.min())
     rows = rows[ranks == rank] if (ranks != rank).any() else rows
@@ -168,6 +166,14 @@ def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = 
         rank=rank,
         summaries=summaries,
     )
+
+
+def _best_covered(groups: Ints, step: Ints, time: Floats) -> int:
+    """The group with most points; of two copies the one that goes further, then the one with clocks: a console may count only its lines."""
+    count, clocks = np.bincount(groups), np.bincount(groups, np.isfinite(time))
+    reach = np.full(len(count), -1, np.int64)
+    np.maximum.at(reach, groups, step)
+    return int(np.lexsort((-clocks, -reach, -count))[0])
 
 
 def hash_index(seen: list[str], value: str) -> int:

@@ -64,7 +64,9 @@ def tuned_by_adapters(run: Run) -> bool:
 @once
 def optimizer(run: Run) -> Setting | None:
     """The setting that names the optimizer, or one that only Adam and its kin have; None where two settings name different ones."""
-    plain = [s for s in settings.named(run, " ".join(settings.names_of("optimizer"))) if isinstance(s.value, str)]
+    # elsewhere a solver integrates a differential equation
+    names = [*settings.names_of("optimizer"), *(["solver"] if settings.named(run, "estimator") else [])]
+    plain = [s for s in settings.named(run, " ".join(names)) if isinstance(s.value, str)]
     named = plain + [s for s in settings.every(run) if _NAMED.search(s.key) and s not in plain]
     if len({_family(str(s.value)) for s in named}) > 1:
         return None

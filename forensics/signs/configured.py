@@ -22,7 +22,7 @@ SHORT = 0.95  # beta2 of GPT-3 (arXiv 2005.14165) and LLaMA (arXiv 2302.13971), 
 SHRINKS = 1e-3  # of the weights a step: they are forgotten as fast as Adam's own second moment forgets (1 - 0.999)
 # Decay of a weight of 0.02 (initial_weights.DEFAULT) is as large as the largest usual gradient, 0.01: where it is added to it, it outweighs it
 OUTWEIGHS = 0.5
-DECAY = "weight_decay wd adam_weight_decay l2 l2_reg alpha"  # alpha: of scikit-learn's estimators
+PERCEPTRON_BATCH = 200.0  # samples a step of scikit-learn's perceptrons where none is set (sklearn.neural_network)
 _NOT_ADAM = re.compile(r"(?i)norm|(^|[./_])(bn|ln)[./_]|attack|explor|greedy|smooth|clip|privacy")
 
 
@@ -93,17 +93,29 @@ def init_std_large(s: Symptoms) -> Sign:
 
 def weight_decay_strong(s: Symptoms) -> Sign:
     """Weight decay takes a thousandth of the weights or more a step, and the run is longer than that memory (arXiv 1711.05101, 2405.13698)."""
-    told = settings.named(s.run, DECAY if settings.named(s.run, "estimator") else DECAY.replace(" alpha", ""))
-    decay, rate = settings.as_number(told[-1].value) if told else None, settings.number(s.run, "lr") or recipe(s.run).rate
-    if decay is None or rate is None:
+    (told, decay), rate = _decay(s.run), settings.number(s.run, "lr") or recipe(s.run).rate
+    if told is None or decay is None or rate is None:
         return cannot_tell("config does not name the weight decay." if decay is None else "neither log nor config says the learning rate.")
-    steps, shrinks, where = planned_steps(s.run), rate * decay, told[-1].where
+    steps, shrinks, where = planned_steps(s.run), rate * decay, told.where
     text = f"A weight decay of {decay:g} at a learning rate of {rate:.3g} takes {shrinks:.2g} of each weight a step"
     if not _decoupled(s.run) and 0 < decay < OUTWEIGHS:
         return cannot_tell("config does not say that the weight decay is decoupled (AdamW).")
     if shrinks < SHRINKS or (steps is not None and shrinks * steps < 1):
         return absent(f"{text}{f', {shrinks * steps:.2g} times over in {steps} steps' if steps else ''}.", where=where)
     return seen(f"{text}{'' if _decoupled(s.run) else ', or outweighs the gradient that it is added to'}.", where=where)
+
+
+def _decay(run: Run) -> tuple[Setting | None, float | None]:
+    """The setting and what it comes to a step: scikit-learn calls it `alpha`, and a perceptron divides it by the samples of a batch."""
+    told, decay = settings.setting(run, "weight_decay"), settings.number(run, "weight_decay")
+    estimator = settings.named(run, "estimator")
+    if told is not None or not estimator:
+        return told, decay
+    told = next(iter(settings.named(run, "alpha")), None)
+    decay = settings.as_number(told.value) if told else None
+    if decay is not None and str(estimator[-1].value).startswith("MLP"):
+        decay /= settings.number(run, "batch_size") or PERCEPTRON_BATCH
+    return told, decay
 
 
 def _decoupled(run: Run) -> bool:
@@ -114,12 +126,11 @@ def _decoupled(run: Run) -> bool:
 
 def label_smoothing_set(s: Symptoms) -> Sign:
     """The config smooths labels, which lifts the lowest loss that can be reached (arXiv 1512.00567)."""
-    told = settings.named(s.run, "label_smoothing label_smoothing_factor label_smooth")
-    value = settings.as_number(told[-1].value) if told else None
-    if value is None:
+    told, value = settings.setting(s.run, "label_smoothing"), settings.number(s.run, "label_smoothing")
+    if told is None or value is None:
         return cannot_tell("config does not mention label smoothing.")
     text = f"Config sets label smoothing to {value:g}."
-    return seen(text, where=told[-1].where) if value > 0 else absent(text, where=told[-1].where)
+    return seen(text, where=told.where) if value > 0 else absent(text, where=told.where)
 
 
 def scale_configured_static(s: Symptoms) -> Sign:

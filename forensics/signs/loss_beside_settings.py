@@ -8,6 +8,7 @@ import re
 from forensics.run import settings
 from forensics.run.evaluations import outcomes
 from forensics.run.inputs import is_policy
+from forensics.run.plan import planned_steps
 from forensics.run.usable_values import first_level, metric, usable
 from forensics.run.usual_rate import family
 from forensics.signs import configured, learning_rate, loss_level
@@ -16,38 +17,37 @@ from parsers.loss_names import is_likelihood
 
 EFFECTS = ("setting_holds_loss_up",)  # a symptom of its own, for which there is no detector
 SUBJECT = "configured"
-HALF = 0.5  # bound: of the first loss, below which loss_fell_little is not seen
-SMOOTHING = "label_smoothing label_smoothing_factor label_smooth smoothing"
+HALF = 0.5  # bound: of the first loss, below which loss_fell_little is not seen; of the planned steps
 _TREES = re.compile(
-    r"(?i)(^|[./])(num_leaves|max_leaves|max_depth|depth|min_child_weight|min_data_in_leaf|min_child_samples|min_samples_leaf|n_estimators)$"
+    r"(?i)(^|[./])(num_leaves|max_leaves|max_depth|min_child_weight|min_data_in_leaf|min_child_samples|min_samples_leaf|n_estimators)$"
 )
 
 
 def smoothing_costs_half(s: Symptoms) -> Sign:
     """The entropy of the smoothed targets, which no model gets below, is more than half of the first loss (arXiv 1512.00567, section 7)."""
-    told = settings.named(s.run, SMOOTHING)
-    share = settings.as_number(told[-1].value) if told else None
+    told, share = settings.setting(s.run, "label_smoothing"), settings.number(s.run, "label_smoothing")
     loss, (_, x) = metric(s.run), usable(s.run)
-    if share is None:
+    if told is None or share is None:
         return cannot_tell("config does not mention label smoothing.")
     if loss is None or not len(x) or not is_likelihood(loss.tag) or not 0 <= share < 1:
         return cannot_tell("no cross entropy was logged, whose lowest value smoothing could lift.")
     first = first_level(x)
     among = outcomes(s.run) or math.exp(min(first, 20.0))  # an untrained model guesses among them
-    floor, where = _smoothed_entropy(share, max(among, 2.0)), told[-1].where
+    floor, where = _smoothed_entropy(share, max(among, 2.0)), told.where
     text = f"Label smoothing of {share:g} over {among:.0f} outcomes costs {floor:.3g} of a loss that begins at {first:.3g}."
     return seen(text, where=where) if floor > HALF * first else absent(text, where=where)
 
 
 def rounds_cannot_reach(s: Symptoms) -> Sign:
     """Boosting ends after so few rounds that its rate leaves more than half: each takes a rate's share of what is left (Friedman 2001, section 5)."""
-    told, rate = settings.setting(s.run, "lr"), settings.number(s.run, "lr")
-    if not any(_TREES.search(x.key) for x in settings.every(s.run)):
+    if not any(_TREES.search(x.key) for x in settings.every(s.run)) or settings.setting(s.run, "batch_size"):
         return does_not_arise("config names no trees, which boosting would add up.")
+    told = next(iter(settings.named(s.run, "eta")), None) or settings.setting(s.run, "lr")
+    rate = settings.as_number(told.value) if told else None
     step, _ = usable(s.run)
     if told is None or rate is None or not 0 < rate < 1 or not len(step):
         return cannot_tell("neither log nor config says the learning rate of the boosting.")
-    rounds = int(step[-1]) + 1
+    rounds = max(int(step[-1]) + 1, planned_steps(s.run) or 0)
     reached = 1 - (1 - rate) ** rounds
     text = f"Boosting at a learning rate of {rate:g} reaches no more than {reached:.2g} of what there is to learn in {rounds} rounds."
     return seen(text, where=told.where) if reached < HALF else absent(text, where=told.where)
@@ -57,6 +57,9 @@ def setting_holds_loss_up(s: Symptoms) -> Sign:
     """The loss falls by less than half, and a setting leaves it no more: smoothing, decay, epsilon, a rate far from any usual, too few rounds."""
     if is_policy(s.run):
         return does_not_arise("the loss of a policy need not fall.")
+    planned, step = planned_steps(s.run), usable(s.run)[0]
+    if planned and len(step) and step[-1] < HALF * planned:
+        return cannot_tell("the run came to less than half of its plan.")
     fell = loss_level.loss_fell_little(s)
     if fell.state != SEEN:
         return absent(fell.text) if fell.state == ABSENT else fell

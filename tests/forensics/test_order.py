@@ -230,3 +230,12 @@ def test_evaluations_that_begin_late_are_no_slow_down(tmp_path: Path) -> None:
         assert not list(throughput.detect(read(jsonl(folder / "metrics.jsonl", rows))))
     slow = clocked(tmp_path / "slow", lambda i: 1.0 if i < 300 else 2.0)
     assert only(list(throughput.detect(read(slow)))).facts.ratio == pytest.approx(0.5, abs=0.05)
+
+
+def test_of_two_copies_the_one_that_goes_further_is_taken(tmp_path: Path) -> None:
+    """transformers 5 prints the rows of its state without their steps: as many points, counted as lines."""
+    rows = [{"loss": 2.0 - 0.01 * i, "grad_norm": 1.0, "learning_rate": 1e-4, "epoch": i / 10} for i in range(1, 31)]
+    (tmp_path / "train.log").write_text("".join(f"{row}\n" for row in rows))
+    history = [row | {"step": 10 * (i + 1)} for i, row in enumerate(rows)]
+    (tmp_path / "trainer_state.json").write_text(json.dumps({"global_step": 300, "max_steps": 300, "log_history": history}))
+    assert train(tmp_path).step[-1] == 300

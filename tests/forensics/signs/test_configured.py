@@ -12,6 +12,7 @@ from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Symptoms
 from tests.forensics.curves import run_of
 
 ADAMW = {"optimizer": "adamw", "lr": 0.01}
+SCIKIT = {"estimator": "SGDClassifier", "eta0": 0.1}
 CASES = [
     ("clipping_off", {"grad_clip": None}, {"grad_clip": 1.0}, {}),
     ("clipping_off", {"clip_grad": "none"}, {"max_grad_norm": True}, {"grad_clip": "auto"}),
@@ -30,6 +31,8 @@ CASES = [
     ("weight_decay_strong", ADAMW | {"weight_decay": 30.0}, ADAMW | {"weight_decay": 0.05}, {"optimizer": "adam", "lr": 0.01, "weight_decay": 0.1}),
     ("weight_decay_strong", {"lr": 0.002, "wd": 30.0}, {"lr": 0.002, "wd": 0.0}, {"lr": 0.1, "wd": 0.01}),
     ("weight_decay_strong", ADAMW | {"wd": 0.2, "max_steps": 1000}, ADAMW | {"wd": 0.2, "max_steps": 100}, ADAMW),
+    ("weight_decay_strong", SCIKIT | {"alpha": 5.0}, SCIKIT | {"alpha": 1e-4}, {"estimator": "MLPRegressor", "lr": 0.01, "alpha": 30.0}),
+    ("weight_decay_strong", {"estimator": "MLPRegressor", "lr": 0.01, "alpha": 300.0}, {"estimator": "MLPRegressor", "lr": 0.01, "alpha": 0.0}, SCIKIT),
     ("label_smoothing_set", {"label_smoothing_factor": 0.1}, {"label_smoothing": 0.0}, {}),
     ("scale_configured_static", {"fp16": True, "loss_scale": 128}, {"loss_scale": "dynamic"}, {"bf16": True, "loss_scale": 128}),
     ("scale_configured_static", {"static_loss_scale": 1024}, {"fp16.loss_scale": 0}, {}),
