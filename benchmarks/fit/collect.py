@@ -44,7 +44,7 @@ MARK = {SEEN: "+", ABSENT: "-"}
 def main() -> None:
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--corpus", action="append", default=[], metavar="NAME=DIR", help="more corpora than samples/ and the open sets")
-    ap.add_argument("--copies", type=int, default=3, help="relogged copies a run")
+    ap.add_argument("--copies", type=int, default=1, help="relogged copies a run")
     ap.add_argument("--jobs", type=int, default=2)
     ap.add_argument("--out", type=Path, default=TABLE)
     a = ap.parse_args()
