@@ -73,6 +73,8 @@ def said(case: Case) -> list[str]:
     """What the replay says in sentences, the verdict's reason first."""
     r = of(case)
     out = [str(r[k]) for k in ("why", "trouble", "budget_note") if r.get(k)]
+    harm = r.get("harm")
+    out += [str(harm["says"])] if isinstance(harm, dict) and harm.get("says") else []
     start = r.get("from")
     if isinstance(start, dict):
         place = f"`{start['checkpoint']}`" if start.get("checkpoint") else "the model as built"

@@ -15,6 +15,8 @@ from forensics.replay.reproduce import Reproduction
 from forensics.replay.request import Scene
 from forensics.replay.runner import spread
 
+ALONE = ((0, ""), (3, " by further ones"))  # draws of replacements, and what names them
+MOST = 0.99  # confidence in what an experiment of this kind shows
 WINDOW = 16  # batches before the effect that are suspects at first; all that were replayed, if it is none of these
 
 
@@ -25,6 +27,7 @@ class Hunted:
     steps: tuple[int, ...]
     other_batch: tuple[str, ...] = ()  # outcomes with the culprits replaced by further batches
     alone: tuple[str, ...] = ()  # outcomes with all others replaced
+    confidence: float = 0.0  # that these batches are needed, from how often the effect went with them and stayed without
 
 
 def ordinary(scene: Scene, count: int) -> list[int]:
@@ -69,10 +72,13 @@ def hunt(scene: Scene, spare: list[int], until: int) -> Hunted:
     end = min(until, again.first + 4) if not effect.nonfinite else again.first
     suspects = order(again, begin, end)
 
+    asked: list[tuple[set[int], bool]] = []
+
     def suffices(steps: list[int]) -> bool:
         found = lab.along(min(steps), until, swapped(sorted(steps), spare, 2))
         before = effect.of(again.trace.window(again.first, min(steps) - 1))
-        return before == "no spike" == effect.judge(found, min(steps), until)
+        asked.append((set(steps), before == "no spike" == effect.judge(found, min(steps), until)))
+        return asked[-1][1]
 
     outcome = arms.along("all batches of the window replaced", begin, until, swapped(suspects, spare))
     if outcome != "no spike" and begin > again.trace.first:
@@ -91,8 +97,27 @@ def hunt(scene: Scene, spare: list[int], until: int) -> Hunted:
         name = f"{named} replaced by {what} ({', '.join(str(b + scene.shift) for b in swap.values())})"
         others.append(arms.along(name, culprits[0], until, swap))
     rest = [s for s in range(begin, end + 1) if s not in culprits]
-    alone = arms.along(f"all batches around {named} replaced", begin, until, swapped(rest, spare))
-    return Hunted(tuple(culprits), tuple(others), (alone,))
+    alone = [
+        arms.along(f"all batches around {named} replaced{again}", begin, until, swapped(rest, spare, 1, offset)) for offset, again in ALONE
+    ]
+    went = others.count("no spike") + sum(gone for steps, gone in asked if set(culprits) <= steps)
+    stayed = (
+        len(alone)
+        - alone.count("no spike")
+        - alone.count("undecided")
+        + sum(not gone for steps, gone in asked if not set(culprits) <= steps)
+    )
+    return Hunted(tuple(culprits), tuple(others), tuple(alone), confidence(went, stayed, len(asked)))
+
+
+def confidence(went: int, stayed: int, asked: int) -> float:
+    """That the effect hangs on the culprits, and did not go away by chance whenever they were replaced.
+
+    `went`: replacements of the culprits, each with other batches, with which the effect went. `stayed`: replacements of others with which it
+    stayed. By Laplace's rule of succession a replacement that has nothing to do with the effect removes it in 1 of `stayed` + 2 cases; all
+    `went` would have to be such, for one of the `asked` sets that were tried.
+    """
+    return min(MOST, max(0.0, 1 - max(asked, 1) * (1 / (stayed + 2)) ** went))
 
 
 def words(steps: Sequence[int], shift: int) -> str:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from forensics import safe_path
+from forensics.replay.training.protected import TRACKERS
 
 HERE = Path(__file__).resolve().parent
 START = (  # `-c` puts the current folder first on the path, and an older interpreter knows no PYTHONSAFEPATH
@@ -47,8 +48,8 @@ class Worker:
         self.steps, self.seconds, self._id = 0, 0.0, 0
         self.beside: list[str] = []  # files beside the adapter that it imported
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
-        environment = {**os.environ, **safe_path.ENVIRONMENT, "PYTHONUNBUFFERED": "1", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
-        environment["FORENSICS_RUN"] = os.path.abspath(str(run))
+        environment = {**os.environ, **safe_path.ENVIRONMENT, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", **TRACKERS}
+        environment |= {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "FORENSICS_RUN": os.path.abspath(str(run)) if run else ""}
         if cuda is not None:
             environment["CUDA_VISIBLE_DEVICES"] = cuda
         exe = shutil.which(python)
@@ -148,6 +149,7 @@ def _sentence(e: dict[str, Any], adapter: Path) -> str:
     name, what = adapter.name, e["what"]
     return {
         "memory": f"{name} ran out of memory: {what}",
+        "protected": f"{name} would have changed the run: {what}",
         "files": f"{name} needs something that is not there: {what}",
         "torch": f"the interpreter has no usable torch ({what}); name one that has with --python, or pip install 'run-forensics[replay]'",
     }.get(e["kind"], f"{name} failed: {what}")

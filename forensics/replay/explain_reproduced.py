@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from forensics.replay import bisect_batches, extra_arms, numerics, samples, samples_shown, start_checkpoints, verdict
+from forensics.replay import bisect_batches, extra_arms, harm, numerics, samples, samples_shown, start_checkpoints, verdict
 from forensics.replay.arms import optimizer_arms, run_arms
 from forensics.replay.client import ReplayFailed, Worker, further_cards
 from forensics.replay.delta_debugging import OutOfBudget
@@ -14,6 +15,9 @@ from forensics.replay.request import Scene
 from forensics.replay.runner import Lab
 from forensics.replay.verdict import Outcomes
 from forensics.run import settings
+
+UNCONFIRMED = 0.6  # confidence in samples, at most, that the budget did not let us leave out
+ALIKE = 0.8  # of the first logged loss: a run still that high has learnt so little that the model as built is like it
 
 
 def explain(scene: Scene, outcomes: Outcomes) -> Outcomes:
@@ -43,6 +47,8 @@ def explain(scene: Scene, outcomes: Outcomes) -> Outcomes:
         if word in (verdict.DATA, verdict.STATE_DATA) and hunted is not None:
             scene.tell("bisecting samples")
             _blame(scene, hunted, spare, until)
+            if scene.first and not effect.nonfinite:
+                document["harm"] = harm.measured(scene, hunted.steps, spare)
         if not scene.first:
             return outcomes
         if word != verdict.DATA or effect.nonfinite:
@@ -105,7 +111,7 @@ def _other_states(scene: Scene, culprits: tuple[int, ...]) -> list[tuple[int, st
     """(step, state) to try the culprits at: the start, good checkpoints before and after, the earliest kept state."""
     lab, begun = scene.lab, scene.again.trace.first
     found: list[tuple[int, str]] = []
-    if culprits[0] - begun >= 3:
+    if culprits[0] - begun >= 3 and (begun > 0 or _early(scene)):
         found.append((begun, "start"))
     for i, other in enumerate(start_checkpoints.others(scene.known, scene.start, scene.trouble.until - scene.shift)):
         try:
@@ -117,10 +123,16 @@ def _other_states(scene: Scene, culprits: tuple[int, ...]) -> list[tuple[int, st
     if len(found) < 3:
         found += [(s, lab.states[s]) for s in kept[:2]]
     found.sort(key=lambda x: abs(x[0] - culprits[0]))
-    if not found and begun > 0:
+    if not found and begun > 0 and _early(scene):
         lab.load(None, "built")
         found.append((0, "built"))
     return found
+
+
+def _early(scene: Scene) -> bool:
+    """Whether the run had learnt so little that the model as built is another state like it: an untrained one is no control."""
+    first = next((scene.log.loss[s] for s in sorted(scene.log.loss) if math.isfinite(scene.log.loss[s])), math.nan)
+    return not scene.effect.level < ALIKE * first
 
 
 def _elsewhere(scene: Scene, outcomes: Outcomes, culprits: tuple[int, ...], spare: list[int], until: int) -> Outcomes:
@@ -158,7 +170,7 @@ def _blame(scene: Scene, hunted: bisect_batches.Hunted, spare: list[int], until:
             samples_shown.keep(scene, step, found.rows, spare)
         names, label = dict(enumerate(told["ids"][0] or [])), step + scene.shift
         result.culprits.append({
-            "step": label, "samples": [names.get(i, i) for i in found.rows], "how": "bisected", "confidence": 0.99 if found.confirmed else 0.6,
+            "step": label, "samples": [names.get(i, i) for i in found.rows], "how": "bisected", "confidence": hunted.confidence if found.confirmed else min(hunted.confidence, UNCONFIRMED),
             "effect": scene.trouble.onset, "rows": list(found.rows),
         })  # fmt: skip
         table = [{**r, "sample": names.get(r["row"], r["row"]), "blamed": r["row"] in found.rows} for r in found.table]

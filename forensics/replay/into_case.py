@@ -12,7 +12,7 @@ from forensics.case import Case, Clue, Hypothesis
 from forensics.case_parts import headline
 from forensics.causes.files import UNKNOWN, causes
 from forensics.errors import ForensicsError
-from forensics.replay import advice, session, verdict
+from forensics.replay import adapter_source, advice, session, verdict
 from forensics.replay.session import Options, Result
 from parsers.tables import Run
 from parsers.walk import is_regular
@@ -48,6 +48,7 @@ def adapter_file(name: str) -> Path:
         known = ", ".join(sorted(p.stem for p in ours.glob("[a-z]*.py")))
         hint = f"Give a Python file, or one of ours: {known}. `forensics replay --init` writes a template."
         raise ForensicsError(f"there is no adapter {name}", hint)
+    adapter_source.refuse_unless_adapter(path)
     return path
 
 
@@ -67,7 +68,7 @@ def concluded(run: Run, case: Case, result: Result, options: Options) -> Case:
     if result.failed and outcomes is None:
         return replace(case, replay=document)
     found = list(case.hypotheses)
-    if outcomes is not None:
+    if outcomes is not None and not result.unproven:
         named, others = verdict.weights(said, outcomes, result.low_precision)
         found = _weighed(found, named, others, f"Replay: {document['why']}") if others is not None else found
         for sentence, weights in verdict.more(said, outcomes.further):

@@ -10,22 +10,27 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from forensics.replay.agreement import FLOOR, REACH, View, shown, tolerance
 from forensics.replay.runner import Effect, Lab, Trace, peak, spread
 from forensics.replay.targets import SHARE, Logged, Trouble
 
 TIMES = 3
 BACK = 24  # steps before the onset in which the cause is looked for
+SAME = 1.1e-3  # of a logged value: what a log rounds away (about four digits)
 
 
 @dataclass(frozen=True)
 class Overlay:
-    """The replay laid over the log. `shift`: label - step; `parts`: first label where they differ by more than noise."""
+    """The replay laid over the log. `parts`: first label where they differ by more than noise."""
 
-    shift: int
-    mean_of: int  # the log shows means of so many steps
+    view: View
     agreed: int  # labels that agreed before they part, or in all
     parts: int | None
     why: str  # "loss", "grad.norm" or "lr": what parts first
+
+    @property
+    def shift(self) -> int:
+        return self.view.shift
 
 
 @dataclass(frozen=True)
@@ -43,55 +48,44 @@ class Reproduction:
         return self.traces[0]
 
 
-def shown(trace: Trace, shift: int, mean_of: int, label: int) -> float | None:
-    """What the log would print at a label: the loss, or the mean of the last `mean_of`; None outside the trace."""
-    step = label - shift
-    if step - mean_of + 1 < trace.first or step >= trace.first + len(trace):
-        return None
-    values = trace.window(step - mean_of + 1, step)
-    return sum(values) / len(values)
-
-
-def overlay(traces: tuple[Trace, ...], drift: tuple[float, ...], floor: float, log: Logged, origin: int, last: int) -> Overlay:
-    """The shift and averaging under which most labels agree, and where the agreement ends."""
-    kinds = [(shift, mean_of) for shift in sorted((0, 1), key=lambda s: s != origin) for mean_of in sorted({1, log.interval})]
-    return max((_compare(traces[0], drift, floor, log, *kind, last) for kind in kinds), key=lambda o: o.agreed)
-
-
-def _compare(trace: Trace, drift: tuple[float, ...], floor: float, log: Logged, shift: int, mean_of: int, last: int) -> Overlay:
+def overlay(traces: tuple[Trace, ...], drift: tuple[float, ...], floor: float, log: Logged, view: View, last: int) -> Overlay:
+    """Where the agreement of replay and log ends."""
+    trace = traces[0]
     agreed, parts, why, reach = 0, None, "", 0.0
-    for label in sorted(s for s in log.loss if s <= last):
-        value = shown(trace, shift, mean_of, label)
+    labels = [s for s in sorted(log.loss) if s <= last]
+    width = tolerance(log, labels)
+    plain = not view.words
+    for label in labels:
+        value = shown(trace, view, log, label)
         if value is None:
             continue
-        step = label - shift
+        step = label - view.shift
         noise = drift[step - trace.first] if step - trace.first < len(drift) else math.inf
         reach = max(reach, noise) if math.isfinite(noise) else reach
-        logged = log.loss[label]
-        off = _apart(value, logged, max(20 * reach, 3 * floor))
+        off = _apart(value, log.loss[label], max(REACH * reach, FLOOR * floor) + width + SAME * abs(log.loss[label]))
         norm = trace.norm[step - trace.first]
         off_norm = label in log.norm and norm is not None and _apart(norm, log.norm[label], 0.2 * abs(norm))
-        off_lr = label in log.lr and mean_of == 1 and _apart(trace.lr[step - trace.first], log.lr[label], 0.02 * abs(log.lr[label]))
-        if off or (off_norm and mean_of == 1):
+        off_lr = label in log.lr and plain and _apart(trace.lr[step - trace.first], log.lr[label], 0.02 * abs(log.lr[label]))
+        if off or (off_norm and plain):
             parts, why = label, "loss" if off else "grad.norm"
             break
         if off_lr and not why:
             why = "lr"
         agreed += 1
-    return Overlay(shift, mean_of, agreed, parts, why)
+    return Overlay(view, agreed, parts, why)
 
 
 def _apart(replayed: float, logged: float, noise: float) -> bool:
-    """Differ by more than noise and what a log rounds away (about four digits)."""
+    """Differ by more than noise."""
     if not (math.isfinite(replayed) and math.isfinite(logged)):
         return math.isfinite(replayed) != math.isfinite(logged)
-    return abs(replayed - logged) > noise + 1.1e-3 * abs(logged) + 1e-7
+    return abs(replayed - logged) > noise + 1e-7
 
 
-def reproduce(lab: Lab, start: int, trouble: Trouble, log: Logged, origin: int, thin: int) -> Reproduction:
+def reproduce(lab: Lab, start: int, trouble: Trouble, log: Logged, view: View, thin: int) -> Reproduction:
     """Runs from the start state to the end of the trouble, keeps the states around its onset, and lays it over the log."""
-    last = trouble.until - origin
-    first_kept = max(start, trouble.onset - origin - max(BACK, 2 * log.interval))
+    last = trouble.until - view.shift
+    first_kept = max(start, trouble.onset - view.shift - max(BACK, 2 * log.interval))
     keep = {s: f"at {s}" for s in range(first_kept, last + 1) if (s - first_kept) % thin == 0 and s != start}
     middle = (start + first_kept) // 2
     if middle - start >= 16:
@@ -105,7 +99,7 @@ def reproduce(lab: Lab, start: int, trouble: Trouble, log: Logged, origin: int, 
     floor = max((_largest(traces[0].loss, t.loss) for t in traces[1:]), default=0.0)
     nudged = lab.run(state, start, steps, changes={"nudge": 1})
     drift = tuple(abs(a - b) for a, b in zip(traces[0].loss, nudged.loss, strict=True))
-    over = overlay(tuple(traces), drift, floor, log, origin, trouble.until)
+    over = overlay(tuple(traces), drift, floor, log, view, trouble.until)
     effects = [_effect(t, trouble, log, over, floor) for t in traces]
     seen = [e for e in effects if e is not None]
     effect = effects[0] or (seen[0] if seen else None)
@@ -136,8 +130,8 @@ def _effect(trace: Trace, trouble: Trouble, log: Logged, over: Overlay, floor: f
     if trouble.nonfinite:
         return None
     height = top - level
-    labels = [v for s in log.loss if trouble.onset <= s <= trouble.until and (v := shown(trace, over.shift, over.mean_of, s)) is not None]
-    as_logged = max(labels, default=top) if over.mean_of > 1 else top
+    labels = [v for s in log.loss if trouble.onset <= s <= trouble.until and (v := shown(trace, over.view, log, s)) is not None]
+    as_logged = max(labels, default=top) if over.view.words else top
     if as_logged - trouble.level < SHARE * (trouble.top - trouble.level) or height <= 3 * floor:
         return None
     rises = ((begin + i, x - level) for i, x in enumerate(inside) if x - level > 2 * sigma)

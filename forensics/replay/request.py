@@ -9,6 +9,7 @@ from typing import Any
 
 from forensics.case import Case
 from forensics.replay import verdict
+from forensics.replay.agreement import Check
 from forensics.replay.arms import Arms
 from forensics.replay.client import Worker
 from forensics.replay.reproduce import Reproduction
@@ -31,6 +32,7 @@ class Options:
     timeout: float = 300.0
     threads: int = 0
     more_workers: int = 0  # beside the one, and one for each further GPU
+    check: bool = False  # whether the adapter is checked, and nothing else done
     show: bool = False  # whether samples of the culprits are kept for the page
 
 
@@ -47,6 +49,7 @@ class Result:
     interrupted: bool = False
     root: str = ""
     steps_elsewhere: int = 0  # steps that further workers ran
+    unproven: bool = False  # the log holds too little to show that the adapter is the run's
     content: list[dict[str, Any]] = field(default_factory=list)  # samples for the page, where they were asked for; no part of the document
 
 
@@ -60,9 +63,10 @@ class Asked:
     worker: Worker
     about: dict[str, Any]
     progress: Progress
+    checked: Check | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Scene(Asked):
     """One effect that came back or did not: its log, the bench with its states, and where the replay began.
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from forensics.replay.agreement import shown
 from forensics.replay.arms import saves_moments
 from forensics.replay.delta_debugging import OutOfBudget
-from forensics.replay.reproduce import Reproduction, shown
+from forensics.replay.reproduce import Reproduction
 from forensics.replay.request import Scene
 from forensics.replay.runner import Trace, peak
 from forensics.replay.targets import SHARE, Logged, Trouble
@@ -60,11 +61,11 @@ def _faults(again: Reproduction, trouble: Trouble, log: Logged, moments: bool) -
 
 def _matches(trace: Trace, again: Reproduction, trouble: Trouble, log: Logged) -> bool:
     """The trace has the logged effect, and lies much closer to the log than the plain replay."""
-    shift, mean_of = again.overlay.shift, again.overlay.mean_of
+    view, shift = again.overlay.view, again.overlay.shift
     pairs = []
     for label, v in log.loss.items():
         if trouble.onset - 2 * log.interval <= label <= trouble.until:
-            a, b = shown(trace, shift, mean_of, label), shown(again.trace, shift, mean_of, label)
+            a, b = shown(trace, view, log, label), shown(again.trace, view, log, label)
             if a is not None and b is not None and math.isfinite(v):
                 pairs.append((abs(a - v) if math.isfinite(a) else math.inf, abs(b - v)))
     if not pairs:

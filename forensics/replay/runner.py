@@ -23,6 +23,7 @@ class Trace:
     norm: tuple[float | None, ...]  # None where the adapter does not say
     lr: tuple[float, ...]
     layers: tuple[dict[str, float], ...] = ()
+    parts: tuple[dict[str, float], ...] = ()  # by step the losses of parts of its batch, where they were asked for
 
     def __len__(self) -> int:
         return len(self.loss)
@@ -56,7 +57,8 @@ class Lab:
             self.spent += len(rows)
         loss, lr = (tuple(float(r[key]) for r in rows) for key in ("loss", "lr"))
         norm = tuple(None if r["norm"] is None else float(r["norm"]) for r in rows)
-        return Trace(first, loss, norm, lr, tuple({k: float(v) for k, v in r["layers"].items()} for r in rows if "layers" in r))
+        layers, parts = (tuple({k: float(v) for k, v in r[key].items()} for r in rows if key in r) for key in ("layers", "parts"))
+        return Trace(first, loss, norm, lr, layers, parts)
 
     def nearest(self, step: int) -> int:
         """The last kept state at or before a step."""

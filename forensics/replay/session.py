@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from forensics.case import Case
-from forensics.replay import explain_reproduced, extra_arms, numerics, one_process, resume, start_checkpoints, verdict
+from forensics.replay import check, explain_reproduced, extra_arms, numerics, one_process, resume, start_checkpoints, verdict
 from forensics.replay.arms import Arms
 from forensics.replay.client import ReplayFailed, Worker
+from forensics.replay.ordinary import nothing_special
 from forensics.replay.reproduce import Reproduction, reproduce
 from forensics.replay.request import Asked, Progress, Scene
 from forensics.replay.request import Options as Options
@@ -27,6 +28,7 @@ from parsers.tables import Run
 
 LEAST = 400  # steps of budget, however short the window
 ACCUSES = (verdict.DATA, verdict.STATE_DATA)
+UNPROVEN = 0.6  # confidence of a culprit, at most, where nothing shows that replay and run are the same training
 LARGE = 50_000_000  # parameters from which not every state is kept
 
 
@@ -40,7 +42,10 @@ def replay(run: Run, case: Case, options: Options, progress: Progress) -> Result
         with Worker(options.python, options.adapter, run=run.root, timeout=options.timeout) as worker:
             about = worker.open(options.device, options.threads or max(1, (os.cpu_count() or 2) // 2))
             document |= {"device": f"{about['device']}, {about['precision']}, torch {about['torch']}", "parameters": about["parameters"]}
-            _explain_all(Asked(run, case, options, worker, about, progress), found, result)
+            asked = Asked(run, case, options, worker, about, progress)
+            checked = _checked(asked, found, result) if options.check or not _nothing(asked, found, result) else None
+            if checked is not None:
+                _explain_all(checked, found, result)
     except ReplayFailed as e:
         result.failed, result.traceback = e.sentence, e.traceback
         document["trouble"] = e.sentence
@@ -49,27 +54,45 @@ def replay(run: Run, case: Case, options: Options, progress: Progress) -> Result
         document["trouble"] = result.failed
     finally:
         if worker is not None:
-            steps = worker.steps + result.steps_elsewhere
+            steps = worker.steps + result.steps_elsewhere - document.get("check", {}).get("steps", 0)
             document |= {"steps_replayed": steps, "seconds": round(worker.seconds, 2), "beside": worker.beside}
     return result
 
 
-def _explain_all(asked: Asked, found: list[Trouble], result: Result) -> None:
-    document = result.document
+def _checked(asked: Asked, found: list[Trouble], result: Result) -> Asked | None:
+    """With what the check came to; None where the replay ends with it: a replay that does not meet the log explains nothing."""
+    checked = check.check(asked, found[0] if found else None)
+    result.document["check"] = {"lines": list(checked.lines), **checked.numbers}
+    result.unproven = checked.met is None
+    if checked.met is not False and not asked.options.check:
+        return replace(asked, checked=checked)
+    if checked.met is False:
+        result.document |= {"verdict": verdict.NOT, "why": f"{checked.why[0].upper()}{checked.why[1:]}."}
+        result.outcomes = verdict.Outcomes(0, 0)
+    return None
+
+
+def _nothing(asked: Asked, found: list[Trouble], result: Result) -> bool:
+    """Whether there is nothing to explain, by the log alone; then that is the verdict."""
+    document, options = result.document, asked.options
     if not found:
-        why = "No grave finding of the analysis has a step; --steps A:B names one of yours."
-        document |= {"verdict": verdict.NOTHING, "why": why}
+        document |= {"verdict": verdict.NOTHING, "why": "No grave finding of the analysis has a step; --steps A:B names one of yours."}
         _sane(asked, result)
         _probe_leaks(asked.worker, document)
-        return
+        return True
     t = found[0]
-    if asked.options.steps and math.isfinite(t.top) and math.isfinite(t.level) and t.top - t.level < 4 * t.sigma:
-        why = f"The highest logged loss in these steps is {t.top:.4g}, within the noise around {t.level:.4g} (single values scatter by {t.sigma:.2g})."
+    grave = any(f.severity in ("warning", "critical") for f in t.findings)
+    why = "" if grave and not options.steps else nothing_special(logged(asked.run, t.attempt), t, asked.case.findings, options.steps)
+    if why:
         document |= {"verdict": verdict.NOTHING, "steps": [t.onset, t.until], "why": why}
-        return
-    _explain(asked, t, result, True)
+    return bool(why)
+
+
+def _explain_all(asked: Asked, found: list[Trouble], result: Result) -> None:
+    document = result.document
+    _explain(asked, found[0], result, True)
     for trouble in found[1:] if document["verdict"] in ACCUSES else []:
-        aside = Result({"verdict": verdict.UNDECIDED}, root=result.root)
+        aside = Result({"verdict": verdict.UNDECIDED}, root=result.root, unproven=result.unproven)
         _explain(asked, trouble, aside, False)
         result.culprits += aside.culprits
         result.content += aside.content
@@ -98,12 +121,18 @@ def _explain(asked: Asked, trouble: Trouble, result: Result, first: bool) -> Non
     if word not in ACCUSES:
         result.culprits.clear()
         result.content.clear()
+    elif result.unproven:
+        document["why"] += " The log holds too few values before the effect to show that this adapter is the run's: read this as a hint."
+        for c in result.culprits:
+            c["confidence"] = min(c["confidence"], UNPROVEN)
 
 
 def _reproduced(asked: Asked, trouble: Trouble, result: Result, first: bool) -> Scene | None:
     """The effect run three times from a good state; None where the budget is too small for it."""
     run, options, about, document = asked.run, asked.options, asked.about, result.document
-    log, origin = logged(run, trouble.attempt), step_origin(run)
+    assert asked.checked is not None
+    log, view = logged(run, trouble.attempt), asked.checked.view
+    origin = view.shift
     known = start_checkpoints.good(run, about["checkpoints"])
     start = start_checkpoints.before(known, trouble.onset - origin, options.steps[0] - origin if options.steps else None)
     if options.checkpoint:
@@ -123,7 +152,7 @@ def _reproduced(asked: Asked, trouble: Trouble, result: Result, first: bool) -> 
         why = f"The budget of {lab.budget} steps is less than reproducing takes: {least} from step {step + origin}."
         document |= {"why": why, "too_little": True}
         return None
-    again = reproduce(lab, step, trouble, log, origin, 4 if about["parameters"] > LARGE else 1)
+    again = reproduce(lab, step, trouble, log, view, 4 if about["parameters"] > LARGE else 1)
     _note_reproduction(document, again)
     arms = Arms(again.effect or _none(again, trouble), again.overlay.shift, lab)
     document["arms"] = arms.rows

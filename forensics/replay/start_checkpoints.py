@@ -53,7 +53,11 @@ def others(starts: list[Start], used: Start, until: int) -> list[Start]:
 def load(lab: Lab, start: Start, name: str) -> tuple[int, list[str]]:
     """Loads a state under a name: the step it is of (the optimizer's own count where it is one off what the file says), its parts."""
     told = lab.load(start.path, name)
+    return step_of(told, start), told["parts"]
+
+
+def step_of(told: dict[str, Any], start: Start) -> int:
+    """The step that a loaded state is of."""
     stated = told["step"] if told["step"] is not None else start.step
     count = told["count"]
-    step = count if count is not None and abs(count - stated) <= 1 else stated
-    return int(step), told["parts"]
+    return int(count if count is not None and abs(count - stated) <= 1 else stated)

@@ -56,7 +56,8 @@ class Trouble:
 
 
 def troubles(run: Run, findings: Sequence[Finding], steps: tuple[int, int] | None) -> list[Trouble]:
-    """The effects to explain, in step order, neighbours merged; at most four. Empty where there is nothing."""
+    """The effects to explain, a loss that is not finite first, then in step order, neighbours merged; at most four. Empty where there is
+    nothing."""
     if steps is not None:
         return [_named(run, steps, findings)]
     grave = [f for f in findings if f.severity in ("warning", "critical") and f.first_step is not None]
@@ -66,14 +67,26 @@ def troubles(run: Run, findings: Sequence[Finding], steps: tuple[int, int] | Non
     if not any(f.kind in _EFFECTS for f in [*grave, *sharp]):
         forgot = [f for f in findings_of(findings, checkpoint_state.Facts) if f.facts.what == "optimizer_anew"]
         return [_restarted(run, f) for f in forgot[:1]]
-    found: list[list[Finding]] = []
     blunt = [f for f in grave if f.kind in ("divergence", "level_shift", "grad_spike", "oscillation")]
-    for f in sorted(sharp or blunt, key=lambda f: f.first_step or 0):
-        if found and (f.first_step or 0) <= max(map(_until, found[-1])) + 10 * _interval(run):
+    every, chosen = _interval(run), sorted(sharp or blunt, key=lambda f: f.first_step or 0)
+    broken = min((f.first_step or 0 for f in chosen if f.kind == "nonfinite"), default=None)
+    if broken is None:
+        return [_trouble(run, group) for group in _merged(chosen, every)[:4]]
+    led = [f for f in chosen if broken - LOOK * every <= (f.first_step or 0) <= broken]  # what rose until it broke
+    before = [f for f in chosen if (f.first_step or 0) < broken - LOOK * every]
+    grave = [f for f in before if f.severity == "critical"]  # as what broke the run is
+    return [_trouble(run, group) for group in [led, *_merged(grave, every)[:3]]]
+
+
+def _merged(findings: Sequence[Finding], every: int) -> list[list[Finding]]:
+    """Findings in step order, those of one effect together."""
+    found: list[list[Finding]] = []
+    for f in findings:
+        if found and (f.first_step or 0) <= max(map(_until, found[-1])) + 10 * every:
             found[-1].append(f)
         else:
             found.append([f])
-    return [_trouble(run, group) for group in found[:4]]
+    return found
 
 
 _EFFECTS = ("loss_spike", "nonfinite", "resume_break", "divergence", "level_shift", "grad_spike", "oscillation")

@@ -56,6 +56,8 @@ def main(folder: str) -> None:
 
     try:
         training = load_training(folder)
+        if os.environ.get("FORENSICS_RUN"):
+            training.protect(os.environ["FORENSICS_RUN"])
         session = training.Session()
     except ImportError as e:
         say({"id": 0, "error": {"kind": "torch", "what": str(e), "traceback": traceback.format_exc()}})

@@ -45,6 +45,7 @@ class Choices:
     python: str
     budget: int | None
     timeout: float
+    check: bool
     data: Path | None
     show: bool
 
@@ -58,6 +59,9 @@ class Choices:
 @click.option("--python", default=sys.executable, help="The Python of the training environment; default the one that runs forensics.")
 @click.option("--budget", type=click.IntRange(min=1), help="Training steps to spend; default grows with the window.")
 @click.option("--timeout", type=float, default=300, show_default=True, help="Seconds that one step may take.")
+@click.option(
+    "--check", is_flag=True, help="Only say whether the adapter is the run's: what it loads, and how it meets the log. Seconds, no report."
+)
 @click.option("--init", is_flag=True, help="Write a commented adapter to the path of --adapter (adapter.py), and stop.")
 @click.option("--data", type=click.Path(path_type=Path), help="With --show-data: samples from here, not from the adapter's batches.")
 @show_option
@@ -85,10 +89,12 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
     if run is None or choices.adapter is None:
         raise click.UsageError("give RUN and --adapter FILE.py; `forensics replay --init` writes one to fill in")
     may_show(show=choices.show, data=choices.data or Path(choices.adapter), redact=wanted.redact)
-    known = redact_output.begin(ctx) if wanted.redact else None
-    found = places(run, wanted, name)
     given = {k: v for k, v in asdict(choices).items() if k != "data"}
     options = Options(**{**given, "adapter": into_case.adapter_file(choices.adapter)})
+    if choices.check:
+        ctx.exit(_check(ctx, run, options, name=name, run_config=run_config))
+    known = redact_output.begin(ctx) if wanted.redact else None
+    found = places(run, wanted, name)
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
         runs = at_path.read_runs(run, run_config=run_config, progress=tick)
         chosen = at_path.choose(runs, run, name=name, progress=tick)
@@ -100,6 +106,22 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
     if result.failed:
         _say_why(result, found.page.with_suffix(".traceback.txt"))
         ctx.exit(130 if result.interrupted else 1)
+
+
+def _check(ctx: click.Context, path: str, options: Any, *, name: str | None, run_config: bool) -> int:
+    """Prints what the check of the adapter came to; the exit code: 0 where the replay meets the log."""
+    from forensics import at_path, progress
+    from forensics.replay import into_case
+
+    with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
+        runs = at_path.read_runs(path, run_config=run_config, progress=tick)
+        _, result = into_case.replayed(at_path.choose(runs, path, name=name, progress=tick), options, tick)
+    found = result.document.get("check", {})
+    for line in found.get("lines", []):
+        click.echo(steady(line))
+    if result.failed:
+        say(f"forensics: the check stopped: {result.failed}")
+    return 0 if found.get("met") else 1
 
 
 def _samples(run: Any, case: Any, result: Any, adapter: Path, data: Path | None) -> dict[str, Any]:

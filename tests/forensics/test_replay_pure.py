@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from runs import read, write
 
 from forensics.replay import verdict
+from forensics.replay.agreement import View
 from forensics.replay.delta_debugging import OutOfBudget, minimal
 from forensics.replay.numerics import grew_first
 from forensics.replay.one_process import caveat
@@ -120,18 +121,10 @@ def log(values: dict[int, float], interval: int = 1) -> Logged:
 VALUES = [3.0 - 0.05 * i + 0.3 * math.sin(7 * i) for i in range(40)]
 
 
-@pytest.mark.parametrize(("shift", "mean_of"), [(0, 1), (1, 1), (1, 5)])
-def test_the_overlay_finds_how_the_log_counts(shift: int, mean_of: int) -> None:
-    printed = {s + shift: sum(VALUES[s - mean_of + 1 : s + 1]) / mean_of for s in range(mean_of - 1, 40, mean_of)}
-    found = overlay((trace(VALUES),), (0.0,) * 40, 0.0, log(printed, mean_of), 0, 99)
-    assert (found.shift, found.mean_of, found.parts) == (shift, mean_of, None)
-    assert found.agreed == len(printed)
-
-
 def test_the_overlay_says_where_they_part_and_not_within_noise() -> None:
     printed = {i: v + (0.5 if i >= 25 else 0.0) for i, v in enumerate(VALUES)}
-    assert overlay((trace(VALUES),), (0.0,) * 40, 0.0, log(printed), 0, 99).parts == 25
-    assert overlay((trace(VALUES),), (0.1,) * 40, 0.0, log(printed), 0, 99).parts is None
+    assert overlay((trace(VALUES),), (0.0,) * 40, 0.0, log(printed), View(0), 99).parts == 25
+    assert overlay((trace(VALUES),), (0.1,) * 40, 0.0, log(printed), View(0), 99).parts is None
 
 
 def test_no_effect_below_the_noise_is_claimed() -> None:

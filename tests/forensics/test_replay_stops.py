@@ -27,10 +27,10 @@ def batch(step):
 @pytest.mark.parametrize(
     ("left", "what", "sentence"),
     [
-        (70, "MemoryError('no room for the batch')", "MemoryError: no room for the batch"),
-        (70, "torch.OutOfMemoryError('CUDA out of memory')", "OutOfMemoryError: CUDA out of memory"),
-        (60, "FileNotFoundError('shard 7 is gone')", "FileNotFoundError: shard 7 is gone"),
-        (60, "KeyboardInterrupt()", "interrupted; what was learned until then is in the report"),
+        (86, "MemoryError('no room for the batch')", "MemoryError: no room for the batch"),
+        (86, "torch.OutOfMemoryError('CUDA out of memory')", "OutOfMemoryError: CUDA out of memory"),
+        (76, "FileNotFoundError('shard 7 is gone')", "FileNotFoundError: shard 7 is gone"),
+        (76, "KeyboardInterrupt()", "interrupted; what was learned until then is in the report"),
     ],
 )
 def test_what_was_learned_before_the_end_is_kept(left: int, what: str, sentence: str, tmp_path: Path) -> None:

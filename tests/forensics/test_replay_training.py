@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from forensics.replay.training import commands, leaks, states  # noqa: E402
+from forensics.replay.training import commands, layouts, leaks  # noqa: E402
 from forensics.replay.training.adapter import Wrong  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:TF32 acceleration")
@@ -155,13 +155,13 @@ def test_the_loss_scale_of_a_checkpoint_is_restored(tmp_path: Path) -> None:
 def test_a_checkpoint_that_runs_code_or_does_not_fit_is_refused_in_one_sentence(tmp_path: Path) -> None:
     s = session(tmp_path, PLAIN)
     torch.save({"model": s.adapter.model.state_dict(), "extra": Path("x")}, tmp_path / "code.pt")
-    with pytest.raises(states.Unusable, match="cannot be loaded without running code"):
+    with pytest.raises(layouts.Unusable, match="cannot be loaded without running code"):
         commands.start(s, None, str(tmp_path / "code.pt"), "start")
     torch.save({"model": {"0.weight": torch.zeros(3, 3)}}, tmp_path / "other.pt")
     with pytest.raises(RuntimeError, match="loading state_dict") as e:
         commands.start(s, None, str(tmp_path / "other.pt"), "start")
     assert commands.describe(e.value)["kind"] == "adapter"
-    with pytest.raises(states.Unusable, match="is gone"):
+    with pytest.raises(layouts.Unusable, match="is gone"):
         commands.start(s, None, str(tmp_path / "none.pt"), "start")
 
 

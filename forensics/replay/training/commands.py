@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-import traceback
 from dataclasses import dataclass
 from typing import Any, Optional
 
+from . import checks, layouts, probes, row_content, states
 from . import leaks as leaking
-from . import probes, row_content, states
 from .adapter import Adapter, Wrong, moved, rows_of
 from .changes import Changes
+from .failures import describe  # noqa: F401 - the worker asks for these two
+from .protected import protect  # noqa: F401
 
 
 class Session:
@@ -30,21 +31,6 @@ def do(session: Session, command: dict[str, Any], step: Any) -> dict[str, Any]:
     from its own folder."""
     done: dict[str, Any] = COMMANDS[command.pop("op")](session, step, **command)  # type: ignore[operator]
     return done | {"beside": session.adapter.module.__beside__}
-
-
-def describe(e: BaseException) -> dict[str, Any]:
-    """An exception as the parent needs it: of which kind, one line, the whole traceback."""
-    kind = "adapter"
-    name = type(e).__name__
-    if isinstance(e, MemoryError) or name == "OutOfMemoryError" or "out of memory" in str(e).lower() or "DefaultCPUAllocator" in str(e):
-        kind = "memory"
-    elif isinstance(e, (FileNotFoundError, states.Unusable)):
-        kind = "files"
-    elif isinstance(e, KeyError) and e.__traceback__ is not None and "states.py" in traceback.format_exc():
-        kind = "worker"
-    lines = [x for x in str(e).strip().splitlines() if x.strip()] or [""]
-    what = lines[0] if isinstance(e, (Wrong, states.Unusable)) else f"{name}: {lines[0]}"
-    return {"kind": kind, "what": what[:300], "traceback": traceback.format_exc()}
 
 
 def open_(session: Session, step: Any, adapter: str, device: str, threads: int, memory: int) -> dict[str, Any]:
@@ -124,14 +110,14 @@ def start(session: Session, step: Any, path: str | None, name: str) -> dict[str,
     restore(session, "built")
     if path is None:
         put(session, name)
-        return {"step": 0, "count": 0, "parts": ["as built"]}
+        return {"step": 0, "count": 0, "parts": ["as built"], "left": []}
     if a.has("load"):
-        stated, parts = a.module.load(path, a.model, a.optimizer, a.scheduler), ["by the adapter's load()"]
+        loaded = layouts.Loaded(a.module.load(path, a.model, a.optimizer, a.scheduler), ["by the adapter's load()"], [])
     else:
-        stated, parts = states.load_checkpoint(path, a.model, a.optimizer, a.scheduler, a.scaler)
+        loaded = layouts.load_checkpoint(path, a.model, a.optimizer, a.scheduler, a.scaler)
     count = states.count_of(a.optimizer, a.scheduler)
     put(session, name)
-    return {"step": None if stated is None else int(stated), "count": count, "parts": parts}
+    return {"step": None if loaded.step is None else int(loaded.step), "count": count, "parts": loaded.parts, "left": loaded.left}
 
 
 @dataclass(frozen=True)
@@ -139,13 +125,15 @@ class Wanted:
     """What a run does besides its steps.
 
     `keep`: position -> name of the state before it. `reset`: the position before which the optimizer's state is emptied;
-    `moments`: [position, name of the state whose optimizer moments are put in before it].
+    `moments`: [position, name of the state whose optimizer moments are put in before it]. `parts`: into how many parts each batch is
+    cut, whose losses are told beside its own.
     """
 
     keep: Optional[dict[str, str]] = None  # noqa: UP045 (Python 3.9)
     changes: Optional[dict[str, Any]] = None  # noqa: UP045
     reset: Optional[int] = None  # noqa: UP045
     moments: Optional[list[Any]] = None  # noqa: UP045
+    parts: Optional[list[int]] = None  # noqa: UP045
 
 
 def run(session: Session, step: Any, state: str, plan: list[dict[str, Any]], **options: Any) -> dict[str, Any]:
@@ -171,10 +159,13 @@ def run(session: Session, step: Any, state: str, plan: list[dict[str, Any]], **o
                 batch = moved(batch, a.device, session.torch.float64)
             change.position, change.layers = i, None
             lr = float(a.optimizer.param_groups[0]["lr"])
+            parts = checks.part_losses(a, batch, want.parts) if want.parts else None
             loss, norm = _on_device(a, a.step, batch)
             told = {"i": i, "loss": _number(loss), "norm": None if norm is None else _number(norm), "lr": lr}
             if change.layers is not None:
                 told["layers"] = plain(change.layers)
+            if parts is not None:
+                told["parts"] = plain(parts)
             step(told)
     if str(len(plan)) in keep:
         put(session, keep[str(len(plan))])
@@ -235,6 +226,10 @@ def plain(x: Any) -> Any:
     return [plain(v) for v in x] if isinstance(x, (list, tuple)) else x
 
 
+def pure(session: Session, step: Any, batches: list[int]) -> dict[str, Any]:
+    return {"differs": checks.impure(session.adapter, batches)}
+
+
 def ids(session: Session, step: Any, batches: list[int]) -> dict[str, Any]:
     a = session.adapter
     return {"ids": [a.ids(b) for b in batches], "rows": [rows_of(a.batch(b)) for b in batches]}
@@ -242,5 +237,5 @@ def ids(session: Session, step: Any, batches: list[int]) -> dict[str, Any]:
 
 COMMANDS = {
     "open": open_, "start": start, "run": run, "losses": losses, "gradients": gradients, "frames": frames, "leaks": leaks,
-    "ids": ids, "content": row_content.content,
+    "ids": ids, "pure": pure, "content": row_content.content,
 }  # fmt: skip

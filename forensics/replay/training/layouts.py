@@ -1,0 +1,185 @@
+"""Checkpoints of the common layouts, put into a model, its optimizer, schedule and loss scale; nothing in them is run."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from typing import Any, NamedTuple
+
+from .states import set_generators, size
+
+DTYPES = {
+    "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
+    "U8": "uint8", "BOOL": "bool",
+}  # fmt: skip
+WEIGHTS = ("model", "model_state_dict", "state_dict", "module", "net", "weights")
+OPTIMIZER = ("optimizer", "optimizer_state_dict", "optim", "opt", "optimizer_states")
+SCHEDULER = ("scheduler", "scheduler_state_dict", "lr_scheduler", "lr_schedulers", "sched")
+SCALER = ("scaler", "grad_scaler", "scaler_state_dict", "loss_scaler", "MixedPrecision")
+RANDOM = ("rng", "rng_state", "rng_states", "torch_rng_state")
+NO_STATE = ("callbacks", "loops", "hyper_parameters")  # of Lightning: nothing that a step of training reads
+STEP = ("step", "global_step", "iteration", "iter_num", "num_updates", "steps", "iter")
+
+
+class Unusable(Exception):
+    """A checkpoint that cannot be loaded, in one sentence."""
+
+
+def read_safetensors(path: str) -> dict[str, Any]:
+    """Format: 8 bytes little-endian header length, a JSON header, then the tensors' bytes."""
+    import torch
+
+    with open(path, "rb") as f:
+        head = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
+        body = bytearray(f.read())
+    found = {}
+    for name, t in head.items():
+        if name != "__metadata__":
+            dtype = getattr(torch, DTYPES[t["dtype"]])
+            start, end = t["data_offsets"]
+            flat = torch.frombuffer(body[start:end], dtype=dtype) if end > start else torch.empty(0, dtype=dtype)
+            found[name] = flat.reshape(t["shape"]).clone()
+    return found
+
+
+def _arrays() -> list[Any]:
+    """What saved states of NumPy's generator are made of: plain arrays, which run nothing."""
+    try:
+        import numpy
+    except ImportError:
+        return []
+    core = numpy._core if hasattr(numpy, "_core") else numpy.core
+    return [core.multiarray._reconstruct, numpy.ndarray, numpy.dtype, type(numpy.dtype(numpy.uint32))]
+
+
+def read_file(path: str) -> Any:
+    """A torch file without running anything in it (`weights_only`), or a safetensors file."""
+    import torch
+
+    if not os.path.exists(path):
+        raise Unusable(f"the checkpoint {path} is gone")
+    if path.endswith(".safetensors"):
+        return read_safetensors(path)
+    try:
+        with torch.serialization.safe_globals(_arrays()):
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as e:
+        why = str(e).splitlines()[0][:160]
+        raise Unusable(f"{os.path.basename(path)} cannot be loaded without running code in it ({why}); give the adapter a load()") from e
+
+
+class Loaded(NamedTuple):
+    """What became of a checkpoint: the step it states, the parts that were put in, and those that it holds beside them."""
+
+    step: Any  # int or None
+    parts: list[str]
+    left: list[str]
+
+
+def load_checkpoint(path: str, model: Any, optimizer: Any, scheduler: Any, scaler: Any = None) -> Loaded:
+    """Puts a checkpoint into model, optimizer, scheduler and loss scaler."""
+    parts = _folder(path) if os.path.isdir(path) else read_file(path)
+    if not isinstance(parts, dict):
+        raise Unusable(f"{os.path.basename(path)} holds no dictionary")
+    if all(hasattr(v, "shape") for v in parts.values()):
+        parts = {"model": parts}
+    weights = _part(parts, WEIGHTS)
+    if weights is None:
+        keys = ", ".join(map(str, list(parts)[:8]))
+        raise Unusable(f"no weights were found in {os.path.basename(path)} (keys: {keys}); give the adapter a load()")
+    model.load_state_dict(_named(parts.pop(weights[0]), model.state_dict()))
+    done = ["weights"]
+    for names, put, into in (
+        (OPTIMIZER, _put_optimizer, (optimizer,)),
+        (SCHEDULER, _put_schedule, (scheduler, optimizer)),
+        (SCALER, _put_scale, (scaler,)),
+    ):
+        found = _part(parts, names)
+        if found is not None and (said := put(found[1], *into)):
+            done.append(said)
+            del parts[found[0]]
+    rng = next((k for k in RANDOM if k in parts), None)
+    if rng is not None and set_generators(parts[rng]):
+        done.append("random numbers")
+        del parts[rng]
+    stated = next((int(parts[k]) for k in STEP if isinstance(parts.get(k), (int, float))), None)
+    left = [str(k) for k, v in parts.items() if k not in NO_STATE and (size(v) or (k in (*SCHEDULER, *SCALER) and v))]
+    return Loaded(stated, done, left)
+
+
+def _part(parts: dict[str, Any], names: tuple[str, ...]) -> Any:
+    """(key, state) of the first part under any of these names that holds something, else None; Lightning keeps a list of one."""
+    for k in names:
+        value = parts.get(k)
+        value = value[0] if isinstance(value, list) and value else value
+        if isinstance(value, dict) and value:
+            parts[k] = value
+            return k, value
+    return None
+
+
+def _put_optimizer(state: Any, optimizer: Any) -> str:
+    if "param_groups" not in state:
+        return ""
+    optimizer.load_state_dict(state)
+    return "optimizer" if state.get("state") else "empty optimizer"
+
+
+def _put_schedule(state: Any, scheduler: Any, optimizer: Any) -> str:
+    if scheduler is None:
+        return ""
+    lambdas = {"lr_lambdas": [None] * len(optimizer.param_groups)} if hasattr(scheduler, "lr_lambdas") else {}
+    scheduler.load_state_dict({**lambdas, **state})
+    return "scheduler"
+
+
+def _put_scale(state: Any, scaler: Any) -> str:
+    if "scale" not in state or scaler is None or not scaler.is_enabled():
+        return ""
+    scaler.load_state_dict(state)
+    return "loss scale"
+
+
+USUAL = (  # of Hugging Face Trainer, and of accelerate's save_state
+    ("optimizer", "optimizer.pt"), ("optimizer", "optimizer.bin"), ("scheduler", "scheduler.pt"), ("scheduler", "scheduler.bin"),
+    ("scaler", "scaler.pt"), ("rng", "rng_state.pth"), ("rng", "rng_state_0.pth"), ("rng", "random_states_0.pkl"),
+)  # fmt: skip
+
+
+def _folder(path: str) -> dict[str, Any]:
+    """A Hugging Face checkpoint folder, one of accelerate, or any folder with weights and an optimizer under usual names."""
+    names = sorted(os.listdir(path))
+    parts: dict[str, Any] = {"model": {}}
+    for n in names:
+        if n.endswith((".safetensors", ".bin", ".pt", ".pth")) and n.startswith(("model", "pytorch_model", "weights")):
+            parts["model"].update(read_file(os.path.join(path, n)))
+    for key, wanted in USUAL:
+        if wanted in names and key not in parts:
+            try:
+                parts[key] = read_file(os.path.join(path, wanted))
+            except Unusable:
+                if key != "rng":
+                    raise
+    for n in names:
+        if n.startswith("custom_checkpoint_"):  # what was registered with accelerate: an average of weights, a hidden state
+            parts[n] = read_file(os.path.join(path, n))
+    if "trainer_state.json" in names:
+        with open(os.path.join(path, "trainer_state.json"), encoding="utf-8") as f:
+            parts["global_step"] = json.load(f).get("global_step")
+    if not parts["model"]:
+        raise Unusable(f"no weights were found in {path}")
+    return parts
+
+
+def _named(weights: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+    """The weights under the model's own names, whatever wrapper the save has put before them; tied weights filled in."""
+    for prefix in ("", "module.", "_orig_mod.", "model.", "module._orig_mod.", "net."):
+        cut = {k[len(prefix) :] if k.startswith(prefix) else k: v for k, v in weights.items()}
+        missing = set(wanted) - set(cut)
+        if not missing:
+            return {k: cut[k] for k in wanted}
+        shared = {k: next((o for o in wanted if o in cut and wanted[o].data_ptr() == wanted[k].data_ptr()), None) for k in missing}
+        if all(shared.values()):
+            return {k: cut[shared[k]] if k in missing else cut[k] for k in wanted}  # type: ignore[index]
+    return weights
