@@ -87,8 +87,8 @@ class Worker:
         self._log.seek(0)
         return self._log.read()[-20000:]
 
-    def open(self, device: str, threads: int) -> dict[str, Any]:
-        return self.ask("open", adapter=str(self.adapter.resolve()), device=device, threads=threads, memory=MEMORY)
+    def open(self, device: str, threads: int, memory: int = MEMORY) -> dict[str, Any]:
+        return self.ask("open", adapter=str(self.adapter.resolve()), device=device, threads=threads, memory=memory)
 
     def ask(self, op: str, on_step: Step | None = None, **arguments: Any) -> dict[str, Any]:
         """One command; `on_step` is called with each training step. Raises ReplayFailed."""

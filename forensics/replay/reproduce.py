@@ -82,10 +82,11 @@ def _apart(replayed: float, logged: float, noise: float) -> bool:
     return abs(replayed - logged) > noise + 1e-7
 
 
-def reproduce(lab: Lab, start: int, trouble: Trouble, log: Logged, view: View, thin: int) -> Reproduction:
-    """Runs from the start state to the end of the trouble, keeps the states around its onset, and lays it over the log."""
+def reproduce(lab: Lab, start: int, trouble: Trouble, log: Logged, view: View, most: int) -> Reproduction:
+    """Runs from the start state to the end of the trouble, keeps at most so many states around its onset, and lays it over the log."""
     last = trouble.until - view.shift
     first_kept = max(start, trouble.onset - view.shift - max(BACK, 2 * log.interval))
+    thin = math.ceil((last + 1 - first_kept) / most)
     keep = {s: f"at {s}" for s in range(first_kept, last + 1) if (s - first_kept) % thin == 0 and s != start}
     middle = (start + first_kept) // 2
     if middle - start >= 16:

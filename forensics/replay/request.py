@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from forensics.case import Case
 from forensics.replay import verdict
 from forensics.replay.agreement import Check
 from forensics.replay.arms import Arms
-from forensics.replay.client import Worker
+from forensics.replay.client import MEMORY, Worker
 from forensics.replay.reproduce import Reproduction
 from forensics.replay.runner import Effect, Lab
 from forensics.replay.start_checkpoints import Start
@@ -31,6 +32,8 @@ class Options:
     checkpoint: str | None = None
     timeout: float = 300.0
     threads: int = 0
+    memory: int = MEMORY  # bytes of states in memory; more go to disk
+    max_time: float = math.inf  # seconds, from the first step on
     more_workers: int = 0  # beside the one, and one for each further GPU
     check: bool = False  # whether the adapter is checked, and nothing else done
     show: bool = False  # whether samples of the culprits are kept for the page
@@ -63,6 +66,7 @@ class Asked:
     worker: Worker
     about: dict[str, Any]
     progress: Progress
+    deadline: float = math.inf  # time.monotonic() after which no further experiment is begun
     checked: Check | None = None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,12 +45,15 @@ class Lab:
     states: dict[int, str] = field(default_factory=dict)
     spent: int = 0
     looks: int = 0  # forward-only passes over a batch
+    deadline: float = math.inf  # time.monotonic() after which no further experiment is begun
 
     def run(self, state: str, first: int, batches: Iterable[int | Mapping[str, Any]], **options: Any) -> Trace:
         """Steps from a state; raises OutOfBudget before it would spend more than is left."""
         plan = [b if isinstance(b, Mapping) else {"batch": b} for b in batches]
         if self.spent + len(plan) > self.budget:
             raise OutOfBudget(f"the budget of {self.budget} steps is spent")
+        if time.monotonic() > self.deadline:
+            raise OutOfBudget("the time that --max-time gives is over")
         rows: list[dict[str, Any]] = []
         try:
             self.worker.ask("run", rows.append, state=state, plan=plan, **options)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from forensics.case import Case
-from forensics.replay import check, explain_reproduced, extra_arms, numerics, one_process, resume, start_checkpoints, verdict
+from forensics.replay import check, cost, explain_reproduced, extra_arms, numerics, one_process, resume, start_checkpoints, verdict
 from forensics.replay.arms import Arms
 from forensics.replay.client import ReplayFailed, Worker
 from forensics.replay.ordinary import nothing_special
@@ -29,7 +30,6 @@ from parsers.tables import Run
 LEAST = 400  # steps of budget, however short the window
 ACCUSES = (verdict.DATA, verdict.STATE_DATA)
 UNPROVEN = 0.6  # confidence of a culprit, at most, where nothing shows that replay and run are the same training
-LARGE = 50_000_000  # parameters from which not every state is kept
 
 
 def replay(run: Run, case: Case, options: Options, progress: Progress) -> Result:
@@ -40,9 +40,9 @@ def replay(run: Run, case: Case, options: Options, progress: Progress) -> Result
     worker = None
     try:
         with Worker(options.python, options.adapter, run=run.root, timeout=options.timeout) as worker:
-            about = worker.open(options.device, options.threads or max(1, (os.cpu_count() or 2) // 2))
+            about = worker.open(options.device, options.threads or max(1, (os.cpu_count() or 2) // 2), options.memory)
             document |= {"device": f"{about['device']}, {about['precision']}, torch {about['torch']}", "parameters": about["parameters"]}
-            asked = Asked(run, case, options, worker, about, progress)
+            asked = Asked(run, case, options, worker, about, progress, time.monotonic() + options.max_time)
             checked = _checked(asked, found, result) if options.check or not _nothing(asked, found, result) else None
             if checked is not None:
                 _explain_all(checked, found, result)
@@ -138,21 +138,22 @@ def _reproduced(asked: Asked, trouble: Trouble, result: Result, first: bool) -> 
     if options.checkpoint:
         named = [s for s in known if Path(s.path or "") == Path(options.checkpoint).resolve()]
         start = named[0] if named else start_checkpoints.Start(-1, options.checkpoint)
-    lab = Lab(asked.worker, 10**9)
+    lab = Lab(asked.worker, 10**9, deadline=asked.deadline)
     step, parts = start_checkpoints.load(lab, start, "start")
     window = max(trouble.until - origin - step + 1, 1)
-    bound = math.ceil(window + 3 * window * math.log2(max(window, 2)))
+    bound = start_checkpoints.bound(window)
     lab.budget = options.budget or max(bound, LEAST)
     document |= {"from": {"step": step, "checkpoint": _within(run, start.path), "parts": parts}, "steps": [trouble.onset, trouble.until],
                  "window": window, "bound": bound, "budget": lab.budget}  # fmt: skip
     if step >= trouble.onset - origin + 1:
         raise ReplayFailed(f"the state to begin from is of step {step}, after the trouble at step {trouble.onset}", kind="files")
-    asked.progress("reproducing", 0, lab.budget)
+    document["estimate"] = cost.words(asked, lab.budget)
+    asked.progress(f"reproducing ({document['estimate']})", 0, lab.budget)
     if (least := 4 * window) > lab.budget:
         why = f"The budget of {lab.budget} steps is less than reproducing takes: {least} from step {step + origin}."
         document |= {"why": why, "too_little": True}
         return None
-    again = reproduce(lab, step, trouble, log, view, 4 if about["parameters"] > LARGE else 1)
+    again = reproduce(lab, step, trouble, log, view, cost.most_states(asked))
     _note_reproduction(document, again)
     arms = Arms(again.effect or _none(again, trouble), again.overlay.shift, lab)
     document["arms"] = arms.rows

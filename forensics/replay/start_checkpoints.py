@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,11 @@ def before(starts: list[Start], onset: int, begin: int | None = None) -> Start:
     early = [s for s in starts if s.step <= limit - (MARGIN if begin is None else 0)]
     late = [s for s in starts if s.step < onset]
     return early[-1] if early else late[-1] if late and begin is None else Start(0, None)
+
+
+def bound(window: int) -> int:
+    """Steps that one culprit in a window of so many should cost: reproduced once, then bisected."""
+    return math.ceil(window + 3 * window * math.log2(max(window, 2)))
 
 
 def others(starts: list[Start], used: Start, until: int) -> list[Start]:

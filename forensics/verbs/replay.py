@@ -34,6 +34,9 @@ def _span(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
     return int(first), int(last)
 
 
+MORE = click.FloatRange(min=0, min_open=True)
+
+
 @dataclass(frozen=True)
 class Choices:
     """What is replayed, with what, and for how long."""
@@ -45,6 +48,8 @@ class Choices:
     python: str
     budget: int | None
     timeout: float
+    max_time: float | None
+    memory: float | None
     check: bool
     data: Path | None
     show: bool
@@ -59,6 +64,8 @@ class Choices:
 @click.option("--python", default=sys.executable, help="The Python of the training environment; default the one that runs forensics.")
 @click.option("--budget", type=click.IntRange(min=1), help="Training steps to spend; default grows with the window.")
 @click.option("--timeout", type=float, default=300, show_default=True, help="Seconds that one step may take.")
+@click.option("--max-time", type=MORE, metavar="MINUTES", help="Begin no experiment after so long; what was learned until then counts.")
+@click.option("--memory", type=MORE, metavar="GB", help="States of the training kept in memory, 4 GB by default; more go to disk.")
 @click.option(
     "--check", is_flag=True, help="Only say whether the adapter is the run's: what it loads, and how it meets the log. Seconds, no report."
 )
@@ -89,7 +96,9 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
     if run is None or choices.adapter is None:
         raise click.UsageError("give RUN and --adapter FILE.py; `forensics replay --init` writes one to fill in")
     may_show(show=choices.show, data=choices.data or Path(choices.adapter), redact=wanted.redact)
-    given = {k: v for k, v in asdict(choices).items() if k != "data"}
+    given = {k: v for k, v in asdict(choices).items() if k not in ("data", "max_time", "memory")}
+    given |= {"max_time": 60 * choices.max_time} if choices.max_time else {}
+    given |= {"memory": int(1e9 * choices.memory)} if choices.memory else {}
     options = Options(**{**given, "adapter": into_case.adapter_file(choices.adapter)})
     if choices.check:
         ctx.exit(_check(ctx, run, options, name=name, run_config=run_config))

@@ -11,6 +11,7 @@ from typing import Any
 
 from .tensors_in import finite, flat
 
+AT_THE_STEP = {"layers", "clip", "lr", "warmup", "lr_as_logged"}  # changes that are made around optimizer.step
 LARGE = 1e4  # what an infinity is replaced with in a guarded formula
 
 
@@ -93,7 +94,8 @@ class Changes:
             for key, name in (("eps", "eps"), ("beta2", "betas")):
                 if key in want:
                     stack.enter_context(self._group(name, want[key]))
-            stack.enter_context(hooked(a.optimizer, self._before, self._after))
+            if AT_THE_STEP & set(want):
+                stack.enter_context(hooked(a.optimizer, self._before, self._after))
             if want.get("nudge"):
                 generator = torch.Generator().manual_seed(int(want["nudge"]))
                 with torch.no_grad():

@@ -65,6 +65,7 @@ def open_(session: Session, step: Any, adapter: str, device: str, threads: int, 
         "checkpoints": own,
         "own_step": a.has("train_step"),
         "dropout": any(isinstance(m, torch.nn.modules.dropout._DropoutNd) and m.p > 0 for m in a.model.modules()),
+        "state_bytes": states.size(session.store.get("built")),
         "gpus": torch.cuda.device_count() if a.device.type == "cuda" else 0,
     }
 
