@@ -18,7 +18,6 @@ from forensics.replay.runner import Trace
 from forensics.replay.targets import Logged
 from forensics.run.robust import noise_by_steps
 
-SHIFTS = (0, 1)  # label - step: logs count from 0 or 1
 RUNNING = (10, 20, 50, 100, 200)  # steps of running means that training scripts keep
 DECAYS = (0.9, 0.95, 0.98, 0.99)  # of exponential ones
 OFF = tuple(d for d in range(-10, 11) if abs(d) > 2)  # steps by which the null is laid off
@@ -72,6 +71,7 @@ class Check:
 
     view: View
     met: bool | None
+    offset: int = 0  # what the adapter counts for the first step after a state, less the steps that the state has done
     why: str = ""
     lines: tuple[str, ...] = ()
     numbers: dict[str, Any] = field(default_factory=dict)
@@ -92,9 +92,10 @@ def shown(trace: Trace, view: View, log: Logged, label: int, off: int = 0) -> fl
     return None if before is None else view.decay * before + (1 - view.decay) * mean
 
 
-def views(log: Logged, origin: int) -> list[View]:
-    """The views to try, the plain ones first; running means where every step is logged, for the log must show how they grew."""
-    shifts = sorted(SHIFTS, key=lambda s: (abs(s - origin), -s))
+def views(log: Logged, natural: int) -> list[View]:
+    """The views to try, the plain ones first, about the `natural` shift: a checkpoint may count a step more or less. Running means where
+    every step is logged, for the log must show how they grew."""
+    shifts = (natural, natural + 1, natural - 1)
     found = [View(s, m) for m in sorted({1, log.interval}) for s in shifts]
     if log.interval == 1:
         found += [View(s, m) for m in RUNNING for s in shifts] + [View(s, 1, d) for d in DECAYS for s in shifts]
@@ -102,11 +103,10 @@ def views(log: Logged, origin: int) -> list[View]:
 
 
 def best(trace: Trace, log: Logged, tried: Sequence[View], noise: Sequence[float], last: int) -> Agreement:
-    """The view that is least likely met by chance, the plainest of several; labels up to `last` count."""
+    """The view that is met best, to the last digit if one is; where chance would meet as much, the plainest. Labels up to `last` count."""
     found = [agreement(trace, log, v, noise, last, len(tried)) for v in tried]
-    return min(
-        found, key=lambda a: (not a.certain, -a.exact / max(a.compared, 1), a.chance if a.certain else 1.0, -a.agreed / max(a.compared, 1))
-    )
+    certain = [a for a in found if a.certain]
+    return max(certain, key=lambda a: a.exact / a.compared) if certain else found[0]
 
 
 def agreement(trace: Trace, log: Logged, view: View, noise: Sequence[float], last: int, tried: int = 1) -> Agreement:

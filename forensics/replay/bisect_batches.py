@@ -35,7 +35,7 @@ def ordinary(scene: Scene, count: int) -> list[int]:
     log, onset, shift = scene.log, scene.trouble.onset, scene.shift
     level, sigma = spread([v for s, v in log.loss.items() if onset - 200 * log.interval < s < onset])
     near = 2.5 * sigma + 0.1 * abs(level)
-    away = list(range(max(scene.again.first - WINDOW - 1, 0), -1, -1))
+    away = list(range(max(scene.again.first - WINDOW - 1, scene.lab.offset), scene.lab.offset - 1, -1))
     calm = [s for s in away if (v := log.loss.get(s + shift)) is None or not math.isfinite(level) or abs(v - level) <= near]
     found = calm[: 8 * count : 3] or calm or away
     behind = scene.trouble.until - shift + 2

@@ -7,12 +7,15 @@ state that was only half loaded shows effects, too, and would accuse batches tha
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from forensics.replay import start_checkpoints
 from forensics.replay.agreement import MOST, Agreement, Check, View, best, noise_of, shown, views
+from forensics.replay.client import ReplayFailed
+from forensics.replay.reproduce import SAME
 from forensics.replay.request import Asked
 from forensics.replay.runner import Lab, Trace, spread
 from forensics.replay.start_checkpoints import Start
@@ -31,49 +34,85 @@ PARTS = (2, 4, 8)  # into which a log may have cut the batch: ranks, micro-batch
 
 @dataclass(frozen=True)
 class _Ground:
-    """The steps that are compared: from a state on, up to a label."""
+    """The steps that are compared: those after a state that has done `done` steps, up to a label."""
 
     start: Start
-    first: int
+    done: int
     last: int  # label
     log: Logged
     origin: int
+    count: int = 1  # of steps
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """The steps run with the adapter's batches from `done` + `offset` on."""
+
+    offset: int
+    trace: Trace
+    noise: Sequence[float]
+    found: Agreement
+
+    @property
+    def exact(self) -> bool:
+        return self.found.certain and self.found.exact >= MOST * self.found.compared
 
 
 def check(asked: Asked, trouble: Trouble | None) -> Check:
     """Runs the adapter after a good state, up to the effect or the next restart, and says whether it meets the log."""
+    origin = step_origin(asked.run)
     impure = asked.worker.ask("pure", batches=_some(asked.about["last_step"]))["differs"]
     if impure:
         why = f"batch({impure[0]}) gives another batch when it is asked for once more: it draws from random numbers that the step does not fix"
-        return Check(View(step_origin(asked.run)), False, why, (f"{why}.",))
+        return Check(View(origin), False, 0, why, (f"{why}.",))
     lab = Lab(asked.worker, 10**9)
-    known = start_checkpoints.good(asked.run, asked.about["checkpoints"])
-    ground = _ground(asked, known, trouble)
+    ground = _ground(asked, start_checkpoints.good(asked.run, asked.about["checkpoints"]), trouble)
     told = asked.worker.ask("start", path=ground.start.path, name="check")
-    first = start_checkpoints.step_of(told, ground.start)
-    labels = sorted(s for s in ground.log.loss if first + ground.origin <= s <= ground.last)[:LABELS]
-    count = min(max(labels[-1] - ground.origin - first + 1, 1), MOST_STEPS) if labels else 1
-    asked.progress("checking the adapter", 0, 2 * count)
-    trace = lab.run("check", first, range(first, first + count))
-    nudged = lab.run("check", first, range(first, first + count), changes={"nudge": 1})
-    noise = noise_of([abs(a - b) for a, b in zip(trace.loss, nudged.loss, strict=True)], 0.0)
-    last = min(ground.last, first + count - 1 + ground.origin)
-    found = best(trace, ground.log, views(ground.log, ground.origin), noise, last)
-    why = ""
-    if (not found.certain or found.exact < MOST * found.compared) and found.compared >= FEWEST:
-        found, why = _otherwise(asked, lab, ground, trace, noise, found, told["left"])
+    done = start_checkpoints.step_of(told, ground.start)
+    labels = sorted(s for s in ground.log.loss if done + origin <= s <= ground.last)[:LABELS]
+    ground = replace(ground, done=done, count=min(max(labels[-1] - origin - done + 1, 1), MOST_STEPS) if labels else 1)
+    asked.progress("checking the adapter", 0, 2 * ground.count)
+    plain = _trial(lab, ground, 0, None)
+    trial, why = (plain, "") if plain.exact or plain.found.compared < FEWEST else _otherwise(asked, lab, ground, plain, told["left"])
+    found, view = trial.found, trial.found.view if trial.found.certain else View(origin)
     met = True if found.certain and not why else False if found.compared >= FEWEST else None
-    lines = [*_loaded(told, ground.start), *_rates(trace, ground.log, found.view), _said(found, met)]
-    numbers = {"agreed": found.agreed, "of": found.compared, "chance": found.chance, "view": asdict(found.view), "loaded": told["parts"],
-               "left": told["left"], "steps": lab.spent, "step": first, "met": met}  # fmt: skip
-    if why:
-        lines.append(f"{why[0].upper()}{why[1:]}.")
-    return Check(found.view if found.certain else View(ground.origin), met, why, tuple(lines), numbers)
+    lines = [*_loaded(asked, told, ground.start), *_rates(trial.trace, ground.log, view), _said(found, met)]
+    lines += [f"{why[0].upper()}{why[1:]}."] if why else []
+    numbers = {"agreed": found.agreed, "of": found.compared, "chance": found.chance, "view": asdict(view), "offset": trial.offset, "loaded": told["parts"],
+               "left": told["left"], "steps": lab.spent, "step": done, "met": met}  # fmt: skip
+    return Check(view, met, trial.offset if met else 0, why, tuple(lines), numbers)
+
+
+def _trial(lab: Lab, ground: _Ground, offset: int, noise: Sequence[float] | None, parts: Sequence[int] = ()) -> _Trial:
+    """One pass over the steps; without `noise` that is measured first, by a pass from weights that are one rounding off."""
+    first = ground.done + offset
+    steps = range(max(first, 0), first + ground.count)
+    trace = lab.run("check", steps.start, steps, parts=list(parts))
+    if noise is None:
+        nudged = lab.run("check", steps.start, steps, changes={"nudge": 1})
+        noise = noise_of([abs(a - b) for a, b in zip(trace.loss, nudged.loss, strict=True)], 0.0)
+    natural = ground.origin - offset
+    tried = views(ground.log, natural)
+    if parts:
+        tried = [View(s, 1, 0.0, name) for name in sorted({name for row in trace.parts for name in row}) for s in (natural, natural + 1)]
+    last = min(ground.last, ground.done + ground.count - 1 + ground.origin)
+    nothing = Agreement(View(natural), 0, 0, 0, 0, 1.0)
+    return _Trial(offset, trace, noise, best(trace, ground.log, tried, noise, last) if tried else nothing)
+
+
+def _tried(lab: Lab, ground: _Ground, offset: int, noise: Sequence[float], parts: Sequence[int] = ()) -> _Trial | None:
+    """The same, None where the adapter has no such batches."""
+    try:
+        return _trial(lab, ground, offset, noise, parts)
+    except ReplayFailed as e:
+        if e.kind not in ("adapter", "files"):
+            raise
+        return None
 
 
 def _some(last: int | None) -> list[int]:
-    """Steps whose batches are asked for twice."""
-    return [s for s in (0, 1, 5) if last is None or s < last] or [0]
+    """Steps whose batches are asked for twice, of adapters that count from 0 or from 1."""
+    return [s for s in (1, 2, 5) if last is None or s < last] or [0]
 
 
 def _ground(asked: Asked, known: Sequence[Start], trouble: Trouble | None) -> _Ground:
@@ -90,29 +129,32 @@ def _ground(asked: Asked, known: Sequence[Start], trouble: Trouble | None) -> _G
     return _Ground(start, start.step, ends[start], log, origin)
 
 
-def _otherwise(
-    asked: Asked, lab: Lab, ground: _Ground, trace: Trace, noise: list[float], plain: Agreement, left: Sequence[str]
-) -> tuple[Agreement, str]:
-    """A better agreement, or the likeliest reason why there is none; "" where the first one holds."""
-    steps, last = range(trace.first, trace.first + len(trace)), min(ground.last, trace.first + len(trace) - 1 + ground.origin)
-    again = lab.run("check", trace.first, steps)
-    floor = max((abs(a - b) for a, b in zip(trace.loss, again.loss, strict=True) if math.isfinite(a - b)), default=0.0)
-    if floor > max(noise):
+def _otherwise(asked: Asked, lab: Lab, ground: _Ground, plain: _Trial, left: Sequence[str]) -> tuple[_Trial, str]:
+    """A trial that meets the log better, and what is wrong with it or with the first one; "" where nothing is.
+
+    An adapter counts its batches from 0, or from 1 where the log does: then the label of a step is the adapter's own number.
+    """
+    again = lab.run("check", plain.trace.first, range(plain.trace.first, plain.trace.first + len(plain.trace)))
+    floor = max((abs(a - b) for a, b in zip(plain.trace.loss, again.loss, strict=True) if math.isfinite(a - b)), default=0.0)
+    if floor > SAME * abs(spread(list(plain.trace.loss))[0]):
         return plain, f"two identical replays differ by {floor:.2g}: the step draws random numbers that nothing restores"
-    for offset in OFFSETS:
-        moved = lab.run("check", trace.first, [max(s + offset, 0) for s in steps])
-        found = best(moved, ground.log, views(ground.log, ground.origin), noise, last)
-        if found.certain and (found.exact, found.first) > (plain.exact, plain.first):
-            both = f"batch(step {'+' if offset > 0 else '-'} {abs(offset)}) agrees with {found.agreed} of {found.compared} logged values"
-            side = "behind" if offset > 0 else "ahead of"
-            return plain, f"{both}, and batch(step) with {plain.exact}: the adapter counts its batches {abs(offset)} {side} the run"
-    if plain.certain:
-        return plain, ""
+    moved = [t for offset in OFFSETS if (t := _tried(lab, ground, offset, plain.noise)) is not None]
+    right = [t for t in (plain, *moved) if t.found.certain and t.found.view.shift in {0, ground.origin}]
+    off = [t for t in moved if t.found.certain and t.found.view.shift not in {0, ground.origin}]
+    best_right = max(right, key=lambda t: (t.found.exact, -abs(t.offset)), default=plain)
+    best_off = max(off, key=lambda t: (t.found.exact, -abs(t.offset)), default=None)
+    if best_off is not None and best_off.found.exact > (best_right.found.exact if right else -1):
+        delta = ground.origin - best_off.found.view.shift
+        met = f"batch(step {'+' if delta > 0 else '-'} {abs(delta)}) agrees with {best_off.found.agreed} of {best_off.found.compared} logged values"
+        return (
+            plain,
+            f"{met}, and batch(step) with {plain.found.exact}: the adapter counts its batches {abs(delta)} {'behind' if delta > 0 else 'ahead of'} the run",
+        )
+    if right:
+        return best_right, ""
     sizes = [n for n in PARTS if n in {settings.number(asked.run, "accumulation"), settings.number(asked.run, "world_size")}] or [2]
-    parted = lab.run("check", trace.first, steps, parts=sizes)
-    tried = [View(s, 1, 0.0, name) for name in sorted({name for row in parted.parts for name in row}) for s in (0, 1)]
-    found = best(parted, ground.log, tried, noise, last) if tried else plain
-    return (found, "") if found.certain else (plain, _reason(ground, trace, plain, left))
+    parted = _tried(lab, ground, 0, plain.noise, sizes)
+    return (parted, "") if parted is not None and parted.found.certain else (plain, _reason(ground, plain.trace, plain.found, left))
 
 
 def _reason(ground: _Ground, trace: Trace, found: Agreement, left: Sequence[str]) -> str:
@@ -130,8 +172,8 @@ def _reason(ground: _Ground, trace: Trace, found: Agreement, left: Sequence[str]
     if found.chance > 0.5 and found.agreed >= 0.9 * found.compared:
         return "the logged values hardly differ from step to step, or are printed with so few digits, that any order of the data would meet them"
     off, usual = spread([a - b for a, b in pairs])
-    if found.first >= 1:
-        step = sorted(s for s in log.loss if s <= ground.last and s >= ground.first + ground.origin)[min(found.first, len(pairs) - 1)]
+    if found.first >= FEWEST:
+        step = sorted(s for s in log.loss if s <= ground.last and s >= ground.done + ground.origin)[min(found.first, len(pairs) - 1)]
         return f"it meets the first {found.first} logged values and leaves the log at step {step}: rate, random numbers of the step or the order of the data differ from there on"
     if abs(off) <= usual:
         return "the level is that of the log and the single values are not: another order of the data (seed, epoch, shuffling), or random numbers in the step that nothing restores"
@@ -141,8 +183,8 @@ def _reason(ground: _Ground, trace: Trace, found: Agreement, left: Sequence[str]
     )
 
 
-def _loaded(told: dict[str, Any], start: Start) -> list[str]:
-    place = start.path or "the model as built"
+def _loaded(asked: Asked, told: dict[str, Any], start: Start) -> list[str]:
+    place = os.path.relpath(start.path, asked.run.root) if start.path else "the model as built"
     lines = [f"Loaded from {place}: {', '.join(told['parts'])}."]
     return lines + ([f"Not loaded, though it is there: {', '.join(told['left'])}."] if told["left"] else [])
 

@@ -16,7 +16,6 @@ from forensics.replay.runner import Lab
 from forensics.replay.verdict import Outcomes
 from forensics.run import settings
 
-UNCONFIRMED = 0.6  # confidence in samples, at most, that the budget did not let us leave out
 ALIKE = 0.8  # of the first logged loss: a run still that high has learnt so little that the model as built is like it
 
 
@@ -125,7 +124,7 @@ def _other_states(scene: Scene, culprits: tuple[int, ...]) -> list[tuple[int, st
     found.sort(key=lambda x: abs(x[0] - culprits[0]))
     if not found and begun > 0 and _early(scene):
         lab.load(None, "built")
-        found.append((0, "built"))
+        found.append((lab.offset, "built"))
     return found
 
 
@@ -169,9 +168,10 @@ def _blame(scene: Scene, hunted: bisect_batches.Hunted, spare: list[int], until:
         if scene.options.show:
             samples_shown.keep(scene, step, found.rows, spare)
         names, label = dict(enumerate(told["ids"][0] or [])), step + scene.shift
+        rows = list(found.rows) if found.confirmed else []  # else the ranking says which to read first
         result.culprits.append({
-            "step": label, "samples": [names.get(i, i) for i in found.rows], "how": "bisected", "confidence": hunted.confidence if found.confirmed else min(hunted.confidence, UNCONFIRMED),
-            "effect": scene.trouble.onset, "rows": list(found.rows),
+            "step": label, "samples": [names.get(i, i) for i in rows], "how": "bisected", "confidence": hunted.confidence,
+            "effect": scene.trouble.onset, "rows": rows,
         })  # fmt: skip
         table = [{**r, "sample": names.get(r["row"], r["row"]), "blamed": r["row"] in found.rows} for r in found.table]
         told = {"step": label, "of": told["rows"][0], "how": found.how, "steps": lab.spent - spent, "ranking": table}

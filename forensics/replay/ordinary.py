@@ -8,13 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from forensics.case import Finding
-from forensics.replay.targets import Logged, Trouble
+from forensics.replay.targets import SHARP, Logged, Trouble
 from forensics.run.robust import robust_sigma
 
 BEFORE = 40  # logged values whose median and scatter a value is measured by
 FEWEST = 20  # windows, of which one is less than one in twenty
 USUAL = 0.05  # share of other windows that reach as high, above which there is nothing to explain
-SHARP = ("loss_spike", "nonfinite")  # findings whose windows are no null
 NOISE = 4  # times the scatter below which no value stands out, whatever the other windows show
 
 
@@ -42,7 +41,7 @@ def _heights(log: Logged, t: Trouble, first: int, last: int, findings: Sequence[
     taken = [
         (f.first_step, f.last_step if f.last_step is not None else f.first_step)
         for f in findings
-        if f.first_step is not None and f.kind in SHARP
+        if f.first_step is not None and (f.kind in SHARP or f in t.findings)
     ]
     height: dict[int, float] = {}
     for i in range(BEFORE // 2, len(labels)):

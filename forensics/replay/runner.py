@@ -45,6 +45,7 @@ class Lab:
     states: dict[int, str] = field(default_factory=dict)
     spent: int = 0
     looks: int = 0  # forward-only passes over a batch
+    offset: int = 0  # what the adapter counts for the first step after a state, less the steps that the state has done
     deadline: float = math.inf  # time.monotonic() after which no further experiment is begun
 
     def run(self, state: str, first: int, batches: Iterable[int | Mapping[str, Any]], **options: Any) -> Trace:

@@ -23,7 +23,7 @@ from forensics.replay.request import Asked, Progress, Scene
 from forensics.replay.request import Options as Options
 from forensics.replay.request import Result as Result
 from forensics.replay.runner import Effect, Lab
-from forensics.replay.targets import Trouble, logged, troubles
+from forensics.replay.targets import SHARP, Trouble, logged, troubles
 from forensics.run.endings import step_origin
 from parsers.tables import Run
 
@@ -81,8 +81,12 @@ def _nothing(asked: Asked, found: list[Trouble], result: Result) -> bool:
         _probe_leaks(asked.worker, document)
         return True
     t = found[0]
-    grave = any(f.severity in ("warning", "critical") for f in t.findings)
-    why = "" if grave and not options.steps else nothing_special(logged(asked.run, t.attempt), t, asked.case.findings, options.steps)
+    sharp = any(f.severity in ("warning", "critical") and f.kind in SHARP for f in t.findings)
+    why = (
+        ""
+        if (sharp and not options.steps) or t.subtle
+        else nothing_special(logged(asked.run, t.attempt), t, asked.case.findings, options.steps)
+    )
     if why:
         document |= {"verdict": verdict.NOTHING, "steps": [t.onset, t.until], "why": why}
     return bool(why)
@@ -138,7 +142,7 @@ def _reproduced(asked: Asked, trouble: Trouble, result: Result, first: bool) -> 
     if options.checkpoint:
         named = [s for s in known if Path(s.path or "") == Path(options.checkpoint).resolve()]
         start = named[0] if named else start_checkpoints.Start(-1, options.checkpoint)
-    lab = Lab(asked.worker, 10**9, deadline=asked.deadline)
+    lab = Lab(asked.worker, 10**9, offset=asked.checked.offset, deadline=asked.deadline)
     step, parts = start_checkpoints.load(lab, start, "start")
     window = max(trouble.until - origin - step + 1, 1)
     bound = start_checkpoints.bound(window)

@@ -57,9 +57,9 @@ def others(starts: list[Start], used: Start, until: int) -> list[Start]:
 
 
 def load(lab: Lab, start: Start, name: str) -> tuple[int, list[str]]:
-    """Loads a state under a name: the step it is of (the optimizer's own count where it is one off what the file says), its parts."""
+    """Loads a state under a name: the step that comes next, as the adapter counts (the optimizer's own count where it is one off what the file says), its parts."""
     told = lab.load(start.path, name)
-    return step_of(told, start), told["parts"]
+    return step_of(told, start) + lab.offset, told["parts"]
 
 
 def step_of(told: dict[str, Any], start: Start) -> int:

@@ -21,6 +21,7 @@ from forensics.run.series import series
 from parsers.tables import Run
 
 LOOK = 16  # logged values after the onset in which the peak is looked for
+SHARP = ("loss_spike", "nonfinite", "resume_break")  # findings with a step where something happened
 SHARE = 0.5  # of the logged height that a replay must reach to count as the same effect
 
 
@@ -63,7 +64,7 @@ def troubles(run: Run, findings: Sequence[Finding], steps: tuple[int, int] | Non
     grave = [f for f in findings if f.severity in ("warning", "critical") and f.first_step is not None]
     if not any(f.kind in _EFFECTS for f in grave):  # small spikes are worth a replay that was asked for
         grave = [f for f in findings if f.kind == "loss_spike" and not _trap(f)]
-    sharp = [f for f in grave if f.kind in ("loss_spike", "nonfinite", "resume_break") and not _trap(f)]
+    sharp = [f for f in grave if f.kind in SHARP and not _trap(f)]
     if not any(f.kind in _EFFECTS for f in [*grave, *sharp]):
         forgot = [f for f in findings_of(findings, checkpoint_state.Facts) if f.facts.what == "optimizer_anew"]
         return [_restarted(run, f) for f in forgot[:1]]
