@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -51,6 +52,7 @@ class Choices:
     max_time: float | None
     memory: float | None
     check: bool
+    score: bool
     data: Path | None
     show: bool
 
@@ -68,6 +70,9 @@ class Choices:
 @click.option("--memory", type=MORE, metavar="GB", help="States of the training kept in memory, 4 GB by default; more go to disk.")
 @click.option(
     "--check", is_flag=True, help="Only say whether the adapter is the run's: what it loads, and how it meets the log. Seconds, no report."
+)
+@click.option(
+    "--score", is_flag=True, help="Rank the batches of the window by one forward pass, with p-values from ordinary batches. No report."
 )
 @click.option("--init", is_flag=True, help="Write a commented adapter to the path of --adapter (adapter.py), and stop.")
 @click.option("--data", type=click.Path(path_type=Path), help="With --show-data: samples from here, not from the adapter's batches.")
@@ -96,12 +101,12 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
     if run is None or choices.adapter is None:
         raise click.UsageError("give RUN and --adapter FILE.py; `forensics replay --init` writes one to fill in")
     may_show(show=choices.show, data=choices.data or Path(choices.adapter), redact=wanted.redact)
-    given = {k: v for k, v in asdict(choices).items() if k not in ("data", "max_time", "memory")}
+    given = {k: v for k, v in asdict(choices).items() if k not in ("data", "max_time", "memory", "score")}
     given |= {"max_time": 60 * choices.max_time} if choices.max_time else {}
     given |= {"memory": int(1e9 * choices.memory)} if choices.memory else {}
     options = Options(**{**given, "adapter": into_case.adapter_file(choices.adapter)})
-    if choices.check:
-        ctx.exit(_check(ctx, run, options, name=name, run_config=run_config))
+    if choices.check or choices.score:
+        ctx.exit(_only(ctx, run, options, wanted, name=name, run_config=run_config, score=choices.score))
     known = redact_output.begin(ctx) if wanted.redact else None
     found = places(run, wanted, name)
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
@@ -117,20 +122,34 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
         ctx.exit(130 if result.interrupted else 1)
 
 
-def _check(ctx: click.Context, path: str, options: Any, *, name: str | None, run_config: bool) -> int:
-    """Prints what the check of the adapter came to; the exit code: 0 where the replay meets the log."""
-    from forensics import at_path, progress
-    from forensics.replay import into_case
+def _only(ctx: click.Context, path: str, options: Any, wanted: Wanted, *, name: str | None, run_config: bool, score: bool) -> int:
+    """Prints what the check of the adapter came to, or which batches stand out; the exit code: 0 where the replay meets the log."""
+    from forensics import at_path, output, pipeline, progress
+    from forensics.replay import into_case, score_table
+    from forensics.replay.client import ReplayFailed
+    from forensics.replay.score import scored
 
+    if wanted.json_path:
+        output.check(wanted.json_path, force=wanted.force)
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
         runs = at_path.read_runs(path, run_config=run_config, progress=tick)
-        _, result = into_case.replayed(at_path.choose(runs, path, name=name, progress=tick), options, tick)
-    found = result.document.get("check", {})
-    for line in found.get("lines", []):
+        chosen = at_path.choose(runs, path, name=name, progress=tick)
+        try:
+            if score:
+                found = scored(chosen, pipeline.analyze_run(chosen), options, tick or (lambda *_: None))
+                lines, met = score_table.lines(found), True
+            else:
+                _, result = into_case.replayed(chosen, options, tick)
+                found = result.document.get("check", {})
+                lines, met = found.get("lines", []), bool(found.get("met"))
+                lines = [*lines, f"The check stopped: {result.failed}."] if result.failed else lines
+        except ReplayFailed as e:
+            lines, met, found = [f"The replay stopped: {e.sentence}."], False, {}
+    for line in lines:
         click.echo(steady(line))
-    if result.failed:
-        say(f"forensics: the check stopped: {result.failed}")
-    return 0 if found.get("met") else 1
+    if wanted.json_path and found:
+        output.write(wanted.json_path, json.dumps(found, indent=1, default=str) + "\n")
+    return 0 if met else 1
 
 
 def _samples(run: Any, case: Any, result: Any, adapter: Path, data: Path | None) -> dict[str, Any]:

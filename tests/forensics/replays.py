@@ -62,8 +62,8 @@ class Direct:
     def __exit__(self, *_: object) -> None:
         torch.use_deterministic_algorithms(False)
 
-    def open(self, device: str, threads: int) -> dict[str, Any]:
-        return self.ask("open", adapter=str(self.adapter), device=device, threads=0, memory=1 << 30)
+    def open(self, device: str, threads: int, memory: int = 1 << 30) -> dict[str, Any]:
+        return self.ask("open", adapter=str(self.adapter), device=device, threads=0, memory=memory)
 
     def ask(self, op: str, on_step: Callable[[Any], None] | None = None, **arguments: Any) -> dict[str, Any]:
         def step(row: Any) -> None:

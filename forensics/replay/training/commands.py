@@ -190,10 +190,11 @@ def _number(x: float) -> Any:
     return "NaN" if x != x else "Infinity" if x > 0 else "-Infinity"
 
 
-def losses(session: Session, step: Any, state: str, batches: list[int], rows: bool = False) -> dict[str, Any]:
-    """Losses without a step: one a batch, or with `rows` one a sample of each batch."""
+def losses(session: Session, step: Any, state: str, batches: list[int], rows: bool = False, evaluate: bool = False) -> dict[str, Any]:
+    """Losses without a step: one a batch, or with `rows` one a sample of each batch; with `evaluate` without dropout."""
     restore(session, state)
     a = session.adapter
+    a.model.train(a.model.training and not evaluate)
 
     def look(batch: Any) -> Any:
         return probes.sample_losses(a, batch) if rows else float(a.loss(batch))
