@@ -173,7 +173,7 @@ def train_step(model, optimizer, scheduler, b):
     ("extra", "why"),
     [
         ("_batch = batch\ndef batch(step): return _batch(1000 + step * 7)", "another order of the data"),
-        (SUMS, "the log shows 0.25 times the loss"),
+        (SUMS, "log shows 0.25 times the loss"),
         (
             "def batch(step):\n    x = torch.randn(8, 6)\n    return {'x': x, 'y': x.sum(1)}",
             "gives another batch when it is asked for once more",
