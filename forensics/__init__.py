@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from parsers.tables import Run
 
 __version__ = VERSION
-__all__ = ["__version__", "analyze", "guard", "read"]
+__all__ = ["__version__", "analyze", "guard", "read", "record"]
 
 
 def _no_shadow() -> None:
@@ -62,3 +62,10 @@ def guard(path: str, **options: Any) -> "Guarded":
     from forensics import at_path
 
     return at_path.guard(path, **options)
+
+
+def record(step: int, ids: Any, folder: str = ".", **values: float) -> None:
+    """In a training script, after each step: which samples it had, into ``batches.jsonl`` in the run folder; see forensics.recorder."""
+    from forensics import recorder
+
+    recorder.record(step, ids, folder, **values)

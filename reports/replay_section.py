@@ -73,6 +73,9 @@ def said(case: Case) -> list[str]:
     """What the replay says in sentences, the verdict's reason first."""
     r = of(case)
     out = [str(r[k]) for k in ("why", "trouble", "budget_note") if r.get(k)]
+    checked = r.get("check")
+    lines = [str(x) for x in _list(checked.get("lines"))] if isinstance(checked, dict) else []
+    out += [x for x in lines if x not in out]
     harm = r.get("harm")
     out += [str(harm["says"])] if isinstance(harm, dict) and harm.get("says") else []
     start = r.get("from")

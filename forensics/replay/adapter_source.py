@@ -22,11 +22,17 @@ def refuse_unless_adapter(path: Path) -> None:
     except OSError as e:
         raise ForensicsError(f"{path} cannot be read: {e.strerror}") from e
     defined = set(names(tree.body))
-    lacking = [n for n in NEEDED if n not in defined and ANY not in defined]
+    lacking = [n for n in NEEDED if n not in defined and ANY not in defined and not (n == "batch" and "dataset" in defined)]
     if lacking:
         listed = " and no ".join(f"{n}()" for n in lacking)
         hint = "It was not run. `forensics replay --init` writes a template; docs/replay.md says what an adapter is."
         raise ForensicsError(f"{path} defines no {listed}, so it is no replay adapter", hint)
+
+
+def wants_order(path: Path) -> bool:
+    """Whether the adapter gives its data set and leaves the order of the samples to the run."""
+    defined = set(names(ast.parse(path.read_bytes()).body))
+    return "dataset" in defined and "batch" not in defined
 
 
 def names(body: list[ast.stmt]) -> Iterator[str]:

@@ -61,10 +61,10 @@ class _Trial:
 def check(asked: Asked, trouble: Trouble | None) -> Check:
     """Runs the adapter after a good state, up to the effect or the next restart, and says whether it meets the log."""
     origin = step_origin(asked.run)
-    impure = asked.worker.ask("pure", batches=_some(asked.about["last_step"]))["differs"]
+    impure = asked.worker.ask("pure", batches=_some(asked))["differs"]
     if impure:
-        why = f"batch({impure[0]}) gives another batch when it is asked for once more: it draws from random numbers that the step does not fix"
-        return Check(View(origin), False, 0, why, (f"{why}.",))
+        why = f"the adapter's batch({impure[0]}) gives another batch when it is asked for once more: it draws from random numbers that the step does not fix"
+        return Check(View(origin), False, 0, why, (f"{why[0].upper()}{why[1:]}.",))
     lab = Lab(asked.worker, 10**9)
     ground = _ground(asked, start_checkpoints.good(asked.run, asked.about["checkpoints"]), trouble)
     told = asked.worker.ask("start", path=ground.start.path, name="check")
@@ -110,8 +110,11 @@ def _tried(lab: Lab, ground: _Ground, offset: int, noise: Sequence[float], parts
         return None
 
 
-def _some(last: int | None) -> list[int]:
+def _some(asked: Asked) -> list[int]:
     """Steps whose batches are asked for twice, of adapters that count from 0 or from 1."""
+    last = asked.about["last_step"]
+    if asked.options.order:
+        return sorted(asked.options.order)[:3]
     return [s for s in (1, 2, 5) if last is None or s < last] or [0]
 
 
@@ -145,11 +148,11 @@ def _otherwise(asked: Asked, lab: Lab, ground: _Ground, plain: _Trial, left: Seq
     best_off = max(off, key=lambda t: (t.found.exact, -abs(t.offset)), default=None)
     if best_off is not None and best_off.found.exact > (best_right.found.exact if right else -1):
         delta = ground.origin - best_off.found.view.shift
-        met = f"batch(step {'+' if delta > 0 else '-'} {abs(delta)}) agrees with {best_off.found.agreed} of {best_off.found.compared} logged values"
-        return (
-            plain,
-            f"{met}, and batch(step) with {plain.found.exact}: the adapter counts its batches {abs(delta)} {'behind' if delta > 0 else 'ahead of'} the run",
-        )
+        instead = f"batch(step {'+' if delta > 0 else '-'} {abs(delta)})"
+        side = "behind" if delta > 0 else "ahead of"
+        found = best_off.found
+        met = f"with {instead} the replay meets {found.agreed} of {found.compared} logged values, with batch(step) {plain.found.exact}"
+        return plain, f"{met}: the adapter counts its batches {abs(delta)} {side} the run"
     if right:
         return best_right, ""
     sizes = [n for n in PARTS if n in {settings.number(asked.run, "accumulation"), settings.number(asked.run, "world_size")}] or [2]

@@ -30,6 +30,7 @@ START = (  # `-c` puts the current folder first on the path, and an older interp
 )
 MEMORY = 4 << 30  # bytes of states kept in the worker's memory; more go to disk
 Step = Callable[[dict[str, Any]], None]
+Order = dict[int, list[Any]] | None  # samples by step, for an adapter that gives its data set alone
 
 
 class ReplayFailed(Exception):
@@ -43,8 +44,10 @@ class ReplayFailed(Exception):
 class Worker:
     """A process with the user's model. Use it in a `with` block; steps that were run are counted in `steps`."""
 
-    def __init__(self, python: str, adapter: Path, *, run: object = "", timeout: float = 300.0, cuda: str | None = None) -> None:
-        self.adapter, self.timeout = adapter, timeout
+    def __init__(
+        self, python: str, adapter: Path, *, run: object = "", timeout: float = 300.0, cuda: str | None = None, order: Order = None
+    ) -> None:
+        self.adapter, self.timeout, self.order = adapter, timeout, order
         self.steps, self.seconds, self._id = 0, 0.0, 0
         self.beside: list[str] = []  # files beside the adapter that it imported
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
@@ -88,7 +91,8 @@ class Worker:
         return self._log.read()[-20000:]
 
     def open(self, device: str, threads: int, memory: int = MEMORY) -> dict[str, Any]:
-        return self.ask("open", adapter=str(self.adapter.resolve()), device=device, threads=threads, memory=memory)
+        path = str(self.adapter.resolve())
+        return self.ask("open", adapter=path, device=device, threads=threads, memory=memory, order=self.order)
 
     def ask(self, op: str, on_step: Step | None = None, **arguments: Any) -> dict[str, Any]:
         """One command; `on_step` is called with each training step. Raises ReplayFailed."""

@@ -81,7 +81,9 @@ def benches(scene: Scene) -> Iterator[list[Lab]]:
     options, found = scene.options, []
     with contextlib.ExitStack() as stack:
         for card in [*further_cards(options.device, scene.about["gpus"]), *([None] * options.more_workers)]:
-            worker = stack.enter_context(Worker(options.python, options.adapter, run=scene.result.root, timeout=options.timeout, cuda=card))
+            worker = stack.enter_context(
+                Worker(options.python, options.adapter, run=scene.result.root, timeout=options.timeout, cuda=card, order=options.order)
+            )
             worker.open(options.device if card is None else "cuda", options.threads or 1)
             bench = Lab(worker, 0, {scene.again.trace.first: "start"})
             bench.load(scene.start.path, "start")

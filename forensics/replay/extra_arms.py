@@ -154,7 +154,7 @@ def _second(scene: Scene, until: int) -> dict[str, str]:
 def on_device(scene: Scene, device: str, card: str | None, until: int) -> str:
     """The same steps from the same checkpoint on another device."""
     lab, options, trace = scene.lab, scene.options, scene.again.trace
-    with Worker(options.python, options.adapter, run=scene.result.root, timeout=options.timeout, cuda=card) as worker:
+    with Worker(options.python, options.adapter, run=scene.result.root, timeout=options.timeout, cuda=card, order=options.order) as worker:
         about = worker.open(device, options.threads)
         bench = Lab(worker, lab.budget - lab.spent)
         bench.load(scene.start.path, "start")

@@ -12,7 +12,7 @@ from forensics.case import Case
 from forensics.replay import verdict
 from forensics.replay.agreement import Check
 from forensics.replay.arms import Arms
-from forensics.replay.client import MEMORY, Worker
+from forensics.replay.client import MEMORY, Order, Worker
 from forensics.replay.reproduce import Reproduction
 from forensics.replay.runner import Effect, Lab
 from forensics.replay.start_checkpoints import Start
@@ -35,6 +35,7 @@ class Options:
     memory: int = MEMORY  # bytes of states in memory; more go to disk
     max_time: float = math.inf  # seconds, from the first step on
     more_workers: int = 0  # beside the one, and one for each further GPU
+    order: Order = None  # of the samples, where the adapter leaves it to the run
     check: bool = False  # whether the adapter is checked, and nothing else done
     show: bool = False  # whether samples of the culprits are kept for the page
 

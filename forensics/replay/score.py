@@ -20,6 +20,7 @@ from forensics.replay.check import OFFSETS
 from forensics.replay.client import ReplayFailed, Worker
 from forensics.replay.request import Options, Progress
 from forensics.replay.runner import spread
+from forensics.replay.session import with_order
 from forensics.replay.targets import Logged, logged, troubles
 from forensics.run.endings import step_origin
 from parsers.tables import Run
@@ -38,8 +39,9 @@ def scored(run: Run, case: Case, options: Options, progress: Progress) -> dict[s
     if not found:
         raise ForensicsError("there is no step to look at: no grave finding has one", "Name a window with --steps A:B.")
     first, last = options.steps or (found[0].onset - BACK, found[0].peak)
+    options = with_order(run, options, first)
     log, origin = logged(run, found[0].attempt), step_origin(run)
-    with Worker(options.python, options.adapter, run=run.root, timeout=options.timeout) as worker:
+    with Worker(options.python, options.adapter, run=run.root, timeout=options.timeout, order=options.order) as worker:
         about = worker.open(options.device, options.threads or max(1, (os.cpu_count() or 2) // 2), options.memory)
         known = start_checkpoints.good(run, about["checkpoints"])
         start = (

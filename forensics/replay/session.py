@@ -13,8 +13,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from forensics.batches import order
 from forensics.case import Case
-from forensics.replay import check, cost, explain_reproduced, extra_arms, numerics, one_process, resume, start_checkpoints, verdict
+from forensics.replay import (
+    adapter_source,
+    check,
+    cost,
+    explain_reproduced,
+    extra_arms,
+    numerics,
+    one_process,
+    resume,
+    start_checkpoints,
+    verdict,
+)
 from forensics.replay.arms import Arms
 from forensics.replay.client import ReplayFailed, Worker
 from forensics.replay.ordinary import nothing_special
@@ -37,9 +49,10 @@ def replay(run: Run, case: Case, options: Options, progress: Progress) -> Result
     found = troubles(run, case.findings, options.steps)
     document: dict[str, Any] = {"device": "", "noise_floor": 0.0, "arms": [], "verdict": verdict.UNDECIDED, "steps_replayed": 0}
     result = Result(document, root=str(run.root))
+    options = with_order(run, options, found[0].onset if found else None)
     worker = None
     try:
-        with Worker(options.python, options.adapter, run=run.root, timeout=options.timeout) as worker:
+        with Worker(options.python, options.adapter, run=run.root, timeout=options.timeout, order=options.order) as worker:
             about = worker.open(options.device, options.threads or max(1, (os.cpu_count() or 2) // 2), options.memory)
             document |= {"device": f"{about['device']}, {about['precision']}, torch {about['torch']}", "parameters": about["parameters"]}
             asked = Asked(run, case, options, worker, about, progress, time.monotonic() + options.max_time)
@@ -57,6 +70,14 @@ def replay(run: Run, case: Case, options: Options, progress: Progress) -> Result
             steps = worker.steps + result.steps_elsewhere - document.get("check", {}).get("steps", 0)
             document |= {"steps_replayed": steps, "seconds": round(worker.seconds, 2), "beside": worker.beside}
     return result
+
+
+def with_order(run: Run, options: Options, step: int | None) -> Options:
+    """With the order of the samples around a step, where the adapter gives its data set alone. Raises ForensicsError where none is known."""
+    if not adapter_source.wants_order(options.adapter):
+        return options
+    last = max((a["steps"][1] for a in run.attempts), default=0)
+    return replace(options, order=order.around(run, last if step is None else step)[0])
 
 
 def _checked(asked: Asked, found: list[Trouble], result: Result) -> Asked | None:

@@ -41,6 +41,12 @@ def loss(model, batch, reduction="mean"):
     return rows if reduction == "none" else rows.mean()
 
 
+# Where the run recorded which samples each step had (forensics.record), in place of batch(step):
+# def dataset():
+#     """-> anything with [i]; the samples of a step are taken in the recorded order."""
+# def collate(rows):
+#     """-> the batch of these rows; default: that of a DataLoader."""
+
 # Where one step is more than zero_grad, loss, backward, clip by CLIP, optimizer.step, scheduler.step:
 # def train_step(model, optimizer, scheduler, batch):
 #     """One whole optimizer step -> loss, or (loss, gradient norm before clipping)."""

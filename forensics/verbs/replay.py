@@ -117,6 +117,8 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
     if known is not None:
         redact_output.learn(known, runs, [run])
     found = publish(case.to_json(), found, runs, [options.adapter, choices.data], known=known, force=wanted.force, shown=shown)
+    if result.document.get("why"):
+        click.echo(steady(f"replay: {result.document['verdict']}. {result.document['why']}"))
     if result.failed:
         _say_why(result, found.page.with_suffix(".traceback.txt"))
         ctx.exit(130 if result.interrupted else 1)

@@ -52,7 +52,8 @@ BAD = {60}
 class Direct:
     """The worker's commands in this process: the same code without the process around it."""
 
-    def __init__(self, python: str, adapter: Path, **_: Any) -> None:
+    def __init__(self, python: str, adapter: Path, order: Any = None, **_: Any) -> None:
+        self.order = order
         self.session, self.adapter, self.steps, self.seconds = commands.Session(), adapter, 0, 0.0
         self.beside: list[str] = []
 
@@ -63,7 +64,7 @@ class Direct:
         torch.use_deterministic_algorithms(False)
 
     def open(self, device: str, threads: int, memory: int = 1 << 30) -> dict[str, Any]:
-        return self.ask("open", adapter=str(self.adapter), device=device, threads=0, memory=memory)
+        return self.ask("open", adapter=str(self.adapter), device=device, threads=0, memory=memory, order=self.order)
 
     def ask(self, op: str, on_step: Callable[[Any], None] | None = None, **arguments: Any) -> dict[str, Any]:
         def step(row: Any) -> None:

@@ -39,7 +39,7 @@ def import_file(path: str) -> Any:
     finally:
         sys.argv = argv
     for name in ("build", "batch", "loss"):
-        if not callable(getattr(module, name, None)):
+        if not callable(getattr(module, name, None)) and not (name == "batch" and callable(getattr(module, "dataset", None))):
             raise Wrong(f"the adapter defines no {name}(); `forensics replay --init` writes a template")
     return module
 
@@ -100,6 +100,8 @@ class Adapter:
         self.training = self.model.training
         self.ambient = False  # whether the adapter's own tensors must be made on the device
         self.batches: dict[int, Any] = {}
+        self.order: dict[int, list[Any]] = {}  # samples by step, where the adapter gives its data set and no batches
+        self.data: Any = None
 
     def has(self, name: str) -> bool:
         return callable(getattr(self.module, name, None))
@@ -109,7 +111,7 @@ class Adapter:
         the step draws the same ones whether its batch was kept or not."""
         if step not in self.batches:
             drawn = generators(numpy=False)
-            found = self.module.batch(step)
+            found = self.made(step)
             set_generators(drawn)
             if not flat(found):
                 raise Wrong(f"batch({step}) holds no tensor")
@@ -117,6 +119,18 @@ class Adapter:
                 self.batches.pop(next(iter(self.batches)))
             self.batches[step] = moved(found, self.device)
         return self.batches[step]
+
+    def made(self, step: int) -> Any:
+        """The batch of a step on the CPU: the adapter's, or its samples in the order of the run, collated as a DataLoader does."""
+        if self.has("batch"):
+            return self.module.batch(step)
+        from torch.utils.data import default_collate
+
+        if step not in self.order:
+            raise Wrong(f"nothing of the run says which samples step {step} had")
+        self.data = self.module.dataset() if self.data is None else self.data
+        rows = [self.data[i] for i in self.order[step]]
+        return self.module.collate(rows) if self.has("collate") else default_collate(rows)
 
     def select(self, batch: Any, indices: list[int]) -> Any:
         if self.has("select"):
@@ -127,6 +141,8 @@ class Adapter:
         """Names of the samples of a batch: sample_ids(), or batch["ids"]."""
         if self.has("sample_ids"):
             found = self.module.sample_ids(step)
+        elif step in self.order:
+            found = self.order[step]
         else:
             batch = self.batch(step)
             found = batch.get("ids") if isinstance(batch, dict) else None

@@ -14,7 +14,7 @@ def impure(adapter: Any, batches: list[int]) -> list[int]:
     import torch
 
     def made(step: int) -> list[Any]:
-        return [t.detach().clone() for t in flat(adapter.module.batch(step))]
+        return [t.detach().clone() for t in flat(adapter.made(step))]
 
     drawn = generators()
     first = {b: made(b) for b in batches}

@@ -33,7 +33,15 @@ def do(session: Session, command: dict[str, Any], step: Any) -> dict[str, Any]:
     return done | {"beside": session.adapter.module.__beside__}
 
 
-def open_(session: Session, step: Any, adapter: str, device: str, threads: int, memory: int) -> dict[str, Any]:
+def open_(
+    session: Session,
+    step: Any,
+    adapter: str,
+    device: str,
+    threads: int,
+    memory: int,
+    order: Optional[dict[str, Any]] = None,  # noqa: UP045
+) -> dict[str, Any]:
     torch = session.torch
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     if threads:
@@ -45,6 +53,7 @@ def open_(session: Session, step: Any, adapter: str, device: str, threads: int, 
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cudnn.benchmark = False
     a = session.adapter = Adapter(adapter, device)
+    a.order = {int(s): ids for s, ids in (order or {}).items()}
     session.store = states.Store(memory)
     module = a.module
     own = [[int(s), str(p)] for s, p in module.checkpoints()] if a.has("checkpoints") else None
