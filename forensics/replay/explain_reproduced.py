@@ -173,7 +173,7 @@ def _blame(scene: Scene, hunted: bisect_batches.Hunted, spare: list[int], until:
         rows = list(found.rows) if found.confirmed else []  # else the ranking says which to read first
         result.culprits.append({
             "step": label, "samples": [names.get(i, i) for i in rows], "how": "bisected", "confidence": hunted.confidence,
-            "effect": scene.trouble.onset, "rows": rows,
+            "effect": scene.trouble.onset, "rows": rows, "named": bool(names),
         })  # fmt: skip
         table = [{**r, "sample": names.get(r["row"], r["row"]), "blamed": r["row"] in found.rows} for r in found.table]
         told = {"step": label, "of": told["rows"][0], "how": found.how, "steps": lab.spent - spent, "ranking": table}

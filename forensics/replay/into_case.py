@@ -12,30 +12,12 @@ from forensics.case import Case, Clue, Hypothesis
 from forensics.case_parts import headline
 from forensics.causes.files import UNKNOWN, causes
 from forensics.errors import ForensicsError
-from forensics.replay import adapter_source, advice, session, verdict
+from forensics.replay import adapter_source, advice, session, skip_list, verdict
 from forensics.replay.session import Options, Result
 from parsers.tables import Run
 from parsers.walk import is_regular
 
 UNSEEN = "The log shows none of its effects: it starts as likely as all unlisted causes together."
-SCRIPT = '''\
-"""Leaves out what the replay blames. Use `keep` where the next attempt makes its batches."""
-SKIP = {skip}  # step: rows of its batch (empty: the whole batch)
-
-
-def keep(step, batch, select):
-    """The batch without the blamed rows, None where nothing is left; `select` takes (batch, indices)."""
-    if step not in SKIP:
-        return batch
-    rows = SKIP[step]
-    length = len(next(iter(batch.values())) if isinstance(batch, dict) else batch[0] if isinstance(batch, (tuple, list)) else batch)
-    left = [i for i in range(length) if i not in rows] if rows else []
-    return select(batch, left) if left else None
-
-
-# Again, with these steps only:
-# {command}
-'''
 
 
 def adapter_file(name: str) -> Path:
@@ -78,7 +60,7 @@ def concluded(run: Run, case: Case, result: Result, options: Options) -> Case:
     hypotheses = advice.resolved(run, ranked, document, str(options.adapter))
     grave = any(f.severity in ("warning", "critical") for f in case.findings)
     told = headline.sentence(run, case.verdict, case.findings, hypotheses, case.checks) if grave else case.answer
-    culprits = tuple({k: v for k, v in c.items() if k != "effect"} for c in result.culprits)
+    culprits = tuple({k: v for k, v in c.items() if k not in ("effect", "named")} for c in result.culprits)
     return replace(case, hypotheses=hypotheses, answer=told, culprits=culprits, replay=document)
 
 
@@ -95,8 +77,4 @@ def _weighed(known: Sequence[Hypothesis], named: dict[str, float], others: float
 
 def _script(run: Run, result: Result, options: Options) -> str:
     first, last = (result.document.get("steps") or [0, 0])[:2]
-    command = advice.command(run, str(options.adapter), "--steps", f"{first}:{last}")
-    if not result.culprits:
-        return ""
-    skip: dict[int, Any] = {c["step"]: c["rows"] for c in result.culprits}
-    return SCRIPT.format(skip=repr(skip), command=command)
+    return skip_list.script(result.culprits, advice.command(run, str(options.adapter), "--steps", f"{first}:{last}"))

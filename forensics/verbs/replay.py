@@ -16,6 +16,7 @@ from forensics.verbs.options import (
     case_option,
     collected,
     may_show,
+    named_file,
     outputs,
     run_config_option,
     run_option,
@@ -53,6 +54,7 @@ class Choices:
     memory: float | None
     check: bool
     score: bool
+    skip_list: Path | None
     data: Path | None
     show: bool
 
@@ -74,6 +76,12 @@ class Choices:
 @click.option(
     "--score", is_flag=True, help="Rank the batches of the window by one forward pass, with p-values from ordinary batches. No report."
 )
+@click.option(
+    "--skip-list",
+    type=click.Path(path_type=Path),
+    callback=named_file,
+    help="Also write the blamed steps and samples as JSON, to leave out next time.",
+)
 @click.option("--init", is_flag=True, help="Write a commented adapter to the path of --adapter (adapter.py), and stop.")
 @click.option("--data", type=click.Path(path_type=Path), help="With --show-data: samples from here, not from the adapter's batches.")
 @show_option
@@ -90,7 +98,7 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
     checkpoint, bisects batches and samples, and changes learning rate, optimizer and precision one at a time.
     """
     from forensics import at_path, output, progress
-    from forensics.replay import into_case, template
+    from forensics.replay import into_case, skip_list, template
     from forensics.replay.session import Options
 
     if init:
@@ -101,13 +109,15 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
     if run is None or choices.adapter is None:
         raise click.UsageError("give RUN and --adapter FILE.py; `forensics replay --init` writes one to fill in")
     may_show(show=choices.show, data=choices.data or Path(choices.adapter), redact=wanted.redact)
-    given = {k: v for k, v in asdict(choices).items() if k not in ("data", "max_time", "memory", "score")}
+    given = {k: v for k, v in asdict(choices).items() if k not in ("data", "max_time", "memory", "score", "skip_list")}
     given |= {"max_time": 60 * choices.max_time} if choices.max_time else {}
     given |= {"memory": int(1e9 * choices.memory)} if choices.memory else {}
     options = Options(**{**given, "adapter": into_case.adapter_file(choices.adapter)})
     if choices.check or choices.score:
         ctx.exit(_only(ctx, run, options, wanted, name=name, run_config=run_config, score=choices.score))
     known = redact_output.begin(ctx) if wanted.redact else None
+    if choices.skip_list:
+        output.check(choices.skip_list, force=wanted.force)
     found = places(run, wanted, name)
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
         runs = at_path.read_runs(run, run_config=run_config, progress=tick)
@@ -117,6 +127,8 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
     if known is not None:
         redact_output.learn(known, runs, [run])
     found = publish(case.to_json(), found, runs, [options.adapter, choices.data], known=known, force=wanted.force, shown=shown)
+    if choices.skip_list:
+        output.write(choices.skip_list, json.dumps(skip_list.listed(result.culprits), indent=1, default=str) + "\n")
     if result.document.get("why"):
         click.echo(steady(f"replay: {result.document['verdict']}. {result.document['why']}"))
     if result.failed:
