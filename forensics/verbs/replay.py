@@ -54,6 +54,7 @@ class Choices:
     memory: float | None
     check: bool
     score: bool
+    across: bool
     skip_list: Path | None
     data: Path | None
     show: bool
@@ -76,6 +77,7 @@ class Choices:
 @click.option(
     "--score", is_flag=True, help="Rank the batches of the window by one forward pass, with p-values from ordinary batches. No report."
 )
+@click.option("--across", is_flag=True, help="The loss of the same batches at every checkpoint: where a slow trouble began. No report.")
 @click.option(
     "--skip-list",
     type=click.Path(path_type=Path),
@@ -109,12 +111,12 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
     if run is None or choices.adapter is None:
         raise click.UsageError("give RUN and --adapter FILE.py; `forensics replay --init` writes one to fill in")
     may_show(show=choices.show, data=choices.data or Path(choices.adapter), redact=wanted.redact)
-    given = {k: v for k, v in asdict(choices).items() if k not in ("data", "max_time", "memory", "score", "skip_list")}
+    given = {k: v for k, v in asdict(choices).items() if k not in ("data", "max_time", "memory", "score", "across", "skip_list")}
     given |= {"max_time": 60 * choices.max_time} if choices.max_time else {}
     given |= {"memory": int(1e9 * choices.memory)} if choices.memory else {}
     options = Options(**{**given, "adapter": into_case.adapter_file(choices.adapter)})
-    if choices.check or choices.score:
-        ctx.exit(_only(ctx, run, options, wanted, name=name, run_config=run_config, score=choices.score))
+    if choices.check or choices.score or choices.across:
+        ctx.exit(_only(ctx, run, options, wanted, name=name, run_config=run_config, what=choices))
     known = redact_output.begin(ctx) if wanted.redact else None
     if choices.skip_list:
         output.check(choices.skip_list, force=wanted.force)
@@ -136,10 +138,10 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
         ctx.exit(130 if result.interrupted else 1)
 
 
-def _only(ctx: click.Context, path: str, options: Any, wanted: Wanted, *, name: str | None, run_config: bool, score: bool) -> int:
-    """Prints what the check of the adapter came to, or which batches stand out; the exit code: 0 where the replay meets the log."""
+def _only(ctx: click.Context, path: str, options: Any, wanted: Wanted, *, name: str | None, run_config: bool, what: Choices) -> int:
+    """Prints what the check of the adapter came to, which batches stand out, or what each checkpoint makes of the same ones; the exit code: 0 where the replay meets the log."""
     from forensics import at_path, output, pipeline, progress
-    from forensics.replay import into_case, score_table
+    from forensics.replay import across, into_case, score_table
     from forensics.replay.client import ReplayFailed
     from forensics.replay.score import scored
 
@@ -149,7 +151,10 @@ def _only(ctx: click.Context, path: str, options: Any, wanted: Wanted, *, name: 
         runs = at_path.read_runs(path, run_config=run_config, progress=tick)
         chosen = at_path.choose(runs, path, name=name, progress=tick)
         try:
-            if score:
+            if what.across:
+                found = across.across(chosen, options, tick or (lambda *_: None))
+                lines, met = across.lines(found), True
+            elif what.score:
                 found = scored(chosen, pipeline.analyze_run(chosen), options, tick or (lambda *_: None))
                 lines, met = score_table.lines(found), True
             else:

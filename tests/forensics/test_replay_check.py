@@ -283,3 +283,27 @@ def test_scores_rank_the_bad_batch_first_from_weights_alone(tmp_path: Path) -> N
     assert first["corrected"] <= 0.05 < found["rows"][1]["corrected"]
     healthy = subprocess.run([*command[:-2], "--steps", "44:56"], capture_output=True, text=True, cwd=tmp_path)
     assert "No batch of the window stands out" in healthy.stdout
+
+
+def test_the_stretch_of_a_slow_trouble_is_found_among_checkpoints(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    adapter = train(run)
+    folder = run / "checkpoints"
+    state: Any = torch.load(folder / "step_40.pt")
+    for step, noise in ((50, 0.0), (60, 0.0), (70, 0.7), (80, 0.7)):
+        weights = {k: v + noise for k, v in state["model"].items()}
+        torch.save({"model": weights, "step": step}, folder / f"step_{step}.pt")
+    out = tmp_path / "across.json"
+    result = CliRunner().invoke(main, ["replay", str(run), "--adapter", str(adapter), "--device", "cpu", "--across", "--json", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "Between step 60 and step 70 the loss of the same batches rises" in result.output
+    found = json.loads(out.read_text())
+    assert [r["step"] for r in found["rows"]] == [40, 50, 60, 70, 80]
+    assert found["worst"] == 3
+    assert found["rows"][1]["change"] == 0.0
+    for path in folder.glob("step_[5-8]0.pt"):
+        path.unlink()
+    few = CliRunner().invoke(main, ["replay", str(run), "--adapter", str(adapter), "--device", "cpu", "--across"])
+    assert few.exit_code == 1
+    assert "nothing to compare" in few.output

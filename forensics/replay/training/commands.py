@@ -12,6 +12,7 @@ from . import leaks as leaking
 from .adapter import Adapter, Wrong, moved, rows_of
 from .changes import Changes
 from .failures import describe  # noqa: F401 - the worker asks for these two
+from .plain import number, plain
 from .protected import protect  # noqa: F401
 
 
@@ -171,7 +172,7 @@ def run(session: Session, step: Any, state: str, plan: list[dict[str, Any]], **o
             lr = float(a.optimizer.param_groups[0]["lr"])
             parts = checks.part_losses(a, batch, want.parts) if want.parts else None
             loss, norm = _on_device(a, a.step, batch)
-            told = {"i": i, "loss": _number(loss), "norm": None if norm is None else _number(norm), "lr": lr}
+            told = {"i": i, "loss": number(loss), "norm": None if norm is None else number(norm), "lr": lr}
             if change.layers is not None:
                 told["layers"] = plain(change.layers)
             if parts is not None:
@@ -193,14 +194,10 @@ def _on_device(a: Any, do: Any, batch: Any) -> Any:
         return do(batch)
 
 
-def _number(x: float) -> Any:
-    if x == x and abs(x) != float("inf"):
-        return x
-    return "NaN" if x != x else "Infinity" if x > 0 else "-Infinity"
-
-
-def losses(session: Session, step: Any, state: str, batches: list[int], rows: bool = False, evaluate: bool = False) -> dict[str, Any]:
-    """Losses without a step: one a batch, or with `rows` one a sample of each batch; with `evaluate` without dropout."""
+def losses(
+    session: Session, step: Any, state: str, batches: list[int], rows: bool = False, evaluate: bool = False, norm: bool = False
+) -> dict[str, Any]:
+    """Losses without a step: one a batch, or with `rows` one a sample of each batch; with `evaluate` without dropout. `norm`: of all weights."""
     restore(session, state)
     a = session.adapter
     a.model.train(a.model.training and not evaluate)
@@ -209,7 +206,9 @@ def losses(session: Session, step: Any, state: str, batches: list[int], rows: bo
         return probes.sample_losses(a, batch) if rows else float(a.loss(batch))
 
     with session.torch.no_grad():
-        return {"losses": [plain(_on_device(a, look, a.batch(b))) for b in batches]}
+        found = {"losses": [plain(_on_device(a, look, a.batch(b))) for b in batches]}
+        total = sum(float(p.double().pow(2).sum()) for p in a.model.parameters()) ** 0.5 if norm else 0.0
+    return found | ({"norm": number(total)} if norm else {})
 
 
 def gradients(session: Session, step: Any, state: str, batch: int) -> dict[str, Any]:
@@ -226,15 +225,6 @@ def frames(session: Session, step: Any, state: str, batch: int) -> dict[str, Any
 def leaks(session: Session, step: Any, state: str, batch: int) -> dict[str, Any]:
     restore(session, state)
     return plain(leaking.leaks(session.adapter, session.adapter.batch(batch)))  # type: ignore[no-any-return]
-
-
-def plain(x: Any) -> Any:
-    """JSON has no NaN: the contract's strings instead."""
-    if isinstance(x, float):
-        return _number(x)
-    if isinstance(x, dict):
-        return {k: plain(v) for k, v in x.items()}
-    return [plain(v) for v in x] if isinstance(x, (list, tuple)) else x
 
 
 def pure(session: Session, step: Any, batches: list[int]) -> dict[str, Any]:
