@@ -76,8 +76,7 @@ def _weighed(cause: Cause, signs: dict[str, Sign], findings: Sequence[Finding[An
     for sign in seen:
         numbers = {**sign.numbers, **numbers}
     if {"start", "peak"} <= numbers.keys():
-        first, last = numbers["start"], numbers["peak"]
-        numbers["window"] = f"step {first}" if first == last else f"steps {first} to {last}"
+        numbers["window"] = window(numbers["start"], numbers["peak"])
     rests_on = [f for sign in effects for f in sign.findings]
     do = [text for sign in seen for text in sign.do]
     kind = str(numbers.get("kind") or "")
@@ -85,10 +84,14 @@ def _weighed(cause: Cause, signs: dict[str, Sign], findings: Sequence[Finding[An
         cause.id,
         f"{cause.title}: {kind}" if kind else cause.title,
         tuple(clues),
-        next(iter(_filled(cause.settle, numbers)), ""),
-        tuple(dict.fromkeys([*do, *_filled(cause.interventions, numbers)]))[:4],
+        next(iter(filled(cause.settle, numbers)), ""),
+        tuple(dict.fromkeys([*do, *filled(cause.interventions, numbers)]))[:4],
         span(rests_on),
     )
+
+
+def window(first: Any, last: Any) -> str:
+    return f"step {first}" if first == last else f"steps {first} to {last}"
 
 
 def of_signs(cause: Cause, signs: dict[str, Sign]) -> list[Clue]:
@@ -105,7 +108,8 @@ def unexplained(cause: Cause, signs: dict[str, Sign], findings: Sequence[Finding
     return [f for f in findings if f.severity == GRAVE[-1] and f.id not in told]
 
 
-def _filled(texts: Sequence[str], numbers: dict[str, Any]) -> list[str]:
+def filled(texts: Sequence[str], numbers: dict[str, Any]) -> list[str]:
+    """Sentences with numbers in braces, without those whose numbers were not measured."""
     out = []
     for text in texts:
         try:

@@ -10,6 +10,7 @@ from typing import Any
 from forensics import pipeline, ranking
 from forensics.case import Case, Clue, Hypothesis
 from forensics.case_parts import headline
+from forensics.causes import weigh
 from forensics.causes.files import UNKNOWN, causes
 from forensics.errors import ForensicsError
 from forensics.replay import adapter_source, advice, session, skip_list, verdict
@@ -52,9 +53,9 @@ def concluded(run: Run, case: Case, result: Result, options: Options) -> Case:
     found = list(case.hypotheses)
     if outcomes is not None and not result.unproven:
         named, others = verdict.weights(said, outcomes, result.low_precision)
-        found = _weighed(found, named, others, f"Replay: {document['why']}") if others is not None else found
+        found = _weighed(found, named, others, f"Replay: {document['why']}", where=_where(result)) if others is not None else found
         for sentence, weights in verdict.more(said, outcomes.further):
-            found = _weighed(found, weights, 0.0, f"Replay: {sentence}.", new=False)
+            found = _weighed(found, weights, 0.0, f"Replay: {sentence}.")
     own = {h.id: h.settle for h in pipeline.causes_of(run)[0]}  # alone; the ranking says it anew for the first two
     ranked = ranking.rank([replace(h, settle=own.get(h.id, "")) for h in found])
     hypotheses = advice.resolved(run, ranked, document, str(options.adapter))
@@ -64,13 +65,24 @@ def concluded(run: Run, case: Case, result: Result, options: Options) -> Case:
     return replace(case, hypotheses=hypotheses, answer=told, culprits=culprits, replay=document)
 
 
-def _weighed(known: Sequence[Hypothesis], named: dict[str, float], others: float, text: str, *, new: bool = True) -> list[Hypothesis]:
-    """The causes with a clue of these decibans; with `new` those that the log gave no reason to weigh, where the replay gives one."""
+def _where(result: Result) -> tuple[int, int]:
+    """The steps of the culprits, else those of the effect."""
+    steps = [int(c["step"]) for c in result.culprits] or [int(s) for s in result.document.get("steps") or [0, 0]]
+    return min(steps), max(steps)
+
+
+def _weighed(
+    known: Sequence[Hypothesis], named: dict[str, float], others: float, text: str, *, where: tuple[int, int] | None = None
+) -> list[Hypothesis]:
+    """The causes with a clue of these decibans; with `where` (the steps) also those that the log gave no reason to weigh, where the replay gives one."""
     found = list(known)
     present = {h.id for h in found}
     for cause in named:
-        if new and cause not in present and cause != UNKNOWN and named[cause] >= 10:
-            found.append(Hypothesis(cause, causes()[cause].title, (Clue(UNSEEN, 0.0),)))
+        if where is not None and cause not in present and cause != UNKNOWN and named[cause] >= 10:
+            first, last = where
+            numbers = {"start": first, "peak": last, "first": first, "last": last, "window": weigh.window(first, last)}
+            do = tuple(weigh.filled(causes()[cause].interventions, numbers))[:4]
+            found.append(Hypothesis(cause, causes()[cause].title, (Clue(UNSEEN, 0.0),), interventions=do, steps=where))
     weighed = [(h, 0.0 if h.id == UNKNOWN else named.get(h.id, others)) for h in found]
     return [replace(h, clues=(*h.clues, Clue(text, weight, (), "replay"))) if weight else h for h, weight in weighed]
 
