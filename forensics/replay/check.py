@@ -77,6 +77,7 @@ def check(asked: Asked, trouble: Trouble | None) -> Check:
     found, view = trial.found, trial.found.view if trial.found.certain else View(origin)
     met = True if found.certain and not why else False if found.compared >= FEWEST else None
     lines = [*_loaded(asked, told, ground.start), *_rates(trial.trace, ground.log, view), _said(found, met)]
+    lines += [f"Step {labels[0]} of the log is batch({labels[0] - view.shift}) of the adapter."] if met and view.shift and labels else []
     lines += [f"{why[0].upper()}{why[1:]}."] if why else []
     numbers = {"agreed": found.agreed, "of": found.compared, "chance": found.chance, "view": asdict(view), "offset": trial.offset, "loaded": told["parts"],
                "left": told["left"], "steps": lab.spent, "step": done, "met": met}  # fmt: skip
