@@ -49,13 +49,14 @@ class View:
 
 @dataclass(frozen=True)
 class Agreement:
-    """`agreed` of `compared` logged values are met, `first` of them before the first that is not; `chance`: how likely so many are
+    """`agreed` of `compared` logged values are met, `first` of them before `parts`, the first label that is not; `chance`: how likely so many are
     met in another order of the data, corrected for the views that were tried. `exact`: those that are met to the last printed digit."""
 
     view: View
     agreed: int
     compared: int
     first: int
+    parts: int | None
     exact: int
     chance: float
 
@@ -126,7 +127,8 @@ def agreement(trace: Trace, log: Logged, view: View, noise: Sequence[float], las
     rate = (chances + 1) / (tries + 2)
     first = met.index(False) if False in met else len(met)
     whole = _tail(sum(met), len(met), rate) if sum(met) >= MOST * len(met) else 1.0
-    return Agreement(view, sum(met), len(met), first, exact, min(1.0, 2 * tried * min(whole, rate**first)))
+    parts = labels[first] if first < len(labels) else None
+    return Agreement(view, sum(met), len(met), first, parts, exact, min(1.0, 2 * tried * min(whole, rate**first)))
 
 
 def tolerance(log: Logged, labels: Sequence[int]) -> float:

@@ -29,6 +29,7 @@ MOST_STEPS = 400
 CONSTANT = 0.02  # of a ratio: what it may scatter to be a factor
 FEWEST = 3  # logged values below which a replay that does not meet them says nothing, either
 OFFSETS = (1, -1, 2, -2)  # batch(step + offset), where batch(step) does not meet the log
+NEAR = 10  # logged values before an effect in which its cause may show
 PARTS = (2, 4, 8)  # into which a log may have cut the batch: ranks, micro-batches
 
 
@@ -41,7 +42,13 @@ class _Ground:
     last: int  # label
     log: Logged
     origin: int
+    onset: int | None  # label of the effect
     count: int = 1  # of steps
+
+    def holds(self, a: Agreement) -> bool:
+        """Whether the replay is that of the run: it meets what it should, or leaves the log just before the effect, which may be how that began."""
+        near = self.onset is not None and a.parts is not None and a.parts >= self.onset - NEAR * self.log.interval
+        return a.certain and (a.agreed >= MOST * a.compared or near)
 
 
 @dataclass(frozen=True)
@@ -52,10 +59,6 @@ class _Trial:
     trace: Trace
     noise: Sequence[float]
     found: Agreement
-
-    @property
-    def exact(self) -> bool:
-        return self.found.certain and self.found.exact >= MOST * self.found.compared
 
 
 def check(asked: Asked, trouble: Trouble | None) -> Check:
@@ -73,9 +76,10 @@ def check(asked: Asked, trouble: Trouble | None) -> Check:
     ground = replace(ground, done=done, count=min(max(labels[-1] - origin - done + 1, 1), MOST_STEPS) if labels else 1)
     asked.progress("checking the adapter", 0, 2 * ground.count)
     plain = _trial(lab, ground, 0, None)
-    trial, why = (plain, "") if plain.exact or plain.found.compared < FEWEST else _otherwise(asked, lab, ground, plain, told["left"])
-    found, view = trial.found, trial.found.view if trial.found.certain else View(origin)
-    met = True if found.certain and not why else False if found.compared >= FEWEST else None
+    sure = ground.holds(plain.found) and plain.found.exact >= MOST * plain.found.compared
+    trial, why = (plain, "") if sure or plain.found.compared < FEWEST else _otherwise(asked, lab, ground, plain, told["left"])
+    found, view = trial.found, trial.found.view if ground.holds(trial.found) else View(origin)
+    met = True if ground.holds(found) and not why else False if found.compared >= FEWEST else None
     lines = [*_loaded(asked, told, ground.start), *_rates(trial.trace, ground.log, view), _said(found, met)]
     lines += [f"Step {labels[0]} of the log is batch({labels[0] - view.shift}) of the adapter."] if met and view.shift and labels else []
     lines += [f"{why[0].upper()}{why[1:]}."] if why else []
@@ -97,7 +101,7 @@ def _trial(lab: Lab, ground: _Ground, offset: int, noise: Sequence[float] | None
     if parts:
         tried = [View(s, 1, 0.0, name) for name in sorted({name for row in trace.parts for name in row}) for s in (natural, natural + 1)]
     last = min(ground.last, ground.done + ground.count - 1 + ground.origin)
-    nothing = Agreement(View(natural), 0, 0, 0, 0, 1.0)
+    nothing = Agreement(View(natural), 0, 0, 0, None, 0, 1.0)
     return _Trial(offset, trace, noise, best(trace, ground.log, tried, noise, last) if tried else nothing)
 
 
@@ -130,7 +134,7 @@ def _ground(asked: Asked, known: Sequence[Start], trouble: Trouble | None) -> _G
     have = {s: sum(s.step + origin <= label <= last for label in log.loss) for s, last in ends.items()}
     enough = [s for s, n in have.items() if n >= ENOUGH]
     start = max(enough, key=lambda s: s.step) if enough else max(have, key=lambda s: (have[s], s.step))
-    return _Ground(start, start.step, ends[start], log, origin)
+    return _Ground(start, start.step, ends[start], log, origin, trouble.onset if trouble else None)
 
 
 def _otherwise(asked: Asked, lab: Lab, ground: _Ground, plain: _Trial, left: Sequence[str]) -> tuple[_Trial, str]:
@@ -143,8 +147,8 @@ def _otherwise(asked: Asked, lab: Lab, ground: _Ground, plain: _Trial, left: Seq
     if floor > SAME * abs(spread(list(plain.trace.loss))[0]):
         return plain, f"two identical replays differ by {floor:.2g}: the step draws random numbers that nothing restores"
     moved = [t for offset in OFFSETS if (t := _tried(lab, ground, offset, plain.noise)) is not None]
-    right = [t for t in (plain, *moved) if t.found.certain and t.found.view.shift in {0, ground.origin}]
-    off = [t for t in moved if t.found.certain and t.found.view.shift not in {0, ground.origin}]
+    right = [t for t in (plain, *moved) if ground.holds(t.found) and t.found.view.shift in {0, ground.origin}]
+    off = [t for t in moved if ground.holds(t.found) and t.found.view.shift not in {0, ground.origin}]
     best_right = max(right, key=lambda t: (t.found.exact, -abs(t.offset)), default=plain)
     best_off = max(off, key=lambda t: (t.found.exact, -abs(t.offset)), default=None)
     if best_off is not None and best_off.found.exact > (best_right.found.exact if right else -1):
@@ -158,7 +162,7 @@ def _otherwise(asked: Asked, lab: Lab, ground: _Ground, plain: _Trial, left: Seq
         return best_right, ""
     sizes = [n for n in PARTS if n in {settings.number(asked.run, "accumulation"), settings.number(asked.run, "world_size")}] or [2]
     parted = _tried(lab, ground, 0, plain.noise, sizes)
-    return (parted, "") if parted is not None and parted.found.certain else (plain, _reason(ground, plain.trace, plain.found, left))
+    return (parted, "") if parted is not None and ground.holds(parted.found) else (plain, _reason(ground, plain.trace, plain.found, left))
 
 
 def _reason(ground: _Ground, trace: Trace, found: Agreement, left: Sequence[str]) -> str:
@@ -176,12 +180,13 @@ def _reason(ground: _Ground, trace: Trace, found: Agreement, left: Sequence[str]
     if found.chance > 0.5 and found.agreed >= 0.9 * found.compared:
         return "the logged values hardly differ from step to step, or are printed with so few digits, that any order of the data would meet them"
     off, usual = spread([a - b for a, b in pairs])
+    lost = f"; of the checkpoint was not loaded: {', '.join(left)}" if left else ""
     if found.first >= FEWEST:
-        step = sorted(s for s in log.loss if s <= ground.last and s >= ground.done + ground.origin)[min(found.first, len(pairs) - 1)]
-        return f"it meets the first {found.first} logged values and leaves the log at step {step}: rate, random numbers of the step or the order of the data differ from there on"
+        return f"it meets the first {found.first} logged values and leaves the log at step {found.parts}: what the optimizer remembers, the rate, random numbers of the step or the order of the data differ{lost}"
+    if found.first and found.exact >= 1:
+        return f"it meets the log at its first step and not at the next ones: weights and batch are right, what the optimizer remembers, the rate or the next batches are not{lost}"
     if abs(off) <= usual:
         return "the level is that of the log and the single values are not: another order of the data (seed, epoch, shuffling), or random numbers in the step that nothing restores"
-    lost = f", and of the checkpoint was not loaded: {', '.join(left)}" if left else ""
     return (
         f"the loss begins {abs(off):.3g} {'below' if off > 0 else 'above'} the log: the state or the data are not those of this run{lost}"
     )

@@ -307,3 +307,19 @@ def test_the_stretch_of_a_slow_trouble_is_found_among_checkpoints(tmp_path: Path
     few = CliRunner().invoke(main, ["replay", str(run), "--adapter", str(adapter), "--device", "cpu", "--across"])
     assert few.exit_code == 1
     assert "nothing to compare" in few.output
+
+
+@pytest.mark.usefixtures("here")
+def test_a_state_that_was_half_loaded_accuses_nobody(tmp_path: Path) -> None:
+    """The weights are there and the moments are not: the first step meets the log, and the others leave it."""
+    train(tmp_path, steps=120, save=20)
+    half = """
+def load(path, model, optimizer, scheduler):
+    kept = torch.load(path)
+    model.load_state_dict(kept["model"])
+    scheduler.load_state_dict({**kept["scheduler"], "lr_lambdas": [None]})
+    return kept["step"]
+"""
+    case, result = replayed(tmp_path, train_again(tmp_path, half))
+    assert (result.document["verdict"], case.culprits) == ("cannot reproduce", ())
+    assert "what the optimizer remembers" in result.document["why"]
