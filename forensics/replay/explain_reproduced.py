@@ -38,6 +38,7 @@ def explain(scene: Scene, outcomes: Outcomes) -> Outcomes:
             outcomes = replace(outcomes, needed=len(hunted.steps), other_batch=hunted.other_batch, alone=hunted.alone)
         if hunted is not None and hunted.steps:
             scene.tell("trying the batch at other states")
+            outcomes = replace(outcomes, further={"lasting": extra_arms.lasting(scene, hunted.steps, until)})
             outcomes = _elsewhere(scene, outcomes, hunted.steps, spare, until)
         word, _ = verdict.decide(outcomes)
         if effect.nonfinite and word != verdict.NUMERICS and not outcomes.batch_nonfinite:
@@ -142,7 +143,7 @@ def _elsewhere(scene: Scene, outcomes: Outcomes, culprits: tuple[int, ...], spar
     if places:
         return replace(outcomes, elsewhere=bisect_batches.elsewhere(scene, culprits, places, until))
     moved = extra_arms.later(scene, culprits, spare, until)
-    return replace(outcomes, elsewhere=(moved,), further={"later": moved})
+    return replace(outcomes, elsewhere=(moved,), further={**outcomes.further, "later": moved})
 
 
 def _optimizer(scene: Scene, outcomes: Outcomes, until: int) -> Outcomes:

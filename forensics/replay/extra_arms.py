@@ -90,6 +90,25 @@ def _skipped(scene: Scene, until: int) -> dict[str, str]:
     return {"skip": scene.arms.along(name, begin, until, swap, says)}
 
 
+def lasting(scene: Scene, culprits: tuple[int, ...], until: int) -> str:
+    """Whether batches of long after make the effect in the place of culprits that reach to its end; "" where they do not, or there are none.
+
+    Then the data have changed for good, as in a curriculum, and none of these batches is worse than those that follow.
+    """
+    last = scene.about["last_step"]
+    count = SKIP if last is None else min(SKIP, int(last) - 1 - culprits[-1])
+    if culprits != tuple(range(culprits[0], until + 1)) or count < 2 * len(culprits):
+        return ""
+    name = f"{bisect_batches.words(culprits, scene.shift)} replaced by those of {count} steps later"
+    try:
+        return scene.arms.along(name, culprits[0], until, {s: s + count for s in culprits})
+    except ReplayFailed as e:
+        if e.kind not in ("adapter", "files"):
+            raise
+        scene.arms.failed(name, e.sentence)
+        return ""
+
+
 def later(scene: Scene, culprits: tuple[int, ...], spare: list[int], until: int) -> str:
     """The culprits some steps after their turn, replaced by others meanwhile, beside the run's own batches there."""
     lab, effect, length = scene.lab, scene.effect, bisect_batches.length(culprits, until)

@@ -1,4 +1,4 @@
-"""Where the replay does not show what the log shows: what a restart may have lost, and rates other than the schedule's.
+"""Where the replay does not show what the log shows: what a restart may have lost or changed, and rates other than the schedule's.
 
 An experiment here counts when it brings the logged effect back: the replay with this fault agrees with the log, the one
 without does not.
@@ -7,10 +7,13 @@ without does not.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
+from forensics.replay import start_checkpoints
 from forensics.replay.agreement import shown
 from forensics.replay.arms import saves_moments
+from forensics.replay.client import ReplayFailed
 from forensics.replay.delta_debugging import OutOfBudget
 from forensics.replay.reproduce import Reproduction
 from forensics.replay.request import Scene
@@ -18,16 +21,27 @@ from forensics.replay.runner import Trace, peak
 from forensics.replay.targets import SHARE, Logged, Trouble
 
 CLOSER = 0.25  # the mean distance to the log must fall to this share of what it was
+NEAR = 10  # logging intervals before the first difference, in which a restart may have made it: a small change takes steps to show
 
 
-def explain(scene: Scene) -> str:
-    """Tries the faults of a restart, and the rate as the log has it, from before the first difference: the arm that brings the effect back, or "".
+@dataclass(frozen=True)
+class Later:
+    """The first checkpoint after the steps in question, under the name "later", and how its optimizer is set otherwise."""
 
-    With an optimizer in the state that it all began from, its moments may be the stale ones of a restart.
+    step: int
+    differs: str  # "weight_decay 10 for 0.01", "" where it is set as before
+    rate: str  # the same of the rate, which a schedule may have changed
+
+
+def explain(scene: Scene) -> tuple[str, str]:
+    """(what brings the logged effect back, what speaks for a restart that changed something); each "" where nothing does.
+
+    Tried from before the first difference on: the faults of a restart, the settings that a later checkpoint has, and the rate as the log
+    has it. With an optimizer in the state that it all began from, its moments may be the stale ones of a restart.
     """
     lab, again, trouble, shift = scene.lab, scene.again, scene.trouble, scene.shift
-    last = trouble.until - shift
-    for name, begin, options in _faults(again, trouble, scene.log, saves_moments(scene.parts)):
+    last, later = trouble.until - shift, _later(scene)
+    for name, begin, options in _faults(again, trouble, scene.log, saves_moments(scene.parts), later):
         spent = lab.spent
         try:
             trace = lab.along(begin, last, **options)
@@ -37,11 +51,45 @@ def explain(scene: Scene) -> str:
         says = "agrees with the log" if back else "does not agree with the log"
         scene.arms.note(name, _outcome(trace, trouble, shift), trace, (begin, last), lab.spent - spent, says)
         if back:
-            return name
-    return ""
+            return name, ""
+    return "", _changed(scene, later)
 
 
-def _faults(again: Reproduction, trouble: Trouble, log: Logged, moments: bool) -> list[tuple[str, int, dict[str, Any]]]:
+def _later(scene: Scene) -> Later | None:
+    lab, over = scene.lab, scene.again.overlay
+    parts = scene.trouble.onset if over.parts is None else over.parts
+    found = start_checkpoints.after(scene.known, parts - scene.shift)
+    try:
+        step = None if found is None else start_checkpoints.load(lab, found, "later")[0]
+    except ReplayFailed as e:
+        if e.kind not in ("files", "adapter"):
+            raise
+        step = None
+    if step is None:
+        return None
+    differs: dict[str, None] = {}
+    rate = ""
+    for before, after in zip(lab.settings["start"], lab.settings["later"], strict=False):
+        for k in sorted((before.keys() & after.keys()) - {"initial_lr"}):
+            if before[k] != after[k] and k == "lr":
+                rate = f"rate {after[k]:g} for {before[k]:g}"
+            elif before[k] != after[k]:
+                differs[f"{k} {after[k]} for {before[k]}"] = None
+    return Later(step + scene.shift, ", ".join(differs), rate)
+
+
+def _changed(scene: Scene, later: Later | None) -> str:
+    """Why a restart may have changed code or settings near the first difference from the log."""
+    if later is not None and later.differs:
+        return f"the checkpoint of step {later.step} was made with {later.differs}"
+    parts = scene.again.overlay.parts
+    near = [r for r in scene.log.restarts if parts is not None and parts - NEAR * scene.log.interval <= r <= parts]
+    return f"the run was started again at step {near[-1]}, and what else changed then is not known" if near else ""
+
+
+def _faults(
+    again: Reproduction, trouble: Trouble, log: Logged, moments: bool, later: Later | None
+) -> list[tuple[str, int, dict[str, Any]]]:
     shift, trace = again.overlay.shift, again.trace
     found: list[tuple[str, int, dict[str, Any]]] = []
     restarts = [r - shift for r in log.restarts if trace.first <= r - shift <= trouble.until - shift]
@@ -49,6 +97,9 @@ def _faults(again: Reproduction, trouble: Trouble, log: Logged, moments: bool) -
     if not restarts and again.overlay.parts is not None:  # the log of a restart may show none
         at = [[again.overlay.parts - shift - 1, again.overlay.parts - shift]]
     for steps in at:
+        if later is not None and (set_so := later.differs or later.rate):
+            name = f"settings of the checkpoint of step {later.step}"
+            found += [(f"{name} from step {s + shift} on ({set_so})", s, {"settings": [s, "later"]}) for s in steps if s >= trace.first]
         found += [(f"moments reset at step {s + shift}", s, {"reset": s}) for s in steps if s >= trace.first]
         old = f"moments of step {trace.first + shift}"
         found += [(f"{old} at step {s + shift}", s, {"moments": [s, "start"]}) for s in steps if moments and s > trace.first]

@@ -47,6 +47,7 @@ class Lab:
     looks: int = 0  # forward-only passes over a batch
     offset: int = 0  # what the adapter counts for the first step after a state, less the steps that the state has done
     deadline: float = math.inf  # time.monotonic() after which no further experiment is begun
+    settings: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # of the optimizer's groups, by the name of a loaded state
 
     def run(self, state: str, first: int, batches: Iterable[int | Mapping[str, Any]], **options: Any) -> Trace:
         """Steps from a state; raises OutOfBudget before it would spend more than is left."""
@@ -72,14 +73,15 @@ class Lab:
     def along(self, first: int, last: int, instead: Mapping[int, int | Mapping[str, Any]] | None = None, **options: Any) -> Trace:
         """Steps `first` to `last` of the run's own trajectory with some batches replaced, from the nearest kept state.
 
-        `reset` and `moments` (step, name of a state) are of steps here. The trace begins at that kept state.
+        `reset`, `moments` and `settings` (step, name of a state) are of steps here. The trace begins at that kept state.
         """
         begin = self.nearest(first)
         swap = instead or {}
         if options.get("reset") is not None:
             options["reset"] -= begin
-        if options.get("moments") is not None:
-            options["moments"] = [options["moments"][0] - begin, options["moments"][1]]
+        for key in ("moments", "settings"):
+            if options.get(key) is not None:
+                options[key] = [options[key][0] - begin, options[key][1]]
         changes = options.get("changes") or {}
         if "lr_as_logged" in changes:
             moved = {str(int(s) - begin): v for s, v in changes["lr_as_logged"].items()}
@@ -91,7 +93,9 @@ class Lab:
         return [[float(x) for x in row] for row in self.worker.ask("losses", state=state, batches=batches, rows=True)["losses"]]
 
     def load(self, path: str | None, name: str) -> dict[str, Any]:
-        return self.worker.ask("start", path=path, name=name)
+        told = self.worker.ask("start", path=path, name=name)
+        self.settings[name] = told["settings"]
+        return told
 
 
 @dataclass(frozen=True)

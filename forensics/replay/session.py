@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from forensics.batches import order
+from forensics.batches import run_order
 from forensics.case import Case
 from forensics.replay import (
     adapter_source,
@@ -35,7 +35,7 @@ from forensics.replay.request import Asked, Progress, Scene
 from forensics.replay.request import Options as Options
 from forensics.replay.request import Result as Result
 from forensics.replay.runner import Effect, Lab
-from forensics.replay.targets import SHARP, Trouble, logged, troubles
+from forensics.replay.targets import Trouble, logged, troubles
 from forensics.run.endings import step_origin
 from parsers.tables import Run
 
@@ -77,7 +77,7 @@ def with_order(run: Run, options: Options, step: int | None) -> Options:
     if not adapter_source.wants_order(options.adapter):
         return options
     last = max((a["steps"][1] for a in run.attempts), default=0)
-    return replace(options, order=order.around(run, last if step is None else step)[0])
+    return replace(options, order=run_order.around(run, last if step is None else step)[0])
 
 
 def _checked(asked: Asked, found: list[Trouble], result: Result) -> Asked | None:
@@ -102,12 +102,7 @@ def _nothing(asked: Asked, found: list[Trouble], result: Result) -> bool:
         _probe_leaks(asked.worker, document)
         return True
     t = found[0]
-    sharp = any(f.severity in ("warning", "critical") and f.kind in SHARP for f in t.findings)
-    why = (
-        ""
-        if (sharp and not options.steps) or t.subtle
-        else nothing_special(logged(asked.run, t.attempt), t, asked.case.findings, options.steps)
-    )
+    why = "" if t.subtle else nothing_special(logged(asked.run, t.attempt), t, asked.case.findings, options.steps)
     if why:
         document |= {"verdict": verdict.NOTHING, "steps": [t.onset, t.until], "why": why}
     return bool(why)
@@ -231,7 +226,8 @@ def _absent(scene: Scene, outcomes: verdict.Outcomes) -> verdict.Outcomes:
     """The logged effect does not come back: a restart or rate that the replay did not follow, hardware, or another run altogether."""
     over, trouble = scene.again.overlay, scene.trouble
     near = over.parts is not None and trouble.onset - 10 * scene.log.interval <= over.parts <= trouble.until
-    outcomes = replace(outcomes, explained=resume.explain(scene), parts_near=near, why_parts=over.why)
+    explained, changed = resume.explain(scene)
+    outcomes = replace(outcomes, explained=explained, changed=changed, parts_near=near, why_parts=over.why)
     return extra_arms.again_elsewhere(scene, outcomes) if verdict.decide(outcomes)[0] == verdict.HARDWARE else outcomes
 
 

@@ -56,6 +56,11 @@ def others(starts: list[Start], used: Start, until: int) -> list[Start]:
     return [*reversed(earlier), *later]
 
 
+def after(starts: list[Start], step: int) -> Start | None:
+    """The first good state after a step."""
+    return next((s for s in starts if s.step > step), None)
+
+
 def load(lab: Lab, start: Start, name: str) -> tuple[int, list[str]]:
     """Loads a state under a name: the step that comes next, as the adapter counts (the optimizer's own count where it is one off what the file says), its parts."""
     told = lab.load(start.path, name)

@@ -26,6 +26,7 @@ class Outcomes:
     parts_near: bool = False  # the replay parts from the log just before or at the onset, not long before
     why_parts: str = ""
     explained: str = ""  # the fault of a restart or rate that brings the logged effect back
+    changed: str = ""  # what speaks for a restart near there that changed settings or code
     needed: int | None = None  # size of the minimal set of batches; 0: other batches keep the effect; None: not asked
     other_batch: Sequence[str] = ()
     alone: Sequence[str] = ()
@@ -57,6 +58,8 @@ def decide(o: Outcomes) -> tuple[str, str]:
     if o.needed:
         if any(x in ("spike", "nan") for x in o.other_batch):
             return _by_state(o, "Some other batches make the effect, too.")
+        if o.further.get("lasting") in ("spike", "nan"):
+            return UNDECIDED, f"{LASTING}, so no batch is accused: see whether the change is meant."
         if o.batch_nonfinite or makes_it:
             return DATA, f"{without}, and the batch makes it at {len(harmful)} of {len(o.elsewhere)} other states."
         if not harmless:
@@ -75,6 +78,8 @@ def decide(o: Outcomes) -> tuple[str, str]:
 def _absent(o: Outcomes) -> tuple[str, str]:
     if o.explained:
         return OPTIMIZER, f"The plain replay shows no effect; with \u201c{o.explained}\u201d it agrees with the log."
+    if o.changed:
+        return NOT, f"The replay agrees with {o.agreed} logged values and then parts from the log; {o.changed}."
     if o.agreed >= 3 and o.parts_near:
         first = "gradient norm" if o.why_parts == "grad.norm" else "loss"
         parts = f"The replay agrees with {o.agreed} logged values, then the {first} parts from the log"
@@ -96,7 +101,13 @@ def _by_state(o: Outcomes, lead: str) -> tuple[str, str]:
     return CODE, f"{lead} No change of rate, optimizer or precision removes it."
 
 
+LASTING = "The data are other ones from there on for good: batches of long after make the effect in these steps, too"
 OTHERS = {DATA: -16.0, STATE_DATA: -10.0, HARDWARE: -20.0, NUMERICS: -16.0, OPTIMIZER: -14.0}  # decibans: causes that say nothing of it
+EXPLAINED = {  # how what brings the logged effect back begins -> the word by which causes weigh it
+    "moments": "moments lost",
+    "settings": "settings as later",
+    "rate as logged": "rate as logged",
+}
 FINER = (
     "data: finite",
     "data: not finite",
@@ -108,6 +119,8 @@ FURTHER = {  # (arm, outcome) -> (sentence, the word by which causes weigh it in
     ("heart", "learnt"): ("the model can overfit one batch, so model and loss can learn", "heart: learnt"),
     ("heart", "faster"): ("the model overfits one batch only at a higher learning rate", "heart: faster"),
     ("heart", "no"): ("the model cannot overfit one batch, not even at a hundred times the learning rate", "heart: no"),
+    ("lasting", "spike"): (f"{LASTING[0].lower()}{LASTING[1:]}", "data: lasting"),
+    ("lasting", "nan"): (f"{LASTING[0].lower()}{LASTING[1:]}", "data: lasting"),
     ("later", "spike"): ("the batch makes the effect some steps later, too", "later: again"),
     ("later", "nan"): ("the batch makes the effect some steps later, too", "later: again"),
     ("later", "no spike"): ("the batch is harmless some steps later", "later: harmless"),
@@ -141,6 +154,6 @@ def weights(verdict: str, o: Outcomes, low_precision: bool) -> tuple[dict[str, f
     if verdict == NUMERICS:
         words.append("numerics: low precision" if low_precision else "numerics: full precision")
     if verdict == OPTIMIZER:
-        words += ["moments lost"] if o.explained.startswith("moments") else []
-        words += [o.explained] if outcome_weights(o.explained) else [arm for arm, x in o.optimizer.items() if x == "no spike"]
+        known = [word for begin, word in EXPLAINED.items() if o.explained.startswith(begin)]
+        words += known or [arm for arm, x in o.optimizer.items() if x == "no spike"]
     return outcome_weights(*words), OTHERS[verdict]

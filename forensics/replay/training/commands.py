@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from . import checks, layouts, probes, row_content, states
+from . import checks, layouts, probes, row_content, states, whole_state
 from . import leaks as leaking
 from .adapter import Adapter, Wrong, moved, rows_of
 from .changes import Changes
@@ -86,33 +86,11 @@ def _dtype(model: Any) -> str:
 
 
 def put(session: Session, name: str) -> None:
-    a = session.adapter
-    state = {
-        "model": a.model.state_dict(),
-        "optimizer": a.optimizer.state_dict(),
-        "scheduler": a.scheduler.state_dict() if a.scheduler is not None else None,
-        "scaler": a.scaler.state_dict(),
-        "generators": states.generators(),
-        "training": a.model.training,
-    }
-    session.store.put(name, states.copied(state))
+    session.store.put(name, whole_state.taken(session.adapter))
 
 
 def restore(session: Session, name: str) -> None:
-    a, state = session.adapter, session.store.get(name)
-    a.optimizer.zero_grad(set_to_none=True)
-    for name, t in [*a.model.named_parameters(), *a.model.named_buffers()]:
-        kept = state["model"].get(name)
-        if kept is not None and kept.dtype != t.dtype:
-            t.data = t.data.to(kept.dtype)  # an experiment in another precision went before
-    a.model.load_state_dict(state["model"])
-    a.optimizer.load_state_dict(states.copied(state["optimizer"]))  # it keeps the tensors that it is given
-    if a.scheduler is not None:
-        a.scheduler.load_state_dict(dict(states.copied(state["scheduler"])))
-    if state["scaler"]:
-        a.scaler.load_state_dict(state["scaler"])
-    states.set_generators(state["generators"])
-    a.model.train(state["training"])
+    whole_state.put_back(session.adapter, session.store.get(name))
 
 
 def start(session: Session, step: Any, path: str | None, name: str) -> dict[str, Any]:
@@ -121,14 +99,19 @@ def start(session: Session, step: Any, path: str | None, name: str) -> dict[str,
     restore(session, "built")
     if path is None:
         put(session, name)
-        return {"step": 0, "count": 0, "parts": ["as built"], "left": []}
+        return {"settings": _settings(session), "step": 0, "count": 0, "parts": ["as built"], "left": []}
     if a.has("load"):
         loaded = layouts.Loaded(a.module.load(path, a.model, a.optimizer, a.scheduler), ["by the adapter's load()"], [])
     else:
         loaded = layouts.load_checkpoint(path, a.model, a.optimizer, a.scheduler, a.scaler)
     count = states.count_of(a.optimizer, a.scheduler)
     put(session, name)
-    return {"step": None if loaded.step is None else int(loaded.step), "count": count, "parts": loaded.parts, "left": loaded.left}
+    step = None if loaded.step is None else int(loaded.step)
+    return {"settings": _settings(session), "step": step, "count": count, "parts": loaded.parts, "left": loaded.left}
+
+
+def _settings(session: Session) -> Any:
+    return plain(whole_state.settings_of(session.adapter.optimizer.state_dict()))
 
 
 @dataclass(frozen=True)
@@ -136,7 +119,8 @@ class Wanted:
     """What a run does besides its steps.
 
     `keep`: position -> name of the state before it. `reset`: the position before which the optimizer's state is emptied;
-    `moments`: [position, name of the state whose optimizer moments are put in before it]. `parts`: into how many parts each batch is
+    `moments`: [position, name of the state whose optimizer moments are put in before it]. `settings`: the same for its settings (weight
+    decay, betas ...; the rate where no schedule sets it). `parts`: into how many parts each batch is
     cut, whose losses are told beside its own.
     """
 
@@ -144,6 +128,7 @@ class Wanted:
     changes: Optional[dict[str, Any]] = None  # noqa: UP045
     reset: Optional[int] = None  # noqa: UP045
     moments: Optional[list[Any]] = None  # noqa: UP045
+    settings: Optional[list[Any]] = None  # noqa: UP045
     parts: Optional[list[int]] = None  # noqa: UP045
 
 
@@ -160,6 +145,8 @@ def run(session: Session, step: Any, state: str, plan: list[dict[str, Any]], **o
                 put(session, keep[str(i)])
             if want.reset == i:
                 a.optimizer.state.clear()
+            if want.settings and want.settings[0] == i:
+                whole_state.set_settings(a.optimizer, session.store.get(want.settings[1])["optimizer"], rates=a.scheduler is None)
             if want.moments and want.moments[0] == i:
                 saved = states.copied(session.store.get(want.moments[1])["optimizer"]["state"])
                 a.optimizer.load_state_dict({"state": saved, "param_groups": a.optimizer.state_dict()["param_groups"]})
