@@ -161,3 +161,26 @@ def test_what_one_process_hides_is_said_of_a_run_of_several(tmp_path: Path) -> N
     one = read(write(tmp_path / "one", config={"world_size": 1, "num_workers": 0}))
     assert "8 devices and 4 loader workers" in caveat(several, verdict.NOT)
     assert caveat(one, verdict.NOT) == caveat(several, verdict.DATA) == ""
+
+
+def test_hardware_is_not_named_where_a_restart_may_have_changed_something() -> None:
+    silent = Outcomes(0, 3, agreed=40, parts_near=True, why_parts="loss")
+    assert decide(silent)[0] == verdict.HARDWARE
+    word, why = decide(Outcomes(0, 3, agreed=40, parts_near=True, why_parts="loss", changed="the run was started again at step 40"))
+    assert word == verdict.NOT and "started again at step 40" in why
+
+
+def test_settings_of_a_later_checkpoint_that_meet_the_log_say_that_they_were_changed() -> None:
+    o = Outcomes(0, 3, agreed=40, explained="settings of the checkpoint of step 80 from step 41 on (weight_decay 10 for 0.01)")
+    word, why = decide(o)
+    assert word == verdict.OPTIMIZER and "weight_decay 10 for 0.01" in why
+    named, _ = verdict.weights(word, o, low_precision=False)
+    assert max(named, key=named.__getitem__) == "config_changed"
+
+
+def test_a_lasting_change_of_the_data_accuses_no_batch() -> None:
+    needed = {"needed": 3, "other_batch": ("no spike", "no spike"), "alone": ("spike",), "elsewhere": ("spike", "spike")}
+    assert decide(Outcomes(3, 3, **needed))[0] == verdict.DATA  # type: ignore[arg-type]
+    word, why = decide(Outcomes(3, 3, further={"lasting": "spike"}, **needed))  # type: ignore[arg-type]
+    assert word == verdict.UNDECIDED and "no batch is accused" in why
+    assert verdict.more(word, {"lasting": "spike"})[0][1] == {"data_distribution_shift": 24.0}

@@ -259,3 +259,27 @@ def test_the_operation_that_makes_infinity_is_named_with_its_module_and_what_wen
     before = [f for f in seen["frames"] if f["module"] in ("0", "1")]
     assert before
     assert all(f["nonfinite"] == 0 for f in before)
+
+
+def test_a_hidden_state_kept_as_an_attribute_goes_with_the_state(tmp_path: Path) -> None:
+    text = PLAIN + (
+        "\n\n_build = build\n\n\ndef build():\n    model, *rest = _build()\n    model.hidden = None\n    return (model, *rest)\n"
+        "\n\n_loss = loss\n\n\ndef loss(model, batch, reduction=\"mean\"):\n    value = _loss(model, batch, reduction)\n"
+        "    value = value if model.hidden is None else value + 0.1 * model.hidden\n    model.hidden = value.mean().detach()\n    return value\n"
+    )  # fmt: skip
+    s = session(tmp_path, text)
+    first = run(s, [0, 1, 2])
+    assert s.adapter.model.hidden is not None
+    assert run(s, [0, 1, 2]) == first
+
+
+def test_settings_of_another_state_are_put_in_and_the_rate_where_no_schedule_sets_it(tmp_path: Path) -> None:
+    s = session(tmp_path, PLAIN)
+    group = s.adapter.optimizer.param_groups[0]
+    group.update(weight_decay=0.5, lr=0.2)
+    commands.put(s, "later")
+    commands.restore(s, "built")
+    plain = run(s, [0, 0, 0])
+    other = run(s, [0, 0, 0], settings=[1, "later"])
+    assert [x["lr"] for x in other] == [plain[0]["lr"], 0.2, 0.2]
+    assert other[1]["loss"] == plain[1]["loss"] and other[2]["loss"] != plain[2]["loss"]
