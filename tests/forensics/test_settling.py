@@ -28,7 +28,7 @@ def test_causes_ask_for_arms_and_weigh_outcomes_that_there_are() -> None:
     general = {*arms.GENERAL, *extra_arms.ALL}
     assert {a for cause in causes().values() for a in cause.arms} <= general
     words = {w for _, w in (verdict.FURTHER | verdict.ONLY_OPEN).values()} | {"samples: unlike", "samples: alike"}
-    words |= {*arms.GENERAL, "rate as logged", "moments lost", *verdict.OTHERS, *verdict.FINER}
+    words |= {*arms.GENERAL, *verdict.EXPLAINED.values(), *verdict.OTHERS, *verdict.FINER}
     assert {w for cause in causes().values() for w in cause.outcomes} <= words
 
 
