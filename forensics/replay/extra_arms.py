@@ -91,9 +91,9 @@ def _skipped(scene: Scene, until: int) -> dict[str, str]:
 
 
 def lasting(scene: Scene, culprits: tuple[int, ...], until: int) -> str:
-    """Whether batches of long after make the effect in the place of culprits that reach to its end; "" where they do not, or there are none.
+    """What batches of long after do in the place of culprits that reach to the end of the effect; "" where it is not asked.
 
-    Then the data have changed for good, as in a curriculum, and none of these batches is worse than those that follow.
+    Where they make it, too, the data have changed to stay, as in a curriculum, and none of these batches is worse than those that follow.
     """
     last = scene.about["last_step"]
     count = SKIP if last is None else min(SKIP, int(last) - 1 - culprits[-1])

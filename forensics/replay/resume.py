@@ -30,7 +30,7 @@ class Later:
 
     step: int
     differs: str  # "weight_decay 10 for 0.01", "" where it is set as before
-    rate: str  # the same of the rate, which a schedule may have changed
+    rate: str  # the same of the rate, which the training's own step may set
 
 
 def explain(scene: Scene) -> tuple[str, str]:
@@ -67,15 +67,11 @@ def _later(scene: Scene) -> Later | None:
         step = None
     if step is None:
         return None
-    differs: dict[str, None] = {}
-    rate = ""
-    for before, after in zip(lab.settings["start"], lab.settings["later"], strict=False):
-        for k in sorted((before.keys() & after.keys()) - {"initial_lr"}):
-            if before[k] != after[k] and k == "lr":
-                rate = f"rate {after[k]:g} for {before[k]:g}"
-            elif before[k] != after[k]:
-                differs[f"{k} {after[k]} for {before[k]}"] = None
-    return Later(step + scene.shift, ", ".join(differs), rate)
+    groups = list(zip(lab.settings["start"], lab.settings["later"], strict=False))
+    differs = [(k, f"{k} {new[k]} for {old[k]}") for old, new in groups for k in old if k in new and new[k] != old[k]]
+    words = dict.fromkeys(said for k, said in differs if k != "lr")
+    rates = dict.fromkeys(said for k, said in differs if k == "lr")
+    return Later(step + scene.shift, ", ".join(words), ", ".join(rates))
 
 
 def _changed(scene: Scene, later: Later | None) -> str:
@@ -97,7 +93,7 @@ def _faults(
     if not restarts and again.overlay.parts is not None:  # the log of a restart may show none
         at = [[again.overlay.parts - shift - 1, again.overlay.parts - shift]]
     for steps in at:
-        if later is not None and (set_so := later.differs or later.rate):
+        if later is not None and (set_so := ", ".join(filter(None, (later.differs, later.rate)))):
             name = f"settings of the checkpoint of step {later.step}"
             found += [(f"{name} from step {s + shift} on ({set_so})", s, {"settings": [s, "later"]}) for s in steps if s >= trace.first]
         found += [(f"moments reset at step {s + shift}", s, {"reset": s}) for s in steps if s >= trace.first]

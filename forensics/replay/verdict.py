@@ -101,7 +101,7 @@ def _by_state(o: Outcomes, lead: str) -> tuple[str, str]:
     return CODE, f"{lead} No change of rate, optimizer or precision removes it."
 
 
-LASTING = "The data are other ones from there on for good: batches of long after make the effect in these steps, too"
+LASTING = "The data are other ones from there on: batches of long after make the effect in these steps, too"
 OTHERS = {DATA: -16.0, STATE_DATA: -10.0, HARDWARE: -20.0, NUMERICS: -16.0, OPTIMIZER: -14.0}  # decibans: causes that say nothing of it
 EXPLAINED = {  # how what brings the logged effect back begins -> the word by which causes weigh it
     "moments": "moments lost",

@@ -183,4 +183,4 @@ def test_a_lasting_change_of_the_data_accuses_no_batch() -> None:
     assert decide(Outcomes(3, 3, **needed))[0] == verdict.DATA  # type: ignore[arg-type]
     word, why = decide(Outcomes(3, 3, further={"lasting": "spike"}, **needed))  # type: ignore[arg-type]
     assert word == verdict.UNDECIDED and "no batch is accused" in why
-    assert verdict.more(word, {"lasting": "spike"})[0][1] == {"data_distribution_shift": 24.0}
+    assert verdict.more(word, {"lasting": "spike"})[0][1] == {"data_distribution_shift": 24.0, "bad_data_pocket": 10.0}

@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from forensics.replay.training import commands, layouts, leaks  # noqa: E402
+from forensics.replay.training import commands, layouts, leaks, whole_state  # noqa: E402
 from forensics.replay.training.adapter import Wrong  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:TF32 acceleration")
@@ -283,3 +283,29 @@ def test_settings_of_another_state_are_put_in_and_the_rate_where_no_schedule_set
     other = run(s, [0, 0, 0], settings=[1, "later"])
     assert [x["lr"] for x in other] == [plain[0]["lr"], 0.2, 0.2]
     assert other[1]["loss"] == plain[1]["loss"] and other[2]["loss"] != plain[2]["loss"]
+
+
+def test_attributes_are_put_back_where_they_were_and_weights_named_twice_stay_the_weights(tmp_path: Path) -> None:
+    s = session(tmp_path, PLAIN)
+    model, shared = s.adapter.model, []
+    model.losses = shared
+    model.count, model.cache, model.tied = 0, {}, [next(model.parameters())]
+    commands.put(s, "early")
+    model.count, model.new = 3, torch.ones(2)
+    model.losses.append(torch.ones(1))
+    model.cache["k"] = torch.ones(2)
+    commands.restore(s, "early")
+    assert (model.count, model.cache, model.losses) == (0, {}, [])
+    assert model.losses is shared and not hasattr(model, "new")
+    assert model.tied[0] is next(model.parameters())
+
+
+def test_settings_are_what_the_constructor_takes_and_no_schedule_sets(tmp_path: Path) -> None:
+    s = session(tmp_path, PLAIN)
+    a = s.adapter
+    a.optimizer.param_groups[0]["k"] = 7  # as optimizers keep their counts
+    told = whole_state.settings(a, a.optimizer.param_groups)[0]
+    assert {"lr", "betas", "eps", "weight_decay"} <= set(told)
+    assert not {"k", "fused", "foreach", "params"} & set(told)
+    a.scheduler = torch.optim.lr_scheduler.OneCycleLR(a.optimizer, 0.1, total_steps=10)
+    assert not {"lr", "betas"} & set(whole_state.settings(a, a.optimizer.param_groups)[0])

@@ -111,7 +111,7 @@ def start(session: Session, step: Any, path: str | None, name: str) -> dict[str,
 
 
 def _settings(session: Session) -> Any:
-    return plain(whole_state.settings_of(session.adapter.optimizer.state_dict()))
+    return plain(whole_state.settings(session.adapter, session.adapter.optimizer.param_groups))
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def run(session: Session, step: Any, state: str, plan: list[dict[str, Any]], **o
             if want.reset == i:
                 a.optimizer.state.clear()
             if want.settings and want.settings[0] == i:
-                whole_state.set_settings(a.optimizer, session.store.get(want.settings[1])["optimizer"], rates=a.scheduler is None)
+                whole_state.set_settings(a, session.store.get(want.settings[1])["optimizer"]["param_groups"])
             if want.moments and want.moments[0] == i:
                 saved = states.copied(session.store.get(want.moments[1])["optimizer"]["state"])
                 a.optimizer.load_state_dict({"state": saved, "param_groups": a.optimizer.state_dict()["param_groups"]})

@@ -11,16 +11,19 @@ from typing import Any
 from .tensors_in import flat
 
 
-def copied(x: Any) -> Any:
-    """Tensors cloned, containers rebuilt, everything else shared."""
+def copied(x: Any, seen: Any = None) -> Any:
+    """Tensors cloned (one that stands in two places once), containers rebuilt, everything else shared. `seen`: id -> clone so far."""
     import torch
 
+    seen = {} if seen is None else seen
     if isinstance(x, torch.Tensor):
-        return x.detach().clone()
+        if id(x) not in seen:
+            seen[id(x)] = x.detach().clone()
+        return seen[id(x)]
     if isinstance(x, dict):
-        return {k: copied(v) for k, v in x.items()}
+        return {k: copied(v, seen) for k, v in x.items()}
     if isinstance(x, (list, tuple)):
-        return type(x)(copied(v) for v in x) if type(x) in (list, tuple) else x
+        return type(x)(copied(v, seen) for v in x) if type(x) in (list, tuple) else x
     return x
 
 

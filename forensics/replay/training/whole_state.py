@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from .states import copied, generators, set_generators
-from .tensors_in import flat
+
+HOW = {"params", "foreach", "fused", "capturable", "differentiable"}  # of torch's optimizers: the same update, computed otherwise
 
 
 def taken(a: Any) -> dict[str, Any]:
@@ -40,32 +42,59 @@ def put_back(a: Any, state: dict[str, Any]) -> None:
 
 
 def attributes(model: Any) -> dict[str, dict[str, Any]]:
-    """Tensors that modules keep as plain attributes, by module: a hidden state that goes from step to step stands in no state_dict."""
-    found = {}
-    for name, module in model.named_modules():
-        kept = {k: v for k, v in vars(module).items() if not k.startswith("_") and flat(v)}
-        if kept:
-            found[name] = kept
-    return found
+    """What modules keep as plain attributes, by module: tensors, numbers, text, None, containers of these.
+
+    A hidden state that goes from step to step, a cache or a counter stands in no state_dict. Weights that an attribute names once more are
+    left alone: they are restored where they live.
+    """
+    weights = {_storage(t) for t in [*model.parameters(), *model.buffers()]}
+    return {
+        name: {k: v for k, v in vars(module).items() if not k.startswith("_") and k != "training" and _plain(v, weights)}
+        for name, module in model.named_modules()
+    }
 
 
 def set_attributes(model: Any, saved: dict[str, dict[str, Any]]) -> None:
-    """Puts them back; those that a module did not have when they were saved are None, as before its first step."""
+    """Puts them back, lists and dicts in place; those that have come since are taken away."""
+    now = attributes(model)
     for name, module in model.named_modules():
-        kept = saved.get(name, {})
-        for k in [k for k, v in vars(module).items() if not k.startswith("_") and flat(v) and k not in kept]:
-            setattr(module, k, None)
+        held, kept = vars(module), saved[name]
+        for k in now[name].keys() - kept.keys():
+            del held[k]
         for k, v in kept.items():
-            setattr(module, k, v)
+            if type(v) is list and type(held.get(k)) is list:
+                held[k][:] = v
+            elif type(v) is dict and type(held.get(k)) is dict:
+                held[k].clear()
+                held[k].update(v)
+            else:
+                held[k] = v
 
 
-def settings_of(optimizer: Any) -> list[dict[str, Any]]:
-    """The numbers and switches of each group of a saved optimizer."""
+def _plain(v: Any, weights: set[int]) -> bool:
+    import torch
+
+    if isinstance(v, torch.Tensor):
+        return not (v.is_leaf and v.requires_grad) and v.layout is torch.strided and _storage(v) not in weights
+    if type(v) in (list, tuple, dict):
+        return all(_plain(x, weights) for x in (v.values() if isinstance(v, dict) else v))
+    return v is None or isinstance(v, (bool, int, float, str))
+
+
+def _storage(t: Any) -> int:
+    return int(t.untyped_storage().data_ptr())
+
+
+def settings(a: Any, groups: Any) -> list[dict[str, Any]]:
+    """Of each group what the optimizer's constructor takes, without what a schedule sets, and what only says how it computes."""
+    takes = set(inspect.signature(type(a.optimizer).__init__).parameters) - HOW
+    if a.scheduler is not None:
+        takes -= {"lr", *(("momentum", "betas") if getattr(a.scheduler, "cycle_momentum", False) else ())}
     plain = (bool, int, float, tuple, list, type(None))
-    return [{k: v for k, v in g.items() if k != "params" and isinstance(v, plain)} for g in optimizer["param_groups"]]
+    return [{k: v for k, v in g.items() if k in takes and isinstance(v, plain)} for g in groups]
 
 
-def set_settings(optimizer: Any, saved: Any, rates: bool) -> None:
-    """The settings of a saved optimizer, group by group; the rate only with `rates`: else a schedule sets it."""
-    for group, kept in zip(optimizer.param_groups, settings_of(saved)):  # noqa: B905  (Python 3.9)
-        group.update({k: v for k, v in kept.items() if k in group and (rates or k not in ("lr", "initial_lr"))})
+def set_settings(a: Any, groups: Any) -> None:
+    """The settings of a saved optimizer, group by group."""
+    for group, kept in zip(a.optimizer.param_groups, settings(a, groups)):  # noqa: B905  (Python 3.9)
+        group.update(kept)
