@@ -106,10 +106,15 @@ _NOT_THE_STEP = re.compile(r"optim|state\.\d+\.|callbacks|loops|sched|metrics|co
 
 
 def step_of(contents: Contents) -> int | None:
-    """The step that the file states (``global_step``, ``iteration``, ``step``), else the one in its name."""
+    """The step that the file states (``global_step``, ``iteration``, ``step``), else the one in its name.
+
+    What accelerate saves beside random numbers as ``step`` counts micro-batches for its accumulation, from 0 where that is not used.
+    """
     found = []
     for name, value in contents.values.items():
-        plain = name.rpartition(":")[2]
+        source, _, plain = name.rpartition(":")
+        if checkpoint_files.kind_of(source) == "rng":
+            continue
         last = plain.rpartition(".")[2]
         named = last in vocabulary.SURE_STEP and plain.count(".") <= 1 and not _NOT_THE_STEP.search(plain[: -len(last)])
         if named and type(value) in (int, float) and 0 <= value < 1 << 53:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from forensics.checkpoints import sick_document
+from forensics.checkpoints import describe, sick_document
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -109,3 +109,13 @@ def test_a_run_that_never_saves_its_optimizer_means_it(tmp_path: Path) -> None:
     optimizer = torch.optim.SGD(plain().parameters(), 0.1, momentum=0.9)
     save(30, optimizer=optimizer.state_dict())
     assert severity(last) == "warning"
+
+
+@pytest.mark.parametrize(("folder", "step"), [("state_210", None), ("step_210", 210)])
+def test_the_count_beside_random_numbers_is_no_step(tmp_path: Path, folder: str, step: int | None) -> None:
+    """As accelerate's save_state leaves it: `step` counts micro-batches, 0 where nothing is accumulated."""
+    where = tmp_path / folder
+    where.mkdir()
+    torch.save(plain().state_dict(), where / "pytorch_model.bin")
+    torch.save({"step": 0, "torch_manual_seed": torch.get_rng_state()}, where / "random_states_0.pkl")
+    assert describe.read(where).step == step
