@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-# How a page, a case, a comparison, an audit and a traceback of ours begin
+# How a page, a case, a comparison, an audit, a traceback and a journal of ours begin
 _REPORT = re.compile(
     rb'<!doctype html>\s.{0,300}?<meta name="generator" content="forensics '
     rb'|\s{0,9}\{\s{0,9}"schema": \d{1,9},\s{1,9}(?:"kind": "comparison",\s{1,9})?"tool": \{\s{1,9}"name": "forensics"'
-    rb"|forensics replay: ",
+    rb'|forensics replay: |\{"forensics_replay_journal": ',
     re.DOTALL,
 )
 _MAGIC = [

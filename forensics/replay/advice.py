@@ -64,10 +64,15 @@ def _with(h: Hypothesis, does: str, tells: str) -> str:
     return f"{h.settle} {does}" if ASKS.search(h.settle) else f"{h.settle} {tells}" if tells and _told(h) else h.settle
 
 
+def stopped_early(document: dict[str, Any]) -> bool:
+    """Whether budget or time ended before all experiments were done."""
+    return any(document.get(k) for k in ("not_tried", "budget_note", "too_little"))
+
+
 def resolved(run: Run, hypotheses: Iterable[Hypothesis], document: dict[str, Any], adapter: str) -> tuple[Hypothesis, ...]:
     """After a replay no cause asks for one, but where its budget ended too early."""
     again = ""
-    if document["verdict"] == verdict.UNDECIDED and any(document.get(k) for k in ("not_tried", "budget_note", "too_little")):
+    if document["verdict"] == verdict.UNDECIDED and stopped_early(document):
         steps = 4 * max(document["budget"], document["bound"])
         again = f"Replay with more steps: `{command(run, adapter, '--budget', str(steps))}`."
     return tuple(replace(h, settle=again) if ASKS.search(h.settle) else h for h in hypotheses)

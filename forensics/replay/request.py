@@ -12,7 +12,8 @@ from forensics.case import Case
 from forensics.replay import verdict
 from forensics.replay.agreement import Check
 from forensics.replay.arms import Arms
-from forensics.replay.client import MEMORY, Order, Worker
+from forensics.replay.client import MEMORY, Order
+from forensics.replay.journal import Answering
 from forensics.replay.reproduce import Reproduction
 from forensics.replay.runner import Effect, Lab
 from forensics.replay.start_checkpoints import Start
@@ -37,6 +38,7 @@ class Options:
     more_workers: int = 0  # beside the one, and one for each further GPU
     order: Order = None  # of the samples, where the adapter leaves it to the run
     check: bool = False  # whether the adapter is checked, and nothing else done
+    journal: Path | None = None  # what was learned so far, for a second start
     show: bool = False  # whether samples of the culprits are kept for the page
 
 
@@ -53,6 +55,7 @@ class Result:
     interrupted: bool = False
     root: str = ""
     steps_elsewhere: int = 0  # steps that further workers ran
+    recalled: int = 0  # steps that the journal of an earlier start knew
     unproven: bool = False  # the log holds too little to show that the adapter is the run's
     content: list[dict[str, Any]] = field(default_factory=list)  # samples for the page, where they were asked for; no part of the document
 
@@ -64,7 +67,7 @@ class Asked:
     run: Run
     case: Case
     options: Options
-    worker: Worker
+    worker: Answering
     about: dict[str, Any]
     progress: Progress
     deadline: float = math.inf  # time.monotonic() after which no further experiment is begun

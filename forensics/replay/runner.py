@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from forensics.replay.client import Worker
 from forensics.replay.delta_debugging import OutOfBudget
+from forensics.replay.journal import Answering
 from forensics.run.robust import SIGMA
 
 HALF, THIRD = 0.5, 0.35  # shares of the height: above the one it is the effect, below the other it is gone
@@ -40,7 +40,7 @@ class Trace:
 class Lab:
     """`states`: step -> name of the state before that step, on the trajectory that the run took."""
 
-    worker: Worker
+    worker: Answering
     budget: int
     states: dict[int, str] = field(default_factory=dict)
     spent: int = 0

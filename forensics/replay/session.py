@@ -21,6 +21,7 @@ from forensics.replay import (
     cost,
     explain_reproduced,
     extra_arms,
+    journal,
     numerics,
     one_process,
     resume,
@@ -29,6 +30,7 @@ from forensics.replay import (
 )
 from forensics.replay.arms import Arms
 from forensics.replay.client import ReplayFailed, Worker
+from forensics.replay.delta_debugging import OutOfBudget
 from forensics.replay.ordinary import nothing_special
 from forensics.replay.reproduce import Reproduction, reproduce
 from forensics.replay.request import Asked, Progress, Scene
@@ -50,15 +52,19 @@ def replay(run: Run, case: Case, options: Options, progress: Progress) -> Result
     document: dict[str, Any] = {"device": "", "noise_floor": 0.0, "arms": [], "verdict": verdict.UNDECIDED, "steps_replayed": 0}
     result = Result(document, root=str(run.root))
     options = with_order(run, options, found[0].onset if found else None)
-    worker = None
+    asker: journal.Answering | None = None
     try:
         with Worker(options.python, options.adapter, run=run.root, timeout=options.timeout, order=options.order) as worker:
             about = worker.open(options.device, options.threads or max(1, (os.cpu_count() or 2) // 2), options.memory)
+            further = [options.device, options.threads, options.python, sorted((options.order or {}).items())]
+            asker = journal.remembering(worker, options.journal, about, further) if options.journal else worker
             document |= {"device": f"{about['device']}, {about['precision']}, torch {about['torch']}", "parameters": about["parameters"]}
-            asked = Asked(run, case, options, worker, about, progress, time.monotonic() + options.max_time)
+            asked = Asked(run, case, options, asker, about, progress, time.monotonic() + options.max_time)
             checked = _checked(asked, found, result) if options.check or not _nothing(asked, found, result) else None
             if checked is not None:
                 _explain_all(checked, found, result)
+    except OutOfBudget as e:  # before the effect was there, or not
+        document |= {"why": f"Stopped early: {e}.", "budget_note": str(e)}
     except ReplayFailed as e:
         result.failed, result.traceback = e.sentence, e.traceback
         document["trouble"] = e.sentence
@@ -66,9 +72,12 @@ def replay(run: Run, case: Case, options: Options, progress: Progress) -> Result
         result.failed, result.interrupted = "interrupted; what was learned until then is in the report", True
         document["trouble"] = result.failed
     finally:
-        if worker is not None:
-            steps = worker.steps + result.steps_elsewhere - document.get("check", {}).get("steps", 0)
-            document |= {"steps_replayed": steps, "seconds": round(worker.seconds, 2), "beside": worker.beside}
+        if asker is not None:
+            steps = asker.steps + result.steps_elsewhere - document.get("check", {}).get("steps", 0)
+            document |= {"steps_replayed": steps, "seconds": round(asker.seconds, 2), "beside": asker.beside}
+        if isinstance(asker, journal.Remembering):
+            result.recalled = asker.known
+            asker.close()
     return result
 
 
@@ -163,7 +172,7 @@ def _reproduced(asked: Asked, trouble: Trouble, result: Result, first: bool) -> 
     window = max(trouble.until - origin - step + 1, 1)
     bound = start_checkpoints.bound(window)
     lab.budget = options.budget or max(bound, LEAST)
-    document |= {"from": {"step": step, "checkpoint": _within(run, start.path), "parts": parts}, "steps": [trouble.onset, trouble.until],
+    document |= {"from": {"step": step, "checkpoint": start_checkpoints.within(run, start.path), "parts": parts}, "steps": [trouble.onset, trouble.until],
                  "window": window, "bound": bound, "budget": lab.budget}  # fmt: skip
     if step >= trouble.onset - origin + 1:
         raise ReplayFailed(f"the state to begin from is of step {step}, after the trouble at step {trouble.onset}", kind="files")
@@ -186,11 +195,6 @@ def _reproduced(asked: Asked, trouble: Trouble, result: Result, first: bool) -> 
     )  # fmt: skip
 
 
-def _within(run: Run, path: str | None) -> str | None:
-    """A checkpoint as the report names it: beside what the run was read from."""
-    return path and os.path.relpath(path, run.root if os.path.isdir(run.root) else os.path.dirname(run.root))
-
-
 def _sane(asked: Asked, result: Result) -> None:
     """Where a run learns badly from its first step to its last: whether it can learn one batch by heart."""
     run, case, about = asked.run, asked.case, asked.about
@@ -202,7 +206,7 @@ def _sane(asked: Asked, result: Result) -> None:
     rates = [v for v in logged(run).lr.values() if math.isfinite(v)]
     rate = sorted(rates)[len(rates) // 2] if rates else float(about["settings"]["lr"])
     batch = step if about["last_step"] is None else min(step, int(about["last_step"]) - 1)
-    result.document["from"] = {"step": step, "checkpoint": _within(run, start.path), "parts": parts}
+    result.document["from"] = {"step": step, "checkpoint": start_checkpoints.within(run, start.path), "parts": parts}
     word = extra_arms.by_heart(lab, result.document["arms"], "start", batch, rate, step_origin(run))
     result.outcomes = verdict.Outcomes(0, 0, further={"heart": word})
 
@@ -231,7 +235,7 @@ def _absent(scene: Scene, outcomes: verdict.Outcomes) -> verdict.Outcomes:
     return extra_arms.again_elsewhere(scene, outcomes) if verdict.decide(outcomes)[0] == verdict.HARDWARE else outcomes
 
 
-def _probe_leaks(worker: Worker, document: dict[str, Any], state: str = "built", batch: int = 0) -> None:
+def _probe_leaks(worker: journal.Answering, document: dict[str, Any], state: str = "built", batch: int = 0) -> None:
     """Whether early outputs see later inputs; says nothing where the model has no such shape."""
     try:
         found = worker.ask("leaks", state=state, batch=batch)

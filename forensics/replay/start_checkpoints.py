@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +60,11 @@ def others(starts: list[Start], used: Start, until: int) -> list[Start]:
 def after(starts: list[Start], step: int) -> Start | None:
     """The first good state after a step."""
     return next((s for s in starts if s.step > step), None)
+
+
+def within(run: Run, path: str | None) -> str | None:
+    """A checkpoint as the report names it: beside what the run was read from."""
+    return path and os.path.relpath(path, run.root if os.path.isdir(run.root) else os.path.dirname(run.root))
 
 
 def load(lab: Lab, start: Start, name: str) -> tuple[int, list[str]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +123,8 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
     if choices.skip_list:
         output.check(choices.skip_list, force=wanted.force)
     found = places(run, wanted, name)
+    kept = found.page.with_suffix(f".replay-{hashlib.sha256(os.path.realpath(run).encode()).hexdigest()[:8]}.jsonl")  # of this run alone
+    options = options if wanted.redact else replace(options, journal=kept)  # it holds what the adapter says
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:
         runs = at_path.read_runs(run, run_config=run_config, progress=tick)
         chosen = at_path.choose(runs, run, name=name, progress=tick)
@@ -131,11 +135,26 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
     found = publish(case.to_json(), found, runs, [options.adapter, choices.data], known=known, force=wanted.force, shown=shown)
     if choices.skip_list:
         output.write(choices.skip_list, json.dumps(skip_list.listed(result.culprits), indent=1, default=str) + "\n")
+    _settle_journal(result, kept)
     if result.document.get("why"):
         click.echo(steady(f"replay: {result.document['verdict']}. {result.document['why']}"))
     if result.failed:
         _say_why(result, found.page.with_suffix(".traceback.txt"))
         ctx.exit(130 if result.interrupted else 1)
+
+
+def _settle_journal(result: Any, kept: Path) -> None:
+    """A journal is of use only to a replay that goes on; a finished one leaves none behind."""
+    from forensics.replay import advice
+
+    if result.recalled:
+        say(f"forensics: {result.recalled:,} of the steps were known from {kept}, which an earlier start has left")
+    if result.failed or advice.stopped_early(result.document):
+        say(
+            f"forensics: what was learned is in {kept}: the same command, with more budget or time, goes on from there"
+        ) if kept.exists() else None
+    else:
+        kept.unlink(missing_ok=True)
 
 
 def _only(ctx: click.Context, path: str, options: Any, wanted: Wanted, *, name: str | None, run_config: bool, what: Choices) -> int:
