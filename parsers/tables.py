@@ -42,6 +42,7 @@ WIDEST_ZONE = 14 * 3600.0  # seconds: Kiribati is that far ahead of UTC (tz data
 ZONES_APART = 86400.0  # seconds, and some, by which two clocks without a zone may differ: from 12 hours behind UTC to 14 ahead
 DOUBTED = 30 * 86400.0  # seconds between two lines of one run that are a wrong clock or another run: no job waits so long
 NO_YEAR = 1972  # a leap year: a parser gives clocks without a year in it, those without a date on 1970-01-01 (parsers.clocks)
+LINES_COUNTED = "the running number of the line, for the log names no steps"  # a note on the steps of a file
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
 _ORIGIN = [("source", _NAME), ("at", pa.int64())]

@@ -21,6 +21,7 @@ from parsers.checkpoints.value_stats import Stats
 
 ABSURD = 1e6  # no trained weight is this large; bfloat16's bit flips give 1e38
 BEYOND_COUNTS = 1e20  # no count of tokens or sum of squares gets there; a flipped top exponent bit multiplies by 3e38
+FLIPPED = 2.0**16  # times the others; bound: the least that a flip of one of the four top exponent bits multiplies by
 ALONE = 0.9  # one value with this share of a tensor's squares
 ALONE_SIZE = 50.0  # times what the others are worth (root mean square), in tensors of at least ALONE_COUNT
 ALONE_COUNT = 256
@@ -101,7 +102,7 @@ def _holes(x: NDArray[Any]) -> bool:
 def absurd(c: Checkpoint) -> list[Found]:
     found = []
     for t, s in measured(c, *WEIGHTS, "exp_avg"):
-        if s.absmax > (BEYOND_COUNTS if _may_count(t) else ABSURD):
+        if s.absmax > (BEYOND_COUNTS if _may_count(t) or _as_the_others(t, s) else ABSURD):
             title = f"{t.name} holds a value of {s.absmax:.3g}, which no training reaches; the others are about {_rest(t, s):.2g}"
             found.append(finding("absurd_value", "critical", title, [t.name]))
         elif t.role != "exp_avg" and _stands_alone(s):
@@ -116,6 +117,12 @@ _TRAINED = re.compile(r"(?i)(^|[._/])(weight|bias|kernel|gamma|beta|gain|scale|e
 def _may_count(t: Tensor) -> bool:
     """Single numbers, and vectors without the name of a parameter: modules keep counters and running sums as floats, too."""
     return t.count == 1 or (t.role != "exp_avg" and len(t.shape) < 2 and not _TRAINED.search(t.name))
+
+
+def _as_the_others(t: Tensor, s: Stats) -> bool:
+    """A moment has the size of the loss' gradients, whatever that is, and those of a loss of millions are large everywhere."""
+    moment = t.role == "exp_avg" or is_state(t.name)
+    return moment and s.absmax > ABSURD and s.absmax < FLIPPED * _rest(t, s)
 
 
 def _stands_alone(s: Stats) -> bool:

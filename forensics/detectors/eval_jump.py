@@ -5,10 +5,11 @@ What it sees
 
 How it decides
     The largest change between neighbouring evaluations is held against the five changes on either side of it: more than five
-    times their robust sigma and 15 % of the level (15 points of an accuracy). The three to five evaluations after it keep
+    times their robust sigma, for a change for the worse five times what they lose (root mean square), and 15 % of the level (15 points of an accuracy). The three to five evaluations after it keep
     half of the step, and the training loss moves by less than a third of it in the same direction.
-    A metric of hits that steps up, or steps while the evaluation loss goes on, is information: learning does that. A step up is
-    more than that where the five changes before it were all small beside it: no learning that had become slow does that at once.
+    A step for the better, or hits that step while the evaluation loss goes on, are information: learning does that. A step for the better is
+    more than that where something had been learnt before and the five changes before it were all small beside it: no learning
+    that had become slow does that at once.
 
 Cannot tell
     With fewer than eight evaluations.
@@ -81,7 +82,7 @@ def _stepped(run: Run, s: Series, *, hits: bool) -> Finding | None:
     rows = surviving(s)
     x = s.value[rows]
     y, _ = _scaled(x, hits=hits)
-    i = _jump(y)
+    i = _jump(y, hits=hits)
     if i is None:
         return None
     size = float(y[i + 1] - y[i])
@@ -97,25 +98,37 @@ def _stepped(run: Run, s: Series, *, hits: bool) -> Finding | None:
     alone = hits and _loss_goes_on(run, previous, step)
     title += "; the evaluation loss does not" if alone else ""
     facts = Facts(step, before=float(x[i]), after=float(x[i + 1]), size=size, metric=s.name, previous=previous, alone=alone)
-    # better hits are what learning looks like, while it goes fast
-    learns = hits and size > 0 and (i < BESIDE or float(np.abs(np.diff(y)[i - BESIDE : i]).max()) > SLOW * size)
-    severity = "info" if alone or learns else "warning"
+    unseen = hits or series(run, "loss.train") is None  # a loss that falls as the training's was not let through above
+    severity = "info" if alone or (unseen and _learns(y, i, size if hits else -size)) else "warning"
     steps, times = (step, int(s.step[rows[-1]])), (s.clock(rows[i + 1]), None)
     return evidence.found(facts, title, steps, severity, shown, times=times)
 
 
-def _jump(y: np.ndarray) -> int | None:
+def _jump(y: np.ndarray, *, hits: bool) -> int | None:
     """The evaluation before a lasting step out of the changes around it; None where there is none."""
     change = np.diff(y)
     i = int(np.argmax(np.abs(change)))
     before, after = y[max(i + 1 - LASTS, 0) : i + 1], y[i + 1 : i + 1 + BESIDE]
     lasting = len(after) >= LASTS and abs(np.median(after) - np.median(before)) >= HALF * abs(change[i])
-    return i if lasting and i > 0 and abs(change[i]) >= max(TIMES * _usual(change, i), SHARE) else None
+    return (
+        i
+        if lasting and i > 0 and abs(change[i]) >= max(TIMES * _usual(-change if hits else change, i, worse=(change[i] < 0) == hits), SHARE)
+        else None
+    )
 
 
-def _usual(change: np.ndarray, i: int) -> float:
-    """Scatter of the changes beside one, about their median: a steady trend is none."""
-    return robust_sigma(np.delete(change, i)[max(i - BESIDE, 0) : i + BESIDE])
+def _learns(y: np.ndarray, i: int, better: float) -> bool:
+    """Whether a step is what learning looks like: for the better, while it goes fast, or as the first thing that was learnt."""
+    before = np.abs(np.diff(y)[max(i - BESIDE, 0) : i])
+    fast = i < BESIDE or float(before.max()) > SLOW * better
+    return better > 0 and (fast or abs(float(y[i] - y[0])) < SLOW * better)
+
+
+def _usual(change: np.ndarray, i: int, *, worse: bool) -> float:
+    """Scatter of the changes beside one, about their median: a steady trend is none. Beside a change for the worse, what
+    the others lose (above zero): learning moves an evaluation fast for the better, which is no scatter."""
+    beside = np.delete(change, i)[max(i - BESIDE, 0) : i + BESIDE]
+    return float(np.sqrt(np.mean(np.maximum(beside, 0.0) ** 2))) if worse else robust_sigma(beside)
 
 
 def smallest_effect(run: Run) -> str:
@@ -123,7 +136,9 @@ def smallest_effect(run: Run) -> str:
     for s, hits in curves(run):
         y, logs = _scaled(s.value[surviving(s)], hits=hits)
         change = np.diff(y)
-        usual = np.percentile([_usual(change, i) for i in range(1, len(change))], 100 * SEEN)
+        change = -change if hits else change
+        either = [max(_usual(change, i, worse=True), _usual(change, i, worse=False)) for i in range(1, len(change))]
+        usual = np.percentile(either, 100 * SEEN)
         falls = float(np.percentile(np.abs(change), 75))  # a loss that falls takes from a step up what it falls from one to the next
         size = float(max(TIMES * usual, SHARE) + MARGIN * usual) + falls
         told.append(f"{s.tag}: a lasting step of {100 * (np.expm1(size) if logs else size):.1f} {'%' if logs else 'points'}")

@@ -4,8 +4,8 @@ What it sees
     The rate jumps, warms up hardly at all, or begins again from the start.
 
 How it decides
-    A step of the rate by more than half, and by 2 % of its peak, within one logging interval is a jump; the first values of a warmup, the drops of
-    a step schedule and jumps that come again at regular distances, or back to the peak and down the same way (warm restarts)
+    A step of the rate by more than half, and by 2 % of its peak, within one logging interval is a jump; the first values of a warmup, the even
+    way up of a cycle, the drops of a step schedule and jumps that come again at regular distances, or back to the peak and down the same way (warm restarts)
     are schedule: two jumps from low to the same height suffice where the distances agree as well as the logged steps can
     tell. A jump at the beginning of a new attempt (or of one that only a silence tells, or a rate that is cut off on its way
     down and begins again with its first values) is a schedule that was reset; inside an attempt the rate left its own path. It also tells the shape (constant,
@@ -37,6 +37,7 @@ NEEDS = ["lr"]
 JUMP, SHARE = 1.5, 0.02
 REGULAR = 0.1  # distances of warm restarts agree this well; not critical: logs that miss every tenth row still do (docs/thresholds.md)
 LOW = 0.4  # of the peak: from below this a warm restart comes; measured: at 0.56 one of 15 faulty runs is lost (docs/thresholds.md)
+EVEN = 0.5  # of a rise; bound: those of a straight way up are equal, half of them leaves room for a rounded one
 HEIGHT = 0.1  # of the peak; bound: six rows of a cycle or more show its top, and a cosine loses 7 % in its first sixth
 SILENCE, SILENCE_TIMES, LEAST_PAUSES, ANEW = 60.0, 50.0, 10, 5  # seconds; usual pauses; values. Not critical (docs/thresholds.md)
 SMALLEST_EFFECT = f"a rise by more than a factor of {JUMP} and {SHARE:.0%} of the peak between two logged values, after the warmup"
@@ -70,7 +71,7 @@ class Shape:
 def detect(run: Run) -> Iterator[Finding]:
     s = needed(run, "lr")
     s = _with_silent_restarts(s)
-    ups = [i for i in _jumps(s) if not _inside_warmup(s, i)]
+    ups = [i for i in _jumps(s) if not _inside_warmup(s, i) and not _ramp(s, i)]
     inside = [i for i in ups if s.attempt[i] == s.attempt[i - 1]]
     planned = _restarts(s, inside)
     inside = [i for i in inside if i not in planned]
@@ -127,6 +128,15 @@ def _inside_warmup(s: Series, i: int) -> bool:
     per_step = np.diff(x) / np.maximum(np.diff(step), 1)
     growing = bool((np.diff(x) >= 0).all())
     return growing and (len(per_step) < 2 or float(per_step[-1]) <= 3 * float(np.median(per_step[:-1])) or len(attempt) <= 3)
+
+
+def _ramp(s: Series, i: int) -> bool:
+    """The way up of a cycle: the rises after it are as steep, and lead no higher than the rate has been."""
+    if i + 2 >= len(s) or not (s.attempt[i - 1 : i + 3] == s.attempt[i]).all():
+        return False
+    rises = np.diff(s.value[i - 1 : i + 3]) / np.maximum(np.diff(s.step[i - 1 : i + 3]), 1)
+    known = s.value[:i][np.isfinite(s.value[:i])]
+    return bool(rises[1:].min() >= EVEN * rises[0] and s.value[i + 2] <= (1 + HEIGHT) * known.max())
 
 
 def _returns(s: Series) -> list[int]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from forensics.run import axes, order
 from forensics.run.once import once
 from parsers import arrow
-from parsers.tables import DATED, Run
+from parsers.tables import DATED, LINES_COUNTED, Run
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -133,7 +133,9 @@ def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = 
         group_of = np.array([hash_index(columns["formats"], formats.get(s, s)) for s in columns["sources"]], np.int64)
         groups = tag.astype(np.int64) * len(columns["formats"]) + group_of[source]
         groups -= groups.min()  # one name's tags are few: counting from the first tag of all costs a pass over all tags
-        rows = rows[groups == _best_covered(groups, columns["step"][rows], columns["time"][rows])]
+        counted = {s.path for s in run.sources if LINES_COUNTED in s.note}
+        lines = np.array([s in counted for s in columns["sources"]])[source]
+        rows = rows[groups == _best_covered(groups, columns["step"][rows], columns["time"][rows], lines)]
     ranks = _of(columns, "rank", rows)
     rank = int(ranks.min())
     rows = rows[ranks == rank] if (ranks != rank).any() else rows
@@ -168,12 +170,12 @@ def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = 
     )
 
 
-def _best_covered(groups: Ints, step: Ints, time: Floats) -> int:
-    """The group with most points; of two copies the one that goes further, then the one with clocks: a console may count only its lines."""
+def _best_covered(groups: Ints, step: Ints, time: Floats, lines: NDArray[np.bool_]) -> int:
+    """The group with most points, those at numbers of lines worth half; of two copies the one that goes further, then the one with clocks."""
     count, clocks = np.bincount(groups), np.bincount(groups, np.isfinite(time))
     reach = np.full(len(count), -1, np.int64)
     np.maximum.at(reach, groups, step)
-    return int(np.lexsort((-clocks, -reach, -count))[0])
+    return int(np.lexsort((-clocks, -reach, -count + np.bincount(groups, lines) / 2))[0])
 
 
 def hash_index(seen: list[str], value: str) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from parsers.console_format.line_prefix import Where
+from parsers.tables import LINES_COUNTED
 
 
 class Waiting(NamedTuple):
@@ -52,7 +53,7 @@ class Dicts:
             known = "computed from epoch, examples and batch size"
             return (even if abs(even - guess) <= 0.5 + guess * 0.002 else round(guess)), known
         self.count += not evaluation
-        return self.count, "the running number of the line, for the log names no steps"
+        return self.count, LINES_COUNTED
 
     def _by_epoch(self, values: dict[str, float]) -> int | None:
         """The step of a fraction of the epochs, where the log said how many there are; to the nearest that is logged."""

@@ -411,3 +411,12 @@ def test_a_wide_scatter_of_evaluations_holds_no_step(tmp_path: Path) -> None:
     ]
     rows = evaluated(x, 15, {k: {"eval_loss": v} for k, v in enumerate(held)})
     assert "eval_jump" not in kinds(analyzed(tmp_path / "a", rows))
+
+
+def test_the_even_way_up_of_a_cycle_is_no_jump(tmp_path: Path) -> None:
+    """A triangle between 0.01 and 0.2: one value in ten is logged, so that the first rise triples the rate. A step up that stays is one."""
+    x = curve(600)
+    triangle = [{"step": i, "loss": x[i], "lr": 0.2 - 0.19 * abs(i % 200 - 100) / 100} for i in range(0, 600, 10)]
+    step = [{"step": i, "loss": x[i], "lr": 0.2 if i < 200 or i >= 400 else 0.01} for i in range(0, 600, 10)]
+    assert "lr_schedule" not in kinds(analyzed(tmp_path / "a", triangle))
+    assert "lr_schedule" in kinds(analyzed(tmp_path / "b", step))

@@ -38,6 +38,17 @@ class Table(nn.Module):  # type: ignore[misc,name-defined]
         return self.o(self.e(x[:, 0].abs().long() % 20))
 
 
+class Millions(nn.Module):  # type: ignore[misc,name-defined]
+    """A loss in unscaled units: its gradients and their squares are as large."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = plain()
+
+    def forward(self, x: Any) -> Any:
+        return 1e9 * self.net(x)
+
+
 def plain() -> Any:
     return nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 5))
 
@@ -66,6 +77,7 @@ SOUND: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "frozen layers handed to the optimizer": (frozen, adam),
     "counters as floats": (Counting, adam),
     "a vocabulary filled up with zeros": (Table, adam),
+    "moments of a loss of millions": (Millions, adam),
 }
 
 

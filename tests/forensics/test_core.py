@@ -18,6 +18,7 @@ from forensics.detectors import restart, stall, zero_loss
 from forensics.errors import ForensicsError
 from forensics.findings import findings_of
 from forensics.run import how_it_ended, recipe, seed_group, settings
+from forensics.run.series import series
 
 
 def rows(n: int = 300, **more: Any) -> list[dict[str, Any]]:
@@ -199,3 +200,18 @@ def test_findings_of_a_detector_come_in_step_order() -> None:
     found = [Finding(f"zero_loss-{s}", "zero_loss", "", s, s, "info", (), one) for s in (5, None, 2)]
     assert [f.first_step for f in findings_of(found, zero_loss.Facts)] == [2, 5, None]
     assert findings_of(found, stall.Facts) == [] == findings_of(found, zero_loss.Facts, severity=["critical"])
+
+
+def test_a_copy_that_counts_its_lines_gives_way_to_one_with_steps(tmp_path: Path) -> None:
+    """A Trainer prints its last evaluation twice, so that its console has more values than its state."""
+    (tmp_path / "run").mkdir()
+    history, lines = [], []
+    for i in range(10, 310, 10):
+        value = {"eval_loss": 2.0 - i / 300, "epoch": i / 100} if i % 50 == 0 else {"loss": 2.1 - i / 300, "epoch": i / 100}
+        history.append({**value, "step": i})
+        lines += [str({k: f"{v:.4f}" for k, v in value.items()})] * (3 if i == 300 else 1)
+    (tmp_path / "run/console.log").write_text("\n".join(lines) + "\n")
+    (tmp_path / "run/trainer_state.json").write_text(json.dumps({"log_history": history, "global_step": 300}))
+    s = series(at_path.read(str(tmp_path / "run")), "loss.eval")
+    assert s is not None
+    assert s.step.tolist() == [50, 100, 150, 200, 250, 300]

@@ -92,3 +92,23 @@ def test_a_steep_first_fall_does_not_hide_what_is_lost_again(last: float, fires:
     rows = [{"step": i, "loss": 240 * math.exp(-i / 90), "val_loss": up(i)} for i in range(1, 501)]  # type: ignore[operator]
     found = list(train_eval_gap.detect(read(make(tmp_path, [{k: v for k, v in r.items() if v is not None} for r in rows]))))
     assert bool(found) == fires
+
+
+@pytest.mark.parametrize("plateau", [2, 12])
+def test_an_evaluation_that_leaves_the_level_of_a_guess_has_learnt(plateau: int, tmp_path: Path) -> None:
+    """At first not at all, then fast, in a log without a training loss."""
+    rows = [{"step": 10 * k, "val_loss": (1.386 if k <= plateau else 0.7) + scatter(10 * k) / 10} for k in range(1, 26)]
+    found = only(list(eval_jump.detect(read(make(tmp_path, rows)))))
+    assert (found.severity, found.facts.step) == ("info", 10 * plateau + 10)
+
+
+def test_a_better_evaluation_out_of_nothing_is_told_after_learning_has_become_slow(tmp_path: Path) -> None:
+    held = every(10, lambda i: (2 * math.exp(-i / 30) + 1 if i <= 150 else 0.5) + scatter(i) / 10)
+    found = only(list(eval_jump.detect(read(write(tmp_path / "r", 300, loss=lambda i: 1.0, val_loss=held)))))
+    assert (found.severity, found.facts.step) == ("warning", 160)
+
+
+def test_a_fast_first_fall_hides_no_evaluation_that_became_worse(tmp_path: Path) -> None:
+    losses = [1.388, 1.093, 0.648, 0.516, 0.497, 0.491, 0.845, 0.913, 0.805, 0.815, 0.859]
+    rows = [{"step": i, "loss": 2 * math.exp(-i / 100)} | ({"val_loss": losses[i // 50 - 1]} if i % 50 == 0 else {}) for i in range(1, 560)]
+    assert only(list(eval_jump.detect(read(make(tmp_path, rows))))).first_step == 350
