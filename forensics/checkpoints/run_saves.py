@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from forensics.case import Finding
+from forensics.checkpoints.age import counters
 from forensics.checkpoints.describe import Checkpoint, kind_of, measure, step_of
 from forensics.checkpoints.looks import is_state
 from forensics.checkpoints.sick_document import row as tensor_row
@@ -128,7 +129,9 @@ def _open(run: Run) -> tuple[list[Checkpoint], dict[Path, str]]:
                 run.gaps.append(Gap(g.at, f"its contents: {secrets.mask_text(g.what)}"[:300], None, sources[0]))
         if contents.tensors or contents.values:
             stated = step if step is not None else step_of(contents)
-            found.append(Checkpoint(contents, None if _is_epoch(stated, contents, run) else stated, kind_of(contents)))
+            c = Checkpoint(contents, None if _is_epoch(stated, contents, run) else stated, kind_of(contents))
+            c.step = counters(c).optimizer if stated is None else c.step  # neither file nor name says it
+            found.append(c)
     return sorted(found, key=lambda c: (c.step is None, c.step or 0)), shown
 
 

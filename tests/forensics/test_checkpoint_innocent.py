@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from forensics.checkpoints import describe, sick_document
+from forensics import at_path
+from forensics.checkpoints import describe, run_saves, sick_document
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -131,3 +133,22 @@ def test_the_count_beside_random_numbers_is_no_step(tmp_path: Path, folder: str,
     torch.save(plain().state_dict(), where / "pytorch_model.bin")
     torch.save({"step": 0, "torch_manual_seed": torch.get_rng_state()}, where / "random_states_0.pkl")
     assert describe.read(where).step == step
+
+
+def test_where_neither_name_nor_file_says_the_step_the_optimizer_does(tmp_path: Path) -> None:
+    """accelerate's save_state, whose folder a script names as it likes."""
+    accelerator = pytest.importorskip("accelerate").Accelerator(cpu=True)
+    model = plain()
+    optimizer = adam(list(model.parameters()))
+    model, optimizer = accelerator.prepare(model, optimizer)
+    for step in range(1, 61):
+        optimizer.zero_grad()
+        accelerator.backward(model(torch.randn(4, 8)).square().mean())
+        optimizer.step()
+        if step % 30 == 0:
+            accelerator.save_state(str(tmp_path / f"state_{'ab'[step // 30 - 1]}"))
+    rows = [{"step": i, "loss": 2.0 - i / 100 if i < 70 else float("nan")} for i in range(100)]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    run = at_path.read(str(tmp_path))
+    assert [c.step for c in run_saves.of_run(run)] == [30, 60]
+    assert at_path.analyze(str(tmp_path)).to_json()["run"]["last_healthy_checkpoint"]["step"] == 60
