@@ -12,8 +12,7 @@ from typing import Any
 
 from forensics.errors import ForensicsError
 from forensics.replay import start_checkpoints
-from forensics.replay.client import Worker
-from forensics.replay.request import Options, Progress
+from forensics.replay.request import Options, Progress, started
 from forensics.replay.session import with_order
 from parsers.tables import Run
 
@@ -26,7 +25,7 @@ def across(run: Run, options: Options, progress: Progress) -> dict[str, Any]:
     """``{"rows", "worst", "says"}``; a row has ``step``, ``checkpoint``, ``loss``, ``change``, ``error`` (from the row before), ``norm`` (of all weights).
     Raises ForensicsError where fewer than two checkpoints can be used, ReplayFailed as a replay does."""
     options = with_order(run, options, None)
-    with Worker(options.python, options.adapter, run=run.root, timeout=options.timeout, order=options.order) as worker:
+    with started(options, run.root) as worker:
         about = worker.open(options.device, options.threads or max(1, (os.cpu_count() or 2) // 2), options.memory)
         known = start_checkpoints.good(run, about["checkpoints"])
         known = [known[round(i * (len(known) - 1) / (MOST - 1))] for i in range(MOST)] if len(known) > MOST else known

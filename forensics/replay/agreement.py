@@ -30,7 +30,7 @@ MOST = 0.9  # of the values that must be met where it is not the first ones alon
 @dataclass(frozen=True)
 class View:
     """How the log shows steps: `label - shift` is the step; the mean of `mean_of` steps, or a running mean with `decay`, of the batch
-    or of a `part` of it."""
+    or of a `part` of it (of a rank)."""
 
     shift: int
     mean_of: int = 1
@@ -41,7 +41,7 @@ class View:
     def words(self) -> str:
         """What a logged value is, empty where it is the loss of its step."""
         if self.part:
-            return f"the loss of the {self.part} of the batch"
+            return f"the loss of {self.part}"
         if self.decay:
             return f"a running mean (decay {self.decay:g})"
         return f"the mean of {self.mean_of} steps" if self.mean_of > 1 else ""
@@ -75,6 +75,7 @@ class Check:
     offset: int = 0  # what the adapter counts for the first step after a state, less the steps that the state has done
     why: str = ""
     lines: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()  # into how many parts batches are cut, where the log shows the loss of one
     numbers: dict[str, Any] = field(default_factory=dict)
 
 

@@ -85,27 +85,29 @@ def check(asked: Asked, trouble: Trouble | None) -> Check:
     lines += [f"{why[0].upper()}{why[1:]}."] if why else []
     numbers = {"agreed": found.agreed, "of": found.compared, "chance": found.chance, "view": asdict(view), "offset": trial.offset, "loaded": told["parts"],
                "left": told["left"], "steps": lab.spent, "step": done, "met": met}  # fmt: skip
-    return Check(view, met, trial.offset if met else 0, why, tuple(lines), numbers)
+    sizes = _sizes(asked) if view.part else ()
+    return Check(view, met, trial.offset if met else 0, why, tuple(lines), sizes, numbers)
 
 
-def _trial(lab: Lab, ground: _Ground, offset: int, noise: Sequence[float] | None, parts: Sequence[int] = ()) -> _Trial:
-    """One pass over the steps; without `noise` that is measured first, by a pass from weights that are one rounding off."""
+def _trial(lab: Lab, ground: _Ground, offset: int, noise: Sequence[float] | None, parts: Sequence[int] | None = None) -> _Trial:
+    """One pass over the steps; without `noise` that is measured first, by a pass from weights that are one rounding off. With `parts` the
+    losses of parts of a batch are compared, of ranks where there are several."""
     first = ground.done + offset
     steps = range(max(first, 0), first + ground.count)
-    trace = lab.run("check", steps.start, steps, parts=list(parts))
+    trace = lab.run("check", steps.start, steps, parts=list(parts or ()))
     if noise is None:
         nudged = lab.run("check", steps.start, steps, changes={"nudge": 1})
         noise = noise_of([abs(a - b) for a, b in zip(trace.loss, nudged.loss, strict=True)], 0.0)
     natural = ground.origin - offset
     tried = views(ground.log, natural)
-    if parts:
+    if parts is not None:
         tried = [View(s, 1, 0.0, name) for name in sorted({name for row in trace.parts for name in row}) for s in (natural, natural + 1)]
     last = min(ground.last, ground.done + ground.count - 1 + ground.origin)
     nothing = Agreement(View(natural), 0, 0, 0, None, 0, 1.0)
     return _Trial(offset, trace, noise, best(trace, ground.log, tried, noise, last) if tried else nothing)
 
 
-def _tried(lab: Lab, ground: _Ground, offset: int, noise: Sequence[float], parts: Sequence[int] = ()) -> _Trial | None:
+def _tried(lab: Lab, ground: _Ground, offset: int, noise: Sequence[float], parts: Sequence[int] | None = None) -> _Trial | None:
     """The same, None where the adapter has no such batches."""
     try:
         return _trial(lab, ground, offset, noise, parts)
@@ -160,9 +162,15 @@ def _otherwise(asked: Asked, lab: Lab, ground: _Ground, plain: _Trial, left: Seq
         return plain, f"{met}: the adapter counts its batches {abs(delta)} {side} the run"
     if right:
         return best_right, ""
-    sizes = [n for n in PARTS if n in {settings.number(asked.run, "accumulation"), settings.number(asked.run, "world_size")}] or [2]
-    parted = _tried(lab, ground, 0, plain.noise, sizes)
+    parted = _tried(lab, ground, 0, plain.noise, _sizes(asked))
     return (parted, "") if parted is not None and ground.holds(parted.found) else (plain, _reason(ground, plain.trace, plain.found, left))
+
+
+def _sizes(asked: Asked) -> tuple[int, ...]:
+    """Into how many parts batches are cut, to see whether the log shows the loss of one; none where ranks are the parts."""
+    if asked.options.processes > 1:
+        return ()
+    return tuple(n for n in PARTS if n in {settings.number(asked.run, "accumulation"), settings.number(asked.run, "world_size")}) or (2,)
 
 
 def _reason(ground: _Ground, trace: Trace, found: Agreement, left: Sequence[str]) -> str:

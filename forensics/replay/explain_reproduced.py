@@ -7,11 +7,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from forensics.replay import bisect_batches, extra_arms, harm, numerics, samples, samples_shown, start_checkpoints, verdict
+from forensics.replay import all_ranks, bisect_batches, extra_arms, harm, numerics, samples, samples_shown, start_checkpoints, verdict
 from forensics.replay.arms import optimizer_arms, run_arms
-from forensics.replay.client import ReplayFailed, Worker, further_cards
+from forensics.replay.client import ReplayFailed, further_cards
 from forensics.replay.delta_debugging import OutOfBudget
-from forensics.replay.request import Scene
+from forensics.replay.request import Scene, started
 from forensics.replay.runner import Lab
 from forensics.replay.verdict import Outcomes
 from forensics.run import settings
@@ -82,11 +82,9 @@ def benches(scene: Scene) -> Iterator[list[Lab]]:
     options, found = scene.options, []
     with contextlib.ExitStack() as stack:
         for card in [*further_cards(options.device, scene.about["gpus"]), *([None] * options.more_workers)]:
-            worker = stack.enter_context(
-                Worker(options.python, options.adapter, run=scene.result.root, timeout=options.timeout, cuda=card, order=options.order)
-            )
+            worker = stack.enter_context(started(options, scene.result.root, all_ranks.on_card(card)))
             worker.open(options.device if card is None else "cuda", options.threads or 1)
-            bench = Lab(worker, 0, {scene.again.trace.first: "start"})
+            bench = Lab(worker, 0, {scene.again.trace.first: "start"}, part=scene.lab.part, sizes=scene.lab.sizes)
             bench.load(scene.start.path, "start")
             found.append(bench)
         yield found

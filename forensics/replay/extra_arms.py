@@ -15,10 +15,10 @@ from dataclasses import replace
 from typing import Any
 
 from forensics.causes.files import asked_by
-from forensics.replay import bisect_batches, verdict
-from forensics.replay.client import ReplayFailed, Worker, further_cards
+from forensics.replay import all_ranks, bisect_batches, verdict
+from forensics.replay.client import ReplayFailed, further_cards
 from forensics.replay.delta_debugging import OutOfBudget
-from forensics.replay.request import Scene
+from forensics.replay.request import Scene, started
 from forensics.replay.runner import Lab, Trace
 from forensics.replay.verdict import Outcomes
 
@@ -173,9 +173,9 @@ def _second(scene: Scene, until: int) -> dict[str, str]:
 def on_device(scene: Scene, device: str, card: str | None, until: int) -> str:
     """The same steps from the same checkpoint on another device."""
     lab, options, trace = scene.lab, scene.options, scene.again.trace
-    with Worker(options.python, options.adapter, run=scene.result.root, timeout=options.timeout, cuda=card, order=options.order) as worker:
+    with started(options, scene.result.root, all_ranks.on_card(card)) as worker:
         about = worker.open(device, options.threads)
-        bench = Lab(worker, lab.budget - lab.spent)
+        bench = Lab(worker, lab.budget - lab.spent, part=lab.part, sizes=lab.sizes)
         bench.load(scene.start.path, "start")
 
         def run() -> Trace:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from forensics.case import Case
-from forensics.replay import verdict
+from forensics.replay import all_ranks, verdict
 from forensics.replay.agreement import Check
 from forensics.replay.arms import Arms
-from forensics.replay.client import MEMORY, Order
+from forensics.replay.client import MEMORY, Order, Worker
 from forensics.replay.journal import Answering
 from forensics.replay.reproduce import Reproduction
 from forensics.replay.runner import Effect, Lab
@@ -37,9 +37,16 @@ class Options:
     max_time: float = math.inf  # seconds, from the first step on
     more_workers: int = 0  # beside the one, and one for each further GPU
     order: Order = None  # of the samples, where the adapter leaves it to the run
+    processes: int = 1  # ranks, on this machine
     check: bool = False  # whether the adapter is checked, and nothing else done
     journal: Path | None = None  # what was learned so far, for a second start
     show: bool = False  # whether samples of the culprits are kept for the page
+
+
+def started(options: Options, root: object, processes: Sequence[dict[str, str]] | None = None) -> Worker:
+    """A worker with the user's adapter, with a process for each rank unless the `processes` are given. `root`: the run, that it may not change."""
+    each = all_ranks.environments(options.processes) if processes is None else processes
+    return Worker(options.python, options.adapter, run=root, timeout=options.timeout, order=options.order, processes=each)
 
 
 @dataclass

@@ -47,6 +47,8 @@ class Lab:
     looks: int = 0  # forward-only passes over a batch
     offset: int = 0  # what the adapter counts for the first step after a state, less the steps that the state has done
     deadline: float = math.inf  # time.monotonic() after which no further experiment is begun
+    part: str = ""  # of a batch, whose loss the log shows
+    sizes: tuple[int, ...] = ()  # into how many parts batches are cut for it
     settings: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # of the optimizer's groups, by the name of a loaded state
 
     def run(self, state: str, first: int, batches: Iterable[int | Mapping[str, Any]], **options: Any) -> Trace:
@@ -57,11 +59,13 @@ class Lab:
         if time.monotonic() > self.deadline:
             raise OutOfBudget("the time that --max-time gives is over")
         rows: list[dict[str, Any]] = []
+        options |= {"parts": list(self.sizes)} if self.sizes else {}
         try:
             self.worker.ask("run", rows.append, state=state, plan=plan, **options)
         finally:
             self.spent += len(rows)
-        loss, lr = (tuple(float(r[key]) for r in rows) for key in ("loss", "lr"))
+        loss = tuple(float(r["parts"].get(self.part, r["loss"]) if self.part else r["loss"]) for r in rows)
+        lr = tuple(float(r["lr"]) for r in rows)
         norm = tuple(None if r["norm"] is None else float(r["norm"]) for r in rows)
         layers, parts = (tuple({k: float(v) for k, v in r[key].items()} for r in rows if key in r) for key in ("layers", "parts"))
         return Trace(first, loss, norm, lr, layers, parts)

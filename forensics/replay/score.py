@@ -18,7 +18,7 @@ from forensics.replay import start_checkpoints
 from forensics.replay.agreement import printed_unit
 from forensics.replay.check import OFFSETS
 from forensics.replay.client import ReplayFailed, Worker
-from forensics.replay.request import Options, Progress
+from forensics.replay.request import Options, Progress, started
 from forensics.replay.runner import spread
 from forensics.replay.session import with_order
 from forensics.replay.targets import Logged, logged, troubles
@@ -41,7 +41,7 @@ def scored(run: Run, case: Case, options: Options, progress: Progress) -> dict[s
     first, last = options.steps or (found[0].onset - BACK, found[0].peak)
     options = with_order(run, options, first)
     log, origin = logged(run, found[0].attempt), step_origin(run)
-    with Worker(options.python, options.adapter, run=run.root, timeout=options.timeout, order=options.order) as worker:
+    with started(options, run.root) as worker:
         about = worker.open(options.device, options.threads or max(1, (os.cpu_count() or 2) // 2), options.memory)
         known = start_checkpoints.good(run, about["checkpoints"])
         start = (

@@ -29,11 +29,11 @@ from forensics.replay import (
     verdict,
 )
 from forensics.replay.arms import Arms
-from forensics.replay.client import ReplayFailed, Worker
+from forensics.replay.client import ReplayFailed
 from forensics.replay.delta_debugging import OutOfBudget
 from forensics.replay.ordinary import nothing_special
 from forensics.replay.reproduce import Reproduction, reproduce
-from forensics.replay.request import Asked, Progress, Scene
+from forensics.replay.request import Asked, Progress, Scene, started
 from forensics.replay.request import Options as Options
 from forensics.replay.request import Result as Result
 from forensics.replay.runner import Effect, Lab
@@ -54,7 +54,7 @@ def replay(run: Run, case: Case, options: Options, progress: Progress) -> Result
     options = with_order(run, options, found[0].onset if found else None)
     asker: journal.Answering | None = None
     try:
-        with Worker(options.python, options.adapter, run=run.root, timeout=options.timeout, order=options.order) as worker:
+        with started(options, run.root) as worker:
             about = worker.open(options.device, options.threads or max(1, (os.cpu_count() or 2) // 2), options.memory)
             further = [options.device, options.threads, options.python, sorted((options.order or {}).items())]
             asker = journal.remembering(worker, options.journal, about, further) if options.journal else worker
@@ -145,7 +145,7 @@ def _explain(asked: Asked, trouble: Trouble, result: Result, first: bool) -> Non
         if first:
             _probe_leaks(scene.worker, document, "start", again.trace.first)
     word, why = verdict.decide(outcomes)
-    document |= {"verdict": word, "why": f"{why}{one_process.caveat(asked.run, word)}", "looks": scene.lab.looks}
+    document |= {"verdict": word, "why": f"{why}{one_process.caveat(asked.run, word, asked.options.processes)}", "looks": scene.lab.looks}
     result.outcomes, result.low_precision = outcomes, about["precision"] in numerics.LOW or "fp32" in outcomes.precision
     if word not in ACCUSES:
         result.culprits.clear()
@@ -159,15 +159,16 @@ def _explain(asked: Asked, trouble: Trouble, result: Result, first: bool) -> Non
 def _reproduced(asked: Asked, trouble: Trouble, result: Result, first: bool) -> Scene | None:
     """The effect run three times from a good state; None where the budget is too small for it."""
     run, options, about, document = asked.run, asked.options, asked.about, result.document
-    assert asked.checked is not None
-    log, view = logged(run, trouble.attempt), asked.checked.view
+    checked = asked.checked
+    assert checked is not None
+    log, view = logged(run, trouble.attempt), replace(checked.view, part="")
     origin = view.shift
     known = start_checkpoints.good(run, about["checkpoints"])
     start = start_checkpoints.before(known, trouble.onset - origin, options.steps[0] - origin if options.steps else None)
     if options.checkpoint:
         named = [s for s in known if Path(s.path or "") == Path(options.checkpoint).resolve()]
         start = named[0] if named else start_checkpoints.Start(-1, options.checkpoint)
-    lab = Lab(asked.worker, 10**9, offset=asked.checked.offset, deadline=asked.deadline)
+    lab = Lab(asked.worker, 10**9, offset=checked.offset, deadline=asked.deadline, part=checked.view.part, sizes=checked.sizes)
     step, parts = start_checkpoints.load(lab, start, "start")
     window = max(trouble.until - origin - step + 1, 1)
     bound = start_checkpoints.bound(window)

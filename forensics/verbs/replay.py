@@ -54,6 +54,7 @@ class Choices:
     timeout: float
     max_time: float | None
     memory: float | None
+    processes: int
     check: bool
     score: bool
     across: bool
@@ -73,6 +74,7 @@ class Choices:
 @click.option("--timeout", type=float, default=300, show_default=True, help="Seconds that one step may take.")
 @click.option("--max-time", type=MORE, metavar="MINUTES", help="Begin no experiment after so long; what was learned until then counts.")
 @click.option("--memory", type=MORE, metavar="GB", help="States of the training kept in memory, 4 GB by default; more go to disk.")
+@click.option("--processes", type=click.IntRange(min=1), default=1, show_default=True, help="Ranks of a run of several, on this machine.")
 @click.option(
     "--check", is_flag=True, help="Only say whether the adapter is the run's: what it loads, and how it meets the log. Seconds, no report."
 )

@@ -6,7 +6,7 @@ import json
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -15,7 +15,7 @@ import torch
 
 from forensics import at_path
 from forensics.case import Case
-from forensics.replay import explain_reproduced, extra_arms, into_case, session
+from forensics.replay import into_case, request
 from forensics.replay.client import ReplayFailed
 from forensics.replay.session import Options
 from forensics.replay.training import commands, states
@@ -79,8 +79,11 @@ class Direct:
             raise ReplayFailed(told["what"], told["traceback"], told["kind"]) from e
 
 
-def train(folder: Path, extra: str = "", steps: int = 90, save: int | None = 40, stale: int | None = None) -> Path:
-    """Trains for real, logs it, and leaves the adapter; at step `stale` the moments of step `save` are put in once more."""
+def train(
+    folder: Path, extra: str = "", steps: int = 90, save: int | None = 40, stale: int | None = None, shown: slice = slice(None)
+) -> Path:
+    """Trains for real, logs it (of each batch the loss of the rows `shown`), and leaves the adapter; at step `stale` the moments of step
+    `save` are put in once more."""
     path = folder / "train.py"
     path.write_text(PLAIN + textwrap.dedent(extra))
     space: dict[str, Any] = {}
@@ -100,13 +103,15 @@ def train(folder: Path, extra: str = "", steps: int = 90, save: int | None = 40,
                 }
                 torch.save(state, folder / "checkpoints" / f"step_{step}.pt")
             optimizer.zero_grad()
-            loss = space["loss"](model, space["batch"](step))
+            batch = space["batch"](step)
+            loss = space["loss"](model, batch)
             loss.backward()
+            told = space["loss"](model, {k: v[shown] for k, v in batch.items()})
             norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
             lr = optimizer.param_groups[0]["lr"]
             if step == stale:
                 optimizer.load_state_dict({"state": kept["state"], "param_groups": optimizer.state_dict()["param_groups"]})
-            row = {"step": step, "loss": float(loss.detach()), "grad_norm": float(norm), "lr": lr}
+            row = {"step": step, "loss": float(told.detach()), "grad_norm": float(norm), "lr": lr}
             optimizer.step()
             scheduler.step()
             f.write(json.dumps(row) + "\n")
@@ -125,9 +130,7 @@ def outcome(result: Any, begin: str) -> str:
 @contextmanager
 def direct() -> Iterator[None]:
     """Inside, a replay runs its commands in this process."""
-    with ExitStack() as stack:
-        for module in (session, explain_reproduced, extra_arms):
-            stack.enter_context(patch.object(module, "Worker", Direct))
+    with patch.object(request, "Worker", Direct):
         yield
 
 

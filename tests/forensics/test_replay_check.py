@@ -323,3 +323,15 @@ def load(path, model, optimizer, scheduler):
     case, result = replayed(tmp_path, train_again(tmp_path, half))
     assert (result.document["verdict"], case.culprits) == ("cannot reproduce", ())
     assert "what the optimizer remembers" in result.document["why"]
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(("shown", "words"), [(slice(4, 8), "the last 1/2 of the batch"), (slice(0, 4), "the first 1/2 of the batch")])
+def test_a_log_of_one_micro_batch_is_met_and_its_sample_found(shown: slice, words: str, tmp_path: Path) -> None:
+    case, result = replayed(tmp_path, train(tmp_path, shown=shown))
+    told = result.document
+    assert told["check"]["view"]["part"] == words
+    assert told["check"]["met"] and told["check"]["agreed"] == told["check"]["of"]
+    assert told["verdict"] == "data"
+    assert [c["step"] for c in case.culprits] == [60]
+    assert set(case.culprits[0]["samples"]) & {482, 485}

@@ -96,7 +96,7 @@ def test_an_adapter_that_prints_and_reads_does_not_break_the_protocol(run: Path,
         found = worker.ask("gradients", state="built", batch=60)
         assert found["how"] == "torch.func"
         assert sorted(range(8), key=lambda i: -found["norms"][i])[:2] in ([2, 5], [5, 2])
-        group = os.getpgid(worker._process.pid)
+        group = os.getpgid(worker._processes[0].pid)
     with pytest.raises(ProcessLookupError):
         os.killpg(group, 0)
 
@@ -155,7 +155,7 @@ def test_silence_is_ended_by_the_timeout(tmp_path: Path) -> None:
     begun = time.monotonic()
     with pytest.raises(ReplayFailed, match="said nothing for"), Worker(sys.executable, path, timeout=15) as worker:
         worker.open("cpu", 1)
-    assert worker._process.poll() is not None
+    assert worker._processes[0].poll() is not None
     assert time.monotonic() - begun < 300
 
 
@@ -219,7 +219,7 @@ def test_the_worker_ends_with_its_parent(tmp_path: Path) -> None:
         from forensics.replay.client import Worker
         w = Worker(sys.executable, Path({str(adapter(tmp_path))!r}), timeout=100)
         w.open("cpu", 1)
-        print(w._process.pid, flush=True)
+        print(w._processes[0].pid, flush=True)
         import os; os._exit(0)
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)

@@ -12,6 +12,7 @@ import os
 import sys
 from typing import Any
 
+from . import shares
 from .beside import Beside
 from .states import generators, set_generators
 from .tensors_in import flat, mapped
@@ -129,8 +130,16 @@ class Adapter:
         if step not in self.order:
             raise Wrong(f"nothing of the run says which samples step {step} had")
         self.data = self.module.dataset() if self.data is None else self.data
-        rows = [self.data[i] for i in self.order[step]]
+        rows = [self.data[i] for i in shares.share(self.order[step])]
         return self.module.collate(rows) if self.has("collate") else default_collate(rows)
+
+    def part(self, step: int, rows: Any = None) -> Any:
+        """The batch of a step, or some rows of it. A rank of which none is left takes an ordinary batch: all ranks wait for each other."""
+        batch = self.batch(step)
+        if rows is None:
+            return batch
+        mine = shares.own_rows(rows, rows_of(batch))
+        return self.batch(max(step - 1, 0)) if mine is None else self.select(batch, mine)
 
     def select(self, batch: Any, indices: list[int]) -> Any:
         if self.has("select"):
@@ -142,7 +151,7 @@ class Adapter:
         if self.has("sample_ids"):
             found = self.module.sample_ids(step)
         elif step in self.order:
-            found = self.order[step]
+            found = shares.share(self.order[step])
         else:
             batch = self.batch(step)
             found = batch.get("ids") if isinstance(batch, dict) else None

@@ -45,9 +45,9 @@ def part_losses(adapter: Any, batch: Any, counts: list[int]) -> dict[str, float]
             if n % k == 0 and n > k:
                 size = n // k
                 for name, rows in (
-                    (f"first 1/{k}", range(size)),
-                    (f"last 1/{k}", range(n - size, n)),
-                    (f"{k}-th part, row by row", range(0, n, k)),
+                    (f"the first 1/{k} of the batch", range(size)),
+                    (f"the last 1/{k} of the batch", range(n - size, n)),
+                    (f"one row in {k} of the batch", range(0, n, k)),
                 ):
                     set_generators(drawn)
                     found[name] = float(adapter.loss(adapter.select(batch, list(rows))))

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from . import checks, layouts, probes, row_content, states, whole_state
+from . import checks, layouts, probes, row_content, shares, states, whole_state
 from . import leaks as leaking
 from .adapter import Adapter, Wrong, moved, rows_of
 from .changes import Changes
@@ -51,11 +51,12 @@ def open_(
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise Wrong("no CUDA device was found; use --device cpu")
+    device = shares.join(device)
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cudnn.benchmark = False
     a = session.adapter = Adapter(adapter, device)
     a.order = {int(s): ids for s, ids in (order or {}).items()}
-    session.store = states.Store(memory)
+    session.store = states.Store(memory // shares.WORLD)
     module = a.module
     own = [[int(s), str(p)] for s, p in module.checkpoints()] if a.has("checkpoints") else None
     name = torch.cuda.get_device_name(a.device) if a.device.type == "cuda" else "cpu"
@@ -76,7 +77,7 @@ def open_(
         "own_step": a.has("train_step"),
         "dropout": any(isinstance(m, torch.nn.modules.dropout._DropoutNd) and m.p > 0 for m in a.model.modules()),
         "state_bytes": states.size(session.store.get("built")),
-        "gpus": torch.cuda.device_count() if a.device.type == "cuda" else 0,
+        "gpus": torch.cuda.device_count() if a.device.type == "cuda" and shares.WORLD == 1 else 0,
     }
 
 
@@ -103,7 +104,7 @@ def start(session: Session, step: Any, path: str | None, name: str) -> dict[str,
     if a.has("load"):
         loaded = layouts.Loaded(a.module.load(path, a.model, a.optimizer, a.scheduler), ["by the adapter's load()"], [])
     else:
-        loaded = layouts.load_checkpoint(path, a.model, a.optimizer, a.scheduler, a.scaler)
+        loaded = layouts.load_checkpoint(path, shares.bare(a.model), a.optimizer, a.scheduler, a.scaler)
     count = states.count_of(a.optimizer, a.scheduler)
     put(session, name)
     step = None if loaded.step is None else int(loaded.step)
@@ -150,9 +151,7 @@ def run(session: Session, step: Any, state: str, plan: list[dict[str, Any]], **o
             if want.moments and want.moments[0] == i:
                 saved = states.copied(session.store.get(want.moments[1])["optimizer"]["state"])
                 a.optimizer.load_state_dict({"state": saved, "param_groups": a.optimizer.state_dict()["param_groups"]})
-            batch = a.batch(item["batch"])
-            if item.get("rows") is not None:
-                batch = a.select(batch, item["rows"])
+            batch = a.part(item["batch"], item.get("rows"))
             if changes.get("precision") == "fp64":
                 batch = moved(batch, a.device, session.torch.float64)
             change.position, change.layers = i, None

@@ -7,6 +7,7 @@ import os
 import struct
 from typing import Any, NamedTuple
 
+from .shares import RANK
 from .states import set_generators, size
 
 DTYPES = {
@@ -143,7 +144,7 @@ def _put_scale(state: Any, scaler: Any) -> str:
 
 USUAL = (  # of Hugging Face Trainer, and of accelerate's save_state
     ("optimizer", "optimizer.pt"), ("optimizer", "optimizer.bin"), ("scheduler", "scheduler.pt"), ("scheduler", "scheduler.bin"),
-    ("scaler", "scaler.pt"), ("rng", "rng_state.pth"), ("rng", "rng_state_0.pth"), ("rng", "random_states_0.pkl"),
+    ("scaler", "scaler.pt"), ("rng", "rng_state.pth"), ("rng", f"rng_state_{RANK}.pth"), ("rng", f"random_states_{RANK}.pkl"),
 )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+from . import shares
 from .adapter import rows_of
 from .changes import means_infinity
 from .tensors_in import extremes, finite, flat, mapped
@@ -25,16 +26,17 @@ def gradient_norms(adapter: Any, batch: Any) -> tuple[list[float], str]:
     """Norm of each sample's own gradient, and how it was had: torch.func.vmap, or a loop where that does not work."""
     import torch
 
-    try:
-        return _vectorized(adapter, batch), "torch.func"
-    except Exception:  # data-dependent control flow, unsupported operations, in-place changes, memory: many ways to fail
-        norms = []
-        params = [p for p in adapter.model.parameters() if p.requires_grad]
-        for i in range(rows_of(batch)):
-            loss = adapter.loss(adapter.select(batch, [i]))
-            grads = torch.autograd.grad(loss, params, allow_unused=True)
-            norms.append(float(sum((g.float() ** 2).sum() for g in grads if g is not None)) ** 0.5)
-        return norms, "loop"
+    with shares.alone(adapter.model):
+        try:
+            return _vectorized(adapter, batch), "torch.func"
+        except Exception:  # data-dependent control flow, unsupported operations, in-place changes, memory: many ways to fail
+            norms = []
+            params = [p for p in adapter.model.parameters() if p.requires_grad]
+            for i in range(rows_of(batch)):
+                loss = adapter.loss(adapter.select(batch, [i]))
+                grads = torch.autograd.grad(loss, params, allow_unused=True)
+                norms.append(float(sum((g.float() ** 2).sum() for g in grads if g is not None)) ** 0.5)
+            return norms, "loop"
 
 
 def _vectorized(adapter: Any, batch: Any) -> list[float]:

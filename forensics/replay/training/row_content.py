@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import shares
 from .adapter import rows_of
 
 
@@ -11,7 +12,8 @@ def content(session: Any, step: Any, batch: int, rows: list[int], most: int) -> 
     """The tensors of some rows of a batch as numbers, for `--show-data`: of wide ones every n-th value of each side."""
     a = session.adapter
     names, given = a.ids(batch), a.batch(batch)
-    total, rows = rows_of(given), rows[:64]
+    total = rows_of(given)
+    rows = (shares.own_rows(rows, total) or [])[:64]
     part = {n: t for n, t in _named(a.select(given, rows)) if t.dim() and len(t) == len(rows)}
     return {
         "of": total,
