@@ -9,6 +9,9 @@ from markupsafe import Markup
 from reports import scales, text_format
 from reports.labels import pct, tag
 
+LEAST, MOST = 0.01, 6  # probability and number of the causes that are shown one by one
+SILENT = "Cannot tell: "  # how a sign begins that the run has no data for
+
 
 def weighs(case: dict[str, Any]) -> dict[str, list[tuple[dict[str, Any], float]]]:
     """For each finding the causes that it speaks for or against, with the decibans: the likeliest four."""
@@ -37,18 +40,36 @@ def causes(case: dict[str, Any]) -> list[dict[str, Any]]:
     scale = Markup("").join(tag('<text class="wl" x="{}" y="13">{}</text>', pct(x(m)), text_format.decibans(m)) for m in marks)
     head = tag('<svg class="wf" width="100%" height="18" aria-hidden="true">{}</svg>', scale)
     out = []
-    for h in case["hypotheses"]:
+    for rank, h in enumerate(case["hypotheses"]):
         at, rows = 0.0, []
         parts = {c.get("part", "log") for c in h["clues"]}
-        for i, c in enumerate(h["clues"]):
-            if len(parts) > 1 and i and c.get("part", "log") != h["clues"][i - 1].get("part", "log"):
+        told = [c for c in h["clues"] if not _silent(c)]
+        for i, c in enumerate(told):
+            if len(parts) > 1 and i and c.get("part", "log") != told[i - 1].get("part", "log"):
                 rows.append({"subtotal": at, "bar": _bar(x, marks, None, 0.0, at)})
             start, at = at, at + _weight(c)
-            rows.append({"clue": c, "sum": at, "bar": _bar(x, marks, c, start, at, last=i + 1 == len(h["clues"]))})
+            rows.append({"clue": c, "sum": at, "bar": _bar(x, marks, c, start, at, last=i + 1 == len(told))})
         score = scales.value(h.get("score"))
         score = at if score != score else score
-        out.append({"h": h, "rows": rows, "score": score, "bar": _bar(x, marks, None, 0.0, score), "head": head})
+        silent = list(dict.fromkeys(str(c["text"]).removeprefix(SILENT).rstrip(".") for c in h["clues"] if _silent(c)))
+        likely = rank == 0 or (scales.value(h.get("probability")) >= LEAST and rank < MOST)
+        out.append(
+            {
+                "h": h,
+                "rows": rows,
+                "silent": silent,
+                "score": score,
+                "likely": likely,
+                "bar": _bar(x, marks, None, 0.0, score),
+                "head": head,
+            }
+        )
     return out
+
+
+def _silent(clue: dict[str, Any]) -> bool:
+    """Whether a clue weighs nothing because the run cannot tell."""
+    return not _weight(clue) and str(clue.get("text")).startswith(SILENT)
 
 
 def _weight(clue: dict[str, Any]) -> float:

@@ -18,6 +18,7 @@ from reports.labels import Label, pct, place, tag, text
 from reports.scales import GRID, Point, Scale, log_ticks, path, scale, thin, ticks, value
 from reports.text_format import SPIKES, cut, number, one_line
 
+LABELLED = 44  # pixels that a panel needs for the labels of its grid
 Mark = dict[str, Any]  # of the case: {"step", "label", "kind"} or {"from", "to", "kind"}
 
 
@@ -61,7 +62,7 @@ def panel(curves: Sequence[Curve], x: Scale, look: Look) -> Markup:
         return f"{top + (1 - y(v)) * (bottom - top):.1f}"
 
     out = [tag('<svg class="plot" width="100%" height="{}" role="img" aria-label="{}">', look.height, look.name)]
-    for v in _grid(curves, y, 3 if look.height < 110 else 4):
+    for v in _grid(curves, y, 3 if look.height < 110 else 4) if look.height >= LABELLED else []:
         out.append(tag('<line class="grid" x1="0" x2="100%" y1="{0}" y2="{0}"/>', down(v)))
         out.append(tag('<text class="yl" x="-7" y="{}" dy="4">{}</text>', down(v), number(float(v))))
     out += [_band(x, b, top, bottom) for b in look.bands]

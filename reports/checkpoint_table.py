@@ -8,6 +8,7 @@ from reports import text_format
 
 Case = dict[str, Any]
 HEAD = (">step", "file", "holds", ">size", "state", ">optimizer has counted", ">norm of weights", "moved since the last")
+GRAVE = ("critical", "warning")
 _HOLDS = {"full": "weights and optimizer", "weights": "weights", "optimizer": "optimizer", "other": "neither weights nor optimizer"}
 
 
@@ -24,6 +25,31 @@ def rows(case: Case) -> list[dict[str, Any]]:
 def cells(row: dict[str, Any]) -> list[str]:
     """In the order of HEAD, without the path."""
     return [row[k] for k in ("step", "holds", "size", "state", "counted", "norm", "moved")]
+
+
+def last_healthy(case: Case) -> str:
+    """The last healthy checkpoint, as path and step, with what speaks against it; in trouble also that there is none."""
+    found, saved = case["run"].get("last_healthy_checkpoint"), case["run"]["checkpoints"]["rows"]
+    if not found:
+        return _without(saved, case["findings"]) if case["verdict"] == "unhealthy" else ""
+    if not isinstance(found, dict):
+        return f"`{found}`"
+    text = f"`{found.get('path', '?')}`" + (f", step {found['step']}" if found.get("step") is not None else "")
+    if any(r["path"] == found.get("path") and r["kind"] == "weights" for r in saved):
+        text += "; it holds the weights alone, no optimizer"
+    return text + (f". {str(found['warning'])[:1].upper()}{str(found['warning'])[1:]}" if found.get("warning") else "")
+
+
+def _without(saved: list[dict[str, Any]], findings: list[dict[str, Any]]) -> str:
+    """Why there is no checkpoint to go back to: not known is not none."""
+    if not saved:
+        return "no checkpoint beside the log"
+    if all(r.get("step") is None for r in saved):
+        return f"not known: {'it does' if len(saved) == 1 else f'none of {len(saved)} checkpoints does'} not say its step"
+    began = [f["steps"][0] for f in findings if f.get("severity") in GRAVE and isinstance((f.get("steps") or [None])[0], int)]
+    if not began:
+        return "not known: nothing says at which step the trouble began"
+    return "no healthy checkpoint"
 
 
 def found(case: Case) -> list[tuple[str, str]]:

@@ -11,13 +11,18 @@ from bisect import bisect_left
 from typing import Any
 
 from reports import text_format
+from reports.checkpoint_table import last_healthy as last_healthy
 from reports.costs import cost as cost
 from reports.costs import goodput as goodput
+from reports.suspects import how_to_read as how_to_read
+from reports.suspects import looked_at as looked_at
+from reports.suspects import suspects as suspects
 
 Case = dict[str, Any]
 TELLING = ("loss_spike", "nonfinite", "divergence", "grad_spike", "plateau", "throughput")  # of the clear checks, first
 SEVERITIES = ("critical", "warning", "info")
 UNFINISHED = ("cut", "interrupt", "scheduler", "signal")  # endings that the training did not choose
+LEAST = 0.01  # probability below which a cause is not worth the first screen
 INTERRUPTED = "Nothing measured needs mending; the run did not come to its own end: resume it if it was to go on."
 
 
@@ -65,8 +70,17 @@ def why(h: dict[str, Any]) -> str:
     return f"{h['certainty']}, {text_format.percent(h['probability'])}"
 
 
-def alternatives(case: Case, limit: int = 3) -> list[dict[str, Any]]:
-    return causes(case)[1 : limit + 1]
+def leading(case: Case) -> list[dict[str, Any]]:
+    """The serious findings in the order in which they lead: gravest, then what speaks for the leading cause, then earliest."""
+    leader = top(case)
+    cited = {i for c in (leader["clues"] if leader else []) if (c.get("weight") or 0) > 0 for i in c.get("findings") or []}
+    serious = [f for f in case["findings"] if f.get("severity") in SEVERITIES[:2]]
+    return sorted(serious, key=lambda f: (SEVERITIES.index(f["severity"]), f.get("id") not in cited, first_step(f.get("steps"))))
+
+
+def alternatives(case: Case, limit: int = 3, least: float = LEAST) -> list[dict[str, Any]]:
+    """What else it may be: the next causes, without those that are as good as ruled out."""
+    return [h for h in causes(case)[1 : limit + 1] if (h.get("probability") or 0) >= least]
 
 
 def told_in(case: Case) -> str:
@@ -120,61 +134,24 @@ def _clock(case: Case, pair: Any, findings: list[dict[str, Any]]) -> str:
     return text + (f"; again {text_format.moment(begin[-1][1])}" if len(begin) > 1 else "")
 
 
-def checkpoint(case: Case) -> str:
-    """The last healthy checkpoint, as path and step, with what speaks against it; in trouble also that there is none."""
-    found, saved = case["run"].get("last_healthy_checkpoint"), case["run"]["checkpoints"]["rows"]
-    if not found:
-        none = "no healthy checkpoint" if saved else "no checkpoint beside the log"
-        return none if case["verdict"] == "unhealthy" else ""
-    if not isinstance(found, dict):
-        return f"`{found}`"
-    text = f"`{found.get('path', '?')}`" + (f", step {found['step']}" if found.get("step") is not None else "")
-    if any(r["path"] == found.get("path") and r["kind"] == "weights" for r in saved):
-        text += "; it holds the weights alone, no optimizer"
-    return text + (f". {str(found['warning'])[:1].upper()}{str(found['warning'])[1:]}" if found.get("warning") else "")
-
-
-def suspects(case: Case, limit: int = 3, most: int = 6) -> list[str]:
-    """The samples that are blamed, one line a step."""
-    lines = []
-    for c in case["culprits"][:limit]:
-        ids = c.get("samples") or []
-        shown = ", ".join(text_format.number(i) for i in ids[:most]) + (f" and {len(ids) - most} more" if len(ids) > most else "")
-        sure = f"{c.get('how', '?')}, {text_format.percent(c.get('confidence'))}"
-        whole = len(ids) > most and c.get("how") != "bisected"  # the batch, not what a replay found in it
-        several = f"one or more of {len(ids)} samples: " if whole else f"sample{'s' * (len(ids) > 1)} "
-        lines.append(f"step {c.get('step')}, " + (f"{several}{shown} ({sure})" if ids else f"its batch ({sure})"))
-    hidden = len(case["culprits"]) - limit
-    return lines + ([f"and {text_format.plural(hidden, 'step')} more"] if hidden > 0 else [])
-
-
-def looked_at(case: Case, limit: int = 5) -> list[str]:
-    """What `--data` showed of the suspects, or why nothing, and of random rows; [] where it was not asked for."""
-    found = case.get("suspects")
-    if not found:
-        return []
-    habits = found.get("habits") or []  # older cases have none
-    if found["why"]:
-        return [f"No sample of {found['data']} was set apart: {found['why']}", *habits]
-    asked = f"{text_format.plural(int(found.get('looked_at') or 0), 'sample')} of {found['data']} compared with {found.get('random')} random rows"
-    told = [f"{asked}: nothing stands out"] if not found["lines"] else [*found["lines"][:limit], asked]
-    return [*told, *habits]
-
-
-def how_to_read(case: Case) -> str:
-    """How to see the samples that `--data` looked at; empty where nothing was looked at, or they are on the page."""
-    found = case.get("suspects")
-    if not found or not found.get("looked_at") or "--show-data" in (case["tool"].get("command") or []):
-        return ""
-    return "add --show-data to read the suspect samples on the page"
-
-
 def counted(case: Case) -> str:
     """'1 critical, 2 warnings' among the findings."""
     n = {s: sum(f.get("severity") == s for f in case["findings"]) for s in SEVERITIES}
     parts = [f"{n['critical']} critical"] if n["critical"] else []
     parts += [text_format.plural(n["warning"], "warning")] if n["warning"] else []
     return ", ".join(parts) or ("no symptom worth a warning" if case["findings"] else "no symptom")
+
+
+def status(case: Case) -> str:
+    """'explained, 1 warning', 'cause open, 2 warnings', 'nothing found in 23 of 60 checks'; the others had no data."""
+    if case["verdict"] == "unhealthy":
+        return f"{'cause open' if is_open(case) or top(case) is None else 'explained'}, {counted(case)}"
+    clear = by_status(case, "clear")
+    return (
+        f"nothing found in {len(clear)} of {text_format.plural(len(case['checks']), 'check')}"
+        if case["verdict"] == "healthy"
+        else counted(case)
+    )
 
 
 def first_step(pair: Any) -> float:

@@ -27,6 +27,7 @@ from reports import (
     data_section,
     first_screen,
     guard_panel,
+    hero_chart,
     markdown,
     recipe_table,
     replay_section,
@@ -81,8 +82,8 @@ def render(case: dict[str, Any], shown: dict[str, Any] | None = None) -> str:
         case=full, embedded=plain(case), run=full["run"], s=first_screen, runs=run_list, guards=guard_panel, saves=checkpoint_table, recipes=recipe_table, attempts=attempt_table.table(full), attempts_open=attempt_table.OPEN, anchors=anchors, top=first_screen.top(full),
         rules=_rules(full), again=timeline_chart.replayed(full), band_names=timeline_chart.band_names(full), weighs=cause_ledger.weighs(full),
         causes=cause_ledger.causes(full), symptoms=_symptoms(full, anchors), kinds=_kinds(full), arms=replay_section.arms(full), replayed=replay_section, data=data_section.of(shown),
-        hero=timeline_chart.hero(full, x), panels=first, more_panels=more, lanes=timeline_chart.lanes(full, x), domain=x,
-        axis=timeline_chart.axis(full, x), short_axis=timeline_chart.axis(full, x, clock=False, count=4),
+        hero=hero_chart.of(full, x), panels=first, more_panels=more, lanes=timeline_chart.lanes(full, x), domain=x,
+        axis=timeline_chart.axis(full, x),
         markdown=markdown.brief(full), style=Markup(style), scripts=[Markup(s) for s in scripts],
         style_hash=policy_hash(style), script_hashes=[policy_hash(s) for s in scripts],
     )  # fmt: skip
@@ -245,6 +246,4 @@ def _evidence(case: dict[str, Any], e: dict[str, Any], detailed: bool) -> dict[s
     x = scales.Scale(max(min(at), min(seen)), max(min(max(at), max(seen)), min(seen) + 1))
     lists = {k: [v for v in data.get(k) or [] if isinstance(v, dict)] for k in ("bands", "marks")}
     look = chart.Look(name, 150, data.get("scale") == "log", 200 if detailed else 60, rows=2, room=480, **lists)
-    shown["svg"] = chart.panel(drawn, x, look)
-    shown["axis"] = timeline_chart.axis(case, x, count=5)
-    return shown
+    return shown | {"svg": chart.panel(drawn, x, look), "axis": timeline_chart.axis(case, x, count=5)}

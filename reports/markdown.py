@@ -109,14 +109,14 @@ def brief(case: Case) -> str:
     ]
     if leader := first_screen.top(case):
         rows.append(("Why", f"**{esc(leader.get('title'))}**: {esc(first_screen.why(leader))}"))
-        others = first_screen.alternatives(case)
+        others = first_screen.alternatives(case, least=0.0)
         rows.append(("Or else", ", ".join(f"{esc(h.get('title'))} {esc(text_format.percent(h['probability']))}" for h in others)))
     rows += [("Ruled out by the author", f"{esc(title)}: {esc(why)}") for title, why in first_screen.ruled_out(case)]
     rows += [("Author's note", esc(remark)) for remark in first_screen.remarks(case)]
     rows += [("Suspect", esc("; ".join(first_screen.suspects(case)))), ("Cost", esc(first_screen.cost(case)))]
     rows.append(("Goodput", esc(first_screen.goodput(case))))
     rows.append(("In the data", esc("; ".join(first_screen.looked_at(case)))))
-    rows.append(("Last healthy checkpoint", esc(first_screen.checkpoint(case))))
+    rows.append(("Last healthy checkpoint", esc(first_screen.last_healthy(case))))
     lines += [f"- {name}: {text}" for name, text in rows if text]
     todo = [f"{esc(lead)} {action(text)}".strip() for lead, text in first_screen.do_next(case)]
     return "\n".join(lines + (["", "## Do next", "", *_numbered(todo)] if todo else []))
@@ -180,7 +180,7 @@ def _replay(case: Case) -> str:
     arms = [a for a in replay.get("arms") or [] if isinstance(a, dict)]
     rows = [row(esc(replayed.named(a)), esc(a.get("outcome")), esc(number(a.get("peak"))), esc(a.get("steps"))) for a in arms]
     head = ("experiment", "outcome", ">highest loss", ">steps")
-    more = [line for text in replayed.said(case) for line in ("", esc(text))]
+    more = [line for text in [*replayed.said(case), *replayed.conditions(case)] for line in ("", esc(text))]
     for t in replayed.tables(case)[:1]:
         more += ["", f"### {esc(t['title'])}", *table(tuple(t["columns"]), [row(*(esc(number(c)) for c in r)) for r in t["rows"]])]
     return "\n".join([f"## Replay: {esc(replay.get('verdict'))}", "", intro, *more, *table(head, rows)])

@@ -12,6 +12,18 @@ from reports.labels import pct, tag
 
 Case = dict[str, Any]
 HIT = ("spike", "nan")
+OUTCOMES = {"spike": "it is there", "nan": "it is there", "no spike": "it is gone"}
+TITLES = {
+    "data": "the batch makes it, whatever the state",
+    "state x data": "this batch makes it, in this state",
+    "transient hardware": "it does not come back, so a device erred once",
+    "optimizer-hyperparameter": "rate or optimizer make it",
+    "numerics": "the precision makes it",
+    "deterministic code": "it comes back whatever is changed",
+    "cannot reproduce": "the run could not be reproduced",
+    "nothing to explain": "nothing to explain",
+    "undecided": "undecided",
+}
 WIDTH, HEIGHT = 1000, 36  # of a small chart, in its own units across and in pixels down
 MOST = 32  # rows of a table
 
@@ -20,6 +32,20 @@ def of(case: Case) -> Case:
     """The replay of a case; empty where there is none."""
     replay = case.get("replay")
     return replay if isinstance(replay, dict) else {}
+
+
+def title(case: Case) -> str:
+    """What the replay came to, in a few words."""
+    word = str(of(case).get("verdict", ""))
+    return TITLES.get(word, word or "no verdict")
+
+
+def proof(case: Case) -> list[dict[str, Any]]:
+    """The experiments that decided, for the first screen: the run as logged, the first that took the effect away, and the next that did not."""
+    rows = [a for a in arms(case) if a["drawn"]]
+    without = next((i for i, a in enumerate(rows) if a["arm"].get("outcome") == "no spike"), 0)
+    chosen = [rows[0], rows[without], *[a for a in rows[without + 1 :] if a["hit"]][:1]] if without else []
+    return [{**a, "outcome": OUTCOMES.get(str(a["arm"].get("outcome")), a["arm"].get("outcome"))} for a in chosen]
 
 
 def arms(case: Case) -> list[dict[str, Any]]:
@@ -43,7 +69,7 @@ def arms(case: Case) -> list[dict[str, Any]]:
         hit = a.get("outcome") in HIT
         many = len(curve) > 1
         drawn = _small(curve, shared if together else None, down, hit) if many else _bar(scales.value(a.get("peak")), bar, hit)
-        out.append({"arm": a, "hit": hit, "bar": drawn})
+        out.append({"arm": a, "hit": hit, "bar": drawn, "drawn": many})
     return out
 
 
@@ -70,14 +96,33 @@ def _small(curve: list[scales.Point], across: scales.Scale | None, down: scales.
 
 
 def said(case: Case) -> list[str]:
-    """What the replay says in sentences, the verdict's reason first."""
+    """What the replay found, in sentences, the verdict's reason first."""
     r = of(case)
     out = [str(r[k]) for k in ("why", "trouble", "budget_note") if r.get(k)]
-    checked = r.get("check")
-    lines = [str(x) for x in _list(checked.get("lines"))] if isinstance(checked, dict) else []
-    out += [x for x in lines if x not in out]
     harm = r.get("harm")
     out += [str(harm["says"])] if isinstance(harm, dict) and harm.get("says") else []
+    first = r.get("nonfinite")
+    if isinstance(first, dict) and isinstance(first.get("first"), dict):
+        f = first["first"]
+        where = f" in `{f['module']}`" if f.get("module") else " outside the model's modules, as in the loss,"
+        place = f"`{f.get('operation')}`{where}, {f.get('phase')}, at step {first.get('step')}"
+        out.append(f"The first value that is not finite comes from {place}; what went in was finite.")
+    if r.get("grew_first"):
+        out.append(f"The gradient of `{r['grew_first']}` grew first.")
+    leaks = r.get("leaks")
+    out += _seen(leaks) if isinstance(leaks, dict) else []
+    left = [str(x) for x in _list(r.get("not_tried"))]
+    if left:
+        out.append(f"Not tried for want of steps: {', '.join(left)}; a larger `--budget` would.")
+    return out
+
+
+def conditions(case: Case) -> list[str]:
+    """Under what the experiments were made: what was loaded, how the replay meets the log, what they cost."""
+    r, told = of(case), said(case)
+    checked = r.get("check")
+    out = [str(x) for x in _list(checked.get("lines"))] if isinstance(checked, dict) else []
+    out = [x for x in out if x not in told]
     start = r.get("from")
     if isinstance(start, dict):
         place = f"`{start['checkpoint']}`" if start.get("checkpoint") else "the model as built"
@@ -94,19 +139,6 @@ def said(case: Case) -> list[str]:
     if r.get("bound") is not None:
         done, bound, window = (text_format.number(r.get(k)) for k in ("steps_replayed", "bound", "window"))
         out.append(f"{done} steps of training were run again; one culprit should take at most {bound} for a window of {window}.")
-    first = r.get("nonfinite")
-    if isinstance(first, dict) and isinstance(first.get("first"), dict):
-        f = first["first"]
-        where = f" in `{f['module']}`" if f.get("module") else " outside the model's modules, as in the loss,"
-        place = f"`{f.get('operation')}`{where}, {f.get('phase')}, at step {first.get('step')}"
-        out.append(f"The first value that is not finite comes from {place}; what went in was finite.")
-    if r.get("grew_first"):
-        out.append(f"The gradient of `{r['grew_first']}` grew first.")
-    leaks = r.get("leaks")
-    out += _seen(leaks) if isinstance(leaks, dict) else []
-    left = [str(x) for x in _list(r.get("not_tried"))]
-    if left:
-        out.append(f"Not tried for want of steps: {', '.join(left)}; a larger `--budget` would.")
     return out
 
 

@@ -71,7 +71,7 @@ def _rows(case: Case) -> list[tuple[str, str]]:
     rows += [("Note", one_line(remark)) for remark in first_screen.remarks(case)]
     rows.append(("Suspect", one_line("; ".join(first_screen.suspects(case, 2)))))
     rows.append(("Data", first_screen.how_to_read(case)))
-    rows += [("Cost", first_screen.cost(case)), ("Healthy", one_line(first_screen.checkpoint(case)))]
+    rows += [("Cost", first_screen.cost(case)), ("Healthy", one_line(first_screen.last_healthy(case)))]
     for i, (lead, text) in enumerate(first_screen.do_next(case)[:4], 1):
         rows.append(("Do next" if i == 1 else "", f"{i}. {one_line(f'{lead} {text}')}"))
     rows += [("Checked", _checked(case)), ("Read", _read(case))]

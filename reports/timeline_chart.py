@@ -92,18 +92,6 @@ def panels(case: Case, x: Scale) -> list[dict[str, Any]]:
     return out
 
 
-def hero(case: Case, x: Scale) -> tuple[dict[str, Any], Markup] | None:
-    """The loss for the first screen, with the spikes named."""
-    train = next((s for s in case["timeline"]["series"] if str(s.get("metric")).startswith("loss")), None)
-    drawn = curves(train, abandoned_from(case)) if train else []
-    if train is None or not drawn:
-        return None
-    marks = [m for m in case["timeline"]["marks"] if m.get("kind") in ("restart", "nonfinite")]
-    name = describe(str(train.get("metric")), drawn)
-    log, bands = train.get("scale") == "log", case["timeline"]["bands"]
-    return train, panel(drawn, x, Look(name, 230, log, 260, bands, marks, 2, 480))
-
-
 def describe(name: str, drawn: list[Curve]) -> str:
     """The chart in a sentence, for those who do not see it."""
     finite = [p for c in drawn if c.kind != "old" for p in c.points if math.isfinite(p[1])]

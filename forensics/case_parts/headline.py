@@ -29,7 +29,10 @@ def verdict(run: Run, findings: Sequence[Finding], checks: Sequence[Check]) -> s
     return "inconclusive"
 
 
-def sentence(run: Run, said: str, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], checks: Sequence[Check]) -> str:
+def sentence(
+    run: Run, said: str, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], checks: Sequence[Check], proof: str = ""
+) -> str:
+    """The answer in one or two sentences; `proof`: what a replay showed."""
     ended = ending(run)
     told = how.sentence(ended)
     if said == "healthy":
@@ -44,13 +47,13 @@ def sentence(run: Run, said: str, findings: Sequence[Finding], hypotheses: Seque
         missing = [c.note for c in checks if c.id in (MATTER_RISING if rises(run) else MATTER) and c.status in ("cannot_tell", "error")]
         unclear = f"Cannot tell whether this run is healthy: {missing[0] if missing else 'too little was logged'}."
         return f"{told} {unclear}" if _leads(ended) else f"{unclear} {told}".strip()
-    return unhealthy(findings, hypotheses, ended)
+    return unhealthy(findings, hypotheses, ended, proof)
 
 
-def unhealthy(findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], ended: Ending | None) -> str:
+def unhealthy(findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], ended: Ending | None, proof: str = "") -> str:
     """What happened, its likeliest cause, and how the run ended where that does not lead."""
     told = how.sentence(ended) if ended is not None and not _leads(ended) else ""
-    return f"{explained(findings, hypotheses, ended)} {told}".rstrip()
+    return " ".join(s for s in (explained(findings, hypotheses, ended), proof, told) if s)
 
 
 def _leads(ended: Ending) -> bool:

@@ -18,6 +18,7 @@ from forensics.replay.session import Options, Result
 from parsers.tables import Run
 from parsers.walk import is_regular
 
+NAMED = 3  # samples in the headline
 UNSEEN = "The log shows none of its effects: it starts as likely as all unlisted causes together."
 
 
@@ -60,9 +61,27 @@ def concluded(run: Run, case: Case, result: Result, options: Options) -> Case:
     ranked = ranking.rank([replace(h, settle=own.get(h.id, "")) for h in found])
     hypotheses = advice.resolved(run, ranked, document, str(options.adapter))
     grave = any(f.severity in ("warning", "critical") for f in case.findings)
-    told = headline.sentence(run, case.verdict, case.findings, hypotheses, case.checks) if grave else case.answer
+    told = headline.sentence(run, case.verdict, case.findings, hypotheses, case.checks, _proof(result)) if grave else case.answer
     culprits = tuple({k: v for k, v in c.items() if k not in ("effect", "named")} for c in result.culprits)
     return replace(case, hypotheses=hypotheses, answer=told, culprits=culprits, replay=document)
+
+
+def _proof(result: Result) -> str:
+    """What the experiments showed, for the headline; empty where they explain nothing."""
+    document = result.document
+    if result.culprits and not result.unproven:
+        named = [f"sample{'s' * (len(c['samples']) > 1)} {_named(c['samples'])} of step {c['step']}"
+                 if c["samples"] else f"the batch of step {c['step']}" for c in result.culprits]  # fmt: skip
+        return f"Replayed without {' and '.join(named[:2])}{', and others' * (len(named) > 2)}, it does not happen."
+    explains = document["verdict"] not in (verdict.NOTHING, verdict.UNDECIDED) and document.get("why")
+    return f"Replay: {document['why'].split('. ')[0].rstrip('.')}." if explains else ""
+
+
+def _named(samples: list[Any]) -> str:
+    """'482 and 485', '1, 2, 3 and 5 more'."""
+    shown = [str(s) for s in samples[:NAMED]] if len(samples) > NAMED + 1 else [str(s) for s in samples]
+    last = f"{len(samples) - NAMED} more" if len(shown) < len(samples) else shown.pop()
+    return f"{', '.join(shown)} and {last}" if shown else last
 
 
 def _where(result: Result) -> tuple[int, int]:

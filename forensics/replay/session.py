@@ -56,7 +56,7 @@ def replay(run: Run, case: Case, options: Options, progress: Progress) -> Result
     try:
         with started(options, run.root) as worker:
             about = worker.open(options.device, options.threads or max(1, (os.cpu_count() or 2) // 2), options.memory)
-            further = [options.device, options.threads, options.python, sorted((options.order or {}).items())]
+            further = [options.device, options.threads, options.python, options.processes, sorted((options.order or {}).items())]
             asker = journal.remembering(worker, options.journal, about, further) if options.journal else worker
             document |= {"device": f"{about['device']}, {about['precision']}, torch {about['torch']}", "parameters": about["parameters"]}
             asked = Asked(run, case, options, asker, about, progress, time.monotonic() + options.max_time)

@@ -42,11 +42,11 @@ def test_the_last_healthy_checkpoint_with_what_speaks_against_it() -> None:
     case = cases.spike()
     row = {"path": "checkpoints/step_400.pt", "step": 400, "kind": "weights"}
     case["run"]["checkpoints"] = {"rows": [row], "findings": []}
-    assert first_screen.checkpoint(complete(case)) == "`checkpoints/step_400.pt`, step 400; it holds the weights alone, no optimizer"
+    assert first_screen.last_healthy(complete(case)) == "`checkpoints/step_400.pt`, step 400; it holds the weights alone, no optimizer"
     del case["run"]["last_healthy_checkpoint"]
-    assert first_screen.checkpoint(complete(case)) == "no healthy checkpoint"
-    assert first_screen.checkpoint(complete(cases.nan())) == "no checkpoint beside the log"
-    assert first_screen.checkpoint(complete(cases.healthy())) == ""
+    assert first_screen.last_healthy(complete(case)) == "no healthy checkpoint"
+    assert first_screen.last_healthy(complete(cases.nan())) == "no checkpoint beside the log"
+    assert first_screen.last_healthy(complete(cases.healthy())) == ""
 
 
 def test_one_experiment_told_from_both_sides_is_told_once() -> None:
