@@ -14,6 +14,7 @@ from reports.scales import Scale, value
 Case = dict[str, Any]
 HEIGHT, OVERVIEW = 216, 40  # pixels
 COLUMNS, ROOM = 260, 480
+FAMILIES = {"memory": ("gpu.mem", "mem.")}  # metrics that a kind of finding is about, where it names none
 USUAL = ("usual", "level", "before")  # facts that say what a metric was before
 
 
@@ -49,8 +50,10 @@ def _around(case: Case, whole: Scale, finding: Case, data: Case) -> dict[str, An
 
 
 def _everything(case: Case, whole: Scale) -> dict[str, Any] | None:
-    """The loss of the whole run, with the spikes named."""
-    train = next((s for s in case["timeline"]["series"] if str(s.get("metric")).startswith("loss.")), None)
+    """The whole run in the metric that the leading finding is about, else in its loss, with the spikes named."""
+    everything = [s for s in case["timeline"]["series"] if timeline_chart.curves(s, {})]
+    about = [s for f in first_screen.leading(case) for s in everything if _is_about(f, s)]
+    train = next((s for s in [*about, *everything] if s in about or str(s.get("metric")).startswith("loss.")), None)
     drawn = timeline_chart.curves(train, timeline_chart.abandoned_from(case)) if train else []
     if train is None or not drawn:
         return None
@@ -61,6 +64,18 @@ def _everything(case: Case, whole: Scale) -> dict[str, Any] | None:
         "title": text_format.metric(metric), "unit": train.get("unit"), "log": log, "tag": train.get("tag"), "said": _values(drawn, {}, metric),
         "svg": panel(drawn, whole, look), "axis": timeline_chart.axis(case, whole, clock=False, count=4), "overview": "",
     }  # fmt: skip
+
+
+def _is_about(finding: Case, series: Case) -> bool:
+    facts = finding.get("facts") or {}
+    named = [str(facts.get(k)) for k in ("metric", "tag")]
+    metric, tag = str(series.get("metric")), str(series.get("tag") or "")
+    return (
+        metric in named
+        or tag in named
+        or (len(tag) > 2 and str(finding.get("title")).startswith(f"{tag} "))
+        or metric.startswith(FAMILIES.get(str(finding.get("kind")), ("-",)))
+    )
 
 
 def _values(drawn: list[Curve], finding: Case, metric: str) -> str:

@@ -42,7 +42,7 @@ def title(case: Case) -> str:
 
 def proof(case: Case) -> list[dict[str, Any]]:
     """The experiments that decided, for the first screen: the run as logged, the first that took the effect away, and the next that did not."""
-    rows = [a for a in arms(case) if a["drawn"]]
+    rows = arms(case)
     without = next((i for i, a in enumerate(rows) if a["arm"].get("outcome") == "no spike"), 0)
     chosen = [rows[0], rows[without], *[a for a in rows[without + 1 :] if a["hit"]][:1]] if without else []
     return [{**a, "outcome": OUTCOMES.get(str(a["arm"].get("outcome")), a["arm"].get("outcome"))} for a in chosen]
@@ -69,7 +69,7 @@ def arms(case: Case) -> list[dict[str, Any]]:
         hit = a.get("outcome") in HIT
         many = len(curve) > 1
         drawn = _small(curve, shared if together else None, down, hit) if many else _bar(scales.value(a.get("peak")), bar, hit)
-        out.append({"arm": a, "hit": hit, "bar": drawn, "drawn": many})
+        out.append({"arm": a, "hit": hit, "bar": drawn})
     return out
 
 
