@@ -23,6 +23,8 @@ TELLING = ("loss_spike", "nonfinite", "divergence", "grad_spike", "plateau", "th
 SEVERITIES = ("critical", "warning", "info")
 UNFINISHED = ("cut", "interrupt", "scheduler", "signal")  # endings that the training did not choose
 LEAST = 0.01  # probability below which a cause is not worth the first screen
+SURE = 0.95  # probability from which nothing is left to settle ("almost certain", forensics.certainty)
+MOST = 4  # things to do next
 INTERRUPTED = "Nothing measured needs mending; the run did not come to its own end: resume it if it was to go on."
 
 
@@ -143,9 +145,12 @@ def counted(case: Case) -> str:
 
 
 def status(case: Case) -> str:
-    """'explained, 1 warning', 'cause open, 2 warnings', 'nothing found in 23 of 60 checks'; the others had no data."""
+    """'explained, 1 warning', 'one cause leads, 1 critical', 'cause open, 2 warnings', 'nothing found in 23 of 60 checks'; the others had no data."""
+    leader = top(case)
     if case["verdict"] == "unhealthy":
-        return f"{'cause open' if is_open(case) or top(case) is None else 'explained'}, {counted(case)}"
+        known = leader is not None and not is_open(case)
+        sure = known and (leader or {}).get("probability", 0) >= SURE
+        return f"{'explained' if sure else 'one cause leads' if known else 'cause open'}, {counted(case)}"
     clear = by_status(case, "clear")
     return (
         f"nothing found in {len(clear)} of {text_format.plural(len(case['checks']), 'check')}"
@@ -182,9 +187,10 @@ def do_next(case: Case) -> list[tuple[str, str]]:
         return log[:3]
     if is_open(case):  # acting on a guess is worse than deciding first: what splits the leaders
         steps = [*_decide(causes(case)[:3])[:2], *_commands(case), *(("", str(i)) for i in leader["interventions"][:1])]
-        return steps + log[:1]
-    steps = [("", str(i)) for i in leader["interventions"][:3]]
-    return steps + ([("To settle it:", str(leader["settle"]))] if leader.get("settle") else []) + _commands(case)
+        return [*steps, *log[:1]][:MOST]
+    settle = [("To settle it:", str(leader["settle"]))] if leader.get("settle") and (leader.get("probability") or 0) < SURE else []
+    last = [*settle, *_commands(case)]
+    return [*(("", str(i)) for i in leader["interventions"][: max(MOST - len(last), 1)]), *last][:MOST]
 
 
 def _decide(leaders: list[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -100,7 +100,8 @@ def test_nothing_to_do_is_told_twice() -> None:
 
 
 def test_status_says_whether_the_cause_is_known() -> None:
-    assert first_screen.status(complete(cases.spike())).startswith("explained, ")
+    assert first_screen.status(complete(cases.spike())).startswith("one cause leads, ")
+    assert first_screen.status(complete(cases.replayed())).startswith("explained, ")
     assert first_screen.status(complete(cases.healthy())).startswith("nothing found in ")
     case = cases.spike()
     case["hypotheses"] = cases.ranked(cases.unknown(0.99))
