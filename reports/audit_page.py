@@ -23,6 +23,7 @@ PAGE = 250
 ROOM = 4_600_000  # bytes of rows; beyond it healthy runs lose their curves, then all that are left
 STEP, TOP = 3, 16  # of the small curve: pixels from point to point, height
 SHOWN, FOLDED = 12, 100  # entries of a list in full; in a fold
+OPEN = "unknown"  # the id of what is no cause on our list
 RANK = {"unhealthy": 0, "inconclusive": 1, "healthy": 2}
 COLUMNS = (
     ("run", ""), ("loss", "curve"), ("verdict", ""), ("cause", ""), ("sure", "n"), ("spikes", "n"), ("first bad step", "n"),
@@ -33,11 +34,12 @@ COLUMNS = (
 def render(audit: dict[str, Any]) -> str:
     """The page of `forensics audit`; `audit` is the document of audit.json with ``rows`` and ``curves``."""
     order = sorted(range(len(audit["rows"])), key=lambda i: _rank(audit["rows"][i]))
-    lines = _lines([audit["rows"][i] for i in order], [audit["curves"][i] for i in order])
+    titles = {c["cause"]: c.get("title", c["cause"]) for c in audit["causes"]}
+    lines = _lines([audit["rows"][i] for i in order], [audit["curves"][i] for i in order], titles)
     style, script = template("report.css") + template("audit.css"), template("audit.js")
     return environment().get_template("audit.html").render(
         a=audit, pages=[lines[i : i + PAGE] for i in range(0, len(lines), PAGE)], page_size=PAGE, columns=COLUMNS,
-        causes=[c["cause"] for c in audit["causes"] if c["cause"]], links=_links(audit["rows"]), shown=SHOWN, folded=FOLDED,
+        titles=titles, links=_links(audit["rows"]), shown=SHOWN, folded=FOLDED,
         headline=headline(audit), style=Markup(style), script=Markup(script), style_hash=policy_hash(style), script_hash=policy_hash(script),
     )  # fmt: skip
 
@@ -46,7 +48,8 @@ def headline(audit: dict[str, Any]) -> str:
     """One sentence with the counts."""
     v = audit["verdicts"]
     said = f"{v['unhealthy']} of {text_format.plural(audit['runs'], 'run')} went wrong"
-    rest = [f"{v['inconclusive']} cannot be judged"] if v["inconclusive"] else []
+    rest = [f"{n} {status}" for status, n in audit.get("endings", {}).items()]
+    rest += [f"{v['inconclusive']} cannot be judged"] if v["inconclusive"] else []
     rest += [f"{len(audit['failed'])} could not be analyzed"] if audit["failed"] else []
     shared = len(audit["shared_batches"])
     rest += [f"{text_format.plural(shared, 'bad batch', 'bad batches')} shared by several"] if shared else []
@@ -62,8 +65,8 @@ def _links(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
     return {r["id"]: quote(r["page"]) for r in rows if r["page"]}
 
 
-def _lines(rows: list[dict[str, Any]], curves: list[bytes]) -> list[Markup]:
-    cells = [_cells(r) for r in rows]
+def _lines(rows: list[dict[str, Any]], curves: list[bytes], titles: dict[str, str]) -> list[Markup]:
+    cells = [_cells(r, titles) for r in rows]
     drawn = [spark(c) for c in curves]
     spent = sum(len(head) + len(tail) for head, tail in cells)
     keep = set()
@@ -75,14 +78,14 @@ def _lines(rows: list[dict[str, Any]], curves: list[bytes]) -> list[Markup]:
     return [Markup(f"{head}{drawn[i] if i in keep else ''}{tail}") for i, (head, tail) in enumerate(cells)]
 
 
-def _cells(r: dict[str, Any]) -> tuple[str, str]:
+def _cells(r: dict[str, Any], titles: dict[str, str]) -> tuple[str, str]:
     """The row before and after its curve. End tags of rows and cells may be left out in HTML, and 10 000 rows thank for it."""
     name = escape(text_format.one_line(r["id"]))
     first = f'<a href="{escape(quote(r["page"]))}">{name}</a>' if r["page"] else str(name)
     spikes = [str(r[f"spikes_{k}"] or 0) for k in ("fast", "slow", "non_recovering")]
     verdict = str(r["verdict"]) + (", known" if r["known"] else "") + (", not analyzed" if r["error"] else "")
-    cause = r["top_cause"] if r["verdict"] == "unhealthy" else ""
-    sure = text_format.percent(r["probability"]) if cause and r["probability"] is not None else ""
+    cause = titles.get(r["top_cause"], r["top_cause"]) if r["verdict"] == "unhealthy" else ""
+    sure = text_format.percent(r["probability"]) if cause and r["top_cause"] != OPEN and r["probability"] is not None else ""
     told = [verdict, cause, sure, "" if spikes == ["0", "0", "0"] else "/".join(spikes), r["first_bad_step"], r["steps"]]
     told += [_loss(r["loss"]), r["status"], r["framework"], r["host"]]
     tail = "".join(f"<td>{escape(text_format.one_line(x)) if x is not None else ''}" for x in told).rstrip()
@@ -116,7 +119,7 @@ def markdown(audit: dict[str, Any]) -> str:
     lines = [f"# {esc(headline(audit))}", "", f"Roots: {', '.join(code(r) for r in audit['roots'])}."]
     if audit["known"]:
         lines += ["", f"{text_format.plural(audit['known'], 'finding')} judged before and left out."]
-    lines += _section("Causes", ("Cause", ">Runs"), [(code(c["cause"]), str(c["runs"])) for c in audit["causes"]])
+    lines += _section("Causes", ("Cause", ">Runs"), [(esc(c.get("title", c["cause"])), str(c["runs"])) for c in audit["causes"]])
     since = audit["since"]
     rows: list[tuple[str, ...]]
     if since is not None:
@@ -172,7 +175,7 @@ def difference(differs: Sequence[dict[str, Any]]) -> str:
 def terminal(audit: dict[str, Any]) -> str:
     """A few lines for the terminal."""
     lines = [headline(audit)]
-    causes = [f"{c['cause']} {c['runs']}" for c in audit["causes"][:6]]
+    causes = [f"{c.get('title', c['cause'])} {c['runs']}" for c in audit["causes"][:6]]
     lines += [f"  causes: {', '.join(causes)}"] if causes else []
     lines += [f"  {b['says']}" for b in audit["shared_batches"][:4]]
     for c in audit["shared_causes"][:4]:

@@ -21,10 +21,13 @@ from forensics import output
 from forensics.audit import backends, collect, discover, one_place, pages, redaction, row, storage, suppressions, written_files
 from forensics.audit.discover import Place
 from forensics.case import jsonable
+from forensics.causes.files import UNKNOWN
+from forensics.causes.files import causes as causes_of_ours
 from forensics.errors import ForensicsError
 from forensics.version import VERSION
 
 SCHEMA = 1
+ENDED_BADLY = ("crashed", "hung", "stopped")  # statuses of a run that did not come to its own end
 OUTPUTS = written_files.OUTPUTS
 Progress = Callable[[str, int, int], None]
 
@@ -132,6 +135,7 @@ def _document(roots: Sequence[str], table: collect.Table, before: dict[str, Any]
     told = collect.conclusions(table)
     rows = list(table.dicts())
     causes = Counter(r["top_cause"] for r in rows if r["verdict"] == "unhealthy")
+    titles = {c.id: c.title for c in causes_of_ours().values()} | {UNKNOWN: "Cause open"}
     document: dict[str, Any] = jsonable(
         {
             "schema": SCHEMA,
@@ -141,7 +145,11 @@ def _document(roots: Sequence[str], table: collect.Table, before: dict[str, Any]
             "verdicts": {v: sum(r["verdict"] == v for r in rows) for v in ("unhealthy", "inconclusive", "healthy")},
             "failed": [{"id": r["id"], "path": r["path"], "error": r["error"]} for r in rows if r["error"]],
             "known": sum(r["known"] for r in rows),
-            "causes": [{"cause": c, "runs": n} for c, n in sorted(causes.items(), key=lambda x: (-x[1], str(x[0])))],
+            "causes": [
+                {"cause": c, "title": titles.get(str(c), str(c)), "runs": n}
+                for c, n in sorted(causes.items(), key=lambda x: (-x[1], str(x[0])))
+            ],
+            "endings": dict(Counter(r["status"] for r in rows if r["status"] in ENDED_BADLY).most_common()),
             **told,
             "since": suppressions.changes(before, rows) if before is not None else None,
         }

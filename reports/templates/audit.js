@@ -58,6 +58,33 @@
   let soon = 0;
   $("#find").addEventListener("input", () => { clearTimeout(soon); soon = setTimeout(filter, 120); });
   for (const id of ["#verdict", "#cause"]) $(id).addEventListener("change", filter);
+  // A tally is a filter: it becomes a button that sets it, and takes it away again.
+  for (const [name, select] of [["verdict", "#verdict"], ["cause", "#cause"]]) {
+    for (const tally of document.querySelectorAll(`[data-${name}]`)) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...tally.childNodes);
+      tally.append(button);
+      button.addEventListener("click", () => {
+        $(select).value = $(select).value === tally.dataset[name] ? "" : tally.dataset[name];
+        filter();
+        $("#runs").scrollIntoView();
+      });
+    }
+  }
+
+  // What is shown, as a file; a cell that a spreadsheet would take for a formula begins with an apostrophe.
+  $("#csv").addEventListener("click", () => {
+    const quoted = (s) => `"${(/^[=+@\t-]/.test(s) && Number.isNaN(Number(s)) ? "'" : "") + s.replace(/"/g, "\"\"")}"`;
+    const names = [...region.querySelectorAll("th")].map((th) => th.textContent);
+    const kept = names.map((_, i) => i).filter((i) => i !== 1);
+    const lines = [names, ...shown.map((r) => names.map((_, i) => cell(r, i)))].map((row) => kept.map((i) => quoted(row[i])).join(","));
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([lines.join("\r\n")], { type: "text/csv" }));
+    link.download = "runs.csv";
+    link.click();
+    URL.revokeObjectURL(link.href);
+  });
   $("#before").addEventListener("click", () => { at = Math.max(0, at - PAGE); draw(); });
   $("#next").addEventListener("click", () => { at += PAGE; draw(); });
 

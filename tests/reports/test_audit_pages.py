@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import io
 import random
 import re
+from pathlib import Path
 from typing import Any
 
 import cases
@@ -90,7 +93,16 @@ def comparison(text: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def titled() -> dict[str, Any]:
+    """With titles of the causes, and a run whose name a spreadsheet would take for a formula."""
+    made = document(400)
+    made["causes"] = [{"cause": c, "title": c.replace("_", " ").capitalize(), "runs": 5} for c in CAUSES]
+    made["rows"][0]["id"] = '=HYPERLINK("x"), "y"'
+    return made
+
+
 PAGES = {
+    "titled": audit_page.render(titled()),
     "small": audit_page.render(document(40)),
     "hostile": audit_page.render(document(8, hostile=True)),
     "many": audit_page.render(document(10_000)),
@@ -161,6 +173,34 @@ def test_many_rows_are_sorted_and_filtered(show: Any) -> None:
     assert page.locator("#live th[aria-sort=descending]").count() == 1
     page.locator("#next").click()
     assert page.locator("#place").inner_text() == "101 to 200 of 833"
+
+
+def test_a_tally_is_a_filter_and_what_is_shown_can_be_saved(show: Any) -> None:
+    page = show("titled")
+    page.locator(".tally button", has_text="Fp16 overflow").click()
+    page.locator("#count", has_text="33 of").wait_for()
+    assert page.locator("#cause").input_value() == "Fp16 overflow"
+    page.locator(".tally button", has_text="Fp16 overflow").click()
+    page.locator("#count", has_text="400 of").wait_for()
+    page.locator(".counts button", has_text="unhealthy").click()
+    page.locator("#count", has_text="100 of").wait_for()
+    with page.expect_download() as saved:
+        page.locator("#csv").click()
+    rows = list(csv.DictReader(io.StringIO(Path(saved.value.path()).read_text("utf-8"))))
+    assert len(rows) == 100
+    assert {r["verdict"] for r in rows} == {"unhealthy"}
+    assert sum(r["run"] == "'" + '=HYPERLINK("x"), "y"' for r in rows) == 1
+    assert {r["cause"] for r in rows} == {"Lr too high", "Bad data batch", "Fp16 overflow"}
+
+
+def test_what_is_open_has_no_percentage() -> None:
+    made = document(4)
+    made["causes"] = [{"cause": "unknown", "title": "Cause open", "runs": 1}]
+    made["rows"][0] |= {"top_cause": "unknown", "probability": 0.99}
+    made["endings"] = {"crashed": 2, "hung": 1}
+    text = audit_page.render(made)
+    assert "<td>unhealthy<td>Cause open<td><td>" in text
+    assert audit_page.headline(made).startswith("1 of 4 runs went wrong, 2 crashed, 1 hung")
 
 
 def test_without_script_all_rows_are_there(show: Any) -> None:
