@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,6 +48,8 @@ def done(op: str, answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
         first["rows"] = [sum(x) for x in zip(*(a["rows"] for a in answers), strict=True)]
     elif op == "content":
         first |= {"of": sum(a["of"] for a in answers), **{k: _joined([a[k] for a in answers]) for k in ("ids", "tensors")}}
+    elif op == "frames":
+        first = next((dict(a) for a in answers if a["first"]), first)  # the rank on which the first non-finite value was made
     elif op == "pure":
         first["differs"] = sorted({b for a in answers for b in a["differs"]})
     return first
@@ -57,4 +60,14 @@ def _joined(parts: Sequence[list[Any]]) -> list[Any]:
 
 
 def _mean(values: Sequence[Any]) -> float:
-    return sum(float(v) for v in values) / len(values)
+    """Of numbers that fp32 holds it is one that fp32 holds, as the mean would be that the ranks had made themselves: a log is met to the last digit."""
+    losses = [float(v) for v in values]
+    found = sum(losses) / len(losses)
+    return _single(found) if all(_single(x) == x for x in losses) else found
+
+
+def _single(x: float) -> float:
+    try:
+        return float(struct.unpack("f", struct.pack("f", x))[0])
+    except OverflowError:
+        return x

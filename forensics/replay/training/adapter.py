@@ -16,6 +16,7 @@ from . import shares
 from .beside import Beside
 from .states import generators, set_generators
 from .tensors_in import flat, mapped
+from .wrapped import scalar
 
 HALVES = {"bf16": "bfloat16", "fp16": "float16"}
 
@@ -207,4 +208,4 @@ class Adapter:
         self.scaler.update()
         if self.scheduler is not None:
             self.scheduler.step()
-        return float(loss.detach()), float(norm)
+        return float(loss.detach()), scalar(norm)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+from .adapter import Wrong
 from .tensors_in import finite, flat
+from .wrapped import joined_again, local, scalar, sharded
 
 AT_THE_STEP = {"layers", "clip", "lr", "warmup", "lr_as_logged"}  # changes that are made around optimizer.step
 LARGE = 1e4  # what an infinity is replaced with in a guarded formula
@@ -99,7 +101,7 @@ class Changes:
             if want.get("nudge"):
                 generator = torch.Generator().manual_seed(int(want["nudge"]))
                 with torch.no_grad():
-                    for p in a.model.parameters():
+                    for p in map(local, a.model.parameters()):
                         if p.is_floating_point():
                             sign = torch.randint(-1, 2, p.shape, generator=generator).to(p.device, p.dtype)
                             p.mul_(1 + sign * torch.finfo(p.dtype).eps)
@@ -123,6 +125,10 @@ class Changes:
 
         a = self.adapter
         half = a.half
+        dtype = torch.float64 if name == "fp64" else torch.float32
+        other = any(p.is_floating_point() and p.dtype != dtype for p in a.model.parameters())
+        if other and sharded(a.model):
+            raise Wrong("another precision is not tried with sharded weights: what gathers them keeps the first one")
         a.half = None
         if name == "fp64":
             a.model.double()
@@ -132,8 +138,10 @@ class Changes:
             a.model.float()
             _cast_state(a.optimizer, torch.float32)
             mode = casting(torch.float32, [torch.float16, torch.bfloat16])
+        if other:
+            joined_again(a.model)
         default = torch.get_default_dtype()
-        torch.set_default_dtype(torch.float64 if name == "fp64" else torch.float32)
+        torch.set_default_dtype(dtype)
         try:
             with torch.autocast(a.device.type, enabled=False), mode:
                 yield
@@ -148,7 +156,7 @@ class Changes:
         grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
         if want.get("layers"):
             named = self.adapter.model.named_parameters()
-            self.layers = {n: float(p.grad.norm()) for n, p in named if p.grad is not None}
+            self.layers = {n: scalar(p.grad.norm()) for n, p in named if p.grad is not None}
         clip = want.get("clip")
         if grads and isinstance(clip, (int, float)):
             torch.nn.utils.clip_grad_norm_([p for g in optimizer.param_groups for p in g["params"]], clip)

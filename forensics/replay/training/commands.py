@@ -14,6 +14,7 @@ from .changes import Changes
 from .failures import describe  # noqa: F401 - the worker asks for these two
 from .plain import number, plain
 from .protected import protect  # noqa: F401
+from .wrapped import scalar, sharded
 
 
 class Session:
@@ -193,12 +194,14 @@ def losses(
 
     with session.torch.no_grad():
         found = {"losses": [plain(_on_device(a, look, a.batch(b))) for b in batches]}
-        total = sum(float(p.double().pow(2).sum()) for p in a.model.parameters()) ** 0.5 if norm else 0.0
+        total = sum(scalar(p.double().pow(2).sum()) for p in a.model.parameters()) ** 0.5 if norm else 0.0
     return found | ({"norm": number(total)} if norm else {})
 
 
 def gradients(session: Session, step: Any, state: str, batch: int) -> dict[str, Any]:
     restore(session, state)
+    if sharded(session.adapter.model):
+        raise Wrong("gradients of single samples are not taken of sharded weights")
     norms, how = probes.gradient_norms(session.adapter, session.adapter.batch(batch))
     return {"norms": plain(norms), "how": how}
 
@@ -210,6 +213,8 @@ def frames(session: Session, step: Any, state: str, batch: int) -> dict[str, Any
 
 def leaks(session: Session, step: Any, state: str, batch: int) -> dict[str, Any]:
     restore(session, state)
+    if sharded(session.adapter.model):
+        return {"why": "the weights are sharded: one rank alone cannot look at its outputs"}
     return plain(leaking.leaks(session.adapter, session.adapter.batch(batch)))  # type: ignore[no-any-return]
 
 

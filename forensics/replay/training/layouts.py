@@ -7,8 +7,11 @@ import os
 import struct
 from typing import Any, NamedTuple
 
+from . import dcp_folder
+from .optimizer_state import fitted
 from .shares import RANK
 from .states import set_generators, size
+from .wrapped import like, local
 
 DTYPES = {
     "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
@@ -20,6 +23,7 @@ SCHEDULER = ("scheduler", "scheduler_state_dict", "lr_scheduler", "lr_schedulers
 SCALER = ("scaler", "grad_scaler", "scaler_state_dict", "loss_scaler", "MixedPrecision")
 RANDOM = ("rng", "rng_state", "rng_states", "torch_rng_state")
 NO_STATE = ("callbacks", "loops", "hyper_parameters")  # of Lightning: nothing that a step of training reads
+REFUSED = "(refused)"  # under this name: of a folder of torch.distributed.checkpoint the values that were not read
 STEP = ("step", "global_step", "iteration", "iter_num", "num_updates", "steps", "iter")
 
 
@@ -83,16 +87,18 @@ def load_checkpoint(path: str, model: Any, optimizer: Any, scheduler: Any, scale
     parts = _folder(path) if os.path.isdir(path) else read_file(path)
     if not isinstance(parts, dict):
         raise Unusable(f"{os.path.basename(path)} holds no dictionary")
+    refused = parts.pop(REFUSED, [])
     if all(hasattr(v, "shape") for v in parts.values()):
         parts = {"model": parts}
     weights = _part(parts, WEIGHTS)
     if weights is None:
         keys = ", ".join(map(str, list(parts)[:8]))
         raise Unusable(f"no weights were found in {os.path.basename(path)} (keys: {keys}); give the adapter a load()")
-    model.load_state_dict(_named(parts.pop(weights[0]), model.state_dict()))
+    ours = model.state_dict()
+    model.load_state_dict({k: like(v, ours[k]) if k in ours else v for k, v in _named(parts.pop(weights[0]), ours).items()})
     done = ["weights"]
     for names, put, into in (
-        (OPTIMIZER, _put_optimizer, (optimizer,)),
+        (OPTIMIZER, _put_optimizer, (optimizer, model)),
         (SCHEDULER, _put_schedule, (scheduler, optimizer)),
         (SCALER, _put_scale, (scaler,)),
     ):
@@ -106,7 +112,7 @@ def load_checkpoint(path: str, model: Any, optimizer: Any, scheduler: Any, scale
         del parts[rng]
     stated = next((int(parts[k]) for k in STEP if isinstance(parts.get(k), (int, float))), None)
     left = [str(k) for k, v in parts.items() if k not in NO_STATE and (size(v) or (k in (*SCHEDULER, *SCALER) and v))]
-    return Loaded(stated, done, left)
+    return Loaded(stated, done, [*left, *(f"{name} (it asks for code to be run)" for name in refused)])
 
 
 def _part(parts: dict[str, Any], names: tuple[str, ...]) -> Any:
@@ -120,10 +126,10 @@ def _part(parts: dict[str, Any], names: tuple[str, ...]) -> Any:
     return None
 
 
-def _put_optimizer(state: Any, optimizer: Any) -> str:
+def _put_optimizer(state: Any, optimizer: Any, model: Any) -> str:
     if "param_groups" not in state:
         return ""
-    optimizer.load_state_dict(state)
+    optimizer.load_state_dict(fitted(state, optimizer, model))
     return "optimizer" if state.get("state") else "empty optimizer"
 
 
@@ -151,6 +157,8 @@ USUAL = (  # of Hugging Face Trainer, and of accelerate's save_state
 def _folder(path: str) -> dict[str, Any]:
     """A Hugging Face checkpoint folder, one of accelerate, or any folder with weights and an optimizer under usual names."""
     names = sorted(os.listdir(path))
+    if ".metadata" in names:
+        return _sharded(path)
     parts: dict[str, Any] = {"model": {}}
     for n in names:
         if n.endswith((".safetensors", ".bin", ".pt", ".pth")) and n.startswith(("model", "pytorch_model", "weights")):
@@ -173,6 +181,22 @@ def _folder(path: str) -> dict[str, Any]:
     return parts
 
 
+def _sharded(path: str) -> dict[str, Any]:
+    """A folder of torch.distributed.checkpoint; what was saved as one object ("app") is what that holds."""
+    import torch
+
+    try:
+        with torch.serialization.safe_globals(_arrays()):
+            parts, refused = dcp_folder.read(path)
+    except BaseException as e:  # torch's CheckpointException is none of Exception
+        if isinstance(e, (KeyboardInterrupt, SystemExit)):
+            raise
+        raise Unusable(f"{os.path.basename(path)} cannot be loaded ({str(e).splitlines()[0][:160]}); give the adapter a load()") from e
+    only = next(iter(parts.values()), None)
+    parts = only if len(parts) == 1 and isinstance(only, dict) and _part(only, WEIGHTS) else parts
+    return {**parts, **({REFUSED: refused} if refused else {})}
+
+
 def _named(weights: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
     """The weights under the model's own names, whatever wrapper the save has put before them; tied weights filled in."""
     for prefix in ("", "module.", "_orig_mod.", "model.", "module._orig_mod.", "net."):
@@ -180,7 +204,9 @@ def _named(weights: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
         missing = set(wanted) - set(cut)
         if not missing:
             return {k: cut[k] for k in wanted}
-        shared = {k: next((o for o in wanted if o in cut and wanted[o].data_ptr() == wanted[k].data_ptr()), None) for k in missing}
+        shared = {
+            k: next((o for o in wanted if o in cut and local(wanted[o]).data_ptr() == local(wanted[k]).data_ptr()), None) for k in missing
+        }
         if all(shared.values()):
             return {k: cut[shared[k]] if k in missing else cut[k] for k in wanted}  # type: ignore[index]
     return weights

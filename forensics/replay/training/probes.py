@@ -9,6 +9,7 @@ from . import shares
 from .adapter import rows_of
 from .changes import means_infinity
 from .tensors_in import extremes, finite, flat, mapped
+from .wrapped import local
 
 
 def sample_losses(adapter: Any, batch: Any) -> list[float]:
@@ -19,7 +20,9 @@ def sample_losses(adapter: Any, batch: Any) -> list[float]:
         try:
             return [float(x) for x in adapter.loss(batch, rows=True).detach()]
         except (TypeError, NotImplementedError):
-            return [float(adapter.loss(adapter.select(batch, [i]))) for i in range(rows_of(batch))]
+            n = rows_of(batch)
+            passes = max(shares.gathered(n))  # as many on every rank: sharded weights are gathered in each
+            return [float(adapter.loss(adapter.select(batch, [min(i, n - 1)]))) for i in range(passes)][:n]
 
 
 def gradient_norms(adapter: Any, batch: Any) -> tuple[list[float], str]:
@@ -99,7 +102,7 @@ def frames(adapter: Any, batch: Any) -> dict[str, Any]:
         with _watching(stack, first):
             loss, norm = adapter.step(batch)
     inputs = [extremes(t) for t in flat(batch) if t.is_floating_point()]
-    grads = [n for n, p in adapter.model.named_parameters() if p.grad is not None and not finite(p.grad)]
+    grads = [n for n, p in adapter.model.named_parameters() if p.grad is not None and not finite(local(p.grad))]
     return {"first": first[0] if first else None, "frames": rows, "batch": inputs, "loss": loss, "norm": norm, "gradients": grads[:20]}
 
 

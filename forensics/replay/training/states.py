@@ -9,6 +9,7 @@ import tempfile
 from typing import Any
 
 from .tensors_in import flat
+from .wrapped import local
 
 
 def copied(x: Any, seen: Any = None) -> Any:
@@ -29,7 +30,7 @@ def copied(x: Any, seen: Any = None) -> Any:
 
 def size(x: Any) -> int:
     """Bytes of the tensors in it."""
-    return sum(t.numel() * t.element_size() for t in flat(x))
+    return sum(t.numel() * t.element_size() for t in map(local, flat(x)))
 
 
 def generators(numpy: bool = True) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .wrapped import local
+
 
 def flat(x: Any) -> list[Any]:
     """The tensors in it, in order."""
@@ -31,14 +33,14 @@ def mapped(x: Any, change: Any) -> Any:
 def finite(t: Any) -> bool:
     import torch
 
-    return not (isinstance(t, torch.Tensor) and t.is_floating_point()) or bool(torch.isfinite(t).all())
+    return not (isinstance(t, torch.Tensor) and t.is_floating_point()) or bool(torch.isfinite(local(t)).all())
 
 
 def extremes(t: Any) -> dict[str, Any]:
     """abs-min and abs-max of the finite values, and how many are not finite."""
     import torch
 
-    x = t.detach()
+    x = local(t.detach())
     x = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     size = x[torch.isfinite(x)].abs()
     least, most = (float(size.min()), float(size.max())) if size.numel() else (None, None)

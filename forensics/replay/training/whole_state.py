@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 from .states import copied, generators, set_generators
+from .wrapped import joined_again, local
 
 HOW = {"params", "foreach", "fused", "capturable", "differentiable"}  # of torch's optimizers: the same update, computed otherwise
 
@@ -26,10 +27,14 @@ def taken(a: Any) -> dict[str, Any]:
 
 def put_back(a: Any, state: dict[str, Any]) -> None:
     a.optimizer.zero_grad(set_to_none=True)
+    other = False
     for name, t in [*a.model.named_parameters(), *a.model.named_buffers()]:
         kept = state["model"].get(name)
         if kept is not None and kept.dtype != t.dtype:
             t.data = t.data.to(kept.dtype)  # an experiment in another precision went before
+            other = True
+    if other:
+        joined_again(a.model)
     a.model.load_state_dict(state["model"])
     a.optimizer.load_state_dict(copied(state["optimizer"]))  # it keeps the tensors that it is given
     if a.scheduler is not None:
@@ -82,7 +87,7 @@ def _plain(v: Any, weights: set[int]) -> bool:
 
 
 def _storage(t: Any) -> int:
-    return int(t.untyped_storage().data_ptr())
+    return int(local(t).untyped_storage().data_ptr())
 
 
 def settings(a: Any, groups: Any) -> list[dict[str, Any]]:
