@@ -1,7 +1,7 @@
 """The user's file, and what it does not define filled in: the contract of a replay adapter.
 
 Needed: build(), batch(step), loss(model, batch). Optional: train_step, load, checkpoints, select, sample_ids, CLIP, PRECISION,
-LAST_STEP. `Adapter` holds the model, optimizer and schedule of one training, on one device.
+MICRO_BATCH, LAST_STEP. `Adapter` holds the model, optimizer and schedule of one training, on one device.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from . import shares
 from .beside import Beside
+from .named_file import Named
 from .states import generators, set_generators
 from .tensors_in import flat, mapped
 from .wrapped import scalar
@@ -35,6 +36,7 @@ def import_file(path: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules["replay_adapter"] = module
     module.__beside__ = beside.found  # type: ignore[attr-defined]
+    module.named_file = Named(beside.found)  # type: ignore[attr-defined]  # for the ready adapters
     argv, sys.argv = sys.argv, [path]
     try:
         spec.loader.exec_module(module)
@@ -187,8 +189,16 @@ class Adapter:
             raise Wrong(f"loss() must return a scalar; it returned shape {shape}")
         return found if rows else found.reshape(())
 
+    def pieces(self, batch: Any) -> list[Any]:
+        """The micro-batches of a step, of MICRO_BATCH rows each; the whole batch where that is not given."""
+        size, n = getattr(self.module, "MICRO_BATCH", None), rows_of(batch)
+        if not size or n <= size:
+            return [batch]
+        return [self.select(batch, list(range(i, min(i + size, n)))) for i in range(0, n, size)]
+
     def step(self, batch: Any) -> tuple[float, float | None]:
-        """One optimizer step, theirs or the default; returns loss and gradient norm (None where theirs does not say)."""
+        """One optimizer step, theirs or the default; returns loss (of the last micro-batch, which is what scripts log) and gradient norm
+        (None where theirs does not say)."""
         import torch
 
         if self.has("train_step"):
@@ -200,8 +210,10 @@ class Adapter:
             except (TypeError, ValueError, RuntimeError) as e:
                 raise Wrong(f"train_step() must return the loss or (loss, grad_norm): {e}") from e
         self.optimizer.zero_grad(set_to_none=True)
-        loss = self.loss(batch)
-        self.scaler.scale(loss).backward()
+        pieces = self.pieces(batch)
+        for piece in pieces:
+            loss = self.loss(piece)
+            self.scaler.scale(loss / len(pieces)).backward()
         self.scaler.unscale_(self.optimizer)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), float("inf") if self.clip is None else self.clip)
         self.scaler.step(self.optimizer)
