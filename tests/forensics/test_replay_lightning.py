@@ -14,7 +14,7 @@ from click.testing import CliRunner
 pytest.importorskip("torch")
 pytest.importorskip("lightning")
 
-from forensics.cli import main  # noqa: E402
+from forensics.cli import main
 
 SCRIPT = """
 import os, sys

@@ -23,7 +23,7 @@ RUN = Path(os.environ.get("FORENSICS_RUN", "."))
 WHAT = "your LightningModule and its data"
 PRECISIONS = {"32": "fp32", "32-true": "fp32", "bf16": "bf16", "bf16-mixed": "bf16", "16": "fp16", "16-mixed": "fp16"}
 HOOKS = ("optimizer_step", "optimizer_zero_grad", "configure_gradient_clipping", "on_train_epoch_start", "on_train_batch_start")
-named_file: Any
+NAMED: Any = globals().get("named_file")  # put here by the worker
 _kept: dict[str, Any] = {}
 
 
@@ -58,7 +58,7 @@ def _lightning(name: str) -> Any:
 
 def _file() -> Any:
     warnings.filterwarnings("ignore", message=".*self.log.*")
-    return named_file.load(WHAT)
+    return NAMED.load(WHAT)
 
 
 def _only(kind: str) -> Any:
@@ -103,14 +103,13 @@ def _made(kind: Any, key: str) -> Any:
     ]
     if lacking:
         raise ValueError(f"the checkpoint does not say {', '.join(lacking)} of {kind.__name__}: save_hyperparameters() was not called")
-    names = {p.name for p in takes}
-    return kind(**{k: v for k, v in saved.items() if k in names})
+    return kind(**{k: v for k, v in saved.items() if k in {p.name for p in takes}})
 
 
 def _setting(name: str, default: Any) -> Any:
     """An argument of the file's Trainer(...)."""
     _file()
-    found = named_file.arguments("Trainer").get(name, default)
+    found = NAMED.arguments("Trainer").get(name, default)
     if isinstance(found, ast.AST):
         raise ValueError(f"the file gives the Trainer's {name} by an expression; write the number, or a constant of the module")
     return found
@@ -118,8 +117,7 @@ def _setting(name: str, default: Any) -> Any:
 
 def _seed() -> Any:
     _file()
-    told = named_file.arguments("seed_everything")
-    found = told.get(0, told.get("seed"))
+    found = (told := NAMED.arguments("seed_everything")).get(0, told.get("seed"))
     if found is None or isinstance(found, ast.AST):
         _kept.setdefault("saved", _read(checkpoints()[0][1]))
         found = (_kept["saved"].get("hyper_parameters") or {}).get("seed")
