@@ -181,7 +181,8 @@ def _indices(loader: Any) -> list[list[int]]:
     """The samples of an epoch's batches; it draws what an iterator over that loader draws."""
     import torch
 
-    plain = torch.utils.data.DataLoader(range(len(loader.dataset)), batch_sampler=loader.batch_sampler, collate_fn=list,
+    rows: Any = range(len(loader.dataset))
+    plain: Any = torch.utils.data.DataLoader(rows, batch_sampler=loader.batch_sampler, collate_fn=list,
                                         generator=loader.generator)  # fmt: skip
     return list(plain)
 
