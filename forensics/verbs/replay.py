@@ -65,7 +65,7 @@ class Choices:
 
 @click.command()
 @click.argument("run", required=False)
-@click.option("--adapter", help="Your Python file with build(), batch(step), loss(model, batch); or `hf`, `lightning`.")
+@click.option("--adapter", help="Your Python file with build(), batch(step), loss(model, batch); or `hf`, `lightning`, `nanogpt`.")
 @click.option("--steps", callback=_span, metavar="A:B", help="Replay from step A and explain the worst effect up to step B.")
 @click.option("--checkpoint", type=click.Path(), help="Start from this one; default the last good one before the failure.")
 @click.option("--device", default="auto", show_default=True, help="cuda or cpu; auto takes CUDA if available.")
