@@ -5,6 +5,7 @@ TEXT = '''\
 
     forensics replay RUN --adapter THIS_FILE.py [--python .venv/bin/python] [--device cuda]
 
+For Trainer, Lightning and scripts like nanoGPT there are ready ones: --adapter hf, lightning, nanogpt (docs/replay.md).
 Often your train.py is an adapter already: the names below at module level, safe to import (training under `if __name__ ==
 "__main__"`). Everything must depend on `step` and the state alone: no global iterators, no unseeded random numbers.
 """
@@ -13,6 +14,7 @@ import torch
 
 # PRECISION = "fp32"     # or "bf16", "fp16": the autocast of the default step; leave it where your train_step does it
 # CLIP = 1.0             # gradient clipping of the default step
+# MICRO_BATCH = 8        # rows that the default step takes at a time, where gradients are accumulated
 # LAST_STEP = 5000       # no batch(step) from here on
 
 

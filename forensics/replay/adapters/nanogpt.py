@@ -75,7 +75,7 @@ def _factor(step: int, ahead: bool | None = None) -> float:
         return 1.0
     ahead = _kept["ahead"] if ahead is None else ahead
     if step < warmup:
-        return (step + 1) / (warmup + 1) if ahead else step / warmup
+        return float((step + 1) / (warmup + 1) if ahead else step / warmup)
     if step > end:
         return float(lowest / highest)
     share = 0.5 * (1 + math.cos(math.pi * (step - warmup) / (end - warmup)))
@@ -117,7 +117,7 @@ def _drawn(split: str) -> list[int]:
     import torch
 
     config = _config()
-    return torch.randint(len(_tokens(split)) - config["block_size"], (config["batch_size"],)).tolist()  # type: ignore[no-any-return]
+    return torch.randint(len(_tokens(split)) - config["block_size"], (config["batch_size"],)).tolist()
 
 
 def _launches() -> list[int]:
