@@ -86,7 +86,9 @@ def _counts_ahead(saved: Any) -> bool:
     """Whether the warmup begins at a share of the rate, or at 0: by the rate that a checkpoint of the warmup holds; a later one does not say,
     and later versions of such scripts begin at a share."""
     rate, highest = saved["optimizer"]["param_groups"][0]["lr"], _config()["learning_rate"]
-    return int(saved["iter_num"]) >= _config()["warmup_iters"] or not math.isclose(rate, highest * _factor(int(saved["iter_num"]), ahead=False), rel_tol=1e-9)
+    return int(saved["iter_num"]) >= _config()["warmup_iters"] or not math.isclose(
+        rate, highest * _factor(int(saved["iter_num"]), ahead=False), rel_tol=1e-9
+    )
 
 
 def load(path: str, model: Any, optimizer: Any, scheduler: Any) -> int:
