@@ -45,7 +45,11 @@ def _without(saved: list[dict[str, Any]], findings: list[dict[str, Any]]) -> str
     if not saved:
         return "no checkpoint beside the log"
     if all(r.get("step") is None for r in saved):
-        return f"not known: {'it does' if len(saved) == 1 else f'none of {len(saved)} checkpoints does'} not say its step"
+        return (
+            "not known: the checkpoint does not say its step"
+            if len(saved) == 1
+            else f"not known: none of {len(saved)} checkpoints says its step"
+        )
     began = [f["steps"][0] for f in findings if f.get("severity") in GRAVE and isinstance((f.get("steps") or [None])[0], int)]
     if not began:
         return "not known: nothing says at which step the trouble began"

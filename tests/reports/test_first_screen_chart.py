@@ -117,6 +117,8 @@ def test_not_known_is_not_none() -> None:
     assert first_screen.last_healthy(full) == "no healthy checkpoint"
     rows = [saved | {"step": None}]
     unnamed = full | {"run": full["run"] | {"checkpoints": full["run"]["checkpoints"] | {"rows": rows}}}
-    assert "not say its step" in first_screen.last_healthy(unnamed)
+    assert first_screen.last_healthy(unnamed) == "not known: the checkpoint does not say its step"
+    unnamed["run"]["checkpoints"]["rows"] *= 2
+    assert first_screen.last_healthy(unnamed) == "not known: none of 2 checkpoints says its step"
     nowhere = full | {"findings": [f | {"steps": [None, None]} for f in full["findings"]]}
     assert first_screen.last_healthy(nowhere) == "not known: nothing says at which step the trouble began"
