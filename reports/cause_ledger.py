@@ -43,7 +43,7 @@ def causes(case: dict[str, Any]) -> list[dict[str, Any]]:
     for rank, h in enumerate(case["hypotheses"]):
         at, rows = 0.0, []
         parts = {c.get("part", "log") for c in h["clues"]}
-        told = [c for c in h["clues"] if not _silent(c)]
+        told = _joined([c for c in h["clues"] if not _silent(c)])
         for i, c in enumerate(told):
             if len(parts) > 1 and i and c.get("part", "log") != told[i - 1].get("part", "log"):
                 rows.append({"subtotal": at, "bar": _bar(x, marks, None, 0.0, at)})
@@ -64,6 +64,19 @@ def causes(case: dict[str, Any]) -> list[dict[str, Any]]:
                 "head": head,
             }
         )
+    return out
+
+
+def _joined(clues: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What is said twice, once with how common the cause is where that is seen, as one row with both weights."""
+    out: list[dict[str, Any]] = []
+    for c in clues:
+        text = str(c.get("text")).rstrip(".")
+        twin = next((o for o in out if o.get("part", "log") == c.get("part", "log") and str(o.get("text")).startswith(f"{text}. ")), None)
+        if twin is None:
+            out.append(dict(c))
+        else:
+            twin["weight"] = _weight(twin) + _weight(c)
     return out
 
 

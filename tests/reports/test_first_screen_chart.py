@@ -122,3 +122,16 @@ def test_not_known_is_not_none() -> None:
     assert first_screen.last_healthy(unnamed) == "not known: none of 2 checkpoints says its step"
     nowhere = full | {"findings": [f | {"steps": [None, None]} for f in full["findings"]]}
     assert first_screen.last_healthy(nowhere) == "not known: nothing says at which step the trouble began"
+
+
+def test_what_is_said_twice_is_one_row_with_both_weights() -> None:
+    case = cases.spike()
+    leading, *others = case["hypotheses"]
+    twice = [
+        cases.clue("It jumps. Where that is seen, this cause is common.", 5.0, "a"),
+        cases.clue("It stays.", 1.0),
+        cases.clue("It jumps.", 0.5, "a"),
+    ]
+    case["hypotheses"] = [leading | {"clues": twice, "score": 6.5}, *others]
+    rows = cause_ledger.causes(complete(case))[0]["rows"]
+    assert [(r["clue"]["text"][:9], r["sum"]) for r in rows] == [("It jumps.", 5.5), ("It stays.", 6.5)]
