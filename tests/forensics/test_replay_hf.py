@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +17,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 datasets = pytest.importorskip("datasets")
 
-from forensics.replay import into_case  # noqa: E402
+from forensics.replay import all_ranks, into_case  # noqa: E402
 from forensics.replay.training import adapter, commands  # noqa: E402
 
 WORDS, STEPS = 16, 24
@@ -38,6 +40,45 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     trainer.train()
     (folder / "log.json").write_text(json.dumps({r["step"]: r["loss"] for r in trainer.state.log_history if "loss" in r}))
     return folder
+
+
+SCRIPT = """
+import json, os, sys
+import datasets, torch, transformers
+folder, accumulation = sys.argv[1], int(sys.argv[2])
+rows = datasets.load_from_disk(folder + "/data")
+transformers.set_seed(5)
+config = transformers.GPT2Config(vocab_size=16, n_positions=12, n_embd=16, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+args = transformers.TrainingArguments(
+    output_dir=folder, per_device_train_batch_size=4, gradient_accumulation_steps=accumulation, max_steps=20, logging_steps=1, save_steps=5, learning_rate=3e-3,
+    report_to=[], seed=7, use_cpu=True, disable_tqdm=True, warmup_steps=4, ddp_backend="gloo" if os.environ.get("RANK") else None,
+)
+trainer = transformers.Trainer(model=transformers.GPT2LMHeadModel(config), args=args, train_dataset=rows)
+trainer.train()
+"""
+
+
+@pytest.mark.parametrize(("accumulation", "processes"), [(2, 1), (1, 2)])
+def test_micro_batches_and_processes_are_one_batch(
+    accumulation: int, processes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows with very different numbers of tokens to predict; two epochs, the last batch of each is a short one."""
+    x = torch.randint(WORDS, (100, 12), generator=torch.Generator().manual_seed(0)).tolist()
+    labels = [[v if j <= 2 + i % 10 else -100 for j, v in enumerate(row)] for i, row in enumerate(x)]
+    datasets.Dataset.from_dict({"input_ids": x, "labels": labels}).save_to_disk(str(tmp_path / "data"))
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path), str(accumulation)]
+    started = [subprocess.Popen(command, env={**os.environ, **env}, stderr=subprocess.PIPE) for env in all_ranks.environments(processes)]
+    told = [p.communicate(timeout=240)[1].decode() for p in started]
+    assert [p.returncode for p in started] == [0] * processes, told[0][-2000:]
+    history = json.loads((tmp_path / "checkpoint-20/trainer_state.json").read_text())["log_history"]
+    logged = {r["step"]: r["loss"] for r in history if "loss" in r}
+    session, _ = opened(tmp_path, monkeypatch)
+    commands.start(session, None, str(tmp_path / "checkpoint-5"), "start")
+    rows: list[dict[str, Any]] = []
+    commands.run(session, rows.append, "start", [{"batch": s} for s in range(5, 20)])
+    assert len(session.adapter.ids(7)) == 8
+    assert [r["loss"] for r in rows] == pytest.approx([logged[s + 1] for s in range(5, 20)], abs=2e-4)
 
 
 def opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, dict[str, Any]]:

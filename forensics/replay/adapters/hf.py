@@ -2,7 +2,7 @@
 
 The data set: `save_to_disk` in the run folder (or beside it), or where FORENSICS_DATA points; columns as the model takes them
 (input_ids, labels ...), of equal length or with a padding collator saved by the tokenizer. Order, seeds and accumulation are
-the Trainer's own: its sampler draws here as it drew there. Needs transformers and datasets in the interpreter that is named.
+the Trainer's own: its sampler draws here as it drew there. A step of several processes is one batch here, of all their rows. Needs transformers and datasets in the interpreter that is named.
 
 The model is built from the first checkpoint's configuration; its weights at step 0 are those of `_name_or_path` where that
 can be loaded, else a fresh initialization that need not be the run's: begin from a checkpoint (forensics does).
@@ -109,7 +109,7 @@ def _trainer() -> Any:
         }
         plain |= {"output_dir": tempfile.mkdtemp(prefix="forensics-"), "report_to": [], "use_cpu": True, "dataloader_num_workers": 0,
                   "push_to_hub": False, "bf16": False, "fp16": False, "deepspeed": None, "fsdp": None, "eval_strategy": "no",
-                  "load_best_model_at_end": False, "do_train": True, "logging_dir": None}  # fmt: skip
+                  "load_best_model_at_end": False, "do_train": True, "logging_dir": None, "ddp_backend": None}  # fmt: skip
         known = {f.name for f in dataclasses.fields(transformers.TrainingArguments) if f.init}
         fresh = transformers.TrainingArguments(**{k: v for k, v in plain.items() if k in known and v is not None})
         _kept["trainer"] = transformers.Trainer(model=_model(), args=fresh, train_dataset=_data(), data_collator=_collator())
@@ -147,17 +147,24 @@ def build() -> Any:
     return model, trainer.optimizer, trainer.lr_scheduler
 
 
-def _steps_of_epoch() -> int:
+def _processes() -> int:
+    """How many trained: a checkpoint of several holds the random numbers of each."""
+    return max(len(list(_folders()[0][1].glob("rng_state_*.pth"))), 1)
+
+
+def _rows_of_step() -> int:
     args = _arguments()
-    size = args.per_device_train_batch_size * args.gradient_accumulation_steps
-    n = len(_data())
+    return int(args.per_device_train_batch_size * args.gradient_accumulation_steps * _processes())
+
+
+def _steps_of_epoch() -> int:
+    args, size, n = _arguments(), _rows_of_step(), len(_data())
     return int(n // size if args.dataloader_drop_last else -(-n // size))
 
 
 def _rows(step: int) -> list[int]:
     """Positions in the data set of the step-th optimizer step, as the Trainer's sampler drew them."""
-    args, per = _arguments(), _steps_of_epoch()
-    epoch, i = divmod(step, per)
+    epoch, i = divmod(step, _steps_of_epoch())
     if _kept.get("epoch") != epoch:
         loader = _trainer().get_train_dataloader()
         sampler = getattr(loader.batch_sampler, "sampler", None) or loader.sampler
@@ -165,8 +172,10 @@ def _rows(step: int) -> list[int]:
             if hasattr(thing, "set_epoch"):
                 thing.set_epoch(epoch)
         _kept["epoch"], _kept["order"] = epoch, list(iter(sampler))
-    size = args.per_device_train_batch_size * args.gradient_accumulation_steps
-    return list(_kept["order"][i * size : (i + 1) * size])
+    size, order = _rows_of_step(), list(_kept["order"])
+    rows = order[i * size : (i + 1) * size]
+    each = _arguments().per_device_train_batch_size * _processes()
+    return rows + order[: -len(rows) % each if _processes() > 1 else 0]  # accelerate gives every process as many, from the beginning
 
 
 def batch(step: int) -> Any:
