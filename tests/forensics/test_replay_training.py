@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from replays import PLAIN as OF_REPLAYS  # noqa: E402
+from replays import Direct  # noqa: E402
 
 from forensics.replay.training import commands, layouts, leaks, whole_state  # noqa: E402
 from forensics.replay.training.adapter import Wrong  # noqa: E402
@@ -309,3 +313,36 @@ def test_settings_are_what_the_constructor_takes_and_no_schedule_sets(tmp_path: 
     assert not {"k", "fused", "foreach", "params"} & set(told)
     a.scheduler = torch.optim.lr_scheduler.OneCycleLR(a.optimizer, 0.1, total_steps=10)
     assert not {"lr", "betas"} & set(whole_state.settings(a, a.optimizer.param_groups)[0])
+
+
+def test_a_step_may_know_its_number_and_state_of_its_own_goes_with_the_others(tmp_path: Path) -> None:
+    """An average of the weights that the loss is pulled to, kept by the adapter, and a rate that hangs on the step."""
+    path = tmp_path / "train.py"
+    path.write_text(OF_REPLAYS + textwrap.dedent(
+        """
+        mean = {"w": torch.zeros(1, 16)}
+
+        def extra_state():
+            return mean
+
+        def set_extra_state(x):
+            mean.update(x)
+
+        def train_step(model, optimizer, scheduler, batch, step):
+            optimizer.zero_grad()
+            value = loss(model, batch) + 0.1 * (model[2].weight - mean["w"]).square().sum()
+            value.backward()
+            optimizer.param_groups[0]["lr"] = 0.01 / (step + 1)
+            optimizer.step()
+            mean["w"] = 0.9 * mean["w"] + 0.1 * model[2].weight.detach()
+            return value
+        """
+    ))  # fmt: skip
+    with Direct(sys.executable, path) as worker:
+        worker.open("cpu", 1)
+        first: list[dict[str, Any]] = []
+        again: list[dict[str, Any]] = []
+        worker.ask("run", first.append, state="built", plan=[{"batch": s} for s in range(8)], keep={"4": "at 4"})
+        worker.ask("run", again.append, state="at 4", plan=[{"batch": s} for s in range(4, 8)])
+    assert [r["loss"] for r in again] == [r["loss"] for r in first[4:]]
+    assert [r["lr"] for r in first[1:4]] == [pytest.approx(0.01 / s) for s in (1, 2, 3)]

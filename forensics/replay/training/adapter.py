@@ -1,13 +1,14 @@
 """The user's file, and what it does not define filled in: the contract of a replay adapter.
 
 Needed: build(), batch(step), loss(model, batch). Optional: train_step, load, checkpoints, select, sample_ids, CLIP, PRECISION,
-MICRO_BATCH, LAST_STEP. `Adapter` holds the model, optimizer and schedule of one training, on one device.
+MICRO_BATCH, LAST_STEP, extra_state, set_extra_state. `Adapter` holds the model, optimizer and schedule of one training, on one device.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
+import inspect
 import os
 import sys
 from typing import Any
@@ -102,6 +103,7 @@ class Adapter:
         self.clip = getattr(self.module, "CLIP", None)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=precision == "fp16" and not self.has("train_step"))
         self.training = self.model.training
+        self.now = 0  # the step whose batch is trained on
         self.ambient = False  # whether the adapter's own tensors must be made on the device
         self.batches: dict[int, Any] = {}
         self.order: dict[int, list[Any]] = {}  # samples by step, where the adapter gives its data set and no batches
@@ -137,7 +139,8 @@ class Adapter:
         return self.module.collate(rows) if self.has("collate") else default_collate(rows)
 
     def part(self, step: int, rows: Any = None) -> Any:
-        """The batch of a step, or some rows of it. A rank of which none is left takes an ordinary batch: all ranks wait for each other."""
+        """The batch of a step to train on, or some rows of it. A rank of which none is left takes an ordinary batch: all ranks wait for each other."""
+        self.now = step
         batch = self.batch(step)
         if rows is None:
             return batch
@@ -203,7 +206,8 @@ class Adapter:
 
         if self.has("train_step"):
             with self.on_device():
-                found = self.module.train_step(self.model, self.optimizer, self.scheduler, batch)
+                named = {"step": self.now} if "step" in inspect.signature(self.module.train_step).parameters else {}
+                found = self.module.train_step(self.model, self.optimizer, self.scheduler, batch, **named)
             pair = found if isinstance(found, (tuple, list)) else (found, None)
             try:
                 return float(pair[0]), None if len(pair) < 2 or pair[1] is None else float(pair[1])

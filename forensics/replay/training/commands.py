@@ -208,7 +208,7 @@ def gradients(session: Session, step: Any, state: str, batch: int) -> dict[str, 
 
 def frames(session: Session, step: Any, state: str, batch: int) -> dict[str, Any]:
     restore(session, state)
-    return plain(probes.frames(session.adapter, session.adapter.batch(batch)))  # type: ignore[no-any-return]
+    return plain(probes.frames(session.adapter, session.adapter.part(batch)))  # type: ignore[no-any-return]
 
 
 def leaks(session: Session, step: Any, state: str, batch: int) -> dict[str, Any]:

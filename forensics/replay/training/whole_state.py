@@ -21,6 +21,7 @@ def taken(a: Any) -> dict[str, Any]:
         "generators": generators(),
         "training": a.model.training,
         "attributes": attributes(a.model),
+        "extra": a.module.extra_state() if a.has("extra_state") else None,
     }
     return copied(state)  # type: ignore[no-any-return]
 
@@ -42,6 +43,8 @@ def put_back(a: Any, state: dict[str, Any]) -> None:
     if state["scaler"]:
         a.scaler.load_state_dict(state["scaler"])
     set_attributes(a.model, copied(state["attributes"]))
+    if a.has("set_extra_state"):
+        a.module.set_extra_state(copied(state["extra"]))
     set_generators(state["generators"])
     a.model.train(state["training"])
 
