@@ -18,7 +18,7 @@ MODULES = {
 }  # where it is not the package's name
 NOT_YET = {"sklearn"}  # declared ahead of the classifiers that it fits
 CHECKED = {"typing_extensions"}  # by the type checker alone
-THEIRS = {"datasets", "transformers"}  # imported by replay's adapter for Hugging Face, in the training environment
+THEIRS = {"datasets", "peft", "transformers"}  # imported by replay's adapter for Hugging Face, in the training environment
 
 
 def modules(requirements: list[str]) -> set[str]:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import json
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 RUN = Path(os.environ.get("FORENSICS_RUN", "."))
+BASES = {"CAUSAL_LM": "CausalLM", "SEQ_CLS": "SequenceClassification", "SEQ_2_SEQ_LM": "Seq2SeqLM", "TOKEN_CLS": "TokenClassification"}
 _kept: dict[str, Any] = {}
 
 
@@ -98,9 +99,6 @@ def _data() -> Any:
 def _trainer() -> Any:
     """A Trainer with the run's arguments, for its sampler and collator; it trains nothing."""
     if "trainer" not in _kept:
-        import dataclasses
-        import tempfile
-
         import transformers
 
         args = _arguments()
@@ -129,10 +127,28 @@ def _model() -> Any:
     import transformers
 
     _, folder = _folders()[0]
+    if (folder / "adapter_config.json").exists():
+        return _over_base(folder)
     config = transformers.AutoConfig.from_pretrained(str(folder))
     name = (config.architectures or ["AutoModel"])[0]
+    _kept["name"] = name
     transformers.set_seed(_arguments().seed)
     return getattr(transformers, name)(config)
+
+
+def _over_base(folder: Path) -> Any:
+    """A PEFT adapter over its base model, which has to lie on this disk."""
+    import peft
+    import transformers
+
+    config = peft.PeftConfig.from_pretrained(str(folder))
+    kind = BASES.get(str(config.task_type).rpartition(".")[2])
+    if kind is None:
+        raise ValueError(f"the PEFT adapter in {folder} is for the task {config.task_type}, which is not replayed: write an adapter")
+    base = getattr(transformers, f"AutoModelFor{kind}").from_pretrained(config.base_model_name_or_path, local_files_only=True)
+    config.inference_mode, _kept["name"] = False, type(base).__name__
+    transformers.set_seed(_arguments().seed)
+    return peft.get_peft_model(base, config)
 
 
 def build() -> Any:
@@ -201,19 +217,13 @@ def loss(model: Any, batch: Any, reduction: str = "mean") -> Any:
     found = model(**{k: v for k, v in batch.items() if k not in ("labels", "label")})
     logits, labels = found.logits, batch["labels"] if "labels" in batch else batch["label"]
     if logits.dim() == 3 and labels.dim() == 2:  # tokens; a causal model predicts the next one
-        if "LMHead" in _name() or "CausalLM" in _name():
+        if any(kind in _kept["name"] for kind in ("LMHead", "CausalLM")):
             logits, labels = logits[:, :-1], labels[:, 1:]
         each = F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(), reduction="none", ignore_index=-100).view(labels.shape)
         return each.sum(1) / (labels != -100).sum(1)
     if labels.is_floating_point():
         return ((logits.squeeze(-1).float() - labels.float()) ** 2).reshape(len(labels), -1).mean(1)
     return F.cross_entropy(logits.float(), labels.view(-1), reduction="none")
-
-
-def _name() -> str:
-    _, folder = _folders()[0]
-    config = json.loads((folder / "config.json").read_text())
-    return str((config.get("architectures") or [""])[0])
 
 
 def train_step(model: Any, optimizer: Any, scheduler: Any, batch: Any) -> tuple[float, float]:

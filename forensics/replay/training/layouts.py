@@ -23,6 +23,7 @@ SCHEDULER = ("scheduler", "scheduler_state_dict", "lr_scheduler", "lr_schedulers
 SCALER = ("scaler", "grad_scaler", "scaler_state_dict", "loss_scaler", "MixedPrecision")
 RANDOM = ("rng", "rng_state", "rng_states", "torch_rng_state")
 NO_STATE = ("callbacks", "loops", "hyper_parameters")  # of Lightning: nothing that a step of training reads
+OVER = "(over)"  # under this name: whether the weights go over those of a base model
 REFUSED = "(refused)"  # under this name: of a folder of torch.distributed.checkpoint the values that were not read
 STEP = ("step", "global_step", "iteration", "iter_num", "num_updates", "steps", "iter")
 
@@ -95,8 +96,10 @@ def load_checkpoint(path: str, model: Any, optimizer: Any, scheduler: Any, scale
         keys = ", ".join(map(str, list(parts)[:8]))
         raise Unusable(f"no weights were found in {os.path.basename(path)} (keys: {keys}); give the adapter a load()")
     ours = model.state_dict()
-    model.load_state_dict({k: like(v, ours[k]) if k in ours else v for k, v in _named(parts.pop(weights[0]), ours).items()})
-    done = ["weights"]
+    saved, over = parts.pop(weights[0]), parts.pop(OVER, False)
+    saved = _over(saved, ours) if over else _named(saved, ours)
+    model.load_state_dict({k: like(v, ours[k]) if k in ours else v for k, v in saved.items()})
+    done = ["weights of a PEFT adapter" if over else "weights"]
     for names, put, into in (
         (OPTIMIZER, _put_optimizer, (optimizer, model)),
         (SCHEDULER, _put_schedule, (scheduler, optimizer)),
@@ -159,10 +162,7 @@ def _folder(path: str) -> dict[str, Any]:
     names = sorted(os.listdir(path))
     if ".metadata" in names:
         return _sharded(path)
-    parts: dict[str, Any] = {"model": {}}
-    for n in names:
-        if n.endswith((".safetensors", ".bin", ".pt", ".pth")) and n.startswith(("model", "pytorch_model", "weights")):
-            parts["model"].update(read_file(os.path.join(path, n)))
+    parts = _weights(path, names)
     for key, wanted in USUAL:
         if wanted in names and key not in parts:
             try:
@@ -181,6 +181,17 @@ def _folder(path: str) -> dict[str, Any]:
     return parts
 
 
+def _weights(path: str, names: list[str]) -> dict[str, Any]:
+    """Of one file or several; those of a PEFT adapter are marked."""
+    if "adapter_config.json" in names and "adapter_model.safetensors" in names:
+        return {"model": read_file(os.path.join(path, "adapter_model.safetensors")), OVER: True}
+    found: dict[str, Any] = {}
+    for n in names:
+        if n.endswith((".safetensors", ".bin", ".pt", ".pth")) and n.startswith(("model", "pytorch_model", "weights")):
+            found.update(read_file(os.path.join(path, n)))
+    return {"model": found}
+
+
 def _sharded(path: str) -> dict[str, Any]:
     """A folder of torch.distributed.checkpoint; what was saved as one object ("app") is what that holds."""
     import torch
@@ -195,6 +206,14 @@ def _sharded(path: str) -> dict[str, Any]:
     only = next(iter(parts.values()), None)
     parts = only if len(parts) == 1 and isinstance(only, dict) and _part(only, WEIGHTS) else parts
     return {**parts, **({REFUSED: refused} if refused else {})}
+
+
+def _over(adapter: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
+    """The model's own weights with those of a PEFT adapter in their places, which in the file lack the adapter's name."""
+    known = {k.replace(".modules_to_save.default.", ".").replace(".default.", "."): k for k in ours if ".default." in k}
+    if lost := [k for k in adapter if k not in known]:
+        raise Unusable(f"the model has no place for {lost[0]} of the adapter; give the adapter of the replay a load()")
+    return {**ours, **{known[k]: v for k, v in adapter.items()}}
 
 
 def _named(weights: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
