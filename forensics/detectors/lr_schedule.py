@@ -37,7 +37,6 @@ NEEDS = ["lr"]
 JUMP, SHARE = 1.5, 0.02
 REGULAR = 0.1  # distances of warm restarts agree this well; not critical: logs that miss every tenth row still do (docs/thresholds.md)
 LOW = 0.4  # of the peak: from below this a warm restart comes; measured: at 0.56 one of 15 faulty runs is lost (docs/thresholds.md)
-EVEN = 0.5  # of a rise; bound: those of a straight way up are equal, half of them leaves room for a rounded one
 HEIGHT = 0.1  # of the peak; bound: six rows of a cycle or more show its top, and a cosine loses 7 % in its first sixth
 SILENCE, SILENCE_TIMES, LEAST_PAUSES, ANEW = 60.0, 50.0, 10, 5  # seconds; usual pauses; values. Not critical (docs/thresholds.md)
 SMALLEST_EFFECT = f"a rise by more than a factor of {JUMP} and {SHARE:.0%} of the peak between two logged values, after the warmup"
@@ -136,7 +135,7 @@ def _ramp(s: Series, i: int) -> bool:
         return False
     rises = np.diff(s.value[i - 1 : i + 3]) / np.maximum(np.diff(s.step[i - 1 : i + 3]), 1)
     known = s.value[:i][np.isfinite(s.value[:i])]
-    return bool(rises[1:].min() >= EVEN * rises[0] and s.value[i + 2] <= (1 + HEIGHT) * known.max())
+    return bool(rises[1:].min() * JUMP >= rises[0] and s.value[i + 2] <= (1 + HEIGHT) * known.max())
 
 
 def _returns(s: Series) -> list[int]:
