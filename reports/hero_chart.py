@@ -14,56 +14,47 @@ from reports.scales import Scale, value
 Case = dict[str, Any]
 HEIGHT, OVERVIEW = 216, 40  # pixels
 COLUMNS, ROOM = 260, 480
+WIDE = 0.8  # of the run: a window as wide as this shows it all
 FAMILIES = {"memory": ("gpu.mem", "mem.")}  # metrics that a kind of finding is about, where it names none
 USUAL = ("usual", "level", "before")  # facts that say what a metric was before
 
 
 def of(case: Case, whole: Scale) -> dict[str, Any] | None:
     """``title``, ``unit``, ``log``, ``tag``, ``said`` (a sentence of numbers), ``svg``, ``axis`` and ``overview``; None where nothing can be drawn."""
-    finding, shown = _leading(case)
-    return _around(case, whole, finding, shown) if shown else _everything(case, whole)
+    finding, window = _leading(case)
+    series = [s for s in case["timeline"]["series"] if timeline_chart.curves(s, {})]
+    if window:
+        behind: Case = next((s for s in series if s.get("metric") == window.get("metric")), {})
+        steps = [p[0] for c in timeline_chart.curves(window, {}) for p in c.points]
+        x = Scale(min(steps), max(*steps, min(steps) + 1))
+        overview = _overview(case, behind, whole, x) if behind and x.hi - x.lo < WIDE * (whole.hi - whole.lo) else ""
+        return _drawn(case, {**window, "tag": behind.get("tag")}, x, finding) | {"overview": overview}
+    about = [s for f in first_screen.leading(case) for s in series if _is_about(f, s)]
+    shown = next(iter([*about, *(s for s in series if str(s.get("metric")).startswith("loss."))]), None)
+    if shown is None:
+        return None
+    marks = [m for m in case["timeline"]["marks"] if m.get("kind") in ("restart", "nonfinite")]
+    return _drawn(case, {**shown, "bands": case["timeline"]["bands"], "marks": marks}, whole, {}) | {"overview": ""}
 
 
-def _leading(case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The finding that speaks loudest for the leading cause and its curve; empty where no finding has one."""
+def _leading(case: Case) -> tuple[Case, Case]:
+    """The first finding that has a curve around its steps, and that; empty where none has."""
     for f in first_screen.leading(case):
         for e in f.get("evidence") or []:
             data = e.get("data")
-            if e.get("kind") == "series" and isinstance(data, dict) and any(c.points for c in timeline_chart.curves(data, {})):
+            if e.get("kind") == "series" and isinstance(data, dict) and timeline_chart.curves(data, {}):
                 return f, data
     return {}, {}
 
 
-def _around(case: Case, whole: Scale, finding: Case, data: Case) -> dict[str, Any]:
+def _drawn(case: Case, data: Case, x: Scale, finding: Case) -> dict[str, Any]:
+    """The curves of a series or of a finding's window, with its bands and marks."""
     drawn = timeline_chart.curves(data, timeline_chart.abandoned_from(case))
-    steps = [p[0] for c in drawn for p in c.points]
-    x = Scale(min(steps), max(*steps, min(steps) + 1))
     metric, log = str(data.get("metric")), data.get("scale") == "log"
-    look = Look(timeline_chart.describe(metric, drawn), HEIGHT, log, COLUMNS, data.get("bands") or [], data.get("marks") or [], 2, ROOM)
-    behind = next((s for s in case["timeline"]["series"] if s.get("metric") == metric), None)
-    wider = x.hi - x.lo < 0.8 * (whole.hi - whole.lo)
-    return {
-        "title": text_format.metric(metric), "unit": data.get("unit"), "log": log, "tag": behind.get("tag") if behind else "",
-        "said": _values(drawn, finding, metric), "svg": panel(drawn, x, look), "axis": timeline_chart.axis(case, x, clock=False, count=4),
-        "overview": _overview(case, behind, whole, x) if behind and wider else "",
-    }  # fmt: skip
-
-
-def _everything(case: Case, whole: Scale) -> dict[str, Any] | None:
-    """The whole run in the metric that the leading finding is about, else in its loss, with the spikes named."""
-    everything = [s for s in case["timeline"]["series"] if timeline_chart.curves(s, {})]
-    about = [s for f in first_screen.leading(case) for s in everything if _is_about(f, s)]
-    train = next((s for s in [*about, *everything] if s in about or str(s.get("metric")).startswith("loss.")), None)
-    drawn = timeline_chart.curves(train, timeline_chart.abandoned_from(case)) if train else []
-    if train is None or not drawn:
-        return None
-    metric, log = str(train.get("metric")), train.get("scale") == "log"
-    marks = [m for m in case["timeline"]["marks"] if m.get("kind") in ("restart", "nonfinite")]
-    look = Look(timeline_chart.describe(metric, drawn), HEIGHT, log, COLUMNS, case["timeline"]["bands"], marks, 2, ROOM)
-    return {
-        "title": text_format.metric(metric), "unit": train.get("unit"), "log": log, "tag": train.get("tag"), "said": _values(drawn, {}, metric),
-        "svg": panel(drawn, whole, look), "axis": timeline_chart.axis(case, whole, clock=False, count=4), "overview": "",
-    }  # fmt: skip
+    bands, marks = ([d for d in data.get(k) or [] if isinstance(d, dict)] for k in ("bands", "marks"))
+    look = Look(timeline_chart.describe(metric, drawn), HEIGHT, log, COLUMNS, bands, marks, 2, ROOM)
+    return {"title": text_format.metric(metric), "unit": data.get("unit"), "log": log, "tag": data.get("tag"), "said": _values(drawn, finding),
+            "svg": panel(drawn, x, look), "axis": timeline_chart.axis(case, x, clock=False, count=4)}  # fmt: skip
 
 
 def _is_about(finding: Case, series: Case) -> bool:
@@ -78,7 +69,7 @@ def _is_about(finding: Case, series: Case) -> bool:
     )
 
 
-def _values(drawn: list[Curve], finding: Case, metric: str) -> str:
+def _values(drawn: list[Curve], finding: Case) -> str:
     """'usual 0.08, highest 20.25 at step 60, last 0.03': what the eye would have to read off the axis."""
     alive = [p for c in drawn if c.kind != "old" for p in c.points if math.isfinite(p[1])]
     if len(alive) < 3:

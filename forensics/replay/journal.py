@@ -13,6 +13,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -186,11 +187,9 @@ def _read(path: Path, of: str) -> Iterator[tuple[str, tuple[list[Any], dict[str,
     except (OSError, ValueError, KeyError, TypeError, IndexError) as e:
         raise ForensicsError(f"{path} is no journal of a replay: left as it is", "Give another name with --out.") from e
     for line in lines[1:] if head == of else []:
-        try:
+        with suppress(ValueError, KeyError, TypeError):  # half a line of a replay that was killed
             found = json.loads(line)
             yield found["key"], (found["steps"], found["done"])
-        except (ValueError, KeyError, TypeError):  # the last line of a replay that was killed
-            return
 
 
 def _opened(path: Path, of: str, *, new: bool) -> IO[str]:

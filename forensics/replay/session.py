@@ -63,8 +63,8 @@ def replay(run: Run, case: Case, options: Options, progress: Progress) -> Result
             checked = _checked(asked, found, result) if options.check or not _nothing(asked, found, result) else None
             if checked is not None:
                 _explain_all(checked, found, result)
-    except OutOfBudget as e:  # before the effect was there, or not
-        document |= {"why": f"Stopped early: {e}.", "budget_note": str(e)}
+    except OutOfBudget as e:  # while an effect was reproduced: the first one, or a further one after its verdict
+        document |= {"why": document.get("why", f"Stopped early: {e}."), "budget_note": str(e)}
     except ReplayFailed as e:
         result.failed, result.traceback = e.sentence, e.traceback
         document["trouble"] = e.sentence

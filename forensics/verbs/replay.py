@@ -100,8 +100,8 @@ class Choices:
 def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wanted: Wanted, name: str | None, run_config: bool) -> None:
     """Run the steps around the failure again, and find its cause by experiment.
 
-    The adapter is the only file of yours that is ever run, in its own process. Replay reproduces the steps from the last good
-    checkpoint, bisects batches and samples, and changes learning rate, optimizer and precision one at a time.
+    The adapter, and the file that FORENSICS_MODULE names for a ready one, are the only files of yours that are ever run, in a process
+    of their own. Replay reproduces the steps from the last good checkpoint, bisects batches and samples, and changes learning rate, optimizer and precision one at a time.
     """
     from forensics import at_path, output, progress
     from forensics.replay import into_case, skip_list, template
@@ -137,7 +137,8 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
     found = publish(case.to_json(), found, runs, [options.adapter, choices.data], known=known, force=wanted.force, shown=shown)
     if choices.skip_list:
         output.write(choices.skip_list, json.dumps(skip_list.listed(result.culprits), indent=1, default=str) + "\n")
-    _settle_journal(result, kept)
+    if options.journal:
+        _settle_journal(result, kept)
     if result.document.get("why"):
         click.echo(steady(f"replay: {result.document['verdict']}. {result.document['why']}"))
     if result.failed:
@@ -151,12 +152,10 @@ def _settle_journal(result: Any, kept: Path) -> None:
 
     if result.recalled:
         say(f"forensics: {result.recalled:,} of the steps were known from {kept}, which an earlier start has left")
-    if result.failed or advice.stopped_early(result.document):
-        say(
-            f"forensics: what was learned is in {kept}: the same command, with more budget or time, goes on from there"
-        ) if kept.exists() else None
-    else:
+    if not (result.failed or advice.stopped_early(result.document)):
         kept.unlink(missing_ok=True)
+    elif kept.exists():
+        say(f"forensics: what was learned is in {kept}: the same command, with more budget or time, goes on from there")
 
 
 def _only(ctx: click.Context, path: str, options: Any, wanted: Wanted, *, name: str | None, run_config: bool, what: Choices) -> int:

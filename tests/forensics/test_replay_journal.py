@@ -17,7 +17,8 @@ from test_replay_stops import STOPS
 from forensics import at_path
 from forensics.cli import main
 from forensics.errors import ForensicsError
-from forensics.replay import journal
+from forensics.replay import journal, session
+from forensics.replay.delta_debugging import OutOfBudget
 
 pytestmark = pytest.mark.filterwarnings("ignore:TF32 acceleration")
 
@@ -100,6 +101,31 @@ def test_time_that_is_over_is_no_loss(run: Path, tmp_path: Path) -> None:
     for _ in range(2):
         _, later = replayed(run, adapter, journal=kept)
     assert told(later) == told(plain)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_damaged_line_costs_itself_alone(run: Path, tmp_path: Path) -> None:
+    adapter, kept = run / "train.py", tmp_path / "kept.jsonl"
+    _, plain = replayed(run, adapter, journal=kept)
+    lines = kept.read_text().splitlines()
+    kept.write_text("\n".join([*lines[:5], lines[5][:40], *lines[6:]]) + "\n")
+    _, second = replayed(run, adapter, journal=kept)
+    assert told(second) == told(plain)
+    assert second.recalled == sum(len(json.loads(x).get("steps", [])) for x in [*lines[:5], *lines[6:]])
+
+
+@pytest.mark.usefixtures("here")
+def test_time_that_ends_after_the_verdict_leaves_it(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a further effect is reproduced for its culprits."""
+
+    def explained(asked: Any, found: Any, result: Any) -> None:
+        result.document |= {"verdict": "data", "why": "The batch makes it."}
+        raise OutOfBudget("the time is over")
+
+    monkeypatch.setattr(session, "_explain_all", explained)
+    _, result = replayed(run, run / "train.py")
+    assert (result.document["verdict"], result.document["why"]) == ("data", "The batch makes it.")
+    assert result.document["budget_note"] == "the time is over"
 
 
 @pytest.mark.usefixtures("here")

@@ -34,7 +34,7 @@ def _saved() -> list[tuple[int, str]]:
 def _read(path: str) -> Any:
     import torch
 
-    found = torch.load(path, map_location="cpu", weights_only=True)
+    found = torch.load(path, map_location="cpu", weights_only=True, mmap=True)  # mostly its settings alone are wanted
     for key in ("model", "optimizer", "model_args", "config", "iter_num"):
         if key not in found:
             raise ValueError(f"{path} holds no {key!r}: it is no checkpoint of such a script")

@@ -104,6 +104,7 @@ class Adapter:
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=precision == "fp16" and not self.has("train_step"))
         self.training = self.model.training
         self.now = 0  # the step whose batch is trained on
+        self.numbered = self.has("train_step") and "step" in inspect.signature(self.module.train_step).parameters
         self.ambient = False  # whether the adapter's own tensors must be made on the device
         self.batches: dict[int, Any] = {}
         self.order: dict[int, list[Any]] = {}  # samples by step, where the adapter gives its data set and no batches
@@ -206,7 +207,7 @@ class Adapter:
 
         if self.has("train_step"):
             with self.on_device():
-                named = {"step": self.now} if "step" in inspect.signature(self.module.train_step).parameters else {}
+                named = {"step": self.now} if self.numbered else {}
                 found = self.module.train_step(self.model, self.optimizer, self.scheduler, batch, **named)
             pair = found if isinstance(found, (tuple, list)) else (found, None)
             try:

@@ -14,7 +14,7 @@ from .changes import Changes
 from .failures import describe  # noqa: F401 - the worker asks for these two
 from .plain import number, plain
 from .protected import protect  # noqa: F401
-from .wrapped import scalar, sharded
+from .wrapped import bare, scalar, sharded
 
 
 class Session:
@@ -105,7 +105,7 @@ def start(session: Session, step: Any, path: str | None, name: str) -> dict[str,
     if a.has("load"):
         loaded = layouts.Loaded(a.module.load(path, a.model, a.optimizer, a.scheduler), ["by the adapter's load()"], [])
     else:
-        loaded = layouts.load_checkpoint(path, shares.bare(a.model), a.optimizer, a.scheduler, a.scaler)
+        loaded = layouts.load_checkpoint(path, bare(a.model), a.optimizer, a.scheduler, a.scaler)
     count = states.count_of(a.optimizer, a.scheduler)
     put(session, name)
     step = None if loaded.step is None else int(loaded.step)

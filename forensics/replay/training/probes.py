@@ -9,7 +9,7 @@ from . import shares
 from .adapter import rows_of
 from .changes import means_infinity
 from .tensors_in import extremes, finite, flat, mapped
-from .wrapped import local
+from .wrapped import alone, local
 
 
 def sample_losses(adapter: Any, batch: Any) -> list[float]:
@@ -29,7 +29,7 @@ def gradient_norms(adapter: Any, batch: Any) -> tuple[list[float], str]:
     """Norm of each sample's own gradient, and how it was had: torch.func.vmap, or a loop where that does not work."""
     import torch
 
-    with shares.alone(adapter.model):
+    with alone(adapter.model):
         try:
             return _vectorized(adapter, batch), "torch.func"
         except Exception:  # data-dependent control flow, unsupported operations, in-place changes, memory: many ways to fail

@@ -51,17 +51,3 @@ def share(ids: list[Any]) -> list[Any]:
     if rest:
         raise ValueError(f"{len(ids)} samples of a step cannot be shared by {WORLD} ranks")
     return ids[RANK * size : (RANK + 1) * size]
-
-
-def bare(model: Any) -> Any:
-    """The model without the wrapper that keeps ranks together (DistributedDataParallel)."""
-    import torch
-
-    return model.module if isinstance(model, torch.nn.parallel.DistributedDataParallel) else model
-
-
-def alone(model: Any) -> Any:
-    """A context in which backward passes are this rank's own affair."""
-    import contextlib
-
-    return model.no_sync() if bare(model) is not model else contextlib.nullcontext()

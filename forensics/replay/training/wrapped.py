@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
-from .shares import bare
+
+def bare(model: Any) -> Any:
+    """The model without DDP around it."""
+    import torch
+
+    return model.module if isinstance(model, torch.nn.parallel.DistributedDataParallel) else model
+
+
+def alone(model: Any) -> Any:
+    """A context in which backward passes are this rank's own affair."""
+    return model.no_sync() if bare(model) is not model else contextlib.nullcontext()
 
 
 def joined_again(model: Any) -> None:
