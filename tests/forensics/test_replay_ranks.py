@@ -55,7 +55,7 @@ ROWS = [11, 14]
 """
 
 TRAINING = """
-import json, sys
+import json, os, sys
 import torch
 import torch.distributed as dist
 from pathlib import Path
@@ -81,6 +81,9 @@ for step in range(90):
     if log:
         print(json.dumps({"step": step, "loss": float(told), "grad_norm": float(norm), "lr": 0.01}), file=log)
 dist.destroy_process_group()
+if log:
+    log.close()
+os._exit(0)  # torch's threads may abort an interpreter that ends (pytorch/pytorch#190489)
 """
 
 

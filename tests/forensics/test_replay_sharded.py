@@ -80,6 +80,9 @@ for step in range(90):
     if log:
         log.write(json.dumps({"step": step, "loss": float(LOGGED), "grad_norm": float(norm), "lr": lr}) + "\\n")
 dist.destroy_process_group()
+if log:
+    log.close()
+os._exit(0)  # torch's threads may abort an interpreter that ends (pytorch/pytorch#190489)
 """
 SHARDED = DDP.replace(
     "model = DistributedDataParallel(nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 1)))",
