@@ -1,15 +1,18 @@
 """Frozen weights
 
 What it sees
-    Weights that are bit for bit the same in two checkpoints of a run while others moved.
+    Weights that are bit for bit the same in two checkpoints of a run while others moved, all weights in more than two, and adapters
+    (LoRA) that are as they were made.
 
 How it decides
     The first and the last checkpoint that hold the same weights are compared tensor by tensor. Tensors that a checkpoint
     format stores twice count twice. It is a warning where a fifth of all tensors stood still; adapters (LoRA) are frozen on
-    purpose and only noted.
+    purpose and only noted. Where all weights are equal it is a warning if they are so in every checkpoint and there are three or more:
+    of two, one may be a copy of the other, as where the best weights were put back. The second matrix of an adapter is made as zeros
+    and leaves them with the first step.
 
 Cannot tell
-    Where fewer than two checkpoints with weights lie in the folder, or where all weights are equal (a rate of zero, a copy).
+    Where fewer than two checkpoints with weights lie in the folder.
 
 Folklore
     "Verify that the optimizer actually has the parameters": a requires_grad left off after a probe, a list where a ModuleList
@@ -21,10 +24,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.checkpoints import run_saves
+from forensics.checkpoints.buffers import adapters
 from forensics.checkpoints.describe import Checkpoint, compare, plain_name
 from forensics.errors import CannotTell
 from parsers.tables import Run
@@ -53,7 +58,11 @@ def detect(run: Run) -> Iterator[Finding]:
     a, b = both
     changed = [r for r in compare(a, b) if r["role"] == "weight" and r["equal"] is not None]
     still = [r for r in changed if r["equal"]]
-    if not still or len(still) == len(changed):
+    yield from _adapters(b, run)
+    if not still:
+        return
+    if len(still) == len(changed):
+        yield from _all_still(run, a, b, changed)
         return
     share = len(still) / len(changed)
     meant = any(_ADAPTER.search(r["name"]) for r in changed)
@@ -65,6 +74,29 @@ def detect(run: Run) -> Iterator[Finding]:
     table = evidence.table("what moved", ["tensor", "moved", "norm of the move / norm"], moved, run_saves.name(b, run))
     severity = "warning" if share >= SHARE and not meant else "info"
     yield evidence.found(facts, title, (a.step, b.step), severity, table, key=b.step)
+
+
+def _adapters(last: Checkpoint, run: Run) -> Iterator[Finding]:
+    for told in adapters(last):
+        rows = [[name] for name in told["tensors"][:40]]
+        facts = Facts(len(told["tensors"]), len(told["tensors"]), 1.0, True, told["tensors"][:50])
+        table = evidence.table("all zeros", ["tensor"], rows, run_saves.name(last, run))
+        yield evidence.found(facts, told["title"], (last.step or 0, last.step or 0), "warning", table, key=f"adapters-{last.step}")
+
+
+def _all_still(run: Run, a: Checkpoint, b: Checkpoint, rows: list[dict[str, Any]]) -> Iterator[Finding]:
+    """Every weight is the same in `a` and `b`: a finding where no other checkpoint of the run differs either."""
+    if any(s.nonfinite for t in rows if (s := b.stats.get(t["name"]))):
+        return  # what is NaN stays so
+    others = [c for c in run_saves.tensors(run) if c is not a and c is not b and c.stats and c.step is not None]
+    if any(not r["equal"] for c in others for r in compare(a, c) if r["role"] == "weight" and r["equal"] is not None):
+        return
+    names = [r["name"] for r in rows]
+    title = f"All {len(rows)} weights are bit for bit the same at step {a.step} and at step {b.step}"
+    table = evidence.table("what moved", ["tensor", "moved"], [[n, "no"] for n in names[:40]], run_saves.name(b, run))
+    yield evidence.found(
+        Facts(len(rows), len(rows), 1.0, False, names[:50]), title, (a.step, b.step), "warning" if others else "info", table, key=b.step
+    )
 
 
 def pair(found: list[Checkpoint]) -> tuple[Checkpoint, Checkpoint] | None:

@@ -19,6 +19,7 @@ EFFECTS = (
     "policy_kl_ran_away",
     "value_loss_exploded",
     "reward_fell",
+    "reward_steps_to_other_scale",
 )  # symptoms of their own, for which there is no detector
 
 COLLAPSED = 0.05  # of the first entropy: of ln 2, a coin that falls on one side 99.4 % of the time
@@ -29,6 +30,9 @@ LIKELIHOOD = 3.0  # times the nats that a chosen answer cost at first: each toke
 EXPLODED = 100.0  # times the first level: two orders of magnitude
 LARGEST_SCALE = 30.0  # the largest reward scale among the published configs of brax (SAC)
 NOISES = 3.0  # standard errors
+BESIDE = 5  # rewards on each side of a step, whose medians are compared
+MIRRORED, RESCALED = 0.25, 5.0  # how far from its mirror image, and by what factor: episodes that go on as before hold neither
+AS_BEFORE = 1.3  # factor by which episodes may become longer or shorter: five of them differ by less
 AT_LEAST = 0.2  # of the best level; measured: what one good policy scatters by is up to 0.09 in the logs of stable-baselines3
 
 
@@ -135,3 +139,30 @@ def reward_never_rose(s: Symptoms) -> Sign:
     _, _, blocks, error = told
     text = f"The reward is {blocks[0]:.3g} in the first tenth of the run and {blocks[1:].max():.3g} in the best of the others (scatter {error:.2g})."
     return absent(text) if blocks[1:].max() > blocks[0] + NOISES * error * math.sqrt(2) else seen(text)
+
+
+def reward_steps_to_other_scale(s: Symptoms) -> Sign:
+    """At one step the reward changes its sign or its scale, while episodes are as long as before: the reward changed, not the policy."""
+    reward, length = series(s.run, "rl.reward"), series(s.run, "rl.len")
+    if reward is None or reward.usable.sum() < 4 * BESIDE or not is_policy(s.run):
+        return cannot_tell("fewer than 20 rewards of a policy were logged.")
+    if length is None:
+        return cannot_tell("the length of episodes was not logged.")
+    step, x = reward.step[reward.usable], reward.value[reward.usable]
+    pairs = [(float(np.median(x[i - BESIDE : i])), float(np.median(x[i : i + BESIDE]))) for i in range(BESIDE, len(x) - BESIDE + 1)]
+    at = int(np.argmax([abs(after - before) for before, after in pairs]))
+    (before, after), near = pairs[at], slice(at, at + 2 * BESIDE)  # medians tell the levels, the largest single move the step
+    first = int(step[near][1:][int(np.argmax(np.abs(np.diff(x[near]))))])
+    text = f"The reward goes from {before:.3g} to {after:.3g} at step {first}"
+    mirrored = abs(after + before) <= MIRRORED * abs(before)
+    ratio = max(abs(after), abs(before)) / max(min(abs(after), abs(before)), 1e-12)
+    if not (mirrored and before != 0) and not (after * before > 0 and ratio >= RESCALED):
+        return absent(f"{text}, the largest of its steps: neither its mirror image nor another scale.")
+    usable = length.usable
+    was, then = (
+        length.value[usable & side][part]
+        for side, part in ((length.step < first, slice(-BESIDE, None)), (length.step >= first, slice(BESIDE)))
+    )
+    if not len(was) or not len(then) or not 1 / AS_BEFORE < float(np.median(then)) / max(float(np.median(was)), 1e-12) < AS_BEFORE:
+        return absent(f"{text}, and the length of episodes changes with it: the policy changed.")
+    return seen(f"{text}, while episodes are as long as before.", first=first)

@@ -58,6 +58,16 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (G.gradient_grows_steadily, "seen", {"loss.train": LOSS, "grad.norm": NORM * np.exp(T / 60)}, {}),
     (G.gradient_grows_steadily, "absent", {"loss.train": LOSS, "grad.norm": NORM}, {}),
     (G.gradient_grows_steadily, "absent", {"loss.train": np.where(T == 30, 20.0, LOSS), "grad.norm": NORM * np.exp(T / 60)}, {}),
+    (G.gradient_carries_over, "seen", {"loss.train": LOSS, "grad.norm": 5 + np.sin(T / 90)}, {}),
+    (G.gradient_carries_over, "absent", {"loss.train": LOSS, "grad.norm": NORM}, {}),
+    (
+        G.gradient_carries_over,
+        "absent",
+        {"loss.train": 1 + 2 * np.exp(-T / 60), "grad.norm": np.exp(-T / 60)},
+        {},
+    ),  # one batch of all samples
+    (G.gradient_carries_over, "cannot tell", {"loss.train": LOSS, "grad.norm": np.minimum(NORM * 4, 1.0)}, {}),
+    (G.gradient_carries_over, "cannot tell", {"loss.train": LOSS}, {}),
     (G.gradient_clipped_always, "seen", {"loss.train": LOSS, "grad.norm": np.minimum(NORM * 4, 1.0 + 1e-5 * NORM)}, {}),
     (G.gradient_clipped_always, "seen", {"loss.train": LOSS, "grad.norm": NORM * 4}, {"config": {"max_grad_norm": 1.0}}),
     (G.gradient_clipped_always, "absent", {"loss.train": LOSS, "grad.norm": NORM}, {"config": {"max_grad_norm": 1.0}}),

@@ -1,0 +1,57 @@
+"""How many parameters a model has and how many of them train, as training scripts print it.
+
+Peft prints `trainable params: 6,144 || all params: 68,928`, Lightning and Keras a table with a line each for trainable, non-trainable and total,
+the Trainer `Number of trainable parameters = 6,144`; scripts of people say `47,188 parameters, 196 trainable`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from forensics.run.once import once
+from parsers.tables import Run
+
+_N = r"(?<![\w.])(\d[\d,_]*(?:\.\d+)?) ?([KMB])?\b"
+_P = r"(?:model )?param(?:eter)?s?"
+_TRAIN = (rf"(?<!non-)\btrainable {_P}\W{{0,4}}{_N}", rf"{_N} +trainable {_P}\b", rf"\b{_P},? \(?{_N} trainable\b")
+_STILL = (rf"\bnon-trainable {_P}\W{{0,4}}{_N}", rf"{_N} +non-trainable {_P}\b")
+_ALL = (rf"\b(?:all|total) {_P}\W{{0,4}}{_N}", rf"{_N} +total {_P}\b", rf"{_N} {_P},? \(?\d")
+_UNITS = {"K": 1e3, "M": 1e6, "B": 1e9}
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Parameters that train and all of them, with the file and line that says the first."""
+
+    training: float
+    all: float | None
+    where: str
+
+    @property
+    def share(self) -> float | None:
+        return self.training / self.all if self.all else None
+
+
+@once
+def counts(run: Run) -> Counts | None:
+    """What the log says last of the parameters that train; None where it says nothing."""
+    events = run.tables["events"].select(["text", "source", "at"]).to_pylist()
+    training, every, still, where = None, None, None, ""
+    for e in events:
+        text = str(e["text"])[:300]
+        if "rainable" not in text and "otal params" not in text:
+            continue
+        if (found := _number(_TRAIN, text)) is not None:
+            training, where = found, run.where(e["source"], e["at"])
+        if (found := _number(_STILL, text)) is not None:
+            still = found
+        every = _number(_ALL, text) or every
+    if training is None:
+        return None
+    return Counts(training, every or (training + still if still is not None else None), where)
+
+
+def _number(patterns: tuple[str, ...], text: str) -> float | None:
+    m = next((m for p in patterns if (m := re.search(p, text, re.IGNORECASE))), None)
+    return None if m is None else float(m[1].replace(",", "").replace("_", "")) * _UNITS.get((m[2] or "").upper(), 1.0)
