@@ -12,6 +12,7 @@ How it decides
     keeps at least 40 % of that to the end (``forensics.spikes.trend``). The step it names is where the loss last stood
     near its best, or where the rise began. A loss that stands a quarter above its first level for a tenth of the run and
     then comes back was divergence, too, until something (usually the falling rate) caught it: a warning.
+    Where the evaluation loss goes on falling to the end meanwhile, or the weight of a KL term lifts the loss, it is information.
     Where no loss was logged a score is judged, and the reward wherever it was, turned round: it has to lose half of what it had gained, too.
 
 Cannot tell
@@ -33,6 +34,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
+from forensics.run.evaluations import improves_after
 from forensics.run.inputs import LOST, OBJECTIVE, finite_objective
 from forensics.run.robust import SIGMA, error_of_median
 from forensics.run.series import Series
@@ -42,6 +44,7 @@ from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
 NEEDS = [OBJECTIVE]
+MEANT = "kl_weight_lifts_loss"
 LEVEL, ENOUGH = 15, 40  # statistical: a median of 15 is off by a third of a sigma; two levels and what lies between them
 # bound: a level of a tenth can turn within the first fifth; two levels of three values and two between, as for the plateau
 TENTH, LEAST_VALUES = 10, 8
@@ -99,7 +102,9 @@ def detect(run: Run) -> Iterator[Finding]:
     facts = Facts(start, s.logged(low), s.logged(end), rise=up, best_step=of_best, first=s.logged(float(x[0])))
     bands = [{"from": start, "to": last, "kind": "non_recovering"}]
     shown = evidence.window(s, start, last, *bands, title=f"{s.tag} from step {start} on", where=s.place(run, row))
-    yield evidence.on_rows(s, (row, rows[-1]), facts, title, "critical", shown)
+    against = improves_after(run, start)
+    title = f"{title}, while {against}" if against else title
+    yield evidence.on_rows(s, (row, rows[-1]), facts, title, "info" if against else "critical", shown)
 
 
 def smallest_effect(run: Run) -> str:

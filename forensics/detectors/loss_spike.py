@@ -14,13 +14,13 @@ How it decides
     when later; *non_recovering* when the loss does not stay there again, or when the smoothed loss rises four
     times further than ever before and stays up. *not_a_spike* are weights that start anew, a level that steps
     up without an overshoot, the same bump at regular distances, and what the logger made. A spike that a
-    restart or the end of the log cuts off is *censored*: its class is open. What takes back less than half a
-    percent of all that the loss had fallen is told, but is no warning.
+    restart or the end of the log cuts off is *censored*: its class is open. What takes back less than half a percent of all that the loss
+    had fallen is told, but is no warning; nor is a climb to the end while the evaluation loss goes on falling.
 
 Cannot tell
-    Without a training loss, or with fewer than ten values of it, unless there are five that never give back a quarter of
-    their fall. A spike shorter than the logging interval is
-    averaged away or fell between two points: the check says the smallest one this log could have shown.
+    Without a training loss, or with fewer than ten values of it, unless there are five that never give back a quarter of their fall. A
+    spike shorter than the logging interval is averaged away or fell between two points: the check says the smallest one this log could
+    have shown.
 
 Folklore
     "Fast recovering, slow recovering, not fully recovering": S. Bekman, Machine Learning Engineering Open Book,
@@ -39,6 +39,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors import logger_artefact
 from forensics.errors import CannotTell
+from forensics.run.evaluations import improves_after
 from forensics.run.inputs import ANY_LOSS, loss_of
 from forensics.run.once import once
 from forensics.run.plan import planned_steps
@@ -63,6 +64,7 @@ BEFORE, STRETCH, FLAT = 50, 5, 0.9  # values; share of a stretch that stands wit
 CLEAR_ODDS = 0.7  # measured: at 0.49 the same runs, at 0.98 of it 16 of 82 faulty ones are lost (docs/thresholds.md)
 # Heights, in ln; measured, hardly critical: 1.4 of the first loses one run (docs/thresholds.md)
 CLEAR_SIGMA, CLEAR_SHARE, HUGE = 9.0, 0.15, 2.0
+SLOW = 15  # values up to the peak: as many as the level that a spike is measured from, so that it is a climb and no jump
 TRIFLE = 0.005  # of all that the loss had fallen; measured: one of a healthy run took back 0.26 %, those after a lost state 0.76 %
 
 
@@ -169,8 +171,10 @@ def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int)
     shown = evidence.window(s, start, stop, mark, band, title=f"{s.tag} around step {peak}", where=where)
     times = (s.clock(rows[e.start]), s.clock(rows[min(e.end, len(rows) - 1)] if e.end is not None else rows[-1]))
     key = f"{peak}-attempt{attempt}" if attempt else peak
-    grave = "info" if _trifling(s, facts) else severity(j, facts.over_highest)
-    return evidence.found(facts, _title(j, facts), (start, stop), grave, shown, key=key, times=times)
+    against = improves_after(run, start) if end is None and e.peak - e.start >= SLOW and np.isfinite(top) else ""
+    grave = "info" if against or _trifling(s, facts) else severity(j, facts.over_highest)
+    title = _title(j, facts) + f", while {against}" * bool(against)
+    return evidence.found(facts, title, (start, stop), grave, shown, key=key, times=times)
 
 
 def _trifling(s: Series, f: Facts) -> bool:
@@ -190,20 +194,16 @@ def _title(j: Spike, f: Facts) -> str:
 
 
 def _over_highest(y: excursions.Floats, e: excursions.Excursion) -> float | None:
-    """Height over the highest of the values before it, in units of ln; None where it is not finite or nothing is before it.
-
-    Some losses scatter over factors of a hundred: what is far above their level is still no event.
-    """
+    """Height over the highest of the values before it, in units of ln; None where it is not finite or nothing is before it. Some
+    losses scatter over factors of a hundred: what is far above their level is still no event."""
     before = y[max(e.start - BEFORE, 0) : e.start]
     before = before[np.isfinite(before)]
     return float(y[e.peak] - before.max()) if len(before) and np.isfinite(y[e.peak]) else None
 
 
 def _falls_at(step: Any, y: excursions.Floats, e: excursions.Excursion) -> int | None:
-    """Where a flat high stretch, entered and left from one value to the next, ends; None where it is no such stretch.
-
-    An optimizer that recovers takes many values; data that end take one.
-    """
+    """Where a flat high stretch, entered and left from one value to the next, ends; None where it is no such stretch. An optimizer
+    that recovers takes many values; data that end take one."""
     x = y[e.start :] - e.level
     x = x[: np.flatnonzero(~np.isfinite(x))[0]] if not np.isfinite(x).all() else x
     least = jumps.AFTER if len(y) <= jumps.SHORT else STRETCH

@@ -14,11 +14,24 @@ from parsers.tables import Run
 
 DEFAULT_LABELS = 2  # unit: LABEL_0 and LABEL_1 of transformers' PretrainedConfig
 LEVEL = 25  # values that a level of the training loss is the median of
+FIFTHS = 5  # a fifth of the evaluations: the word "last" in plain English
 
 
 def evaluations(run: Run, name: str = "loss.eval") -> tuple[Ints, Floats]:
     """Steps and values of the evaluations that count; empty where there are none."""
     return usable(run, name)
+
+
+def improves_after(run: Run, step: int) -> str:
+    """What the evaluations after a step say against harm, where the best of all stands in their last fifth, which as a whole is better
+    than any before the step; nothing otherwise. A training loss that rises meanwhile measures something else: augmentation, a weight
+    of its terms, harder data."""
+    at, x = evaluations(run)
+    after, before = x[at > step], x[at <= step]
+    last = len(after) // FIFTHS
+    if not last or x[-last:].min() > x.min() or np.median(after[-last:]) >= min(before.min(initial=math.inf), float(after[0])):
+        return ""
+    return f"the evaluation loss goes on falling, from {(before[-1] if len(before) else after[0]):.4g} to {after.min():.4g}"
 
 
 def shares(x: Floats) -> Floats:

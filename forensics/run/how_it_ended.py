@@ -23,6 +23,7 @@ from parsers.tables import ZONES_APART, Run
 TORN = re.compile(r"\b(?:torn|truncated|cut off|incomplete|no whole)\b", re.I)
 ANEW = 10  # settings: stdout and stderr of one launch share hardly any, and two launches share most
 JOB = re.compile(r"(?i)\bjob[ =]?(?:id)?[ =:]?(\d{4,})")  # a scheduler names the job; its logs are mostly called after it
+STREAM = re.compile(r"\.(?:out|err|stdout|stderr)$")  # what a scheduler calls the two streams of one job
 RUNNING_SECONDS = 900.0  # a run whose own clock is younger than that may go on; longer than most logging intervals and saves
 NEAR_END = 30  # lines by which an error without a stack may stand before the end of a log that has no steps
 STATUS = {
@@ -203,12 +204,14 @@ def _ends_its_log(run: Run, e: Event) -> bool:
 def _of_this_launch(run: Run, e: Event) -> bool:
     """Not a line of before the run began (the kernel's messages go back to the machine's last start), nor one of a log that
     has no step and prints the settings anew that the log with the steps had printed: another launch that died at once; unless
-    the line names the job that the log with the steps is called after."""
+    the line names the job that the log with the steps is called after, or both are called the same but for .out and .err."""
     began = run.attempts[0]["started"] if run.attempts else None
     if began is not None and e["time"] is not None and e["time"] < began - ZONES_APART:
         return False
     stepped, printed, source = endings.progress(run), _printed_settings(run), str(e["source"])
     if source in stepped or e["rank"] or any(job in log for job in JOB.findall(str(e["text"])) for log in stepped):
+        return True
+    if any(STREAM.sub("", source) == STREAM.sub("", log) for log in stepped):
         return True
     mine = printed.get(source, frozenset())
     return not any(len(mine & printed.get(log, frozenset())) >= ANEW for log in stepped)

@@ -69,9 +69,15 @@ def reached(run: Run) -> bool:
 
 
 @once
+def of_epochs(run: Run) -> Plan | None:
+    """The plan in epochs, whatever the steps count."""
+    return next(iter(_epoch_plans(run)), None)
+
+
+@once
 def labelled(run: Run) -> Plan | None:
     """The plan in the labels that the log prints: epochs where it names no step through the run."""
-    return next(iter(_epoch_plans(run)), None) if counts_epochs(run) else plan(run)
+    return of_epochs(run) if counts_epochs(run) else plan(run)
 
 
 @once

@@ -32,6 +32,7 @@ FALLING = 0.6  # of the rows: an estimate that swings falls in more than half of
 SUMMARY = re.compile(
     r"(?:^|/)train_(?:runtime|samples_per_second|steps_per_second)$"
 )  # transformers' speed_metrics, once after the last step
+WHOLE = 2  # bound: epochs between the first and the last, by which the last is measured
 RUN_DOWN, HALF_WAY, DISTINCT = 0.01, 0.3, 10  # of the peak rate; a linear or cosine decay, not an exponential or a staircase
 
 
@@ -112,10 +113,24 @@ def broken_off(run: Run) -> Event | None:
 
 def _plan(run: Run, last: list[Event]) -> Finish | None:
     if not plan.reached(run):
-        return None
+        return _last_epoch(run)
     end, planned = reach.last(run), planned_steps(run)
     from_0 = ", counted from 0" if end is not None and end + 1 == planned and run.attempts[0]["steps"][0] == 0 else ""
     return Finish(f"{unit(run)} {end} of {planned} planned{from_0}", how="plan")
+
+
+def _last_epoch(run: Run) -> Finish | None:
+    """The last planned epoch, as long as those between the first and it, where no step of an epoch's end is known."""
+    planned, epoch = plan.of_epochs(run), series(run, "epoch")
+    if planned is None or epoch is None or plan.planned_steps(run) is not None:
+        return None
+    value, rows = np.unique(epoch.value[epoch.usable & (epoch.attempt == epoch.attempt.max())], return_counts=True)
+    if len(value) < WHOLE + 2 or value[-1] != planned.value - (value[0] == 0) or (value != np.floor(value)).any():
+        return None
+    if rows[-1] < rows[1:-1].min():
+        return None
+    from_0 = ", counted from 0," if value[0] == 0 else ""
+    return Finish(f"epoch {value[-1]:.0f}{from_0} of {planned.value} planned, as long as those before it", how="plan")
 
 
 def _counted_down(run: Run) -> Finish | None:

@@ -7,6 +7,7 @@ import numpy as np
 from forensics.detectors import eval_jump, eval_noise
 from forensics.run import evaluations as held
 from forensics.run import settings
+from forensics.run.evaluations import FIFTHS
 from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN
@@ -20,7 +21,6 @@ NO_DROPOUT = "config does not mention dropout."
 BY_HEART = 0.1  # of the early level: where the shadow detector calls any task memorized
 EARLY, LATE_VALUES, LEAST = 5, 15, 20  # statistical: medians of 5 and 15 are off by half and a third of a noise; their sum at least
 BEGINS = 0.1  # share of the run by which its log must begin, as for the plateau detector
-FIFTHS = 5  # a fifth of the evaluations: the word "last" in plain English, and three of fifteen
 BELOW = 6  # evaluations: all of six on one side by chance has a probability of 1 in 64
 ALIKE = 4  # statistical: evaluations; four equal ones to the printed digits are no chance while the loss moves
 STRONG = 0.5  # dropout: that of hidden units in the paper (JMLR 15, 2014); of less, less is seen

@@ -10,6 +10,7 @@ import numpy as np
 from forensics.case import Finding
 from forensics.detectors import divergence, level_shift, loss_spike, lr_schedule, oscillation, plateau
 from forensics.run import settings
+from forensics.run.evaluations import improves_after
 from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Floats
 from forensics.run.trouble import trouble
@@ -69,6 +70,8 @@ def loss_ends_above_start(s: Symptoms) -> Sign:
         above = float(x[-BEGINNING:].min() - x[:BEGINNING].max()) > (divergence.CLIMB - 1) * abs(first)
     else:
         above = last > first + max(scatter(x), plateau.LEAST_FALL * abs(first))  # less is a loss that stands still
+    if above and (against := improves_after(s.run, int(step[0]))):
+        return absent(f"The loss ends at {last:.4g}, above its first level of {first:.4g}, but {against}.")
     if above:
         return seen(f"The loss ends at {last:.4g}, above its first level of {first:.4g}.", first=int(step[0]), last=int(step[-1]))
     how = "hardly above" if last > first else "no higher than"

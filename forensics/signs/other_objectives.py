@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
+from forensics.detectors import divergence
 from forensics.run import settings
 from forensics.run.metrics_in_words import both_levels, moved_from, stays_from, worded
 from forensics.run.scores import scores
 from forensics.run.series import Series, series
-from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
 SURE = 0.99  # a discriminator that is right with this probability has a loss below -2 ln(0.99) = 0.02
 GONE = 0.01  # of the first level
@@ -47,6 +48,7 @@ KL_WEIGHT = r"\b(kl|kld|beta)\b.*\b(weight|coef|coeff|beta|scale|anneal(ing)?)\b
 KL_KEYS = "kl_anneal kl_annealing kl_anneal_steps kl_warmup kl_warmup_steps kl_weight_schedule kl_start beta_anneal beta_start beta_warmup anneal_steps"
 BALANCE = r"\b(balance|balancing|load balanc\w*|aux|router|moe)\b.*\bloss\b|\bloss\b.*\b(balance|balancing|load|router|moe)\b"
 ROUTED = r"\b(router|routing|gate|gating|moe|experts?|load)\b.*\bentropy\b"
+LARGEST_LOAD = r"\b(max|largest|top)\b.*\bexperts?\b.*\b(load|share|frac|fraction)\b"
 LOAD = r"\b(expert|experts|e)[ /]?\d+\b.*\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b|\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b.*\b(experts?|e)[ /]?\d+\b"
 
 
@@ -141,6 +143,25 @@ def kl_weight_annealed(s: Symptoms) -> Sign:
     return cannot_tell("the weight of a KL term was not logged.")
 
 
+def kl_weight_lifts_loss(s: Symptoms) -> Sign:
+    """The loss drifts up as the weight of its KL term is raised: without the weighted term it rises by less than half as much."""
+    turned, total = s.of(divergence.Facts), series(s.run, "loss.train")
+    if not turned:
+        return does_not_arise("the loss does not drift up.")
+    weight, kl = next(iter(worded(s.run, KL_WEIGHT)), None), _term(s)
+    if weight is None or kl is None or total is None:
+        return cannot_tell("a KL term and its weight were not logged beside the loss.")
+    by_step = [dict(zip(p.step[p.usable].tolist(), p.value[p.usable].tolist(), strict=True)) for p in (total, weight, kl)]
+    step = np.array(sorted(set.intersection(*(set(d) for d in by_step))))
+    rest = np.array([by_step[0][i] - by_step[1][i] * by_step[2][i] for i in step.tolist()])
+    before, after = rest[step <= turned[0].facts.best_step][-divergence.FEW :], rest[step > turned[0].facts.best_step][-divergence.FEW :]
+    if len(before) < divergence.FEW or len(after) < divergence.FEW:
+        return cannot_tell("a KL term and its weight were logged beside too few values of the loss.")
+    rise, left = turned[0].facts.final - turned[0].facts.best, float(np.median(after) - np.median(before))
+    text = f"Of the loss's rise by {rise:.3g}, {left:.3g} are left without its KL term times {weight.tag}"
+    return seen(f"{text}, which is raised meanwhile.", turned[:1]) if left < HALF * rise else absent(f"{text}.")
+
+
 def experts_unbalanced(s: Symptoms) -> Sign:
     """A few experts get most of the tokens: half of them go to one, or the effective number of experts halves, or the balance loss doubles."""
     loads = list(worded(s.run, LOAD))
@@ -150,6 +171,10 @@ def experts_unbalanced(s: Symptoms) -> Sign:
             share, top = float(ends.max() / ends.sum()), loads[int(np.argmax(ends))].tag
             text = f"Of {len(loads)} experts the one of {top} gets {share:.0%} at the end."
             return seen(text, share=share) if share >= HALF else absent(text)
+    if (largest := _of_range(worded(s.run, LARGEST_LOAD))) is not None:
+        share = both_levels(largest)[1]
+        text = f"{largest.tag} is {share:.0%} at the end."
+        return seen(text, share=share) if share >= HALF else absent(text)
     for p in worded(s.run, ROUTED):
         first, last = moved_from(p)
         text = f"{p.tag} goes from {first:.3g} to {last:.3g} nats: {math.exp(min(first, 50)):.3g} experts in use become {math.exp(min(last, 50)):.3g}."

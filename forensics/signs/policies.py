@@ -81,14 +81,17 @@ def policy_kl_ran_away(s: Symptoms) -> Sign:
 
 
 def value_loss_exploded(s: Symptoms) -> Sign:
-    """The value loss grew by two orders of magnitude."""
+    """The value loss grew by two orders of magnitude, to more than the square of any reward: a guess of zero would cost less."""
     value = series(s.run, "rl.loss_value")
     if value is None or value.usable.sum() < 5:
         return cannot_tell("the value loss was not logged.")
     first, last = moved_from(value)
     if first <= 0:
         return cannot_tell("the value loss is not positive.")
-    text = f"The value loss goes from {first:.3g} to {last:.3g}."
+    text, reward = f"The value loss goes from {first:.3g} to {last:.3g}.", series(s.run, "rl.reward")
+    largest = float(np.abs(reward.value[reward.usable]).max()) if reward is not None and reward.usable.any() else 0.0
+    if EXPLODED * first <= last <= largest**2:  # it grows with the square of what it predicts
+        return absent(f"{text[:-1]}, less than the square of the largest reward, {largest:.3g}.")
     return seen(text, ratio=last / first) if last >= EXPLODED * first else absent(text)
 
 

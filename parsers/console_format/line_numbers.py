@@ -39,7 +39,7 @@ _TOKEN = re.compile(
 EVAL_WORD = re.compile(rf"(?i)(?:^|[\W_])(?:{'|'.join(EVAL)})(?:[\W_]|$)")
 _MODE = re.compile(
     rf"(?i)^[\s*>|=\[(-]*(?P<head>{'|'.join(EVAL)})\b|\((?P<paren>val|test|eval)\)"
-    r"|\| (?P<pipe>valid|test) \|"
+    rf"|\| (?P<pipe>valid|test) \||\b(?P<count>{'|'.join(EVAL)})[ _-](?:step|iter|iteration|batch)\b[ :=\[]{{0,3}}\d"
 )
 _BAR = re.compile(r"%(\|[^|]*\|)")
 _TRAINS = re.compile(
@@ -85,7 +85,7 @@ def _mode(body: str) -> str:
     m = _MODE.search(body[:80])
     if m is None or body[m.end() : m.end() + 1] in {"_", "/"}:
         return ""
-    return EVAL[(m["head"] or m["paren"] or m["pipe"]).lower()]
+    return EVAL[(m["head"] or m["paren"] or m["pipe"] or m["count"]).lower()]
 
 
 def _tokens(line: Line) -> list[Token]:

@@ -33,6 +33,7 @@ _PREFIX = re.compile(
     r"|\[?(?:__main__|root|[A-Za-z]\w*\.\w[\w.]*|mmengine|mmdet|mmseg|mmcls)\](?=\s*[\[-])"
     r"|(?P<name>__main__|root|(?!\S*(?:Error|Exception|Interrupt|Exit|Failed|Expired)\b)[A-Za-z_]+(?:\.[A-Za-z_]\w*)+"
     r"|mm\w+|nanotron)(?= *[-:|])"
+    rf"|[A-Za-z_][\w-]*(?= - {_LEVEL} - )"  # logging's %(name)s - %(levelname)s - %(message)s
     r"|(?:[-|:]|>>)(?=\s))"
 )
 

@@ -74,8 +74,8 @@ class Shapes:
                 return shape, m.groups()
         return None
 
-    def learn(self, line: Line, parts: dict[str, int]) -> None:
-        """Keeps the shape of a line that came twice, so that its like are read by one regex."""
+    def learn(self, line: Line, parts: dict[str, int], headed: bool = False) -> None:
+        """Keeps the shape of a line that came twice, so that its like are read by one regex. ``headed``: a line above may say the epoch."""
         key = re.sub(r"[-+.\d]+", "0", line.text)[:400]
         self._met[key] += 1
         if len(self._met) > 5000:
@@ -84,6 +84,7 @@ class Shapes:
             if len(self.known) >= MAX_SHAPES:
                 self._spent.append(self.known.pop())
             self.known.insert(0, shape_of(line, parts))
+            self.known[0].simple &= not (headed and "total" in parts)
 
 
 def has_loss(line: Line) -> bool:

@@ -19,6 +19,8 @@ class Steps:
         self.line = -100
         self.epoch: int | None = None
         self.headed = False  # "Epoch 3/12" stands alone above its lines
+        self.rose = False  # no line has counted yet since that epoch rose
+        self.aside = False  # the last line counts to another total than the steps of an epoch: an evaluation
         self.told = False  # the epoch of that heading stands among the measurements
         self.through = False  # a line named the step by a word that counts through the run
         self.remaining = Remaining()
@@ -33,6 +35,7 @@ class Steps:
 
     def heading(self, epoch: int, n: int) -> None:
         """``Epoch 3/12`` stands alone in line ``n``: where nothing counts finer, it is the step of what is below it."""
+        self.rose = self.epoch is not None and epoch > self.epoch
         self.headed, self.epoch, self.told = True, epoch, False
         self.base = 0 if epoch == 0 else self.base
         if not self.finer:
@@ -44,20 +47,26 @@ class Steps:
         word = next((f.tag for f in line.fields if f.role == "it"), "")
         first = next((f.role for f in line.fields if f.role in {"it", "epoch"}), "it")
         self.base = 0 if epoch == 0 else self.base
-        if it is not None and epoch is None and not word and not line.bar and self.headed:
-            epoch = self.epoch  # keras: "Epoch 3/12" above
+        below = it is not None and epoch is None and not line.bar and self.headed and (total is not None or not word)
+        self.aside = below and self.length not in (0, total) and total is not None
+        if self.aside:
+            return self.step
+        if below:
+            epoch = self.epoch  # keras, paddle: "Epoch 3/12" above
         if line.counted and epoch is None and self.headed:
             epoch = self.epoch
         step: int | None
         if "step" in parts:
             self.through = self.through or not within_epochs(line)
             through = epoch is None or not within_epochs(line)
-            step, self.way = (parts["step"], "named") if through else (self._laid(epoch or 0, parts["step"]), "lap")
-        elif it is not None and epoch is not None and total and (first == "epoch" or not word):
-            if word and self.epoch is not None and epoch > self.epoch and not self.headed:
-                self.within = it <= self.last or self.last < 0
+            step, self.way = (
+                (parts["step"], "named") if through else (self._laid(epoch or 0, parts["step"], held_out=bool(line.mode)), "lap")
+            )
+        elif it is not None and epoch is not None and total and (first == "epoch" or below):
+            if word and ((self.epoch is not None and epoch > self.epoch and not self.headed) or (below and self.rose)):
+                self.within, self.rose = it <= self.last or self.last < 0, False
             step, self.way = ((epoch - self.base) * total + it, "composed") if self.within or not word else (it, "named")
-            self.length = total if not word and not line.bar else self.length
+            self.length = total if (not word or (below and self.within)) and not line.bar else self.length
         elif it is not None:
             step, self.way = (it, "named") if epoch is None or word else (self._laid(epoch, it, self.length), "lap")
         else:  # only an epoch: on the axis of the steps where there is one
@@ -69,15 +78,18 @@ class Steps:
         self.step, self.line = step, n
         return step
 
-    def _laid(self, epoch: int, count: int, length: int = 0) -> int:
+    def _laid(self, epoch: int, count: int, length: int = 0, held_out: bool = False) -> int:
         """The step of a line that names an epoch and a count: within it if the ``length`` of an epoch is known or it falls when the
-        epoch rises, else over the run."""
+        epoch rises, else over the run. A batch of an evaluation stands where training stands (``held_out``)."""
+        if held_out and epoch in self.laps:
+            return self.laps[epoch] + self.lap[1]
         if length:
             return (epoch - self.base) * length + count
         last_epoch, last = self.lap
         if epoch not in self.laps:
             before = self.laps.get(last_epoch, 0)
-            self.laps[epoch] = before + last if epoch > last_epoch >= 0 and count <= last else before if epoch > last_epoch else 0
+            again = before + last + (count == 0)  # 0, 1, ... in each epoch
+            self.laps[epoch] = again if epoch > last_epoch >= 0 and count <= last else before if epoch > last_epoch else 0
         self.lap = (epoch, count)
         return self.laps[epoch] + count
 

@@ -22,6 +22,7 @@ NEAR = 3  # lines behind a line with a step that may belong to it
 _SUMMARY = re.compile(r"(?i)\b(?:final|best|minimum|maximum|overall|total|average over)\b|^final|_final")
 _LATER = re.compile(r"(?i)val|eval|test|ppl|perplexity|reward")  # what is measured between steps
 _HEAD = re.compile(r"(?:\[(?>[^\]]*?=\d)[^\]]*+\])+:?$")  # [epoch=0][batch=9/10]:
+_PLACE = {"step", "it", "total", "epoch"}
 _MOST_WORDS = 4  # of a heading over what an evaluation gave: more is a sentence
 _COUNTED = re.compile(r"(?:step|iter|iteration|epoch|s)\b *+(?:: *+)?\d|\d+/\d+ |\{'(?:eval_)?loss': ")  # what no program text begins with
 
@@ -89,11 +90,7 @@ class Measured:
             self.now.line, self.redrawn = n, (None, 0)
             shape.steps.append(self.now.step)
         else:
-            parts = {
-                f.role: v
-                for f, w in zip(shape.fields, words, strict=True)
-                if f.role in {"step", "it", "total", "epoch"} and (v := whole(w)) is not None
-            }
+            parts = {f.role: v for f, w in zip(shape.fields, words, strict=True) if f.role in _PLACE and (v := whole(w)) is not None}
             step = self._resolve(Where(place), shape.line, parts, text)
             if shape.line.bar:
                 self.plans.total(n, shape.line, parts, self.now.way == "composed")
@@ -143,7 +140,7 @@ class Measured:
             self.notes["steps of 'Train Epoch: e [i/n]' lines count as these lines do, in samples"] = None
         self._megatron(where, line, self.report(where, line), torn)
         if stepped and not line.counted:
-            self.shapes.learn(line, parts)
+            self.shapes.learn(line, parts, self.now.headed)
         return True
 
     def report(self, where: Where, line: Line) -> int | None:
@@ -151,7 +148,10 @@ class Measured:
         parts = line.parts()
         self.plans.epochs(where.line, line)
         step = self._resolve(where, line, parts, line.text)
-        self.plans.total(where.line, line, parts, self.now.way == "composed")
+        if self.now.aside and (mode := self.block.mode):
+            line.fields = [f._replace(tag=f"{mode} {f.tag}") if f.role == "metric" else f for f in line.fields]
+        elif not self.now.aside:
+            self.plans.total(where.line, line, parts, self.now.way == "composed")
         metrics = line.metrics()
         if "epoch" in parts and {"step", "it"} & parts.keys():
             metrics.append(("epoch", float(parts["epoch"])))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from runs import case, make, only, read, write
 
-from forensics.detectors import dataset_loss, eval_jump, eval_noise, train_eval_gap
+from forensics.detectors import dataset_loss, divergence, eval_jump, eval_noise, train_eval_gap
 from forensics.errors import CannotTell
 
 
@@ -112,3 +112,15 @@ def test_a_fast_first_fall_hides_no_evaluation_that_became_worse(tmp_path: Path)
     losses = [1.388, 1.093, 0.648, 0.516, 0.497, 0.491, 0.845, 0.913, 0.805, 0.815, 0.859]
     rows = [{"step": i, "loss": 2 * math.exp(-i / 100)} | ({"val_loss": losses[i // 50 - 1]} if i % 50 == 0 else {}) for i in range(1, 560)]
     assert only(list(eval_jump.detect(read(make(tmp_path, rows))))).first_step == 350
+
+
+def test_a_training_loss_that_climbs_while_evaluations_go_on_improving_harms_nothing(tmp_path: Path) -> None:
+    def climbs(i: int) -> float:
+        return 0.1 + max(i - 100, 0) / 500 + scatter(i) / 10
+
+    better = case(write(tmp_path / "r", 600, loss=climbs, val_loss=every(20, lambda i: 3.5 - i / 400 + scatter(i))))
+    assert better["verdict"] == "healthy"
+    (told,) = [f for f in better["findings"] if f["kind"] == "divergence"]
+    assert told["severity"] == "info" and "while the evaluation loss goes on falling" in told["title"]
+    worse = write(tmp_path / "s", 600, loss=climbs, val_loss=every(20, lambda i: 3.5 - min(i, 200) / 400 + scatter(i)))
+    assert "critical" in {f.severity for f in divergence.detect(read(worse))}

@@ -57,6 +57,8 @@ def falls_back(high: float, low: float, seed: int = 1) -> Callable[[int], float]
         ("valid_1's multi_logloss", "eval", False),
         ("validation_0-rmse", "eval", False),
         ("train-mlogloss", "train", False),
+        ("bpr", "train", False),
+        ("val/infonce", "eval", False),
         ("learn/Logloss", "train", False),
         ("test/bpd", "eval", False),
         ("elbo", "train", True),

@@ -33,12 +33,14 @@ def jsonl(folder: Path, rows: list[dict[str, Any]]) -> Path:
         ("stopping_early: wallclock_cap train_time:600061ms step:96/20000\n", "early"),
         ("EarlyStopping: no improvement in 5 epochs\nsaved out.pt\n", "early"),
         ("| End of training | test loss 4.93 | test ppl 138.31\n", "said"),
+        ("training Res18 finished\n", "said"),
+        ("2026-03-04 05:06:07,000 - vae - INFO - finished\n", "said"),
     ],
 )
 def test_a_closing_line_is_quoted(tmp_path: Path, last: str, how: str) -> None:
     ended = how_it_ended.ending(read(console(tmp_path / "r", last)))
     assert (ended.kind, ended.how) == ("finished", how)
-    assert ended.says == last.splitlines()[0].strip() and ended.where.startswith("train.log line 98")
+    assert last.splitlines()[0].strip().endswith(ended.says) and ended.where.startswith("train.log line 98")
 
 
 def test_a_summary_that_hooks_write_is_no_end_where_work_was_left(tmp_path: Path) -> None:
@@ -100,6 +102,30 @@ def test_an_exception_belongs_to_the_launch_whose_log_it_stands_in(tmp_path: Pat
     assert how_it_ended.ending(read(folder)).kind == "unknown"
     (folder / "other.log").write_text(error)  # a log of its own for the errors of this launch
     assert how_it_ended.ending(read(folder)).kind == "exception"
+
+
+def test_two_streams_of_one_job_are_one_launch_though_both_print_its_settings(tmp_path: Path) -> None:
+    settings = "".join(f"setting_{i}: {i}\n" for i in range(12))
+    folder = tmp_path / "r"
+    console(folder)
+    (folder / "train.log").rename(folder / "job-7.out")
+    (folder / "job-7.out").write_text(settings + (folder / "job-7.out").read_text())
+    error = 'Traceback (most recent call last):\n  File "a.py", line 3, in f\nValueError: too small\n'
+    (folder / "job-7.err").write_text(settings + error)
+    assert how_it_ended.ending(read(folder)).says == "ValueError: too small"
+    (folder / "job-7.err").rename(folder / "job-8.err")
+    assert how_it_ended.ending(read(folder)).kind == "unknown"
+
+
+def test_a_last_planned_epoch_as_long_as_the_others_is_the_end(tmp_path: Path) -> None:
+    lines = [f"(epoch: {e}, iters: {i}, time: 0.1) loss: {3 / (e + i / 100):.4f}\n" for e in range(1, 6) for i in (100, 200, 300)]
+    folder = console(tmp_path / "r")
+    (folder / "config.yaml").write_text("n_epochs: 5\n")
+    (folder / "train.log").write_text("".join(lines))
+    ended = how_it_ended.ending(read(folder))
+    assert (ended.kind, ended.how, ended.says) == ("finished", "plan", "epoch 5 of 5 planned, as long as those before it")
+    (folder / "train.log").write_text("".join(lines[:-1]))
+    assert how_it_ended.ending(read(folder)).kind != "finished"
 
 
 @pytest.mark.parametrize(

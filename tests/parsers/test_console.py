@@ -159,6 +159,24 @@ def test_keras_heading_gives_the_epoch(tmp_path: Path) -> None:
     assert series(tables, "epoch") == [(5, 1.0), (80, 2.0)]  # once a heading
 
 
+def test_steps_below_a_heading_of_the_epoch_begin_anew_with_it(tmp_path: Path) -> None:
+    """As paddle.hapi prints them: `step 10/20` counts within the epoch that stands above it, an evaluation to a total of its own."""
+    epoch = "".join(f"step {i}/20 - loss: {{e}}.5\n" for i in (10, 20)) + "Eval begin...\nstep 5/5 - loss: 9.{e}\nEval samples: 80\n"
+    text = "".join(f"Epoch {e}/3\n" + epoch.format(e=e) for e in (1, 2, 3))
+    tables, _, _ = log(tmp_path, text)
+    assert series(tables, "loss") == [(10, 1.5), (20, 1.5), (30, 2.5), (40, 2.5), (50, 3.5), (60, 3.5)]
+    assert series(tables, "eval loss") == [(20, 9.1), (40, 9.2), (60, 9.3)]
+    over_the_run = "".join(f"Epoch {1 + i // 30}/2\nstep {i}/60 - loss: 2.0\n" for i in (10, 20, 30, 40, 50, 60))
+    assert [s for s, _ in series(log(tmp_path, over_the_run)[0], "loss")] == [10, 20, 30, 40, 50, 60]
+
+
+def test_batches_of_an_evaluation_stand_where_training_stands(tmp_path: Path) -> None:
+    epoch = "epoch:[ {e}/3 ] train step:0 loss: {e}.1\nepoch:[ {e}/3 ] train step:100 loss: {e}.2\nepoch:[ {e}/3 ] val step:0 loss: {e}.3\n"
+    tables, _, _ = log(tmp_path, "".join(epoch.format(e=e) for e in (1, 2, 3)))
+    assert series(tables, "loss") == [(0, 1.1), (100, 1.2), (101, 2.1), (201, 2.2), (202, 3.1), (302, 3.2)]
+    assert series(tables, "val loss") == [(100, 1.3), (201, 2.3), (302, 3.3)]
+
+
 def test_lines_without_step_take_the_one_before_but_summaries_none(tmp_path: Path) -> None:
     tables, _, _ = log(
         tmp_path,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forensics.detectors import divergence
 from forensics.signs import other_objectives as O
 from forensics.signs import policies as P
 from forensics.signs.sign import Sign, Symptoms
@@ -32,6 +33,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (P.policy_kl_ran_away, "cannot tell", {"rl.reward": GROWS}, {}),
     (P.value_loss_exploded, "seen", {"rl.loss_value": 10.0 ** (T / 20)}, {}),
     (P.value_loss_exploded, "absent", {"rl.loss_value": 2 * ONE}, {}),
+    (P.value_loss_exploded, "absent", {"rl.loss_value": 10.0 ** (T / 20), "rl.reward": 50 * GROWS}, {}),  # up to 495, learning
+    (P.value_loss_exploded, "seen", {"rl.loss_value": 10.0 ** (T / 20), "rl.reward": GROWS}, {}),
     (P.value_loss_exploded, "cannot tell", {"rl.reward": GROWS}, {}),
     (P.rewards_scaled_up, "seen", {"rl.reward": GROWS}, {"config": {"reward_scale": 100}}),
     (P.rewards_scaled_up, "absent", {"rl.reward": GROWS}, {"config": {"reward_scale": 1}}),
@@ -72,6 +75,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (O.experts_unbalanced, "seen", {f"other/moe/expert_{i}_load": (ONE if i else 9 * ONE) for i in range(8)}, {}),
     (O.experts_unbalanced, "absent", {f"other/moe/expert_{i}_load": ONE for i in range(8)}, {}),
     (O.experts_unbalanced, "seen", {"other/router/entropy": 2 * FADES}, {}),
+    (O.experts_unbalanced, "seen", {"other/max expert load": np.clip(GROWS / 5, 0.2, 0.9)}, {}),
+    (O.experts_unbalanced, "absent", {"other/max expert load": 0.2 * ONE}, {}),
     (O.experts_unbalanced, "seen", {"other/load_balancing_loss": 1 + GROWS}, {}),
     (O.experts_unbalanced, "cannot tell", {"loss.train": FADES}, {}),
     (O.accuracies_reversed, "seen", {"pref.acc": RIGHT}, {}),
@@ -109,3 +114,15 @@ def test_odd_runs_raise_nothing(look: Callable[[Symptoms], Sign], x: Any) -> Non
         ("other/kl_loss", "other/kl_weight", "other/moe/expert_1_load", "other/router/entropy", "other/div", "other/loss_D"),
     ):
         assert look(Symptoms(run_of(dict.fromkeys(names, x)), ())).state in ("absent", "cannot tell", "seen")
+
+
+@pytest.mark.parametrize(
+    ("lift", "term", "state"),
+    [(5.0, 5.0, "seen"), (9.0, 3.0, "absent"), (5.0, None, "cannot tell"), (0.0, 5.0, "cannot tell")],
+    ids=["the weight alone", "a third of it", "no term", "no rise"],
+)
+def test_a_weight_that_is_raised_lifts_a_loss_by_its_term(lift: float, term: float | None, state: str) -> None:
+    weight = np.clip((T - 40) / 40, 0, 1)
+    terms = {"other/beta": weight} | ({} if term is None else {"other/kld": term * ONE})
+    run = run_of({"loss.train": 20 + 10 * FADES + lift * weight, **terms})
+    assert O.kl_weight_lifts_loss(Symptoms(run, tuple(divergence.detect(run)))).state == state
