@@ -9,7 +9,7 @@ from transformers import TrainerCallback
 from forensics.callbacks.recording import Recording
 
 
-class HFCallback(TrainerCallback):  # type: ignore[misc]
+class HFCallback(TrainerCallback):
     """``Trainer(..., callbacks=[HFCallback()])``; ``folder`` is the Trainer's ``output_dir`` unless it is given.
 
     To record batch ids call ``callback.saw(inputs["ids"])`` in ``compute_loss``, where each micro-batch passes once; a collator
