@@ -83,9 +83,15 @@ def analysis(case: Case) -> str:
         *(["do next:", *todo] if todo else []),
         f"checked: {len(first_screen.by_status(full, 'clear'))} clear, {unsure} could not tell",
         *([f"not logged: {_said(text_format.joined(blind, 8))}"] if blind else []),
-        *([f"{text_format.plural(len(run['siblings']), 'other run')} there: `list_runs`"] if run["siblings"] else []),
+        *_others(run["siblings"]),
     ]
     return fitted(head, rows, "more lines; ask `findings` or `cause`")
+
+
+def _others(siblings: Sequence[Case]) -> list[str]:
+    """The other runs of the place, the worst first, as the argument `name` takes them."""
+    told = [f"{one_line(o['id'])} ({o['verdict'] or 'not judged'})" for o in siblings]
+    return [f"other runs there, by `name`: {_said(text_format.joined(told, 6), 300)}"] if told else []
 
 
 def _cause(h: Case) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -173,6 +174,16 @@ def test_a_thinned_series_keeps_its_extremes_and_says_where_they_are(points: int
     assert found.logged == 300 and len(found.points) <= max(min(points, lookups.MOST_POINTS), 4)
     assert found.highest is not None and found.highest[0] == 150 and found.highest[2] == "metrics.jsonl line 151"
     assert 150 in [step for step, _ in found.points]
+
+
+def test_of_several_runs_the_others_are_named_as_the_argument_takes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    logs = [write_run(tmp_path / name) / "metrics.jsonl" for name in ("one", "two")]
+    logs[1].write_text(re.sub('"loss": [25]', '"loss": 7', logs[0].read_text()))
+    kept = KeptRuns(tmp_path)
+    (other,) = kept.case(".")["run"]["siblings"]
+    assert f"by `name`: {other['id']} ({other['verdict']})" in agent_text.analysis(kept.case("."))
+    assert kept.case(".", other["id"])["run"]["id"] == other["id"]
 
 
 def test_values_that_are_not_finite_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
