@@ -17,7 +17,7 @@ import click
 
 from forensics import memory_limit
 from forensics.errors import ForensicsError
-from forensics.verbs import analyze, audit, batch, checkpoint, compare, explain, guard, note, render, replay, tables
+from forensics.verbs import analyze, audit, batch, checkpoint, compare, explain, guard, mcp, note, render, replay, skill, tables
 from forensics.verbs.options import say, steady
 from forensics.version import VERSION
 
@@ -102,9 +102,11 @@ for _verb in (
     compare.compare,
     explain.explain,
     guard.guard,
+    mcp.mcp,
     note.note,
     render.render,
     replay.replay,
+    skill.skill,
     tables.tables,
 ):
     main.add_command(_verb)

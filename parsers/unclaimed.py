@@ -9,6 +9,8 @@ from pathlib import Path
 _REPORT = re.compile(
     rb'<!doctype html>\s.{0,300}?<meta name="generator" content="forensics '
     rb'|\s{0,9}\{\s{0,9}"schema": \d{1,9},\s{1,9}(?:"kind": "comparison",\s{1,9})?"tool": \{\s{1,9}"name": "forensics"'
+    rb'|\{\s{0,9}"\$schema": "[^"]{0,200}sarif[^"]{0,99}",\s{0,9}"version": "2\.1\.0",\s{0,9}"runs": \[\s{0,9}\{\s{0,9}"tool": \{\s{0,9}"driver": \{'
+    rb'\s{0,9}"name": "forensics"|<\?xml [^>]{0,99}>\s{0,9}<testsuites name="forensics"'
     rb'|forensics replay: |\{"forensics_replay_journal": ',
     re.DOTALL,
 )

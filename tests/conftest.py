@@ -9,6 +9,8 @@ import os
 
 from hypothesis import settings
 
+os.environ.setdefault("KERAS_BACKEND", "torch")  # its default is a framework that no test needs
+
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))

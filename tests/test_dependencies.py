@@ -18,7 +18,14 @@ MODULES = {
 }  # where it is not the package's name
 NOT_YET = {"sklearn"}  # declared ahead of the classifiers that it fits
 CHECKED = {"typing_extensions"}  # by the type checker alone
-THEIRS = {"datasets", "peft", "transformers"}  # imported by replay's adapter for Hugging Face, in the training environment
+THEIRS = {
+    "datasets",
+    "keras",
+    "lightning",
+    "peft",
+    "pytorch_lightning",
+    "transformers",
+}  # of the training environment: replay's adapters, callbacks
 
 
 def modules(requirements: list[str]) -> set[str]:

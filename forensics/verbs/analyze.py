@@ -20,6 +20,7 @@ from forensics.verbs.options import (
     collected,
     data_option,
     fail_option,
+    format_option,
     may_show,
     metric_option,
     outputs,
@@ -50,6 +51,7 @@ class Options:
 @click.argument("run")
 @outputs
 @case_option
+@format_option
 @metric_option
 @batches_option
 @data_option
@@ -70,6 +72,8 @@ def analyze(ctx: click.Context, run: str, wanted: Wanted, options: Options) -> N
     from forensics import at_path, pipeline, progress
 
     may_show(show=options.show, data=options.data, redact=wanted.redact)
+    if options.show and wanted.format:
+        raise click.UsageError("--show-data shows samples on the page, which --format leaves out: give one of them")
     known = redact_output.begin(ctx) if wanted.redact else None
     found = places(run, wanted, options.name)
     with progress.bar(ctx.obj["quiet"], shown_as=steady) as tick:

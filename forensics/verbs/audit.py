@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
 from forensics.errors import ForensicsError
 from forensics.verbs import redact_output
-from forensics.verbs.options import FAIL_ON, REDACT, UNHEALTHY, collected, run_config_option, say, steady
+from forensics.verbs.options import FAIL_ON, FORMATS, REDACT, UNHEALTHY, collected, run_config_option, say, steady
 
 OUT = "audit"
 
@@ -31,6 +32,27 @@ class Options:
     run_config: bool
 
 
+@dataclass(frozen=True)
+class After:
+    """What is printed of the audit, and which verdicts its exit code tells."""
+
+    format: str | None
+    fail_on: str | None
+
+
+def _printed(document: dict[str, Any], format: str | None, page: str) -> None:
+    """The summary and where the page is, or the audit in another format alone."""
+    from reports import audit_page, junit, sarif, slack
+
+    if format is None:
+        click.echo(audit_page.terminal(document))
+        click.echo(steady(f"audit: {page}"))
+    else:
+        drawn = {"sarif": sarif.audit, "junit": junit.audit, "md": audit_page.markdown, "slack": slack.audit}[format]
+        click.echo(drawn(document), nl=False)
+        say(f"audit: {page}")
+
+
 @click.command()
 @click.argument("roots", nargs=-1, required=True, metavar="ROOT...")
 @click.option("--out", metavar="DIR", help=f"The audit's folder or URL; default ./{OUT}.")
@@ -45,12 +67,13 @@ class Options:
     "--timeout", type=click.FloatRange(min=1), default=300.0, show_default=True, metavar="S", help="Give up a run after S seconds."
 )
 @click.option("--fail-on", type=click.Choice(list(FAIL_ON)), help="Exit with 3 if any run has this verdict or a worse one.")
+@click.option("--format", type=click.Choice(list(FORMATS)), help="Print this instead of the summary.")
 @click.option("--redact", is_flag=True, help=f"{REDACT[:-1]}; also deletes what --resume needs.")
 @click.option("--force", is_flag=True, help="Replace an earlier audit in DIR.")
 @run_config_option
-@collected(options=Options)
+@collected(options=Options, after=After)
 @click.pass_context
-def audit(ctx: click.Context, roots: tuple[str, ...], out: str | None, options: Options, fail_on: str | None, force: bool) -> None:
+def audit(ctx: click.Context, roots: tuple[str, ...], out: str | None, options: Options, after: After, force: bool) -> None:
     """Analyze every run below ROOT... (folders, files, fsspec URLs), and what the runs share.
 
     Writes index.html, audit.parquet (one row a run), audit.json, summary.md, and runs/<id>.html for those worth opening.
@@ -69,9 +92,8 @@ def audit(ctx: click.Context, roots: tuple[str, ...], out: str | None, options: 
         document = many.audit(roots, target, outputs, many.Options(**asdict(options), prepare=_prepare), tick)
     for id in document["pages_not_written"]:
         say(f"{target}/runs/{id}.html or its case was not written by an audit: not overwritten, so {id} has no page")
-    click.echo(drawn.terminal(document))
-    click.echo(steady(f"audit: {target.rstrip('/')}/index.html"))
-    if fail_on and any(document["verdicts"][v] for v in FAIL_ON[fail_on]):
+    _printed(document, after.format, f"{target.rstrip('/')}/index.html")
+    if after.fail_on and any(document["verdicts"][v] for v in FAIL_ON[after.fail_on]):
         ctx.exit(UNHEALTHY)
 
 

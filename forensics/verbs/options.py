@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import sys
@@ -41,6 +42,7 @@ class Wanted:
     md: Path | None = None
     redact: bool = False
     force: bool = False
+    format: str | None = None  # instead of the page
 
 
 def named_file(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
@@ -59,6 +61,17 @@ def outputs(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         command = option(command)
     return command
+
+
+FORMATS = {"sarif": "sarif", "junit": "junit", "md": "markdown", "slack": "slack"}  # asked: the module of reports that draws it
+format_option = click.option(
+    "--format", type=click.Choice(list(FORMATS)), help="Write this instead of the page: to standard output, or to --out."
+)
+
+
+def drawn_as(format: str, document: dict[str, Any]) -> str:
+    """The case in one of the FORMATS."""
+    return str(importlib.import_module(f"reports.{FORMATS[format]}").render(document))
 
 
 def _metrics(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:

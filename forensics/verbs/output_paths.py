@@ -12,28 +12,35 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forensics.errors import ForensicsError
-from forensics.verbs.options import Wanted, say, show, stem_of
+from forensics.verbs.options import Wanted, drawn_as, say, show, steady, stem_of
 
 if TYPE_CHECKING:
     from forensics.redact import Pseudonyms
 
 
+STDOUT = Path("-")
+
+
 @dataclass(frozen=True)
 class Places:
-    """Where the page, the case and the summary of a run go; ``default``: those whose names nobody gave."""
+    """Where the page, the case and the summary of a run go; ``default``: those whose names nobody gave; ``format``: what is written in place
+    of the page, there or to STDOUT."""
 
     page: Path
     case: Path | None = None
     md: Path | None = None
     default: frozenset[str] = frozenset()
+    format: str | None = None
 
     def named(self) -> dict[str, Path]:
         found = {"page": self.page, "case": self.case, "md": self.md}
-        return {what: path for what, path in found.items() if path is not None}
+        return {what: path for what, path in found.items() if path is not None and path != STDOUT}
 
 
 def places(run: str, wanted: Wanted, picked: str | None = None) -> Places:
     """Where the outputs go, once it is sure that they may be written, whatever run it will be."""
+    if wanted.format:
+        return allowed(Places(wanted.out or STDOUT, wanted.json_path, wanted.md, format=wanted.format), force=wanted.force)
     stem = stem_of(run, picked)
     page = wanted.out or Path(f"{stem}.html")
     case = wanted.json_path or (page.with_suffix(".case.json") if wanted.out else Path(f"{stem}.case.json"))
@@ -110,8 +117,18 @@ def publish(
         if known is not None:
             document = redact.redacted(document, known)
         write_all(document, found, shown if known is None else None)
-    show(document, found.page)
+    tell(document, found)
     return found
+
+
+def tell(document: dict[str, Any], found: Places) -> None:
+    """On standard output the summary with the place of the page; what was asked for in its place; or nothing but that place."""
+    if found.format is None:
+        show(document, found.page)
+    elif found.page == STDOUT:
+        click.echo(drawn_as(found.format, document), nl=False)
+    else:
+        click.echo(steady(f"report: {found.page}"))
 
 
 def keep_inputs(found: Places, runs: Iterable[Any], files: Iterable[Path | str | None] = ()) -> None:
@@ -129,7 +146,9 @@ def write_all(document: dict[str, Any], found: Places, shown: dict[str, Any] | N
     from forensics import output
     from reports import html, markdown
 
-    files: list[tuple[Path, str | bytes]] = [(found.page, html.render(document, shown))]
+    files: list[tuple[Path, str | bytes]] = []
+    if found.page != STDOUT:
+        files.append((found.page, drawn_as(found.format, document) if found.format else html.render(document, shown)))
     if found.case is not None:
         files.append((found.case, output.case_json(document)))
     if found.md is not None:
