@@ -10,7 +10,7 @@ import click
 
 from forensics.errors import ForensicsError
 from forensics.verbs import redact_output
-from forensics.verbs.options import FAIL_ON, REDACT, UNHEALTHY, collected, run_config_option, say, steady
+from forensics.verbs.options import FAIL_ON, REDACT, UNHEALTHY, browse, collected, open_option, run_config_option, say, steady
 
 OUT = "audit"
 
@@ -47,10 +47,13 @@ class Options:
 @click.option("--fail-on", type=click.Choice(list(FAIL_ON)), help="Exit with 3 if any run has this verdict or a worse one.")
 @click.option("--redact", is_flag=True, help=f"{REDACT[:-1]}; also deletes what --resume needs.")
 @click.option("--force", is_flag=True, help="Replace an earlier audit in DIR.")
+@open_option
 @run_config_option
 @collected(options=Options)
 @click.pass_context
-def audit(ctx: click.Context, roots: tuple[str, ...], out: str | None, options: Options, fail_on: str | None, force: bool) -> None:
+def audit(
+    ctx: click.Context, roots: tuple[str, ...], out: str | None, options: Options, fail_on: str | None, open_page: bool, force: bool
+) -> None:
     """Analyze every run below ROOT... (folders, files, fsspec URLs), and what the runs share.
 
     Writes index.html, audit.parquet (one row a run), audit.json, summary.md, and runs/<id>.html for those worth opening.
@@ -71,6 +74,8 @@ def audit(ctx: click.Context, roots: tuple[str, ...], out: str | None, options: 
         say(f"{target}/runs/{id}.html or its case was not written by an audit: not overwritten, so {id} has no page")
     click.echo(drawn.terminal(document))
     click.echo(steady(f"audit: {target.rstrip('/')}/index.html"))
+    if open_page:
+        browse(f"{target}/index.html")
     if fail_on and any(document["verdicts"][v] for v in FAIL_ON[fail_on]):
         ctx.exit(UNHEALTHY)
 

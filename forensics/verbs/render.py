@@ -7,16 +7,17 @@ from pathlib import Path
 import click
 
 from forensics.verbs import redact_output
-from forensics.verbs.options import Wanted, collected, name_of, outputs, steady
+from forensics.verbs.options import Wanted, browse, collected, name_of, open_option, outputs, steady
 from forensics.verbs.output_paths import Places, allowed, keep_inputs, own, renamed, write_all
 
 
 @click.command()
 @click.argument("case", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @outputs
+@open_option
 @collected(wanted=Wanted)
 @click.pass_context
-def render(ctx: click.Context, case: Path, wanted: Wanted) -> None:
+def render(ctx: click.Context, case: Path, wanted: Wanted, open_page: bool) -> None:
     """Write the page again from a saved CASE.json; the same case gives the same bytes."""
     from forensics import output, redact
 
@@ -32,3 +33,5 @@ def render(ctx: click.Context, case: Path, wanted: Wanted) -> None:
         found = own(found, document["run"].get("identity") or [], force=wanted.force)
         write_all(document, found)
     click.echo(steady(str(found.page)))
+    if open_page:
+        browse(found.page)
