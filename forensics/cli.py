@@ -54,7 +54,7 @@ class Verbs(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, every_verb.first_sentence(command)) for name, command in sorted(self.commands.items())])
+            formatter.write_dl([(name, every_verb.first_sentence(command.help)) for name, command in sorted(self.commands.items())])
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Iterable
 from types import ModuleType
 
@@ -76,12 +75,6 @@ def _seen_before(cause: str) -> list[tuple[str, str]]:
 
 def _titles(modules: Iterable[ModuleType]) -> list[tuple[str, str]]:
     return [(id_of(m), title(m.__doc__)) for m in modules]
-
-
-def first_sentence(doc: str | None) -> str:
-    """Of a docstring whose first paragraph may go over several lines."""
-    paragraph = " ".join(inspect.cleandoc(doc or "").split("\n\n")[0].split())
-    return re.split(r"(?<!\.)\.(?=\s|$)", paragraph)[0].replace("``", "`") + "." if paragraph else ""
 
 
 def title(doc: str | None) -> str:

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forensics import cli, installation
-from forensics.reference_pages import first_sentence
+from forensics.verbs.every_verb import first_sentence
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "samples"
@@ -72,7 +72,10 @@ def test_a_log_is_piped_in(here: Path) -> None:
 @pytest.mark.parametrize("args", [("--quiet", "analyze", "both"), ("analyze", "-q", "both"), ("analyze", "both", "--quiet")])
 def test_quiet_stands_before_and_after_the_verb(here: Path, args: tuple[str, ...]) -> None:
     (here / "a").rename(here / "both")
-    (here / "b" / "exp").rename(here / "both" / "second")
+    (here / "both" / "second").mkdir()
+    (here / "both" / "second" / "log.csv").write_text(
+        "step,loss,lr\n" + "".join(f"{s},{3 - s / 50 + s % 3 / 100},{s}\n" for s in range(80))
+    )
     assert "second" in run("analyze", "both").stderr  # the other run, and the command that opens it
     assert run(*args).stderr == ""
 
@@ -86,7 +89,7 @@ def test_debug_stands_before_and_after_the_verb(here: Path) -> None:
 def test_the_help_shows_whole_sentences() -> None:
     text = " ".join(run("--help").output.split())
     for command in cli.main.commands.values():
-        assert " ".join(first_sentence(command.help).split()).replace("`", "'")[:60] in text.replace("`", "'")
+        assert first_sentence(command.help) in text
     assert not re.search(r"\w\.\.\.(?= [a-z]+ {2,}|$)", run("--help").output, re.M)
 
 

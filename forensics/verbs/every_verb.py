@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import warnings
 
 import click
@@ -12,6 +14,7 @@ NO_CONFIG = "--no-config"
 CONFIG_HELP = "Take no option from a pyproject.toml or forensics.toml in the current folder."
 QUIET_HELP = "Results only: no progress, no messages."
 DEBUG_HELP = "Show tracebacks."
+_END = re.compile(r"(?<!\.)\.(?=\s[A-Z`]|$)")
 
 
 class Place(click.types.StringParamType):
@@ -44,10 +47,8 @@ def _debug(ctx: click.Context, param: click.Parameter, value: bool) -> None:
         warnings.simplefilter("default")
 
 
-def first_sentence(command: click.Command) -> str:
-    """Of a verb's help; a dot before a bracket or a small letter ends none."""
-    paragraph = " ".join((command.help or "").split("\n\n")[0].split())
-    for i, letter in enumerate(paragraph):
-        if letter == "." and paragraph[i + 1 : i + 2] == " " and paragraph[i + 2 : i + 3].isupper():
-            return paragraph[: i + 1]
-    return paragraph
+def first_sentence(text: str | None) -> str:
+    """Of a help or a docstring. A dot before a small letter ends none, nor do three dots."""
+    paragraph = " ".join(inspect.cleandoc(text or "").split("\n\n")[0].split()).replace("``", "`")
+    end = _END.search(paragraph)
+    return paragraph[: end.end()] if end else paragraph

@@ -6,14 +6,15 @@ import shutil
 
 import click
 
+from forensics.verbs.every_verb import first_sentence
+
 
 @click.command()
 def formats() -> None:
     """List the formats that are read, each in a sentence. `forensics explain NAME` says more of one."""
     import parsers
-    from forensics import reference_pages
 
-    rows = [(parsers.name_of(m), reference_pages.first_sentence(m.__doc__)) for m in parsers.modules()]
+    rows = [(parsers.name_of(m), first_sentence(m.__doc__)) for m in parsers.modules()]
     formatter = click.HelpFormatter(width=min(shutil.get_terminal_size((100, 24)).columns, 110))
     formatter.write_dl(rows)
     click.echo(formatter.getvalue().rstrip())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -115,20 +114,7 @@ def _follower(growth: Any, run: str, found: Places, wanted: Wanted, options: Opt
     def look() -> Seen:
         return _look(run, here, growth, wanted, options, known)
 
-    return Follower(growth, _then_open(look, here, options.open_page), Listener(news, say, finding))
-
-
-def _then_open(look: Callable[[], Seen], here: list[Places], wanted: bool) -> Callable[[], Seen]:
-    """The look, that opens the page after the first time."""
-    left = [wanted]
-
-    def looked() -> Seen:
-        seen = look()
-        if left.pop() if left else False:
-            browse(here[0].page)
-        return seen
-
-    return looked
+    return Follower(growth, look, Listener(news, say, finding))
 
 
 def _look(run: str, here: list[Places], growth: Any, wanted: Wanted, options: Options, known: Any) -> Seen:
@@ -144,5 +130,7 @@ def _look(run: str, here: list[Places], growth: Any, wanted: Wanted, options: Op
         redact_output.learn(known, runs, [run])
     at, document = written(document, here[0], runs, [], known=known, force=wanted.force and not growth.ours)
     here[0] = replace(at, default=frozenset(at.named()))  # from now on it is ours, and replaced only as long as it is
+    if options.open_page and not growth.ours:
+        browse(at.page)
     growth.ours = {os.path.realpath(p) for p in at.named().values()}
     return Seen(runs, document, earlier)
