@@ -97,7 +97,8 @@ def test_a_new_finding_is_told_once_to_person_command_and_address(log: Path, tmp
     append(log, rows(400, 420))
     third = watch("exp", *options, cwd=tmp_path)
     assert third.returncode == 0 and "loss_spike" not in third.stdout.splitlines()[0].split(": ")[0] and len(heard) == 1
-    assert (tmp_path / "exp.html").read_text().startswith("<!doctype html>")
+    page, saved = (tmp_path / "exp.html").read_text(), (tmp_path / "exp.case.json").read_text()
+    assert page.startswith("<!doctype html>") and "ok/token" not in page + saved
 
 
 def test_a_run_is_followed_to_its_end(log: Path, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,13 +12,14 @@ import click
 
 from forensics.verbs import redact_output
 from forensics.verbs.options import (
+    REDACT,
     Wanted,
     browse,
     case_option,
     collected,
     metric_option,
+    named_file,
     open_option,
-    outputs,
     run_config_option,
     run_option,
     say,
@@ -60,7 +60,9 @@ def _address(ctx: click.Context, param: click.Parameter, value: str | None) -> s
 @click.option("--once", is_flag=True, help="Look once and end; what the case here already says is no news. For cron.")
 @click.option("--exec", "command", metavar="CMD", help="Run CMD on each new finding of severity warning or worse; facts in FORENSICS_... .")
 @click.option("--webhook", metavar="URL", callback=_address, help="Post each such finding there as JSON.")
-@outputs
+@click.option("--out", type=click.Path(path_type=Path), callback=named_file, help="The report; default <run>.html in this folder.")
+@click.option("--redact", is_flag=True, help=REDACT)
+@click.option("--force", is_flag=True, help="Replace existing outputs.")
 @case_option
 @metric_option
 @run_option
@@ -124,7 +126,7 @@ def _look(run: str, here: list[Places], growth: Any, wanted: Wanted, options: Op
 
     runs = at_path.read_runs(run, run_config=options.run_config, metrics=options.metrics)
     chosen = at_path.choose(runs, run, name=options.name)
-    document = pipeline.analyze_run(chosen, command=["forensics", *sys.argv[1:]]).to_json()
+    document = pipeline.analyze_run(chosen, command=["forensics", "watch", run]).to_json()  # the address of a webhook is a secret
     earlier = earlier_case(here[0], document["run"]["identity"])
     if known is not None:
         redact_output.learn(known, runs, [run])
