@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import parsers
-from forensics import pipeline, remote
+from forensics import pipeline, remote, standard_input
 from forensics.case import Case
 from forensics.errors import ForensicsError, NoSingleRun
 from forensics.guards.guarded import Guarded, guarded
@@ -38,7 +38,7 @@ def analyze(
     """The case of the run at `path`, of several the worst, or the one that `run` names; `metrics` maps canonical names to the tags
     of this house, `baseline` is a known good run. Raises ForensicsError where nothing can be read."""
     chosen = read(path, run=run, metrics=metrics, progress=progress)
-    known = only(read_runs(baseline, metrics=metrics, progress=progress), baseline) if baseline is not None else None
+    known = only(read_runs(baseline, metrics=metrics, of_all=False, progress=progress), baseline) if baseline is not None else None
     return pipeline.analyze_run(chosen, command=command, baseline=known)
 
 
@@ -55,17 +55,22 @@ def read(
     return choose(read_runs(path, metrics=metrics, run_config=run_config, progress=progress), path, name=run, progress=progress)
 
 
-def read_runs(path: str, *, metrics: dict[str, str] | None = None, run_config: bool = True, progress: Progress | None = None) -> list[Run]:
-    """Every run below a path or URL; without ``run_config`` a forensics.toml that came with the run is left out. Raises
-    ForensicsError where nothing is readable."""
+def read_runs(
+    path: str, *, metrics: dict[str, str] | None = None, of_all: bool = True, run_config: bool = True, progress: Progress | None = None
+) -> list[Run]:
+    """Every run below a path or URL, or of the log on standard input (`-`); without ``run_config`` a forensics.toml that came with
+    the run is left out. ``of_all``: the tags of `metrics` must be there. Raises ForensicsError where nothing is readable."""
     folder, keep, refused = _local(path)
     aliases = metric_aliases.read(folder, metrics, run_config=run_config)
+    metric_aliases.check_names(aliases)
     try:
         runs = parsers.read_all(folder, overrides=aliases.names, progress=progress)
     except FileNotFoundError as e:
         raise ForensicsError(str(e), "Give the folder of a run, or one of its files.") from e
     if not any(s.claimed for r in runs for s in r.sources):
         raise ForensicsError(f"nothing readable in {path}: {_why(runs)}", "See `forensics analyze --help` for the formats.")
+    if of_all:
+        metric_aliases.check_tags(aliases, runs)
     gaps = [*refused, *aliases.gaps, *metric_aliases.unused(runs, aliases)]
     for r in runs:
         r.gaps += gaps
@@ -84,6 +89,8 @@ def _why(runs: list[Run]) -> str:
 
 def _local(path: str) -> tuple[Path, tempfile.TemporaryDirectory[str] | None, list[Gap]]:
     """The path itself, or a temporary copy of what an fsspec URL names, with the folder that holds it and what was not copied."""
+    if path == standard_input.NAME:
+        return *standard_input.saved(), []
     if not remote.is_url(path := remote.local(path)):
         return Path(path), None, []
     members, (_, base) = remote.listed(path), remote.opened(path)

@@ -6,8 +6,11 @@ Results go to standard output, messages to standard error. Exit codes: 0 done, 1
 
 from __future__ import annotations
 
+import _thread
 import os
+import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Sequence
@@ -17,13 +20,49 @@ import click
 
 from forensics import memory_limit
 from forensics.errors import ForensicsError
-from forensics.verbs import analyze, audit, batch, checkpoint, compare, explain, guard, mcp, note, render, replay, skill, tables
+from forensics.verbs import (
+    analyze,
+    audit,
+    batch,
+    checkpoint,
+    compare,
+    completion,
+    doctor,
+    every_verb,
+    explain,
+    formats,
+    guard,
+    mcp,
+    note,
+    option_defaults,
+    render,
+    replay,
+    schema,
+    skill,
+    tables,
+    watch,
+)
 from forensics.verbs.options import say, steady
 from forensics.version import VERSION
 
 
 class Verbs(click.Group):
-    """Turns a ForensicsError into two lines and exit 1, and shows a traceback only where asked."""
+    """Turns a ForensicsError into two lines and exit 1, and shows a traceback only where asked. Gives every verb the options of the
+    whole command, and defaults from the current folder."""
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        every_verb.add(cmd)
+        super().add_command(cmd, name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, every_verb.first_sentence(command.help)) for name, command in sorted(self.commands.items())])
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        if name and command and not ctx.resilient_parsing and not ctx.params["no_config"]:
+            ctx.default_map = {name: option_defaults.of(command, rest, known_verbs=list(self.commands))}
+        return name, command, rest
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
         for name in ("stdout", "stderr"):  # closed by whoever started us: what is said goes nowhere
@@ -48,6 +87,8 @@ class Verbs(click.Group):
                 say(f"  {e.hint}")
             return ctx.exit(e.code)
         except KeyboardInterrupt:
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C would show where we tidy up
             say("forensics: interrupted")
             ctx.exit(130)
         except BrokenPipeError:
@@ -79,10 +120,11 @@ class Verbs(click.Group):
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(VERSION, prog_name="forensics")
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
-@click.option("--quiet", "-q", is_flag=True, help="Results only: no progress, no messages.")
+@click.option("--debug", is_flag=True, help=every_verb.DEBUG_HELP)
+@click.option("--quiet", "-q", is_flag=True, help=every_verb.QUIET_HELP)
+@click.option(every_verb.NO_CONFIG, is_flag=True, help=every_verb.CONFIG_HELP)
 @click.pass_context
-def main(ctx: click.Context, debug: bool, quiet: bool) -> None:
+def main(ctx: click.Context, debug: bool, quiet: bool, no_config: bool) -> None:
     """Find out why a training run went wrong, from the files it left behind."""
     if not debug:
         warnings.simplefilter("ignore")  # of libraries about numbers that a log holds; they say nothing to its reader
@@ -91,7 +133,13 @@ def main(ctx: click.Context, debug: bool, quiet: bool) -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a name that is no UTF-8, a terminal that is not
+    sys.unraisablehook = _unraisable
     ctx.obj = {"quiet": quiet}
+
+
+def _unraisable(what: Any, told: Any = sys.unraisablehook) -> None:
+    """A Ctrl-C in the middle of a callback, where Python can only print it, counts a moment later."""
+    _thread.interrupt_main() if what.exc_type is KeyboardInterrupt else told(what)
 
 
 for _verb in (
@@ -100,13 +148,18 @@ for _verb in (
     batch.batch,
     checkpoint.checkpoint,
     compare.compare,
+    completion.completion,
+    doctor.doctor,
     explain.explain,
+    formats.formats,
     guard.guard,
     mcp.mcp,
     note.note,
     render.render,
     replay.replay,
+    schema.schema,
     skill.skill,
     tables.tables,
+    watch.watch,
 ):
     main.add_command(_verb)

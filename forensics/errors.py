@@ -14,10 +14,14 @@ class ForensicsError(Exception):
         self.hint = hint
 
 
-class NoSingleRun(ForensicsError):
-    """What was given names no run of those that lie there, or more than one: wrong usage."""
+class WrongUsage(ForensicsError):
+    """The command was given something that cannot be meant, such as a name that nothing has."""
 
     code = 2
+
+
+class NoSingleRun(WrongUsage):
+    """What was given names no run of those that lie there, or more than one."""
 
 
 class CannotTell(Exception):

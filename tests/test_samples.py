@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import tomllib
@@ -9,12 +10,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+from click.testing import CliRunner
 
 import forensics
 import parsers
 from forensics import rules
 from forensics.causes.files import NOTHING, causes
+from forensics.cli import main
 from parsers.tables import HEAD_BYTES
 from parsers.walk import walk
 
@@ -27,6 +31,11 @@ def case(sample: Path) -> dict[str, Any]:
     """The case of the artefacts alone, in a folder whose name says nothing: the answer beside them must not be read."""
     with tempfile.TemporaryDirectory() as folder:
         return forensics.analyze(str(artefacts(sample, Path(folder) / "x"))).to_json()
+
+
+def schema_of(kind: str) -> jsonschema.Draft202012Validator:
+    """What `forensics schema` prints."""
+    return jsonschema.Draft202012Validator(json.loads(CliRunner().invoke(main, ["schema", kind]).stdout))
 
 
 def named(case: dict[str, Any]) -> list[str]:
@@ -63,6 +72,11 @@ def test_sample(sample: Path) -> None:
         found = [s for s in got["spikes"] if s["metric"] == spike["metric"] and s["peak"] == spike["peak"]]
         assert found, got["spikes"]
         assert found[0]["class"] == spike["class"]
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=NAMES)
+def test_the_case_keeps_to_its_schema(sample: Path) -> None:
+    assert [f"{e.json_path}: {e.message[:200]}" for e in schema_of("case").iter_errors(case(sample))] == []
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=NAMES)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from forensics import safe_path
+from forensics.audit import interrupts
 from forensics.errors import ForensicsError
 
 T = TypeVar("T")
@@ -111,12 +112,14 @@ def opened(name: str, jobs: int, notes: Path) -> Iterator[Workers]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(_environment(safe_path.ENVIRONMENT))
         if name == "dask":
-            stack.enter_context(_dask(jobs))
+            with interrupts.undisturbed():
+                stack.enter_context(_dask(jobs))
             stack.enter_context(parallel_config(backend="dask"))
             yield workers(_streamed)
         elif name == "ray":
             (empty := notes / "empty").mkdir()
-            stack.enter_context(_ray(jobs, empty))
+            with interrupts.undisturbed():
+                stack.enter_context(_ray(jobs, empty))
             stack.enter_context(parallel_config(backend="ray"))
             yield workers(_in_chunks)
         elif name == "here":  # in this process: for file systems that live in it
@@ -124,6 +127,8 @@ def opened(name: str, jobs: int, notes: Path) -> Iterator[Workers]:
         else:
             few = {n: "1" for n in ("POLARS_MAX_THREADS", "ARROW_NUM_THREADS", "ARROW_IO_THREADS") if n not in os.environ}
             stack.enter_context(_environment(few))  # of a library's threads: there is one process a core
+            stack.enter_context(_environment({"PYTHONWARNINGS": "ignore"}))  # of loky's tracker, of what an interrupted pool left
+            stack.enter_context(interrupts.in_silence())
             stack.enter_context(parallel_config(backend="loky", inner_max_num_threads=1))
             yield workers(_streamed)
 
@@ -135,7 +140,9 @@ def _streamed(task: Task[T], items: Sequence[T], jobs: int) -> Iterator[str]:
         options: dict[str, Any] = {"n_jobs": 2, "pre_dispatch": 1, "batch_size": 1}
     else:
         options = {"n_jobs": jobs, "pre_dispatch": "4*n_jobs", "batch_size": "auto"}
-    yield from Parallel(return_as="generator_unordered", **options)(delayed(task)(i) for i in items)
+    with interrupts.undisturbed():  # the call starts the processes and hands out the first tasks
+        results = Parallel(return_as="generator_unordered", **options)(delayed(task)(i) for i in items)
+    yield from results
 
 
 def _in_chunks(task: Task[T], items: Sequence[T], jobs: int) -> Iterator[str]:

@@ -11,7 +11,7 @@ import click
 
 from forensics.errors import ForensicsError
 from forensics.verbs import redact_output
-from forensics.verbs.options import FAIL_ON, FORMATS, REDACT, UNHEALTHY, collected, run_config_option, say, steady
+from forensics.verbs.options import FAIL_ON, FORMATS, REDACT, UNHEALTHY, browse, collected, open_option, run_config_option, say, steady
 
 OUT = "audit"
 
@@ -34,10 +34,11 @@ class Options:
 
 @dataclass(frozen=True)
 class After:
-    """What is printed of the audit, and which verdicts its exit code tells."""
+    """What is printed of the audit, which verdicts its exit code tells, and whether its page is opened."""
 
     format: str | None
     fail_on: str | None
+    open_page: bool
 
 
 def _printed(document: dict[str, Any], format: str | None, page: str) -> None:
@@ -70,6 +71,7 @@ def _printed(document: dict[str, Any], format: str | None, page: str) -> None:
 @click.option("--format", type=click.Choice(list(FORMATS)), help="Print this instead of the summary.")
 @click.option("--redact", is_flag=True, help=f"{REDACT[:-1]}; also deletes what --resume needs.")
 @click.option("--force", is_flag=True, help="Replace an earlier audit in DIR.")
+@open_option
 @run_config_option
 @collected(options=Options, after=After)
 @click.pass_context
@@ -92,7 +94,10 @@ def audit(ctx: click.Context, roots: tuple[str, ...], out: str | None, options: 
         document = many.audit(roots, target, outputs, many.Options(**asdict(options), prepare=_prepare), tick)
     for id in document["pages_not_written"]:
         say(f"{target}/runs/{id}.html or its case was not written by an audit: not overwritten, so {id} has no page")
-    _printed(document, after.format, f"{target.rstrip('/')}/index.html")
+    page = f"{target.rstrip('/')}/index.html"
+    _printed(document, after.format, page)
+    if after.open_page:
+        browse(page)
     if after.fail_on and any(document["verdicts"][v] for v in FAIL_ON[after.fail_on]):
         ctx.exit(UNHEALTHY)
 

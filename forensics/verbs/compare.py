@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from forensics.verbs import redact_output
-from forensics.verbs.options import REDACT, Wanted, collected, named_file, run_config_option, steady, stem_of
+from forensics.verbs.options import REDACT, Wanted, browse, collected, named_file, open_option, run_config_option, steady, stem_of
 from forensics.verbs.output_paths import Places, allowed, keep_inputs, own, renamed
 
 
@@ -21,10 +21,11 @@ from forensics.verbs.output_paths import Places, allowed, keep_inputs, own, rena
 @click.option("--json", "json_path", type=click.Path(path_type=Path), callback=named_file, help="The comparison as JSON, too.")
 @click.option("--redact", is_flag=True, help=REDACT)
 @click.option("--force", is_flag=True, help="Replace existing outputs.")
+@open_option
 @run_config_option
 @collected(wanted=Wanted)
 @click.pass_context
-def compare(ctx: click.Context, run_a: str, run_b: str, wanted: Wanted, run_config: bool) -> None:
+def compare(ctx: click.Context, run_a: str, run_b: str, wanted: Wanted, open_page: bool, run_config: bool) -> None:
     """Find where RUN_A and RUN_B diverge, and what differs in config, environment, data and recipe.
 
     Compares the loss by step, wall time, tokens and FLOPs, as far as these were logged. Each path must hold one run; of a folder
@@ -54,3 +55,5 @@ def compare(ctx: click.Context, run_a: str, run_b: str, wanted: Wanted, run_conf
         output.write_all(files)
     click.echo(drawn.terminal(document, width=min(shutil.get_terminal_size((100, 24)).columns, 110)))
     click.echo(steady(f"report: {found.page}"))
+    if open_page:
+        browse(found.page)

@@ -14,6 +14,8 @@ from typing import Any
 
 import click
 
+from forensics import standard_input
+
 UNHEALTHY = 3
 FAIL_ON = {"unhealthy": ("unhealthy",), "inconclusive": ("unhealthy", "inconclusive")}  # asked: the verdicts that fail
 REDACT = "Hide names of users and hosts, mail, IP and hardware addresses, and absolute paths."
@@ -104,6 +106,9 @@ run_option = click.option(
 fail_option = click.option("--fail-on", type=click.Choice(list(FAIL_ON)), help="Exit with 3 if the verdict on any run is this or worse.")
 
 
+open_option = click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
+
+
 batches_option = click.option(
     "--batches",
     "manifest",
@@ -144,6 +149,7 @@ def name_of(case: Path) -> str:
 
 def stem_of(run: str, picked: str | None = None) -> str:
     """What default names of outputs begin with; ``picked``: the run of several that was asked for by name."""
+    run = standard_input.STEM if run == standard_input.NAME else run
     name = run.rstrip("/\\").replace("\\", "/").rsplit("/", 1)[-1]
     name = name if name not in ("", ".", "..") else Path(run).resolve().name or "run"
     name = f"{name}-{picked.strip('/').replace('/', '__')}" if picked else name
@@ -157,6 +163,18 @@ def show(document: dict[str, Any], page: Path) -> None:
     width = min(shutil.get_terminal_size((100, 24)).columns, 110)
     click.echo(terminal.render(document, width=width, color=colour))
     click.echo(steady(f"report: {page}"))
+
+
+def browse(page: Path | str) -> None:
+    """Opens a page that was written here."""
+    import webbrowser
+
+    try:
+        opened = webbrowser.open(Path(page).absolute().as_uri())
+    except (webbrowser.Error, OSError):
+        opened = False
+    if not opened:
+        say(f"no browser could be opened: the page is {page}")
 
 
 def say(text: str) -> None:

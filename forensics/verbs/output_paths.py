@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 STDOUT = Path("-")
+MOST_NAMESAKES = 100  # runs of one folder name whose cases are looked through
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,25 @@ def own(found: Places, mine: list[str], *, force: bool) -> Places:
     raise AssertionError
 
 
+def earlier_case(found: Places, mine: list[str]) -> dict[str, Any] | None:
+    """The case of this very run that stands where the new one will go; None where there is none, or somebody edited it."""
+    from forensics import output
+    from forensics.run import identity
+
+    if found.case is None:
+        return None
+    for n in range(1, MOST_NAMESAKES):
+        path = found.case if n == 1 else _numbered(found.case, n)
+        if identity.same(identity.of_report(path), mine):
+            try:
+                return output.saved_case(path)
+            except ForensicsError:
+                return None
+        if "case" not in found.default:
+            break
+    return None
+
+
 def _numbered(path: Path, n: int) -> Path:
     stem, dot, ending = path.name.partition(".case.json") if path.name.endswith(".case.json") else path.name.rpartition(".")
     return path.with_name(f"{stem}-{n}{dot}{ending}")
@@ -103,8 +123,24 @@ def publish(
     force: bool,
     shown: dict[str, Any] | None = None,
 ) -> Places:
+    """Writes the outputs of a run as ``written`` does, and shows its summary; -> where they are."""
+    found, document = written(document, found, runs, files, known=known, force=force, shown=shown)
+    tell(document, found)
+    return found
+
+
+def written(
+    document: dict[str, Any],
+    found: Places,
+    runs: Iterable[Any],
+    files: Iterable[Path | str | None],
+    *,
+    known: Pseudonyms | None,
+    force: bool,
+    shown: dict[str, Any] | None = None,
+) -> tuple[Places, dict[str, Any]]:
     """Writes the outputs of a run, with the author's word of its earlier case, and without names where these are ``known``
-    (`--redact`); -> where they are. ``shown``: samples for the page alone (`--show-data`)."""
+    (`--redact`); -> where they are, and the case as it was written. ``shown``: samples for the page alone (`--show-data`)."""
     from forensics import output, redact
 
     if known is not None:
@@ -117,8 +153,7 @@ def publish(
         if known is not None:
             document = redact.redacted(document, known)
         write_all(document, found, shown if known is None else None)
-    tell(document, found)
-    return found
+    return found, document
 
 
 def tell(document: dict[str, Any], found: Places) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from forensics.verbs import redact_output
-from forensics.verbs.options import Wanted, collected, format_option, name_of, outputs, steady
+from forensics.verbs.options import Wanted, browse, collected, format_option, name_of, open_option, outputs, steady
 from forensics.verbs.output_paths import STDOUT, Places, allowed, keep_inputs, own, renamed, tell, write_all
 
 
@@ -15,10 +15,13 @@ from forensics.verbs.output_paths import STDOUT, Places, allowed, keep_inputs, o
 @click.argument("case", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @outputs
 @format_option
+@open_option
 @collected(wanted=Wanted)
 @click.pass_context
-def render(ctx: click.Context, case: Path, wanted: Wanted) -> None:
+def render(ctx: click.Context, case: Path, wanted: Wanted, open_page: bool) -> None:
     """Write the page again from a saved CASE.json, or another format of it; the same case gives the same bytes."""
+    if wanted.format and open_page:
+        raise click.UsageError("--open is for the page, which --format leaves out: give one of them")
     from forensics import output, redact
 
     known = redact_output.begin(ctx) if wanted.redact else None
@@ -37,3 +40,5 @@ def render(ctx: click.Context, case: Path, wanted: Wanted) -> None:
         tell(document, found)
     else:
         click.echo(steady(str(found.page)))
+    if open_page:
+        browse(found.page)

@@ -34,6 +34,7 @@ from parsers.records.line_blocks import odd_characters
 from parsers.tables import FLUSH_ROWS, HEAD_BYTES, Gap, Note
 
 AT = "line"
+GROWS = "lines"
 BLOCK, MAX_LINE = 1 << 22, 1 << 20
 
 _OTHERS = re.compile(

@@ -38,6 +38,7 @@ from parsers.records.vocabulary import AXES, plain
 from parsers.tables import HEAD_BYTES, Gap, Note
 
 AT = "line"
+GROWS = "rows"
 
 _SAMPLE_ROWS = 300
 _MAX_HEADERS = 100

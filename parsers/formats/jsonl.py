@@ -22,6 +22,7 @@ from parsers.records.json_rows import Log
 from parsers.records.vocabulary import EPOCH, SURE_STEP, plain
 from parsers.tables import Gap, Note
 
+GROWS = "lines"
 _ZEROS = "zero bytes (a write that never reached the disk)"
 _NO_OBJECT = "a line that is no whole JSON object"
 

@@ -23,6 +23,7 @@ import pyarrow as pa
 from parsers.tables import Gap, Note
 
 AT = "byte"
+GROWS = "records"
 _EVENT_KEYS = frozenset(b"\x09\x10\x1a\x22\x2a\x32\x3a\x42\x4a\x52")  # the first byte of an Event's first field
 
 
