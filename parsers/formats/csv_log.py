@@ -32,6 +32,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from parsers.console_format import envelopes
 from parsers.records import delimited, gpu_monitor_rows, line_blocks
 from parsers.records.csv_rows import Writer
 from parsers.records.vocabulary import AXES, plain
@@ -59,8 +60,8 @@ def claims(path: Path, head: bytes) -> bool:
     if text.startswith(_NOT_A_TABLE) or line_blocks.odd_characters(text) > len(text) / 50:
         return False
     lines = [x for x in re.split(r"[\r\n]+", text) if x and not x.startswith("#")]
-    if gpu_monitor_rows.columns(lines[0] if lines else ""):
-        return False  # a monitor's rows, which are of devices and moments
+    if gpu_monitor_rows.columns(lines[0] if lines else "") or envelopes.kind_of(path, head):
+        return False  # a monitor's rows, which are of devices and moments, or lines of a log
     return named or delimited.looks_like_table(lines[:-1] if len(head) >= HEAD_BYTES else lines)
 
 

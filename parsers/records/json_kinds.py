@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from parsers.console_format import envelopes
 from parsers.records import tolerant_json
 
 _LINES = {".jsonl", ".ndjson", ".jsonlines", ".jl"}
@@ -52,6 +53,8 @@ def kind_of(path: Path, head: bytes) -> str | None:
     begins = head.lstrip(_BLANK)[:1]
     if b"" < begins < b" " and not (suffix in _TEXT or _ARGS_TEXT.fullmatch(name)):
         return None  # a control character: nothing of ours, and not decoded for that
+    if envelopes.kind_of(path, head):
+        return None  # a log whose lines stand in records
     text = tolerant_json.decode(head)[0].lstrip()
     if suffix in _CONFIG_TEXT:
         return _config_text(path, text, suffix)
