@@ -11,7 +11,7 @@ from parsers.tables import Gap, Source, relative
 
 MAX_FILES = 200_000
 # The last is what an audit of ours keeps
-_NEVER = {".git", "__pycache__", "node_modules", ".ipynb_checkpoints", ".venv", "site-packages", ".audit"}
+_NEVER = {".git", ".dvc", "__pycache__", "node_modules", ".ipynb_checkpoints", ".venv", "site-packages", ".audit"}
 _SPECIAL = {stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket", stat.S_IFBLK: "block device", stat.S_IFCHR: "character device"}
 
 

@@ -31,6 +31,7 @@ _KNOWN = (
     {"ingestiontime", "message"},  # CloudWatch
     {"__realtime_timestamp", "message"},  # journalctl -o json
     {"labels", "line", "timestamp"},  # logcli -o jsonl
+    {"worker", "msg", "task"},  # ClearML
     {"trial_id", "log"}, {"trialid", "message"}, {"task_id", "log"},  # det trial logs --json
 )  # fmt: skip
 _ADDRESSES = re.compile(
@@ -52,7 +53,7 @@ def kind_of(path: Path, head: bytes) -> str:
         return "table" if columns(text.partition("\n")[0]) else ""
     lines = text.splitlines()
     first = lines[: min(_LOOKED_AT, len(lines) - 1 or 1)]
-    rows = [r for s in first if isinstance(r := _loaded(s), dict)]
+    rows = [r for s in first for r in _objects(s)]
     if len(rows) >= _MOST * len(first):
         return "lines" if _are_records(rows) else ""
     if path.suffix.lower() not in (".json", ".log", ".txt", ""):
@@ -61,11 +62,14 @@ def kind_of(path: Path, head: bytes) -> str:
     return "document" if found and _are_records(found) else ""
 
 
-def _loaded(text: str) -> Any:
+def _objects(text: str) -> list[Row]:
+    """The object of a line, or the objects of the list in it (ClearML)."""
     try:
-        return tolerant_json.loads(text)
+        value = tolerant_json.loads(text)
     except (ValueError, RecursionError):
-        return None
+        return []
+    found = value if isinstance(value, list) else [value]
+    return found if all(isinstance(x, dict) for x in found) else []
 
 
 def _are_records(rows: list[Row]) -> bool:

@@ -35,8 +35,14 @@ class Record(NamedTuple):
 
 def parse(path: Path, kind: str) -> Iterator[pa.RecordBatch | Gap | Note]:
     """Metrics, events and settings of the lines, in the order of their clocks where the file has the newest first."""
+    yield Note(f"each line stands in a record of its own ({kind}), whose clock counts")
+    yield from read(_whole(_RECORDS[kind](path)))
+
+
+def read(records: Iterable[Record | Gap]) -> Iterator[pa.RecordBatch | Gap | Note]:
+    """The same of lines that stand in records of any kind, oldest first."""
     reader, said = Reader(srun=False), list[Record]()
-    for item in _whole(_RECORDS[kind](path)):
+    for item in records:
         if isinstance(item, Gap):
             yield item
             continue
@@ -47,7 +53,6 @@ def parse(path: Path, kind: str) -> Iterator[pa.RecordBatch | Gap | Note]:
             yield from _with_clocks(flush(reader), said)
     reader.finish()
     yield from _with_clocks(flush(reader), said)
-    yield Note(f"each line stands in a record of its own ({kind}), whose clock counts")
     yield from (Note(s) for s in reader.measured.notes)
 
 

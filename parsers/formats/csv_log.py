@@ -2,7 +2,8 @@
 
 Known writers: Lightning and Keras CSVLogger, Ultralytics ``results.csv`` (padded cells), Stable-Baselines3
 ``progress.csv`` and ``monitor.csv``, AlgoPerf ``measurements.csv``, Ray Tune ``progress.csv``, DVCLive
-``plots/metrics/**.tsv`` (the tag is the path below ``plots/metrics``), DeepSpeed ``csv_monitor``, the web exports of
+``plots/metrics/**.tsv`` (the tag is the path below ``plots/metrics``), Polyaxon
+``events/metric/*.plx`` (the tag is the file's name), DeepSpeed ``csv_monitor``, the web exports of
 W&B and TensorBoard (``Wall time,Step,Value``: the tag is in the file's name), pandas and by hand; wide tables, and
 long ones with a column of metric names.
 
@@ -50,7 +51,7 @@ _HOLE = "NUL bytes: a hole left by a crash"
 
 def claims(path: Path, head: bytes) -> bool:
     """A header of names over rows of numbers, whatever the extension; any text at all where that is .csv or .tsv."""
-    named = path.suffix.lower() in (".csv", ".tsv")
+    named = path.suffix.lower() in (".csv", ".tsv", ".plx")
     encoding = line_blocks.encoding(head)
     if not named and encoding == "utf-8" and len(head) - len(head.translate(None, line_blocks.CONTROLS)) > len(head) / 50:
         return False  # the same as below, without decoding

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from parsers.console_format import envelopes
-from parsers.records import tolerant_json
+from parsers.records import tolerant_json, tracker_files
 
 _LINES = {".jsonl", ".ndjson", ".jsonlines", ".jl"}
 _CONFIG_TEXT = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml", ".ini": "ini", ".cfg": "ini", ".conf": "ini"}
@@ -53,8 +53,8 @@ def kind_of(path: Path, head: bytes) -> str | None:
     begins = head.lstrip(_BLANK)[:1]
     if b"" < begins < b" " and not (suffix in _TEXT or _ARGS_TEXT.fullmatch(name)):
         return None  # a control character: nothing of ours, and not decoded for that
-    if envelopes.kind_of(path, head):
-        return None  # a log whose lines stand in records
+    if tracker_files.kind_of(path, head) or envelopes.kind_of(path, head):
+        return None  # a tracker's, or a log whose lines stand in records
     text = tolerant_json.decode(head)[0].lstrip()
     if suffix in _CONFIG_TEXT:
         return _config_text(path, text, suffix)

@@ -204,17 +204,9 @@ def test_headers_messages_and_footers(tmp_path: Path) -> None:
     assert "completed" in footer["text"]
 
 
-def test_long_format_clearml_and_comet(tmp_path: Path) -> None:
+def test_long_format(tmp_path: Path) -> None:
     long = read(tmp_path / "a.jsonl", [{"step": s, "name": n, "value": s * 2.0} for s in (1, 2) for n in ("loss", "acc")])
     assert curve(long, "loss") == curve(long, "acc") == [(1, 2.0), (2, 4.0)]
-    clearml = read(
-        tmp_path / "b.jsonl", [[{"type": "training_stats_scalar", "iter": 3, "metric": "loss", "variant": "train", "value": 0.5}]]
-    )
-    assert curve(clearml, "loss/train") == [(3, 0.5)]
-    comet = read(
-        tmp_path / "c.jsonl", [{"type": "metric_msg", "payload": {"metric": {"metricName": "loss", "metricValue": 0.5, "step": 3}}}]
-    )
-    assert curve(comet, "loss") == [(3, 0.5)]
 
 
 def test_each_bad_line_costs_itself(tmp_path: Path) -> None:

@@ -1,0 +1,23 @@
+"""Which file of an offline tracker a file is, by its content: the parsers of trackers and those of JSON and YAML ask here, so that no two claim it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_JSON = {
+    "comet": re.compile(rb'\s*\{(?=[^\n]*"payload": ?\{)(?=[^\n]*"type": ?"(?:metric_msg|parameter_msg|log_\w+|standard_output|system_\w+|\w+_msg)")'),
+    "comet experiment": re.compile(rb'\s*\{[^\n]*"offline_id": ?"[^\n]*"(?:resume_strategy|project_name)"'),
+    "neptune": re.compile(rb'\s*\{"obj": ?\{"type": ?"\w+", ?"path": ?\['),
+    "clearml": re.compile(rb'\s*\[\{[^\n]{0,200}"type": ?"training_stats_(?:scalar|vector|plot)'),
+    "clearml task": re.compile(rb'\s*\{(?=.*"hyperparams": ?\{)(?=.*"(?:offline_folder|project_name)": ?")', re.DOTALL),
+}  # fmt: skip
+
+
+def kind_of(path: Path, head: bytes) -> str:
+    """ "comet", "comet experiment", "neptune", "clearml", "clearml task", "guild"; nothing where it is none of them."""
+    if path.parent.name == "attrs" and path.parent.parent.name == ".guild":
+        return "guild"
+    if head[:1] not in (b"{", b"["):
+        return ""
+    return next((name for name, pattern in _JSON.items() if pattern.match(head)), "")
