@@ -17,7 +17,8 @@ from parsers.records import tolerant_json, tracker_files
 _LINES = {".jsonl", ".ndjson", ".jsonlines", ".jl"}
 _CONFIG_TEXT = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml", ".ini": "ini", ".cfg": "ini", ".conf": "ini"}
 _TEXT = {".json", *_LINES, *_CONFIG_TEXT}
-_OTHERS = (b"version https://git-lfs", b"\x1f\x8b", b"PK\x03\x04", b"SQLite format", b"PAR1", b"\x28\xb5\x2f\xfd")
+_OTHERS = (b"version https://git-lfs", b"\x1f\x8b", b"PK\x03\x04", b"SQLite format", b"PAR1", b"\x28\xb5\x2f\xfd",
+           b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")  # fmt: skip  # the last are pickles; Ray Tune calls those of its searchers .json
 _BLANK = b"\0\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f "  # what strip() takes off text; zero bytes are read as spaces
 _WANDB_RUN = re.compile(r"(?:offline-|dry)?run-\d{8}_\d{6}-\w+")
 _WANDB_NAME = re.compile(r"wandb-(?:summary|metadata|history|events)\.jsonl?")
@@ -33,7 +34,7 @@ _ARGS_TEXT = re.compile(
 _NOT_LOGS = re.compile(
     r"(?i)package(?:-lock)?\.json|tsconfig.*\.json|vocab.*\.json|tokenizer.*\.json|special_tokens_map\.json|added_tokens\.json|"
     r"merges\.json|chat_template\.json|(?:pre|image_)?processor_config\.json|.*\.index\.json|.*\.code-workspace|label2id\.json|"
-    r"id2label\.json|modules\.json|.*\.(?:geo|ipynb_meta)json|.*\.bundle\.json"
+    r"id2label\.json|modules\.json|experiment_state-\d.*\.json|.*\.(?:geo|ipynb_meta)json|.*\.bundle\.json"
 )
 
 

@@ -1,4 +1,4 @@
-"""Which file of an offline tracker a file is, by its content: the parsers of trackers and those of JSON and YAML ask here, so that no two claim it."""
+"""Which file of an offline tracker or a debugging tool a file is, by its content: their parsers and those of JSON and YAML ask here, so that no two claim it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ _JSON = {
     "comet experiment": re.compile(rb'\s*\{[^\n]*"offline_id": ?"[^\n]*"(?:resume_strategy|project_name)"'),
     "neptune": re.compile(rb'\s*\{"obj": ?\{"type": ?"\w+", ?"path": ?\['),
     "clearml": re.compile(rb'\s*\[\{[^\n]{0,200}"type": ?"training_stats_(?:scalar|vector|plot)'),
+    "flight recorder": re.compile(rb'\s*\{(?=.*"entries")(?=.*"(?:pg_config|collective_seq_id|nccl_comm_state|pg_status)")', re.DOTALL),
+    "stacks": re.compile(rb'\s*\[\s*\{(?=.*"thread_id")(?=.*"frames")(?=.*"pid")', re.DOTALL),
     "clearml task": re.compile(rb'\s*\{(?=.*"hyperparams": ?\{)(?=.*"(?:offline_folder|project_name)": ?")', re.DOTALL),
 }  # fmt: skip
 
 
 def kind_of(path: Path, head: bytes) -> str:
-    """ "comet", "comet experiment", "neptune", "clearml", "clearml task", "guild"; nothing where it is none of them."""
+    """ "comet", "comet experiment", "neptune", "clearml", "clearml task", "flight recorder", "stacks", "guild"; nothing where it is none of them."""
     if path.parent.name == "attrs" and path.parent.parent.name == ".guild":
         return "guild"
     if head[:1] not in (b"{", b"["):

@@ -2,12 +2,14 @@
 
 import json
 import math
+import pickle
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import parsers
 from parsers.formats import jsonl
 from parsers.records import line_blocks, tolerant_json
 from parsers.tables import HEAD_BYTES, Gap, Note, table_of
@@ -303,3 +305,10 @@ def test_the_manifests_of_the_zoo_are_whole() -> None:
         got = [s for b in jsonl.parse(path) if not isinstance(b, (Gap, Note)) for s in b.to_pydict()["sample"] if s is not None]
         assert got == ids
     assert files
+
+
+def test_ray_tune_calls_a_pickle_json(tmp_path: Path) -> None:
+    path = tmp_path / "searcher-state-2026-03-01_10-00-00.json"
+    path.write_bytes(pickle.dumps({"_trials": [1, 2]}))
+    found = parsers.read(tmp_path)
+    assert (found.sources[0].format, found.gaps) == ("pickle, not opened", [])
