@@ -11,15 +11,16 @@ _JSON = {
     "neptune": re.compile(rb'\s*\{"obj": ?\{"type": ?"\w+", ?"path": ?\['),
     "clearml": re.compile(rb'\s*\[\{[^\n]{0,200}"type": ?"training_stats_(?:scalar|vector|plot)'),
     "flight recorder": re.compile(rb'\s*\{(?=.*"entries")(?=.*"(?:pg_config|collective_seq_id|nccl_comm_state|pg_status)")', re.DOTALL),
+    "trace": re.compile(rb'\s*\{(?=.*"traceEvents")(?=.*"(?:schemaVersion|deviceProperties|baseTimeNanoseconds)")', re.DOTALL),
     "stacks": re.compile(rb'\s*\[\s*\{(?=.*"thread_id")(?=.*"frames")(?=.*"pid")', re.DOTALL),
     "clearml task": re.compile(rb'\s*\{(?=.*"hyperparams": ?\{)(?=.*"(?:offline_folder|project_name)": ?")', re.DOTALL),
 }  # fmt: skip
 
 
 def kind_of(path: Path, head: bytes) -> str:
-    """ "comet", "comet experiment", "neptune", "clearml", "clearml task", "flight recorder", "stacks", "guild"; nothing where it is none of them."""
+    """The kind: "comet", "comet experiment", "neptune", "clearml", "clearml task", "flight recorder", "trace", "stacks", "guild"; nothing where it is none of them."""
     if path.parent.name == "attrs" and path.parent.parent.name == ".guild":
         return "guild"
-    if head[:1] not in (b"{", b"["):
+    if head.lstrip()[:1] not in (b"{", b"["):
         return ""
     return next((name for name, pattern in _JSON.items() if pattern.match(head)), "")
