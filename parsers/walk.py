@@ -51,6 +51,10 @@ def walk(root: Path) -> Iterator[Path | Source | Gap]:
         folders = sorted(name for name, is_folder in kinds.items() if is_folder)
         for name in (n for n in folders if n in _NEVER):
             yield Source(relative(here / name, root), "folder of tools, not read", 0, claimed=False)
+            if name == ".git":
+                yield from sorted(
+                    p for p in (here / name / "refs" / "exps").glob("??/*/*") if is_regular(p, links=False)
+                )  # DVC's experiments
         waiting += [here / name for name in reversed(folders) if name not in _NEVER]
         for name in sorted(name for name, is_folder in kinds.items() if not is_folder):
             path = here / name

@@ -11,6 +11,7 @@ _JSON = {
     "neptune": re.compile(rb'\s*\{"obj": ?\{"type": ?"\w+", ?"path": ?\['),
     "clearml": re.compile(rb'\s*\[\{[^\n]{0,200}"type": ?"training_stats_(?:scalar|vector|plot)'),
     "flight recorder": re.compile(rb'\s*\{(?=.*"entries")(?=.*"(?:pg_config|collective_seq_id|nccl_comm_state|pg_status)")', re.DOTALL),
+    "determined": re.compile(rb'\s*[\[{](?=.*"total_?[bB]atches(?:Processed)?")(?=.*"(?:avg_?[mM]etrics|batch_?[mM]etrics|validation_?[mM]etrics|trialRunId)")', re.DOTALL),
     "trace": re.compile(rb'\s*\{(?=.*"traceEvents")(?=.*"(?:schemaVersion|deviceProperties|baseTimeNanoseconds)")', re.DOTALL),
     "stacks": re.compile(rb'\s*\[\s*\{(?=.*"thread_id")(?=.*"frames")(?=.*"pid")', re.DOTALL),
     "clearml task": re.compile(rb'\s*\{(?=.*"hyperparams": ?\{)(?=.*"(?:offline_folder|project_name)": ?")', re.DOTALL),
@@ -18,7 +19,7 @@ _JSON = {
 
 
 def kind_of(path: Path, head: bytes) -> str:
-    """The kind: "comet", "comet experiment", "neptune", "clearml", "clearml task", "flight recorder", "trace", "stacks", "guild"; nothing where it is none of them."""
+    """The kind: "comet", "comet experiment", "neptune", "clearml", "clearml task", "flight recorder", "determined", "trace", "stacks", "guild"; nothing where it is none of them."""
     if path.parent.name == "attrs" and path.parent.parent.name == ".guild":
         return "guild"
     if head.lstrip()[:1] not in (b"{", b"["):

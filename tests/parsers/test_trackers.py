@@ -122,3 +122,27 @@ def test_of_a_hydra_sweep_the_jobs_settings_count(tmp_path: Path) -> None:
     (tmp_path / "optimization_results.yaml").write_text("name: optuna\nbest_value: 0.5\n")
     runs = parsers.read_all(tmp_path)
     assert [Path(r.path).name for r in runs] == ["0", "1"] and [settings(r)["lr"] for r in runs] == [0.001, 0.002]
+
+
+def test_determined_as_its_api_and_its_command_line_give_it(tmp_path: Path) -> None:
+    reports = [
+        {
+            "trialId": 1,
+            "endTime": "2026-03-01T10:00:00Z",
+            "totalBatches": i,
+            "group": group,
+            "metrics": {"avg_metrics": {"loss": x + i}, "batch_metrics": None},
+        }
+        for i in (100, 200)
+        for group, x in (("training", 0.5), ("validation", 0.75))
+    ]
+    (tmp_path / "metrics.json").write_text(json.dumps({"metrics": reports}))
+    run = parsers.read(tmp_path)
+    assert series(run, "loss") == {100: 100.5, 200: 200.5} and series(run, "val/loss") == {100: 100.75, 200: 200.75}
+    work = [
+        {"training": {"totalBatches": i, "endTime": None, "metrics": {"avgMetrics": {"loss": i / 2}, "batchMetrics": []}}}
+        for i in (100, 200)
+    ]
+    (tmp_path / "metrics.json").write_text(json.dumps({"trial": {"id": 1, "hparams": {"opt": {"lr": 0.001}}}, "workloads": work}))
+    run = parsers.read(tmp_path)
+    assert series(run, "loss") == {100: 50, 200: 100} and settings(run) == {"opt.lr": 0.001}
