@@ -61,6 +61,8 @@ def claims(path: Path, head: bytes) -> bool:
     if text.startswith(_NOT_A_TABLE) or line_blocks.odd_characters(text) > len(text) / 50:
         return False
     lines = [x for x in re.split(r"[\r\n]+", text) if x and not x.startswith("#")]
+    if gpu_monitor_rows.dmon_columns(text.partition("\n")[0]):
+        return False
     if gpu_monitor_rows.columns(lines[0] if lines else "") or envelopes.kind_of(path, head):
         return False  # a monitor's rows, which are of devices and moments, or lines of a log
     return named or delimited.looks_like_table(lines[:-1] if len(head) >= HEAD_BYTES else lines)
