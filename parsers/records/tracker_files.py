@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
 
 _JSON = {
@@ -18,8 +19,9 @@ _JSON = {
 }  # fmt: skip
 
 
+@lru_cache(maxsize=16)
 def kind_of(path: Path, head: bytes) -> str:
-    """The kind: "comet", "comet experiment", "neptune", "clearml", "clearml task", "flight recorder", "determined", "trace", "stacks", "guild"; nothing where it is none of them."""
+    """ "guild", or the key of `_JSON` whose pattern the head has; nothing where it is none of them."""
     if path.parent.name == "attrs" and path.parent.parent.name == ".guild":
         return "guild"
     if head.lstrip()[:1] not in (b"{", b"["):

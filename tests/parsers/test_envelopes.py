@@ -140,3 +140,17 @@ def test_determined_puts_trial_rank_and_logger_in_front_of_a_line(tmp_path: Path
     (tmp_path / "trial_1.log").write_text("".join(said))
     rows = parsers.read(tmp_path).tables["metrics"].to_pylist()
     assert {r["tag"] for r in rows} == {"loss"} and {r["rank"] for r in rows} == {1} and [r["step"] for r in rows] == list(range(9))
+
+
+def test_a_number_that_the_end_of_the_file_may_have_cut_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "pod.log").write_text("".join(f"{iso(i)} stdout F step {i} loss {2.125}\n" for i in range(9))[:-3])
+    run = parsers.read(tmp_path)
+    assert run.tables["metrics"]["value"].to_pylist() == [2.125] * 8 and [(g.at, g.lost) for g in run.gaps] == [("line 9", 1)]
+
+
+def test_the_newest_record_may_stand_first_in_lines_as_well(tmp_path: Path) -> None:
+    rows = [{"labels": {}, "line": s, "timestamp": iso(i)} for i, s in enumerate(LINES)]
+    (tmp_path / "logcli.jsonl").write_text("".join(json.dumps(r) + "\n" for r in reversed(rows)))
+    run = parsers.read(tmp_path)
+    assert run.tables["metrics"]["step"].to_pylist()[::2] == list(range(60))
+    assert run.tables["events"].to_pylist()[0]["text"] == "RuntimeError: boom  [train.py:10 in <module>]"
