@@ -26,6 +26,7 @@ _LEAST, _MOST = (
     20,
     0.9,
 )  # unit: lines that show a habit; share of them that must have one shape, for a header and a last word may have others
+_LONGEST = 20_000  # characters of a line: those of one shape are short
 Shape = tuple[str, ...]
 
 
@@ -61,7 +62,7 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
         lines = block[1].decode("utf-8", "replace").split("\n")
         shape = shape or usual(lines[:500])
         for at, line in enumerate(lines, block[0]):
-            found = _NUMBER.findall(line)
+            found = _NUMBER.findall(line) if len(line) <= _LONGEST else []
             if shape is None or not found or shape_of(line) != shape:
                 other += bool(line.strip())
                 continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
@@ -19,7 +20,6 @@ from parsers.tables import Gap, Note
 
 AT = "line"
 _REF = re.compile(rb"([0-9a-f]{40,64})\s*")
-_WANTED = re.compile(r"(?:.*/)?plots/metrics/[^.]\S*\.tsv|(?:.*/)?params\.yaml")
 
 
 def claims(path: Path, head: bytes) -> bool:
@@ -32,7 +32,9 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     if git is None:
         return
     try:
-        found = [(name, git_objects.content(git, blob, "blob")) for name, blob in git_objects.files(git, commit) if _WANTED.fullmatch(name)]
+        found = [
+            (name, git_objects.content(git, blob, "blob")) for name, blob in git_objects.files(git, commit) if _wanted(PurePosixPath(name))
+        ]
     except git_objects.Missing:
         yield Gap("byte 0", f"an experiment whose objects git has packed: `git archive {commit[:12]} | tar x -C FOLDER` unpacks it", None)
         return
@@ -51,3 +53,8 @@ def _git(path: Path) -> Path | None:
     parents = path.parents
     inside = len(parents) > 4 and [p.name for p in parents[2:5]] == ["exps", "refs", ".git"]
     return parents[4] if inside else None
+
+
+def _wanted(path: PurePosixPath) -> bool:
+    """A table of a metric, or the settings."""
+    return path.name == "params.yaml" or (path.suffix == ".tsv" and ("plots", "metrics") in pairwise(path.parts))

@@ -18,7 +18,7 @@ from parsers.tables import Gap, Rows
 AT = "line"
 _PROCESS = re.compile(r"Process (\d+): ?(.*)")
 _THREAD = re.compile(r'Thread (\S+) \((\w[\w+ ]*)\)(?:: "(.*)")?')
-_FRAME = re.compile(r"\s+(.+) \((.+):(\d+)\)$")
+_FRAME = re.compile(r"\s++([^()]++)\(((?:[A-Za-z]:)?[^():]++):(\d+)\)$")
 _WAITS = re.compile(r"^(?:wait|_wait\w*|select|poll|acquire|sleep|get|recv\w*|_recv\w*|read)$")  # Python's own ways to wait
 _COLLECTIVE = re.compile(r"(?i)(?:all_?reduce|all_?gather|reduce_scatter|broadcast|barrier|all_to_all|_verify_param_shape)")
 _MOST_BYTES, _SHOWN = 64 << 20, 4
@@ -59,7 +59,7 @@ def _text(text: str) -> Iterator[tuple[int, str, str, str, list[Frame]]]:
     process, thread, frames = "", None, list[Frame]()
     for n, line in enumerate([*text.split("\n"), "Thread 0 (end)"], 1):
         if (m := _FRAME.match(line)) is not None and thread is not None:
-            frames.append((m[1], m[2], m[3]))
+            frames.append((m[1].rstrip(), m[2], m[3]))
         elif (m := _THREAD.match(line.strip())) is not None:
             if thread is not None:
                 yield (*thread, frames)
