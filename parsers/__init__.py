@@ -20,7 +20,7 @@ import pyarrow as pa
 from parsers import arrow, clocks, formats, plugins, rank_names, secrets, shown
 from parsers.runs import assemble, launches, split_runs
 from parsers.tables import HEAD_BYTES, Gap, Note, Run, Source, relative, table_of
-from parsers.unclaimed import describe, is_report
+from parsers.unclaimed import describe, is_report, sampled
 from parsers.walk import walk
 
 Progress = Callable[[str, int, int], None]  # what is being read, bytes done, bytes in all
@@ -63,7 +63,7 @@ def read_file(path: Path, root: Path) -> assemble.FileRead:
         return assemble.FileRead(path, source, {}, [Gap("byte 0", f"cannot be opened: {e.strerror}", None, rel)])
     if is_report(head):
         return assemble.FileRead(path, Source(rel, "a report of forensics, not read", size, claimed=False), {}, [])
-    parser = next(iter(claimants(path, head)), None)
+    parser = next(iter(claimants(path, head)), None) or sampled(path, head)
     if parser is None:
         what = describe(path, head)
         gaps = [Gap("byte 0", what, None, rel)] if "never fetched" in what else []

@@ -1,9 +1,15 @@
-"""Says what a file is that no parser claims, so that nothing is skipped silently."""
+"""What a file is that no parser claims, so that nothing is skipped silently: one that proves its meaning is read all the same, any other is named."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import ModuleType
+
+from parsers import unknown_log
+from parsers.console_format.feed import says_steps
+from parsers.formats import console
+from parsers.tables import HEAD_BYTES
 
 # How a page, a case, a comparison, an audit, a traceback and a journal of ours begin
 _REPORT = re.compile(
@@ -59,9 +65,25 @@ _KINDS = {
 _SUFFIX = {suffix: what for what, suffixes in _KINDS.items() for suffix in suffixes.split()}
 
 
+_TEXT = "text that no parser knows"
+_LEAST, _LOOKED_AT = 8, 200  # lines: fewer show no habit; `says_steps` looks at so many
+
+
 def is_report(head: bytes) -> bool:
     """Is it something that forensics wrote about a run? It is no part of the run."""
     return _REPORT.match(head) is not None
+
+
+def sampled(path: Path, head: bytes) -> ModuleType | None:
+    """What reads a text that nothing names: the console's parser where most of its lines measure something at a step, `unknown_log` where all
+    have one shape and count; None where its meaning is not proven."""
+    if describe(path, head) != _TEXT:
+        return None
+    lines = head.decode("utf-8", "replace").splitlines()
+    lines = lines if len(head) < HEAD_BYTES else lines[:-1]
+    if len(lines) >= _LEAST and says_steps(lines) * 2 > len(lines[:_LOOKED_AT]):
+        return console
+    return unknown_log if unknown_log.usual(lines) is not None else None
 
 
 def describe(path: Path, head: bytes) -> str:
@@ -76,7 +98,7 @@ def describe(path: Path, head: bytes) -> str:
     if not head.strip(b"\x00"):
         return "zeros only"
     if b"\x00" not in head and sum(b < 9 or 13 < b < 32 for b in head) < len(head) / 50:
-        return "a table of numbers without names of columns" if _bare(head) else "text that no parser knows"
+        return "a table of numbers without names of columns" if _bare(head) else _TEXT
     return "unknown binary"
 
 

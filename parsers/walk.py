@@ -11,7 +11,11 @@ from parsers.tables import Gap, Source, relative
 
 MAX_FILES = 200_000
 # The last is what an audit of ours keeps
-_NEVER = {".git", "__pycache__", "node_modules", ".ipynb_checkpoints", ".venv", "site-packages", ".audit"}
+_NEVER = {".git", ".dvc", "__pycache__", "node_modules", ".ipynb_checkpoints", ".venv", "site-packages", ".audit"}
+_AIM = (
+    "an Aim repository, whose databases only Aim's own package reads: write its runs as tables (`aim.Repo(FOLDER).iter_runs()`, "
+    "`Run.dataframe()`, pandas' `to_csv`) and have those read"
+)
 _SPECIAL = {stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket", stat.S_IFBLK: "block device", stat.S_IFCHR: "character device"}
 
 
@@ -48,29 +52,41 @@ def walk(root: Path) -> Iterator[Path | Source | Gap]:
         except OSError as e:
             yield Gap("byte 0", f"folder cannot be opened: {e.strerror}", None, relative(here, root))
             continue
+        if "CURRENT" in kinds and any(name.startswith("MANIFEST-") for name in kinds):
+            yield Source(relative(here, root), "RocksDB or LevelDB database, not opened", 0, claimed=False)
+            continue
         folders = sorted(name for name, is_folder in kinds.items() if is_folder)
-        for name in (n for n in folders if n in _NEVER):
-            yield Source(relative(here / name, root), "folder of tools, not read", 0, claimed=False)
+        yield from _beside(here, root, folders)
         waiting += [here / name for name in reversed(folders) if name not in _NEVER]
         for name in sorted(name for name, is_folder in kinds.items() if not is_folder):
-            path = here / name
             found += 1
             if found > MAX_FILES:
-                what = f"more than {MAX_FILES} files: the rest was not looked at"
-                yield Gap("byte 0", what, None, relative(here, root))
+                yield Gap("byte 0", f"more than {MAX_FILES} files: the rest was not looked at", None, relative(here, root))
                 return
-            try:
-                mode = path.lstat().st_mode
-            except OSError as e:
-                yield Gap("byte 0", f"cannot be looked at: {e.strerror}", None, relative(path, root))
-                continue
-            if stat.S_ISLNK(mode):
-                yield _link(path, root, inside)
-            elif stat.S_ISREG(mode):
-                yield path
-            else:
-                what = _SPECIAL.get(stat.S_IFMT(mode), "not a regular file")
-                yield Source(relative(path, root), f"{what}, not opened", 0, claimed=False)
+            yield _file(here / name, root, inside)
+
+
+def _beside(here: Path, root: Path, folders: list[str]) -> Iterator[Path | Source | Gap]:
+    """What is told of a folder as a whole, and of those in it that are not entered."""
+    if here.name == ".aim" and "meta" in folders:
+        yield Gap("byte 0", _AIM, None, relative(here, root))
+    for name in (n for n in folders if n in _NEVER):
+        yield Source(relative(here / name, root), "folder of tools, not read", 0, claimed=False)
+        if name == ".git":
+            yield from sorted(p for p in (here / name / "refs" / "exps").glob("??/*/*") if is_regular(p, links=False))  # DVC's experiments
+
+
+def _file(path: Path, root: Path, inside: Path) -> Path | Source | Gap:
+    try:
+        mode = path.lstat().st_mode
+    except OSError as e:
+        return Gap("byte 0", f"cannot be looked at: {e.strerror}", None, relative(path, root))
+    if stat.S_ISLNK(mode):
+        return _link(path, root, inside)
+    if stat.S_ISREG(mode):
+        return path
+    what = _SPECIAL.get(stat.S_IFMT(mode), "not a regular file")
+    return Source(relative(path, root), f"{what}, not opened", 0, claimed=False)
 
 
 def _link(path: Path, root: Path, inside: Path) -> Source:

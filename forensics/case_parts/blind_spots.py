@@ -119,7 +119,7 @@ def _padding(r: Run, findings: Sequence[Finding[Any]]) -> str:
 
 def _trace(r: Run, findings: Sequence[Finding[Any]]) -> str:
     slow = findings_of(findings, throughput.Facts, stall.Facts, utilization.Facts)
-    return "no trace of a profiler was read, and the run is slow or waits" if slow else ""
+    return "no trace of a profiler was read, and the run is slow or waits" if slow and not endings.events(r, "profile") else ""
 
 
 def _bytes(r: Run, findings: Sequence[Finding[Any]]) -> str:

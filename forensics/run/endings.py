@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -12,6 +13,8 @@ from forensics.run.once import once
 from forensics.run.series import series
 from parsers import arrow
 from parsers.tables import Run
+
+LONG = 1800.0  # seconds that a job lives on after what kills it: the longest default time-out of torch's process groups
 
 Event = dict[str, Any]
 Progress = dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]
@@ -58,6 +61,24 @@ def steps_after(run: Run, e: Event) -> int:
     at, step = progress(run).get(str(e["source"]), (np.zeros(0, np.int64), np.zeros(0, np.int64)))
     place = e["at"] or 0
     return int(max(step[at > place].max(initial=-1) - step[at <= place].max(initial=-1), 0))
+
+
+def outlived(run: Run, e: Event) -> bool:
+    """Were steps logged long after what a file without steps tells (the kernel's log, a dump), by clocks that are moments?"""
+    source = str(e["source"])
+    if e["time"] is None or source in progress(run) or any(s.clock for s in run.sources if s.path == source):
+        return False
+    return _last_moment(run) > float(e["time"]) + LONG
+
+
+@once
+def _last_moment(run: Run) -> float:
+    metrics = run.tables["metrics"]
+    dated = [s.path for s in run.sources if s.clock == ""]
+    rows = metrics.filter(
+        pc.and_(pc.is_valid(metrics["step"]), pc.is_in(metrics["source"].cast("string"), value_set=pa.array(dated, pa.string())))
+    )
+    return float(arrow.filled(rows["time"], -np.inf).max(initial=-np.inf))
 
 
 def stands_last(run: Run, e: Event, lines: int) -> bool:

@@ -26,16 +26,17 @@ _STATE = re.compile(
 _PRINTS = re.compile(
     r"Rank (\d+) is running collective: (?>.{0,400}?OpType=)(\w++)(?>.{0,400}?but Rank (\d+) is running collective: ).{0,400}?(?:OpType=)?(\w++)[,)]"
 )
+_CALLED_BY = re.compile(r"called by (.{1,200})")
 _BARRIER = re.compile(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier|send/recv from rank (\d+)")
 LOADER_TIMEOUT = re.compile(r"DataLoader timed out after \d+ seconds")
 _FAILED_RANK = re.compile(r"\brank\s*: (\d+) \(local_rank|local_rank: (\d+) \(pid")
 
 
 def said(run: Run) -> list[Event]:
-    """The lines that speak of processes that wait: time-outs of collectives and of the loader. One process alone waits for no other."""
+    """The lines that speak of processes that wait: time-outs of collectives and of the loader, dumps of what they did. One process alone waits for no other."""
     waits = [e for e in endings.events(run, "traceback", "warning") if LOADER_TIMEOUT.search(str(e["text"]))]
     alone = settings.number(run, "world_size") == 1
-    return waits if alone else [*endings.events(run, "nccl", "hang"), *waits]
+    return waits if alone else [*(e for e in endings.events(run, "nccl", "hang") if not endings.outlived(run, e)), *waits]
 
 
 def rank_of(e: Event) -> int | None:
@@ -96,6 +97,8 @@ def missing(run: Run, waits: Sequence[Event]) -> Kind | None:
         if len(of) > 1 and 0 < len(behind) <= len(of) // 2:
             names = ", ".join(map(str, sorted(behind)))
             why = f"Rank {names} had started {min(of.values())} collectives, the others {max(of.values())}."
+            called = [m[1] for e in waits if rank_of(e) in behind and (m := _CALLED_BY.search(str(e["text"]))) is not None]
+            why += f" Its last one was called by {called[-1]}." if called else ""
             return Kind("rank_missing", f"rank {names} fell behind the others", why, do, ranks=names)
     spoke = {r for e in waits if _WORK.search(str(e["text"])) and (r := rank_of(e)) is not None}
     world = settings.number(run, "world_size")

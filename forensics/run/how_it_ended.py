@@ -192,8 +192,10 @@ def of_case(document: dict[str, Any]) -> Ending | None:
 
 
 def _survived(run: Run, e: Event, closed: dict[str, int]) -> bool:
-    """A later step or a closing line follows in the same file."""
-    return closed.get(str(e["source"]), -1) > (e["at"] or 0) or endings.steps_after(run, e) > 0
+    """A later step or a closing line follows in the same file, or steps were logged long after it where the two clocks are moments."""
+    if closed.get(str(e["source"]), -1) > (e["at"] or 0) or endings.steps_after(run, e) > 0:
+        return True
+    return endings.outlived(run, e)
 
 
 def _ends_its_log(run: Run, e: Event) -> bool:

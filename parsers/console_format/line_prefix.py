@@ -1,6 +1,7 @@
 """What stands before the message of a log line: rank, clock, level, logger; and the line itself as data.
 
-``[rank3]:`` torchrun, ``[rank: 3]`` Lightning, ``Rank 3: `` by hand, ``[1,2]<stdout>:`` mpirun, ``[default0]:`` elastic, ``(RayTrainWorker pid=12)`` ray; ISO clocks,
+``[rank3]:`` torchrun, ``[rank: 3]`` Lightning, ``Rank 3: `` by hand, ``[1,2]<stdout>:`` mpirun, ``[1,mpirank:2,algo-1]<stdout>:`` SageMaker, ``[default0]:`` elastic,
+``8f0a1b2c [rank=0] || INFO: [123] root:`` Determined, ``(RayTrainWorker pid=12)`` ray; ISO clocks,
 glog (``I0101 12:00:00.0``), syslog (``Jan 01 12:00:00``), ``01/31 12:00:00`` (detectron2), ``[12:00:00]``, seconds since 1970 (UCX).
 """
 
@@ -19,7 +20,7 @@ _LEVEL = r"(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL|FATAL|SUCCESS|TRACE|NOTICE)
 _PREFIX = re.compile(
     r"\s*+(?:\[(?:(?:[Rr]ank|RANK)[ :=#_-]{0,2}|default|R)(?P<rank>\d+)(?:/\d+)?\]:?"
     r"|\(?(?:[Rr]ank|RANK)[ _-]?(?P<process>\d+)(?:/\d+)?\)? ?[:|](?=\s)"
-    r"|\[\d+,(?P<mpi>\d+)\]<std(?:out|err)>:|\[(?![\w./]+\.\w+:)[A-Za-z][\w.-]*:(?P<local>\d{1,5})\]:?(?= )"
+    r"|\[\d+,(?:mpirank:)?(?P<mpi>\d+)(?:,[\w.-]+)?\]<std(?:out|err)>:|\[(?![\w./]+\.\w+:)[A-Za-z][\w.-]*:(?P<local>\d{1,5})\]:?(?= )"
     r"|\([\w. ]*\bpid=\d+(?:, *ip=[\w.]+)?\)"
     r"|\[?(?P<iso>\d{4}[-/]\d\d[-/]\d\d[T _,-]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)"
     r"(?P<zone>Z|[+-]\d\d:?\d\d| UTC)?:?\]?(?!\w)"
@@ -27,6 +28,7 @@ _PREFIX = re.compile(
     rf"|(?P<syslog>(?:{'|'.join(_MONTHS)}) [ \d]\d \d\d:\d\d:\d\d)"
     r"|\[?(?P<md>\d\d/\d\d(?:/\d{4})? \d\d:\d\d:\d\d)(?: [\w.]+)?\]?:?|\[?(?P<unix>1[4-9]\d{8}\.\d+)\]?(?!\w)"
     r"|\[?(?P<day>\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?=[ \]-])|\[titan\]"
+    rf"|[0-9a-f]{{8}}(?= (?:\[rank=\d+\] )?\|\| )|\|\|(?: +{_LEVEL}: \[\d+\] [\w.]+:)?(?=\s)"
     rf"|\[ *{_LEVEL}\|[^\]]*\]:?|(?:\[ *)?{_LEVEL}\b *\]?(?::\w*:)?|(?<=\t)[\w./-]+:\d+(?=\t)"
     r"|[IWE](?= [\w/]+\.cc:\d+\])"
     r"|\[?[\w./-]*\.(?:py|cc|cpp|cu)(?::\d+)?(?::[\w<>]+)?\]?(?::|(?=\s))"

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from parsers.records import flight_dump
 from parsers.tables import Gap, Note, Rows, relative
 
 AT = "byte"
@@ -43,7 +44,7 @@ def claims(path: Path, head: bytes) -> bool:
     suffix = path.suffix.lower()
     if suffix == ".safetensors" or path.name == ".metadata" or suffix == ".distcp":
         return True
-    if head.startswith((b"version https://git-lfs", b"PAR1", b"SQLite format")):
+    if head.startswith((b"version https://git-lfs", b"PAR1", b"SQLite format")) or flight_dump.is_dump(head):
         return False
     if _STEP_TF.search(path.name) and suffix != ".json":
         return not _is_text(head)

@@ -28,6 +28,10 @@ from parsers.tables import Gap, Note
 
 _MAX_BYTES, _MAX_LINED, _MAX_LEAVES, _MAX_GAPS = 4 << 20, 2000, 10_000, 100
 _MAX_SOUGHT = 64 << 20  # characters looked through in vain for keys: a tenth of a second
+_OF_A_SWEEP = {  # Hydra's: beside the folders of its jobs, which override what stands in them
+    "multirun.yaml": re.compile(r"(?m)^hydra:"),
+    "optimization_results.yaml": re.compile(r"(?m)^(?:name: (?:optuna|ax|nevergrad)|best_\w+:)"),
+}
 _KINDS = {"settings", "yaml", "toml", "ini", "args"}
 
 
@@ -43,6 +47,9 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     yield from gaps
     text = text.replace("\r\n", "\n")
     suffix, stem = path.suffix.lower(), path.stem
+    if (told := _OF_A_SWEEP.get(path.name)) is not None and told.search(text):
+        yield Note("of a whole sweep, not read: each of its jobs has its own settings and results")
+        return
     if suffix in (".yaml", ".yml"):
         items = yaml_nodes.leaves(text, stem)
     elif suffix == ".toml":

@@ -11,6 +11,8 @@ Odd about the format: there is none. In `console_format`, `line_numbers` reads a
   counts down to the end of the run (`remaining_time`).
 - transformers prints ``{'loss': ...}`` without a step (`dicts`); a `Note` says how it was found.
 - Carriage returns separate updates of progress bars; of updates with the same step the last one counts.
+- A container's runtime, a cluster, a cloud or the journal keeps each line in a record of its own (`envelopes`, `unwrapped`): the line is read as
+  ever, and the record's clock counts.
 - Source code that a program printed of itself gives no metrics; nor does a number that the file's end may have cut.
 - Clocks without zone are read as UTC; `parsers.clocks` finds the year or date that a clock leaves out.
 
@@ -27,8 +29,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from parsers.console_format import envelopes, unwrapped
 from parsers.console_format.event_lines import is_code
+from parsers.console_format.feed import ANSI, feed, flush, says_steps
 from parsers.console_format.reader import Reader
+from parsers.formats import device_monitor, stack_dump
 from parsers.records import delimited
 from parsers.records.line_blocks import odd_characters
 from parsers.tables import FLUSH_ROWS, HEAD_BYTES, Gap, Note
@@ -47,14 +52,12 @@ _NOT_LOGS = re.compile(
     r"(?i)^(?:readme|license|licence|notice|authors|changelog|contributing|makefile|dockerfile"
     r"|requirements|constraints|citation|debug(?:-internal|-core)?\.log)"
 )
-_ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78M])")
 _DOCUMENTS = {".md", ".rst"}  # notes, unless most of their lines are those of a training loop
 _STAMP = re.compile(
     r"[\[|\s]*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b"
     r"|[IWE]\d{4} )"
 )
 _ASSIGNMENTS = re.compile(r"\s*[\w.]+[:=]\S+(?:\s+[\w.]+[:=]\S+)*\s*")
-_WORD = re.compile(r"[^\W_]")
 _SRUN = re.compile(r"\s*(\d{1,5}): ?")
 _KERNEL = re.compile(r"\[(?: *\d+\.\d{6}|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \d{4})\] ")
 _SACCT = re.compile(r"[ |]*JobID\b.*\bState\b")
@@ -66,6 +69,10 @@ def claims(path: Path, head: bytes) -> bool:
     Not: JSON lines, tables (a header of names, then numbers), settings, source, documents: others read those.
     """
     name, suffix = path.name, path.suffix.lower()
+    if envelopes.kind_of(path, head):
+        return True
+    if stack_dump.claims(path, head) or device_monitor.claims(path, head):
+        return False
     if (_OTHERS.fullmatch(suffix) and suffix not in _DOCUMENTS) or _NOT_LOGS.match(name) or not head.strip(b"\0 \r\n\t"):
         return False
     if 0 in head[:12] and ("tfevents" in name or _is_framed(head)):
@@ -73,12 +80,12 @@ def claims(path: Path, head: bytes) -> bool:
     text = _decoded(head)
     if text is None:
         return False
-    lines = _ANSI.sub("", text).splitlines()
+    lines = ANSI.sub("", text).splitlines()
     lines = [s for s in (lines if len(head) < HEAD_BYTES else lines[:-1] or lines) if s.strip()]
     if not lines or _is_json(lines) or delimited.looks_like_table(lines):
         return False
     if suffix in _DOCUMENTS:
-        return _says_steps(lines) * 2 > len(lines[:200])
+        return says_steps(lines) * 2 > len(lines[:200])
     if _LOG_SUFFIX.search(name) or _LOG_NAME.search(name):
         return True
     unnamed = suffix in {"", ".txt"} or suffix[1:].isdigit()  # a launcher numbers the logs of its workers
@@ -119,21 +126,14 @@ def _reads_like_a_log(lines: list[str]) -> bool:
     source = sum(is_code(s, sure=True) for s in lines)
     if stamped * 3 >= len(lines[:100]) or any("Traceback (most recent call last)" in s for s in lines) or source > 5:
         return True
-    return _says_steps(lines) > 0 or (len(lines) > 3 and sum(_ASSIGNMENTS.fullmatch(s) is not None for s in lines) * 2 >= len(lines))
-
-
-def _says_steps(lines: list[str]) -> int:
-    """How many of the first lines measure something at a step."""
-    reader = Reader(srun=False)
-    for n, text in enumerate(lines[:200]):
-        reader.line(n << 20, text[:2000])
-    reader.finish()
-    found = reader.measured.flush()
-    return 0 if found is None else len(set(found["at"].filter(found["step"].is_valid()).to_pylist()))
+    return says_steps(lines) > 0 or (len(lines) > 3 and sum(_ASSIGNMENTS.fullmatch(s) is not None for s in lines) * 2 >= len(lines))
 
 
 def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     """Metrics, events, settings and printed batches of a log, in the order of the file."""
+    if kind := envelopes.kind_of(path, _head(path)):
+        yield from unwrapped.parse(path, kind)
+        return
     reader: Reader | None = None
     n = 1  # number of the line that begins here
     for text, ended, gap in _blocks(path):
@@ -141,15 +141,20 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
             yield Gap(f"line {n}", gap)
         if reader is None:
             reader = Reader(_srun(text))
-        n = _feed(reader, text, n, ended)
+        n = feed(reader, text, n, ended)
         if reader.rows.full() or reader.measured.size() > FLUSH_ROWS:
-            yield from _flush(reader)
+            yield from flush(reader)
     if reader is not None:
         reader.finish()
-        yield from _flush(reader)
+        yield from flush(reader)
         yield from (Note(s) for s in reader.measured.notes)
         if reader.zoneless:
             yield Note("clock without zone, read as UTC", clock="local")
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as f:
+        return f.read(HEAD_BYTES)
 
 
 def _srun(text: str) -> bool:
@@ -190,51 +195,3 @@ def _blocks(path: Path) -> Iterator[tuple[str, bool, str]]:
         carry += decoder.decode(b"", True)
         if carry:
             yield carry, False, ""
-
-
-def _feed(reader: Reader, text: str, n: int, ended: bool) -> int:
-    """Hands the lines of a piece to the reader; returns the number of the line that the next piece begins in."""
-    if "\x1b" in text:
-        text = _ANSI.sub("", text)
-    lines = text.split("\n")
-    torn = lines.pop() if ended else ""
-    last = "" if ended else lines.pop() if lines and not torn else torn
-    i = 0
-    while i < len(lines):
-        if alike := reader.measured.alike(lines, i, n):
-            i += alike
-            continue
-        s = lines[i]
-        if "\r" in s or "\0" in s:
-            _updates(reader, s, n + i, whole_line=True)
-        else:
-            reader.line((n + i) << 20, s)
-        i += 1
-    if (latest := next((i for i in range(len(lines) - 1, -1, -1) if _WORD.search(lines[i])), None)) is not None:
-        reader.latest = n + latest, lines[latest].rstrip().rpartition("\r")[2]
-    n += len(lines)
-    if _WORD.search(last):
-        reader.latest = n, last.rstrip().rpartition("\r")[2]
-    if last:
-        _updates(reader, last, n, whole_line=False)
-    return n
-
-
-def _updates(reader: Reader, text: str, n: int, whole_line: bool) -> None:
-    """One line of a bar that was redrawn by carriage returns, or one with a hole of NULs in it."""
-    if "\0" in text:
-        for hole in re.finditer("\0+", text):
-            reader.gaps.append(Gap(f"line {n}", f"{len(hole[0]):,} NUL bytes where text should be"))
-    parts = [p for p in re.split(r"(\r+|\0+)", text) if p]
-    for i, part in enumerate(parts):
-        if part[0] not in "\r\0" and part.strip():
-            cut_here = parts[i + 1][0] == "\0" if i + 1 < len(parts) else not whole_line
-            reader.line(n << 20 | min(i, (1 << 20) - 1), part, torn=cut_here)
-
-
-def _flush(reader: Reader) -> Iterator[pa.RecordBatch | Gap]:
-    yield from reader.gaps
-    reader.gaps.clear()
-    yield from reader.rows.flush()
-    if (batch := reader.measured.flush()) is not None:
-        yield batch

@@ -2,7 +2,8 @@
 
 Known writers: Lightning and Keras CSVLogger, Ultralytics ``results.csv`` (padded cells), Stable-Baselines3
 ``progress.csv`` and ``monitor.csv``, AlgoPerf ``measurements.csv``, Ray Tune ``progress.csv``, DVCLive
-``plots/metrics/**.tsv`` (the tag is the path below ``plots/metrics``), DeepSpeed ``csv_monitor``, the web exports of
+``plots/metrics/**.tsv`` (the tag is the path below ``plots/metrics``), Polyaxon
+``events/metric/*.plx`` (the tag is the file's name), DeepSpeed ``csv_monitor``, the web exports of
 W&B and TensorBoard (``Wall time,Step,Value``: the tag is in the file's name), pandas and by hand; wide tables, and
 long ones with a column of metric names.
 
@@ -32,6 +33,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from parsers.console_format import envelopes
 from parsers.records import delimited, gpu_monitor_rows, line_blocks
 from parsers.records.csv_rows import Writer
 from parsers.records.vocabulary import AXES, plain
@@ -50,7 +52,7 @@ _HOLE = "NUL bytes: a hole left by a crash"
 
 def claims(path: Path, head: bytes) -> bool:
     """A header of names over rows of numbers, whatever the extension; any text at all where that is .csv or .tsv."""
-    named = path.suffix.lower() in (".csv", ".tsv")
+    named = path.suffix.lower() in (".csv", ".tsv", ".plx")
     encoding = line_blocks.encoding(head)
     if not named and encoding == "utf-8" and len(head) - len(head.translate(None, line_blocks.CONTROLS)) > len(head) / 50:
         return False  # the same as below, without decoding
@@ -60,8 +62,10 @@ def claims(path: Path, head: bytes) -> bool:
     if text.startswith(_NOT_A_TABLE) or line_blocks.odd_characters(text) > len(text) / 50:
         return False
     lines = [x for x in re.split(r"[\r\n]+", text) if x and not x.startswith("#")]
-    if gpu_monitor_rows.columns(lines[0] if lines else ""):
-        return False  # a monitor's rows, which are of devices and moments
+    if gpu_monitor_rows.dmon_columns(text.partition("\n")[0]):
+        return False
+    if gpu_monitor_rows.columns(lines[0] if lines else "") or envelopes.kind_of(path, head):
+        return False  # a monitor's rows, which are of devices and moments, or lines of a log
     return named or delimited.looks_like_table(lines[:-1] if len(head) >= HEAD_BYTES else lines)
 
 

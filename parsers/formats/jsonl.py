@@ -101,7 +101,7 @@ def _patient(line: bytes, place: int, gaps: GapList) -> list[dict[str, Any]]:
     if isinstance(value, dict):
         return [value]
     if isinstance(value, list) and value and all(isinstance(x, dict) for x in value):
-        return value  # ClearML writes a list a line
+        return value  # as ClearML writes them
     gaps.add(place, "a JSON value that is no object", 1)
     return []
 

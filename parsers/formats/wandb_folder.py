@@ -6,7 +6,7 @@ system metrics in ``wandb-events.jsonl``. Source: wandb's ``sdk/internal`` of 0.
 
 What is odd about them:
 
-* ``config.yaml`` keeps each setting as ``{desc, value}``, and the SDK's own under ``_wandb``.
+* ``config.yaml`` keeps each setting as ``{desc, value}``, and the SDK's own under ``_wandb``. SwanLab's run folders are called alike, and have ``{desc, sort, value}``.
 * ``wandb-summary.json`` has the last value of each metric, wherever it was logged. Where a history lies beside it, its
   values get no step; where it is all that is left, they get its ``_step``.
 * Rows of the JSON lines are kept as they stand, ``_step``, ``_timestamp`` and ``_runtime`` included.
@@ -39,7 +39,7 @@ Parsed = Iterator[pa.RecordBatch | Gap | Note]
 
 _RUN_FOLDER = re.compile(r"(?:offline-|dry)?run-\d{8}_\d{6}-\w+")
 _SDK_LOG = re.compile(r"debug(?:-internal|-core)?(?:\.user)?\.log")
-_WANDB_YAML = re.compile(rb"(?m)^wandb_version:|^_wandb:|^\S[^\n]*:[ \r]*\n(?: +desc:[^\n]*\n)? +value:")
+_WANDB_YAML = re.compile(rb"(?m)^wandb_version:|^_wandb:|^\S[^\n]*:[ \r]*\n(?: +(?:desc|sort):[^\n]*\n)*+ +value:")
 
 
 def claims(path: Path, head: bytes) -> bool:

@@ -93,6 +93,8 @@ def tags(names: Sequence[str], path: Path, metrics: Sequence[int]) -> list[str]:
         dvc = next((k for k in range(len(parts) - 2) if parts[k : k + 2] == ("plots", "metrics")), None)
         if dvc is not None and path.suffix.lower() == ".tsv":
             result[numbers[0]] = "/".join(parts[dvc + 2 :])
+        elif path.suffix.lower() == ".plx":  # Polyaxon: events/metric/<tag>.plx, resources/metric/<tag>.plx of the machine
+            result[numbers[0]] = ("system/" if "resources" in parts[-3:] else "") + parts[-1].replace("__", "/")
         elif result[numbers[0]].lower() in ("value", "values"):
             run, _, tag = parts[-1].rpartition("-tag-")
             result[numbers[0]] = tag if tag and run.startswith("run-") else parts[-1]

@@ -19,16 +19,6 @@ Table = dict[str, list[Any]]
 Reader = Callable[[Sequence[Any]], NDArray[Any] | None]
 
 
-def lift_comet(table: Table) -> None:
-    """Comet's rows hold the metric two objects deep: {"payload": {"metric": {"metricName": ..., "step": ...}}}."""
-    column = table.get("payload", [])
-    inner = [x.get("metric") if isinstance(x, dict) else None for x in column]
-    if inner and all(isinstance(x, dict) and "metricName" in x for x in inner):
-        del table["payload"]
-        for key in dict.fromkeys(chain.from_iterable(x or () for x in inner)):
-            table[key] = [(x or {}).get(key) for x in inner]
-
-
 def find_axes(part: Part, names: dict[str, str], table: Table) -> None:
     """Steps, times, ranks and epochs of the rows; takes their columns out of the table, but for the epoch, which is a metric, too."""
     _find_epochs(part, names, table)
@@ -104,15 +94,13 @@ def find_samples(part: Part, table: Table) -> None:
 
 
 def long_format(names: dict[str, str], table: Table) -> list[tuple[str, list[Any], Ints | None]]:
-    """Rows of one metric each: {"name": "loss", "value": 0.5}; ClearML: metric and variant, Comet: metricName."""
+    """Rows of one metric each: {"name": "loss", "value": 0.5}."""
     tag = next((names[n] for n in vocabulary.TAG if names.get(n) in table), None)
     value = next((names[n] for n in vocabulary.VALUE if names.get(n) in table), None)
     if tag is None or value is None or tag == value or not all(isinstance(x, str) for x in table[tag]):
         return []
-    variants = table.get("variant", table[tag])
-    tags = [t if w in (t, None) else f"{t}/{w}" for t, w in zip(table[tag], variants, strict=True)]
     values = table[value]
     by_tag: dict[str, list[int]] = {}
-    for i, t in enumerate(tags):
+    for i, t in enumerate(table[tag]):
         by_tag.setdefault(t, []).append(i)
     return [(t, [values[i] for i in where], np.array(where)) for t, where in by_tag.items()]

@@ -11,12 +11,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from parsers.records import tolerant_json
+from parsers.console_format import envelopes
+from parsers.records import tolerant_json, tracker_files
 
 _LINES = {".jsonl", ".ndjson", ".jsonlines", ".jl"}
 _CONFIG_TEXT = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml", ".ini": "ini", ".cfg": "ini", ".conf": "ini"}
 _TEXT = {".json", *_LINES, *_CONFIG_TEXT}
-_OTHERS = (b"version https://git-lfs", b"\x1f\x8b", b"PK\x03\x04", b"SQLite format", b"PAR1", b"\x28\xb5\x2f\xfd")
+_OTHERS = (b"version https://git-lfs", b"\x1f\x8b", b"PK\x03\x04", b"SQLite format", b"PAR1", b"\x28\xb5\x2f\xfd",
+           b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")  # fmt: skip  # the last are pickles; Ray Tune calls those of its searchers .json
 _BLANK = b"\0\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f "  # what strip() takes off text; zero bytes are read as spaces
 _WANDB_RUN = re.compile(r"(?:offline-|dry)?run-\d{8}_\d{6}-\w+")
 _WANDB_NAME = re.compile(r"wandb-(?:summary|metadata|history|events)\.jsonl?")
@@ -32,7 +34,7 @@ _ARGS_TEXT = re.compile(
 _NOT_LOGS = re.compile(
     r"(?i)package(?:-lock)?\.json|tsconfig.*\.json|vocab.*\.json|tokenizer.*\.json|special_tokens_map\.json|added_tokens\.json|"
     r"merges\.json|chat_template\.json|(?:pre|image_)?processor_config\.json|.*\.index\.json|.*\.code-workspace|label2id\.json|"
-    r"id2label\.json|modules\.json|.*\.(?:geo|ipynb_meta)json|.*\.bundle\.json"
+    r"id2label\.json|modules\.json|experiment_state-\d.*\.json|.*\.(?:geo|ipynb_meta)json|.*\.bundle\.json"
 )
 
 
@@ -52,6 +54,8 @@ def kind_of(path: Path, head: bytes) -> str | None:
     begins = head.lstrip(_BLANK)[:1]
     if b"" < begins < b" " and not (suffix in _TEXT or _ARGS_TEXT.fullmatch(name)):
         return None  # a control character: nothing of ours, and not decoded for that
+    if tracker_files.kind_of(path, head) or envelopes.kind_of(path, head):
+        return None  # a tracker's, or a log whose lines stand in records
     text = tolerant_json.decode(head)[0].lstrip()
     if suffix in _CONFIG_TEXT:
         return _config_text(path, text, suffix)

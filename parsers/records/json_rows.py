@@ -56,7 +56,6 @@ class Log(Gathered):
     def _group(self, shape: tuple[str, ...], rows: Sequence[Row], part: Part) -> None:
         values = list(chain.from_iterable(map(dict.values, rows)))
         table: Table = {k: values[i :: len(shape)] for i, k in enumerate(shape)}
-        json_columns.lift_comet(table)
         names = {plain(k): k for k in reversed(table)}
         json_columns.find_axes(part, names, table)
         json_columns.find_samples(part, table)

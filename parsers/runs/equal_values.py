@@ -27,7 +27,8 @@ def equal_share(a: Points, b: Points) -> float | None:
     if len(steps) > 1 and np.ptp(one) == 0 == np.ptp(two):
         return None
     unit = np.fmax(last_place(one), last_place(two))
-    return float((np.isclose(one, two, rtol=_SINGLE, equal_nan=True) | (np.abs(one - two) <= _ROUNDED * unit)).mean())
+    with np.errstate(invalid="ignore"):  # of two infinities
+        return float((np.isclose(one, two, rtol=_SINGLE, equal_nan=True) | (np.abs(one - two) <= _ROUNDED * unit)).mean())
 
 
 def same_stretch(a: Points, b: Points) -> bool:

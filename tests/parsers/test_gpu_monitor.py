@@ -6,6 +6,8 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 import forensics
 
 BEGIN = 1_780_000_000
@@ -46,3 +48,40 @@ def test_rows_have_a_clock_and_no_step(tmp_path: Path) -> None:
 def test_other_tables_with_a_timestamp_stay_logs(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("timestamp,step,loss\n" + "".join(f"2026-03-04T05:06:{i:02d},{i},{3 - i / 60}\n" for i in range(60)))
     assert forensics.read(str(tmp_path)).tables["metrics"].num_rows == 60
+
+
+DMON = """#Date       Time        gpu    pwr  gtemp  mtemp     sm    mem   mclk   pclk
+#YYYYMMDD   HH:MM:SS    Idx      W      C      C      %      %    MHz    MHz
+ 20260301   10:00:00      0    250     60      -     98     40   1593   1410
+ 20260301   10:00:01      1    251     61      -     97     40   1593   1400
+#Date       Time        gpu    pwr  gtemp  mtemp     sm    mem   mclk   pclk
+ 20260301   10:00:02      0    250     60
+"""
+DCGM = """#Entity   GPUTL     POWER    TMPTR     SMCLK   XIDER
+ID
+GPU 0     98        250.1    60        1410    0
+GPU 1     97        N/A      61        1410    0
+GPU 1     97        251.9    61        1410    79
+GPU 1     97        251.9    61        1410    79
+"""
+
+
+@pytest.mark.parametrize("name", ["dmon.log", "dmon.txt", "dmon"])
+def test_dmon_of_nvidia_smi(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(DMON)
+    run = forensics.read(str(tmp_path))
+    rows = {(r["tag"], r["at"]): r["value"] for r in run.tables["metrics"].to_pylist()}
+    assert rows["system.gpu.0.util", 3] == 98 and rows["system.gpu.1.clock", 4] == 1400 and len(rows) == 8
+    assert run.tables["metrics"]["time"].to_pylist()[0] == datetime(2026, 3, 1, 10, tzinfo=UTC).timestamp() and [
+        g.lost for g in run.gaps
+    ] == [1]
+
+
+def test_dmon_of_dcgm_and_its_xid(tmp_path: Path) -> None:
+    (tmp_path / "dcgm.log").write_text(DCGM)
+    run = forensics.read(str(tmp_path))
+    assert {r["name"] for r in run.tables["metrics"].to_pylist()} == {"gpu.util", "gpu.temp", "gpu.power", "gpu.clock"}
+    assert [(e["kind"], e["level"], e["text"], e["at"]) for e in run.tables["events"].to_pylist()] == [
+        ("hardware", "error", "GPU 1 reported Xid 79", 5)
+    ]
+    assert run.gaps == []

@@ -2,12 +2,14 @@
 
 import json
 import math
+import pickle
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import parsers
 from parsers.formats import jsonl
 from parsers.records import line_blocks, tolerant_json
 from parsers.tables import HEAD_BYTES, Gap, Note, table_of
@@ -204,17 +206,9 @@ def test_headers_messages_and_footers(tmp_path: Path) -> None:
     assert "completed" in footer["text"]
 
 
-def test_long_format_clearml_and_comet(tmp_path: Path) -> None:
+def test_long_format(tmp_path: Path) -> None:
     long = read(tmp_path / "a.jsonl", [{"step": s, "name": n, "value": s * 2.0} for s in (1, 2) for n in ("loss", "acc")])
     assert curve(long, "loss") == curve(long, "acc") == [(1, 2.0), (2, 4.0)]
-    clearml = read(
-        tmp_path / "b.jsonl", [[{"type": "training_stats_scalar", "iter": 3, "metric": "loss", "variant": "train", "value": 0.5}]]
-    )
-    assert curve(clearml, "loss/train") == [(3, 0.5)]
-    comet = read(
-        tmp_path / "c.jsonl", [{"type": "metric_msg", "payload": {"metric": {"metricName": "loss", "metricValue": 0.5, "step": 3}}}]
-    )
-    assert curve(comet, "loss") == [(3, 0.5)]
 
 
 def test_each_bad_line_costs_itself(tmp_path: Path) -> None:
@@ -311,3 +305,10 @@ def test_the_manifests_of_the_zoo_are_whole() -> None:
         got = [s for b in jsonl.parse(path) if not isinstance(b, (Gap, Note)) for s in b.to_pydict()["sample"] if s is not None]
         assert got == ids
     assert files
+
+
+def test_ray_tune_calls_a_pickle_json(tmp_path: Path) -> None:
+    path = tmp_path / "searcher-state-2026-03-01_10-00-00.json"
+    path.write_bytes(pickle.dumps({"_trials": [1, 2]}))
+    found = parsers.read(tmp_path)
+    assert (found.sources[0].format, found.gaps) == ("pickle, not opened", [])

@@ -1,0 +1,73 @@
+"""Text into a reader of console lines, and what it gathered out of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from parsers.console_format.reader import Reader
+from parsers.tables import Gap
+
+ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78M])")
+_WORD = re.compile(r"[^\W_]")
+
+
+def feed(reader: Reader, text: str, n: int, ended: bool) -> int:
+    """Hands the lines of a piece to the reader; returns the number of the line that the next piece begins in."""
+    if "\x1b" in text:
+        text = ANSI.sub("", text)
+    lines = text.split("\n")
+    torn = lines.pop() if ended else ""
+    last = "" if ended else lines.pop() if lines and not torn else torn
+    i = 0
+    while i < len(lines):
+        if alike := reader.measured.alike(lines, i, n):
+            i += alike
+            continue
+        s = lines[i]
+        if "\r" in s or "\0" in s:
+            _updates(reader, s, n + i, whole_line=True)
+        else:
+            reader.line((n + i) << 20, s)
+        i += 1
+    if (latest := next((i for i in range(len(lines) - 1, -1, -1) if _WORD.search(lines[i])), None)) is not None:
+        reader.latest = n + latest, lines[latest].rstrip().rpartition("\r")[2]
+    n += len(lines)
+    if _WORD.search(last):
+        reader.latest = n, last.rstrip().rpartition("\r")[2]
+    if last:
+        _updates(reader, last, n, whole_line=False)
+    return n
+
+
+def _updates(reader: Reader, text: str, n: int, whole_line: bool) -> None:
+    """One line of a bar that was redrawn by carriage returns, or one with a hole of NULs in it."""
+    if "\0" in text:
+        for hole in re.finditer("\0+", text):
+            reader.gaps.append(Gap(f"line {n}", f"{len(hole[0]):,} NUL bytes where text should be"))
+    parts = [p for p in re.split(r"(\r+|\0+)", text) if p]
+    for i, part in enumerate(parts):
+        if part[0] not in "\r\0" and part.strip():
+            cut_here = parts[i + 1][0] == "\0" if i + 1 < len(parts) else not whole_line
+            reader.line(n << 20 | min(i, (1 << 20) - 1), part, torn=cut_here)
+
+
+def flush(reader: Reader) -> Iterator[pa.RecordBatch | Gap]:
+    """What the reader has gathered so far."""
+    yield from reader.gaps
+    reader.gaps.clear()
+    yield from reader.rows.flush()
+    if (batch := reader.measured.flush()) is not None:
+        yield batch
+
+
+def says_steps(lines: list[str]) -> int:
+    """How many of the first lines measure something at a step."""
+    reader = Reader(srun=False)
+    for n, text in enumerate(lines[:200]):
+        reader.line(n << 20, text[:2000])
+    reader.finish()
+    found = reader.measured.flush()
+    return 0 if found is None else len(set(found["at"].filter(found["step"].is_valid()).to_pylist()))
