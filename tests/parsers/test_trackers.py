@@ -50,7 +50,7 @@ def test_what_a_tracker_could_not_write_is_told() -> None:
     assert "train/grad_norm has no value at steps 10, 11: Neptune leaves out NaN and infinity" in notes
     assert settings(clearml)["lr"] == "0.001" and settings(neptune)["params.lr"] == 0.001
     assert [e["text"][:30] for e in clearml.tables["events"].to_pylist() if e["kind"] == "nonfinite"][:1] == [
-        "clearml - INFO - NaN value enc"
+        "NaN value encountered. Reporti"
     ]
 
 
