@@ -1,7 +1,7 @@
 """Reads the dumps of torch's Flight Recorder (``nccl_trace_rank_0``, pickle or JSON): in which collective each rank is, and which it never reached.
 
 For each process group one event, in the words of torch's own watchdog: the first collective that is not done, with its stack; of a rank that waits in none, the last one that
-it did. The pickle is read without running anything (:mod:`parsers.records.flight_dump`). Schema 2.10, which torch 2.6 to 2.13 write.
+it did. The pickle is read without running anything (:mod:`parsers.records.flight_dump`). Schema 2.10, by torch's source; no dump of a real NCCL run was at hand.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads stacks that ``py-spy dump`` wrote of a process, as text or JSON (``--json``): where each main thread is.
 
 The innermost frame outside of Python's own waiting, and what called it, are one event; a main thread in a collective speaks of processes that wait for each other. A
-dump says nothing of how long: whether the run hangs is for its log to tell. Form: py-spy 0.4's ``dump.rs``.
+dump says nothing of how long: whether the run hangs is for its log to tell. Form: that of py-spy's own documentation; no dump of a real run was at hand.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Offline runs as the trackers' own packages wrote them (tests/parsers/trackers: comet_ml 3.58.8, neptune 1.14, clearml 2.1.12, swanlab 0.10.3, traceml 2.14; guildai's
+"""Offline runs as the trackers' own packages wrote them (tests/parsers/trackers: comet_ml 3.58.8, neptune 1.14, clearml 2.1.12, swanlab 0.10.3, traceml; guildai's
 attributes by hand): 20 steps of two metrics, NaN at step 10, infinity at step 11, a spike at step 15."""
 
 from __future__ import annotations
