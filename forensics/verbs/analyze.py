@@ -61,9 +61,9 @@ class Options:
 @collected(wanted=Wanted, options=Options)
 @click.pass_context
 def analyze(ctx: click.Context, run: str, wanted: Wanted, options: Options) -> None:
-    """Analyze RUN: a folder, one file, or an fsspec URL (s3://...).
+    """Analyze RUN: a folder, one file, an fsspec URL (s3://...), or a tracker's name of it.
 
-    Reads TensorBoard event files, W&B files, Hugging Face trainer states, JSON, CSV, console logs and configs, and writes
+    Names are wandb:entity/project/run, mlflow:http://host:5000, trackio:project/run, and the address of a run's page. Reads TensorBoard event files, W&B files, Hugging Face trainer states, JSON, CSV, console logs and configs, and writes
     one HTML page and the case as JSON. If the folder holds several runs, each is judged: the report covers the worst, and
     names the others with their verdicts. Runs that differ only in their seed become one case.
     """
