@@ -11,7 +11,6 @@ import tempfile
 import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,14 +67,15 @@ class Copy:
         fs, _ = remote.opened(self.url)
 
         def outlined(m: remote.Member) -> Gap | None:
+            target = self.folder / m.name
             try:
-                self.outlines[self.folder / m.name] = _outline(fs, m, self.folder / m.name, partial[m.name])
+                self.outlines[target] = _outline(fs, m, target, partial[m.name])
             except Exception as e:  # each file system has errors of its own
+                target.unlink(missing_ok=True)  # nobody would know of its holes
                 return Gap("byte 0", f"it cannot be copied from there: {type(e).__name__}: {e}"[:300], None, m.name)
             return None
 
-        with ThreadPoolExecutor(remote.AT_ONCE) as pool:
-            return gaps + [g for g in pool.map(outlined, [m for m in named if m.name in partial]) if g is not None]
+        return gaps + [g for g in remote.each(fs, outlined, [m for m in named if m.name in partial]) if g is not None]
 
     def fill(self, paths: Iterable[Path]) -> None:
         """Fetches all of these files where only their outlines are here. Raises ForensicsError."""
@@ -101,7 +101,9 @@ def here(path: str, progress: Callable[[str, int, int], None] | None = None) -> 
         return
     members = remote.listed(path)
     with tempfile.TemporaryDirectory(prefix="forensics-") as name:
-        folder = Path(name) / (path.rstrip("/").rpartition("/")[2] if members[0].key != remote.opened(path)[1] else "")
+        last = path.rstrip("/").rpartition("/")[2]
+        alone = [m.key for m in members] == [remote.opened(path)[1]]
+        folder = Path(name) / ("" if alone else last if last not in ("", ".", "..") else "checkpoint")
         folder.mkdir(exist_ok=True)
         _tell(sum(m.size for m in members), 0, path)
         gaps = remote.refused(members) + remote.fetch(
@@ -109,7 +111,7 @@ def here(path: str, progress: Callable[[str, int, int], None] | None = None) -> 
         )
         if gaps:
             raise ForensicsError(f"{path}: {gaps[0].path}: {gaps[0].what}", remote.HINT)
-        whole = folder / (members[0].name if folder == Path(name) else "")
+        whole = folder / (members[0].name if alone else "")
         try:
             yield whole
         except ForensicsError as e:

@@ -100,7 +100,7 @@ def members(url: str, names: Iterable[str]) -> tuple[list[Member], list[Gap]]:
             return Gap("byte 0", f"it cannot be copied from there: {_said(e)}", None, name)
         return Member(key, name, int(info.get("size") or 0), _time(info))
 
-    known = list(_each(fs, found, names))
+    known = list(each(fs, found, names))
     return [m for m in known if isinstance(m, Member)], [g for g in known if isinstance(g, Gap)]
 
 
@@ -109,14 +109,15 @@ def fetch(url: str, wanted: Iterable[Member], folder: Path, progress: Callable[[
     allows that; -> those that could not be copied. ``progress`` is told how many are done."""
     fs, _ = opened(url)
     gaps: list[Gap] = []
-    for done, gap in enumerate(_each(fs, lambda m: _copy(fs, m, folder), wanted), 1):
+    for done, gap in enumerate(each(fs, lambda m: _copy(fs, m, folder), wanted), 1):
         gaps += [gap] if gap is not None else []
         if progress:
             progress(done)
     return gaps
 
 
-def _each(fs: Any, do: Callable[[A], B], what: Iterable[A]) -> Iterator[B]:
+def each(fs: Any, do: Callable[[A], B], what: Iterable[A]) -> Iterator[B]:
+    """``do`` with each, in order: AT_ONCE at a time where the file system can answer several threads."""
     if not (getattr(fs, "async_impl", False) or "hf" in fs.protocol):  # an archive has one position to read from, FTP one connection
         yield from map(do, what)
         return

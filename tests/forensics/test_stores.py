@@ -218,7 +218,8 @@ def test_a_hole_is_never_a_value(outlined: Any) -> None:
 
 
 def test_replay_fetches_the_states_that_it_may_begin_from_and_removes_the_other_outlines(outlined: Any) -> None:
-    start_checkpoints.fetch(outlined, 45)
+    with pytest.warns(Fetching, match="25 MB from memory://held/run"):
+        start_checkpoints.fetch(outlined, 45)
     known = start_checkpoints.good(outlined, None)
     assert [s.step for s in known] == [10, 20, 30, 50]
     for s in known:
@@ -239,3 +240,13 @@ def test_what_leads_out_of_the_folder_or_is_gone_is_a_gap(tmp_path: Path) -> Non
     members, gaps = remote.members("memory://held/nothing", ["a.log", "../b.log"])
     assert members == [] and [g.path for g in gaps] == ["a.log", "../b.log"]
     assert [g.path for g in remote.fetch("memory://held", [remote.Member("/held/x", "../x", 1, 0.0)], tmp_path)] == ["/held/x"]
+
+
+def test_an_outline_that_could_not_be_written_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fs = fsspec.filesystem("memory")
+    fs.pipe("/torn/model_step_1.safetensors", b"\xff" * 8 + bytes(2 << 20))
+    fs.pipe("/torn/log.jsonl", log())
+    monkeypatch.setattr(outlines, "WHOLE", 1 << 20)
+    monkeypatch.setattr(outlines, "_outline", lambda fs, m, target, head: target.write_bytes(bytes(9)) and 1 / 0)
+    run = at_path.read("memory://torn")
+    assert [s.path for s in run.sources] == ["log.jsonl"] and any("ZeroDivisionError" in g.what for g in run.gaps)
