@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench docs samples fit help
+.PHONY: demo servers test lint bench docs samples fit help
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -17,12 +17,19 @@ $(VENV)/installed-test: $(VENV)/installed
 	$(PIP) --constraint constraints.txt --editable '.[test]'
 	@touch $@
 
+$(VENV)/installed-servers: tests/servers.txt
+	test -x $(VENV)/servers/bin/python || $(PYTHON) -m venv $(VENV)/servers
+	$(VENV)/servers/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/servers.txt
+	@touch $@
+
 demo: $(VENV)/installed  ## install, analyze a shipped sample, print where the report is
 	@rm -rf build/demo && mkdir -p build/demo && cp -r samples/bad_batch_jsonl build/demo && rm build/demo/*/expect.toml  # the answer
 	$(BIN)/forensics analyze build/demo/bad_batch_jsonl --out demo.html --force
 	@echo "Open it in a browser: $(CURDIR)/demo.html"
 
-test: $(VENV)/installed-test  ## install the rest, run every check and test
+servers: $(VENV)/installed-servers  ## install the trackers whose servers the tests start
+
+test: $(VENV)/installed-test $(VENV)/installed-servers  ## install the rest, run every check and test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

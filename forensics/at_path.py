@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import parsers
-from forensics import pipeline, remote, standard_input
+from forensics import pipeline, remote, services, standard_input
 from forensics.case import Case
 from forensics.errors import ForensicsError, NoSingleRun
 from forensics.guards.guarded import Guarded, guarded
@@ -58,9 +58,25 @@ def read(
 def read_runs(
     path: str, *, metrics: dict[str, str] | None = None, of_all: bool = True, run_config: bool = True, progress: Progress | None = None
 ) -> list[Run]:
-    """Every run below a path or URL, or of the log on standard input (`-`); without ``run_config`` a forensics.toml that came with
-    the run is left out. ``of_all``: the tags of `metrics` must be there. Raises ForensicsError where nothing is readable."""
-    folder, keep, refused = _local(path)
+    """Every run below a path or URL, of a tracker's name, or of the log on standard input (`-`); without ``run_config`` a
+    forensics.toml that came with the run is left out. ``of_all``: the tags of `metrics` must be there. Raises ForensicsError where
+    nothing is readable."""
+    if services.of(path) is not None:
+        return _of_service(path, metrics=metrics, of_all=of_all, run_config=run_config, progress=progress)
+    folder, copy, refused = _local(path, progress)
+    runs = _below(folder, path, metrics=metrics, of_all=of_all, run_config=run_config, progress=progress)
+    for r in runs:
+        r.gaps += refused
+        if copy is not None:
+            r.copy = copy
+            r.path = r.path.replace(str(folder), path.rstrip("/"), 1)
+    return runs
+
+
+def _below(
+    folder: Path, path: str, *, metrics: dict[str, str] | None, of_all: bool, run_config: bool, progress: Progress | None
+) -> list[Run]:
+    """Every run in a folder here, which the user calls by `path`."""
     aliases = metric_aliases.read(folder, metrics, run_config=run_config)
     metric_aliases.check_names(aliases)
     try:
@@ -71,14 +87,30 @@ def read_runs(
         raise ForensicsError(f"nothing readable in {path}: {_why(runs)}", "See `forensics analyze --help` for the formats.")
     if of_all:
         metric_aliases.check_tags(aliases, runs)
-    gaps = [*refused, *aliases.gaps, *metric_aliases.unused(runs, aliases)]
+    gaps = [*aliases.gaps, *metric_aliases.unused(runs, aliases)]
     for r in runs:
         r.gaps += gaps
         r.aliases = aliases
-    if keep is not None:
-        for r in runs:
-            r.copy = keep
-            r.path = r.path.replace(str(folder), path.rstrip("/"), 1)
+    return runs
+
+
+def _of_service(text: str, **options: Any) -> list[Run]:
+    """The runs that a tracker's name stands for; of several those that could be fetched."""
+    runs: list[Run] = []
+    failed: list[ForensicsError] = []
+    for found, folder in services.runs(text, progress=options["progress"]):
+        if isinstance(folder, ForensicsError):
+            failed.append(folder)
+            continue
+        inside = _below(folder, found.text, **options)
+        for r in inside:
+            r.id = found.id if len(inside) == 1 else f"{found.id}__{r.id}"
+            r.path = found.text
+        runs += inside
+    if not runs:
+        raise failed[0] if failed else ForensicsError(f"no run in {text}", "The project or experiment is there, and empty.")
+    for e in failed:
+        runs[0].gaps.append(Gap("byte 0", f"another run could not be fetched: {e.message}", None, text))
     return runs
 
 
@@ -87,20 +119,22 @@ def _why(runs: list[Run]) -> str:
     return "the folder is empty" if not found else "; ".join(found[:3]) + (f"; and {len(found) - 3} more" if len(found) > 3 else "")
 
 
-def _local(path: str) -> tuple[Path, tempfile.TemporaryDirectory[str] | None, list[Gap]]:
-    """The path itself, or a temporary copy of what an fsspec URL names, with the folder that holds it and what was not copied."""
+def _local(path: str, progress: Progress | None) -> tuple[Path, Any, list[Gap]]:
+    """The path itself, or a temporary copy of what an fsspec URL names (an ``outlines.Copy``) or was piped in, and what was not copied."""
     if path == standard_input.NAME:
         return *standard_input.saved(), []
     if not remote.is_url(path := remote.local(path)):
         return Path(path), None, []
+    from forensics.outlines import Copy
+
     members, (_, base) = remote.listed(path), remote.opened(path)
     keep = tempfile.TemporaryDirectory(prefix="forensics-")
     file = members[0].name if [m.key for m in members] == [base] else ""
     name = path.rstrip("/").rpartition("/")[2]  # the run is called by it
     folder = Path(keep.name) / ("" if file else name if name not in ("", ".", "..") else "run")
     folder.mkdir(exist_ok=True)
-    gaps = remote.refused(members) + remote.fetch(path, [m.name for m in members if m.name], folder)
-    return folder / file, keep, gaps
+    copy = Copy(path, folder, keep)
+    return folder / file, copy, [*remote.refused(members), *copy.fetch(members, progress)]
 
 
 def trained(run: Run) -> bool:

@@ -26,3 +26,7 @@ class NoSingleRun(WrongUsage):
 
 class CannotTell(Exception):
     """Raised by a detector whose input is there but does not allow a judgement; the text says why, in plain words."""
+
+
+class Fetching(UserWarning):
+    """A download of a size that its reader may want to stop; the text says how much, and from where."""

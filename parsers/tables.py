@@ -136,7 +136,7 @@ class Run:
     meanings: dict[tuple[str, str], Any] = field(default_factory=dict)  # (source, tag) -> names.Meaning
     cache: dict[Any, Any] = field(default_factory=dict, repr=False)  # forensics.run.once: derived from the tables, used by many
     aliases: Any = None  # forensics.run.metric_aliases.Aliases: which tags were given which names
-    copy: Any = field(default=None, repr=False)  # the temporary folder of a run behind a URL, deleted with the last of its runs
+    copy: Any = field(default=None, repr=False)  # of a run behind a URL its forensics.outlines.Copy, deleted with the last of its runs
     files: dict[str, Path] = field(default_factory=dict, repr=False)  # of sources that are shown under another name
 
     def file(self, source: str) -> Path:

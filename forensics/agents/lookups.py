@@ -101,7 +101,7 @@ def around(run: Run, metric: str, step: int | None = None, points: int = 40) -> 
 def lines(run: Run, place: str, context: int = 5) -> Lines:
     """The lines of a log around a place as the case writes it ("train.log line 812"). Raises ForensicsError where that is no
     file of the run, or one whose places are no lines."""
-    m = re.fullmatch(r"(.+?)(?:\s+line\s+|:)(\d+)", place.strip())
+    m = re.fullmatch(r"(.+)(?: line |:)(\d+)", place.strip())
     if m is None:
         raise ForensicsError(f"{place} is no line of a file", 'Give a place such as "train.log line 812", as findings have them.')
     name, asked = m[1], int(m[2])

@@ -66,7 +66,7 @@ def audit(
     options, tick = options or Options(), progress or (lambda what, done, total: None)
     accepted = suppressions.read_known(options.known) if options.known else []
     before = suppressions.read_previous(options.since) if options.since else None
-    found = discover.find(roots, out)[: options.limit]
+    found = discover.find(roots, out, options.limit, tick)
     if not found:
         raise ForensicsError(f"nothing readable in {', '.join(roots)}", "Give folders that hold runs, or a folder above them.")
     written_files.begin(out, options.redact)

@@ -16,23 +16,27 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from forensics import remote
+from forensics import remote, services
 from forensics.audit import storage, written_files
 from forensics.audit.listing import NO_LOG, REFUSED, Found, listed
+from forensics.errors import ForensicsError
 from parsers import rank_names
 from parsers.runs.homes import ONE_RUN, home, inside
+from parsers.walk import walk
 
 TOGETHER = 4  # homes inside a home that are read with it; more are a sweep with something in its top folder
 CROWD = 12  # log files of one folder that are read together; more are one run a file
 SHARED, SHARED_BYTES = 20, 1 << 20  # configs above the runs: how many, how large
 OTHERS = 100  # files of a place that no parser claims, for the list of sources
 _MLFLOW = re.compile(r"^((?:.*/)?[0-9a-f]{32})/(?:metrics|params|tags|artifacts)/")
+Progress = services.Progress
 _SUFFIX = re.compile(r"(?i)(\.(log|out|err|stdout|stderr|txt|csv|tsv|json|jsonl|ndjson|parquet|ya?ml|toml|gz))$")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Files that are read together. ``root`` is what the user named; the others are relative to it."""
+    """Files that are read together. ``root`` is what the user named; the others are relative to it. Of a tracker's run ``home`` names it
+    alone, ``name`` is its id, and the files are those of the cache."""
 
     root: str
     prefix: str  # of the ids, where there are several roots
@@ -49,18 +53,36 @@ class Place:
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:24]
 
 
-def find(roots: Iterable[str], out: str) -> list[Place]:
-    """Every place below the roots, in a stable order. Raises ForensicsError where a root is not there."""
+def find(roots: Iterable[str], out: str, limit: int | None = None, progress: Progress | None = None) -> list[Place]:
+    """Every place below the roots, in a stable order, at most `limit`; the runs of a tracker are fetched, as many as that. Raises
+    ForensicsError where a root is not there."""
     named = list(dict.fromkeys(map(remote.local, roots)))
     prefixes = _prefixes(named)
-    return [p for root, prefix in zip(named, prefixes, strict=True) for p in _below(root, prefix, out)]
+    found: list[Place] = []
+    for root, prefix in zip(named, prefixes, strict=True):
+        left = None if limit is None else limit - len(found)
+        found += _of_service(root, prefix, left, progress) if services.of(root) else _below(root, prefix, out)
+    return found[:limit]
+
+
+def _of_service(root: str, prefix: str, limit: int | None, progress: Progress | None) -> list[Place]:
+    """A place for each run of a tracker, with the files that are now in the cache."""
+    places = []
+    for run, folder in services.runs(root, limit, progress):
+        if isinstance(folder, ForensicsError):
+            places.append(Place(root, prefix, run.text, run.id, (), _hash(run.stamp), folder.message))
+        else:
+            files = sorted(p for p in walk(folder) if isinstance(p, Path))
+            stamp = _hash(repr([(p.name, p.stat().st_size, p.stat().st_mtime) for p in files]))
+            places.append(Place(root, prefix, run.text, run.id, tuple(map(str, files)), stamp))
+    return places
 
 
 def _prefixes(roots: list[str]) -> list[str]:
     """Nothing for one root; for several the shortest ends of their paths that tell them apart."""
     if len(roots) == 1:
         return [""]
-    parts = [PurePosixPath(r if remote.is_url(r) else Path(r).resolve().as_posix()).parts for r in roots]
+    parts = [PurePosixPath(r if remote.is_url(r) or services.of(r) else Path(r).resolve().as_posix()).parts for r in roots]
     n = next((n for n in range(1, 50) if len({p[-n:] for p in parts}) == len(roots)), 50)
     return ["__".join(x.strip("/") for x in p[-n:] if x.strip("/")) or "root" for p in parts]
 

@@ -11,11 +11,11 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from forensics import remote
+from forensics import remote, services
 from forensics.audit import storage
 from forensics.audit.discover import Place
 from parsers.tables import Gap
@@ -38,6 +38,16 @@ class Job:
     folder: str  # that the command was given in: relative names begin there
     run_config: bool = True  # whether a forensics.toml that came with a run counts
     prepare: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True)
+class Here:
+    """The files of a place on this machine, and what of it could not be fetched."""
+
+    folder: Path
+    files: list[Path]
+    gaps: list[Gap] = field(default_factory=list)
+    copy: Any = None  # forensics.outlines.Copy, behind a URL
 
 
 def do(place: Place, job: Job) -> str:
@@ -86,9 +96,9 @@ def _records(place: Place, job: Job) -> tuple[list[dict[str, Any]], dict[str, by
     records, cases = [], {}
     if place.refused:
         return [row.failed(id_of(place, place.name), where(place), place.refused)], {}
-    with _local(place) as (folder, files, gaps):
+    with _local(place) as here:
         try:
-            runs = _read(place, job, folder, files, gaps)
+            runs = _read(place, job, here)
         except Exception as e:
             return [row.failed(id_of(place, place.name), where(place), _said(e))], {}
         while runs:
@@ -108,15 +118,16 @@ def _records(place: Place, job: Job) -> tuple[list[dict[str, Any]], dict[str, by
     return records, cases
 
 
-def _read(place: Place, job: Job, folder: Path, files: list[Path], gaps: list[Gap]) -> list[Any]:
+def _read(place: Place, job: Job, here: Here) -> list[Any]:
     """The runs of a place, with ids and paths as seen from the root."""
     import parsers
     from forensics.run import metric_aliases
 
-    common = Path(os.path.commonpath([f.parent for f in files]))
+    folder = here.folder
+    common = Path(os.path.commonpath([f.parent for f in here.files]))
     aliases = metric_aliases.read(common, run_config=job.run_config)
-    runs = parsers.read_files(files, common, overrides=aliases.names)
-    gaps = [*gaps, *aliases.gaps]
+    runs = parsers.read_files(here.files, common, overrides=aliases.names)
+    gaps = [*here.gaps, *aliases.gaps]
     above = "" if common == folder else common.relative_to(folder).as_posix()
     for run in runs:
         if len(runs) == 1:
@@ -124,8 +135,9 @@ def _read(place: Place, job: Job, folder: Path, files: list[Path], gaps: list[Ga
             run.path = where(place)
         else:
             run.id = id_of(place, "__".join(filter(None, (above, run.id))))
-            run.path = run.path.replace(str(folder), place.root.rstrip("/"), 1)
+            run.path = where(place) if services.of(place.root) else run.path.replace(str(folder), place.root.rstrip("/"), 1)
         run.gaps += gaps
+        run.copy = here.copy
         run.aliases = aliases
     return runs
 
@@ -133,6 +145,8 @@ def _read(place: Place, job: Job, folder: Path, files: list[Path], gaps: list[Ga
 def where(place: Place) -> str:
     """The path that `forensics analyze` takes."""
     root = place.root.rstrip("/") or "/"
+    if services.of(root):
+        return place.home
     if not place.name or (not remote.is_url(root) and Path(root).is_file()):
         return root
     path = f"{root}/{place.name}"
@@ -163,17 +177,25 @@ def _said(e: Exception) -> str:
 
 
 @contextmanager
-def _local(place: Place) -> Iterator[tuple[Path, list[Path], list[Gap]]]:
+def _local(place: Place) -> Iterator[Here]:
     """The files of a place on this machine; those behind a URL are fetched, and go again. What could not be fetched is a gap."""
+    if services.of(place.root):
+        files = [Path(f) for f in place.files]
+        yield Here(Path(os.path.commonpath([f.parent for f in files])), files)
+        return
     if not remote.is_url(place.root):
         root = Path(place.root)
         root = root.parent if root.is_file() else root
-        yield root, [root / f for f in place.files], []
+        yield Here(root, [root / f for f in place.files])
         return
+    from forensics.outlines import Copy
+
     with tempfile.TemporaryDirectory(prefix="forensics-") as name:
         folder = Path(name)
-        gaps = remote.fetch(place.root, place.files, folder)
-        yield folder, [folder / f for f in place.files if f not in {g.path for g in gaps}], gaps
+        members, gaps = remote.members(place.root, place.files)
+        copy = Copy(place.root, folder)
+        gaps += copy.fetch(members)
+        yield Here(folder, [folder / f for f in place.files if f not in {g.path for g in gaps}], gaps, copy)
 
 
 @contextmanager
@@ -192,7 +214,7 @@ def at_work(place: Place, job: Job) -> Iterator[None]:
     trace_path = Path(job.notes) / f"hung-{place.key}"
     if trace_path.exists() and "Timeout" in trace_path.read_text(errors="replace"):
         raise TimeoutError("took too long before")  # an engine of its own mind sends it again
-    size = 0 if remote.is_url(place.root) else sum(_size(Path(place.root) / f) for f in place.files)
+    size = 0 if remote.is_url(place.root) else sum(_size(Path(place.root) / f) for f in place.files)  # files of a cache are absolute
     with _started, trace_path.open("w") as trace:
         faulthandler.dump_traceback_later(job.seconds + size * PER_BYTE, exit=True, file=trace)
         try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from forensics import redact, remote
+from forensics import redact, remote, services
 from forensics.audit.collect import Table
 from forensics.audit.discover import Place
 
@@ -54,7 +54,7 @@ def names(table: Table, roots: Sequence[str], cases: Iterable[dict[str, Any]] = 
 def texts(places: Iterable[Place]) -> Iterator[Path]:
     """The files of the places on this machine."""
     for place in places:
-        if not remote.is_url(place.root):
+        if services.of(place.root) or not remote.is_url(place.root):
             root = Path(place.root)
             yield from ((root.parent if root.is_file() else root) / name for name in place.files[: redact.files.FILES])
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from forensics import outlines
 from forensics.case import Finding
 from forensics.checkpoints.age import counters
 from forensics.checkpoints.describe import Checkpoint, kind_of, measure, step_of
@@ -38,13 +39,19 @@ def of_run(run: Run) -> list[Checkpoint]:
 def tensors(run: Run) -> list[Checkpoint]:
     """The same checkpoints with statistics, as far as the budget reaches: the last first, then the first, then the others."""
     found = of_run(run)
-    left = BUDGET
-    for c in [*found[-1:], *found[:1], *found[-2:0:-1]]:
+    left, partial = BUDGET, outlines.of(run)
+    here = [c for c in found if partial.keys().isdisjoint(c.contents.files)]
+    for c in [*here[-1:], *here[:1], *here[-2:0:-1]]:
         if c.stats or c.contents.bytes > left:
             continue
         left -= c.contents.bytes
         measure(c, only=lambda t: t.role != "other" or is_state(t.name))
-    unread = [c for c in found if not c.stats and c.contents.tensors]
+    if len(here) < len(found):
+        what = (
+            f"the values of {len(found) - len(here)} checkpoints were not fetched, only their headers: give one to `forensics checkpoint`"
+        )
+        run.gaps.append(Gap("byte 0", what, None, next(name(c, run) for c in reversed(found) if c not in here)))
+    unread = [c for c in here if not c.stats and c.contents.tensors]
     if unread and any(c.contents.bytes > left for c in unread):
         what = f"the values of {len(unread)} checkpoints were not read: more than {BUDGET >> 30} GB in all"
         run.gaps.append(Gap("byte 0", what, None, name(unread[0], run)))
@@ -119,11 +126,15 @@ def _open(run: Run) -> tuple[list[Checkpoint], dict[Path, str]]:
     ordered = sorted(groups.items(), key=lambda g: (g[0][0] is None, g[0][0] or 0, g[0][1]))
     found = []
     shown: dict[Path, str] = {}
+    partial = outlines.of(run)
     for (step, home), sources in _spread(ordered):
         paths = [run.file(s) for s in sources]
+        if any(outlines.closed(run, p) for p in paths):
+            run.gaps.append(Gap("byte 0", "its contents were not fetched", None, sources[0]))
+            continue
         whole = [paths[0], *paths[0].parents][sources[0].count("/") - home.count("/")]
         shown[whole] = home
-        contents = folder.join(whole, paths, read_file)
+        contents = folder.join(whole, paths, outlines.reader(read_file, partial))
         for g in contents.gaps:
             if not contents.tensors and not contents.values and "missing" not in g.what and all(x.path != sources[0] for x in run.gaps):
                 run.gaps.append(Gap(g.at, f"its contents: {secrets.mask_text(g.what)}"[:300], None, sources[0]))

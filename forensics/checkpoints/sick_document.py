@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from forensics import outlines, remote
 from forensics.case import jsonable, number
 from forensics.checkpoints import age, buffers, layers, optimizer, weights
 from forensics.checkpoints import folder_facts as facts
@@ -40,15 +41,21 @@ def gravest(found: Iterable[Found]) -> list[Found]:
     return sorted(found, key=lambda f: ("critical", "warning", "info").index(f["severity"]))
 
 
-def report(path: Path, path2: Path | None = None, *, progress: Progress | None = None) -> dict[str, Any]:
-    """The document of `forensics checkpoint --json`: of PATH alone, or with what changed from PATH to PATH2.
+def report(path: str | Path, path2: str | Path | None = None, *, progress: Progress | None = None) -> dict[str, Any]:
+    """The document of `forensics checkpoint --json`: of PATH alone, or with what changed from PATH to PATH2; each may be an fsspec URL.
 
     Raises ForensicsError where nothing in one of them can be read.
     """
-    first = read(path, progress=progress)
-    if path2 is None:
+    with outlines.here(str(path), progress) as one, outlines.here(str(path2 or ""), progress) as two:
+        document = _report(one, two if path2 else None, path2, progress)
+    return document | ({"path": secrets.mask_shapes(str(path))} if remote.is_url(str(path)) else {})
+
+
+def _report(one: Path, two: Path | None, path2: str | Path | None, progress: Progress | None) -> dict[str, Any]:
+    first = read(one, progress=progress)
+    if two is None:
         return to_json(first, findings(first))
-    second = read(path2, progress=progress)
+    second = read(two, progress=progress)
     changed = compare(first, second, progress=progress)
     others = [f | {"title": f"{path2}: {f['title']}"} for f in findings(second)]
     document = to_json(first, [*between(first, second, changed), *findings(first), *others], changed)

@@ -25,6 +25,7 @@ def across(run: Run, options: Options, progress: Progress) -> dict[str, Any]:
     """``{"rows", "worst", "says"}``; a row has ``step``, ``checkpoint``, ``loss``, ``change``, ``error`` (from the row before), ``norm`` (of all weights).
     Raises ForensicsError where fewer than two checkpoints can be used, ReplayFailed as a replay does."""
     options = with_order(run, options, None)
+    start_checkpoints.fetch(run, None)
     with started(options, run.root) as worker:
         about = worker.open(options.device, options.threads or max(1, (os.cpu_count() or 2) // 2), options.memory)
         known = start_checkpoints.good(run, about["checkpoints"])

@@ -40,6 +40,7 @@ def scored(run: Run, case: Case, options: Options, progress: Progress) -> dict[s
         raise ForensicsError("there is no step to look at: no grave finding has one", "Name a window with --steps A:B.")
     first, last = options.steps or (found[0].onset - BACK, found[0].peak)
     options = with_order(run, options, first)
+    start_checkpoints.fetch(run, first, last)
     log, origin = logged(run, found[0].attempt), step_origin(run)
     with started(options, run.root) as worker:
         about = worker.open(options.device, options.threads or max(1, (os.cpu_count() or 2) // 2), options.memory)

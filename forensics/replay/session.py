@@ -53,6 +53,7 @@ def replay(run: Run, case: Case, options: Options, progress: Progress) -> Result
     result = Result(document, root=str(run.root))
     options = with_order(run, options, found[0].onset if found else None)
     asker: journal.Answering | None = None
+    start_checkpoints.fetch(run, *((found[0].onset, found[0].until) if found else (math.inf,)))
     try:
         with started(options, run.root) as worker:
             about = worker.open(options.device, options.threads or max(1, (os.cpu_count() or 2) // 2), options.memory)

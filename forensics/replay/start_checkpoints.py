@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from forensics import outlines
 from forensics.checkpoints import run_saves
 from forensics.checkpoints.sick_values import damaged
 from forensics.replay.runner import Lab
@@ -23,6 +24,27 @@ class Start:
 
     step: int
     path: str | None
+
+
+def fetch(run: Run, first: float | None, last: float | None = None) -> None:
+    """Fetches what a replay may begin from where the checkpoints of a run lie behind a URL: the last three good ones by their steps
+    before the trouble at steps `first` to `last`, and the next one after; without a step, all. What is left of the others is removed:
+    an adapter may look for checkpoints by itself, and would take a hole for zeros. Raises ForensicsError."""
+    if not outlines.of(run):
+        return
+    files: dict[int, list[Path]] = {}
+    for c in run_saves.of_run(run):
+        files.setdefault(-1 if c.step is None else c.step, []).extend(c.contents.files)
+    for row in run.tables["checkpoints"].select(["step", "source"]).to_pylist():
+        if row["step"] is not None:
+            files.setdefault(row["step"], []).append(run.file(row["source"]))
+    steps = sorted(files)
+    if first is not None:
+        early = [s for s in steps if s <= first - MARGIN] or [s for s in steps if s < first]
+        steps = early[-3:] + [s for s in steps if s > (first if last is None else last)][:1]
+    run.copy.fill(p for s in steps for p in files[s])
+    run.copy.drop()
+    run.cache.clear()  # what was read of the outlines
 
 
 def good(run: Run, own: Sequence[Sequence[Any]] | None) -> list[Start]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from forensics import output, remote
+from forensics import output, remote, services
 from forensics.errors import ForensicsError
 from parsers.tables import Run
 from parsers.unclaimed import is_report
@@ -24,7 +24,7 @@ _META = re.compile(rb'<meta name="run" content="([0-9a-f.+ ]*)">')
 
 def of(run: Run) -> list[str]:
     """For each of its first logs hashes of where the run lies and how that log begins, the short beginnings first."""
-    place = os.fsencode(run.path if remote.is_url(run.path) else os.path.realpath(run.path))
+    place = os.fsencode(run.path if remote.is_url(run.path) or services.of(run.path) else os.path.realpath(run.path))
     claimed = sorted((s for s in run.sources if s.claimed), key=lambda s: s.path)
     logs = [s for s in claimed if s.format not in _NO_LOG and s.records] or claimed
     heads = dict.fromkeys(_head(run.file(s.path)) for s in logs[:FILES])

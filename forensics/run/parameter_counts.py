@@ -12,11 +12,19 @@ from dataclasses import dataclass
 from forensics.run.once import once
 from parsers.tables import Run
 
-_N = r"(?<![\w.])(\d[\d,_]*(?:\.\d+)?) ?([KMB])?\b"
+_N = r"(?<![\w.])(\d[\d,_]{0,20}(?:\.\d{1,9})?) ?([KMB])?\b"
 _P = r"(?:model )?param(?:eter)?s?"
-_TRAIN = (rf"(?<!non-)\btrainable {_P}\W{{0,4}}{_N}", rf"{_N} +trainable {_P}\b", rf"\b{_P},? \(?{_N} trainable\b")
-_STILL = (rf"\bnon-trainable {_P}\W{{0,4}}{_N}", rf"{_N} +non-trainable {_P}\b")
-_ALL = (rf"\b(?:all|total) {_P}\W{{0,4}}{_N}", rf"{_N} +total {_P}\b", rf"{_N} {_P},? \(?\d")
+_TRAIN = (
+    re.compile(rf"(?i)(?<!non-)\btrainable {_P}\W{{0,4}}{_N}"),
+    re.compile(rf"(?i){_N} {{1,9}}trainable {_P}\b"),
+    re.compile(rf"(?i)\b{_P},? \(?{_N} trainable\b"),
+)
+_STILL = (re.compile(rf"(?i)\bnon-trainable {_P}\W{{0,4}}{_N}"), re.compile(rf"(?i){_N} {{1,9}}non-trainable {_P}\b"))
+_ALL = (
+    re.compile(rf"(?i)\b(?:all|total) {_P}\W{{0,4}}{_N}"),
+    re.compile(rf"(?i){_N} {{1,9}}total {_P}\b"),
+    re.compile(rf"(?i){_N} {_P},? \(?\d"),
+)
 _UNITS = {"K": 1e3, "M": 1e6, "B": 1e9}
 
 
@@ -52,6 +60,6 @@ def counts(run: Run) -> Counts | None:
     return Counts(training, every or (training + still if still is not None else None), where)
 
 
-def _number(patterns: tuple[str, ...], text: str) -> float | None:
-    m = next((m for p in patterns if (m := re.search(p, text, re.IGNORECASE))), None)
+def _number(patterns: tuple[re.Pattern[str], ...], text: str) -> float | None:
+    m = next((m for p in patterns if (m := p.search(text)) is not None), None)
     return None if m is None else float(m[1].replace(",", "").replace("_", "")) * _UNITS.get((m[2] or "").upper(), 1.0)

@@ -70,9 +70,9 @@ class Options:
 @collected(wanted=Wanted, options=Options)
 @click.pass_context
 def analyze(ctx: click.Context, runs: tuple[str, ...], wanted: Wanted, options: Options) -> None:
-    """Analyze RUN: a folder, one file, an fsspec URL (s3://...), or - for a log that is piped in.
+    """Analyze RUN: a folder, one file, an fsspec URL (s3://...), a tracker's name of it, or - for a log that is piped in.
 
-    Reads TensorBoard event files, W&B files, Hugging Face trainer states, JSON, CSV, console logs and configs, and writes
+    Names are wandb:entity/project/run, mlflow:http://host:5000, trackio:project/run, and the address of a run's page. Reads TensorBoard event files, W&B files, Hugging Face trainer states, JSON, CSV, console logs and configs, and writes
     one HTML page and the case as JSON. If the folder holds several runs, each is judged: the report covers the worst, and
     names the others with their verdicts. Runs that differ only in their seed become one case. Several RUNs get a page each; one that
     cannot be read does not stop the others.

@@ -76,7 +76,7 @@ def _printed(document: dict[str, Any], format: str | None, page: str) -> None:
 @collected(options=Options, after=After)
 @click.pass_context
 def audit(ctx: click.Context, roots: tuple[str, ...], out: str | None, options: Options, after: After, force: bool) -> None:
-    """Analyze every run below ROOT... (folders, files, fsspec URLs), and what the runs share.
+    """Analyze every run below ROOT... (folders, files, fsspec URLs, projects such as wandb:entity/project), and what the runs share.
 
     Writes index.html, audit.parquet (one row a run), audit.json, summary.md, and runs/<id>.html for those worth opening.
     Each result is saved as soon as it is ready: after a kill, --resume continues. One bad run never stops the rest.

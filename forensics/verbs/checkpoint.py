@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 
 import click
 
@@ -12,14 +11,15 @@ from forensics.verbs.options import steady
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
-@click.argument("path2", type=click.Path(path_type=Path), required=False)
+@click.argument("path")
+@click.argument("path2", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Everything as JSON on standard output.")
 @click.pass_context
-def checkpoint(ctx: click.Context, path: Path, path2: Path | None, as_json: bool) -> None:
+def checkpoint(ctx: click.Context, path: str, path2: str | None, as_json: bool) -> None:
     """Print what is in the checkpoint PATH, what is broken, and what changed from PATH to PATH2.
 
-    Reads safetensors, torch, torch.distributed, numpy and Keras files and folders of them. Runs nothing that they contain.
+    Reads safetensors, torch, torch.distributed, numpy and Keras files and folders of them, here or behind an fsspec URL (s3://...).
+    Runs nothing that they contain.
     """
     from forensics import progress
     from forensics.checkpoints import sick_document

@@ -149,8 +149,11 @@ def name_of(case: Path) -> str:
 
 def stem_of(run: str, picked: str | None = None) -> str:
     """What default names of outputs begin with; ``picked``: the run of several that was asked for by name."""
+    from forensics import services
+
     run = standard_input.STEM if run == standard_input.NAME else run
     name = run.rstrip("/\\").replace("\\", "/").rsplit("/", 1)[-1]
+    name = name.replace(":", "-") if services.of(run) else name  # mlflow: alone
     name = name if name not in ("", ".", "..") else Path(run).resolve().name or "run"
     name = f"{name}-{picked.strip('/').replace('/', '__')}" if picked else name
     return os.fsdecode(os.fsencode(name)[:200])  # a folder's name may be so long that no ending fits behind it

@@ -67,7 +67,7 @@ class Choices:
 @click.argument("run", required=False)
 @click.option("--adapter", help="Your Python file with build(), batch(step), loss(model, batch); or `hf`, `lightning`, `nanogpt`.")
 @click.option("--steps", callback=_span, metavar="A:B", help="Replay from step A and explain the worst effect up to step B.")
-@click.option("--checkpoint", type=click.Path(), help="Start from this one; default the last good one before the failure.")
+@click.option("--checkpoint", type=click.Path(), help="Start from this one, a path or URL; default the last good one before the failure.")
 @click.option("--device", default="auto", show_default=True, help="cuda or cpu; auto takes CUDA if available.")
 @click.option("--python", default=sys.executable, help="The Python of the training environment; default the one that runs forensics.")
 @click.option("--budget", type=click.IntRange(min=1), help="Training steps to spend; default grows with the window.")
@@ -103,7 +103,7 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
     The adapter, and the file that FORENSICS_MODULE names for a ready one, are the only files of yours that are ever run, in a process
     of their own. Replay reproduces the steps from the last good checkpoint, bisects batches and samples, and changes learning rate, optimizer and precision one at a time.
     """
-    from forensics import at_path, output, progress
+    from forensics import at_path, outlines, output, progress
     from forensics.replay import into_case, skip_list, template
     from forensics.replay.session import Options
 
@@ -116,6 +116,7 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
         raise click.UsageError("give RUN and --adapter FILE.py; `forensics replay --init` writes one to fill in")
     may_show(show=choices.show, data=choices.data or Path(choices.adapter), redact=wanted.redact)
     given = {k: v for k, v in asdict(choices).items() if k not in ("data", "max_time", "memory", "score", "across", "skip_list")}
+    given |= {"checkpoint": str(ctx.with_resource(outlines.here(choices.checkpoint)))} if choices.checkpoint else {}
     given |= {"max_time": 60 * choices.max_time} if choices.max_time else {}
     given |= {"memory": int(1e9 * choices.memory)} if choices.memory else {}
     options = Options(**{**given, "adapter": into_case.adapter_file(choices.adapter)})

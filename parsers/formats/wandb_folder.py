@@ -108,6 +108,9 @@ def _metadata(path: Path) -> Parsed:
         state = f" ({document['state']})" if isinstance(document.get("state"), str) else ""
         ended = _seconds(document.get("heartbeatAt"))
         rows.event("exit", f"exit code {code}{state}", level="error" if code else "info", time=ended, at=1)
+    elif isinstance(word := document.get("state"), str):  # the service's: finished, failed, killed, crashed (no sign of life), running
+        level = "error" if word in ("failed", "killed") else "info"
+        rows.event("status", f"W&B state {word}", level=level, time=_seconds(document.get("heartbeatAt")), at=1)
     yield from rows.flush()
 
 
