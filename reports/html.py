@@ -25,14 +25,19 @@ from reports import (
     chart,
     checkpoint_table,
     data_section,
+    do_next,
+    first_rows,
     first_screen,
     guard_panel,
     hero_chart,
     markdown,
+    missing,
+    quiet_series,
     recipe_table,
     replay_section,
     run_list,
     scales,
+    suspect_strips,
     text_format,
     timeline_chart,
 )
@@ -54,6 +59,7 @@ PLACES = (
     "symptoms",
     "rules",
     "replay",
+    "suspects",
     "data",
     "checkpoints",
     "clear",
@@ -73,16 +79,17 @@ def render(case: dict[str, Any], shown: dict[str, Any] | None = None) -> str:
     full = complete(case)
     x = timeline_chart.domain(full)
     anchors = _anchors(full)
-    panels = timeline_chart.panels(full, x)
+    quiet = quiet_series.quiet(full, timeline_chart.order(full))
+    panels = timeline_chart.panels(full, x, quiet)
     style = (VENDOR / "uPlot.min.css").read_text("utf-8") + template("report.css") + (template("data.css") if shown else "")
     scripts = [(VENDOR / "uPlot.iife.min.js").read_text("utf-8"), template("report.js")]
     page = environment().get_template("report.html")
     first, more = panels[: timeline_chart.OPEN_PANELS], panels[timeline_chart.OPEN_PANELS :]
     return page.render(
-        case=full, embedded=plain(case), run=full["run"], s=first_screen, runs=run_list, guards=guard_panel, saves=checkpoint_table, recipes=recipe_table, attempts=attempt_table.table(full), attempts_open=attempt_table.OPEN, anchors=anchors, top=first_screen.top(full),
+        case=full, embedded=plain(case), run=full["run"], s=first_screen, rows=first_rows.rows(full), todo=do_next.do_next(full), runs=run_list, guards=guard_panel, saves=checkpoint_table, recipes=recipe_table, attempts=attempt_table.table(full), attempts_open=attempt_table.OPEN, anchors=anchors, top=first_screen.top(full),
         rules=_rules(full), again=timeline_chart.replayed(full), band_names=timeline_chart.band_names(full), weighs=cause_ledger.weighs(full),
-        causes=cause_ledger.causes(full), symptoms=_symptoms(full, anchors), kinds=_kinds(full), arms=replay_section.arms(full), replayed=replay_section, data=data_section.of(shown),
-        hero=hero_chart.of(full, x), panels=first, more_panels=more, lanes=timeline_chart.lanes(full, x), domain=x,
+        causes=cause_ledger.causes(full), symptoms=_symptoms(full, anchors), kinds=_kinds(full), arms=replay_section.arms(full), replayed=replay_section, strips=suspect_strips.of(full), data=data_section.of(shown),
+        hero=hero_chart.of(full, x), panels=first, more_panels=more, quiet=list(quiet.values()), lean=not panels and not full["findings"], missing=missing.groups(full), lanes=timeline_chart.lanes(full, x), domain=x,
         axis=timeline_chart.axis(full, x),
         markdown=markdown.brief(full), style=Markup(style), scripts=[Markup(s) for s in scripts],
         style_hash=policy_hash(style), script_hashes=[policy_hash(s) for s in scripts],
@@ -245,5 +252,6 @@ def _evidence(case: dict[str, Any], e: dict[str, Any], detailed: bool) -> dict[s
     seen = [p[0] for c in drawn for p in c.points]
     x = scales.Scale(max(min(at), min(seen)), max(min(max(at), max(seen)), min(seen) + 1))
     lists = {k: [v for v in data.get(k) or [] if isinstance(v, dict)] for k in ("bands", "marks")}
-    look = chart.Look(name, 150, data.get("scale") == "log", 200 if detailed else 60, rows=2, room=480, **lists)
-    return shown | {"svg": chart.panel(drawn, x, look), "axis": timeline_chart.axis(case, x, count=5)}
+    log = timeline_chart.logarithmic(data, drawn)
+    look = chart.Look(name, 150, log, 200 if detailed else 60, rows=2, room=480, **lists)
+    return shown | {"log": log, "svg": chart.panel(drawn, x, look), "axis": timeline_chart.axis(case, x, count=5)}
