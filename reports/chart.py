@@ -8,7 +8,7 @@ attributes (the page's policy forbids them): classes only. All text is escaped h
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from reports.text_format import SPIKES, cut, number, one_line
 
 LABELLED = 44  # pixels that a panel needs for the labels of its grid
 STRIP = 6  # unit: pixels at the foot of a panel for its bands, below the curves
-FEW = 8  # points of a curve that are marked one by one: between them the line is a guess
+FEW, MANY = 8, 60  # points of a curve that are marked one by one, as between them the line is a guess; evaluations
 Mark = dict[str, Any]  # of the case: {"step", "label", "kind"} or {"from", "to", "kind"}
 
 
@@ -85,8 +85,7 @@ def panel(curves: Sequence[Curve], x: Scale, look: Look) -> Markup:
         if d := path(thin(c.points, x, look.columns), x, y):
             out.append(tag('<path class="{}" d="{}"/>', c.kind, Markup(d)))
     out.append(Markup("</svg>"))
-    few = [(c.kind, p) for c in curves if len(c.points) <= (60 if c.kind == "eval" else FEW) for p in c.points if math.isfinite(p[1])]
-    out += [tag('<circle class="{}" cx="{}" cy="{}" r="{}"/>', kind if kind == "eval" else "few", pct(x(s)), down(v), 3 if kind == "eval" else 2.5) for kind, (s, v) in few]
+    out += _points(curves, x, down)
     out += [tag('<line class="nan" x1="{0}" x2="{1}" y1="{2}" y2="{2}"/>', pct(x(a)), pct(x(b)), top - 2) for a, b, _ in odd]
     told = {spot.step for spot in look.spots}
     peaks = [hit for m in shown if m.get("kind") in SPIKES and (hit := _nearest(curves, m)) and hit[0] not in told]
@@ -94,6 +93,16 @@ def panel(curves: Sequence[Curve], x: Scale, look: Look) -> Markup:
     out += [text(label, 11 + 14 * label.row) for label in labels]
     out.append(written(look.spots, x, height))
     return Markup("").join([*out, Markup("</svg>")])
+
+
+def _points(curves: Sequence[Curve], x: Scale, down: Callable[[float], str]) -> list[Markup]:
+    """Evaluations, and the points of a curve of few, one by one."""
+    out = []
+    for c in curves:
+        kind, radius, most = ("eval", 3.0, MANY) if c.kind == "eval" else ("few", 2.5, FEW)
+        shown = [p for p in c.points if math.isfinite(p[1])] if len(c.points) <= most else []
+        out += [tag('<circle class="{}" cx="{}" cy="{}" r="{}"/>', kind, pct(x(s)), down(v), radius) for s, v in shown]
+    return out
 
 
 def constant(curves: Sequence[Curve]) -> bool:

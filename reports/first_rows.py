@@ -26,7 +26,7 @@ def rows(case: Case) -> list[Row]:
     found: list[Row] = [
         ("Beware", [first_screen.config_file(case)]),
         ("Harm", harm(case) if sick else []),
-        ("Log says", log_says(case) if sick else []),
+        ("Log says", log_says(case)),
         ("Suspects", suspects(case)),
         ("In the data", looked_at(case)),
         ("Go back to", [go_back(case)]),
@@ -49,18 +49,19 @@ def harm(case: Case) -> list[str]:
 
 
 def log_says(case: Case) -> list[str]:
-    """The lines that tell how the process died; else the first ones that speak for the leading cause, with file and place."""
+    """The lines that tell how the process died, or that nothing went wrong; else the first that speaks for the leading cause. With file and place."""
     ended, shown = case["run"]["ending"], [e for f in first_screen.leading(case) for e in f["evidence"] if e["where"]]
     texts = [e for e in shown if e["kind"] == "text" and e["data"]["lines"]]
-    if case["run"].get("status") in ("crashed", "hung", "stopped") and ended["says"] and ended["where"]:
+    died = case["run"].get("status") in ("crashed", "hung", "stopped")
+    if ended["says"] and ended["where"] and (died or case["verdict"] != "unhealthy"):
         also = [e for e in texts if any(ended["says"][:SAME] in line for line in e["data"]["lines"])]
         told = max((e["data"]["lines"] for e in also), key=len, default=[ended["says"]])
         told = told[:LINES]
         return [quoted(line, "" if i else ended["where"], LINE // len(told)) for i, line in enumerate(told)]
-    if texts:
-        return [quoted(texts[0]["data"]["lines"][0], texts[0]["where"])]
     for e in shown:
         said = [m["label"] for m in e["data"]["marks"] if m["label"]]
+        if e["kind"] == "text" and e["data"]["lines"]:
+            return [quoted(e["data"]["lines"][0], e["where"])]
         if e["kind"] == "series" and said:
             return [f"{e['title'].split(' around ')[0]}, {said[0]} (`{e['where']}`)"]
     return []

@@ -15,6 +15,7 @@ from reports.spots import Spot
 Case = dict[str, Any]
 HEIGHT, OVERVIEW = 216, 40  # pixels
 COLUMNS, ROOM = 260, 480
+STANDS_OUT = 5  # times the median distance from the middle: what scatter alone reaches hardly ever (5 x 0.67 sigma)
 EDGE = 0.97  # of the width: a value that ends before it has no place in the margin
 WIDE = 0.8  # of the run: a window as wide as this shows it all
 FAMILIES = {"memory": ("gpu.mem", "mem.")}  # metrics that a kind of finding is about, where it names none
@@ -54,7 +55,7 @@ def _drawn(case: Case, data: Case, x: Scale, finding: Case) -> dict[str, Any]:
     drawn = timeline_chart.curves(data, timeline_chart.abandoned_from(case))
     metric, log = str(data.get("metric")), timeline_chart.logarithmic(data, drawn)
     bands, marks = ([d for d in data.get(k) or [] if isinstance(d, dict)] for k in ("bands", "marks"))
-    spots = _spots(drawn, finding, x)
+    spots = _spots(drawn, finding, x, {value(m.get("step")) for m in marks})
     marks = [m for m in marks if value(m.get("step")) not in {s.step for s in spots if s.kind == "peak"}]
     look = Look(timeline_chart.describe(metric, drawn), HEIGHT, log, COLUMNS, bands, marks, 2, ROOM, spots)
     return {"title": text_format.metric(metric), "unit": data.get("unit"), "log": log, "tag": data.get("tag"),
@@ -73,7 +74,7 @@ def _is_about(finding: Case, series: Case) -> bool:
     )
 
 
-def _spots(drawn: list[Curve], finding: Case, x: Scale) -> list[Spot]:
+def _spots(drawn: list[Curve], finding: Case, x: Scale, marked: set[float]) -> list[Spot]:
     """The usual value, the one farthest from it, and the last: what the eye would have to read off the axis."""
     told = [p for c in drawn if c.kind != "old" for p in c.points]
     alive = [p for p in told if math.isfinite(p[1])]
@@ -84,7 +85,9 @@ def _spots(drawn: list[Curve], finding: Case, x: Scale) -> list[Spot]:
     low, high = min(alive, key=lambda p: p[1]), max(alive, key=lambda p: p[1])
     middle = usual if math.isfinite(usual) else sorted(v for _, v in alive)[len(alive) // 2]
     far = high if abs(high[1] - middle) >= abs(low[1] - middle) else low
-    event = high[1] > low[1] and far not in (alive[0], last) and len(alive) == len(told)  # beside a NaN no finite value is the event
+    apart = sorted(abs(v - middle) for _, v in alive)
+    event = abs(far[1] - middle) > STANDS_OUT * apart[len(apart) // 2] or far[0] in marked
+    event = event and far not in (alive[0], last) and len(alive) == len(told)  # beside a NaN no finite value is the event
     spots = [Spot(far[0], far[1], f"{text_format.number(far[1])} at {text_format.number(int(far[0]))}", "peak")] if event else []
     spots += [Spot(last[0], usual, f"usual {text_format.number(usual)}", "usual")] if low[1] <= usual <= high[1] else []
     return [*spots, *([Spot(last[0], last[1], f"last {text_format.number(last[1])}", "last")] if x(last[0]) > EDGE else [])]

@@ -16,7 +16,9 @@ LEAST = 4  # points that show a line
 def quiet(case: Case, order: list[int]) -> dict[int, str]:
     """Index of each such series -> what it is, in words; ``order``: the series, the telling ones first. What a finding shows is none."""
     told = {e["data"]["metric"] for f in case["findings"] for e in f["evidence"] if e["kind"] == "series"}
-    everything, seen, out = case["timeline"]["series"], {}, {}
+    everything = case["timeline"]["series"]
+    seen: dict[tuple[tuple[float, float], ...], str] = {}
+    out: dict[int, str] = {}
     for i in order:
         s = everything[i]
         name = text_format.metric(s["metric"]) or s["tag"]

@@ -81,18 +81,26 @@ def arms(case: Case) -> list[dict[str, Any]]:
         hit, many = a.get("outcome") in HIT, len(curve) > 1
         across = (shared if together else None) or (scales.Scale(curve[0][0], max(curve[-1][0], curve[0][0] + 1)) if many else None)
         drawn = _small(curve, across, down, hit) if many and across else _bar(scales.value(a.get("peak")), bar, hit)
-        ends = {"first": int(across.lo), "last": int(across.hi), "low": float(f"{down.lo:.3g}"), "high": float(f"{down.hi:.3g}")} if many and across else {}
-        out.append({"arm": a, "hit": hit, "bar": drawn, "says": OUTCOMES.get(str(a.get("outcome")), a.get("outcome")), **ends})
+        ends = (
+            {"first": int(across.lo), "last": int(across.hi), "low": float(f"{down.lo:.3g}"), "high": float(f"{down.hi:.3g}")}
+            if many and across
+            else {}
+        )
+        out.append(
+            {"arm": a, "hit": hit, "bar": drawn, "says": OUTCOMES.get(str(a.get("outcome")), a.get("outcome")), "beside": together, **ends}
+        )
     return out
 
 
 def telling(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """(the experiments that show the most, the others): the run as logged, and of each outcome the longest ones, in their order."""
+    """(the experiments that show the most, the others), in their order: the run as logged; of those without the effect the longest, and
+    of equally long ones the later, which ask more precisely; of those with it one over the same steps, and one at another state."""
     if len(rows) <= OPEN:
         return rows, []
-    ranked = sorted(range(1, len(rows)), key=lambda i: -scales.value(rows[i]["arm"].get("steps") or 0))
-    gone, there = ([i for i in ranked if rows[i]["hit"] is hit] for hit in (False, True))
-    chosen = {0, *(gone[: OPEN // 2]), *there[: OPEN - 1 - len(gone[: OPEN // 2])]}
+    gone = sorted((i for i, r in enumerate(rows) if i and not r["hit"]), key=lambda i: (scales.value(rows[i]["arm"].get("steps")), i))[-3:]
+    there = [next((i for i, r in enumerate(rows) if i and r["hit"] and r.get("beside") is same), 0) for same in (True, False)]
+    chosen = [0, *there, *gone]
+    chosen += [i for i in range(len(rows)) if i not in chosen][: OPEN - len(set(chosen))]
     return [r for i, r in enumerate(rows) if i in chosen], [r for i, r in enumerate(rows) if i not in chosen]
 
 

@@ -31,11 +31,17 @@ def drawn(spots: Sequence[Spot], x: Scale, down: Callable[[float], float]) -> Ma
     for s in margin:
         y = down(s.value)
         free = max(y, free + APART)
-        mark = '<line class="usual" x1="0" x2="100%" y1="{0}" y2="{0}"/>' if s.kind == "usual" else '<circle class="last" cx="100%" cy="{0}" r="2.5"/>'
+        mark = (
+            '<line class="usual" x1="0" x2="100%" y1="{0}" y2="{0}"/>'
+            if s.kind == "usual"
+            else '<circle class="last" cx="100%" cy="{0}" r="2.5"/>'
+        )
         out.append(tag(mark, f"{y:.1f}"))
         out.append(tag('<text class="sp" x="100%" dx="7" y="{}" dy="4">{}</text>', f"{free:.1f}", s.text))
     for s in (s for s in spots if s.kind == "peak"):
         at, foot, end = pct(x(s.step)), f"{down(s.value):.1f}", x(s.step) > LEFT
         out.append(tag('<circle class="peak" cx="{}" cy="{}" r="3.5"/>', at, foot))
-        out.append(tag('<text class="lb peaked{}" x="{}" dx="{}" y="{}" dy="4">{}</text>', " end" * end, at, -8 if end else 8, foot, s.text))
+        out.append(
+            tag('<text class="lb peaked{}" x="{}" dx="{}" y="{}" dy="4">{}</text>', " end" * end, at, -8 if end else 8, foot, s.text)
+        )
     return Markup("").join(out)

@@ -37,9 +37,13 @@ def _strips(strips: Case) -> Case | None:
     top = seen[int(DARKEST * (len(seen) - 1))] or 1.0
     each, per = str(strips.get("each")), scales.whole(strips.get("per"))
     cell = f"one {each}" if per <= 1 else f"the mean of {per} {each}s"
-    says = f"A cell is {cell}, from the first to the last: white costs nothing, the darkest {text_format.number(float(f'{top:.2g}'))} or more."
+    says = f"A cell is {cell}, from the first to the last: no colour costs nothing, the strongest red {text_format.number(float(f'{top:.2g}'))} or more."
     blamed, kept = ([r for r in rows if bool(r.get("blamed")) is side] for side in (True, False))
-    groups = [("Left out, the effect is gone", blamed), ("Kept, without effect", kept), (f"Of an ordinary batch (step {strips.get('ordinary')})", beside)]
+    groups = [
+        ("Left out, the effect is gone", blamed),
+        ("Kept, without effect", kept),
+        (f"Of an ordinary batch (step {strips.get('ordinary')})", beside),
+    ]
     return {"says": says, "groups": [(head, [r | {"strip": _cells(r["parts"], top)} for r in found]) for head, found in groups if found]}
 
 
@@ -51,7 +55,10 @@ def _bars(told: Case) -> Case | None:
     top = max([*losses, 0.0]) or 1.0
     blamed, kept = ([r for r in rows if bool(r.get("blamed")) is side] for side in (True, False))
     groups = [("Left out, the effect is gone", blamed), ("Kept, without effect", kept)]
-    return {"says": "", "groups": [(head, [r | {"strip": _bar(scales.value(r.get("loss")) / top)} for r in found]) for head, found in groups if found]}
+    return {
+        "says": "",
+        "groups": [(head, [r | {"strip": _bar(scales.value(r.get("loss")) / top)} for r in found]) for head, found in groups if found],
+    }
 
 
 def _rows(raw: Any) -> list[Case]:
@@ -68,7 +75,11 @@ def _cells(parts: list[Any], top: float) -> Markup:
         if shade not in ("", "s0"):
             by_shade.setdefault(shade, []).append(f"M{i} 0h1v1h-1z")
     paths = Markup("").join(tag('<path class="{}" d="{}"/>', shade, "".join(d)) for shade, d in sorted(by_shade.items()))
-    return tag('<svg class="strip" width="100%" height="14" viewBox="0 0 {} 1" preserveAspectRatio="none" aria-hidden="true">{}</svg>', len(parts), paths)
+    return tag(
+        '<svg class="strip" width="100%" height="14" viewBox="0 0 {} 1" preserveAspectRatio="none" aria-hidden="true">{}</svg>',
+        len(parts),
+        paths,
+    )
 
 
 def _bar(share: float) -> Markup:

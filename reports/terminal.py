@@ -10,8 +10,8 @@ import textwrap
 from typing import Any
 
 from reports import do_next, first_rows, first_screen, replay_section, text_format
-from reports.suspects import how_to_read
 from reports.schema import complete
+from reports.suspects import how_to_read
 from reports.text_format import one_line
 
 Case = dict[str, Any]
@@ -19,7 +19,13 @@ COLORS = {"unhealthy": "31;1", "healthy": "32;1", "inconclusive": "33;1", "dim":
 ROWS = 4
 LINES = 25
 COMMAND = "forensics "  # a line with a command is for pasting: never cut
-SHORT = {"Suspects": "Suspect", "In the data": "Data", "Go back to": "Go back", "Lies here": "Here", "Last lines": "Log ends"}  # in so many columns
+SHORT = {
+    "Suspects": "Suspect",
+    "In the data": "Data",
+    "Go back to": "Go back",
+    "Lies here": "Here",
+    "Last lines": "Log ends",
+}  # in so many columns
 NAME = 9  # columns for the names on the left
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # bits of a braille character, by row and column
 
@@ -38,17 +44,28 @@ def render(case: Case, width: int = 100, color: bool = False) -> str:
         lines.append(paint(line, "bold" if i else verdict))
     lines += chart(full, width)
     rows = _rows(full)
+    while len(lines) + len(rows) > LINES and (
+        clues := [i for i, (name, text) in enumerate(rows) if not name and text.lstrip()[:1] in COLORS]
+    ):
+        del rows[clues[-1]]  # the ledger has them all
     spare = LINES - len(lines) - len(rows)
     for name, text in rows:
         role = "bold" if name == "Cause" else "" if name else text.lstrip()[:1]
         shown = [text.replace("`", "")]
         if COMMAND not in text:
-            most = 4 if name in ("Beware", "Log says") else 2 if spare > 0 and text[:1].isdigit() else 1  # what to do is told in full where there is room
-            indent = "   " if most == 2 else ""
+            most = _most(name, text, spare)
+            indent = "   " if text[:1].isdigit() else ""
             shown = _wrap(shown[0], width - NAME, most, indent)
             spare -= len(shown) - 1
         lines += [paint(f"{name if i == 0 else '':{NAME}}", "dim") + paint(s, role) for i, s in enumerate(shown)]
     return "\n".join(lines) + "\n"
+
+
+def _most(name: str, text: str, spare: int) -> int:
+    """Lines that a row may take: what to do, and what the log says, are told in full where there is room."""
+    if name == "Beware":
+        return 4
+    return 1 + min(max(spare, 0), 3 if name == "Log says" else int(text[:1].isdigit()))
 
 
 def _head(case: Case) -> str:
@@ -70,7 +87,7 @@ def _rows(case: Case) -> list[tuple[str, str]]:
         sure = f"proven by replay, {text_format.percent(leader['probability'])}" if proven else first_screen.why(leader)
         rows.append(("Cause", f"{one_line(first_screen.named(case))} ({sure})"))
         known = [c for c in leader["clues"] if isinstance(c.get("weight"), (int, float)) and c["weight"]]
-        for c in sorted(known, key=lambda c: -abs(c["weight"]))[:2]:
+        for c in sorted(known, key=lambda c: -abs(c["weight"]))[:3]:
             rows.append(("", f"{text_format.decibans(c['weight']):>4}  {one_line(c.get('text', ''))}"))
         others = first_screen.alternatives(case)
         rows.append(("Or else", ", ".join(f"{one_line(h.get('title'))} {text_format.percent(h['probability'])}" for h in others)))

@@ -173,7 +173,7 @@ def attempts_text(case: Case) -> str:
 
 def axis(case: Case, x: Scale, clock: bool = True, count: int = 8) -> Markup:
     """Step numbers, and beneath them the wall clock of the surviving attempt and its days; on a phone every second."""
-    at = _ends([t for t in ticks(x.lo, x.hi, count) if t == int(t)], x, 0.6 / count)
+    at = _ends([t for t in ticks(x.lo, x.hi, count) if t == int(t)], x, 0.9 / count)
     times = [first_screen.times(case, t)[-1:] if clock else [] for t in at]
     out = [tag('<svg class="plot axis" width="100%" height="{}" aria-hidden="true">', 50 if any(times) else 20)]
     out.append(tag('<text class="yl" x="-7" y="14">{}</text>', text_format.axis_unit(case["run"])))
@@ -186,7 +186,7 @@ def axis(case: Case, x: Scale, clock: bool = True, count: int = 8) -> Markup:
         edge = "first" if x(step) < 0.03 else "last" if x(step) > 0.97 else ""
         classes = f"{edge}{' wide' if i % 2 and i + 1 < len(at) else ''}"
         texts = [_step(step)]
-        for _, stamp in found:
+        for _, stamp in found if to == 16 or not i % 2 else []:
             texts += [stamp[11:to]] + ([text_format.day(stamp)] if text_format.day(stamp) != day else [])
             day = text_format.day(stamp)
         for row, each in enumerate(texts):

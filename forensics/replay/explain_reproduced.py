@@ -7,7 +7,18 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from forensics.replay import all_ranks, bisect_batches, extra_arms, harm, numerics, sample_strips, samples, samples_shown, start_checkpoints, verdict
+from forensics.replay import (
+    all_ranks,
+    bisect_batches,
+    extra_arms,
+    harm,
+    numerics,
+    sample_strips,
+    samples,
+    samples_shown,
+    start_checkpoints,
+    verdict,
+)
 from forensics.replay.arms import optimizer_arms, run_arms
 from forensics.replay.client import ReplayFailed, further_cards
 from forensics.replay.delta_debugging import OutOfBudget

@@ -22,7 +22,9 @@ def strips(scene: Scene, step: int, others: tuple[int, ...], found: samples.Foun
     try:
         ids = scene.lab.worker.ask("ids", batches=[spare[0]])
         ordinary = list(range(min(ORDINARY, ids["rows"][0])))
-        looked = [scene.lab.worker.ask("elements", state=state, batch=b, rows=rows) for b, rows in ((step, blamed + kept), (spare[0], ordinary))]
+        looked = [
+            scene.lab.worker.ask("elements", state=state, batch=b, rows=rows) for b, rows in ((step, blamed + kept), (spare[0], ordinary))
+        ]
     except ReplayFailed as e:
         if e.kind != "adapter":
             raise
@@ -35,7 +37,12 @@ def strips(scene: Scene, step: int, others: tuple[int, ...], found: samples.Foun
     return {
         "each": mine["each"],
         "per": mine["per"],
-        "rows": [{"row": r, "blamed": r in blamed, "loss": x, "parts": p} for r, x, p in zip(blamed + kept, mine["losses"], mine["parts"], strict=True)],
+        "rows": [
+            {"row": r, "blamed": r in blamed, "loss": x, "parts": p}
+            for r, x, p in zip(blamed + kept, mine["losses"], mine["parts"], strict=True)
+        ],
         "ordinary": spare[0] + scene.shift,
-        "beside": [{"sample": names.get(r, r), "loss": x, "parts": p} for r, x, p in zip(ordinary, usual["losses"], usual["parts"], strict=True)],
+        "beside": [
+            {"sample": names.get(r, r), "loss": x, "parts": p} for r, x, p in zip(ordinary, usual["losses"], usual["parts"], strict=True)
+        ],
     }

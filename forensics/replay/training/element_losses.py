@@ -51,7 +51,7 @@ def _catcher() -> Any:
     """Calls each known loss function once more without its mean, and keeps what that gives."""
     from torch.overrides import TorchFunctionMode
 
-    class Catcher(TorchFunctionMode):  # type: ignore[misc]  # torch is not there where this is checked
+    class Catcher(TorchFunctionMode):
         def __init__(self) -> None:
             super().__init__()
             self.found: list[tuple[str, Any, Any]] = []
@@ -82,7 +82,7 @@ def _by_row(each: Any, counts: Any, n: int, losses: list[float]) -> Any:
 
 
 def _adds_up(parts: list[Any], loss: float) -> bool:
-    counted = [v for v in parts if v is not None]
+    counted: list[float] = [v for v in parts if v is not None]
     if not counted or loss != loss or abs(loss) == float("inf"):
         return bool(counted)
     total, least = sum(counted), AGREES * max(abs(loss), 1e-6)
