@@ -11,7 +11,7 @@ from reports.first_screen import SURE, causes, is_open, top
 Case = dict[str, Any]
 UNFINISHED = ("cut", "interrupt", "scheduler", "signal")  # endings that the training did not choose
 MOST = 4  # things to do next
-INTERRUPTED = "Nothing measured needs mending; the run did not come to its own end: resume it if it was to go on."
+INTERRUPTED = "Nothing measured needs fixing; the run did not come to its own end: resume it if it was to go on."
 
 
 def do_next(case: Case) -> list[tuple[str, str]]:

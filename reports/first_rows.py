@@ -74,13 +74,13 @@ def quoted(line: str, where: str, most: int = LINE) -> str:
 
 
 def go_back(case: Case) -> str:
-    """The last healthy checkpoint, and whether going back to it is called for: a loss that came back lost nothing."""
+    """The last healthy checkpoint, and whether the training loss calls for it."""
     found = last_healthy(case)
     grave = {f["kind"] for f in case["findings"] if f["severity"] in first_screen.SEVERITIES[:2]}
     spikes = [s for s in case["spikes"] if s["class"] != "not_a_spike"]
     if not found or not spikes or grave - PASSING or any(s.get("end") is None for s in spikes):
         return found
-    return f"nothing to roll back, the loss came back; {'the last checkpoint before it: ' * found.startswith('`')}{found}"
+    return f"nothing to roll back by the training loss, which came back; {'the last checkpoint before it: ' * found.startswith('`')}{found}"
 
 
 def left_behind(case: Case) -> list[Row]:
@@ -91,7 +91,7 @@ def left_behind(case: Case) -> list[Row]:
 
 
 def not_checked(case: Case) -> str:
-    """'evaluation loss, checkpoints and 7 more were not logged; 36 of 62 checks had no data'"""
+    """'not logged: evaluation loss, checkpoints and 7 more; 36 of 62 checks had no data'"""
     missed = [text_format.metric(b["what"]) for b in case["blind_spots"]]
     unsure = len(first_screen.by_status(case, "cannot_tell", "error"))
     parts = [f"not logged: {text_format.joined(missed, MISSED)}"] if missed else []

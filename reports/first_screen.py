@@ -1,4 +1,4 @@
-"""What the first screen says, as plain data: when, why, or else, cost, last healthy checkpoint, what to do next.
+"""What the first screen says, as plain data: status, headline, when, which cause. The rows below are first_rows, what to do is do_next.
 
 Shared by the page, the Markdown and the terminal, so that all three tell the same story. The sentences that this module
 adds are about the case itself (what is open, what is missing); everything about training comes from the case.
@@ -83,7 +83,7 @@ def named(case: Case) -> str:
     ranked = causes(case)
     best = ranked[0].get("probability") or 0
     titles = [str(h.get("title")) for h in ranked[:3] if best - (h.get("probability") or 0) < TIED]
-    return " or ".join([titles[0], *(t[:1].lower() + t[1:] for t in titles[1:])])
+    return " or ".join([titles[0], *(t[:1].lower() + t[1:] if t.split(" ")[0][1:].islower() else t for t in titles[1:])])
 
 
 def headline(case: Case) -> str:

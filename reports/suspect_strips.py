@@ -19,9 +19,7 @@ BARS = 16  # samples of a ranking without strips
 def of(case: Case) -> list[dict[str, Any]]:
     """For each culprit batch: ``step``, ``each``, ``says`` and ``groups`` of (heading, rows); a row: ``sample``, ``loss``, ``blamed``, ``strip``."""
     found = []
-    for told in replay_section.of(case).get("samples") or []:
-        if not isinstance(told, dict):
-            continue
+    for told in _dicts(replay_section.of(case).get("samples")):
         strips = told.get("strips")
         shown = _strips(strips) if isinstance(strips, dict) else _bars(told)
         if shown:
@@ -48,7 +46,7 @@ def _strips(strips: Case) -> Case | None:
 
 
 def _bars(told: Case) -> Case | None:
-    rows = [r for r in told.get("ranking") or [] if isinstance(r, dict)][:BARS]
+    rows = _dicts(told.get("ranking"))[:BARS]
     losses = [v for r in rows if math.isfinite(v := scales.value(r.get("loss")))]
     if not rows or not any(r.get("blamed") for r in rows):
         return None
@@ -62,8 +60,11 @@ def _bars(told: Case) -> Case | None:
 
 
 def _rows(raw: Any) -> list[Case]:
-    rows = [r for r in raw or [] if isinstance(r, dict)] if isinstance(raw, list) else []
-    return [r | {"parts": r["parts"]} for r in rows if isinstance(r.get("parts"), list) and r["parts"]]
+    return [r for r in _dicts(raw) if isinstance(r.get("parts"), list) and r["parts"]]
+
+
+def _dicts(raw: Any) -> list[Case]:
+    return [r for r in raw if isinstance(r, dict)] if isinstance(raw, list) else []
 
 
 def _cells(parts: list[Any], top: float) -> Markup:

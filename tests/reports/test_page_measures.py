@@ -76,7 +76,7 @@ def test_a_loss_that_came_back_needs_no_checkpoint() -> None:
     case["spikes"] = [s for s in case["spikes"] if s["end"] is not None]
     told = dict(first_rows.rows(complete(case)))
     assert told["Go back to"][0].startswith(
-        "nothing to roll back, the loss came back; the last checkpoint before it: `checkpoints/step_400.pt`"
+        "nothing to roll back by the training loss, which came back; the last checkpoint before it: `checkpoints/step_400.pt`"
     )
     case["spikes"][0]["end"] = None
     assert dict(first_rows.rows(complete(case)))["Go back to"][0].startswith("`checkpoints/step_400.pt`")
