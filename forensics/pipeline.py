@@ -11,7 +11,7 @@ from types import ModuleType
 from forensics import evidence, ranking
 from forensics.batches.culprits import culprits
 from forensics.case import Case, Check, Finding, Hypothesis
-from forensics.case_parts import headline, summary, timeline
+from forensics.case_parts import headline, last_lines, summary, timeline
 from forensics.case_parts.blind_spots import blind_spots
 from forensics.causes import weigh as weighing
 from forensics.errors import CannotTell
@@ -66,7 +66,7 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
         checks, hypotheses = tuple(_with_smallest_effects(run, checks)), tuple(advice.offered(run, hypotheses))
     return Case(
         tool={"name": "forensics", "version": VERSION, "command": list(command)},
-        run=summary.run(run, told.findings),
+        run=summary.run(run, told.findings) | ({"last_lines": last_lines.last_lines(run)} if told.verdict == "inconclusive" else {}),
         verdict=told.verdict,
         answer=told.answer,
         hypotheses=hypotheses,

@@ -8,7 +8,7 @@ attributes (the page's policy forbids them): classes only. All text is escaped h
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,13 @@ from markupsafe import Markup
 
 from reports.labels import Label, pct, place, tag, text
 from reports.scales import GRID, Point, Scale, log_ticks, path, scale, thin, ticks, value
+from reports.spots import Spot
+from reports.spots import drawn as written
 from reports.text_format import SPIKES, cut, number, one_line
 
 LABELLED = 44  # pixels that a panel needs for the labels of its grid
+STRIP = 6  # unit: pixels at the foot of a panel for its bands, below the curves
+FEW, MANY = 8, 60  # points of a curve that are marked one by one, as between them the line is a guess; evaluations
 Mark = dict[str, Any]  # of the case: {"step", "label", "kind"} or {"from", "to", "kind"}
 
 
@@ -45,6 +49,7 @@ class Look:
     marks: Sequence[Mark] = ()
     rows: int = 1
     room: int = 900
+    spots: Sequence[Spot] = ()
 
 
 def panel(curves: Sequence[Curve], x: Scale, look: Look) -> Markup:
@@ -56,10 +61,13 @@ def panel(curves: Sequence[Curve], x: Scale, look: Look) -> Markup:
     said = {a for a, _, _ in odd}  # "NaN from 412" says more than the spike that it makes
     wanted = [*named, *_band_labels(x, [b for b in look.bands if value(b.get("from")) not in said]), *_mark_labels(x, others)]
     labels = place(wanted, look.rows, look.room)
-    top, bottom = 8 + 14 * (max((label.row for label in labels), default=-1) + 1), look.height - 5
+    top, bottom = 8 + 14 * (max((label.row for label in labels), default=-1) + 1), look.height - 5 - (STRIP + 2) * bool(look.bands)
+
+    def height(v: float) -> float:
+        return top + (1 - y(v)) * (bottom - top)
 
     def down(v: float) -> str:
-        return f"{top + (1 - y(v)) * (bottom - top):.1f}"
+        return f"{height(v):.1f}"
 
     out = [tag('<svg class="plot" width="100%" height="{}" role="img" aria-label="{}">', look.height, look.name)]
     for v in _grid(curves, y, 3 if look.height < 110 else 4) if look.height >= LABELLED else []:
@@ -77,13 +85,24 @@ def panel(curves: Sequence[Curve], x: Scale, look: Look) -> Markup:
         if d := path(thin(c.points, x, look.columns), x, y):
             out.append(tag('<path class="{}" d="{}"/>', c.kind, Markup(d)))
     out.append(Markup("</svg>"))
-    few = [p for c in curves if c.kind == "eval" and len(c.points) <= 60 for p in c.points if math.isfinite(p[1])]
-    out += [tag('<circle class="eval" cx="{}" cy="{}" r="3"/>', pct(x(s)), down(v)) for s, v in few]
+    out += _points(curves, x, down)
     out += [tag('<line class="nan" x1="{0}" x2="{1}" y1="{2}" y2="{2}"/>', pct(x(a)), pct(x(b)), top - 2) for a, b, _ in odd]
-    peaks = [hit for m in shown if m.get("kind") in SPIKES and (hit := _nearest(curves, m))]
+    told = {spot.step for spot in look.spots}
+    peaks = [hit for m in shown if m.get("kind") in SPIKES and (hit := _nearest(curves, m)) and hit[0] not in told]
     out += [tag('<circle class="peak" cx="{}" cy="{}" r="3.5"/>', pct(x(s)), down(v)) for s, v in peaks]
     out += [text(label, 11 + 14 * label.row) for label in labels]
+    out.append(written(look.spots, x, height))
     return Markup("").join([*out, Markup("</svg>")])
+
+
+def _points(curves: Sequence[Curve], x: Scale, down: Callable[[float], str]) -> list[Markup]:
+    """Evaluations, and the points of a curve of few, one by one."""
+    out = []
+    for c in curves:
+        kind, radius, most = ("eval", 3.0, MANY) if c.kind == "eval" else ("few", 2.5, FEW)
+        shown = [p for p in c.points if math.isfinite(p[1])] if len(c.points) <= most else []
+        out += [tag('<circle class="{}" cx="{}" cy="{}" r="{}"/>', kind, pct(x(s)), down(v), radius) for s, v in shown]
+    return out
 
 
 def constant(curves: Sequence[Curve]) -> bool:
@@ -94,7 +113,9 @@ def _grid(curves: Sequence[Curve], y: Scale, n: int) -> list[float]:
     """Where the grid lies: round values, or the only value there is."""
     if constant(curves):
         return [next(v for c in curves for _, v in c.points if math.isfinite(v))]
-    return log_ticks(y.lo, y.hi) if y.log else ticks(y.lo, y.hi, n)
+    if y.log:
+        return log_ticks(y.lo, y.hi)
+    return next(found for more in range(4) if len(found := ticks(y.lo, y.hi, n + more)) > 2 or more == 3)
 
 
 def inside(x: Scale, step: Any) -> bool:
@@ -155,8 +176,8 @@ def _band(x: Scale, band: Mark, top: int, bottom: int) -> Markup:
     if math.isnan(a) or b < x.lo or a > x.hi:
         return Markup("")
     kind = band.get("kind") if band.get("kind") in SPIKES else "other"
-    return tag('<rect class="band {}" x="{}" width="{}" y="{}" height="{}"/>', kind, pct(x(a)),
-               pct(max(x(b) - x(a), 0.0015)), top - 6, bottom - top + 6)  # fmt: skip
+    y, height = (top - 6, bottom - top + 6) if band.get("kind") == "shown" else (bottom + 4, STRIP)
+    return tag('<rect class="band {}" x="{}" width="{}" y="{}" height="{}"/>', kind, pct(x(a)), pct(max(x(b) - x(a), 0.004)), y, height)
 
 
 def _nearest(curves: Sequence[Curve], mark: Mark) -> Point | None:

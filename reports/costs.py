@@ -16,16 +16,22 @@ def cost(case: Case) -> str:
     attempts = [a["steps"] for a in case["run"]["attempts"] if None not in (a.get("steps") or [None])]
     again = sum(max(0, a[1] - b[0] + 1) for a, b in pairwise(attempts))
     spikes = [s for s in case["spikes"] if s.get("class") not in ("not_a_spike", "non_recovering")]
-    spent = sum(s.get("cost_steps") or 0 for s in spikes)
+    spent = sum(_lasted(s) for s in spikes)
     last = text_format.axis(case["run"])[1]
     cut = {str(s["finding"]) for s in case["spikes"] if s.get("censored") and s.get("finding")}  # by the end of the log
     bands = [b for b in case["timeline"]["bands"] if b.get("kind") == "non_recovering" and str(b.get("finding")) not in cut]
     lost = [b["from"] for b in bands if b.get("from") is not None]
     standing = [s for s in lost if not any(begin[0] <= s <= end[1] for end, begin in pairwise(attempts))]
     vain = last - min(standing) + 1 if standing and last is not None else 0
-    told = ((again, "{} repeated"), (spent, "{} until the loss recovered"), (vain, "the loss never recovers in the remaining {}"))
+    told = ((again, "{} repeated"), (spent, "{} until the loss was back"), (vain, "the loss never recovers in the remaining {}"))
     text = "; ".join(what.format(text_format.plural(n, "step")) for n, what in told if n > 0)
     return text + _spent(case, again + spent + max(vain, 0)) if text else ""
+
+
+def _lasted(spike: Case) -> int:
+    """Steps from its start until the loss was back, as the finding's title counts them; where no end is known, until it had regained its level."""
+    start, end = spike.get("start"), spike.get("end")
+    return int(end - start) if isinstance(start, (int, float)) and isinstance(end, (int, float)) else spike.get("cost_steps") or 0
 
 
 def _spent(case: Case, steps: float) -> str:

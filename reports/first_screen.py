@@ -1,4 +1,4 @@
-"""What the first screen says, as plain data: when, why, or else, cost, last healthy checkpoint, what to do next.
+"""What the first screen says, as plain data: status, headline, when, which cause. The rows below are first_rows, what to do is do_next.
 
 Shared by the page, the Markdown and the terminal, so that all three tell the same story. The sentences that this module
 adds are about the case itself (what is open, what is missing); everything about training comes from the case.
@@ -6,26 +6,19 @@ adds are about the case itself (what is open, what is missing); everything about
 
 from __future__ import annotations
 
-import shlex
+import re
 from bisect import bisect_left
 from typing import Any
 
 from reports import text_format
-from reports.checkpoint_table import last_healthy as last_healthy
-from reports.costs import cost as cost
-from reports.costs import goodput as goodput
-from reports.suspects import how_to_read as how_to_read
-from reports.suspects import looked_at as looked_at
-from reports.suspects import suspects as suspects
 
 Case = dict[str, Any]
 TELLING = ("loss_spike", "nonfinite", "divergence", "grad_spike", "plateau", "throughput")  # of the clear checks, first
 SEVERITIES = ("critical", "warning", "info")
-UNFINISHED = ("cut", "interrupt", "scheduler", "signal")  # endings that the training did not choose
 LEAST = 0.01  # probability below which a cause is not worth the first screen
+TIED = 0.02  # of probability: what the weights cannot tell apart is not ranked on the first screen
+QUOTED = 60  # unit: characters of a log line in the headline; a longer one has a row of its own
 SURE = 0.95  # probability from which nothing is left to settle ("almost certain", forensics.certainty)
-MOST = 4  # things to do next
-INTERRUPTED = "Nothing measured needs mending; the run did not come to its own end: resume it if it was to go on."
 
 
 def causes(case: Case) -> list[dict[str, Any]]:
@@ -85,10 +78,25 @@ def alternatives(case: Case, limit: int = 3, least: float = LEAST) -> list[dict[
     return [h for h in causes(case)[1 : limit + 1] if (h.get("probability") or 0) >= least]
 
 
-def told_in(case: Case) -> str:
-    """Where the line stands that tells how the run ended, as code."""
-    where = case["run"]["ending"]["where"]
-    return f"told in `{where}`" if where else ""
+def named(case: Case) -> str:
+    """The leading cause by its title; of causes as likely as it, the titles with "or" between them."""
+    ranked = causes(case)
+    best = ranked[0].get("probability") or 0
+    titles = [str(h.get("title")) for h in ranked[:3] if best - (h.get("probability") or 0) < TIED]
+    return " or ".join([titles[0], *(t[:1].lower() + t[1:] if t.split(" ")[0][1:].islower() else t for t in titles[1:])])
+
+
+def headline(case: Case) -> str:
+    """The answer without what stands below it: a long quoted line ("Log says"), and that the run finished (the status)."""
+    answer, ended = str(case.get("answer") or "No answer was written."), case["run"]["ending"]
+    says = ended["says"].rstrip(". ")
+    if ended["kind"] == "finished" and says:
+        return re.sub(rf' The run finished(, by the look of it)?: "?{re.escape(says)}"?\.$', "", answer)
+    at = answer.find(f": {says[:QUOTED]}") if len(says) > QUOTED else -1
+    if at < 0:
+        return answer
+    end = at + 2 + len(says) if says in answer else answer.find("\u2026", at) + 1
+    return f"{answer[:at]}.{answer[end:].removeprefix('.')}" if end > at else answer
 
 
 def times(case: Case, step: Any) -> list[tuple[int, str]]:
@@ -144,19 +152,19 @@ def counted(case: Case) -> str:
     return ", ".join(parts) or ("no symptom worth a warning" if case["findings"] else "no symptom")
 
 
-def status(case: Case) -> str:
-    """'explained, 1 warning', 'one cause leads, 1 critical', 'cause open, 2 warnings', 'nothing found in 23 of 60 checks'; the others had no data."""
-    leader = top(case)
+def status(case: Case) -> tuple[str, str]:
+    """Whether the cause is known, in words, and what was found: ("Explained", "1 warning"), ("Open", "2 warnings"),
+    ("Nothing found", "in 23 of 60 checks; the others had no data")."""
+    leader, clear = top(case), by_status(case, "clear")
+    checked = f"in {len(clear)} of {text_format.plural(len(case['checks']), 'check')}"
+    checked += "; the others had no data" if by_status(case, "cannot_tell", "error") else ""
     if case["verdict"] == "unhealthy":
         known = leader is not None and not is_open(case)
         sure = known and (leader or {}).get("probability", 0) >= SURE
-        return f"{'explained' if sure else 'one cause leads' if known else 'cause open'}, {counted(case)}"
-    clear = by_status(case, "clear")
-    return (
-        f"nothing found in {len(clear)} of {text_format.plural(len(case['checks']), 'check')}"
-        if case["verdict"] == "healthy"
-        else counted(case)
-    )
+        return "Explained" if sure else "One cause leads" if known else "Open", counted(case)
+    if case["verdict"] == "healthy":
+        return "Nothing found", checked
+    return "Inconclusive", f"nothing found {checked}" if not case["findings"] else counted(case)
 
 
 def first_step(pair: Any) -> float:
@@ -173,46 +181,3 @@ def would_have_seen(case: Case, most: int = 4) -> list[dict[str, Any]]:
     """The clear checks that carry a clean bill of health, with the smallest effect each could have seen."""
     known = {c.get("id"): c for c in by_status(case, "clear") if c.get("smallest_effect")}
     return [known[i] for i in (*(i for i in TELLING if i in known), *(i for i in known if i not in TELLING))][:most]
-
-
-def do_next(case: Case) -> list[tuple[str, str]]:
-    """The first things to do, quickest first: (lead-in, text or command of the case)."""
-    leader = top(case)
-    blind = [b for b in case["blind_spots"] if b.get("would_tell")]
-    lead = "Log" if case["verdict"] == "healthy" else "Next time log"
-    log = [(f"{lead} `{b.get('what')}`, which would show", f"{str(b['would_tell']).rstrip('.')}.") for b in blind]
-    if case["verdict"] == "healthy":
-        return [("", INTERRUPTED if case["run"]["ending"]["kind"] in UNFINISHED else "Nothing needs doing."), *log[:2]]
-    if leader is None:
-        return log[:3]
-    if is_open(case):  # acting on a guess is worse than deciding first: what splits the leaders
-        steps = [*_decide(causes(case)[:3])[:2], *_commands(case), *(("", str(i)) for i in leader["interventions"][:1])]
-        return [*steps, *log[:1]][:MOST]
-    settle = [("To settle it:", str(leader["settle"]))] if leader.get("settle") and (leader.get("probability") or 0) < SURE else []
-    last = [*settle, *_commands(case)]
-    return [*(("", str(i)) for i in leader["interventions"][: max(MOST - len(last), 1)]), *last][:MOST]
-
-
-def _decide(leaders: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """What settles the leading causes; one experiment that is told from either's side is told once."""
-    by_experiment: dict[str, tuple[list[str], str]] = {}
-    for h in leaders:
-        if text := str(h.get("settle") or ""):
-            titles, _ = by_experiment.setdefault(text.split(". If ")[0], ([], text))
-            titles.append(f"\u201c{h.get('title')}\u201d")
-    return [(f"To {'settle' if len(t) == 1 else 'decide between'} {text_format.joined(t)}:", text) for t, text in by_experiment.values()]
-
-
-def _commands(case: Case) -> list[tuple[str, str]]:
-    """Commands to paste that do what the sentences ask for: print the suspect batch, run the steps again."""
-    path = case["run"].get("path")
-    leader = top(case)
-    if not path or leader is None or case["verdict"] != "unhealthy":
-        return []
-    run = shlex.quote(text_format.one_line(path))
-    step = next((c.get("step") for c in case["culprits"]), None)
-    out = [("Look at the batch:", f"forensics batch {run} --step {step}")] if step is not None else []
-    asked = " ".join(str(h.get("settle") or "") for h in (causes(case)[:2] if is_open(case) else [leader]))
-    if "replay" in asked.lower() and "forensics replay" not in asked and not case.get("replay"):
-        out.append(("To run the steps again:", f"forensics replay {run} --adapter adapter.py"))
-    return out

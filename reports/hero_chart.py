@@ -10,17 +10,20 @@ from markupsafe import Markup
 from reports import first_screen, text_format, timeline_chart
 from reports.chart import Curve, Look, panel
 from reports.scales import Scale, value
+from reports.spots import Spot
 
 Case = dict[str, Any]
 HEIGHT, OVERVIEW = 216, 40  # pixels
 COLUMNS, ROOM = 260, 480
+STANDS_OUT = 5  # times the median distance from the middle: what scatter alone reaches hardly ever (5 x 0.67 sigma)
+EDGE = 0.97  # of the width: a value that ends before it has no place in the margin
 WIDE = 0.8  # of the run: a window as wide as this shows it all
 FAMILIES = {"memory": ("gpu.mem", "mem.")}  # metrics that a kind of finding is about, where it names none
 USUAL = ("usual", "level", "before")  # facts that say what a metric was before
 
 
 def of(case: Case, whole: Scale) -> dict[str, Any] | None:
-    """``title``, ``unit``, ``log``, ``tag``, ``said`` (a sentence of numbers), ``svg``, ``axis`` and ``overview``; None where nothing can be drawn."""
+    """``title``, ``unit``, ``log``, ``tag``, ``svg``, ``axis`` and ``overview``; None where nothing can be drawn."""
     finding, window = _leading(case)
     series = [s for s in case["timeline"]["series"] if timeline_chart.curves(s, {})]
     if window:
@@ -50,10 +53,12 @@ def _leading(case: Case) -> tuple[Case, Case]:
 def _drawn(case: Case, data: Case, x: Scale, finding: Case) -> dict[str, Any]:
     """The curves of a series or of a finding's window, with its bands and marks."""
     drawn = timeline_chart.curves(data, timeline_chart.abandoned_from(case))
-    metric, log = str(data.get("metric")), data.get("scale") == "log"
+    metric, log = str(data.get("metric")), timeline_chart.logarithmic(data, drawn)
     bands, marks = ([d for d in data.get(k) or [] if isinstance(d, dict)] for k in ("bands", "marks"))
-    look = Look(timeline_chart.describe(metric, drawn), HEIGHT, log, COLUMNS, bands, marks, 2, ROOM)
-    return {"title": text_format.metric(metric), "unit": data.get("unit"), "log": log, "tag": data.get("tag"), "said": _values(drawn, finding),
+    spots = _spots(drawn, finding, x, {value(m.get("step")) for m in marks})
+    marks = [m for m in marks if value(m.get("step")) not in {s.step for s in spots if s.kind == "peak"}]
+    look = Look(timeline_chart.describe(metric, drawn), HEIGHT, log, COLUMNS, bands, marks, 2, ROOM, spots)
+    return {"title": text_format.metric(metric), "unit": data.get("unit"), "log": log, "tag": data.get("tag"),
             "svg": panel(drawn, x, look), "axis": timeline_chart.axis(case, x, clock=False, count=4)}  # fmt: skip
 
 
@@ -69,19 +74,23 @@ def _is_about(finding: Case, series: Case) -> bool:
     )
 
 
-def _values(drawn: list[Curve], finding: Case) -> str:
-    """'usual 0.08, highest 20.25 at step 60, last 0.03': what the eye would have to read off the axis."""
-    alive = [p for c in drawn if c.kind != "old" for p in c.points if math.isfinite(p[1])]
-    if len(alive) < 3:
-        return ""
-    facts = finding.get("facts") or {}
+def _spots(drawn: list[Curve], finding: Case, x: Scale, marked: set[float]) -> list[Spot]:
+    """The usual value, the one farthest from it, and the last: what the eye would have to read off the axis."""
+    told = [p for c in drawn if c.kind != "old" for p in c.points]
+    alive = [p for p in told if math.isfinite(p[1])]
+    if not alive:
+        return []
+    facts, last = finding.get("facts") or {}, alive[-1]
     usual = next((value(facts[k]) for k in USUAL if math.isfinite(value(facts.get(k)))), math.nan)
     low, high = min(alive, key=lambda p: p[1]), max(alive, key=lambda p: p[1])
     middle = usual if math.isfinite(usual) else sorted(v for _, v in alive)[len(alive) // 2]
-    name, far = ("highest", high) if abs(high[1] - middle) >= abs(low[1] - middle) else ("lowest", low)
-    told = [f"usual {text_format.number(usual)}"] if math.isfinite(usual) else []
-    told += [f"{name} {text_format.number(far[1])} at step {text_format.number(int(far[0]))}"] if high[1] > low[1] else []
-    return ", ".join([*told, f"last {text_format.number(alive[-1][1])}"])
+    far = high if abs(high[1] - middle) >= abs(low[1] - middle) else low
+    apart = sorted(abs(v - middle) for _, v in alive)
+    event = abs(far[1] - middle) > STANDS_OUT * apart[len(apart) // 2] or far[0] in marked
+    event = event and far not in (alive[0], last) and len(alive) == len(told)  # beside a NaN no finite value is the event
+    spots = [Spot(far[0], far[1], f"{text_format.number(far[1])} at {text_format.number(int(far[0]))}", "peak")] if event else []
+    spots += [Spot(last[0], usual, f"usual {text_format.number(usual)}", "usual")] if low[1] <= usual <= high[1] else []
+    return [*spots, *([Spot(last[0], last[1], f"last {text_format.number(last[1])}", "last")] if x(last[0]) > EDGE else [])]
 
 
 def _overview(case: Case, series: Case, whole: Scale, part: Scale) -> Markup:
@@ -89,4 +98,4 @@ def _overview(case: Case, series: Case, whole: Scale, part: Scale) -> Markup:
     drawn = timeline_chart.curves(series, timeline_chart.abandoned_from(case))
     band = {"from": part.lo, "to": part.hi, "kind": "shown"}
     name = f"the whole run; shown above: steps {text_format.number(int(part.lo))} to {text_format.number(int(part.hi))}"
-    return panel(drawn, whole, Look(name, OVERVIEW, series.get("scale") == "log", COLUMNS, [band], [], 0))
+    return panel(drawn, whole, Look(name, OVERVIEW, timeline_chart.logarithmic(series, drawn), COLUMNS, [band], [], 0))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
-import math
 import re
 from functools import cache
 from pathlib import Path
@@ -25,14 +24,19 @@ from reports import (
     chart,
     checkpoint_table,
     data_section,
+    do_next,
+    first_rows,
     first_screen,
     guard_panel,
     hero_chart,
     markdown,
+    missing,
+    quiet_series,
     recipe_table,
     replay_section,
     run_list,
-    scales,
+    suspect_strips,
+    symptom_list,
     text_format,
     timeline_chart,
 )
@@ -40,12 +44,8 @@ from reports.schema import complete, plain
 
 HERE = Path(__file__).parent
 VENDOR = HERE / "vendor" / "uplot-1.6.32"
-OPEN_FINDINGS = 12  # shown in full; the rest is one line each, folded
-OPEN_OF_A_KIND = 4
-MANY = 8  # folded findings in a row that share one fold
-DETAILED_CHARTS = 60
 SAID = {"metric", "start", "peak", "end", "class", "alive", "attempt", "step", "first", "last", "values", "at_resume", "from",
-        "ended", "said", "words", "do", "kind", "what"}  # fmt: skip
+        "ended", "said", "words", "do", "kind", "what", "over_highest", "cost_excess"}  # fmt: skip
 PLACES = (
     "answer",
     "causes",
@@ -54,6 +54,7 @@ PLACES = (
     "symptoms",
     "rules",
     "replay",
+    "suspects",
     "data",
     "checkpoints",
     "clear",
@@ -73,16 +74,17 @@ def render(case: dict[str, Any], shown: dict[str, Any] | None = None) -> str:
     full = complete(case)
     x = timeline_chart.domain(full)
     anchors = _anchors(full)
-    panels = timeline_chart.panels(full, x)
+    quiet = quiet_series.quiet(full, timeline_chart.order(full))
+    panels = timeline_chart.panels(full, x, quiet)
     style = (VENDOR / "uPlot.min.css").read_text("utf-8") + template("report.css") + (template("data.css") if shown else "")
     scripts = [(VENDOR / "uPlot.iife.min.js").read_text("utf-8"), template("report.js")]
     page = environment().get_template("report.html")
     first, more = panels[: timeline_chart.OPEN_PANELS], panels[timeline_chart.OPEN_PANELS :]
     return page.render(
-        case=full, embedded=plain(case), run=full["run"], s=first_screen, runs=run_list, guards=guard_panel, saves=checkpoint_table, recipes=recipe_table, attempts=attempt_table.table(full), attempts_open=attempt_table.OPEN, anchors=anchors, top=first_screen.top(full),
+        case=full, embedded=plain(case), run=full["run"], s=first_screen, rows=first_rows.rows(full), todo=do_next.do_next(full), runs=run_list, guards=guard_panel, saves=checkpoint_table, recipes=recipe_table, attempts=attempt_table.table(full), attempts_open=attempt_table.OPEN, anchors=anchors, top=first_screen.top(full),
         rules=_rules(full), again=timeline_chart.replayed(full), band_names=timeline_chart.band_names(full), weighs=cause_ledger.weighs(full),
-        causes=cause_ledger.causes(full), symptoms=_symptoms(full, anchors), kinds=_kinds(full), arms=replay_section.arms(full), replayed=replay_section, data=data_section.of(shown),
-        hero=hero_chart.of(full, x), panels=first, more_panels=more, lanes=timeline_chart.lanes(full, x), domain=x,
+        causes=cause_ledger.causes(full), symptoms=symptom_list.symptoms(full, anchors), kinds=symptom_list.kinds(full), arms=replay_section.arms(full), replayed=replay_section, strips=suspect_strips.of(full), data=data_section.of(shown),
+        hero=hero_chart.of(full, x), panels=first, more_panels=more, quiet=list(quiet.values()), lean=not panels and not full["findings"], missing=missing.groups(full), lanes=timeline_chart.lanes(full, x), domain=x,
         axis=timeline_chart.axis(full, x),
         markdown=markdown.brief(full), style=Markup(style), scripts=[Markup(s) for s in scripts],
         style_hash=policy_hash(style), script_hashes=[policy_hash(s) for s in scripts],
@@ -181,69 +183,3 @@ def _rules(case: dict[str, Any]) -> dict[str, dict[str, str]]:
     """How each symptom that was found is decided, by the id of its check: {"anchor", "text"}."""
     told = [c for c in case["checks"] if c.get("rule")]
     return {c["id"]: {"anchor": f"rule-{i}", "text": c["rule"]} for i, c in enumerate(told, 1)}
-
-
-def _symptoms(case: dict[str, Any], anchors: dict[str, str]) -> list[list[dict[str, Any]]]:
-    """Findings in step order, in groups: one that is shown alone, or many that share a fold."""
-    ordered = sorted(case["findings"], key=lambda f: first_screen.first_step(f.get("steps")))
-    cited = {i for h in case["hypotheses"][:3] for c in h["clues"] for i in c.get("findings") or []}
-    serious = [f for f in ordered if f.get("severity") in ("critical", "warning")]
-    serious.sort(key=lambda f: (f.get("id") not in cited, f.get("severity") != "critical"))
-    of_a_kind: dict[Any, list[int]] = {}
-    for f in serious:
-        of_a_kind.setdefault(f.get("kind"), []).append(id(f))
-    few = {i for alike in of_a_kind.values() for i in alike[:OPEN_OF_A_KIND]}
-    shown = {id(f) for f in [f for f in serious if id(f) in few][:OPEN_FINDINGS]}
-    detailed = {id(f) for f in (serious + ordered)[:DETAILED_CHARTS]}
-    groups: list[list[dict[str, Any]]] = []
-    run: list[dict[str, Any]] = []
-    for f in ordered:
-        item = {"f": f, "clock": _clock(case, f), "open": id(f) in shown, "anchor": anchors[str(f.get("id"))],
-                "evidence": [_evidence(case, e, id(f) in detailed) for e in f["evidence"]]}  # fmt: skip
-        if item["open"]:
-            groups += [*_folded(run), [item]]
-            run = []
-        else:
-            run.append(item)
-    return groups + _folded(run)
-
-
-def _clock(case: dict[str, Any], f: dict[str, Any]) -> str:
-    pair = f.get("steps") or [None, None]
-    known = [first_screen.times(case, s)[-1:] for s in pair]
-    return text_format.period(f.get("times")) or text_format.period([t[0][1] if t else None for t in known])
-
-
-def _folded(items: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    return [items] if len(items) > MANY else [[item] for item in items]
-
-
-def _kinds(case: dict[str, Any]) -> list[dict[str, Any]]:
-    """How often each symptom was found and where: the overview when there are many."""
-    out: dict[str, dict[str, Any]] = {}
-    for f in sorted(case["findings"], key=lambda f: first_screen.first_step(f.get("steps"))):
-        row = out.setdefault(str(f.get("kind")), {"n": 0, "first": f, "worst": "info"})
-        row["n"] += 1
-        row["last"] = f
-        row["worst"] = min(row["worst"], f.get("severity"), key=lambda s: {"critical": 0, "warning": 1}.get(s, 2))
-    return [{"kind": k, **row} for k, row in out.items()]
-
-
-def _evidence(case: dict[str, Any], e: dict[str, Any], detailed: bool) -> dict[str, Any]:
-    data = e["data"] if isinstance(e.get("data"), dict) else {}
-    shown: dict[str, Any] = {"kind": e.get("kind"), "title": e.get("title"), "where": e.get("where"), "data": data}
-    if e.get("kind") != "series":
-        return shown
-    drawn = timeline_chart.curves(data, timeline_chart.abandoned_from(case))
-    if not drawn:
-        return shown
-    name = timeline_chart.describe(str(data.get("metric")), drawn)
-    if not any(math.isfinite(v) for c in drawn for _, v in c.points):
-        return shown | {"kind": "text", "data": {"lines": [name]}}
-    at = [scales.value(v) for v in data.get("window") or []] + [p[0] for c in drawn for p in (c.points[0], c.points[-1])]
-    at = [v for v in at if math.isfinite(v)]
-    seen = [p[0] for c in drawn for p in c.points]
-    x = scales.Scale(max(min(at), min(seen)), max(min(max(at), max(seen)), min(seen) + 1))
-    lists = {k: [v for v in data.get(k) or [] if isinstance(v, dict)] for k in ("bands", "marks")}
-    look = chart.Look(name, 150, data.get("scale") == "log", 200 if detailed else 60, rows=2, room=480, **lists)
-    return shown | {"svg": chart.panel(drawn, x, look), "axis": timeline_chart.axis(case, x, count=5)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from reports import attempt_table, checkpoint_table, first_screen, recipe_table, run_list, text_format
+from reports import attempt_table, checkpoint_table, do_next, first_rows, first_screen, recipe_table, run_list, text_format
 from reports import replay_section as replayed
 from reports.schema import complete
 from reports.text_format import decibans, number
@@ -98,27 +98,22 @@ def render(case: Case) -> str:
 
 def brief(case: Case) -> str:
     """The first screen: answer, when, why, or else, what to do. Takes a case that ``schema.complete`` filled."""
-    run, clock = case["run"], "; ".join(filter(None, first_screen.when(case)))
-    state = f"{esc(run.get('status', 'unknown'))}; **{esc(case['verdict'])}**, {first_screen.counted(case)}."
-    lines = [f"# {esc(case.get('answer') or 'No answer was written.')}", "", f"Run {code(run.get('id', '?'))}, {state}", ""]
-    rows = [
-        ("One of several", esc(run_list.heading(case))),
-        ("Beware", esc(first_screen.config_file(case))),
-        ("When", esc(clock)),
-        ("Ending", esc(first_screen.told_in(case))),
-    ]
+    run, clock, (word, found) = case["run"], "; ".join(filter(None, first_screen.when(case))), first_screen.status(case)
+    state = f"{esc(run.get('status', 'unknown'))}; **{esc(word)}**{' ' if found.startswith('in ') else ', '}{esc(found)}."
+    lines = [f"# {esc(first_screen.headline(case))}", "", f"Run {code(run.get('id', '?'))}, {state}", ""]
+    told = dict(first_rows.rows(case))
+    rows = [("One of several", esc(run_list.heading(case))), ("Beware", esc("; ".join(told.pop("Beware", [])))), ("When", esc(clock))]
     if leader := first_screen.top(case):
-        rows.append(("Why", f"**{esc(leader.get('title'))}**: {esc(first_screen.why(leader))}"))
+        proven = "proven by replay, " if replayed.logs_alone(case) is not None else ""
+        sure = f"{proven}{text_format.percent(leader['probability'])}" if proven else first_screen.why(leader)
+        rows.append(("Cause", f"**{esc(first_screen.named(case))}**: {esc(sure)}"))
         others = first_screen.alternatives(case, least=0.0)
         rows.append(("Or else", ", ".join(f"{esc(h.get('title'))} {esc(text_format.percent(h['probability']))}" for h in others)))
     rows += [("Ruled out by the author", f"{esc(title)}: {esc(why)}") for title, why in first_screen.ruled_out(case)]
     rows += [("Author's note", esc(remark)) for remark in first_screen.remarks(case)]
-    rows += [("Suspect", esc("; ".join(first_screen.suspects(case)))), ("Cost", esc(first_screen.cost(case)))]
-    rows.append(("Goodput", esc(first_screen.goodput(case))))
-    rows.append(("In the data", esc("; ".join(first_screen.looked_at(case)))))
-    rows.append(("Last healthy checkpoint", esc(first_screen.last_healthy(case))))
+    rows += [(name, "; ".join(map(esc, sentences))) for name, sentences in told.items()]
     lines += [f"- {name}: {text}" for name, text in rows if text]
-    todo = [f"{esc(lead)} {action(text)}".strip() for lead, text in first_screen.do_next(case)]
+    todo = [f"{esc(lead)} {action(text)}".strip() for lead, text in do_next.do_next(case)]
     return "\n".join(lines + (["", "## Do next", "", *_numbered(todo)] if todo else []))
 
 

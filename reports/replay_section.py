@@ -12,7 +12,6 @@ from reports.labels import pct, tag
 
 Case = dict[str, Any]
 HIT = ("spike", "nan")
-OUTCOMES = {"spike": "it is there", "nan": "it is there", "no spike": "it is gone"}
 TITLES = {
     "data": "the batch makes it, whatever the state",
     "state x data": "this batch makes it, in this state",
@@ -24,8 +23,10 @@ TITLES = {
     "nothing to explain": "nothing to explain",
     "undecided": "undecided",
 }
-WIDTH, HEIGHT = 1000, 36  # of a small chart, in its own units across and in pixels down
+WIDTH, HEIGHT = 1000, 60  # of a small chart, in its own units across and in pixels down
 MOST = 32  # rows of a table
+OPEN = 6  # experiments that are shown at once
+OUTCOMES = {"spike": "spike", "nan": "NaN", "no spike": "no spike"}
 
 
 def of(case: Case) -> Case:
@@ -40,18 +41,29 @@ def title(case: Case) -> str:
     return TITLES.get(word, word or "no verdict")
 
 
-def proof(case: Case) -> list[dict[str, Any]]:
-    """The experiments that decided, for the first screen: the run as logged, the first that took the effect away, and the next that did not."""
-    rows = arms(case)
-    without = next((i for i, a in enumerate(rows) if a["arm"].get("outcome") == "no spike"), 0)
-    chosen = [rows[0], rows[without], *[a for a in rows[without + 1 :] if a["hit"]][:1]] if without else []
-    return [{**a, "outcome": OUTCOMES.get(str(a["arm"].get("outcome")), a["arm"].get("outcome"))} for a in chosen]
+PROOF = ("data", "state x data", "transient hardware", "optimizer-hyperparameter", "numerics", "deterministic code")
+
+
+def logs_alone(case: Case) -> float | None:
+    """The probability of the leading cause by the clues of the logs; None where a replay proved nothing of it."""
+    weighed = [h for h in case["hypotheses"] if not h.get("ruled_out")]
+    if of(case).get("verdict") not in PROOF or not weighed or _sum(weighed[0], replayed=True) <= 0:
+        return None
+    shares = [10 ** (_sum(h, replayed=False) / 10) for h in weighed]
+    return shares[0] / sum(shares)
+
+
+def _sum(h: Case, *, replayed: bool) -> float:
+    """Decibans of a cause by its clues of one side."""
+    weights = (scales.value(c.get("weight")) for c in h["clues"] if (c.get("part") == "replay") is replayed)
+    return min(sum(w for w in weights if math.isfinite(w)), 300.0)  # beyond, the powers of ten are infinite
 
 
 def arms(case: Case) -> list[dict[str, Any]]:
     """Each experiment with its losses as a small chart, all on one scale of loss; a bar of its peak where it has no curve.
 
-    Those that run over the steps of the first one, the run as logged, share its axis of steps, too.
+    Those that run over the steps of the first one, the run as logged, share its axis of steps, too. The small chart of one that was
+    run is ``bar``, with ``low`` and ``high`` of the losses and ``first`` and ``last`` step.
     """
     rows = [a for a in _list(of(case).get("arms")) if isinstance(a, dict)]
     curves = [scales.points(a.get("curve")) for a in rows]
@@ -66,11 +78,30 @@ def arms(case: Case) -> list[dict[str, Any]]:
     shared = scales.Scale(min(steps), max(*steps, min(steps) + 1)) if steps else None
     out = []
     for a, curve, together in zip(rows, curves, beside, strict=True):
-        hit = a.get("outcome") in HIT
-        many = len(curve) > 1
-        drawn = _small(curve, shared if together else None, down, hit) if many else _bar(scales.value(a.get("peak")), bar, hit)
-        out.append({"arm": a, "hit": hit, "bar": drawn})
+        hit, many = a.get("outcome") in HIT, len(curve) > 1
+        across = (shared if together else None) or (scales.Scale(curve[0][0], max(curve[-1][0], curve[0][0] + 1)) if many else None)
+        drawn = _small(curve, across, down, hit) if many and across else _bar(scales.value(a.get("peak")), bar, hit)
+        ends = (
+            {"first": int(across.lo), "last": int(across.hi), "low": float(f"{down.lo:.3g}"), "high": float(f"{down.hi:.3g}")}
+            if many and across
+            else {}
+        )
+        out.append(
+            {"arm": a, "hit": hit, "bar": drawn, "says": OUTCOMES.get(str(a.get("outcome")), a.get("outcome")), "beside": together, **ends}
+        )
     return out
+
+
+def telling(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """(the experiments that show the most, the others), in their order: the run as logged; of those without the effect the longest, and
+    of equally long ones the later, which ask more precisely; of those with it one over the same steps, and one at another state."""
+    if len(rows) <= OPEN:
+        return rows, []
+    gone = sorted((i for i, r in enumerate(rows) if i and not r["hit"]), key=lambda i: (scales.value(rows[i]["arm"].get("steps")), i))[-3:]
+    there = [next((i for i, r in enumerate(rows) if i and r["hit"] and r.get("beside") is same), 0) for same in (True, False)]
+    chosen = [0, *there, *gone]
+    chosen += [i for i in range(len(rows)) if i not in chosen][: OPEN - len(set(chosen))]
+    return [r for i, r in enumerate(rows) if i in chosen], [r for i, r in enumerate(rows) if i not in chosen]
 
 
 def named(arm: dict[str, Any]) -> str:
@@ -83,9 +114,8 @@ def _bar(peak: float, across: scales.Scale, hit: bool) -> Markup:
     return tag('<svg class="arm" width="100%" height="12" aria-hidden="true">{}</svg>', line)
 
 
-def _small(curve: list[scales.Point], across: scales.Scale | None, down: scales.Scale, hit: bool) -> Markup:
+def _small(curve: list[scales.Point], x: scales.Scale, down: scales.Scale, hit: bool) -> Markup:
     """The loss from step to step, with a mark where it is not finite."""
-    x = across or scales.Scale(curve[0][0], max(curve[-1][0], curve[0][0] + 1))
     spots = [(round(x(s) * WIDTH), round(2 + (1 - down(v)) * (HEIGHT - 4), 1)) for s, v in curve if math.isfinite(v)]
     parts = [tag('<polyline points="{}"/>', " ".join(f"{a},{b}" for a, b in spots))]
     parts += [tag('<line x1="{0}" x2="{0}" y1="0" y2="{1}"/>', round(x(s) * WIDTH), HEIGHT) for s, v in curve if not math.isfinite(v)][:40]
@@ -99,8 +129,6 @@ def said(case: Case) -> list[str]:
     """What the replay found, in sentences, the verdict's reason first."""
     r = of(case)
     out = [str(r[k]) for k in ("why", "trouble", "budget_note") if r.get(k)]
-    harm = r.get("harm")
-    out += [str(harm["says"])] if isinstance(harm, dict) and harm.get("says") else []
     first = r.get("nonfinite")
     if isinstance(first, dict) and isinstance(first.get("first"), dict):
         f = first["first"]

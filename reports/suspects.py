@@ -7,6 +7,7 @@ from typing import Any
 from reports import text_format
 
 Case = dict[str, Any]
+NAMED = 12  # ids that a replay found: each is to be left out
 
 
 def suspects(case: Case, limit: int = 3, most: int = 6) -> list[str]:
@@ -14,6 +15,7 @@ def suspects(case: Case, limit: int = 3, most: int = 6) -> list[str]:
     lines = []
     for c in case["culprits"][:limit]:
         ids = c.get("samples") or []
+        most = NAMED if c.get("how") == "bisected" else most
         shown = ", ".join(text_format.number(i) for i in ids[:most]) + (f" and {len(ids) - most} more" if len(ids) > most else "")
         sure = f"{c.get('how', '?')}, {text_format.percent(c.get('confidence'))}"
         whole = len(ids) > most and c.get("how") != "bisected"  # the batch, not what a replay found in it

@@ -9,8 +9,9 @@ import math
 import textwrap
 from typing import Any
 
-from reports import first_screen, text_format
+from reports import do_next, first_rows, first_screen, replay_section, text_format
 from reports.schema import complete
+from reports.suspects import how_to_read
 from reports.text_format import one_line
 
 Case = dict[str, Any]
@@ -18,6 +19,13 @@ COLORS = {"unhealthy": "31;1", "healthy": "32;1", "inconclusive": "33;1", "dim":
 ROWS = 4
 LINES = 25
 COMMAND = "forensics "  # a line with a command is for pasting: never cut
+SHORT = {
+    "Suspects": "Suspect",
+    "In the data": "Data",
+    "Go back to": "Go back",
+    "Lies here": "Here",
+    "Last lines": "Log ends",
+}  # in so many columns
 NAME = 9  # columns for the names on the left
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # bits of a braille character, by row and column
 
@@ -30,49 +38,65 @@ def render(case: Case, width: int = 100, color: bool = False) -> str:
         return f"\x1b[{COLORS[role]}m{text}\x1b[0m" if color and role in COLORS else text
 
     verdict = one_line(full["verdict"])
-    answer = f"{verdict.upper()}: {one_line(full.get('answer') or 'no answer was written')}"
-    lines = [paint(text_format.cut(_head(full["run"]), width), "dim")]
+    answer = f"{verdict.upper()}: {one_line(first_screen.headline(full))}"
+    lines = [paint(text_format.cut(_head(full), width), "dim")]
     for i, line in enumerate(textwrap.wrap(answer, width, max_lines=4, placeholder=" \u2026")):
         lines.append(paint(line, "bold" if i else verdict))
     lines += chart(full, width)
     rows = _rows(full)
+    while len(lines) + len(rows) > LINES and (
+        clues := [i for i, (name, text) in enumerate(rows) if not name and text.lstrip()[:1] in COLORS]
+    ):
+        del rows[clues[-1]]  # the ledger has them all
     spare = LINES - len(lines) - len(rows)
     for name, text in rows:
-        role = "bold" if name == "Why" else "" if name else text.lstrip()[:1]
+        role = "bold" if name == "Cause" else "" if name else text.lstrip()[:1]
         shown = [text.replace("`", "")]
         if COMMAND not in text:
-            most = 4 if name == "Beware" else 2 if spare > 0 and text[:1].isdigit() else 1  # what to do is told in full where there is room
-            indent = "   " if most == 2 else ""
+            most = _most(name, text, spare)
+            indent = "   " if text[:1].isdigit() else ""
             shown = _wrap(shown[0], width - NAME, most, indent)
             spare -= len(shown) - 1
         lines += [paint(f"{name if i == 0 else '':{NAME}}", "dim") + paint(s, role) for i, s in enumerate(shown)]
     return "\n".join(lines) + "\n"
 
 
-def _head(run: Case) -> str:
+def _most(name: str, text: str, spare: int) -> int:
+    """Lines that a row may take: what to do, and what the log says, are told in full where there is room."""
+    if name == "Beware":
+        return 4
+    return 1 + min(max(spare, 0), 3 if name == "Log says" else int(text[:1].isdigit()))
+
+
+def _head(case: Case) -> str:
+    run, (word, found) = case["run"], first_screen.status(case)
     parts = [one_line(run.get("id") or "run"), one_line(run.get("status") or "unknown"), text_format.reach(run)]
     attempts = len(run["attempts"])
-    return ", ".join(filter(None, [*parts, f"{attempts} attempts" if attempts > 1 else ""]))
+    known = f"{word.lower()}{' ' if found.startswith('in ') else ', '}{found}"
+    return ", ".join(filter(None, [*parts, f"{attempts} attempts" if attempts > 1 else ""])) + f" \u00b7 {known}"
 
 
 def _rows(case: Case) -> list[tuple[str, str]]:
     """(name, text) of every line below the chart; the clues have no name and begin with their sign."""
-    beware = [("Beware", one_line(first_screen.config_file(case)))] if first_screen.config_file(case) else []
-    rows = [*beware, ("When", "; ".join(filter(None, first_screen.when(case))))]
+    told = dict(first_rows.rows(case))
+    rows = [("Beware", one_line(t)) for t in told.pop("Beware", [])]
+    rows.append(("When", "; ".join(filter(None, first_screen.when(case)))))
     leader = first_screen.top(case)
     if leader:
-        rows.append(("Why", f"{one_line(leader.get('title'))}: {first_screen.why(leader)}"))
-        known = [c for c in leader["clues"] if isinstance(c.get("weight"), (int, float))]
+        proven = replay_section.logs_alone(case) is not None
+        sure = f"proven by replay, {text_format.percent(leader['probability'])}" if proven else first_screen.why(leader)
+        rows.append(("Cause", f"{one_line(first_screen.named(case))} ({sure})"))
+        known = [c for c in leader["clues"] if isinstance(c.get("weight"), (int, float)) and c["weight"]]
         for c in sorted(known, key=lambda c: -abs(c["weight"]))[:3]:
             rows.append(("", f"{text_format.decibans(c['weight']):>4}  {one_line(c.get('text', ''))}"))
         others = first_screen.alternatives(case)
         rows.append(("Or else", ", ".join(f"{one_line(h.get('title'))} {text_format.percent(h['probability'])}" for h in others)))
     rows += [("Not", f"{one_line(title)}, says the author: {one_line(why)}") for title, why in first_screen.ruled_out(case)]
     rows += [("Note", one_line(remark)) for remark in first_screen.remarks(case)]
-    rows.append(("Suspect", one_line("; ".join(first_screen.suspects(case, 2)))))
-    rows.append(("Data", first_screen.how_to_read(case)))
-    rows += [("Cost", first_screen.cost(case)), ("Healthy", one_line(first_screen.last_healthy(case)))]
-    for i, (lead, text) in enumerate(first_screen.do_next(case)[:4], 1):
+    told.pop("Not checked", None)  # the last lines say it
+    rows += [(SHORT.get(name, name), one_line("; ".join(lines))) for name, lines in told.items()]
+    rows.append(("Data", how_to_read(case)))
+    for i, (lead, text) in enumerate(do_next.do_next(case), 1):
         rows.append(("Do next" if i == 1 else "", f"{i}. {one_line(f'{lead} {text}')}"))
     rows += [("Checked", _checked(case)), ("Read", _read(case))]
     return [(name, text) for name, text in rows if text]

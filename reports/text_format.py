@@ -23,7 +23,7 @@ METRICS = {
     "skip.count": "skipped steps", "batch.size": "batch size",
 }  # fmt: skip
 FACTS = {  # how the numbers of a finding are named; others by their own name
-    "noise_sigmas": "noise widths", "sigmas": "noise widths", "cost_steps": "steps lost", "cost_excess": "excess loss in all",
+    "noise_sigmas": "height in widths of the noise", "sigmas": "height in widths of the noise", "cost_steps": "steps until back at its level",
     "half_life": "steps to half its height", "top": "highest", "level": "usual", "redone": "steps done twice",
     "idle": "seconds down", "count": "values", "grad_ratio": "gradient norm, times its usual",
     "grad_before": "gradient norm just before", "grad_usual": "usual gradient norm", "grad_highest": "highest gradient norm before",

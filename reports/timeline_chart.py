@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from typing import Any
 
 from markupsafe import Markup
@@ -15,6 +16,7 @@ from reports.scales import Point, Scale, points, ticks, value, whole
 FIRST = ("loss.train", "loss.eval", "grad.norm", "lr", "loss_scale")  # then throughput, memory, the rest
 HEIGHTS = {"loss.train": 180, "loss.eval": 140, "grad.norm": 120}
 OPEN_PANELS = 8
+RATIO = 5  # unit: below it a straight axis shows the same, and is read faster
 FEW = 12  # more bands or marks than this are drawn over the first panel only
 Case = dict[str, Any]
 
@@ -60,15 +62,26 @@ def curves(series: dict[str, Any], cut: dict[int, float], kind: str = "run") -> 
     return [c for c in out if c.points]
 
 
-def panels(case: Case, x: Scale) -> list[dict[str, Any]]:
+def logarithmic(series: dict[str, Any], drawn: list[Curve]) -> bool:
+    """Whether the values span so much that a scale of ratios shows more than a straight one."""
+    seen = [v for c in drawn for _, v in c.points if math.isfinite(v)]
+    return series.get("scale") == "log" and bool(seen) and min(seen) > 0 and max(seen) / min(seen) >= RATIO
+
+
+def order(case: Case) -> list[int]:
+    """The series, the telling ones first."""
+    everything = case["timeline"]["series"]
+    return sorted(range(len(everything)), key=lambda i: (_rank(str(everything[i].get("metric"))), i))
+
+
+def panels(case: Case, x: Scale, left_out: Container[int] = ()) -> list[dict[str, Any]]:
     """One panel a series, the telling ones first; evaluation loss shares the panel of the training loss."""
     cut, everything = abandoned_from(case), case["timeline"]["series"]
-    order = sorted(range(len(everything)), key=lambda i: (_rank(str(everything[i].get("metric"))), i))
     with_eval = _eval_beside_train(everything)
     out: list[dict[str, Any]] = []
-    for i in order:
+    for i in order(case):
         s, members = everything[i], [i]
-        if i == with_eval[1]:
+        if i == with_eval[1] or i in left_out:
             continue
         drawn = curves(s, cut)
         if i == with_eval[0]:
@@ -79,7 +92,7 @@ def panels(case: Case, x: Scale) -> list[dict[str, Any]]:
         name, folded = str(s.get("metric", "")), len(out) >= OPEN_PANELS
         bands = [] if out and len(case["timeline"]["bands"]) > FEW else case["timeline"]["bands"]
         marks = [m for m in case["timeline"]["marks"] if m.get("kind") != "checkpoint"]
-        log = s.get("scale") == "log"
+        log = logarithmic(s, drawn)
         height = 44 if constant(drawn) else HEIGHTS.get(name, 90)
         out.append({
             "title": text_format.metric(name), "tag": s.get("tag"), "unit": s.get("unit"), "log": log, "members": members,
@@ -160,23 +173,33 @@ def attempts_text(case: Case) -> str:
 
 def axis(case: Case, x: Scale, clock: bool = True, count: int = 8) -> Markup:
     """Step numbers, and beneath them the wall clock of the surviving attempt and its days; on a phone every second."""
-    at = [t for t in ticks(x.lo, x.hi, count) if t == int(t)]
+    at = _ends([t for t in ticks(x.lo, x.hi, count) if t == int(t)], x, 0.9 / count)
     times = [first_screen.times(case, t)[-1:] if clock else [] for t in at]
     out = [tag('<svg class="plot axis" width="100%" height="{}" aria-hidden="true">', 50 if any(times) else 20)]
     out.append(tag('<text class="yl" x="-7" y="14">{}</text>', text_format.axis_unit(case["run"])))
     if any(times):
         out.append(Markup('<text class="yl" x="-7" y="30">UTC</text>'))
+    stamps = [stamp for found in times for _, stamp in found]
+    to = 16 if len({stamp[:16] for stamp in stamps}) == len(stamps) else 19  # seconds where minutes repeat
     day = ""
     for i, (step, found) in enumerate(zip(at, times, strict=True)):
         edge = "first" if x(step) < 0.03 else "last" if x(step) > 0.97 else ""
-        classes = f"{edge}{' wide' if i % 2 else ''}"
+        classes = f"{edge}{' wide' if i % 2 and i + 1 < len(at) else ''}"
         texts = [_step(step)]
-        for _, stamp in found:
-            texts += [stamp[11:16]] + ([text_format.day(stamp)] if text_format.day(stamp) != day else [])
+        for _, stamp in found if to == 16 or not i % 2 else []:
+            texts += [stamp[11:to]] + ([text_format.day(stamp)] if text_format.day(stamp) != day else [])
             day = text_format.day(stamp)
         for row, each in enumerate(texts):
             out.append(tag('<text class="xl {}" x="{}" y="{}">{}</text>', classes, pct(x(step)), 14 + 16 * row, each))
     return Markup("").join([*out, Markup("</svg>")])
+
+
+def _ends(at: list[float], x: Scale, apart: float) -> list[float]:
+    """Ticks with the first and the last step, where these do not crowd the ones beside them; ``apart``: of the width."""
+    first, last = math.ceil(x.lo), math.floor(x.hi)
+    if at and last - at[-1] > apart * (x.hi - x.lo):
+        at = [*at, last]
+    return [first, *at] if at and at[0] - first > apart * (x.hi - x.lo) else at
 
 
 def _step(step: float) -> str:

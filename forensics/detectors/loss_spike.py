@@ -166,8 +166,8 @@ def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int)
         residual_offset=_offset(y, s.value[rows], e, until, logs), moved_first=measurements.moved_first(run, start, peak, s.interval),
     )  # fmt: skip
     stop = end if end is not None else last
-    mark, band = {"step": peak, "label": f"step {peak}: {top:.4g}", "kind": j.kind}, {"from": start, "to": stop, "kind": j.kind}
-    where = s.place(run, rows[e.peak])
+    mark = {"step": peak, "label": f"step {peak}: {top:.4g}".replace("nan", "NaN"), "kind": j.kind}
+    band, where = {"from": start, "to": stop, "kind": j.kind}, s.place(run, rows[e.peak])
     shown = evidence.window(s, start, stop, mark, band, title=f"{s.tag} around step {peak}", where=where)
     times = (s.clock(rows[e.start]), s.clock(rows[min(e.end, len(rows) - 1)] if e.end is not None else rows[-1]))
     key = f"{peak}-attempt{attempt}" if attempt else peak
@@ -184,7 +184,7 @@ def _trifling(s: Series, f: Facts) -> bool:
 
 
 def _title(j: Spike, f: Facts) -> str:
-    jump = f"from {f.level:.4g} to {f.top:.4g}"
+    jump = f"from {f.level:.4g} to {f.top:.4g}".replace("nan", "NaN")
     if j.why == "divergence":
         return f"Loss rises {jump} between steps {f.start} and {f.peak} without a spike, and stays up"
     lasts = f.end - f.start if f.end is not None else None

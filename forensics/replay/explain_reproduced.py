@@ -7,7 +7,18 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from forensics.replay import all_ranks, bisect_batches, extra_arms, harm, numerics, samples, samples_shown, start_checkpoints, verdict
+from forensics.replay import (
+    all_ranks,
+    bisect_batches,
+    extra_arms,
+    harm,
+    numerics,
+    sample_strips,
+    samples,
+    samples_shown,
+    start_checkpoints,
+    verdict,
+)
 from forensics.replay.arms import optimizer_arms, run_arms
 from forensics.replay.client import ReplayFailed, further_cards
 from forensics.replay.delta_debugging import OutOfBudget
@@ -176,4 +187,7 @@ def _blame(scene: Scene, hunted: bisect_batches.Hunted, spare: list[int], until:
         })  # fmt: skip
         table = [{**r, "sample": names.get(r["row"], r["row"]), "blamed": r["row"] in found.rows} for r in found.table]
         told = {"step": label, "of": told["rows"][0], "how": found.how, "steps": lab.spent - spent, "ranking": table}
+        if shown := sample_strips.strips(scene, step, others, found, spare):
+            shown["rows"] = [{**r, "sample": names.get(r["row"], r["row"])} for r in shown["rows"]]
+            told["strips"] = shown
         result.document.setdefault("samples", []).append(told)

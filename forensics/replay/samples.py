@@ -31,7 +31,7 @@ class Found:
 def blame(scene: Scene, step: int, others: tuple[int, ...], spare: list[int], until: int) -> Found:
     """The rows of the batch of `step` without which the effect is gone; `others`: further culprit batches, replaced meanwhile."""
     lab = scene.lab
-    state = _state(lab, step, others, spare)
+    state = state_before(lab, step, others, spare)
     losses = lab.sample_losses(state, [step, *spare[:CONTROLS]])
     mine, usual = losses[0], [x for row in losses[1:] for x in row]
     norms, usual_norms, how = _gradients(lab, state, step, spare)
@@ -69,7 +69,7 @@ def blame(scene: Scene, step: int, others: tuple[int, ...], spare: list[int], un
         return Found(tuple(sorted(best)), words + "; the budget ended before it was confirmed", False, table)
 
 
-def _state(lab: Lab, step: int, others: tuple[int, ...], spare: list[int]) -> str:
+def state_before(lab: Lab, step: int, others: tuple[int, ...], spare: list[int]) -> str:
     """The state before the culprit step, with other culprits before it replaced."""
     before = [o for o in others if o < step]
     if step in lab.states and not before:

@@ -63,11 +63,11 @@
     if (within || hash === location.hash) reveal(hash);
   });
 
-  // Paper has no folds and no canvas.
+  // Paper has no canvas, and no folds but those for reference, of which their heading is enough.
   let opened = [];
   addEventListener("beforeprint", () => {
     still();
-    opened = $$("details:not([open])");
+    opened = $$("details:not([open], .ref)");
     opened.forEach((d) => { d.open = true; });
   });
   addEventListener("afterprint", () => { opened.forEach((d) => { d.open = false; }); opened = []; });
@@ -186,14 +186,12 @@
       const behind = (u) => {
         const { ctx, bbox } = u, at = (step) => u.valToPos(step, "x", true), r = devicePixelRatio;
         ctx.save();
-        ctx.beginPath(); ctx.rect(bbox.left, bbox.top - 14 * r, bbox.width, bbox.height + 14 * r); ctx.clip();
+        ctx.beginPath(); ctx.rect(bbox.left, bbox.top - 14 * r, bbox.width, bbox.height + 19 * r); ctx.clip();
         for (const band of bands()) {
           const a = at(band.from), width = Math.max((band.to == null ? bbox.left + bbox.width : at(band.to)) - a, 2 * r);
-          ctx.globalAlpha = 0.28;
-          ctx.fillStyle = tint[band.kind] || grid;
-          ctx.fillRect(a, bbox.top, width, bbox.height);
+          ctx.fillStyle = tint[band.kind] || pale; // a strip at the foot, as on paper: it covers no point
+          ctx.fillRect(a, bbox.top + bbox.height, width, 4 * r);
         }
-        ctx.globalAlpha = 1;
         if (again) { ctx.fillStyle = blue; ctx.fillRect(at(again[0]), bbox.top + bbox.height - 3 * r, at(again[1]) - at(again[0]), 3 * r); }
         for (const mark of data().timeline.marks || []) {
           const x = Math.round(at(mark.step)), saved = mark.kind === "checkpoint";

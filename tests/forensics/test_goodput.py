@@ -11,7 +11,7 @@ import pytest
 from runs import START, case, loss, read, top, write
 
 from forensics.run import goodput
-from reports import first_screen
+from reports import costs
 
 
 def interrupted(folder: Path, save_seconds: float = 0.0) -> Path:
@@ -54,7 +54,7 @@ def test_case_page_and_advice_say_it(tmp_path: Path) -> None:
     assert top(got)["id"] == "crash_and_restart"
     assert any("Young" in text for text in top(got)["interventions"])
     assert got["run"]["goodput"]["steps_lost"] == 30
-    line = first_screen.goodput(got)
+    line = costs.goodput(got)
     assert line.startswith("93 % of the steps and")
     assert "1 interruption" in line
     assert "saved every 50 steps" in line
@@ -64,12 +64,12 @@ def test_a_run_without_interruption_has_no_line(tmp_path: Path) -> None:
     got = case(write(tmp_path / "r", config={"max_steps": 300}))
     assert got["run"]["goodput"]["interruptions"] == 0
     assert got["run"]["goodput"]["share_steps"] == 1
-    assert first_screen.goodput(got) == ""
+    assert costs.goodput(got) == ""
 
 
 @pytest.mark.parametrize("damaged", [None, "x", {"interruptions": "many"}, {"interruptions": 2, "share_steps": None}])
 def test_the_line_stands_a_damaged_case(damaged: Any) -> None:
-    assert isinstance(first_screen.goodput({"run": {"goodput": damaged}}), str)
+    assert isinstance(costs.goodput({"run": {"goodput": damaged}}), str)
 
 
 def test_how_many_processes_trained_is_told_or_left_open(tmp_path: Path) -> None:

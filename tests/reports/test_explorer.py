@@ -24,7 +24,7 @@ def show(open_page: Any) -> Any:
 def test_zoom_from_a_finding_buttons_and_dragging(show: Any) -> None:
     page = show("spike")
     page.locator("#loss_spike-418 a[data-from]").click()
-    assert page.locator("#stack .uplot").count() == 5
+    assert page.locator("#stack .uplot").count() == 4
     assert page.locator("#readout").inner_text() == "Steps 392 to 457"
     page.locator("#z-in").click()
     assert page.locator("#readout").inner_text() != "Steps 392 to 457"
@@ -41,7 +41,7 @@ def test_zoom_from_a_finding_buttons_and_dragging(show: Any) -> None:
     page.mouse.move(plot["x"] + plot["width"] / 2, plot["y"] + 20)
     assert re.fullmatch(r"Step 22\d, 2026-11-21 \d\d:\d\d:\d\d UTC", page.locator("#readout").inner_text())
     page.locator("#theme").click()
-    assert page.locator("#stack .uplot").count() == 5
+    assert page.locator("#stack .uplot").count() == 4
 
 
 def test_zoom_by_keyboard_on_a_run_with_nan(show: Any) -> None:
@@ -72,7 +72,7 @@ def test_zoomed_charts_fit_a_phone_and_mark_nan(show: Any) -> None:
 
 def test_a_link_zooms_and_the_address_follows(show: Any) -> None:
     page = show("spike", "#steps=400-440")
-    assert page.locator("#stack .uplot").count() == 5
+    assert page.locator("#stack .uplot").count() == 4
     assert page.locator("#readout").inner_text() == "Steps 400 to 440"
     assert page.locator("#timeline").bounding_box()["y"] < 200
     page.locator("#loss_spike-418 a[data-from]").click()

@@ -6,7 +6,7 @@ from typing import Any
 
 import cases
 
-from reports import cause_ledger, first_screen, hero_chart, html, replay_section, timeline_chart
+from reports import cause_ledger, checkpoint_table, do_next, first_screen, hero_chart, html, replay_section, timeline_chart
 from reports.schema import complete
 
 Case = dict[str, Any]
@@ -39,7 +39,7 @@ def about(case: Case, kind: str, metric: str, tag: str, *, curve: bool) -> Case:
 def test_the_chart_is_of_the_metric_that_the_finding_is_about() -> None:
     found = drawn(about(cases.spike(), "lr_schedule", "other/rate", "rate", curve=True))
     assert (found["tag"], found["log"]) == ("rate", False)
-    assert found["said"] == "highest 40 at step 300, last 40"
+    assert "last 40" in found["svg"] and "highest 40" in found["svg"]
     assert "shown above: steps 100 to 340" in found["overview"]
     without = drawn(about(cases.spike(), "odd_metric", "other/rate", "rate", curve=False))
     assert without["tag"] == "rate"
@@ -60,15 +60,16 @@ def test_the_gravest_finding_leads_then_what_speaks_for_the_cause() -> None:
     assert [f["severity"] for f in first_screen.leading(case)] == sorted(f["severity"] for f in first_screen.leading(case))
 
 
-def test_the_experiments_that_decided_stand_on_the_first_screen() -> None:
+def test_the_proof_follows_the_first_screen_and_says_what_the_logs_alone_said() -> None:
     case = complete(cases.replayed())
-    chosen = replay_section.proof(case)
-    assert [a["outcome"] for a in chosen][:2] == ["it is there", "it is gone"]
+    alone = replay_section.logs_alone(case)
+    assert alone is not None and alone < case["hypotheses"][0]["probability"]
     page = html.render(case)
-    assert page.index('<ul class="proof">') < page.index('<section id="replay"') < page.index('<section id="causes"')
-    assert replay_section.title(case) in page
-    undone = case | {"replay": case["replay"] | {"arms": [a | {"outcome": "spike"} for a in case["replay"]["arms"]]}}
-    assert replay_section.proof(undone) == []
+    assert "proven by replay" in page and "By the logs alone" in page and "The proof: " in page
+    assert page.index('<section id="answer"') < page.index('<section id="replay"') < page.index('<section id="causes"')
+    undone = case | {"replay": case["replay"] | {"verdict": "undecided"}}
+    assert replay_section.logs_alone(complete(undone)) is None
+    assert "proven" not in html.render(undone)
 
 
 def test_causes_below_one_percent_share_a_line_and_what_cannot_be_told_another() -> None:
@@ -93,19 +94,29 @@ def test_causes_below_one_percent_share_a_line_and_what_cannot_be_told_another()
 def test_nothing_to_do_is_told_twice() -> None:
     case = cases.spike()
     page = html.render(case)
-    first, leading = page[: page.index('<section id="causes"')], page.split('<details class="cause"')[1]
-    for _, text in first_screen.do_next(complete(case)):
+    first, leading = page[: page.index('<section id="causes"')], page.split('<details class="cause')[1]
+    for _, text in do_next.do_next(complete(case)):
         assert html.rich(text) in first
         assert html.rich(text) not in leading
 
 
 def test_status_says_whether_the_cause_is_known() -> None:
-    assert first_screen.status(complete(cases.spike())).startswith("one cause leads, ")
-    assert first_screen.status(complete(cases.replayed())).startswith("explained, ")
-    assert first_screen.status(complete(cases.healthy())).startswith("nothing found in ")
+    assert first_screen.status(complete(cases.spike()))[0] == "One cause leads"
+    assert first_screen.status(complete(cases.replayed()))[0] == "Explained"
+    assert first_screen.status(complete(cases.healthy()))[0] == "Nothing found"
+    assert first_screen.status(complete(cases.inconclusive())) == ("Inconclusive", "nothing found in 1 of 2 checks; the others had no data")
     case = cases.spike()
     case["hypotheses"] = cases.ranked(cases.unknown(0.99))
-    assert first_screen.status(complete(case)).startswith("cause open, ")
+    assert first_screen.status(complete(case))[0] == "Open"
+
+
+def test_causes_that_the_weights_cannot_tell_apart_are_named_together() -> None:
+    case = cases.nan()
+    first, second, *others = case["hypotheses"]
+    case["hypotheses"] = [first | {"probability": 0.45}, second | {"probability": 0.44}, *others]
+    assert first_screen.named(complete(case)) == "Overflow in fp16 or NaN from a layer"
+    case["hypotheses"][1]["probability"] = 0.3
+    assert first_screen.named(complete(case)) == first["title"]
 
 
 def test_not_known_is_not_none() -> None:
@@ -114,14 +125,14 @@ def test_not_known_is_not_none() -> None:
     saved = {"path": "a.pt", "step": 400, "kind": "full", "healthy": False}
     full = complete(case)
     full["run"]["checkpoints"]["rows"] = [saved]
-    assert first_screen.last_healthy(full) == "no healthy checkpoint"
+    assert checkpoint_table.last_healthy(full) == "no healthy checkpoint"
     rows = [saved | {"step": None}]
     unnamed = full | {"run": full["run"] | {"checkpoints": full["run"]["checkpoints"] | {"rows": rows}}}
-    assert first_screen.last_healthy(unnamed) == "not known: the checkpoint does not say its step"
+    assert checkpoint_table.last_healthy(unnamed) == "not known: the checkpoint does not say its step"
     unnamed["run"]["checkpoints"]["rows"] *= 2
-    assert first_screen.last_healthy(unnamed) == "not known: none of 2 checkpoints says its step"
+    assert checkpoint_table.last_healthy(unnamed) == "not known: none of 2 checkpoints says its step"
     nowhere = full | {"findings": [f | {"steps": [None, None]} for f in full["findings"]]}
-    assert first_screen.last_healthy(nowhere) == "not known: nothing says at which step the trouble began"
+    assert checkpoint_table.last_healthy(nowhere) == "not known: nothing says at which step the trouble began"
 
 
 def test_what_is_said_twice_is_one_row_with_both_weights() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import cases
 import pytest
 
-from reports import first_screen, html, markdown
+from reports import do_next, html, markdown
 from reports.labels import Label, place
 from reports.schema import complete
 
@@ -37,14 +37,14 @@ def test_two_ways_to_count_are_both_told() -> None:
 
 def test_where_the_ending_is_told() -> None:
     case = with_run(ending={"kind": "finished", "says": "Training done", "where": "train.out line 1028"})
-    assert "told in <code>train.out line 1028</code>" in first(case)
-    assert "- Ending: told in `train.out line 1028`" in markdown.render(case)
-    assert first_screen.told_in(complete(cases.healthy())) == ""
+    assert "<code>Training done</code> (train.out line 1028)" in first(case)
+    assert "- Log says: `Training done` (train.out line 1028)" in markdown.render(case)
+    assert "Log says" not in first(cases.healthy())
 
 
 @pytest.mark.parametrize(("kind", "done"), [("finished", True), ("unknown", True), ("cut", False), ("scheduler", False), ("signal", False)])
 def test_a_run_that_was_stopped_is_not_said_to_need_nothing(kind: str, done: bool) -> None:
-    said = first_screen.do_next(complete(with_run(ending={"kind": kind, "says": "", "where": ""})))[0][1]
+    said = do_next.do_next(complete(with_run(ending={"kind": kind, "says": "", "where": ""})))[0][1]
     assert (said == "Nothing needs doing.") == done and ("resume it" in said) != done
 
 

@@ -14,7 +14,7 @@ def test_the_whole_story_is_there() -> None:
     text = markdown.render(cases.replayed())
     assert text.startswith("# Step 418 trained on a bad batch")
     assert "- When: step 418; 2026-11-21 02:50:54 UTC; again 2026-11-21 03:19:12 UTC" in text
-    assert "**Bad data batch**: almost certain, 98 %" in text
+    assert "- Cause: **Bad data batch**: proven by replay, 98 %" in text
     assert "Learning rate too high &lt; 0.1 %" in text
     assert "| +17 | Both attempts jump at the same step, on the same samples. | `restart-300`, `loss_spike-418` |" in text
     assert "| \u22124 | The gradient norm rose only 6 times. |" in text
@@ -34,7 +34,7 @@ def test_an_open_case_names_what_decides_between_the_leaders() -> None:
 
 def test_a_healthy_case_has_no_cause_in_its_summary() -> None:
     text = markdown.render(cases.healthy())
-    assert "1. Nothing needs doing." in text and "- Why:" not in text
+    assert "1. Nothing needs doing." in text and "- Cause:" not in text
 
 
 def test_nothing_of_a_hostile_case_is_markup() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import cases
 
-from reports import first_screen
+from reports import checkpoint_table, costs, do_next, first_screen
 from reports.schema import complete
 
 
@@ -17,24 +17,24 @@ def spike(**goodput: Any) -> dict[str, Any]:
 
 
 def test_the_cost_in_time_and_gpu_hours_where_they_are_known() -> None:
-    told = "152 steps repeated; 13 steps until the loss recovered"
-    assert first_screen.cost(spike()) == told
-    assert first_screen.cost(spike(seconds_running=7200.0, steps_done=720)) == f"{told}: 28 minutes"
+    told = "152 steps repeated; 13 steps until the loss was back"
+    assert costs.cost(spike()) == told
+    assert costs.cost(spike(seconds_running=7200.0, steps_done=720)) == f"{told}: 28 minutes"
     known = spike(seconds_running=7200.0, steps_done=720, processes=64)
-    assert first_screen.cost(known) == f"{told}: 28 minutes, 29.33 GPU-hours on 64 processes"
+    assert costs.cost(known) == f"{told}: 28 minutes, 29.33 GPU-hours on 64 processes"
 
 
 def test_a_loss_that_did_not_come_back_is_not_said_to_be_back() -> None:
-    assert first_screen.cost(complete(cases.nan())) == "the loss never recovers in the remaining 101 steps"  # from 300 to 400
+    assert costs.cost(complete(cases.nan())) == "the loss never recovers in the remaining 101 steps"  # from 300 to 400
     cut = cases.nan()
     cut["spikes"] = [cases.spiked(300, None, "non_recovering", 0.5, 1.0, 1) | {"censored": True, "finding": "loss_spike-300"}]
     cut["timeline"]["bands"][0]["finding"] = "loss_spike-300"
-    assert first_screen.cost(complete(cut)) == ""  # the log ends there: nobody knows
+    assert costs.cost(complete(cut)) == ""  # the log ends there: nobody knows
 
 
 def test_goodput_is_silent_where_nothing_was_lost() -> None:
-    assert first_screen.goodput(spike(interruptions=1, share_steps=1.0)) == ""
-    line = first_screen.goodput(spike(interruptions=1, share_steps=1.0, share_time=0.25))
+    assert costs.goodput(spike(interruptions=1, share_steps=1.0)) == ""
+    line = costs.goodput(spike(interruptions=1, share_steps=1.0, share_time=0.25))
     assert line == "all of the steps and 25 % of the wall clock useful; 1 interruption"
 
 
@@ -42,18 +42,18 @@ def test_the_last_healthy_checkpoint_with_what_speaks_against_it() -> None:
     case = cases.spike()
     row = {"path": "checkpoints/step_400.pt", "step": 400, "kind": "weights"}
     case["run"]["checkpoints"] = {"rows": [row], "findings": []}
-    assert first_screen.last_healthy(complete(case)) == "`checkpoints/step_400.pt`, step 400; it holds the weights alone, no optimizer"
+    assert checkpoint_table.last_healthy(complete(case)) == "`checkpoints/step_400.pt`, step 400; it holds the weights alone, no optimizer"
     del case["run"]["last_healthy_checkpoint"]
-    assert first_screen.last_healthy(complete(case)) == "no healthy checkpoint"
-    assert first_screen.last_healthy(complete(cases.nan())) == "no checkpoint beside the log"
-    assert first_screen.last_healthy(complete(cases.healthy())) == ""
+    assert checkpoint_table.last_healthy(complete(case)) == "no healthy checkpoint"
+    assert checkpoint_table.last_healthy(complete(cases.nan())) == "no checkpoint beside the log"
+    assert checkpoint_table.last_healthy(complete(cases.healthy())) == ""
 
 
 def test_one_experiment_told_from_both_sides_is_told_once() -> None:
     case = cases.nan()
     case["hypotheses"][0]["settle"] = "Read the batch. If it is odd: A; if not: B."
     case["hypotheses"][1]["settle"] = "Read the batch. If it is not odd: B; if it is: A."
-    lead, text = first_screen.do_next(complete(case))[0]
+    lead, text = do_next.do_next(complete(case))[0]
     assert lead == "To decide between \u201cOverflow in fp16\u201d and \u201cNaN from a layer\u201d:"
     assert text == "Read the batch. If it is odd: A; if not: B."
 
@@ -62,7 +62,9 @@ def test_nothing_is_explained_where_nothing_was_found() -> None:
     case = cases.inconclusive()
     case["hypotheses"] = cases.ranked(cases.unknown(1.0))
     assert first_screen.top(complete(case)) is None
-    assert first_screen.do_next(complete(case))[0][0] == "Next time log `loss.train`, which would show"
+    said = do_next.do_next(complete(case))
+    assert [lead.split(" `")[0] for lead, _ in said][1:] == ["Next time log", "Next time log"]
+    assert said[0] == ("Look at everything that was read:", "forensics tables runs/scratch-7 --out tables")
 
 
 def test_a_cause_that_spans_the_run_leaves_the_when_to_its_finding() -> None:

@@ -15,11 +15,11 @@ ANSI = re.compile("\x1b\\[[0-9;]*m")
 def test_the_first_screen_of_a_spike() -> None:
     lines = terminal.render(cases.spike()).splitlines()
     assert 15 <= len(lines) <= 25
-    assert lines[0] == "llm-124m-a, finished, steps 0 to 599, 2 attempts"
+    assert lines[0].startswith("llm-124m-a, finished, steps 0 to 599, 2 attempts \u00b7 one cause leads, ")
     assert lines[1].startswith("UNHEALTHY: Step 418 trained on a bad batch")
     text = "\n".join(lines)
-    assert "Why      Bad data batch: likely, 86 %" in text
-    assert "+17  Both attempts jump" in text and "\u22126  Rarer than" in text
+    assert "Cause    Bad data batch (likely, 86 %)" in text
+    assert "+17  Both attempts jump" in text and "Log says Training loss, both attempts, 4.06 at 418 (metrics.jsonl line 419)" in text
     assert "152 steps repeated" in text and "checkpoints/step_400.pt, step 400" in text
     assert cases.REPLAY in text
 
@@ -61,5 +61,5 @@ def test_a_hostile_case_cannot_steer_the_terminal() -> None:
 
 def test_a_healthy_and_an_inconclusive_run() -> None:
     healthy, open_ = terminal.render(cases.healthy()), terminal.render(cases.inconclusive())
-    assert "Do next  1. Nothing needs doing." in healthy and "Why" not in healthy
+    assert "Do next  1. Nothing needs doing." in healthy and "Cause" not in healthy
     assert "INCONCLUSIVE: Only 6 loss values" in open_ and "missing: loss.train, loss_scale and sample ids" in open_

@@ -1,4 +1,4 @@
-"""What the worker can be told: open, start, run, losses, gradients, frames, leaks, ids, content."""
+"""What the worker can be told: open, start, run, losses, gradients, frames, leaks, ids, content, elements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from . import checks, layouts, probes, row_content, shares, states, whole_state
+from . import checks, element_losses, layouts, probes, row_content, shares, states, whole_state
 from . import leaks as leaking
 from .adapter import Adapter, Wrong, moved, rows_of
 from .changes import Changes
@@ -229,5 +229,5 @@ def ids(session: Session, step: Any, batches: list[int]) -> dict[str, Any]:
 
 COMMANDS = {
     "open": open_, "start": start, "run": run, "losses": losses, "gradients": gradients, "frames": frames, "leaks": leaks,
-    "ids": ids, "pure": pure, "content": row_content.content,
+    "ids": ids, "pure": pure, "content": row_content.content, "elements": element_losses.elements,
 }  # fmt: skip
