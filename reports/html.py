@@ -29,6 +29,7 @@ from reports import (
     guard_panel,
     hero_chart,
     markdown,
+    picture_list,
     recipe_table,
     replay_section,
     run_list,
@@ -46,22 +47,8 @@ MANY = 8  # folded findings in a row that share one fold
 DETAILED_CHARTS = 60
 SAID = {"metric", "start", "peak", "end", "class", "alive", "attempt", "step", "first", "last", "values", "at_resume", "from",
         "ended", "said", "words", "do", "kind", "what"}  # fmt: skip
-PLACES = (
-    "answer",
-    "causes",
-    "timeline",
-    "attempts",
-    "symptoms",
-    "rules",
-    "replay",
-    "data",
-    "checkpoints",
-    "clear",
-    "not-known",
-    "read",
-    "case",
-    "summary",
-)
+PLACES = ("answer", "causes", "pictures", "timeline", "attempts", "symptoms", "rules", "replay",
+          "data", "checkpoints", "clear", "not-known", "read", "case", "summary")  # fmt: skip
 
 
 def template(name: str) -> str:
@@ -74,14 +61,20 @@ def render(case: dict[str, Any], shown: dict[str, Any] | None = None) -> str:
     x = timeline_chart.domain(full)
     anchors = _anchors(full)
     panels = timeline_chart.panels(full, x)
-    style = (VENDOR / "uPlot.min.css").read_text("utf-8") + template("report.css") + (template("data.css") if shown else "")
+    style = (
+        (VENDOR / "uPlot.min.css").read_text("utf-8")
+        + template("report.css")
+        + template("pictures.css")
+        + (template("data.css") if shown else "")
+    )
     scripts = [(VENDOR / "uPlot.iife.min.js").read_text("utf-8"), template("report.js")]
     page = environment().get_template("report.html")
-    first, more = panels[: timeline_chart.OPEN_PANELS], panels[timeline_chart.OPEN_PANELS :]
+    first, more = ([p for p in panels if p["folded"] is folded] for folded in (False, True))
     return page.render(
         case=full, embedded=plain(case), run=full["run"], s=first_screen, runs=run_list, guards=guard_panel, saves=checkpoint_table, recipes=recipe_table, attempts=attempt_table.table(full), attempts_open=attempt_table.OPEN, anchors=anchors, top=first_screen.top(full),
         rules=_rules(full), again=timeline_chart.replayed(full), band_names=timeline_chart.band_names(full), weighs=cause_ledger.weighs(full),
         causes=cause_ledger.causes(full), symptoms=_symptoms(full, anchors), kinds=_kinds(full), arms=replay_section.arms(full), replayed=replay_section, data=data_section.of(shown),
+        pictures=picture_list.pictures(full),
         hero=hero_chart.of(full, x), panels=first, more_panels=more, lanes=timeline_chart.lanes(full, x), domain=x,
         axis=timeline_chart.axis(full, x),
         markdown=markdown.brief(full), style=Markup(style), scripts=[Markup(s) for s in scripts],

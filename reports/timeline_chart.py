@@ -61,9 +61,9 @@ def curves(series: dict[str, Any], cut: dict[int, float], kind: str = "run") -> 
 
 
 def panels(case: Case, x: Scale) -> list[dict[str, Any]]:
-    """One panel a series, the telling ones first; evaluation loss shares the panel of the training loss."""
+    """One panel a series, the telling ones first, folded those that have nothing to see; evaluation loss shares the panel of the training loss."""
     cut, everything = abandoned_from(case), case["timeline"]["series"]
-    order = sorted(range(len(everything)), key=lambda i: (_rank(str(everything[i].get("metric"))), i))
+    order = sorted(range(len(everything)), key=lambda i: (bool(everything[i].get("aside")), _rank(str(everything[i].get("metric"))), i))
     with_eval = _eval_beside_train(everything)
     out: list[dict[str, Any]] = []
     for i in order:
@@ -76,14 +76,14 @@ def panels(case: Case, x: Scale) -> list[dict[str, Any]]:
             drawn += [c for c in curves(everything[with_eval[1]], cut, "eval") if c.kind == "eval"]
         if not drawn:
             continue
-        name, folded = str(s.get("metric", "")), len(out) >= OPEN_PANELS
+        name, folded = str(s.get("metric", "")), bool(s.get("aside")) or len(out) >= OPEN_PANELS
         bands = [] if out and len(case["timeline"]["bands"]) > FEW else case["timeline"]["bands"]
         marks = [m for m in case["timeline"]["marks"] if m.get("kind") != "checkpoint"]
         log = s.get("scale") == "log"
         height = 44 if constant(drawn) else HEIGHTS.get(name, 90)
         out.append({
             "title": text_format.metric(name), "tag": s.get("tag"), "unit": s.get("unit"), "log": log, "members": members,
-            "height": height, "eval": len(members) > 1,
+            "height": height, "folded": folded, "aside": s.get("aside"), "eval": len(members) > 1,
             "svg": panel(drawn, x, Look(
                 describe(name, drawn), height, log, 120 if folded else 500, bands, [] if out and len(marks) > FEW else marks, 0 if out else 2,
             )),
@@ -162,6 +162,8 @@ def axis(case: Case, x: Scale, clock: bool = True, count: int = 8) -> Markup:
     """Step numbers, and beneath them the wall clock of the surviving attempt and its days; on a phone every second."""
     at = [t for t in ticks(x.lo, x.hi, count) if t == int(t)]
     times = [first_screen.times(case, t)[-1:] if clock else [] for t in at]
+    shown = [t[0][1] for t in times if t]
+    digits = 16 if len({t[:16] for t in shown}) == len(shown) else 19  # seconds, where a minute would stand there twice
     out = [tag('<svg class="plot axis" width="100%" height="{}" aria-hidden="true">', 50 if any(times) else 20)]
     out.append(tag('<text class="yl" x="-7" y="14">{}</text>', text_format.axis_unit(case["run"])))
     if any(times):
@@ -172,7 +174,7 @@ def axis(case: Case, x: Scale, clock: bool = True, count: int = 8) -> Markup:
         classes = f"{edge}{' wide' if i % 2 else ''}"
         texts = [_step(step)]
         for _, stamp in found:
-            texts += [stamp[11:16]] + ([text_format.day(stamp)] if text_format.day(stamp) != day else [])
+            texts += [stamp[11:digits]] + ([text_format.day(stamp)] if text_format.day(stamp) != day else [])
             day = text_format.day(stamp)
         for row, each in enumerate(texts):
             out.append(tag('<text class="xl {}" x="{}" y="{}">{}</text>', classes, pct(x(step)), 14 + 16 * row, each))

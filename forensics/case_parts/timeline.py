@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from forensics.case import Finding
 from forensics.case_parts import summary
 from forensics.detectors import divergence, loss_spike
 from forensics.run.downsample import m4
-from forensics.run.series import names, series
+from forensics.run.series import Series, names, series
 from parsers.tables import Run
 
 FIRST = (
@@ -30,6 +33,9 @@ FIRST = (
     "rl.reward",
 )
 MOST, COLUMNS, FEW_COLUMNS = 24, 400, 120  # series in all; columns of the first ones, of the rest
+_BOOKKEEPING = re.compile(
+    r"(?i)(?:^|[/_. ])(?:id|pid|uuid|index|idx|timestamp|wall_?time|elapsed|eta|accumulated\w*time|\w+_count|count|total_\w+|version)$"
+)
 SKIPPED = ("axis/", "epoch", "step", "time.total")
 
 
@@ -39,6 +45,7 @@ def build(run: Run, findings: Sequence[Finding]) -> dict[str, Any]:
     chosen = [n for n in FIRST if n in known]
     chosen += [n for n in known if n not in chosen]
     shown: list[dict[str, Any]] = []
+    drawn: list[Series] = []
     for i, name in enumerate(chosen):
         if len(shown) >= MOST:
             break
@@ -47,8 +54,23 @@ def build(run: Run, findings: Sequence[Finding]) -> dict[str, Any]:
             continue
         columns = COLUMNS if i < 6 else FEW_COLUMNS
         attempts = [{"attempt": a, "points": m4(step, value, columns)} for a, step, value in s.attempts()]
-        shown.append({"metric": s.name, "tag": s.tag, "unit": s.unit, "scale": s.scale, "lives": attempts})
+        shown.append({"metric": s.name, "tag": s.tag, "unit": s.unit, "scale": s.scale, "lives": attempts, "aside": _aside(s, drawn)})
+        drawn.append(s)
     return {"series": shown, "marks": _marks(run, findings), "bands": _bands(findings), "clock": summary.clock(run)}
+
+
+def _aside(s: Series, drawn: Sequence[Series]) -> str | None:
+    """Why a series has nothing to see beside those that are drawn before it; None for one that has."""
+    same = next(
+        (d for d in drawn if len(d) == len(s) and (d.step == s.step).all() and np.array_equal(d.value, s.value, equal_nan=True)), None
+    )
+    if same is not None:
+        return f"the same as {same.tag}"
+    if s.name in FIRST or not s.name.startswith("other/"):
+        return None
+    if len(np.unique(s.value)) == 1:
+        return "constant"
+    return "bookkeeping" if _BOOKKEEPING.search(s.tag) else None
 
 
 def _marks(run: Run, findings: Sequence[Finding]) -> list[dict[str, Any]]:
