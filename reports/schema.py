@@ -87,6 +87,7 @@ FINDING = {"id": text, "kind": text, "title": text, "steps": steps, "times": tim
            "evidence": [{"kind": text, "title": text, "where": text, "data": DATA}]}  # fmt: skip
 TIMELINE = {"series": [SERIES], "marks": [MARK], "bands": [BAND], "clock": [{"attempt": index, "points": clock}]}
 WAIT = {"rank": index, "collective": index, "operation": text}
+DIFFERENCE = {"unit": text, "points": points, "level": points, "noise": number, "parts": number}
 PICTURES: dict[str, dict[str, Any]] = {
     "ranks": {"metric": text, "starts": [number], "rows": [{"rank": index, "last": index, "cells": [None]}], "waits": [WAIT], "silent": [number], "left_out": index,
               "heard": [{"rank": index, "from": number, "to": number}], "until": number},
@@ -94,7 +95,7 @@ PICTURES: dict[str, dict[str, Any]] = {
     "memory": {"tag": text, "points": points, "capacity": number, "where": text, "tried": number},
     "seeds": {"metric": text, "scale": text, "runs": [{"id": text, "points": points, "last": number}], "left_out": index},
     "baseline": {"path": text, "metric": text, "scale": text, "run": points, "baseline": points,
-                 "difference": {"unit": text, "points": points, "level": points, "noise": number, "parts": number}},
+                 "difference": DIFFERENCE},
     "evaluation": {"metric": text, "tag": text, "how": text, "points": [[None]], "best": number, "alike": index, "alike_from": number},
 }  # fmt: skip
 GUARD = {"guard": text, "tag": text, "fired": number, "lead": number, "false_alarms": index, "healthy_values": index}

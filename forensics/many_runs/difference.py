@@ -14,12 +14,13 @@ from parsers.tables import Run
 
 COLUMNS = 200
 FAR = 2.0  # unit: beyond it "150 % higher" reads worse than "2.5 times as high"
+SHARE = 0.9  # unit: of the steps; one spike does not make a ratio of the whole
 WINDOW = 9  # unit: values; the running median that parting takes the noise about
 
 
 def between(a: Series, b: Series) -> dict[str, Any] | None:
     """``{"unit", "points", "level", "noise", "parts"}``: B less A at the steps that both logged, and its running median: in percent of A where
-    all values are positive, and where the level goes beyond a factor of `FAR`, as B over A ("times"; the noise is its factor less 1). None
+    all values are positive, and where the level lies beyond a factor of `FAR`, as B over A ("times"; the noise is its factor less 1). None
     where too few steps are common."""
     found = parting.find(a, b)
     if found is None:
@@ -31,7 +32,7 @@ def between(a: Series, b: Series) -> dict[str, Any] | None:
     d, level = d[both], excursions.centred_median(d[both], WINDOW)
     unit, noise = a.unit, found.sigma
     if found.log:
-        far = bool((np.abs(level) > np.log(FAR)).any())
+        far = float(np.quantile(np.abs(level), SHARE)) > float(np.log(FAR))
         unit, noise = ("times", float(np.expm1(noise))) if far else ("%", 100 * float(np.expm1(noise)))
         d, level = (np.exp(d), np.exp(level)) if far else (100 * np.expm1(d), 100 * np.expm1(level))
     return {"unit": unit, "points": m4(step[both], d, COLUMNS), "level": m4(step[both], level, COLUMNS),
