@@ -82,11 +82,11 @@ def _blame(told: dict[str, Any]) -> str:
     if not suspect:
         return "No setting that was logged explains it."
     first = max(suspect, key=lambda d: d["suspicion"])
-    values = f"{first['key']}, {_value(first['a'])} in A and {_value(first['b'])} in B"
+    values = f"{_value(first['a'])} in A and {_value(first['b'])} in B"
     if all(d["kind"] == "seed" for d in suspect):
         return f"Of the settings that were logged only the seed differs ({values})."
     others = f" (and {len(suspect) - 1} more)" if len(suspect) > 1 else ""
-    return f"The most suspect difference: {values}{others}."
+    return f"The most suspect difference: {first['key']}, {values}{others}."
 
 
 def _value(v: Any) -> str:
