@@ -1,4 +1,4 @@
-"""Evaluations with their error: which of them chance alone could tell apart."""
+"""Evaluations with their error: which of them stand out from the best by more than chance."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from forensics.run.series import Series, arrays, parts
 from parsers.tables import Run
 
 MOST = 400  # unit: evaluations in the picture
-# paper: two values differ where their difference exceeds two of its own standard errors; that of a difference is sqrt(2) of one value's
-APART = 2 * 2**0.5
+APART = 2.0  # statistical: standard errors of a difference; chance does it once in 22
 ERRORS = ("_stderr", "_std_err", "_standard_error", "_se", "_sem")
 
 
@@ -32,7 +31,7 @@ def evaluation(run: Run) -> dict[str, Any] | None:
         return None
     sign = 1.0 if s.name.startswith(("loss", "ppl")) else -1.0
     best = int(np.argmin(sign * x))
-    alike = sign * (x - x[best]) <= APART / 2**0.5 * np.hypot(error, error[best])
+    alike = sign * (x - x[best]) <= APART * np.hypot(error, error[best])
     kept = np.unique(np.r_[np.linspace(0, len(x) - 1, min(len(x), MOST)).astype(int), best])
     points = [[int(step[i]), float(x[i]), float(f"{error[i]:.4g}")] for i in kept]
     return {"metric": s.name, "tag": s.tag, "unit": s.unit, "how": how, "points": points, "best": int(step[best]),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forensics.run import endings, memory_kinds, settings
+from forensics.run import endings, memory_kinds, peak_flops, settings
 from forensics.run.downsample import m4
 from forensics.run.series import Series, series
 from parsers.tables import Run
@@ -39,7 +39,8 @@ def _capacity(run: Run) -> tuple[float | None, str, float | None]:
         if told.get("capacity"):
             return told["capacity"], run.where(str(e["source"]), e["at"]), told.get("tried")
     for s in settings.every(run):
-        if (m := _NAMED.search(str(s.value))) is not None:
+        m = _NAMED.search(str(s.value)) if peak_flops.DEVICE_KEYS.search(s.key) else None
+        if m is not None:
             return float(m[1]) * GIB, f"{s.where}: {str(s.value)[:60]}", None
     return None, "", None
 

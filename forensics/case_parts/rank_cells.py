@@ -33,7 +33,7 @@ def ranks(run: Run, findings: Sequence[Finding[Any]]) -> dict[str, Any] | None:
         for number, of in sorted(hang_ranks.works(said).items())
         for rank, what in sorted(of.items())
     ]
-    found = _cells(next((each for n in (*apart, *SHOWN) if len(each := _last_attempt(run, n)) > 1), []))
+    found = _cells(next((each for n in (*apart, *SHOWN) if len(each := _each_rank(run, n)) > 1), []))
     if not apart and not _told_apart(found["rows"]):
         found = _cells([])
     heard, until = _heard(run, said) if stalled else ([], None)
@@ -44,7 +44,7 @@ def ranks(run: Run, findings: Sequence[Finding[Any]]) -> dict[str, Any] | None:
 def _heard(run: Run, said: Sequence[hang_ranks.Event]) -> tuple[list[dict[str, Any]], float | None]:
     """From when to when each rank logged steps, and until when they waited: the last line that says so, else how long a collective is
     said to have run after the last step. Seconds since 1970."""
-    each = next((s for n in SHOWN if len(s := _last_attempt(run, n)) > 1), [])
+    each = next((s for n in SHOWN if len(s := _each_rank(run, n)) > 1), [])
     spans = [(s.rank, s.time[s.alive & (s.time >= DATED)]) for s in each]
     heard = [{"rank": rank, "from": float(time.min()), "to": float(time.max())} for rank, time in spans if len(time)]
     until = max((e["time"] for e in said if e["time"] is not None and e["time"] >= DATED), default=None)
@@ -63,7 +63,7 @@ def _told_apart(rows: Sequence[dict[str, Any]]) -> bool:
     return far or len({row["last"] for row in rows}) > 1
 
 
-def _last_attempt(run: Run, name: str) -> list[Series]:
+def _each_rank(run: Run, name: str) -> list[Series]:
     return [s for s in by_rank(run, name) if s.alive.any()]
 
 

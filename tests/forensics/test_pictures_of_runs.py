@@ -53,6 +53,8 @@ def test_memory_without_a_known_card_or_unit_is_not_drawn(tmp_path: Path) -> Non
     named = read(write(tmp_path / "b", config={"gpu": "NVIDIA A100-SXM4-80GB"}, gpu_memory_gb=lambda i: 20.0))
     told = memory_room.memory(named)
     assert told is not None and told["capacity"] == 80.0
+    other = read(write(tmp_path / "c", config={"notes": "run1 - the A100-80GB dump of 50 GB"}, gpu_memory_gb=lambda i: 20.0))
+    assert memory_room.memory(other) is None  # no key that names a device
 
 
 def test_the_error_of_an_evaluation_comes_from_the_log_or_from_the_scatter(tmp_path: Path) -> None:
