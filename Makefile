@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo servers test lint bench docs samples fit help
+.PHONY: demo servers test lint bench docs pictures samples fit help
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -49,5 +49,8 @@ bench: $(VENV)/installed-test  ## measure speed against the peers
 fit: $(VENV)/installed-test  ## learn the causes' weights again from the committed table
 	$(BIN)/python benchmarks/fit/fit.py --write
 
-docs: $(VENV)/installed-test  ## write the generated pages and screenshots of docs/ again
+docs: $(VENV)/installed-test  ## write the generated pages of docs/ again
 	$(BIN)/python docs/make.py
+
+pictures: $(VENV)/installed-test  ## take the screenshots of docs/images again (Chromium, torch)
+	$(BIN)/python docs/make.py --screenshots

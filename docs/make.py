@@ -1,4 +1,4 @@
-"""Writes the generated pages of docs/ from docstrings, help texts and schemas: `python docs/make.py [--screenshots]`.
+"""Writes the generated pages of docs/ from docstrings, help texts and schemas: `python docs/make.py [--screenshots [NAME ...]]`.
 
 tests/test_docs.py holds that the committed pages are what this writes. The pictures are made by docs/pictures.py.
 """
@@ -142,7 +142,7 @@ def main() -> None:
     if "--screenshots" in sys.argv:
         import pictures
 
-        pictures.write()
+        pictures.write(sys.argv[sys.argv.index("--screenshots") + 1 :])
 
 
 if __name__ == "__main__":

@@ -1,17 +1,19 @@
-"""The pictures of docs/report.md, from real pages of shipped samples: `python docs/make.py --screenshots`.
+"""The pictures of docs/report.md, from real pages of shipped samples: `make pictures`, or
+`python docs/make.py --screenshots [NAME ...]` for some of them.
 
 Every page is written by the command line, as a reader's would be; the replay is one of the planted runs of benchmarks/.
-Needs Chromium, playwright and, for the replay, torch; takes a minute or two.
+Needs Chromium, playwright, Pillow and, for the replay, torch; takes a minute or two.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,24 +21,35 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 PLANTED = "from pathlib import Path; from plant import write; from plants import data; write(next(iter(data())), Path({!r}))"
 PLANTED_RUN = "garbled-text"
-MOST_BYTES, MOST_HEIGHT = 250_000, 1100
+MOST_BYTES, MOST_HEIGHT, COLORS = 150_000, 1100, 128
 
 
-def pages(folder: Path) -> dict[str, Path]:
-    """The pages, by name, written below the folder."""
-    out = {name: folder / f"{name}.html" for name in ("spike", "resume", "replayed", "compared")}
+# page -> arguments of the command that writes it; the runs are copies of samples without what tells the truth
+COMMANDS = {
+    "spike": ("analyze", "samples/bad_batch_jsonl"),
+    "resume": ("analyze", "samples/optimizer_lost_jsonl"),
+    "healthy": ("analyze", "samples/healthy_lightning"),
+    "hang": ("analyze", "samples/hang_torchrun"),
+    "attempts": ("analyze", "samples/rollback_tensorboard"),
+    "memory": ("analyze", "samples/out_of_memory_tensorboard"),
+    "seeds": ("analyze", "samples/seeds_far_apart"),
+    "baseline": ("analyze", "samples/seeds_far_apart/seed_4", "--baseline", "samples/seeds_far_apart/seed_1"),
+    "compared": ("compare", "samples/seeds_far_apart/seed_1", "samples/seeds_far_apart/seed_4"),
+    "audit": ("audit", "samples"),
+    "replayed": (),
+}
+
+
+def pages(folder: Path, wanted: set[str]) -> dict[str, Path]:
+    """The wanted pages, by name, written below the folder."""
     shutil.copytree(ROOT / "samples", folder / "samples", ignore=shutil.ignore_patterns("expect.toml", "*.py", "making", "*.md"))
-    for args in (  # the copies are without what tells the truth
-        ("analyze", "samples/bad_batch_jsonl", "--out", out["spike"]),
-        ("analyze", "samples/optimizer_lost_jsonl", "--out", out["resume"]),
-        ("compare", "samples/seeds_far_apart/seed_1", "samples/seeds_far_apart/seed_4", "--out", out["compared"]),
-        ("audit", "samples", "--out", folder / "audit"),
-    ):
-        forensics(*args, place=folder)
-    subprocess.run([sys.executable, "-c", PLANTED.format(str(folder))], cwd=ROOT / "benchmarks" / "replayable", check=True)
-    run = folder / "runs" / PLANTED_RUN
-    forensics("replay", run, "--adapter", run / "train.py", "--device", "cpu", "--out", out["replayed"])
-    return out | {"audit": folder / "audit" / "index.html"}
+    for name in wanted - {"replayed"}:
+        forensics(*COMMANDS[name], "--out", folder / ("audit" if name == "audit" else f"{name}.html"), place=folder)
+    if "replayed" in wanted:
+        subprocess.run([sys.executable, "-c", PLANTED.format(str(folder))], cwd=ROOT / "benchmarks" / "replayable", check=True)
+        run = folder / "runs" / PLANTED_RUN
+        forensics("replay", run, "--adapter", run / "train.py", "--device", "cpu", "--out", folder / "replayed.html")
+    return {name: folder / ("audit/index.html" if name == "audit" else f"{name}.html") for name in wanted}
 
 
 def forensics(*args: object, place: Path = ROOT) -> None:
@@ -55,13 +68,21 @@ SHOTS: tuple[tuple[str, str, int, int, str, str], ...] = (
     ("symptoms", "spike", 1180, 860, "light", "#symptoms"),
     ("replay", "replayed", 1180, 860, "light", "#replay"),
     ("checkpoints", "replayed", 1180, 860, "light", "#checkpoints"),
+    ("healthy", "healthy", 1180, 860, "light", ""),
+    ("hang", "hang", 1180, 860, "light", "#picture-hang"),
+    ("attempts", "attempts", 1180, 860, "light", "#picture-on-the-clock"),
+    ("memory", "memory", 1180, 860, "light", "#picture-memory"),
+    ("seeds", "seeds", 1180, 860, "light", "#picture-seeds"),
+    ("baseline", "baseline", 1180, 860, "dark", "#picture-baseline"),
     ("compare", "compared", 1180, 860, "light", ""),
     ("audit", "audit", 1180, 860, "light", ""),
 )
 
 
-def shots(browser: Any, made: dict[str, Path]) -> Iterator[tuple[str, bytes]]:
+def shots(browser: Any, made: dict[str, Path], wanted: Sequence[str]) -> Iterator[tuple[str, bytes]]:
     for name, page_name, width, height, look, part in SHOTS:
+        if name not in wanted:
+            continue
         page = browser.new_page(viewport={"width": width, "height": height}, color_scheme="dark" if look == "dark" else "light")
         if look == "print":
             page.emulate_media(media="print")
@@ -73,21 +94,37 @@ def shots(browser: Any, made: dict[str, Path]) -> Iterator[tuple[str, bytes]]:
             page.evaluate("document.querySelector('.bar').style.display = 'none'")
             box = page.locator(part).bounding_box()
             page.set_viewport_size({"width": width, "height": height + int(box["y"] + box["height"])})
-            clip = {"x": 0, "y": box["y"] + 16, "width": width, "height": min(box["height"], MOST_HEIGHT)}
+            clip = {
+                "x": 0,
+                "y": box["y"] + (-6 if part.startswith("#picture-") else 16),
+                "width": width,
+                "height": min(box["height"] + 12, MOST_HEIGHT),
+            }
         yield name, page.screenshot(clip=clip) if part.startswith("#") else page.screenshot()
         page.close()
 
 
-def write() -> None:
+def small(picture: bytes) -> bytes:
+    """The same with few colours: flat areas and text need no more, and a repository keeps every version."""
+    from PIL import Image
+
+    out = io.BytesIO()
+    Image.open(io.BytesIO(picture)).convert("RGB").quantize(COLORS).save(out, "PNG", optimize=True)
+    return out.getvalue()
+
+
+def write(names: Sequence[str] = ()) -> None:
+    """The pictures of these names, or all."""
     from playwright.sync_api import sync_playwright
 
     images = DOCS / "images"
     images.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as p:
-        made = pages(Path(folder))
+        wanted = list(names) or [shot[0] for shot in SHOTS]
+        made = pages(Path(folder), {shot[1] for shot in SHOTS if shot[0] in wanted})
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         browser = p.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
-        for name, picture in shots(browser, made):
+        for name, picture in ((name, small(shot)) for name, shot in shots(browser, made, wanted)):
             if len(picture) > MOST_BYTES:
                 raise SystemExit(f"{name}.png has {len(picture)} bytes: show less of the page")
             (images / f"{name}.png").write_bytes(picture)

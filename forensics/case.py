@@ -134,6 +134,7 @@ class Case:
     culprits: tuple[dict[str, Any], ...] = ()
     replay: dict[str, Any] | None = None
     guards: dict[str, Any] | None = None
+    pictures: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The case.json document: only JSON types, NaN and infinities as strings, keys in a fixed order."""
@@ -154,6 +155,7 @@ class Case:
             "sources": list(self.sources),
             "gaps": list(self.gaps),
             "timeline": self.timeline,
+            "pictures": self.pictures,
         }
         return dict(jsonable(document))
 
@@ -218,9 +220,7 @@ def utc(seconds: float | None) -> str | None:
 
 def number(value: float) -> float | str:
     """A float as JSON can hold it: NaN and infinities become the strings that the contract names."""
-    if math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value if math.isfinite(value) else "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 @lru_cache(maxsize=256)  # rows have the same keys

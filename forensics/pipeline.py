@@ -11,7 +11,7 @@ from types import ModuleType
 from forensics import evidence, ranking
 from forensics.batches.culprits import culprits
 from forensics.case import Case, Check, Finding, Hypothesis
-from forensics.case_parts import headline, last_lines, summary, timeline
+from forensics.case_parts import headline, last_lines, pictures, summary, timeline
 from forensics.case_parts.blind_spots import blind_spots
 from forensics.causes import weigh as weighing
 from forensics.errors import CannotTell
@@ -57,8 +57,8 @@ def judge(run: Run, baseline: Run | None = None) -> Judged:
 
 
 def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None = None, brief: bool = False) -> Case:
-    """The case of a run. With `brief` a run that is not unhealthy goes without what only a page shows: the timeline, and the
-    smallest effects that the checks could have seen."""
+    """The case of a run. With `brief` a run that is not unhealthy goes without what only a page shows: the timeline, the pictures, and
+    the smallest effects that the checks could have seen."""
     told = judge(run, baseline)
     checks, hypotheses = told.checks, told.hypotheses
     shown = told.verdict == "unhealthy" or not brief
@@ -78,6 +78,7 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
         sources=summary.sources(run),
         gaps=summary.gaps(run),
         timeline=timeline.build(run, told.findings) if shown else {},
+        pictures=pictures.build(run, told.findings, baseline) if shown else {},
         guards=guarded(run, told.findings).to_json() if told.verdict == "unhealthy" else None,
     )
 

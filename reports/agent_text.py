@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from reports import first_screen, text_format
+from reports import do_next, first_screen, text_format
 from reports.schema import complete
 from reports.text_format import cut, one_line
 
@@ -72,7 +72,7 @@ def analysis(case: Case) -> str:
     causes = [f"  {_cause(h)}" for h in first_screen.causes(full)[:CAUSES] if first_screen.top(full)]
     ranked = sorted(full["findings"], key=lambda f: first_screen.SEVERITIES.index(f["severity"]))[:FINDINGS]
     rest = len(full["findings"]) - len(ranked)
-    todo = [f"  {i}. {_said(f'{lead} {text}'.strip())}" for i, (lead, text) in enumerate(first_screen.do_next(full), 1)]
+    todo = [f"  {i}. {_said(f'{lead} {text}'.strip())}" for i, (lead, text) in enumerate(do_next.do_next(full), 1)]
     blind = [str(b["what"]) for b in full["blind_spots"]]
     unsure = len(first_screen.by_status(full, "cannot_tell", "error"))
     rows = [

@@ -9,6 +9,7 @@ The same policy as for a case: no request, everything escaped, style and script 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
@@ -23,22 +24,28 @@ PAGE = 250
 ROOM = 4_600_000  # bytes of rows; beyond it healthy runs lose their curves, then all that are left
 STEP, TOP = 3, 16  # of the small curve: pixels from point to point, height
 SHOWN, FOLDED = 12, 100  # entries of a list in full; in a fold
+ENDINGS = {"exception": "by an exception", "interrupt": "interrupted", "scheduler": "stopped by the scheduler",
+           "signal": "killed by a signal", "hardware": "by a hardware fault", "disk": "with a full disk", "hang": "hung", "cut": "cut off"}  # fmt: skip
 OPEN = "unknown"  # the id of what is no cause on our list
 RANK = {"unhealthy": 0, "inconclusive": 1, "healthy": 2}
 COLUMNS = (
     ("run", ""), ("loss", "curve"), ("verdict", ""), ("cause", ""), ("sure", "n"), ("spikes", "n"), ("first bad step", "n"),
-    ("steps", "n"), ("last loss", "n"), ("status", ""), ("framework", ""), ("host", ""),
+    ("steps", "n"), ("last loss", "n"), ("status", ""),
 )  # fmt: skip
+FURTHER = ("framework", "host", "owner", "folder")  # columns that stand only where some run has them
 
 
 def render(audit: dict[str, Any]) -> str:
     """The page of `forensics audit`; `audit` is the document of audit.json with ``rows`` and ``curves``."""
     order = sorted(range(len(audit["rows"])), key=lambda i: _rank(audit["rows"][i]))
     titles = {c["cause"]: c.get("title", c["cause"]) for c in audit["causes"]}
-    lines = _lines([audit["rows"][i] for i in order], [audit["curves"][i] for i in order], titles)
+    folders = _folders([str(r["path"]) for r in audit["rows"]])
+    rows = [r | {"folder": folder} for r, folder in zip(audit["rows"], folders, strict=True)]
+    further = [c for c in FURTHER if any(r.get(c) for r in rows)]
+    lines = _lines([rows[i] for i in order], [audit["curves"][i] for i in order], titles, further)
     style, script = template("report.css") + template("audit.css"), template("audit.js")
     return environment().get_template("audit.html").render(
-        a=audit, pages=[lines[i : i + PAGE] for i in range(0, len(lines), PAGE)], page_size=PAGE, columns=COLUMNS,
+        a=audit, pages=[lines[i : i + PAGE] for i in range(0, len(lines), PAGE)], page_size=PAGE, columns=[*COLUMNS, *((c, "") for c in further)], numbers=headline_numbers(audit),
         titles=titles, links=_links(audit["rows"]), shown=SHOWN, folded=FOLDED,
         headline=headline(audit), style=Markup(style), script=Markup(script), style_hash=policy_hash(style), script_hash=policy_hash(script),
     )  # fmt: skip
@@ -56,6 +63,46 @@ def headline(audit: dict[str, Any]) -> str:
     return f"{said}{', ' + ', '.join(rest) if rest else ''}."
 
 
+def headline_numbers(audit: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """(number, what it counts, what is behind it): what one asks first of many runs."""
+    rows, v = audit["rows"], audit["verdicts"]
+    unhealthy = f"{v['healthy']} healthy, {v['inconclusive']} cannot be judged"
+    told = [(f"{v['unhealthy']} of {audit['runs']}", "runs went wrong", unhealthy)]
+    why = Counter(
+        ENDINGS.get(str(r.get("ending")), str(r.get("ending")).replace("_", " "))
+        for r in rows
+        if r["status"] in ("crashed", "hung", "stopped")
+    )
+    if why:
+        told.append((str(why.total()), "died", text_format.joined([f"{n} {kind}" for kind, n in why.most_common()], 5)))
+    lost = [r["gpu_hours_lost"] for r in rows if r.get("gpu_hours_lost") is not None]
+    if sum(lost) > 0:
+        told.append(
+            (
+                text_format.number(round(sum(lost), 2)),
+                "GPU-hours lost",
+                f"repeated work and silence, known for {text_format.plural(len(lost), 'run')}",
+            )
+        )
+    often = [c for c in audit["causes"] if c["runs"] > 1 and c["cause"] != OPEN][:3]
+    if often:
+        told.append(
+            (
+                str(len([c for c in audit["causes"] if c["runs"] > 1])),
+                "causes seen more than once",
+                text_format.joined([f"{c.get('title', c['cause'])} ({c['runs']})" for c in often]),
+            )
+        )
+    return told
+
+
+def _folders(paths: Sequence[str]) -> list[str]:
+    """The folder of each run, without the beginning that all share."""
+    parts = [p.rstrip("/").split("/")[:-1] for p in paths]
+    common = next((i for i, at in enumerate(zip(*parts, strict=False)) if len(set(at)) > 1), min(map(len, parts), default=0))
+    return ["/".join(p[common:]) for p in parts]
+
+
 def _rank(row: dict[str, Any]) -> tuple[Any, ...]:
     return RANK.get(row["verdict"], 1), not row["error"], -(row["spikes_non_recovering"] or 0), -(row["grave"] or 0), row["id"]
 
@@ -65,8 +112,8 @@ def _links(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
     return {r["id"]: quote(r["page"]) for r in rows if r["page"]}
 
 
-def _lines(rows: list[dict[str, Any]], curves: list[bytes], titles: dict[str, str]) -> list[Markup]:
-    cells = [_cells(r, titles) for r in rows]
+def _lines(rows: list[dict[str, Any]], curves: list[bytes], titles: dict[str, str], further: Sequence[str]) -> list[Markup]:
+    cells = [_cells(r, titles, further) for r in rows]
     drawn = [spark(c) for c in curves]
     spent = sum(len(head) + len(tail) for head, tail in cells)
     keep = set()
@@ -78,7 +125,7 @@ def _lines(rows: list[dict[str, Any]], curves: list[bytes], titles: dict[str, st
     return [Markup(f"{head}{drawn[i] if i in keep else ''}{tail}") for i, (head, tail) in enumerate(cells)]
 
 
-def _cells(r: dict[str, Any], titles: dict[str, str]) -> tuple[str, str]:
+def _cells(r: dict[str, Any], titles: dict[str, str], further: Sequence[str]) -> tuple[str, str]:
     """The row before and after its curve. End tags of rows and cells may be left out in HTML, and 10 000 rows thank for it."""
     name = escape(text_format.one_line(r["id"]))
     first = f'<a href="{escape(quote(r["page"]))}">{name}</a>' if r["page"] else str(name)
@@ -87,7 +134,7 @@ def _cells(r: dict[str, Any], titles: dict[str, str]) -> tuple[str, str]:
     cause = titles.get(r["top_cause"], r["top_cause"]) if r["verdict"] == "unhealthy" else ""
     sure = text_format.percent(r["probability"]) if cause and r["top_cause"] != OPEN and r["probability"] is not None else ""
     told = [verdict, cause, sure, "" if spikes == ["0", "0", "0"] else "/".join(spikes), r["first_bad_step"], r["steps"]]
-    told += [_loss(r["loss"]), r["status"], r["framework"], r["host"]]
+    told += [_loss(r["loss"]), r["status"], *(r.get(c) for c in further)]
     tail = "".join(f"<td>{escape(text_format.one_line(x)) if x is not None else ''}" for x in told).rstrip()
     kind = {"unhealthy": "u", "healthy": "h"}.get(str(r["verdict"]), "i")
     return f'<tr class="{kind}"><td>{first}<td>', tail

@@ -7,19 +7,34 @@ from typing import Any
 
 from markupsafe import Markup
 
-from reports import chart, scales, text_format, timeline_chart
+from reports import chart, curve_pictures, scales, schema, text_format, timeline_chart
 from reports.html import environment, policy_hash, template
 
 AXES = {"steps": "steps", "seconds": "seconds of training", "tokens": "tokens", "flops": "FLOPs"}
 SHOWN = 40
+SUSPECT = 10  # suspicion of a setting below which it is a name, a path, or excused
+RECIPE = {"rate": "peak learning rate", "usual": "usual rate for such a model and optimizer", "warmup": "warmup steps", "attention": "has attention",
+          "sgd": "plain SGD", "clip": "gradient clipping (0: off)"}  # fmt: skip
 
 
 def render(document: dict[str, Any]) -> str:
     """The page of `forensics compare`, byte for byte the same for the same document."""
-    style = template("report.css") + template("compare.css")
+    style = template("report.css") + template("pictures.css") + template("compare.css")
     page = environment().get_template("compare.html")
     panels, axis = _panels(document)
-    return page.render(d=document, panels=panels, axis=axis, axes=AXES, shown=SHOWN, style=Markup(style), style_hash=policy_hash(style))
+    sure, rest = ([d for d in document["config"] if (d["suspicion"] >= SUSPECT) is wanted] for wanted in (True, False))
+    return page.render(
+        d=document,
+        panels=panels,
+        axis=axis,
+        axes=AXES,
+        shown=SHOWN,
+        suspect=sure,
+        excused=rest,
+        recipe=RECIPE,
+        style=Markup(style),
+        style_hash=policy_hash(style),
+    )
 
 
 def _panels(document: dict[str, Any]) -> tuple[list[dict[str, Any]], Markup]:
@@ -41,8 +56,16 @@ def _panels(document: dict[str, Any]) -> tuple[list[dict[str, Any]], Markup]:
         name = f"{text_format.metric(c['metric'])} of both runs over steps"
         drawn = [chart.Curve(a, "run"), chart.Curve(b, "eval")]
         svg = chart.panel(drawn, x, chart.Look(name, 130 if out else 220, c["scale"] == "log", marks=marks, rows=2))
-        out.append({"metric": c["metric"], "unit": c["unit"], "log": c["scale"] == "log", "svg": svg})
+        out.append({"metric": c["metric"], "unit": c["unit"], "log": c["scale"] == "log", "svg": svg, "beneath": _beneath(c, x)})
     return out, timeline_chart.axis({"timeline": {"clock": []}, "run": {"attempts": []}}, x, clock=False)
+
+
+def _beneath(curve: dict[str, Any], x: scales.Scale) -> dict[str, Any] | None:
+    """The difference of two losses or evaluations; other curves do not follow a level, so that theirs says little."""
+    apart = curve.get("difference")
+    if not apart or not str(curve["metric"]).startswith(("loss.", "acc.")):
+        return None
+    return curve_pictures.difference(schema.shaped(apart, schema.DIFFERENCE), x, ("B", "A"))
 
 
 def terminal(document: dict[str, Any], *, width: int = 100) -> str:
@@ -50,7 +73,7 @@ def terminal(document: dict[str, Any], *, width: int = 100) -> str:
     lines = textwrap.wrap(text_format.visible(document["answer"]), width)
     for w in document["warnings"]:
         lines += textwrap.wrap(f"Beware: {text_format.visible(w)}", width, subsequent_indent="  ")
-    suspect = [d for d in document["config"] if d["suspicion"] >= 10][:8]
+    suspect = [d for d in document["config"] if d["suspicion"] >= SUSPECT][:8]
     lines += ["", "Settings that differ, the most suspect first:"] if suspect else ["", "No setting that was logged differs."]
     lines += [text_format.visible(f"  {d['key']}: {text_format.number(d['a'])} -> {text_format.number(d['b'])}")[:width] for d in suspect]
     for f in document.get("source", {}).get("files", [])[:4]:

@@ -31,6 +31,7 @@ from reports import (
     hero_chart,
     markdown,
     missing,
+    picture_list,
     quiet_series,
     recipe_table,
     replay_section,
@@ -46,23 +47,8 @@ HERE = Path(__file__).parent
 VENDOR = HERE / "vendor" / "uplot-1.6.32"
 SAID = {"metric", "start", "peak", "end", "class", "alive", "attempt", "step", "first", "last", "values", "at_resume", "from",
         "ended", "said", "words", "do", "kind", "what", "over_highest", "cost_excess"}  # fmt: skip
-PLACES = (
-    "answer",
-    "causes",
-    "timeline",
-    "attempts",
-    "symptoms",
-    "rules",
-    "replay",
-    "suspects",
-    "data",
-    "checkpoints",
-    "clear",
-    "not-known",
-    "read",
-    "case",
-    "summary",
-)
+PLACES = ("answer", "causes", "pictures", "timeline", "attempts", "symptoms", "rules", "replay", "suspects",
+          "data", "checkpoints", "clear", "not-known", "read", "case", "summary")  # fmt: skip
 
 
 def template(name: str) -> str:
@@ -76,7 +62,9 @@ def render(case: dict[str, Any], shown: dict[str, Any] | None = None) -> str:
     anchors = _anchors(full)
     quiet = quiet_series.quiet(full, timeline_chart.order(full))
     panels = timeline_chart.panels(full, x, quiet)
-    style = (VENDOR / "uPlot.min.css").read_text("utf-8") + template("report.css") + (template("data.css") if shown else "")
+    style = (VENDOR / "uPlot.min.css").read_text("utf-8") + "".join(
+        map(template, ("report.css", "pictures.css", *(["data.css"] if shown else [])))
+    )
     scripts = [(VENDOR / "uPlot.iife.min.js").read_text("utf-8"), template("report.js")]
     page = environment().get_template("report.html")
     first, more = panels[: timeline_chart.OPEN_PANELS], panels[timeline_chart.OPEN_PANELS :]
@@ -85,6 +73,7 @@ def render(case: dict[str, Any], shown: dict[str, Any] | None = None) -> str:
         rules=_rules(full), again=timeline_chart.replayed(full), band_names=timeline_chart.band_names(full), weighs=cause_ledger.weighs(full),
         causes=cause_ledger.causes(full), symptoms=symptom_list.symptoms(full, anchors), kinds=symptom_list.kinds(full), arms=replay_section.arms(full), replayed=replay_section, strips=suspect_strips.of(full), data=data_section.of(shown),
         hero=hero_chart.of(full, x), panels=first, more_panels=more, quiet=list(quiet.values()), lean=not panels and not full["findings"], missing=missing.groups(full), lanes=timeline_chart.lanes(full, x), domain=x,
+        pictures=picture_list.pictures(full),
         axis=timeline_chart.axis(full, x),
         markdown=markdown.brief(full), style=Markup(style), scripts=[Markup(s) for s in scripts],
         style_hash=policy_hash(style), script_hashes=[policy_hash(s) for s in scripts],

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-from reports import first_screen, text_format
+from reports import do_next, first_screen, text_format
 from reports.schema import complete
 from reports.text_format import one_line, visible
 
@@ -36,7 +36,7 @@ def audit(document: Case) -> str:
 def _verdict(case: Case) -> Test:
     kind = {"unhealthy": "failure", "inconclusive": "skipped"}.get(case["verdict"], "")
     causes = [f"{h['title']}: {first_screen.why(h)}" for h in first_screen.causes(case)[:4]] if first_screen.top(case) else []
-    todo = [f"{i}. {lead} {text}".replace("  ", " ") for i, (lead, text) in enumerate(first_screen.do_next(case), 1)]
+    todo = [f"{i}. {lead} {text}".replace("  ", " ") for i, (lead, text) in enumerate(do_next.do_next(case), 1)]
     return "verdict", kind, case["answer"], "\n".join([*causes, *todo]) if kind == "failure" else ""
 
 

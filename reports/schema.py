@@ -86,6 +86,18 @@ FINDING = {"id": text, "kind": text, "title": text, "steps": steps, "times": tim
            "severity": one_of("critical", "warning", "info"),
            "evidence": [{"kind": text, "title": text, "where": text, "data": DATA}]}  # fmt: skip
 TIMELINE = {"series": [SERIES], "marks": [MARK], "bands": [BAND], "clock": [{"attempt": index, "points": clock}]}
+WAIT = {"rank": index, "collective": index, "operation": text}
+DIFFERENCE = {"unit": text, "points": points, "level": points, "noise": number, "parts": number}
+PICTURES: dict[str, dict[str, Any]] = {
+    "ranks": {"metric": text, "starts": [number], "rows": [{"rank": index, "last": index, "cells": [None]}], "waits": [WAIT], "silent": [number], "left_out": index,
+              "heard": [{"rank": index, "from": number, "to": number}], "until": number},
+    "layers": {"starts": [number], "rows": [{"layer": text, "cells": [None]}], "left_out": index},
+    "memory": {"tag": text, "points": points, "capacity": number, "where": text, "tried": number},
+    "seeds": {"metric": text, "scale": text, "runs": [{"id": text, "points": points, "last": number}], "left_out": index},
+    "baseline": {"path": text, "metric": text, "scale": text, "run": points, "baseline": points,
+                 "difference": DIFFERENCE},
+    "evaluation": {"metric": text, "tag": text, "how": text, "points": [[None]], "best": number, "alike": index, "alike_from": number},
+}  # fmt: skip
 GUARD = {"guard": text, "tag": text, "fired": number, "lead": number, "false_alarms": index, "healthy_values": index}
 SHAPE: dict[str, Any] = {
     "tool": {"name": text, "version": text, "command": [text]},
@@ -114,6 +126,9 @@ def complete(case: Any) -> dict[str, Any]:
     looked = full.get("suspects")
     guards = full.get("guards")
     full["guards"] = shaped(guards, {"best": text, "says": text, "rows": [GUARD]}) if isinstance(guards, dict) else None
+    told = full.get("pictures")
+    drawn: dict[str, Any] = told if isinstance(told, dict) else {}
+    full["pictures"] = {k: shaped(drawn[k], shape) if isinstance(drawn.get(k), dict) else None for k, shape in PICTURES.items()}
     full["suspects"] = shaped(looked, {"data": text, "why": text, "lines": [text], "habits": [text]}) if isinstance(looked, dict) else None
     full["replay"] = shaped(replay, {"verdict": text, "device": text, "arms": arms}) if isinstance(replay, dict) else None
     return full

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from reports import audit_page, first_screen, text_format
+from reports import audit_page, do_next, first_rows, first_screen, text_format
 from reports.schema import complete
 from reports.text_format import cut, one_line
 
@@ -27,8 +27,8 @@ def render(case: Case) -> str:
         rows.append(("Why", f"{leader['title']}: {first_screen.why(leader)}"))
         others = first_screen.alternatives(full)
         rows.append(("Or else", ", ".join(f"{h['title']} {text_format.percent(h['probability'])}" for h in others)))
-    rows += [("Suspect", "; ".join(first_screen.suspects(full, 2))), ("Healthy checkpoint", first_screen.last_healthy(full))]
-    todo = [f"{i}. {one_line(f'{lead} {text}')}" for i, (lead, text) in enumerate(first_screen.do_next(full), 1)]
+    rows += [(name, "; ".join(told)) for name, told in first_rows.rows(full)]
+    todo = [f"{i}. {one_line(f'{lead} {text}')}" for i, (lead, text) in enumerate(do_next.do_next(full), 1)]
     title = f"{SIGNS[full['verdict']]} {full['run']['id']}: {full['verdict']}"
     return _message(title, full["answer"], [f"{name}: {one_line(text)}" for name, text in rows if text], todo)
 

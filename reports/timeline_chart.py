@@ -96,7 +96,7 @@ def panels(case: Case, x: Scale, left_out: Container[int] = ()) -> list[dict[str
         height = 44 if constant(drawn) else HEIGHTS.get(name, 90)
         out.append({
             "title": text_format.metric(name), "tag": s.get("tag"), "unit": s.get("unit"), "log": log, "members": members,
-            "height": height, "eval": len(members) > 1,
+            "height": height, "folded": folded, "eval": len(members) > 1,
             "svg": panel(drawn, x, Look(
                 describe(name, drawn), height, log, 120 if folded else 500, bands, [] if out and len(marks) > FEW else marks, 0 if out else 2,
             )),

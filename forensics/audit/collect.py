@@ -61,7 +61,7 @@ def load(places: Iterable[Place], out: str, known: list[suppressions.Known]) -> 
                 row["path"] = _another(row["path"], paths)
                 paths.add(row["path"])
             suppressions.apply(known, row, record["grave"])
-            table.rows.append(tuple(_shared(row[c]) for c in COLUMNS))
+            table.rows.append(tuple(_shared(row.get(c)) for c in COLUMNS))
             table.briefs.append(_brief(record, row))
             table.curves.append(bytes(255 if v < 0 else v for v in record["curve"]))
             table.origins.append((place, raw))

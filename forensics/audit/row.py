@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from forensics.audit import lost_hours
 from forensics.batches.recorded import batch, shares
 from forensics.case import Case, jsonable
 from forensics.case_parts.headline import GRAVE
@@ -34,6 +35,7 @@ COLUMNS: dict[str, str] = {  # of audit.parquet, with their types
     "attempts": "int64", "steps": "int64", "scalars": "int64", "lost": "int64", "seconds": "float64",
     "answer": "string", "grave": "int64", "known": "int64", "loss": "float64", "loss_metric": "string",
     "host": "string", "first_step": "int64", "started": "string", "error": "string", "page": "string",
+    "ending": "string", "gpu_hours_lost": "float64", "owner": "string",
 }  # fmt: skip
 CURVE, GROWTH, FIRST = 32, 1.3, 12  # points of the small curve; of the hashes: distance and first
 KEYS, TEXT, SPIKES = 300, 80, 60
@@ -50,7 +52,7 @@ def of(run: Run, case: Case) -> dict[str, Any]:
     shards = shares(run)
     hosts, times = _hosts(run), _times(run)
     return {
-        "row": _row(case, levels, hosts) | {"seconds": times[1] - times[0] if times else None},
+        "row": _row(run, case, levels, hosts) | {"seconds": times[1] - times[0] if times else None},
         "family": f"{run.framework or ''}|{loss.tag if loss else ''}",
         "config": _config(run),
         "settings": _settings(run),
@@ -83,8 +85,10 @@ def failed(id: str, path: str, error: str) -> dict[str, Any]:
     return {"row": row, **nothing, "times": None, "curve": []}
 
 
-def _row(case: Case, levels: dict[str, list[float]], hosts: list[str]) -> dict[str, Any]:
-    run: dict[str, Any] = jsonable({k: case.run[k] for k in ("id", "path", "framework", "status", "attempts", "steps", "records")})
+def _row(r: Run, case: Case, levels: dict[str, list[float]], hosts: list[str]) -> dict[str, Any]:
+    run: dict[str, Any] = jsonable(
+        {k: case.run[k] for k in ("id", "path", "framework", "status", "attempts", "steps", "records", "ending")}
+    )
     causes = case.hypotheses if case.verdict != "healthy" else ()
     grave = [f for f in case.findings if f.severity in GRAVE]
     classes = [s["class"] for s in case.spikes]
@@ -115,6 +119,9 @@ def _row(case: Case, levels: dict[str, list[float]], hosts: list[str]) -> dict[s
         "started": run["attempts"][0]["started"] if run["attempts"] else None,
         "error": None,
         "page": None,
+        "ending": run["ending"]["kind"] if run["ending"] else None,
+        "gpu_hours_lost": lost_hours.of(r, case),
+        "owner": lost_hours.owner(r),
     }
     return {c: found[c] for c in COLUMNS}
 

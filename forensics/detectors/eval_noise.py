@@ -56,7 +56,7 @@ def noise_of(x: Floats) -> float:
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s, x, rows = _values(run)
+    s, x, rows = values(run)
     third = len(x) // 3
     noise, sign = noise_of(x), 1.0 if s.name == "loss.eval" else -1.0
     early = sign * float(np.median(x[: max(third // 3, 1)]) - np.median(x[third : third + max(third // 3, 2)]))
@@ -75,7 +75,8 @@ def detect(run: Run) -> Iterator[Finding]:
     yield evidence.on_rows(s, (rows[-third], rows[-1]), facts, title, "info", shown)
 
 
-def _values(run: Run) -> tuple[Series, Floats, np.ndarray]:
+def values(run: Run) -> tuple[Series, Floats, np.ndarray]:
+    """The evaluations that are judged: their series, values and rows. Raises CannotTell where there are too few."""
     for name in ("loss.eval", "acc.eval"):
         s = series(run, name)
         if s is not None:
@@ -86,6 +87,6 @@ def _values(run: Run) -> tuple[Series, Floats, np.ndarray]:
 
 
 def smallest_effect(run: Run) -> str:
-    _, x, _ = _values(run)
+    _, x, _ = values(run)
     seen = max(ERRORS * np.sqrt(2) * noise_of(x), float(np.percentile(np.abs(np.diff(x)), 100 * SEEN)))  # or its tail
     return f"a difference of {seen:.3g} between two evaluations; what is smaller chance does, too"

@@ -51,7 +51,7 @@ def detect(run: Run) -> Iterator[Finding]:
         raise CannotTell("there is one run, or the runs differ in more than the seed")
     judged = False
     for name, share in ((n, s) for n in ("loss.eval", "loss.train") for s in (10, 5)):
-        levels = [_level(r, name, share) for r in run.group]
+        levels = [level(r, name, share) for r in run.group]
         known = [(r, *x) for r, x in zip(run.group, levels, strict=True) if x is not None]
         if len(known) < 2 or min(k[1] for k in known) <= 0:
             continue
@@ -62,7 +62,7 @@ def detect(run: Run) -> Iterator[Finding]:
         if apart <= APART or apart <= ERRORS * error:
             continue
         title = f"{len(known)} runs that differ only in the seed end between {known[0][1]:.4g} and {known[-1][1]:.4g} ({name})"
-        rows = [[r.id, f"{level:.4g}", f"{noise:.2g}"] for r, level, noise in known]
+        rows = [[r.id, f"{last:.4g}", f"{noise:.2g}"] for r, last, noise in known]
         shown = evidence.table("last level of each seed", ["run", name, "noise of the level"], rows, known[-1][0].path)
         facts = Facts(name, math.expm1(apart), len(known), known[0][0].id, known[-1][0].id)
         yield evidence.found(facts, title, (None, None), "warning", shown, key=name)
@@ -72,14 +72,14 @@ def detect(run: Run) -> Iterator[Finding]:
 
 
 def smallest_effect(run: Run) -> str:
-    levels = [x for r in run.group if (x := _level(r, "loss.eval", 10) or _level(r, "loss.train", 10)) is not None and x[0] > 0]
+    levels = [x for r in run.group if (x := level(r, "loss.eval") or level(r, "loss.train")) is not None and x[0] > 0]
     if len(levels) < 2:
         return ""
-    error = math.sqrt(2) * max(error / level for level, error in levels)
+    error = math.sqrt(2) * max(error / last for last, error in levels)
     return f"seeds that end {math.expm1(max(APART, ERRORS * error) + MARGIN * error):.0%} apart"
 
 
-def _level(run: Run, name: str, share: int) -> tuple[float, float] | None:
+def level(run: Run, name: str, share: int = 10) -> tuple[float, float] | None:
     """(level of the last 1/share of the values, its standard error)."""
     s = series(run, name)
     if s is None:

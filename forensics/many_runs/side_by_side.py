@@ -13,7 +13,7 @@ from forensics.batches import recorded
 from forensics.case import jsonable
 from forensics.detectors import loss_spike
 from forensics.errors import CannotTell, ForensicsError
-from forensics.many_runs import config_diff, learning, parting, source_diff
+from forensics.many_runs import config_diff, difference, learning, parting, source_diff, verdict_of_two
 from forensics.run import how_it_ended, identity, pace
 from forensics.run.downsample import m4
 from forensics.run.inputs import loss_of
@@ -27,7 +27,6 @@ METRICS = ("loss.train", "loss.eval", "grad.norm", "lr", "loss_scale")
 THROUGHPUT = ("tput.tokens", "tput.samples", "tput.steps", "tput.tokens_dev", "time.step")
 COLUMNS, BATCHES = 300, 5000
 _CADENCE = re.compile(r"(?i)every|interval|freq|period|_steps$|workers|prefetch|strategy")  # how often, not what
-SUSPECT = 30.0  # settings below this are names, or excused
 
 
 def compare(a: Run, b: Run, *, command: Sequence[str] = ()) -> dict[str, Any]:
@@ -56,11 +55,12 @@ def compare(a: Run, b: Run, *, command: Sequence[str] = ()) -> dict[str, Any]:
         "recipe": _recipes(a, b),
         "data_order": data_order(a, b),
         "throughput": _throughput(a, b),
+        "step_seconds": verdict_of_two.step_seconds(a, b),
         "learning": learning.table(a, b, main) if main else [],
         "warnings": _warnings(a, b, differs),
         "curves": [_curve(a, b, n) for n in common],
     }
-    told["answer"] = answer(told)
+    told["answer"] = verdict_of_two.answer(told)
     plain: dict[str, Any] = jsonable(told)
     return plain
 
@@ -81,36 +81,6 @@ def _run(r: Run) -> dict[str, Any]:
         "attempts": len(r.attempts),
         "scalars": r.tables["metrics"].num_rows,
     }
-
-
-def answer(told: dict[str, Any]) -> str:
-    """One sentence: where, and the most suspect difference."""
-    found = told["divergence"].get(told["metric"]) if told["metric"] else None
-    if found is None:
-        return "Cannot tell where the runs part: their losses have too few steps in common."
-    suspect = [d for d in told["config"] + told["environment"] if d["suspicion"] >= SUSPECT]
-    first = max(suspect, key=lambda d: d["suspicion"], default=None)
-    blame = (
-        f" The most suspect difference: {first['key']}, {first['a']} in A and {first['b']} in B."
-        if first
-        else " No setting that was logged explains it."
-    )
-    spike = next(iter(told["spikes"]), None)
-    alone = f"at step {spike['step']} {spike['run']} alone spikes ({spike['class'].replace('_', ' ')})" if spike else ""
-    if found["equal"] == found["common"]:
-        return f"The losses are equal at all {found['common']} common steps{f', but {alone}' if alone else ''}."
-    start = f"The losses are equal to step {found['last_equal']}; they" if found["equal"] >= 3 else "The losses"
-    if found["level"] is not None:
-        way = "higher" if found["last_difference"] > 0 else "lower"
-        return f"{start} part at step {found['level']}, and B ends {way}.{blame}"
-    if alone:
-        more = len(told["spikes"]) - 1
-        return f"{start} agree within their noise, but {alone}{f'; {more} more spikes are of one alone' if more else ''}.{blame}"
-    if found["excursion"] is not None:
-        which, way = found["excursion_by"], found["excursion_way"]
-        why = blame if way != "drops" else ""  # one easy batch is nothing to explain
-        return f"{start} agree within their noise, but at step {found['excursion']} {which} alone {way}.{why}"
-    return f"{start} do not part beyond their noise over {found['common']} common steps."
 
 
 def _spikes(a: Run, b: Run) -> list[dict[str, Any]]:
@@ -188,10 +158,10 @@ def _throughput(a: Run, b: Run) -> list[dict[str, Any]]:
         one, two = series(a, name), series(b, name)
         if one is not None and two is not None:
             x, y = (float(np.nanmedian(s.value)) for s in (one, two))
-            found.append({"metric": name, "a": x, "b": y, "ratio": y / x if x else None})
+            found.append({"metric": name, "unit": one.unit, "a": x, "b": y, "ratio": y / x if x else None})
     speeds = [_steps_a_second(r) for r in (a, b)]
     if speeds[0] and speeds[1]:
-        found.append({"metric": "steps a second by the clock", "a": speeds[0], "b": speeds[1], "ratio": speeds[1] / speeds[0]})
+        found.append({"metric": "steps a second by the clock", "unit": "", "a": speeds[0], "b": speeds[1], "ratio": speeds[1] / speeds[0]})
     return found
 
 
@@ -215,7 +185,10 @@ def _warnings(a: Run, b: Run, differs: list[dict[str, Any]]) -> list[str]:
         keys = [
             d["key"]
             for d in differs
-            if d["kind"] == kind and d["suspicion"] >= SUSPECT - 15 and None not in (d["a"], d["b"]) and not _CADENCE.search(d["key"])
+            if d["kind"] == kind
+            and d["suspicion"] >= verdict_of_two.SUSPECT - 15
+            and None not in (d["a"], d["b"])
+            and not _CADENCE.search(d["key"])
         ]
         if keys:
             found.append(said.format(", ".join(keys[:4])))
@@ -246,4 +219,4 @@ def _curve(a: Run, b: Run, name: str) -> dict[str, Any]:
     assert one is not None and two is not None
     points = [m4(s.step[s.alive], s.value[s.alive], COLUMNS) for s in (one, two)]
     scale = "log" if one.scale == two.scale == "log" else "linear"
-    return {"metric": name, "unit": one.unit, "scale": scale, "a": points[0], "b": points[1]}
+    return {"metric": name, "unit": one.unit, "scale": scale, "a": points[0], "b": points[1], "difference": difference.between(one, two)}

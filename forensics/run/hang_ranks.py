@@ -28,6 +28,7 @@ _PRINTS = re.compile(
 )
 _CALLED_BY = re.compile(r"called by (.{1,200})")
 _BARRIER = re.compile(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier|send/recv from rank (\d+)")
+_RAN = re.compile(r"ran for (\d+) milliseconds")
 LOADER_TIMEOUT = re.compile(r"DataLoader timed out after \d+ seconds")
 _FAILED_RANK = re.compile(r"\brank\s*: (\d+) \(local_rank|local_rank: (\d+) \(pid")
 
@@ -67,17 +68,40 @@ def mismatch(run: Run, waits: Sequence[Event]) -> Kind | None:
             return Kind("mismatch", CALLED, f"At the same place {what}.", do)
         if "ismatched collective" in str(e["text"]):
             return Kind("mismatch", CALLED, "NCCL reports collectives that do not match.", do)
-    works: dict[int, dict[int, str]] = {}  # sequence number -> rank -> collective
-    for e in waits:
-        m, rank = _WORK.search(str(e["text"])), rank_of(e)
-        if m is not None and rank is not None:
-            works.setdefault(int(m[1]), {}).setdefault(rank, f"{m[2]}" + (f" of {m[3]} numbers" if m[3] else ""))
-    for number, of in sorted(works.items()):
+    for number, of in sorted(works(waits).items()):
         if len(set(of.values())) > 1:
             (one, a), (other, b) = list({v: (r, v) for r, v in sorted(of.items(), reverse=True)}.values())[:2]
             (one, a), (other, b) = sorted([(one, a), (other, b)])
             return Kind("mismatch", CALLED, f"As collective {number}, rank {one} waits in {a} and rank {other} in {b}.", do)
     return None
+
+
+def works(waits: Sequence[Event]) -> dict[int, dict[int, str]]:
+    """The collectives in which ranks timed out: sequence number -> rank -> what it was."""
+    found: dict[int, dict[int, str]] = {}
+    for e in waits:
+        m, rank = _WORK.search(str(e["text"])), rank_of(e)
+        if m is not None and rank is not None:
+            found.setdefault(int(m[1]), {}).setdefault(rank, f"{m[2]}" + (f" of {m[3]} numbers" if m[3] else ""))
+    return found
+
+
+def waited(waits: Sequence[Event]) -> float | None:
+    """Seconds that a collective ran before its rank gave up, the longest that is told."""
+    told = [float(m[1]) / 1000 for e in waits if (m := _RAN.search(str(e["text"]))) is not None]
+    return max(told, default=None)
+
+
+def _timed_out(waits: Sequence[Event]) -> set[int]:
+    return {rank for of in works(waits).values() for rank in of}
+
+
+def silent(run: Run, waits: Sequence[Event]) -> list[int]:
+    """Ranks that say nothing where most timed out in a collective; none where the number of ranks is not known."""
+    spoke, world = _timed_out(waits), settings.number(run, "world_size")
+    size = int(world) if world and 1 < world <= 100_000 else 0
+    quiet = sorted(set(range(size)) - spoke)
+    return quiet if len(spoke) > 1 and 0 < len(quiet) <= min(len(spoke) // 2, 8) else []
 
 
 def missing(run: Run, waits: Sequence[Event]) -> Kind | None:
@@ -100,13 +124,10 @@ def missing(run: Run, waits: Sequence[Event]) -> Kind | None:
             called = [m[1] for e in waits if rank_of(e) in behind and (m := _CALLED_BY.search(str(e["text"]))) is not None]
             why += f" Its last one was called by {called[-1]}." if called else ""
             return Kind("rank_missing", f"rank {names} fell behind the others", why, do, ranks=names)
-    spoke = {r for e in waits if _WORK.search(str(e["text"])) and (r := rank_of(e)) is not None}
-    world = settings.number(run, "world_size")
-    size = int(world) if world and 1 < world <= 100_000 else 0
-    silent = sorted(set(range(size)) - spoke)
-    if len(spoke) > 1 and 0 < len(silent) <= min(len(spoke) // 2, 8):
-        names = ", ".join(map(str, silent))
-        why = f"{len(spoke)} of {size} ranks timed out in a collective; rank {names} says nothing."
+    if quiet := silent(run, waits):
+        names = ", ".join(map(str, quiet))
+        spoke = len(_timed_out(waits))
+        why = f"{spoke} of {spoke + len(quiet)} ranks timed out in a collective; rank {names} says nothing."
         return Kind("rank_missing", f"rank {names} did not come", why, do, ranks=names)
     return None
 

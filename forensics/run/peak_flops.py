@@ -19,7 +19,7 @@ PEAKS = {  # the first pattern that is found names the device
     r"\bRTX ?4090\b": 165e12, r"\bRTX ?3090\b": 71e12, r"\bRTX ?A6000\b": 155e12, r"\bMI300X\b": 1307e12, r"\bMI250X?\b": 383e12,
     r"\bTPU ?v5p\b": 459e12, r"\bTPU ?v5e\b": 197e12, r"\bTPU ?v4\b": 275e12,
 }  # fmt: skip
-_DEVICE_KEYS = re.compile(
+DEVICE_KEYS = re.compile(
     r"(?i)(?:^|[./_])(?:gpu|gpu_?(?:name|type|model)|device_?name|accelerator(?:_type)?|gpu_nvidia)(?:[./_]?\d*[./_]?name)?$"
 )
 _PARAMETER_KEYS = re.compile(
@@ -33,7 +33,7 @@ _COUNT = re.compile(r"(?<![\w.])(\d[\d,]*(?:\.\d+)?) ?([KMB])?\b")
 def peak(run: Run) -> tuple[str, float] | None:
     """(name, FLOP/s) of the device that config names; None where it names none, or one that is not in the table."""
     for key, value in zip(*(run.tables["config"][c].to_pylist() for c in ("key", "value")), strict=True):
-        if _DEVICE_KEYS.search(str(key)):
+        if DEVICE_KEYS.search(str(key)):
             text = str(value).strip('"')
             for pattern, flops in PEAKS.items():
                 if re.search(pattern, text, re.IGNORECASE):

@@ -54,7 +54,29 @@
       && (!cause || cell(r, 3) === cause) && (!wanted || text(r).includes(wanted)));
     at = 0;
     draw();
+    remember();
   };
+  // What is shown stands in the address, so that it can be sent: #find=...&verdict=...&cause=...&sort=6&down=1
+  const FIELDS = ["find", "verdict", "cause"];
+  let sorted = null, restoring = false;
+  const remember = () => {
+    if (restoring) return;
+    const state = new URLSearchParams();
+    for (const id of FIELDS) if ($(`#${id}`).value) state.set(id, $(`#${id}`).value);
+    if (sorted) { state.set("sort", sorted.column); if (sorted.down) state.set("down", "1"); }
+    history.replaceState(null, "", state.size ? `#${state}` : location.hash.includes("=") ? "#runs" : location.hash || "#");
+  };
+  const restore = () => {
+    if (!location.hash.includes("=")) return;
+    const state = new URLSearchParams(location.hash.slice(1));
+    restoring = true;
+    for (const id of FIELDS) $(`#${id}`).value = state.get(id) || "";
+    sort(state.has("sort") ? { column: Number(state.get("sort")), down: state.has("down") } : null);
+    filter();
+    restoring = false;
+    $("#runs").scrollIntoView();
+  };
+  addEventListener("hashchange", restore);
   let soon = 0;
   $("#find").addEventListener("input", () => { clearTimeout(soon); soon = setTimeout(filter, 120); });
   for (const id of ["#verdict", "#cause"]) $(id).addEventListener("change", filter);
@@ -96,6 +118,16 @@
     const n = number(s);
     return [4, 6, 7, 8].includes(column) && !Number.isNaN(n) ? n : s.toLowerCase();
   };
+  const sort = (by) => {
+    heads.forEach((h) => h.removeAttribute("aria-sort"));
+    sorted = by && heads[by.column] ? by : null;
+    if (!sorted) { order = all; return; }
+    const { column, down } = sorted, sign = down ? -1 : 1;
+    heads[column].setAttribute("aria-sort", down ? "descending" : "ascending");
+    const keyed = all.map((r, i) => [key(column, cell(r, column)), i, r]);
+    keyed.sort(([a, i], [b, j]) => (a === null) - (b === null) || (a === null ? i - j : sign * ((a > b) - (a < b)) || i - j));
+    order = keyed.map((k) => k[2]);
+  };
   const heads = [...region.querySelectorAll("th")];
   heads.forEach((th, column) => {
     if (column === 1) return;
@@ -105,17 +137,10 @@
     th.replaceChildren(button);
     button.addEventListener("click", () => {
       const way = th.getAttribute("aria-sort");
-      heads.forEach((h) => h.removeAttribute("aria-sort"));
-      if (way === "descending") order = all;
-      else {
-        const sign = way ? -1 : 1;
-        th.setAttribute("aria-sort", way ? "descending" : "ascending");
-        const keyed = all.map((r, i) => [key(column, cell(r, column)), i, r]);
-        keyed.sort(([a, i], [b, j]) => (a === null) - (b === null) || (a === null ? i - j : sign * ((a > b) - (a < b)) || i - j));
-        order = keyed.map((k) => k[2]);
-      }
+      sort(way === "descending" ? null : { column, down: way === "ascending" });
       filter();
     });
   });
   draw();
+  restore();
 })();

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from forensics import at_path
 from forensics.errors import ForensicsError
 from forensics.many_runs import config_diff, parting, side_by_side
 from forensics.run.series import Series
+from reports import compare_page
 
 COMMAND = [sys.executable, "-c", "import sys; from forensics.cli import main; sys.argv[0] = 'forensics'; main()"]
 
@@ -118,6 +120,23 @@ def test_the_document(tmp_path: Path) -> None:
     json.dumps(told, allow_nan=False)
 
 
+def test_the_verdict_says_how_far_apart_the_ends_are_and_what_a_step_takes(tmp_path: Path) -> None:
+    a, b = write(tmp_path / "a"), write(tmp_path / "b", spike=300, lr=8e-3)
+    for folder, seconds in ((a, 0.363), (b, 0.216)):
+        rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(r | {"time": 1.7e9 + seconds * r["step"]}) + "\n" for r in rows))
+    told = side_by_side.compare(*runs(a, b))
+    assert re.search(r"part at step 300, and B ends \d+ % higher, beyond the noise\.", told["answer"])
+    assert "A step takes 363 ms in A and 216 ms in B: B is 40 % faster, beyond the noise." in told["answer"]
+    assert told["answer"].endswith("The most suspect difference: lr, 0.001 in A and 0.008 in B.")
+    assert told["step_seconds"]["faster"] == "B"
+    loss = next(c for c in told["curves"] if c["metric"] == "loss.train")["difference"]
+    assert loss["parts"] == 300 and loss["level"][-1][1] > 10
+    page = compare_page.render(told)
+    assert "<figcaption>B less A, %</figcaption>" in page and "peak learning rate" in page
+    assert " ".join(compare_page.terminal(told).split()).startswith(told["answer"])
+
+
 def test_what_acts_on_the_first_step_is_excused_where_first_values_are_equal(tmp_path: Path) -> None:
     a, b = write(tmp_path / "a", hidden_size=64), write(tmp_path / "b", spike=200, hidden_size=128)
     plain, excused = (config_diff.differences(*runs(a, b), equal_at_first=e) for e in (False, True))
@@ -144,7 +163,9 @@ def test_a_spike_of_one_alone_is_told_also_between_common_steps(tmp_path: Path) 
         (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     told = side_by_side.compare(*runs(a, b))
     assert told["spikes"] == [{"run": "B", "step": 301, "peak": 301, "class": "fast"}]
-    assert told["answer"] == "The losses are equal at all 250 common steps, but at step 301 B alone spikes (fast)."
+    assert told["answer"].startswith(
+        "The losses are equal at all 250 common steps, but at step 301 B alone spikes (fast). A step takes as long"
+    )
     assert side_by_side.compare(*runs(b, b))["spikes"] == []
 
 
@@ -217,8 +238,6 @@ def main(model, optimizer, loader):
 
 def test_source_of_both_runs_is_laid_beside_each_other(tmp_path: Path) -> None:
     from runs import read, write
-
-    from reports import compare_page
 
     def told(name: str, text: str) -> dict[str, Any]:
         sides = [write(tmp_path / name / side) for side in "ab"]

@@ -193,6 +193,35 @@ def test_a_tally_is_a_filter_and_what_is_shown_can_be_saved(show: Any) -> None:
     assert {r["cause"] for r in rows} == {"Lr too high", "Bad data batch", "Fp16 overflow"}
 
 
+def test_what_is_shown_stands_in_the_address(show: Any) -> None:
+    page = show("titled", anchor="#verdict=unhealthy&cause=Fp16+overflow&sort=6&down=1")
+    assert page.locator("#count").inner_text() == "33 of 400 runs"
+    assert page.locator("#live th[aria-sort=descending]").inner_text().startswith("first bad step")
+    page.locator("#cause").select_option("")
+    page.locator("#count", has_text="100 of").wait_for()
+    assert page.evaluate("location.hash") == "#verdict=unhealthy&sort=6&down=1"
+    page.locator("#verdict").select_option("")
+    page.locator("#live th button", has_text="first bad step").click()
+    assert page.evaluate("location.hash") == "#runs"
+
+
+def test_the_numbers_a_manager_asks_for() -> None:
+    made = document(8)
+    made["rows"][0] |= {"status": "crashed", "ending": "out_of_memory", "gpu_hours_lost": 12.5, "owner": "ada", "path": "team/x/one"}
+    made["rows"][1] |= {"status": "hung", "ending": "hang", "gpu_hours_lost": 0.25, "path": "team/y/two"}
+    for row in made["rows"][2:]:
+        row["path"] = f"team/x/{row['id']}"
+    made["causes"] = [{"cause": "a", "title": "Bad data batch", "runs": 3}, {"cause": "b", "title": "Hang", "runs": 1}]
+    told = {what: (number, behind) for number, what, behind in audit_page.headline_numbers(made)}
+    assert told["died"] == ("2", "1 out of memory and 1 hung")
+    assert told["GPU-hours lost"] == ("12.75", "repeated work and silence, known for 2 runs")
+    assert told["causes seen more than once"] == ("1", "Bad data batch (3)")
+    page = audit_page.render(made)
+    assert re.search(r'<th scope="col">owner</th><th scope="col">folder</th>', page)
+    assert "<td>node-000<td>ada<td>x" in page and "<td>y" in page
+    assert page.index('id="runs"') < page.index('id="shared"')
+
+
 def test_what_is_open_has_no_percentage() -> None:
     made = document(4)
     made["causes"] = [{"cause": "unknown", "title": "Cause open", "runs": 1}]
