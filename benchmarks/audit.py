@@ -53,12 +53,13 @@ def write_runs(folder: Path, count: int, bad: float) -> None:
 LOOP = """
 import sys, os, pathlib
 os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[0]})
-from forensics import at_path, output
+import forensics
+from forensics import output
 root, out, pages = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3] == "pages"
 if pages:
     from reports import html
 for run in sorted(root.iterdir()):
-    case = at_path.analyze(str(run))
+    case = forensics.analyze(str(run))
     if pages:
         document = case.to_json()
         output.write_all([(out / (run.name + ".html"), html.render(document)), (out / (run.name + ".case.json"), output.case_json(document))])

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from forensics import at_path
-from forensics.replay import into_case
-from forensics.replay.client import Worker
-from forensics.replay.session import Options
+from forensics.replays import into_case
+from forensics.replays.client import Worker
+from forensics.replays.session import Options
 
 HERE = Path(__file__).resolve().parent
 PLANTING = HERE / "replayable" / "plants.py"

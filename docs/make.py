@@ -20,6 +20,7 @@ from parsers.tables import SCHEMAS
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS)]
 
+import api_page  # noqa: E402
 import source_page  # noqa: E402
 import table_pages  # noqa: E402
 
@@ -128,6 +129,7 @@ PAGES = {
     "metric-names-reference.md": metric_names,
     "tables.md": tables,
     "cli.md": commands,
+    "api.md": api_page.page,
     "folklore.md": table_pages.folklore,
     "incidents.md": table_pages.recorded,
     "recipes.md": table_pages.published_recipes,

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import parsers
-from forensics import pipeline, remote, services, standard_input
-from forensics.case import Case
+from forensics import remote, services, standard_input
 from forensics.errors import ForensicsError, NoSingleRun
-from forensics.guards.guarded import Guarded, guarded
 from forensics.many_runs import worst_first
 from forensics.run import metric_aliases, seed_group
 from forensics.run.series import names, series
@@ -24,28 +22,6 @@ from parsers.tables import Gap, Run
 
 Progress = Callable[[str, int, int], None]
 LISTED = 30  # runs in a message
-
-
-def analyze(
-    path: str,
-    *,
-    run: str | None = None,
-    metrics: dict[str, str] | None = None,
-    progress: Progress | None = None,
-    command: Sequence[str] = (),
-    baseline: str | None = None,
-) -> Case:
-    """The case of the run at `path`, of several the worst, or the one that `run` names; `metrics` maps canonical names to the tags
-    of this house, `baseline` is a known good run. Raises ForensicsError where nothing can be read."""
-    chosen = read(path, run=run, metrics=metrics, progress=progress)
-    known = only(read_runs(baseline, metrics=metrics, of_all=False, progress=progress), baseline) if baseline is not None else None
-    return pipeline.analyze_run(chosen, command=command, baseline=known)
-
-
-def guard(path: str, **options: Any) -> Guarded:
-    """Which live guards would have caught what went wrong in the run that ``read`` chooses."""
-    chosen = read(path, **options)
-    return guarded(chosen, pipeline.examined(chosen)[0])
 
 
 def read(

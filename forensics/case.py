@@ -159,6 +159,12 @@ class Case:
         }
         return dict(jsonable(document))
 
+    def to_html(self) -> str:
+        """The page that `forensics analyze` writes."""
+        from forensics import notebook
+
+        return notebook.page(self.to_json())
+
     def __repr__(self) -> str:
         return f"<Case {self.run.get('id')}: {self.verdict}. {self.answer}>"
 
@@ -183,19 +189,6 @@ def _hypothesis(h: Hypothesis, rank: int) -> dict[str, Any]:
         "interventions": list(h.interventions),
         "seen_before": [i.to_json() for i in incidents.of_cause(h.id)],
     }
-
-
-def hypothesis_of(document: dict[str, Any]) -> Hypothesis:
-    """A cause of a saved case, ready to be ranked again; what only the page needs is left out."""
-    clues = (Clue(c["text"], float(c["weight"]), tuple(c["findings"]), c.get("part", "log")) for c in document["clues"])
-    return Hypothesis(document["id"], document["title"], tuple(clues), document["settle"], tuple(document["interventions"]))
-
-
-def finding_of(document: dict[str, Any]) -> Finding:
-    """A symptom of a saved case, as far as the answer needs it."""
-    first, last = document["steps"]
-    shown = tuple(Evidence(e["kind"], e["title"], e["data"], e["where"]) for e in document["evidence"])
-    return Finding(document["id"], document["kind"], document["title"], first, last, document["severity"], shown)
 
 
 def _finding(f: Finding) -> dict[str, Any]:

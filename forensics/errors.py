@@ -4,7 +4,10 @@ from __future__ import annotations
 
 
 class ForensicsError(Exception):
-    """A sentence for the user and a hint; the command line prints both without a traceback and exits with ``code``."""
+    """What went wrong as a sentence for the user (``message``), and what to do about it (``hint``, may be empty).
+
+    The command line prints both without a traceback and exits with ``code``.
+    """
 
     code = 1
 

@@ -19,7 +19,7 @@ from forensics.findings import GRAVE
 from forensics.guards.guarded import guarded
 from forensics.many_runs import baseline as known_good
 from forensics.many_runs import baseline_signs
-from forensics.replay import advice
+from forensics.replays import advice
 from forensics.rules import detectors, further_causes, id_of
 from forensics.run.inputs import ANY_LOSS, OBJECTIVE
 from forensics.run.once import once

@@ -12,7 +12,7 @@ from forensics import cli
 from forensics.case_parts.blind_spots import ASKED, WOULD_TELL
 from forensics.causes.files import causes
 from forensics.experiments import EXPERIMENTS
-from forensics.replay import arms, extra_arms
+from forensics.replays import arms, extra_arms
 from forensics.rules import detectors, id_of
 from forensics.run.facts import WORKED_OUT
 from forensics.signs.sign import looks

@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 from forensics import output
-from forensics.audit import suppressions
+from forensics.audits import suppressions
 from forensics.checkpoints import tokenizer_files
 from forensics.cli import main
 from forensics.errors import ForensicsError
-from forensics.replay import into_case
+from forensics.replays import into_case
 from parsers.records import data_sets, manifest
 from parsers.walk import is_regular
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from forensics.audit import discover, one_place
+from forensics.audits import discover, one_place
 from forensics.errors import ForensicsError
 from forensics.run.downsample import m4
 from forensics.run.series import Series, names, series

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from forensics import ranking
-from forensics.case import finding_of, hypothesis_of
 from forensics.case_parts import headline
+from forensics.case_parts.saved_case import finding_of, hypothesis_of
 from forensics.certainty import certainty
 from forensics.errors import ForensicsError
 from forensics.run.how_it_ended import of_case

@@ -15,7 +15,7 @@ from parsers.tables import Run
 
 @dataclass(frozen=True)
 class Guarded:
-    """The guards whose metric was logged, the best first."""
+    """The live guards whose metric was logged, tried on one run: ``rows`` has the best first, ``harms`` what some guard is there for."""
 
     run: str
     rows: tuple[Backtest, ...]
@@ -23,6 +23,7 @@ class Guarded:
 
     @property
     def best(self) -> Backtest | None:
+        """The guard that would have caught the harm with the fewest false alarms, the earliest; None where none would have."""
         return self.rows[0] if self.rows and self.rows[0].fired is not None else None
 
     def row(self, guard: str | None = None) -> Backtest:
@@ -50,6 +51,7 @@ class Guarded:
         return callback_files.text(row, framework, self.run, self.harms.get(row.harm or "", ""))
 
     def to_json(self) -> dict[str, Any]:
+        """What `forensics guard --json` prints."""
         return {"best": self.best.guard if self.best else None, "says": self.says(), "rows": [asdict(r) for r in self.rows]}
 
 

@@ -18,7 +18,7 @@ OUT = "audit"
 
 @dataclass(frozen=True)
 class Options:
-    """What forensics.audit.Options has, too, which loads too much for `--help`."""
+    """What forensics.audits.Options has, too, which loads too much for `--help`."""
 
     engine: str
     jobs: int | None
@@ -81,7 +81,7 @@ def audit(ctx: click.Context, roots: tuple[str, ...], out: str | None, options: 
     Writes index.html, audit.parquet (one row a run), audit.json, summary.md, and runs/<id>.html for those worth opening.
     Each result is saved as soon as it is ready: after a kill, --resume continues. One bad run never stops the rest.
     """
-    from forensics import audit as many
+    from forensics import audits as many
     from forensics import progress
     from reports import audit_page as drawn
     from reports import html
@@ -109,17 +109,15 @@ def _prepare() -> None:
 
 def _target(out: str | None, *, replace_ours: bool) -> str:
     """The audit's folder. A default one may be replaced where all that is in it is an audit of ours, a named one where there is none."""
-    from forensics import audit as many
-    from forensics.audit import storage, written_files
+    from forensics import audits as many
+    from forensics.audits import storage, written_files
 
     if out == "":
         raise click.BadParameter("give the name of a folder to write", param_hint="--out")
     if replace_ours:
         return out or OUT
     if out is not None:
-        listed = written_files.listed(out)
-        if any(written_files.is_ours(out, name, listed) for name in many.OUTPUTS):
-            raise ForensicsError(f"{out} holds an audit already", "Use --resume to go on with it, --force to replace it.")
+        written_files.refuse_another(out)
         return out
     folder = Path(OUT)
     if folder.exists() and not folder.is_dir():

@@ -104,8 +104,7 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
     of their own. Replay reproduces the steps from the last good checkpoint, bisects batches and samples, and changes learning rate, optimizer and precision one at a time.
     """
     from forensics import at_path, outlines, output, progress
-    from forensics.replay import into_case, skip_list, template
-    from forensics.replay.session import Options
+    from forensics.replays import into_case, skip_list, template
 
     if init:
         output.check(path := Path(choices.adapter or "adapter.py"), force=wanted.force)
@@ -115,11 +114,9 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
     if run is None or choices.adapter is None:
         raise click.UsageError("give RUN and --adapter FILE.py; `forensics replay --init` writes one to fill in")
     may_show(show=choices.show, data=choices.data or Path(choices.adapter), redact=wanted.redact)
-    given = {k: v for k, v in asdict(choices).items() if k not in ("data", "max_time", "memory", "score", "across", "skip_list")}
+    given = {k: v for k, v in asdict(choices).items() if k not in ("data", "score", "across", "skip_list")}
     given |= {"checkpoint": str(ctx.with_resource(outlines.here(choices.checkpoint)))} if choices.checkpoint else {}
-    given |= {"max_time": 60 * choices.max_time} if choices.max_time else {}
-    given |= {"memory": int(1e9 * choices.memory)} if choices.memory else {}
-    options = Options(**{**given, "adapter": into_case.adapter_file(choices.adapter)})
+    options = into_case.options_of(**given)
     if choices.check or choices.score or choices.across:
         ctx.exit(_only(ctx, run, options, wanted, name=name, run_config=run_config, what=choices))
     known = redact_output.begin(ctx) if wanted.redact else None
@@ -149,7 +146,7 @@ def replay(ctx: click.Context, run: str | None, choices: Choices, init: bool, wa
 
 def _settle_journal(result: Any, kept: Path) -> None:
     """A journal is of use only to a replay that goes on; a finished one leaves none behind."""
-    from forensics.replay import advice
+    from forensics.replays import advice
 
     if result.recalled:
         say(f"forensics: {result.recalled:,} of the steps were known from {kept}, which an earlier start has left")
@@ -162,9 +159,9 @@ def _settle_journal(result: Any, kept: Path) -> None:
 def _only(ctx: click.Context, path: str, options: Any, wanted: Wanted, *, name: str | None, run_config: bool, what: Choices) -> int:
     """Prints what the check of the adapter came to, which batches stand out, or what each checkpoint makes of the same ones; the exit code: 0 where the replay meets the log."""
     from forensics import at_path, output, pipeline, progress
-    from forensics.replay import across, into_case, score_table
-    from forensics.replay.client import ReplayFailed
-    from forensics.replay.score import scored
+    from forensics.replays import across, into_case, score_table
+    from forensics.replays.client import ReplayFailed
+    from forensics.replays.score import scored
 
     if wanted.json_path:
         output.check(wanted.json_path, force=wanted.force)
@@ -195,7 +192,7 @@ def _only(ctx: click.Context, path: str, options: Any, wanted: Wanted, *, name: 
 def _samples(run: Any, case: Any, result: Any, adapter: Path, data: Path | None) -> dict[str, Any]:
     """The samples of the culprits: rows of the data where these are given, else what the adapter's batches held."""
     from forensics.read_data import reading
-    from forensics.replay import samples_shown
+    from forensics.replays import samples_shown
 
     return reading.read(run, case, data) if data is not None else samples_shown.shown(run, result, adapter)
 

@@ -15,10 +15,10 @@ import torch
 
 from forensics import at_path
 from forensics.case import Case
-from forensics.replay import into_case, request
-from forensics.replay.client import ReplayFailed
-from forensics.replay.session import Options
-from forensics.replay.training import commands, states
+from forensics.replays import into_case, request
+from forensics.replays.client import ReplayFailed
+from forensics.replays.session import Options
+from forensics.replays.training import commands, states
 
 PLAIN = """
 import torch

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from forensics import evidence
-from forensics.case import Clue, Finding, Hypothesis, finding_of
+from forensics.case import Clue, Finding, Hypothesis
 from forensics.case_parts import headline
+from forensics.case_parts.saved_case import finding_of
 
 
 def found(title: str, kind: str = "loss_spike", step: int = 5, lines: tuple[str, ...] = (), severity: str = "critical") -> Finding:

@@ -16,8 +16,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from forensics import at_path, audit, pipeline
-from forensics.audit import discover, lost_hours, one_place, suppressions
+from forensics import at_path, audits, pipeline
+from forensics.audits import discover, lost_hours, one_place, suppressions
 from forensics.errors import ForensicsError
 from reports import audit_page as drawn
 from reports import html
@@ -25,7 +25,7 @@ from reports import html
 COMMAND = [sys.executable, "-c", "import sys; from forensics.cli import main; sys.argv[0] = 'forensics'; main()"]
 CONTRACT = ["id", "path", "framework", "status", "verdict", "top_cause", "probability", "second_cause", "spikes_fast", "spikes_slow",
             "spikes_non_recovering", "first_bad_step", "attempts", "steps", "scalars", "lost", "seconds"]  # fmt: skip
-TEXT = audit.Outputs(html.render, str, str)  # a page that an audit finds again has to be one
+TEXT = audits.Outputs(html.render, str, str)  # a page that an audit finds again has to be one
 
 
 def curve(seed: int, spikes: tuple[int, ...] = (), first: int = 0, steps: int = 300) -> str:
@@ -98,7 +98,7 @@ def test_every_nesting(tmp_path: Path) -> None:
 
 def test_a_config_above_goes_with_every_run_and_what_an_audit_wrote_with_none(root: Path) -> None:
     (root / "common.yaml").write_text("optimizer: adam\nclip: 1.0\n")
-    audit.audit([str(root)], str(root / "out"), TEXT)
+    audits.audit([str(root)], str(root / "out"), TEXT)
     found = discover.find([str(root)], "/nowhere")
     assert [p.name for p in found] == [f"r{i}" for i in range(6)]
     assert all("common.yaml" in p.files for p in found)
@@ -108,7 +108,7 @@ def test_several_runs_in_one_folder_are_rows_of_their_own(tmp_path: Path) -> Non
     (tmp_path / "x").mkdir()
     for i in range(3):
         (tmp_path / "x" / f"run{i}.jsonl").write_text(curve(i))
-    audit.audit([str(tmp_path / "x")], str(tmp_path / "out"), TEXT)
+    audits.audit([str(tmp_path / "x")], str(tmp_path / "out"), TEXT)
     assert sorted(r["id"] for r in table(tmp_path / "out")) == ["run0.jsonl", "run1.jsonl", "run2.jsonl"]
 
 
@@ -133,7 +133,7 @@ def test_runs_of_one_database_are_rows_of_their_own(tmp_path: Path) -> None:
         db.execute("INSERT INTO params VALUES ('lr', '0.001', ?)", [run])
     db.commit()
     db.close()
-    audit.audit([str(tmp_path / "store")], str(tmp_path / "o"), TEXT, audit.Options(jobs=2))
+    audits.audit([str(tmp_path / "store")], str(tmp_path / "o"), TEXT, audits.Options(jobs=2))
     rows = {r["id"]: r for r in table(tmp_path / "o")}
     assert {i: (r["verdict"], r["first_bad_step"], r["scalars"]) for i, r in rows.items()} == {
         "mlflow.db__fine": ("healthy", None, 300), "mlflow.db__fine-too": ("healthy", None, 300), "mlflow.db__spiky": ("unhealthy", 150, 300),
@@ -147,7 +147,7 @@ def test_a_run_that_goes_on_in_another_folder_is_one_row(tmp_path: Path) -> None
         folder = put(tmp_path / "runs" / name, seed)
         (folder / "metrics.jsonl").write_text(curve(seed, first=first))
         (folder / "config.json").write_text(json.dumps({"lr": 1e-3, "batch_size": 8, "seed": seed, "warmup_steps": 10}))
-    audit.audit([str(tmp_path / "runs")], str(tmp_path / "out"), TEXT)
+    audits.audit([str(tmp_path / "runs")], str(tmp_path / "out"), TEXT)
     assert {r["id"]: (r["first_step"], r["steps"]) for r in table(tmp_path / "out")} == {"a": (0, 599), "c": (0, 299)}
 
 
@@ -182,7 +182,7 @@ def test_a_bad_batch_is_found_through_shifted_counters(tmp_path: Path) -> None:
     for i in range(12):
         shift = 7 if i % 3 == 0 else 0
         put(tmp_path / "runs" / f"r{i}", i, (110 + shift, 220 + shift))
-    told = audit.audit([str(tmp_path / "runs")], str(tmp_path / "o"), TEXT, audit.Options(pages=0))["shared_batches"]
+    told = audits.audit([str(tmp_path / "runs")], str(tmp_path / "o"), TEXT, audits.Options(pages=0))["shared_batches"]
     assert sorted(b["runs"] for b in told) == [12, 12]
     for b, at in zip(sorted(told, key=lambda b: b["first"]), (110, 220), strict=True):
         assert b["steps"] == {f"r{i}": at + (7 if i % 3 == 0 else 0) for i in range(12)}
@@ -239,9 +239,9 @@ def said(out: Path) -> str:
 
 def test_redact_hides_people_and_places_in_every_output(tmp_path: Path) -> None:
     root = private(tmp_path)
-    outputs = audit.Outputs(html.render, drawn.render, drawn.markdown)
+    outputs = audits.Outputs(html.render, drawn.render, drawn.markdown)
     for out, redact in (("plain", False), ("hidden", True), ("plain", True)):
-        document = audit.audit([str(root)], str(tmp_path / out), outputs, audit.Options(jobs=2, redact=redact))
+        document = audits.audit([str(root)], str(tmp_path / out), outputs, audits.Options(jobs=2, redact=redact))
         told = said(tmp_path / out) + drawn.terminal(document)
         for secret in (*HIDDEN, str(tmp_path)):
             assert (secret in told) == (not redact), secret
@@ -254,13 +254,13 @@ def test_redact_hides_people_and_places_in_every_output(tmp_path: Path) -> None:
 
 
 def test_since_an_earlier_audit(root: Path, tmp_path: Path) -> None:
-    audit.audit([str(root)], str(tmp_path / "one"), TEXT)
+    audits.audit([str(root)], str(tmp_path / "one"), TEXT)
     put(root / "r0", 0, (100, 200))
     put(root / "r1", 1)
     put(root / "r9", 9)
     (root / "r2" / "metrics.jsonl").unlink()
     (root / "r2" / "config.json").unlink()
-    told = audit.audit([str(root)], str(tmp_path / "two"), TEXT, audit.Options(since=str(tmp_path / "one")))["since"]
+    told = audits.audit([str(root)], str(tmp_path / "two"), TEXT, audits.Options(since=str(tmp_path / "one")))["since"]
     assert {k: [c["id"] for c in v] for k, v in told.items()} == {
         "new": ["r9"],
         "gone": ["r2"],
@@ -269,12 +269,12 @@ def test_since_an_earlier_audit(root: Path, tmp_path: Path) -> None:
         "other_cause": [],
     }
     with pytest.raises(ForensicsError, match="no audit"):
-        audit.audit([str(root)], str(tmp_path / "three"), TEXT, audit.Options(since=str(tmp_path / "nowhere")))
+        audits.audit([str(root)], str(tmp_path / "three"), TEXT, audits.Options(since=str(tmp_path / "nowhere")))
 
 
 def test_roots_and_outputs_behind_urls(root: Path, tmp_path: Path) -> None:
-    audit.audit([str(root)], str(tmp_path / "here"), TEXT)
-    audit.audit([root.as_uri()], (tmp_path / "there").as_uri(), TEXT)
+    audits.audit([str(root)], str(tmp_path / "here"), TEXT)
+    audits.audit([root.as_uri()], (tmp_path / "there").as_uri(), TEXT)
     here, there = table(tmp_path / "here"), table(tmp_path / "there")
     assert [{**r, "path": ""} for r in here] == [{**r, "path": ""} for r in there]
     assert there[0]["path"] == f"{root}/r0"  # a folder here is read as a folder here
@@ -285,13 +285,13 @@ def test_memory_file_system(root: Path) -> None:
 
     fs = fsspec.filesystem("memory")
     fs.put(str(root), "/audited", recursive=True)
-    told = audit.audit(["memory://audited"], "memory://audit-out", TEXT)
+    told = audits.audit(["memory://audited"], "memory://audit-out", TEXT)
     assert told["runs"] == 6 and fs.exists("/audit-out/audit.parquet") and fs.exists("/audit-out/runs/r1.html")
 
 
 def test_several_roots_tell_their_runs_apart(root: Path, tmp_path: Path) -> None:
     put(tmp_path / "more" / "r0", 5)
-    told = audit.audit([str(root), str(tmp_path / "more")], str(tmp_path / "o"), TEXT)
+    told = audits.audit([str(root), str(tmp_path / "more")], str(tmp_path / "o"), TEXT)
     ids = [r["id"] for r in told["rows"]]
     assert len(set(ids)) == 7 and {"runs__r0", "more__r0"} <= set(ids)
 
@@ -321,7 +321,7 @@ def sabotage() -> None:
 def test_a_bad_run_costs_itself_only(root: Path, tmp_path: Path) -> None:
     for i, mark in ((0, "KILL"), (2, "HANG"), (4, "BREAK")):
         (root / f"r{i}" / mark).write_text("")
-    told = audit.audit([str(root)], str(tmp_path / "o"), TEXT, audit.Options(jobs=2, timeout=20, prepare=sabotage))
+    told = audits.audit([str(root)], str(tmp_path / "o"), TEXT, audits.Options(jobs=2, timeout=20, prepare=sabotage))
     rows = {r["id"]: r for r in told["rows"]}
     assert [rows[f"r{i}"]["verdict"] for i in (1, 3, 5)] == ["unhealthy"] * 3
     assert "died" in rows["r0"]["error"] and "too long" in rows["r2"]["error"] and "broken on purpose" in rows["r4"]["error"]
@@ -330,13 +330,13 @@ def test_a_bad_run_costs_itself_only(root: Path, tmp_path: Path) -> None:
 
 def test_resume_does_nothing_twice_and_redoes_what_changed(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "o"
-    first = audit.audit([str(root)], str(out), TEXT)
+    first = audits.audit([str(root)], str(out), TEXT)
     before = {p.name: p.stat().st_mtime_ns for p in (out / one_place.ROWS).iterdir()}
-    second = audit.audit([str(root)], str(out), TEXT, audit.Options(resume=True))
+    second = audits.audit([str(root)], str(out), TEXT, audits.Options(resume=True))
     assert {p.name: p.stat().st_mtime_ns for p in (out / one_place.ROWS).iterdir()} == before
     assert first["rows"] == second["rows"] and first["shared_batches"] == second["shared_batches"]
     put(root / "r0", 0, (100,))
-    third = {r["id"]: r for r in audit.audit([str(root)], str(out), TEXT, audit.Options(resume=True))["rows"]}
+    third = {r["id"]: r for r in audits.audit([str(root)], str(out), TEXT, audits.Options(resume=True))["rows"]}
     assert third["r0"]["verdict"] == "unhealthy" and third["r0"]["page"] == "runs/r0.html"
 
 
@@ -363,8 +363,8 @@ def test_killed_and_resumed_gives_the_same_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize("engine", ["dask", "ray"])
 def test_engines_give_the_same_table(engine: str, root: Path, tmp_path: Path) -> None:
     pytest.importorskip({"dask": "distributed", "ray": "ray"}[engine])
-    audit.audit([str(root)], str(tmp_path / "local"), TEXT, audit.Options(jobs=2))
-    audit.audit([str(root)], str(tmp_path / engine), TEXT, audit.Options(jobs=2, engine=engine))
+    audits.audit([str(root)], str(tmp_path / "local"), TEXT, audits.Options(jobs=2))
+    audits.audit([str(root)], str(tmp_path / engine), TEXT, audits.Options(jobs=2, engine=engine))
     assert table(tmp_path / engine) == table(tmp_path / "local")
     assert (tmp_path / engine / "audit.json").read_bytes() == (tmp_path / "local" / "audit.json").read_bytes()
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import forensics
-from forensics import at_path, pipeline
+from forensics import pipeline
 from forensics.case import Case
 
 Rows = list[dict[str, Any]]
@@ -28,7 +28,7 @@ def analyzed(folder: Path, rows: Rows, config: dict[str, Any] | None = None, log
     (folder / "config.json").write_text(json.dumps(config or {}))
     if log:
         (folder / "slurm.out").write_text(log)
-    return at_path.analyze(str(folder))
+    return forensics.analyze(str(folder))
 
 
 def kinds(case: Case) -> set[str]:
@@ -125,7 +125,7 @@ def test_what_megatron_leaves_out_of_its_lines_is_real(tmp_path: Path) -> None:
     )  # fmt: skip
     (folder / "pretrain.out").write_text(text)
     (folder / "config.json").write_text('{"dtype": "fp16", "max_iters": 200}')
-    case = at_path.analyze(str(folder))
+    case = forensics.analyze(str(folder))
     assert lead(case) == "fp16_overflow"
     assert probability(case, "logger_artefact") < 0.2
 
@@ -268,7 +268,7 @@ def test_the_address_of_an_object_is_no_change_of_config(tmp_path: Path) -> None
         for launch, mark in (("1", "7f00aa10"), ("2", "7f11bb20")):
             config = {"lr": 1e-3, "batch_size": 8, "seed": 1, "scaler": scaler.format(mark)}
             (tmp_path / name / f"config_{launch}.json").write_text(json.dumps(config))
-        changed = any(f.kind == "config_change" for f in at_path.analyze(str(tmp_path / name)).findings)
+        changed = any(f.kind == "config_change" for f in forensics.analyze(str(tmp_path / name)).findings)
         assert changed == (name == "b")
 
 

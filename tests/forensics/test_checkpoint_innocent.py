@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import forensics
 from forensics import at_path
 from forensics.checkpoints import describe, run_saves, sick_document
 
@@ -151,4 +152,4 @@ def test_where_neither_name_nor_file_says_the_step_the_optimizer_does(tmp_path: 
     (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
     run = at_path.read(str(tmp_path))
     assert [c.step for c in run_saves.of_run(run)] == [30, 60]
-    assert at_path.analyze(str(tmp_path)).to_json()["run"]["last_healthy_checkpoint"]["step"] == 60
+    assert forensics.analyze(str(tmp_path)).to_json()["run"]["last_healthy_checkpoint"]["step"] == 60

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from forensics import at_path
 from forensics.case import Clue, Hypothesis
-from forensics.replay import advice
+from forensics.replays import advice
 
 ADAPTER = "def build():\n    ...\n\ndef batch(step):\n    ...\n\ndef loss(model, batch):\n    ...\n"
 

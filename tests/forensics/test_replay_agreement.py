@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from forensics.replay.agreement import Agreement, best, printed_unit, views
-from forensics.replay.runner import Trace
-from forensics.replay.targets import Logged
+from forensics.replays.agreement import Agreement, best, printed_unit, views
+from forensics.replays.runner import Trace
+from forensics.replays.targets import Logged
 
 N = 60
 RANDOM = np.random.default_rng(3)

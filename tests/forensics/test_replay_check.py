@@ -14,13 +14,13 @@ from click.testing import CliRunner
 
 from forensics.cli import main
 from forensics.errors import ForensicsError
-from forensics.replay.adapter_source import refuse_unless_adapter
+from forensics.replays.adapter_source import refuse_unless_adapter
 
 torch = pytest.importorskip("torch")
 
 from replays import direct, replayed, train, train_again  # noqa: E402 - needs torch
 
-from forensics.replay.training import layouts  # noqa: E402
+from forensics.replays.training import layouts  # noqa: E402
 
 
 @pytest.fixture

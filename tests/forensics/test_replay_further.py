@@ -17,10 +17,10 @@ from replays import PLAIN, Direct, outcome, replayed, train, train_again
 
 from forensics import at_path, pipeline, ranking
 from forensics.case import Clue, Hypothesis
-from forensics.replay import advice, extra_arms, into_case, session, verdict
-from forensics.replay.client import further_cards
-from forensics.replay.runner import Lab
-from forensics.replay.session import Options
+from forensics.replays import advice, extra_arms, into_case, session, verdict
+from forensics.replays.client import further_cards
+from forensics.replays.runner import Lab
+from forensics.replays.session import Options
 
 pytestmark = pytest.mark.filterwarnings("ignore:TF32 acceleration")
 

@@ -17,8 +17,8 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 datasets = pytest.importorskip("datasets")
 
-from forensics.replay import all_ranks, into_case  # noqa: E402
-from forensics.replay.training import adapter, commands  # noqa: E402
+from forensics.replays import all_ranks, into_case  # noqa: E402
+from forensics.replays.training import adapter, commands  # noqa: E402
 
 WORDS, STEPS = 16, 24
 

@@ -17,8 +17,8 @@ from test_replay_stops import STOPS
 from forensics import at_path
 from forensics.cli import main
 from forensics.errors import ForensicsError
-from forensics.replay import journal, session
-from forensics.replay.delta_debugging import OutOfBudget
+from forensics.replays import journal, session
+from forensics.replays.delta_debugging import OutOfBudget
 
 pytestmark = pytest.mark.filterwarnings("ignore:TF32 acceleration")
 

@@ -13,8 +13,8 @@ transformers = pytest.importorskip("transformers")
 datasets = pytest.importorskip("datasets")
 peft = pytest.importorskip("peft")
 
-from forensics.replay import into_case  # noqa: E402
-from forensics.replay.training import commands, layouts  # noqa: E402
+from forensics.replays import into_case  # noqa: E402
+from forensics.replays.training import commands, layouts  # noqa: E402
 
 
 def test_a_lora_is_replayed_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

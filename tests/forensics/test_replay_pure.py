@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from runs import read, write
 
-from forensics.replay import verdict
-from forensics.replay.agreement import View
-from forensics.replay.delta_debugging import OutOfBudget, minimal
-from forensics.replay.numerics import grew_first
-from forensics.replay.one_process import caveat
-from forensics.replay.reproduce import overlay
-from forensics.replay.runner import Effect, Trace
-from forensics.replay.samples import _above_gap, _until_ordinary
-from forensics.replay.targets import Logged
-from forensics.replay.verdict import Outcomes, decide
+from forensics.replays import verdict
+from forensics.replays.agreement import View
+from forensics.replays.delta_debugging import OutOfBudget, minimal
+from forensics.replays.numerics import grew_first
+from forensics.replays.one_process import caveat
+from forensics.replays.reproduce import overlay
+from forensics.replays.runner import Effect, Trace
+from forensics.replays.samples import _above_gap, _until_ordinary
+from forensics.replays.targets import Logged
+from forensics.replays.verdict import Outcomes, decide
 
 
 @given(st.integers(1, 64), st.sets(st.integers(0, 63), min_size=1, max_size=4), st.randoms())

@@ -17,8 +17,8 @@ pytest.importorskip("torch")
 
 from replays import replayed
 
-from forensics.replay import all_ranks
-from forensics.replay.client import ReplayFailed, Worker
+from forensics.replays import all_ranks
+from forensics.replays.client import ReplayFailed, Worker
 
 pytestmark = pytest.mark.filterwarnings("ignore:TF32 acceleration")
 

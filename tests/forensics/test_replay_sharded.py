@@ -19,9 +19,9 @@ pytest.importorskip("torch")
 import torch
 from replays import replayed
 
-from forensics.replay import all_ranks
-from forensics.replay.client import ReplayFailed, Worker
-from forensics.replay.training import dcp_folder, layouts
+from forensics.replays import all_ranks
+from forensics.replays.client import ReplayFailed, Worker
+from forensics.replays.training import dcp_folder, layouts
 
 DDP = """
 import torch

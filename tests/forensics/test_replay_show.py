@@ -13,8 +13,8 @@ import torch
 from replays import direct, replayed, train
 
 from forensics import at_path
-from forensics.replay import samples_shown
-from forensics.replay.training.row_content import content
+from forensics.replays import samples_shown
+from forensics.replays.training.row_content import content
 from reports import html
 
 
@@ -62,7 +62,7 @@ class Fake:
         return None
 
     def select(self, batch: object, rows: list[int]) -> object:
-        from forensics.replay.training.adapter import take
+        from forensics.replays.training.adapter import take
 
         return take(batch, rows, 4)
 

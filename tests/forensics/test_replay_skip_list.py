@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from forensics.replay import skip_list
+from forensics.replays import skip_list
 
 
 def culprit(step: int, rows: list[int], samples: list[Any], named: bool = True) -> dict[str, Any]:

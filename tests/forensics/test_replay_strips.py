@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from torch.nn import functional as F  # noqa: E402
 
-from forensics.replay.training import element_losses  # noqa: E402
+from forensics.replays.training import element_losses  # noqa: E402
 
 
 class Adapter:

@@ -15,8 +15,8 @@ torch = pytest.importorskip("torch")
 from replays import PLAIN as OF_REPLAYS  # noqa: E402
 from replays import Direct  # noqa: E402
 
-from forensics.replay.training import commands, layouts, leaks, whole_state  # noqa: E402
-from forensics.replay.training.adapter import Wrong  # noqa: E402
+from forensics.replays.training import commands, layouts, leaks, whole_state  # noqa: E402
+from forensics.replays.training.adapter import Wrong  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:TF32 acceleration")
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from forensics.cli import main
-from forensics.replay.client import ReplayFailed, Worker
+from forensics.replays.client import ReplayFailed, Worker
 
 torch = pytest.importorskip("torch")
 
@@ -216,7 +216,7 @@ def test_the_worker_ends_with_its_parent(tmp_path: Path) -> None:
     code = f"""
         import sys
         from pathlib import Path
-        from forensics.replay.client import Worker
+        from forensics.replays.client import Worker
         w = Worker(sys.executable, Path({str(adapter(tmp_path))!r}), timeout=100)
         w.open("cpu", 1)
         print(w._processes[0].pid, flush=True)
@@ -247,8 +247,8 @@ def test_the_same_verdict_on_a_gpu(run: Path, tmp_path: Path) -> None:
 def test_arms_on_several_workers_say_what_one_says(run: Path, tmp_path: Path) -> None:
     """A rate that jumps, replayed with one worker and with three: the same outcomes, in whatever order."""
     from forensics import at_path
-    from forensics.replay import into_case
-    from forensics.replay.session import Options
+    from forensics.replays import into_case
+    from forensics.replays.session import Options
 
     jump = """
         def build():

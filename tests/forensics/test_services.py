@@ -22,7 +22,7 @@ import pytest
 from click.testing import CliRunner
 
 import forensics
-from forensics import at_path, audit, services
+from forensics import at_path, audits, services
 from forensics.cli import main
 from forensics.errors import ForensicsError
 from forensics.services import wandb_service, web
@@ -30,7 +30,7 @@ from forensics.services import wandb_service, web
 SERVERS = Path(os.environ.get("FORENSICS_TEST_SERVERS") or Path(sys.prefix) / "servers") / "bin"
 WHY = "the trackers' own servers are not installed: make servers"
 SECRET = "sk-proj-Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9"
-PAGE = audit.Outputs(lambda *_: "", lambda *_: "", lambda *_: "")
+PAGE = audits.Outputs(lambda *_: "", lambda *_: "", lambda *_: "")
 
 
 @pytest.fixture(autouse=True)
@@ -161,10 +161,10 @@ def test_what_is_in_the_cache_is_not_asked_again(logged: tuple[str, str, str], m
 
 def test_an_audit_of_an_mlflow_server_and_since(logged: tuple[str, str, str], tmp_path: Path) -> None:
     url, good, bad = logged
-    first = audit.audit([f"mlflow:{url}"], str(tmp_path / "one"), PAGE, audit.Options(jobs=1))
+    first = audits.audit([f"mlflow:{url}"], str(tmp_path / "one"), PAGE, audits.Options(jobs=1))
     assert {r["id"]: r["path"] for r in first["rows"]} == {id: f"mlflow:{url}/{id}" for id in (good, bad)}
     assert {r["id"]: r["verdict"] for r in first["rows"]}[bad] == "unhealthy"
-    again = audit.audit([f"mlflow:{url}"], str(tmp_path / "two"), PAGE, audit.Options(jobs=1, since=str(tmp_path / "one"), limit=1))
+    again = audits.audit([f"mlflow:{url}"], str(tmp_path / "two"), PAGE, audits.Options(jobs=1, since=str(tmp_path / "one"), limit=1))
     assert len(again["rows"]) == 1
 
 
@@ -260,7 +260,7 @@ def test_a_history_that_was_cut_off_goes_on_where_it_ended(tmp_path: Path) -> No
 
 def test_a_whole_wandb_project_is_audited(wandb: fake_wandb.Project, tmp_path: Path) -> None:
     wandb.busy = 1  # the package waits and asks again
-    told = audit.audit(["wandb:me/proj"], str(tmp_path / "a"), PAGE, audit.Options(jobs=1))
+    told = audits.audit(["wandb:me/proj"], str(tmp_path / "a"), PAGE, audits.Options(jobs=1))
     assert {r["id"]: (r["path"], r["scalars"] > 1000) for r in told["rows"]} == {id: (f"wandb:me/proj/{id}", True) for id in ("abc", "def")}
 
 

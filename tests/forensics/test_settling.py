@@ -9,7 +9,7 @@ from forensics import experiments, ranking
 from forensics.case import Clue, Hypothesis
 from forensics.case_parts.blind_spots import blind_spots
 from forensics.causes.files import causes
-from forensics.replay import arms, extra_arms, verdict
+from forensics.replays import arms, extra_arms, verdict
 
 
 def cause(name: str, score: float, title: str = "A cause") -> Hypothesis:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import forensics
-from forensics import at_path, audit, pipeline
+from forensics import at_path, audits, pipeline
 from forensics.errors import NoSingleRun
 from forensics.many_runs import worst_first
 from parsers.tables import Run
@@ -224,7 +224,7 @@ def test_analyze_audit_and_compare_count_alike(tmp_path: Path, put: Callable[[Pa
     folder = place(tmp_path / "runs", put)
     (folder / "results").mkdir()
     (folder / "results" / "leaderboard.csv").write_text("model,score\nours,0.5\ntheirs,0.4\n")
-    document = audit.audit([str(folder)], str(tmp_path / "audit"), audit.Outputs(html.render, str, str))
+    document = audits.audit([str(folder)], str(tmp_path / "audit"), audits.Outputs(html.render, str, str))
     others = forensics.read(str(folder)).siblings
     assert document["runs"] == 4 == 1 + len(others)
     assert {(r["id"], r["verdict"]) for r in document["rows"]} >= {(o["id"], o["verdict"]) for o in others}
@@ -237,7 +237,7 @@ def test_a_run_that_goes_on_in_another_folder_is_one_for_all(tmp_path: Path) -> 
     jsonl(tmp_path / "r" / "version_0", told[:300])
     jsonl(tmp_path / "r" / "version_1", told[300:])
     jsonl(tmp_path / "r" / "version_2", rows(5, clock=1.7e9 + 1e4))
-    document = audit.audit([str(tmp_path / "r")], str(tmp_path / "audit"), audit.Outputs(html.render, str, str))
+    document = audits.audit([str(tmp_path / "r")], str(tmp_path / "audit"), audits.Outputs(html.render, str, str))
     assert document["runs"] == 2 == 1 + len(forensics.read(str(tmp_path / "r")).siblings)
 
 

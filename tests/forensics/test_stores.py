@@ -20,10 +20,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import forensics
-from forensics import at_path, audit, outlines, remote
+from forensics import at_path, audits, outlines, remote
 from forensics.checkpoints import run_saves, sick_document
 from forensics.errors import Fetching, ForensicsError
-from forensics.replay import start_checkpoints
+from forensics.replays import start_checkpoints
 
 torch = pytest.importorskip("torch")
 save_file = pytest.importorskip("safetensors.numpy").save_file
@@ -221,8 +221,8 @@ def test_a_hole_is_never_a_value(outlined: Any) -> None:
 
 
 def test_an_audit_reads_headers_too(outlined: Any, tmp_path: Path) -> None:
-    page = audit.Outputs(lambda *_: "", lambda *_: "", lambda *_: "")
-    told = audit.audit(["memory://held"], str(tmp_path / "audit"), page)
+    page = audits.Outputs(lambda *_: "", lambda *_: "", lambda *_: "")
+    told = audits.audit(["memory://held"], str(tmp_path / "audit"), page)
     assert [(r["id"], r["scalars"]) for r in told["rows"]] == [("run", 100)]
 
 

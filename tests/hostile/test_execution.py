@@ -150,7 +150,7 @@ def test_replay_imports_the_adapter_and_what_it_asks_for(training: Path, where: 
 
 
 def test_an_environment_beside_the_adapter_is_not_taken_for_its_code(tmp_path: Path) -> None:
-    from forensics.replay.training.beside import Beside
+    from forensics.replays.training.beside import Beside
 
     plant(tmp_path, ["zzz_beside"])
     site = tmp_path / ".venv" / "lib" / "site-packages"

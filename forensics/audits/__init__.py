@@ -1,0 +1,171 @@
+"""Analyze over many runs: one row each, what they share, pages for those worth opening. Top to bottom:
+
+    find places -> work (in parallel, kept one by one) -> join restarts -> rows and conclusions -> pages -> outputs
+
+Everything that is finished is kept below `<out>/.audit` as it comes, so that `--resume` does nothing twice.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from forensics import output
+from forensics.audits import backends, collect, discover, one_place, pages, redaction, row, storage, suppressions, written_files
+from forensics.audits.discover import Place
+from forensics.case import jsonable
+from forensics.causes.files import UNKNOWN
+from forensics.causes.files import causes as causes_of_ours
+from forensics.errors import ForensicsError
+from forensics.version import VERSION
+
+SCHEMA = 1
+ENDED_BADLY = ("crashed", "hung", "stopped")  # statuses of a run that did not come to its own end
+OUTPUTS = written_files.OUTPUTS
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """How the results are drawn; forensics knows no pixels, so the caller says it. Each must be importable by name."""
+
+    page: Callable[[dict[str, Any]], str]  # a case -> runs/<id>.html
+    index: Callable[[dict[str, Any]], str]  # the document of `audit` -> index.html
+    markdown: Callable[[dict[str, Any]], str]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command's options of the same names say."""
+
+    engine: str = "local"  # local, dask or ray
+    jobs: int | None = None  # runs at once; default the number of cores
+    resume: bool = False
+    limit: int | None = None  # places
+    known: str | None = None  # a file of findings judged before
+    since: str | None = None  # an earlier audit
+    pages: int = 50
+    timeout: float = 300.0  # seconds a run, and more for large ones
+    redact: bool = False
+    run_config: bool = True
+    prepare: Callable[[], None] | None = None  # what each worker does first
+
+
+def audit(
+    roots: Sequence[str], out: str, outputs: Outputs, options: Options | None = None, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Audits every run below the roots (folders, files, fsspec URLs) into `out`; -> the document that the page is drawn from:
+    that of `audit.json`, with ``rows`` and ``curves``. Raises ForensicsError where nothing is found or written."""
+    options, tick = options or Options(), progress or (lambda what, done, total: None)
+    accepted = suppressions.read_known(options.known) if options.known else []
+    before = suppressions.read_previous(options.since) if options.since else None
+    found = discover.find(roots, out, options.limit, tick)
+    if not found:
+        raise ForensicsError(f"nothing readable in {', '.join(roots)}", "Give folders that hold runs, or a folder above them.")
+    written_files.begin(out, options.redact)
+    if not options.resume:
+        written_files.forget(out, "rows", "cases")
+    in_memory = any(p.root.startswith("memory://") for p in found) or out.startswith("memory://")  # a file system of this process
+    engine = "here" if in_memory else options.engine
+    with tempfile.TemporaryDirectory(prefix="forensics-audit-") as notes, backends.opened(engine, _jobs(options), Path(notes)) as workers:
+        job = one_place.Job(out, notes, options.timeout, os.getpid(), os.getcwd(), options.run_config, options.prepare)
+        _analyze(found, job, workers, partial(tick, "runs"))
+        found = _join(found, job, workers)
+        table = collect.load(found, out, accepted)
+        if not table.rows:
+            raise ForensicsError(f"no run in {', '.join(roots)}", "Nothing there has steps, events or checkpoints.")
+        document = _document(roots, table, before)
+        chosen = pages.worth_opening(list(table.dicts()), options.pages)
+        names = None
+        if options.redact:
+            names = redaction.names(table, roots, pages.cases(chosen, table, job), redaction.texts(found))
+            document = redaction.hide(table, document, names)
+        drawing = pages.Drawing(outputs.page, names)
+        document["pages_not_written"] = pages.write(chosen, table, job, workers, drawing, partial(tick, "pages"))
+    drawn = document | {"rows": list(table.dicts()), "curves": table.curves}
+    _write(out, table, document, {"summary.md": outputs.markdown(drawn), "index.html": outputs.index(drawn)})
+    written_files.forget(out, "cases", *(["rows"] if options.redact else []))  # the rows hold what --redact hides
+    return drawn
+
+
+def _jobs(options: Options) -> int:
+    from joblib import cpu_count
+
+    return options.jobs or int(cpu_count())
+
+
+def _analyze(places: list[Place], job: one_place.Job, workers: backends.Workers, tick: Callable[[int, int], None]) -> None:
+    """Every place whose records are not there yet."""
+    have = set(storage.names(job.out, one_place.ROWS))
+    left = {p.key: p for p in places if f"{p.key}.json" not in have or one_place.kept(p, job.out) is None}
+    before = len(places) - len(left)
+
+    def done(key: str) -> bool:
+        return one_place.kept(left[key], job.out) is not None
+
+    def give_up(place: Place, why: str) -> None:
+        one_place.keep(place, job.out, [row.failed(one_place.id_of(place, place.name or place.home), one_place.where(place), why)])
+
+    work = backends.Work(left, partial(one_place.do, job=job), done, give_up, lambda n: tick(before + n, len(places)))
+    backends.run(work, workers)
+
+
+def _join(found: list[Place], job: one_place.Job, workers: backends.Workers) -> list[Place]:
+    """Places that are one run, restarted in another folder, become one place; where they are not, all stays as it is."""
+    tried = [(discover.joined([found[n] for n in group]), group) for group in collect.restarts(found, job.out)]
+    _analyze([place for place, _ in tried], job, workers, lambda done, total: None)
+    out: list[Place | None] = list(found)
+    for place, group in tried:
+        records = one_place.kept(place, job.out) or []
+        if 0 < len(records) < len(group) and not any(r["row"]["error"] for r in records):
+            for n in group:
+                out[n] = None
+            out[group[0]] = place
+    return [p for p in out if p is not None]
+
+
+def _document(roots: Sequence[str], table: collect.Table, before: dict[str, Any] | None) -> dict[str, Any]:
+    told = collect.conclusions(table)
+    rows = list(table.dicts())
+    causes = Counter(r["top_cause"] for r in rows if r["verdict"] == "unhealthy")
+    titles = {c.id: c.title for c in causes_of_ours().values()} | {UNKNOWN: "Cause open"}
+    document: dict[str, Any] = jsonable(
+        {
+            "schema": SCHEMA,
+            "tool": {"name": "forensics", "version": VERSION},
+            "roots": list(roots),
+            "runs": len(rows),
+            "verdicts": {v: sum(r["verdict"] == v for r in rows) for v in ("unhealthy", "inconclusive", "healthy")},
+            "failed": [{"id": r["id"], "path": r["path"], "error": r["error"]} for r in rows if r["error"]],
+            "known": sum(r["known"] for r in rows),
+            "causes": [
+                {"cause": c, "title": titles.get(str(c), str(c)), "runs": n}
+                for c, n in sorted(causes.items(), key=lambda x: (-x[1], str(x[0])))
+            ],
+            "endings": dict(Counter(r["status"] for r in rows if r["status"] in ENDED_BADLY).most_common()),
+            **told,
+            "since": suppressions.changes(before, rows) if before is not None else None,
+        }
+    )
+    return document
+
+
+def _write(out: str, table: collect.Table, document: dict[str, Any], drawn: dict[str, str]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = list(zip(*table.rows, strict=True))
+    arrays = [pa.array(list(c), pa.type_for_alias(t)) for c, t in zip(columns, row.COLUMNS.values(), strict=True)]
+    buffer = io.BytesIO()
+    marked = pa.Table.from_arrays(arrays, names=list(row.COLUMNS)).replace_schema_metadata({"forensics": "audit"})  # no log to read
+    pq.write_table(marked, buffer, compression="zstd")
+    for name, text in {**drawn, "audit.json": output.case_json(document)}.items():
+        storage.write(out, name, text)
+    storage.write(out, "audit.parquet", buffer.getvalue())

@@ -1,0 +1,172 @@
+"""The records of all places as one table and as briefs; and places that turn out to be one run, restarted in another folder."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from forensics.audits import one_place, suppressions
+from forensics.audits.discover import Place
+from forensics.audits.row import COLUMNS
+from forensics.causes import files, weigh
+from forensics.guards import over_runs
+from forensics.many_runs import copies_and_forks, outcomes, seed_groups, shared_batches, shared_causes
+from forensics.many_runs.brief import LEAST_PROBABILITY, Brief, independent
+from forensics.many_runs.shifts import Spiked
+from forensics.ranking import SURE
+from parsers import secrets
+from parsers.runs.spans import Span, goes_on
+
+MOST_JOINED = 12
+NEAR_RESUME = 3  # steps after a restart in which a spike is the restart's
+
+
+@dataclass
+class Table:
+    """The rows (tuples in the order of COLUMNS) with what belongs to each."""
+
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    briefs: list[Brief] = field(default_factory=list)
+    curves: list[bytes] = field(default_factory=list)
+    origins: list[tuple[Place, str]] = field(default_factory=list)  # the place, and the id in its records
+    guards: list[list[over_runs.Told]] = field(default_factory=list)
+
+    def dicts(self) -> Iterator[dict[str, Any]]:
+        for row in self.rows:
+            yield dict(zip(COLUMNS, row, strict=True))
+
+    def change(self, i: int, **values: Any) -> None:
+        self.rows[i] = tuple(values.get(c, v) for c, v in zip(COLUMNS, self.rows[i], strict=True))
+
+
+def load(places: Iterable[Place], out: str, known: list[suppressions.Known]) -> Table:
+    """Reads the kept records one place at a time; ids are made unique in the order of the places."""
+    table, taken, paths = Table(), set[str](), set[str]()
+    for place in places:
+        for record in one_place.kept(place, out) or []:
+            row, raw = record["row"], record["row"]["id"]
+            n = 1
+            while row["id"].casefold() in taken:  # files of two ids must not be one on any file system
+                n += 1
+                row["id"] = f"{raw}-{n}"
+            taken.add(row["id"].casefold())
+            if secrets.MASK in row["path"]:  # two folders that differ only in a secret
+                row["path"] = _another(row["path"], paths)
+                paths.add(row["path"])
+            suppressions.apply(known, row, record["grave"])
+            table.rows.append(tuple(_shared(row.get(c)) for c in COLUMNS))
+            table.briefs.append(_brief(record, row))
+            table.curves.append(bytes(255 if v < 0 else v for v in record["curve"]))
+            table.origins.append((place, raw))
+            table.guards.append(record.get("guards", []))  # none in records of before they were kept
+    return table
+
+
+def _another(path: str, taken: set[str]) -> str:
+    return next(p for n in count(1) if (p := path if n == 1 else f"{path}~{n}") not in taken)
+
+
+def _shared(x: Any) -> Any:
+    return sys.intern(x) if isinstance(x, str) and len(x) < 60 else x
+
+
+def _brief(record: dict[str, Any], row: dict[str, Any]) -> Brief:
+    cause = row["top_cause"] if (row["probability"] or 0) >= LEAST_PROBABILITY else None
+    return Brief(
+        id=row["id"],
+        path=row["path"],
+        family=sys.intern(record["family"]),
+        unhealthy=row["verdict"] == "unhealthy",
+        cause=cause,
+        config={sys.intern(k): sys.intern(v) for k, v in record["config"].items()},
+        settings={sys.intern(k): _shared(v) for k, v in record["settings"].items()},
+        levels={sys.intern(k): (v[0], v[1]) for k, v in record["levels"].items()},
+        hosts=tuple(map(sys.intern, record["hosts"])),
+        shards={sys.intern(k): v for k, v in record["shards"].items()},
+        struck=tuple(map(sys.intern, record["struck"])),
+        prefixes=record["prefixes"],
+        spiked=_spiked(record, row["id"]),
+        spikes=len(record["spikes"]),
+    )
+
+
+def _spiked(record: dict[str, Any], id: str) -> Spiked | None:
+    if record["logged"] is None or not record["family"]:
+        return None
+    first, last, interval = record["logged"]
+    starts = sorted({s for s, _ in record["spikes"] if not any(0 <= s - r <= NEAR_RESUME for r in record["resumes"])})
+    batches = {int(s): h for s, h in record["batches"].items()}
+    return Spiked(id, first, last, np.array(starts, np.int64), interval, sys.intern(record["family"]), batches)
+
+
+def conclusions(table: Table) -> dict[str, Any]:
+    """What the runs share, as audit.json has it. A wide seed group makes its runs unhealthy."""
+    copies = copies_and_forks.find(table.briefs)
+    single = independent(table.briefs, copies)
+    groups, comparisons = seed_groups.find(single)
+    _wide(table, groups)
+    alone = {b.id for b in single}
+    return {
+        "shared_batches": shared_batches.find([b.spiked for b in single if b.spiked is not None]),
+        "shared_causes": shared_causes.find(single),
+        "seed_groups": groups,
+        "comparisons": comparisons,
+        "duplicates": copies,
+        "outcomes": outcomes.tables(single),
+        "guards": over_runs.table(t for b, told in zip(table.briefs, table.guards, strict=True) if b.id in alone for t in told),
+    }
+
+
+def _wide(table: Table, groups: list[dict[str, Any]]) -> None:
+    cause = next(c for c in files.causes().values() if c.wide_group)
+    odds = 10 ** (weigh.start(cause.id) / 10)
+    wide = {id for g in groups if g["wide"] for id in g["runs"]}
+    for i, row in enumerate(table.dicts()):
+        if row["id"] in wide and row["verdict"] != "unhealthy" and not row["known"]:
+            said = "Runs that differ only in the seed end far apart: the recipe decides less than the seed."
+            new = {"verdict": "unhealthy", "top_cause": cause.id, "probability": round(min(odds / (1 + odds), SURE), 6)}
+            table.change(i, **new, second_cause="unknown", grave=1, answer=said)
+
+
+@dataclass(frozen=True)
+class _Logged:
+    """A place with one run, and what it logged."""
+
+    index: int
+    span: Span
+
+
+def restarts(places: list[Place], out: str) -> list[list[int]]:
+    """Groups of places (by index) that may be one run going on in another folder: the same parent and loss, and one goes on from
+    where the other stood. Reading them together decides, as it does where one path holds them all."""
+    alike: dict[tuple[str, ...], list[_Logged]] = defaultdict(list)
+    for i, place in enumerate(places):
+        records = one_place.kept(place, out) or []
+        if len(records) == 1 and records[0]["logged"] and records[0]["row"]["error"] is None:
+            r = records[0]
+            first, last, interval = r["logged"]
+            logged = _Logged(i, Span(first, last, tuple(r["times"]) if r["times"] else None, interval))
+            alike[place.root, str(PurePosixPath(place.name).parent), r["family"]].append(logged)
+    return [group for members in alike.values() for group in _chains(members)]
+
+
+def _chains(members: list[_Logged]) -> list[list[int]]:
+    """Each joins the group of the one it goes on from, of several the one that came furthest."""
+    chain: dict[int, list[int]] = {}
+    for b in sorted(members, key=lambda m: (m.span.first, m.index)):
+        before = [a for a in members if a is not b and goes_on(a.span, b.span)]
+        if not before or b.index in chain:
+            continue
+        j = max(before, key=lambda a: (a.span.last, a.index)).index
+        group = chain.setdefault(j, [j])
+        if len(group) < MOST_JOINED:
+            group.append(b.index)
+            chain[b.index] = group
+    return [sorted(g) for g in {id(g): g for g in chain.values()}.values() if len(g) > 1]

@@ -1,0 +1,199 @@
+"""Where the runs lie below a root: which files are read together, so that no run is split and none is read twice.
+
+A place is what `parsers.runs.homes` calls a home, a run's folder without its parts (``train/``, ``checkpoint-500/``,
+``wandb/run-*/files``), with the homes inside it where they are few. Files that are no logs go with the log
+above them; a config above several runs goes with each. Where one folder holds many log files, each stem
+(``run7.log``, ``run7.yaml``) is a place. Whether a place holds one run or several is decided by what its files say, when it is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from forensics import remote, services
+from forensics.audits import storage, written_files
+from forensics.audits.listing import NO_LOG, REFUSED, Found, listed
+from forensics.errors import ForensicsError
+from parsers import rank_names
+from parsers.runs.homes import ONE_RUN, home, inside
+from parsers.walk import walk
+
+TOGETHER = 4  # homes inside a home that are read with it; more are a sweep with something in its top folder
+CROWD = 12  # log files of one folder that are read together; more are one run a file
+SHARED, SHARED_BYTES = 20, 1 << 20  # configs above the runs: how many, how large
+OTHERS = 100  # files of a place that no parser claims, for the list of sources
+_MLFLOW = re.compile(r"^((?:.*/)?[0-9a-f]{32})/(?:metrics|params|tags|artifacts)/")
+Progress = services.Progress
+_SUFFIX = re.compile(r"(?i)(\.(log|out|err|stdout|stderr|txt|csv|tsv|json|jsonl|ndjson|parquet|ya?ml|toml|gz))$")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Files that are read together. ``root`` is what the user named; the others are relative to it. Of a tracker's run ``home`` names it
+    alone, ``name`` is its id, and the files are those of the cache."""
+
+    root: str
+    prefix: str  # of the ids, where there are several roots
+    home: str
+    name: str  # the home; where a folder holds one run a file, its log file
+    files: tuple[str, ...]
+    stamp: str  # changes when a file does
+    refused: str = ""  # why nothing of it is read
+
+    @cached_property
+    def key(self) -> str:
+        """A file name for what is kept of the place."""
+        text = "\0".join([self.prefix, self.root, self.home, *self.files])
+        return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:24]
+
+
+def find(roots: Iterable[str], out: str, limit: int | None = None, progress: Progress | None = None) -> list[Place]:
+    """Every place below the roots, in a stable order, at most `limit`; the runs of a tracker are fetched, as many as that. Raises
+    ForensicsError where a root is not there."""
+    named = list(dict.fromkeys(map(remote.local, roots)))
+    prefixes = _prefixes(named)
+    found: list[Place] = []
+    for root, prefix in zip(named, prefixes, strict=True):
+        left = None if limit is None else limit - len(found)
+        found += _of_service(root, prefix, left, progress) if services.of(root) else _below(root, prefix, out)
+    return found[:limit]
+
+
+def _of_service(root: str, prefix: str, limit: int | None, progress: Progress | None) -> list[Place]:
+    """A place for each run of a tracker, with the files that are now in the cache."""
+    places = []
+    for run, folder in services.runs(root, limit, progress):
+        if isinstance(folder, ForensicsError):
+            places.append(Place(root, prefix, run.text, run.id, (), _hash(run.stamp), folder.message))
+        else:
+            files = sorted(p for p in walk(folder) if isinstance(p, Path))
+            stamp = _hash(repr([(p.name, p.stat().st_size, p.stat().st_mtime) for p in files]))
+            places.append(Place(root, prefix, run.text, run.id, tuple(map(str, files)), stamp))
+    return places
+
+
+def _prefixes(roots: list[str]) -> list[str]:
+    """Nothing for one root; for several the shortest ends of their paths that tell them apart."""
+    if len(roots) == 1:
+        return [""]
+    parts = [PurePosixPath(r if remote.is_url(r) or services.of(r) else Path(r).resolve().as_posix()).parts for r in roots]
+    n = next((n for n in range(1, 50) if len({p[-n:] for p in parts}) == len(roots)), 50)
+    return ["__".join(x.strip("/") for x in p[-n:] if x.strip("/")) or "root" for p in parts]
+
+
+def _below(root: str, prefix: str, out: str) -> list[Place]:
+    everything = list(listed(root))
+    outside = [Place(root, prefix, f.path, f.path, (), "", "its name leads out of the folder") for f in everything if f.kind == REFUSED]
+    homes: dict[str, list[Found]] = defaultdict(list)
+    for f in _without_audits([f for f in everything if f.kind != REFUSED], root, out):
+        match = _MLFLOW.match(f.path)
+        homes[match[1] if match else home(f.path)].append(f)
+    logs = {h for h, fs in homes.items() if any(f.kind not in NO_LOG for f in fs)}
+    tops = _tops(logs) | _checkpoints_only(homes, logs)
+    members: dict[str, list[Found]] = {h: [] for h in tops}
+    shared: list[tuple[str, Found]] = []
+    crowded = {h for h in tops if sum(1 for o in logs if inside(o, h)) > TOGETHER}
+    for h, fs in sorted(homes.items()):
+        top = h if h in tops else next((a for a in _above(h) if a in tops and a not in crowded), None)
+        if top is not None:
+            members[top] += fs
+        if top is None or top in crowded:
+            shared += [(h, f) for f in fs if f.kind == "config" and f.size <= SHARED_BYTES]
+    places = []
+    for top in sorted(members):
+        above = [f for h, f in shared if h != top and inside(top, h)][-SHARED:]
+        parts = _split(members[top])
+        places += [_place(Place(root, prefix, top, top, (), ""), part, above, alone=len(parts) > 1) for part in parts]
+    return [*places, *outside]
+
+
+def _without_audits(files: list[Found], root: str, out: str) -> list[Found]:
+    """Without what earlier audits and analyses wrote."""
+    state = f"{storage.STATE}/"
+    ours = {f.path.rpartition("/")[0] for f in files if f.path.endswith("audit.parquet")}
+    ours |= {f.path.partition(state)[0].rstrip("/") for f in files if state in f.path}
+    if not remote.is_url(root) and not remote.is_url(out):
+        target, base = Path(out).resolve(), Path(root).resolve()
+        if target != base and target.is_relative_to(base):
+            ours.add(target.relative_to(base).as_posix())
+    at_root = ("",) if "" in ours else ()
+    below = tuple(f"{o}/" for o in ours if o)
+
+    def is_own(path: str) -> bool:
+        if path.endswith((".case.json", ".html")) or (below and path.startswith(below)):
+            return True
+        return bool(at_root) and (path.startswith(state) or path in written_files.OUTPUTS)
+
+    return [f for f in files if not is_own(f.path)]
+
+
+def _above(folder: str) -> list[str]:
+    """The folders above, the nearest first."""
+    parts = folder.split("/")
+    return ["/".join(parts[:n]) for n in range(len(parts) - 1, -1, -1)] if folder else []
+
+
+def _tops(logs: set[str]) -> set[str]:
+    """Homes that are no part of one above them."""
+    held: dict[str, int] = defaultdict(int)
+    for h in logs:
+        for a in _above(h):
+            held[a] += 1
+    return {h for h in logs if not any(a in logs and held[a] <= TOGETHER for a in _above(h))}
+
+
+def _checkpoints_only(homes: dict[str, list[Found]], logs: set[str]) -> set[str]:
+    """Folders that hold checkpoints and no log, with no log above or below: what is left of a run."""
+    above = {a for h in logs for a in _above(h)}
+    bare = {h for h, fs in homes.items() if h not in logs and any(f.kind == "checkpoint" for f in fs)}
+    return {h for h in bare if h not in above and not any(a in logs for a in _above(h))}
+
+
+def _split(files: list[Found]) -> list[list[Found]]:
+    """One part; or one for each stem, where a folder holds many log files."""
+    folders = defaultdict(list)
+    for f in files:
+        if f.kind not in NO_LOG | ONE_RUN:
+            folders[f.path.rpartition("/")[0]].append(f)
+    stems = {_stem(f.path) for f in max(folders.values(), key=len, default=[])}
+    if len(stems) <= CROWD:
+        return [files]
+    parts: dict[str, list[Found]] = defaultdict(list)
+    for f in files:
+        stem = _stem(f.path)
+        if stem in stems or f.kind in ONE_RUN:
+            parts[stem if stem in stems else ""].append(f)
+    common = [f for f in files if f.kind == "config" and f.size <= SHARED_BYTES and _stem(f.path) not in stems]
+    return [part + common[:SHARED] for _, part in sorted(parts.items())]
+
+
+def _stem(path: str) -> str:
+    while found := _SUFFIX.search(path):
+        path = path[: found.start()]
+    return rank_names.without(path)
+
+
+def _place(at: Place, files: list[Found], above: list[Found], *, alone: bool) -> Place:
+    """The place with its files; where it is one of several in a folder, it is named by its log."""
+    left = {id(f) for f in [f for f in files if f.kind == "other"][OTHERS:]}
+    kept = sorted({f.path: f for f in [*above, *files] if id(f) not in left}.values(), key=lambda f: f.path)
+    logs = sorted(f.path for f in files if f.kind not in NO_LOG)
+    name = logs[0] if alone and logs else at.name
+    return Place(at.root, at.prefix, at.home, name, tuple(f.path for f in kept), _hash(repr([(f.path, f.size, f.time) for f in kept])))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def joined(places: list[Place]) -> Place:
+    """Several places of one root as one, named as the first."""
+    first = places[0]
+    files = sorted({f for p in places for f in p.files})
+    return Place(first.root, first.prefix, first.home, first.name, tuple(files), _hash("".join(p.stamp for p in places)))
