@@ -4,9 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench docs samples fit help
+.PHONY: demo test lint bench docs docs-site samples fit help
 help:  ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -44,3 +44,7 @@ fit: $(VENV)/installed-test  ## learn the causes' weights again from the committ
 
 docs: $(VENV)/installed-test  ## write the generated pages and screenshots of docs/ again
 	$(BIN)/python docs/make.py
+
+docs-site: $(VENV)/installed  ## the documentation as a site in build/site
+	$(PIP) --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/python -m mkdocs build --strict
