@@ -4,9 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo servers test lint bench docs pictures samples fit help
+.PHONY: demo servers test lint bench docs docs-site pictures samples fit help
 help:  ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -54,3 +54,7 @@ docs: $(VENV)/installed-test  ## write the generated pages of docs/ again
 
 pictures: $(VENV)/installed-test  ## take the screenshots of docs/images again (Chromium, torch)
 	$(BIN)/python docs/make.py --screenshots
+
+docs-site: $(VENV)/installed  ## the documentation as a site in build/site
+	$(PIP) --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/python -m mkdocs build --strict

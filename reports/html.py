@@ -61,7 +61,7 @@ def render(case: dict[str, Any], shown: dict[str, Any] | None = None) -> str:
     x = timeline_chart.domain(full)
     anchors = _anchors(full)
     quiet = quiet_series.quiet(full, timeline_chart.order(full))
-    panels = timeline_chart.panels(full, x, quiet)
+    panels, drawn = timeline_chart.panels(full, x, quiet), picture_list.pictures(full)
     style = (VENDOR / "uPlot.min.css").read_text("utf-8") + "".join(
         map(template, ("report.css", "pictures.css", *(["data.css"] if shown else [])))
     )
@@ -72,8 +72,8 @@ def render(case: dict[str, Any], shown: dict[str, Any] | None = None) -> str:
         case=full, embedded=plain(case), run=full["run"], s=first_screen, rows=first_rows.rows(full), todo=do_next.do_next(full), runs=run_list, guards=guard_panel, saves=checkpoint_table, recipes=recipe_table, attempts=attempt_table.table(full), attempts_open=attempt_table.OPEN, anchors=anchors, top=first_screen.top(full),
         rules=_rules(full), again=timeline_chart.replayed(full), band_names=timeline_chart.band_names(full), weighs=cause_ledger.weighs(full),
         causes=cause_ledger.causes(full), symptoms=symptom_list.symptoms(full, anchors), kinds=symptom_list.kinds(full), arms=replay_section.arms(full), replayed=replay_section, strips=suspect_strips.of(full), data=data_section.of(shown),
-        hero=hero_chart.of(full, x), panels=first, more_panels=more, quiet=list(quiet.values()), lean=not panels and not full["findings"], missing=missing.groups(full), lanes=timeline_chart.lanes(full, x), domain=x,
-        pictures=picture_list.pictures(full),
+        hero=hero_chart.of(full, x), panels=first, more_panels=more, quiet=list(quiet.values()), lean=not (panels or drawn or full["findings"]), missing=missing.groups(full), lanes=timeline_chart.lanes(full, x), domain=x,
+        pictures=drawn,
         axis=timeline_chart.axis(full, x),
         markdown=markdown.brief(full), style=Markup(style), scripts=[Markup(s) for s in scripts],
         style_hash=policy_hash(style), script_hashes=[policy_hash(s) for s in scripts],

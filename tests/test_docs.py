@@ -16,6 +16,7 @@ spec = importlib.util.spec_from_file_location("docs_make", ROOT / "docs" / "make
 assert spec and spec.loader
 docs_make = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(docs_make)
+slug = importlib.import_module("site_hooks").slug  # beside docs/make.py
 
 
 @pytest.mark.parametrize("name", docs_make.PAGES)
@@ -41,7 +42,7 @@ def prose(page: Path) -> str:
 def anchors(page: Path) -> set[str]:
     """The fragments that GitHub gives the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", prose(page), re.M)
-    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+    return {slug(h) for h in headings}
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda p: p.name)
@@ -71,7 +72,7 @@ def test_the_index_names_every_page() -> None:
 
 def test_make_targets_of_the_readme_exist() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
-    for target in set(re.findall(r"`make (\w+)`", README)):
+    for target in set(re.findall(r"`make ([\w-]+)`", README)):
         assert re.search(rf"^{target}:", makefile, re.M), target
 
 

@@ -18,6 +18,7 @@ import pytest
 
 from forensics.version import VERSION
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 PACKAGES = ("forensics", "parsers", "reports")
