@@ -94,7 +94,8 @@ def replay(path: StrPath, adapter: StrPath, *, options: ReplayOptions, **where: 
 
 def _only(path: StrPath, *, metrics: Mapping[str, str] | None, run_config: bool, progress: Progress | None) -> Any:
     where = os.fspath(path)
-    return at_path.only(at_path.read_runs(where, metrics=_plain(metrics), run_config=run_config, progress=progress), where)
+    found = at_path.read_runs(where, metrics=_plain(metrics), of_all=False, run_config=run_config, progress=progress)
+    return at_path.only(found, where)
 
 
 def _plain(metrics: Mapping[str, str] | None) -> dict[str, str] | None:
