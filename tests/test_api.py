@@ -131,6 +131,8 @@ def test_options_are_those_that_the_work_has() -> None:
 def test_guards_and_batches(tmp_path: Path) -> None:
     told = forensics.guard(SPIKE)
     assert told.best is not None and told.best.fired == 347 and "loss_z" in told.emit("python")
+    with pytest.raises(forensics.ForensicsError, match="no callback file for tf"):
+        told.emit("tf")
     (tmp_path / "mine.jsonl").write_text("".join(json.dumps({"step": s, "sample_ids": [s]}) + "\n" for s in range(1, 601)))
     case = forensics.analyze(SPIKE, batches=tmp_path / "mine.jsonl")
     assert case.spikes[0]["batches"][0]["samples"] == [347]

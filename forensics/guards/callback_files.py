@@ -10,6 +10,7 @@ import inspect
 import json
 from collections.abc import Callable
 
+from forensics.errors import ForensicsError
 from forensics.guards import live
 from forensics.guards.backtest import Backtest
 from forensics.guards.guard_table import GUARDS
@@ -154,7 +155,9 @@ FRAMES: dict[str, tuple[Callable[[Backtest], str], str]] = {
 
 
 def text(row: Backtest, framework: str, run: str, harm: str) -> str:
-    """The file. ``harm`` is the title of the finding that the guard would have caught."""
+    """The file. ``harm`` is the title of the finding that the guard would have caught. Raises ForensicsError for another framework."""
+    if framework not in FRAMES:
+        raise ForensicsError(f"there is no callback file for {framework}", f"There are some for {', '.join(FRAMES)}.")
     rule = next(g for g in GUARDS if g.name == row.guard)
     frame, imports = FRAMES[framework]
     sources = [live.Guard, rule.statistic]
