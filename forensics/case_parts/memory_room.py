@@ -17,7 +17,7 @@ COLUMNS = 200
 GIB = float(2**30)
 _UNITS = {"b": 1.0, "bytes": 1.0, "kib": 1024.0, "mib": 1024.0**2, "gib": GIB, "kb": 1e3, "mb": 1e6, "gb": 1e9}
 _IN_TAG = re.compile(r"(?i)(?:^|[/_. (])(bytes|[kmg]i?b)(?:$|[/_. )])")
-_NAMED = re.compile(r"(?i)\b[A-Z]+\d+\w*[ -].*?\b(\d{2,3}) ?GB\b")  # NVIDIA A100-SXM4-80GB
+_NAMED = re.compile(r"(?i)\b[A-Z]{1,12}\d{1,6}\w{0,12}[ -].{0,30}?\b(\d{2,3}) ?GB\b")  # NVIDIA A100-SXM4-80GB
 
 
 def memory(run: Run) -> dict[str, Any] | None:

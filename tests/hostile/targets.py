@@ -18,6 +18,18 @@ Once = Callable[[bytes], None]
 _RUN = "0123456789abcdef0123456789abcdef"
 _WANDB = "run-20260101_000000-abcdefgh"
 FILES: dict[str, tuple[str, ...]] = {
+    "clearml_offline": ("offline-1/metrics.jsonl",),
+    "comet_offline": ("messages.json",),
+    "determined_metrics": ("metrics.json",),
+    "device_monitor": ("dmon.log",),
+    "dvc_experiment": ("exps",),
+    "flight_recorder": ("nccl_trace_rank_0", "trace.json"),
+    "guild_attrs": (".guild/attrs/flags",),
+    "neptune_offline": ("data-1.log",),
+    "profiler_trace": ("trace.json",),
+    "stack_dump": ("pyspy.txt", "pyspy.json"),
+    "swanlab_offline": ("run-1.swanlab",),
+    "tracker_zip": ("offline-1.zip",),
     "config_file": ("config.yaml", "config.toml", "config.json", "config.ini", "args.txt"),
     "console": ("train.log",),
     "csv_log": ("x.csv",),
