@@ -138,6 +138,9 @@ def test_the_count_beside_random_numbers_is_no_step(tmp_path: Path, folder: str,
 
 def test_where_neither_name_nor_file_says_the_step_the_optimizer_does(tmp_path: Path) -> None:
     """accelerate's save_state, whose folder a script names as it likes."""
+    state = pytest.importorskip("accelerate.state")
+    state.AcceleratorState._reset_state(reset_partial_state=True)  # what another test of this process left
+    state.GradientState._reset_state()
     accelerator = pytest.importorskip("accelerate").Accelerator(cpu=True)
     model = plain()
     optimizer = adam(list(model.parameters()))
