@@ -60,7 +60,7 @@ def _below(
     except FileNotFoundError as e:
         raise ForensicsError(str(e), "Give the folder of a run, or one of its files.") from e
     if not any(s.claimed for r in runs for s in r.sources):
-        raise ForensicsError(f"nothing readable in {path}: {_why(runs)}", "See `forensics analyze --help` for the formats.")
+        raise ForensicsError(f"nothing readable in {path}: {_why(runs)}", "`forensics formats` lists what is read.")
     if of_all:
         metric_aliases.check_tags(aliases, runs)
     gaps = [*aliases.gaps, *metric_aliases.unused(runs, aliases)]
@@ -91,7 +91,8 @@ def _of_service(text: str, **options: Any) -> list[Run]:
 
 
 def _why(runs: list[Run]) -> str:
-    found = [f"{s.path} is {s.format}" for r in runs for s in r.sources]
+    found = [f"{s.path} is {s.format}" for r in runs for s in r.sources if s.format]
+    found += [f"{g.path or 'it'}: {g.what}" for r in runs for g in r.gaps]
     return "the folder is empty" if not found else "; ".join(found[:3]) + (f"; and {len(found) - 3} more" if len(found) > 3 else "")
 
 

@@ -20,7 +20,8 @@ from parsers.tables import Gap
 AT_ONCE = 16  # files that are copied at once: an object store answers each request late, and many together
 A = TypeVar("A")
 B = TypeVar("B")
-HINT = "Remote folders need `pip install 'run-forensics[remote]'`."
+INSTALL = "Remote folders need `pip install 'run-forensics[remote]'`."
+HINT = "Is the address right, and may you read what is there? The store's own credentials are used."
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def opened(url: str) -> tuple[Any, str]:
     try:
         fs, base = fsspec.core.url_to_fs(url)
     except Exception as e:  # each file system has errors of its own
-        raise ForensicsError(f"cannot open {url}: {_said(e)}", HINT) from e
+        raise ForensicsError(f"cannot open {url}: {_said(e)}", INSTALL if isinstance(e, ImportError) else HINT) from e
     return fs, base.rstrip("/")
 
 

@@ -32,6 +32,7 @@ WOULD_TELL = {
     "grad.norm_layer": "the layer in which an explosion begins, or that learns nothing",
 }
 SPEED = ("tput.tokens", "tput.tokens_dev", "tput.samples", "tput.steps", "time.step")
+MEMORY = ("mem.alloc", "mem.reserved", "gpu.mem")
 TEXT = ("tput.tokens", "tokens.seen", "ppl.train", "ppl.eval", "bpb.eval", "pref.margin", "rl.trunc")
 _TEXT_KEYS = re.compile(
     r"(?i)(^|[./_])(tokenizer(_name|_path|_type|_file|_model)?|chat_template|max_seq_len(gth)?|completion_only_loss|train_on_inputs)$"
@@ -48,8 +49,9 @@ _CACHED = re.compile(r"(?i)(^|[./_])(data_?cache(_dir|_path)?|dataset_prepared_p
 def blind_spots(r: Run, hypotheses: Sequence[Hypothesis], findings: Sequence[Finding[Any]] = ()) -> tuple[dict[str, str], ...]:
     """What was not logged, with what it would have told; first what speaks to the causes that are in play."""
     found = [_spot(n, "not logged", t) for n, t in WOULD_TELL.items() if not _logged(r, n)]
-    if any(x["what"] == "tput.tokens" for x in found) and any(series(r, n) for n in SPEED):
-        found = [x for x in found if x["what"] != "tput.tokens"]
+    for told, alike in (("tput.tokens", SPEED), ("mem.alloc", MEMORY)):
+        if any(_logged(r, n) for n in alike):
+            found = [x for x in found if x["what"] != told]
     if not r.tables["batches"].num_rows:
         found.append(_spot("batch ids", "no file maps steps to samples", "which samples were in the batch of a spike"))
     if not r.tables["checkpoints"].num_rows:

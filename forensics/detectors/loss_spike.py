@@ -64,7 +64,6 @@ BEFORE, STRETCH, FLAT = 50, 5, 0.9  # values; share of a stretch that stands wit
 CLEAR_ODDS = 0.7  # measured: at 0.49 the same runs, at 0.98 of it 16 of 82 faulty ones are lost (docs/thresholds.md)
 # Heights, in ln; measured, hardly critical: 1.4 of the first loses one run (docs/thresholds.md)
 CLEAR_SIGMA, CLEAR_SHARE, HUGE = 9.0, 0.15, 2.0
-SLOW = 15  # values up to the peak: as many as the level that a spike is measured from, so that it is a climb and no jump
 TRIFLE = 0.005  # of all that the loss had fallen; measured: one of a healthy run took back 0.26 %, those after a lost state 0.76 %
 
 
@@ -171,7 +170,7 @@ def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int)
     shown = evidence.window(s, start, stop, mark, band, title=f"{s.tag} around step {peak}", where=where)
     times = (s.clock(rows[e.start]), s.clock(rows[min(e.end, len(rows) - 1)] if e.end is not None else rows[-1]))
     key = f"{peak}-attempt{attempt}" if attempt else peak
-    against = improves_after(run, start) if end is None and e.peak - e.start >= SLOW and np.isfinite(top) else ""
+    against = improves_after(run, start) if end is None and e.peak - e.start >= excursions.LEVEL and np.isfinite(top) else ""
     grave = "info" if against or _trifling(s, facts) else severity(j, facts.over_highest)
     title = _title(j, facts) + f", while {against}" * bool(against)
     return evidence.found(facts, title, (start, stop), grave, shown, key=key, times=times)

@@ -113,18 +113,9 @@ def renamed(found: Places, known: Pseudonyms, *, force: bool) -> Places:
     return allowed(replace(found, **changed), force=force)
 
 
-def publish(
-    document: dict[str, Any],
-    found: Places,
-    runs: Iterable[Any],
-    files: Iterable[Path | str | None],
-    *,
-    known: Pseudonyms | None,
-    force: bool,
-    shown: dict[str, Any] | None = None,
-) -> Places:
+def publish(document: dict[str, Any], found: Places, runs: Iterable[Any], files: Iterable[Path | str | None], **how: Any) -> Places:
     """Writes the outputs of a run as ``written`` does, and shows its summary; -> where they are."""
-    found, document = written(document, found, runs, files, known=known, force=force, shown=shown)
+    found, document = written(document, found, runs, files, **how)
     tell(document, found)
     return found
 

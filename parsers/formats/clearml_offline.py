@@ -67,11 +67,9 @@ def _never_near_zero(values: np.ndarray[Any, Any]) -> bool:
 def _task(path: Path) -> Iterator[pa.RecordBatch | Gap]:
     text, gaps = tolerant_json.read(path)
     yield from gaps
-    try:
-        document = tolerant_json.loads(text)
-    except (ValueError, RecursionError):
-        document, _, _ = tolerant_json.recover(text)
-        yield Gap("byte 0", "damaged JSON: settings behind the damage could not be read", None)
+    document, damage = tolerant_json.whole(text)
+    if damage:
+        yield Gap(damage, "damaged JSON: settings behind the damage could not be read", None)
     rows = Rows()
     for key in ("name", "project_name", "tags", "type"):
         if isinstance(document, dict) and document.get(key):

@@ -29,11 +29,9 @@ def claims(path: Path, head: bytes) -> bool:
 def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     text, gaps = tolerant_json.read(path)
     yield from gaps
-    try:
-        document = tolerant_json.loads(text)
-    except (ValueError, RecursionError):
-        document, at, _ = tolerant_json.recover(text)
-        yield Gap(tolerant_json.byte_at(text, at), "cut off or damaged JSON", None)
+    document, damage = tolerant_json.whole(text)
+    if damage:
+        yield Gap(damage, "cut off or damaged JSON", None)
     run = Tracked()
     for at, (kind, report) in enumerate(_reports(document, ""), 1):
         _report(run, kind, report, at)

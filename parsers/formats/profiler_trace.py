@@ -39,11 +39,9 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
         return
     text, gaps = tolerant_json.decode(data)
     yield from gaps
-    try:
-        trace = tolerant_json.loads(text)
-    except (ValueError, RecursionError):
-        trace, at, _ = tolerant_json.recover(text)
-        yield Gap(tolerant_json.byte_at(text, at), "the trace is cut off here", None)
+    trace, damage = tolerant_json.whole(text)
+    if damage:
+        yield Gap(damage, "the trace is cut off here", None)
     events = trace.get("traceEvents") if isinstance(trace, dict) else None
     found = profiler_events.steps(events if isinstance(events, list) else [])
     if not found:

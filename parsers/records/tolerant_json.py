@@ -153,6 +153,15 @@ def _object(decoder: json.JSONDecoder, text: str, at: int) -> tuple[dict[str, An
     return found
 
 
+def whole(text: str) -> tuple[Any, str | None]:
+    """A document, and where its first damage is ("byte 12"): None of one that is sound; of a damaged one what can be recovered."""
+    try:
+        return loads(text), None
+    except (ValueError, RecursionError):
+        value, at, _ = recover(text)
+        return value, byte_at(text, at)
+
+
 def recover(text: str) -> tuple[Any, int, bool]:
     """What a broken document says before its first damage: (document or None, where the damage is, is it inside a row).
 
