@@ -14,6 +14,7 @@ from forensics.case import Case, Check, Finding, Hypothesis
 from forensics.case_parts import headline, last_lines, pictures, summary, timeline
 from forensics.case_parts.blind_spots import blind_spots
 from forensics.causes import weigh as weighing
+from forensics.checkpoints import run_saves
 from forensics.errors import CannotTell
 from forensics.findings import GRAVE
 from forensics.guards.guarded import guarded
@@ -98,7 +99,7 @@ def examined(run: Run) -> tuple[tuple[Finding, ...], tuple[Check, ...], dict[str
 def causes_of(run: Run) -> tuple[tuple[Hypothesis, ...], tuple[Check, ...]]:
     """The causes of which an effect was seen, not ranked, each with what would settle it alone; those of other packages, and which broke."""
     findings, _, signs = examined(run)
-    weighed, broken = weighing.weigh(signs, findings), []
+    weighed, broken = weighing.weigh(signs, findings, run_saves.numbers(run, findings)), []
     for cause in further_causes():
         try:
             found = cause.weigh(run, findings)

@@ -48,9 +48,26 @@ def test_several_runs_on_one_line_get_a_page_each_and_a_bad_one_costs_itself(her
     assert done.exit_code == 1 and "c: nothing readable" in done.stderr
     cases = [json.loads((here / name).read_text()) for name in ("exp.case.json", "exp-2.case.json")]
     assert [c["run"]["steps"] for c in cases] == [[0, 59], [0, 69]]
-    for option in ("--out", "--json", "--md", "--run"):
-        refused = run("analyze", "a/exp", "b/exp", option, "x")
+    for option, value in (("--out", "x"), ("--json", "x"), ("--md", "x"), ("--run", "x"), ("--format", "md")):
+        refused = run("analyze", "a/exp", "b/exp", option, value)
         assert refused.exit_code == 2 and option in refused.stderr
+
+
+def test_quiet_keeps_notices_back_wherever_it_stands(here: Path) -> None:
+    assert run("analyze", "a/exp").exit_code == 0
+    assert "exp.html and its case are of another run" in run("analyze", "b/exp").stderr
+    for line in (("-q", "analyze", "b/exp"), ("analyze", "b/exp", "-q")):
+        done = run(*line)
+        assert (done.exit_code, done.stderr) == (0, "") and "report: exp-2.html" in done.stdout
+
+
+def test_an_audit_replaces_none_by_default(here: Path) -> None:
+    assert run("audit", "a", "--jobs", "1").exit_code == 0
+    before = (here / "audit" / "audit.json").read_bytes()
+    again = run("audit", "b", "--jobs", "1")
+    assert again.exit_code == 1 and "audit holds an audit already" in again.stderr
+    assert (here / "audit" / "audit.json").read_bytes() == before
+    assert run("audit", "b", "--jobs", "1", "--force").exit_code == 0
 
 
 def test_a_log_is_piped_in(here: Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from forensics import remote, services
 from forensics.audits import storage, written_files
-from forensics.audits.listing import NO_LOG, REFUSED, Found, listed
+from forensics.audits.listing import NO_LOG, REFUSED, UNREADABLE, Found, listed
 from forensics.errors import ForensicsError
 from parsers import rank_names
 from parsers.runs.homes import ONE_RUN, home, inside
@@ -89,7 +89,7 @@ def _prefixes(roots: list[str]) -> list[str]:
 
 def _below(root: str, prefix: str, out: str) -> list[Place]:
     everything = list(listed(root))
-    outside = [Place(root, prefix, f.path, f.path, (), "", "its name leads out of the folder") for f in everything if f.kind == REFUSED]
+    outside = [Place(root, prefix, f.path, f.path, (), "", f.why) for f in everything if f.kind == REFUSED]
     homes: dict[str, list[Found]] = defaultdict(list)
     for f in _without_audits([f for f in everything if f.kind != REFUSED], root, out):
         match = _MLFLOW.match(f.path)
@@ -185,6 +185,8 @@ def _place(at: Place, files: list[Found], above: list[Found], *, alone: bool) ->
     kept = sorted({f.path: f for f in [*above, *files] if id(f) not in left}.values(), key=lambda f: f.path)
     logs = sorted(f.path for f in files if f.kind not in NO_LOG)
     name = logs[0] if alone and logs else at.name
+    if logs and all(f.kind == UNREADABLE for f in files if f.kind not in NO_LOG):
+        return Place(at.root, at.prefix, at.home, name, (), "", f"{logs[0]} cannot be opened")
     return Place(at.root, at.prefix, at.home, name, tuple(f.path for f in kept), _hash(repr([(f.path, f.size, f.time) for f in kept])))
 
 

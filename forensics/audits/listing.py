@@ -9,11 +9,11 @@ from pathlib import Path
 import parsers
 from forensics import remote
 from forensics.errors import ForensicsError
-from parsers.tables import HEAD_BYTES
+from parsers.tables import HEAD_BYTES, Gap
 from parsers.unclaimed import is_report
 from parsers.walk import walk
 
-REFUSED = "refused"  # the kind of a file whose name leads out of its archive
+REFUSED, UNREADABLE = "refused", "unreadable"  # kinds of what is not looked into, and of a file that cannot be opened
 NO_LOG = frozenset({"config", "checkpoint", "other"})
 _KINDS = {"config_file": "config", "checkpoint_files": "checkpoint"}
 _HEADS = 256  # files whose beginnings are fetched at once
@@ -21,12 +21,13 @@ _HEADS = 256  # files whose beginnings are fetched at once
 
 @dataclass(frozen=True)
 class Found:
-    """A file below a root: its path, size and time, and what it is (a format, config, checkpoint or other)."""
+    """A file below a root: its path, size and time, and what it is (a format, config, checkpoint or other); ``why`` it is refused."""
 
     path: str
     size: int
     time: float
     kind: str
+    why: str = ""
 
 
 def listed(root: str) -> Iterator[Found]:
@@ -38,6 +39,8 @@ def _local(base: Path) -> Iterator[Found]:
     if not base.exists():
         raise ForensicsError(f"no such file or folder: {base}", "Give folders that hold runs.")
     for path in walk(base):
+        if isinstance(path, Gap):
+            yield Found(path.path, 0, 0.0, REFUSED, path.what)
         if not isinstance(path, Path):
             continue
         rel = path.name if path == base else path.relative_to(base).as_posix()
@@ -46,7 +49,7 @@ def _local(base: Path) -> Iterator[Found]:
             with path.open("rb") as f:
                 head = f.read(HEAD_BYTES)
         except OSError:
-            yield Found(rel, 0, 0.0, "unreadable")  # the gap is noted where the place is read
+            yield Found(rel, 0, 0.0, UNREADABLE)  # the gap is noted where the place is read
             continue
         yield Found(rel, info.st_size, info.st_mtime, _kind(path, head))
 
@@ -55,13 +58,13 @@ def _remote(root: str) -> Iterator[Found]:
     fs, _ = remote.opened(root)
     members = remote.listed(root)
     for gap in remote.refused(members):
-        yield Found(gap.path, 0, 0.0, REFUSED)
+        yield Found(gap.path, 0, 0.0, REFUSED, gap.what)
     named = [m for m in members if m.name]
     for i in range(0, len(named), _HEADS):
         part = named[i : i + _HEADS]
         heads = fs.cat_ranges([m.key for m in part], [0] * len(part), [min(m.size, HEAD_BYTES) for m in part], on_error="return")
         for m, data in zip(part, heads, strict=True):
-            yield Found(m.name, m.size, m.time, _kind(Path(m.name), data) if isinstance(data, bytes) else "unreadable")
+            yield Found(m.name, m.size, m.time, _kind(Path(m.name), data) if isinstance(data, bytes) else UNREADABLE)
 
 
 def _kind(path: Path, head: bytes) -> str:

@@ -60,19 +60,20 @@ def _start(cause: str, effects: Sequence[Sign]) -> Clue:
     return Clue(text, weight, tuple(dict.fromkeys(f.id for e in effects for f in e.findings)))
 
 
-def weigh(signs: dict[str, Sign], findings: Sequence[Finding[Any]]) -> list[Hypothesis]:
-    """The causes of which an effect was seen, with their clues, not yet ranked."""
-    return [_weighed(c, signs, findings) for c in causes().values() if c.id != NOTHING and c.effects(signs)]
+def weigh(signs: dict[str, Sign], findings: Sequence[Finding[Any]], saved: dict[str, Any] | None = None) -> list[Hypothesis]:
+    """The causes of which an effect was seen, with their clues, not yet ranked; ``saved``: numbers of the checkpoints that there are, for
+    what to do."""
+    return [_weighed(c, signs, findings, saved or {}) for c in causes().values() if c.id != NOTHING and c.effects(signs)]
 
 
-def _weighed(cause: Cause, signs: dict[str, Sign], findings: Sequence[Finding[Any]]) -> Hypothesis:
+def _weighed(cause: Cause, signs: dict[str, Sign], findings: Sequence[Finding[Any]], saved: dict[str, Any]) -> Hypothesis:
     effects = [signs[n] for n in cause.effects(signs)]
     clues = [_start(cause.id, effects), *of_signs(cause, signs)]
     left = unexplained(cause, signs, findings)
     if left and (weight := weights().get((cause.id, UNEXPLAINED), NONE).seen):
         clues.append(Clue(f"It does not explain this: {left[0].title}.", weight, tuple(f.id for f in left[:3])))
     seen = [*effects, *(signs[n] for n in cause.for_ if signs[n].state == SEEN)]
-    numbers: dict[str, Any] = {}
+    numbers: dict[str, Any] = dict(saved)
     for sign in seen:
         numbers = {**sign.numbers, **numbers}
     if {"start", "peak"} <= numbers.keys():

@@ -87,6 +87,15 @@ def last_healthy(run: Run, findings: Sequence[Finding]) -> dict[str, Any] | None
     return told
 
 
+def numbers(run: Run, findings: Sequence[Finding]) -> dict[str, int]:
+    """What a sentence on what to do may name: ``saves`` (how many), ``last_save`` and ``checkpoint`` (steps of the last one, and of the
+    last healthy one). What there is not is left out."""
+    steps = [s for s in run.tables["checkpoints"]["step"].to_pylist() if s is not None]
+    found = {"saves": len(set(steps)), "last_save": max(steps)} if steps else {}
+    healthy = last_healthy(run, findings)
+    return found | ({"checkpoint": healthy["step"]} if healthy else {})
+
+
 _ONSETS = {
     "loss_spike", "nonfinite", "divergence", "level_shift", "resume_break", "zero_loss", "loss_scale", "eval_jump", "plateau", "grad_spike",
 }  # fmt: skip

@@ -11,7 +11,19 @@ import click
 
 from forensics.errors import ForensicsError
 from forensics.verbs import redact_output
-from forensics.verbs.options import FAIL_ON, FORMATS, REDACT, UNHEALTHY, browse, collected, open_option, run_config_option, say, steady
+from forensics.verbs.options import (
+    FAIL_ON,
+    FORMATS,
+    REDACT,
+    UNHEALTHY,
+    browse,
+    collected,
+    notice,
+    open_option,
+    run_config_option,
+    say,
+    steady,
+)
 
 OUT = "audit"
 
@@ -51,7 +63,7 @@ def _printed(document: dict[str, Any], format: str | None, page: str) -> None:
     else:
         drawn = {"sarif": sarif.audit, "junit": junit.audit, "md": audit_page.markdown, "slack": slack.audit}[format]
         click.echo(drawn(document), nl=False)
-        say(f"audit: {page}")
+        notice(f"audit: {page}")
 
 
 @click.command()
@@ -108,7 +120,7 @@ def _prepare() -> None:
 
 
 def _target(out: str | None, *, replace_ours: bool) -> str:
-    """The audit's folder. A default one may be replaced where all that is in it is an audit of ours, a named one where there is none."""
+    """The audit's folder: a default one holds nothing else. Raises ForensicsError where an earlier audit lies there and none may be replaced."""
     from forensics import audits as many
     from forensics.audits import storage, written_files
 
@@ -116,8 +128,8 @@ def _target(out: str | None, *, replace_ours: bool) -> str:
         raise click.BadParameter("give the name of a folder to write", param_hint="--out")
     if replace_ours:
         return out or OUT
+    written_files.refuse_another(out or OUT)
     if out is not None:
-        written_files.refuse_another(out)
         return out
     folder = Path(OUT)
     if folder.exists() and not folder.is_dir():

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from forensics.verbs.options import named_file, run_config_option, run_option, say, steady
+from forensics.verbs.options import named_file, notice, run_config_option, run_option, steady
 
 HEAD = ("guard", "metric", "fires at", "steps before the harm", "false alarms", "healthy values")
 
@@ -42,7 +42,7 @@ def guard(emit: str | None, guard_name: str | None, out: Path | None, as_json: b
         with output.locked(path.parent):
             output.check(path, force=force)
             output.write(path, told.emit(emit, chosen))
-        say(f"guard {chosen}: {path}")
+        notice(f"guard {chosen}: {path}")
     if as_json:
         from reports.text_format import visible_json
 

@@ -177,11 +177,18 @@ def browse(page: Path | str) -> None:
     except (webbrowser.Error, OSError):
         opened = False
     if not opened:
-        say(f"no browser could be opened: the page is {page}")
+        notice(f"no browser could be opened: the page is {page}")
 
 
 def say(text: str) -> None:
     click.echo(steady(text), err=True)
+
+
+def notice(text: str) -> None:
+    """Says what is good to know, and nothing with --quiet."""
+    ctx = click.get_current_context(silent=True)
+    if not (ctx is not None and isinstance(ctx.obj, dict) and ctx.obj.get("quiet")):
+        say(text)
 
 
 def steady(text: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forensics.errors import ForensicsError
-from forensics.verbs.options import Wanted, drawn_as, say, show, steady, stem_of
+from forensics.verbs.options import Wanted, drawn_as, notice, show, steady, stem_of
 
 if TYPE_CHECKING:
     from forensics.redact import Pseudonyms
@@ -76,7 +76,7 @@ def own(found: Places, mine: list[str], *, force: bool) -> Places:
         numbered: dict[str, Any] = {what: _numbered(found.named()[what], n) for what in found.default}
         other = replace(found, **numbered)
         if not any(taken(other.named()[what]) for what in found.default):
-            say(f"{found.page} and its case are of another run: they stay, and this report is {other.page}")
+            notice(f"{found.page} and its case are of another run: they stay, and this report is {other.page}")
             return other
     raise AssertionError
 

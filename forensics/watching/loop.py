@@ -49,6 +49,7 @@ class Follower:
     def once(self) -> None:
         """One look. Raises ForensicsError where nothing can be read."""
         self.growth.changed()
+        self._news.resumed = True
         self._hear(self.look())
 
     def until_it_ends(self, every: float) -> str:

@@ -21,17 +21,19 @@ class News:
         self._last: Document | None = None
         self._verdict = ""
         self.unsure = False  # is there something that another look has to confirm?
+        self.resumed = False  # is what the earlier case said known to whoever listens?
 
     def of(self, now: Document, earlier: Document | None) -> tuple[list[str], list[Document]]:
         """Lines for a person, and the new findings; ``earlier``: the case that stood there before the first look."""
         first, last = self._last is None, self._last or now
         if first:
             self._known = _grave(earlier or {})
+            self._verdict = (earlier or {}).get("verdict", "") if self.resumed else ""
         before = _grave(last)
         new = [f for f in _grave(now) if not _any_same(f, self._known) and (f["severity"] == "critical" or _any_same(f, before))]
         run = now["run"]
         told = [f"{f['severity']}: {f['title']} ({f['id']})" for f in new]
-        if first or new or (now["verdict"] == last["verdict"] != self._verdict):
+        if (first and not self._verdict) or new or (now["verdict"] == last["verdict"] != self._verdict):
             self._verdict = now["verdict"]
             told.append(f"{now['verdict']} at {run['step_unit']} {run['steps'][1]}: {now['answer']}")
         if len(run["attempts"]) > len(last["run"]["attempts"]):

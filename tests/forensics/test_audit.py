@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ import polars as pl
 import pytest
 
 from forensics import at_path, audits, pipeline
-from forensics.audits import discover, lost_hours, one_place, suppressions
+from forensics.audits import discover, listing, lost_hours, one_place, suppressions
 from forensics.errors import ForensicsError
+from parsers.tables import Gap
 from reports import audit_page as drawn
 from reports import html
 
@@ -64,6 +66,27 @@ def table(out: Path) -> list[dict[str, Any]]:
 
 def names(root: Path) -> list[str]:
     return [p.name for p in discover.find([str(root)], "/nowhere")]
+
+
+def test_what_cannot_be_opened_is_a_place_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path / "sound", 1)
+    (tmp_path / "shut").mkdir()
+    (tmp_path / "shut" / "train.log").write_text("step 1 loss 2\n")
+    whole, opened = listing.walk, Path.open
+
+    def walk(root: Path) -> Iterator[Any]:
+        yield from whole(root)
+        yield Gap("byte 0", "folder cannot be opened: Permission denied", None, "locked")
+
+    def refuses(self: Path, *args: Any, **how: Any) -> Any:
+        if self.name == "train.log":
+            raise PermissionError(13, "Permission denied")
+        return opened(self, *args, **how)
+
+    monkeypatch.setattr(listing, "walk", walk)
+    monkeypatch.setattr(Path, "open", refuses)
+    told = {p.name: p.refused for p in discover.find([str(tmp_path)], "/nowhere")}
+    assert told == {"sound": "", "shut": "shut/train.log cannot be opened", "locked": "folder cannot be opened: Permission denied"}
 
 
 def test_every_nesting(tmp_path: Path) -> None:

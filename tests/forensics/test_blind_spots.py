@@ -64,6 +64,12 @@ def test_cached_data_are_asked_for_their_fingerprint(tmp_path: Path) -> None:
     assert "fingerprint of the cached data" in spots(runs.write(tmp_path / "kept", config={"data_cache": "prepared/a"}))
 
 
+def test_memory_of_a_gpu_is_logged_memory_whatever_tool_logged_it(tmp_path: Path) -> None:
+    assert "mem.alloc" in {b["what"] for b in runs.case(runs.write(tmp_path / "a"))["blind_spots"]}
+    logged = {"system/gpu.0.memoryAllocatedBytes": lambda i: 1e9 + i}
+    assert "mem.alloc" not in {b["what"] for b in runs.case(runs.write(tmp_path / "b", **logged))["blind_spots"]}
+
+
 def test_padding_is_told_where_it_was_logged(tmp_path: Path) -> None:
     def titles(share: float) -> list[str]:
         case = runs.case(runs.write(tmp_path / str(share), padding_ratio=lambda i: share))

@@ -15,6 +15,16 @@ def advice(told: dict[str, Any]) -> str:
     return " ".join(step for h in told["hypotheses"] for step in h["interventions"])
 
 
+def test_nobody_is_sent_to_a_checkpoint_that_is_not_there(tmp_path: Path) -> None:
+    crash = 'Traceback (most recent call last):\n  File "train.py", line 9, in f\nKeyError: 1\n'
+    rows = [{"step": i, "loss": loss(i)} for i in range(150)]
+    assert "checkpoint" not in advice(case(make(tmp_path / "none", rows, log=crash)))
+    folder = make(tmp_path / "saved", rows, log=crash)
+    for step in (50, 100):
+        (folder / f"step_{step}.pt").write_bytes(b"PK\x03\x04 cut off")
+    assert "Resume from the checkpoint of step 100." in advice(case(folder))
+
+
 def test_memory_of_the_optimizer_state_is_worked_out_where_it_leaves_no_room(tmp_path: Path) -> None:
     def said(name: str, **config: Any) -> str:
         told = case(make(tmp_path / name, [], {"optimizer": "adamw", **config}, log="starting\n" + OOM))
