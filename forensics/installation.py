@@ -17,13 +17,15 @@ NAME = "run-forensics"
 FOR = {
     "hdf5": "reads Keras .h5 and .keras checkpoints",
     "images": "PNG and JPEG for --show-data",
-    "remote": "runs on S3, Google Cloud Storage or Azure",
+    "remote": "runs on S3, Google Cloud Storage, Azure or the Hugging Face Hub",
     "verify": "forensics tables --verify",
     "replay": "forensics replay, if the training environment is this one",
     "dask": "forensics audit --engine dask",
     "ray": "forensics audit --engine ray",
-    "wandb": "the wandb package alone",
+    "wandb": "runs that live on Weights & Biases",
     "mcp": "forensics mcp, for agents",
+    "pandas": "run.metrics.to_pandas() in Python",
+    "docs": "make docs-site",
 }
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?\s*([^;]*)(?:;.*extra\s*==\s*[\"']([\w-]+)[\"'])?")
 _LEAST = re.compile(r">=\s*([\d.]+)")

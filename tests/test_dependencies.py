@@ -61,5 +61,13 @@ def test_the_base_install_has_no_tracker_and_no_pandas() -> None:
     assert not modules(PROJECT["dependencies"]) & {"pandas", "tensorboard", "tbparse", "wandb", "torch", "protobuf"}
 
 
+def test_every_extra_says_what_it_is_for() -> None:
+    from forensics.installation import FOR
+
+    extras = PROJECT["optional-dependencies"].keys() - {"test", "all"}
+    assert FOR.keys() == extras
+    assert [e for e in extras if f"`{e}`" not in (ROOT / "README.md").read_text("utf-8")] == []
+
+
 def test_remote_file_systems_have_lower_bounds() -> None:
     assert all(">=" in r for r in PROJECT["optional-dependencies"]["remote"])

@@ -1,6 +1,6 @@
 """Runs that live with a tracker: fetched into a folder of the user's cache, in the form in which that tracker keeps a run on disk.
 
-A service is one module with two functions; the parsers of its files do the rest::
+A service is one module, named as its scheme, with two functions; the parsers of its files do the rest::
 
     def claims(text: str) -> bool                       # is this a name of mine? wandb:entity/project/run
     def runs(text: str) -> Iterator[Found]              # the runs that it names; raises ForensicsError
@@ -14,6 +14,7 @@ import hashlib
 import importlib
 import itertools
 import os
+import pkgutil
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +24,6 @@ from types import ModuleType
 
 from forensics.errors import ForensicsError
 
-SERVICES = {"wandb": "wandb_service", "mlflow": "mlflow_server", "trackio": "trackio_project"}
 _PAGE = re.compile(r"https?://[^/\s]+/\S*")
 STAMP = ".fetched"  # the ending of a file beside what was fetched
 
@@ -43,12 +43,13 @@ class Found:
 
 def of(text: str) -> ModuleType | None:
     """The service that a name belongs to; None for paths and URLs of files."""
-    scheme = text.partition(":")[0]
-    if os.path.lexists(text):
+    scheme, colon, _ = text.partition(":")
+    if not colon or os.path.lexists(text):
         return None
-    names = [SERVICES[scheme]] if scheme in SERVICES else SERVICES.values() if _PAGE.fullmatch(text) else []
+    here = [m.name for m in pkgutil.iter_modules(__path__)]
+    names = [scheme] if scheme in here else here if _PAGE.fullmatch(text) else []
     modules = (importlib.import_module(f"{__name__}.{name}") for name in names)
-    return next((m for m in modules if m.claims(text)), None)
+    return next((m for m in modules if hasattr(m, "claims") and m.claims(text)), None)
 
 
 def runs(text: str, limit: int | None = None, progress: Progress | None = None) -> Iterator[tuple[Found, Path | ForensicsError]]:

@@ -25,7 +25,8 @@ import forensics
 from forensics import at_path, audits, services
 from forensics.cli import main
 from forensics.errors import ForensicsError
-from forensics.services import wandb_service, web
+from forensics.services import wandb as wandb_service
+from forensics.services import web
 
 SERVERS = Path(os.environ.get("FORENSICS_TEST_SERVERS") or Path(sys.prefix) / "servers") / "bin"
 WHY = "the trackers' own servers are not installed: make servers"
@@ -61,8 +62,8 @@ def test_a_local_run_imports_nothing_for_services() -> None:
 
 def test_names_and_pages_are_told_from_paths() -> None:
     names = {
-        "wandb:e/p/r": "wandb_service", "https://wandb.ai/e/p/runs/r": "wandb_service", "https://wandb.ai/e/p/runs/r/overview?x=1": "wandb_service", "https://forge.coreweave.com/wandb/e/p": "wandb_service",
-        "mlflow:http://h:5000": "mlflow_server", "http://h:5000/#/experiments/1": "mlflow_server", "trackio:p": "trackio_project",
+        "wandb:e/p/r": "wandb", "https://wandb.ai/e/p/runs/r": "wandb", "https://wandb.ai/e/p/runs/r/overview?x=1": "wandb", "https://forge.coreweave.com/wandb/e/p": "wandb",
+        "mlflow:http://h:5000": "mlflow", "http://h:5000/#/experiments/1": "mlflow", "trackio:p": "trackio",
     }  # fmt: skip
     assert {n: s and s.__name__.rpartition(".")[2] for n in names if (s := services.of(n))} == names
     assert [n for n in ("runs/xyz", "s3://b/x", "https://h/x.zip", "C:/x", "hf://u/r", "/mlflow:x", "http://h/y") if services.of(n)] == []
@@ -128,7 +129,7 @@ def logged(mlflow: str) -> tuple[str, str, str]:
 
 def test_an_mlflow_run_is_read_whole_over_http(logged: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     url, good, bad = logged
-    monkeypatch.setattr("forensics.services.mlflow_server.PAGE", 100)
+    monkeypatch.setattr("forensics.services.mlflow.PAGE", 100)
     run = at_path.read(f"mlflow:{url}/{bad}")
     found = values(run, "train/loss")
     assert found[:300] == [(i, pytest.approx(2 - i / 300)) for i in range(300)]
