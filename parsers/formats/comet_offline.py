@@ -68,11 +68,10 @@ def _message(run: Tracked, row: dict[str, Any], at: int) -> bool:
 def _experiment(path: Path) -> Iterator[pa.RecordBatch | Gap]:
     text, gaps = tolerant_json.read(path)
     yield from gaps
-    try:
-        document = tolerant_json.loads(text)
-    except (ValueError, RecursionError):
-        yield Gap("byte 0", "damaged JSON: the description of the experiment could not be read", None)
-        return
+    document, damage = tolerant_json.whole(text)
+    if damage:
+        yield Gap(damage, "damaged JSON: the rest of the experiment's description could not be read", None)
+    document = document if isinstance(document, dict) else {}
     rows = Rows()
     for key in ("offline_id", "project_name", "workspace", "tags"):
         if document.get(key):

@@ -33,7 +33,7 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
             words = line.split()
             if words == ["ID"]:
                 continue
-            if names[0] == "entity" and len(words) == len(names) + 1:
+            if names[:1] == ["entity"] and len(words) == len(names) + 1:
                 words = words[1:]  # "GPU 0"
             if len(words) != len(names):
                 odd += 1

@@ -42,13 +42,13 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
 
 
 def _operation(run: Tracked, said: dict[str, Any], time: float | None, at: int, steps: dict[str, set[int]]) -> None:
-    kind, path = str(said.get("type")), [str(p) for p in said.get("path") or []]
+    kind, path = str(said.get("type")), [str(p) for p in said["path"]] if isinstance(said.get("path"), list) else []
     tag, values = "/".join(path), said.get("values")
     values = [v for v in values if isinstance(v, dict)] if isinstance(values, list) else []
     if kind == "LogFloats":
         for v in values:
             run.value(tag, v.get("value"), step=v.get("step"), time=cells.as_number(v.get("ts")), at=at)
-            if (step := cells.whole(v.get("step"))) is not None and path[0] != "monitoring":
+            if (step := cells.whole(v.get("step"))) is not None and path[:1] != ["monitoring"]:
                 steps[tag].add(step)
     elif kind == "LogStrings":
         for v in values if path[-1:] and path[-1] in _PRINTED else ():

@@ -6,10 +6,12 @@ never used as paths; an entry larger than a bound is left. Comet leaves an empty
 
 from __future__ import annotations
 
+import lzma
 import re
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,7 +26,7 @@ _MOST_BYTES = 1 << 30  # of one entry; a run of a million values has some 200 MB
 _EMPTY = b"PK\x05\x06"  # the end record of a zip without entries
 _OF_COMET = re.compile(r"[0-9a-zA-Z]{32,50}")
 _FIRST = re.compile(rb"PK\x03\x04.{22}(..)..", re.DOTALL)
-_BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError, ValueError)
+_BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
 
 
 def claims(path: Path, head: bytes) -> bool:
@@ -63,9 +65,14 @@ def _entry(z: zipfile.ZipFile, entry: zipfile.ZipInfo, to: Path) -> Iterator[pa.
     if entry.file_size > _MOST_BYTES:
         yield Gap("byte 0", f"{entry.filename} is {entry.file_size:,} bytes: unpack the zip to have it read", None)
         return
-    with z.open(entry) as source, to.open("wb") as target:
-        shutil.copyfileobj(source, target)
-    head = to.read_bytes()[:HEAD_BYTES]
+    with to.open("wb") as target:
+        try:
+            with z.open(entry) as source:
+                shutil.copyfileobj(source, target)
+        except _BROKEN as e:  # what came before the damage is read, and the other entries are
+            yield Gap("byte 0", f"{entry.filename} in a damaged zip ({type(e).__name__}): its rest could not be read", None)
+    with to.open("rb") as f:
+        head = f.read(HEAD_BYTES)
     for parser in (comet_offline, clearml_offline, console):
         if parser.claims(to, head):
             yield from parser.parse(to)

@@ -18,8 +18,8 @@ Once = Callable[[bytes], None]
 _RUN = "0123456789abcdef0123456789abcdef"
 _WANDB = "run-20260101_000000-abcdefgh"
 FILES: dict[str, tuple[str, ...]] = {
-    "clearml_offline": ("offline-1/metrics.jsonl",),
-    "comet_offline": ("messages.json",),
+    "clearml_offline": ("offline-1/metrics.jsonl", "offline-1/task.json"),
+    "comet_offline": ("messages.json", "experiment.json"),
     "determined_metrics": ("metrics.json",),
     "device_monitor": ("dmon.log",),
     "dvc_experiment": ("exps",),
