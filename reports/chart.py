@@ -22,6 +22,7 @@ from reports.text_format import SPIKES, cut, number, one_line
 
 LABELLED = 44  # pixels that a panel needs for the labels of its grid
 STRIP = 6  # unit: pixels at the foot of a panel for its bands, below the curves
+GUIDES = ("limit", "noise", "zero")  # kinds of curves that were not logged
 FEW, MANY = 8, 60  # points of a curve that are marked one by one, as between them the line is a guess; evaluations
 Mark = dict[str, Any]  # of the case: {"step", "label", "kind"} or {"from", "to", "kind"}
 
@@ -96,9 +97,9 @@ def panel(curves: Sequence[Curve], x: Scale, look: Look) -> Markup:
 
 
 def _points(curves: Sequence[Curve], x: Scale, down: Callable[[float], str]) -> list[Markup]:
-    """Evaluations, and the points of a curve of few, one by one."""
+    """Evaluations, and the points of a curve of few, one by one; lines that only mark a height have none."""
     out = []
-    for c in curves:
+    for c in (c for c in curves if c.kind not in GUIDES):
         kind, radius, most = ("eval", 3.0, MANY) if c.kind == "eval" else ("few", 2.5, FEW)
         shown = [p for p in c.points if math.isfinite(p[1])] if len(c.points) <= most else []
         out += [tag('<circle class="{}" cx="{}" cy="{}" r="{}"/>', kind, pct(x(s)), down(v), radius) for s, v in shown]

@@ -135,6 +135,12 @@ def test_a_constant_has_one_label() -> None:
     assert "".join(ET.fromstring(svg).itertext()) == "32"
 
 
+@pytest.mark.parametrize(("kind", "marks"), [("run", 2), ("eval", 2), ("limit", 0), ("noise", 0), ("zero", 0)])
+def test_what_was_logged_has_marks_and_a_line_for_a_height_has_none(kind: str, marks: int) -> None:
+    drawn = chart.panel([Curve([(0, 1.0), (9, 2.0)], kind)], Scale(0, 9), Look("says", 120, False))
+    assert str(drawn).count("<circle") == marks
+
+
 def test_a_long_label_of_a_finding_becomes_its_kind() -> None:
     mark = {"step": 7, "label": "a sentence that is far too long for a chart", "kind": "event", "finding": "grad_spike-7-2"}
     svg = chart.panel([Curve([(0.0, 1.0), (9.0, 2.0)])], Scale(0, 9), Look("x", 120, False, marks=[mark]))
