@@ -55,6 +55,7 @@ args = transformers.TrainingArguments(
 )
 trainer = transformers.Trainer(model=transformers.GPT2LMHeadModel(config), args=args, train_dataset=rows)
 trainer.train()
+os._exit(0)  # torch's threads may abort an interpreter that ends (pytorch/pytorch#190489)
 """
 
 
