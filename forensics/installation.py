@@ -11,6 +11,7 @@ from typing import Any
 
 from forensics import memory_limit
 from forensics.version import VERSION
+from parsers.lazy_regex import lazy_re
 
 NAME = "run-forensics"
 # What an extra is for: the formats that need it first
@@ -27,8 +28,8 @@ FOR = {
     "pandas": "run.metrics.to_pandas() in Python",
     "docs": "make docs-site",
 }
-_REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?\s*([^;]*)(?:;.*extra\s*==\s*[\"']([\w-]+)[\"'])?")
-_LEAST = re.compile(r">=\s*([\d.]+)")
+_REQUIREMENT = lazy_re(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?\s*([^;]*)(?:;.*extra\s*==\s*[\"']([\w-]+)[\"'])?")
+_LEAST = lazy_re(r">=\s*([\d.]+)")
 
 
 def report() -> dict[str, Any]:

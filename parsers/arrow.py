@@ -115,10 +115,44 @@ def valid(array: pa.Array | pa.ChunkedArray) -> Bools | None:
     return bits[array.offset : array.offset + len(array)].view(np.bool_)
 
 
+def present(array: pa.Array | pa.ChunkedArray) -> Bools:
+    """Which values are not null, as an array in any case."""
+    found = valid(array)
+    return np.ones(len(array), np.bool_) if found is None else found
+
+
 def filled(array: pa.Array | pa.ChunkedArray, fill: float) -> npt.NDArray[Any]:
     """A column of numbers with ``fill`` where it is null."""
     is_there = valid(array)
     return values(array) if is_there is None else np.where(is_there, values(array), values(array).dtype.type(fill))
+
+
+def known(array: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
+    """The numbers of a column that are not null."""
+    is_there = valid(array)
+    return values(array) if is_there is None else values(array)[is_there]
+
+
+def distinct(array: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """What a column of numbers (ascending) or of coded texts (as coded) holds, nulls left out."""
+    if not pa.types.is_dictionary(array.type):
+        return list(np.unique(known(array)).tolist())
+    if isinstance(array, pa.ChunkedArray):
+        if array.num_chunks == 0:
+            return []
+        array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+    held = set(known(array.indices).tolist())
+    return [text for code, text in enumerate(array.dictionary.to_pylist()) if code in held]
+
+
+def taken(array: pa.Array, order: npt.NDArray[np.int64]) -> pa.Array:
+    """The rows in this order, each once."""
+    if pa.types.is_dictionary(array.type):
+        return pa.DictionaryArray.from_arrays(taken(array.indices, order), array.dictionary, safe=False)
+    if not is_number(array.type):
+        return array.take(numbers(order))
+    is_there = valid(array)
+    return numbers(values(array)[order], None if is_there is None else is_there[order])
 
 
 def with_column(batch: pa.RecordBatch, name: str, column: pa.Array) -> pa.RecordBatch:

@@ -9,7 +9,6 @@ proves nothing: clones, copies and archives set it anew. `zones` then finds what
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -21,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from parsers import arrow, zones
+from parsers.lazy_regex import lazy_re
 from parsers.records import cells
 from parsers.runs.assemble import FileRead
 from parsers.tables import DATED, NO_YEAR
@@ -33,8 +33,8 @@ LEAP_DAY = datetime(NO_YEAR, 3, 1, tzinfo=UTC).timestamp()
 APART = HOUR / 4  # between neighbouring lines of two clocks of one zone: what a buffer keeps back; zones lie farther apart
 AT_ONCE = 300.0  # between the last line of a log and what its scheduler or its shell writes of the end
 ELAPSED = 60.0  # a clock that begins in the first minute of a day counts from the launch: it is no time of day
-_MOMENT = re.compile(r"\"?20\d\d-\d\d-\d\d[T_ ]\d\d[:-]\d\d")
-_STAMP = re.compile(r"(?<!\d)(20\d\d)[-_.]?([01]\d)[-_.]?([0-3]\d)(?:[-_T. ]{0,2}([0-2]\d)[-_.:h]?([0-5]\d)(?:[-_.:m]?([0-5]\d))?)?(?!\d)")
+_MOMENT = lazy_re(r"\"?20\d\d-\d\d-\d\d[T_ ]\d\d[:-]\d\d")
+_STAMP = lazy_re(r"(?<!\d)(20\d\d)[-_.]?([01]\d)[-_.]?([0-3]\d)(?:[-_T. ]{0,2}([0-2]\d)[-_.:h]?([0-5]\d)(?:[-_.:m]?([0-5]\d))?)?(?!\d)")
 
 
 class Span(NamedTuple):

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from parsers.lazy_regex import lazy_re
 from parsers.name_rules import LONGEST, data, first, words
 from parsers.records.vocabulary import EVALUATION
 
 _EVAL_WORDS = "|".join((*EVALUATION, "held out"))
-EVAL = re.compile(rf"\b({_EVAL_WORDS}|tel)\b")
-TRAIN = re.compile(r"\b(train|training|trn|tr|trl)\b")
+EVAL = lazy_re(rf"\b({_EVAL_WORDS}|tel)\b")
+TRAIN = lazy_re(r"\b(train|training|trn|tr|trl)\b")
 SPLIT_FAMILIES = ("loss.", "ppl.", "bpb.", "acc.")  # the name itself says which split
-_EVAL_FOLDER = re.compile(r"(val|valid|validation|eval|evaluation|dev|holdout)([_-].*)?$")
+_EVAL_FOLDER = lazy_re(r"(val|valid|validation|eval|evaluation|dev|holdout)([_-].*)?$")
 
 
 def split(text: str, folder: str) -> str:
@@ -139,4 +139,4 @@ def is_likelihood(tag: str) -> bool:
     return _loss(words(tag), "").rank < 2
 
 
-_PART = re.compile(rf"\bloss(es)?[ /]({_EVAL_WORDS}|train)?[ /]?[^/]+$|^({_EVAL_WORDS}|train)[ /].+[ /]loss$")
+_PART = lazy_re(rf"\bloss(es)?[ /]({_EVAL_WORDS}|train)?[ /]?[^/]+$|^({_EVAL_WORDS}|train)[ /].+[ /]loss$")

@@ -9,6 +9,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from parsers.lazy_regex import lazy_re
+
 LONGEST = 300  # characters of a name that are looked at; names are shorter, damage and prose are not
 
 
@@ -56,13 +58,13 @@ def _lines(siblings: frozenset[str]) -> str:
     return "\n".join(sorted(words(tag) for tag in siblings))
 
 
-_ANSI = re.compile(r"\x1b\[[0-9;]*m")
-_WORD = re.compile(r"\d+(?:\.\d+)?|[KMGT]i?B(?![a-z])|T?FLOPS?(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|%|[/\\.|:]+")
-_GLUED = re.compile(
+_ANSI = lazy_re(r"\x1b\[[0-9;]*m")
+_WORD = lazy_re(r"\d+(?:\.\d+)?|[KMGT]i?B(?![a-z])|T?FLOPS?(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|%|[/\\.|:]+")
+_GLUED = lazy_re(
     r"\b(train|training|tr|val|valid|validation|test|eval|dev|total|avg|batch|epoch|running|grad"
     r"|gradient|param|weight|learning|step|iter)(loss|acc|accuracy|ppl|norm|rate|time)\b"
 )
-_LOADER = re.compile(r"/dataloader idx \d+$")  # Lightning's suffix where there are several evaluation sets
+_LOADER = lazy_re(r"/dataloader idx \d+$")  # Lightning's suffix where there are several evaluation sets
 
 
 @lru_cache(maxsize=65536)

@@ -20,11 +20,12 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from types import MappingProxyType
 
+from parsers.lazy_regex import lazy_re
 from parsers.loss_names import EVAL, SPLIT_FAMILIES, TRAIN, folder_split, folder_start, last_folder, split, which_loss, with_folder_key
 from parsers.name_rules import LONGEST, beside, data, first, matches, words
 
 _WIDE, _MOST_SHAPES = 2000, 5000  # tags of one source beyond which they are named by shape, and how many shapes are
-_NUMBER = re.compile(r"\d+")
+_NUMBER = lazy_re(r"\d+")
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -153,10 +154,10 @@ def _meaning(tag: str, framework: str | None, folder: str, siblings: frozenset[s
 # -- unit and smoothing as the tag itself says them -------------------------------------------------------------------
 
 _TOKENS = r"\btok(en)?s?\b|\bppl\b|\bperplexity\b|\bbpb\b|\blm loss\b"
-_BYTES = re.compile(r"(?<![a-z])(gib|gb|mib|mb|kib|kb|bytes|megabytes|%|percent|percentage)(?![a-z])")
+_BYTES = lazy_re(r"(?<![a-z])(gib|gb|mib|mb|kib|kb|bytes|megabytes|%|percent|percentage)(?![a-z])")
 _SPELLED = {"gib": "GiB", "mib": "MiB", "kib": "KiB", "bytes": "bytes", "megabytes": "MB", "percent": "%", "percentage": "%"}
-_TIME = re.compile(r"\b(ms|us|milliseconds?|hours?)\b|\btime min$")
-_FLOPS = re.compile(r"\b([tg]?) ?flops?\b")
+_TIME = lazy_re(r"\b(ms|us|milliseconds?|hours?)\b|\btime min$")
+_FLOPS = lazy_re(r"\b([tg]?) ?flops?\b")
 
 
 def _unit(name: str, text: str, siblings: frozenset[str], lm: bool) -> str:

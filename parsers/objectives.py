@@ -7,19 +7,19 @@ data the same one; it is named ``loss.train`` or ``loss.eval``, and ``score.trai
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from parsers.lazy_regex import lazy_re
 from parsers.loss_names import TRAIN, split
 from parsers.name_rules import data, words
 from parsers.names import Meaning
 
 LOSSES = ("loss.train", "loss.eval", "ppl.", "bpb.")  # with one of these nothing else stands for the loss
-_OF_A_SET = re.compile(r"^(\d+ )?(s )?")  # what is left of "valid_1's" and "validation_0"
-_CUT_OFF = re.compile(r" \d+$")  # "ndcg 10"
+_OF_A_SET = lazy_re(r"^(\d+ )?(s )?")  # what is left of "valid_1's" and "validation_0"
+_CUT_OFF = lazy_re(r" \d+$")  # "ndcg 10"
 _KINDS = ("whole_falls", "whole_rises", "error_falls", "score_rises")  # best first
 
 

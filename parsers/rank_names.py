@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from parsers.lazy_regex import lazy_re
 
 _PROCESS = r"(?:(?:local|global|data_parallel|model|tensor|zero_pp|mp|tp|dp)_?)?rank|worker|node|process|gpu"
-_NUMBERED = re.compile(rf"(?i)[-_.]?(?:{_PROCESS})[-_.]?\d+")
-_SHARD = re.compile(rf"(?i)(?:[-_.]?(?:{_PROCESS})[-_.]?|consolidated\.|-model_)\d+")  # Llama and Mistral number model-parallel shards
-_RANK = re.compile(r"(?i)(?<![a-z])(?<!lora[-_.])(?<!low[-_.])rank[-_.]?(\d{1,6})(?!\d)")  # the rank of an adapter is no process
-_TORCHRUN = re.compile(r"(?:^|(?<=/))(attempt_\d+)/(\d{1,6})(?=/)")  # torch.distributed.elastic: <run id>/attempt_0/<local rank>/stderr.log
+_NUMBERED = lazy_re(rf"(?i)[-_.]?(?:{_PROCESS})[-_.]?\d+")
+_SHARD = lazy_re(rf"(?i)(?:[-_.]?(?:{_PROCESS})[-_.]?|consolidated\.|-model_)\d+")  # Llama and Mistral number model-parallel shards
+_RANK = lazy_re(r"(?i)(?<![a-z])(?<!lora[-_.])(?<!low[-_.])rank[-_.]?(\d{1,6})(?!\d)")  # the rank of an adapter is no process
+_TORCHRUN = lazy_re(r"(?:^|(?<=/))(attempt_\d+)/(\d{1,6})(?=/)")  # torch.distributed.elastic: <run id>/attempt_0/<local rank>/stderr.log
 
 
 def without(path: str) -> str:

@@ -9,10 +9,11 @@ from types import ModuleType
 from parsers import unknown_log
 from parsers.console_format.feed import says_steps
 from parsers.formats import console
+from parsers.lazy_regex import lazy_re
 from parsers.tables import HEAD_BYTES
 
 # How a page, a case, a comparison, an audit, a traceback and a journal of ours begin
-_REPORT = re.compile(
+_REPORT = lazy_re(
     rb'<!doctype html>\s.{0,300}?<meta name="generator" content="forensics '
     rb'|\s{0,9}\{\s{0,9}"schema": \d{1,9},\s{1,9}(?:"kind": "comparison",\s{1,9})?"tool": \{\s{1,9}"name": "forensics"'
     rb'|\{\s{0,9}"\$schema": "[^"]{0,200}sarif[^"]{0,99}",\s{0,9}"version": "2\.1\.0",\s{0,9}"runs": \[\s{0,9}\{\s{0,9}"tool": \{\s{0,9}"driver": \{'
@@ -41,7 +42,7 @@ _MAGIC = [
     (b"#!", "script"),
     *((bytes([0x80, protocol]), "pickle, not opened") for protocol in range(2, 6)),
 ]
-_NUMBER = re.compile(rb"[-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|nan|inf)[,;]?")
+_NUMBER = lazy_re(rb"[-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|nan|inf)[,;]?")
 _KINDS = {
     "Python source": ".py",
     "shell script": ".sh",

@@ -14,14 +14,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from parsers.lazy_regex import lazy_re
 from parsers.records import line_blocks
 from parsers.records.cells import number, whole
 from parsers.tables import Gap, Note, Rows
 
 AT = "line"
-_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|nan|inf)(?![\w.]*\w)", re.IGNORECASE)
-_BLANKS = re.compile(r"\s+")
-_WORD = re.compile(r"[A-Za-z][\w./-]*(?=\W*$)")
+_NUMBER = lazy_re(r"(?<![\w.])[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|nan|inf)(?![\w.]*\w)", re.IGNORECASE)
+_BLANKS = lazy_re(r"\s+")
+_WORD = lazy_re(r"[A-Za-z][\w./-]*(?=\W*$)")
 _LEAST, _MOST = (
     20,
     0.9,

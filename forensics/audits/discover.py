@@ -9,7 +9,6 @@ above them; a config above several runs goes with each. Where one folder holds m
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from forensics.audits import storage, written_files
 from forensics.audits.listing import NO_LOG, REFUSED, UNREADABLE, Found, listed
 from forensics.errors import ForensicsError
 from parsers import rank_names
+from parsers.lazy_regex import lazy_re
 from parsers.runs.homes import ONE_RUN, home, inside
 from parsers.walk import walk
 
@@ -28,9 +28,9 @@ TOGETHER = 4  # homes inside a home that are read with it; more are a sweep with
 CROWD = 12  # log files of one folder that are read together; more are one run a file
 SHARED, SHARED_BYTES = 20, 1 << 20  # configs above the runs: how many, how large
 OTHERS = 100  # files of a place that no parser claims, for the list of sources
-_MLFLOW = re.compile(r"^((?:.*/)?[0-9a-f]{32})/(?:metrics|params|tags|artifacts)/")
+_MLFLOW = lazy_re(r"^((?:.*/)?[0-9a-f]{32})/(?:metrics|params|tags|artifacts)/")
 Progress = services.Progress
-_SUFFIX = re.compile(r"(?i)(\.(log|out|err|stdout|stderr|txt|csv|tsv|json|jsonl|ndjson|parquet|ya?ml|toml|gz))$")
+_SUFFIX = lazy_re(r"(?i)(\.(log|out|err|stdout|stderr|txt|csv|tsv|json|jsonl|ndjson|parquet|ya?ml|toml|gz))$")
 
 
 @dataclass(frozen=True)

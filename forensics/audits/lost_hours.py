@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 from forensics.case import Case
 from forensics.detectors import stall
 from forensics.findings import findings_of
 from forensics.run import hang_ranks, settings
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
-_OWNER = re.compile(r"(?i)(?:^|[./_-])(?:owner|user(?:_?name)?|author|entity)$")
+_OWNER = lazy_re(r"(?i)(?:^|[./_-])(?:owner|user(?:_?name)?|author|entity)$")
 
 
 def of(run: Run, case: Case) -> float | None:

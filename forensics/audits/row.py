@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from forensics.run import recipe, settings
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Series, series
 from parsers import secrets
+from parsers.lazy_regex import lazy_re
 from parsers.tables import DATED, Run
 
 COLUMNS: dict[str, str] = {  # of audit.parquet, with their types
@@ -39,8 +39,8 @@ COLUMNS: dict[str, str] = {  # of audit.parquet, with their types
 }  # fmt: skip
 CURVE, GROWTH, FIRST = 32, 1.3, 12  # points of the small curve; of the hashes: distance and first
 KEYS, TEXT, SPIKES = 300, 80, 60
-_HOST = re.compile(r"(?i)(^|[./_-])(host(name)?|node_?(name|list)?|slurmd?_(job_)?node(name|list)|machine)$")
-_EVENT_HOST = re.compile(r"(?s)tfevents\.\d+\.(.+)$")
+_HOST = lazy_re(r"(?i)(^|[./_-])(host(name)?|node_?(name|list)?|slurmd?_(job_)?node(name|list)|machine)$")
+_EVENT_HOST = lazy_re(r"(?s)tfevents\.\d+\.(.+)$")
 _SETTINGS = ("batch_size", "accumulation", "optimizer", "schedule", "clip", "beta2", "eps", "width", "world_size")
 
 

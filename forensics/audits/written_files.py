@@ -7,19 +7,19 @@ where it is the page or case of a run, still begins as ours do; a case with the 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from forensics import remote
 from forensics.audits import storage
 from forensics.errors import ForensicsError
+from parsers.lazy_regex import lazy_re
 from parsers.unclaimed import is_report
 
 OUTPUTS = ("audit.parquet", "audit.json", "index.html", "summary.md")
 PAGES = "runs"
 _NAME = f"{storage.STATE}/manifest.json"
-_KEPT = {"rows": re.compile(r"[0-9a-f]{24}\.json"), "cases": re.compile(r"[0-9a-f]{24}-[0-9a-f]{12}\.json\.gz")}
+_KEPT = {"rows": lazy_re(r"[0-9a-f]{24}\.json"), "cases": lazy_re(r"[0-9a-f]{24}-[0-9a-f]{12}\.json\.gz")}
 
 
 def listed(out: str) -> set[str]:

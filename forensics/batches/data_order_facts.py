@@ -12,11 +12,12 @@ from forensics.run.endings import step_origin
 from forensics.run.once import once
 from forensics.run.series import Series, series
 from parsers import arrow
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
-_TWIN = re.compile(r"^(?P<base>.+?)[ _/-]vs[ _-]samples$", re.I)
+_TWIN = lazy_re(r"^(?P<base>.+?)[ _/-]vs[ _-]samples$", re.I)
 SINGLE = 1.2e-7  # TensorBoard keeps single precision
-_AXIS = re.compile(r"^Train/Samples/(?P<what>\w+)$")
+_AXIS = lazy_re(r"^Train/Samples/(?P<what>\w+)$")
 
 
 @dataclass(frozen=True)

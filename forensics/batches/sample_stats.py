@@ -14,7 +14,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import unicodedata
 import zlib
 from collections import Counter
@@ -25,12 +24,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from parsers.lazy_regex import lazy_re
+
 MASK = -100
 LONGEST = 200_000  # characters or tokens of a sample that are looked at
-TOKENS = re.compile(r"(?i)^(input_ids|token_?ids|tokens|ids)$")
-LABELS = re.compile(r"(?i)^(labels?|targets?|class(es)?|y|answer_ids)$")
-MASKS = re.compile(r"(?i)^(loss_mask|label_mask|target_mask|assistant_masks?|completion_mask)$")
-NAMES = re.compile(r"(?i)^(id|idx|index|uid|doc_id|sample_id|row_id|sample|url|source|meta.*|attention_mask|position_ids)$")
+TOKENS = lazy_re(r"(?i)^(input_ids|token_?ids|tokens|ids)$")
+LABELS = lazy_re(r"(?i)^(labels?|targets?|class(es)?|y|answer_ids)$")
+MASKS = lazy_re(r"(?i)^(loss_mask|label_mask|target_mask|assistant_masks?|completion_mask)$")
+NAMES = lazy_re(r"(?i)^(id|idx|index|uid|doc_id|sample_id|row_id|sample|url|source|meta.*|attention_mask|position_ids)$")
 SHINGLE, HASHES = 5, 64
 
 

@@ -18,6 +18,8 @@ from forensics.published import recipes
 from forensics.run import endings, settings, usual_rate
 from forensics.run.recipe import LANGUAGE
 from forensics.run.series import names, parts, series
+from parsers import arrow
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 WOULD_TELL = {
@@ -34,16 +36,12 @@ WOULD_TELL = {
 SPEED = ("tput.tokens", "tput.tokens_dev", "tput.samples", "tput.steps", "time.step")
 MEMORY = ("mem.alloc", "mem.reserved", "gpu.mem")
 TEXT = ("tput.tokens", "tokens.seen", "ppl.train", "ppl.eval", "bpb.eval", "pref.margin", "rl.trunc")
-_TEXT_KEYS = re.compile(
+_TEXT_KEYS = lazy_re(
     r"(?i)(^|[./_])(tokenizer(_name|_path|_type|_file|_model)?|chat_template|max_seq_len(gth)?|completion_only_loss|train_on_inputs)$"
 )
-_PACKED = re.compile(
-    r"(?i)(^|[./_])((sample_|sequence_|eval_)?packing|pack(ed)?(_sequences|_tokens|_dataset)?|group_by_length|padding_free)$"
-)
-_ENGINE = re.compile(
-    r"(?i)(^|[./_])((eval|inference|generation|rollout)[./_]?(engine|backend)|use_vllm|vllm\w*|sglang\w*|lm_eval\w*|engine)$"
-)
-_CACHED = re.compile(r"(?i)(^|[./_])(data_?cache(_dir|_path)?|dataset_prepared_path|cached_?(data|dataset|features)(_dir|_path|_file)?)$")
+_PACKED = lazy_re(r"(?i)(^|[./_])((sample_|sequence_|eval_)?packing|pack(ed)?(_sequences|_tokens|_dataset)?|group_by_length|padding_free)$")
+_ENGINE = lazy_re(r"(?i)(^|[./_])((eval|inference|generation|rollout)[./_]?(engine|backend)|use_vllm|vllm\w*|sglang\w*|lm_eval\w*|engine)$")
+_CACHED = lazy_re(r"(?i)(^|[./_])(data_?cache(_dir|_path)?|dataset_prepared_path|cached_?(data|dataset|features)(_dir|_path|_file)?)$")
 
 
 def blind_spots(r: Run, hypotheses: Sequence[Hypothesis], findings: Sequence[Finding[Any]] = ()) -> tuple[dict[str, str], ...]:
@@ -131,7 +129,7 @@ def _bytes(r: Run, findings: Sequence[Finding[Any]]) -> str:
 
 def _ranks(r: Run, findings: Sequence[Finding[Any]]) -> str:
     devices = settings.number(r, "world_size")
-    told = {x for name in ("metrics", "events") for x in r.tables[name]["rank"].unique().to_pylist() if x is not None}
+    told = {x for name in ("metrics", "events") for x in arrow.distinct(r.tables[name]["rank"])}
     if devices is None or devices < 2 or len(told) > 1:
         return ""
     return f"config names {devices:g} devices, and {f'rank {min(told)} alone' if told else 'one process'} wrote the logs that were read"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -10,14 +9,15 @@ import numpy as np
 from forensics.run import endings, memory_kinds, peak_flops, settings
 from forensics.run.downsample import m4
 from forensics.run.series import Series, series
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 METRICS = ("mem.reserved", "gpu.mem", "mem.alloc")  # what fills the card first
 COLUMNS = 200
 GIB = float(2**30)
 _UNITS = {"b": 1.0, "bytes": 1.0, "kib": 1024.0, "mib": 1024.0**2, "gib": GIB, "kb": 1e3, "mb": 1e6, "gb": 1e9}
-_IN_TAG = re.compile(r"(?i)(?:^|[/_. (])(bytes|[kmg]i?b)(?:$|[/_. )])")
-_NAMED = re.compile(r"(?i)\b[A-Z]{1,12}\d{1,6}\w{0,12}[ -].{0,30}?\b(\d{2,3}) ?GB\b")  # NVIDIA A100-SXM4-80GB
+_IN_TAG = lazy_re(r"(?i)(?:^|[/_. (])(bytes|[kmg]i?b)(?:$|[/_. )])")
+_NAMED = lazy_re(r"(?i)\b[A-Z]{1,12}\d{1,6}\w{0,12}[ -].{0,30}?\b(\d{2,3}) ?GB\b")  # NVIDIA A100-SXM4-80GB
 
 
 def memory(run: Run) -> dict[str, Any] | None:

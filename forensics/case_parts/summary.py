@@ -17,7 +17,7 @@ from forensics.detectors import loss_spike
 from forensics.published import recipes
 from forensics.run import endings, facts, goodput, how_it_ended, identity, metric_aliases, plan
 from forensics.run.series import names, series
-from parsers import secrets
+from parsers import arrow, secrets
 from parsers.tables import DATED, Run
 from parsers.walk import is_regular
 
@@ -49,7 +49,7 @@ def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
         "records": {
             "scalars": r.tables["metrics"].num_rows,
             "events": r.tables["events"].num_rows,
-            "batches": len(r.tables["batches"]["step"].unique()) if r.tables["batches"].num_rows else 0,
+            "batches": len(arrow.distinct(r.tables["batches"]["step"])),
             "checkpoints": _checkpoints(r),
             "lost": sum(g.lost or 0 for g in r.gaps),
             "merged": r.merged,

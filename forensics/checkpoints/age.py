@@ -17,6 +17,7 @@ from forensics.checkpoints.looks import MOMENTS, Found, finding, measured, other
 from parsers.checkpoints.contents import Tensor, chunks
 from parsers.checkpoints.statistics import values
 from parsers.checkpoints.unreadable import Unreadable
+from parsers.lazy_regex import lazy_re
 
 SPAM = 5000.0  # g^2 > 5000 v is a spike of the gradient (Huang et al., SPAM, 2025)
 SPIKED = 0.01  # of a tensor's elements; single ones are nothing to speak of
@@ -67,7 +68,7 @@ def counters(c: Checkpoint) -> Counters:
     return Counters(c.step, max(steps, default=None), max(ages, default=None), len(states), len(params), adam, lr)
 
 
-_STATE = re.compile(r"(^|[.:])state\.[^.]+\.\w+$")  # Muon and SGD keep a momentum_buffer
+_STATE = lazy_re(r"(^|[.:])state\.[^.]+\.\w+$")  # Muon and SGD keep a momentum_buffer
 
 
 def counters_disagree(c: Checkpoint) -> Iterator[Found]:

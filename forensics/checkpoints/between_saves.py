@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -14,6 +13,7 @@ from forensics.checkpoints.looks import Found, finding, measured, parameters, we
 from forensics.checkpoints.lost_parts import parts_gone, types_changed, untied, weights_gone
 from forensics.checkpoints.matrix_copies import exchanged
 from forensics.checkpoints.weight_moves import frozen, left_behind, sudden
+from parsers.lazy_regex import lazy_re
 
 GREW = 2.0  # norms that double between two checkpoints of one run
 ADAM_MOST = 3.3  # |m|/sqrt(v) of Adam is at most (1-b1)/sqrt(1-b2) = 3.16 for the usual betas
@@ -52,7 +52,7 @@ def _one_model(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> Iterat
         yield finding("other_names", "info", f"{len(odd)} weights are in one of the two only", odd)
 
 
-_RATE = re.compile(r"param_groups\.\d+\.(initial_)?lr$")
+_RATE = lazy_re(r"param_groups\.\d+\.(initial_)?lr$")
 
 
 def _too_far(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> Iterator[Found]:
@@ -83,9 +83,9 @@ def _not_stepped(c: Checkpoint) -> set[str]:
     return {n for n, t in weights_of(c).items() if shapes[t.shape] > held[t.shape]}
 
 
-QK = re.compile(r"(?i)(?<![\w.])(?>[\w.]*?(?:q_proj|k_proj|qkv|query|key|\bwq\b|\bwk\b|in_proj|c_attn))[\w.]*+(?<=weight)$")
-EMBEDDING = re.compile(r"(?i)emb|wte")
-HEAD = re.compile(r"(?i)lm_head|(^|\.)(head|output|classifier)\.(\w+\.)?weight$")
+QK = lazy_re(r"(?i)(?<![\w.])(?>[\w.]*?(?:q_proj|k_proj|qkv|query|key|\bwq\b|\bwk\b|in_proj|c_attn))[\w.]*+(?<=weight)$")
+EMBEDDING = lazy_re(r"(?i)emb|wte")
+HEAD = lazy_re(r"(?i)lm_head|(^|\.)(head|output|classifier)\.(\w+\.)?weight$")
 
 
 def growth(a: Checkpoint, b: Checkpoint) -> Iterator[Found]:

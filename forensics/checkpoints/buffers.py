@@ -11,6 +11,7 @@ from forensics.checkpoints.describe import Checkpoint, difference
 from forensics.checkpoints.layers import young
 from forensics.checkpoints.looks import Found, Measured, cosine, finding, is_matrix, measured, others
 from parsers.checkpoints.contents import Tensor
+from parsers.lazy_regex import lazy_re
 
 SETTLED = 10  # steps after which statistics, adapters and averages have moved
 HUGE = 1e8  # of a running variance: unscaled images (0 to 255) give 1e4 at the first layer
@@ -57,8 +58,8 @@ def _untouched(c: Checkpoint, variances: list[Measured]) -> Iterator[Found]:
         yield finding("batchnorm", "info", f"Batch norm: layers have counted {min(counts.values()):.0f} to {most:.0f} batches")
 
 
-_EMA_PREFIX = re.compile(r"(?i)^(.*?[:.])?(ema|model_ema|ema_model|ema_state_dict|shadow_params|averaged_model|state_dict_ema|swa_model)(\.(module|model|state_dict|shadow|shadow_params|ema_model))*\.")  # fmt: skip
-_MODEL_PREFIX = re.compile(r"^(model|state_dict|model_state_dict|module|net|network)(\.(model|module|state_dict|module))*\.")
+_EMA_PREFIX = lazy_re(r"(?i)^(.*?[:.])?(ema|model_ema|ema_model|ema_state_dict|shadow_params|averaged_model|state_dict_ema|swa_model)(\.(module|model|state_dict|shadow|shadow_params|ema_model))*\.")  # fmt: skip
+_MODEL_PREFIX = lazy_re(r"^(model|state_dict|model_state_dict|module|net|network)(\.(model|module|state_dict|module))*\.")
 
 
 def averages(c: Checkpoint) -> list[tuple[Tensor, Tensor]]:

@@ -26,6 +26,7 @@ from parsers.checkpoints.units import streamed
 from parsers.checkpoints.unreadable import Unreadable
 from parsers.checkpoints.value_stats import Stats
 from parsers.formats import checkpoint_files
+from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
 Progress = Callable[[str, int, int], None]
@@ -102,7 +103,7 @@ def measure(c: Checkpoint, *, progress: Progress | None = None, only: Callable[[
         c.stats |= {x.name: s for x in (t, *others)}
 
 
-_NOT_THE_STEP = re.compile(r"optim|state\.\d+\.|callbacks|loops|sched|metrics|config|args")
+_NOT_THE_STEP = lazy_re(r"optim|state\.\d+\.|callbacks|loops|sched|metrics|config|args")
 
 
 def step_of(contents: Contents) -> int | None:

@@ -17,14 +17,15 @@ from forensics.checkpoints.looks import Found, finding
 from parsers.checkpoints.contents import Tensor, chunks
 from parsers.checkpoints.unreadable import Unreadable
 from parsers.formats import checkpoint_files
+from parsers.lazy_regex import lazy_re
 from parsers.walk import is_regular
 
 MOST = 64 << 20  # bytes of a JSON file; tokenizers have up to thirty
 PADDED = 8  # vocabularies are filled up to a multiple of 8, 64 or 128 for the hardware
-_EMBEDDING = re.compile(r"(?:^|[.:])(?:wte|embed_tokens|tok_embeddings|word_embeddings|embed_in)\.weight$")
-_ANY_EMBEDDING = re.compile(r"(?i)(?:^|[.:_])\w*(emb|embed|embedding|embeddings|embed_tokens|wte)\.weight$")
-_ANY_HEAD = re.compile(r"(?i)(?:^|[.:_])(\w{0,40}head|output|out|proj_out|decoder|generator|fc)\.weight$")
-_HEAD = re.compile(r"(?:^|[.:])(?:lm_head|embed_out)\.weight$")
+_EMBEDDING = lazy_re(r"(?:^|[.:])(?:wte|embed_tokens|tok_embeddings|word_embeddings|embed_in)\.weight$")
+_ANY_EMBEDDING = lazy_re(r"(?i)(?:^|[.:_])\w*(emb|embed|embedding|embeddings|embed_tokens|wte)\.weight$")
+_ANY_HEAD = lazy_re(r"(?i)(?:^|[.:_])(\w{0,40}head|output|out|proj_out|decoder|generator|fc)\.weight$")
+_HEAD = lazy_re(r"(?:^|[.:])(?:lm_head|embed_out)\.weight$")
 
 
 def folder(c: Checkpoint) -> Iterator[Found]:
@@ -135,7 +136,7 @@ def _tied(c: Checkpoint, config: dict[str, Any]) -> Iterator[Found]:
         yield finding("untied", "warning", title, [head])
 
 
-_NUMBERED = re.compile(r"(.*?)[-_](\d{1,5})-of-(\d{1,5})(\.\w+)")
+_NUMBERED = lazy_re(r"(.*?)[-_](\d{1,5})-of-(\d{1,5})(\.\w+)")
 
 
 def _shards(c: Checkpoint) -> Iterator[Found]:

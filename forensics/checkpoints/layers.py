@@ -16,11 +16,12 @@ from forensics.checkpoints.age import counters
 from forensics.checkpoints.describe import Checkpoint
 from forensics.checkpoints.looks import WEIGHTS, Found, Measured, finding, gain, is_matrix, kin, measured, others, rms
 from forensics.run.robust import SIGMA
+from parsers.lazy_regex import lazy_re
 
 STARTED = 2  # steps; weights made as zeros have moved by then
-ZEROS_MEANT = re.compile(r"(?i)lora_|adapter|zero_conv|zero_module|adaln|ada_ln|modulation|gate|gain|gamma|alpha|scale|token|pos_emb|posit|memory|mask|bias|delta|prompt|controlnet|zeros|_amax|rel_pos|relative|hidden_init|initial")  # fmt: skip
-FIXED = re.compile(r"(?i)scale|zero|amax|mask|anchor|prior|freq|sin|cos|pos|grid|index|ones|window|kernel2d|blur|fir|upsample|sobel|dft|mel|basis|mean$|std$|prototype|bias|gamma|gain|token|lora")  # fmt: skip
-NORM = re.compile("(?i)norm|ln|bn")
+ZEROS_MEANT = lazy_re(r"(?i)lora_|adapter|zero_conv|zero_module|adaln|ada_ln|modulation|gate|gain|gamma|alpha|scale|token|pos_emb|posit|memory|mask|bias|delta|prompt|controlnet|zeros|_amax|rel_pos|relative|hidden_init|initial")  # fmt: skip
+FIXED = lazy_re(r"(?i)scale|zero|amax|mask|anchor|prior|freq|sin|cos|pos|grid|index|ones|window|kernel2d|blur|fir|upsample|sobel|dft|mel|basis|mean$|std$|prototype|bias|gamma|gain|token|lora")  # fmt: skip
+NORM = lazy_re("(?i)norm|ln|bn")
 OUT = 10.0  # times the median of the kin: layers of one kind stay within about three of each other through training
 SPREADS = 10.0  # and as many of the kin's own spreads (median absolute deviation of the logarithm)
 LEAST_KIN = 4
@@ -131,4 +132,4 @@ def mixed_types(c: Checkpoint) -> Iterator[Found]:
         yield finding("mixed_types", "warning", title, [t.name for t in odd])
 
 
-_SCALE = re.compile(r"(?i)scale|zero|SCB|absmax")  # beside weights that were quantized on purpose
+_SCALE = lazy_re(r"(?i)scale|zero|SCB|absmax")  # beside weights that were quantized on purpose

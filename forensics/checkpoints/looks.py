@@ -11,11 +11,12 @@ from typing import Any
 from forensics.checkpoints.describe import Checkpoint, place, plain_name
 from parsers.checkpoints.contents import Tensor
 from parsers.checkpoints.value_stats import Stats
+from parsers.lazy_regex import lazy_re
 
 SHOWN = 50  # names of tensors in one finding
 WEIGHTS = ("weight", "master", "ema")
 MOMENTS = ("exp_avg", "exp_avg_sq")
-TABLES = re.compile(r"(?i)emb|wte|wpe|lm_head")  # rows are tokens, which a batch need not hold
+TABLES = lazy_re(r"(?i)emb|wte|wpe|lm_head")  # rows are tokens, which a batch need not hold
 
 Found = dict[str, Any]
 Measured = tuple[Tensor, Stats]
@@ -46,7 +47,7 @@ def measured(c: Checkpoint, *roles: str) -> list[Measured]:
     return c.by_roles[key]
 
 
-_STATE = re.compile(r"(^|[.:/])(state\.[^:]+|(optimi[sz]er|optim)\w*[./][^:]*)$")
+_STATE = lazy_re(r"(^|[.:/])(state\.[^:]+|(optimi[sz]er|optim)\w*[./][^:]*)$")
 
 
 def is_state(name: str) -> bool:

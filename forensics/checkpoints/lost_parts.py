@@ -10,13 +10,14 @@ from typing import Any
 from forensics.checkpoints.describe import Checkpoint, place, plain_name
 from forensics.checkpoints.layers import young
 from forensics.checkpoints.looks import TABLES, Found, Measured, finding, is_matrix, measured, such, weights_of
+from parsers.lazy_regex import lazy_re
 
 _PARTS = {
-    "optimizer": re.compile(r"(?i)(^|[.:/])optim\w*"),
-    "schedule": re.compile(r"(?i)(^|[.:/])(lr_)?sched\w*|last_epoch$"),
-    "loss scaler": re.compile(r"(?i)(^|[.:/])\w*scaler\w*"),
+    "optimizer": lazy_re(r"(?i)(^|[.:/])optim\w*"),
+    "schedule": lazy_re(r"(?i)(^|[.:/])(lr_)?sched\w*|last_epoch$"),
+    "loss scaler": lazy_re(r"(?i)(^|[.:/])\w*scaler\w*"),
 }
-_HEADS = re.compile(r"(?i)(^|[._])(head|output|decoder|out|proj|generator)\.weight$")
+_HEADS = lazy_re(r"(?i)(^|[._])(head|output|decoder|out|proj|generator)\.weight$")
 FEW = 0.1  # of the matrices; more is a change of precision for all
 
 

@@ -16,19 +16,20 @@ from forensics.checkpoints.weights import numbered
 from forensics.errors import ForensicsError
 from parsers.checkpoints.contents import Tensor
 from parsers.formats import checkpoint_files
+from parsers.lazy_regex import lazy_re
 
 BESIDE = 3  # saves beside one, opened for their names alone
 FEW = 0.1  # of the parameters: more were frozen for a while, or see few batches (experts)
 APART = 1.5  # times: rates that a schedule set and someone changed by hand within a warmup differ by less, mostly
 FIRST = (0.2, 0.99)  # of the base rate: a schedule's first rate is nearly nothing (warmup), or all of it
 TINY_SCALE = 1.0  # of losses: torch begins at 65536 and halves at each overflow, healthy runs stay above
-_ROOT = re.compile(r"(?i)(.*[:.])?(optimi[sz]er(_state(_dict|s)?)?|optim(_state_dict)?)(\.\d+)?")
-_MOMENTUM = re.compile(r"param_groups\.\d+\.momentum$")
-_COUNT = re.compile(r"(^|[.:])state\.[^.]+\.step$")
-_USED = re.compile(r"param_groups\.\d+\.lr$")
-_SAID = re.compile(r"(?i)^(?=.*?sched).*\._last_lr\.\d+$")
-_BASE = re.compile(r"(?i)^(?=.*?sched).*\.base_lrs\.\d+$")
-_SCALE = re.compile(r"(?i)(?:^|[.:])(?=\w*?scaler)\w++(?:\.\w++)?[.:](?:_?scale|cur_scale|loss_scale|loss_scaler\d*\.loss_scale)$")
+_ROOT = lazy_re(r"(?i)(.*[:.])?(optimi[sz]er(_state(_dict|s)?)?|optim(_state_dict)?)(\.\d+)?")
+_MOMENTUM = lazy_re(r"param_groups\.\d+\.momentum$")
+_COUNT = lazy_re(r"(^|[.:])state\.[^.]+\.step$")
+_USED = lazy_re(r"param_groups\.\d+\.lr$")
+_SAID = lazy_re(r"(?i)^(?=.*?sched).*\._last_lr\.\d+$")
+_BASE = lazy_re(r"(?i)^(?=.*?sched).*\.base_lrs\.\d+$")
+_SCALE = lazy_re(r"(?i)(?:^|[.:])(?=\w*?scaler)\w++(?:\.\w++)?[.:](?:_?scale|cur_scale|loss_scale|loss_scaler\d*\.loss_scale)$")
 
 
 def _started(c: Checkpoint) -> bool:

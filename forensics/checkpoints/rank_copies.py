@@ -7,7 +7,6 @@ parts of one matrix are unlike each other, copies that drifted apart are nearly 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -16,9 +15,10 @@ from forensics.checkpoints.looks import Found, Measured, finding, measured
 from parsers import rank_names
 from parsers.checkpoints.contents import Tensor
 from parsers.checkpoints.value_stats import Stats
+from parsers.lazy_regex import lazy_re
 
 ALIKE = 0.5  # distance over what two unrelated tensors of that spread have
-_NORM = re.compile(r"(?i)(norm|(?<!\w)(?>\w*?ln)\w*+)\.(weight|bias)$")
+_NORM = lazy_re(r"(?i)(norm|(?<!\w)(?>\w*?ln)\w*+)\.(weight|bias)$")
 
 
 def ranks(c: Checkpoint) -> Iterator[Found]:

@@ -6,7 +6,6 @@ a budget of bytes, and fills ``run.tables["tensors"]``. Both are done once. Inge
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -23,11 +22,12 @@ from forensics.run.once import once
 from parsers import arrow, secrets
 from parsers.checkpoints import Contents, folder, read_file
 from parsers.formats import checkpoint_files
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Gap, Run
 
 BUDGET = 2 << 30  # bytes of values streamed for one analysis
 MOST_OPENED = 40  # checkpoints of one run; of more, the first, the last, and some between
-_NUMBERED = re.compile(r"(?is).*(step|checkpoint|ckpt|iter(ation)?|epoch|it|ba|ep)[-_=]?\d.*")
+_NUMBERED = lazy_re(r"(?is).*(step|checkpoint|ckpt|iter(ation)?|epoch|it|ba|ep)[-_=]?\d.*")
 
 
 def of_run(run: Run) -> list[Checkpoint]:

@@ -18,6 +18,7 @@ from parsers.checkpoints import danger
 from parsers.checkpoints.contents import Tensor, chunks
 from parsers.checkpoints.statistics import values
 from parsers.checkpoints.value_stats import Stats
+from parsers.lazy_regex import lazy_re
 
 ABSURD = 1e6  # no trained weight is this large; bfloat16's bit flips give 1e38
 BEYOND_COUNTS = 1e20  # no count of tokens or sum of squares gets there; a flipped top exponent bit multiplies by 3e38
@@ -111,7 +112,7 @@ def absurd(c: Checkpoint) -> list[Found]:
     return found
 
 
-_TRAINED = re.compile(r"(?i)(^|[._/])(weight|bias|kernel|gamma|beta|gain|scale|embedding)(_\w*|:0)?$")
+_TRAINED = lazy_re(r"(?i)(^|[._/])(weight|bias|kernel|gamma|beta|gain|scale|embedding)(_\w*|:0)?$")
 
 
 def _may_count(t: Tensor) -> bool:

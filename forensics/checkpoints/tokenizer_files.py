@@ -8,16 +8,16 @@ post-processor says whether a token is put before every text.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from parsers.lazy_regex import lazy_re
 from parsers.walk import is_regular
 
 LARGEST = 64 << 20
 _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "generation_config.json")
-_TELLING = re.compile(r"(?i)token|template|padding_side|truncation_side|class|lower|prefix|clean_up|max_length|legacy|normali")
+_TELLING = lazy_re(r"(?i)token|template|padding_side|truncation_side|class|lower|prefix|clean_up|max_length|legacy|normali")
 _UNTOLD = {"tokenizer_file", "special_tokens_map_file", "added_tokens_decoder"}  # paths; a list told by added_tokens
 
 

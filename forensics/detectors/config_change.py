@@ -18,7 +18,6 @@ Folklore
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -32,11 +31,12 @@ from forensics.run import settings
 from forensics.run.seed_group import FREE
 from forensics.run.series import series
 from parsers import arrow
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 NEEDS: list[str] = []
 EFFECT, MEANT = "behaves_differently_after_change", "changes_as_configured"
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_ADDRESS = lazy_re(r" at 0x[0-9a-fA-F]+")
 ALIKE = 0.7  # share of keys that two snapshots have in common; not critical: 0.49 and 0.98 tell the same runs (docs/thresholds.md)
 SMALLEST_EFFECT = "one setting"
 
@@ -139,7 +139,7 @@ def _samples_a_step(run: Run) -> tuple[Any, Any] | None:
     table = run.tables["batches"]
     if not table.num_rows:
         return None
-    kept = table["sample"].is_valid().to_numpy(zero_copy_only=False) & table["step"].is_valid().to_numpy(zero_copy_only=False)
+    kept = arrow.present(table["sample"]) & arrow.present(table["step"])
     attempt = arrow.filled(table["attempt"], 0)[kept]
     step = arrow.filled(table["step"], 0)[kept]
     keys, counts = np.unique(np.stack([attempt, step]), axis=1, return_counts=True)

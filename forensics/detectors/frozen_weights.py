@@ -21,7 +21,6 @@ Folklore
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -32,11 +31,12 @@ from forensics.checkpoints import run_saves
 from forensics.checkpoints.buffers import adapters
 from forensics.checkpoints.describe import Checkpoint, compare, plain_name
 from forensics.errors import CannotTell
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 NEEDS: list[str] = []
 SHARE = 0.2  # of the tensors; not critical: no run of docs/thresholds.md has between 14 and 28 % of them still without intent
-_ADAPTER = re.compile(r"(?i)lora_|adapter|prompt_encoder|ia3_")
+_ADAPTER = lazy_re(r"(?i)lora_|adapter|prompt_encoder|ia3_")
 SMALLEST_EFFECT = "one tensor in which no bit moved"
 
 

@@ -17,7 +17,6 @@ Folklore
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -27,13 +26,14 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run.series import Series, names, parts, series
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 NEEDS: list[str] = []
 STARVES = 1e-3  # unit: a thousandth; Adam would hide less of it, SGD does not train such a layer; not critical (docs/thresholds.md)
 # measured: at 0.7 of it no healthy run fires, at 1.4 (more than all units) two of five faulty ones are lost (docs/thresholds.md)
 DEAD = 0.9
-_DEAD = re.compile(r"(?i)(dead|saturat|dormant|inactive)|\A(?=.*(?:relu|act|unit|neuron|hidden))(?=.*(?:frac|share|ratio))(?=.*zero)")
+_DEAD = lazy_re(r"(?i)(dead|saturat|dormant|inactive)|\A(?=.*(?:relu|act|unit|neuron|hidden))(?=.*(?:frac|share|ratio))(?=.*zero)")
 SMALLEST_EFFECT = "a layer with a thousandth of the largest gradient"
 
 

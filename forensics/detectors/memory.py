@@ -34,10 +34,11 @@ from forensics.run.endings import events
 from forensics.run.how_it_ended import status
 from forensics.run.inputs import surviving
 from forensics.run.series import series
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 NEEDS: list[str] = []
-_KILLED = re.compile(
+_KILLED = lazy_re(
     r"(?i)\b(?:exit(?:ed)?|code|status)\b[\w :=]{0,20}\b137\b|exitcode\s*+(?::\s*+)?-9\b|SIGKILL|signal 9\b|killed by signal: Killed|^\s*Killed\b|line \d+:\s+\d+ Killed\b|task \d+: Killed"
 )
 

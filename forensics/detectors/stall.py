@@ -23,7 +23,6 @@ Folklore
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -38,9 +37,10 @@ from forensics.run.kinds import Kind
 from forensics.run.pace import Pauses
 from forensics.run.series import Series, series
 from forensics.run.silence import SILENCE_SECONDS, SILENCE_TIMES
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
-_FRONT = re.compile(r"^\s*\[[EWIF] ?[^\]]*\] ?")  # the logger's own clock, file and line
+_FRONT = lazy_re(r"^\s*\[[EWIF] ?[^\]]*\] ?")  # the logger's own clock, file and line
 NEEDS = ["loss.train|lr|grad.norm"]
 # an evaluation or a save that takes so many times as long as the others do waits for something; not critical (docs/thresholds.md)
 STOP_TIMES = 5.0

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from forensics.guards import live
 from forensics.guards.guard_table import GuardRule
 from forensics.run.robust import SIGMA
 from forensics.run.series import Floats
+from forensics.spikes.excursions import rolling_median
 
 BLOCK = 1 << 13  # unit: rows whose windows are in memory at once, 8 MB of them
 SMALLEST, TINY = 0.005, 1e-12  # unit: as in `live`, whose source has to stand alone
@@ -36,7 +36,7 @@ def _in_a_row(hit: NDArray[np.bool_], patience: int) -> NDArray[np.bool_]:
 
 
 def _median_before(x: Floats, window: int) -> Floats:
-    return np.array(pl.Series(x).shift(1).rolling_median(window, min_samples=1).to_numpy(), np.float64)
+    return np.concatenate([[np.nan], rolling_median(x, window)[:-1]])
 
 
 def _deviations(x: Floats, window: int, least: int) -> Floats:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from forensics.many_runs.shifts import Spiked
 from forensics.run.seed_group import FREE
+from parsers.lazy_regex import lazy_re
 
-_SEED = re.compile(r"(?i)(?<!\w)\w*+(?<=seed)$")
+_SEED = lazy_re(r"(?i)(?<!\w)\w*+(?<=seed)$")
 LEAST_PROBABILITY = 0.3  # a cause less probable than this is not counted as the run's
 
 

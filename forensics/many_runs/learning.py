@@ -11,13 +11,14 @@ from forensics.run import settings
 from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Series, series
 from forensics.spikes.excursions import Floats
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 AXES = (("steps", "steps"), ("seconds", "seconds of training"), ("tokens", "tokens"), ("flops", "FLOPs"))
-_SEQUENCE = re.compile(r"(?i)^(seq(uence)?_?len(gth)?|max_seq(uence)?_?len(gth)?|block_size|context_length|n_ctx|seq_length)$")
-_PARAMETERS = re.compile(r"(?i)^(n|num|total|model)_?(trainable_?)?param(eter)?s?(_count|_total)?$")
-_WHOLE_BATCH = re.compile(r"(?i)^(global|total|effective)_batch_size$")
-_BATCH = re.compile(r"(?i)^(per_device_)?(train_)?batch_size$")
+_SEQUENCE = lazy_re(r"(?i)^(seq(uence)?_?len(gth)?|max_seq(uence)?_?len(gth)?|block_size|context_length|n_ctx|seq_length)$")
+_PARAMETERS = lazy_re(r"(?i)^(n|num|total|model)_?(trainable_?)?param(eter)?s?(_count|_total)?$")
+_WHOLE_BATCH = lazy_re(r"(?i)^(global|total|effective)_batch_size$")
+_BATCH = lazy_re(r"(?i)^(per_device_)?(train_)?batch_size$")
 PAUSE = 20.0  # times the usual step: what takes longer was no training
 
 

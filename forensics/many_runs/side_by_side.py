@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -20,13 +19,14 @@ from forensics.run.inputs import loss_of
 from forensics.run.recipe import recipe
 from forensics.run.series import Series, names, series
 from forensics.version import VERSION
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 SCHEMA = 1
 METRICS = ("loss.train", "loss.eval", "grad.norm", "lr", "loss_scale")
 THROUGHPUT = ("tput.tokens", "tput.samples", "tput.steps", "tput.tokens_dev", "time.step")
 COLUMNS, BATCHES = 300, 5000
-_CADENCE = re.compile(r"(?i)every|interval|freq|period|_steps$|workers|prefetch|strategy")  # how often, not what
+_CADENCE = lazy_re(r"(?i)every|interval|freq|period|_steps$|workers|prefetch|strategy")  # how often, not what
 
 
 def compare(a: Run, b: Run, *, command: Sequence[str] = ()) -> dict[str, Any]:

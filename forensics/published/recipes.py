@@ -17,6 +17,7 @@ from typing import Any
 from forensics.batches import sizes
 from forensics.run import settings, usual_rate
 from forensics.run.recipe import LANGUAGE, recipe
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 FACTOR = (
@@ -30,7 +31,7 @@ NUMBERS = ("parameters", "tokens", "rate", "warmup", "beta1", "beta2", "epsilon"
 _COUNT = "n_params num_params num_parameters n_parameters total_params total_parameters model_params model_parameters parameter_count"
 _LAYERS = "n_layer n_layers num_layers num_hidden_layers depth"
 _LENGTH = "seq_len seq_length sequence_length max_seq_length max_seq_len context_length block_size n_ctx"
-_SIZE = re.compile(r"(?i)^([\d.]+)\s*([kmbt])$")
+_SIZE = lazy_re(r"(?i)^([\d.]+)\s*([kmbt])$")
 # The words by which configs name a model; the first that fits decides
 KINDS = {
     "images and text": r"\bclip\b|clip[-_ ](vit|rn)|siglip",

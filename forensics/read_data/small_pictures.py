@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forensics.batches.sample_stats import TOKENS
+from parsers.lazy_regex import lazy_re
 from parsers.records import picture_files
 from parsers.records.data_set_rows import Unreadable
 
 EDGE = 112  # pixels: eight fit beside each other on a page
 LEAST = 8  # pixels of an edge below which a table of numbers is no picture
 FLAT = 256  # pixels from which a flat row of bytes whose count is a square is one (16 x 16)
-NAMED = re.compile(r"(?i)^(images?|img|pixels?|pixel_values|picture|x)$")
+NAMED = lazy_re(r"(?i)^(images?|img|pixels?|pixel_values|picture|x)$")
 Picture = dict[str, Any]  # {"name", "width", "height", "channels", "pixels": bytes, "says"}
 
 

@@ -18,6 +18,7 @@ from forensics.redact import contexts, patterns, plain_words
 from forensics.redact import text_files as files
 from forensics.redact.pseudonyms import GIVEN
 from forensics.redact.pseudonyms import Pseudonyms as Pseudonyms
+from parsers.lazy_regex import lazy_re
 
 COVERS = (
     "Redacted: user and host names that settings, prompts, schedulers or logs give away, mail, IP and hardware addresses, hosts of URLs and "
@@ -26,7 +27,7 @@ COVERS = (
 )
 _FIRST = 0xF0000  # the plane of private characters: one stands for each pseudonym while a text is worked at
 _LAST = 0xFFFFD
-_PRIVATE = re.compile(f"[{chr(_FIRST)}-{chr(_LAST)}]")
+_PRIVATE = lazy_re(f"[{chr(_FIRST)}-{chr(_LAST)}]")
 _AS_LOGGED = ("metric", "tag")  # names of metrics: a leading slash there begins no path
 
 

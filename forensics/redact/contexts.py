@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator
 
 from forensics.redact.plain_words import is_count, is_file, words
+from parsers.lazy_regex import lazy_re
 
 Found = tuple[str, str]  # kind ("host", "user"), name
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_WORDS = lazy_re(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _HOST_KEYS = words("""host hosts hostname hostnames hostfile nodename nodenames nodelist nodelists node nodes machine machines fqdn master_addr master_address
     main_process_ip head_node headnode endpoint server servers computer computername computer_name workstation o_host submit_host
     exec_host exec_vhost submit_node cluster_name node_name node_names node_list host_name domain addr address peer slurmd_nodename""")
@@ -28,7 +29,7 @@ _NODE = r"(?:node|nid|cn|gn|wn|dgx|hgx|gpu|login|compute-|gpunode|cpunode)-?[a-z
 _LIST = rf"(?:{_NODES}|{_HOST})(?::\d{{1,4}})?(?:,(?:{_NODES}|{_HOST})(?::\d{{1,4}})?){{0,100}}"  # gpu1:8,gpu2:8 counts slots
 _AT = rf"(?<![\w.@+\-/<])(?P<user>{_USER})@(?P<host>{_HOST})"
 _PLACES = tuple(
-    re.compile(pattern, re.MULTILINE)
+    lazy_re(pattern, re.MULTILINE)
     for pattern in (
         rf"{_AT}(?=:[~/])",  # alice@gpu17:~/x$
         rf"{_AT}(?=:[\w./\-]{{0,200}} ?[$#%>](?:\s|$))",
@@ -78,14 +79,14 @@ _PLACES = tuple(
         rf"\buser(?:name)? ['\"](?P<user>{_USER})['\"]|\b[Uu]ser (?P<user2>[a-z][a-z0-9_\-]{{2,31}})\((?:uid=)?\d+\)|uid=\d+\((?P<user3>{_USER})\)",
     )
 )
-_NODE_LIST = re.compile(rf"(?<![\w./\-])(?P<nodes>{_NODES})(?![\w(/\[])")
-_ASSIGNED = re.compile(
+_NODE_LIST = lazy_re(rf"(?<![\w./\-])(?P<nodes>{_NODES})(?![\w(/\[])")
+_ASSIGNED = lazy_re(
     r"(?<![\w.])(?P<key>[A-Za-z_][\w.\-]{0,60})(?P<quote>['\"]?)\]?[ \t]{0,20}(?P<sign>[:=])[ \t]{0,4}(?:[ubr](?=['\"]))?(?P<open>['\"]?)"
     r"(?P<value>(?:\[[^\]\s]{0,250}\]|[^\s'\",;)}\]]){1,255}(?:,(?:\[[^\]\s]{0,250}\]|[^\s'\",;)}\]=:])+){0,100})(?P<end>['\"]?[ \t]*(?:$|[,;)}\]|]))?",
     re.MULTILINE,
 )
-_LISTED = re.compile(r"(?:[^,;\s+\[]|\[[^\[\];\s+]*+\]|\[)++")  # a comma between brackets is a part of the name
-_FLAG = re.compile(r"(?<![\w\-])--?(?P<key>[A-Za-z][\w\-]{1,60})[ \t]+(?P<value>[^\s'\"\-][^\s'\",;]{0,250})")
+_LISTED = lazy_re(r"(?:[^,;\s+\[]|\[[^\[\];\s+]*+\]|\[)++")  # a comma between brackets is a part of the name
+_FLAG = lazy_re(r"(?<![\w\-])--?(?P<key>[A-Za-z][\w\-]{1,60})[ \t]+(?P<value>[^\s'\"\-][^\s'\",;]{0,250})")
 
 
 def kind_of(key: str) -> str:

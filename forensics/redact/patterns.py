@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from forensics.redact.plain_words import words
 from forensics.redact.pseudonyms import Pseudonyms
+from parsers.lazy_regex import lazy_re
 
 Put = Callable[[str], str]
 KEPT_HOSTS = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1", "::"})
@@ -19,29 +20,29 @@ DOCUMENTATION = words("""pytorch.org docs.pytorch.org discuss.pytorch.org docs.n
     www.tensorflow.org keras.io arxiv.org docs.wandb.ai lightning.ai jax.readthedocs.io www.deepspeed.ai docs.ray.io""")
 _SERVICES = words("github.com gitlab.com bitbucket.org huggingface.co hf.co wandb.ai api.wandb.ai pypi.org conda.anaconda.org")
 
-_MAIL = re.compile(r"(?<![\w.+\-])[\w.+\-]{1,64}@(?:[\w\-]{1,63}\.){1,8}[^\W\d_]{2,24}(?![\w\-])")
-_MAC = re.compile(
+_MAIL = lazy_re(r"(?<![\w.+\-])[\w.+\-]{1,64}@(?:[\w\-]{1,63}\.){1,8}[^\W\d_]{2,24}(?![\w\-])")
+_MAC = lazy_re(
     r"(?i)(?<![\w:.\-])(?:[0-9a-f]{2}([:\-])(?:[0-9a-f]{2}\1){4,18}[0-9a-f]{2}|(?=[\d.]*[a-f])[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4})(?![\w:\-])"
 )
-_GUID = re.compile(r"(?i)(guid\W{1,3})(0x[0-9a-f]{12,16})\b")  # of a network card, as ibstat has it
-_GPU = re.compile(r"(?i)(?<![\w\-])(?:MIG-)?(?:GPU|MIG|TPU|HPU)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:/\d{1,3}/\d{1,3})?(?!\w)")
-_SERIAL = re.compile(
+_GUID = lazy_re(r"(?i)(guid\W{1,3})(0x[0-9a-f]{12,16})\b")  # of a network card, as ibstat has it
+_GPU = lazy_re(r"(?i)(?<![\w\-])(?:MIG-)?(?:GPU|MIG|TPU|HPU)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:/\d{1,3}/\d{1,3})?(?!\w)")
+_SERIAL = lazy_re(
     r"(?i)\b(serial(?: ?(?:number|no\.?|#))?|s/n|service tag|asset tag|chassis id)(\s{0,30}[:=#]\s{0,4}|\s+)['\"]?((?=[\w\-]*\d)[A-Z0-9][A-Z0-9\-]{4,40})\b"
 )
-_IP4 = re.compile(
+_IP4 = lazy_re(
     r"(?<![\w.])(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?!\w|\.\d|-\d{1,3}\+)"
 )  # 10.2.1.3-1+cuda12.4 is a package
-_IP6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,8}(?:[0-9A-Fa-f]{0,4}|\d{1,3}(?:\.\d{1,3}){3})(?:%[\w.\-]{1,20})?(?![\w:])")
-_NUMBERED = re.compile(
+_IP6 = lazy_re(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,8}(?:[0-9A-Fa-f]{0,4}|\d{1,3}(?:\.\d{1,3}){3})(?:%[\w.\-]{1,20})?(?![\w:])")
+_NUMBERED = lazy_re(
     r"(?i)(?:version|torch|vision|tensorflow|jax|python|numpy|release|driver|firmware|build|revision|rev|cudnn|cublas|cuda|nccl|tensorrt|toolkit|ver\.?|\bv)['\"]?\s{0,3}[:=]?\s{0,3}['\"]?$|[=<>~!]=\s{0,2}$"
 )
-_URL = re.compile(r"(?<![A-Za-z0-9])(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]{1,20}):(?P<slashes>//+)(?P<rest>[^\s\"'<>`|\\^{}]{0,2000})")
-_ARN = re.compile(r"\barn:(aws[\w\-]{0,12}:[\w\-]{1,40}:[\w\-]{0,30}):\d{0,12}:([^\s\"'<>]{1,400})")
-_ENCODED = re.compile(r"(?i)(?:%2F(?:[\w.+~\-]|%(?!2F)[0-9A-F]{2}){1,255}){1,40}(?P<last>%2F[\w.+~\-]{0,255})")
-_REMOTE = re.compile(
+_URL = lazy_re(r"(?<![A-Za-z0-9])(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]{1,20}):(?P<slashes>//+)(?P<rest>[^\s\"'<>`|\\^{}]{0,2000})")
+_ARN = lazy_re(r"\barn:(aws[\w\-]{0,12}:[\w\-]{1,40}:[\w\-]{0,30}):\d{0,12}:([^\s\"'<>]{1,400})")
+_ENCODED = lazy_re(r"(?i)(?:%2F(?:[\w.+~\-]|%(?!2F)[0-9A-F]{2}){1,255}){1,40}(?P<last>%2F[\w.+~\-]{0,255})")
+_REMOTE = lazy_re(
     r"(?<![\w.@/\-])(?P<user>[\w.\-]{1,64})@(?P<host>[A-Za-z][\w.\-]{0,250}|(?:\d{1,3}\.){3}\d{1,3}):(?P<path>[\w~][\w.~\-]{0,100}(?:/[\w.~\-]{1,100}){0,12})"
 )
-_FULL_NAME = re.compile(
+_FULL_NAME = lazy_re(
     r"(?<![\w@./\-])(?:"
     r"(?:[A-Za-z0-9][A-Za-z0-9\-]{0,62}\.){1,8}(?:com|org|edu|gov|net|mil|lan|corp|localdomain|intranet)"
     r"|(?=[a-z.]*[\d\-])(?:[A-Za-z0-9][A-Za-z0-9\-]{0,62}\.){1,8}(?:local|internal|cluster|hpc|intra|private|svc|ai|io|cloud|dev)"
@@ -51,10 +52,10 @@ _FULL_NAME = re.compile(
 _PART = r"[^\s/\\\"'<>|:*?,;(){}`\U000f0000-\U000ffffd]"
 _SPACED = rf"{_PART}{{1,255}}(?: [A-Z0-9(]{_PART}{{0,60}}\)?){{0,3}}"  # "Program Files (x86)"
 _BEFORE = r"(?:(?<![\w.)\]/~>\\\-\U000f0000-\U000ffffd])|(?<=\s-[A-Za-z])|(?<=^-[A-Za-z]))"
-_PATH = re.compile(
+_PATH = lazy_re(
     rf"{_BEFORE}(?:[A-Za-z]:(?=[\\/])|~{_PART}{{0,60}}(?=/)|(?=/(?!/))|(?=\\\\)|(?=//\w))[\\/]{{1,4}}(?:{_SPACED}[\\/]{{1,2}}){{0,60}}(?P<last>{_PART}{{0,255}})"
 )
-_WHOLE = re.compile(r"(?:[A-Za-z]:[\\/]|~?/|\\\\)[^\n\"'<>|*?:;,]{1,4000}")
+_WHOLE = lazy_re(r"(?:[A-Za-z]:[\\/]|~?/|\\\\)[^\n\"'<>|*?:;,]{1,4000}")
 
 
 def mails(text: str, known: Pseudonyms, put: Put) -> str:

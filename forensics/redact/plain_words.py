@@ -5,10 +5,11 @@ The words of our own reports (ids of causes and detectors, canonical metric name
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
-_WORD = re.compile(r"[^\W_]+")
+from parsers.lazy_regex import lazy_re
+
+_WORD = lazy_re(r"[^\W_]+")
 
 
 def words(text: str) -> frozenset[str]:
@@ -40,17 +41,17 @@ start started starting stop stopped still such than that the their them then the
 up us use used using very want warning was we were what when where which while who why will with would write wrong you your art"""
 COMMON = words(f"{_ACCOUNTS} {_HOSTS} {_TRAINING} {_ENGLISH}")
 # Not machines though they end in digits: counters, number formats, accelerators.
-_COUNTED = re.compile(
+_COUNTED = lazy_re(
     r"(?i)(?:rank|local_?rank|epoch|step|iter|layer|cuda|device|stage|shard|batch|block|expert|top|v|k|ep|fold|seed|attempt|run)[-_:]?\d+"
     r"|(?:u?int|float|fp|bf|tf|nf)\d+\w*|(?:a(?:10g?|16|30|40|100|800|6000)|h(?:20|100|200|800)|b[123]00|l(?:4|40s?)|p(?:4|40|100)|t4|g[bh]200|mi\d{2,3}[ax]?|[rg]tx-?a?\d{3,4})|(?:cu|sm|tpu|py|python|x)[-_]?v?\d+"
     r"|(?:cifar|imagenet|mnist|wikitext|openwebtext|coco|gsm|math|mmlu|squad|resnet|vgg|densenet|bert|gpt|llama|opt|pythia|qwen|mistral|gemma|phi"
     r"|vit|bloom|yolo|efficientnet|unet|swin|wav2vec|mobilenet|adam)[-_.]?v?\d[\w.\-]*"
 )
-_FILE = re.compile(
+_FILE = lazy_re(
     r"(?i)\.(?:py|pyc|c|cc|cpp|cu|cuh|h|hpp|rs|go|js|sh|md|txt|log|out|err|json|jsonl|ya?ml|toml|ini|cfg|csv|tsv|parquet|arrow|pt|pth"
     r"|ckpt|bin|safetensors|npy|npz|h5|hdf5|keras|pkl|pickle|so|html|png|jpg|gz|tar|zip|wandb|db|sqlite|ipynb|lock|v2)$"
 )
-_NAME = re.compile(r"[^\W_](?:[\w.\-+ ]*[\w$])?")
+_NAME = lazy_re(r"[^\W_](?:[\w.\-+ ]*[\w$])?")
 
 
 def is_name(text: str) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from parsers.lazy_regex import lazy_re
+
 KINDS = ("host", "nodes", "user", "mail", "ip", "mac", "gpu", "serial")
-GIVEN = re.compile(rf"<(?P<kind>{'|'.join(KINDS)})-(?:[a-z]\d+\.)?(?P<n>\d+)>|<path>")
-WORD = re.compile(r"[^\W_]+")
+GIVEN = lazy_re(rf"<(?P<kind>{'|'.join(KINDS)})-(?:[a-z]\d+\.)?(?P<n>\d+)>|<path>")
+WORD = lazy_re(r"[^\W_]+")
 
 
 @dataclass

@@ -12,11 +12,12 @@ from typing import Any
 from forensics.case import Hypothesis
 from forensics.causes.files import causes
 from forensics.replays import verdict
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 from parsers.walk import is_regular
 
-ASKS = re.compile(r"\breplay|\bby heart\b", re.I)
-NEEDED = [re.compile(rf"^def {name}\(", re.M) for name in ("build", "batch", "loss")]
+ASKS = lazy_re(r"\breplay|\bby heart\b", re.I)
+NEEDED = [lazy_re(rf"^def {name}\(", re.M) for name in ("build", "batch", "loss")]
 MOST_FILES, MOST_BYTES = 40, 1 << 20
 
 

@@ -9,16 +9,17 @@ from typing import Any
 
 from forensics.run import settings
 from forensics.run.once import once
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
-DATA = re.compile(r"data|corpus|corpora|mix(?:ture)?|blend|curriculum|stages?|phases?|shards?|sources?|sampl(?:er|ing)|seq_?len", re.I)
-BATCH = re.compile(r"batch|accum|bsz|ramp", re.I)
-BEGINS = re.compile(
+DATA = lazy_re(r"data|corpus|corpora|mix(?:ture)?|blend|curriculum|stages?|phases?|shards?|sources?|sampl(?:er|ing)|seq_?len", re.I)
+BATCH = lazy_re(r"batch|accum|bsz|ramp", re.I)
+BEGINS = lazy_re(
     r"^(?:from|start|begin|first|at|since|until|end|switch|boundar\w{0,8}|milestones?)?_?(?:iter\w{0,8}|steps?|epochs?|batch\w{0,8}|boundar\w{0,8}|milestones?)?$",
     re.I,
 )
-SAID = re.compile(r"\b(?:from|at|after|since|until|by|on)\s+(?:the\s+)?(?:iter(?:ation)?s?|steps?|epochs?|update)\s*#?(\d{1,12})\b", re.I)
-MEANT = re.compile(r"->|=>|\u2192|\b(?:planned|scheduled|intended|by design|on purpose)\b", re.I)  # a plan, not the tale of what happened
+SAID = lazy_re(r"\b(?:from|at|after|since|until|by|on)\s+(?:the\s+)?(?:iter(?:ation)?s?|steps?|epochs?|update)\s*#?(\d{1,12})\b", re.I)
+MEANT = lazy_re(r"->|=>|\u2192|\b(?:planned|scheduled|intended|by design|on purpose)\b", re.I)  # a plan, not the tale of what happened
 MOST = 200  # steps that one setting announces
 
 

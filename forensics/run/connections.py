@@ -7,17 +7,18 @@ import re
 from forensics.run import endings
 from forensics.run.kinds import Kind
 from forensics.run.once import once
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
-_JOINED = re.compile(r"(?<!\d)(\d{1,9})/(\d{1,9}) clients joined")
-_TAKEN = re.compile(r"EADDRINUSE|Address already in use|failed to bind", re.I)
-_NAMELESS = re.compile(r"Name or service not known|could not (?:be )?resolve|gaierror|nodename nor servname", re.I)
-_MEETING = re.compile(
+_JOINED = lazy_re(r"(?<!\d)(\d{1,9})/(\d{1,9}) clients joined")
+_TAKEN = lazy_re(r"EADDRINUSE|Address already in use|failed to bind", re.I)
+_NAMELESS = lazy_re(r"Name or service not known|could not (?:be )?resolve|gaierror|nodename nor servname", re.I)
+_MEETING = lazy_re(
     r"DistStoreError|Rendezvous\w{0,40}(?:Error|Timeout)|(?:client|server) socket has (?:timed out|failed)|TCPStore|c10d store|init_process_group"
     r"|ncclUniqueId|bootstrap|MASTER_(?:ADDR|PORT)",
     re.I,
 )
-_BROKE = re.compile(
+_BROKE = lazy_re(
     r"NET/(?:IB|Socket|OFI)|ibv_\w+|vendor err|ncclRemoteError|network error|Connection (?:reset|refused|closed) by|No route to host|EHOSTUNREACH"
     r"|Broken pipe|NCCL WARN .{0,80}?\b(?:socket|connect)",
     re.I,

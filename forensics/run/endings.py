@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from forensics.run.once import once
@@ -25,9 +23,8 @@ def step_origin(run: Run) -> int:
     """The label of the first optimizer step: 0 where the log or a manifest counts from 0, else 1."""
     s = series(run, "loss.train") or series(run, "loss.eval")
     first = int(s.step.min()) if s is not None and len(s) else 1
-    listed = run.tables["batches"]["step"].drop_null()
-    if len(listed):
-        first = min(first, int(arrow.values(listed).min()))
+    listed = arrow.known(run.tables["batches"]["step"])
+    first = min(first, int(listed.min(initial=first)))
     return 0 if first == 0 else 1
 
 
@@ -51,9 +48,12 @@ def events(run: Run, *kinds: str) -> list[Event]:
 def progress(run: Run) -> Progress:
     """File -> the places of its rows that have a step, and their steps."""
     metrics = run.tables["metrics"]
-    stepped = metrics.filter(pc.and_(pc.is_valid(metrics["step"]), pc.is_valid(metrics["at"]))).select(["source", "at", "step"])
-    rows = stepped.group_by("source").aggregate([("at", "list"), ("step", "list")]).to_pylist()
-    return {str(r["source"]): (np.array(r["at_list"]), np.array(r["step_list"])) for r in rows}
+    source, names = arrow.codes(metrics["source"])
+    there = arrow.present(metrics["step"]) & arrow.present(metrics["at"])
+    rows = np.flatnonzero(there)[np.argsort(source[there], kind="stable")]
+    cuts = np.flatnonzero(np.diff(source[rows])) + 1
+    at, step = (np.split(arrow.values(metrics[name])[rows], cuts) for name in ("at", "step"))
+    return {names[code]: (at[i], step[i]) for i, code in enumerate(source[rows[[0, *cuts]]])} if len(rows) else {}
 
 
 def steps_after(run: Run, e: Event) -> int:
@@ -74,11 +74,10 @@ def outlived(run: Run, e: Event) -> bool:
 @once
 def _last_moment(run: Run) -> float:
     metrics = run.tables["metrics"]
-    dated = [s.path for s in run.sources if s.clock == ""]
-    rows = metrics.filter(
-        pc.and_(pc.is_valid(metrics["step"]), pc.is_in(metrics["source"].cast("string"), value_set=pa.array(dated, pa.string())))
-    )
-    return float(arrow.filled(rows["time"], -np.inf).max(initial=-np.inf))
+    dated = {s.path for s in run.sources if s.clock == ""}
+    source, names = arrow.codes(metrics["source"])
+    rows = arrow.present(metrics["step"]) & np.isin(source, [i for i, name in enumerate(names) if name in dated])
+    return float(arrow.filled(metrics["time"], -np.inf)[rows].max(initial=-np.inf))
 
 
 def stands_last(run: Run, e: Event, lines: int) -> bool:

@@ -8,30 +8,31 @@ from typing import Any
 
 from forensics.run import endings
 from forensics.run.endings import Event
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
-DISK = re.compile(r"No space left on device|Disk quota exceeded|\bErrno (?:28|122)\b|\bENOSPC\b|\bEDQUOT\b|unexpected pos \d+ vs", re.I)
-MEMORY = re.compile(r"out[ _]of[ _](?:memory|me\+)|oom.?kill|can(?:no|')t allocate memory", re.I)
-HARDWARE = re.compile(r"\bXid\b|fallen off the bus|uncorrectable|\bECC error|node[ _]fail", re.I)
-INTERRUPT = re.compile(r"KeyboardInterrupt|\bSIGINT\b|Ctrl-?C", re.I)
-OUTSIDE = re.compile(r"time ?limit|(?-i:\bTIMEOUT\b)|\bDEADLINE\b|preempt|cancelled|requeue", re.I)
-CONSEQUENCE = re.compile(r"exit(?:ed with exit)? ?code|step aborted|exitcode\s*: -?\d+ \(pid|: Signal 15 \(SIGTERM\) received", re.I)
-EXIT_CODE = re.compile(r"exit ?code\W{1,4}-?[1-9]|exited with exit code [1-9]", re.I)
+DISK = lazy_re(r"No space left on device|Disk quota exceeded|\bErrno (?:28|122)\b|\bENOSPC\b|\bEDQUOT\b|unexpected pos \d+ vs", re.I)
+MEMORY = lazy_re(r"out[ _]of[ _](?:memory|me\+)|oom.?kill|can(?:no|')t allocate memory", re.I)
+HARDWARE = lazy_re(r"\bXid\b|fallen off the bus|uncorrectable|\bECC error|node[ _]fail", re.I)
+INTERRUPT = lazy_re(r"KeyboardInterrupt|\bSIGINT\b|Ctrl-?C", re.I)
+OUTSIDE = lazy_re(r"time ?limit|(?-i:\bTIMEOUT\b)|\bDEADLINE\b|preempt|cancelled|requeue", re.I)
+CONSEQUENCE = lazy_re(r"exit(?:ed with exit)? ?code|step aborted|exitcode\s*: -?\d+ \(pid|: Signal 15 \(SIGTERM\) received", re.I)
+EXIT_CODE = lazy_re(r"exit ?code\W{1,4}-?[1-9]|exited with exit code [1-9]", re.I)
 IN_TABLE, TABLE_ROWS = (
-    re.compile(r"^\W*(?:traceback|exitcode)\s*: ", re.I),
+    lazy_re(r"^\W*(?:traceback|exitcode)\s*: ", re.I),
     4,
 )  # torchelastic's report: rank, exitcode, error_file, traceback
-ERROR_LINE = re.compile(r"\b\w*(?:Error|Exception)\b(?:: |$)|assertion|terminate called|\bdied\b|exited? with (?:code|status)", re.I)
-BY_SIGNAL = re.compile(r"is killed by signal: \w")  # torch's DataLoader, of one of its workers
+ERROR_LINE = lazy_re(r"\b\w*(?:Error|Exception)\b(?:: |$)|assertion|terminate called|\bdied\b|exited? with (?:code|status)", re.I)
+BY_SIGNAL = lazy_re(r"is killed by signal: \w")  # torch's DataLoader, of one of its workers
 NAMELESS = ("error line", "unnamed", "exit code")  # lines that say that it failed, and hardly of what
-SIGNAL_CODE = re.compile(r"exit ?code\W{1,4}(?:-[1-9]|1(?:29|[34]\d)\b)", re.I)
-LAUNCHER = re.compile(r"\bSignalException\b|got signal: \d+")  # torch.distributed.elastic, which was itself told to stop
-ABORT = re.compile(r"SIGABRT|\bsignal:? 6\b|exitcode\s*+:\s*+-6\b|\bAborted\b", re.I)  # what a process does to itself
-CRASHING_SIGNAL = re.compile(
+SIGNAL_CODE = lazy_re(r"exit ?code\W{1,4}(?:-[1-9]|1(?:29|[34]\d)\b)", re.I)
+LAUNCHER = lazy_re(r"\bSignalException\b|got signal: \d+")  # torch.distributed.elastic, which was itself told to stop
+ABORT = lazy_re(r"SIGABRT|\bsignal:? 6\b|exitcode\s*+:\s*+-6\b|\bAborted\b", re.I)  # what a process does to itself
+CRASHING_SIGNAL = lazy_re(
     r"SIG(?:SEGV|BUS|ABRT|ILL|FPE|KILL)|segmentation fault|bus error|abort|killed(?! by signal: (?:Terminated|Interrupt|Hangup))|core dumped|exit ?code\W{1,4}(?:-(?:4|6|7|8|9|11)|13[24679])\b",
     re.I,
 )
-RANK = re.compile(r"\b(?:local_)?rank\s*[:=]?\s*(\d+)\b", re.I)
+RANK = lazy_re(r"\b(?:local_)?rank\s*[:=]?\s*(\d+)\b", re.I)
 UNNAMED = "traceback without its last line"  # stacks that a watchdog printed, or a text that was cut: no exception is named
 ORDER = (
     "out of memory",

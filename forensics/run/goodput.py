@@ -14,6 +14,7 @@ import numpy as np
 from forensics.run import endings, how_it_ended, pace, settings
 from forensics.run.robust import robust_sigma
 from forensics.run.series import series
+from parsers import arrow
 from parsers.tables import Run
 
 ENDED_BADLY = ("crashed", "hung", "stopped")
@@ -59,7 +60,7 @@ def measure(run: Run) -> dict[str, Any]:
 def processes(run: Run) -> int | None:
     """How many processes trained at once, as config says or as the ranks in the log show; None where neither tells."""
     said = [settings.as_number(s.value) for s in settings.named(run, "world_size num_processes num_gpus")]
-    ranks = [r for r in run.tables["metrics"]["rank"].unique().to_pylist() if r is not None]
+    ranks = arrow.distinct(run.tables["metrics"]["rank"])
     known = [int(n) for n in said if n and 1 <= n <= MOST_PROCESSES and n == int(n)] + ([max(ranks) + 1] if len(ranks) > 1 else [])
     return max(known, default=None)
 

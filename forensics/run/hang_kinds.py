@@ -13,16 +13,17 @@ import numpy as np
 from forensics.run import connections, endings, hang_ranks, ranks, system_metrics
 from forensics.run.kinds import Kind
 from forensics.run.series import series
+from parsers.lazy_regex import lazy_re
 from parsers.tables import DATED, Run
 
 MANY_SAVES = 2  # a cadence of checkpoints needs as many, besides the one that hangs
 BUSY, IDLE = 90.0, 15.0  # % load of the GPUs while nothing is logged
 
-_LOADER = re.compile(r"(?i)DataLoader (?:timed out|worker)|_next_data|_try_get_data|/dataloader\.py:")
-_STORAGE = re.compile(
+_LOADER = lazy_re(r"(?i)DataLoader (?:timed out|worker)|_next_data|_try_get_data|/dataloader\.py:")
+_STORAGE = lazy_re(
     r"(?i)blocked for more than \d+ seconds|not responding, (?:still|timed)|stale file handle|input/output error|\bLustre|No space left"
 )
-_EXHAUSTED = re.compile(r"(?i)rank that exhausted inputs|uneven inputs")
+_EXHAUSTED = lazy_re(r"(?i)rank that exhausted inputs|uneven inputs")
 
 
 def of_run(run: Run, last: int | None) -> Kind:

@@ -6,31 +6,31 @@ torchelastic's report of failures.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from forensics.run import endings, settings
 from forensics.run.fatal_lines import UNNAMED
 from forensics.run.kinds import Kind
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 Event = dict[str, Any]
 CALLED = "ranks called different collectives"
 
-_RANK = re.compile(r"(?i)\brank[ :]+(\d+)\b")
-_WORK = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+)(?:, NumelIn=(\d+))?")
-_STATE = re.compile(
+_RANK = lazy_re(r"(?i)\brank[ :]+(\d+)\b")
+_WORK = lazy_re(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+)(?:, NumelIn=(\d+))?")
+_STATE = lazy_re(
     r"(?:\[PG (?:ID )?(\d++).{0,400}?)?(?:at work|NCCL work): (\d+), last enqueued NCCL work: (\d+), last completed NCCL work: (\d+)"
 )
-_PRINTS = re.compile(
+_PRINTS = lazy_re(
     r"Rank (\d+) is running collective: (?>.{0,400}?OpType=)(\w++)(?>.{0,400}?but Rank (\d+) is running collective: ).{0,400}?(?:OpType=)?(\w++)[,)]"
 )
-_CALLED_BY = re.compile(r"called by (.{1,200})")
-_BARRIER = re.compile(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier|send/recv from rank (\d+)")
-_RAN = re.compile(r"ran for (\d+) milliseconds")
-LOADER_TIMEOUT = re.compile(r"DataLoader timed out after \d+ seconds")
-_FAILED_RANK = re.compile(r"\brank\s*: (\d+) \(local_rank|local_rank: (\d+) \(pid")
+_CALLED_BY = lazy_re(r"called by (.{1,200})")
+_BARRIER = lazy_re(r"Ranks? ([\d, ]+) failed to pass monitoredBarrier|send/recv from rank (\d+)")
+_RAN = lazy_re(r"ran for (\d+) milliseconds")
+LOADER_TIMEOUT = lazy_re(r"DataLoader timed out after \d+ seconds")
+_FAILED_RANK = lazy_re(r"\brank\s*: (\d+) \(local_rank|local_rank: (\d+) \(pid")
 
 
 def said(run: Run) -> list[Event]:

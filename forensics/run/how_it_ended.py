@@ -18,12 +18,13 @@ from forensics.run import endings, fatal_lines, proper_end, reach, silence
 from forensics.run.endings import Event
 from forensics.run.once import once
 from forensics.run.plan import planned_steps, unit
+from parsers.lazy_regex import lazy_re
 from parsers.tables import ZONES_APART, Run
 
-TORN = re.compile(r"\b(?:torn|truncated|cut off|incomplete|no whole)\b", re.I)
+TORN = lazy_re(r"\b(?:torn|truncated|cut off|incomplete|no whole)\b", re.I)
 ANEW = 10  # settings: stdout and stderr of one launch share hardly any, and two launches share most
-JOB = re.compile(r"(?i)\bjob[ =]?(?:id)?[ =:]?(\d{4,})")  # a scheduler names the job; its logs are mostly called after it
-STREAM = re.compile(r"\.(?:out|err|stdout|stderr)$")  # what a scheduler calls the two streams of one job
+JOB = lazy_re(r"(?i)\bjob[ =]?(?:id)?[ =:]?(\d{4,})")  # a scheduler names the job; its logs are mostly called after it
+STREAM = lazy_re(r"\.(?:out|err|stdout|stderr)$")  # what a scheduler calls the two streams of one job
 RUNNING_SECONDS = 900.0  # a run whose own clock is younger than that may go on; longer than most logging intervals and saves
 NEAR_END = 30  # lines by which an error without a stack may stand before the end of a log that has no steps
 STATUS = {

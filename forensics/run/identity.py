@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from forensics import output, remote, services
 from forensics.errors import ForensicsError
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 from parsers.unclaimed import is_report
 from parsers.walk import is_regular
@@ -19,7 +19,7 @@ LENGTHS = (16, 64, 256, 1024, 4096)  # bytes: how a log begins does not change w
 FILES = 64
 _TAIL = 4096  # bytes at whose end a summary says what made it
 _NO_LOG = ("config_file", "checkpoint_files")  # a folder used again keeps its settings
-_META = re.compile(rb'<meta name="run" content="([0-9a-f.+ ]*)">')
+_META = lazy_re(rb'<meta name="run" content="([0-9a-f.+ ]*)">')
 
 
 def of(run: Run) -> list[str]:

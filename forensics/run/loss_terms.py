@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from forensics.run.series import Floats, Series, parts, series
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 FIFTH = 0.2  # share of the values that make a level; as the plateau detector has it
 SMALL = 0.1  # of the sum; paper: Wang, Teng, Perdikaris (arXiv 2001.04536) weigh terms so that none has a tenth of the others' gradients
 FELL, STILL = 0.5, 0.1  # unit: the sum halves, and the term stays within a tenth
 # Penalties and measures of balance have a level of their own to stay at: nothing is to be fitted there
-_PENALTY = re.compile(r"(?i)(^|[^a-z])(kld?|aux|z|reg\w*|balanc\w*|penalty|decay|entropy|commit\w*|moe|router|sparsity|gp|l[12])([^a-z]|$)")
+_PENALTY = lazy_re(r"(?i)(^|[^a-z])(kld?|aux|z|reg\w*|balanc\w*|penalty|decay|entropy|commit\w*|moe|router|sparsity|gp|l[12])([^a-z]|$)")
 
 
 def left_behind(run: Run, least: int) -> list[tuple[Series, int, float, float]]:

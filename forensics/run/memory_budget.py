@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from forensics.run import peak_flops, settings, usual_rate
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 # paper: ZeRO (arXiv 1910.02054, section 3.1): Adam in mixed precision keeps 2 + 2 bytes of weight and gradient and 12 of state; in fp32 4 + 4 + 8
@@ -12,7 +11,7 @@ BYTES = 16
 MOST = 0.5  # of the device: what is left has to hold activations, logits and buffers
 # paper: 8-bit optimizers (arXiv 2110.02861): both moments in a byte each, for 4
 SAVED = 6
-_SHARED = re.compile(
+_SHARED = lazy_re(
     r"(?i)(^|[./_])(zero(_optimization|_stage)?|fsdp\w*|shard\w*|(tensor|pipeline)_(model_)?parallel\w*|offload\w*|deepspeed)([./_]|$)"
 )
 

@@ -8,7 +8,6 @@ Kinds (`words` complete "Out of memory: ..."): host, shared, evaluation, saving,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from forensics.run import endings, memory_budget, system_metrics
 from forensics.run.inputs import surviving
 from forensics.run.kinds import Kind
 from forensics.run.series import Series, series
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 GROWTH, RISING, HALF_ROWS = 0.15, 0.9, 20
@@ -25,29 +25,29 @@ FIRST_STEPS = 3  # all that is allocated once (optimizer state, buffers) is ther
 HOLE = 0.1  # reserved but unallocated, as a share of what the process holds, that makes fragmentation the reading
 JUMP = 0.15  # the last values against those before, for one long batch
 LARGE = 0.25  # one request, as a share of the device
-LENGTHS = re.compile(
+LENGTHS = lazy_re(
     r"(?i)(?:^|[/_. ])(?:max_?|mean_?|padded_?)?(?:seq(?:uence)?_?len(?:gth)?|length|(?:batch|num|n)_?tokens|tokens_(?:in|per)_batch)"
 )
 
 _SIZE = r"(?<![\d.])([\d.]++) ([KMGT]i?B|bytes)"
 _TOLD = {
-    "tried": re.compile(r"Tried to allocate " + _SIZE),
-    "capacity": re.compile(r"total capacity of " + _SIZE + r"|" + _SIZE + " total capacity"),
-    "free": re.compile(r"of which " + _SIZE + r" is free|; " + _SIZE + " free"),
-    "held": re.compile(r"this process has " + _SIZE + " memory in use"),
-    "allocated": re.compile(r"allocated memory " + _SIZE + r" is allocated by PyTorch|" + _SIZE + " already allocated"),
-    "hole": re.compile(r"(?:and|,) " + _SIZE + " is reserved by PyTorch but unallocated"),
-    "reserved": re.compile(_SIZE + " reserved in total by PyTorch"),
+    "tried": lazy_re(r"Tried to allocate " + _SIZE),
+    "capacity": lazy_re(r"total capacity of " + _SIZE + r"|" + _SIZE + " total capacity"),
+    "free": lazy_re(r"of which " + _SIZE + r" is free|; " + _SIZE + " free"),
+    "held": lazy_re(r"this process has " + _SIZE + " memory in use"),
+    "allocated": lazy_re(r"allocated memory " + _SIZE + r" is allocated by PyTorch|" + _SIZE + " already allocated"),
+    "hole": lazy_re(r"(?:and|,) " + _SIZE + " is reserved by PyTorch but unallocated"),
+    "reserved": lazy_re(_SIZE + " reserved in total by PyTorch"),
 }
-_HOST = re.compile(
+_HOST = lazy_re(
     r"(?i)oom[-_ ]?kill|killed process|DefaultCPUAllocator|std::bad_alloc|\bMemoryError\b|cannot allocate memory|OOMKilled"
     r"|tasks? [\d,-]+: Out Of Memory|exceeded (?:job|step)? ?memory|killed by signal: Killed|Unable to allocate"
 )
-_EVALUATING = re.compile(
+_EVALUATING = lazy_re(
     r"(?i) in (?:(?>\w*?(?<![^\W_])(?:eval|evaluate|evaluation|validate|validation)(?![^\W_]))\w*"
     r"|_?(?:val|valid|test|predict)(?:_(?:step|epoch|loop|model|one_epoch))?|estimate_loss)[\],]"
 )
-_SAVING = re.compile(
+_SAVING = lazy_re(
     r"(?i) in (?:_?save|(?>\w*?(?<![^\W_])save_)(?>\w*?(?<=_)(?:checkpoint|ckpt|model|state|weights|pretrained|optimizer)(?![^\W_]))\w*)[\],]"
 )
 SLACK = 1.5 * 2**30  # bytes: context, libraries and communication buffers, which the older message does not count

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from forensics.run import endings
 from forensics.run.once import once
 from parsers import secrets
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 from parsers.walk import is_regular
 
-_BEGIN = re.compile(r"Detected inf/nan during batch_number=(\d+)")
-_MODULE = re.compile(r"(?:^|\s)([\w.\[\]]+) (\w+)\s*$")
-_VALUES = re.compile(r"(?:^|\s)([\d.]+e[+-]\d+|inf|nan) +([\d.]+e[+-]\d+|inf|nan) (\w[\w\[\].]*)\s*$", re.I)
+_BEGIN = lazy_re(r"Detected inf/nan during batch_number=(\d+)")
+_MODULE = lazy_re(r"(?:^|\s)([\w.\[\]]+) (\w+)\s*$")
+_VALUES = lazy_re(r"(?:^|\s)([\d.]+e[+-]\d+|inf|nan) +([\d.]+e[+-]\d+|inf|nan) (\w[\w\[\].]*)\s*$", re.I)
 LINES = 4000  # bound: 21 frames are printed, of at most some hundred tensors each
 SIZE = 64 * 1024 * 1024  # bytes of a log that is read again; bound: a log of a long job
 SHOWN = 12  # lines of a frame that are shown

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 import numpy as np
@@ -11,10 +10,11 @@ from numpy.typing import NDArray
 from forensics.run import endings
 from forensics.run.once import once
 from forensics.run.series import Floats, Ints, Series, arrays
+from parsers.lazy_regex import lazy_re
 from parsers.tables import DATED, DOUBTED, Run
 
 DAY, MOST_DAYS = 86400.0, 100_000
-EVALUATION = re.compile(r"(?i)(?:^|[/_.])(?:val|valid|validation|eval|evaluation|test)(?:[/_.]|$)")
+EVALUATION = lazy_re(r"(?i)(?:^|[/_.])(?:val|valid|validation|eval|evaluation|test)(?:[/_.]|$)")
 
 
 class Pauses(NamedTuple):

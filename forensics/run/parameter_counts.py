@@ -10,21 +10,18 @@ import re
 from dataclasses import dataclass
 
 from forensics.run.once import once
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 _N = r"(?<![\w.])(\d[\d,_]{0,20}(?:\.\d{1,9})?) ?([KMB])?\b"
 _P = r"(?:model )?param(?:eter)?s?"
 _TRAIN = (
-    re.compile(rf"(?i)(?<!non-)\btrainable {_P}\W{{0,4}}{_N}"),
-    re.compile(rf"(?i){_N} {{1,9}}trainable {_P}\b"),
-    re.compile(rf"(?i)\b{_P},? \(?{_N} trainable\b"),
+    lazy_re(rf"(?i)(?<!non-)\btrainable {_P}\W{{0,4}}{_N}"),
+    lazy_re(rf"(?i){_N} {{1,9}}trainable {_P}\b"),
+    lazy_re(rf"(?i)\b{_P},? \(?{_N} trainable\b"),
 )
-_STILL = (re.compile(rf"(?i)\bnon-trainable {_P}\W{{0,4}}{_N}"), re.compile(rf"(?i){_N} {{1,9}}non-trainable {_P}\b"))
-_ALL = (
-    re.compile(rf"(?i)\b(?:all|total) {_P}\W{{0,4}}{_N}"),
-    re.compile(rf"(?i){_N} {{1,9}}total {_P}\b"),
-    re.compile(rf"(?i){_N} {_P},? \(?\d"),
-)
+_STILL = (lazy_re(rf"(?i)\bnon-trainable {_P}\W{{0,4}}{_N}"), lazy_re(rf"(?i){_N} {{1,9}}non-trainable {_P}\b"))
+_ALL = (lazy_re(rf"(?i)\b(?:all|total) {_P}\W{{0,4}}{_N}"), lazy_re(rf"(?i){_N} {{1,9}}total {_P}\b"), lazy_re(rf"(?i){_N} {_P},? \(?\d"))
 _UNITS = {"K": 1e3, "M": 1e6, "B": 1e9}
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from forensics.run import settings
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 PEAKS = {  # the first pattern that is found names the device
@@ -19,15 +20,15 @@ PEAKS = {  # the first pattern that is found names the device
     r"\bRTX ?4090\b": 165e12, r"\bRTX ?3090\b": 71e12, r"\bRTX ?A6000\b": 155e12, r"\bMI300X\b": 1307e12, r"\bMI250X?\b": 383e12,
     r"\bTPU ?v5p\b": 459e12, r"\bTPU ?v5e\b": 197e12, r"\bTPU ?v4\b": 275e12,
 }  # fmt: skip
-DEVICE_KEYS = re.compile(
+DEVICE_KEYS = lazy_re(
     r"(?i)(?:^|[./_])(?:gpu|gpu_?(?:name|type|model)|device_?name|accelerator(?:_type)?|gpu_nvidia)(?:[./_]?\d*[./_]?name)?$"
 )
-_PARAMETER_KEYS = re.compile(
+_PARAMETER_KEYS = lazy_re(
     r"(?i)(?:^|[./_ ])(?:n_?params|num_?params|params|total_params|num_parameters|n_parameters|parameters|model_params|number_of_parameters"
     r"|parameter_count|param_count)$"
 )
-_SAID = re.compile(r"(?i)number of (?:trainable )?parameters|model (?:size|has)\b.{0,30}param")
-_COUNT = re.compile(r"(?<![\w.])(\d[\d,]*(?:\.\d+)?) ?([KMB])?\b")
+_SAID = lazy_re(r"(?i)number of (?:trainable )?parameters|model (?:size|has)\b.{0,30}param")
+_COUNT = lazy_re(r"(?<![\w.])(\d[\d,]*(?:\.\d+)?) ?([KMB])?\b")
 
 
 def peak(run: Run) -> tuple[str, float] | None:

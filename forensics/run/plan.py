@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow.compute as pc
 
-from forensics.run import reach, settings
+from forensics.run import endings, reach, settings
 from forensics.run.once import once
 from forensics.run.series import Series, arrays, parts, series
 from forensics.run.settings import Setting
+from parsers import arrow
 from parsers.tables import Run
 
 _LOOP_TAGS = ("max_steps", "total_steps", "max_train_steps")  # totals that a loop logs beside each step
@@ -151,11 +151,9 @@ def _epoch_plans(run: Run) -> Iterator[Plan]:
 def said(run: Run, what: str) -> list[tuple[int, str]]:
     """(number, place) of what the lines of the last launch say of their length, the last word first: epochs, steps_per_epoch,
     micro_batches_per_epoch, reached (parsers.console_format.plan_lines)."""
-    events = run.tables["events"]
-    rows = events.filter(pc.equal(events["kind"], "plan")).to_pylist() if len(events) else []
     found = [
         Setting(what, e["text"].partition(": ")[2], run.where(e["source"], e["at"]), e["attempt"])
-        for e in reversed(rows)
+        for e in reversed(endings.events(run, "plan"))
         if e["text"].startswith(f"{what}: ")
     ]
     return [(n, s.where) for s in _of_last(found, run) if (n := _whole(s)) is not None]
@@ -202,7 +200,7 @@ def _counts_environment_steps(run: Run) -> bool:
 
 def _rewarded(run: Run) -> bool:
     """Does the run log rewards or episodes? In other runs a number of timesteps may be one of a diffusion process."""
-    return any(n.startswith("rl.") for n in run.tables["metrics"]["name"].unique().to_pylist())
+    return any(n.startswith("rl.") for n in arrow.distinct(run.tables["metrics"]["name"]))
 
 
 def _whole_epochs(run: Run, epochs: Plan) -> Iterator[Plan]:

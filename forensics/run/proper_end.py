@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow.compute as pc
 
 from forensics.run import endings, plan, reach
 from forensics.run.endings import Event
@@ -16,22 +15,21 @@ from forensics.run.plan import planned_steps, unit
 from forensics.run.series import Floats, series
 from parsers import arrow
 from parsers.console_format.remaining_time import seconds_left
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 CLOSING = ("finished", "train_end")  # lines that say that all was done
 LOOP_END = "loop_end"  # a line that hooks write after the loop, however it ended
-DONE = re.compile(r"\b(?:FINISHED|COMPLETED)\b", re.I)
-EARLY = re.compile(
+DONE = lazy_re(r"\b(?:FINISHED|COMPLETED)\b", re.I)
+EARLY = lazy_re(
     r"early.?stop(?!\w*+\W?\s*+[:=]\s*+(?:\d|true|false|none|null|disabled|off))|stopping_early|signaling trainer to stop|wall.?clock|(?:time|compute) (?:budget|limit)|(?<!\w)max\w*+ \w{0,20}.?time",
     re.I,
 )
 NEAR_END = 50  # lines of a summary, a save or a test that may follow the closing line of a log without steps
-COUNTDOWN = re.compile(r"(?:^|[/_. ])(?:eta|remaining|time_left)(?:_?(?:time|s|sec|secs|seconds|hours))?$")
+COUNTDOWN = lazy_re(r"(?:^|[/_. ])(?:eta|remaining|time_left)(?:_?(?:time|s|sec|secs|seconds|hours))?$")
 LEFT = 60.0  # seconds; the estimate of the last line may be a logging interval old
 FALLING = 0.6  # of the rows: an estimate that swings falls in more than half of them
-SUMMARY = re.compile(
-    r"(?:^|/)train_(?:runtime|samples_per_second|steps_per_second)$"
-)  # transformers' speed_metrics, once after the last step
+SUMMARY = lazy_re(r"(?:^|/)train_(?:runtime|samples_per_second|steps_per_second)$")  # transformers' speed_metrics, once after the last step
 WHOLE = 2  # bound: epochs between the first and the last, by which the last is measured
 RUN_DOWN, HALF_WAY, DISTINCT = 0.01, 0.3, 10  # of the peak rate; a linear or cosine decay, not an exponential or a staircase
 
@@ -162,13 +160,12 @@ def _summary(run: Run, last: list[Event]) -> Finish | None:
 def _tagged(run: Run, name: re.Pattern[str]) -> Iterator[tuple[str, Floats]]:
     """Tag and finite values, in the order of the file, of the last attempt."""
     metrics = run.tables["metrics"]
-    for tag in metrics["tag"].unique().to_pylist():
-        if name.search(str(tag).lower()) is None:
-            continue
-        rows = metrics.filter(pc.and_(pc.equal(metrics["tag"], tag), pc.equal(metrics["attempt"], max(len(run.attempts) - 1, 0))))
-        values = arrow.values(rows["value"]).astype(np.float64)
-        if len(values := values[np.isfinite(values)]):
-            yield str(tag), values
+    code, tags = arrow.codes(metrics["tag"])
+    last = arrow.filled(metrics["attempt"], -1) == max(len(run.attempts) - 1, 0)
+    last &= np.isfinite(arrow.filled(metrics["value"], np.nan))
+    for i, tag in enumerate(tags):
+        if name.search(tag.lower()) and (rows := last & (code == i)).any():
+            yield tag, arrow.values(metrics["value"])[rows]
 
 
 def _rate_ran_down(run: Run) -> Finish | None:

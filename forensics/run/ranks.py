@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from forensics.run.once import once
 from forensics.run.series import Floats, Ints
+from parsers import arrow
 from parsers.tables import Run
 
 COVERAGE = 0.5  # a rank that logged fewer than this share of the steps of the busiest one is left out
@@ -29,16 +29,13 @@ class Matrix:
 def columns(run: Run) -> dict[str, pa.Table]:
     """Rows with a step and a rank, by canonical name; only where two ranks or more logged."""
     table = run.tables["metrics"]
-    ranks = [r for r in pc.unique(table["rank"]).to_pylist() if r is not None] if table.num_rows else []
-    found: dict[str, pa.Table] = {}
-    if len(ranks) > 1:
-        part = table.filter(pc.and_(pc.is_valid(table["rank"]), pc.is_valid(table["step"])))
-        for name in pc.unique(part["name"]).to_pylist():
-            if name:
-                mine = part.filter(pc.equal(part["name"], name))
-                if len(pc.unique(mine["rank"])) > 1:
-                    found[name] = mine
-    return found
+    if len(arrow.distinct(table["rank"])) < 2:
+        return {}
+    import pyarrow.compute as pc  # takes longer to import than a small run to judge
+
+    part = table.filter(pa.array(arrow.present(table["rank"]) & arrow.present(table["step"])))
+    named = {name: part.filter(pc.equal(part["name"], name)) for name in arrow.distinct(part["name"]) if name}
+    return {name: mine for name, mine in named.items() if len(arrow.distinct(mine["rank"])) > 1}
 
 
 def matrix(run: Run, name: str) -> Matrix | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.run.series import series
+from parsers import arrow
 from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS, RUN_CLOCK
 from parsers.tables import Run
 
@@ -33,10 +34,10 @@ def first(run: Run) -> int | None:
 
 
 def distinct(run: Run) -> int:
-    return len(run.tables["metrics"]["step"].drop_null().unique())
+    return len(arrow.distinct(run.tables["metrics"]["step"]))
 
 
 def interval(run: Run) -> int:
-    step = run.tables["metrics"]["step"].drop_null().to_numpy()
+    step = arrow.known(run.tables["metrics"]["step"])
     gaps = np.diff(np.unique(step[-20000:]))
     return max(int(np.median(gaps)), 1) if len(gaps) else 1

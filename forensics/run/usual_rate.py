@@ -12,6 +12,7 @@ from forensics.run import settings
 from forensics.run.once import once
 from forensics.run.recipe import ADAM, SGD, of_width, recipe
 from forensics.run.settings import Setting
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 FAMILIES = ("adam", "sgd")
@@ -22,20 +23,18 @@ _ESTIMATORS = {
     "SGDRegressor": "sgd",
 }  # the defaults of scikit-learn
 NARROWEST, WIDEST = 16.0, 16384.0  # of models with attention: toys, and Llama 3 405B (arXiv 2407.21783) at the other end
-_NAMED = re.compile(r"(?i)(^|[./])(optim|optimizer)[./](name|type|class|kind|_target_)$")
-_ADAM_KEYS = re.compile(r"(?i)(^|[./_])(adam_)?(beta_?2|betas|adam_eps(ilon)?)$")
-_MODEL = re.compile(
+_NAMED = lazy_re(r"(?i)(^|[./])(optim|optimizer)[./](name|type|class|kind|_target_)$")
+_ADAM_KEYS = lazy_re(r"(?i)(^|[./_])(adam_)?(beta_?2|betas|adam_eps(ilon)?)$")
+_MODEL = lazy_re(
     r"(?i)(^|[./])(model|net|network|backbone)([./](name|type|arch|kind))?$|(^|[./])(model_type|model_name|arch|architecture)$"
 )
-_ATTENTION = re.compile(r"(?i)gpt|bert|llama|former|vit|t5|attention|mistral|qwen|opt-|bloom|sft")
-_OTHER = re.compile(
-    r"(?i)mlp|cnn|conv|res_?net|vgg|gru|lstm|rnn|u-?net|efficientnet|densenet|mobilenet|vae|gan\b|linear|dqn|ppo|lenet|yolo"
-)
-_PRETRAINED = re.compile(
+_ATTENTION = lazy_re(r"(?i)gpt|bert|llama|former|vit|t5|attention|mistral|qwen|opt-|bloom|sft")
+_OTHER = lazy_re(r"(?i)mlp|cnn|conv|res_?net|vgg|gru|lstm|rnn|u-?net|efficientnet|densenet|mobilenet|vae|gan\b|linear|dqn|ppo|lenet|yolo")
+_PRETRAINED = lazy_re(
     r"(?i)(^|[./])(pretrained|model_name_or_path|finetune[a-z_]*|pretrained_model[a-z_]*|init_checkpoint|load_pretrained)$"
 )
-_ADAPTER = re.compile(r"(?i)(^|[./_])(lora|peft|adapters?|qlora)([./_]|$)")
-_ADAPTER_SWITCH = re.compile(r"(?i)^(use_|enable_)?(lora|peft|adapters?)(_r|_rank|_enabled?)?$")
+_ADAPTER = lazy_re(r"(?i)(^|[./_])(lora|peft|adapters?|qlora)([./_]|$)")
+_ADAPTER_SWITCH = lazy_re(r"(?i)^(use_|enable_)?(lora|peft|adapters?)(_r|_rank|_enabled?)?$")
 NO = ("", "0", "0.0", "false", "none", "null", "no", "[]", "{}", "scratch")
 
 

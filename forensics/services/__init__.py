@@ -23,8 +23,9 @@ from pathlib import Path
 from types import ModuleType
 
 from forensics.errors import ForensicsError
+from parsers.lazy_regex import lazy_re
 
-_PAGE = re.compile(r"https?://[^/\s]+/\S*")
+_PAGE = lazy_re(r"https?://[^/\s]+/\S*")
 STAMP = ".fetched"  # the ending of a file beside what was fetched
 
 Progress = Callable[[str, int, int], None]

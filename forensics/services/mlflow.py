@@ -25,13 +25,14 @@ from urllib.parse import unquote, urlencode
 
 from forensics.errors import ForensicsError
 from forensics.services import Found, web
+from parsers.lazy_regex import lazy_re
 
 PAGE = 25_000  # values of one answer: the server's limit
 RUNS, EXPERIMENTS = 1000, 100  # runs of one answer, experiments of one question
 FILES, BYTES = 100, 1 << 20  # artifacts that are fetched, and the size of each: configs and logs
 _TEXT = {".yaml", ".yml", ".json", ".jsonl", ".txt", ".log", ".csv", ".toml", ".out", ".err"}
-_RUN = re.compile(r"(?:/runs)?/([0-9a-f]{32})/?$")
-_EXPERIMENT = re.compile(r"/experiments/(\d+)")
+_RUN = lazy_re(r"(?:/runs)?/([0-9a-f]{32})/?$")
+_EXPERIMENT = lazy_re(r"/experiments/(\d+)")
 _LARGEST = 1.7976931348623157e308
 _WORDS = {"NaN": (0.0, 1), "Infinity": (_LARGEST, 0), "-Infinity": (-_LARGEST, 0)}
 _TABLES = (

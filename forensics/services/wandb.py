@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 from forensics import output
 from forensics.errors import ForensicsError
 from forensics.services import Found
+from parsers.lazy_regex import lazy_re
 from parsers.secrets import mask_text
 
 SAMPLES = 10_000  # rows of system metrics
@@ -34,11 +35,11 @@ LINES = 200_000  # of the console
 ARTIFACTS = 200  # names
 TIMEOUT = 60  # seconds that an answer may take
 SAME = ("api.wandb.ai", "api.forge.coreweave.com")  # two addresses of W&B's own service (wandb/sdk/lib/urls.py of 0.31)
-_PAGE = re.compile(
+_PAGE = lazy_re(
     r"https?://(?P<host>[^/]+)/(?:wandb/)?(?P<entity>[\w.\-]+)/(?P<project>[\w.\-]+)(?:/(?:runs|workspace|table)(?:/(?P<run>[\w\-]+))?)?(?:[/?].*)?"
 )
-_NAME = re.compile(r"wandb:/{0,2}(?P<entity>[^/]+)/(?P<project>[^/]+)(?:/(?:runs/)?(?P<run>[^/]+))?/?")
-_TEXT = re.compile(r"(?i)(?!media/|artifact/)[^\0]*\.(?:log|txt|ya?ml|json|jsonl|csv|toml|patch|out|err)")
+_NAME = lazy_re(r"wandb:/{0,2}(?P<entity>[^/]+)/(?P<project>[^/]+)(?:/(?:runs/)?(?P<run>[^/]+))?/?")
+_TEXT = lazy_re(r"(?i)(?!media/|artifact/)[^\0]*\.(?:log|txt|ya?ml|json|jsonl|csv|toml|patch|out|err)")
 
 
 def claims(text: str) -> bool:

@@ -17,14 +17,15 @@ from forensics.findings import GRAVE
 from forensics.run import rank_shapes, ranks, settings
 from forensics.run.series import series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.lazy_regex import lazy_re
 
 _SHARED = ("loss.train", "grad.norm", "param.norm", "loss.eval")  # what tells of weights and gradients; times do not
-_CHECKSUM = re.compile(
+_CHECKSUM = lazy_re(
     r"(?:^|[/_.])(?:check_?sum|(?:param\w{0,20}|weights?|model)_?(?:hash|crc|digest|md5|sum)|param\.norm|weights?_?norm)(?:$|[/_.])", re.I
 )
 
 EFFECTS = ("weights_checksum_differs",)  # symptoms of their own, for which there is no detector
-_NORM = re.compile(r"norm", re.I)
+_NORM = lazy_re(r"norm", re.I)
 
 
 def ranks_part(s: Symptoms) -> Sign:

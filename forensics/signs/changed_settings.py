@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,13 +16,14 @@ from forensics.run.inputs import loss_of
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Floats, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 SOON = 20  # steps, or two logging intervals: as long as a spike that comes back fast may last (forensics.detectors.loss_spike)
 AROUND = 50  # values on either side: the error of a scatter is then a sixth of it
 ERRORS, CHANGED = 4.0, 0.1  # standard errors: chance does it once in 16,000 steps; a tenth, below which nobody would call it another level
 LEAST = 10  # values on either side, as for a loss across a restart (forensics.detectors.resume_break)
-_RATE = re.compile(
+_RATE = lazy_re(
     r"(?i)(^|[._/])(lr|lr_max|lr0)($|[._/])|learning_?rate|(^|[._/])(min|max|base|peak|end|final)_lr|warm_?up|lr_?(scheduler|decay)"
 )
 _EFFECTS = (loss_spike.Facts, resume_break.Facts, lr_schedule.Facts, level_shift.Facts, throughput.Facts, eval_jump.Facts, divergence.Facts)

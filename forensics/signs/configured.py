@@ -13,6 +13,7 @@ from forensics.run.series import names
 from forensics.run.settings import Setting
 from forensics.run.usual_rate import family, is_set, optimizer
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 CLIPS_NOTHING = 1e3  # a norm that no gradient of a run that still learns reaches (forensics.run.recipe)
@@ -23,7 +24,7 @@ SHRINKS = 1e-3  # of the weights a step: they are forgotten as fast as Adam's ow
 # Decay of a weight of 0.02 (initial_weights.DEFAULT) is as large as the largest usual gradient, 0.01: where it is added to it, it outweighs it
 OUTWEIGHS = 0.5
 PERCEPTRON_BATCH = 200.0  # samples a step of scikit-learn's perceptrons where none is set (sklearn.neural_network)
-_NOT_ADAM = re.compile(r"(?i)norm|(^|[./_])(bn|ln)[./_]|attack|explor|greedy|smooth|clip|privacy")
+_NOT_ADAM = lazy_re(r"(?i)norm|(^|[./_])(bn|ln)[./_]|attack|explor|greedy|smooth|clip|privacy")
 
 
 def clipping_off(s: Symptoms) -> Sign:

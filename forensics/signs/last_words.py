@@ -13,18 +13,19 @@ from forensics.run import connections, endings, fatal_lines, hang_ranks, how_it_
 from forensics.run.how_it_ended import Ending, ending
 from forensics.run.kinds import Kind
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.lazy_regex import lazy_re
 
-_SILENT = re.compile(r"(?i)exit code|\W*failed\b|traceback without")  # that it failed, not of what
-_GUARD = re.compile(r"\b(?:nan|inf|non-?finite|not finite|loss scale already at minimum)\b", re.I)  # raised because a value was not finite
-_CUDA = re.compile(r"\bCUDA (?:error|kernel errors?)|device-side assert|\bCUBLAS_STATUS|\bCUDNN_STATUS", re.I)
-_SAVING = re.compile(
+_SILENT = lazy_re(r"(?i)exit code|\W*failed\b|traceback without")  # that it failed, not of what
+_GUARD = lazy_re(r"\b(?:nan|inf|non-?finite|not finite|loss scale already at minimum)\b", re.I)  # raised because a value was not finite
+_CUDA = lazy_re(r"\bCUDA (?:error|kernel errors?)|device-side assert|\bCUBLAS_STATUS|\bCUDNN_STATUS", re.I)
+_SAVING = lazy_re(
     r"PytorchStreamWriter|inline_container|safetensors[\w.]{0,80}serializ"
     r"|(?:serialization\.py:\d+| in) (?:in )?(?:_?save(?:_(?:checkpoint|ckpt|model|state|state_dict|weights|pretrained|optimizer))?|write_zip)\b",
     re.I,
 )  # the writer of torch.save and of safetensors by name, or a frame that saves
-_REASON = re.compile(r"^an exception ended the run: (.+?)(?:; the next attempt begins at step .*)?$", re.S)
-_CLASS = re.compile(r"[A-Za-z_][\w.]{0,59}(?=:|$)")
-_NUMBER = re.compile(r"0x[0-9a-f]+|\d+", re.I)
+_REASON = lazy_re(r"^an exception ended the run: (.+?)(?:; the next attempt begins at step .*)?$", re.S)
+_CLASS = lazy_re(r"[A-Za-z_][\w.]{0,59}(?=:|$)")
+_NUMBER = lazy_re(r"0x[0-9a-f]+|\d+", re.I)
 _SENDERS = {"interrupt": "a person", "scheduler": "the scheduler", "signal": "a signal"}
 _LONGEST = 200  # characters of a quoted line
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 from forensics.run import settings
 from forensics.run.evaluations import outcomes
@@ -13,12 +12,13 @@ from forensics.run.usable_values import first_level, metric, usable
 from forensics.run.usual_rate import family
 from forensics.signs import configured, learning_rate, loss_level
 from forensics.signs.sign import ABSENT, SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.lazy_regex import lazy_re
 from parsers.loss_names import is_likelihood
 
 EFFECTS = ("setting_holds_loss_up",)  # a symptom of its own, for which there is no detector
 SUBJECT = "configured"
 HALF = 0.5  # bound: of the first loss, below which loss_fell_little is not seen; of the planned steps
-_TREES = re.compile(
+_TREES = lazy_re(
     r"(?i)(^|[./])(num_leaves|max_leaves|max_depth|min_child_weight|min_data_in_leaf|min_child_samples|min_samples_leaf|n_estimators)$"
 )
 

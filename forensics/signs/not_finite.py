@@ -15,6 +15,7 @@ from forensics.run.series import Floats, Ints, series
 from forensics.run.usable_values import WORDS, lacking, metric, usable
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from forensics.spikes.selected import not_finite
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 FEW = 3  # NaN values that pass: single batches; more are met again and again
@@ -22,9 +23,9 @@ RISEN = 1.1  # times the highest of the fifty values before: no more than the ne
 CALM_LOSS = 1.3  # times the usual loss: below what the detector of the initial loss takes for another state
 FALLEN = 0.1  # of the usual value of the first half: an order of magnitude towards zero
 LEAST = 20  # statistical: values for a median before and one after, of ten each
-SILENT = re.compile(r"(?i)exit code|\W*failed\b|traceback without")  # that it failed, not of what
-GUARD = re.compile(r"\b(?:nan|inf|non-?finite|not finite)\b", re.I)
-BAD_DATA = re.compile(  # what scikit-learn, XGBoost, LightGBM and pandas say of arrays that they refuse
+SILENT = lazy_re(r"(?i)exit code|\W*failed\b|traceback without")  # that it failed, not of what
+GUARD = lazy_re(r"\b(?:nan|inf|non-?finite|not finite)\b", re.I)
+BAD_DATA = lazy_re(  # what scikit-learn, XGBoost, LightGBM and pandas say of arrays that they refuse
     r"\b(?:inputs?|labels?|targets?|features?|data(?:set|frame)?|columns?|arrays?|x|y)\b[^.:]{0,40}?\b(?:nans?|null|inf(?:init[ey])?|missing values?)\b",
     re.I,
 )

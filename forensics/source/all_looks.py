@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -20,6 +19,7 @@ from forensics.source import (
 from forensics.source.answers import FAULT, RIGHT, Answer, unknown
 from forensics.source.parsed_module import last
 from forensics.source.program import MOST_CALLS, Program
+from parsers.lazy_regex import lazy_re
 
 Look = Callable[[Program], Answer]
 
@@ -49,7 +49,7 @@ LOOKS: dict[str, Look] = {
     )
 }
 
-_ASKED = re.compile(
+_ASKED = lazy_re(
     r"(manual_)?backward|step|eval|train|no_grad|inference_mode|parameters|DataLoader|load_state_dict|zero_grad|clip_grad_\w+|[a-z]*_?(entropy|loss)|\w+Loss"
 )
 

@@ -9,11 +9,12 @@ from forensics.source.answers import Answer, fault, is_constant, keyword, one_of
 from forensics.source.parsed_module import Function, dotted, last
 from forensics.source.program import MOST_CALLS, Program, Site
 from forensics.source.training_loops import has_backward, is_backward
+from parsers.lazy_regex import lazy_re
 
-_HELD_OUT = re.compile(r"(?i)(^|_)(e?val(id(ation)?)?|test|dev|eval)(_|\d|set|loader|data|ds|dl|$)")
-_TRAIN = re.compile(r"(?i)(^|_)tr(ai?n)?(ing)?(_|\d|set|loader|data|ds|dl|$)")
+_HELD_OUT = lazy_re(r"(?i)(^|_)(e?val(id(ation)?)?|test|dev|eval)(_|\d|set|loader|data|ds|dl|$)")
+_TRAIN = lazy_re(r"(?i)(^|_)tr(ai?n)?(ing)?(_|\d|set|loader|data|ds|dl|$)")
 _ORDERS = ("sampler", "batch_sampler")
-_MAPS = re.compile(r"(^|\.)(torchvision\.datasets|datasets)\.(?!load)\w+$|(^|\.)(TensorDataset|ImageFolder)$")
+_MAPS = lazy_re(r"(^|\.)(torchvision\.datasets|datasets)\.(?!load)\w+$|(^|\.)(TensorDataset|ImageFolder)$")
 _SPLITS = (
     "Subset",
     "SubsetRandomSampler",
@@ -26,8 +27,8 @@ _SPLITS = (
     "skip",
     "take",
 )
-_SEEDS = re.compile(r"(^|\.)(random\.seed|seed|manual_seed|seed_everything|set_seed)$")
-_OF_WORKER = re.compile(r"initial_seed|get_worker_info|time|urandom|getpid")
+_SEEDS = lazy_re(r"(^|\.)(random\.seed|seed|manual_seed|seed_everything|set_seed)$")
+_OF_WORKER = lazy_re(r"initial_seed|get_worker_info|time|urandom|getpid")
 
 
 def keeps_order(program: Program) -> Answer:

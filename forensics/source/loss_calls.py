@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from forensics.source.answers import Answer, fault, is_constant, keyword, one_of, right, unknown
 from forensics.source.parsed_module import Function, Module, dotted, last
 from forensics.source.program import Program, Site
+from parsers.lazy_regex import lazy_re
 
 _LOGITS = {
     "cross_entropy": "softmax",
@@ -20,7 +20,7 @@ _LOGS = {"nll_loss", "NLLLoss"}
 _SQUASH = {"softmax": "softmax", "Softmax": "softmax", "sigmoid": "sigmoid", "Sigmoid": "sigmoid"}
 _LOG_SQUASH = ("log_softmax", "LogSoftmax", "log", "logsigmoid", "log_sigmoid")
 _SAME_VALUES = ("view", "reshape", "flatten", "squeeze", "unsqueeze", "contiguous", "to", "float", "cuda", "permute", "transpose", "long")
-_CAUSAL = re.compile(r"(?i)\b(tril|triu|is_causal|causal\w*|GPT\w*|generate_square_subsequent_mask)\b")
+_CAUSAL = lazy_re(r"(?i)\b(tril|triu|is_causal|causal\w*|GPT\w*|generate_square_subsequent_mask)\b")
 _HIDDEN = 8  # assignments and calls that an input of the loss is followed back through
 
 

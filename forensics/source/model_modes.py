@@ -9,12 +9,13 @@ from forensics.source.answers import Answer, fault, is_constant, one_of, right, 
 from forensics.source.parsed_module import Function, dotted, last
 from forensics.source.program import Program, Site
 from forensics.source.training_loops import has_backward, is_backward, no_loop, receiver
+from parsers.lazy_regex import lazy_re
 
-_EVALUATION = re.compile(r"(?i)(^|_|\b)(e?val(uat\w*|id\w*)?|test(ing|er|set|loader)?|dev)(_|\b|\d|$)")
+_EVALUATION = lazy_re(r"(?i)(^|_|\b)(e?val(uat\w*|id\w*)?|test(ing|er|set|loader)?|dev)(_|\b|\d|$)")
 _WITHOUT_GRAD = ("no_grad", "inference_mode")
 # Layers that act otherwise in training than in evaluation, and makers of models that hold them
-_MODAL = re.compile(r"(Dropout\w*|BatchNorm\w*|dropout\w*|batch_norm|from_pretrained|create_model|InstanceNorm\w*|TransformerEncoder\w*)$")
-_MODAL_PACKAGES = re.compile(r"(^|\.)(torchvision\.models|models)\.\w+$")
+_MODAL = lazy_re(r"(Dropout\w*|BatchNorm\w*|dropout\w*|batch_norm|from_pretrained|create_model|InstanceNorm\w*|TransformerEncoder\w*)$")
+_MODAL_PACKAGES = lazy_re(r"(^|\.)(torchvision\.models|models)\.\w+$")
 
 
 def evaluates_in_training_mode(program: Program) -> Answer:

@@ -14,6 +14,7 @@ from forensics.source.answers import Answer
 from forensics.source.parsed_module import Listing, Module, last, parse
 from forensics.source.program import Program, programs
 from parsers.console_format.event_lines import is_code
+from parsers.lazy_regex import lazy_re
 from parsers.runs.homes import home
 from parsers.tables import Run, Source
 from parsers.walk import is_regular
@@ -25,7 +26,7 @@ _SUFFIXES = (".py", ".ipynb", ".patch", ".diff")
 # Where W&B, Sacred and scripts of the DARTS kind put copies of their source
 _SNAPSHOTS = frozenset(["code", "codes", "_sources", "source", "src", "scripts", "snapshot", "code_snapshot", "source_code"])
 _TRAINS = ("backward", "manual_backward", "fit", "train", "compile", "minimize")
-_RULE = re.compile(r"[=\-*#]{10,}\s*$")
+_RULE = lazy_re(r"[=\-*#]{10,}\s*$")
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from forensics.source.answers import Answer, fault, right, unknown
 from forensics.source.parsed_module import dotted, last
 from forensics.source.program import Program, Site
 from forensics.source.training_loops import is_optimizer, is_scheduler, receiver, updates
+from parsers.lazy_regex import lazy_re
 
-_CLOCK = re.compile(r"(?i)^(start_?)?(epoch|step|iter\w{0,6}|global_step|iteration)s?(_num|_idx)?$")
+_CLOCK = lazy_re(r"(?i)^(start_?)?(epoch|step|iter\w{0,6}|global_step|iteration)s?(_num|_idx)?$")
 _WHOLE = ("load_state", "load_checkpoint", "resume", "restore", "auto_load_model", "load_training_state")
 _NO_RESUME = "the source does not go on from a saved step."
 

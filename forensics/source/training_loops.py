@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 from forensics.source.parsed_module import Loop, Module, dotted, last
 from forensics.source.program import Program, Site
+from parsers.lazy_regex import lazy_re
 
 MOST_UPDATES = 50  # steps of optimizers that are looked at: scripts have one to four
-_OPTIMIZER = re.compile(r"(?i)opt(im(izer)?s?)?(_?[a-z0-9]{1,12})?$|optim")
-_SCHEDULER = re.compile(r"(?i)sched")
-_MADE = re.compile(r"(?i)(^|\.)optim\.\w+$|(^|\.)(Adam\w*|SGD|RMSprop|Lion|LAMB|Muon)$")
-_MADE_SCHEDULER = re.compile(r"(?:^|\.)(?:lr_scheduler\.\w++|get_(?=\w*schedule)\w++)$")
+_OPTIMIZER = lazy_re(r"(?i)opt(im(izer)?s?)?(_?[a-z0-9]{1,12})?$|optim")
+_SCHEDULER = lazy_re(r"(?i)sched")
+_MADE = lazy_re(r"(?i)(^|\.)optim\.\w+$|(^|\.)(Adam\w*|SGD|RMSprop|Lion|LAMB|Muon)$")
+_MADE_SCHEDULER = lazy_re(r"(?:^|\.)(?:lr_scheduler\.\w++|get_(?=\w*schedule)\w++)$")
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from forensics.source.answers import Answer, fault, one_of, right, unknown
 from forensics.source.parsed_module import Loop, dotted, last
 from forensics.source.program import Program, Site
 from forensics.source.training_loops import Update, has_backward, is_backward, no_loop, optimizer_of, receiver, updates
+from parsers.lazy_regex import lazy_re
 
 _CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm")
 _HANDLED = ("accelerator", "fabric", "scaler")  # libraries' objects that unscale what they clip
 # Calls that get the optimizer and leave its gradients: they save, show or schedule, or only look
-_LEAVES = re.compile(
+_LEAVES = lazy_re(
     r"(?i)save|sched|lr|log|state|print|clip|attr|isinstance|len$|synchron|param_group|accelerator|fabric|scaler|^(id|type|repr)$"
 )
 

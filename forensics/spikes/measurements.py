@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import parts, series
 from forensics.spikes.excursions import LEVEL, Excursion, Floats, middle_of_three, rolling_median
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 Ints = NDArray[np.int64]
@@ -23,7 +23,7 @@ SCHEDULED = ("lr", "loss_scale", "batch.size")  # noiseless: any step of a fifth
 AHEAD, USUAL, MOVED = 20, 60, 6.0  # values; sigmas: of 20 values in nine metrics chance has one there once in three million
 AFTER = 50  # values that make the level afterwards; statistical: a median of 50 is off by 0.18 sigma
 SURE = 1.96  # statistical: sigmas of a 95 % interval
-EVALUATION = re.compile(r"(?i)(^|[^a-z])(eval|val|valid|validation|test|dev)([^a-z]|$)")
+EVALUATION = lazy_re(r"(?i)(^|[^a-z])(eval|val|valid|validation|test|dev)([^a-z]|$)")
 MOST_SOURCES = 64  # bound: losses of data sources that are looked at for each spike; mixtures have fewer
 
 

@@ -9,7 +9,6 @@ Megatron, DeepSpeed and torch.distributed.checkpoint were seen to write.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +16,7 @@ from typing import Any
 
 from parsers.checkpoints.danger import dangerous, modern
 from parsers.checkpoints.pickles import Name, Opaque, key, label
+from parsers.lazy_regex import lazy_re
 
 
 @dataclass(eq=False)
@@ -68,8 +68,8 @@ STORAGES = {"Float": "float32", "Double": "float64", "Half": "float16", "BFloat1
             "QInt8": "int8", "QUInt8": "uint8", "QInt32": "int32", "Untyped": "uint8"}  # fmt: skip
 DTYPES = {"half": "float16", "float": "float32", "double": "float64", "short": "int16", "int": "int32", "long": "int64",
           "cfloat": "complex64", "cdouble": "complex128", "qint8": "int8", "quint8": "uint8", "qint32": "int32"}  # fmt: skip
-_DTYPE = re.compile(r"torch\.((?:b?float|int|uint|complex)\d+(?:_e\dm\d\w*)?|bool|" + "|".join(DTYPES) + ")")
-_STORAGE = re.compile(r"torch(?:\.cuda|\.storage)?\.(\w+?)Storage")
+_DTYPE = lazy_re(r"torch\.((?:b?float|int|uint|complex)\d+(?:_e\dm\d\w*)?|bool|" + "|".join(DTYPES) + ")")
+_STORAGE = lazy_re(r"torch(?:\.cuda|\.storage)?\.(\w+?)Storage")
 _NUMPY_CODES = {"f2": "float16", "f4": "float32", "f8": "float64", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64",
                 "u1": "uint8", "u2": "uint16", "u4": "uint32", "u8": "uint64", "b1": "bool", "c8": "complex64", "c16": "complex128"}  # fmt: skip
 

@@ -8,10 +8,11 @@ The lists are those of fickling, picklescan and modelscan, and what was found to
 
 from __future__ import annotations
 
-import re
 import sys
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from functools import lru_cache
+
+from parsers.lazy_regex import lazy_re
 
 _RUNNING = {  # modules of the standard library in which a class is as dangerous as a function
     "os", "posix", "nt", "subprocess", "sys", "runpy", "importlib", "imp", "pickle", "_pickle", "socket", "_socket", "shutil", "ctypes", "_ctypes",
@@ -43,10 +44,10 @@ _OTHERS = {  # of other packages: loaders of pickles, shells, clients
     "huggingface_hub", "boto3", "botocore", "git", "docker", "win32com", "pytest", "_pytest", "nose", "py", "invoke", "sympy", "numexpr", "jsonpickle",
     "__builtins__", "antigravity", "multiprocess", "pathos", "keras", "tensorflow",
 }  # fmt: skip
-_WRAPPERS = re.compile(
+_WRAPPERS = lazy_re(
     r"(joblib|sklearn\.externals\.joblib)\.numpy_pickle\.(NumpyArrayWrapper|NDArrayWrapper|ZNDArrayWrapper)|keras\.(src\.)?\w+\.(\w*+\.)*+[^\WA-Z]*+[A-Z]\w*+"
 )
-_WITHIN = re.compile(  # parts of the usual libraries that run, build, load or fetch
+_WITHIN = lazy_re(  # parts of the usual libraries that run, build, load or fetch
     r"(^|[._])(subproc\w*|subprocess\w*|rpc|launch\w*|elastic|hub|jit|_inductor|_dynamo|dynamo|f2py|distutils|ctypeslib|cpp_extension|codecache|collect_env|"
     r"bottleneck|_config_module|package|multiprocessing|import_utils|testing|fx|datapipes|_pytree|read_pickle|gfile)(\.|$)"
     r"|^(torch|numpy|pandas|scipy)\.([\w.]*\.)?(load\w*|save\w*|fromfile|memmap|DataSource|open\w*|eval|exec\w*|query|read_\w+|to_\w+|run\w*|compile\w*)$"

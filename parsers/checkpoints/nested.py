@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from parsers.checkpoints import allowed, opcodes, zips
 from parsers.checkpoints.danger import dangerous
 from parsers.checkpoints.pickles import Machine, Opaque
 from parsers.checkpoints.unreadable import Unreadable
+from parsers.lazy_regex import lazy_re
 
 MAX_DEPTH = 8
 MAX_BYTES = 64 << 20  # looked at in all; what lies in each other is counted each time
@@ -23,7 +23,7 @@ MAX_BLOBS = 10_000
 MAX_FOLLOWING = 100  # pickles one behind the other
 _PICKLE = tuple(bytes((0x80, n)) for n in range(2, 6))
 _ZIP = b"PK\x03\x04"
-_BASE64 = re.compile(rb"gA[I-X]|UEsDB|[YK][0-9A-Za-z+/]{3}")  # how base64 writes the first bytes of a pickle, and of a zip
+_BASE64 = lazy_re(rb"gA[I-X]|UEsDB|[YK][0-9A-Za-z+/]{3}")  # how base64 writes the first bytes of a pickle, and of a zip
 _OLD = tuple(bytes((x,)) for x in b"c(]}")  # first opcodes of protocols 0 and 1, which have no mark of their own: only whole ones count
 _SHORT = 12  # bytes; the shortest pickle that calls a function is longer
 

@@ -14,15 +14,15 @@ hostile file; text in STRING opcodes is escaped Latin-1; protocol-2 files of Pyt
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from parsers.checkpoints.unreadable import Unreadable
+from parsers.lazy_regex import lazy_re
 
-_MEMBER = re.compile(r"[A-Z][A-Z0-9_]*")  # of an enumeration, as they are named
+_MEMBER = lazy_re(r"[A-Z][A-Z0-9_]*")  # of an enumeration, as they are named
 _NUMBERS = {fmt: struct.Struct(fmt) for fmt in ("<B", "<H", "<I", "<i", "<Q")}
 MAX_BLOBS = 100_000
 MAX_TEXT = 1 << 20  # of a line-ended argument

@@ -10,15 +10,16 @@ import re
 from collections.abc import Iterable
 
 from parsers.checkpoints.contents import Tensor
+from parsers.lazy_regex import lazy_re
 
 _FIRST = {"exp_avg", "exp_avgs", "state1", "mu", "_momentums"}
 _SECOND = {"exp_avg_sq", "exp_avg_sqs", "max_exp_avg_sq", "exp_avg_sq_row", "exp_avg_sq_col", "state2", "nu", "_velocities", "square_avg"}
-_MASTER = re.compile(r"(^|\.)(single_partition_of_fp32_groups|fp32_flat_groups|fp32_from_fp16_params|fp32_from_float16_params|master_weights?|master_params?|fp32_param|"
+_MASTER = lazy_re(r"(^|\.)(single_partition_of_fp32_groups|fp32_flat_groups|fp32_from_fp16_params|fp32_from_float16_params|master_weights?|master_params?|fp32_param|"
                      r"shard_fp32_from_float16_groups|param_fp32)(\.|$)")  # fmt: skip
-_EMA = re.compile(r"(?i)(^|[._])(ema|model_ema|ema_model|ema_state_dict|shadow_params|averaged_model|state_dict_ema)([._]|$)")
-_APART = re.compile(r"(?i)(^|\.)(optimi[sz]er\w*|optim\w*|_optimizers|lr_schedulers?|schedulers?|opt_param_scheduler|scaler|rng\w*|random\w*|callbacks|loops|"
+_EMA = lazy_re(r"(?i)(^|[._])(ema|model_ema|ema_model|ema_state_dict|shadow_params|averaged_model|state_dict_ema)([._]|$)")
+_APART = lazy_re(r"(?i)(^|\.)(optimi[sz]er\w*|optim\w*|_optimizers|lr_schedulers?|schedulers?|opt_param_scheduler|scaler|rng\w*|random\w*|callbacks|loops|"
                     r"sampler\w*|cuda_rng\w*|python|numpy|metrics|dataloader\w*|amp|grad_scaler|hyper_parameters|args|datamodule)(\.|$)")  # fmt: skip
-_BUFFER = re.compile(r"(^|[._])(running_mean|running_var|num_batches_tracked|inv_freq|masked_bias|position_ids|token_type_ids|relative_position_index|"
+_BUFFER = lazy_re(r"(^|[._])(running_mean|running_var|num_batches_tracked|inv_freq|masked_bias|position_ids|token_type_ids|relative_position_index|"
                      r"original_inv_freq|cos_cached|sin_cached|attn_mask|causal_mask|tril|mask)$")  # fmt: skip
 _FLOATS = ("float", "bfloat", "complex", "F4", "F6")
 

@@ -6,13 +6,13 @@ It names the shard of every tensor (``weight_map``). Transformers loads what it 
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from pathlib import Path
 
 from parsers.checkpoints.contents import Contents
+from parsers.lazy_regex import lazy_re
 
-_INDEX = re.compile(r".*\.(safetensors|bin)\.index\.json")
+_INDEX = lazy_re(r".*\.(safetensors|bin)\.index\.json")
 SHOWN = 20
 
 

@@ -14,14 +14,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from parsers.checkpoints.contents import SIZES, Contents, Piece, Tensor
+from parsers.lazy_regex import lazy_re
 
-_OPTIMIZER = re.compile(r"(?:.*/)?(?:bf16_)?zero_pp_rank_(\d+)_mp_rank_(\d+)_optim_states\.pt")
-_MODEL = re.compile(r"(?:.*/)?(?:zero_pp_rank_0_)?mp_rank_(\d+)_model_states\.pt")
-_SHAPE = re.compile(r"param_shapes\.(\d+)\.(.+)")
+_OPTIMIZER = lazy_re(r"(?:.*/)?(?:bf16_)?zero_pp_rank_(\d+)_mp_rank_(\d+)_optim_states\.pt")
+_MODEL = lazy_re(r"(?:.*/)?(?:zero_pp_rank_0_)?mp_rank_(\d+)_model_states\.pt")
+_SHAPE = lazy_re(r"param_shapes\.(\d+)\.(.+)")
 _FLAT = [
-    ("fp32", "master", re.compile(r"optimizer_state_dict\.(?:single_partition_of_fp32_groups|fp32_flat_groups)\.(\d+)")),
-    ("exp_avg", "exp_avg", re.compile(r"optimizer_state_dict\.\w+\.state\.(\d+)\.exp_avg")),
-    ("exp_avg_sq", "exp_avg_sq", re.compile(r"optimizer_state_dict\.\w+\.state\.(\d+)\.exp_avg_sq")),
+    ("fp32", "master", lazy_re(r"optimizer_state_dict\.(?:single_partition_of_fp32_groups|fp32_flat_groups)\.(\d+)")),
+    ("exp_avg", "exp_avg", lazy_re(r"optimizer_state_dict\.\w+\.state\.(\d+)\.exp_avg")),
+    ("exp_avg_sq", "exp_avg_sq", lazy_re(r"optimizer_state_dict\.\w+\.state\.(\d+)\.exp_avg_sq")),
 ]
 ALIGNED = 2  # times the ranks: values that a group may be filled up with
 

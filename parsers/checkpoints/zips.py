@@ -7,15 +7,15 @@ paths. Format: PKWARE APPNOTE 6.3; sizes of 0xffffffff stand in the zip64 extra 
 
 from __future__ import annotations
 
-import re
 import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from parsers.checkpoints.unreadable import Unreadable
+from parsers.lazy_regex import lazy_re
 
-_DESCRIPTOR = re.compile(rb"PK\x07\x08")
+_DESCRIPTOR = lazy_re(rb"PK\x07\x08")
 MAX_MEMBERS = 2_000_000
 _END, _END64, _LOCATOR64, _DIRECTORY, _LOCAL = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07", b"PK\x01\x02", b"PK\x03\x04"
 

@@ -16,26 +16,27 @@ from typing import NamedTuple
 
 from parsers.console_format.grammars import NUM
 from parsers.console_format.line_prefix import number, whole
+from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
-_CELLS = re.compile(r"^\s*+[|│┃║]([^|│┃║]*+)[|│┃║]([^|│┃║]*+)[|│┃║]\s*+$")
-_RULE = re.compile(r"^\s*[-=+─━═┌┐└┘├┤┬┴┼┏┓┗┛┣┫┳┻╋╔╗╚╝╠╣╦╩╬╭╮╰╯┡┩╇]{10,}\s*$")
+_CELLS = lazy_re(r"^\s*+[|│┃║]([^|│┃║]*+)[|│┃║]([^|│┃║]*+)[|│┃║]\s*+$")
+_RULE = lazy_re(r"^\s*[-=+─━═┌┐└┘├┤┬┴┼┏┓┗┛┣┫┳┻╋╔╗╚╝╠╣╦╩╬╭╮╰╯┡┩╇]{10,}\s*$")
 _STEPS = (
     "total_timesteps",
     *vocabulary.SURE_STEP,
     *vocabulary.EPOCH,
 )  # of a box, the best first: of the environment's and the algorithm's, SB3's axis
-_NAMES = re.compile(r"^\s*Epoch\s+(?:GPU_mem|gpu_mem)\s+\S")
-_ROW = re.compile(r"^\s*(\d+)/(\d+)\s+([\d.]+)[GM]\s+(.*)$")
-_CLASSES = re.compile(r"^\s*Class\s+Images\s+(?:Instances|Labels|Targets)\s")
-_CLASS_NAMES = re.compile(r"mAP@?\.?50-95|mAP@?\.?50|mAP@\.5:\.95|mAP@\.5|(?:Box|Mask|Pose)\(P|\S+")
-_ALL = re.compile(r"^\s*all\s+\d")
-_MEMBER = re.compile(
+_NAMES = lazy_re(r"^\s*Epoch\s+(?:GPU_mem|gpu_mem)\s+\S")
+_ROW = lazy_re(r"^\s*(\d+)/(\d+)\s+([\d.]+)[GM]\s+(.*)$")
+_CLASSES = lazy_re(r"^\s*Class\s+Images\s+(?:Instances|Labels|Targets)\s")
+_CLASS_NAMES = lazy_re(r"mAP@?\.?50-95|mAP@?\.?50|mAP@\.5:\.95|mAP@\.5|(?:Box|Mask|Pose)\(P|\S+")
+_ALL = lazy_re(r"^\s*all\s+\d")
+_MEMBER = lazy_re(
     r"^(?:\s{2,}|\t)(?:[|>*•-]\s*+)*+(?:Train |Eval )?(?P<name>[A-Za-z][^=:|]*?)(?:=|: *+)"
     rf"(?P<value>{NUM}[KMBT]?)%?\s*(?:\((?P<more>{NUM})\)\s*)?$"
 )
 
-_EVALUATES = re.compile(r"\s*\[(?i:eval) batch=\d+/\d+\]")
+_EVALUATES = lazy_re(r"\s*\[(?i:eval) batch=\d+/\d+\]")
 
 
 class Found(NamedTuple):

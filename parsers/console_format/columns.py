@@ -19,23 +19,24 @@ from typing import NamedTuple
 from parsers.console_format.grammars import NUM
 from parsers.console_format.line_numbers import EVAL_WORD, SKIP
 from parsers.console_format.line_prefix import Field, Line, Where, number, whole
+from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
 _MOST_TEXT = 1000  # characters of a line (a bound): wider tables are data, not reports
 _WEAK = vocabulary.WEAK_STEP | {*vocabulary.COUNTED}
 _AXES = {*vocabulary.STEP, *vocabulary.EPOCH, *_WEAK}
 _AXIS_WORDS = {re.split(r"[_/]", a)[-1] for a in _AXES}
-_WORD = re.compile(r"[a-z]+")
-_NUMBER_ALONE = re.compile(r"(?<![\w@.:/()-])\d|[=:](?:\s|$)")  # what no line of names has
-_NAME = re.compile(r"[#%]? ?[A-Za-z][^=|]{0,40}")
-_RULE = re.compile(r"[\s\-=+|:─━═┄│┃║┌┐└┘├┤┬┴┼╔╗╚╝╠╣╦╩╬┏┓┗┛┣┫┳┻╋┡┩╇╪╞╡┠┨┯┷┼]+")
-_BARS = re.compile(r"[|│┃║]")
-_WIDE = re.compile(r"\S+(?: \S+)*")
+_WORD = lazy_re(r"[a-z]+")
+_NUMBER_ALONE = lazy_re(r"(?<![\w@.:/()-])\d|[=:](?:\s|$)")  # what no line of names has
+_NAME = lazy_re(r"[#%]? ?[A-Za-z][^=|]{0,40}")
+_RULE = lazy_re(r"[\s\-=+|:─━═┄│┃║┌┐└┘├┤┬┴┼╔╗╚╝╠╣╦╩╬┏┓┗┛┣┫┳┻╋┡┩╇╪╞╡┠┨┯┷┼]+")
+_BARS = lazy_re(r"[|│┃║]")
+_WIDE = lazy_re(r"\S+(?: \S+)*")
 _UNIT = r"(?:%|[mµun]?s|secs?|mins?|[mhGMkK]|[GMk]i?B|(?:it|tok|samples)/s|s/it)"
-_SPACED = re.compile(rf"{NUM} {_UNIT}(?=\s|$)|\S+")
-_CELL = re.compile(rf"[\"'(\[]?(?P<value>{NUM})\s?(?:{_UNIT})?[\"')\]]?\s?[*+↓↑✓]?")
-_OF = re.compile(r"(?P<value>\d+)\s?/\s?(?P<total>\d+)")
-_MISSING = re.compile(r"(?i)|-+|—|n/?a|none|no log|\?|\d+:\d\d(?::\d\d)?(?:\.\d+)?")
+_SPACED = lazy_re(rf"{NUM} {_UNIT}(?=\s|$)|\S+")
+_CELL = lazy_re(rf"[\"'(\[]?(?P<value>{NUM})\s?(?:{_UNIT})?[\"')\]]?\s?[*+↓↑✓]?")
+_OF = lazy_re(r"(?P<value>\d+)\s?/\s?(?P<total>\d+)")
+_MISSING = lazy_re(r"(?i)|-+|—|n/?a|none|no log|\?|\d+:\d\d(?::\d\d)?(?:\.\d+)?")
 
 Span = tuple[int, int]
 Form = tuple[int, ...]
@@ -61,7 +62,7 @@ def _matches(pattern: re.Pattern[str]) -> Callable[[str, int], list[Span]]:
     return lambda text, pos: [m.span() for m in pattern.finditer(text, pos)]
 
 
-_STYLES = (("\t", _between(re.compile("\t"))), (";", _between(re.compile(";"))), (",", _between(re.compile(","))))
+_STYLES = (("\t", _between(lazy_re("\t"))), (";", _between(lazy_re(";"))), (",", _between(lazy_re(","))))
 
 
 class Header(NamedTuple):

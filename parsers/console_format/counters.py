@@ -6,16 +6,16 @@ names; the first two wait for the third. Lines that name a step, or stand right 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from parsers.console_format.line_prefix import Line, Where, whole
+from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
 _PROOF = 3  # lines that rise: of unrelated numbers every second pair does, and every sixth triple
 _MOST_KINDS = 1000  # kinds of lines that are watched at a time (a bound)
 _BEFORE = {"time", "rank", "epoch", "epochs"}
-_ALONE = re.compile(r"\s?[:|)]\s|\t")  # behind a number that begins a line
+_ALONE = lazy_re(r"\s?[:|)]\s|\t")  # behind a number that begins a line
 
 Said = tuple[Where, Line]
 

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from parsers.console_format.feed import says_steps
+from parsers.lazy_regex import lazy_re
 from parsers.records import tolerant_json
 from parsers.records.cells import as_number, seconds, time_unit, whole
 from parsers.records.vocabulary import RANK, TIME, plain
 
-CRI = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)) (?:stdout|stderr) ([FP])(?: (.*))?", re.DOTALL)
+CRI = lazy_re(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)) (?:stdout|stderr) ([FP])(?: (.*))?", re.DOTALL)
 _TEXT = ("log", "message", "msg", "textpayload", "line", "@message")
 _INNER = ("jsonPayload", "fields", "labels")  # where a text, a rank or a clock may stand one object deep
 _CLOCK = (*TIME, "__realtime_timestamp", "timereceived", "receivetimestamp")
@@ -34,7 +35,7 @@ _KNOWN = (
     {"worker", "msg", "task"},  # ClearML
     {"trial_id", "log"}, {"trialid", "message"}, {"task_id", "log"},  # det trial logs --json
 )  # fmt: skip
-_ADDRESSES = re.compile(
+_ADDRESSES = lazy_re(
     r"(?i)(?:^|[_.])(?:id|pid|tid|line|lineno|thread|process|ids?|uid|gid|created|msecs|levelno|relativecreated|version|port|timestamp|time)$"
 )
 _LOOKED_AT = 50  # records

@@ -17,6 +17,8 @@ from pathlib import Path
 from re import _constants, _parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
+from parsers.lazy_regex import lazy_re
+
 MAX_TEXT = 600
 _SHORTEST_HINT = 3  # letters: shorter ones are in nearly every line
 
@@ -104,19 +106,19 @@ def _better(one: set[str], other: set[str]) -> set[str]:
     return other if length >= _SHORTEST_HINT and length > min((len(text.strip()) for text in one), default=0) else one
 
 
-_AT_STEP = re.compile(
+_AT_STEP = lazy_re(
     r"@ ?(\d+) updates|starting from iteration (\d+)"
     r"|(?:global_?step|from step|at step|at iteration|on iteration|iteration)[\s=:_]*(\d+)"
 )
-_IN_NAME = re.compile(
+_IN_NAME = lazy_re(
     r"(?i)(?:global_?step|steps?|iter(?:ation)?s?|updates?|checkpoint|ckpt|model|optim|epoch)"
     r"[\s=:_\-#(]*?(\d++)(?![.:]\d|%|\w{0,40}[-/]\w{0,40}\d{3})"
 )
-_SCALE = re.compile(
+_SCALE = lazy_re(
     r"(?i)(?:(?:reducing|increasing)(?: dynamic)? loss scale(?: from [\d.e+]+)? to|reducing (?:it )?to|lowering (?:the )?loss scale to"
     r"|loss scale (?:is )?(?:now|reduced to|to):?) ?([\d.]+(?:e[+-]?\d+)?)|Attempted loss scale: ([\d.]+(?:e[+-]?\d+)?), but"
 )
-_WHEN = re.compile(r"\bAT (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
+_WHEN = lazy_re(r"\bAT (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
 
 
 def event_of(text: str) -> Event | None:

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from parsers.console_format.reader import Reader
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Gap
 
-ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78M])")
-_WORD = re.compile(r"[^\W_]")
+ANSI = lazy_re(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78M])")
+_WORD = lazy_re(r"[^\W_]")
 
 
 def feed(reader: Reader, text: str, n: int, ended: bool) -> int:

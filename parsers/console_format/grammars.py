@@ -5,26 +5,27 @@ from __future__ import annotations
 import re
 
 from parsers.console_format.line_prefix import Line
+from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
 NUM = (
     r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?"
     r"|(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)(?![A-Za-z]))"
 )
-_WRAPPED = re.compile(r"(?:(?:np|torch|jnp|numpy)\.)?(?:(?:b?float|int)(?:16|32|64)|tensor|array)\($")
+_WRAPPED = lazy_re(r"(?:(?:np|torch|jnp|numpy)\.)?(?:(?:b?float|int)(?:16|32|64)|tensor|array)\($")
 EVAL = {w: w for w in vocabulary.EVALUATION} | {"validate": "validation", "validating": "validation", "evaluate": "evaluation"}
 EVAL |= {"evaluating": "evaluation", "testing": "test"}  # as the line says it -> as it is put before the line's tags
 _STEP = {*vocabulary.STEP} - {*vocabulary.BATCH_NUMBER}  # sizes of batches are printed like their numbers
 _PLACES = _STEP | {*vocabulary.EPOCH} | vocabulary.THROUGH_THE_RUN
 _PLURAL = {"steps", "iters", "iterations", "updates"}  # behind other settings: how many there will be
 _EPOCH = {*vocabulary.EPOCH, "ep"}
-_CUT = re.compile(r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|\.\s|\s/\s")
+_CUT = lazy_re(r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|\.\s|\s/\s")
 _STOP = {"with", "and", "is", "of", "at", "the", "a", "an", "with:", "avg.", "was", "has", "got"}
-STRONG = re.compile(
+STRONG = lazy_re(
     r"(?i)(?:^|[\W_])(?:loss(?:es)?|ppl|perplexity|bpb|bpc|nll|acc(?:uracy)?(?:@?\d+)?|top-?[15]|f1"
     r"|bleu|auc|m?AP(?:50)?|miou|psnr|fid|wer|cer|mae|mse|rmse|rewards?|score|return)(?:[\W_]|$)|loss$|^loss|acc$"
 )
-VOCABULARY = re.compile(
+VOCABULARY = lazy_re(
     r"(?i)loss|acc|ppl|perplex|bpb|norm|reward|mfu|tok|throughput|_lr$|^lr|^(?:dt|time|data|wd|kl"
     r"|grad|wps|ups|wpb|bsz|mem|memory|clip|wall|entropy|score|f1|momentum|tps|tflops|fps|train_wall)$"
 )
@@ -75,10 +76,10 @@ def is_vector(gap: str, after: str, key: str) -> bool:
     return called or opened == "[[" or (several and not re.search("(?i)lr|learning", key))
 
 
-_SETTING = re.compile(r"(?i)scal(?:e|ing)|weight|coef|_every|interval|scheduler|function|\bfn\b|_type|label|smooth|threshold")
-_SYSTEM = re.compile(r"(?i)cpu|gpu|rss|vram|mem|util|temp|power|disk|load")
-_WORD = re.compile(r"[A-Za-z_]{2,}")
-_PROGRAM = re.compile(r"[({]\w+=|\)\.|==|\\")
+_SETTING = lazy_re(r"(?i)scal(?:e|ing)|weight|coef|_every|interval|scheduler|function|\bfn\b|_type|label|smooth|threshold")
+_SYSTEM = lazy_re(r"(?i)cpu|gpu|rss|vram|mem|util|temp|power|disk|load")
+_WORD = lazy_re(r"[A-Za-z_]{2,}")
+_PROGRAM = lazy_re(r"[({]\w+=|\)\.|==|\\")
 
 
 def only_place(line: Line) -> bool:

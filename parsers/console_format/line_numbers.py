@@ -23,32 +23,33 @@ from dataclasses import dataclass, field
 
 from parsers.console_format.grammars import EVAL, NUM, STRONG, VOCABULARY, is_vector, key_of, role_of
 from parsers.console_format.line_prefix import SUFFIX, Field, Line, prefix, whole
+from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
 _UNIT = (
     r"(?:(?:\s(?!\S+\s*[:=]))?(?:ms|[KMG]i?B|tok/s(?:ec)?|tokens/s(?:ec)?|samples/s(?:ec)?|TFLOPS?|TFLOP/s)"
     r"|%|µs|us|secs?|mins?|[smhkKMGTBxz]|kit|it/s|s/it|it(?= \[|/\d)|/s(?:ec)?(?:/gpu)?)(?![\w])"
 )
-_TOKEN = re.compile(
+_TOKEN = lazy_re(
     rf"(?P<date>(?<!\w)\d{{4}}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?)?)"
     r"|(?P<clock>(?<![\w.])\d+:\d\d(?::\d\d){0,3}(?:\.\d+)?(?![\w:]))"
     r"|(?P<frac>(?<![\w.@#+-])(?P<it>\d+)(?:\.0)? */ *(?P<total>\d+)(?![\w/]|\.\d))"
     rf"|(?P<avg>(?<!float64)(?<!float32)(?<!tensor)\( *(?P<mean>{NUM}) *%?\))"
     rf"|(?P<num>(?<![\w.@#+-])(?>{NUM}))(?P<unit>{_UNIT})?(?!\w|\.\d|-\d)"
 )
-EVAL_WORD = re.compile(rf"(?i)(?:^|[\W_])(?:{'|'.join(EVAL)})(?:[\W_]|$)")
-_MODE = re.compile(
+EVAL_WORD = lazy_re(rf"(?i)(?:^|[\W_])(?:{'|'.join(EVAL)})(?:[\W_]|$)")
+_MODE = lazy_re(
     rf"(?i)^[\s*>|=\[(-]*(?P<head>{'|'.join(EVAL)})\b|\((?P<paren>val|test|eval)\)"
     rf"|\| (?P<pipe>valid|test) \||\b(?P<count>{'|'.join(EVAL)})[ _-](?:step|iter|iteration|batch)\b[ :=\[]{{0,3}}\d"
 )
-_BAR = re.compile(r"%(\|[^|]*\|)")
-_TRAINS = re.compile(
+_BAR = lazy_re(r"%(\|[^|]*\|)")
+_TRAINS = lazy_re(
     r"(?i)\W*(?:train\w*(?: progress)?\W*)?\d+%\|[^|]*\|.*(?:(?:it|step|batch|iter)/s|s/(?:it|step|batch|iter)|\?it)\b"
 )  # preprocessing names itself
-_PREPARES = re.compile(r"[\d?] ?(?:examples|ex|ba|[kKMG]?i?B|files?|rows?|docs?)/s\b")  # units of data sets and downloads
-_PAIR = re.compile(r"\[ *(\d+), *(\d+)(?:/ *(\d+))?\]")
+_PREPARES = lazy_re(r"[\d?] ?(?:examples|ex|ba|[kKMG]?i?B|files?|rows?|docs?)/s\b")  # units of data sets and downloads
+_PAIR = lazy_re(r"\[ *(\d+), *(\d+)(?:/ *(\d+))?\]")
 _LLM_C = {"tel": "test loss", "trl": "train loss", "eval": "hellaswag acc"}
-SKIP = re.compile(r"(?i)^(?:eta|v_num|remaining(?: time)?|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank)$")
+SKIP = lazy_re(r"(?i)^(?:eta|v_num|remaining(?: time)?|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank)$")
 _TRAINING = {"train", "training", *EVAL}
 _RATES = ("tok/s", "tok/sec", "tokens/s", "tokens/sec", "samples/s", "samples/sec")  # units that say what is measured
 _MOST_NUMBERS = 1000  # a line of more is a printed tensor, not a report

@@ -12,12 +12,13 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from parsers.lazy_regex import lazy_re
 from parsers.tables import NO_YEAR
 
 SUFFIX = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _LEVEL = r"(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL|FATAL|SUCCESS|TRACE|NOTICE)"
-_PREFIX = re.compile(
+_PREFIX = lazy_re(
     r"\s*+(?:\[(?:(?:[Rr]ank|RANK)[ :=#_-]{0,2}|default|R)(?P<rank>\d+)(?:/\d+)?\]:?"
     r"|\(?(?:[Rr]ank|RANK)[ _-]?(?P<process>\d+)(?:/\d+)?\)? ?[:|](?=\s)"
     r"|\[\d+,(?:mpirank:)?(?P<mpi>\d+)(?:,[\w.-]+)?\]<std(?:out|err)>:|\[(?![\w./]+\.\w+:)[A-Za-z][\w.-]*:(?P<local>\d{1,5})\]:?(?= )"

@@ -16,15 +16,15 @@ from parsers.console_format.line_prefix import Line, Where, whole
 from parsers.console_format.line_shapes import Row, Shape, Shapes, has_loss
 from parsers.console_format.line_steps import Steps, within_epochs
 from parsers.console_format.plan_lines import Plans
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Rows
 
 NEAR = 3  # lines behind a line with a step that may belong to it
-_SUMMARY = re.compile(r"(?i)\b(?:final|best|minimum|maximum|overall|total|average over)\b|^final|_final")
-_LATER = re.compile(r"(?i)val|eval|test|ppl|perplexity|reward")  # what is measured between steps
-_HEAD = re.compile(r"(?:\[(?>[^\]]*?=\d)[^\]]*+\])+:?$")  # [epoch=0][batch=9/10]:
-_PLACE = {"step", "it", "total", "epoch"}
-_MOST_WORDS = 4  # of a heading over what an evaluation gave: more is a sentence
-_COUNTED = re.compile(r"(?:step|iter|iteration|epoch|s)\b *+(?:: *+)?\d|\d+/\d+ |\{'(?:eval_)?loss': ")  # what no program text begins with
+_SUMMARY = lazy_re(r"(?i)\b(?:final|best|minimum|maximum|overall|total|average over)\b|^final|_final")
+_LATER = lazy_re(r"(?i)val|eval|test|ppl|perplexity|reward")  # what is measured between steps
+_HEAD = lazy_re(r"(?:\[(?>[^\]]*?=\d)[^\]]*+\])+:?$")  # [epoch=0][batch=9/10]:
+_PLACE, _MOST_WORDS = {"step", "it", "total", "epoch"}, 4  # words of a heading over what an evaluation gave: more is a sentence
+_COUNTED = lazy_re(r"(?:step|iter|iteration|epoch|s)\b *+(?:: *+)?\d|\d+/\d+ |\{'(?:eval_)?loss': ")  # what no program text begins with
 
 
 class Measured:

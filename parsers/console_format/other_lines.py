@@ -11,20 +11,21 @@ from parsers.console_format.line_prefix import Where
 from parsers.console_format.printed_estimator import PrintedEstimator
 from parsers.console_format.settings_dicts import SettingsDict
 from parsers.console_format.tracebacks import FRAME, TRACEBACK, Traceback
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Rows
 
 MAX_ALIKE, MAX_OVERFLOWS = 200, 10_000
-_BATCH = re.compile(r"\b(?P<key>shards?|files|ids|sample_ids|samples|indices|doc_ids)=\[(?P<list>[^\[\]]*+)\]")
-_BATCH_STEP = re.compile(r"^(?>.*?\bbatch\b).*?\b(?:step|iter|iteration)[= :]++(\d{1,15})\b")
-_WITH_IDS = re.compile(
+_BATCH = lazy_re(r"\b(?P<key>shards?|files|ids|sample_ids|samples|indices|doc_ids)=\[(?P<list>[^\[\]]*+)\]")
+_BATCH_STEP = lazy_re(r"^(?>.*?\bbatch\b).*?\b(?:step|iter|iteration)[= :]++(\d{1,15})\b")
+_WITH_IDS = lazy_re(
     r"(?:(?<!\s)\s++|[,;|]\s*+)?['\"]?\b(?P<key>(?:batch_)?(?:sample|example|doc|document|data|row|item|instance|record)_?(?:ids?|idxs?|indices|indexes)"
     r"|batch_(?:ids?|indices)|indices|shards?|files)\b['\"]?\s*+[:=]\s*+[\[(]{1,4}(?P<list>[^\[\]()]*+)[\])]"
 )
-_STEP = re.compile(r"(?i)\b(?:(?:global|train|optimizer)[_ ]?)?(?:step|iteration|iter|update)\b['\"]?\s*+(?:[:=#]\s*+)?(\d{1,15})\b")
-_WORD = re.compile(r"'[^']*'|\"[^\"]*\"|[^,\s]+")
+_STEP = lazy_re(r"(?i)\b(?:(?:global|train|optimizer)[_ ]?)?(?:step|iteration|iter|update)\b['\"]?\s*+(?:[:=#]\s*+)?(\d{1,15})\b")
+_WORD = lazy_re(r"'[^']*'|\"[^\"]*\"|[^,\s]+")
 _SHARDS = {"shard", "shards", "files"}
 _LONGEST_HEADER = 200  # characters; in a line of stars, where the stars end is a question with too many answers
-_HF_HEADER = re.compile(
+_HF_HEADER = lazy_re(
     r"^\s*(Num examples|Num Epochs|Instantaneous batch size per device|Total train batch size[^=]*|"
     r"Gradient Accumulation steps|Total optimization steps) = ([\d,]+)"
 )

@@ -10,28 +10,27 @@ iterations"), verl ("Total training steps: 3746"), openpi ("4.09kit/200kit").
 
 from __future__ import annotations
 
-import re
-
 from parsers.console_format.line_prefix import SUFFIX, Line
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Rows
 
 TOTAL, EPOCHS, OF_EPOCH, MICRO, REACHED = ("total_steps", "epochs", "steps_per_epoch", "micro_batches_per_epoch", "reached")
 _N = r"(?<![\d,.])(\d[\d,]*+)"
 _STEPS = r"(?:steps|iterations|iters|updates)"
-_HINT = re.compile(r"(?i)epoch|iteration|micro|generation batches|steps|iters|kit/|Mit/")
+_HINT = lazy_re(r"(?i)epoch|iteration|micro|generation batches|steps|iters|kit/|Mit/")
 _SAID = (
-    (TOTAL, re.compile(rf"(?i)\btotal (?:number of )?(?:train(?:ing)? |optimi[sz]ation |optimi[sz]er )?{_STEPS}\s*+(?:(?:is|=|:|->)\s*+)?{_N}\b(?!\s*+/)")),
-    (TOTAL, re.compile(rf"(?i)\b{_N} max(?:imum)? {_STEPS}\b")),
-    (TOTAL, re.compile(rf"(?i)\btrain(?:ing)? for {_N} {_STEPS}\b")),
-    (TOTAL, re.compile(r"\bmax_steps=(\d+)` reached")),
-    (TOTAL, re.compile(r"(?<![\d.])[\d.]++[kKM]?it/(\d++(?:\.\d++)?[kKM])it\b")),
-    (EPOCHS, re.compile(rf"(?i)\btrain(?:ing)? for {_N} epochs\b")),
-    (EPOCHS, re.compile(r"\bmax_epochs=(\d+)` reached")),
-    (EPOCHS, re.compile(rf"(?i)\bnum(?:ber of)? epochs\s*[=:]\s*{_N}\s*$")),
-    (OF_EPOCH, re.compile(rf"(?i)\b{_N} (?:{_STEPS}|batches) per epoch\b")),
-    (OF_EPOCH, re.compile(rf"(?i)\b(?:{_STEPS}|batches) per epoch\s*[=:]\s*{_N}\b")),
-    (OF_EPOCH, re.compile(rf"\bTotal Generation Batches {_N}\b")),
-    (MICRO, re.compile(rf"\bTotal Micro Batches {_N}\b")),
+    (TOTAL, lazy_re(rf"(?i)\btotal (?:number of )?(?:train(?:ing)? |optimi[sz]ation |optimi[sz]er )?{_STEPS}\s*+(?:(?:is|=|:|->)\s*+)?{_N}\b(?!\s*+/)")),
+    (TOTAL, lazy_re(rf"(?i)\b{_N} max(?:imum)? {_STEPS}\b")),
+    (TOTAL, lazy_re(rf"(?i)\btrain(?:ing)? for {_N} {_STEPS}\b")),
+    (TOTAL, lazy_re(r"\bmax_steps=(\d+)` reached")),
+    (TOTAL, lazy_re(r"(?<![\d.])[\d.]++[kKM]?it/(\d++(?:\.\d++)?[kKM])it\b")),
+    (EPOCHS, lazy_re(rf"(?i)\btrain(?:ing)? for {_N} epochs\b")),
+    (EPOCHS, lazy_re(r"\bmax_epochs=(\d+)` reached")),
+    (EPOCHS, lazy_re(rf"(?i)\bnum(?:ber of)? epochs\s*[=:]\s*{_N}\s*$")),
+    (OF_EPOCH, lazy_re(rf"(?i)\b{_N} (?:{_STEPS}|batches) per epoch\b")),
+    (OF_EPOCH, lazy_re(rf"(?i)\b(?:{_STEPS}|batches) per epoch\s*[=:]\s*{_N}\b")),
+    (OF_EPOCH, lazy_re(rf"\bTotal Generation Batches {_N}\b")),
+    (MICRO, lazy_re(rf"\bTotal Micro Batches {_N}\b")),
 )  # fmt: skip
 
 

@@ -7,11 +7,11 @@ that the class is a setting, too. The text is parsed as syntax; nothing but lite
 from __future__ import annotations
 
 import ast
-import re
 
 from parsers.console_format.settings_dicts import Pair
+from parsers.lazy_regex import lazy_re
 
-_OPENS = re.compile(r"(?<!\w)[A-Z]\w{0,60}(?:Classifier|Regressor|Ranker)\((?=\w+=|$)")
+_OPENS = lazy_re(r"(?<!\w)[A-Z]\w{0,60}(?:Classifier|Regressor|Ranker)\((?=\w+=|$)")
 _MAX_LINES, _MAX_TEXT = 40, 20_000
 
 

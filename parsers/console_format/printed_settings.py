@@ -15,36 +15,37 @@ import re
 from collections.abc import Iterator
 
 from parsers.console_format.grammars import is_measured
+from parsers.lazy_regex import lazy_re
 
-_DOTS = re.compile(r"^\s*+(?:\[[^\]]*\]\s*+)*+(?P<key>[A-Za-z_][\w.-]*) (?: ?)(?P<dots>\.{2,}+) ?(?P<value>.*)$")
-_NEOX_LONG = re.compile(r"^\s+(?P<key>[A-Za-z_]\w*)  (?P<value>\S.*)$")
-BLOCK = re.compile(r"^\s*-{5,} (?P<end>end of )?[\w -]*arguments -{5,}")
-HEADER = re.compile(
+_DOTS = lazy_re(r"^\s*+(?:\[[^\]]*\]\s*+)*+(?P<key>[A-Za-z_][\w.-]*) (?: ?)(?P<dots>\.{2,}+) ?(?P<value>.*)$")
+_NEOX_LONG = lazy_re(r"^\s+(?P<key>[A-Za-z_]\w*)  (?P<value>\S.*)$")
+BLOCK = lazy_re(r"^\s*-{5,} (?P<end>end of )?[\w -]*arguments -{5,}")
+HEADER = lazy_re(
     r"(?i)^\W*+(?:hyper-?parameters|arguments|args|config(?:uration)?|settings|options"
     r"|(?:(?<=\*)|(?<=\* ))running training(?= ?\*))\W*+$"
 )
-_NAMESPACE = re.compile(r"\b(?:Namespace|TrainingArguments|\w*(?:Config|Args|Arguments))\(")
+_NAMESPACE = lazy_re(r"\b(?:Namespace|TrainingArguments|\w*(?:Config|Args|Arguments))\(")
 # a value that nothing proper follows is taken all the same, without an end: else each "=" in it would be tried anew
-_ARGUMENT = re.compile(
+_ARGUMENT = lazy_re(
     r"\b(?P<key>[A-Za-z_]\w*+)=(?P<value>(?:'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|\[[^\[\]]*+\]"
     r"|\{[^{}]*+\}|\([^()]*+\)|<[^<>]*+>)(?=, |,?$)|[^,()\[\]{}]++)(?P<end>, |,?$)?"
 )
-_SCRIPT = re.compile(r"(?:^|\s)(?!['\"\[])[\w./~-]+\.py(?=\s+-)|(?:^|\s)-m\s+[\w.]+(?=\s+-)")
-_OPTION = re.compile(r"--?(?P<key>[A-Za-z][\w.-]*)(?:=(?P<value>\S*))?")
-_PAIR = re.compile(
+_SCRIPT = lazy_re(r"(?:^|\s)(?!['\"\[])[\w./~-]+\.py(?=\s+-)|(?:^|\s)-m\s+[\w.]+(?=\s+-)")
+_OPTION = lazy_re(r"--?(?P<key>[A-Za-z][\w.-]*)(?:=(?P<value>\S*))?")
+_PAIR = lazy_re(
     r"(?:^|\s)(?P<key>[A-Za-z_][\w.]*)[:=](?P<value>(?:'[^']*+'|\"[^\"]*+\"|\[[^\[\]]*+\]|\([^()]*+\))(?=[,;]?(?:\s|$))|[^\s:=]+)"
 )
-_STATED = re.compile(
+_STATED = lazy_re(
     r"(?i)(?:^|^[^=]{0,80}?[-|>:] )\W*(?:hyper-?param(?:eter)?s|arguments|args|config(?:uration)?|settings|options)\s*[:=]\s*(?=\w)"
 )
-_ENTRY = re.compile(r"(?<![\w.-])-{0,2}(?P<key>[A-Za-z_][\w.-]*)(?:=|: ?)(?P<value>[^\s:=]+)$")  # its end may be all that a piece gives
-_IN_WORDS = re.compile(r"(?P<key>[A-Za-z][A-Za-z_ ]{0,30}) (?P<value>-?\d[\d.]*(?:e[-+]?\d+)?)$")
-_OF_TRAINING = re.compile(
+_ENTRY = lazy_re(r"(?<![\w.-])-{0,2}(?P<key>[A-Za-z_][\w.-]*)(?:=|: ?)(?P<value>[^\s:=]+)$")  # its end may be all that a piece gives
+_IN_WORDS = lazy_re(r"(?P<key>[A-Za-z][A-Za-z_ ]{0,30}) (?P<value>-?\d[\d.]*(?:e[-+]?\d+)?)$")
+_OF_TRAINING = lazy_re(
     r"(?i)(?:base_?|peak_?|max_?)?(?:lr|learning[ _]?rate|eta0?)|(?:train_?)?batch(?:[ _]?size)?|bs|optim(?:izer)?|weight[ _]?decay|wd|momentum|dropout|"
     r"(?:num[ _]?)?epochs|warmup\w*|seed"
 )
-_LINE = re.compile(r"^(?P<key>[A-Za-z_][\w ./()-]{0,60}?)\s*+[:=]\s*+(?P<value>\S.*)$")
-_PLAIN = re.compile(r"(?i)[-+]?(?:\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+)|true|false|none|null|nan|inf")
+_LINE = lazy_re(r"^(?P<key>[A-Za-z_][\w ./()-]{0,60}?)\s*+[:=]\s*+(?P<value>\S.*)$")
+_PLAIN = lazy_re(r"(?i)[-+]?(?:\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+)|true|false|none|null|nan|inf")
 
 
 def value_of(text: str) -> object:

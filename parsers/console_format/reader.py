@@ -12,12 +12,13 @@ from parsers.console_format.line_numbers import read_line
 from parsers.console_format.line_prefix import Line, Where, prefix, seconds
 from parsers.console_format.measured import NEAR, Measured
 from parsers.console_format.other_lines import Words
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Gap, Rows
 
 MAX_SEGMENT = 20_000  # characters
-_BAR_AND_MORE = re.compile(r"(.*?\d%\|[^|]*\| *[\d.kM]+/[\d.kM]+ \[[^\[\]]*+\])([A-Za-z{\[*].*)", re.DOTALL)
-_CARETS = re.compile(r"(\s*[~^]{3,})([^\s~^].*)", re.DOTALL)
-_TOLD = re.compile(
+_BAR_AND_MORE = lazy_re(r"(.*?\d%\|[^|]*\| *[\d.kM]+/[\d.kM]+ \[[^\[\]]*+\])([A-Za-z{\[*].*)", re.DOTALL)
+_CARETS = lazy_re(r"(\s*[~^]{3,})([^\s~^].*)", re.DOTALL)
+_TOLD = lazy_re(
     r"(?i)overflow|detected|skipping|nan loss|non-?finite|spike|stopping_early|early.?stop|end of training|peak memory|total.time"
 )
 

@@ -5,9 +5,9 @@ A loop that counts its remaining time through the run counts its iterations thro
 
 from __future__ import annotations
 
-import re
+from parsers.lazy_regex import lazy_re
 
-_ETA = re.compile(r"(?i)\beta\b\W{0,3}(?:(\d+) days?,? *)?(\d+):(\d\d)(?::(\d\d))?")
+_ETA = lazy_re(r"(?i)\beta\b\W{0,3}(?:(\d+) days?,? *)?(\d+):(\d\d)(?::(\d\d))?")
 LATE = 0.9  # of an epoch: its own remaining time has fallen to a tenth there
 SLOWER = 2.0  # times what is left by the first lines of the epoch: an epoch may slow down, its remaining time falls all the same
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 
 from parsers.console_format.grammars import is_measured
+from parsers.lazy_regex import lazy_re
 from parsers.records.json_values import flat
 
-_OPENS = re.compile(r"\{\s*(?:['\"][\w./-]+['\"]\s*:|$)")
-_QUOTED = re.compile(r"(?s)'(?:[^'\\]|\\(?:.|\Z))*+(?:'|\Z)|\"(?:[^\"\\]|\\(?:.|\Z))*+(?:\"|\Z)")  # an open one goes to the end
-_ENTRY = re.compile(r"[{\s]*['\"](?P<key>[\w./-]+)['\"]\s*:\s*(?P<value>-?[\d.]+(?:e[-+]?\d+)?|True|False|None|true|false|null)\s*[,}]*\s*")
+_OPENS = lazy_re(r"\{\s*(?:['\"][\w./-]+['\"]\s*:|$)")
+_QUOTED = lazy_re(r"(?s)'(?:[^'\\]|\\(?:.|\Z))*+(?:'|\Z)|\"(?:[^\"\\]|\\(?:.|\Z))*+(?:\"|\Z)")  # an open one goes to the end
+_ENTRY = lazy_re(r"[{\s]*['\"](?P<key>[\w./-]+)['\"]\s*:\s*(?P<value>-?[\d.]+(?:e[-+]?\d+)?|True|False|None|true|false|null)\s*[,}]*\s*")
 _MAX_LINES, _MAX_TEXT, _MAX_LEAVES, _MAX_BEFORE = 1000, 100_000, 1000, 60
 
 Pair = tuple[str, object, int]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 from parsers.console_format.event_lines import MAX_TEXT, Event, event_of, known
 from parsers.console_format.line_prefix import Where
+from parsers.lazy_regex import lazy_re
 
-TRACEBACK = re.compile(r"Traceback \(most recent call last\)")
-FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:, in (\S+))?')
-_LAST = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?[A-Za-z_]\w*(?:\(\w+\))?(?:: ?.*)?$")
-_RAISED = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt|Exit|Signal)\b")
+TRACEBACK = lazy_re(r"Traceback \(most recent call last\)")
+FRAME = lazy_re(r'^\s*File "([^"]+)", line (\d+)(?:, in (\S+))?')
+_LAST = lazy_re(r"^(?:[A-Za-z_][\w.]*\.)?[A-Za-z_]\w*(?:\(\w+\))?(?:: ?.*)?$")
+_RAISED = lazy_re(r"^[\w.]*(?:Error|Exception|Interrupt|Exit|Signal)\b")
 
 
 class Traceback:

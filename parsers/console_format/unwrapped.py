@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,10 +15,11 @@ from parsers.console_format import envelopes
 from parsers.console_format.feed import feed, flush
 from parsers.console_format.reader import Reader
 from parsers.formats import jsonl
+from parsers.lazy_regex import lazy_re
 from parsers.records import line_blocks, tolerant_json
 from parsers.tables import FLUSH_ROWS, Gap, Note
 
-_KEY = re.compile(r'"(?:message|MESSAGE|log|textPayload|jsonPayload|line)"\s*:')
+_KEY = lazy_re(r'"(?:message|MESSAGE|log|textPayload|jsonPayload|line)"\s*:')
 _LONGEST = 1 << 20  # characters of a line that a container's runtime has cut into records
 _KEPT = 10_000  # records whose clock a traceback or the last line may still need once rows were handed over
 _NO_RECORD = "a line that is no record of its log"

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from parsers.lazy_regex import lazy_re
 from parsers.records import flight_dump
 from parsers.tables import Gap, Note, Rows, relative
 
@@ -22,11 +23,11 @@ AT = "byte"
 
 _SUFFIXES = {".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".h5", ".hdf5", ".keras", ".npz", ".distcp", ".msgpack", ".pdparams",
              ".pdopt", ".onnx", ".gguf", ".tar", ".pkl", ".th", ".t7", ".weights", ".index", ".meta"}  # fmt: skip
-_STEP = re.compile(  # "batch256" is a size, "4bit-128g" no iteration
+_STEP = lazy_re(  # "batch256" is a size, "4bit-128g" no iteration
     r"(?i)(?:global[-_]?step|step|checkpoint|ckpt|iter(?:ation)?|update|chkpt|(?<![a-z])(?:it|ba|batch(?=[-_=])))[-_=]?(\d+)"
 )
-_STEP_TF = re.compile(r"\.ckpt-(\d+)")
-_CHECKPOINT_WORD = re.compile(
+_STEP_TF = lazy_re(r"\.ckpt-(\d+)")
+_CHECKPOINT_WORD = lazy_re(
     r"(?i)checkpoint|ckpt|weights|model|optim|scheduler|scaler|rng|random_states|sampler|ema|state|best|last|latest|adapter|(^|/)(it|ep|epoch|step)_?\d+"
 )
 _KINDS = [

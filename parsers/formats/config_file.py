@@ -20,17 +20,17 @@ from typing import Any
 import pyarrow as pa
 
 from parsers.formats.json_log import single_values
-from parsers.records import json_kinds, tolerant_json, yaml_nodes
+from parsers.lazy_regex import lazy_re
+from parsers.records import json_kinds, tolerant_json
 from parsers.records.json_tables import Leaf
 from parsers.records.json_values import flat
-from parsers.records.yaml_nodes import Item
 from parsers.tables import Gap, Note
 
 _MAX_BYTES, _MAX_LINED, _MAX_LEAVES, _MAX_GAPS = 4 << 20, 2000, 10_000, 100
 _MAX_SOUGHT = 64 << 20  # characters looked through in vain for keys: a tenth of a second
 _OF_A_SWEEP = {  # Hydra's: beside the folders of its jobs, which override what stands in them
-    "multirun.yaml": re.compile(r"(?m)^hydra:"),
-    "optimization_results.yaml": re.compile(r"(?m)^(?:name: (?:optuna|ax|nevergrad)|best_\w+:)"),
+    "multirun.yaml": lazy_re(r"(?m)^hydra:"),
+    "optimization_results.yaml": lazy_re(r"(?m)^(?:name: (?:optuna|ax|nevergrad)|best_\w+:)"),
 }
 _KINDS = {"settings", "yaml", "toml", "ini", "args"}
 
@@ -51,6 +51,8 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
         yield Note("of a whole sweep, not read: each of its jobs has its own settings and results")
         return
     if suffix in (".yaml", ".yml"):
+        from parsers.records import yaml_nodes  # PyYAML takes as long to import as a small run to read
+
         items = yaml_nodes.leaves(text, stem)
     elif suffix == ".toml":
         items = _toml(text)
@@ -75,7 +77,7 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
 # ---- TOML, JSON
 
 
-_MANY_PARTS = re.compile(r"(?<![\w\-])(?:[\w\-]++\s*+\.\s*+){200}")
+_MANY_PARTS = lazy_re(r"(?<![\w\-])(?:[\w\-]++\s*+\.\s*+){200}")
 
 
 def _toml_loads(text: str) -> dict[str, Any]:
@@ -85,7 +87,7 @@ def _toml_loads(text: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
-def _toml(text: str) -> Iterator[Item]:
+def _toml(text: str) -> Iterator[Leaf | Gap]:
     try:
         yield from _with_lines(_toml_loads(text), text, r"(?m)^[ \t]*+(?:[\w.\-\"']+\.)?[\"']?{}[\"']?[ \t]*+=")
         return
@@ -104,7 +106,7 @@ def _toml(text: str) -> Iterator[Item]:
             yield Gap(f"line {number}", "not TOML", 1)
 
 
-def _json(text: str) -> Iterator[Item]:
+def _json(text: str) -> Iterator[Leaf | Gap]:
     try:
         document = tolerant_json.loads(text)
     except (ValueError, RecursionError):
@@ -127,7 +129,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _with_lines(document: dict[str, Any], text: str, pattern: str) -> Iterator[Item]:
+def _with_lines(document: dict[str, Any], text: str, pattern: str) -> Iterator[Leaf | Gap]:
     """Leaves with their lines: keys stand in the text in the order of the document."""
     position = line = sought = 0
     leaves = list(flat("", document, "/"))
@@ -145,7 +147,7 @@ def _with_lines(document: dict[str, Any], text: str, pattern: str) -> Iterator[I
 # ---- argparse, INI
 
 
-def _namespace(text: str) -> Iterator[Item]:
+def _namespace(text: str) -> Iterator[Leaf | Gap]:
     """``Namespace(a=1, b='x', c=<object>)``: each value by itself, so that one that is no literal stays text."""
     end = line = 0
     while (found := text.find("Namespace(", end)) >= 0:
@@ -184,7 +186,7 @@ def _arguments(text: str, start: int) -> Iterator[tuple[int, int]]:
         pos += 1
 
 
-def _assignment(text: str, line: int) -> Iterator[Item]:
+def _assignment(text: str, line: int) -> Iterator[Leaf | Gap]:
     key, separator, value = text.strip().partition("=")
     if separator and re.fullmatch(r"[\w.\-]+", key.strip()):
         yield key.strip(), literal(value), line
@@ -209,7 +211,7 @@ def _without_default(value: str) -> str:
     return value[: mark.start()].rstrip() if mark and value.endswith("]") else value
 
 
-def _assignments(text: str) -> Iterator[Item]:
+def _assignments(text: str) -> Iterator[Leaf | Gap]:
     """``key = value``, ``key: value``, ``--key value`` and ``[section]``, a line each."""
     section = ""
     for number, raw in enumerate(text.split("\n"), 1):

@@ -34,6 +34,7 @@ from parsers.console_format.event_lines import is_code
 from parsers.console_format.feed import ANSI, feed, flush, says_steps
 from parsers.console_format.reader import Reader
 from parsers.formats import device_monitor, stack_dump
+from parsers.lazy_regex import lazy_re
 from parsers.records import delimited
 from parsers.records.line_blocks import odd_characters
 from parsers.tables import FLUSH_ROWS, HEAD_BYTES, Gap, Note
@@ -42,25 +43,25 @@ AT = "line"
 GROWS = "lines"
 BLOCK, MAX_LINE = 1 << 22, 1 << 20
 
-_OTHERS = re.compile(
+_OTHERS = lazy_re(
     r"\.(?:jsonl?|ndjson|[ct]sv|ya?ml|toml|ini|cfg|md|rst|html|xml|py|sh|ipynb|c|cc|cpp|cu|h|js|ts|css|tex|patch|diff|sbatch|slurm"
     r"|lock|pbtxt)"
 )
-_LOG_SUFFIX = re.compile(r"(?i)\.(?:log|out|err|stdout|stderr|console|[oe]\d+|log\.\d+|logs)$")
-_LOG_NAME = re.compile(r"(?i)(?:^|[\W_\d])(?:logs?|out|err|stdout|stderr|console|output|nohup|slurm)(?:[\W_\d]|$)")
-_NOT_LOGS = re.compile(
+_LOG_SUFFIX = lazy_re(r"(?i)\.(?:log|out|err|stdout|stderr|console|[oe]\d+|log\.\d+|logs)$")
+_LOG_NAME = lazy_re(r"(?i)(?:^|[\W_\d])(?:logs?|out|err|stdout|stderr|console|output|nohup|slurm)(?:[\W_\d]|$)")
+_NOT_LOGS = lazy_re(
     r"(?i)^(?:readme|license|licence|notice|authors|changelog|contributing|makefile|dockerfile"
     r"|requirements|constraints|citation|debug(?:-internal|-core)?\.log)"
 )
 _DOCUMENTS = {".md", ".rst"}  # notes, unless most of their lines are those of a training loop
-_STAMP = re.compile(
+_STAMP = lazy_re(
     r"[\[|\s]*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b"
     r"|[IWE]\d{4} )"
 )
-_ASSIGNMENTS = re.compile(r"\s*[\w.]+[:=]\S+(?:\s+[\w.]+[:=]\S+)*\s*")
-_SRUN = re.compile(r"\s*(\d{1,5}): ?")
-_KERNEL = re.compile(r"\[(?: *\d+\.\d{6}|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \d{4})\] ")
-_SACCT = re.compile(r"[ |]*JobID\b.*\bState\b")
+_ASSIGNMENTS = lazy_re(r"\s*[\w.]+[:=]\S+(?:\s+[\w.]+[:=]\S+)*\s*")
+_SRUN = lazy_re(r"\s*(\d{1,5}): ?")
+_KERNEL = lazy_re(r"\[(?: *\d+\.\d{6}|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \d{4})\] ")
+_SACCT = lazy_re(r"[ |]*JobID\b.*\bState\b")
 
 
 def claims(path: Path, head: bytes) -> bool:

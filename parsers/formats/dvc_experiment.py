@@ -6,7 +6,6 @@ The ref names a commit; the tables, settings and summary below its ``dvclive`` f
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Iterator
 from itertools import pairwise
@@ -15,11 +14,12 @@ from pathlib import Path, PurePosixPath
 import pyarrow as pa
 
 from parsers.formats import config_file, csv_log
+from parsers.lazy_regex import lazy_re
 from parsers.records import git_objects
 from parsers.tables import Gap, Note
 
 AT = "line"
-_REF = re.compile(rb"([0-9a-f]{40,64})\s*")
+_REF = lazy_re(rb"([0-9a-f]{40,64})\s*")
 
 
 def claims(path: Path, head: bytes) -> bool:

@@ -7,18 +7,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 
+from parsers.lazy_regex import lazy_re
 from parsers.records.gpu_monitor_rows import COLUMNS, columns
 from parsers.tables import Gap, Rows
 
 AT = "line"
-_NUMBER = re.compile(r"^\s*(-?\d+(?:\.\d+)?)\s*(?:%|MiB|W|MHz|C)?\s*$")
+_NUMBER = lazy_re(r"^\s*(-?\d+(?:\.\d+)?)\s*(?:%|MiB|W|MHz|C)?\s*$")
 
 
 def claims(path: Path, head: bytes) -> bool:

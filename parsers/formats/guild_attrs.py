@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from parsers.records import cells, tracker_files, yaml_nodes
+from parsers.records import cells, tracker_files
+from parsers.records.json_tables import Leaf
 from parsers.tables import Gap, Note, Rows
 
 AT = "line"
@@ -34,7 +35,7 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
         stopped = path.with_name("stopped")
         ended = cells.whole(stopped.read_text("utf-8", "replace").strip()) if stopped.is_file() else None
         rows.event("exit", f"exit code {code}", level="error" if code else "info", time=None if ended is None else ended / 1e6, at=1)
-    for item in yaml_nodes.leaves(text, path.name) if path.name == "flags" else ():
+    for item in _flags(text) if path.name == "flags" else ():
         if isinstance(item, Gap):
             yield item
         else:
@@ -42,3 +43,9 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     if path.name == "label":
         rows.config("guild.label", text.strip(), at=1)
     yield from rows.flush()
+
+
+def _flags(text: str) -> Iterator[Leaf | Gap]:
+    from parsers.records import yaml_nodes
+
+    return yaml_nodes.leaves(text, "flags")

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from parsers.lazy_regex import lazy_re
 from parsers.records import cells
 from parsers.records.gaps import GapList
 from parsers.tables import Gap, Note, Rows
@@ -26,9 +27,9 @@ AT = "line"
 
 _STATUS = {"1": "RUNNING", "2": "SCHEDULED", "3": "FINISHED", "4": "FAILED", "5": "KILLED"}
 _ERROR = {"FAILED", "KILLED"}
-_METRIC = re.compile(rb"\s*\d{9,16} \S{1,40}(?: -?\d+(?: \S+){0,2})?\s*(?:\n|$)")
-_RUN_ID = re.compile(r"[0-9a-f]{32}")
-_META = re.compile(r"^([A-Za-z_]+):(.*)$", re.MULTILINE)
+_METRIC = lazy_re(rb"\s*\d{9,16} \S{1,40}(?: -?\d+(?: \S+){0,2})?\s*(?:\n|$)")
+_RUN_ID = lazy_re(r"[0-9a-f]{32}")
+_META = lazy_re(r"^([A-Za-z_]+):(.*)$", re.MULTILINE)
 _MAX_TEXT = 1 << 16
 _READ = 1 << 22
 

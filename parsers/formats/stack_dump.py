@@ -12,15 +12,16 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from parsers.lazy_regex import lazy_re
 from parsers.records import tolerant_json, tracker_files
 from parsers.tables import Gap, Rows
 
 AT = "line"
-_PROCESS = re.compile(r"Process (\d+): ?(.*)")
-_THREAD = re.compile(r'Thread (\S+) \((\w[\w+ ]*)\)(?:: "(.*)")?')
-_FRAME = re.compile(r"\s++([^()]++)\(((?:[A-Za-z]:)?[^():]++):(\d+)\)$")
-_WAITS = re.compile(r"^(?:wait|_wait\w*|select|poll|acquire|sleep|get|recv\w*|_recv\w*|read)$")  # Python's own ways to wait
-_COLLECTIVE = re.compile(r"(?i)(?:all_?reduce|all_?gather|reduce_scatter|broadcast|barrier|all_to_all|_verify_param_shape)")
+_PROCESS = lazy_re(r"Process (\d+): ?(.*)")
+_THREAD = lazy_re(r'Thread (\S+) \((\w[\w+ ]*)\)(?:: "(.*)")?')
+_FRAME = lazy_re(r"\s++([^()]++)\(((?:[A-Za-z]:)?[^():]++):(\d+)\)$")
+_WAITS = lazy_re(r"^(?:wait|_wait\w*|select|poll|acquire|sleep|get|recv\w*|_recv\w*|read)$")  # Python's own ways to wait
+_COLLECTIVE = lazy_re(r"(?i)(?:all_?reduce|all_?gather|reduce_scatter|broadcast|barrier|all_to_all|_verify_param_shape)")
 _MOST_BYTES, _SHOWN = 64 << 20, 4
 Frame = tuple[str, str, str]
 

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from struct import unpack
@@ -17,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from parsers import protobuf_wire
+from parsers.lazy_regex import lazy_re
 from parsers.protobuf_wire import BYTES, VARINT, Malformed
 from parsers.records import cells, tolerant_json
 from parsers.records.tracked import Tracked
@@ -27,7 +27,7 @@ AT = "byte"
 _HEADER = 7
 _STATES = {0: "RUNNING", 1: "FINISHED", 2: "FAILED", 3: "KILLED"}  # 2: crashed, 3: aborted, in the words of other trackers
 _START, _FINISH, _SCALAR, _LOG = 10, 11, 13, 16
-_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_ANSI = lazy_re(r"\x1b\[[0-9;]*m")
 
 
 def claims(path: Path, head: bytes) -> bool:

@@ -18,14 +18,15 @@ from pathlib import Path
 import pyarrow as pa
 
 from parsers.formats import clearml_offline, comet_offline, console
+from parsers.lazy_regex import lazy_re
 from parsers.tables import HEAD_BYTES, Gap, Note
 
 AT = "line"
 _TRACKERS = (("experiment.json", "messages.json"), ("task.json", "metrics.jsonl", "log.jsonl"))
 _MOST_BYTES = 1 << 30  # of one entry; a run of a million values has some 200 MB of messages
 _EMPTY = b"PK\x05\x06"  # the end record of a zip without entries
-_OF_COMET = re.compile(r"[0-9a-zA-Z]{32,50}")
-_FIRST = re.compile(rb"PK\x03\x04.{22}(..)..", re.DOTALL)
+_OF_COMET = lazy_re(r"[0-9a-zA-Z]{32,50}")
+_FIRST = lazy_re(rb"PK\x03\x04.{22}(..)..", re.DOTALL)
 _BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
 
 

@@ -15,7 +15,6 @@ it only says the clock again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from parsers.formats import jsonl
+from parsers.lazy_regex import lazy_re
 from parsers.records import json_kinds, tolerant_json
 from parsers.records.cells import as_number
 from parsers.records.json_rows import Log
@@ -32,8 +32,8 @@ from parsers.tables import Gap, Note, Rows
 AT = "entry"
 
 _STATE = {"epoch", "global_step", "total_flos", "best_metric", "best_global_step", "best_model_checkpoint", "log_history"}
-_HISTORY = re.compile(r'"log_history"\s*:\s*\[\s*(?=\{)')
-_SETTING = re.compile(
+_HISTORY = lazy_re(r'"log_history"\s*:\s*\[\s*(?=\{)')
+_SETTING = lazy_re(
     r'"(max_steps|num_train_epochs|logging_steps|save_steps|eval_steps|train_batch_size|global_step|total_flos|best_metric)"'
     r"\s*:\s*(-?[\d.]+(?:[eE][+-]?\d+)?)(?=\s*[,}])"
 )

@@ -17,7 +17,6 @@ What is odd about them:
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from datetime import UTC, datetime
@@ -26,6 +25,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from parsers.lazy_regex import lazy_re
 from parsers.records import tolerant_json
 from parsers.records.json_values import flat
 from parsers.tables import Gap, Note, Rows
@@ -37,9 +37,9 @@ AT = "line"
 
 Parsed = Iterator[pa.RecordBatch | Gap | Note]
 
-_RUN_FOLDER = re.compile(r"(?:offline-|dry)?run-\d{8}_\d{6}-\w+")
-_SDK_LOG = re.compile(r"debug(?:-internal|-core)?(?:\.user)?\.log")
-_WANDB_YAML = re.compile(rb"(?m)^wandb_version:|^_wandb:|^\S[^\n]*:[ \r]*\n(?: +(?:desc|sort):[^\n]*\n)*+ +value:")
+_RUN_FOLDER = lazy_re(r"(?:offline-|dry)?run-\d{8}_\d{6}-\w+")
+_SDK_LOG = lazy_re(r"debug(?:-internal|-core)?(?:\.user)?\.log")
+_WANDB_YAML = lazy_re(rb"(?m)^wandb_version:|^_wandb:|^\S[^\n]*:[ \r]*\n(?: +(?:desc|sort):[^\n]*\n)*+ +value:")
 
 
 def claims(path: Path, head: bytes) -> bool:

@@ -7,19 +7,20 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from parsers.lazy_regex import lazy_re
 from parsers.tables import DATED
 
 Cell = float | int | str | None  # None: not logged
 
-_PLAIN = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-_INTEGER = re.compile(r"\s*[+-]?\d{1,19}\s*", re.ASCII)
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
-_WRAPPED = re.compile(r"(?:tensor|array|np\.float\d+)\(\[?\s*([^,\])]+)")
+_PLAIN = lazy_re(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_INTEGER = lazy_re(r"\s*[+-]?\d{1,19}\s*", re.ASCII)
+_THOUSANDS = lazy_re(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
+_WRAPPED = lazy_re(r"(?:tensor|array|np\.float\d+)\(\[?\s*([^,\])]+)")
 _NULLS = {"", "na", "n/a", "#n/a", "none", "null", "<na>", "-", "--", "nil"}
 _WORDS = {"nan": "nan", "inf": "inf", "infinity": "inf", "1.#inf": "inf", "1.#ind": "nan", "1.#qnan": "nan",
           "1.#snan": "nan", "nan(ind)": "nan", "nan(snan)": "nan", "∞": "inf"}  # fmt: skip
-_DATE = re.compile(r"(\d{4}-\d\d-\d\d)[_T ](\d\d)[:\-](\d\d)[:\-](\d\d)(?:[.,](\d{1,6})\d*)?(Z|[+\-]\d\d:?\d\d)?")
-_ZONE = re.compile(r":\d\d(?:[.,]\d+)? ?(?:Z|UTC|GMT|[+\-]\d\d(?::?\d\d)?)$")
+_DATE = lazy_re(r"(\d{4}-\d\d-\d\d)[_T ](\d\d)[:\-](\d\d)[:\-](\d\d)(?:[.,](\d{1,6})\d*)?(Z|[+\-]\d\d:?\d\d)?")
+_ZONE = lazy_re(r":\d\d(?:[.,]\d+)? ?(?:Z|UTC|GMT|[+\-]\d\d(?::?\d\d)?)$")
 _UNITS = (1.0, 1e-3, 1e-6, 1e-9)  # of a clock: seconds to nanoseconds
 
 

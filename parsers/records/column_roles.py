@@ -6,23 +6,23 @@ a time must lie between 1980 and 2100, and names that are often something else m
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 from parsers.records.cells import Cell, seconds, split_ids, time_unit, whole
 
 _DATA = {"label", "labels", "target", "class", "y_true", "y_pred", "prediction", "predictions", "text",
          "prompt", "response", "completion", "image", "image_id", "question", "answer", "id", "caption",
          "sentence", "messages"}  # fmt: skip
-_SAMPLE = re.compile(
+_SAMPLE = lazy_re(
     r"(?:batch_?)?(?:samples?|examples?|data|dataset|docs?|documents?|records?|items?|rows?|seq|sequences?|images?"
     r"|batch)_(?:uids?|ids?|idxs?|idx|index|indexes|indices|keys?|hash(?:es)?)"
 )
-_SAMPLE_LIST = re.compile(r"samples?|examples?|ids?|idxs?|idx|index|indices|indexes|uids?|keys?|__key__")  # if the cells look like it
-_IDENTIFIER = re.compile(r".*_(?:ids?|uuid|uid|hash)|ids?|uuid|uid|pid|hostname|node_ip")
+_SAMPLE_LIST = lazy_re(r"samples?|examples?|ids?|idxs?|idx|index|indices|indexes|uids?|keys?|__key__")  # if the cells look like it
+_IDENTIFIER = lazy_re(r".*_(?:ids?|uuid|uid|hash)|ids?|uuid|uid|pid|hostname|node_ip")
 _WIDEST = 512  # without a step, a wider table is a data set, not a log
 
 

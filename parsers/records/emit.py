@@ -64,7 +64,7 @@ class MetricRows:
         if self.timed:
             table["time"] = arrow.numbers(whole["time"], ~np.isnan(whole["time"]))
         if (whole["rank"] != MISSING).any():
-            table["rank"] = _nullable(whole["rank"]).cast(pa.int32())
+            table["rank"] = _nullable(whole["rank"], np.int32)
         self._clear()
         return record_batch("metrics", table)
 
@@ -112,7 +112,7 @@ class BatchRows:
         """The rows so far; the next ones start anew."""
         table = {
             "step": _nullable(np.array(self.steps)),
-            "rank": _nullable(np.array(self.ranks)).cast(pa.int32()),
+            "rank": _nullable(np.array(self.ranks), np.int32),
             "position": _nullable(np.array(self.positions)),
             "sample": arrow.texts(self.samples),
             "shard": arrow.texts(self.shards),
@@ -123,6 +123,6 @@ class BatchRows:
         return record_batch("batches", table)
 
 
-def _nullable(values: Ints) -> pa.Array:
+def _nullable(values: Ints, kind: type[np.integer[Any]] = np.int64) -> pa.Array:
     """Whole numbers, MISSING as null."""
-    return arrow.numbers(values, values != MISSING)
+    return arrow.numbers(values.astype(kind, copy=False), values != MISSING)

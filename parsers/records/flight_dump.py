@@ -13,10 +13,11 @@ from typing import Any
 from parsers.checkpoints import opcodes
 from parsers.checkpoints.pickles import Machine, Opaque
 from parsers.checkpoints.unreadable import Unreadable
+from parsers.lazy_regex import lazy_re
 from parsers.records import tolerant_json
 
 _MOST_BYTES = 256 << 20  # 2,000 entries, torch's default, have some megabytes
-_KEYS = re.compile(rb"pg_config|collective_seq_id|nccl_comm_state|pg_status")
+_KEYS = lazy_re(rb"pg_config|collective_seq_id|nccl_comm_state|pg_status")
 Entry = dict[str, Any]
 
 

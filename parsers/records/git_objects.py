@@ -10,7 +10,9 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-_HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+from parsers.lazy_regex import lazy_re
+
+_HASH = lazy_re(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _MOST_BYTES = 256 << 20  # unpacked
 _DEEPEST, _MOST_FILES = 20, 10_000
 

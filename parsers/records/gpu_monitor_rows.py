@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from parsers.lazy_regex import lazy_re
 
 COLUMNS = {  # the name of a query -> the tag that a row becomes, after "system.gpu.<index>."
     "utilization.gpu": "util",
@@ -13,7 +13,7 @@ COLUMNS = {  # the name of a query -> the tag that a row becomes, after "system.
     "memory.used": "mem",
     "ecc.errors.uncorrected.volatile.total": "ecc errors",
 }
-_UNIT = re.compile(r"(?<!\s)\s*+\[[^\[\]]*+\]$")
+_UNIT = lazy_re(r"(?<!\s)\s*+\[[^\[\]]*+\]$")
 
 
 def columns(line: str) -> list[str]:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 from parsers.walk import is_regular
 
 _KINDS = {
-    "document": re.compile(r"(?:document_index|doc_idx)\.npy$"),
-    "sample": re.compile(r"sample_(?:index|idx)\.npy$"),
-    "shuffle": re.compile(r"shuffle_(?:index|idx)\.npy$"),
+    "document": lazy_re(r"(?:document_index|doc_idx)\.npy$"),
+    "sample": lazy_re(r"sample_(?:index|idx)\.npy$"),
+    "shuffle": lazy_re(r"shuffle_(?:index|idx)\.npy$"),
 }
-_OTHER_SPLIT = re.compile(r"(?i)(?:^|[-_/])(?:valid(?:ation)?|test)(?:[-_]|$)")
+_OTHER_SPLIT = lazy_re(r"(?i)(?:^|[-_/])(?:valid(?:ation)?|test)(?:[-_]|$)")
 
 
 def megatron(run: Run) -> dict[str, NDArray[Any]]:

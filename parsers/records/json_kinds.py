@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from parsers.console_format import envelopes
+from parsers.lazy_regex import lazy_re
 from parsers.records import tolerant_json, tracker_files
 
 _LINES = {".jsonl", ".ndjson", ".jsonlines", ".jl"}
@@ -20,18 +21,18 @@ _TEXT = {".json", *_LINES, *_CONFIG_TEXT}
 _OTHERS = (b"version https://git-lfs", b"\x1f\x8b", b"PK\x03\x04", b"SQLite format", b"PAR1", b"\x28\xb5\x2f\xfd",
            b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")  # fmt: skip  # the last are pickles; Ray Tune calls those of its searchers .json
 _BLANK = b"\0\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f "  # what strip() takes off text; zero bytes are read as spaces
-_WANDB_RUN = re.compile(r"(?:offline-|dry)?run-\d{8}_\d{6}-\w+")
-_WANDB_NAME = re.compile(r"wandb-(?:summary|metadata|history|events)\.jsonl?")
-_RESULTS = re.compile(r"(?:all|train|eval|test|predict)_results\.json")
-_SETTINGS = re.compile(
+_WANDB_RUN = lazy_re(r"(?:offline-|dry)?run-\d{8}_\d{6}-\w+")
+_WANDB_NAME = lazy_re(r"wandb-(?:summary|metadata|history|events)\.jsonl?")
+_RESULTS = lazy_re(r"(?:all|train|eval|test|predict)_results\.json")
+_SETTINGS = lazy_re(
     r"(?i)(?:^|[._\-])(?:config|configs|configuration|cfg|conf|args|argument|arguments|opt|opts|option|options|hparams|hparam|hyp|"
     r"hyper_?param(?:eter)?s|params|param|parameters|settings|setup|recipe|overrides)(?=[._\-\d]|$)"
 )
-_RESULT_WORD = re.compile(r"(?i)result|metric|history|loss|score|summary|progress|(?:^|[._\-])(?:log|logs|eval)(?=[._\-]|$)")
-_ARGS_TEXT = re.compile(
+_RESULT_WORD = lazy_re(r"(?i)result|metric|history|loss|score|summary|progress|(?:^|[._\-])(?:log|logs|eval)(?=[._\-]|$)")
+_ARGS_TEXT = lazy_re(
     r"(?i)(?:.*[_\-.])?(?:args?|arguments|opts?|options|hparams|hyper_?params|hyperparameters|params|config|cfg|settings)\.(?:txt|log)"
 )
-_NOT_LOGS = re.compile(
+_NOT_LOGS = lazy_re(
     r"(?i)package(?:-lock)?\.json|tsconfig.*\.json|vocab.*\.json|tokenizer.*\.json|special_tokens_map\.json|added_tokens\.json|"
     r"merges\.json|chat_template\.json|(?:pre|image_)?processor_config\.json|.*\.index\.json|.*\.code-workspace|label2id\.json|"
     r"id2label\.json|modules\.json|experiment_state-\d.*\.json|.*\.(?:geo|ipynb_meta)json|.*\.bundle\.json"

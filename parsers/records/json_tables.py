@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from parsers.lazy_regex import lazy_re
 from parsers.records.cells import as_number, seconds
 from parsers.records.json_values import flat, holds_ids
 from parsers.records.vocabulary import AXES, STEP_ORDER, last, plain
@@ -15,17 +16,17 @@ Found = tuple[list[dict[str, Any]], dict[str, Any]]  # rows, and what else the o
 
 WRAPPERS = {"history", "log_history", "logs", "log", "metrics", "results", "data", "records", "rows", "entries",
             "scalars", "steps", "batches", "values"}  # fmt: skip  # names that say nothing about the numbers in them
-RESULT = re.compile(
+RESULT = lazy_re(
     r"(?i)(?:^|[_/\-. @])(?:loss|nll|acc|accuracy|acc\d?|top\d|f1|auc|auroc|map|m?iou|ppl|perplexity|bpb|bleu|rouge\w*|"
     r"wer|cer|mse|mae|rmse|r2|psnr|ssim|fid|reward|return|score|error|precision|recall|kl|entropy|runtime|samples_per_second|"
     r"steps_per_second|grad_norm)(?:$|[_/\-. @\d])"
 )
-SETTING = re.compile(
+SETTING = lazy_re(
     r"(?i)(?:^|[_/\-. ])(?:weight|coef|coeff|scale|alpha|beta|gamma|eps|threshold|patience|interval|every|type|fn|func|"
     r"function|smooth\w{0,30}|lambda|ratio|target|max|min|clip|norm_type|reduction|steps?|size|num|n)$"
 )
-RESULT_FILE = re.compile(r"(?i)result|metric|summary|eval|score|history|stats|final|best|report|perf|losses|state")
-_SERIES_FILE = re.compile(r"(?i)metric|history|log|curve|loss")
+RESULT_FILE = lazy_re(r"(?i)result|metric|summary|eval|score|history|stats|final|best|report|perf|losses|state")
+_SERIES_FILE = lazy_re(r"(?i)metric|history|log|curve|loss")
 
 
 def tables(value: Any, name: str, rest: list[Leaf], stem: str, depth: int = 0) -> Iterator[tuple[str, list[dict[str, Any]]]]:

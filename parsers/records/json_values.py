@@ -6,7 +6,6 @@ The names of steps, times, ranks and epochs are those of every format (:mod:`par
 from __future__ import annotations
 
 import math
-import re
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from parsers.lazy_regex import lazy_re
 from parsers.records import cells, vocabulary
 from parsers.records.cells import as_number
 from parsers.records.parts import MISSING, Floats, Ints, Samples
@@ -22,13 +22,13 @@ from parsers.records.vocabulary import SAMPLE_LIST, SAMPLE_ONE, SHARD, SHARD_ALO
 
 STEP_HOLDERS = {"info", "meta", "state", "progress", "counters", "train", "trainer", "data", "payload", "metrics", "metric"}
 MODE_KEYS = ("mode", "split", "phase", "stage", "subset", "partition", "event", "type", "kind")
-EVALUATION = re.compile(rf"(?i)(?:{'|'.join(vocabulary.EVALUATION)})(?:[_ ]?(?:step|epoch|end|loss))?")
+EVALUATION = lazy_re(rf"(?i)(?:{'|'.join(vocabulary.EVALUATION)})(?:[_ ]?(?:step|epoch|end|loss))?")
 MESSAGE_KEYS = ("message", "msg", "text", "log_message", "event_message")
 EVENT_KEYS = ("event", "type", "kind", "event_type", "status")
 LEVEL_KEYS = ("level", "levelname", "severity", "lvl", "log_level")
 HEADER_WORDS = {"header", "config", "hparams", "hyperparameters", "args", "meta", "metadata", "init", "params", "env", "run_start", "start"}
 CONFIG_KEYS = {"config", "args", "hparams", "hyperparameters", "params", "cfg", "training_args", "env_info", "hyper_parameters"}
-IDENTIFIER = re.compile(
+IDENTIFIER = lazy_re(
     r"(?i)(?:^|[_\-])(?:ids?|uuid|uid|hash|version|name|date|commit|host|hostname|pid|port|ip|path|file|seed|address|elapsed|eta|time)$"
 )
 AXES = {"epoch", "batch_idx", "batch", "batch_id", "batch_size", "num_samples", "micro_batch", "world_size", "count", "size", "position"}

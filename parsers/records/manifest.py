@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 import parsers
+from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 from parsers.records.cells import whole
 from parsers.tables import SCHEMAS, Rows, table_of
@@ -26,10 +27,10 @@ from parsers.walk import is_regular
 
 _MORE_IDS = {"docs", "documents", "rows"}  # elsewhere these are texts and numbers of rows
 _FIRST, _LAST, _END = (
-    re.compile(rf"(?:(?:sample|row|index|idx)_)?(?:{words})(?:_(?:sample|row|index|idx|id))?")
+    lazy_re(rf"(?:(?:sample|row|index|idx)_)?(?:{words})(?:_(?:sample|row|index|idx|id))?")
     for words in ("first|start|begin|lo|from", "last|hi|to", "end|stop")
 )
-_SHARD = re.compile(r"(?:shard|file|source|domain|dataset|url|tar|part|corpus|language)s?(?:_?(?:id|name|path)s?)?|data_source")
+_SHARD = lazy_re(r"(?:shard|file|source|domain|dataset|url|tar|part|corpus|language)s?(?:_?(?:id|name|path)s?)?|data_source")
 _RANK = {*vocabulary.RANK, "data_parallel_rank", "worker"}
 _LONGEST = 1_000_000  # samples of a range
 _MOST = 3_000_000  # samples in all: a small file of ranges may name billions

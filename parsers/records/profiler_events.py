@@ -6,14 +6,15 @@ Names are those of Kineto (libkineto) and torch.profiler: ``ProfilerStep#N``, ``
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-_STEP = re.compile(r"ProfilerStep\\#(\d+)|ProfilerStep#(\d+)")
-_LOADER = re.compile(r"enumerate\(DataLoader\)#.*__next__|DataLoader.*__next__")
-_SYNC = re.compile(r"(?:cuda|hip)(?:Stream|Device|Event)Synchronize")
+from parsers.lazy_regex import lazy_re
+
+_STEP = lazy_re(r"ProfilerStep\\#(\d+)|ProfilerStep#(\d+)")
+_LOADER = lazy_re(r"enumerate\(DataLoader\)#.*__next__|DataLoader.*__next__")
+_SYNC = lazy_re(r"(?:cuda|hip)(?:Stream|Device|Event)Synchronize")
 _ITEM = ("aten::item", "aten::_local_scalar_dense")
 _OURS = "cudaDeviceSynchronize"  # the profiler's own, when it stops
 Span = tuple[float, float]

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from parsers.lazy_regex import lazy_re
 from parsers.walk import is_regular
 
 NAMES = ("tokenizer.json", "vocab.json", "vocab.txt")
 LARGEST = 128 << 20  # bytes of a file that are read: bound; the largest in use (Gemma 3: 262,144 pieces) has 33 MB
-_SPECIAL = re.compile(r"<\|[^|]{1,60}\|>|\[[A-Z]{2,8}\]|</?(?:s|pad|unk|mask|bos|eos|cls|sep)>", re.I)  # where no file says it
-_BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")  # SentencePiece's bytes
+_SPECIAL = lazy_re(r"<\|[^|]{1,60}\|>|\[[A-Z]{2,8}\]|</?(?:s|pad|unk|mask|bos|eos|cls|sep)>", re.I)  # where no file says it
+_BYTE = lazy_re(r"<0x([0-9A-Fa-f]{2})>")  # SentencePiece's bytes
 
 
 def _byte_letters() -> dict[str, int]:

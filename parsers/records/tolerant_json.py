@@ -16,17 +16,18 @@ from typing import Any
 
 import orjson
 
+from parsers.lazy_regex import lazy_re
 from parsers.records.line_blocks import encoding
 from parsers.tables import Gap
 
 MAX_BYTES = 256 << 20  # of a document that is read whole
 _MAX_DEPTH = 200
-_LONE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}")
-_LOOSE = re.compile(r"(?<=[:\[,\s])(?:([+-]?)inf(?:inity)?|[+-]?nan)(?=\s*[,}\]])", re.IGNORECASE)
-_SEAM = re.compile(r"\}\s*,\s*\{")
-_OPENING = re.compile(r'\{[ \t\r\n]*["}]')  # of an object; what else follows a brace is no JSON
+_LONE = lazy_re(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_LOOSE = lazy_re(r"(?<=[:\[,\s])(?:([+-]?)inf(?:inity)?|[+-]?nan)(?=\s*[,}\]])", re.IGNORECASE)
+_SEAM = lazy_re(r"\}\s*,\s*\{")
+_OPENING = lazy_re(r'\{[ \t\r\n]*["}]')  # of an object; what else follows a brace is no JSON
 _PIECE = 4096  # characters
-_TOKEN = re.compile(
+_TOKEN = lazy_re(
     r"""[ \t\r\n]+|"(?:[^"\\\x00-\x1f]|\\.)*+"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"""
     r"""|true|false|null|NaN|-?Infinity|[{}\[\]:,]""",
     re.DOTALL,

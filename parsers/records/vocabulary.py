@@ -9,8 +9,9 @@ Detectron2, fairseq, Megatron-LM, nanoGPT, Stable-Baselines3, Ray, AlgoPerf, DVC
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
+
+from parsers.lazy_regex import lazy_re
 
 # Optimizer steps come before environment steps, and those before Ray's training_iteration, as Ray's own TensorBoard logger has it
 # (ray/tune/logger/tensorboardx.py: ``result.get(TIMESTEPS_TOTAL) or result[TRAINING_ITERATION]``).
@@ -66,11 +67,11 @@ SHARD = (
     "filename", "dataset", "tar", "urls", "url", "data_source",
 )  # fmt: skip
 SHARD_ALONE = SHARD[:7]
-SAMPLE_LIST = re.compile(
+SAMPLE_LIST = lazy_re(
     r"(?:(?:global|sample|example|data|dataset|row|batch|instance|doc|document|item|record|train|image|seq|sequence)s?[_\-]?)*"
     r"(?:ids?|idxs?|indices|indexes|index|samples|examples|uids?|uuids?|guids?)|batch"
 )  # names of lists of ids
-SAMPLE_ONE = re.compile(r"(?:sample|example|doc|document|instance|record|item|row|image)(?:_?(?:id|idx|index|uid|key))?")
+SAMPLE_ONE = lazy_re(r"(?:sample|example|doc|document|instance|record|item|row|image)(?:_?(?:id|idx|index|uid|key))?")
 POSITION = ("position", "pos", "slot", "index_in_batch", "pos_in_batch", "row_in_batch")
 BATCH_NAME = ("batch_id", "batch_uid", "batch_hash")  # where nothing finer is known, they stand for the batch's samples
 

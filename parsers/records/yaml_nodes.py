@@ -14,12 +14,13 @@ from typing import Any
 
 import yaml
 
+from parsers.lazy_regex import lazy_re
 from parsers.records.json_tables import Leaf
 from parsers.tables import Gap
 
 _MAX_NODES, _MAX_BLOCKS, _MAX_DEPTH, _MAX_EVENTS = 20_000, 2000, 50, 200_000
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_EXPONENT = re.compile(r"[+-]?\d+(?:\.\d*)?[eE][+-]?\d+")
+_EXPONENT = lazy_re(r"[+-]?\d+(?:\.\d*)?[eE][+-]?\d+")
 
 Item = Leaf | Gap
 

@@ -99,7 +99,7 @@ def _concat(table: str, files: list[FileRead]) -> pa.Table:
         if all(p.null_count == len(p) for p in pieces):
             columns.append(arrow.nothing(total, kind))
         elif order is not None:
-            columns.append(_joined(pieces).take(arrow.numbers(order)))
+            columns.append(arrow.taken(_joined(pieces), order))
         elif arrow.is_number(kind):
             columns.append(pa.chunked_array(pieces))  # as they are: laying them end to end takes longer than reading some files
         else:

@@ -8,13 +8,13 @@ known from elsewhere must fall into a pause.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from parsers.lazy_regex import lazy_re
 from parsers.runs.equal_values import ENOUGH
 from parsers.runs.process_lines import BEGINS, DEATHS, ENDS, Line
 from parsers.runs.spans import BEGINNING
@@ -25,7 +25,7 @@ _LEVEL = 5  # values whose median is a level of the loss
 _CLEAR = 3.0  # usual changes from value to value; a difference of levels beyond that is none of noise
 _OFTEN = 3  # falls that nothing else shows
 _PAUSE = 5  # a launch shows in the clock as a pause of this many usual steps
-_GONE = re.compile(r"(?i)CUDA error|cancelled|preempted|node[_ ]fail|time limit|terminat|killed|segmentation fault|core dumped|aborted")
+_GONE = lazy_re(r"(?i)CUDA error|cancelled|preempted|node[_ ]fail|time limit|terminat|killed|segmentation fault|core dumped|aborted")
 _PROCESS = BEGINS | ENDS
 
 

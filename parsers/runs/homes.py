@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from pathlib import PurePosixPath
+
+from parsers.lazy_regex import lazy_re
 
 ONE_RUN = frozenset({"tensorboard", "wandb_offline", "wandb_folder", "trainer_state", "mlflow_files"})
 """The formats whose files in one home are one run: their writers give each run a folder."""
@@ -14,16 +15,16 @@ TRACKERS = frozenset({"wandb_offline", "wandb_folder", "mlflow_files", "mlflow_s
 
 LONGEST = 200  # bytes of an id; a folder's name may have 255
 
-_PART = re.compile(
+_PART = lazy_re(
     r"(?i)(train(ing)?|val(id(ation)?)?|eval(uation)?|test|dev|holdout|logs?|tb(oard)?|tensorboard(_?logs?)?|events?|summar(y|ies)"
     r"|metrics?|resources|files|artifacts|output|checkpoints?|ckpts?|weights|plots|plots/metrics|wandb|mlruns|scalars|stats|results|reports?"
     r"|(checkpoint|ckpt|iter|step|epoch|global_step)[-_=]?\d.*|mp_rank_\d+|rank[-_]?\d+|worker[-_]?\d+|node[-_]?\d+|\d+\.\d+|\.hydra|tmp-checkpoint.*)"
 )
-_SPLIT_FOLDER = re.compile(r"(?i).*[_-](train|val|valid|validation|eval|test)$")  # add_scalars writes Loss_train/, Loss_val/
-_STAMPED = re.compile(r"(?i)[A-Z][a-z]{2}\d{2}_\d{2}-\d{2}-\d{2}_.*|\d{8}[-_T]?\d{4,6}.*")  # Hugging Face: runs/May16_18-24-16_host
-_ELASTIC_TRY = re.compile(r"attempt_\d{1,9}")  # torchrun --log-dir: <run id>_<random>/attempt_0/<rank>
-_ELASTIC_ID = re.compile(r"\w{1,200}_\w{8}")
-_WANDB_RUN = re.compile(r"(?:offline-|dry)?run-\d{8}_\d{6}-(\w+)")
+_SPLIT_FOLDER = lazy_re(r"(?i).*[_-](train|val|valid|validation|eval|test)$")  # add_scalars writes Loss_train/, Loss_val/
+_STAMPED = lazy_re(r"(?i)[A-Z][a-z]{2}\d{2}_\d{2}-\d{2}-\d{2}_.*|\d{8}[-_T]?\d{4,6}.*")  # Hugging Face: runs/May16_18-24-16_host
+_ELASTIC_TRY = lazy_re(r"attempt_\d{1,9}")  # torchrun --log-dir: <run id>_<random>/attempt_0/<rank>
+_ELASTIC_ID = lazy_re(r"\w{1,200}_\w{8}")
+_WANDB_RUN = lazy_re(r"(?:offline-|dry)?run-\d{8}_\d{6}-(\w+)")
 
 
 def home(path: str) -> str:

@@ -7,24 +7,23 @@ one folder and clocks that follow each other are none.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from parsers import arrow
+from parsers.lazy_regex import lazy_re
 from parsers.runs.boundaries import Evidence
 from parsers.runs.homes import TRACKERS, run_id
 from parsers.runs.spans import BEGINNING, Span, goes_on, joined
 from parsers.tables import Run
 
-PATH = re.compile(r"launch-[1-9]\d*")
+PATH = lazy_re(r"launch-[1-9]\d*")
 """What a run that shares its files with others is called below their path."""
 
-_RESTARTED = re.compile(r"(?i)restart(?:ing|ed)? (?:the )?worker|will restart|\brequeu(?:ed|ing)|SLURM_RESTART_COUNT\W+[1-9]")
+_RESTARTED = lazy_re(r"(?i)restart(?:ing|ed)? (?:the )?worker|will restart|\brequeu(?:ed|ing)|SLURM_RESTART_COUNT\W+[1-9]")
 Attempt = dict[str, Any]
 
 
@@ -99,7 +98,7 @@ def _resumes(one: Span, two: Span, step: int | None, fits: bool) -> bool:
 
 def _sources(tables: dict[str, pa.Table]) -> set[str]:
     """The files that rows of the tables stand in."""
-    return {path for table in tables.values() for path in pc.unique(table["source"]).to_pylist()}
+    return {path for table in tables.values() for path in arrow.distinct(table["source"])}
 
 
 def _part(run: Run, number: int, chain: list[int]) -> Run:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import math
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import numpy as np
 import pyarrow as pa
 
 from parsers import arrow
+from parsers.lazy_regex import lazy_re
 
 LAUNCH = {"start", "resume"}  # kinds of events
 BEGINS = LAUNCH | {"config"}
 DEATHS = {"signal", "scheduler", "hardware"}
 ENDS = DEATHS | {"finished", "traceback", "oom", "exit", "status", "nccl", "hang"}
 BLOCK = 2  # lines between two settings of one block: an empty one, a heading
-_STAMP = re.compile(r"(?<!\d)(20\d{6})[-_T]?(\d{6})(?!\d)")
+_STAMP = lazy_re(r"(?<!\d)(20\d{6})[-_T]?(\d{6})(?!\d)")
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,10 @@ def launch_times(said: list[Line], config: pa.Table) -> list[float]:
 
 def resumes(said: list[Line], metrics: pa.Table) -> list[tuple[Line, bool]]:
     """The lines that training resumes at a step, and whether their file begins with them: what went before may be no part of it."""
-    firsts = metrics.group_by("source").aggregate([("at", "min")]).to_pydict()
-    top: dict[str, float] = {s: math.inf if at is None else at for s, at in zip(firsts["source"], firsts["at_min"], strict=True)}
+    code, names = arrow.codes(metrics["source"])
+    first = np.full(len(names), math.inf)
+    np.minimum.at(first, code, np.where(arrow.present(metrics["at"]), arrow.values(metrics["at"]), math.inf))
+    top: dict[str, float] = dict(zip(names, first.tolist(), strict=True))
     for x in said:
         top[x.source] = min(top.get(x.source, math.inf), x.at or 0)
     return [(x, (x.at or 0) <= top[x.source]) for x in said if x.kind == "resume" and x.step]

@@ -9,41 +9,42 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from parsers.lazy_regex import lazy_re
 from parsers.secrets.keys import MAYBE, NO, YES, level, words
 from parsers.secrets.values import Span, is_code, opens
 
 HINTS = ("key", "token", "secret", "pass", "pw", "psw", "cred", "auth", "bearer", "cookie", "jwt", "netrc", "webhook")
 
-_KEY = re.compile(
+_KEY = lazy_re(
     r"""(?x) (?: (?<![\w.\-]) | (?<=%22) ) (?P<key> -{0,2} [A-Za-z_][\w.\-]*+ ) (?P<close> \\{0,8}['"`] \]? | %22 | \*{1,3} | </\w{1,10}> )?
     (?P<sep> [ \t]{0,20} (?: => | -> | [:：]=? | [=＝]=? | > | %3[AaDd] ) (?: (?<=:)[ \t]{0,20}\r?\n[ \t]{1,40}(?=[^\s:]{1,300}[ \t]{0,9}(?:[\r\n]|\Z)) | [ \t]{0,20} )
       (?: (?:Optional\[)?(?:str|bytes|Secret\w{0,9})\]?(?:[ \t]?\|[ \t]?None)?[ \t]{0,4}=[ \t]{0,4} )?
     | [ \t]{1,4}(?:is|was|provided|given|IS|WAS):?[ \t]{1,4} | [ \t]{1,4}-{1,2}[ \t]{1,4} | [ \t]{0,80}[|│┃║][ \t]{0,80}
     | [ \t]{0,20},\s{0,20} | [ \t]{1,20} )"""
 )
-_QUOTE = re.compile(r"(?P<prefix>[bBrRuUfF]{0,2}|(?:Secret\w{0,20}|str|bytes)\()(?P<deep>\\{0,8})(?P<quote>\"\"\"|'''|[\"'`])")
-_INSIDE = {q: re.compile(rf"(?:[^{q}\\]|\\.)*+", re.DOTALL) for q in "\"'`"}
-_BARE = re.compile(r"[^\s'\",;&<>)}\]]+")
-_ENCODED = re.compile(r"(?:[^\s&%'\"<>]|%(?!2[26Cc]|7[Dd]))+")  # in a URL
-_CELL = re.compile(r"[^|│┃║\r\n]+")
-_LAST_CELL = re.compile(r"[|│┃║]?[ \t]*(?:[\r\n]|\Z)")
-_BLOCK = re.compile(r"[|>][+\-\d]{0,2}[ \t]*\r?\n[ \t]+(\S[^\n]*(?:\n[ \t]+[^\n]*)*)")  # of YAML
-_BARE_ENV = re.compile(r"[^\s'\"]+")
-_LINE = re.compile(r"[^\r\n]*")
-_HEADER_VALUE = re.compile(r"[^'\"\r\n]*")
-_SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey|api-key|key|digest|negotiate|ssws|bot|aws4-hmac-sha256)\s{1,4}(?=\S)")
-_DIGEST = re.compile(r"[^'\r\n]*")  # its parts stand in double quotes
-_FIRST_OF_TWO = re.compile(r"\([bBuUrR]?['\"\\]{0,9}\Z")
+_QUOTE = lazy_re(r"(?P<prefix>[bBrRuUfF]{0,2}|(?:Secret\w{0,20}|str|bytes)\()(?P<deep>\\{0,8})(?P<quote>\"\"\"|'''|[\"'`])")
+_INSIDE = {q: lazy_re(rf"(?:[^{q}\\]|\\.)*+", re.DOTALL) for q in "\"'`"}
+_BARE = lazy_re(r"[^\s'\",;&<>)}\]]+")
+_ENCODED = lazy_re(r"(?:[^\s&%'\"<>]|%(?!2[26Cc]|7[Dd]))+")  # in a URL
+_CELL = lazy_re(r"[^|│┃║\r\n]+")
+_LAST_CELL = lazy_re(r"[|│┃║]?[ \t]*(?:[\r\n]|\Z)")
+_BLOCK = lazy_re(r"[|>][+\-\d]{0,2}[ \t]*\r?\n[ \t]+(\S[^\n]*(?:\n[ \t]+[^\n]*)*)")  # of YAML
+_BARE_ENV = lazy_re(r"[^\s'\"]+")
+_LINE = lazy_re(r"[^\r\n]*")
+_HEADER_VALUE = lazy_re(r"[^'\"\r\n]*")
+_SCHEME = lazy_re(r"(?i)(?:bearer|basic|token|apikey|api-key|key|digest|negotiate|ssws|bot|aws4-hmac-sha256)\s{1,4}(?=\S)")
+_DIGEST = lazy_re(r"[^'\r\n]*")  # its parts stand in double quotes
+_FIRST_OF_TWO = lazy_re(r"\([bBuUrR]?['\"\\]{0,9}\Z")
 _BARS = ("|", "│", "┃", "║")
 _HEADERS = ("authorization", "cookie")
-_AND_COLON = re.compile(r"\\{0,8}['\"]\s{0,8}:")
-_PIECE = re.compile(r"\"(?:[^\"\\]|\\.|\\\Z)*+(?:\"|\Z)|'(?:[^'\\]|\\.|\\\Z)*+(?:'|\Z)|[^\s\[\](){},:='\"\\]+|[\[\](){}]", re.DOTALL)
-_USER = re.compile(r"['\"]username\\{0,8}['\"]")  # {"username": ..., "key": ...}, as Kaggle has it
+_AND_COLON = lazy_re(r"\\{0,8}['\"]\s{0,8}:")
+_PIECE = lazy_re(r"\"(?:[^\"\\]|\\.|\\\Z)*+(?:\"|\Z)|'(?:[^'\\]|\\.|\\\Z)*+(?:'|\Z)|[^\s\[\](){},:='\"\\]+|[\[\](){}]", re.DOTALL)
+_USER = lazy_re(r"['\"]username\\{0,8}['\"]")  # {"username": ..., "key": ...}, as Kaggle has it
 _NAMES = ("name", "key", "variable")  # {"name": "HF_TOKEN", "value": ...}, as Kubernetes has it
-_TWO_WORDS = re.compile(r"(?i)(?<![A-Za-z])(api|secret|access|private)[ +]\Z")  # API key: ...
-_WORD_BEFORE = re.compile(r"(?<![A-Za-z])([A-Za-z]{1,20}) \Z")
-_PLACEHOLDER = re.compile(r"<[^<>\n]{0,200}>|\{\{[^{}\n]{0,200}\}\}|\$\{[^{}\n]{0,200}\}")
-_NAME = re.compile(r"[\\'\"]{0,9}([\w.\-]{1,120})")
+_TWO_WORDS = lazy_re(r"(?i)(?<![A-Za-z])(api|secret|access|private)[ +]\Z")  # API key: ...
+_WORD_BEFORE = lazy_re(r"(?<![A-Za-z])([A-Za-z]{1,20}) \Z")
+_PLACEHOLDER = lazy_re(r"<[^<>\n]{0,200}>|\{\{[^{}\n]{0,200}\}\}|\$\{[^{}\n]{0,200}\}")
+_NAME = lazy_re(r"[\\'\"]{0,9}([\w.\-]{1,120})")
 _LONGEST_NEST = 20_000  # characters in brackets
 _NEAR = 200  # characters between the two, and between `machine` and `password` in a .netrc
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from parsers.lazy_regex import lazy_re
 from parsers.secrets.values import Span, is_harmless, looks_random
 
 HINTS = (
@@ -13,26 +14,26 @@ HINTS = (
 )  # fmt: skip
 _BEFORE = 300  # characters in which the command stands that a flag belongs to
 
-_FLAG = re.compile(
+_FLAG = lazy_re(
     r"(?<![\w\-])(?P<flag>-[pPawk]|-[uU]|--user|--proxy-user)(?P<gap>['\"]?[ \t,=]{0,6})(?P<quote>['\"]?)(?P<value>[^\s'\"]{1,300})"
 )
 _COMMANDS = {
-    "-p": re.compile(
+    "-p": lazy_re(
         r"\b(?:sshpass|mysql\w*|mariadb[\w\-]*|mongo\w*|influx|htpasswd|7z\w*|rar|unrar|login)\b|(?<![\w\-])(?:-u|--user(?:name)?)[ \t'\",=]"
     ),
-    "-P": re.compile(r"\b(?:unzip|zip|plink|pscp|sqlcmd|bcp)\b"),
-    "-a": re.compile(r"\b(?:redis-cli|redis-benchmark)\b"),
-    "-k": re.compile(r"\bopenssl\b"),
-    "-w": re.compile(r"\bldap\w{3,10}\b"),
-    "-u": re.compile(r"\b(?:curl|wget|https?|xh|ftp|lftp|smbclient|rclone)\b"),
+    "-P": lazy_re(r"\b(?:unzip|zip|plink|pscp|sqlcmd|bcp)\b"),
+    "-a": lazy_re(r"\b(?:redis-cli|redis-benchmark)\b"),
+    "-k": lazy_re(r"\bopenssl\b"),
+    "-w": lazy_re(r"\bldap\w{3,10}\b"),
+    "-u": lazy_re(r"\b(?:curl|wget|https?|xh|ftp|lftp|smbclient|rclone)\b"),
 }
-_ATTACHED = re.compile(r"\b(?:mysql\w*|mariadb[\w\-]*|sshpass|7z\w*|rar|unrar)\b")  # -pSECRET in one word
-_PASS = re.compile(r"(?<!\w)-?(?:passin|passout|pass|k)\s{1,4}pass:(\S{1,300})")  # openssl
-_BEARER = re.compile(r"(?i)\bbearer[ \t]{1,8}([\w\-.=+/~]{8,})")
-_PIPED = re.compile(
+_ATTACHED = lazy_re(r"\b(?:mysql\w*|mariadb[\w\-]*|sshpass|7z\w*|rar|unrar)\b")  # -pSECRET in one word
+_PASS = lazy_re(r"(?<!\w)-?(?:passin|passout|pass|k)\s{1,4}pass:(\S{1,300})")  # openssl
+_BEARER = lazy_re(r"(?i)\bbearer[ \t]{1,8}([\w\-.=+/~]{8,})")
+_PIPED = lazy_re(
     r"\b(?:echo|printf)\s{1,4}(?:-n\s{1,4})?['\"]?([^\s'\"|]{1,200})['\"]?\s{0,4}\|[^\n|]{0,200}?(?:-stdin|sudo -S|chpasswd|passwd)"
 )
-_PGPASS = re.compile(r"(?m)(?<!\S)[^\s:]{1,200}:(?:543\d|6432|\*):[^\s:]{1,200}:[^\s:]{1,200}:(\S{1,300})$")
+_PGPASS = lazy_re(r"(?m)(?<!\S)[^\s:]{1,200}:(?:543\d|6432|\*):[^\s:]{1,200}:[^\s:]{1,200}:(\S{1,300})$")
 
 
 def given(text: str) -> Iterator[Span]:

@@ -16,21 +16,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from parsers.lazy_regex import lazy_re
 from parsers.secrets.keys import split, words
 from parsers.secrets.values import Span, is_harmless
 
 _HERE = Path(__file__).parent
-_KEYWORDS = re.compile(r"(?m)^keywords = \[([^\]]*)\]")
-_ID = re.compile(r'(?m)^id = "([^"]*)"')
+_KEYWORDS = lazy_re(r"(?m)^keywords = \[([^\]]*)\]")
+_ID = lazy_re(r'(?m)^id = "([^"]*)"')
 # how the list writes what stands around the value of a named issuer
 _BEFORE_NAME = r"[\w.-]{0,50}?"
 _BETWEEN = r"[ \t\w.-]{0,20}"
 _AFTER = (r"""(?:[\x60'"\s;]|\\[nr]|$)""", r"""(?:[\x60'"\s;]|\\[nr]|$|\b)""", r"(?:[^\w-]|\z)", r"(?:[^a-zA-Z0-9+/]|\z)")
-_PIECES = re.compile(r"[^A-Za-z0-9]+")
+_PIECES = lazy_re(r"[^A-Za-z0-9]+")
 _LONGEST_WORD = 5  # characters; letters and digits mixed in a longer piece are no word such as 125m or v2
-_HEX = re.compile(r"(?i)[0-9a-f]{14,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # checksums and ids, too
-_NAME_GOES_ON = re.compile(r"[ \t\-_.]([A-Za-z]{3,})")  # facebook-opt
-_NAME_BEFORE = re.compile(r"[^\n]{0,40}\Z")
+_HEX = lazy_re(r"(?i)[0-9a-f]{14,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # checksums and ids, too
+_NAME_GOES_ON = lazy_re(r"[ \t\-_.]([A-Za-z]{3,})")  # facebook-opt
+_NAME_BEFORE = lazy_re(r"[^\n]{0,40}\Z")
 
 
 class Rule(NamedTuple):

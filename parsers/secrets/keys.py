@@ -6,14 +6,15 @@ and ``tokens_per_second`` do not. Where only the value can tell (``token``, ``fo
 
 from __future__ import annotations
 
-import re
 import tomllib
 from functools import cache, lru_cache
 from pathlib import Path
 
+from parsers.lazy_regex import lazy_re
+
 NO, MAYBE, YES = 0, 1, 2
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_WORD = lazy_re(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _ENDS = (("token", "opens_token"), ("pass", "opens_pass"))
 LONGEST = 120  # characters of a key that are looked at, the last ones
 

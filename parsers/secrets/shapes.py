@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 
+from parsers.lazy_regex import lazy_re
 from parsers.secrets import gitleaks
 from parsers.secrets.keys import level
 from parsers.secrets.values import Span, is_code, is_harmless, opens
@@ -23,17 +24,17 @@ _SHORT = 200  # characters of a text that is worth remembering
 # A token begins where no letter or digit stands before it, but for those of an escape: %3D in a URL, \n in JSON, a colour
 _BEGIN = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[bfnrt])|(?<=\x1b\[m)|(?<=\x1b\[\dm)|(?<=\x1b\[\d\dm))"
 _END = r"(?![A-Za-z0-9])"
-_BEGINS = re.compile(_BEGIN)
+_BEGINS = lazy_re(_BEGIN)
 
 # what a link is signed or opened with; a value of fewer characters names something
-_QUERY = re.compile(
+_QUERY = lazy_re(
     r"(?i)(?:(?<=[?&;#])|(?<=u0026)|(?<=%26)|(?<=%3f)|(?<![\w\-.])(?=sig))"
     r"(?:x-(?:amz|goog)-(?:signature|credential|security-token)|awsaccesskeyid|(?:shared_?access_?)?sig(?:nature)?|key"
     r"|(?:[\w\-]{1,30}[_\-])?(?:token|api_?key|apikey|secret|password|passwd|pwd|auth))"
     r"(?:=|%3d)([^&\s'\"<>#;,\\]{6,})"
 )
 # a setting in the name of a run or a tag: token=...,lr=0.1
-_SETTING = re.compile(r"(?<![A-Za-z0-9])([A-Za-z][\w\-.]{1,60})=([^\s&,;:/'\"<>#\\()]{8,200})")
+_SETTING = lazy_re(r"(?<![A-Za-z0-9])([A-Za-z][\w\-.]{1,60})=([^\s&,;:/'\"<>#\\()]{8,200})")
 _SETTING_HINTS = ("oken=", "key=", "Key=", "ecret=", "assword=", "asswd=", "pwd=", "TOKEN=", "KEY=", "SECRET=", "PASSWORD=")
 _SHORTEST_TOKEN = 15  # characters, of Slack's xoxb-
 _QUERY_HINTS = ("://", "?", "&", "%26", "%3F", "%3f", "u0026", "sig=")

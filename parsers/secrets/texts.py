@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from functools import cache
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from parsers.lazy_regex import lazy_re
 from parsers.secrets import assignments, command_lines, gitleaks, shapes
 from parsers.secrets.shapes import MASK
 
-_KEY_BEGINS = re.compile(r"-----BEGIN[ A-Z0-9_\-]{0,100}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_GOES_ON = re.compile(r"(?:.{0,120}[\s\]:|>])?(?=[A-Za-z]{0,80}[\d+/=]|[A-Za-z]{20})[A-Za-z0-9+/=]{4,}\s*")
+_KEY_BEGINS = lazy_re(r"-----BEGIN[ A-Z0-9_\-]{0,100}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_GOES_ON = lazy_re(r"(?:.{0,120}[\s\]:|>])?(?=[A-Za-z]{0,80}[\d+/=]|[A-Za-z]{20})[A-Za-z0-9+/=]{4,}\s*")
 _MANY = 64  # texts, from which on it pays to hand the expression with all hints to RE2, which takes a millisecond to read it
 _KEY_LINES = 400  # lines; a private key in text has no more
 
@@ -55,6 +55,8 @@ def _hints() -> tuple[str, ...]:
 
 def _looks(texts: list[str]) -> Iterator[tuple[bool, ...]]:
     """What each text might hold; RE2 looks for all hints at once, fifty times as fast as Python for one after the other."""
+    import pyarrow.compute as pc  # takes longer to import than a small log to read
+
     raw = pa.array([t.encode("utf-8", "replace") for t in texts], pa.large_binary())
     return zip(*(pc.match_substring_regex(raw, hints).to_pylist() for hints in _hints()), strict=True)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from parsers.lazy_regex import lazy_re
 from parsers.secrets.keys import MAYBE, YES, is_password, words
 
 Span = tuple[int, int]  # where a secret begins and ends in a text
 
-_STANDS_FOR = re.compile(
+_STANDS_FOR = lazy_re(
     r"""(?ix)
       <[^<>]{0,200}> | \[[^\[\]]{0,200}\] | \{{1,2}[^{}]{0,200}\}{1,2}   # <your token>, [REDACTED], {{ token }}
     | \$\{[^{}]{0,200}\}? | \$\([^()]{0,200}\)? | %[a-z_][a-z0-9_]{0,80}%  # of a shell
@@ -19,9 +20,9 @@ _STANDS_FOR = re.compile(
     | (?:your|insert|enter|replace)[_\- ].{0,100}
     """
 )
-_VARIABLE = re.compile(r"\$[A-Z_][A-Z0-9_]*")
-_NUMBER = re.compile(r"[+-]?(?:\d+(?:[.,]\d*)?|\.\d+)(?:[eE][+-]?\d+)?%?")
-_AMOUNT = re.compile(r"[+-]?\d[\d.,]{0,30}(?:[nuµm]?s|sec|min|h|%|[KMGT]?i?B|it/s)")
+_VARIABLE = lazy_re(r"\$[A-Z_][A-Z0-9_]*")
+_NUMBER = lazy_re(r"[+-]?(?:\d+(?:[.,]\d*)?|\.\d+)(?:[eE][+-]?\d+)?%?")
+_AMOUNT = lazy_re(r"[+-]?\d[\d.,]{0,30}(?:[nuµm]?s|sec|min|h|%|[KMGT]?i?B|it/s)")
 _LONG_NUMBER = 6  # digits of a number that may be a password
 
 
@@ -59,8 +60,8 @@ def looks_random(value: str) -> bool:
     return ((has_digit or (has_sign and rises > 0)) and has_letter) or (5 * rises >= len(value) >= 16)
 
 
-_NAME = re.compile(r"[A-Za-z_][\w.]*")
-_CALL = re.compile(
+_NAME = lazy_re(r"[A-Za-z_][\w.]*")
+_CALL = lazy_re(
     r"(?:self|args|cfg|config|os|settings|getpass|userdata|get|read|load|fetch|make|input|str|Optional|Union)[.\w]*+[(\[].*", re.DOTALL
 )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parsers import arrow
+from parsers.lazy_regex import lazy_re
 from parsers.records import json_values
 from parsers.tables import Gap, Rows, record_batch
 from parsers.tensorboard_format import histograms, hparams_plugin, loop_tables, tag_names, vectorized
@@ -25,7 +25,7 @@ _CHUNK = 1 << 14  # records decoded together: their columns fit the second-level
 _BATCH = 1 << 17  # rows in a record batch, or a few more
 _TYPES = {"record": "i8", "step": "i8", "tag": "i4"}
 _HISTOGRAM_COLUMNS = ("count", "min", "max", "mean", "std", *histograms.QUANTILES)
-_SETTINGS = re.compile(r"(?i)(^|[/_])(args|config|hparams|hyperparameters|params)([/_]|$)")
+_SETTINGS = lazy_re(r"(?i)(^|[/_])(args|config|hparams|hyperparameters|params)([/_]|$)")
 
 Columns = vectorized.Columns
 

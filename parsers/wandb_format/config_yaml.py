@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Gap
 
 _MAX_NODES = 200_000  # aliases spelled out: a small file can ask for more than any memory
-_EXPONENT = re.compile(r"[-+]?\d+(?:\.\d*)?[eE][-+]?\d+$")  # 1e-05, as W&B's Go writer spells it: no number in YAML 1.1
+_EXPONENT = lazy_re(r"[-+]?\d+(?:\.\d*)?[eE][-+]?\d+$")  # 1e-05, as W&B's Go writer spells it: no number in YAML 1.1
 _MAX_DEPTH = 100
-_DEEP = re.compile(r"(?m)^ {400}|(?:[-?:]\s){100}")
+_DEEP = lazy_re(r"(?m)^ {400}|(?:[-?:]\s){100}")
 
 
 def items(text: str) -> Iterator[tuple[int, str, Any] | Gap]:

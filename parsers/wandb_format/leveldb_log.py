@@ -11,13 +11,13 @@ header says, then anywhere in the block, at the latest in the next block.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from struct import Struct
 from zlib import crc32
 
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Gap
 
 BLOCK = 32768
@@ -27,7 +27,7 @@ MAX_RECORD = 1 << 30
 _HEADER = Struct("<IHB")
 _DAMAGED, _FULL, _FIRST, _MIDDLE, _LAST = range(5)
 _SEED = {kind: crc32(bytes([kind])) for kind in (_FULL, _FIRST, _MIDDLE, _LAST)}
-_KIND = re.compile(rb"[\x01-\x04]")
+_KIND = lazy_re(rb"[\x01-\x04]")
 _MAX_TESTS = 1_000_000  # places tested for a chunk; a file that asks for more is noise, and noise must not cost minutes
 
 

@@ -5,7 +5,6 @@ Field numbers: ``wandb_internal.proto`` of wandb 0.31 (RunRecord, ConfigRecord, 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any
 
 from parsers.console_format import event_lines, tracebacks
 from parsers.console_format.line_prefix import Where
+from parsers.lazy_regex import lazy_re
 from parsers.records.json_values import flat
 from parsers.tables import Gap, Note, Rows
 from parsers.wandb_format import key_values
@@ -26,7 +26,7 @@ _RUN_TEXTS = {1: "run_id", 2: "entity", 3: "project", 6: "group", 7: "job_type",
 _ENVIRONMENT_TEXTS = {1: "os", 2: "python", 4: "docker", 6: "program", 11: "root", 12: "host", 13: "username",
                       14: "executable", 18: "gpu_type", 25: "cuda_version"}  # fmt: skip
 _ENVIRONMENT_COUNTS = {16: "cpu_count", 17: "cpu_count_logical", 19: "gpu_count"}
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_ANSI = lazy_re(r"\x1b\[[0-9;?]*[A-Za-z]")
 _MAX_EVENTS = 2000
 _LEVELS = {"INFO": "info", "WARN": "warning", "ERROR": "error"}
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Gap, Note, Rows
 from parsers.wandb_format.steps import Dropped
 
-_PACKAGE = re.compile(r"^\s*(?:-\s+)?([A-Za-z][\w.\-]*)\s*={1,3}\s*([^\s=;#,]+)")
+_PACKAGE = lazy_re(r"^\s*(?:-\s+)?([A-Za-z][\w.\-]*)\s*={1,3}\s*([^\s=;#,]+)")
 _KEY_PACKAGES = (
     "torch pytorch torchvision torchdata tensorflow keras jax jaxlib flax optax numpy transformers accelerate deepspeed"
     " lightning pytorch-lightning peft trl bitsandbytes flash-attn xformers apex transformer-engine megatron-core"
@@ -20,10 +20,10 @@ _KEY_PACKAGES = (
     " stable-baselines3 gym gymnasium nvidia-nccl-cu11 nvidia-nccl-cu12 nvidia-cudnn-cu11 nvidia-cudnn-cu12"
 )
 _MAX_LINE = 16 << 20
-_INIT_FAILED = re.compile(r"\bERROR\b.*\bwandb_init\b[^\]]*\] (?:encountered )?(?:error: ?)?(.+)")
-_FINISHING = re.compile(r"\bfinishing run \S*/(\w+)\s*$")
-_EXIT = re.compile(r"\bgot exitcode: (\d+)")
-_FOLDER = re.compile(r"run-\d{8}_\d{6}-(\w+)")
+_INIT_FAILED = lazy_re(r"\bERROR\b.*\bwandb_init\b[^\]]*\] (?:encountered )?(?:error: ?)?(.+)")
+_FINISHING = lazy_re(r"\bfinishing run \S*/(\w+)\s*$")
+_EXIT = lazy_re(r"\bgot exitcode: (\d+)")
+_FOLDER = lazy_re(r"run-\d{8}_\d{6}-(\w+)")
 
 
 def packages(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:

@@ -14,22 +14,22 @@ A row whose step is below the last one is dropped with a warning, whose words ch
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 from parsers.tables import Rows
 from parsers.wandb_format.key_values import Message
 
 Floats = NDArray[np.float64]
 
-_PREFIX = re.compile(r"^train(?:er|ing)?[/._]")
+_PREFIX = lazy_re(r"^train(?:er|ing)?[/._]")
 _GLOBAL_STEP = {name for name in vocabulary.STEP if name.endswith("global_step")}
 
-_DROPPED = re.compile(
+_DROPPED = lazy_re(
     r"(?i)log to step (\d+) that is less than the current step (\d+)"
     r"|step:? (\d+) is less than (?:the )?current step:? (\d+)"
     r"|\bstep (\d+) < (\d+)[.;] dropping"

@@ -157,3 +157,14 @@ def test_a_remembered_median_is_nobodys_to_change(length: int) -> None:
     x[length // 2] = 1e6  # the same array with another number in it
     assert not np.array_equal(excursions.centred_median(x, 1), expected)
     assert excursions.centred_median(x, 1)[length // 2] == 1e6
+
+
+@pytest.mark.parametrize("window", [1, 2, 8, 15, 80])
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("odd", [None, np.inf, np.nan])
+def test_short_and_long_series_have_the_same_medians(window: int, center: bool, odd: float | None) -> None:
+    for length in (1, 2, 30, 300):
+        x = noisy(length, 0.1)
+        if odd is not None:
+            x[::5] = odd
+        assert np.array_equal(excursions._of_windows(x, window, center), excursions._streamed(x, window, center), equal_nan=True)

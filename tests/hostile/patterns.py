@@ -15,6 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from parsers.lazy_regex import LazyRegex
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("parsers", "forensics", "reports")
 CALLS = {"compile", "search", "match", "fullmatch", "findall", "finditer", "split", "sub", "subn"}
@@ -89,7 +91,9 @@ def _methods(trees: Any) -> dict[str, set[str]]:
 
 def _held(value: object, depth: int) -> Iterator[re.Pattern[Any]]:
     """Patterns in a value: itself, in containers, in fields."""
-    if isinstance(value, re.Pattern):
+    if isinstance(value, LazyRegex):
+        yield value.compiled()
+    elif isinstance(value, re.Pattern):
         yield value
     elif depth < 6 and isinstance(value, dict):
         yield from (p for pair in value.items() for v in pair for p in _held(v, depth + 1))

@@ -88,6 +88,7 @@ ELSEWHERE = {
     "reports.missing: words": "constants of that module, looked for in one line",
     "forensics.published.recipes: words": "constants of that module, looked for in the name of a model",
     "forensics.run.metrics_in_words: pattern": "constants of forensics.signs, looked for in the first 200 characters of a tag",
+    "parsers.lazy_regex: self._text": "what modules hold, each attacked as if it were compiled",
     "parsers.name_rules: pattern": "the texts of names.toml, which are attacked one by one",
     "parsers.secrets.gitleaks: translated(text)": "its rules are among shapes.patterns()",
 }
