@@ -13,6 +13,9 @@ from forensics.errors import ForensicsError
 from forensics.published import incidents
 from forensics.rules import detectors, further_causes, id_of
 from forensics.signs.sign import looks
+from parsers import names
+
+METRICS = "metrics"
 
 
 def index() -> str:
@@ -25,7 +28,7 @@ def index() -> str:
     }
     width = max(len(name) for rows in kinds.values() for name, _ in rows)
     lines = [line for heading, rows in kinds.items() for line in (f"{heading}:", *(f"  {name:<{width}} {text}" for name, text in rows), "")]
-    return "\n".join([*lines, "`forensics explain ID` prints one of them."])
+    return "\n".join([*lines, "`forensics explain ID` prints one of them, `forensics explain metrics` the canonical names of metrics."])
 
 
 def page(topic: str) -> str:
@@ -36,6 +39,8 @@ def page(topic: str) -> str:
     }
     pages |= {name: look.__doc__ or "" for name, look in looks().items()}
     pages |= {id_of(m): m.__doc__ or "" for m in (*detectors(), *further_causes(), *parsers.modules())}
+    if topic == METRICS:
+        return _metrics()
     if topic in pages:
         return f"{topic}: {inspect.cleandoc(pages[topic])}"
     import difflib
@@ -44,6 +49,13 @@ def page(topic: str) -> str:
     raise ForensicsError(
         f"no detector, sign, cause or format is called {topic}", f"Near: {', '.join(near)}" if near else "`forensics explain` lists all."
     )
+
+
+def _metrics() -> str:
+    """Every canonical name of a metric, with its meaning and unit."""
+    named = names.vocabulary()
+    width = max(map(len, named))
+    return "\n".join(f"{name:<{width}} {what}{f' ({unit})' if unit else ''}" for name, (what, unit) in named.items())
 
 
 def sections(c: Cause) -> list[tuple[str, str]]:

@@ -59,7 +59,9 @@ def changes(changed: list[dict[str, Any]], width: int) -> list[str]:
     """What moved, the farthest first; what did not move, counted."""
     still = [c for c in changed if c["equal"]]
     moved = sorted((c for c in changed if c["equal"] is False), key=lambda c: -value(c["relative"]))
-    lines = [f"Changed: {len(moved)} tensors; bit for bit the same: {len(still)}; not compared: {len(changed) - len(moved) - len(still)}"]
+    lines = [
+        f"Changed: {text_format.plural(len(moved), 'tensor')}; bit for bit the same: {len(still)}; not compared: {len(changed) - len(moved) - len(still)}"
+    ]
     wide = max(min(max((len(c["name"]) for c in moved[:MOST]), default=6), width - 40), 6)
     lines += [
         f"  {text_format.cut(c['name'], wide, left=True):<{wide}}  moved by {number(c['update_norm']):>9}, {number(c['relative']):>9} of its norm"

@@ -131,6 +131,7 @@ def test_explain_lists_and_prints(tmp_path: Path) -> None:
     listed = run("explain", cwd=tmp_path).stdout
     assert "loss_spike" in listed and "bad_data_batch" in listed
     assert "Cannot tell" in run("explain", "loss_spike", cwd=tmp_path).stdout
+    assert "grad.norm" in run("explain", "metrics", cwd=tmp_path).stdout
     p = run("explain", "loss_spikes", cwd=tmp_path)
     assert p.returncode == 1 and "loss_spike" in p.stderr
 

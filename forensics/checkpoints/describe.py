@@ -66,7 +66,7 @@ def open_checkpoint(path: Path) -> Checkpoint:
     try:
         contents = checkpoints.read(path)
     except Unreadable as e:
-        raise ForensicsError(f"{path} cannot be read: {e}", "docs/checkpoints.md lists the formats that can.") from e
+        raise ForensicsError(f"{path} cannot be read: {e}", "`forensics formats` lists what can be read.") from e
     except RecursionError as e:
         raise ForensicsError(f"{path} cannot be read: nested too deeply") from e
     return Checkpoint(contents, step_of(contents), kind_of(contents))

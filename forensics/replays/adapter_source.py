@@ -25,7 +25,7 @@ def refuse_unless_adapter(path: Path) -> None:
     lacking = [n for n in NEEDED if n not in defined and ANY not in defined and not (n == "batch" and "dataset" in defined)]
     if lacking:
         listed = " and no ".join(f"{n}()" for n in lacking)
-        hint = "It was not run. `forensics replay --init` writes a template; docs/replay.md says what an adapter is."
+        hint = "It was not run. `forensics replay --init` writes a template that says what an adapter is."
         raise ForensicsError(f"{path} defines no {listed}, so it is no replay adapter", hint)
 
 

@@ -24,7 +24,7 @@ from parsers.tables import Gap, Run
 FILE = settings_file.NAME
 MOST_COMPARED = 5000  # tags; bound: comparing a name with as many takes a tenth of a second
 FEW = 8  # tags that a message may list
-_NAMES = "docs/metric-names-reference.md lists the names: loss.train, loss.eval, grad.norm, lr and others."
+_NAMES = "`forensics explain metrics` lists the names: loss.train, loss.eval, grad.norm, lr and others."
 _TAGS = "`forensics tables RUN --out DIR` writes every tag to metrics.parquet."
 
 
@@ -68,7 +68,7 @@ def check_tags(aliases: Aliases, runs: Iterable[Run]) -> None:
     logged = _logged(runs)
     for name, tag in aliases.given.items():
         if tag not in logged:
-            raise WrongUsage(f"--metric {name}={tag}: no metric of that tag was logged{_near(tag, logged)}", _TAGS)
+            raise WrongUsage(f"{name}={tag}: no metric of that tag was logged{_near(tag, logged)}", _TAGS)
 
 
 @cache

@@ -56,7 +56,9 @@ def raw(url: str, body: Any = None, headers: Mapping[str, str] | None = None, in
                 raise Refused(f"{_host(url)} answers {e.code}: {_said(e)}", _hint(e.code), e.code) from None
             time.sleep(_wait(e.headers.get("Retry-After"), n))
         except (OSError, ValueError, http.client.HTTPException) as e:  # no such host, nobody listens, no answer in time
-            raise ForensicsError(f"{_host(url)} cannot be reached: {getattr(e, 'reason', None) or e}", "") from None
+            raise ForensicsError(
+                f"{_host(url)} cannot be reached: {getattr(e, 'reason', None) or e}", "Is the address right, and may this machine reach it?"
+            ) from None
     raise AssertionError
 
 
