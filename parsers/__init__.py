@@ -10,6 +10,7 @@ import importlib
 import os
 import pkgutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +18,7 @@ from types import ModuleType
 import numpy as np
 import pyarrow as pa
 
-from parsers import arrow, clocks, formats, plugins, rank_names, secrets, shown
+from parsers import arrow, clocks, compressed, formats, plugins, rank_names, secrets, shown
 from parsers.runs import assemble, launches, split_runs
 from parsers.tables import HEAD_BYTES, Gap, Note, Run, Source, relative, table_of
 from parsers.unclaimed import describe, is_report, sampled
@@ -58,17 +59,28 @@ def read_file(path: Path, root: Path) -> assemble.FileRead:
     try:
         with path.open("rb") as f:
             size, head = os.fstat(f.fileno()).st_size, f.read(HEAD_BYTES)
+            packed = head + f.read(compressed.PACKED) if compressed.is_compressed(path, head) else b""
     except OSError as e:
         source = Source(rel, "unreadable", 0, claimed=False)
         return assemble.FileRead(path, source, {}, [Gap("byte 0", f"cannot be opened: {e.strerror}", None, rel)])
     if is_report(head):
         return assemble.FileRead(path, Source(rel, "a report of forensics, not read", size, claimed=False), {}, [])
     parser = next(iter(claimants(path, head)), None) or sampled(path, head)
+    if parser is None and packed and (claimants(*(inside := compressed.beginning(path, packed))) or sampled(*inside)):
+        return _decompressed(path, rel, size)
     if parser is None:
         what = describe(path, head)
         gaps = [Gap("byte 0", what, None, rel)] if "never fetched" in what else []
         return assemble.FileRead(path, Source(rel, what, size, claimed=False), {}, gaps)
     return _parsed(parser, path, rel, size)
+
+
+def _decompressed(path: Path, rel: str, size: int) -> assemble.FileRead:
+    with compressed.whole(path, rel) as found:
+        read = read_file(found.path, found.root)
+    note = "; ".join(filter(None, ["decompressed", read.source.note]))
+    gaps = [replace(g, path=rel) for g in (*read.gaps, found.gap) if g is not None]
+    return replace(read, path=path, source=replace(read.source, path=rel, bytes=size, note=note), gaps=gaps)
 
 
 def _parsed(parser: ModuleType, path: Path, rel: str, size: int) -> assemble.FileRead:

@@ -9,6 +9,7 @@ from pathlib import Path
 import parsers
 from forensics import remote
 from forensics.errors import ForensicsError
+from parsers import compressed
 from parsers.tables import HEAD_BYTES, Gap
 from parsers.unclaimed import is_report
 from parsers.walk import walk
@@ -48,6 +49,7 @@ def _local(base: Path) -> Iterator[Found]:
             info = path.stat()
             with path.open("rb") as f:
                 head = f.read(HEAD_BYTES)
+                head += f.read(compressed.PACKED) if compressed.is_compressed(path, head) else b""
         except OSError:
             yield Found(rel, 0, 0.0, UNREADABLE)  # the gap is noted where the place is read
             continue
@@ -64,12 +66,16 @@ def _remote(root: str) -> Iterator[Found]:
         part = named[i : i + _HEADS]
         heads = fs.cat_ranges([m.key for m in part], [0] * len(part), [min(m.size, HEAD_BYTES) for m in part], on_error="return")
         for m, data in zip(part, heads, strict=True):
+            if isinstance(data, bytes) and compressed.is_compressed(Path(m.name), data):
+                data = fs.cat_file(m.key, 0, min(m.size, compressed.PACKED))
             yield Found(m.name, m.size, m.time, _kind(Path(m.name), data) if isinstance(data, bytes) else UNREADABLE)
 
 
 def _kind(path: Path, head: bytes) -> str:
-    claimed = None if is_report(head) else next(iter(parsers.claimants(path, head)), None)
-    if claimed is None:
+    if is_report(head):
         return "other"
-    name = parsers.name_of(claimed)
+    claimed = parsers.claimants(path, head)
+    if not claimed and compressed.is_compressed(path, head):
+        claimed = parsers.claimants(*compressed.beginning(path, head))
+    name = parsers.name_of(claimed[0]) if claimed else "other"
     return _KINDS.get(name, name)
