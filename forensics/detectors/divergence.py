@@ -38,7 +38,7 @@ from forensics.run.evaluations import improves_after
 from forensics.run.inputs import LOST, OBJECTIVE, finite_objective
 from forensics.run.robust import SIGMA, error_of_median
 from forensics.run.series import Series
-from forensics.spikes import excursions
+from forensics.spikes import excursions, medians
 from forensics.spikes.trend import IN_ORDER, ORDERED, falls_in_order, turn
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
@@ -86,7 +86,7 @@ def detect(run: Run) -> Iterator[Finding]:
         if slow is None:
             yield from _above_first(run, s, rows)
             return
-        at, level, width = slow.start, excursions.rolling_median(y, LEVEL), LEVEL
+        at, level, width = slow.start, medians.rolling_median(y, LEVEL), LEVEL
         best = min(_best(level, LEVEL), at)
     row = rows[at]
     start, last = int(s.step[row]), int(s.step[rows[-1]])
@@ -155,7 +155,7 @@ def _best(level: excursions.Floats, width: int) -> int:
 
 def _levels(y: excursions.Floats, width: int, spread: excursions.Floats) -> tuple[excursions.Floats, float]:
     """(level at each value, its standard error)."""
-    level = excursions.rolling_median(y, width)
+    level = medians.rolling_median(y, width)
     best = _best(level, width)
     noise = max(np.median(spread), spread[best], np.median(spread[best:]))  # a loss near zero scatters more, as a share
     return level, error_of_median(float(noise), width)
@@ -164,7 +164,7 @@ def _levels(y: excursions.Floats, width: int, spread: excursions.Floats) -> tupl
 def _noise_of_steps(y: excursions.Floats, width: int) -> excursions.Floats:
     """Noise of one value by what it is off the middle of its neighbours: in a short log a fall of ten values is no noise."""
     off = np.abs(np.diff(np.r_[y[1], y, y[-2]], 2))
-    return np.maximum(SIGMA * excursions.centred_median(off, 4 * width + 1) / 6**0.5, excursions.LEAST_SIGMA)
+    return np.maximum(SIGMA * medians.centred_median(off, 4 * width + 1) / 6**0.5, excursions.LEAST_SIGMA)
 
 
 def _undone(y: excursions.Floats, width: int, best: float) -> float:
@@ -176,7 +176,7 @@ def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding
     """A loss that stood far above its first level for a tenth of the run, though it came back in the end."""
     x = s.value[rows]
     first = float(np.median(x[:3]))
-    high = np.flatnonzero(excursions.rolling_median(x, FEW) > CLIMB * first)
+    high = np.flatnonzero(medians.rolling_median(x, FEW) > CLIMB * first)
     if first <= 0 or len(high) < max(LEVEL, STRETCH * len(x)) or np.median(x[-LEVEL:]) >= first:
         return
     a, b = int(high[0]), int(high[-1])

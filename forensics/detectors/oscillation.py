@@ -31,7 +31,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.run.inputs import finite_loss
 from forensics.run.robust import SIGMA
 from forensics.run.series import Series
-from forensics.spikes import excursions
+from forensics.spikes import excursions, medians
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]
@@ -103,7 +103,7 @@ def swings(x: excursions.Floats) -> tuple[int, int, float, float] | None:
 
 def _width(x: excursions.Floats) -> excursions.Floats:
     """How widely the last values scatter about their running median."""
-    return SIGMA * excursions.rolling_median(np.abs(x - excursions.centred_median(x, CALM)), WINDOW)
+    return SIGMA * medians.rolling_median(np.abs(x - medians.centred_median(x, CALM)), WINDOW)
 
 
 def smallest_effect(run: Run) -> str:

@@ -102,7 +102,8 @@ def _cut(source: str, clock: Clock, said: list[Line], begun: dict[int, Evidence]
     for n, (i, j) in enumerate(zip(starts, [*starts[1:], len(clock.step)], strict=True)):
         step, time = clock.step[i:j], clock.time[i:j]
         time = time[time >= DATED]
-        grown = np.diff(np.unique(step))
+        grown = np.diff(np.sort(step))
+        grown = grown[grown > 0]
         times = (float(time.min()), float(time.max())) if len(time) else None
         span = Span(int(step.min()), int(step.max()), times, int(np.median(grown)) if len(grown) else clock.interval)
         previous = int(clock.at[i - 1]) if n else -1
