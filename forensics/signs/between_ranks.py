@@ -23,7 +23,7 @@ _CHECKSUM = re.compile(
     r"(?:^|[/_.])(?:check_?sum|(?:param\w{0,20}|weights?|model)_?(?:hash|crc|digest|md5|sum)|param\.norm|weights?_?norm)(?:$|[/_.])", re.I
 )
 
-EFFECTS = ("weights_checksum_differs",)  # symptoms of their own, for which there is no detector
+EFFECTS = {"weights_checksum_differs": "ranks"}  # symptoms of their own, for which there is no detector
 _NORM = re.compile(r"norm", re.I)
 
 

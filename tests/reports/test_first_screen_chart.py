@@ -38,18 +38,18 @@ def about(case: Case, kind: str, metric: str, tag: str, *, curve: bool) -> Case:
 
 def test_the_chart_is_of_the_metric_that_the_finding_is_about() -> None:
     found = drawn(about(cases.spike(), "lr_schedule", "other/rate", "rate", curve=True))
-    assert (found["tag"], found["log"]) == ("rate", False)
-    assert "last 40" in found["svg"] and "highest 40" in found["svg"]
+    assert (found["upper"]["tag"], found["upper"]["log"]) == ("rate", False)
+    assert "last 40" in found["upper"]["svg"] and "highest 40" in found["upper"]["svg"]
     assert "shown above: steps 100 to 340" in found["overview"]
     without = drawn(about(cases.spike(), "odd_metric", "other/rate", "rate", curve=False))
-    assert without["tag"] == "rate"
+    assert without["upper"]["tag"] == "rate"
     assert without["overview"] == ""  # it is the whole run
     memory = drawn(about(cases.spike(), "memory", "gpu.mem", "used_gib", curve=False))
-    assert memory["tag"] == "perf/memory"
+    assert memory["upper"]["tag"] == "perf/memory"
 
 
 def test_a_healthy_run_shows_its_loss() -> None:
-    assert drawn(cases.healthy())["title"] == "training loss"
+    assert drawn(cases.healthy())["upper"]["title"] == "Training loss"
 
 
 def test_the_gravest_finding_leads_then_what_speaks_for_the_cause() -> None:
@@ -101,13 +101,13 @@ def test_nothing_to_do_is_told_twice() -> None:
 
 
 def test_status_says_whether_the_cause_is_known() -> None:
-    assert first_screen.status(complete(cases.spike()))[0] == "One cause leads"
-    assert first_screen.status(complete(cases.replayed()))[0] == "Explained"
+    assert first_screen.status(complete(cases.spike()))[0] == "Cause likely"
+    assert first_screen.status(complete(cases.replayed()))[0] == "Cause proven by replay"
     assert first_screen.status(complete(cases.healthy()))[0] == "Nothing found"
     assert first_screen.status(complete(cases.inconclusive())) == ("Inconclusive", "nothing found in 1 of 2 checks; the others had no data")
     case = cases.spike()
     case["hypotheses"] = cases.ranked(cases.unknown(0.99))
-    assert first_screen.status(complete(case))[0] == "Open"
+    assert first_screen.status(complete(case))[0] == "Cause open"
 
 
 def test_causes_that_the_weights_cannot_tell_apart_are_named_together() -> None:
