@@ -10,7 +10,7 @@ from types import ModuleType
 
 from forensics import evidence, ranking
 from forensics.batches.culprits import culprits
-from forensics.case import Case, Check, Finding, Hypothesis
+from forensics.case import Case, Check, Evidence, Finding, Hypothesis
 from forensics.case_parts import axis_words, headline, last_lines, pictures, summary, timeline
 from forensics.case_parts.blind_spots import blind_spots
 from forensics.causes import weigh as weighing
@@ -101,7 +101,7 @@ def examined(run: Run) -> tuple[tuple[Finding, ...], tuple[Check, ...], dict[str
     """Symptoms in step order, what became of each check, signs: kept, for a run that is chosen among several is judged first."""
     found, checks = detect(run)
     signs, errors = look(Symptoms(run, tuple(found)))
-    more, looked = _symptoms_of(signs)
+    more, looked = _symptoms_of(run, signs)
     findings = sorted([*_settings_in_context(found, signs), *more], key=_in_order)
     broken = [Check(name, "error", error) for name, error in errors.items()]
     return tuple(findings), (*checks, *looked, *broken), signs
@@ -152,7 +152,7 @@ def _in_order(f: Finding) -> tuple[bool, int, str]:
     return f.first_step is None, f.first_step or 0, f.kind
 
 
-def _symptoms_of(signs: dict[str, Sign]) -> tuple[list[Finding], list[Check]]:
+def _symptoms_of(run: Run, signs: dict[str, Sign]) -> tuple[list[Finding], list[Check]]:
     """The signs that are symptoms of their own as findings and checks, where no detector's finding says the same."""
     found, checks = [], []
     for name, at in effects().items():
@@ -163,11 +163,19 @@ def _symptoms_of(signs: dict[str, Sign]) -> tuple[list[Finding], list[Check]]:
             checks.append(Check(name, "fired", "1 found", rule=looks()[name].__doc__ or ""))
             if not any(f.severity in GRAVE for f in sign.findings):
                 first, last = sign.numbers.get("first"), sign.numbers.get("last")
-                shown = (evidence.text("where it stands", [], sign.where),) if sign.where else ()
+                shown = _shown(run, at, sign)
                 found.append(Finding(f"{name}-{first}", name, said, first, last, "warning", shown))
         else:
             checks.append(Check(name, "clear"))
     return found, checks
+
+
+def _shown(run: Run, at: str, sign: Sign) -> tuple[Evidence, ...]:
+    """The curve that a sign looks at, around its steps; else the place where what it saw stands."""
+    s, first, last = series(run, at), sign.numbers.get("first"), sign.numbers.get("last")
+    if s is not None and first is not None and len(s) > 1:
+        return (evidence.window(s, first, int(s.step[-1]) if last is None else last, title=s.tag, where=sign.where or s.place(run, 0)),)
+    return (evidence.text("where it stands", [], sign.where),) if sign.where else ()
 
 
 def _settings_in_context(findings: Sequence[Finding], signs: dict[str, Sign]) -> list[Finding]:

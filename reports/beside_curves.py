@@ -43,7 +43,7 @@ def within(curves: list[Curve], x: Scale) -> list[Curve]:
 
 
 def _gap(held: Any, train: list[Point]) -> list[Point]:
-    """The outline of what lies between evaluation and training from the lowest evaluation on, where it lies above; else empty."""
+    """The outline of what lies between evaluation and training after the lowest, while it lies above to the end; else empty."""
     alive = [p for p in held if math.isfinite(p[1])]
     known = sorted(p for p in train if math.isfinite(p[1]))
     steps = [p[0] for p in known]
@@ -51,6 +51,6 @@ def _gap(held: Any, train: list[Point]) -> list[Point]:
         return []
     lowest = min(range(len(alive)), key=lambda i: alive[i][1])
     pairs = [(p, known[min(bisect_left(steps, p[0]), len(known) - 1)]) for p in alive[lowest:]]
-    if len(pairs) < 2 or any(above[1] <= below[1] for above, below in pairs):
-        return []
-    return [above for above, _ in pairs] + [(above[0], below[1]) for above, below in reversed(pairs)]
+    under = max((i for i, (above, below) in enumerate(pairs) if above[1] <= below[1]), default=-1)
+    apart = pairs[under + 1 :]
+    return [above for above, _ in apart] + [(above[0], below[1]) for above, below in reversed(apart)] if len(apart) > 1 else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -60,18 +61,18 @@ def _goodput(case: Case) -> dict[str, float]:
 
 
 def goodput(case: Case) -> str:
-    """How much of the work was of use, in one line; nothing where nothing was lost. One interruption makes no share of the
-    clock: how long the run then lay still is told."""
+    """How much of the work was of use, in one line; nothing where nothing was lost. Of the wall clock a share is told where the run ran
+    for longer than it lay still; else how long that was."""
     known = _goodput(case)
-    shares = [(known[key], of) for key, of in (("share_steps", "the steps"), ("share_time", "the wall clock")) if key in known]
-    if not known.get("interruptions") or all(share >= 1 for share, _ in shares):
+    down, parts = known.get("seconds_down", 0), (("share_steps", "the steps"), ("share_time", "the wall clock"))
+    idle = known.get("seconds_running", math.inf) < down
+    shares = [(known[key], of) for key, of in parts if key in known and not (idle and key == "share_time")]
+    if not known.get("interruptions") or (all(share >= 1 for share, _ in shares) and not idle):
         return ""
-    if known["interruptions"] == 1:
-        down = known.get("seconds_down", 0)
-        return f"down for {text_format.duration(down)} between its attempts" if down >= 1 else ""
     line = " and ".join(f"all of {of}" if share >= 1 else f"{text_format.percent(share)} of {of}" for share, of in shares)
     line = f"{line} useful; {text_format.plural(int(known['interruptions']), 'interruption')}"
-    if "seconds_between" in known:
+    line += f", down for {text_format.duration(down)}" if idle else ""
+    if known["interruptions"] > 1 and "seconds_between" in known:
         line += f", one in {text_format.duration(known['seconds_between'])} of running"
     if "checkpoint_every_steps" in known:
         line += f"; saved every {text_format.plural(int(known['checkpoint_every_steps']), 'step')}"

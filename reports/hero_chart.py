@@ -16,6 +16,7 @@ Case = dict[str, Any]
 HEIGHT, UPPER, LOWER, OVERVIEW = 216, 116, 130, 40  # pixels: alone, of two, of the whole run
 COLUMNS, ROOM = 260, 480
 STANDS_OUT = 5  # times the median distance from the middle: what scatter alone reaches hardly ever (5 x 0.67 sigma)
+NEAR = 0.05  # of the width: a peak so near to the steps of the finding is its own
 EDGE = 0.97  # of the width: a value that ends before it has no place in the margin
 WIDE = 0.8  # of the run: a window as wide as this shows it all
 FAMILIES = {"memory": ("gpu.mem", "mem.")}  # metrics that a kind of finding is about, where it names none
@@ -120,7 +121,9 @@ def _spots(drawn: list[Curve], finding: Case, x: Scale, marked: set[float]) -> l
     far = high if abs(high[1] - middle) >= abs(low[1] - middle) else low
     apart = sorted(abs(v - middle) for _, v in alive)
     event = abs(far[1] - middle) > STANDS_OUT * apart[len(apart) // 2] or far[0] in marked
-    event = event and bool(finding or marked) and far not in (alive[0], last)
+    begins, ends = (value(s) for s in (finding.get("steps") or [None, None]))
+    near = NEAR * (x.hi - x.lo)
+    event = event and begins - near <= far[0] <= (ends if math.isfinite(ends) else begins) + near and far not in (alive[0], last)
     event = event and len(alive) == len(told)  # beside a NaN no finite value is the event
     spots = [Spot(far[0], far[1], f"{text_format.number(far[1])} at {text_format.number(int(far[0]))}", "peak")] if event else []
     spots += [Spot(last[0], usual, f"usual {text_format.number(usual)}", "usual")] if low[1] <= usual <= high[1] else []

@@ -21,7 +21,8 @@ METRICS = {
     "mem.alloc": "memory in use", "mem.reserved": "memory reserved", "param.norm": "parameter norm",
     "attn.max_logit": "largest attention logit", "acc.train": "training accuracy", "acc.eval": "evaluation accuracy",
     "skip.count": "skipped steps", "batch.size": "batch size", "gpu.mem": "GPU memory", "gpu.util": "GPU load",
-    "grad.norm_layer": "gradient norm by layer",
+    "grad.norm_layer": "gradient norm by layer", "rl.reward": "reward", "rl.entropy": "policy entropy", "rl.kl": "policy KL",
+    "rl.loss_value": "value loss", "pref.margin": "preference margin", "pref.acc": "preference accuracy",
 }  # fmt: skip
 FACTS = {  # how the numbers of a finding are named; others by their own name
     "noise_sigmas": "height in widths of the noise", "sigmas": "height in widths of the noise",

@@ -54,7 +54,6 @@ NOISES = 8.0
 UNDONE = 0.05  # of all that the loss had fallen; not critical in the runs of docs/thresholds.md: it keeps out losses near zero
 # statistical: values of the shortest level, whose median is off by half a sigma; in fewer than three levels of that, three make a median
 FEW, FEWEST = 5, 3
-BACK = 0.9  # unit: of its height; a loss that has come down by more than a tenth of it does not drift up (words only)
 CLIMB, STRETCH = 1.25, 0.1  # measured: at 0.7 of CLIMB four of 107 healthy runs fire, at 1.4 none is lost; STRETCH: not critical
 
 
@@ -95,7 +94,8 @@ def detect(run: Run) -> Iterator[Finding]:
     if end <= low or (s.rises and end - low < LOST * _gained(x, low)):
         return
     how = f"{end / low - 1:.0%} above" if abs(end) < 100 * abs(low) else f"{end / low:.2g} times" if low else "above"
-    moves = "drifts up to" if end >= BACK * float(np.median(np.sort(x[at:])[-width:])) else "stays up: it ends at"
+    half = x[(at + len(x)) // 2 :][:width]
+    moves = "drifts up to" if end >= float(np.median(half)) else "stays up: it ends at"
     title = f"From step {start} the loss {moves} {end:.4g}, {how} its best level of {low:.4g}"
     if s.rises:
         title = f"From step {start} {s.tag} falls to {-end:.4g}, below its best level of {-low:.4g}"

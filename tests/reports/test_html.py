@@ -145,7 +145,8 @@ def test_axe_finds_nothing(show: Any, axe: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", cases.ALL)
-def test_no_page_scrolls_sideways(show: Any, name: str) -> None:
+def test_no_page_scrolls_sideways(show: Any, cut_off: Any, name: str) -> None:
+    assert cut_off(show(name)) == []
     page = show(name)
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     for width in (1280, 760, 375, 320):

@@ -38,12 +38,10 @@ def test_goodput_is_silent_where_nothing_was_lost() -> None:
     assert line == "all of the steps and 25 % of the wall clock useful; 2 interruptions"
 
 
-def test_one_interruption_tells_how_long_it_was_and_no_share_of_a_short_run() -> None:
-    assert (
-        costs.goodput(spike(interruptions=1, share_steps=1.0, share_time=0.02, seconds_down=5400.0))
-        == "down for 90 minutes between its attempts"
-    )
-    assert costs.goodput(spike(interruptions=1, share_steps=0.9, share_time=0.9, seconds_down=0.0)) == ""
+def test_a_run_that_lay_still_for_longer_than_it_ran_has_no_share_of_the_clock() -> None:
+    known = {"interruptions": 1, "share_steps": 1.0, "share_time": 0.02, "seconds_down": 5400.0}
+    assert costs.goodput(spike(**known, seconds_running=125.0)) == "all of the steps useful; 1 interruption, down for 90 minutes"
+    assert costs.goodput(spike(**known, seconds_running=9000.0)).startswith("all of the steps and 2.0 % of the wall clock useful")
 
 
 def test_a_spike_within_a_stretch_that_never_recovers_did_not_come_back() -> None:
