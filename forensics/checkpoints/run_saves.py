@@ -75,7 +75,8 @@ def last_healthy(run: Run, findings: Sequence[Finding]) -> dict[str, Any] | None
     if not onsets or not run.tables["checkpoints"].num_rows:
         return None
     kept = [c for c in tensors(run) if c.step is not None and c.kind in ("weights", "full")]
-    good = [c for c in kept if c.step is not None and c.step < min(onsets) and is_whole(c) and not damaged(c)]
+    bare = {step for f in findings if f.severity != "info" for step in getattr(f.facts, "resumed", None) or ()}  # the trouble began there
+    good = [c for c in kept if c.step is not None and c.step < min(onsets) and c.step not in bare and is_whole(c) and not damaged(c)]
     if not good:
         return None
     best = good[-1]

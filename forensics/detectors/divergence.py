@@ -9,8 +9,8 @@ How it decides
     when the last level lies above the best one by at least 10 % and by eight times its noise (in the short form, of
     the steps between neighbours), and by 5 % of all it had fallen. Or, for smaller rises of longer runs, when the loss
     smoothed over 25 values has risen four times further than ever before in the run, by 15 standard errors, and
-    keeps at least 40 % of that to the end (``forensics.spikes.trend``). The step it names is where the loss last stood
-    near its best, or where the rise began. A loss that stands a quarter above its first level for a tenth of the run and
+    keeps at least 40 % of that to the end (``forensics.spikes.trend``). The step it names is the first after the loss last
+    stood near its best, or where the rise began. A loss that stands a quarter above its first level for a tenth of the run and
     then comes back was divergence, too, until something (usually the falling rate) caught it: a warning.
     Where the evaluation loss goes on falling to the end meanwhile, or the weight of a KL term lifts the loss, it is information.
     Where no loss was logged a score is judged, and the reward wherever it was, turned round: it has to lose half of what it had gained, too.
@@ -94,7 +94,9 @@ def detect(run: Run) -> Iterator[Finding]:
     if end <= low or (s.rises and end - low < LOST * _gained(x, low)):
         return
     how = f"{end / low - 1:.0%} above" if abs(end) < 100 * abs(low) else f"{end / low:.2g} times" if low else "above"
-    title = f"From step {start} the loss drifts up to {end:.4g}, {how} its best level of {low:.4g}"
+    half = x[(at + len(x)) // 2 :][:width]
+    moves = "drifts up to" if end >= float(np.median(half)) else "stays up: it ends at"
+    title = f"From step {start} the loss {moves} {end:.4g}, {how} its best level of {low:.4g}"
     if s.rises:
         title = f"From step {start} {s.tag} falls to {-end:.4g}, below its best level of {-low:.4g}"
     up = end / low - 1 if low else float("inf")
@@ -146,7 +148,10 @@ def _turned(y: excursions.Floats, logs: bool, width: int, spread: excursions.Flo
     above = float(np.exp(level[-1]) - np.exp(level[best]))
     if rise < max(np.log1p(RISE), NOISES * noise) or best > len(y) - width or (logs and above < _undone(y, width, float(level[best]))):
         return None
-    return best, int(np.flatnonzero(level <= level[best] + max(3 * noise, 0.25 * rise))[-1]), width
+    near = level[best] + max(3 * noise, 0.25 * rise)
+    at = int(np.flatnonzero(level <= near)[-1])  # the level follows the values: the last of them that was near is the last before the turn
+    last = max(at - width + 1, 0) + int(np.flatnonzero(y[max(at - width + 1, 0) : at + 1] <= near)[-1])
+    return best, min(last + 1, len(y) - 1), width
 
 
 def _best(level: excursions.Floats, width: int) -> int:

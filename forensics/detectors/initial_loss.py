@@ -39,6 +39,7 @@ from parsers.loss_names import is_likelihood
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
+INPUTS = ["config"]
 ABOVE = 1.3  # measured: at 0.91 eight of 107 healthy runs fire, at 1.82 one of ten faulty ones is lost (docs/thresholds.md)
 LARGEST = 12.5  # unit: nats; ln of 262,144 tokens, as many as the largest vocabularies in use have (Gemma)
 FALLS = 1 / 3  # measured: not critical, 0.23 and 0.47 tell the same runs (docs/thresholds.md)

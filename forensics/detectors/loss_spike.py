@@ -189,7 +189,8 @@ def _title(j: Spike, f: Facts) -> str:
     lasts = f.end - f.start if f.end is not None else None
     back = f", back after {lasts} step{'s' if lasts > 1 else ''}" if lasts is not None else ", and does not come back in this log"
     kept = f"; no instability: {WHY[j.why]}" if j.kind == "not_a_spike" else ""
-    return f"Loss jumps {jump} at step {f.peak}{back}{kept}"
+    at = f"at step {f.peak}" if f.start == f.peak else f"over steps {f.start} to {f.peak}"
+    return f"Loss jumps {jump} {at}{back}{kept}"
 
 
 def _over_highest(y: excursions.Floats, e: excursions.Excursion) -> float | None:

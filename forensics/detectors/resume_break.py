@@ -35,6 +35,7 @@ from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
+INPUTS = ["restarts"]
 LEAST = 10  # bound: the old attempt's noise comes from its values, and ten give a sigma within a quarter
 AFTER = 3  # bound: three values make a median
 AHEAD = 20  # values compared; not critical: 14 and 28 tell the same runs (docs/thresholds.md)

@@ -14,13 +14,13 @@ from forensics.run.series import Floats, Series, parts, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 
 SUBJECT = "other_objectives"  # the other half of it
-EFFECTS = (
-    "entropy_collapsed",
-    "policy_kl_ran_away",
-    "value_loss_exploded",
-    "reward_fell",
-    "reward_steps_to_other_scale",
-)  # symptoms of their own, for which there is no detector
+EFFECTS = {
+    "entropy_collapsed": "rl.entropy",
+    "policy_kl_ran_away": "rl.kl",
+    "value_loss_exploded": "rl.loss_value",
+    "reward_fell": "rl.reward",
+    "reward_steps_to_other_scale": "rl.reward",
+}  # symptoms of their own, for which there is no detector
 
 COLLAPSED = 0.05  # of the first entropy: of ln 2, a coin that falls on one side 99.4 % of the time
 A_TURN = 0.15  # nats to the policy before: ten times 1.5 x 0.01, at which Spinning Up's PPO stops its epochs (target_kl)
