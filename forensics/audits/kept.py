@@ -11,6 +11,7 @@ import json
 import re
 import time
 import uuid
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -23,16 +24,15 @@ ROWS = f"{storage.STATE}/rows"
 FULL = 1000  # lines of a part: 3 MB
 SOON, SHARE = 0.5, 1 / 200  # seconds after which a part is written though it is not full; as a share of the time since the beginning
 KEY, SPARE = 24, 8  # characters of a place's key; parts more than full ones would be, before they are put together
-_HEAD = re.compile(rb'\{"key":"([0-9a-f]{24})","stamp":"([^"\\]*)",')
+_HEAD = re.compile(rb'\{"key":"([0-9a-f]{24})","stamp":"([^"\\]*)","crc32":(\d+),')
 
 
 def line(place: Place, records: list[dict[str, Any]]) -> str:
-    """What is kept of a place."""
+    """What is kept of a place; the checksum is that of the text behind it."""
     from parsers import secrets
 
-    return json.dumps(
-        {"key": place.key, "stamp": place.stamp, "name": secrets.mask_shapes(place.name), "records": records}, separators=(",", ":")
-    )
+    rest = json.dumps({"name": secrets.mask_shapes(place.name), "records": records}, separators=(",", ":"))[1:]
+    return f'{{"key":"{place.key}","stamp":"{place.stamp}","crc32":{zlib.crc32(rest.encode())},{rest}'
 
 
 class Kept:
@@ -62,10 +62,7 @@ class Kept:
         """The records of a place that is done; None where it is not, or its files have changed since."""
         mark = place.key + place.stamp
         text: str | bytes | None = self.waiting.get(mark) or (self._read(*self.at[mark]) if mark in self.at else None)
-        try:
-            return None if text is None else list(json.loads(text)["records"])
-        except (ValueError, KeyError, TypeError, RecursionError):  # edited by hand
-            return None
+        return None if text is None else list(json.loads(text)["records"])
 
     def add(self, text: str) -> str:
         """Takes a line from a worker; -> the key of its place."""
@@ -107,7 +104,7 @@ class Kept:
         self.parts.add(name)
         with (self.folder / name).open("rb") as f:
             for text in f:
-                if (head := _HEAD.match(text)) and text.endswith(b"\n"):
+                if (head := _HEAD.match(text)) and zlib.crc32(text[head.end() : -1]) == int(head[3]):
                     self.at[(head[1] + head[2]).decode()] = name, at, len(text)
                 at += len(text)
 

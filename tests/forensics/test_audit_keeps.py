@@ -62,6 +62,7 @@ def test_a_line_that_was_cut_or_edited_is_as_if_it_were_not_there(tmp_path: Path
     part.write_text(lines[0] + lines[1].replace('"records"', '"record"') + lines[2][:-5])
     again = kept.Kept(str(tmp_path), tmp_path)
     assert [again.of(p) for p in places(3)] == [records("r0"), None, None]
+    assert [again.has(p) for p in places(3)] == [True, False, False], "they are analyzed again"
 
 
 @pytest.mark.parametrize("url", ["file://{}", "memory://race/{}"])
