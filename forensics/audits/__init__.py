@@ -17,9 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forensics import output
-from forensics.audits import backends, collect, discover, one_place, pages, redaction, row, storage, suppressions, written_files
+from forensics import output, remote
+from forensics.audits import collect, discover, engines, one_place, pages, redaction, row, storage, suppressions, written_files
 from forensics.audits.discover import Place
+from forensics.audits.engines import probe, work
 from forensics.case import jsonable
 from forensics.causes.files import UNKNOWN
 from forensics.causes.files import causes as causes_of_ours
@@ -72,12 +73,14 @@ def audit(
     written_files.begin(out, options.redact)
     if not options.resume:
         written_files.forget(out, "rows", "cases")
+    target = out if remote.is_url(out) else os.path.abspath(out)  # a worker may be in another folder
+    ask = partial(probe.of, found, target, os.getcwd())
     in_memory = any(p.root.startswith("memory://") for p in found) or out.startswith("memory://")  # a file system of this process
-    engine = "here" if in_memory else options.engine
-    with tempfile.TemporaryDirectory(prefix="forensics-audit-") as notes, backends.opened(engine, _jobs(options), Path(notes)) as workers:
-        job = one_place.Job(out, notes, options.timeout, os.getpid(), os.getcwd(), options.run_config, options.prepare)
-        _analyze(found, job, workers, partial(tick, "runs"))
-        found = _join(found, job, workers)
+    name = "here" if in_memory else options.engine
+    with tempfile.TemporaryDirectory(prefix="forensics-audit-") as notes, engines.opened(name, options.jobs, Path(notes), ask) as engine:
+        job = one_place.Job(target, notes, options.timeout, os.getpid(), os.getcwd(), options.run_config, options.prepare)
+        _analyze(found, job, engine, partial(tick, "runs"))
+        found = _join(found, job, engine)
         table = collect.load(found, out, accepted)
         if not table.rows:
             raise ForensicsError(f"no run in {', '.join(roots)}", "Nothing there has steps, events or checkpoints.")
@@ -88,39 +91,42 @@ def audit(
             names = redaction.names(table, roots, pages.cases(chosen, table, job), redaction.texts(found))
             document = redaction.hide(table, document, names)
         drawing = pages.Drawing(outputs.page, names)
-        document["pages_not_written"] = pages.write(chosen, table, job, workers, drawing, partial(tick, "pages"))
+        document["pages_not_written"] = pages.write(chosen, table, job, engine, drawing, partial(tick, "pages"))
     drawn = document | {"rows": list(table.dicts()), "curves": table.curves}
     _write(out, table, document, {"summary.md": outputs.markdown(drawn), "index.html": outputs.index(drawn)})
     written_files.forget(out, "cases", *(["rows"] if options.redact else []))  # the rows hold what --redact hides
     return drawn
 
 
-def _jobs(options: Options) -> int:
-    from joblib import cpu_count
-
-    return options.jobs or int(cpu_count())
-
-
-def _analyze(places: list[Place], job: one_place.Job, workers: backends.Workers, tick: Callable[[int, int], None]) -> None:
-    """Every place whose records are not there yet."""
+def _analyze(places: list[Place], job: one_place.Job, engine: work.Engine, tick: Callable[[int, int], None]) -> None:
+    """Every place whose records are not there yet, or did not say all."""
     have = set(storage.names(job.out, one_place.ROWS))
-    left = {p.key: p for p in places if f"{p.key}.json" not in have or one_place.kept(p, job.out) is None}
+    left = {p.key: p for p in places if f"{p.key}.json" not in have or not _proven(one_place.kept(p, job.out))}
     before = len(places) - len(left)
+    for name in have & {f"{key}.json" for key in left}:
+        storage.remove(job.out, f"{one_place.ROWS}/{name}")
 
     def done(key: str) -> bool:
         return one_place.kept(left[key], job.out) is not None
 
     def give_up(place: Place, why: str) -> None:
-        one_place.keep(place, job.out, [row.failed(one_place.id_of(place, place.name or place.home), one_place.where(place), why)])
+        one_place.keep(place, job.out, [one_place.failed(place, job, why)])
 
-    work = backends.Work(left, partial(one_place.do, job=job), done, give_up, lambda n: tick(before + n, len(places)))
-    backends.run(work, workers)
+    work.run(work.Work(left, partial(one_place.do, job=job), done, give_up, lambda n: tick(before + n, len(places))), engine)
+    have = set(storage.names(job.out, one_place.ROWS))
+    for place in (p for key, p in left.items() if f"{key}.json" not in have and not done(key)):
+        lost = one_place.failed(place, job, "its worker wrote a result that cannot be seen here")
+        one_place.keep(place, job.out, [lost | {one_place.AGAIN: True}])
 
 
-def _join(found: list[Place], job: one_place.Job, workers: backends.Workers) -> list[Place]:
+def _proven(records: list[dict[str, Any]] | None) -> bool:
+    return records is not None and not any(r.get(one_place.AGAIN) for r in records)
+
+
+def _join(found: list[Place], job: one_place.Job, engine: work.Engine) -> list[Place]:
     """Places that are one run, restarted in another folder, become one place; where they are not, all stays as it is."""
     tried = [(discover.joined([found[n] for n in group]), group) for group in collect.restarts(found, job.out)]
-    _analyze([place for place, _ in tried], job, workers, lambda done, total: None)
+    _analyze([place for place, _ in tried], job, engine, lambda done, total: None)
     out: list[Place | None] = list(found)
     for place, group in tried:
         records = one_place.kept(place, job.out) or []
