@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -108,15 +108,14 @@ def beating(cluster: Cluster, team: Team) -> Iterator[Pulse]:
 def stream(cluster: Cluster, pulse: Pulse, work: Work[Any], items: dict[str, Any]) -> Iterator[Ended]:
     """Each item as it ends. That one has no result counts where the cluster has answered since: else it is the cluster that is lost."""
     ended: SimpleQueue[Any] = SimpleQueue()
-    waiting, flight, doubted = iter(items.items()), dict[Any, str](), list[tuple[float, str, str]]()
+    waiting, flight, doubted = deque(items.items()), dict[Any, str](), list[tuple[float, str, str]]()
     try:
-        while True:
-            for key, item in islice(waiting, max(_room(cluster, pulse) - len(flight), 0)):
+        while waiting or flight or doubted:
+            while waiting and len(flight) < _room(cluster, pulse):
+                key, item = waiting.popleft()
                 future = cluster.submit(work.task, item, pulse.usable if pulse.some_left_out else None)
                 flight[future] = key
                 future.add_done_callback(ended.put)
-            if not flight and not doubted:
-                return
             with contextlib.suppress(Empty):
                 future = ended.get(timeout=EVERY)
                 key, why = flight.pop(future), cluster.why(future)

@@ -56,7 +56,8 @@ def _client(distributed: Any, width: int, stack: contextlib.ExitStack) -> tuple[
 @contextmanager
 def _in_silence() -> Iterator[None]:
     """What Dask logs of a lost cluster is one sentence of ours."""
-    loggers = [logging.getLogger(n) for n in ("distributed", "tornado.application")]
+    named = [n for n in logging.root.manager.loggerDict if n.startswith(("distributed", "tornado"))]
+    loggers = [logging.getLogger(n) for n in named]
     before = [log.level for log in loggers]
     for log in loggers:
         log.setLevel(logging.CRITICAL + 1)
