@@ -109,14 +109,13 @@ def _analyze(places: list[Place], job: one_place.Job, engine: work.Engine, tick:
     def done(key: str) -> bool:
         return one_place.kept(left[key], job.out) is not None
 
-    def give_up(place: Place, why: str) -> None:
-        one_place.keep(place, job.out, [one_place.failed(place, job, why)])
+    def give_up(place: Place, why: str, proven: bool) -> None:
+        one_place.keep(place, job.out, [one_place.failed(place, job, why) | ({} if proven else {one_place.AGAIN: True})])
 
     work.run(work.Work(left, partial(one_place.do, job=job), done, give_up, lambda n: tick(before + n, len(places))), engine)
     have = set(storage.names(job.out, one_place.ROWS))
     for place in (p for key, p in left.items() if f"{key}.json" not in have and not done(key)):
-        lost = one_place.failed(place, job, "its worker wrote a result that cannot be seen here")
-        one_place.keep(place, job.out, [lost | {one_place.AGAIN: True}])
+        give_up(place, "its worker wrote a result that cannot be seen here", False)
 
 
 def _proven(records: list[dict[str, Any]] | None) -> bool:

@@ -68,7 +68,7 @@ def write(
 
     left = {id: x for id, x in items.items() if one_place.case_name(x[0], x[2]) in fresh or not done(id)}
     task = partial(_write_one, job=job, drawing=drawing)
-    work.run(work.Work(left, task, done, lambda item, why: failed.add(item[1]), lambda n: tick(n, len(items))), engine)
+    work.run(work.Work(left, task, done, lambda item, *why: failed.add(item[1]), lambda n: tick(n, len(items))), engine)
     for i in chosen:
         if (id := table.rows[i][0]) in items and id not in failed:
             table.change(i, page=f"{written_files.PAGES}/{id}.html")

@@ -98,11 +98,13 @@ def lost(name: str) -> ForensicsError:
 def beating(cluster: Cluster, team: Team) -> Iterator[Pulse]:
     pulse = Pulse(cluster, team)
     pulse.begin()
-    threading.Thread(target=pulse.keep_beating, name="forensics-pulse", daemon=True).start()
+    beats = threading.Thread(target=pulse.keep_beating, name="forensics-pulse", daemon=True)
+    beats.start()
     try:
         yield pulse
     finally:
         pulse.over.set()
+        beats.join(timeout=10)  # who asks Ray after its end starts it again; one that waits for a lost cluster is left to wait
 
 
 def stream(cluster: Cluster, pulse: Pulse, work: Work[Any], items: dict[str, Any]) -> Iterator[Ended]:

@@ -44,6 +44,8 @@ def _stream(pool: Pool, notes: Path, jobs: int, work: Work[Any], items: dict[str
             for key in pool(work.task, list(left.values())):
                 del left[key]
                 yield key, ""
+            if left:
+                raise RuntimeError("the pool ended early")
         except Exception as e:
             why = failure(e, death=isinstance(e, BrokenProcessPool))
             ended = [(k, "") for k in left if work.done(k)]  # before the death, and not told any more

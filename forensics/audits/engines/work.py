@@ -11,6 +11,7 @@ from forensics.errors import ForensicsError
 
 T = TypeVar("T")
 Task = Callable[[T], str]
+_DIED = "the process that worked at it died"
 Ended = tuple[str, str]  # the key of an item, and why it has no result: empty where it has one
 
 
@@ -21,7 +22,7 @@ class Work(Generic[T]):
     items: dict[str, T]
     task: Task[T]
     done: Callable[[str], bool]  # is the result of a key there?
-    give_up: Callable[[T, str], None]  # notes an item that has no result, and why
+    give_up: Callable[[T, str, bool], None]  # notes an item that has no result, why, and whether it is the item that ends its worker
     tick: Callable[[int], None]  # hears how many are finished
 
 
@@ -51,11 +52,12 @@ def run(work: Work[T], engine: Engine) -> None:
 
 
 def _alone(work: Work[T], engine: Engine, key: str) -> None:
-    why = _hung(engine.notes, key)
-    if not why:
+    why = ""
+    if not _hung(engine.notes, key):
         why = dict(engine.stream(work, {key: work.items[key]})).get(key, "")
     if not work.done(key):
-        work.give_up(work.items[key], _hung(engine.notes, key) or why or "it gave no result")
+        hung = _hung(engine.notes, key)
+        work.give_up(work.items[key], hung or why or "it gave no result", bool(hung) or why.startswith(_DIED))
     for note in engine.notes.glob("now-*"):
         note.unlink(missing_ok=True)
 
@@ -65,7 +67,7 @@ def failure(e: BaseException, *, death: bool) -> str:
     if isinstance(e, ForensicsError):
         raise e
     if death:
-        return f"the process that worked at it died ({type(e).__name__}): killed, or out of memory"
+        return f"{_DIED} ({type(e).__name__}): killed, or out of memory"
     return f"{type(e).__name__}: {e}"[:400]
 
 
