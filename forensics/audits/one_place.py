@@ -7,20 +7,16 @@ import gzip
 import hashlib
 import json
 import os
-import socket
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from forensics import remote, services
-from forensics.audits import storage
+from forensics.audits import reach, storage
 from forensics.audits.discover import Place
-from forensics.errors import ForensicsError
-from parsers.tables import Gap
 
 ROWS, CASES = f"{storage.STATE}/rows", f"{storage.STATE}/cases"
 LONGEST = 150  # bytes of an id
@@ -41,21 +37,6 @@ class Job:
     folder: str  # that the command was given in: relative roots begin there
     run_config: bool = True  # whether a forensics.toml that came with a run counts
     prepare: Callable[[], None] | None = None
-
-
-@dataclass(frozen=True)
-class Here:
-    """The files of a place on this machine, and what of it could not be fetched."""
-
-    folder: Path
-    files: list[Path]
-    gaps: list[Gap] = field(default_factory=list)
-    copy: Any = None  # forensics.outlines.Copy, behind a URL
-    partial: bool = False  # some files were found, and are out of reach here
-
-
-class Unreachable(Exception):
-    """What was found cannot be reached from this worker; the text says why, and on which host."""
 
 
 def do(place: Place, job: Job) -> str:
@@ -107,9 +88,9 @@ def _records(place: Place, job: Job) -> tuple[list[dict[str, Any]], dict[str, by
         return [failed(place, job, place.refused)], {}
     with ExitStack() as stack:
         try:
-            here = stack.enter_context(_local(place, job))
+            here = stack.enter_context(reach.files(place, job.folder))
             runs = _read(place, job, here)
-        except Unreachable as e:
+        except reach.Unreachable as e:
             return [failed(place, job, str(e)) | {AGAIN: True}], {}
         except Exception as e:
             return [failed(place, job, _said(e))], {}
@@ -130,7 +111,7 @@ def _records(place: Place, job: Job) -> tuple[list[dict[str, Any]], dict[str, by
     return records, cases
 
 
-def _read(place: Place, job: Job, here: Here) -> list[Any]:
+def _read(place: Place, job: Job, here: reach.Here) -> list[Any]:
     """The runs of a place, with ids and paths as seen from the root."""
     import parsers
     from forensics.run import metric_aliases
@@ -196,43 +177,6 @@ def _said(e: Exception) -> str:
 
 
 @contextmanager
-def _local(place: Place, job: Job) -> Iterator[Here]:
-    """The files of a place on this machine; those behind a URL are fetched, and go again. What could not be fetched is a gap. Raises
-    Unreachable where none of them is there, though they were found."""
-    if services.of(place.root):
-        files = [Path(f) for f in place.files]
-        yield _whole(Here(Path(os.path.commonpath([f.parent for f in files])), files))
-        return
-    if not remote.is_url(place.root):
-        root = Path(job.folder, place.root)
-        root = root.parent if root.is_file() else root
-        yield _whole(Here(root, [root / f for f in place.files]))
-        return
-    from forensics.outlines import Copy
-
-    with tempfile.TemporaryDirectory(prefix="forensics-") as name:
-        folder = Path(name)
-        try:
-            members, gaps = remote.members(place.root, place.files)
-            copy = Copy(place.root, folder)
-            gaps += copy.fetch(members)
-        except ForensicsError as e:
-            raise Unreachable(f"{e.message} (on {socket.gethostname()})") from e
-        missing = {g.path for g in gaps}
-        if missing.issuperset(place.files):
-            raise Unreachable(f"none of its files can be fetched on {socket.gethostname()}: {gaps[0].what}")
-        yield Here(folder, [folder / f for f in place.files if f not in missing], gaps, copy, bool(gaps))
-
-
-def _whole(here: Here) -> Here:
-    """With whether some of the files are out of reach."""
-    missing = [f for f in here.files if not os.access(f, os.R_OK)]
-    if len(missing) == len(here.files):
-        raise Unreachable(f"none of its files can be read on {socket.gethostname()}, though they were listed")
-    return replace(here, partial=bool(missing))
-
-
-@contextmanager
 def at_work(place: Place, job: Job) -> Iterator[None]:
     """Notes what this process works at, and ends the process where that takes too long.
 
@@ -248,7 +192,7 @@ def at_work(place: Place, job: Job) -> Iterator[None]:
     trace_path = Path(job.notes) / f"hung-{place.key}"
     if trace_path.exists() and "Timeout" in trace_path.read_text(errors="replace"):
         raise TimeoutError("took too long before")  # an engine of its own mind sends it again
-    size = 0 if remote.is_url(place.root) else sum(_size(Path(job.folder, place.root, f)) for f in place.files)  # a cache's are absolute
+    size = reach.size(place, job.folder)
     with _started, trace_path.open("w") as trace:
         faulthandler.dump_traceback_later(job.seconds + size * PER_BYTE, exit=True, file=trace)
         try:
@@ -257,13 +201,6 @@ def at_work(place: Place, job: Job) -> Iterator[None]:
             faulthandler.cancel_dump_traceback_later()
             trace_path.unlink(missing_ok=True)
     note.unlink(missing_ok=True)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 def _prepare(job: Job) -> None:

@@ -40,7 +40,7 @@ from forensics.audits.engines import cluster
 from forensics.cli import main
 from forensics.verbs import audit
 from tests.forensics import sabotage
-cluster.PATIENCE = cluster.UNSTAFFED = 6.0
+cluster.PATIENCE = cluster.UNSTAFFED = 8.0
 audit._prepare = sabotage.begin
 main(sys.argv[1:])
 """
@@ -202,7 +202,7 @@ def test_on_dask_a_lost_cluster_ends_the_audit_and_resume_goes_on(
         os.kill(first, signal.SIGKILL)
         os.kill(at_gate(gate, audit, first), signal.SIGKILL)
     told = audit.communicate()[1]
-    sentence = {"scheduler": "lost the Dask cluster at tcp://", "workers": "has had no worker for 6 s that can do the work"}[lost]
+    sentence = {"scheduler": "lost the Dask cluster at tcp://", "workers": "has had no worker for 8 s that can do the work"}[lost]
     assert audit.returncode == 1 and sentence in told and "--resume" in told and "Traceback" not in told
     kept = rows_of(gate.parent, "o")
     assert 0 < len(kept) < 8  # what is proven, and no row that says a run had killed its worker
@@ -339,7 +339,7 @@ def test_what_is_out_of_reach_of_a_worker_is_tried_again(tmp_path: Path) -> None
         for name in lost:
             (tmp_path / f"{place.home}-{name}").rename(root / place.home / name)
     before = [r["row"]["error"] for p in discover.find([str(root)], out) for r in one_place.kept(p, out) or []]
-    assert "none of its files can be read on" in before[0] and before[1] is None
+    assert "none of its files" in before[0] and before[1] is None
     rows = audits.audit([str(root)], out, DRAWN, audits.Options(resume=True, jobs=2))["rows"]
     assert [r["error"] for r in rows] == [None, None]
     assert rows == audits.audit([str(root)], str(tmp_path / "whole"), DRAWN, audits.Options(jobs=2))["rows"]

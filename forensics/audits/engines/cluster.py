@@ -1,4 +1,4 @@
-"""Work on a cluster: few tasks in flight, each told as it ends; and a pulse, by which a lost cluster is told from a task that kills its worker."""
+"""Work on a cluster: few tasks in flight, each told as it ends; and a pulse, which tells a lost cluster from a task that kills its worker."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Pulse:
     def __init__(self, cluster: Cluster, team: Team) -> None:
         self._cluster, self._team = cluster, team
         self.usable: dict[str, int] = {}
-        self.some_left_out = False
+        self.present = 0
         self.heard = self.staffed = time.monotonic()
         self.over = threading.Event()
 
@@ -52,7 +52,7 @@ class Pulse:
         present = self._cluster.workers()
         able = self._team.able(present)
         self.usable = {w: n for w, n in present.items() if w in able}
-        self.some_left_out = len(self.usable) < len(present)
+        self.present = len(present)
         self.heard = time.monotonic()
         if self.usable:
             self.staffed = self.heard
@@ -61,28 +61,34 @@ class Pulse:
 
     def keep_beating(self) -> None:
         while not self.over.wait(EVERY):
-            with contextlib.suppress(Exception):  # no answer: that is what `check` tells
-                self.beat()
+            self._try_to_beat()
+
+    def _try_to_beat(self) -> None:
+        with contextlib.suppress(Exception):  # no answer: that is what `check` tells
+            self.beat()
 
     def check(self) -> None:
         """Raises ForensicsError where the cluster is lost."""
         now = time.monotonic()
         if now - self.heard > PATIENCE:
             raise lost(self._cluster.name)
-        if now - self.staffed > UNSTAFFED:
+        if now - self.staffed > UNSTAFFED and not self._team.waits():
             raise ForensicsError(f"{self._cluster.name} has had no worker for {UNSTAFFED:.0f} s that can do the work", GOES_ON)
 
     def begin(self) -> None:
         """Asks every worker. Raises ForensicsError where none can do the work."""
-        self.beat()
-        starter = [] if self._cluster.workers() else [self._cluster.submit(_nothing, "", None)]  # for which a cluster starts a worker
+        try:
+            self.beat()
+        except Exception as e:  # each engine has errors of its own
+            raise lost(self._cluster.name) from e
+        starter = [] if self.present else [self._cluster.submit(_nothing, "", None)]  # for which a cluster starts a worker
         while self._team.waits() or not (self.usable or self._team.unable()):
             time.sleep(EVERY / 20)
-            self.beat()
+            self._try_to_beat()
             self.check()
         self._cluster.cancel(starter)
         if not self.usable:
-            hint = "A worker needs this version of forensics, and reads the roots and writes the results itself: by the same paths, with credentials."
+            hint = "A worker needs this version of forensics, and reads the roots and writes the results under the same paths, with credentials."
             raise ForensicsError(f"no worker of {self._cluster.name} can do the work: {self._team.unable()}", hint)
 
 
@@ -115,7 +121,7 @@ def stream(cluster: Cluster, pulse: Pulse, work: Work[Any], items: dict[str, Any
         while waiting or flight or doubted:
             while waiting and len(flight) < _room(cluster, pulse):
                 key, item = waiting.popleft()
-                future = cluster.submit(work.task, item, pulse.usable if pulse.some_left_out else None)
+                future = cluster.submit(work.task, item, pulse.usable if len(pulse.usable) < pulse.present else None)
                 flight[future] = key
                 future.add_done_callback(ended.put)
             with contextlib.suppress(Empty):

@@ -42,12 +42,9 @@ def _client(distributed: Any, width: int, stack: contextlib.ExitStack) -> tuple[
     try:
         if address:
             return stack.enter_context(distributed.Client(address)), False
-        options = {
-            "dashboard_address": None,
-            "silence_logs": logging.CRITICAL,
-            "scheduler_kwargs": {"allowed_failures": 0},
-        }  # work.py tries again
-        here = distributed.LocalCluster(n_workers=width, threads_per_worker=1, processes=True, **options)
+        quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+        once = {"allowed_failures": 0}  # work.py tries again what was in hand when a worker died
+        here = distributed.LocalCluster(n_workers=width, threads_per_worker=1, processes=True, scheduler_kwargs=once, **quiet)
         return stack.enter_context(distributed.Client(stack.enter_context(here))), True
     except OSError as e:
         raise ForensicsError(f"cannot reach the Dask scheduler: {e}", "DASK_SCHEDULER_ADDRESS names it.") from e

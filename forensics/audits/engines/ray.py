@@ -17,6 +17,8 @@ from forensics.audits.engines.probe import Probe
 from forensics.audits.engines.work import Task, failure
 from forensics.errors import ForensicsError
 
+_DEATHS = ("WorkerCrashedError", "OutOfMemoryError")  # of the process that had the task; a node that dies is no fault of it
+
 
 @contextmanager
 def opened(jobs: int | None, width: int, notes: Path) -> Iterator[Cluster]:
@@ -77,7 +79,7 @@ def _cluster(ray: Any, jobs: int | None) -> Cluster:
         if type(e).__name__ == "LocalRayletDiedError":  # Ray's process on this machine, without which nothing goes on
             raise lost(name)
         cause = getattr(e, "cause", None)  # what a task raised
-        return failure(cause or e, death=cause is None)
+        return failure(cause or e, death=type(e).__name__ in _DEATHS)
 
     def cancel(futures: list[Any]) -> None:
         for future in futures:
