@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from forensics import remote, services
-from forensics.audits import reach, storage
+from forensics.audits import on_this_machine, storage
 from forensics.audits.discover import Place
 
 ROWS, CASES = f"{storage.STATE}/rows", f"{storage.STATE}/cases"
@@ -88,9 +88,9 @@ def _records(place: Place, job: Job) -> tuple[list[dict[str, Any]], dict[str, by
         return [failed(place, job, place.refused)], {}
     with ExitStack() as stack:
         try:
-            here = stack.enter_context(reach.files(place, job.folder))
+            here = stack.enter_context(on_this_machine.files(place, job.folder))
             runs = _read(place, job, here)
-        except reach.Unreachable as e:
+        except on_this_machine.Unreachable as e:
             return [failed(place, job, str(e)) | {AGAIN: True}], {}
         except Exception as e:
             return [failed(place, job, _said(e))], {}
@@ -108,10 +108,12 @@ def _records(place: Place, job: Job) -> tuple[list[dict[str, Any]], dict[str, by
                 found = row.failed(run.id, run.path, _said(e))
             records.append(found | {AGAIN: True} if here.partial else found)
             run.cache.clear()
+    if here.partial and not records:
+        records = [failed(place, job, "some of its files are out of reach, and the others are no run") | {AGAIN: True}]
     return records, cases
 
 
-def _read(place: Place, job: Job, here: reach.Here) -> list[Any]:
+def _read(place: Place, job: Job, here: on_this_machine.Here) -> list[Any]:
     """The runs of a place, with ids and paths as seen from the root."""
     import parsers
     from forensics.run import metric_aliases
@@ -192,7 +194,7 @@ def at_work(place: Place, job: Job) -> Iterator[None]:
     trace_path = Path(job.notes) / f"hung-{place.key}"
     if trace_path.exists() and "Timeout" in trace_path.read_text(errors="replace"):
         raise TimeoutError("took too long before")  # an engine of its own mind sends it again
-    size = reach.size(place, job.folder)
+    size = on_this_machine.size(place, job.folder)
     with _started, trace_path.open("w") as trace:
         faulthandler.dump_traceback_later(job.seconds + size * PER_BYTE, exit=True, file=trace)
         try:

@@ -328,18 +328,20 @@ def test_the_cluster_says_how_much_is_in_flight_and_the_user_at_most(most: int |
 
 
 def test_what_is_out_of_reach_of_a_worker_is_tried_again(tmp_path: Path) -> None:
-    for i in range(2):
+    for i in range(3):
         put(tmp_path / "runs" / f"r{i}", i)
     root, out = tmp_path / "runs", str(tmp_path / "o")
     job = one_place.Job(out, str(tmp_path / "none"), 300, os.getpid(), "/")
-    for place, lost in zip(discover.find([str(root)], out), (["metrics.jsonl", "config.json"], ["config.json"]), strict=True):
+    for place, lost in zip(
+        discover.find([str(root)], out), (["metrics.jsonl", "config.json"], ["config.json"], ["metrics.jsonl"]), strict=True
+    ):
         for name in lost:
             (root / place.home / name).rename(tmp_path / f"{place.home}-{name}")
         one_place.do(place, job)
         for name in lost:
             (tmp_path / f"{place.home}-{name}").rename(root / place.home / name)
     before = [r["row"]["error"] for p in discover.find([str(root)], out) for r in one_place.kept(p, out) or []]
-    assert "none of its files" in before[0] and before[1] is None
+    assert "none of its files" in before[0] and before[1] is None and "some of its files are out of reach" in before[2]
     rows = audits.audit([str(root)], out, DRAWN, audits.Options(resume=True, jobs=2))["rows"]
-    assert [r["error"] for r in rows] == [None, None]
+    assert [r["error"] for r in rows] == [None] * 3
     assert rows == audits.audit([str(root)], str(tmp_path / "whole"), DRAWN, audits.Options(jobs=2))["rows"]

@@ -1,4 +1,4 @@
-"""Work on a cluster: few tasks in flight, each told as it ends; and a pulse, which tells a lost cluster from a task that kills its worker."""
+"""Work on a cluster: few tasks in flight, each told as it ends; a pulse tells a lost cluster from a task that kills its worker."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Pulse:
             self.check()
         self._cluster.cancel(starter)
         if not self.usable:
-            hint = "A worker needs this version of forensics, and reads the roots and writes the results under the same paths, with credentials."
+            hint = "A worker needs this version of forensics, and the roots and the audit's folder under the same paths, with credentials."
             raise ForensicsError(f"no worker of {self._cluster.name} can do the work: {self._team.unable()}", hint)
 
 
