@@ -186,7 +186,7 @@ def test_on_dask_a_worker_that_cannot_see_the_runs_is_left_out_and_one_that_dies
     (gate / "OPEN").touch()
     told = audit.communicate()[1]
     assert audit.returncode == 0, told
-    assert f"Cluster: 1 of 3 Dask workers cannot read {gate.parent / 'runs'} (No such file or directory)" in told
+    assert re.search(rf"Cluster: 1 of 3 Dask workers \(.+\) cannot read {gate.parent / 'runs'}: No such file or directory; left out", told)
     assert as_local(gate.parent, "o")
 
 
@@ -226,20 +226,27 @@ def test_on_dask_a_worker_without_credentials_is_left_out(
     _, env = dask_of(processes, tmp_path, without, {})
     audit = start(processes, "-c", AUDIT, "audit", "s3://sweep", "--out", "o", "--engine", "dask", cwd=tmp_path, **env)
     told = audit.communicate()[1]
-    assert audit.returncode == 0 and re.search(r"Cluster: 1 of 2 Dask workers cannot read s3://sweep .*NoCredentials.*: left out", told), (
-        told
-    )
+    assert audit.returncode == 0 and re.search(
+        r"Cluster: 1 of 2 Dask workers \(.+\) cannot read s3://sweep: .*NoCredentials.*; left out", told
+    ), told
     assert pl.read_parquet(tmp_path / "o/audit.parquet")["error"].to_list() == [None] * 3
 
 
 # --- Ray ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def short() -> Iterator[str]:
+    """A folder for Ray: the name of a socket has 107 bytes at most."""
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as name:
+        yield name
+
+
 def test_on_ray_a_blind_node_is_left_out_a_death_costs_nothing_and_a_lost_head_ends_the_audit(
-    gate: Path, processes: list[subprocess.Popen[str]]
+    gate: Path, short: str, processes: list[subprocess.Popen[str]]
 ) -> None:
     pytest.importorskip("ray")
-    folder, short = gate.parent, tempfile.mkdtemp(prefix="ray-")  # the name of a socket has 107 bytes at most
+    folder = gate.parent
     ports = [x for p in ("min-worker", "max-worker", "dashboard-agent-listen", "dashboard-agent-grpc") for x in (f"--{p}-port", "0")]
     ray = ["-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats", *ports]
     start_head = ["--head", "--port", 0, "--include-dashboard", "false", "--num-cpus", 2]
@@ -257,7 +264,7 @@ def test_on_ray_a_blind_node_is_left_out_a_death_costs_nothing_and_a_lost_head_e
     (gate / "OPEN").touch()
     told = audit.communicate()[1]
     assert audit.returncode == 0, told
-    assert f"Cluster: 1 of 2 Ray nodes cannot read {folder / 'runs'} (No such file or directory)" in told
+    assert re.search(rf"Cluster: 1 of 2 Ray nodes \(.+\) cannot read {folder / 'runs'}: No such file or directory; left out", told)
     assert as_local(folder, "o")
 
     for mark in gate.iterdir():
@@ -297,9 +304,9 @@ def test_workers_of_other_versions_are_told(asked: probe.Probe, recwarn: pytest.
     team.tell()  # once
     told = [str(w.message) for w in recwarn if w.category is Cluster]
     assert told == [
-        f"1 of 5 Ray nodes cannot load forensics {ours.forensics} (ModuleNotFoundError) (c): left out",
-        f"2 of 5 Ray nodes with forensics 0.0.1, not {ours.forensics} (old, older): left out",
-        f"1 of 5 Ray nodes with Python {ours.python} and pyarrow 1.0, not {ours.python} and {ours.pyarrow} as here (odd)",
+        f"1 of 5 Ray nodes (c) cannot load forensics {ours.forensics} (ModuleNotFoundError); left out",
+        f"2 of 5 Ray nodes (old, older) have forensics 0.0.1, not {ours.forensics}; left out",
+        f"1 of 5 Ray nodes (odd) have Python {ours.python} and pyarrow 1.0, not {ours.python} and {ours.pyarrow} as here",
     ]
 
 
@@ -309,7 +316,7 @@ def test_an_audit_does_not_begin_where_no_worker_can_do_the_work(asked: probe.Pr
         "the cluster", "workers", None, lambda: {"a": 4}, lambda probe, worker: ready(blind), None, None, lambda futures: None
     )  # type: ignore[arg-type]
     with pytest.raises(
-        ForensicsError, match=r"no worker of the cluster can do the work: 1 of 1 workers cannot read .*/gone \(No such file"
+        ForensicsError, match=r"no worker of the cluster can do the work: 1 of 1 workers \(.+\) cannot read .*/gone: No such file"
     ):
         cluster.Pulse(fake, Team(fake.ask, asked, fake.kind)).begin()
 

@@ -77,14 +77,14 @@ def _unreadable(root: str, name: str) -> str:
         try:
             _, gaps = remote.members(root, [name])
         except ForensicsError as e:
-            return f"cannot read {root} ({e.message})"
-        return f"cannot read {root} ({gaps[0].what})" if gaps else ""
+            return f"cannot read {root}: {e.message}"
+        return f"cannot read {root}: {gaps[0].what}" if gaps else ""
     base = Path(root)
     try:
         with (base if base.is_file() else base / name).open("rb") as f:
             f.read(1)
     except OSError as e:
-        return f"cannot read {root} ({e.strerror})"
+        return f"cannot read {root}: {e.strerror}"
     return ""
 
 

@@ -51,7 +51,7 @@ class Team:
         """Warns of what is new: who is left out, and whose versions differ."""
         unfit, odd = ({w: v for w, v in known.items() if w not in self._told} for known in (self._unfit, self._odd))
         self._told |= unfit.keys() | odd.keys()
-        for text in [f"{t}: left out" for t in self._sentences(unfit)] + self._sentences(odd):
+        for text in [f"{t}; left out" for t in self._sentences(unfit)] + self._sentences(odd):
             warnings.warn(text, Told, stacklevel=2)
 
     def _hear(self, worker: str, answer: Future[Any]) -> None:
@@ -61,21 +61,21 @@ class Team:
         elif not isinstance(said, Answer):
             self._unfit[worker] = worker, f"cannot load forensics {self._ours.forensics} ({type(said).__name__})"
         elif said.forensics != self._ours.forensics:
-            self._unfit[worker] = said.host, f"with forensics {said.forensics}, not {self._ours.forensics}"
+            self._unfit[worker] = said.host, f"have forensics {said.forensics}, not {self._ours.forensics}"
         elif said.trouble:
             self._unfit[worker] = said.host, said.trouble
         else:
             self._fit.add(worker)
             if (said.python, said.pyarrow) != (self._ours.python, self._ours.pyarrow):
                 here = f"not {self._ours.python} and {self._ours.pyarrow} as here"
-                self._odd[worker] = said.host, f"with Python {said.python} and pyarrow {said.pyarrow}, {here}"
+                self._odd[worker] = said.host, f"have Python {said.python} and pyarrow {said.pyarrow}, {here}"
 
     def _sentences(self, workers: dict[str, tuple[str, str]]) -> list[str]:
         hosts = defaultdict(list)
         for host, what in workers.values():
             hosts[what].append(host)
         total = len(self._fit) + len(self._unfit)
-        return [f"{len(h)} of {total} {self._kind} {what} ({_named(h)})" for what, h in sorted(hosts.items())]
+        return [f"{len(h)} of {total} {self._kind} ({_named(h)}) {what}" for what, h in sorted(hosts.items())]
 
 
 def _named(hosts: list[str]) -> str:
