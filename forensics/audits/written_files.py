@@ -18,20 +18,25 @@ from parsers.unclaimed import is_report
 
 OUTPUTS = ("audit.parquet", "audit.json", "index.html", "summary.md")
 PAGES = "runs"
-MANIFEST = f"{storage.STATE}/manifest.json"
+_NAME = f"{storage.STATE}/manifest.json"
 _KEPT = {"rows": re.compile(r"[0-9a-f]{24}\.json"), "cases": re.compile(r"[0-9a-f]{24}-[0-9a-f]{12}\.json\.gz")}
 
 
 def listed(out: str) -> set[str]:
     """The names that earlier audits wrote, relative to the folder."""
     try:
-        return set(map(str, json.loads(storage.read(out, MANIFEST) or b"[]")))
+        return set(map(str, json.loads(manifest(out) or b"[]")))
     except (ValueError, TypeError, RecursionError):  # damaged: nothing is known to be ours
         return set()
 
 
+def manifest(out: str) -> bytes:
+    """The list as it is kept; nothing where there is none."""
+    return storage.read(out, _NAME) or b""
+
+
 def write(out: str, names: Iterable[str]) -> None:
-    storage.write(out, MANIFEST, json.dumps(sorted(names), indent=0) + "\n")
+    storage.write(out, _NAME, json.dumps(sorted(names), indent=0) + "\n")
 
 
 def begin(out: str, redact: bool) -> None:

@@ -89,4 +89,4 @@ def _unreadable(root: str, name: str) -> str:
 
 
 def _manifest(out: str) -> str:
-    return hashlib.sha256(storage.read(out, written_files.MANIFEST) or b"").hexdigest()
+    return hashlib.sha256(written_files.manifest(out)).hexdigest()
