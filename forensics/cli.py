@@ -19,7 +19,7 @@ from typing import Any
 import click
 
 from forensics import memory_limit
-from forensics.errors import Fetching, ForensicsError
+from forensics.errors import Cluster, Fetching, ForensicsError
 from forensics.verbs import (
     analyze,
     audit,
@@ -129,7 +129,8 @@ def main(ctx: click.Context, debug: bool, quiet: bool, no_config: bool) -> None:
     if not debug:
         warnings.simplefilter("ignore")  # of libraries about numbers that a log holds; they say nothing to its reader
         warnings.filterwarnings("default", message=".* cannot be loaded: ")  # but a plugin that is missing is our news
-    warnings.filterwarnings("ignore" if quiet else "always", category=Fetching)
+    for category in (Fetching, Cluster):
+        warnings.filterwarnings("ignore" if quiet else "always", category=category)
     warnings.showwarning = lambda message, category, *_, **__: say(f"{category.__name__}: {message}")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

@@ -33,3 +33,7 @@ class CannotTell(Exception):
 
 class Fetching(UserWarning):
     """A download of a size that its reader may want to stop; the text says how much, and from where."""
+
+
+class Cluster(UserWarning):
+    """Workers of a cluster that are left out, or differ; the text says which, and why."""

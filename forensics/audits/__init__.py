@@ -11,17 +11,17 @@ import io
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forensics import output, services
+from forensics import output, remote, services
 from forensics.audits import (
-    backends,
     collect,
     discover,
+    engines,
     kept,
     listing,
     one_place,
@@ -34,6 +34,7 @@ from forensics.audits import (
     written_files,
 )
 from forensics.audits.discover import Place
+from forensics.audits.engines import probe, work
 from forensics.case import jsonable
 from forensics.causes.files import UNKNOWN
 from forensics.causes.files import causes as causes_of_ours
@@ -88,13 +89,15 @@ def audit(
     if not options.resume:
         written_files.forget(out, "rows", "cases")
     listing.remember(out, survey.kinds)
+    target = out if remote.is_url(out) else os.path.abspath(out)  # a worker may be in another folder
+    ask = partial(probe.of, found, target, os.getcwd())
     in_memory = any(p.root.startswith("memory://") for p in found) or out.startswith("memory://")  # a file system of this process
-    engine = "here" if in_memory else options.engine
-    with tempfile.TemporaryDirectory(prefix="forensics-audit-") as notes, backends.opened(engine, _jobs(options), Path(notes)) as workers:
-        job = one_place.Job(out, notes, options.timeout, os.getpid(), os.getcwd(), options.run_config, options.prepare)
+    name = "here" if in_memory else options.engine
+    with tempfile.TemporaryDirectory(prefix="forensics-audit-") as notes, engines.opened(name, options.jobs, Path(notes), ask) as engine:
+        job = one_place.Job(target, notes, options.timeout, os.getpid(), os.getcwd(), options.run_config, options.prepare)
         records = kept.Kept(out, Path(notes))
-        _analyze(found, records, job, workers, partial(tick, "runs"))
-        found = _join(found, records, job, workers)
+        _analyze(found, records, job, engine, partial(tick, "runs"))
+        found = _join(found, records, job, engine)
         table = collect.load(found, records, accepted)
         if not table.rows:
             raise ForensicsError(f"no run in {', '.join(roots)}", "Nothing there has steps, events or checkpoints.")
@@ -105,7 +108,7 @@ def audit(
             names = redaction.names(table, roots, pages.cases(chosen, table, job), redaction.texts(found))
             document = redaction.hide(table, document, names)
         drawing = pages.Drawing(outputs.page, names)
-        document["pages_not_written"] = pages.write(chosen, table, job, workers, drawing, partial(tick, "pages"))
+        document["pages_not_written"] = pages.write(chosen, table, job, engine, drawing, partial(tick, "pages"))
         records.tidy()
     drawn = document | {"rows": list(table.dicts()), "curves": table.curves}
     _write(out, table, document, {"summary.md": outputs.markdown(drawn), "index.html": outputs.index(drawn)})
@@ -113,39 +116,28 @@ def audit(
     return drawn
 
 
-def _jobs(options: Options) -> int:
-    from joblib import cpu_count
-
-    return options.jobs or int(cpu_count())
-
-
-def _analyze(
-    places: list[Place], records: kept.Kept, job: one_place.Job, workers: backends.Workers, tick: Callable[[int, int], None]
-) -> None:
-    """Every place whose records are not there yet. They are kept here as they come."""
+def _analyze(places: list[Place], records: kept.Kept, job: one_place.Job, engine: work.Engine, tick: Callable[[int, int], None]) -> None:
+    """Every place whose records are not there yet, or did not say all. They are kept here as they come."""
     left = {p.key: p for p in places if not records.has(p)}
     before = len(places) - len(left)
 
-    def pool(task: Any, items: Any, jobs: int) -> Iterator[str]:
-        return map(records.add, workers.pool(task, items, jobs))
+    def done(key: str) -> bool:
+        return records.has(left[key])
 
-    def give_up(place: Place, why: str) -> None:
-        failed = row.failed(one_place.id_of(place, place.name or place.home), one_place.where(place), why)
-        records.add(kept.line(place, [failed]))
+    def give_up(place: Place, why: str, proven: bool) -> None:
+        records.add(kept.line(place, [one_place.failed(place, job, why) | ({} if proven else {kept.AGAIN: True})]))
 
-    work = backends.Work(
-        left, partial(one_place.do, job=job), lambda key: records.has(left[key]), give_up, lambda n: tick(before + n, len(places))
-    )
+    task = partial(one_place.do, job=job)
     try:
-        backends.run(work, replace(workers, pool=pool))
+        work.run(work.Work(left, task, done, give_up, lambda n: tick(before + n, len(places)), records.add), engine)
     finally:
         records.flush()
 
 
-def _join(found: list[Place], records: kept.Kept, job: one_place.Job, workers: backends.Workers) -> list[Place]:
+def _join(found: list[Place], records: kept.Kept, job: one_place.Job, engine: work.Engine) -> list[Place]:
     """Places that are one run, restarted in another folder, become one place; where they are not, all stays as it is."""
     tried = [(discover.joined([found[n] for n in group]), group) for group in collect.restarts(found, records)]
-    _analyze([place for place, _ in tried], records, job, workers, lambda done, total: None)
+    _analyze([place for place, _ in tried], records, job, engine, lambda done, total: None)
     out: list[Place | None] = list(found)
     for place, group in tried:
         together = records.of(place) or []

@@ -23,6 +23,7 @@ from forensics.audits.discover import Place
 ROWS = f"{storage.STATE}/rows"
 FULL = 1000  # lines of a part: 3 MB
 SOON, SHARE = 0.5, 1 / 200  # seconds after which a part is written though it is not full; as a share of the time since the beginning
+AGAIN = "again"  # in a record: what it says holds for the worker that found it, and --resume tries again
 KEY, SPARE = 24, 8  # characters of a place's key; parts more than full ones would be, before they are put together
 _HEAD = re.compile(rb'\{"key":"([0-9a-f]{24})","stamp":"([^"\\]*)","crc32":(\d+),')
 
@@ -51,7 +52,7 @@ class Kept:
             self.folder.mkdir(parents=True)
             names = storage.fetch(out, ROWS, names, self.folder)
         for name in names:
-            self._index(name)
+            self._index(name, of_before=True)
 
     def has(self, place: Place) -> bool:
         mark = place.key + place.stamp
@@ -99,12 +100,14 @@ class Kept:
             (self.folder / name).write_bytes(data)
         self._index(name)
 
-    def _index(self, name: str) -> None:
-        at = 0
+    def _index(self, name: str, *, of_before: bool = False) -> None:
+        at, unproven = 0, f'"{AGAIN}":true'.encode()  # a quote within a text is escaped
         self.parts.add(name)
         with (self.folder / name).open("rb") as f:
             for text in f:
-                if (head := _HEAD.match(text)) and zlib.crc32(text[head.end() : -1]) == int(head[3]):
+                if of_before and unproven in text:
+                    pass
+                elif (head := _HEAD.match(text)) and zlib.crc32(text[head.end() : -1]) == int(head[3]):
                     self.at[(head[1] + head[2]).decode()] = name, at, len(text)
                 at += len(text)
 

@@ -7,18 +7,16 @@ import gzip
 import hashlib
 import json
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from forensics import remote, services
-from forensics.audits import kept, storage
+from forensics.audits import kept, on_this_machine, storage
 from forensics.audits.discover import Place
-from parsers.tables import Gap
 
 CASES = f"{storage.STATE}/cases"
 LONGEST = 150  # bytes of an id
@@ -35,19 +33,9 @@ class Job:
     notes: str  # a folder here, in which a process notes what it has in hand
     seconds: float
     home: int  # the process that must not be ended
-    folder: str  # that the command was given in: relative names begin there
+    folder: str  # that the command was given in: relative roots begin there
     run_config: bool = True  # whether a forensics.toml that came with a run counts
     prepare: Callable[[], None] | None = None
-
-
-@dataclass(frozen=True)
-class Here:
-    """The files of a place on this machine, and what of it could not be fetched."""
-
-    folder: Path
-    files: list[Path]
-    gaps: list[Gap] = field(default_factory=list)
-    copy: Any = None  # forensics.outlines.Copy, behind a URL
 
 
 def do(place: Place, job: Job) -> str:
@@ -72,14 +60,18 @@ def _records(place: Place, job: Job) -> tuple[list[dict[str, Any]], dict[str, by
     from forensics.audits import row
     from parsers.tables import Run
 
-    records, cases = [], {}
+    records: list[dict[str, Any]] = []
+    cases: dict[str, bytes] = {}
     if place.refused:
-        return [row.failed(id_of(place, place.name), where(place), place.refused)], {}
-    with _local(place) as here:
+        return [failed(place, job, place.refused)], {}
+    with ExitStack() as stack:
         try:
+            here = stack.enter_context(on_this_machine.files(place, job.folder))
             runs = _read(place, job, here)
+        except on_this_machine.Unreachable as e:
+            return [failed(place, job, str(e)) | {kept.AGAIN: True}], {}
         except Exception as e:
-            return [row.failed(id_of(place, place.name), where(place), _said(e))], {}
+            return [failed(place, job, _said(e))], {}
         while runs:
             run: Run = runs.pop(0)
             try:
@@ -92,12 +84,14 @@ def _records(place: Place, job: Job) -> tuple[list[dict[str, Any]], dict[str, by
                     cases[case_name(place, run.id)] = gzip.compress(text.encode("utf-8", "backslashreplace"), 1, mtime=0)
             except Exception as e:
                 found = row.failed(run.id, run.path, _said(e))
-            records.append(found)
+            records.append(found | {kept.AGAIN: True} if here.partial else found)
             run.cache.clear()
+    if here.partial and not records:
+        records = [failed(place, job, "some of its files are out of reach, and the others are no run") | {kept.AGAIN: True}]
     return records, cases
 
 
-def _read(place: Place, job: Job, here: Here) -> list[Any]:
+def _read(place: Place, job: Job, here: on_this_machine.Here) -> list[Any]:
     """The runs of a place, with ids and paths as seen from the root."""
     import parsers
     from forensics.run import metric_aliases
@@ -111,25 +105,32 @@ def _read(place: Place, job: Job, here: Here) -> list[Any]:
     for run in runs:
         if len(runs) == 1:
             run.id = id_of(place, place.name)
-            run.path = where(place)
+            run.path = where(place, job.folder)
         else:
             run.id = id_of(place, "__".join(filter(None, (above, run.id))))
-            run.path = where(place) if services.of(place.root) else run.path.replace(str(folder), place.root.rstrip("/"), 1)
+            run.path = where(place, job.folder) if services.of(place.root) else run.path.replace(str(folder), place.root.rstrip("/"), 1)
         run.gaps += gaps
         run.copy = here.copy
         run.aliases = aliases
     return runs
 
 
-def where(place: Place) -> str:
-    """The path that `forensics analyze` takes."""
+def failed(place: Place, job: Job, why: str) -> dict[str, Any]:
+    """The record of a place of which nothing can be said but why."""
+    from forensics.audits import row
+
+    return row.failed(id_of(place, place.name or place.home), where(place, job.folder), why)
+
+
+def where(place: Place, folder: str = "") -> str:
+    """The path that `forensics analyze` takes in the folder."""
     root = place.root.rstrip("/") or "/"
     if services.of(root):
         return place.home
-    if not place.name or (not remote.is_url(root) and Path(root).is_file()):
+    if not place.name or (not remote.is_url(root) and Path(folder, root).is_file()):
         return root
     path = f"{root}/{place.name}"
-    if remote.is_url(root) or Path(path).exists():
+    if remote.is_url(root) or Path(folder, path).exists():
         return path
     return f"{root}/{os.path.commonpath([f.rpartition('/')[0] or '.' for f in place.files])}"  # wandb: the home is an id
 
@@ -156,28 +157,6 @@ def _said(e: Exception) -> str:
 
 
 @contextmanager
-def _local(place: Place) -> Iterator[Here]:
-    """The files of a place on this machine; those behind a URL are fetched, and go again. What could not be fetched is a gap."""
-    if services.of(place.root):
-        files = [Path(f) for f in place.files]
-        yield Here(Path(os.path.commonpath([f.parent for f in files])), files)
-        return
-    if not remote.is_url(place.root):
-        root = Path(place.root)
-        root = root.parent if root.is_file() else root
-        yield Here(root, [root / f for f in place.files])
-        return
-    from forensics.outlines import Copy
-
-    with tempfile.TemporaryDirectory(prefix="forensics-") as name:
-        folder = Path(name)
-        members, gaps = (list(place.members), []) if place.members else remote.members(place.root, place.files)
-        copy = Copy(place.root, folder)
-        gaps += copy.fetch(members)
-        yield Here(folder, [folder / f for f in place.files if f not in {g.path for g in gaps}], gaps, copy)
-
-
-@contextmanager
 def at_work(place: Place, job: Job) -> Iterator[None]:
     """Notes what this process works at, and ends the process where that takes too long.
 
@@ -193,7 +172,7 @@ def at_work(place: Place, job: Job) -> Iterator[None]:
     trace_path = Path(job.notes) / f"hung-{place.key}"
     if trace_path.exists() and "Timeout" in trace_path.read_text(errors="replace"):
         raise TimeoutError("took too long before")  # an engine of its own mind sends it again
-    size = 0 if remote.is_url(place.root) else sum(_size(Path(place.root) / f) for f in place.files)  # files of a cache are absolute
+    size = on_this_machine.size(place, job.folder)
     with _started, trace_path.open("w") as trace:
         faulthandler.dump_traceback_later(job.seconds + size * PER_BYTE, exit=True, file=trace)
         try:
@@ -204,17 +183,7 @@ def at_work(place: Place, job: Job) -> Iterator[None]:
     note.unlink(missing_ok=True)
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
 def _prepare(job: Job) -> None:
-    with suppress(OSError):  # another machine's worker may not have it
-        if os.getpid() != job.home and os.getcwd() != job.folder:
-            os.chdir(job.folder)
     if job.prepare is None:
         return
     name = (job.prepare.__module__, job.prepare.__qualname__)

@@ -9,9 +9,10 @@ from functools import partial
 from typing import Any
 
 from forensics import output
-from forensics.audits import backends, one_place, redaction, storage, written_files
+from forensics.audits import one_place, redaction, storage, written_files
 from forensics.audits.collect import Table
 from forensics.audits.discover import Place
+from forensics.audits.engines import work
 from forensics.case_parts import notes
 from forensics.causes.files import causes
 from forensics.errors import ForensicsError
@@ -51,7 +52,7 @@ def cases(chosen: list[int], table: Table, job: one_place.Job) -> Iterator[dict[
 
 
 def write(
-    chosen: list[int], table: Table, job: one_place.Job, workers: backends.Workers, drawing: Drawing, tick: Callable[[int, int], None]
+    chosen: list[int], table: Table, job: one_place.Job, engine: work.Engine, drawing: Drawing, tick: Callable[[int, int], None]
 ) -> list[str]:
     """Writes the pages; -> the ids whose page would replace a file that is not ours."""
     items = {table.rows[i][0]: (table.origins[i][0], table.rows[i][0], table.origins[i][1]) for i in chosen}
@@ -67,7 +68,7 @@ def write(
 
     left = {id: x for id, x in items.items() if one_place.case_name(x[0], x[2]) in fresh or not done(id)}
     task = partial(_write_one, job=job, drawing=drawing)
-    backends.run(backends.Work(left, task, done, lambda item, why: failed.add(item[1]), lambda n: tick(n, len(items))), workers)
+    work.run(work.Work(left, task, done, lambda item, *why: failed.add(item[1]), lambda n: tick(n, len(items))), engine)
     for i in chosen:
         if (id := table.rows[i][0]) in items and id not in failed:
             table.change(i, page=f"{written_files.PAGES}/{id}.html")

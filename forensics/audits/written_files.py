@@ -29,9 +29,14 @@ KEPT = {
 def listed(out: str) -> set[str]:
     """The names that earlier audits wrote, relative to the folder."""
     try:
-        return set(map(str, json.loads(storage.read(out, _NAME) or b"[]")))
+        return set(map(str, json.loads(manifest(out) or b"[]")))
     except (ValueError, TypeError, RecursionError):  # damaged: nothing is known to be ours
         return set()
+
+
+def manifest(out: str) -> bytes:
+    """The list as it is kept; nothing where there is none."""
+    return storage.read(out, _NAME) or b""
 
 
 def write(out: str, names: Iterable[str]) -> None:

@@ -69,7 +69,7 @@ def _printed(document: dict[str, Any], format: str | None, page: str) -> None:
 @click.command()
 @click.argument("roots", nargs=-1, required=True, metavar="ROOT...")
 @click.option("--out", metavar="DIR", help=f"The audit's folder or URL; default ./{OUT}.")
-@click.option("--jobs", type=click.IntRange(1), help="Runs at once; default the number of cores.")
+@click.option("--jobs", type=click.IntRange(1), help="Runs at once; default the number of cores, of a cluster all that it has.")
 @click.option("--engine", type=click.Choice(["local", "dask", "ray"]), default="local", show_default=True, help="What runs the workers.")
 @click.option("--resume", is_flag=True, help="Continue the audit in DIR: analyze only new and changed runs.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="The first N run folders only.")

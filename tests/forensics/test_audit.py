@@ -1,11 +1,8 @@
-"""The audit: every run found once, nothing lost by a death, the same table by every engine."""
+"""The audit: every run found once, nothing lost by a death. test_engines.py has what does the work."""
 
 from __future__ import annotations
 
 import json
-import os
-import random
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -23,27 +20,13 @@ from forensics.errors import ForensicsError
 from parsers.tables import Gap
 from reports import audit_page as drawn
 from reports import html
+from tests.forensics import sabotage
+from tests.forensics.many_runs import curve, put
 
 COMMAND = [sys.executable, "-c", "import sys; from forensics.cli import main; sys.argv[0] = 'forensics'; main()"]
 CONTRACT = ["id", "path", "framework", "status", "verdict", "top_cause", "probability", "second_cause", "spikes_fast", "spikes_slow",
             "spikes_non_recovering", "first_bad_step", "attempts", "steps", "scalars", "lost", "seconds"]  # fmt: skip
 TEXT = audits.Outputs(html.render, str, str)  # a page that an audit finds again has to be one
-
-
-def curve(seed: int, spikes: tuple[int, ...] = (), first: int = 0, steps: int = 300) -> str:
-    rng = random.Random(seed)
-    lines = []
-    for i in range(first, first + steps):
-        loss = 1.0 + 2.0 * 0.5 ** (i / 150) + 0.01 * rng.gauss(0, 1) + (3.0 if i in spikes else 0.0)
-        lines.append(json.dumps({"step": i, "loss": loss, "time": 1.7e9 + seed * 1e5 + i}) + "\n")
-    return "".join(lines)
-
-
-def put(folder: Path, seed: int, spikes: tuple[int, ...] = (), **config: Any) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "metrics.jsonl").write_text(curve(seed, spikes))
-    (folder / "config.json").write_text(json.dumps({"lr": 1e-3, "batch_size": 8, "seed": seed, "warmup_steps": 10, **config}))
-    return folder
 
 
 @pytest.fixture
@@ -322,29 +305,10 @@ def test_several_roots_tell_their_runs_apart(root: Path, tmp_path: Path) -> None
 # --- what goes wrong ------------------------------------------------------------------------------------------------
 
 
-def sabotage() -> None:
-    """Runs in every worker first: some runs kill it, hang it, or break the reader."""
-    import parsers
-
-    real = parsers.read_files
-
-    def read(paths: list[Path], *args: Any, **options: Any) -> Any:
-        marks = {p.name for p in paths[0].parent.iterdir()}
-        if "KILL" in marks:
-            os.kill(os.getpid(), signal.SIGKILL)
-        if "HANG" in marks:
-            time.sleep(1000)
-        if "BREAK" in marks:
-            raise RuntimeError("broken on purpose")
-        return real(paths, *args, **options)
-
-    parsers.read_files = read
-
-
 def test_a_bad_run_costs_itself_only(root: Path, tmp_path: Path) -> None:
     for i, mark in ((0, "KILL"), (2, "HANG"), (4, "BREAK")):
         (root / f"r{i}" / mark).write_text("")
-    told = audits.audit([str(root)], str(tmp_path / "o"), TEXT, audits.Options(jobs=2, timeout=20, prepare=sabotage))
+    told = audits.audit([str(root)], str(tmp_path / "o"), TEXT, audits.Options(jobs=2, timeout=20, prepare=sabotage.begin))
     rows = {r["id"]: r for r in told["rows"]}
     assert [rows[f"r{i}"]["verdict"] for i in (1, 3, 5)] == ["unhealthy"] * 3
     assert "died" in rows["r0"]["error"] and "too long" in rows["r2"]["error"] and "broken on purpose" in rows["r4"]["error"]
@@ -378,18 +342,6 @@ def test_killed_and_resumed_gives_the_same_table(tmp_path: Path) -> None:
     assert table(tmp_path / "o") == table(tmp_path / "whole")
     assert (tmp_path / "o" / "audit.json").read_bytes() == (tmp_path / "whole" / "audit.json").read_bytes()
     assert (tmp_path / "o" / "index.html").read_bytes() == (tmp_path / "whole" / "index.html").read_bytes()
-
-
-# --- engines --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("engine", ["dask", "ray"])
-def test_engines_give_the_same_table(engine: str, root: Path, tmp_path: Path) -> None:
-    pytest.importorskip({"dask": "distributed", "ray": "ray"}[engine])
-    audits.audit([str(root)], str(tmp_path / "local"), TEXT, audits.Options(jobs=2))
-    audits.audit([str(root)], str(tmp_path / engine), TEXT, audits.Options(jobs=2, engine=engine))
-    assert table(tmp_path / engine) == table(tmp_path / "local")
-    assert (tmp_path / engine / "audit.json").read_bytes() == (tmp_path / "local" / "audit.json").read_bytes()
 
 
 def test_what_a_run_lost_is_counted_in_gpu_hours() -> None:

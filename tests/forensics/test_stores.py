@@ -28,8 +28,6 @@ from forensics.replays import start_checkpoints
 torch = pytest.importorskip("torch")
 save_file = pytest.importorskip("safetensors.numpy").save_file
 
-KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}
-
 
 def log(steps: int = 100) -> bytes:
     return "".join(json.dumps({"step": i, "loss": 2.0 - i / 100}) + "\n" for i in range(steps)).encode()
@@ -48,25 +46,9 @@ def saves(folder: Path, steps: tuple[int, ...] = (10, 20, 30)) -> None:
     save_file({"w": np.ones((800, 800), np.float32)}, folder / "model_step_40.safetensors")
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    pytest.importorskip("s3fs")
-    pytest.importorskip("moto.server")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-    )
-    try:
-        assert process.stderr is not None
-        line = next(line for line in process.stderr if "Running on http" in line)
-        yield line.split("Running on ")[1].strip()
-    finally:
-        process.terminate()
-        process.wait()
-
-
 @pytest.fixture
-def bucket(server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
-    for key, value in {**KEYS, "AWS_ENDPOINT_URL": server}.items():
+def bucket(s3: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+    for key, value in s3.items():
         monkeypatch.setenv(key, value)
     fs = fsspec.filesystem("s3", skip_instance_cache=True)
     fs.mkdir("team")
