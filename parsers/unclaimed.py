@@ -83,7 +83,8 @@ def sampled(path: Path, head: bytes) -> ModuleType | None:
         return None
     lines = head.decode("utf-8", "replace").splitlines()
     lines = lines if len(head) < HEAD_BYTES else lines[:-1]
-    if any(len(part) >= _LEAST and says_steps(part) * 2 > len(part[:_LOOKED_AT]) for part in (lines, _last_lines(path, len(head)))):
+    last = _last_lines(path, len(head))
+    if any(len(p) >= _LEAST and says_steps(p, values=p is last) * 2 > len(p[:_LOOKED_AT]) for p in (lines, last)):
         return console
     return unknown_log if unknown_log.usual(lines) is not None else None
 

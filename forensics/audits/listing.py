@@ -13,7 +13,7 @@ from forensics import remote
 from forensics.audits import storage
 from forensics.errors import ForensicsError
 from forensics.version import VERSION
-from parsers import compressed
+from parsers import compressed, secrets
 from parsers.tables import HEAD_BYTES, Gap, Source
 from parsers.unclaimed import is_report
 from parsers.walk import walk
@@ -55,7 +55,9 @@ def remembered(out: str) -> dict[str, Known]:
 
 
 def remember(out: str, kinds: dict[str, Known]) -> None:
-    files = {root: [(path, *found) for path, found in known.items()] for root, known in kinds.items()}
+    """A name that holds a secret is not written down; its file is looked at anew."""
+    files = {root: [(p, *found) for p, found in known.items() if p == secrets.mask_shapes(p)] for root, known in kinds.items()}
+    files = {root: found for root, found in files.items() if root == secrets.mask_shapes(root)}
     storage.write(out, SEEN, json.dumps({"by": _readers(), "roots": files}, separators=(",", ":")))
 
 

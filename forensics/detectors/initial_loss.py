@@ -33,7 +33,7 @@ from forensics.run import initial_weights, settings
 from forensics.run.evaluations import guessing, outcomes
 from forensics.run.inputs import needed, surviving
 from forensics.run.robust import error_of_median, noise_by_steps
-from forensics.run.series import Floats, Series, parts, series
+from forensics.run.series import Floats, Series, names, parts, series
 from forensics.spikes.visible import MARGIN
 from parsers.loss_names import is_likelihood
 from parsers.tables import Run
@@ -109,7 +109,7 @@ def _explains(run: Run, excess: float) -> str | None:
 
 def _terms(run: Run, first: float) -> list[str]:
     """Other losses, each smaller at first than the whole and together at least as large: it is a sum of them, weighted or not."""
-    others = [(p.tag, p.value[surviving(p)]) for name in ("loss.aux", "loss.part", "loss.train") for p in parts(run, name)]
+    others = [(p.tag, p.value[surviving(p)]) for name in names(run) if "loss" in name and "eval" not in name for p in parts(run, name)]
     firsts = {tag: float(x[0]) for tag, x in others if len(x) and 0 < x[0] < first}
     return list(firsts) if len(firsts) > 1 and sum(firsts.values()) >= first else []
 

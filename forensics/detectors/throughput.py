@@ -50,6 +50,7 @@ ODD = 0.3  # of the changes are falls; bound: half of them in noise, a third whe
 DIGITS = 3  # unit: of the last digit; 0.002 s that become 0.003 s are rounding
 EVEN = 0.25  # share of pauses with an evaluation or a save by which the halves of a run may differ, so that medians compare alike; not critical
 SPEEDS = ("tput.tokens", "tput.tokens_dev", "tput.samples", "tput.samples_dev", "tput.steps", "mfu", "flops.dev")
+FILLING = 0.1  # bound: of the steps; what a buffer is filled with before the first update of DQN, SAC or TD3
 SAME = 0.05  # bound: a speed of the last rows is off by 11 % where the run slows down to SLOWER half-way
 CUT = 5  # statistical: percent on either side, so that single pauses move no split
 
@@ -74,7 +75,7 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     row, last = rows[split], rows[-1]
     step = int(s.step[row])
-    if _untrained(run, int(s.step[rows[split - 1]])):
+    if _untrained(run, int(s.step[rows[split - 1]]), int(s.step[last])):
         return  # rollouts that fill a buffer before the first update
     title = f"The run slows down to {after / before:.0%} of its speed at step {step} and stays slow"
     shown = evidence.window(s, step, int(s.step[last]), title=f"{s.tag} from step {step} on", where=s.place(run, row))
@@ -82,10 +83,12 @@ def detect(run: Run) -> Iterator[Finding]:
     yield evidence.on_rows(s, (row, last), Facts(step, after / before, s.name, before, after), title, severity, shown)
 
 
-def _untrained(run: Run, step: int) -> bool:
-    """Was no loss logged up to a step?"""
+def _untrained(run: Run, step: int, end: int) -> bool:
+    """Was no loss logged up to a step? Where episodes alone are logged, the first tenth of them may be of a random policy."""
     losses = [p for name in ("loss.train", "rl.loss_policy", "rl.loss_value") for p in parts(run, name)]
-    return bool(losses) and all(len(p) and int(p.step.min()) > step for p in losses)
+    if not losses:
+        return step < FILLING * end and series(run, "rl.reward") is not None
+    return all(p.usable.any() and int(p.step[p.usable].min()) > step for p in losses)
 
 
 def smallest_effect(run: Run) -> str:

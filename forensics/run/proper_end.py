@@ -12,10 +12,12 @@ from forensics.run import endings, plan, reach
 from forensics.run.endings import Event
 from forensics.run.once import once
 from forensics.run.plan import planned_steps, unit
-from forensics.run.series import Floats, parts, series
+from forensics.run.series import Floats, series
 from parsers import arrow
 from parsers.console_format.remaining_time import seconds_left
 from parsers.lazy_regex import lazy_re
+from parsers.loss_names import EVAL
+from parsers.name_rules import words
 from parsers.tables import Run
 
 CLOSING = ("finished", "train_end")  # lines that say that all was done
@@ -168,7 +170,9 @@ def _closing_test(run: Run, last: list[Event]) -> Finish | None:
     source, _ = arrow.codes(m["source"])
     tested = np.isin(code, [i for i, tag in enumerate(tags) if TEST.search(tag.lower())])
     rows = np.flatnonzero(tested)
-    if not len(rows) or np.bincount(code[rows]).max() > 1 or sum(len(p) >= EVALUATED for p in parts(run, "loss.eval")) == 0:
+    others = [i for i, tag in enumerate(tags) if EVAL.search(words(tag)) and not TEST.search(tag.lower())]
+    evaluated = np.bincount(code, minlength=len(tags))[others] >= EVALUATED
+    if not len(rows) or np.bincount(code[rows]).max() > 1 or not evaluated.any():
         return None
     at, here = arrow.filled(m["at"], -1), source == source[rows[-1]]
     kept = here & ~tested & (code != rows[-1]) & arrow.present(m["step"])

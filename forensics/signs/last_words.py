@@ -31,8 +31,13 @@ _LONGEST = 200  # characters of a quoted line
 
 
 def exception_quoted(s: Symptoms) -> Sign:
-    """The last words of the run are an exception of the program that nobody caught. Not: memory, disk, device, NaN guard, time-out."""
-    died = _died_of(s, "exception", lambda e: not _names_nothing(e) and not _GUARD.search(e.says) and not _CUDA.search(e.says))
+    """The last words of the run are an exception of the program that nobody caught. Not: memory, disk, device, NaN guard, time-out, nor the
+    word that another process is gone."""
+    died = _died_of(
+        s,
+        "exception",
+        lambda e: not _names_nothing(e) and not fatal_lines.GONE.search(e.says) and not _GUARD.search(e.says) and not _CUDA.search(e.says),
+    )
     return _told_by(died, index_errors.of_run(s.run))
 
 

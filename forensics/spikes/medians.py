@@ -40,6 +40,8 @@ def _median(x: Floats, window: int, center: bool) -> Floats:
 
 def of_windows(x: Floats, window: int, center: bool) -> Floats:
     """Sorts every window: as quick as polars for a short series, and no second table library has to be imported for it."""
+    if not len(x):
+        return x.copy()
     later = (window - 1) // 2 if center else 0
     earlier = window - 1 - later
     padded = np.concatenate([np.full(earlier, np.nan), x, np.full(later, np.nan)])  # NaN sorts to the end

@@ -64,11 +64,12 @@ def flush(reader: Reader) -> Iterator[pa.RecordBatch | Gap]:
         yield batch
 
 
-def says_steps(lines: list[str]) -> int:
-    """How many of the first lines measure something at a step."""
+def says_steps(lines: list[str], *, values: bool = False) -> int:
+    """How many of the first lines measure something at a step, or how many values they give: a table of one step has a row for each."""
     reader = Reader(srun=False)
     for n, text in enumerate(lines[:200]):
         reader.line(n << 20, text[:2000])
     reader.finish()
     found = reader.measured.flush()
-    return 0 if found is None else len(set(found["at"].filter(found["step"].is_valid()).to_pylist()))
+    at = [] if found is None else found["at"].filter(found["step"].is_valid()).to_pylist()
+    return len(at if values else set(at))

@@ -17,6 +17,8 @@ from forensics.detectors import divergence, initial_loss, odd_metric, plateau
 from forensics.errors import CannotTell
 from forensics.run import inputs
 from forensics.run.series import series
+from forensics.signs.policies import policy_kl_ran_away
+from forensics.signs.sign import Symptoms
 from parsers.objectives import objective
 from parsers.tables import Run
 
@@ -286,3 +288,21 @@ def test_an_evaluation_whose_sign_is_open_turns_no_way(tag: str, tmp_path: Path)
     """A negated ELBO falls as the model learns, and is called an ELBO all the same."""
     falls = {"train_loss": lambda i: 25 + 15 * math.exp(-i / 40), tag: lambda i: 25 + 9 * math.exp(-i / 40)}
     assert forensics.analyze(str(make(tmp_path, rows(falls)))).verdict == "healthy"
+
+
+@pytest.mark.parametrize(("terms", "told"), [(4, False), (0, True)])
+def test_a_sum_of_losses_is_not_bounded_by_a_guess(tmp_path: Path, terms: int, told: bool) -> None:
+    falls = learns(6.8, 1.0)
+    made = run(tmp_path, loss=lambda i: 3.7 * falls(i), accuracy=lambda i: i / N, **{f"train__ploss_{i}": falls for i in range(terms)})
+    if told:
+        assert [f.facts.first > 20 for f in initial_loss.detect(made)] == [True]
+    else:
+        with pytest.raises(CannotTell, match="is made of train/ploss_0"):
+            list(initial_loss.detect(made))
+
+
+@pytest.mark.parametrize(("nats", "state"), [(20.0, "seen"), (3.5, "absent")])
+def test_chosen_answers_grow_less_likely_in_sound_training_too(tmp_path: Path, nats: float, state: str) -> None:
+    """From -1.2 nats to -4.7 they lie four times as far from zero, which is little for an answer."""
+    made = run(tmp_path, loss=learns(0.69, 0.2), logps__chosen=lambda i: -1.2 - nats * i / N, rewards__margins=lambda i: 4 * i / N)
+    assert policy_kl_ran_away(Symptoms(made, ())).state == state

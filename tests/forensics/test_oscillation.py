@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from forensics.detectors import oscillation
+from forensics.detectors import oscillation, zero_loss
 from forensics.errors import CannotTell
+from forensics.run.robust import last_digit
 from tests.forensics.curves import noisy, run_of
 
 
@@ -54,3 +55,23 @@ def test_rounded_values_and_zeros_are_not_frozen() -> None:
 def test_a_short_log_cannot_tell() -> None:
     with pytest.raises(CannotTell):
         list(oscillation.detect(run_of({"loss.train": noisy(100, 0.01)})))
+
+
+@pytest.mark.parametrize(("level", "frozen"), [(0.0002, False), (0.4183, True)])
+def test_a_value_of_few_printed_digits_is_not_frozen(level: float, frozen: bool) -> None:
+    """Four decimals show 0.0002 again and again; a loss of 0.4183 that never moves in its last digit stands still."""
+    x = np.round(np.concatenate([noisy(100, 0.02), np.full(100, level)]), 4)
+    assert [f.facts.kind for f in oscillation.detect(run_of({"loss.train": x}))] == ["frozen"] * frozen
+
+
+def test_a_loss_that_fell_to_the_last_printed_digit_is_not_exactly_zero() -> None:
+    falls = np.maximum(np.round(0.1 * np.exp(-np.arange(300) / 20) * noisy(300, 0.1), 3), 0)
+    with pytest.raises(CannotTell, match="last digit"):
+        list(zero_loss.detect(run_of({"loss.train": falls})))
+    (f,) = zero_loss.detect(run_of({"loss.train": np.where(np.arange(300) < 150, np.round(noisy(300, 0.1), 3), 0.0)}))
+    assert f.facts.step == 150
+
+
+@pytest.mark.parametrize(("x", "unit"), [([2.3456, 0.0002, np.nan], 1e-4), ([3.0, 20.0], 1.0), ([1 / 3, 2.0], 0.0)])
+def test_the_last_printed_digit(x: list[float], unit: float) -> None:
+    assert last_digit(np.array(x)) == pytest.approx(unit)

@@ -11,6 +11,8 @@ from runs import case, read, write
 
 from forensics.ranking import EVEN
 from forensics.run import how_it_ended, proper_end
+from forensics.signs import last_words
+from forensics.signs.sign import Symptoms
 
 
 def console(folder: Path, last: str = "", steps: int = 97) -> Path:
@@ -148,3 +150,30 @@ def test_a_stop_from_outside_leads_no_healthy_page_and_is_named(tmp_path: Path) 
     top = next(h for h in got["hypotheses"] if h["id"] != "unknown")  # that nothing is wrong may stand first
     assert top["id"] == "stopped_from_outside" and top["probability"] == pytest.approx(EVEN, abs=1e-4) and top["probability"] <= EVEN
     assert {f["severity"] for f in got["findings"] if f["kind"] == "ending"} == {"info"}
+
+
+@pytest.mark.parametrize(("tests", "kind"), [([97], "finished"), ([40, 97], "unknown"), ([], "unknown")])
+def test_a_test_set_looked_at_once_behind_everything_closes_a_run(tmp_path: Path, tests: list[int], kind: str) -> None:
+    rows: list[dict[str, Any]] = []
+    for i in range(97):
+        rows.append({"step": i, "loss": 2 - i / 200})
+        rows += [{"step": i, "val_r2": i / 100}] * (i % 10 == 9) + [{"step": i, "test_r2": i / 100}] * (i in tests)
+    rows += [{"step": 97, "test_r2": 0.9}] * (97 in tests)
+    assert how_it_ended.ending(read(jsonl(tmp_path / "r", rows))).kind == kind
+
+
+def test_a_job_that_is_cancelled_may_write_on_until_it_is_killed(tmp_path: Path) -> None:
+    told = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-06-06T11:58:22 ***\n"
+    for more, kind in ((2, "scheduler"), (30, "unknown")):
+        folder = console(tmp_path / f"r{more}", told + "".join(f"step {97 + i}: loss 1.5 lr 1.0e-3\n" for i in range(more)))
+        assert how_it_ended.ending(read(folder)).kind == kind
+
+
+def test_a_worker_that_is_gone_is_no_exception_of_the_program(tmp_path: Path) -> None:
+    last = (
+        'Traceback (most recent call last):\n  File "main.py", line 3, in run\n    ray.get(job)\n'
+        "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
+    )
+    run = read(console(tmp_path / "r", last))
+    assert how_it_ended.ending(run).kind == "exception"
+    assert last_words.exception_quoted(Symptoms(run, ())).state == "absent"

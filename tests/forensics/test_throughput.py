@@ -50,3 +50,10 @@ def test_a_time_since_the_start_is_none_of_a_step() -> None:
 @pytest.mark.parametrize(("after", "told"), [(0.31, ["warning"]), (0.02, [])])
 def test_two_values_of_two_digits(after: float, told: list[str]) -> None:
     assert found("time.step", np.where(np.arange(24) < 14, 0.01, after)) == told
+
+
+@pytest.mark.parametrize(("trained_from", "told"), [(0, ["warning"]), (20, [])])
+def test_rollouts_before_the_first_update_are_no_speed(trained_from: int, told: list[str]) -> None:
+    loss = np.where(np.arange(N) < trained_from, np.nan, noisy(N, 0.01))
+    run = run_of({"loss.train": loss, "time.step": SECONDS}, interval=10)
+    assert [f.severity for f in throughput.detect(run)] == told

@@ -430,3 +430,15 @@ def test_long_tags_finish(piece: str) -> None:
 def test_tags_that_differ_behind_the_cut_stay_apart() -> None:
     long = "z" * 5000
     assert name(long + "1") != name(long + "2")
+
+
+def test_beside_a_generator_and_a_discriminator_no_loss_is_the_whole() -> None:
+    sides = ("Generator Loss", "Discriminator Loss")
+    assert name("domain_classifier_loss", *sides) == "loss.aux"
+    assert name("domain_classifier_loss", "lr") == "loss.train"
+
+
+def test_the_terms_and_the_sum_of_a_tracker_s_table() -> None:
+    table = ("box", "conf", "id", "total", "nTargets")
+    assert [name(x, *table) for x in table] == ["loss.aux", "loss.aux", "loss.aux", "loss.train", "other/nTargets"]
+    assert name("sec", "epoch", "train_loss") == "time.step" and name("sec", "epoch") == "other/sec"

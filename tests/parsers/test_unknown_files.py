@@ -70,3 +70,14 @@ def test_a_trackers_database_is_neither_log_nor_settings(tmp_path: Path) -> None
     assert run.tables["config"].num_rows == 0 and run.tables["metrics"].num_rows == 1
     assert {s.path: s.format for s in run.sources}[".aim/meta/chunks/2d24"] == "RocksDB or LevelDB database, not opened"
     assert [(g.path, "Run.dataframe()" in g.what) for g in run.gaps] == [(".aim", True)]
+
+
+def test_a_text_whose_head_is_settings_is_told_by_its_end(tmp_path: Path) -> None:
+    settings = "n_batches: 40\ncreating an agent\nT: 50\n" * 400
+    tables = "".join(
+        f"{'-' * 36}\n| epoch              | {i} |\n| test/mean_Q        | {-i / 7:.4f} |\n| train/success_rate | {i / 40} |\n"
+        f"| train/episodes     | {40 * i} |\n{'-' * 36}\n"
+        for i in range(80)
+    )
+    assert read(tmp_path, settings + tables, "run1.txt").source.format == "console"
+    assert not read(tmp_path, settings + "It was a dark and stormy night.\n" * 400, "run2.txt").source.claimed
