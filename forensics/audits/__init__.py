@@ -13,21 +13,37 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from forensics import output
-from forensics.audits import backends, collect, discover, one_place, pages, redaction, row, storage, suppressions, written_files
+from forensics.audits import (
+    backends,
+    collect,
+    discover,
+    history,
+    one_place,
+    pages,
+    redaction,
+    row,
+    storage,
+    suppressions,
+    totals,
+    trends,
+    written_files,
+)
 from forensics.audits.discover import Place
+from forensics.audits.row_columns import COLUMNS
 from forensics.case import jsonable
 from forensics.causes.files import UNKNOWN
 from forensics.causes.files import causes as causes_of_ours
 from forensics.errors import ForensicsError
+from forensics.run.goodput import ENDED_BADLY
 from forensics.version import VERSION
 
 SCHEMA = 1
-ENDED_BADLY = ("crashed", "hung", "stopped")  # statuses of a run that did not come to its own end
 OUTPUTS = written_files.OUTPUTS
 Progress = Callable[[str, int, int], None]
 
@@ -51,6 +67,7 @@ class Options:
     limit: int | None = None  # places
     known: str | None = None  # a file of findings judged before
     since: str | None = None  # an earlier audit
+    history: str | None = None  # a folder or URL with a file of each night
     pages: int = 50
     timeout: float = 300.0  # seconds a run, and more for large ones
     redact: bool = False
@@ -66,6 +83,9 @@ def audit(
     options, tick = options or Options(), progress or (lambda what, done, total: None)
     accepted = suppressions.read_known(options.known) if options.known else []
     before = suppressions.read_previous(options.since) if options.since else None
+    if options.history and options.redact:
+        raise ForensicsError("a history keeps the names and paths that --redact hides", "Audit once for the history, and again to share.")
+    past, night = (history.read(options.history) if options.history else None), history.now()
     found = discover.find(roots, out, options.limit, tick)
     if not found:
         raise ForensicsError(f"nothing readable in {', '.join(roots)}", "Give folders that hold runs, or a folder above them.")
@@ -82,6 +102,7 @@ def audit(
         if not table.rows:
             raise ForensicsError(f"no run in {', '.join(roots)}", "Nothing there has steps, events or checkpoints.")
         document = _document(roots, table, before)
+        document["history"] = _history(past, table, night) if past is not None else None
         chosen = pages.worth_opening(list(table.dicts()), options.pages)
         names = None
         if options.redact:
@@ -91,6 +112,8 @@ def audit(
         document["pages_not_written"] = pages.write(chosen, table, job, workers, drawing, partial(tick, "pages"))
     drawn = document | {"rows": list(table.dicts()), "curves": table.curves}
     _write(out, table, document, {"summary.md": outputs.markdown(drawn), "index.html": outputs.index(drawn)})
+    if options.history:
+        history.append(options.history, table.rows, table.marks, night)
     written_files.forget(out, "cases", *(["rows"] if options.redact else []))  # the rows hold what --redact hides
     return drawn
 
@@ -150,6 +173,7 @@ def _document(roots: Sequence[str], table: collect.Table, before: dict[str, Any]
                 for c, n in sorted(causes.items(), key=lambda x: (-x[1], str(x[0])))
             ],
             "endings": dict(Counter(r["status"] for r in rows if r["status"] in ENDED_BADLY).most_common()),
+            "costs": totals.of(rows),
             **told,
             "since": suppressions.changes(before, rows) if before is not None else None,
         }
@@ -157,14 +181,33 @@ def _document(roots: Sequence[str], table: collect.Table, before: dict[str, Any]
     return document
 
 
+def _history(past: history.Past, table: collect.Table, night: datetime) -> dict[str, Any]:
+    """What is new since the last night, and the weeks of all nights with this one."""
+    rows = list(table.dicts())
+    again = [past.find(m.fingerprint, r["path"]) for m, r in zip(table.marks, rows, strict=True)]
+    gone = {id(old) for old in again}
+    weeks, undated = trends.weeks([*(r for r in past.runs if id(r) not in gone), *rows], night)
+    found: dict[str, Any] = jsonable(
+        {
+            "nights": past.nights,
+            "last": past.last,
+            "new": history.news(past, rows, table.marks),
+            "weeks": weeks,
+            "undated": undated,
+            "notices": past.notices,
+        }
+    )
+    return found
+
+
 def _write(out: str, table: collect.Table, document: dict[str, Any], drawn: dict[str, str]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     columns = list(zip(*table.rows, strict=True))
-    arrays = [pa.array(list(c), pa.type_for_alias(t)) for c, t in zip(columns, row.COLUMNS.values(), strict=True)]
+    arrays = [pa.array(list(c), pa.type_for_alias(t)) for c, t in zip(columns, COLUMNS.values(), strict=True)]
     buffer = io.BytesIO()
-    marked = pa.Table.from_arrays(arrays, names=list(row.COLUMNS)).replace_schema_metadata({"forensics": "audit"})  # no log to read
+    marked = pa.Table.from_arrays(arrays, names=list(COLUMNS)).replace_schema_metadata({"forensics": "audit"})  # no log to read
     pq.write_table(marked, buffer, compression="zstd")
     for name, text in {**drawn, "audit.json": output.case_json(document)}.items():
         storage.write(out, name, text)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
 
-from forensics.audits import one_place, suppressions
+from forensics.audits import history, one_place, rerun, suppressions
 from forensics.audits.discover import Place
-from forensics.audits.row import COLUMNS
+from forensics.audits.row_columns import COLUMNS
 from forensics.causes import files, weigh
 from forensics.guards import over_runs
 from forensics.many_runs import copies_and_forks, outcomes, seed_groups, shared_batches, shared_causes
@@ -37,6 +37,7 @@ class Table:
     curves: list[bytes] = field(default_factory=list)
     origins: list[tuple[Place, str]] = field(default_factory=list)  # the place, and the id in its records
     guards: list[list[over_runs.Told]] = field(default_factory=list)
+    marks: list[history.Mark] = field(default_factory=list)  # by which the next night knows the run
 
     def dicts(self) -> Iterator[dict[str, Any]]:
         for row in self.rows:
@@ -60,12 +61,14 @@ def load(places: Iterable[Place], out: str, known: list[suppressions.Known]) -> 
             if secrets.MASK in row["path"]:  # two folders that differ only in a secret
                 row["path"] = _another(row["path"], paths)
                 paths.add(row["path"])
-            suppressions.apply(known, row, record["grave"])
+            judged = suppressions.apply(known, row, record["grave"])
             table.rows.append(tuple(_shared(row.get(c)) for c in COLUMNS))
             table.briefs.append(_brief(record, row))
             table.curves.append(bytes(255 if v < 0 else v for v in record["curve"]))
             table.origins.append((place, raw))
+            table.marks.append(history.Mark.of(record, judged))
             table.guards.append(record.get("guards", []))  # none in records of before they were kept
+    table.marks = history.told_apart(table.marks)
     return table
 
 
@@ -112,6 +115,8 @@ def conclusions(table: Table) -> dict[str, Any]:
     single = independent(table.briefs, copies)
     groups, comparisons = seed_groups.find(single)
     _wide(table, groups)
+    for i, told in rerun.superseded(list(table.dicts()), table.briefs):
+        table.change(i, rerun=told)
     alone = {b.id for b in single}
     return {
         "shared_batches": shared_batches.find([b.spiked for b in single if b.spiked is not None]),
@@ -132,7 +137,8 @@ def _wide(table: Table, groups: list[dict[str, Any]]) -> None:
         if row["id"] in wide and row["verdict"] != "unhealthy" and not row["known"]:
             said = "Runs that differ only in the seed end far apart: the recipe decides less than the seed."
             new = {"verdict": "unhealthy", "top_cause": cause.id, "probability": round(min(odds / (1 + odds), SURE), 6)}
-            table.change(i, **new, second_cause="unknown", grave=1, answer=said)
+            table.change(i, **new, second_cause="unknown", grave=1, answer=said, rerun=f"no: {cause.no_rerun}")
+            table.marks[i] = replace(table.marks[i], findings=(*table.marks[i].findings, cause.id))
 
 
 @dataclass(frozen=True)

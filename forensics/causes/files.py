@@ -38,6 +38,7 @@ class Cause:
     outcomes: dict[str, float] = field(default_factory=dict)  # decibans by outcome of a replay
     blames: str = ""  # the batches it accuses: up to the "peak" of a spike, a whole "stretch", or of the "first" value that is not finite
     wide_group: bool = False  # what an audit calls runs of one recipe whose seeds end far apart
+    no_rerun: str = ""  # why another run would not help
 
     @property
     def signs(self) -> tuple[str, ...]:

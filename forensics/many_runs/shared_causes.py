@@ -20,10 +20,12 @@ from forensics.run.seed_group import FREE
 ALPHA = 0.01  # after correction
 LEAST_HITS = 3
 MOST = 100
+PLACES = ("host", "shard")  # whoever runs the machines can act on these at once; a setting that picks out the same runs stands with them
 
 
 def find(runs: Sequence[Brief]) -> list[dict[str, Any]]:
-    """Entries ``{"cause", "key", "value", "runs", "expected", "p", "of", "ids", "same_runs"}``, the most certain first."""
+    """Entries ``{"cause", "key", "value", "runs", "expected", "p", "of", "ids", "same_runs"}``: nodes and shards, then settings, each the
+    most certain first."""
     marked: dict[str, set[int]] = defaultdict(set)
     for i, r in enumerate(runs):
         if r.unhealthy:
@@ -51,7 +53,7 @@ def find(runs: Sequence[Brief]) -> list[dict[str, Any]]:
         if p < ALPHA:
             found.append(_entry(runs, (cause, key, value), hits, len(have), expected, p))
     found += _shards(runs)
-    found.sort(key=lambda e: (e["p"], e["cause"] == "any", len(e["key"]), e["key"]))
+    found.sort(key=lambda e: (e["key"] not in PLACES, e["p"], e["cause"] == "any", len(e["key"]), e["key"]))
     return _merged(found)[:MOST]
 
 

@@ -17,8 +17,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from forensics import at_path, audits, pipeline
-from forensics.audits import discover, listing, lost_hours, one_place, suppressions
+from forensics import audits
+from forensics.audits import discover, listing, one_place, suppressions
 from forensics.errors import ForensicsError
 from parsers.tables import Gap
 from reports import audit_page as drawn
@@ -390,10 +390,3 @@ def test_engines_give_the_same_table(engine: str, root: Path, tmp_path: Path) ->
     audits.audit([str(root)], str(tmp_path / engine), TEXT, audits.Options(jobs=2, engine=engine))
     assert table(tmp_path / engine) == table(tmp_path / "local")
     assert (tmp_path / engine / "audit.json").read_bytes() == (tmp_path / "local" / "audit.json").read_bytes()
-
-
-def test_what_a_run_lost_is_counted_in_gpu_hours() -> None:
-    root = Path(__file__).resolve().parents[2] / "samples"
-    hang, whole = (at_path.read(str(root / name)) for name in ("hang_torchrun", "healthy_trainer_state"))
-    assert lost_hours.of(hang, pipeline.analyze_run(hang)) == pytest.approx(2 * 600 / 3600, abs=0.01)
-    assert lost_hours.of(whole, pipeline.analyze_run(whole)) is None
