@@ -1,4 +1,4 @@
-"""Weeks as small bars: the share of runs that died, GPU-hours, and the hours lost."""
+"""Weeks as small bars: the share of runs that died or were stopped, GPU-hours, and the hours lost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def bars(weeks: Sequence[Week]) -> list[tuple[str, str, Markup]]:
     dead = [100 * w["died"] / w["runs"] if w["runs"] else None for w in last]
     used, lost = ([w[key] if w["costed"] else None for w in last] for key in ("gpu_hours", "lost_gpu_hours"))
     found = []
-    for what, values, unit in (("Runs that died", dead, " %"), ("GPU-hours", used, ""), ("GPU-hours lost", lost, "")):
+    for what, values, unit in (("Runs that died or were stopped", dead, " %"), ("GPU-hours", used, ""), ("GPU-hours lost", lost, "")):
         told = next(
             (
                 f"{text_format.number(round(v, 2))}{unit} in {w['week']}"

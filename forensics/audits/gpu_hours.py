@@ -10,11 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from forensics.audits.row_columns import LOSSES
-from forensics.case import Case
+from forensics.case import Case, Finding
 from forensics.detectors import divergence, loss_spike, nonfinite, stall
 from forensics.findings import GRAVE, findings_of
 from forensics.run import goodput, hang_ranks, pace, settings
+from forensics.run.series import series
 from parsers.tables import DATED, DOUBTED, Run
 
 NODES = "num_nodes nnodes n_nodes num_machines slurm_nnodes slurm_job_num_nodes"
@@ -28,9 +31,10 @@ DOUBTFUL = f"more than {DOUBTED / 86400:.0f} days lie between two moments of the
 
 @dataclass(frozen=True)
 class _Clock:
-    """Seconds: how long the run held its GPUs, and the last moment of that."""
+    """Seconds: how long the run held its GPUs, when its last attempt began, and the last sign of life."""
 
     held: float
+    began: float
     until: float
 
 
@@ -73,21 +77,33 @@ def _clock(run: Run, case: Case) -> _Clock | str:
     if not run.attempts:
         times = [t for t in run.tables["events"]["time"].to_pylist() if t is not None and t >= DATED]
         span = max(times) - min(times) if times else 0.0
-        return NO_STEPS if span <= 0 else DOUBTFUL if span > DOUBTED else _Clock(span, max(times))
-    running, ended = case.run["goodput"]["seconds_running"], run.attempts[-1]["ended"]
-    if not running or ended is None:
-        clocked = any(a["ended"] is not None for a in run.attempts)
-        return "the log of an attempt has no clock" if clocked and len(run.attempts) > 1 else NO_CLOCK
+        return NO_STEPS if span <= 0 else DOUBTFUL if span > DOUBTED else _Clock(span, min(times), max(times))
+    running, last = case.run["goodput"]["seconds_running"], run.attempts[-1]
+    if running and last["ended"] is not None:
+        began, ended = last["started"], last["ended"]
+    elif len(run.attempts) == 1 and (span := _elapsed(run)) is not None:
+        began, ended = span
+        running = ended - began
+    else:
+        return NO_CLOCK if len(run.attempts) == 1 else "the log of an attempt has no clock"
     until = max([ended, *_waits_until(run, case, ended)])
-    return _Clock(running + until - ended, until)
+    return _Clock(running + until - ended, began, until)
+
+
+def _elapsed(run: Run) -> tuple[float, float] | None:
+    """First and last value of the seconds since the start, where they are logged instead of a clock."""
+    s = series(run, "time.total")
+    seconds = s.value[np.isfinite(s.value)] if s is not None and s.unit == "s" else np.array([])
+    grows = len(seconds) > 1 and bool((np.diff(seconds) >= 0).all()) and seconds[-1] > seconds[0]  # not the time of an epoch or a step
+    return (float(seconds[0]), float(seconds[-1])) if grows else None
 
 
 def _waits_until(run: Run, case: Case, ended: float) -> list[float]:
     """The last signs of life of a job that did no more steps."""
     told = []
     for f in findings_of(case.findings, stall.Facts):
-        if f.facts.at_end and f.facts.seconds and f.times[0] is not None:
-            told.append(f.times[0] + f.facts.seconds)
+        if f.facts.at_end and f.facts.seconds:
+            told.append((f.times[0] or ended) + f.facts.seconds)
         elif f.facts.said:
             known = f.times[0] if f.times[0] is not None and 0 <= f.times[0] - ended <= DOUBTED else None
             told.append(known if known is not None else ended + _waited(run))
@@ -127,14 +143,21 @@ def _silent(run: Run, case: Case) -> float:
 
 def _diverged(run: Run, case: Case, clock: _Clock) -> float:
     """From the onset of what the loss never recovered from, in the last attempt, without the silences that followed."""
-    began = run.attempts[-1]["started"] if run.attempts else None
-    onsets = [f.times[0] for f in case.findings if f.severity in GRAVE and lasts(f.facts) and f.times[0] is not None]
-    if not onsets or began is None:
+    onsets = [t for f in case.findings if f.severity in GRAVE and lasts(f.facts) and (t := _moment(run, f)) is not None]
+    if not onsets:
         return 0.0
-    onset = max(min(onsets), began)
+    onset = max(min(onsets), clock.began)
     silences = findings_of(case.findings, stall.Facts)
-    after = sum(f.facts.seconds or 0.0 for f in silences if f.times[0] is not None and f.times[0] >= onset)
-    return float(clock.until - onset - after)
+    return clock.until - onset - sum(f.facts.seconds or 0.0 for f in silences if (_moment(run, f) or 0.0) >= onset)
+
+
+def _moment(run: Run, f: Finding) -> float | None:
+    """When it began; where there is no clock with a date, the seconds since the start at its step."""
+    s = series(run, "time.total")
+    if f.times[0] is not None or f.first_step is None or s is None:
+        return f.times[0]
+    seconds = s.value[(s.step >= f.first_step) & np.isfinite(s.value)]
+    return float(seconds.min()) if len(seconds) else None
 
 
 def lasts(facts: Any) -> bool:

@@ -85,6 +85,15 @@ def test_time_after_the_loss_diverged(tmp_path: Path) -> None:
     assert lost(r) == {"lost_hang": 2.0, "lost_diverged": round(2 * 298 / 3600, 3)}
 
 
+def test_seconds_since_the_start_count_as_a_clock(tmp_path: Path) -> None:
+    rows = [{"step": s, "loss": falling(s) if s < 300 else math.nan, "_runtime": 100.0 + s} for s in range(600)]
+    r = told(put(tmp_path / "a", "".join(json.dumps(x) + "\n" for x in rows)))
+    assert r["started"] is None and r["gpu_hours"] == round(2 * 599 / 3600, 3)
+    assert lost(r) == {"lost_diverged": round(2 * 299 / 3600, 3)}
+    rows = [{"step": s, "loss": falling(s), "train_time": 5.0 + s % 3} for s in range(600)]  # of each step
+    assert told(put(tmp_path / "b", "".join(json.dumps(x) + "\n" for x in rows)))["gpu_hours"] is None
+
+
 def test_what_recovers_is_not_lost(tmp_path: Path) -> None:
     r = told(put(tmp_path / "a", lines(range(600), loss=lambda s: falling(s) + 3.0 * (s == 300))))
     assert (r["verdict"], r["spikes_fast"], r["lost_gpu_hours"], lost(r)) == ("unhealthy", 1, 0.0, {})
