@@ -105,8 +105,7 @@ def _waits_until(run: Run, case: Case, ended: float) -> list[float]:
         if f.facts.at_end and f.facts.seconds:
             told.append((f.times[0] or ended) + f.facts.seconds)
         elif f.facts.said:
-            known = f.times[0] if f.times[0] is not None and 0 <= f.times[0] - ended <= DOUBTED else None
-            told.append(known if known is not None else ended + _waited(run))
+            told.append(ended + _waited(run) if f.times[0] is None else f.times[0] if f.times[0] - ended <= DOUBTED else ended)
     return told
 
 

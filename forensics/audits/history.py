@@ -1,7 +1,7 @@
 """What earlier nights said: a data set of Parquet files, one a night, that only ever grows (`--history`).
 
 A night's file holds every run of its audit: the columns of `audit.parquet`, by what the run is known (`fingerprint`), and the findings that made
-its verdict, those that were judged then apart. A run is told again by where it lies and how its first log begins, so that one that grew
+its verdict, those that were judged then apart. A run is told again by where it lies and how its first logs begin, so that one that grew
 is the same and one that was written over it is another. A part that cannot be read costs only itself: the night before it counts.
 """
 
@@ -32,14 +32,14 @@ _MOST_NOTICES = 20
 class Mark:
     """By what the next night knows a run, and its grave findings: ``id`` or, where the id does not say it, ``id@step``."""
 
-    fingerprint: str  # empty where the run could not be analyzed
+    fingerprint: str  # one for each of its first logs, with blanks between; empty where the run could not be analyzed
     findings: tuple[str, ...]
     judged: tuple[str, ...] = ()  # of these, by --known
 
     @classmethod
     def of(cls, record: dict[str, Any], judged: set[str]) -> Mark:
         named = [(f[0], _named(*f)) for f in record["grave"]]
-        return cls(record.get("identity", ""), tuple(n for _, n in named), tuple(n for i, n in named if i in judged))
+        return cls(" ".join(record.get("identity", ())), tuple(n for _, n in named), tuple(n for i, n in named if i in judged))
 
 
 def _named(id: str, kind: str, step: int | None = None) -> str:
@@ -58,8 +58,9 @@ class Past:
 
     def find(self, fingerprint: str, path: str) -> dict[str, Any] | None:
         """The run as it was when it was last seen; None where it is new. Without a fingerprint on either side the path decides."""
-        for old in self._known.get(fingerprint.split(".")[0], []) if fingerprint else []:
-            if identity.same([old["fingerprint"]], [fingerprint]):
+        prints = fingerprint.split()
+        for old in (old for p in prints for old in self._known.get(p.split(".")[0], [])):
+            if identity.same(old["fingerprint"].split(), prints):
                 return old
         return next((old for old in self._known.get(path, []) if not (fingerprint and old["fingerprint"])), None)
 
@@ -68,7 +69,7 @@ class Past:
         new = [r for r in rows if self.find(r["fingerprint"], r["path"]) is None]
         self.runs += new
         for r in new:
-            for key in {r["fingerprint"].split(".")[0], r["path"]} - {""}:
+            for key in {*(p.split(".")[0] for p in r["fingerprint"].split()), r["path"]}:
                 self._known.setdefault(key, []).append(r)
 
 
@@ -140,8 +141,8 @@ def told_apart(marks: Sequence[Mark]) -> list[Mark]:
     told = []
     for m in marks:
         met[m.fingerprint] += 1
-        again = m.fingerprint and met[m.fingerprint] > 1
-        told.append(replace(m, fingerprint=f"{m.fingerprint}+{met[m.fingerprint]}") if again else m)
+        n = met[m.fingerprint]
+        told.append(replace(m, fingerprint=" ".join(f"{p}+{n}" for p in m.fingerprint.split())) if n > 1 else m)
     return told
 
 

@@ -1,6 +1,6 @@
 """What an audit keeps of one run: its row, and what the comparisons across runs need. Small, plain JSON.
 
-``row`` has the columns of `audit.parquet` (row_columns.py). The rest: ``identity`` (by where the run lies and how its first log begins),
+``row`` has the columns of `audit.parquet` (row_columns.py). The rest: ``identity`` (by where the run lies and how its first logs begin),
 ``family`` (framework and tag of the loss), ``config`` (last value of each key), ``settings`` (by meaning), ``levels`` (metric -> last level and its standard error), ``spikes`` ([start, class]), ``logged`` (first, last, interval
 of the loss), ``resumes``, ``hosts``, ``shards`` (share of the steps) and ``struck`` (those of the spikes), ``batches`` (fingerprints at
 the spikes), ``prefixes`` (hashes of the loss so far), ``grave`` (id, kind and first step of the findings that make the verdict),
@@ -28,7 +28,7 @@ from parsers import secrets
 from parsers.tables import DATED, Run
 
 CURVE, GROWTH, FIRST = 32, 1.3, 12  # points of the small curve; of the hashes: distance and first
-KEYS, TEXT, SPIKES = 300, 80, 60
+KEYS, TEXT, SPIKES, LOGS = 300, 80, 60, 8
 _SETTINGS = ("batch_size", "accumulation", "optimizer", "schedule", "clip", "beta2", "eps", "width", "world_size")
 
 
@@ -43,7 +43,7 @@ def of(run: Run, case: Case) -> dict[str, Any]:
     more = {"seconds": times[1] - times[0] if times else None, "host": _some(hosts), "shard": _some(list(dict.fromkeys(struck)))}
     return {
         "row": _row(run, case, levels) | more | _told(run, case),
-        "identity": case.run["identity"][0],
+        "identity": case.run["identity"][:LOGS],
         "family": f"{run.framework or ''}|{loss.tag if loss else ''}",
         "config": _config(run),
         "settings": _settings(run),

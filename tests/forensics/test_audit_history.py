@@ -96,7 +96,10 @@ def test_a_run_that_grew_is_the_same_and_one_written_over_it_another(root: Path,
     night(root, tmp_path, "one")
     put(root / "r1", 1, (150, 250))
     assert new(night(root, tmp_path, "two")) == {"r1": ["loss_spike-250"]}
+    (root / "r1" / "errors.log").write_text("a log that comes before the others\n")
+    assert new(night(root, tmp_path, "errors")) == {}
     put(root / "r1", 77, (150, 250))
+    (root / "r1" / "errors.log").unlink()
     third = night(root, tmp_path, "three")
     assert new(third) == {"r1": ["loss_spike-150", "loss_spike-250"]} and third["history"]["new"][0]["was"] is None
     put(root / "r1", 77)
@@ -163,16 +166,16 @@ def test_parts_of_other_versions(root: Path, tmp_path: Path, change: str) -> Non
 
 
 def test_runs_of_one_log_and_runs_that_failed_are_told_apart() -> None:
-    marks = history.told_apart([Mark("a.b", ("x",)), Mark("a.b", ("y",)), Mark("", ())])
-    assert [m.fingerprint for m in marks] == ["a.b", "a.b+2", ""]
+    marks = history.told_apart([Mark("a.b d.e", ("x",)), Mark("a.b d.e", ("y",)), Mark("", ()), Mark("", ())])
+    assert [m.fingerprint for m in marks] == ["a.b d.e", "a.b+2 d.e+2", "", ""]
     past = Past()
-    past.add([{"fingerprint": m.fingerprint, "path": p} for m, p in zip(marks, "pqr", strict=True)])
+    past.add([{"fingerprint": m.fingerprint, "path": p} for m, p in zip(marks, "pqrs", strict=True)])
     assert [
         past.find(f, p)["path"] if past.find(f, p) else None
-        for f, p in (("a.b.c", "z"), ("a.b.c+2", "z"), ("a.x", "p"), ("c", "r"), ("", "p"))
-    ] == ["p", "q", None, "r", "p"]  # type: ignore[index]
+        for f, p in (("a.b.c", "z"), ("n.m d.e.f", "z"), ("a.b.c+2", "z"), ("a.x", "p"), ("c", "r"), ("", "p"))
+    ] == ["p", "p", "q", None, "r", "p"]  # type: ignore[index]
     past.add([{"fingerprint": "a.b.c", "path": "p"}])  # an older night has it, too
-    assert len(past.runs) == 3
+    assert len(past.runs) == 4
 
 
 def test_a_history_behind_a_url(root: Path, tmp_path: Path) -> None:
