@@ -85,14 +85,18 @@ def _json(document: dict[str, Any]) -> str:
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="The first N run folders only.")
 @click.option("--known", metavar="FILE", help="Findings already reviewed, one a line: RUN FINDING WHY; they no longer count.")
 @click.option("--since", metavar="AUDIT", help="An earlier audit's folder, to report what is new, gone or worse.")
-@click.option("--history", metavar="DIR", help="Add this audit to the history in DIR (or a URL); tell what is new since the last.")
+@click.option(
+    "--history", metavar="DIR", help="Add this audit to the history in this folder or URL, and tell what is new since the last one."
+)
 @click.option("--webhook", metavar="URL", callback=address, help="Post what is new in --history there, as a Slack message.")
 @click.option("--pages", type=click.IntRange(0), default=50, show_default=True, metavar="N", help="Pages for the N worst runs.")
 @click.option(
     "--timeout", type=click.FloatRange(min=1), default=300.0, show_default=True, metavar="S", help="Give up a run after S seconds."
 )
 @click.option(
-    "--fail-on", type=click.Choice([*FAIL_ON, NEW]), help="Exit with 3 if any run has this verdict or a worse one, or a new finding."
+    "--fail-on",
+    type=click.Choice([*FAIL_ON, NEW]),
+    help="Exit with 3 if any run has this verdict or a worse one; new: a serious finding that --history has not.",
 )
 @click.option("--format", type=click.Choice([*FORMATS, "json"]), help="Print this instead of the summary.")
 @click.option("--redact", is_flag=True, help=f"{REDACT[:-1]}; also deletes what --resume needs.")
