@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo servers test lint bench docs docs-site pictures samples fit help
+.PHONY: demo servers test lint bench bench-audit docs docs-site pictures samples fit help
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -45,6 +45,9 @@ samples: $(VENV)/installed-test  ## train the shipped samples again
 
 bench: $(VENV)/installed-test  ## measure speed against the peers
 	$(BIN)/python benchmarks/ingest.py
+
+bench-audit: $(VENV)/installed-test  ## measure an audit of 100 000 simulated runs
+	$(BIN)/python benchmarks/audit_scale.py
 
 fit: $(VENV)/installed-test  ## learn the causes' weights again from the committed table
 	$(BIN)/python benchmarks/fit/fit.py --write

@@ -66,10 +66,10 @@ for run in sorted(root.iterdir()):
 """
 
 
-def timed(command: list[str]) -> tuple[float, float, float]:
+def timed(command: list[str], cwd: Path | None = None) -> tuple[float, float, float]:
     """(wall seconds, CPU seconds of it and its children, highest memory of all its processes at once in MB)."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=cwd)
     peak = [0.0]
     watcher = threading.Thread(target=_watch, args=(process, peak), daemon=True)
     watcher.start()

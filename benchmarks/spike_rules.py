@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from forensics.spikes import excursions, plain_rule, tops
+from forensics.spikes import excursions, medians, plain_rule, tops
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -99,7 +99,7 @@ def events(rule: Callable[[Floats], Flags], step: NDArray[np.int64], value: Floa
     hits = np.flatnonzero(rule(x))
     if not len(hits):
         return []
-    level = excursions.before(excursions.rolling_median(x, excursions.LEVEL))
+    level = excursions.before(medians.rolling_median(x, excursions.LEVEL))
     sigma = excursions.local_noise(x)
     interval = float(np.median(np.diff(step)))
     settled = np.maximum(x, excursions.middle_of_three(x))

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import parsers
 from forensics import remote, services, standard_input
 from forensics.errors import ForensicsError, NoSingleRun
@@ -120,7 +118,7 @@ def trained(run: Run) -> bool:
     if run.tables["checkpoints"].num_rows or run.tables["events"].num_rows or any(s.format in ONE_RUN for s in run.sources):
         return True
     known = [s for n in names(run) if not n.startswith("axis/") and (s := series(run, n)) is not None]
-    stepped = any(len(np.unique(s.step)) > 1 for s in known)
+    stepped = any(len(s) and s.step.min() < s.step.max() for s in known)
     return stepped and (len(run.sources) > 1 or any(not n.startswith("other/") for n in names(run)))
 
 

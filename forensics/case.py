@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic
 
-from forensics.certainty import certainty
+from forensics.certainty import of_cause
 from forensics.published import incidents
 from parsers.secrets import mask_shapes, names
 from parsers.tables import DATED
@@ -106,13 +106,15 @@ class Hypothesis:
 @dataclass(frozen=True)
 class Check:
     """What became of one detector, or of a cause that broke: fired (with its rule), clear (with the smallest effect it could
-    have seen), cannot_tell or error."""
+    have seen), cannot_tell or error. ``needs``: what one that cannot tell looks at, as canonical metric names or artefacts
+    (``checkpoints``, ``config``, ``wall clock`` ...)."""
 
     id: str
     status: str
     note: str = ""
     smallest_effect: str = ""
     rule: str = ""
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,7 @@ def _hypothesis(h: Hypothesis, rank: int) -> dict[str, Any]:
         "title": h.title,
         "rank": rank,
         "probability": round(h.probability, 6),
-        "certainty": certainty(h.probability, rank == 1),
+        "certainty": of_cause(h.title, h.probability, rank == 1),
         "score": round(h.score, 2),
         "steps": list(h.steps),
         "clues": list(h.clues),

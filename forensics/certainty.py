@@ -8,6 +8,7 @@ SCALE = (  # least probability, as an adjective, within a sentence; below the la
     (0.55, "more likely than not", "more likely than not"),
 )
 OPEN = "open"
+UNNAMED = "the reason was not logged"  # ends the title of a cause that is named by its symptom, where its kind was not seen
 
 
 def certainty(probability: float, first: bool, *, adverb: bool = False) -> str:
@@ -19,6 +20,11 @@ def certainty(probability: float, first: bool, *, adverb: bool = False) -> str:
         return OPEN
     p = probability
     return "possible" if p >= 0.2 else "unlikely" if p >= 0.05 else "very unlikely" if p >= 0.01 else "close to ruled out"
+
+
+def of_cause(title: str, probability: float, first: bool) -> str:
+    """The certainty of a cause; the first is open, too, where its title does no more than say the symptom again."""
+    return OPEN if first and title.endswith(UNNAMED) else certainty(probability, first)
 
 
 def within(title: str) -> str:

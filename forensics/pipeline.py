@@ -10,8 +10,8 @@ from types import ModuleType
 
 from forensics import evidence, ranking
 from forensics.batches.culprits import culprits
-from forensics.case import Case, Check, Finding, Hypothesis
-from forensics.case_parts import headline, last_lines, pictures, summary, timeline
+from forensics.case import Case, Check, Evidence, Finding, Hypothesis
+from forensics.case_parts import axis_words, headline, last_lines, pictures, summary, timeline
 from forensics.case_parts.blind_spots import blind_spots
 from forensics.causes import weigh as weighing
 from forensics.checkpoints import run_saves
@@ -22,6 +22,7 @@ from forensics.many_runs import baseline as known_good
 from forensics.many_runs import baseline_signs
 from forensics.replays import advice
 from forensics.rules import detectors, further_causes, id_of
+from forensics.run import facts
 from forensics.run.inputs import ANY_LOSS, OBJECTIVE
 from forensics.run.once import once
 from forensics.run.series import series
@@ -29,6 +30,7 @@ from forensics.signs.sign import CANNOT_TELL, SEEN, Sign, Symptoms, effects, loo
 from forensics.version import VERSION
 from parsers.tables import Run
 
+FATAL = ("ending", "nonfinite")  # findings that are critical where the process, or the loss, is dead
 SHOWN_PER_DETECTOR = 60  # more findings of one kind are counted, not listed
 
 
@@ -53,14 +55,15 @@ def judge(run: Run, baseline: Run | None = None) -> Judged:
         weighed = tuple(baseline_signs.clues(weighed, beside, findings))
         findings, checks = (*findings, *beside.findings), (*checks, known_good.check(beside))
     verdict = headline.verdict(run, findings, checks)
-    hypotheses = ranking.ranked(weighed, signs, verdict)
+    dead = any(f.kind in FATAL and f.severity == GRAVE[-1] for f in findings)
+    hypotheses = ranking.ranked(weighed, signs, verdict, dead)
     return Judged(findings, checks, hypotheses, verdict, headline.sentence(run, verdict, findings, hypotheses, checks))
 
 
 def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None = None, brief: bool = False) -> Case:
     """The case of a run. With `brief` a run that is not unhealthy goes without what only a page shows: the timeline, the pictures, and
     the smallest effects that the checks could have seen."""
-    told = judge(run, baseline)
+    told = _in_words_of_its_axis(run, judge(run, baseline))
     checks, hypotheses = told.checks, told.hypotheses
     shown = told.verdict == "unhealthy" or not brief
     if shown:
@@ -84,12 +87,21 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
     )
 
 
+def _in_words_of_its_axis(run: Run, told: Judged) -> Judged:
+    """What was judged, in epochs where the log counts nothing else."""
+    if facts.axis(run)["unit"] != "epoch":
+        return told
+    findings, checks = tuple(map(axis_words.finding, told.findings)), tuple(map(axis_words.check, told.checks))
+    hypotheses = tuple(map(axis_words.hypothesis, told.hypotheses))
+    return Judged(findings, checks, hypotheses, told.verdict, headline.sentence(run, told.verdict, findings, hypotheses, checks))
+
+
 @once
 def examined(run: Run) -> tuple[tuple[Finding, ...], tuple[Check, ...], dict[str, Sign]]:
     """Symptoms in step order, what became of each check, signs: kept, for a run that is chosen among several is judged first."""
     found, checks = detect(run)
     signs, errors = look(Symptoms(run, tuple(found)))
-    more, looked = _symptoms_of(signs)
+    more, looked = _symptoms_of(run, signs)
     findings = sorted([*_settings_in_context(found, signs), *more], key=_in_order)
     broken = [Check(name, "error", error) for name, error in errors.items()]
     return tuple(findings), (*checks, *looked, *broken), signs
@@ -118,12 +130,14 @@ def detect(run: Run) -> tuple[list[Finding], list[Check]]:
         name = id_of(detector)
         missing = [need for need in detector.NEEDS if not any(series(run, n) for n in need.split("|"))]
         if missing:
-            checks.append(Check(name, "cannot_tell", " and ".join(map(_absent, missing))))
+            needs = tuple(n for need in missing for n in need.split("|"))
+            checks.append(Check(name, "cannot_tell", " and ".join(map(_absent, missing)), needs=needs))
             continue
         try:
             found = list(detector.detect(run))
         except CannotTell as e:
-            checks.append(Check(name, "cannot_tell", str(e)))
+            inputs = getattr(detector, "INPUTS", None) or [n for need in detector.NEEDS for n in need.split("|")]
+            checks.append(Check(name, "cannot_tell", str(e), needs=tuple(inputs)))
             continue
         except Exception as e:  # one broken detector costs only itself, and says so on the page
             checks.append(Check(name, "error", f"{type(e).__name__}: {e}"[:300]))
@@ -138,22 +152,30 @@ def _in_order(f: Finding) -> tuple[bool, int, str]:
     return f.first_step is None, f.first_step or 0, f.kind
 
 
-def _symptoms_of(signs: dict[str, Sign]) -> tuple[list[Finding], list[Check]]:
+def _symptoms_of(run: Run, signs: dict[str, Sign]) -> tuple[list[Finding], list[Check]]:
     """The signs that are symptoms of their own as findings and checks, where no detector's finding says the same."""
     found, checks = [], []
-    for name in effects():
+    for name, at in effects().items():
         sign, said = signs[name], signs[name].text.rstrip(".")
         if sign.state == CANNOT_TELL:
-            checks.append(Check(name, "cannot_tell", said))
+            checks.append(Check(name, "cannot_tell", said, needs=(at,)))
         elif sign.state == SEEN:
             checks.append(Check(name, "fired", "1 found", rule=looks()[name].__doc__ or ""))
             if not any(f.severity in GRAVE for f in sign.findings):
                 first, last = sign.numbers.get("first"), sign.numbers.get("last")
-                shown = (evidence.text("as logged", [sign.text], sign.where),) if sign.where else ()
+                shown = _shown(run, at, sign)
                 found.append(Finding(f"{name}-{first}", name, said, first, last, "warning", shown))
         else:
             checks.append(Check(name, "clear"))
     return found, checks
+
+
+def _shown(run: Run, at: str, sign: Sign) -> tuple[Evidence, ...]:
+    """The curve that a sign looks at, around its steps; else the place where what it saw stands."""
+    s, first, last = series(run, at), sign.numbers.get("first"), sign.numbers.get("last")
+    if s is not None and first is not None and len(s) > 1:
+        return (evidence.window(s, first, int(s.step[-1]) if last is None else last, title=s.tag, where=sign.where or s.place(run, 0)),)
+    return (evidence.text("where it stands", [], sign.where),) if sign.where else ()
 
 
 def _settings_in_context(findings: Sequence[Finding], signs: dict[str, Sign]) -> list[Finding]:

@@ -112,12 +112,19 @@ def which_loss(text: str, folder: str, siblings: frozenset[str]) -> str:
         return headline
     if losses.cores <= {mine.core} and not losses.rl:
         return headline  # the only loss there is, on one split or both
+    if mine.rank == best == 2 and _played_by(losses) >= 2:
+        return "loss.aux"  # beside those of a generator and a discriminator no loss is the whole
     if mine.rank == best == 2 and not losses.rl:
         other = "train" if mine.split == "eval" else "eval"
         terms = {core for (split, _), cores in losses.by.items() if split == other for core in cores}
         if named <= {mine.core} or (mine.split == "eval" and mine.core not in terms):
             return headline  # several named losses of the evaluation alone are data sets, not terms of a sum
     return "loss.part" if mine.rank == 2 and best < 2 and _PART.search(text) else "loss.aux"
+
+
+def _played_by(losses: Losses) -> int:
+    """How many losses name a side of networks that play against each other."""
+    return sum(1 for core in losses.cores if _loss_words("played") & set(core.split()))
 
 
 def lead(tags: Iterable[str]) -> str | None:

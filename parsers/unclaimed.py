@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from types import ModuleType
@@ -82,9 +83,20 @@ def sampled(path: Path, head: bytes) -> ModuleType | None:
         return None
     lines = head.decode("utf-8", "replace").splitlines()
     lines = lines if len(head) < HEAD_BYTES else lines[:-1]
-    if len(lines) >= _LEAST and says_steps(lines) * 2 > len(lines[:_LOOKED_AT]):
+    if any(len(part) >= _LEAST and says_steps(part) * 2 > len(part[:_LOOKED_AT]) for part in (lines, _last_lines(path, len(head)))):
         return console
     return unknown_log if unknown_log.usual(lines) is not None else None
+
+
+def _last_lines(path: Path, seen: int) -> list[str]:
+    """The end of a longer file: settings that every process prints may fill its beginning."""
+    try:
+        with path.open("rb") as f:
+            size = f.seek(0, os.SEEK_END)
+            f.seek(max(size - HEAD_BYTES, seen))
+            return f.read(HEAD_BYTES).decode("utf-8", "replace").splitlines()[1:] if size > seen else []
+    except OSError:
+        return []
 
 
 def describe(path: Path, head: bytes) -> str:

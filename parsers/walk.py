@@ -32,7 +32,7 @@ def is_regular(path: Path, *, links: bool = True, below: Path | None = None) -> 
     return stat.S_ISREG(info.st_mode) and inside
 
 
-def walk(root: Path) -> Iterator[Path | Source | Gap]:
+def walk(root: Path, most: int = MAX_FILES) -> Iterator[Path | Source | Gap]:
     """Regular files below root, sorted; what is no regular file comes as a Source that says what it is.
 
     Links that stay inside the run are skipped (their target is read anyway), links out of it are named and not followed.
@@ -60,8 +60,8 @@ def walk(root: Path) -> Iterator[Path | Source | Gap]:
         waiting += [here / name for name in reversed(folders) if name not in _NEVER]
         for name in sorted(name for name, is_folder in kinds.items() if not is_folder):
             found += 1
-            if found > MAX_FILES:
-                yield Gap("byte 0", f"more than {MAX_FILES} files: the rest was not looked at", None, relative(here, root))
+            if found > most:
+                yield Gap("byte 0", f"more than {most} files: the rest was not looked at", None, relative(here, root))
                 return
             yield _file(here / name, root, inside)
 

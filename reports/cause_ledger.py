@@ -42,10 +42,9 @@ def causes(case: dict[str, Any]) -> list[dict[str, Any]]:
     out = []
     for rank, h in enumerate(case["hypotheses"]):
         at, rows = 0.0, []
-        parts = {c.get("part", "log") for c in h["clues"]}
         told = _joined([c for c in h["clues"] if not _silent(c)])
         for i, c in enumerate(told):
-            if len(parts) > 1 and i and c.get("part", "log") != told[i - 1].get("part", "log"):
+            if i and c.get("part") == "replay" and told[i - 1].get("part") != "replay":
                 rows.append({"subtotal": at, "bar": _bar(x, marks, None, 0.0, at)})
             start, at = at, at + _weight(c)
             rows.append({"clue": c, "sum": at, "bar": _bar(x, marks, c, start, at, last=i + 1 == len(told))})

@@ -22,7 +22,7 @@ from reports.text_format import SPIKES, cut, number, one_line
 
 LABELLED = 44  # pixels that a panel needs for the labels of its grid
 STRIP = 6  # unit: pixels at the foot of a panel for its bands, below the curves
-GUIDES = ("limit", "noise", "zero")  # kinds of curves that were not logged
+GUIDES = ("limit", "noise", "zero", "gap")  # kinds of curves that were not logged
 FEW, MANY = 8, 60  # points of a curve that are marked one by one, as between them the line is a guess; evaluations
 Mark = dict[str, Any]  # of the case: {"step", "label", "kind"} or {"from", "to", "kind"}
 
@@ -51,6 +51,7 @@ class Look:
     rows: int = 1
     room: int = 900
     spots: Sequence[Spot] = ()
+    keyed: bool = False  # bands are named in a key beside the chart, not in it
 
 
 def panel(curves: Sequence[Curve], x: Scale, look: Look) -> Markup:
@@ -60,7 +61,11 @@ def panel(curves: Sequence[Curve], x: Scale, look: Look) -> Markup:
     named = _nan_labels(x, odd)
     others = [m for m in look.marks if not (named and m.get("kind") == "nonfinite")]
     said = {a for a, _, _ in odd}  # "NaN from 412" says more than the spike that it makes
-    wanted = [*named, *_band_labels(x, [b for b in look.bands if value(b.get("from")) not in said]), *_mark_labels(x, others)]
+    wanted = [
+        *named,
+        *_band_labels(x, [b for b in look.bands if not look.keyed and value(b.get("from")) not in said]),
+        *_mark_labels(x, others),
+    ]
     labels = place(wanted, look.rows, look.room)
     top, bottom = 8 + 14 * (max((label.row for label in labels), default=-1) + 1), look.height - 5 - (STRIP + 2) * bool(look.bands)
 
@@ -81,9 +86,9 @@ def panel(curves: Sequence[Curve], x: Scale, look: Look) -> Markup:
     out += [tag(line, m["kind"], pct(x(value(m.get("step")))), top - 6, bottom) for m in uprights]
     inner = '<svg y="{0}" width="100%" height="{1}" viewBox="0 0 {2} {2}" preserveAspectRatio="none" class="curves">'
     out.append(tag(inner, top, bottom - top, GRID))
-    order = {"old": 0, "run": 1, "eval": 2}
+    order = {"gap": -1, "old": 0, "run": 1, "eval": 2}
     for c in sorted(curves, key=lambda c: order.get(c.kind, 1)):
-        if d := path(thin(c.points, x, look.columns), x, y):
+        if d := path(c.points if c.kind == "gap" else thin(c.points, x, look.columns), x, y):
             out.append(tag('<path class="{}" d="{}"/>', c.kind, Markup(d)))
     out.append(Markup("</svg>"))
     out += _points(curves, x, down)
@@ -155,6 +160,12 @@ def _mark_labels(x: Scale, marks: Sequence[Mark]) -> list[Label]:
 def _band_labels(x: Scale, bands: Sequence[Mark]) -> list[Label]:
     shown = [b for b in bands if inside(x, b.get("from")) and b.get("kind") in SPIKES]
     return [Label(x(value(b["from"])), f"{b['from']}: {band_name(b)}", b["kind"]) for b in shown]
+
+
+def band_keys(bands: Sequence[Mark], x: Scale) -> list[tuple[str, str]]:
+    """(kind, what it is called) of the bands that can be seen, for a key: each once."""
+    seen = [b for b in bands if math.isfinite(value(b.get("from"))) and not (value(b.get("from")) > x.hi or value(b.get("to")) < x.lo)]
+    return list(dict.fromkeys((str(b.get("kind")) if b.get("kind") in SPIKES else "other", band_name(b)) for b in seen))
 
 
 def band_name(band: Mark) -> str:

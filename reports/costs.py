@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -15,17 +16,24 @@ def cost(case: Case) -> str:
     where the log has a clock and says how many processes there were."""
     attempts = [a["steps"] for a in case["run"]["attempts"] if None not in (a.get("steps") or [None])]
     again = sum(max(0, a[1] - b[0] + 1) for a, b in pairwise(attempts))
-    spikes = [s for s in case["spikes"] if s.get("class") not in ("not_a_spike", "non_recovering")]
-    spent = sum(_lasted(s) for s in spikes)
     last = text_format.axis(case["run"])[1]
     cut = {str(s["finding"]) for s in case["spikes"] if s.get("censored") and s.get("finding")}  # by the end of the log
     bands = [b for b in case["timeline"]["bands"] if b.get("kind") == "non_recovering" and str(b.get("finding")) not in cut]
     lost = [b["from"] for b in bands if b.get("from") is not None]
     standing = [s for s in lost if not any(begin[0] <= s <= end[1] for end, begin in pairwise(attempts))]
+    spikes = [s for s in case["spikes"] if s.get("class") not in ("not_a_spike", "non_recovering")]
+    spikes = [s for s in spikes if not any(_holds(s, at) for at in standing)]  # its loss did not come back for good
+    spent = sum(_lasted(s) for s in spikes)
     vain = last - min(standing) + 1 if standing and last is not None else 0
-    told = ((again, "{} repeated"), (spent, "{} until the loss was back"), (vain, "the loss never recovers in the remaining {}"))
+    told = ((again, "{} repeated"), (spent, f"{{}} in {'a spike' if len(spikes) == 1 else 'spikes'} that came back"),
+            (vain, "the loss never recovers in the remaining {}"))  # fmt: skip
     text = "; ".join(what.format(text_format.plural(n, "step")) for n, what in told if n > 0)
     return text + _spent(case, again + spent + max(vain, 0)) if text else ""
+
+
+def _holds(spike: Case, step: float) -> bool:
+    start, end = spike.get("start"), spike.get("end")
+    return isinstance(start, (int, float)) and isinstance(end, (int, float)) and start <= step <= end
 
 
 def _lasted(spike: Case) -> int:
@@ -53,13 +61,17 @@ def _goodput(case: Case) -> dict[str, float]:
 
 
 def goodput(case: Case) -> str:
-    """How much of the work was of use, in one line; nothing where nothing was lost."""
+    """How much of the work was of use, in one line; nothing where nothing was lost. Of the wall clock a share is told where the run ran
+    for longer than it lay still; else how long that was."""
     known = _goodput(case)
-    shares = [(known[key], of) for key, of in (("share_steps", "the steps"), ("share_time", "the wall clock")) if key in known]
-    if not known.get("interruptions") or all(share >= 1 for share, _ in shares):
+    down, parts = known.get("seconds_down", 0), (("share_steps", "the steps"), ("share_time", "the wall clock"))
+    idle = known.get("seconds_running", math.inf) < down
+    shares = [(known[key], of) for key, of in parts if key in known and not (idle and key == "share_time")]
+    if not known.get("interruptions") or (all(share >= 1 for share, _ in shares) and not idle):
         return ""
     line = " and ".join(f"all of {of}" if share >= 1 else f"{text_format.percent(share)} of {of}" for share, of in shares)
     line = f"{line} useful; {text_format.plural(int(known['interruptions']), 'interruption')}"
+    line += f", down for {text_format.duration(down)}" if idle else ""
     if known["interruptions"] > 1 and "seconds_between" in known:
         line += f", one in {text_format.duration(known['seconds_between'])} of running"
     if "checkpoint_every_steps" in known:

@@ -59,7 +59,7 @@ def log_says(case: Case) -> list[str]:
         told = told[:LINES]
         return [quoted(line, "" if i else ended["where"], LINE // len(told)) for i, line in enumerate(told)]
     for e in shown:
-        said = [m["label"] for m in e["data"]["marks"] if m["label"]]
+        said = [m["label"] for m in e["data"]["marks"] if any(c.isdigit() for c in m["label"])]  # a value, as it was logged
         if e["kind"] == "text" and e["data"]["lines"]:
             return [quoted(e["data"]["lines"][0], e["where"])]
         if e["kind"] == "series" and said:

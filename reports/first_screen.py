@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 from typing import Any
 
-from reports import text_format
+from reports import replay_section, text_format
 
 Case = dict[str, Any]
 TELLING = ("loss_spike", "nonfinite", "divergence", "grad_spike", "plateau", "throughput")  # of the clear checks, first
@@ -71,6 +71,17 @@ def leading(case: Case) -> list[dict[str, Any]]:
     cited = {i for c in (leader["clues"] if leader else []) if (c.get("weight") or 0) > 0 for i in c.get("findings") or []}
     serious = [f for f in case["findings"] if f.get("severity") in SEVERITIES[:2]]
     return sorted(serious, key=lambda f: (SEVERITIES.index(f["severity"]), f.get("id") not in cited, first_step(f.get("steps"))))
+
+
+def proof(case: Case) -> list[dict[str, Any]]:
+    """The findings that prove the leading cause, in the order in which its clues cite them; then the serious ones as they lead."""
+    leader = top(case)
+    clues = leader["clues"] if leader and leader.get("id") != "unknown" else []
+    # the first clue is the effect that the cause explains, whatever it weighs
+    cited = [i for n, c in enumerate(clues) if not n or (c.get("weight") or 0) > 0 for i in c.get("findings") or []]
+    by_id = {f.get("id"): f for f in case["findings"]}
+    told = [by_id[i] for i in dict.fromkeys(cited) if i in by_id]
+    return [*told, *(f for f in leading(case) if f not in told)]
 
 
 def alternatives(case: Case, limit: int = 3, least: float = LEAST) -> list[dict[str, Any]]:
@@ -153,18 +164,24 @@ def counted(case: Case) -> str:
 
 
 def status(case: Case) -> tuple[str, str]:
-    """Whether the cause is known, in words, and what was found: ("Explained", "1 warning"), ("Open", "2 warnings"),
+    """How well the cause is known, in words, and what was found: ("Cause almost certain", "1 warning"), ("Cause open", "2 warnings"),
     ("Nothing found", "in 23 of 60 checks; the others had no data")."""
-    leader, clear = top(case), by_status(case, "clear")
+    clear = by_status(case, "clear")
     checked = f"in {len(clear)} of {text_format.plural(len(case['checks']), 'check')}"
     checked += "; the others had no data" if by_status(case, "cannot_tell", "error") else ""
     if case["verdict"] == "unhealthy":
-        known = leader is not None and not is_open(case)
-        sure = known and (leader or {}).get("probability", 0) >= SURE
-        return "Explained" if sure else "One cause leads" if known else "Open", counted(case)
+        return f"Cause {doubt(case)}", counted(case)
     if case["verdict"] == "healthy":
         return "Nothing found", checked
     return "Inconclusive", f"nothing found {checked}" if not case["findings"] else counted(case)
+
+
+def doubt(case: Case) -> str:
+    """How sure the leading cause is, in one word or a few; "proven by replay" where a replay showed it."""
+    leader = top(case)
+    if leader is None or is_open(case):
+        return "open"
+    return "proven by replay" if replay_section.logs_alone(case) is not None else str(leader["certainty"])
 
 
 def first_step(pair: Any) -> float:

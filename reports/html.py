@@ -46,7 +46,7 @@ from reports.schema import complete, plain
 HERE = Path(__file__).parent
 VENDOR = HERE / "vendor" / "uplot-1.6.32"
 SAID = {"metric", "start", "peak", "end", "class", "alive", "attempt", "step", "first", "last", "values", "at_resume", "from",
-        "ended", "said", "words", "do", "kind", "what", "over_highest", "cost_excess"}  # fmt: skip
+        "ended", "said", "words", "do", "kind", "what", "over_highest", "cost_excess", "cost_steps"}  # fmt: skip
 PLACES = ("answer", "causes", "pictures", "timeline", "attempts", "symptoms", "rules", "replay", "suspects",
           "data", "checkpoints", "clear", "not-known", "read", "case", "summary")  # fmt: skip
 
@@ -61,7 +61,9 @@ def render(case: dict[str, Any], shown: dict[str, Any] | None = None) -> str:
     x = timeline_chart.domain(full)
     anchors = _anchors(full)
     quiet = quiet_series.quiet(full, timeline_chart.order(full))
-    panels, drawn = timeline_chart.panels(full, x, quiet), picture_list.pictures(full)
+    hero = hero_chart.of(full, x)
+    told = (hero or {}).get("picture", {}).get("id")
+    panels, drawn = timeline_chart.panels(full, x, quiet), [p for p in picture_list.pictures(full) if p["id"] != told]
     style = (VENDOR / "uPlot.min.css").read_text("utf-8") + "".join(
         map(template, ("report.css", "pictures.css", *(["data.css"] if shown else [])))
     )
@@ -69,10 +71,10 @@ def render(case: dict[str, Any], shown: dict[str, Any] | None = None) -> str:
     page = environment().get_template("report.html")
     first, more = panels[: timeline_chart.OPEN_PANELS], panels[timeline_chart.OPEN_PANELS :]
     return page.render(
-        case=full, embedded=plain(case), run=full["run"], s=first_screen, rows=first_rows.rows(full), todo=do_next.do_next(full), runs=run_list, guards=guard_panel, saves=checkpoint_table, recipes=recipe_table, attempts=attempt_table.table(full), attempts_open=attempt_table.OPEN, anchors=anchors, top=first_screen.top(full),
+        case=full, embedded=plain(case), run=full["run"], s=first_screen, rows=first_rows.rows(full), todo=do_next.do_next(full), runs=run_list, guards=guard_panel, saves=checkpoint_table, recipes=recipe_table, attempts=attempt_table.table(full), attempts_open=attempt_table.OPEN, anchors=anchors, unit=text_format.axis_unit(full["run"]), top=first_screen.top(full),
         rules=_rules(full), again=timeline_chart.replayed(full), band_names=timeline_chart.band_names(full), weighs=cause_ledger.weighs(full),
         causes=cause_ledger.causes(full), symptoms=symptom_list.symptoms(full, anchors), kinds=symptom_list.kinds(full), arms=replay_section.arms(full), replayed=replay_section, strips=suspect_strips.of(full), data=data_section.of(shown),
-        hero=hero_chart.of(full, x), panels=first, more_panels=more, quiet=list(quiet.values()), lean=not (panels or drawn or full["findings"]), missing=missing.groups(full), lanes=timeline_chart.lanes(full, x), domain=x,
+        hero=hero, panels=first, more_panels=more, quiet=list(quiet.values()), lean=not (panels or drawn or full["findings"]), missing=missing.groups(full), lanes=timeline_chart.lanes(full, x), domain=x,
         pictures=drawn,
         axis=timeline_chart.axis(full, x),
         markdown=markdown.brief(full), style=Markup(style), scripts=[Markup(s) for s in scripts],

@@ -109,7 +109,7 @@ SHAPE: dict[str, Any] = {
     "hypotheses": [CAUSE],
     "spikes": [SPIKE],
     "findings": [FINDING],
-    "checks": [{"id": text, "status": text, "note": text, "smallest_effect": text, "rule": text}],
+    "checks": [{"id": text, "status": text, "note": text, "smallest_effect": text, "rule": text, "needs": [text]}],
     "culprits": [{"step": number, "samples": [None], "how": text}],
     "blind_spots": [{"what": text, "why": text, "would_tell": text}],
     "sources": [{"path": text, "format": text, "sha256": text, "note": text}],

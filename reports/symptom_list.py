@@ -76,5 +76,10 @@ def _evidence(case: dict[str, Any], e: dict[str, Any], detailed: bool) -> dict[s
     x = scales.Scale(max(min(at), min(seen)), max(min(max(at), max(seen)), min(seen) + 1))
     bands, marks = ([v for v in data.get(k) or [] if isinstance(v, dict)] for k in ("bands", "marks"))
     log = timeline_chart.logarithmic(data, drawn)
-    look = chart.Look(name, 150, log, 200 if detailed else 60, bands, marks, rows=2, room=480)
-    return shown | {"log": log, "svg": chart.panel(drawn, x, look), "axis": timeline_chart.axis(case, x, count=5)}
+    look = chart.Look(name, 150, log, 200 if detailed else 60, bands, marks, rows=2, room=480, keyed=True)
+    return shown | {
+        "key": chart.band_keys(bands, x),
+        "log": log,
+        "svg": chart.panel(drawn, x, look),
+        "axis": timeline_chart.axis(case, x, clock=False, count=5),
+    }

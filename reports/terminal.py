@@ -124,7 +124,7 @@ def _read(case: Case) -> str:
 
 def chart(case: Case, width: int) -> list[str]:
     """The loss in braille dots, each column from its lowest to its highest value; × above where it was not finite."""
-    losses = [s for s in case["timeline"]["series"] if str(s.get("metric")).startswith("loss")]
+    losses = [s for s in case["timeline"]["series"] if str(s.get("metric")).startswith("loss.")]
     series: Case = losses[0] if losses else {}
     attempts = [attempt.get("points") or [] for attempt in series.get("lives") or [] if isinstance(attempt, dict)]
     pairs = [p for attempt in attempts for p in attempt if isinstance(p, list) and len(p) == 2 and isinstance(p[0], (int, float))]
@@ -155,7 +155,7 @@ def chart(case: Case, width: int) -> list[str]:
         lines.append(f"{label:>{gutter}} \u2502" + "".join(map(chr, row)).rstrip("\u2800"))
     if under := _spike_marks(case, columns, first, last):
         lines.append(blank + under)
-    left = f"step {first}"
+    left = f"{text_format.axis_unit(case['run'])} {first}"
     return [*lines, blank + left + str(last).rjust(columns - len(left))]
 
 

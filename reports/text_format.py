@@ -20,10 +20,12 @@ METRICS = {
     "tput.tokens_dev": "tokens a second and device", "tput.samples_dev": "samples a second and device",
     "mem.alloc": "memory in use", "mem.reserved": "memory reserved", "param.norm": "parameter norm",
     "attn.max_logit": "largest attention logit", "acc.train": "training accuracy", "acc.eval": "evaluation accuracy",
-    "skip.count": "skipped steps", "batch.size": "batch size",
+    "skip.count": "skipped steps", "batch.size": "batch size", "gpu.mem": "GPU memory", "gpu.util": "GPU load",
+    "grad.norm_layer": "gradient norm by layer", "rl.reward": "reward", "rl.entropy": "policy entropy", "rl.kl": "policy KL",
+    "rl.loss_value": "value loss", "pref.margin": "preference margin", "pref.acc": "preference accuracy",
 }  # fmt: skip
 FACTS = {  # how the numbers of a finding are named; others by their own name
-    "noise_sigmas": "height in widths of the noise", "sigmas": "height in widths of the noise", "cost_steps": "steps until back at its level",
+    "noise_sigmas": "height in widths of the noise", "sigmas": "height in widths of the noise",
     "half_life": "steps to half its height", "top": "highest", "level": "usual", "redone": "steps done twice",
     "idle": "seconds down", "count": "values", "grad_ratio": "gradient norm, times its usual",
     "grad_before": "gradient norm just before", "grad_usual": "usual gradient norm", "grad_highest": "highest gradient norm before",
@@ -164,9 +166,7 @@ def axis_unit(run: dict[str, Any]) -> str:
 
 def axis_note(run: dict[str, Any]) -> str:
     """What the steps of findings and charts are, where they are not the labels of the log; else empty."""
-    if axis_unit(run) == "epoch":
-        return "what is called a step here is an epoch"
-    other = run.get("step_unit") == "epoch" and steps(axis(run))
+    other = axis_unit(run) != "epoch" and run.get("step_unit") == "epoch" and steps(axis(run))
     return f"charts and findings count {other}" if other else ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,6 +55,10 @@ def test_every_detector_has_its_docstring_and_its_function() -> None:
             assert f"\n{heading}\n" in doc, f"{module.__name__} lacks the heading {heading}"
         for name in ("NEEDS", "Facts", "detect"):
             assert hasattr(module, name), f"{module.__name__} lacks {name}"
+        looks_at = [*module.NEEDS, *getattr(module, "INPUTS", ())]
+        assert looks_at or "CannotTell(" not in inspect.getsource(module), (
+            f"{module.__name__} lacks INPUTS: what was missing where it cannot tell"
+        )
 
 
 @pytest.mark.parametrize("cause", causes().values(), ids=lambda c: c.id)

@@ -11,27 +11,28 @@ import io
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forensics import output
+from forensics import output, services
 from forensics.audits import (
     backends,
     collect,
     discover,
     history,
+    kept,
+    listing,
     one_place,
     pages,
     redaction,
     row,
+    skipped,
     storage,
     suppressions,
     totals,
-    trends,
     written_files,
 )
 from forensics.audits.discover import Place
@@ -86,23 +87,26 @@ def audit(
     if options.history and options.redact:
         raise ForensicsError("a history keeps the names and paths that --redact hides", "Audit once for the history, and again to share.")
     past, night = (history.read(options.history) if options.history else None), history.now()
-    found = discover.find(roots, out, options.limit, tick)
+    survey = discover.survey(roots, out, options.limit, tick, listing.remembered(out) if options.resume else None)
+    found = survey.places
     if not found:
         raise ForensicsError(f"nothing readable in {', '.join(roots)}", "Give folders that hold runs, or a folder above them.")
     written_files.begin(out, options.redact)
     if not options.resume:
         written_files.forget(out, "rows", "cases")
+    listing.remember(out, survey.kinds)
     in_memory = any(p.root.startswith("memory://") for p in found) or out.startswith("memory://")  # a file system of this process
     engine = "here" if in_memory else options.engine
     with tempfile.TemporaryDirectory(prefix="forensics-audit-") as notes, backends.opened(engine, _jobs(options), Path(notes)) as workers:
         job = one_place.Job(out, notes, options.timeout, os.getpid(), os.getcwd(), options.run_config, options.prepare)
-        _analyze(found, job, workers, partial(tick, "runs"))
-        found = _join(found, job, workers)
-        table = collect.load(found, out, accepted)
+        records = kept.Kept(out, Path(notes))
+        _analyze(found, records, job, workers, partial(tick, "runs"))
+        found = _join(found, records, job, workers)
+        table = collect.load(found, records, accepted)
         if not table.rows:
             raise ForensicsError(f"no run in {', '.join(roots)}", "Nothing there has steps, events or checkpoints.")
-        document = _document(roots, table, before)
-        document["history"] = _history(past, table, night) if past is not None else None
+        document = _document(roots, table, before) | {"skipped": _skipped(survey, found, table)}
+        document["history"] = history.since(past, list(table.dicts()), table.marks, night) if past is not None else None
         chosen = pages.worth_opening(list(table.dicts()), options.pages)
         names = None
         if options.redact:
@@ -110,11 +114,12 @@ def audit(
             document = redaction.hide(table, document, names)
         drawing = pages.Drawing(outputs.page, names)
         document["pages_not_written"] = pages.write(chosen, table, job, workers, drawing, partial(tick, "pages"))
+        records.tidy()
     drawn = document | {"rows": list(table.dicts()), "curves": table.curves}
     _write(out, table, document, {"summary.md": outputs.markdown(drawn), "index.html": outputs.index(drawn)})
     if options.history:
         history.append(options.history, table.rows, table.marks, night)
-    written_files.forget(out, "cases", *(["rows"] if options.redact else []))  # the rows hold what --redact hides
+    written_files.forget(out, "cases", *(["rows", "seen"] if options.redact else []))  # they hold what --redact hides
     return drawn
 
 
@@ -124,34 +129,49 @@ def _jobs(options: Options) -> int:
     return options.jobs or int(cpu_count())
 
 
-def _analyze(places: list[Place], job: one_place.Job, workers: backends.Workers, tick: Callable[[int, int], None]) -> None:
-    """Every place whose records are not there yet."""
-    have = set(storage.names(job.out, one_place.ROWS))
-    left = {p.key: p for p in places if f"{p.key}.json" not in have or one_place.kept(p, job.out) is None}
+def _analyze(
+    places: list[Place], records: kept.Kept, job: one_place.Job, workers: backends.Workers, tick: Callable[[int, int], None]
+) -> None:
+    """Every place whose records are not there yet. They are kept here as they come."""
+    left = {p.key: p for p in places if not records.has(p)}
     before = len(places) - len(left)
 
-    def done(key: str) -> bool:
-        return one_place.kept(left[key], job.out) is not None
+    def pool(task: Any, items: Any, jobs: int) -> Iterator[str]:
+        return map(records.add, workers.pool(task, items, jobs))
 
     def give_up(place: Place, why: str) -> None:
-        one_place.keep(place, job.out, [row.failed(one_place.id_of(place, place.name or place.home), one_place.where(place), why)])
+        failed = row.failed(one_place.id_of(place, place.name or place.home), one_place.where(place), why)
+        records.add(kept.line(place, [failed]))
 
-    work = backends.Work(left, partial(one_place.do, job=job), done, give_up, lambda n: tick(before + n, len(places)))
-    backends.run(work, workers)
+    work = backends.Work(
+        left, partial(one_place.do, job=job), lambda key: records.has(left[key]), give_up, lambda n: tick(before + n, len(places))
+    )
+    try:
+        backends.run(work, replace(workers, pool=pool))
+    finally:
+        records.flush()
 
 
-def _join(found: list[Place], job: one_place.Job, workers: backends.Workers) -> list[Place]:
+def _join(found: list[Place], records: kept.Kept, job: one_place.Job, workers: backends.Workers) -> list[Place]:
     """Places that are one run, restarted in another folder, become one place; where they are not, all stays as it is."""
-    tried = [(discover.joined([found[n] for n in group]), group) for group in collect.restarts(found, job.out)]
-    _analyze([place for place, _ in tried], job, workers, lambda done, total: None)
+    tried = [(discover.joined([found[n] for n in group]), group) for group in collect.restarts(found, records)]
+    _analyze([place for place, _ in tried], records, job, workers, lambda done, total: None)
     out: list[Place | None] = list(found)
     for place, group in tried:
-        records = one_place.kept(place, job.out) or []
-        if 0 < len(records) < len(group) and not any(r["row"]["error"] for r in records):
+        together = records.of(place) or []
+        if 0 < len(together) < len(group) and not any(r["row"]["error"] for r in together):
             for n in group:
                 out[n] = None
             out[group[0]] = place
     return [p for p in out if p is not None]
+
+
+def _skipped(survey: discover.Survey, found: list[Place], table: collect.Table) -> list[dict[str, Any]]:
+    """What is in no row, with the reason."""
+    rows = {place.key for place, _ in table.origins}
+    empty = [skipped.Skipped(p.root, f, skipped.NO_RUN) for p in found if p.key not in rows and not services.of(p.root) for f in p.files]
+    taken = {(p.root, f) for p in found if p.key in rows for f in p.files or (p.home,)}
+    return skipped.listed([*survey.skipped, *empty], taken)
 
 
 def _document(roots: Sequence[str], table: collect.Table, before: dict[str, Any] | None) -> dict[str, Any]:
@@ -179,25 +199,6 @@ def _document(roots: Sequence[str], table: collect.Table, before: dict[str, Any]
         }
     )
     return document
-
-
-def _history(past: history.Past, table: collect.Table, night: datetime) -> dict[str, Any]:
-    """What is new since the last night, and the weeks of all nights with this one."""
-    rows = list(table.dicts())
-    again = [past.find(m.fingerprint, r["path"]) for m, r in zip(table.marks, rows, strict=True)]
-    gone = {id(old) for old in again}
-    weeks, undated = trends.weeks([*(r for r in past.runs if id(r) not in gone), *rows], night)
-    found: dict[str, Any] = jsonable(
-        {
-            "nights": past.nights,
-            "last": past.last,
-            "new": history.news(past, rows, table.marks),
-            "weeks": weeks,
-            "undated": undated,
-            "notices": past.notices,
-        }
-    )
-    return found
 
 
 def _write(out: str, table: collect.Table, document: dict[str, Any], drawn: dict[str, str]) -> None:

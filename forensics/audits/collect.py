@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -12,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from forensics.audits import history, one_place, rerun, suppressions
+from forensics.audits import history, rerun, suppressions
 from forensics.audits.discover import Place
+from forensics.audits.kept import Kept
 from forensics.audits.row_columns import COLUMNS
 from forensics.causes import files, weigh
 from forensics.guards import over_runs
@@ -22,7 +24,7 @@ from forensics.many_runs.brief import LEAST_PROBABILITY, Brief, independent
 from forensics.many_runs.shifts import Spiked
 from forensics.ranking import SURE
 from parsers import secrets
-from parsers.runs.spans import Span, goes_on
+from parsers.runs.spans import BEGINNING, Span, goes_on
 
 MOST_JOINED = 12
 NEAR_RESUME = 3  # steps after a restart in which a spike is the restart's
@@ -47,29 +49,47 @@ class Table:
         self.rows[i] = tuple(values.get(c, v) for c, v in zip(COLUMNS, self.rows[i], strict=True))
 
 
-def load(places: Iterable[Place], out: str, known: list[suppressions.Known]) -> Table:
+def load(places: Iterable[Place], records: Kept, known: list[suppressions.Known]) -> Table:
     """Reads the kept records one place at a time; ids are made unique in the order of the places."""
-    table, taken, paths = Table(), set[str](), set[str]()
+    table, taken, paths, made = Table(), dict[str, int](), set[str](), Once()
     for place in places:
-        for record in one_place.kept(place, out) or []:
+        for record in records.of(place) or []:
             row, raw = record["row"], record["row"]["id"]
-            n = 1
-            while row["id"].casefold() in taken:  # files of two ids must not be one on any file system
+            n = taken.get(raw.casefold(), 0)  # files of two ids must not be one on any file system
+            while n and row["id"].casefold() in taken:
                 n += 1
                 row["id"] = f"{raw}-{n}"
-            taken.add(row["id"].casefold())
+            taken[raw.casefold()] = max(n, 1)
+            taken.setdefault(row["id"].casefold(), 1)
             if secrets.MASK in row["path"]:  # two folders that differ only in a secret
                 row["path"] = _another(row["path"], paths)
                 paths.add(row["path"])
             judged = suppressions.apply(known, row, record["grave"])
             table.rows.append(tuple(_shared(row.get(c)) for c in COLUMNS))
-            table.briefs.append(_brief(record, row))
+            table.briefs.append(_brief(record, row, made))
             table.curves.append(bytes(255 if v < 0 else v for v in record["curve"]))
             table.origins.append((place, raw))
             table.marks.append(history.Mark.of(record, judged))
-            table.guards.append(record.get("guards", []))  # none in records of before they were kept
+            table.guards.append([made.of(tuple(told)) for told in record["guards"]])
     table.marks = history.told_apart(table.marks)
     return table
+
+
+class Once:
+    """What a thousand runs have in common is held once."""
+
+    def __init__(self) -> None:
+        self.seen: dict[Any, Any] = {}
+
+    def of(self, x: Any) -> Any:
+        return self.seen.setdefault(x, x)
+
+    def mapping(self, x: dict[str, Any]) -> dict[str, Any]:
+        key = hashlib.blake2b(repr(x).encode("utf-8", "replace"), digest_size=12).digest()  # by text: 1, 1.0 and True are one key
+        if key not in self.seen:
+            self.seen[key] = {sys.intern(k): _shared(v) for k, v in x.items()}
+        found: dict[str, Any] = self.seen[key]
+        return found
 
 
 def _another(path: str, taken: set[str]) -> str:
@@ -80,7 +100,7 @@ def _shared(x: Any) -> Any:
     return sys.intern(x) if isinstance(x, str) and len(x) < 60 else x
 
 
-def _brief(record: dict[str, Any], row: dict[str, Any]) -> Brief:
+def _brief(record: dict[str, Any], row: dict[str, Any], made: Once) -> Brief:
     cause = row["top_cause"] if (row["probability"] or 0) >= LEAST_PROBABILITY else None
     return Brief(
         id=row["id"],
@@ -89,10 +109,10 @@ def _brief(record: dict[str, Any], row: dict[str, Any]) -> Brief:
         unhealthy=row["verdict"] == "unhealthy",
         cause=cause,
         config={sys.intern(k): sys.intern(v) for k, v in record["config"].items()},
-        settings={sys.intern(k): _shared(v) for k, v in record["settings"].items()},
+        settings=made.mapping(record["settings"]),
         levels={sys.intern(k): (v[0], v[1]) for k, v in record["levels"].items()},
         hosts=tuple(map(sys.intern, record["hosts"])),
-        shards={sys.intern(k): v for k, v in record["shards"].items()},
+        shards=made.mapping(record["shards"]),
         struck=tuple(map(sys.intern, record["struck"])),
         prefixes=record["prefixes"],
         spiked=_spiked(record, row["id"]),
@@ -149,12 +169,12 @@ class _Logged:
     span: Span
 
 
-def restarts(places: list[Place], out: str) -> list[list[int]]:
+def restarts(places: list[Place], kept: Kept) -> list[list[int]]:
     """Groups of places (by index) that may be one run going on in another folder: the same parent and loss, and one goes on from
     where the other stood. Reading them together decides, as it does where one path holds them all."""
     alike: dict[tuple[str, ...], list[_Logged]] = defaultdict(list)
     for i, place in enumerate(places):
-        records = one_place.kept(place, out) or []
+        records = kept.of(place) or []
         if len(records) == 1 and records[0]["logged"] and records[0]["row"]["error"] is None:
             r = records[0]
             first, last, interval = r["logged"]
@@ -166,12 +186,16 @@ def restarts(places: list[Place], out: str) -> list[list[int]]:
 def _chains(members: list[_Logged]) -> list[list[int]]:
     """Each joins the group of the one it goes on from, of several the one that came furthest."""
     chain: dict[int, list[int]] = {}
+    furthest = sorted(members, key=lambda m: (m.span.last, m.index), reverse=True)
+    first = np.array([m.span.first for m in furthest])
     for b in sorted(members, key=lambda m: (m.span.first, m.index)):
-        before = [a for a in members if a is not b and goes_on(a.span, b.span)]
-        if not before or b.index in chain:
+        if b.span.first <= max(1, BEGINNING * b.span.interval) or b.index in chain:  # the beginning of its log, as nearly all are
             continue
-        j = max(before, key=lambda a: (a.span.last, a.index)).index
-        group = chain.setdefault(j, [j])
+        earlier = map(furthest.__getitem__, np.flatnonzero(first < b.span.first).tolist())
+        before = next((a for a in earlier if goes_on(a.span, b.span)), None)
+        if before is None:
+            continue
+        group = chain.setdefault(before.index, [before.index])
         if len(group) < MOST_JOINED:
             group.append(b.index)
             chain[b.index] = group

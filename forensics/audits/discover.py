@@ -11,13 +11,14 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from forensics import remote, services
 from forensics.audits import storage, written_files
-from forensics.audits.listing import NO_LOG, REFUSED, UNREADABLE, Found, listed
+from forensics.audits.listing import NO_LOG, REFUSED, SKIPPED, UNREADABLE, Found, Known, listed
+from forensics.audits.skipped import Skipped, left_out
 from forensics.errors import ForensicsError
 from parsers import rank_names
 from parsers.lazy_regex import lazy_re
@@ -45,6 +46,7 @@ class Place:
     files: tuple[str, ...]
     stamp: str  # changes when a file does
     refused: str = ""  # why nothing of it is read
+    members: tuple[remote.Member, ...] = ()  # the same files as the store named them, so that nobody has to ask again
 
     @cached_property
     def key(self) -> str:
@@ -53,16 +55,40 @@ class Place:
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:24]
 
 
+@dataclass
+class Survey:
+    """What lies below the roots: the places, what is in none of them, and what each file of a root was found to be."""
+
+    places: list[Place] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    kinds: dict[str, Known] = field(default_factory=dict)
+
+
 def find(roots: Iterable[str], out: str, limit: int | None = None, progress: Progress | None = None) -> list[Place]:
     """Every place below the roots, in a stable order, at most `limit`; the runs of a tracker are fetched, as many as that. Raises
     ForensicsError where a root is not there."""
+    return survey(roots, out, limit, progress).places
+
+
+def survey(
+    roots: Iterable[str], out: str, limit: int | None = None, progress: Progress | None = None, known: dict[str, Known] | None = None
+) -> Survey:
+    """As `find`, with what is not part of a place. ``known``: the `kinds` of an earlier survey, so that what has not changed is not opened."""
     named = list(dict.fromkeys(map(remote.local, roots)))
-    prefixes = _prefixes(named)
-    found: list[Place] = []
-    for root, prefix in zip(named, prefixes, strict=True):
-        left = None if limit is None else limit - len(found)
-        found += _of_service(root, prefix, left, progress) if services.of(root) else _below(root, prefix, out)
-    return found[:limit]
+    found = Survey()
+    for root, prefix in zip(named, _prefixes(named), strict=True):
+        left = None if limit is None else limit - len(found.places)
+        if services.of(root):
+            found.places += _of_service(root, prefix, left, progress)
+            continue
+        everything = list(listed(root, (known or {}).get(root, {})))
+        read = _without_audits(everything, root, out)
+        found.places += (places := _below(root, prefix, read))
+        taken, homes = {f for p in places for f in p.files or (p.home,)}, {p.home for p in places}
+        found.skipped += left_out(root, everything, taken, homes, {f.path for f in everything} - {f.path for f in read})
+        found.kinds[root] = {f.path: (f.size, f.time, f.kind) for f in everything if f.kind not in (REFUSED, UNREADABLE, SKIPPED)}
+    found.places = found.places[:limit]
+    return found
 
 
 def _of_service(root: str, prefix: str, limit: int | None, progress: Progress | None) -> list[Place]:
@@ -87,11 +113,10 @@ def _prefixes(roots: list[str]) -> list[str]:
     return ["__".join(x.strip("/") for x in p[-n:] if x.strip("/")) or "root" for p in parts]
 
 
-def _below(root: str, prefix: str, out: str) -> list[Place]:
-    everything = list(listed(root))
+def _below(root: str, prefix: str, everything: list[Found]) -> list[Place]:
     outside = [Place(root, prefix, f.path, f.path, (), "", f.why) for f in everything if f.kind == REFUSED]
     homes: dict[str, list[Found]] = defaultdict(list)
-    for f in _without_audits([f for f in everything if f.kind != REFUSED], root, out):
+    for f in (f for f in everything if f.kind not in (REFUSED, SKIPPED)):
         match = _MLFLOW.match(f.path)
         homes[match[1] if match else home(f.path)].append(f)
     logs = {h for h, fs in homes.items() if any(f.kind not in NO_LOG for f in fs)}
@@ -187,7 +212,9 @@ def _place(at: Place, files: list[Found], above: list[Found], *, alone: bool) ->
     name = logs[0] if alone and logs else at.name
     if logs and all(f.kind == UNREADABLE for f in files if f.kind not in NO_LOG):
         return Place(at.root, at.prefix, at.home, name, (), "", f"{logs[0]} cannot be opened")
-    return Place(at.root, at.prefix, at.home, name, tuple(f.path for f in kept), _hash(repr([(f.path, f.size, f.time) for f in kept])))
+    members = tuple(remote.Member(f.key, f.path, f.size, f.time) for f in kept if f.key)
+    stamp = _hash(repr([(f.path, f.size, f.time) for f in kept]))
+    return Place(at.root, at.prefix, at.home, name, tuple(f.path for f in kept), stamp, members=members)
 
 
 def _hash(text: str) -> str:
@@ -198,4 +225,6 @@ def joined(places: list[Place]) -> Place:
     """Several places of one root as one, named as the first."""
     first = places[0]
     files = sorted({f for p in places for f in p.files})
-    return Place(first.root, first.prefix, first.home, first.name, tuple(files), _hash("".join(p.stamp for p in places)))
+    members = tuple({m.name: m for p in places for m in p.members}.values())
+    stamp = _hash("".join(p.stamp for p in places))
+    return Place(first.root, first.prefix, first.home, first.name, tuple(files), stamp, members=members)

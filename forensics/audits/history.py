@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from forensics.audits import storage
+from forensics.audits import storage, trends
 from forensics.audits.row_columns import COLUMNS
+from forensics.case import jsonable
 from forensics.run import identity
 from parsers.lazy_regex import lazy_re
 
@@ -159,3 +160,12 @@ def news(past: Past, rows: Iterable[dict[str, Any]], marks: Sequence[Mark]) -> l
             keys = ("id", "path", "top_cause", "ending", "answer", "owner", "host", "lost_gpu_hours", "rerun")
             found.append({k: row[k] for k in keys} | {"findings": new, "was": old["verdict"] if old is not None else None})
     return sorted(found, key=lambda n: (-(n["lost_gpu_hours"] or 0), n["id"]))
+
+
+def since(past: Past, rows: Sequence[dict[str, Any]], marks: Sequence[Mark], night: datetime) -> dict[str, Any]:
+    """``history`` of audit.json: what is new since the last night, and the weeks of all nights with this one."""
+    again = {id(past.find(m.fingerprint, r["path"])) for m, r in zip(marks, rows, strict=True)}
+    weeks, undated = trends.weeks([*(r for r in past.runs if id(r) not in again), *rows], night)
+    told = {"nights": past.nights, "last": past.last, "new": news(past, rows, marks), "weeks": weeks, "undated": undated}
+    found: dict[str, Any] = jsonable(told | {"notices": past.notices})
+    return found

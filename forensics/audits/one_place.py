@@ -1,4 +1,4 @@
-"""What a worker does with one place: read, analyze, keep the records. Whatever goes wrong in a run costs that run only."""
+"""What a worker does with one place: read, analyze, give back the records. Whatever goes wrong in a run costs that run only."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from forensics import remote, services
-from forensics.audits import storage
+from forensics.audits import kept, storage
 from forensics.audits.discover import Place
 from parsers.tables import Gap
 
-ROWS, CASES = f"{storage.STATE}/rows", f"{storage.STATE}/cases"
+CASES = f"{storage.STATE}/cases"
 LONGEST = 150  # bytes of an id
 PER_BYTE = 60 / 100e6  # seconds more for every byte: a large run is not a hung one
 _started = threading.Lock()
@@ -51,33 +51,12 @@ class Here:
 
 
 def do(place: Place, job: Job) -> str:
-    """Analyzes a place and keeps its records; -> its key."""
+    """Analyzes a place and writes the cases of its runs; -> the line that is kept of it."""
     with at_work(place, job):
         records, cases = _records(place, job)
         for name, data in cases.items():
             storage.write(job.out, f"{CASES}/{name}", data)
-        keep(place, job.out, records)
-    return place.key
-
-
-def keep(place: Place, out: str, records: list[dict[str, Any]]) -> None:
-    from parsers import secrets
-
-    name = secrets.mask_shapes(place.name)
-    text = json.dumps({"stamp": place.stamp, "name": name, "records": records}, separators=(",", ":"))
-    storage.write(out, f"{ROWS}/{place.key}.json", text)
-
-
-def kept(place: Place, out: str) -> list[dict[str, Any]] | None:
-    """The records of a place that is done; None where it is not, or its files have changed since."""
-    data = storage.read(out, f"{ROWS}/{place.key}.json")
-    if data is None:
-        return None
-    try:
-        found = json.loads(data)
-        return found["records"] if found["stamp"] == place.stamp else None
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
+        return kept.line(place, records)
 
 
 def case_of(place: Place, raw: str, job: Job) -> dict[str, Any]:
@@ -192,7 +171,7 @@ def _local(place: Place) -> Iterator[Here]:
 
     with tempfile.TemporaryDirectory(prefix="forensics-") as name:
         folder = Path(name)
-        members, gaps = remote.members(place.root, place.files)
+        members, gaps = (list(place.members), []) if place.members else remote.members(place.root, place.files)
         copy = Copy(place.root, folder)
         gaps += copy.fetch(members)
         yield Here(folder, [folder / f for f in place.files if f not in {g.path for g in gaps}], gaps, copy)

@@ -19,7 +19,11 @@ from parsers.unclaimed import is_report
 OUTPUTS = ("audit.parquet", "audit.json", "index.html", "summary.md")
 PAGES = "runs"
 _NAME = f"{storage.STATE}/manifest.json"
-_KEPT = {"rows": lazy_re(r"[0-9a-f]{24}\.json"), "cases": lazy_re(r"[0-9a-f]{24}-[0-9a-f]{12}\.json\.gz")}
+KEPT = {
+    "rows": lazy_re(r"[0-9a-f]{32}\.jsonl"),
+    "seen": lazy_re(r"listing\.json"),
+    "cases": lazy_re(r"[0-9a-f]{24}-[0-9a-f]{12}\.json\.gz"),
+}
 
 
 def listed(out: str) -> set[str]:
@@ -108,6 +112,5 @@ def keep_only(out: str, ids: Iterable[str], *, fresh: bool) -> None:
 def forget(out: str, *kinds: str) -> None:
     """Removes what was kept for --resume: `rows`, `cases`."""
     for kind in kinds:
-        for name in storage.names(out, f"{storage.STATE}/{kind}"):
-            if _KEPT[kind].fullmatch(name):
-                storage.remove(out, f"{storage.STATE}/{kind}/{name}")
+        folder = f"{storage.STATE}/{kind}"
+        storage.remove(out, *(f"{folder}/{name}" for name in storage.names(out, folder) if KEPT[kind].fullmatch(name)))

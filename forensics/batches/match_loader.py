@@ -16,7 +16,7 @@ from forensics.run.endings import step_origin
 from forensics.run.once import once
 from forensics.run.robust import robust_sigma
 from forensics.run.series import series
-from forensics.spikes import excursions
+from forensics.spikes import medians
 from parsers.tables import Run
 
 PROBES = 12  # recorded steps that a loader has to give
@@ -186,7 +186,7 @@ def _spikes(run: Run) -> list[int]:
     steps, x = s.step[keep], s.value[keep]
     if len(x) < 100:
         return []
-    rest = x - excursions.centred_median(x, 31)
+    rest = x - medians.centred_median(x, 31)
     sigma = robust_sigma(rest) or math.inf
     high = np.flatnonzero(rest > HIGH * sigma)
     high = high[np.argsort(-rest[high])][:MOST_SPIKES]

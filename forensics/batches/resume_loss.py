@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from forensics.batches.resume_data import BY_LOSS, Change, moved
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Series
-from forensics.spikes import excursions
+from forensics.spikes import excursions, medians
 
 Floats = NDArray[np.float64]
 VALUES, LONGEST = 40, 200  # values compared
@@ -47,7 +47,7 @@ class Match:
 def residuals(values: Floats) -> Floats:
     """What the loss has beside its course: ln(value) less the median of 15 around it, extremes held in, in units of one."""
     y, _ = excursions.scaled(values)
-    rest = y - excursions.centred_median(y, 15)
+    rest = y - medians.centred_median(y, 15)
     rest = np.clip(rest, *np.percentile(rest, [1, 99]))
     spread = float(rest.std())
     return np.asarray((rest - rest.mean()) / spread if spread > 0 else rest * 0.0)
@@ -222,13 +222,13 @@ def dip(s: Series, attempt: int) -> Dip | None:
     if b < side or not lengths or not logs or len(y) < 8 * side:
         return None
     starts = np.arange(side, len(y) - side)
-    beside, eight = excursions.rolling_median(y, side), excursions.rolling_median(y, 8)
+    beside, eight = medians.rolling_median(y, side), medians.rolling_median(y, 8)
     here = int(b - side)
     away = np.abs(starts - b) > side
     score, deepest = np.full(len(starts), -np.inf), np.full(len(lengths), -np.inf)
     for row, n in enumerate(lengths):
         at = starts[starts + n + side <= len(y)]
-        low = excursions.rolling_median(y, n)[at + n - 1]
+        low = medians.rolling_median(y, n)[at + n - 1]
         depth = 0.5 * (beside[at - 1] + beside[at + n + side - 1]) - low
         deepest[row] = depth[here]
         score[: len(at)] = np.maximum(score[: len(at)], _over(depth, away[: len(at)]))

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 
 from forensics.case import Check, Finding, Hypothesis
-from forensics.certainty import OPEN, certainty, within
+from forensics.causes.files import causes
+from forensics.certainty import OPEN, UNNAMED, certainty, within
 from forensics.detectors import ending as how
 from forensics.run.how_it_ended import Ending, ending
 from forensics.run.inputs import rises
@@ -16,6 +17,7 @@ MATTER = ("loss_spike", "nonfinite", "divergence")  # without these a run cannot
 MATTER_RISING = ("nonfinite", "divergence", "plateau")  # a reward goes down and up: its jumps are no spikes, but it has to rise
 GRAVE = ("critical", "warning")
 LONGEST = 120  # characters of a headline's first half
+_ABRUPT = {"nonfinite": 0, "loss_spike": 1}  # kinds that say more of one moment than others
 QUOTED = 40  # characters by which a quoted log line is known
 
 
@@ -71,13 +73,16 @@ def explained(findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], end
         happened = (
             told if symptom is None or symptom.kind == "ending" or _quotes(symptom, ended.says) else f"{how.stopped(told)} {happened}"
         )
+    if best is not None and best.title.endswith(UNNAMED):
+        return f"{how.stopped(happened)} {UNNAMED[0].upper()}{UNNAMED[1:]}."
     said = certainty(best.probability, True, adverb=True) if best is not None and best.id != "unknown" else OPEN
     if best is None or said == OPEN:
         rivals = [within(h.title) for h in hypotheses if h.id != "unknown"][:2]
         maybe = f" The nearest candidates: {' or '.join(rivals)}." if rivals else ""
         return f"{how.stopped(happened)} The cause is open.{maybe}"
     # "Out of memory: fragmentation" where the first half of the sentence has said so: not a second time
-    new = [part for part in best.title.split(": ") if part.lower() not in happened.lower()]
+    parts = best.title.split(": ")
+    new = [part for part in parts[best.id in causes() and causes()[best.id].names_symptom :] if part.lower() not in happened.lower()]
     cause = f"Cause, {said}: {within(': '.join(new))}." if new else f"That itself is {said} the cause."
     return f"{how.stopped(happened)} {cause}"
 
@@ -104,12 +109,12 @@ def headline(finding: Finding) -> str:
 
 
 def main(findings: Sequence[Finding], best: Hypothesis | None = None) -> Finding | None:
-    """The finding to lead with: of the gravest one that speaks for the leading cause, then the earliest; of a NaN and the
-    jump that it makes the NaN."""
+    """The finding to lead with: of the gravest one that speaks for the leading cause, then the earliest; of a NaN, the
+    jump that it makes and what stays of it, in this order."""
     order = {"critical": 0, "warning": 1, "info": 2}
     cited = {i for c in best.clues if c.weight > 0 for i in c.findings} if best else set()
 
-    def rank(f: Finding) -> tuple[int, bool, bool, int, bool]:
-        return order[f.severity], f.id not in cited, f.first_step is None, f.first_step or 0, f.kind != "nonfinite"
+    def rank(f: Finding) -> tuple[int, bool, bool, int, int]:
+        return order[f.severity], f.id not in cited, f.first_step is None, f.first_step or 0, _ABRUPT.get(f.kind, len(_ABRUPT))
 
     return min(findings, key=rank, default=None)

@@ -13,7 +13,7 @@ from typing import Any
 from forensics import ranking
 from forensics.case_parts import headline
 from forensics.case_parts.saved_case import finding_of, hypothesis_of
-from forensics.certainty import certainty
+from forensics.certainty import certainty, of_cause
 from forensics.errors import ForensicsError
 from forensics.run.how_it_ended import of_case
 
@@ -62,7 +62,7 @@ def _ranked(document: Document) -> Document:
     before = document["hypotheses"][0]["id"]
     ranked = ranking.rank([hypothesis_of(h) for h in left.values()])
     for r in ranked:
-        left[r.id] |= {"probability": round(r.probability, 6), "certainty": certainty(r.probability, r is ranked[0])}
+        left[r.id] |= {"probability": round(r.probability, 6), "certainty": of_cause(r.title, r.probability, r is ranked[0])}
     for h in ruled:
         h |= {"probability": 0.0, "certainty": certainty(0.0, False)}
     document["hypotheses"] = [left[r.id] for r in ranked] + ruled

@@ -37,6 +37,7 @@ class Cause:
     arms: tuple[str, ...] = ()  # of a replay
     outcomes: dict[str, float] = field(default_factory=dict)  # decibans by outcome of a replay
     blames: str = ""  # the batches it accuses: up to the "peak" of a spike, a whole "stretch", or of the "first" value that is not finite
+    names_symptom: bool = False  # its title is the symptom, and the cause is the kind of it that signs name
     wide_group: bool = False  # what an audit calls runs of one recipe whose seeds end far apart
     no_rerun: str = ""  # why another run would not help
 

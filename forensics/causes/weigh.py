@@ -15,6 +15,7 @@ from typing import Any
 
 from forensics.case import Clue, Finding, Hypothesis
 from forensics.causes.files import NOTHING, Cause, causes
+from forensics.certainty import UNNAMED
 from forensics.findings import GRAVE
 from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Sign
 
@@ -80,7 +81,7 @@ def _weighed(cause: Cause, signs: dict[str, Sign], findings: Sequence[Finding[An
         numbers["window"] = window(numbers["start"], numbers["peak"])
     rests_on = [f for sign in effects for f in sign.findings]
     do = [text for sign in seen for text in sign.do]
-    kind = str(numbers.get("kind") or "")
+    kind = str(numbers.get("kind") or (UNNAMED if cause.names_symptom else ""))
     return Hypothesis(
         cause.id,
         f"{cause.title}: {kind}" if kind else cause.title,

@@ -88,7 +88,9 @@ def last_healthy(run: Run, findings: Sequence[Finding]) -> dict[str, Any] | None
 def last_good(run: Run, findings: Sequence[Finding]) -> Checkpoint | None:
     """The last whole checkpoint of weights; where there is trouble that weights take harm of, the last one before it begins."""
     before = min(_onsets(findings), default=math.inf)
-    good = [c for c in _of_weights(run) if c.step is not None and c.step < before and is_whole(c) and not damaged(c)]
+    bare = {step for f in findings if f.severity != "info" for step in getattr(f.facts, "resumed", None) or ()}  # the trouble began there
+    known = [c for c in _of_weights(run) if c.step is not None and c.step < before and c.step not in bare]
+    good = [c for c in known if is_whole(c) and not damaged(c)]
     return good[-1] if good else None
 
 

@@ -37,6 +37,7 @@ from forensics.errors import CannotTell
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+INPUTS = ["checkpoints"]
 _COLUMNS = ("name", "role", "shape", "norm", "absmax", "nonfinite")
 SMALLEST_EFFECT = "one byte missing at the end, one value that is not finite"
 

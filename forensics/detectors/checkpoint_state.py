@@ -39,6 +39,7 @@ from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+INPUTS = ["checkpoints"]
 CLOSE = 0.02  # of the step: counts that differ less are the same (skipped steps, a label that is one off); docs/thresholds.md: not critical
 MOST_TIMES = 64  # bound: processes of eight nodes; a whole ratio above it is a schedule that counts samples
 BEHIND = 0.9  # of the step: five times CLOSE, so that no count is both close and behind

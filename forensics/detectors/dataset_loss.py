@@ -35,6 +35,7 @@ from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+INPUTS = ["loss.eval"]
 LEAST = 6  # bound: three evaluations make the last level, and the four second differences of six its noise
 RISE = 0.05  # unit: what a change of data is worth telling from; not critical: for information only (docs/thresholds.md)
 NOISES = 3.0  # statistical: a median of three is off by 0.7 noises, so this is 4 sigma, which chance does once in 30,000

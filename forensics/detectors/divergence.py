@@ -9,8 +9,8 @@ How it decides
     when the last level lies above the best one by at least 10 % and by eight times its noise (in the short form, of
     the steps between neighbours), and by 5 % of all it had fallen. Or, for smaller rises of longer runs, when the loss
     smoothed over 25 values has risen four times further than ever before in the run, by 15 standard errors, and
-    keeps at least 40 % of that to the end (``forensics.spikes.trend``). The step it names is where the loss last stood
-    near its best, or where the rise began. A loss that stands a quarter above its first level for a tenth of the run and
+    keeps at least 40 % of that to the end (``forensics.spikes.trend``). The step it names is the first after the loss last
+    stood near its best, or where the rise began. A loss that stands a quarter above its first level for a tenth of the run and
     then comes back was divergence, too, until something (usually the falling rate) caught it: a warning.
     Where the evaluation loss goes on falling to the end meanwhile, or the weight of a KL term lifts the loss, it is information.
     Where no loss was logged a score is judged, and the reward wherever it was, turned round: it has to lose half of what it had gained, too.
@@ -38,7 +38,7 @@ from forensics.run.evaluations import improves_after
 from forensics.run.inputs import LOST, OBJECTIVE, finite_objective
 from forensics.run.robust import SIGMA, error_of_median
 from forensics.run.series import Series
-from forensics.spikes import excursions
+from forensics.spikes import excursions, medians
 from forensics.spikes.trend import IN_ORDER, ORDERED, falls_in_order, turn
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
@@ -86,7 +86,7 @@ def detect(run: Run) -> Iterator[Finding]:
         if slow is None:
             yield from _above_first(run, s, rows)
             return
-        at, level, width = slow.start, excursions.rolling_median(y, LEVEL), LEVEL
+        at, level, width = slow.start, medians.rolling_median(y, LEVEL), LEVEL
         best = min(_best(level, LEVEL), at)
     row = rows[at]
     start, last = int(s.step[row]), int(s.step[rows[-1]])
@@ -94,7 +94,9 @@ def detect(run: Run) -> Iterator[Finding]:
     if end <= low or (s.rises and end - low < LOST * _gained(x, low)):
         return
     how = f"{end / low - 1:.0%} above" if abs(end) < 100 * abs(low) else f"{end / low:.2g} times" if low else "above"
-    title = f"From step {start} the loss drifts up to {end:.4g}, {how} its best level of {low:.4g}"
+    half = x[(at + len(x)) // 2 :][:width]
+    moves = "drifts up to" if end >= float(np.median(half)) else "stays up: it ends at"
+    title = f"From step {start} the loss {moves} {end:.4g}, {how} its best level of {low:.4g}"
     if s.rises:
         title = f"From step {start} {s.tag} falls to {-end:.4g}, below its best level of {-low:.4g}"
     up = end / low - 1 if low else float("inf")
@@ -146,7 +148,10 @@ def _turned(y: excursions.Floats, logs: bool, width: int, spread: excursions.Flo
     above = float(np.exp(level[-1]) - np.exp(level[best]))
     if rise < max(np.log1p(RISE), NOISES * noise) or best > len(y) - width or (logs and above < _undone(y, width, float(level[best]))):
         return None
-    return best, int(np.flatnonzero(level <= level[best] + max(3 * noise, 0.25 * rise))[-1]), width
+    near = level[best] + max(3 * noise, 0.25 * rise)
+    at = int(np.flatnonzero(level <= near)[-1])  # the level follows the values: the last of them that was near is the last before the turn
+    last = max(at - width + 1, 0) + int(np.flatnonzero(y[max(at - width + 1, 0) : at + 1] <= near)[-1])
+    return best, min(last + 1, len(y) - 1), width
 
 
 def _best(level: excursions.Floats, width: int) -> int:
@@ -155,7 +160,7 @@ def _best(level: excursions.Floats, width: int) -> int:
 
 def _levels(y: excursions.Floats, width: int, spread: excursions.Floats) -> tuple[excursions.Floats, float]:
     """(level at each value, its standard error)."""
-    level = excursions.rolling_median(y, width)
+    level = medians.rolling_median(y, width)
     best = _best(level, width)
     noise = max(np.median(spread), spread[best], np.median(spread[best:]))  # a loss near zero scatters more, as a share
     return level, error_of_median(float(noise), width)
@@ -164,7 +169,7 @@ def _levels(y: excursions.Floats, width: int, spread: excursions.Floats) -> tupl
 def _noise_of_steps(y: excursions.Floats, width: int) -> excursions.Floats:
     """Noise of one value by what it is off the middle of its neighbours: in a short log a fall of ten values is no noise."""
     off = np.abs(np.diff(np.r_[y[1], y, y[-2]], 2))
-    return np.maximum(SIGMA * excursions.centred_median(off, 4 * width + 1) / 6**0.5, excursions.LEAST_SIGMA)
+    return np.maximum(SIGMA * medians.centred_median(off, 4 * width + 1) / 6**0.5, excursions.LEAST_SIGMA)
 
 
 def _undone(y: excursions.Floats, width: int, best: float) -> float:
@@ -176,7 +181,7 @@ def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding
     """A loss that stood far above its first level for a tenth of the run, though it came back in the end."""
     x = s.value[rows]
     first = float(np.median(x[:3]))
-    high = np.flatnonzero(excursions.rolling_median(x, FEW) > CLIMB * first)
+    high = np.flatnonzero(medians.rolling_median(x, FEW) > CLIMB * first)
     if first <= 0 or len(high) < max(LEVEL, STRETCH * len(x)) or np.median(x[-LEVEL:]) >= first:
         return
     a, b = int(high[0]), int(high[-1])

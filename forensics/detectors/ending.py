@@ -64,12 +64,12 @@ def title(e: Ending) -> str:
     verb = {"crashed": "Died", "hung": "Hung", "stopped": "Stopped"}.get(e.status, "Ends")
     if e.kind == "cut":
         return f"The log just stops {when}{_planned(e)}, cut off with no closing line"
-    return f"{verb} {when}{OF.get(e.kind, '')}" + (f": {_quoted(e)}" if e.says else "")
+    return f"{verb} {when}{OF.get(e.kind, '')}" + (f": {quoted(e.says)}" if e.says else "")
 
 
 def sentence(e: Ending) -> str:
     """How it ended as a sentence of the answer; empty where nothing is known of it."""
-    said = _quoted(e)
+    said = quoted(e.says)
     if e.kind == "finished":
         if e.how == "early":
             return f'The program stopped itself after {e.unit} {e.step}{_planned(e)}: "{said}".'
@@ -95,9 +95,9 @@ def stopped(sentence: str) -> str:
     return sentence if sentence.endswith("\u2026") else f"{sentence.rstrip('.')}."
 
 
-def _quoted(e: Ending) -> str:
-    """The line that tells it, cut between words; the evidence has all of it."""
-    said = e.says.rstrip(". ")
+def quoted(line: str) -> str:
+    """A line of the log in a title, cut between words; the evidence has all of it."""
+    said = line.rstrip(". ")
     return said if len(said) <= QUOTED else re.sub(r"\s\S{0,20}$", "", said[:QUOTED]) + " \u2026"
 
 

@@ -38,6 +38,7 @@ from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+INPUTS = ["loss.eval"]
 TIMES = 5.0  # statistical: sigmas of the changes around; normal noise does it once in 1.7 million
 SHARE = 0.15  # measured: as a log of a loss or in points of hits; 0.105 and 0.21 tell the same runs, no healthy one (docs/thresholds.md)
 BESIDE = 5  # evaluations on either side: ten changes give a sigma within a quarter, and a slow turn is no step among them

@@ -34,6 +34,7 @@ from forensics.spikes.excursions import SEEN
 from parsers.tables import Run
 
 NEEDS = ["loss.eval|acc.eval"]
+INPUTS = ["loss.eval"]
 LEAST = 15  # bound: a third is five, whose two halves are two each; measured: at 10 of them 11 of 107 healthy runs are told to stand still
 ERRORS = 2.0  # statistical: standard errors; chance stands beyond once in 22
 SHARE = 0.005  # unit: half a percent, which no model is chosen by; not critical: for information only (docs/thresholds.md)

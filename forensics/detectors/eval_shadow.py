@@ -35,6 +35,7 @@ from forensics.run.series import Series, parts, series
 from parsers.tables import Run
 
 NEEDS = ["loss.eval", "loss.train"]
+INPUTS = ["loss.eval"]
 NEAR = 4 / 3  # measured: at 0.7 of it one of three faulty runs is lost, at 1.4 no healthy one fires (docs/thresholds.md)
 LEAST, TIMES = 6, 5.0  # not critical: six evaluations show the way down; another data set is not five times as hard (docs/thresholds.md)
 TEXT, ANY = (5.0, 0.25), (20.0, 0.1)  # passes and share of the early loss: for models of text, for any; not critical (docs/thresholds.md)

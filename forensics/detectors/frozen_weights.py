@@ -35,6 +35,7 @@ from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+INPUTS = ["checkpoints"]
 SHARE = 0.2  # of the tensors; not critical: no run of docs/thresholds.md has between 14 and 28 % of them still without intent
 _ADAPTER = lazy_re(r"(?i)lora_|adapter|prompt_encoder|ia3_")
 SMALLEST_EFFECT = "one tensor in which no bit moved"
@@ -66,7 +67,7 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     share = len(still) / len(changed)
     meant = any(_ADAPTER.search(r["name"]) for r in changed)
-    names = ", ".join(plain_name(r["name"]) for r in still[:3]) + (" ..." if len(still) > 3 else "")
+    names = ", ".join(plain_name(r["name"]) for r in still[:3]) + (f" and {len(still) - 3} more" if len(still) > 3 else "")
     title = f"{len(still)} of {len(changed)} weights are bit for bit the same at step {a.step} and at step {b.step}, while others moved: {names}"
     rows = [[r["name"], "no" if r["equal"] else "yes", None if r["relative"] is None else float(f"{r['relative']:.4g}")] for r in changed]
     moved = sorted(rows, key=lambda r: r[1] == "yes")[:40]

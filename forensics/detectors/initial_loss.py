@@ -39,6 +39,7 @@ from parsers.loss_names import is_likelihood
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
+INPUTS = ["config"]
 ABOVE = 1.3  # measured: at 0.91 eight of 107 healthy runs fire, at 1.82 one of ten faulty ones is lost (docs/thresholds.md)
 LARGEST = 12.5  # unit: nats; ln of 262,144 tokens, as many as the largest vocabularies in use have (Gemma)
 FALLS = 1 / 3  # measured: not critical, 0.23 and 0.47 tell the same runs (docs/thresholds.md)
@@ -84,6 +85,10 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     if chance and (term := _explains(run, first - ABOVE * chance)):
         raise CannotTell(f"{s.tag} is a sum with {term}, so that guessing does not bound it")
+    if not chance and (terms := _terms(run, first)):
+        raise CannotTell(
+            f"{s.tag} is made of {terms[0]}, {terms[1]} and others, each of which is a loss of its own, so that guessing does not bound it"
+        )
     reach = np.flatnonzero(x < (chance or LARGEST / 3))
     end = int(s.step[rows[int(reach[0])]]) if len(reach) else int(s.step[rows[-1]])
     title = f"First loss {first:.4g}, far above {f'ln({outcomes(run):.0f}) = {chance:.3g}' if chance else 'a guess over any vocabulary'}"
@@ -100,6 +105,13 @@ def _explains(run: Run, excess: float) -> str | None:
     others = (p for p in parts(run, "loss.aux") if not is_likelihood(p.tag))
     firsts = ((p.tag, p.value[surviving(p)]) for p in others)
     return next((tag for tag, x in firsts if len(x) and x[0] >= excess), None)
+
+
+def _terms(run: Run, first: float) -> list[str]:
+    """Other losses, each smaller at first than the whole and together at least as large: it is a sum of them, weighted or not."""
+    others = [(p.tag, p.value[surviving(p)]) for name in ("loss.aux", "loss.part", "loss.train") for p in parts(run, name)]
+    firsts = {tag: float(x[0]) for tag, x in others if len(x) and 0 < x[0] < first}
+    return list(firsts) if len(firsts) > 1 and sum(firsts.values()) >= first else []
 
 
 def _quarter(x: Floats) -> float:

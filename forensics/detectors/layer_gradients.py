@@ -30,6 +30,7 @@ from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+INPUTS = ["grad.norm_layer"]
 STARVES = 1e-3  # unit: a thousandth; Adam would hide less of it, SGD does not train such a layer; not critical (docs/thresholds.md)
 # measured: at 0.7 of it no healthy run fires, at 1.4 (more than all units) two of five faulty ones are lost (docs/thresholds.md)
 DEAD = 0.9

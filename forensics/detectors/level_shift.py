@@ -34,7 +34,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.run.inputs import finite_loss, loss_of
 from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Series
-from forensics.spikes import excursions, jumps
+from forensics.spikes import excursions, jumps, medians
 from forensics.spikes.trend import without
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
@@ -165,7 +165,7 @@ def short_shifts(x: excursions.Floats) -> list[Shift]:
         after = y[j.at :]
         size = float(np.median(after[: jumps.BEFORE])) - j.level
         lasting = float(np.median(after)) - j.level
-        flat = float(excursions.rolling_median(after, jumps.BEFORE).min()) > j.level + STAYS * lasting
+        flat = float(medians.rolling_median(after, jumps.BEFORE).min()) > j.level + STAYS * lasting
         if flat and float(after.max()) - j.level <= lasting / STAYS:
             found.append(Shift(j.at, size, 2**0.5 * error_of_median(j.sigma, jumps.BEFORE)))  # of a difference of two medians
     return found
@@ -179,7 +179,7 @@ def _fit(x: excursions.Floats) -> Fit | None:
         return None
     found = excursions.candidates(y)
     calm = without(y, found)
-    middle = excursions.centred_median(calm, LEVELS)
+    middle = medians.centred_median(calm, LEVELS)
     noise = max(robust_sigma(calm, middle), excursions.noise_floor(y))
     calm = np.clip(calm, middle - CUT * noise, middle + CUT * noise)
     kernel = _kernel(width)

@@ -38,7 +38,7 @@ from forensics.run import nan_filter, settings
 from forensics.run.endings import events
 from forensics.run.inputs import needed
 from forensics.run.series import Series, series
-from forensics.spikes import excursions
+from forensics.spikes import excursions, medians
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
@@ -116,7 +116,7 @@ def rows_made(run: Run, s: Series) -> dict[int, nan_filter.Match | None]:
     y, logs = excursions.scaled(np.where(s.value == 0, np.nan, s.value))
     if not logs or len(y) < excursions.WARMUP:
         return {}
-    level = excursions.before(excursions.rolling_median(y, excursions.LEVEL))
+    level = excursions.before(medians.rolling_median(y, excursions.LEVEL))
     sigma = excursions.local_noise(y)
     nan_at = _nan_steps(run)
     k, a = max(s.interval, 1), int(settings.number(run, "accumulation") or 1)

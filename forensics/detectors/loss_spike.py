@@ -110,6 +110,7 @@ def _detected(run: Run) -> Iterator[Finding[Facts]]:
     length = planned_steps(run) or int(s.step.max() - s.step.min())
     made = logger_artefact.rows_made(run, s)
     for attempt, rows, first in histories(s):
+        scaled = excursions.scaled(s.value[rows])
         judged = [j for j in judge(s.step[rows], s.value[rows], length) if j.at.start >= first]
         for i, j in enumerate(judged):
             until = min((o.at.start for o in judged[i + 1 :] if o.at.start > j.at.peak), default=len(rows))
@@ -117,7 +118,7 @@ def _detected(run: Run) -> Iterator[Finding[Facts]]:
                 j = replace(j, kind="not_a_spike", why="logger")
             elif j.why == "step" and _rate_stays(run, int(s.step[rows[j.at.start]]), attempt):
                 j = replace(j, why="data")
-            yield _finding(run, s, rows, j, until, attempt)
+            yield _finding(run, s, rows, scaled, j, until, attempt)
 
 
 def _rate_stays(run: Run, step: int, attempt: int) -> bool:
@@ -149,9 +150,8 @@ def histories(s: Series) -> Iterator[tuple[int, Any, int]]:
         yield int(attempt), np.concatenate([before, rows]), len(before)
 
 
-def _finding(run: Run, s: Series, rows: Any, j: Spike, until: int, attempt: int) -> Finding[Facts]:
-    e = j.at
-    y, logs = excursions.scaled(s.value[rows])
+def _finding(run: Run, s: Series, rows: Any, scaled: tuple[excursions.Floats, bool], j: Spike, until: int, attempt: int) -> Finding[Facts]:
+    e, (y, logs) = j.at, scaled
     real = excursions.in_units(e, s.value[rows], np.arange(len(rows) + 1), logs)
     start, peak = int(s.step[rows[e.start]]), int(s.step[rows[e.peak]])
     end = int(s.step[rows[e.end]]) if e.end is not None and e.end < len(rows) else None
@@ -189,7 +189,8 @@ def _title(j: Spike, f: Facts) -> str:
     lasts = f.end - f.start if f.end is not None else None
     back = f", back after {lasts} step{'s' if lasts > 1 else ''}" if lasts is not None else ", and does not come back in this log"
     kept = f"; no instability: {WHY[j.why]}" if j.kind == "not_a_spike" else ""
-    return f"Loss jumps {jump} at step {f.peak}{back}{kept}"
+    at = f"at step {f.peak}" if f.start == f.peak else f"over steps {f.start} to {f.peak}"
+    return f"Loss jumps {jump} {at}{back}{kept}"
 
 
 def _over_highest(y: excursions.Floats, e: excursions.Excursion) -> float | None:

@@ -29,6 +29,7 @@ from typing import Any
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors.ending import quoted
 from forensics.run import memory_kinds, reach
 from forensics.run.endings import events
 from forensics.run.how_it_ended import status
@@ -86,7 +87,7 @@ def _said(run: Run, said: list[dict[str, Any]]) -> Finding:
     words = f", {kind.words}" if kind.words else ""
     when = f"after step {step}" if step is not None else "before the first step"
     facts = Facts(True, kind.id, step, None, kind.words, kind.why, list(kind.do), kind.growth, kind.per_step)
-    title = f"Out of memory {when}{words}: {first['text'].splitlines()[-1][:140]}"
+    title = f"Out of memory {when}{words}: {quoted(first['text'].splitlines()[-1])}"
     return evidence.found(facts, title, (step, None), "critical", shown, key=f"{step}-said", times=(first["time"], None))
 
 

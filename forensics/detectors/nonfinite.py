@@ -31,6 +31,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Evidence, Finding
 from forensics.detectors import loss_scale
+from forensics.detectors.ending import quoted
 from forensics.run import overflow_frames
 from forensics.run.endings import events
 from forensics.run.inputs import LOSSES, OBJECTIVE, RISING
@@ -153,7 +154,7 @@ def _said(run: Run) -> Iterator[Finding]:
     if lines:
         first = lines[0]
         shown = evidence.text("what the log says", [e["text"] for e in lines[:5]], run.where(first["source"], first["at"]))
-        title = f"Logged {'once' if len(lines) == 1 else f'{len(lines)} times'}: {first['text'][:120]}"
+        title = f"Logged {'once' if len(lines) == 1 else f'{len(lines)} times'}: {quoted(first['text'])}"
         step, times = first["step"], (first["time"], lines[-1]["time"])
         facts = Facts("", step, len(lines), None, said=True)
         yield evidence.found(facts, title, (step, lines[-1]["step"]), "warning", shown, *_frames(run), key=f"{step}-said", times=times)

@@ -44,6 +44,7 @@ from forensics.spikes import excursions, jumps
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+INPUTS = ["metrics"]
 LEAST, LOOKED = 20, 400  # bound: half of them make two levels; tags of experts and layers are many
 SHOWN = 5  # unit: leads that a page tells
 ENDS, BEFORE, AFTER = 3, 10, 10  # bound: values that are not finite to the end, finite before, equal at the end

@@ -29,9 +29,9 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.run.inputs import finite_loss
-from forensics.run.robust import SIGMA
+from forensics.run.robust import ROUNDED, SIGMA, last_digit
 from forensics.run.series import Series
-from forensics.spikes import excursions
+from forensics.spikes import excursions, medians
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]
@@ -103,7 +103,7 @@ def swings(x: excursions.Floats) -> tuple[int, int, float, float] | None:
 
 def _width(x: excursions.Floats) -> excursions.Floats:
     """How widely the last values scatter about their running median."""
-    return SIGMA * excursions.rolling_median(np.abs(x - excursions.centred_median(x, CALM)), WINDOW)
+    return SIGMA * medians.rolling_median(np.abs(x - medians.centred_median(x, CALM)), WINDOW)
 
 
 def smallest_effect(run: Run) -> str:
@@ -136,7 +136,7 @@ def freezes(x: excursions.Floats) -> tuple[int, int] | None:
     lengths[x[edges[:-1]] == 0] = 0
     best = int(np.argmax(lengths))
     first = int(edges[best])
-    if lengths[best] < FROZEN or first < SETTLED or np.median(lengths[lengths > 0]) > 1:
+    if abs(x[first]) < ROUNDED * last_digit(x) or lengths[best] < FROZEN or first < SETTLED or np.median(lengths[lengths > 0]) > 1:
         return None
     return first, first + int(lengths[best]) - 1
 

@@ -32,6 +32,7 @@ from forensics.run.recipe import LANGUAGE, recipe
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
+INPUTS = ["lr"]
 RATIO = 10.0  # measured: more than it; at just ten times five of 107 healthy runs fire (SGD at a rate of 1), at 14 times none (docs/thresholds.md)
 FELL = 0.5  # of the first loss; unit: half of it; told with the finding, decides none
 LEAST, LEVEL = 10, 5  # bound: two medians of five, which share no value

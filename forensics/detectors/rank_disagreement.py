@@ -39,6 +39,7 @@ from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+INPUTS = ["ranks"]
 # Shares of the level. Not critical: 0.7 and 1.4 of all tell the same runs (docs/thresholds.md); few of these have ranks.
 FLOORS = {"loss.train": 0.05, "loss.eval": 0.05, "grad.norm": 0.3, "param.norm": 0.01, "time.step": 0.2, "time.data": 0.5}
 PACE = ("time.step", "time.data", "tput.tokens_dev", "tput.samples_dev")

@@ -36,6 +36,7 @@ from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+INPUTS = ["restarts"]
 MOST = 20  # restarts judged by the loss; bound: the p value is corrected for their number, and each takes a second
 
 

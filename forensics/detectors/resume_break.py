@@ -30,11 +30,12 @@ from forensics.errors import CannotTell
 from forensics.run.inputs import needed
 from forensics.run.robust import error_of_median
 from forensics.run.series import Ints, Series
-from forensics.spikes import excursions
+from forensics.spikes import excursions, medians
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
+INPUTS = ["restarts"]
 LEAST = 10  # bound: the old attempt's noise comes from its values, and ten give a sigma within a quarter
 AFTER = 3  # bound: three values make a median
 AHEAD = 20  # values compared; not critical: 14 and 28 tell the same runs (docs/thresholds.md)
@@ -100,7 +101,7 @@ def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) 
     if equal_again(s, old, new) or abs(height) < max(ERRORS * error_of_median(noise, few), SHARE):
         return
     level = float(np.median(y[kept])) if len(kept) else float(y[old][i][0])
-    back = np.flatnonzero(excursions.rolling_median(y[new], 5) <= level + 2 * noise)
+    back = np.flatnonzero(medians.rolling_median(y[new], 5) <= level + 2 * noise)
     length = int(s.step[new[int(back[0])]] - begin) if len(back) else None
     compared = "steps logged twice" if len(twice) >= LEAST else "values before"
     sigmas = abs(height) / noise if noise else None

@@ -30,7 +30,7 @@ from forensics.errors import CannotTell
 from forensics.run.inputs import LOST, needed, surviving
 from forensics.run.robust import error_of_median, noise_by_steps
 from forensics.run.series import Floats
-from forensics.spikes.excursions import centred_median
+from forensics.spikes.medians import centred_median
 from parsers.tables import Run
 
 NEEDS = ["rl.reward"]

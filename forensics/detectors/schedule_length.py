@@ -33,6 +33,7 @@ from forensics.run.plan import planned_steps
 from parsers.tables import Run
 
 NEEDS = ["lr"]
+INPUTS = ["config"]
 EARLY = 0.6  # of the plan; measured: at 0.42 one of 11 faulty runs is lost, at 0.84 two more are found, healthy alike (docs/thresholds.md)
 LOW = 0.01  # of the peak: what a cosine has left in its last 6 %; not critical (docs/thresholds.md)
 LEAST = 8  # bound: four logged rates on the way down and four that stand

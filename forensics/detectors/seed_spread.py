@@ -31,6 +31,7 @@ from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+INPUTS = ["runs"]
 APART = math.log(1.4)  # measured, not critical: 27 % and 60 % apart tell the same groups, no healthy one (docs/thresholds.md)
 ERRORS = 3.0  # statistical: standard errors; chance does it once in 370; not critical (docs/thresholds.md)
 

@@ -37,6 +37,7 @@ from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
+INPUTS = ["batch ids"]
 MOST = 200  # spikes; bound: more share what many batches have, and each costs a look at all batches
 
 

@@ -31,6 +31,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors.ending import quoted
 from forensics.errors import CannotTell
 from forensics.run import hang_kinds, hang_ranks, how_it_ended, pace, reach, silence
 from forensics.run.kinds import Kind
@@ -42,6 +43,7 @@ from parsers.tables import Run
 
 _FRONT = lazy_re(r"^\s*\[[EWIF] ?[^\]]*\] ?")  # the logger's own clock, file and line
 NEEDS = ["loss.train|lr|grad.norm"]
+INPUTS = ["wall clock"]
 # an evaluation or a save that takes so many times as long as the others do waits for something; not critical (docs/thresholds.md)
 STOP_TIMES = 5.0
 
@@ -80,7 +82,7 @@ def detect(run: Run) -> Iterator[Finding]:
         wait, usual, what = silence.silence(run) or (0.0, 0.0, "")
         last, step = paused.row[-1], int(s.step[paused.row[-1]])
         kind = hang_kinds.of_run(run, step)
-        title = f"Silence of {wait / 60:.0f} minutes after the last step {step}{_words(kind)}, until: {what[:100]}"
+        title = f"Silence of {wait / 60:.0f} minutes after the last step {step}{_words(kind)}, until: {quoted(what)}"
         facts = Facts(step, True, wait, usual, **_told_of(kind))
         shown = evidence.text("the last sign of life", [what], s.place(run, last))
         yield evidence.found(facts, title, (step, None), "critical", shown, key=f"{step}-end", times=(s.clock(last), None))
@@ -111,7 +113,7 @@ def _said(run: Run, said: list[dict[str, Any]]) -> Finding:
     shown = evidence.text("what the log says", [_told(e) for e in _one_a_rank(said)[:8]], run.where(str(first["source"]), first["at"]))
     facts = Facts(step, True, lines=len(said), said=True, echo=echo, **_told_of(kind))
     line = _FRONT.sub("", str(first["text"]).splitlines()[-1])
-    title = f"Processes wait for each other{_words(kind)}: {line[:140]}"
+    title = f"Processes wait for each other{_words(kind)}: {quoted(line)}"
     time = first["time"] if isinstance(first["time"], float) else None
     severity = "info" if echo or how_it_ended.status(run) == "finished" else "critical"
     return evidence.found(facts, title, (step, None), severity, shown, key=f"{step}-said", times=(time, None))

@@ -32,6 +32,7 @@ from parsers import secrets
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+INPUTS = ["source"]
 SMALLEST_EFFECT = "one line of source in a training loop that is whole"
 
 

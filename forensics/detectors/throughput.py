@@ -38,6 +38,7 @@ from parsers.runs.equal_values import last_place
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+INPUTS = ["time.step"]
 SLOWER = 0.8  # unit: a fifth; not critical: 0.56 and 1.12 (any change beyond the noise) tell the same runs (docs/thresholds.md)
 COSTLY = 2 / 3  # unit: the rest takes half as long again; blind readers call runs at 74 and 78 % healthy, and name the slow-down
 NOISES = 4.0  # statistical: of one value; chance does it once in 16,000; measured: at 5.6 one of 13 faulty runs is lost
@@ -73,10 +74,18 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     row, last = rows[split], rows[-1]
     step = int(s.step[row])
+    if _untrained(run, int(s.step[rows[split - 1]])):
+        return  # rollouts that fill a buffer before the first update
     title = f"The run slows down to {after / before:.0%} of its speed at step {step} and stays slow"
     shown = evidence.window(s, step, int(s.step[last]), title=f"{s.tag} from step {step} on", where=s.place(run, row))
     severity = "warning" if after < COSTLY * before else "info"
     yield evidence.on_rows(s, (row, last), Facts(step, after / before, s.name, before, after), title, severity, shown)
+
+
+def _untrained(run: Run, step: int) -> bool:
+    """Was no loss logged up to a step?"""
+    losses = [p for name in ("loss.train", "rl.loss_policy", "rl.loss_value") for p in parts(run, name)]
+    return bool(losses) and all(len(p) and int(p.step.min()) > step for p in losses)
 
 
 def smallest_effect(run: Run) -> str:

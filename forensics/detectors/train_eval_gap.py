@@ -29,6 +29,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors.eval_noise import noise_of
 from forensics.errors import CannotTell
+from forensics.run.evaluations import level_at
 from forensics.run.inputs import needed, surviving
 from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.scores import held_out
@@ -37,6 +38,7 @@ from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
+INPUTS = ["loss.eval"]
 LEAST_EVALS = 5  # statistical: the fewest that can climb by more than CHANCE; measured: with 7 three of 13 faulty runs are lost
 RISE = 0.05  # measured: at 0.07 one of 13 faulty runs is lost, at 0.035 no healthy one fires (docs/thresholds.md)
 UNDONE = 0.1  # of all that it had gained; measured: a healthy run loses 7 % of it again; no faulty run of the seen sets is lost
@@ -58,8 +60,8 @@ class Facts(BaseFacts):
 
     best_step: int
     best: float  # lowest evaluation loss, or best score
-    final: float
-    rise: float  # of the final over the best, as a share (of a score: how far it fell)
+    final: float  # the last one
+    rise: float  # of the last three, their median, over the best, as a share (of a score: how far it fell)
     train_fall: float  # of the training loss meanwhile, as a share
     improved: float  # of the first evaluation to the best, as a share
     late: bool  # much was learnt by the first evaluation
@@ -80,19 +82,19 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     if best >= len(x) - BACK or rise < RISE * abs(float(x[best])) or (rise < NOISES * noise and not _climbs(x[best:])):
         return
-    at_best = _level(train.value, train.step, int(step[best]))
-    at_end = _level(train.value, train.step, int(step[-1]))
+    at_best = level_at(train, int(step[best]))
+    at_end = level_at(train, int(step[-1]))
     if at_best is None or at_end is None or at_end >= at_best:
         return
     name = f"{'Evaluation loss' if held.name == 'loss.eval' else held.tag} is {'highest' if held.rises else 'lowest'}"
     title = (
-        f"{name} at step {step[best]} ({held.logged(x[best]):.4g}) and ends at {held.logged(final):.4g}, "
+        f"{name} at step {step[best]} ({held.logged(x[best]):.4g}) and ends at {held.logged(x[-1]):.4g}, "
         f"while training loss keeps falling from {at_best:.4g} to {at_end:.4g}"
     )
     late = not held.rises and bool(x[0] < LATE * np.median(train.value[np.isfinite(train.value)][:5]))
     lowest, first, last = float(x[best]), int(step[best]), int(step[-1])
     shares = rise / (abs(lowest) or 1.0), 1 - at_end / (at_best or 1.0), float(x[0] - lowest) / (abs(float(x[0])) or 1.0)
-    facts = Facts(first, held.logged(lowest), held.logged(final), *shares, late)
+    facts = Facts(first, held.logged(lowest), held.logged(float(x[-1])), *shares, late)
     marks = [{"step": first, "label": "best evaluation", "kind": "event"}]
     logged = replace(held, value=-held.value) if held.rises else held
     shown = [evidence.window(s, int(step[0]), last, *marks, title=s.tag, margin=0, where=s.place(run, 0)) for s in (logged, train)]
@@ -135,9 +137,3 @@ def _noise(x: np.ndarray, best: int) -> float:
     nor a steady climb moves."""
     after = np.sqrt(2) * noise_of(x[best:]) if len(x) - best >= NOISY + 2 else np.inf
     return min(robust_sigma(np.diff(x)), float(after))
-
-
-def _level(value: np.ndarray, step: np.ndarray, at: int) -> float | None:
-    """Median of the training loss over the 25 values up to a step."""
-    before = value[(step <= at) & np.isfinite(value)]
-    return float(np.median(before[-25:])) if len(before) else None

@@ -37,6 +37,7 @@ from forensics.run.system_metrics import Clocked, clocked
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+INPUTS = ["gpu.util"]
 LOW_LOAD, WAITING = 50.0, 0.3  # unit: half of the time idle, a third of it waiting; for information only (docs/thresholds.md)
 PADDED = 0.2  # unit: a fifth of the work, as packing saves it; for information only
 LOW_MFU = 0.10  # paper: good dense runs reach 40 to 60 % (PaLM, arXiv:2204.02311); a quarter of the worst of these

@@ -28,6 +28,7 @@ from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS: list[str] = []
+INPUTS = ["lr"]
 EFFECT = "trouble_in_first_tenth"
 STEPS = 10  # measured: at 14 one more faulty run is found, at 7 none is lost, no healthy one fires (docs/thresholds.md)
 SHARE = 0.01  # of the plan; not critical: 0.007 and 0.014 tell the same runs (docs/thresholds.md)

@@ -26,10 +26,12 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run.inputs import is_policy, needed
+from forensics.run.robust import ROUNDED, last_digit
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
 IN_A_ROW = 3  # bound: one zero may be a rounded value, three in a row after a loss of another size are none; not critical
+LAST = 5  # bound: a median of five values stands above two odd ones
 SMALLEST_EFFECT = f"{IN_A_ROW} zeros in a row"
 
 
@@ -53,6 +55,9 @@ def detect(run: Run) -> Iterator[Finding]:
     before = s.value[:first][np.isfinite(s.value[:first])]
     if len(before) and abs(before[-1]) <= 1e-3 * abs(before[0]):
         return
+    last = before[before != 0][-LAST:]
+    if len(last) and float(np.median(np.abs(last))) < ROUNDED * last_digit(s.value):
+        raise CannotTell(f"{s.tag} had fallen to the last digit that it was printed with")
     step, count = int(s.step[first]), int(zero.sum())
     title = f"Loss is exactly zero from step {step} on ({count} of {len(s)} values)"
     facts = Facts(step, count, first == 0, bool(zero[first:].all()))

@@ -9,7 +9,7 @@ from forensics.guards import live
 from forensics.guards.guard_table import GuardRule
 from forensics.run.robust import SIGMA
 from forensics.run.series import Floats
-from forensics.spikes.excursions import rolling_median
+from forensics.spikes.medians import rolling_median
 
 BLOCK = 1 << 13  # unit: rows whose windows are in memory at once, 8 MB of them
 SMALLEST, TINY = 0.005, 1e-12  # unit: as in `live`, whose source has to stand alone

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from forensics.many_runs.shifts import Spiked
@@ -36,7 +37,7 @@ class Brief:
     @property
     def recipe(self) -> tuple[tuple[str, str], ...]:
         """The config without seeds, names, places and moments."""
-        return tuple(sorted((k, v) for k, v in self.config.items() if not is_seed(k) and not FREE.search(k)))
+        return tuple(sorted((k, v) for k, v in self.config.items() if is_setting(k)))
 
     @property
     def seed(self) -> str | None:
@@ -44,13 +45,25 @@ class Brief:
         return self.config[seeds[0][1]] if seeds else None
 
 
+@lru_cache(1 << 16)  # a thousand configs have the same keys
 def is_seed(key: str) -> bool:
     return _SEED.search(key) is not None
 
 
+@lru_cache(1 << 16)
+def is_free(key: str) -> bool:
+    """Whether it may differ between runs that are the same but for the seed: names, places, moments."""
+    return FREE.search(key) is not None
+
+
+def is_setting(key: str) -> bool:
+    """Neither a seed, nor a name, a place or a moment."""
+    return not is_seed(key) and not is_free(key)
+
+
 def differences(a: Brief, b: Brief, *, seeds: bool = True) -> list[dict[str, Any]]:
     """Settings that differ, but for names and places."""
-    one, two = ({k: v for k, v in r.config.items() if (seeds if is_seed(k) else not FREE.search(k))} for r in (a, b))
+    one, two = ({k: v for k, v in r.config.items() if (seeds if is_seed(k) else not is_free(k))} for r in (a, b))
     return [{"key": k, "a": one.get(k), "b": two.get(k)} for k in sorted(one.keys() | two.keys()) if one.get(k) != two.get(k)]
 
 

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
+
+FEW = 500  # events whose tail is worked out one by one: up to here that takes milliseconds
+STEADY = 0.25  # each term of the recursion is at most this share of the one before: then the alternating sum loses no digits
+NEVER = 745.2  # ln of the smallest float, negative
 
 
 def strata_tail(hits: int, strata: Sequence[tuple[int, int, int]]) -> float:
@@ -19,36 +24,89 @@ def strata_tail(hits: int, strata: Sequence[tuple[int, int, int]]) -> float:
     """
     whole = np.ones(1)
     for drawn, marked, total in strata:
-        base = _choose(total, drawn)
-        terms = [_choose(marked, k) + _choose(total - marked, drawn - k) - base for k in range(min(drawn, marked) + 1)]
-        whole = np.convolve(whole, np.exp(terms))
+        if drawn and marked:
+            k = np.arange(min(drawn, marked) + 1)
+            ways = _ln_choose(marked, k) + _ln_choose(total - marked, drawn - k) - _ln_choose(total, np.array(drawn))
+            whole = np.convolve(whole, np.exp(ways))
     return float(min(whole[hits:].sum(), 1.0))
 
 
-def _choose(n: int, k: int) -> float:
+def _ln_choose(n: int, k: np.ndarray) -> np.ndarray:
     """ln of n over k; minus infinity where there is no way."""
-    if k < 0 or k > n:
-        return -math.inf
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    known, possible = _ln_factorials(n.bit_length()), np.clip(k, 0, n)
+    out: np.ndarray = np.where(k == possible, known[n] - known[possible] - known[n - possible], -np.inf)
+    return out
 
 
-def some_tail(chances: Sequence[float], hits: int) -> float:
+@cache
+def _ln_factorials(bits: int) -> np.ndarray:
+    return np.array([math.lgamma(i + 1) for i in range(1 << bits)])
+
+
+def rare_tail(chances: np.ndarray, hits: int) -> float:
+    """`some_tail` where more happened than was to be expected; else 1. (The median lies within one event of the mean, Jogdeo and
+    Samuels 1968: up to the mean the tail is at least a half.)"""
+    return some_tail(chances, hits) if hits > chances.sum() else 1.0
+
+
+def some_tail(chances: Sequence[float] | np.ndarray, hits: int) -> float:
     """P(at least `hits` of independent events with these chances happen): the Poisson binomial tail, exact.
 
     The tail itself is summed (not one minus the rest), so that 1e-40 stays 1e-40.
     """
+    p = np.asarray(chances, np.float64)
     if hits <= 0:
         return 1.0
-    if hits > len(chances):
+    if hits > len(p) or _never(p, hits):
         return 0.0
-    state = np.zeros(hits + 1)  # of 0, 1, ... events; the last: `hits` or more
+    state, scale = np.zeros(hits + 1), 0.0  # of 0, 1, ... events; the last: `hits` or more
     state[0] = 1.0
-    for p in chances:
-        full = state[-1] + state[-2] * p
-        state[1:-1] = state[1:-1] * (1 - p) + state[:-2] * p
-        state[0] *= 1 - p
+    if len(p) > FEW:
+        state, scale, p = _of_small(p, hits)
+    for x in p.tolist():
+        full = state[-1] + state[-2] * x
+        state[1:-1] = state[1:-1] * (1 - x) + state[:-2] * x
+        state[0] *= 1 - x
         state[-1] = full
-    return float(min(state[-1], 1.0))
+    return float(min(state[-1] * math.exp(scale), 1.0))
+
+
+def _never(p: np.ndarray, hits: int) -> bool:
+    """Whether the tail is less than any float, by Hoeffding's bound (1963): exp(-n KL(hits / n, mean chance))."""
+    n, mean = len(p), float(p.mean())
+    share = hits / n
+    if share <= mean or mean <= 0 or len(p) <= FEW:
+        return False
+    apart = share * math.log(share / mean) + ((1 - share) * math.log((1 - share) / (1 - mean)) if share < 1 else 0.0)
+    return n * apart > NEVER
+
+
+def _of_small(p: np.ndarray, hits: int) -> tuple[np.ndarray, float, np.ndarray]:
+    """(the states of the events with small chances, the ln that they are to be scaled with, the chances of the others).
+
+    By the recursion over power sums of the odds (Chen, Dempster and Liu 1994): k P(k) = sum over i of (-1)^(i-1) T(i) P(k-i). It
+    takes steps for each number of events instead of each event, and loses no digits while the terms fall fast.
+    """
+    odds = p / np.maximum(1 - p, 1e-300)
+    most = (far := max(hits, float(p.sum()))) + 20 * math.sqrt(far) + 40  # as far as the sum of the tail goes
+    small = np.ones(len(p), bool)
+    for _ in range(3):  # without the large ones the limit is lower
+        small &= odds <= STEADY * odds[small].sum() / most
+    if small.sum() < len(p) / 2:
+        state = np.zeros(hits + 1)
+        state[0] = 1.0
+        return state, 0.0, p
+    w = odds[small]
+    power = np.array([(-1) ** i * float((w ** (i + 1)).sum()) for i in range(30)])[::-1]
+    known, scale = np.zeros(int(most) + 31), float(np.log1p(-p[small]).sum())
+    known[30] = 1.0  # P(0); before it nothing
+    for k in range(1, int(most) + 1):
+        known[30 + k] = max(float(power @ known[k : 30 + k]) / k, 0.0)
+        if known[30 + k] > 1e200:
+            known *= 1e-200
+            scale += 200 * math.log(10)
+    pmf = known[30:]
+    return np.append(pmf[:hits], pmf[hits:].sum()), scale, p[~small]
 
 
 def t_tail(t: float, freedom: float) -> float:

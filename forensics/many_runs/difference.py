@@ -9,7 +9,7 @@ import numpy as np
 from forensics.many_runs import parting
 from forensics.run.downsample import m4
 from forensics.run.series import Series, series
-from forensics.spikes import excursions
+from forensics.spikes import medians
 from parsers.tables import Run
 
 COLUMNS = 200
@@ -29,7 +29,7 @@ def between(a: Series, b: Series) -> dict[str, Any] | None:
     with np.errstate(all="ignore"):
         d = np.log(y / x) if found.log else y - x
     both = np.isfinite(d)
-    d, level = d[both], excursions.centred_median(d[both], WINDOW)
+    d, level = d[both], medians.centred_median(d[both], WINDOW)
     unit, noise = a.unit, found.sigma
     if found.log:
         far = float(np.quantile(np.abs(level), SHARE)) > float(np.log(FAR))

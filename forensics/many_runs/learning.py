@@ -61,7 +61,7 @@ def _level(x: Floats, y: Floats, at: float) -> tuple[float, float]:
 
 def _reach(x: Floats, y: Floats, level: float) -> float | None:
     """Where the running median first comes down to a level."""
-    from forensics.spikes.excursions import rolling_median
+    from forensics.spikes.medians import rolling_median
 
     low = np.flatnonzero(rolling_median(y, 15) <= level)
     return float(x[low[0]]) if len(low) else None

@@ -7,7 +7,7 @@ different tasks do not compare.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from forensics.many_runs.brief import Brief
 
-MOST_VALUES = 8
+MOST_VALUES, MOST_ROWS = 8, 40
 
 
 def tables(runs: Sequence[Brief]) -> list[dict[str, Any]]:
@@ -29,8 +29,10 @@ def tables(runs: Sequence[Brief]) -> list[dict[str, Any]]:
         if len(set(bins)) < 2:
             continue
         order = list(dict.fromkeys(b for _, b in sorted(zip((_order(r.settings[name]) for r in known), bins, strict=True))))
-        rows = [_row(b, [r for r, x in zip(known, bins, strict=True) if x == b], family) for b in order]
-        found.append({"name": name, "known": len(known), "rows": rows[:40]})
+        members: dict[str, list[Brief]] = defaultdict(list)
+        for r, b in zip(known, bins, strict=True):
+            members[b].append(r)
+        found.append({"name": name, "known": len(known), "rows": [_row(b, members[b], family) for b in order[:MOST_ROWS]]})
     return found
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Series
-from forensics.spikes import excursions
+from forensics.spikes import excursions, medians
 
 LEAST = 20
 ALIKE = 2e-6
@@ -110,7 +110,7 @@ def _last(s: Series) -> tuple[np.ndarray, Floats]:
 
 
 def _level(d: Floats) -> Floats:
-    return excursions.centred_median(d, 9)
+    return medians.centred_median(d, 9)
 
 
 def _noise(d: Floats) -> float:
@@ -163,7 +163,7 @@ def shared_noise(a: Series, b: Series) -> tuple[int, float, float] | None:
 def _residual(s: tuple[np.ndarray, Floats], span: np.ndarray) -> Floats:
     """The value at each step without its level, in units of its noise, and never more than 4 of them."""
     value = np.interp(span, s[0], np.where(np.isfinite(s[1]), s[1], np.nanmedian(s[1])))
-    r = value - excursions.centred_median(value, 9)
+    r = value - medians.centred_median(value, 9)
     out: Floats = np.clip(r / (robust_sigma(r, 0.0) or 1.0), -4, 4)
     return out
 

@@ -14,7 +14,8 @@ Cannot tell
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -32,20 +33,38 @@ def find(runs: Sequence[Brief]) -> tuple[list[dict[str, Any]], list[dict[str, An
     """-> (groups, comparisons); docs/audit.md lists the keys."""
     by_recipe: dict[tuple[Any, ...], list[Brief]] = {}
     for r in runs:
-        if r.recipe and r.seed is not None:
-            by_recipe.setdefault((r.family, r.recipe), []).append(r)
+        if r.seed is not None and (recipe := r.recipe):
+            by_recipe.setdefault((r.family, recipe), []).append(r)
     members = [m for m in by_recipe.values() if len({r.seed for r in m}) > 1]
     members.sort(key=lambda m: (-len(m), m[0].id))
     groups = [_group(m) for m in members]
-    pairs = [
-        (i, j, differs)
-        for i in range(len(members))
-        for j in range(i)
-        if members[i][0].family == members[j][0].family
-        and 0 < len(differs := differences(members[j][0], members[i][0], seeds=False)) <= FEW
-    ][:MOST_COMPARED]
+    pairs = list(islice(_alike([m[0] for m in members]), MOST_COMPARED))
     told = [(j, i, d, c) for i, j, d in pairs if (c := compare(members[j], members[i], len(pairs))) is not None]
     return groups, [{"a": a, "b": b, "differs": d} | c for a, b, d, c in told]
+
+
+def _alike(firsts: Sequence[Brief]) -> Iterator[tuple[int, int, list[dict[str, Any]]]]:
+    """(i, an earlier j of the same family, the settings that differ), where they are few. The values of a setting are numbered, so that one
+    run is held against all earlier ones at once."""
+    families: dict[str, list[int]] = {}
+    for i, r in enumerate(firsts):
+        families.setdefault(r.family, []).append(i)
+    place = {i: (codes, n, at) for at in families.values() for codes in [_codes([firsts[i] for i in at])] for n, i in enumerate(at)}
+    for i, r in enumerate(firsts):
+        codes, n, at = place[i]
+        apart = (codes[:n] != codes[n]).sum(axis=1)
+        for m in np.flatnonzero((apart > 0) & (apart <= FEW)):
+            yield i, at[m], differences(firsts[at[m]], r, seeds=False)
+
+
+def _codes(runs: Sequence[Brief]) -> np.ndarray:
+    """runs x settings: the number of the value, 0 where it is not set; only settings that are not the same in all runs."""
+    configs = [dict(r.recipe) for r in runs]
+    known: dict[str, dict[str | None, int]] = {k: {None: 0} for c in configs for k in c}
+    table = [[of.setdefault(c.get(k), len(of)) for k, of in known.items()] for c in configs]
+    codes = np.array(table, np.int32).reshape(len(runs), len(known))
+    out: np.ndarray = codes[:, (codes != codes[0]).any(axis=0)]
+    return out
 
 
 def _metric(runs: Sequence[Brief]) -> str | None:

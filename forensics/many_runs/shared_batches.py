@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from forensics.many_runs.chance import some_tail
+from forensics.many_runs.chance import rare_tail
 from forensics.many_runs.shifts import TOLERANCE, Batch, Cluster, Spiked, batches_of
 
 ALPHA = 1e-4  # of a whole family, after correction
@@ -75,15 +75,20 @@ class _Table:
         a, b = np.searchsorted(self.step, [t - reach, t + reach + 1e-9], side="left")
         return slice(int(a), int(b))
 
+    def at(self, t: int) -> np.ndarray:
+        """The spikes near enough to t for the run that has the widest window."""
+        here = self.near(t, int(self.window.max()) // 2)
+        return np.arange(here.start, here.stop)
+
     def hits(self, t: int) -> dict[int, int]:
         """run -> the free spike nearest to t, within the window of that run."""
-        rows = np.arange(len(self.step))[self.near(t, int(self.window.max()) // 2)]
+        rows = self.at(t)
         rows = rows[self.left[rows] & (np.abs(self.step[rows] - t) <= self.window[self.run[rows]] // 2)]
         rows = rows[np.argsort(-np.abs(self.step[rows] - t), kind="stable")]
         return dict(zip(self.run[rows].tolist(), self.step[rows].tolist(), strict=True))
 
     def take(self, t: int) -> None:
-        rows = np.arange(len(self.step))[self.near(t, int(self.window.max()) // 2)]
+        rows = self.at(t)
         self.left[rows[np.abs(self.step[rows] - t) <= self.window[self.run[rows]] // 2]] = False
 
     def chances(self, t: int) -> np.ndarray:
@@ -107,23 +112,27 @@ def _clusters(runs: list[Spiked], families: int) -> list[Cluster]:
     table = _Table(runs)
     looks = families * max(int(table.last.max() - table.first.min()), 1) / (2 * TOLERANCE + 1)
     found: list[Cluster] = []
-    while (best := _best(table, looks)) is not None:
+    widest = int(table.window.max())
+    known: dict[int, Cluster | None] = {}  # what was found at a step; it stays so until spikes near it are taken
+    while (best := _best(table, looks, known)) is not None:
         found.append(best)
         table.take(best.at)
+        known = {t: c for t, c in known.items() if abs(t - best.at) > widest}
     return found
 
 
-def _best(table: _Table, looks: float) -> Cluster | None:
+def _best(table: _Table, looks: float, known: dict[int, Cluster | None]) -> Cluster | None:
     free = table.step[table.left]
     places = np.unique(free)
-    if not len(places):
-        return None
     crowd = np.searchsorted(free, places + TOLERANCE, "right") - np.searchsorted(free, places - TOLERANCE, "left")
     best: Cluster | None = None
     for i in np.lexsort((places, -crowd))[:MOST_PLACES]:
         if crowd[i] < LEAST_RUNS or (best is not None and crowd[i] < 0.5 * len(best.steps)):
             break
-        cluster = _cluster(table, int(places[i]), looks)
+        t = int(places[i])
+        if t not in known:
+            known[t] = _cluster(table, t, looks)
+        cluster = known[t]
         if cluster is not None and (best is None or (cluster.p, -len(cluster.steps)) < (best.p, -len(best.steps))):
             best = cluster
     return best
@@ -134,7 +143,7 @@ def _cluster(table: _Table, t: int, looks: float) -> Cluster | None:
     if len(hits) < LEAST_RUNS:
         return None
     chances = table.chances(t)
-    likely = looks * some_tail(chances.tolist(), len(hits))
+    likely = looks * rare_tail(chances, len(hits))
     if likely >= ALPHA:
         return None
     steps = {table.runs[i].id: step for i, step in hits.items()}

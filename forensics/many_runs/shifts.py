@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from forensics.many_runs.chance import some_tail
+from forensics.many_runs.chance import rare_tail, some_tail
 
 TOLERANCE = 2  # steps that the start of a spike may be off
 ALIGNED_GROUP = 1e-4  # of a group of runs at a shift: its second batch
@@ -55,6 +55,35 @@ class Batch:
     p: float
 
 
+class _Spikes:
+    """The spikes of runs in one row, sorted by step: what many runs do at a step is found without asking each."""
+
+    def __init__(self, runs: list[Spiked]) -> None:
+        self.runs = runs
+        self.first, self.last = (np.array(x, np.int64) for x in ([r.first for r in runs], [r.last for r in runs]))
+        self.own = np.array([_own(r) for r in runs])
+        step = np.concatenate([r.spikes for r in runs]).astype(np.int64)
+        run = np.repeat(np.arange(len(runs)), [len(r.spikes) for r in runs])
+        order = np.argsort(step, kind="stable")
+        self.step, self.run = step[order], run[order]
+        self.half = np.array([r.window // 2 for r in runs])[self.run]
+        self.farthest = int(self.half.max())
+
+    def hits(self, t: int) -> dict[str, int]:
+        """id -> the spike nearest to t, where one lies within the window of the run."""
+        a, b = np.searchsorted(self.step, [t - self.farthest, t + self.farthest + 1])
+        step, run = self.step[a:b], self.run[a:b]
+        apart = np.abs(step - t)
+        order = np.lexsort((step, apart, run))
+        order = order[apart[order] <= self.half[a:b][order]]
+        nearest = order[np.flatnonzero(np.diff(run[order], prepend=-1))]
+        return {self.runs[r].id: s for r, s in zip(run[nearest].tolist(), step[nearest].tolist(), strict=True)}
+
+    def tail(self, t: int, hits: int) -> float:
+        """How likely so many are at t by chance."""
+        return rare_tail(self.own[(self.first <= t) & (t <= self.last)], hits)
+
+
 def batches_of(runs: list[Spiked], clusters: list[Cluster]) -> tuple[list[Batch], dict[str, int]]:
     """The clusters as batches, those merged that are one batch seen through two counters; and the shift of each run."""
     base = _one_counter(clusters)
@@ -63,8 +92,9 @@ def batches_of(runs: list[Spiked], clusters: list[Cluster]) -> tuple[list[Batch]
     if len(batches) > 1:
         _align_groups(runs, batches, offsets)
         _align_single(runs, batches, offsets)
+    counted = set(map(id, base))
     for c in clusters:
-        if c in base:
+        if id(c) in counted:
             continue
         fresh = {n: s for n, s in c.steps.items() if not any(abs(b.steps.get(n, s + 10**9) - s) <= 2 * TOLERANCE for b in batches)}
         if len(fresh) > len(c.steps) / 2:
@@ -84,14 +114,12 @@ def _align_groups(runs: list[Spiked], batches: list[Batch], offsets: dict[str, i
     while rest := [r for r in runs if r.id not in offsets and len(r.spikes)]:
         apart = np.concatenate([(r.spikes[:, None] - at[None, :]).ravel() for r in rest])
         shifts, count = np.unique(apart[np.abs(apart) <= max(r.length for r in rest) // 2], return_counts=True)
-        crowd = np.array([count[np.abs(shifts - o) <= TOLERANCE].sum() for o in shifts])
+        crowd = _within(shifts, count)
+        together = _Spikes(rest)
         best: tuple[float, int, list[dict[str, int]]] | None = None
         for i in np.lexsort((np.abs(shifts), -crowd))[:30] if len(shifts) else ():
-            hits = [_hits(rest, b.at + int(shifts[i])) for b in batches]
-            tails = sorted(
-                some_tail([_own(r) for r in rest if r.first <= b.at + shifts[i] <= r.last], len(h))
-                for b, h in zip(batches, hits, strict=True)
-            )
+            hits = [together.hits(b.at + int(shifts[i])) for b in batches]
+            tails = sorted(together.tail(b.at + int(shifts[i]), len(h)) for b, h in zip(batches, hits, strict=True))
             p = tails[1] * len(batches) ** 2
             better = best is None or (p, abs(int(shifts[i]))) < (best[0], abs(best[1]))
             if p < ALIGNED_GROUP and better and len(set().union(*hits)) > 1:
@@ -107,15 +135,14 @@ def _align_single(runs: list[Spiked], batches: list[Batch], offsets: dict[str, i
     for run in apart:
         best: tuple[float, int, list[dict[str, int]]] | None = None
         shifts = np.unique((run.spikes[:, None] - at[None, :]).ravel())
-        for shift in shifts[np.abs(shifts) <= run.length // 2]:
-            hits = [_hits([run], int(t + shift)) for t in at]
-            met = sum(map(bool, hits))
-            if met < 2:
-                continue
-            inside = sum(run.first <= t + shift <= run.last for t in at)
-            p = len(shifts) * len(apart) * some_tail([_own(run)] * (inside - 1), met - 1)
-            if p < ALIGNED and (best is None or (p, abs(int(shift))) < (best[0], abs(best[1]))):
-                best = p, int(shift), hits
+        looked = shifts[np.abs(shifts) <= run.length // 2]
+        place = looked[:, None] + at[None, :]
+        met = _met(run, place).sum(axis=1)
+        inside = ((run.first <= place) & (place <= run.last)).sum(axis=1)
+        for i in np.flatnonzero(met >= 2):
+            p = len(shifts) * len(apart) * some_tail([_own(run)] * (int(inside[i]) - 1), int(met[i]) - 1)
+            if p < ALIGNED and (best is None or (p, abs(int(looked[i]))) < (best[0], abs(best[1]))):
+                best = p, int(looked[i]), [_Spikes([run]).hits(int(t)) for t in place[i]]
         if best is not None:
             _assign(best[1], best[2], batches, offsets)
 
@@ -125,14 +152,20 @@ def _own(run: Spiked) -> float:
     return -math.expm1(-len(run.spikes) * run.window / run.length)
 
 
-def _hits(runs: list[Spiked], t: int) -> dict[str, int]:
-    """id -> the spike nearest to t, where one lies within the window."""
-    found = {}
-    for r in runs:
-        i = int(np.argmin(np.abs(r.spikes - t)))
-        if abs(int(r.spikes[i]) - t) <= r.window // 2:
-            found[r.id] = int(r.spikes[i])
-    return found
+def _met(run: Spiked, place: np.ndarray) -> np.ndarray:
+    """Whether a spike of the run lies within its window of each place."""
+    half = run.window // 2
+    out: np.ndarray = np.searchsorted(run.spikes, place + half, "right") > np.searchsorted(run.spikes, place - half, "left")
+    return out
+
+
+def _within(shifts: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Of each shift (sorted), how many lie within the tolerance of it."""
+    total = np.concatenate([[0], np.cumsum(count)])
+    out: np.ndarray = (
+        total[np.searchsorted(shifts, shifts + TOLERANCE, "right")] - total[np.searchsorted(shifts, shifts - TOLERANCE, "left")]
+    )
+    return out
 
 
 def _assign(shift: int, hits: list[dict[str, int]], batches: list[Batch], offsets: dict[str, int]) -> None:

@@ -23,7 +23,8 @@ IN_TABLE, TABLE_ROWS = (
     4,
 )  # torchelastic's report: rank, exitcode, error_file, traceback
 ERROR_LINE = lazy_re(r"\b\w*(?:Error|Exception)\b(?:: |$)|assertion|terminate called|\bdied\b|exited? with (?:code|status)", re.I)
-BY_SIGNAL = lazy_re(r"is killed by signal: \w")  # torch's DataLoader, of one of its workers
+# torch's DataLoader, of one of its workers; Ray, of a process that is gone, whatever took it
+BY_SIGNAL = lazy_re(r"is killed by signal: \w|\b(?:ActorDied|ActorUnavailable|WorkerCrashed)Error\b|\ba worker died or was killed\b", re.I)
 NAMELESS = ("error line", "unnamed", "exit code")  # lines that say that it failed, and hardly of what
 SIGNAL_CODE = lazy_re(r"exit ?code\W{1,4}(?:-[1-9]|1(?:29|[34]\d)\b)", re.I)
 LAUNCHER = lazy_re(r"\bSignalException\b|got signal: \d+")  # torch.distributed.elastic, which was itself told to stop

@@ -26,6 +26,7 @@ ANEW = 10  # settings: stdout and stderr of one launch share hardly any, and two
 JOB = lazy_re(r"(?i)\bjob[ =]?(?:id)?[ =:]?(\d{4,})")  # a scheduler names the job; its logs are mostly called after it
 STREAM = lazy_re(r"\.(?:out|err|stdout|stderr)$")  # what a scheduler calls the two streams of one job
 RUNNING_SECONDS = 900.0  # a run whose own clock is younger than that may go on; longer than most logging intervals and saves
+GRACE = 5  # bound: logged values between the notice of a scheduler and the kill, 30 s later where Slurm is not told otherwise
 NEAR_END = 30  # lines by which an error without a stack may stand before the end of a log that has no steps
 STATUS = {
     "finished": "finished", "exception": "crashed", "out of memory": "crashed", "disk": "crashed", "hardware": "crashed",
@@ -193,8 +194,10 @@ def of_case(document: dict[str, Any]) -> Ending | None:
 
 
 def _survived(run: Run, e: Event, closed: dict[str, int]) -> bool:
-    """A later step or a closing line follows in the same file, or steps were logged long after it where the two clocks are moments."""
-    if closed.get(str(e["source"]), -1) > (e["at"] or 0) or endings.steps_after(run, e) > 0:
+    """A later step or a closing line follows in the same file, or steps were logged long after it where the two clocks are moments.
+    A job that a scheduler ends may write on for the seconds until it is killed (Slurm's KillWait): a few values."""
+    few = GRACE * reach.interval(run) if e["kind"] == "scheduler" else 0
+    if closed.get(str(e["source"]), -1) > (e["at"] or 0) or endings.steps_after(run, e) > few:
         return True
     return endings.outlived(run, e)
 

@@ -12,7 +12,7 @@ from forensics.run import endings, plan, reach
 from forensics.run.endings import Event
 from forensics.run.once import once
 from forensics.run.plan import planned_steps, unit
-from forensics.run.series import Floats, series
+from forensics.run.series import Floats, parts, series
 from parsers import arrow
 from parsers.console_format.remaining_time import seconds_left
 from parsers.lazy_regex import lazy_re
@@ -29,6 +29,8 @@ NEAR_END = 50  # lines of a summary, a save or a test that may follow the closin
 COUNTDOWN = lazy_re(r"(?:^|[/_. ])(?:eta|remaining|time_left)(?:_?(?:time|s|sec|secs|seconds|hours))?$")
 LEFT = 60.0  # seconds; the estimate of the last line may be a logging interval old
 FALLING = 0.6  # of the rows: an estimate that swings falls in more than half of them
+TEST = lazy_re(r"(?:^|[\W_])test(?:$|[\W_])")
+EVALUATED = 3  # bound: evaluations on other data; with fewer it may be the test that the run stands in
 SUMMARY = lazy_re(r"(?:^|/)train_(?:runtime|samples_per_second|steps_per_second)$")  # transformers' speed_metrics, once after the last step
 WHOLE = 2  # bound: epochs between the first and the last, by which the last is measured
 RUN_DOWN, HALF_WAY, DISTINCT = 0.01, 0.3, 10  # of the peak rate; a linear or cosine decay, not an exponential or a staircase
@@ -52,7 +54,9 @@ def finished(run: Run) -> bool:
 def finish(run: Run) -> Finish | None:
     """What says that the last attempt came to its own end; None where nothing does."""
     last = endings.of_attempt(run, len(run.attempts) - 1)
-    return next((found for test in (_closing_line, _exit_record, _loop_end, _summary, _plan) if (found := test(run, last))), None)
+    return next(
+        (found for test in (_closing_line, _exit_record, _loop_end, _summary, _closing_test, _plan) if (found := test(run, last))), None
+    )
 
 
 @once
@@ -155,6 +159,22 @@ def _countdown(run: Run) -> Floats:
 def _summary(run: Run, last: list[Event]) -> Finish | None:
     found = [(tag, values[-1]) for tag, values in _tagged(run, SUMMARY)]
     return Finish(f"the trainer's summary after its last step: {found[0][0]} {found[0][1]:.6g}") if found else None
+
+
+def _closing_test(run: Run, last: list[Event]) -> Finish | None:
+    """The test set, looked at once and behind everything else in its file, in a run that was evaluated on other data all along."""
+    m = run.tables["metrics"]
+    code, tags = arrow.codes(m["tag"])
+    source, _ = arrow.codes(m["source"])
+    tested = np.isin(code, [i for i, tag in enumerate(tags) if TEST.search(tag.lower())])
+    rows = np.flatnonzero(tested)
+    if not len(rows) or np.bincount(code[rows]).max() > 1 or sum(len(p) >= EVALUATED for p in parts(run, "loss.eval")) == 0:
+        return None
+    at, here = arrow.filled(m["at"], -1), source == source[rows[-1]]
+    kept = here & ~tested & (code != rows[-1]) & arrow.present(m["step"])
+    if not kept.any() or (at[kept] > at[rows].min()).any():
+        return None
+    return Finish(f"the test set, looked at once and behind everything else: {tags[code[rows[0]]]} {arrow.values(m['value'])[rows[0]]:.4g}")
 
 
 def _tagged(run: Run, name: re.Pattern[str]) -> Iterator[tuple[str, Floats]]:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+MOST_DIGITS = 8  # bound: behind the point; float32 has seven in all, so that what was not rounded has more
+ROUNDED = 10  # unit: last digits; what is smaller and varies by a twentieth is printed as one number
 SIGMA = 1.4826
 """What makes a median absolute deviation the standard deviation of normal noise: 1 / 0.6745 (Rousseeuw and Croux, JASA 88, 1993)."""
 
@@ -24,3 +26,13 @@ def noise_by_steps(x: Any) -> float:
 def error_of_median(noise: float, values: int) -> float:
     """Standard error of a median of normal values: 1.2533, the root of pi / 2, times that of a mean."""
     return 1.2533 * noise / math.sqrt(max(values, 1))
+
+
+def last_digit(x: Any) -> float:
+    """The unit of the last digit that the values were printed with: 1e-4 for 2.3456 and 0.0002; 0 where they have all their digits."""
+    x = x[np.isfinite(x)]
+    for digits in range(MOST_DIGITS + 1):
+        scaled = x * 10.0**digits
+        if np.allclose(scaled, np.round(scaled), rtol=1e-9, atol=1e-6):
+            return float(10.0**-digits)
+    return 0.0

@@ -11,7 +11,7 @@ from forensics.run.inputs import loss_of, surviving
 from forensics.run.once import once
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Floats, Ints, Series, series
-from forensics.spikes.excursions import centred_median
+from forensics.spikes.medians import centred_median
 from parsers.tables import Run
 
 WORDS = {

@@ -24,7 +24,7 @@ _CHECKSUM = lazy_re(
     r"(?:^|[/_.])(?:check_?sum|(?:param\w{0,20}|weights?|model)_?(?:hash|crc|digest|md5|sum)|param\.norm|weights?_?norm)(?:$|[/_.])", re.I
 )
 
-EFFECTS = ("weights_checksum_differs",)  # symptoms of their own, for which there is no detector
+EFFECTS = {"weights_checksum_differs": "ranks"}  # symptoms of their own, for which there is no detector
 _NORM = lazy_re(r"norm", re.I)
 
 

@@ -12,7 +12,7 @@ from forensics.run.inputs import surviving
 from forensics.run.series import Series, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
-_CURVES = ("mem.alloc", "mem.reserved")
+_CURVES = ("mem.alloc", "mem.reserved", "gpu.mem")
 
 
 def out_of_memory_quoted(s: Symptoms) -> Sign:
@@ -20,7 +20,15 @@ def out_of_memory_quoted(s: Symptoms) -> Sign:
     said = [f for f in s.of(memory.Facts) if f.facts.said]
     if said:
         facts = said[0].facts
-        return seen(f"{said[0].title}.", said, do=facts.do or (), kind=facts.words or "", id=facts.kind, first=facts.step, last=facts.step)
+        return seen(
+            symptom.stopped(said[0].title),
+            said,
+            do=facts.do or (),
+            kind=facts.words or "",
+            id=facts.kind,
+            first=facts.step,
+            last=facts.step,
+        )
     e = ending(s.run)
     if e.kind in ("unknown", "cut"):
         return cannot_tell("no line says how the run ended, and none speaks of memory.")

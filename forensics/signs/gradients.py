@@ -14,7 +14,7 @@ from forensics.run.trouble import trouble
 from forensics.run.usable_values import begins_late, lacking, levels, usable
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
-EFFECTS = ("gradient_carries_over",)  # a symptom of its own, for which there is no detector
+EFFECTS = {"gradient_carries_over": "grad.norm"}  # a symptom of its own, for which there is no detector
 
 LARGE = 4.0  # times the level of the norm
 LEADS, FOLLOWS = 10, 3  # steps by which the norm may jump before the trouble, and after its peak

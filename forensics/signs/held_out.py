@@ -17,7 +17,7 @@ from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN, eval_at_chance_th
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 from parsers.tables import Run
 
-EFFECTS = ("other_evaluation_far_higher",)  # symptoms of their own, for which there is no detector
+EFFECTS = {"other_evaluation_far_higher": "loss.eval"}  # symptoms of their own, for which there is no detector
 
 FAR = 0.15  # measured: none of the 14 healthy runs of the open zoos that have six evaluations ends so far above its best
 AFTER = 3  # evaluations that the detector of the gap wants after the lowest one
@@ -78,7 +78,7 @@ def eval_turned_up(s: Symptoms) -> Sign:
     name, word, sign = _named(s.run)
     if not after:
         return absent(f"{name} is {word} at its end, {sign * best:.4g} at step {step}.")
-    text = f"{name} ends at {sign * final:.4g}; its {word} is {sign * best:.4g}, at step {step}"
+    text = f"{name} ends at {sign * float(curve(s.run)[1][-1]):.4g}; its {word} is {sign * best:.4g}, at step {step}"
     if final < best + gap.RISE * abs(best):
         return absent(f"{text}.")
     if after < AFTER:
@@ -189,7 +189,7 @@ def eval_follows_training(s: Symptoms) -> Sign:
         return cannot_tell("the log does not say how many passes over the data there were.")
     text = settings.setting(s.run, "heads") or settings.setting(s.run, "vocab_size")
     least, memorized = eval_shadow.TEXT if text else eval_shadow.ANY
-    then, now = held.level_at(train, int(steps[0]), 15), held.level_at(train, int(steps[-1]), 15)
+    then, now = held.level_at(train, int(steps[0])), held.level_at(train, int(steps[-1]))
     if passes < least:
         return cannot_tell(f"there were {passes:.3g} passes over the data, in which evaluation and training may be alike by nature.")
     if then is None or now is None or not 0 < now < memorized * then:

@@ -13,7 +13,10 @@ from forensics.signs.sign import ABSENT, SEEN, Sign, Symptoms, absent, cannot_te
 from parsers.tables import Run
 
 SUBJECT = "held_out"  # the other half of it
-EFFECTS = ("eval_at_chance_throughout", "eval_never_better")  # symptoms of their own, for which there is no detector
+EFFECTS = {
+    "eval_at_chance_throughout": "loss.eval",
+    "eval_never_better": "loss.eval",
+}  # symptoms of their own, for which there is no detector
 
 NO_LOSS, NO_TRAIN = "the evaluation loss was not logged.", "the training loss was not logged."
 LEARNED = 0.03  # share of the first value; less is still for the plateau detector

@@ -15,11 +15,14 @@ from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does
 from parsers.tables import Run
 
 SUBJECT = "held_out"  # the other half of it
-EFFECTS = ("accuracy_is_one_class", "eval_like_training_with_dropout")  # symptoms of their own, for which there is no detector
+EFFECTS = {
+    "accuracy_is_one_class": "acc.eval",
+    "eval_like_training_with_dropout": "loss.eval",
+}  # symptoms of their own, for which there is no detector
 
 NO_DROPOUT = "config does not mention dropout."
 BY_HEART = 0.1  # of the early level: where the shadow detector calls any task memorized
-EARLY, LATE_VALUES, LEAST = 5, 15, 20  # statistical: medians of 5 and 15 are off by half and a third of a noise; their sum at least
+EARLY, LEAST = 5, 20  # statistical: medians of 5 and 15 are off by half and a third of a noise; their sum at least
 BEGINS = 0.1  # share of the run by which its log must begin, as for the plateau detector
 BELOW = 6  # evaluations: all of six on one side by chance has a probability of 1 in 64
 ALIKE = 4  # statistical: evaluations; four equal ones to the printed digits are no chance while the loss moves
@@ -38,7 +41,7 @@ def training_learnt_by_heart(s: Symptoms) -> Sign:
     x, step = train.value[train.usable], train.step[train.usable]
     if len(x) < LEAST or step.min() > BEGINS * step.max():
         return cannot_tell("the log does not hold the beginning of training, or fewer than 20 values of it.")
-    early, late = float(np.median(x[:EARLY])), float(np.median(x[-LATE_VALUES:]))
+    early, late = float(np.median(x[:EARLY])), float(np.median(x[-held.LEVEL :]))
     if early <= 0:
         return cannot_tell("the training loss is not positive, so shares of it say nothing.")
     text = f"Training loss ends at {late:.3g}, {late / early:.1%} of its early level ({early:.3g})."

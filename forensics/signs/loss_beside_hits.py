@@ -13,7 +13,7 @@ from forensics.run.usable_values import usable
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 from parsers.tables import Run
 
-EFFECTS = ("loss_of_probabilities",)  # a symptom of its own, for which there is no detector
+EFFECTS = {"loss_of_probabilities": "acc.train"}  # a symptom of its own, for which there is no detector
 
 LEAST = 3  # bound: three values make a mean that one odd value does not decide
 FIRST = 3  # until this step a loss is that of the initialization: Adam has moved a weight by three times the rate at most

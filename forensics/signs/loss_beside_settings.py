@@ -15,7 +15,7 @@ from forensics.signs.sign import ABSENT, SEEN, Sign, Symptoms, absent, cannot_te
 from parsers.lazy_regex import lazy_re
 from parsers.loss_names import is_likelihood
 
-EFFECTS = ("setting_holds_loss_up",)  # a symptom of its own, for which there is no detector
+EFFECTS = {"setting_holds_loss_up": "config"}  # a symptom of its own, for which there is no detector
 SUBJECT = "configured"
 HALF = 0.5  # bound: of the first loss, below which loss_fell_little is not seen; of the planned steps
 _TREES = lazy_re(

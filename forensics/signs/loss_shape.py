@@ -18,7 +18,7 @@ from forensics.run.usable_values import BEGINNING, begins_late, first_level, lac
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from forensics.spikes.selected import LEAST, with_turns
 
-EFFECTS = ("loss_ends_above_start",)  # symptoms of their own, for which there is no detector
+EFFECTS = {"loss_ends_above_start": "loss.train"}  # symptoms of their own, for which there is no detector
 
 LONG_MOMENTUM = 0.95  # unit: steps of twenty times the rate; 0.9 is the default of papers and of Adam (arXiv 1412.6980)
 AFTER = 20  # values that have to follow a jump: two medians of ten

@@ -33,14 +33,14 @@ LOSS_ON_REAL, LOSS_ON_FAKE = (
     for half in ("real", "fake")
 )
 
-EFFECTS = (
-    "discriminator_won",
-    "samples_alike",
-    "kl_term_vanished",
-    "experts_unbalanced",
-    "accuracies_reversed",
-    "rewards_exactly_zero_loss_ln2",
-)  # symptoms of their own, for which there is no detector
+EFFECTS = {
+    "discriminator_won": "loss.part",
+    "samples_alike": "samples",
+    "kl_term_vanished": "loss.part",
+    "experts_unbalanced": "moe.load",
+    "accuracies_reversed": "pref.acc",
+    "rewards_exactly_zero_loss_ln2": "pref.margin",
+}  # symptoms of their own, for which there is no detector
 DIVERSITY = r"\b(diversity|div|pairwise (distance|dist|lpips)|distinct|coverage)\b(?!.*\bloss)"
 KL_TERM = r"\b(kl|kld|kldiv|kl div(ergence)?)\b(?!.*\b(weight|coef|coeff|beta|scale)\b)"
 RECONSTRUCTION = r"\b(recon|reconstruction|rec|nll|mse|bce)\b"

@@ -14,18 +14,19 @@ from forensics.run.series import Floats, Series, parts, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 
 SUBJECT = "other_objectives"  # the other half of it
-EFFECTS = (
-    "entropy_collapsed",
-    "policy_kl_ran_away",
-    "value_loss_exploded",
-    "reward_fell",
-    "reward_steps_to_other_scale",
-)  # symptoms of their own, for which there is no detector
+EFFECTS = {
+    "entropy_collapsed": "rl.entropy",
+    "policy_kl_ran_away": "rl.kl",
+    "value_loss_exploded": "rl.loss_value",
+    "reward_fell": "rl.reward",
+    "reward_steps_to_other_scale": "rl.reward",
+}  # symptoms of their own, for which there is no detector
 
 COLLAPSED = 0.05  # of the first entropy: of ln 2, a coin that falls on one side 99.4 % of the time
 A_TURN = 0.15  # nats to the policy before: ten times 1.5 x 0.01, at which Spinning Up's PPO stops its epochs (target_kl)
 SUMMED = 60.0  # nats to the reference, summed over an answer: ten times the target of 6 of Ziegler et al., arXiv 1909.08593
 A_TOKEN = 10.0  # nats to the reference, other means: what choosing among 22,000 tokens costs
+AN_ANSWER = 10.0  # nats: what a chosen answer may lose in sound training, which makes rejected ones unlikely and chosen ones with them
 LIKELIHOOD = 3.0  # times the nats that a chosen answer cost at first: each token has on average become the cube as unlikely
 EXPLODED = 100.0  # times the first level: two orders of magnitude
 LARGEST_SCALE = 30.0  # the largest reward scale among the published configs of brax (SAC)
@@ -76,7 +77,8 @@ def policy_kl_ran_away(s: Symptoms) -> Sign:
         text = f"{p.tag} goes from {first:.4g} to {last:.4g}"
         if first >= 0:
             continue
-        return seen(f"{text}, {last / first:.2g} times as far from zero.") if last < LIKELIHOOD * first else absent(f"{text}.")
+        far = last < LIKELIHOOD * first and first - last > AN_ANSWER
+        return seen(f"{text}, {last / first:.2g} times as far from zero.") if far else absent(f"{text}.")
     return cannot_tell("neither a KL divergence of the policy nor the log-probabilities of chosen answers were logged.")
 
 

@@ -102,10 +102,11 @@ def subject(name: str) -> str:
 
 
 @cache
-def effects() -> tuple[str, ...]:
-    """The signs that are symptoms of their own: those that their modules name in ``EFFECTS``, since no detector looks for them."""
-    named = {n for module in {f.__module__ for f in looks().values()} for n in getattr(sys.modules[module], "EFFECTS", ())}
-    return tuple(n for n in looks() if n in named)
+def effects() -> dict[str, str]:
+    """The signs that are symptoms of their own, since no detector looks for them, and what each looks at (a metric or an artefact):
+    those that their modules name in ``EFFECTS``."""
+    named = {n: at for module in {f.__module__ for f in looks().values()} for n, at in getattr(sys.modules[module], "EFFECTS", {}).items()}
+    return {n: named[n] for n in looks() if n in named}
 
 
 def look(s: Symptoms) -> tuple[dict[str, Sign], dict[str, str]]:

@@ -13,7 +13,7 @@ from forensics.run.silence import SILENCE_SECONDS
 from forensics.run.system_metrics import clocked
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
-EFFECTS = ("one_rank_waits_for_data",)  # symptoms of their own, for which there is no detector
+EFFECTS = {"one_rank_waits_for_data": "ranks"}  # symptoms of their own, for which there is no detector
 
 _AGAIN = 2  # pauses: one may be anything, the second makes it a habit of the run
 

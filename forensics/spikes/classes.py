@@ -16,18 +16,9 @@ from numpy.typing import NDArray
 
 from forensics.run.robust import robust_sigma
 from forensics.spikes import class_model, jumps
-from forensics.spikes.excursions import (
-    CROWD_SIGMA,
-    END_SIGMA,
-    WARMUP,
-    Excursion,
-    Floats,
-    candidates,
-    centred_median,
-    middle_of_three,
-    scaled,
-)
+from forensics.spikes.excursions import CROWD_SIGMA, END_SIGMA, WARMUP, Excursion, Floats, candidates, middle_of_three, scaled
 from forensics.spikes.features import NAMES, features, smoothness
+from forensics.spikes.medians import centred_median
 from forensics.spikes.trend import turn
 
 Ints = NDArray[np.int64]

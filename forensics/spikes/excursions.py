@@ -11,12 +11,12 @@ count as the highest.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forensics.run.robust import SIGMA
+from forensics.spikes.medians import centred_median, rolling_median
 from forensics.spikes.tops import first_at_most, top_of_hump
 
 Floats = NDArray[np.float64]
@@ -35,8 +35,6 @@ TAIL, DEEPEST = 4, 3  # bound: fewer values make no level and no return; deeper 
 NEGLIGIBLE = 1e-3  # unit: a thousandth of the first loss; below it a ratio of losses says nothing
 LEAST_SIGMA = 0.0005  # bound: what a loss of 1 printed with three digits is rounded by; no loss is less noisy
 NOT_FINITE = 5.0  # bound: what a NaN stands above the highest value, in ln: 150 times, above every finite spike
-SHORT = 1 << 17  # bound: values in all windows of a series that are sorted one by one, in 1 ms
-REMEMBERED = 1 << 17  # bound: values of a series whose medians are remembered, a megabyte each
 FEW = 600  # bound: more candidates in one series are noise of a kind that no single one can be told from, and take seconds
 SEEN = 0.95  # of the values can carry a spike of the size that a check says it could have seen
 
@@ -57,46 +55,6 @@ class Excursion:
     @property
     def sigmas(self) -> float:
         return self.height / self.sigma if self.sigma > 0 else float("inf")
-
-
-def rolling_median(x: Floats, window: int) -> Floats:
-    """Median of the `window` values up to and with each; shorter at the beginning."""
-    return _median(x, window, False)
-
-
-def centred_median(x: Floats, window: int) -> Floats:
-    return _median(x, window, True)
-
-
-def _median(x: Floats, window: int, center: bool) -> Floats:
-    """Several detectors judge one series: the last few medians are remembered, if that takes little memory."""
-    median = _remembered if len(x) <= REMEMBERED else _remembered.__wrapped__
-    return median(np.asarray(x, np.float64).tobytes(), window, center).copy()
-
-
-@lru_cache(maxsize=16)
-def _remembered(raw: bytes, window: int, center: bool) -> Floats:
-    x = np.frombuffer(raw)
-    return _of_windows(x, window, center) if len(x) * window <= SHORT else _streamed(x, window, center)
-
-
-def _of_windows(x: Floats, window: int, center: bool) -> Floats:
-    """Sorts every window: as quick as polars for a short series, and no second table library has to be imported for it."""
-    later = (window - 1) // 2 if center else 0
-    earlier = window - 1 - later
-    padded = np.concatenate([np.full(earlier, np.nan), x, np.full(later, np.nan)])  # NaN sorts to the end
-    rows = np.sort(np.lib.stride_tricks.sliding_window_view(padded, window), axis=1)
-    at = np.arange(len(x))
-    held = np.minimum(at + later, len(x) - 1) - np.maximum(at - earlier, 0) + 1
-    low, high = rows[at, (held - 1) // 2], rows[at, held // 2]
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(held % 2, low, low + (high - low) * 0.5))  # as polars rounds it
-
-
-def _streamed(x: Floats, window: int, center: bool) -> Floats:
-    import polars as pl  # 0.15 s of CPU
-
-    return np.array(pl.Series(x).rolling_median(window, min_samples=1, center=center).to_numpy(), np.float64)
 
 
 def before(x: Floats) -> Floats:

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics.run.robust import robust_sigma
-from forensics.spikes.excursions import CROWD_SIGMA, LEVEL, Excursion, Floats, Ints, before, centred_median, rolling_median
+from forensics.spikes.excursions import CROWD_SIGMA, LEVEL, Excursion, Floats, Ints, before
+from forensics.spikes.medians import centred_median, rolling_median
 
 AROUND = 150  # values on either side that make the neighbourhood; measured: 105 alike, 210 lose recall .921 for .937 (docs/thresholds.md)
 SETTLED = 5  # values after the end that still belong to the event; not critical: 4 and 7 score alike (docs/thresholds.md)

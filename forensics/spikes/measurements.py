@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import parts, series
-from forensics.spikes.excursions import LEVEL, Excursion, Floats, middle_of_three, rolling_median
+from forensics.spikes.excursions import LEVEL, Excursion, Floats, middle_of_three
+from forensics.spikes.medians import rolling_median
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from forensics.run.series import Series
-from forensics.spikes import classes, excursions
+from forensics.spikes import classes, excursions, medians
 from forensics.spikes.excursions import Excursion, Floats
 from forensics.spikes.features import Around, supposed, surroundings
 
@@ -29,7 +29,7 @@ def smallest_height(values: Floats) -> float | None:
         return None
     y, logs = excursions.scaled(x)
     found = excursions.candidates(y)
-    level, noise = excursions.before(excursions.rolling_median(y, excursions.LEVEL)), excursions.local_noise(y)
+    level, noise = excursions.before(medians.rolling_median(y, excursions.LEVEL)), excursions.local_noise(y)
     free = np.ones(len(y), bool)
     free[: excursions.WARMUP] = False
     for e in found:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from parsers import arrow, rank_names
 from parsers.runs.boundaries import FEW, Evidence
 from parsers.runs.equal_values import same_stretch
-from parsers.runs.segments import Segment, segments
+from parsers.runs.segments import TRAINED, Segment, segments
 from parsers.runs.spans import SAME_STEPS, Span, at_once, joined, shared_steps
 from parsers.tables import SCHEMAS, ZONES_APART
 
@@ -107,8 +107,10 @@ def _complement(attempt: Attempt, s: Segment) -> bool:
 
 
 def _sparse(s: Segment) -> bool:
-    """Too few rows to tell an attempt of their own, and no line that tells of a launch."""
-    return s.rows < FEW and not s.launch and s.begun is None
+    """Too few rows to tell an attempt of their own, and no line that tells of a launch, but that of a closing test: its writer is
+    opened after the training, with the same settings at its top."""
+    tests = any(n.endswith(".eval") for n in s.names) and not s.names & TRAINED
+    return s.rows < FEW and s.begun is None and (tests or not s.launch)
 
 
 def _apart(a: Span, b: Span) -> float:

@@ -15,7 +15,7 @@ from parsers.runs.process_lines import BEGINS, ENDS, Line, launch_times, lines, 
 from parsers.runs.spans import Span
 from parsers.tables import DATED
 
-_CLOCKS = {"loss.train", "lr", "grad.norm"}
+TRAINED = {"loss.train", "lr", "grad.norm"}
 _AXES = {"epoch", "loss.train", "time.total"}
 
 
@@ -73,7 +73,7 @@ def _clock(rows: pa.Table) -> Clock | None:
     name_of[used] = name[usable]
     logged = {int(t): names[name_of[t]] for t in np.flatnonzero(count)}
     often = 0.5 * count.max()
-    best = max(logged, key=lambda t: (count[t] >= often and logged[t] in _CLOCKS, count[t]))
+    best = max(logged, key=lambda t: (count[t] >= often and logged[t] in TRAINED, count[t]))
     mine = usable[used == best]
     step, at, time = (arrow.filled(rows[c], fill)[mine] for c, fill in (("step", 0), ("at", -1), ("time", np.nan)))
     of = {name: _values(rows, usable[used == t]) for t, name in sorted(logged.items(), key=lambda x: count[x[0]]) if name in _AXES}
@@ -102,7 +102,8 @@ def _cut(source: str, clock: Clock, said: list[Line], begun: dict[int, Evidence]
     for n, (i, j) in enumerate(zip(starts, [*starts[1:], len(clock.step)], strict=True)):
         step, time = clock.step[i:j], clock.time[i:j]
         time = time[time >= DATED]
-        grown = np.diff(np.unique(step))
+        grown = np.diff(np.sort(step))
+        grown = grown[grown > 0]
         times = (float(time.min()), float(time.max())) if len(time) else None
         span = Span(int(step.min()), int(step.max()), times, int(np.median(grown)) if len(grown) else clock.interval)
         previous = int(clock.at[i - 1]) if n else -1

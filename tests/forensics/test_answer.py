@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from forensics import evidence
+import forensics
+from forensics import evidence, ranking
 from forensics.case import Clue, Finding, Hypothesis
 from forensics.case_parts import headline
 from forensics.case_parts.saved_case import finding_of
+from forensics.certainty import OPEN, UNNAMED, of_cause
+from forensics.signs.sign import absent, looks
+
+SAMPLES = Path(__file__).parents[2] / "samples"
 
 
 def found(title: str, kind: str = "loss_spike", step: int = 5, lines: tuple[str, ...] = (), severity: str = "critical") -> Finding:
@@ -73,3 +80,37 @@ def test_of_the_gravest_the_one_that_speaks_for_the_leading_cause_leads() -> Non
     assert headline.explained([changed, back], [best]).startswith("The run stops.")
     graver = found("Loss is gone", "divergence", 20)
     assert headline.explained([changed, back, graver], [best]).startswith("Loss is gone.")
+
+
+def test_a_cause_that_only_says_the_symptom_again_is_open() -> None:
+    slow = found("The run slows down to 32% of its speed at step 251 and stays slow", "throughput", severity="warning")
+    bare = Hypothesis("throughput_collapse", f"Throughput collapse: {UNNAMED}", (), probability=0.97)
+    said = headline.explained([slow], [bare])
+    assert said == f"{slow.title}. The reason was not logged."
+    assert of_cause(bare.title, 0.97, True) == OPEN and of_cause(bare.title, 0.02, False) == "very unlikely"
+    named = Hypothesis("throughput_collapse", "Throughput collapse: the device waits for data", (), probability=0.87)
+    assert headline.explained([slow], [named]) == f"{slow.title}. Cause, likely: the device waits for data."
+
+
+def test_nothing_wrong_is_no_rival_where_the_process_is_dead() -> None:
+    signs = {name: absent("Not there.") for name in looks()}
+    assert ranking.unknown(signs, dead=True).title == "Something not on our list"
+    assert len(ranking.unknown(signs, dead=True).clues) == 1
+    assert ranking.unknown(signs).title == "Something not on our list, or nothing wrong"
+
+
+def test_the_jump_leads_where_what_stays_of_it_begins_at_the_same_step() -> None:
+    stays, jump = found("From step 5 the loss stays up", "divergence"), found("Loss jumps at step 5")
+    assert headline.main([stays, jump]) is jump
+
+
+def test_a_jump_that_stays_has_one_beginning_and_the_cause_its_own() -> None:
+    case = forensics.analyze(str(SAMPLES / "lr_jump_stays_jsonl")).to_json()
+    begins = {f["kind"]: f["steps"][0] for f in case["findings"] if f["severity"] == "critical"}
+    assert begins == {"loss_spike": 402, "divergence": 402}
+    assert case["answer"].startswith("Loss jumps from 1.006 to 8.814 over steps 402 to 403,")
+    assert case["hypotheses"][0]["steps"][0] == 401  # where the rate jumped
+
+
+def test_the_checkpoint_that_lost_the_optimizer_is_none_to_go_back_to() -> None:
+    assert forensics.analyze(str(SAMPLES / "optimizer_lost_jsonl")).to_json()["run"]["last_healthy_checkpoint"] is None

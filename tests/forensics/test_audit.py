@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 
 from forensics import audits
-from forensics.audits import discover, listing, one_place, suppressions
+from forensics.audits import discover, kept, listing, suppressions
 from forensics.errors import ForensicsError
 from parsers.tables import Gap
 from reports import audit_page as drawn
@@ -74,8 +74,8 @@ def test_what_cannot_be_opened_is_a_place_with_the_reason(tmp_path: Path, monkey
     (tmp_path / "shut" / "train.log").write_text("step 1 loss 2\n")
     whole, opened = listing.walk, Path.open
 
-    def walk(root: Path) -> Iterator[Any]:
-        yield from whole(root)
+    def walk(root: Path, most: int) -> Iterator[Any]:
+        yield from whole(root, most)
         yield Gap("byte 0", "folder cannot be opened: Permission denied", None, "locked")
 
     def refuses(self: Path, *args: Any, **how: Any) -> Any:
@@ -354,9 +354,9 @@ def test_a_bad_run_costs_itself_only(root: Path, tmp_path: Path) -> None:
 def test_resume_does_nothing_twice_and_redoes_what_changed(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "o"
     first = audits.audit([str(root)], str(out), TEXT)
-    before = {p.name: p.stat().st_mtime_ns for p in (out / one_place.ROWS).iterdir()}
+    before = {p.name: p.stat().st_mtime_ns for p in (out / kept.ROWS).iterdir()}
     second = audits.audit([str(root)], str(out), TEXT, audits.Options(resume=True))
-    assert {p.name: p.stat().st_mtime_ns for p in (out / one_place.ROWS).iterdir()} == before
+    assert {p.name: p.stat().st_mtime_ns for p in (out / kept.ROWS).iterdir()} == before
     assert first["rows"] == second["rows"] and first["shared_batches"] == second["shared_batches"]
     put(root / "r0", 0, (100,))
     third = {r["id"]: r for r in audits.audit([str(root)], str(out), TEXT, audits.Options(resume=True))["rows"]}
@@ -369,8 +369,8 @@ def test_killed_and_resumed_gives_the_same_table(tmp_path: Path) -> None:
     assert forensics("audit", "runs", "--out", "whole", "--jobs", 2, cwd=tmp_path).returncode == 0
     for enough in (1, 12):
         p = subprocess.Popen([*COMMAND, "audit", "runs", "--out", "o", "--jobs", "2", "--resume"], cwd=tmp_path)
-        kept = tmp_path / "o" / one_place.ROWS
-        while p.poll() is None and (not kept.exists() or len(list(kept.glob("*.json"))) < enough):
+        parts = tmp_path / "o" / kept.ROWS
+        while p.poll() is None and sum(len(part.read_bytes().splitlines()) for part in parts.glob("*.jsonl")) < enough:
             time.sleep(0.02)
         p.kill()
         p.wait()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from forensics import at_path, pipeline
-from forensics.audits import collect, discover, gpu_hours, one_place, rerun, row, totals
+from forensics.audits import collect, discover, gpu_hours, kept, rerun, row, totals
 from forensics.audits.row_columns import LOSSES
 from forensics.many_runs.brief import Brief
 
@@ -211,10 +211,11 @@ def test_totals_of_many_runs() -> None:
 
 def test_records_of_before_the_costs_still_load(tmp_path: Path) -> None:
     """`--resume` over the records of an earlier version: what they do not have is empty."""
-    place = discover.Place(str(tmp_path), "", "a", "a", (), "stamp")
+    place = discover.Place(str(tmp_path), "", "a", "a", (), "5a")
     run = at_path.read(str(put(tmp_path / "a", lines(range(300)))))
     record = row.of(run, pipeline.analyze_run(run, brief=True))
     del record["row"]["gpu_hours"], record["row"]["why_null"], record["identity"]
-    one_place.keep(place, str(tmp_path / "out"), [record])
-    (found,) = collect.load([place], str(tmp_path / "out"), []).dicts()
+    records = kept.Kept(str(tmp_path / "out"), tmp_path)
+    records.add(kept.line(place, [record]))
+    (found,) = collect.load([place], records, []).dicts()
     assert found["gpu_hours"] is None and totals.of([found])["unknown"] == [{"value": "it was analyzed by an earlier version", "runs": 1}]

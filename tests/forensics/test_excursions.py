@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from forensics.run import nan_filter
-from forensics.spikes import excursions, plain_rule, trend
+from forensics.spikes import excursions, medians, plain_rule, trend
 from forensics.spikes.excursions import Floats
 from forensics.spikes.visible import smallest_spike
 from tests.forensics.curves import log_of, noisy
@@ -146,17 +146,26 @@ def test_the_nan_filter_is_inverted() -> None:
     assert nan_filter.explain(2.0, 0.0, 0.01, 10, 8) is None
 
 
-@pytest.mark.parametrize("length", [50, excursions.REMEMBERED + 1])
+@pytest.mark.parametrize("length", [50, medians.SHORT])
 def test_a_remembered_median_is_nobodys_to_change(length: int) -> None:
     x = np.random.default_rng(1).normal(size=length)
-    first = excursions.rolling_median(x, 9)
-    expected, centred = first.copy(), excursions.centred_median(x, 9)
+    first = medians.rolling_median(x, 9)
+    expected, centred = first.copy(), medians.centred_median(x, 9)
     first[:] = 0
-    assert np.array_equal(excursions.rolling_median(x, 9), expected)
-    assert np.array_equal(excursions.centred_median(x, 9), centred) and not np.array_equal(expected, centred)
+    assert np.array_equal(medians.rolling_median(x, 9), expected)
+    assert np.array_equal(medians.centred_median(x, 9), centred) and not np.array_equal(expected, centred)
     x[length // 2] = 1e6  # the same array with another number in it
-    assert not np.array_equal(excursions.centred_median(x, 1), expected)
-    assert excursions.centred_median(x, 1)[length // 2] == 1e6
+    assert not np.array_equal(medians.centred_median(x, 1), expected)
+    assert medians.centred_median(x, 1)[length // 2] == 1e6
+
+
+def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(medians, "_kept", {})
+    monkeypatch.setattr(medians, "KEPT_VALUES", 250)
+    for seed in range(20):
+        medians.rolling_median(noisy(100, 0.1 + seed), 9)
+        assert sum(map(len, medians._kept.values())) <= 250
+    assert len(medians._kept) == 2
 
 
 @pytest.mark.parametrize("window", [1, 2, 8, 15, 80])
@@ -167,4 +176,4 @@ def test_short_and_long_series_have_the_same_medians(window: int, center: bool, 
         x = noisy(length, 0.1)
         if odd is not None:
             x[::5] = odd
-        assert np.array_equal(excursions._of_windows(x, window, center), excursions._streamed(x, window, center), equal_nan=True)
+        assert np.array_equal(medians.of_windows(x, window, center), medians.streamed(x, window, center), equal_nan=True)

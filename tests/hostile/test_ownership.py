@@ -206,7 +206,7 @@ def test_an_audit_removes_and_replaces_only_what_it_wrote(tmp_path: Path) -> Non
         "runs/thesis.case.json": "{}",
         "runs/r1.html": "my notes on r1",
         "notes.md": "x",
-        ".audit/rows/keep.json": "{}",
+        ".audit/rows/keep.jsonl": "{}",
         ".audit/own.txt": "y",
     }
     for name, text in mine.items():

@@ -49,10 +49,29 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     assert complaints == []
 
 
-def axe_findings(page: Any) -> list[tuple[str, str, str]]:
-    """What axe-core finds at WCAG 2 A and AA, in light and in dark: (scheme, rule, markup). Needs a page that bypasses its CSP."""
+CUT = """() => [...document.querySelectorAll("main *")].filter((e) => { const r = e.getBoundingClientRect(), o = (p) => getComputedStyle(p).overflowX;
+  if (r.width < 2 || r.right <= innerWidth + 1) return false;
+  for (let p = e; p && p !== document.body; p = p.parentElement) if (["auto", "scroll"].includes(o(p))) return false;
+  return true; }).map((e) => e.tagName + "." + e.getAttribute("class") + ": " + e.textContent.slice(0, 40))"""
+
+
+@pytest.fixture
+def cut_off() -> Callable[[Any], list[str]]:
+    """What reaches beyond the right edge of a window of 390 pixels and lies in no box that scrolls; folds open."""
+
+    def found(page: Any) -> list[str]:
+        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        page.set_viewport_size({"width": 390, "height": 844})
+        return list(page.evaluate(CUT))
+
+    return found
+
+
+def axe_findings(page: Any, practices: bool = True) -> list[tuple[str, str, str]]:
+    """What axe-core finds at WCAG 2 A and AA and, with ``practices``, of its best practices, in light and in dark: (scheme, rule, markup).
+    Needs a page that bypasses its CSP."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    options = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa"]}, "resultTypes": ["violations"]}
+    options = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", *["best-practice"] * practices]}, "resultTypes": ["violations"]}
     found = []
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
@@ -62,5 +81,5 @@ def axe_findings(page: Any) -> list[tuple[str, str, str]]:
 
 
 @pytest.fixture
-def axe() -> Callable[[Any], list[tuple[str, str, str]]]:
+def axe() -> Callable[..., list[tuple[str, str, str]]]:
     return axe_findings

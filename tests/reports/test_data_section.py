@@ -35,7 +35,7 @@ def shown(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "columns": column_numbers.beside(numbers, numbers),
     }
     return {"data": HOSTILE[:40], "kind": "JSON lines", "tokenizer": "tokenizer.json", "notes": [HOSTILE], "why": "", "rule": "the nearest", "hidden": 2,
-            "suspects": [one], "ordinary": [one, one]}  # fmt: skip
+            "suspects": [one], "ordinary": [one | {"step": 4}, one | {"step": 5}]}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ROWS)

@@ -38,18 +38,18 @@ def about(case: Case, kind: str, metric: str, tag: str, *, curve: bool) -> Case:
 
 def test_the_chart_is_of_the_metric_that_the_finding_is_about() -> None:
     found = drawn(about(cases.spike(), "lr_schedule", "other/rate", "rate", curve=True))
-    assert (found["tag"], found["log"]) == ("rate", False)
-    assert "last 40" in found["svg"] and "highest 40" in found["svg"]
+    assert (found["upper"]["tag"], found["upper"]["log"]) == ("rate", False)
+    assert "last 40" in found["upper"]["svg"] and "highest 40" in found["upper"]["svg"]
     assert "shown above: steps 100 to 340" in found["overview"]
     without = drawn(about(cases.spike(), "odd_metric", "other/rate", "rate", curve=False))
-    assert without["tag"] == "rate"
+    assert without["upper"]["tag"] == "rate"
     assert without["overview"] == ""  # it is the whole run
     memory = drawn(about(cases.spike(), "memory", "gpu.mem", "used_gib", curve=False))
-    assert memory["tag"] == "perf/memory"
+    assert memory["upper"]["tag"] == "perf/memory"
 
 
 def test_a_healthy_run_shows_its_loss() -> None:
-    assert drawn(cases.healthy())["title"] == "training loss"
+    assert drawn(cases.healthy())["upper"]["title"] == "Training loss"
 
 
 def test_the_gravest_finding_leads_then_what_speaks_for_the_cause() -> None:
@@ -101,13 +101,13 @@ def test_nothing_to_do_is_told_twice() -> None:
 
 
 def test_status_says_whether_the_cause_is_known() -> None:
-    assert first_screen.status(complete(cases.spike()))[0] == "One cause leads"
-    assert first_screen.status(complete(cases.replayed()))[0] == "Explained"
+    assert first_screen.status(complete(cases.spike()))[0] == "Cause likely"
+    assert first_screen.status(complete(cases.replayed()))[0] == "Cause proven by replay"
     assert first_screen.status(complete(cases.healthy()))[0] == "Nothing found"
     assert first_screen.status(complete(cases.inconclusive())) == ("Inconclusive", "nothing found in 1 of 2 checks; the others had no data")
     case = cases.spike()
     case["hypotheses"] = cases.ranked(cases.unknown(0.99))
-    assert first_screen.status(complete(case))[0] == "Open"
+    assert first_screen.status(complete(case))[0] == "Cause open"
 
 
 def test_causes_that_the_weights_cannot_tell_apart_are_named_together() -> None:
@@ -146,3 +146,92 @@ def test_what_is_said_twice_is_one_row_with_both_weights() -> None:
     case["hypotheses"] = [leading | {"clues": twice, "score": 6.5}, *others]
     rows = cause_ledger.causes(complete(case))[0]["rows"]
     assert [(r["clue"]["text"][:9], r["sum"]) for r in rows] == [("It jumps.", 5.5), ("It stays.", 6.5)]
+
+
+def curve(metric: str, points: list[list[float]], unit: str = "") -> Case:
+    """A finding's window of a metric, beside a series of the timeline."""
+    data = {
+        "metric": metric,
+        "unit": unit,
+        "scale": "linear",
+        "lives": [{"attempt": 0, "points": points}],
+        "window": [0, 90],
+        "marks": [],
+        "bands": [],
+    }
+    return {"kind": "series", "title": metric, "data": data, "where": ""}
+
+
+def proven(*shown: tuple[str, Case, str], series: list[Case]) -> Case:
+    """A case whose leading cause cites these findings (id, window, severity), in this order."""
+    case = cases.spike()
+    findings = [cases.finding(i, f"{i} found", [50, 60], severity, w) for i, w, severity in shown]
+    clue = cases.clue("It is so.", 9.0, *(i for i, _, _ in shown))
+    leading, *others = case["hypotheses"]
+    return case | {
+        "findings": findings,
+        "hypotheses": [leading | {"clues": [clue]}, *others],
+        "timeline": case["timeline"] | {"series": series},
+    }
+
+
+RAMP = [[float(s), 1.0 + (s > 50)] for s in range(0, 100, 5)]
+
+
+def test_a_rate_that_jumps_stands_above_the_loss_that_it_moved() -> None:
+    loss, rate = cases.series("loss.train", "loss", "nats", "linear", RAMP), cases.series("lr", "rate", "", "linear", RAMP)
+    told = [("lr_schedule-50", curve("lr", RAMP[8:14]), "warning"), ("loss_spike-55", curve("loss.train", RAMP), "critical")]
+    found = drawn(proven(*told, series=[loss, rate]))
+    assert (found["upper"]["title"], found["lower"]["title"]) == ("Learning rate", "Training loss")
+    assert found["upper"]["tag"] == "rate" and "shown above: steps 0 to 95" in found["overview"]
+    alone = drawn(proven(told[1], series=[loss, rate]))
+    assert alone["upper"]["title"] == "Training loss" and alone["lower"] is None
+
+
+def test_evaluation_stands_beside_training_with_the_gap() -> None:
+    held, falls = [[0.0, 2.0], [30.0, 1.0], [60.0, 1.5], [90.0, 2.5]], [[float(s), 2.0 - s / 50] for s in range(0, 95, 5)]
+    series = [cases.series("loss.train", "loss", "", "linear", falls), cases.series("loss.eval", "val", "", "linear", held)]
+    found = drawn(proven(("train_eval_gap-30", curve("loss.eval", held), "warning"), series=series))
+    assert [said for _, said in found["upper"]["keys"]] == ["training", "evaluation", "the gap"]
+    assert all(f'class="{kind}"' in found["upper"]["svg"] for kind in ("gap", "run", "eval"))
+    other = [series[0] | {"unit": "bits"}, series[1]]
+    assert drawn(proven(("train_eval_gap-30", curve("loss.eval", held), "warning"), series=other))["upper"]["keys"] == []
+    below = drawn(proven(("eval_jump-30", curve("loss.eval", [[s, v / 4] for s, v in held]), "warning"), series=series))
+    assert "gap" not in dict(below["upper"]["keys"])  # evaluation is not above training throughout
+
+
+def test_the_time_of_a_step_stands_beside_its_parts() -> None:
+    series = [cases.series(m, m, "s", "linear", RAMP) for m in ("time.step", "time.data", "time.total")]
+    found = drawn(proven(("throughput-50", curve("time.step", RAMP, "s"), "warning"), series=series))
+    assert [said for _, said in found["upper"]["keys"]] == ["time a step", "time waiting for data"]
+
+
+def test_a_picture_that_proves_it_is_drawn_once(open_page: Any) -> None:
+    layers = {"starts": [0, 10, 20], "rows": [{"layer": f"l{i}", "cells": [0.0 if i else 1.0] * 3} for i in range(3)], "left_out": 0}
+    case = proven(
+        ("layer_gradients-frozen", {"kind": "table", "title": "t", "data": {"columns": [], "rows": []}, "where": ""}, "warning"), series=[]
+    )
+    page = open_page(html.render(case | {"pictures": {"layers": layers}}))
+    assert page.locator("#picture-layers").count() == page.locator("#answer #picture-layers svg.heat").count() == 1
+    assert "No gradient reaches l1 and l2." in page.locator("#answer").inner_text()
+
+
+def test_strips_have_a_key_and_every_certainty_its_mark(open_page: Any) -> None:
+    case = cases.spike()
+    marks = set()
+    for p in (0.97, 0.86, 0.6, 0.4):
+        first, *others = case["hypotheses"]
+        case["hypotheses"] = cases.ranked(first | {"probability": p}, *others)
+        page = open_page(html.render(case))
+        marks.add(page.evaluate("getComputedStyle(document.querySelector('p.verdict b'), '::before').content"))
+        assert page.locator(".hero .key").count() >= 1 and page.locator(".hero .lb.fast, .hero .lb.slow").count() == 0
+    assert len(marks) == 4
+
+
+def test_a_peak_far_from_the_finding_is_not_marked_as_its_own() -> None:
+    high = [[0.0, 1.0], [5.0, 9.0], *([float(s), 1.0] for s in range(10, 100, 5))]
+    series = [cases.series("loss.train", "loss", "", "linear", high)]
+    assert "9 at 5" not in drawn(proven(("resume_break-50", curve("loss.train", high), "warning"), series=series))["upper"]["svg"]
+    case = proven(("resume_break-50", curve("loss.train", high), "warning"), series=series)
+    case["findings"][0]["steps"] = [5, 6]
+    assert "9 at 5" in drawn(case)["upper"]["svg"]

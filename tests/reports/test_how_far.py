@@ -25,7 +25,7 @@ def first(case: dict[str, Any]) -> str:
 
 def test_epochs_are_not_called_steps() -> None:
     page = first(with_run(steps=[0, 9], step_unit="epoch", axis={"unit": "epoch", "steps": [0, 9], "says": ""}))
-    assert "finished, epochs 0 to 9" in page and "<b>Epochs 0 to 9</b>" in page and "what is called a step here is an epoch" in page
+    assert "finished, epochs 0 to 9" in page and "<b>Epochs 0 to 9</b>" in page and "count" not in page
     assert '<text class="yl" x="-7" y="14">epoch</text>' in page
 
 

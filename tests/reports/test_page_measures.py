@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import cases
 import pytest
 
+import forensics
 from reports import do_next, first_rows, html, missing, quiet_series, timeline_chart
 from reports.schema import complete
 
+SAMPLES = Path(__file__).parents[2] / "samples"
 SIZES = """() => [...new Set([...document.querySelectorAll("body *")].filter((e) => !["SCRIPT", "STYLE"].includes(e.tagName)
   && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())).map((e) => getComputedStyle(e).fontSize))]"""
 
@@ -55,6 +58,13 @@ def test_a_run_of_six_hundred_steps_prints_on_five_sheets(open_page: Any, name: 
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 5
 
 
+@pytest.mark.parametrize("sample", ["fp16_overflow_deepspeed", "lr_jump_stays_jsonl"])
+def test_a_run_with_many_symptoms_prints_on_five_sheets_too(open_page: Any, sample: str) -> None:
+    case = forensics.analyze(str(SAMPLES / sample)).to_json()
+    pdf = open_page(html.render(case)).pdf(format="A4")
+    assert len(case["findings"]) > 10 and len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 5
+
+
 @pytest.mark.parametrize("name", cases.ALL)
 def test_at_most_four_things_to_do(name: str) -> None:
     assert 1 <= len(do_next.do_next(complete(cases.ALL[name]()))) <= 4
@@ -83,21 +93,25 @@ def test_a_loss_that_came_back_needs_no_checkpoint() -> None:
 
 
 def test_checks_that_cannot_tell_are_grouped_by_what_was_missing() -> None:
-    notes = {
-        "a": "loss.train was not logged",
-        "b": "no checkpoint with a step",
-        "c": "neither loss.eval nor acc.eval was logged",
-        "d": "odd",
-        "e": "x",
+    needs = {
+        "a": ["loss.train"],
+        "b": ["checkpoints"],
+        "c": ["loss.eval", "acc.eval"],
+        "d": ["metrics"],
+        "e": ["lr"],
+        "f": ["loss_scale"],
+        "g": [],
     }
-    case = cases.healthy() | {"checks": [cases.check(i, "error" if i == "e" else "cannot_tell", note) for i, note in notes.items()]}
+    checks = [cases.check(i, "error" if i == "e" else "cannot_tell", "whatever it says") | {"needs": n} for i, n in needs.items()]
+    case = cases.healthy() | {"checks": checks}
     found = dict(missing.groups(complete(case)))
     assert found == {
         "checkpoints": ["b"],
         "evaluations": ["c"],
         "nothing: the check broke": ["e"],
+        "settings, rate and source": ["f"],
         "training losses": ["a"],
-        "other values": ["d"],
+        "other values": ["d", "g"],
     }
 
 

@@ -17,7 +17,7 @@ def spike(**goodput: Any) -> dict[str, Any]:
 
 
 def test_the_cost_in_time_and_gpu_hours_where_they_are_known() -> None:
-    told = "152 steps repeated; 13 steps until the loss was back"
+    told = "152 steps repeated; 13 steps in a spike that came back"
     assert costs.cost(spike()) == told
     assert costs.cost(spike(seconds_running=7200.0, steps_done=720)) == f"{told}: 28 minutes"
     known = spike(seconds_running=7200.0, steps_done=720, processes=64)
@@ -34,8 +34,22 @@ def test_a_loss_that_did_not_come_back_is_not_said_to_be_back() -> None:
 
 def test_goodput_is_silent_where_nothing_was_lost() -> None:
     assert costs.goodput(spike(interruptions=1, share_steps=1.0)) == ""
-    line = costs.goodput(spike(interruptions=1, share_steps=1.0, share_time=0.25))
-    assert line == "all of the steps and 25 % of the wall clock useful; 1 interruption"
+    line = costs.goodput(spike(interruptions=2, share_steps=1.0, share_time=0.25))
+    assert line == "all of the steps and 25 % of the wall clock useful; 2 interruptions"
+
+
+def test_a_run_that_lay_still_for_longer_than_it_ran_has_no_share_of_the_clock() -> None:
+    known = {"interruptions": 1, "share_steps": 1.0, "share_time": 0.02, "seconds_down": 5400.0}
+    assert costs.goodput(spike(**known, seconds_running=125.0)) == "all of the steps useful; 1 interruption, down for 90 minutes"
+    assert costs.goodput(spike(**known, seconds_running=9000.0)).startswith("all of the steps and 2.0 % of the wall clock useful")
+
+
+def test_a_spike_within_a_stretch_that_never_recovers_did_not_come_back() -> None:
+    case = cases.nan()
+    case["spikes"] = [cases.spiked(295, 390, "slow", 0.5, 1.0, 1)]
+    assert costs.cost(complete(case)) == "the loss never recovers in the remaining 101 steps"
+    case["spikes"] = [cases.spiked(100, 110, "slow", 0.5, 1.0, 1)]
+    assert costs.cost(complete(case)) == "10 steps in a spike that came back; the loss never recovers in the remaining 101 steps"
 
 
 def test_the_last_healthy_checkpoint_with_what_speaks_against_it() -> None:

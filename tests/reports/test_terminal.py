@@ -15,7 +15,7 @@ ANSI = re.compile("\x1b\\[[0-9;]*m")
 def test_the_first_screen_of_a_spike() -> None:
     lines = terminal.render(cases.spike()).splitlines()
     assert 15 <= len(lines) <= 25
-    assert lines[0].startswith("llm-124m-a, finished, steps 0 to 599, 2 attempts \u00b7 one cause leads, ")
+    assert lines[0].startswith("llm-124m-a, finished, steps 0 to 599, 2 attempts \u00b7 cause likely, ")
     assert lines[1].startswith("UNHEALTHY: Step 418 trained on a bad batch")
     text = "\n".join(lines)
     assert "Cause    Bad data batch (likely, 86 %)" in text
