@@ -27,6 +27,7 @@ class AuditOptions(TypedDict, total=False):
     limit: int | None  # the first so many run folders only
     known: str | None  # a file of findings already reviewed
     since: str | None  # an earlier audit's folder, to tell what is new, gone or worse
+    history: str | None  # a folder or URL that gets a file of each audit, to tell what is new since the last one
     pages: int  # for so many of the worst runs
     timeout: float  # seconds a run
     redact: bool  # hide names, addresses and absolute paths

@@ -8,92 +8,39 @@ The same policy as for a case: no request, everything escaped, style and script 
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from reports import text_format
+from reports import audit_rows, audit_totals, text_format, week_chart
+from reports.audit_rows import LOSSES, hours, rank
 from reports.html import environment, policy_hash, template
 from reports.markdown import code, esc, table
 
 PAGE = 250
-ROOM = 4_600_000  # bytes of rows; beyond it healthy runs lose their curves, then all that are left
-STEP, TOP = 3, 16  # of the small curve: pixels from point to point, height
 SHOWN, FOLDED = 12, 100  # entries of a list in full; in a fold
-ENDINGS = {"exception": "by an exception", "interrupt": "interrupted", "scheduler": "stopped by the scheduler",
-           "signal": "killed by a signal", "hardware": "by a hardware fault", "disk": "with a full disk", "hang": "hung", "cut": "cut off"}  # fmt: skip
-OPEN = "unknown"  # the id of what is no cause on our list
-RANK = {"unhealthy": 0, "inconclusive": 1, "healthy": 2}
-COLUMNS = (
-    ("run", ""), ("loss", "curve"), ("verdict", ""), ("cause", ""), ("sure", "n"), ("spikes", "n"), ("first bad step", "n"),
-    ("steps", "n"), ("last loss", "n"), ("status", ""),
-)  # fmt: skip
-FURTHER = ("framework", "host", "owner", "folder")  # columns that stand only where some run has them
+TILE = 5  # entries of a tile in full
+LOST_BY = {"by_host": "node", "by_owner": "owner", "by_shard": "data shard"}
 
 
 def render(audit: dict[str, Any]) -> str:
     """The page of `forensics audit`; `audit` is the document of audit.json with ``rows`` and ``curves``."""
-    order = sorted(range(len(audit["rows"])), key=lambda i: _rank(audit["rows"][i]))
+    order = sorted(range(len(audit["rows"])), key=lambda i: rank(audit["rows"][i]))
     titles = {c["cause"]: c.get("title", c["cause"]) for c in audit["causes"]}
     folders = _folders([str(r["path"]) for r in audit["rows"]])
-    rows = [r | {"folder": folder} for r, folder in zip(audit["rows"], folders, strict=True)]
-    further = [c for c in FURTHER if any(r.get(c) for r in rows)]
-    lines = _lines([rows[i] for i in order], [audit["curves"][i] for i in order], titles, further)
-    style, script = template("report.css") + template("audit.css"), template("audit.js")
+    rows = [audit["rows"][i] | {"folder": folders[i]} for i in order]
+    columns, lines = audit_rows.lines(rows, [audit["curves"][i] for i in order], titles)
+    right = ",".join(f".runs td:nth-child({i})" for i, c in enumerate(columns, 1) if c.kind == "n")
+    style, script = f"{template('report.css')}{template('audit.css')}{right}{{text-align:right}}\n", template("audit.js")
+    history = audit.get("history")
     return environment().get_template("audit.html").render(
-        a=audit, pages=[lines[i : i + PAGE] for i in range(0, len(lines), PAGE)], page_size=PAGE, columns=[*COLUMNS, *((c, "") for c in further)], numbers=headline_numbers(audit),
-        titles=titles, links=_links(audit["rows"]), shown=SHOWN, folded=FOLDED,
-        headline=headline(audit), style=Markup(style), script=Markup(script), style_hash=policy_hash(style), script_hash=policy_hash(script),
+        a=audit, pages=[lines[i : i + PAGE] for i in range(0, len(lines), PAGE)], page_size=PAGE, columns=columns, tiles=audit_totals.tiles(audit, titles), tile=TILE,
+        titles=titles, links=_links(audit["rows"]), shown=SHOWN, folded=FOLDED, missing=audit_totals.missing(audit["costs"]), history=history,
+        hours=hours, weeks=week_chart.bars(history["weeks"]) if history else [], headline=audit_totals.headline(audit),
+        style=Markup(style), script=Markup(script), style_hash=policy_hash(style), script_hash=policy_hash(script),
     )  # fmt: skip
-
-
-def headline(audit: dict[str, Any]) -> str:
-    """One sentence with the counts."""
-    v = audit["verdicts"]
-    said = f"{v['unhealthy']} of {text_format.plural(audit['runs'], 'run')} went wrong"
-    rest = [f"{n} {status}" for status, n in audit.get("endings", {}).items()]
-    rest += [f"{v['inconclusive']} cannot be judged"] if v["inconclusive"] else []
-    rest += [f"{len(audit['failed'])} could not be analyzed"] if audit["failed"] else []
-    shared = len(audit["shared_batches"])
-    rest += [f"{text_format.plural(shared, 'bad batch', 'bad batches')} shared by several"] if shared else []
-    return f"{said}{', ' + ', '.join(rest) if rest else ''}."
-
-
-def headline_numbers(audit: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """(number, what it counts, what is behind it): what one asks first of many runs."""
-    rows, v = audit["rows"], audit["verdicts"]
-    unhealthy = f"{v['healthy']} healthy, {v['inconclusive']} cannot be judged"
-    told = [(f"{v['unhealthy']} of {audit['runs']}", "runs went wrong", unhealthy)]
-    why = Counter(
-        ENDINGS.get(str(r.get("ending")), str(r.get("ending")).replace("_", " "))
-        for r in rows
-        if r["status"] in ("crashed", "hung", "stopped")
-    )
-    if why:
-        told.append((str(why.total()), "died", text_format.joined([f"{n} {kind}" for kind, n in why.most_common()], 5)))
-    lost = [r["gpu_hours_lost"] for r in rows if r.get("gpu_hours_lost") is not None]
-    if sum(lost) > 0:
-        told.append(
-            (
-                text_format.number(round(sum(lost), 2)),
-                "GPU-hours lost",
-                f"repeated work and silence, known for {text_format.plural(len(lost), 'run')}",
-            )
-        )
-    often = [c for c in audit["causes"] if c["runs"] > 1 and c["cause"] != OPEN][:3]
-    if often:
-        told.append(
-            (
-                str(len([c for c in audit["causes"] if c["runs"] > 1])),
-                "causes seen more than once",
-                text_format.joined([f"{c.get('title', c['cause'])} ({c['runs']})" for c in often]),
-            )
-        )
-    return told
 
 
 def _folders(paths: Sequence[str]) -> list[str]:
@@ -103,72 +50,24 @@ def _folders(paths: Sequence[str]) -> list[str]:
     return ["/".join(p[common:]) for p in parts]
 
 
-def _rank(row: dict[str, Any]) -> tuple[Any, ...]:
-    return RANK.get(row["verdict"], 1), not row["error"], -(row["spikes_non_recovering"] or 0), -(row["grave"] or 0), row["id"]
-
-
 def _links(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
     """id -> address of its page."""
     return {r["id"]: quote(r["page"]) for r in rows if r["page"]}
 
 
-def _lines(rows: list[dict[str, Any]], curves: list[bytes], titles: dict[str, str], further: Sequence[str]) -> list[Markup]:
-    cells = [_cells(r, titles, further) for r in rows]
-    drawn = [spark(c) for c in curves]
-    spent = sum(len(head) + len(tail) for head, tail in cells)
-    keep = set()
-    for i in sorted(range(len(rows)), key=lambda i: (RANK.get(rows[i]["verdict"], 1), i)):
-        spent += len(drawn[i])
-        if spent > ROOM:
-            break
-        keep.add(i)
-    return [Markup(f"{head}{drawn[i] if i in keep else ''}{tail}") for i, (head, tail) in enumerate(cells)]
-
-
-def _cells(r: dict[str, Any], titles: dict[str, str], further: Sequence[str]) -> tuple[str, str]:
-    """The row before and after its curve. End tags of rows and cells may be left out in HTML, and 10 000 rows thank for it."""
-    name = escape(text_format.one_line(r["id"]))
-    first = f'<a href="{escape(quote(r["page"]))}">{name}</a>' if r["page"] else str(name)
-    spikes = [str(r[f"spikes_{k}"] or 0) for k in ("fast", "slow", "non_recovering")]
-    verdict = str(r["verdict"]) + (", known" if r["known"] else "") + (", not analyzed" if r["error"] else "")
-    cause = titles.get(r["top_cause"], r["top_cause"]) if r["verdict"] == "unhealthy" else ""
-    sure = text_format.percent(r["probability"]) if cause and r["top_cause"] != OPEN and r["probability"] is not None else ""
-    told = [verdict, cause, sure, "" if spikes == ["0", "0", "0"] else "/".join(spikes), r["first_bad_step"], r["steps"]]
-    told += [_loss(r["loss"]), r["status"], *(r.get(c) for c in further)]
-    tail = "".join(f"<td>{escape(text_format.one_line(x)) if x is not None else ''}" for x in told).rstrip()
-    kind = {"unhealthy": "u", "healthy": "h"}.get(str(r["verdict"]), "i")
-    return f'<tr class="{kind}"><td>{first}<td>', tail
-
-
-def _loss(x: float | None) -> str:
-    return "" if x is None else text_format.number(x) if math.isfinite(x) else "NaN"
-
-
-def spark(curve: Sequence[int]) -> str:
-    """The small curve as one path: x in steps of `STEP`, y down from 0 to `TOP`; 255 (not finite) leaves a gap."""
-    out, last = [], None
-    for i, v in enumerate(curve):
-        if v > 99:
-            last = None
-            continue
-        y = round((99 - v) * TOP / 99)
-        if last is None:
-            out.append(f"M{i * STEP} {y}l0 0")
-        else:
-            dx, dy = (i - last[0]) * STEP, y - last[1]
-            out.append(f" {dx}{'' if dy < 0 else ' '}{dy}")
-        last = (i, y)
-    return f'<svg><path d="{"".join(out)}"/></svg>' if out else ""
-
-
 def markdown(audit: dict[str, Any]) -> str:
     """The summary of an audit, to paste into an issue or a chat."""
-    lines = [f"# {esc(headline(audit))}", "", f"Roots: {', '.join(code(r) for r in audit['roots'])}."]
+    lines = [f"# {esc(audit_totals.headline(audit))}", "", f"Roots: {', '.join(code(r) for r in audit['roots'])}."]
+    rows: list[tuple[str, ...]]
     if audit["known"]:
         lines += ["", f"{text_format.plural(audit['known'], 'finding')} judged before and left out."]
+    lines += _news(audit["history"]) if audit["history"] is not None else []
+    costs = audit["costs"]
+    rows = [(what, esc(e["value"]), hours(e["lost_gpu_hours"])) for key, what in LOST_BY.items() for e in costs[key][:TILE]]
+    rows = [("kind of loss", LOSSES[e["value"]], hours(e["lost_gpu_hours"])) for e in costs["by_loss"]] + rows
+    lines += _section("GPU-hours lost", ("By", "", ">GPU-hours"), rows)
     lines += _section("Causes", ("Cause", ">Runs"), [(esc(c.get("title", c["cause"])), str(c["runs"])) for c in audit["causes"]])
     since = audit["since"]
-    rows: list[tuple[str, ...]]
     if since is not None:
         rows = [(kind.replace("_", " "), code(c["id"]), esc(c["why"] or c["verdict"])) for kind in since for c in since[kind]]
         lines += _section("Since the earlier audit", ("What", "Run", "Why"), rows) or ["", "Nothing changed since the earlier audit."]
@@ -198,11 +97,25 @@ def markdown(audit: dict[str, Any]) -> str:
     rows = [(code(g["guard"]), *(str(g[k]) for k in keys)) for g in audit.get("guards", [])]
     heads = ("Guard", ">Runs that logged it", ">With its harm", ">Caught", ">Before it began", ">Healthy runs", ">With a false alarm")
     lines += _section("Live guards", heads, rows)
-    bad = sorted((r for r in audit["rows"] if r["verdict"] == "unhealthy"), key=_rank)
+    bad = sorted((r for r in audit["rows"] if r["verdict"] == "unhealthy"), key=rank)
     rows = [(code(r["id"]), code(r["top_cause"]), esc(r["answer"])) for r in bad]
     lines += _section("Runs that went wrong", ("Run", "Cause", "What happened"), rows)
     lines += ["", esc(audit["redacted"])] if audit.get("redacted") else []
     return "\n".join(lines) + "\n"
+
+
+def _news(history: dict[str, Any]) -> list[str]:
+    """What is new since the last night."""
+    lines = ["", *(esc(n) for n in history["notices"])] if history["notices"] else []
+    if not history["nights"]:
+        return lines
+    head = ("Run", "Cause", "What happened", ">GPU-hours lost", "Owner", "Run again")
+    rows = []
+    for n in history["new"]:
+        lost = hours(n["lost_gpu_hours"]) if n["lost_gpu_hours"] else ""
+        rows.append((code(n["id"]), code(n["top_cause"]), esc(n["answer"]), lost, esc(n["owner"] or ""), esc(n["rerun"] or "")))
+    since = text_format.moment(history["last"])
+    return lines + (_section(f"New since {since}", head, rows) or ["", f"Nothing new since {since}."])
 
 
 def _section(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]], most: int = 40) -> list[str]:
@@ -221,7 +134,7 @@ def difference(differs: Sequence[dict[str, Any]]) -> str:
 
 def terminal(audit: dict[str, Any]) -> str:
     """A few lines for the terminal."""
-    lines = [headline(audit)]
+    lines = [audit_totals.headline(audit)]
     causes = [f"{c.get('title', c['cause'])} {c['runs']}" for c in audit["causes"][:6]]
     lines += [f"  causes: {', '.join(causes)}"] if causes else []
     lines += [f"  {b['says']}" for b in audit["shared_batches"][:4]]
@@ -232,6 +145,11 @@ def terminal(audit: dict[str, Any]) -> str:
         off = f", off the spread: {', '.join(o['id'] for o in g['off'])}" if g["off"] else ""
         spread = f"{text_format.number(g['mean'])} \u00b1 {text_format.number(g['sd'])}"
         lines.append(f"  {len(g['runs'])} seeds of one recipe: {g['metric']} {spread}{off}")
+    lost = [f"{LOSSES[e['value']]} {hours(e['lost_gpu_hours'])}" for e in audit["costs"]["by_loss"]]
+    lines += [f"  GPU-hours lost: {', '.join(lost)}"] if lost else []
+    if audit["history"] is not None and audit["history"]["nights"]:
+        names = [n["id"] for n in audit["history"]["new"]]
+        lines.append(f"  new since {text_format.moment(audit['history']['last'])}: {text_format.joined(names) or 'nothing'}")
     since = audit["since"]
     if since is not None:
         lines.append("  since: " + ", ".join(f"{len(since[k])} {k.replace('_', ' ')}" for k in since))

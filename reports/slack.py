@@ -9,7 +9,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from reports import audit_page, do_next, first_rows, first_screen, text_format
+from reports import audit_totals, do_next, first_rows, first_screen, text_format
+from reports.audit_rows import hours
 from reports.schema import complete
 from reports.text_format import cut, one_line
 
@@ -34,18 +35,31 @@ def render(case: Case) -> str:
 
 
 def audit(document: Case) -> str:
-    """How many runs went wrong, what is new since the earlier audit, and the worst."""
-    since = document["since"]
-    news = [
-        f"{kind.replace('_', ' ')}: {one_line(c['id'])}, {one_line(c['why'] or c['verdict'])}" for kind in since or {} for c in since[kind]
-    ]
-    bad = [r for r in document["rows"] if r["verdict"] == "unhealthy"]
-    worst = [f"{one_line(r['id'])}: {cut(one_line(r['answer']), 200)}" for r in bad[:RUNS]]
-    rest = [f"and {len(bad) - RUNS} more"] if len(bad) > RUNS else []
-    sign = SIGNS["unhealthy" if bad else "healthy"]
-    return _message(
-        f"{sign} Audit of {text_format.plural(document['runs'], 'run')}", audit_page.headline(document), news[:RUNS], [*worst, *rest]
+    """How many runs went wrong, what is new since the last night or the earlier audit, and the worst."""
+    since, history = document["since"], document["history"]
+    news = [_new(n) for n in history["new"]] if history is not None else []
+    news = [f"New since {text_format.moment(history['last'])}:", *_some(news)] if news else []
+    news += _some(
+        [
+            f"{kind.replace('_', ' ')}: {one_line(c['id'])}, {one_line(c['why'] or c['verdict'])}"
+            for kind in since or {}
+            for c in since[kind]
+        ]
     )
+    bad = [r for r in document["rows"] if r["verdict"] == "unhealthy"]
+    worst = _some([f"{one_line(r['id'])}: {cut(one_line(r['answer']), 200)}" for r in bad])
+    sign = SIGNS["unhealthy" if bad else "healthy"]
+    return _message(f"{sign} Audit of {text_format.plural(document['runs'], 'run')}", audit_totals.headline(document), news, worst)
+
+
+def _new(n: Case) -> str:
+    lost = f" {hours(n['lost_gpu_hours'])} GPU-hours lost." if n["lost_gpu_hours"] else ""
+    again = f" Run again: {n['rerun']}." if str(n["rerun"]).startswith("yes") else ""
+    return one_line(f"{n['id']}{f' ({owner})' if (owner := n['owner']) else ''}: {cut(n['answer'], 200)}{lost}{again}")
+
+
+def _some(lines: Sequence[str]) -> list[str]:
+    return [*lines[:RUNS], *([f"and {len(lines) - RUNS} more"] if len(lines) > RUNS else [])]
 
 
 def _message(title: str, answer: str, *parts: Sequence[str]) -> str:

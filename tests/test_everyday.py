@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import jsonschema
+import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
@@ -240,11 +241,14 @@ def test_audit_and_checkpoint_keep_to_their_schemas(here: Path) -> None:
         jsonschema.Draft202012Validator.check_schema(found)
         return jsonschema.Draft202012Validator(found)
 
-    for out, more in (("first", ()), ("second", ("--since", "first"))):
+    for out, more in (("first", ("--history", "nights")), ("second", ("--since", "first", "--history", "nights"))):
         roots = [str(SAMPLES / name) for name in ("seeds_far_apart", "bad_batch_jsonl")]
         assert run("audit", *roots, "b", "--out", out, "--jobs", "2", "-q", *more).exit_code == 0
         document = json.loads((here / out / "audit.json").read_text())
-        assert document["seed_groups"] and list(schema("audit").iter_errors(document)) == []
+        assert document["seed_groups"] and document["history"]["weeks"] and list(schema("audit").iter_errors(document)) == []
+        rows = pl.read_parquet(here / out / "audit.parquet").to_dicts()
+        of_a_row = schema("audit").evolve(schema=schema("audit").schema["$defs"]["row"])
+        assert list(of_a_row.schema["properties"]) == list(rows[0]) and not [e for r in rows for e in of_a_row.iter_errors(r)]
     saves = sorted((SAMPLES / "bit_flip_tensorboard" / "checkpoints").iterdir())
     for paths in (saves[:1], saves[:2], saves[1:]):
         document = json.loads(run("checkpoint", *map(str, paths), "--json").stdout)

@@ -22,27 +22,29 @@ from forensics.audits import (
     collect,
     discover,
     engines,
+    history,
     kept,
     listing,
     one_place,
     pages,
     redaction,
-    row,
     skipped,
     storage,
     suppressions,
+    totals,
     written_files,
 )
 from forensics.audits.discover import Place
 from forensics.audits.engines import probe, work
+from forensics.audits.row_columns import COLUMNS
 from forensics.case import jsonable
 from forensics.causes.files import UNKNOWN
 from forensics.causes.files import causes as causes_of_ours
 from forensics.errors import ForensicsError
+from forensics.run.goodput import ENDED_BADLY
 from forensics.version import VERSION
 
 SCHEMA = 1
-ENDED_BADLY = ("crashed", "hung", "stopped")  # statuses of a run that did not come to its own end
 OUTPUTS = written_files.OUTPUTS
 Progress = Callable[[str, int, int], None]
 
@@ -66,6 +68,7 @@ class Options:
     limit: int | None = None  # places
     known: str | None = None  # a file of findings judged before
     since: str | None = None  # an earlier audit
+    history: str | None = None  # a folder or URL with a file of each night
     pages: int = 50
     timeout: float = 300.0  # seconds a run, and more for large ones
     redact: bool = False
@@ -81,6 +84,9 @@ def audit(
     options, tick = options or Options(), progress or (lambda what, done, total: None)
     accepted = suppressions.read_known(options.known) if options.known else []
     before = suppressions.read_previous(options.since) if options.since else None
+    if options.history and options.redact:
+        raise ForensicsError("a history keeps the names and paths that --redact hides", "Audit once for the history, and again to share.")
+    past, night = (history.read(options.history) if options.history else None), history.now()
     survey = discover.survey(roots, out, options.limit, tick, listing.remembered(out) if options.resume else None)
     found = survey.places
     if not found:
@@ -102,6 +108,7 @@ def audit(
         if not table.rows:
             raise ForensicsError(f"no run in {', '.join(roots)}", "Nothing there has steps, events or checkpoints.")
         document = _document(roots, table, before) | {"skipped": _skipped(survey, found, table)}
+        document["history"] = history.since(past, list(table.dicts()), table.marks, night) if past is not None else None
         chosen = pages.worth_opening(list(table.dicts()), options.pages)
         names = None
         if options.redact:
@@ -112,6 +119,8 @@ def audit(
         records.tidy()
     drawn = document | {"rows": list(table.dicts()), "curves": table.curves}
     _write(out, table, document, {"summary.md": outputs.markdown(drawn), "index.html": outputs.index(drawn)})
+    if options.history:
+        history.append(options.history, table.rows, table.marks, night)
     written_files.forget(out, "cases", *(["rows", "seen"] if options.redact else []))  # they hold what --redact hides
     return drawn
 
@@ -175,6 +184,7 @@ def _document(roots: Sequence[str], table: collect.Table, before: dict[str, Any]
                 for c, n in sorted(causes.items(), key=lambda x: (-x[1], str(x[0])))
             ],
             "endings": dict(Counter(r["status"] for r in rows if r["status"] in ENDED_BADLY).most_common()),
+            "costs": totals.of(rows),
             **told,
             "since": suppressions.changes(before, rows) if before is not None else None,
         }
@@ -187,9 +197,9 @@ def _write(out: str, table: collect.Table, document: dict[str, Any], drawn: dict
     import pyarrow.parquet as pq
 
     columns = list(zip(*table.rows, strict=True))
-    arrays = [pa.array(list(c), pa.type_for_alias(t)) for c, t in zip(columns, row.COLUMNS.values(), strict=True)]
+    arrays = [pa.array(list(c), pa.type_for_alias(t)) for c, t in zip(columns, COLUMNS.values(), strict=True)]
     buffer = io.BytesIO()
-    marked = pa.Table.from_arrays(arrays, names=list(row.COLUMNS)).replace_schema_metadata({"forensics": "audit"})  # no log to read
+    marked = pa.Table.from_arrays(arrays, names=list(COLUMNS)).replace_schema_metadata({"forensics": "audit"})  # no log to read
     pq.write_table(marked, buffer, compression="zstd")
     for name, text in {**drawn, "audit.json": output.case_json(document)}.items():
         storage.write(out, name, text)

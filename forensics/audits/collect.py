@@ -6,17 +6,17 @@ import hashlib
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
 
-from forensics.audits import suppressions
+from forensics.audits import history, rerun, suppressions
 from forensics.audits.discover import Place
 from forensics.audits.kept import Kept
-from forensics.audits.row import COLUMNS
+from forensics.audits.row_columns import COLUMNS
 from forensics.causes import files, weigh
 from forensics.guards import over_runs
 from forensics.many_runs import copies_and_forks, outcomes, seed_groups, shared_batches, shared_causes
@@ -39,6 +39,7 @@ class Table:
     curves: list[bytes] = field(default_factory=list)
     origins: list[tuple[Place, str]] = field(default_factory=list)  # the place, and the id in its records
     guards: list[list[over_runs.Told]] = field(default_factory=list)
+    marks: list[history.Mark] = field(default_factory=list)  # by which the next night knows the run
 
     def dicts(self) -> Iterator[dict[str, Any]]:
         for row in self.rows:
@@ -63,12 +64,14 @@ def load(places: Iterable[Place], records: Kept, known: list[suppressions.Known]
             if secrets.MASK in row["path"]:  # two folders that differ only in a secret
                 row["path"] = _another(row["path"], paths)
                 paths.add(row["path"])
-            suppressions.apply(known, row, record["grave"])
+            judged = suppressions.apply(known, row, record["grave"])
             table.rows.append(tuple(_shared(row.get(c)) for c in COLUMNS))
             table.briefs.append(_brief(record, row, made))
             table.curves.append(bytes(255 if v < 0 else v for v in record["curve"]))
             table.origins.append((place, raw))
+            table.marks.append(history.Mark.of(record, judged))
             table.guards.append([made.of(tuple(told)) for told in record["guards"]])
+    table.marks = history.told_apart(table.marks)
     return table
 
 
@@ -132,6 +135,8 @@ def conclusions(table: Table) -> dict[str, Any]:
     single = independent(table.briefs, copies)
     groups, comparisons = seed_groups.find(single)
     _wide(table, groups)
+    for i, told in rerun.superseded(list(table.dicts()), table.briefs):
+        table.change(i, rerun=told)
     alone = {b.id for b in single}
     return {
         "shared_batches": shared_batches.find([b.spiked for b in single if b.spiked is not None]),
@@ -152,7 +157,8 @@ def _wide(table: Table, groups: list[dict[str, Any]]) -> None:
         if row["id"] in wide and row["verdict"] != "unhealthy" and not row["known"]:
             said = "Runs that differ only in the seed end far apart: the recipe decides less than the seed."
             new = {"verdict": "unhealthy", "top_cause": cause.id, "probability": round(min(odds / (1 + odds), SURE), 6)}
-            table.change(i, **new, second_cause="unknown", grave=1, answer=said)
+            table.change(i, **new, second_cause="unknown", grave=1, answer=said, rerun=f"no: {cause.no_rerun}")
+            table.marks[i] = replace(table.marks[i], findings=(*table.marks[i].findings, cause.id))
 
 
 @dataclass(frozen=True)

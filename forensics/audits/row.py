@@ -1,22 +1,22 @@
 """What an audit keeps of one run: its row, and what the comparisons across runs need. Small, plain JSON.
 
-``row`` has the columns of `audit.parquet`. The rest: ``family`` (framework and tag of the loss), ``config`` (last value of each key),
-``settings`` (by meaning), ``levels`` (metric -> last level and its standard error), ``spikes`` ([start, class]), ``logged`` (first, last, interval
+``row`` has the columns of `audit.parquet` (row_columns.py). The rest: ``identity`` (by where the run lies and how its first logs begin),
+``family`` (framework and tag of the loss), ``config`` (last value of each key), ``settings`` (by meaning), ``levels`` (metric -> last level and its standard error), ``spikes`` ([start, class]), ``logged`` (first, last, interval
 of the loss), ``resumes``, ``hosts``, ``shards`` (share of the steps) and ``struck`` (those of the spikes), ``batches`` (fingerprints at
-the spikes), ``prefixes`` (hashes of the loss so far), ``grave`` (findings that make the verdict), ``curve`` (0 to 99, -1 where not finite),
-``guards`` (what each live guard would have done).
+the spikes), ``prefixes`` (hashes of the loss so far), ``grave`` (id, kind and first step of the findings that make the verdict),
+``curve`` (0 to 99, -1 where not finite), ``guards`` (what each live guard would have done).
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from typing import Any
 
 import numpy as np
 
-from forensics.audits import lost_hours
+from forensics.audits import gpu_hours, rerun, whose
+from forensics.audits.row_columns import COLUMNS, EXPLAINED
 from forensics.batches.recorded import batch, shares
 from forensics.case import Case, jsonable
 from forensics.case_parts.headline import GRAVE
@@ -25,22 +25,10 @@ from forensics.run import recipe, settings
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Series, series
 from parsers import secrets
-from parsers.lazy_regex import lazy_re
 from parsers.tables import DATED, Run
 
-COLUMNS: dict[str, str] = {  # of audit.parquet, with their types
-    "id": "string", "path": "string", "framework": "string", "status": "string", "verdict": "string",
-    "top_cause": "string", "probability": "float64", "second_cause": "string",
-    "spikes_fast": "int64", "spikes_slow": "int64", "spikes_non_recovering": "int64", "first_bad_step": "int64",
-    "attempts": "int64", "steps": "int64", "scalars": "int64", "lost": "int64", "seconds": "float64",
-    "answer": "string", "grave": "int64", "known": "int64", "loss": "float64", "loss_metric": "string",
-    "host": "string", "first_step": "int64", "started": "string", "error": "string", "page": "string",
-    "ending": "string", "gpu_hours_lost": "float64", "owner": "string",
-}  # fmt: skip
 CURVE, GROWTH, FIRST = 32, 1.3, 12  # points of the small curve; of the hashes: distance and first
-KEYS, TEXT, SPIKES = 300, 80, 60
-_HOST = lazy_re(r"(?i)(^|[./_-])(host(name)?|node_?(name|list)?|slurmd?_(job_)?node(name|list)|machine)$")
-_EVENT_HOST = lazy_re(r"(?s)tfevents\.\d+\.(.+)$")
+KEYS, TEXT, SPIKES, LOGS = 300, 80, 60, 8
 _SETTINGS = ("batch_size", "accumulation", "optimizer", "schedule", "clip", "beta2", "eps", "width", "world_size")
 
 
@@ -50,9 +38,12 @@ def of(run: Run, case: Case) -> dict[str, Any]:
     levels = {n: level for n in ("loss.train", "loss.eval") if (level := last_level(series(run, n))) is not None}
     spikes = [(int(s["start"]), str(s["class"])) for s in case.spikes if s["class"] != "not_a_spike"][:SPIKES]
     shards = shares(run)
-    hosts, times = _hosts(run), _times(run)
+    struck = [b["shard"] for s, _ in spikes if (b := batch(run, s)) is not None and b["shard"] in shards]
+    hosts, times = whose.hosts(run), _times(run)
+    more = {"seconds": times[1] - times[0] if times else None, "host": _some(hosts), "shard": _some(list(dict.fromkeys(struck)))}
     return {
-        "row": _row(run, case, levels, hosts) | {"seconds": times[1] - times[0] if times else None},
+        "row": _row(run, case, levels) | more | _told(run, case),
+        "identity": case.run["identity"][:LOGS],
         "family": f"{run.framework or ''}|{loss.tag if loss else ''}",
         "config": _config(run),
         "settings": _settings(run),
@@ -62,10 +53,10 @@ def of(run: Run, case: Case) -> dict[str, Any]:
         "resumes": [a["steps"][0] for a in run.attempts[1:]],
         "hosts": hosts,
         "shards": dict(sorted(shards.items(), key=lambda x: (-x[1], x[0]))[:200]),
-        "struck": [b["shard"] for s, _ in spikes if (b := batch(run, s)) is not None and b["shard"] in shards],
+        "struck": struck,
         "batches": {str(s): _fingerprint(b["samples"]) for s, _ in spikes if (b := batch(run, s)) and b["samples"]},
         "prefixes": _prefixes(loss),
-        "grave": [[f.id, f.kind] for f in case.findings if f.severity in GRAVE][:SPIKES],
+        "grave": [[f.id, f.kind, f.first_step] for f in case.findings if f.severity in GRAVE][:SPIKES],
         "times": times,
         "curve": curve(loss),
         "guards": over_runs.of_run(run, case.findings, case.verdict),
@@ -79,13 +70,23 @@ def failed(id: str, path: str, error: str) -> dict[str, Any]:
     row |= {"id": id, "path": path, "status": "unknown", "verdict": "inconclusive", "answer": f"Could not be analyzed: {error}"}
     counts = ("spikes_fast", "spikes_slow", "spikes_non_recovering", "attempts", "scalars", "lost", "grave", "known")
     row |= dict.fromkeys(counts, 0)
-    row["error"] = error[:500]
+    row |= {"error": error[:500], "why_null": _grouped(dict.fromkeys(EXPLAINED, "it could not be analyzed"))}
     nothing: dict[str, Any] = {"family": "", "config": {}, "settings": {}, "levels": {}, "spikes": [], "logged": None}
-    nothing |= {"resumes": [], "hosts": [], "shards": {}, "struck": [], "batches": {}, "prefixes": "", "grave": [], "guards": []}
+    nothing |= {
+        "resumes": [],
+        "hosts": [],
+        "shards": {},
+        "struck": [],
+        "batches": {},
+        "prefixes": "",
+        "grave": [],
+        "guards": [],
+        "identity": "",
+    }
     return {"row": row, **nothing, "times": None, "curve": []}
 
 
-def _row(r: Run, case: Case, levels: dict[str, list[float]], hosts: list[str]) -> dict[str, Any]:
+def _row(r: Run, case: Case, levels: dict[str, list[float]]) -> dict[str, Any]:
     run: dict[str, Any] = jsonable(
         {k: case.run[k] for k in ("id", "path", "framework", "status", "attempts", "steps", "records", "ending")}
     )
@@ -109,21 +110,38 @@ def _row(r: Run, case: Case, levels: dict[str, list[float]], hosts: list[str]) -
         "first_step": run["steps"][0],
         "scalars": run["records"]["scalars"],
         "lost": run["records"]["lost"],
-        "seconds": None,
         "answer": case.answer,
         "grave": len(grave),
         "known": 0,
         "loss": levels[metric][0] if metric else None,
         "loss_metric": metric,
-        "host": ", ".join(hosts[:4]) or None,
         "started": run["attempts"][0]["started"] if run["attempts"] else None,
-        "error": None,
-        "page": None,
         "ending": run["ending"]["kind"] if run["ending"] else None,
-        "gpu_hours_lost": lost_hours.of(r, case),
-        "owner": lost_hours.owner(r),
     }
-    return {c: found[c] for c in COLUMNS}
+    return {c: found.get(c) for c in COLUMNS}
+
+
+def _told(run: Run, case: Case) -> dict[str, Any]:
+    """What it cost, whose it was, whether to start it again; and for what of this is empty, why."""
+    found: dict[str, Any] = {}
+    why: dict[str, str] = {}
+    for told, reasons in (gpu_hours.of(run, case), whose.of(run), rerun.of(run, case)):
+        found |= told
+        why |= reasons
+    return found | {"why_null": _grouped(why)}
+
+
+def _grouped(why: dict[str, str]) -> str | None:
+    """'gpu_hours, lost_gpu_hours: its log has no clock; owner: ...'"""
+    columns: dict[str, list[str]] = {}
+    for column in EXPLAINED:
+        if column in why:
+            columns.setdefault(why[column], []).append(column)
+    return "; ".join(f"{', '.join(of)}: {reason}" for reason, of in columns.items()) or None
+
+
+def _some(names: list[str]) -> str | None:
+    return ", ".join(names[:4]) or None
 
 
 def last_level(s: Series | None) -> list[float] | None:
@@ -179,32 +197,6 @@ def _settings(run: Run) -> dict[str, Any]:
             number = settings.as_number(s.value)
             found[name] = number if number is not None else str(s.value)[:TEXT]
     return {k: v for k, v in found.items() if v is not None}
-
-
-def _hosts(run: Run) -> list[str]:
-    """Where it ran, as config or the names of event files say."""
-    found: set[str] = set()
-    table = run.tables["config"]
-    for key, value in zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True):
-        if value and _HOST.search(key):
-            try:
-                plain = json.loads(value)
-            except ValueError:
-                plain = value
-            found |= {x for x in (plain if isinstance(plain, list) else [plain]) if isinstance(x, str) and x and not x.isdigit()}
-    for s in run.sources:
-        match = _EVENT_HOST.search(s.path.rsplit("/", 1)[-1])
-        if match:
-            found.add(_host(match[1]))
-    return sorted(h[:TEXT] for h in found)[:64]
-
-
-def _host(end: str) -> str:
-    """What stands in an event file's name before the numbers of the process and of the file."""
-    parts = end.removesuffix(".v2").split(".")
-    while len(parts) > 1 and parts[-1].isdigit():
-        parts.pop()
-    return ".".join(parts)
 
 
 def _fingerprint(samples: list[Any]) -> str:

@@ -55,16 +55,17 @@ def read_known(path: str) -> list[Known]:
     return found
 
 
-def apply(known: Sequence[Known], row: dict[str, Any], grave: Sequence[Sequence[str]]) -> None:
-    """Changes the row: `known` counts the findings that are judged; where none is left, the run counts as healthy."""
+def apply(known: Sequence[Known], row: dict[str, Any], grave: Sequence[Sequence[Any]]) -> set[str]:
+    """Changes the row: `known` counts the findings that are judged; where none is left, the run counts as healthy. -> the ids of those."""
     mine = [k for k in known if _matches(k.run, row)]
     if not mine or row["verdict"] != "unhealthy":
-        return
+        return set()
     by_cause = any(k.what in ("*", row["top_cause"]) for k in mine)
-    judged = [i for i, kind in grave if by_cause or any(fnmatch.fnmatchcase(x, k.what) for k in mine for x in (i, kind))]
+    judged = [i for i, kind, *_ in grave if by_cause or any(fnmatch.fnmatchcase(x, k.what) for k in mine for x in (i, kind))]
     row["known"] = len(judged)
     if len(judged) == len(grave):
         row["verdict"] = "healthy"
+    return set(judged)
 
 
 def _matches(pattern: str, row: dict[str, Any]) -> bool:

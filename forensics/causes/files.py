@@ -39,6 +39,7 @@ class Cause:
     blames: str = ""  # the batches it accuses: up to the "peak" of a spike, a whole "stretch", or of the "first" value that is not finite
     names_symptom: bool = False  # its title is the symptom, and the cause is the kind of it that signs name
     wide_group: bool = False  # what an audit calls runs of one recipe whose seeds end far apart
+    no_rerun: str = ""  # why another run would not help
 
     @property
     def signs(self) -> tuple[str, ...]:

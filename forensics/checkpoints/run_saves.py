@@ -6,6 +6,7 @@ a budget of bytes, and fills ``run.tables["tensors"]``. Both are done once. Inge
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +19,7 @@ from forensics.checkpoints.describe import Checkpoint, kind_of, measure, step_of
 from forensics.checkpoints.looks import is_state
 from forensics.checkpoints.sick_document import row as tensor_row
 from forensics.checkpoints.sick_values import damaged
+from forensics.findings import GRAVE
 from forensics.run.once import once
 from parsers import arrow, secrets
 from parsers.checkpoints import Contents, folder, read_file
@@ -71,21 +73,35 @@ def last_healthy(run: Run, findings: Sequence[Finding]) -> dict[str, Any] | None
 
     `warning` is added where the run's own retention deletes it with one of its next saves.
     """
-    onsets = [f.first_step for f in findings if f.severity in ("warning", "critical") and f.kind in _ONSETS and f.first_step is not None]
-    if not onsets or not run.tables["checkpoints"].num_rows:
+    best = last_good(run, findings) if _onsets(findings) else None
+    if best is None:
         return None
-    kept = [c for c in tensors(run) if c.step is not None and c.kind in ("weights", "full")]
-    bare = {step for f in findings if f.severity != "info" for step in getattr(f.facts, "resumed", None) or ()}  # the trouble began there
-    good = [c for c in kept if c.step is not None and c.step < min(onsets) and c.step not in bare and is_whole(c) and not damaged(c)]
-    if not good:
-        return None
-    best = good[-1]
     told: dict[str, Any] = {"path": name(best, run), "step": best.step}
+    kept = _of_weights(run)
     limit, why = _retention(run, kept)
     later = len({c.step for c in kept if c.step is not None and best.step is not None and c.step > best.step})
     if limit is not None and later >= limit - 1:
         told["warning"] = f"{why}: its next save deletes this one; copy it before the run continues"
     return told
+
+
+def last_good(run: Run, findings: Sequence[Finding]) -> Checkpoint | None:
+    """The last whole checkpoint of weights; where there is trouble that weights take harm of, the last one before it begins."""
+    before = min(_onsets(findings), default=math.inf)
+    bare = {step for f in findings if f.severity != "info" for step in getattr(f.facts, "resumed", None) or ()}  # the trouble began there
+    known = [c for c in _of_weights(run) if c.step is not None and c.step < before and c.step not in bare]
+    good = [c for c in known if is_whole(c) and not damaged(c)]
+    return good[-1] if good else None
+
+
+def _onsets(findings: Sequence[Finding]) -> list[int]:
+    return [f.first_step for f in findings if f.severity in GRAVE and f.kind in _ONSETS and f.first_step is not None]
+
+
+def _of_weights(run: Run) -> list[Checkpoint]:
+    if not run.tables["checkpoints"].num_rows:
+        return []
+    return [c for c in tensors(run) if c.step is not None and c.kind in ("weights", "full")]
 
 
 def numbers(run: Run, findings: Sequence[Finding]) -> dict[str, int]:

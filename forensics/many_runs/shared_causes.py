@@ -23,6 +23,7 @@ from forensics.many_runs.chance import rare_tail, strata_tail
 ALPHA = 0.01  # after correction
 LEAST_HITS = 3
 MOST = 100
+PLACES = ("host", "shard")  # whoever runs the machines can act on these at once; a setting that picks out the same runs stands with them
 Ints = npt.NDArray[np.int64]
 
 
@@ -46,7 +47,8 @@ class _Pair:
 
 
 def find(runs: Sequence[Brief]) -> list[dict[str, Any]]:
-    """Entries ``{"cause", "key", "value", "runs", "expected", "p", "of", "ids", "same_runs"}``, the most certain first."""
+    """Entries ``{"cause", "key", "value", "runs", "expected", "p", "of", "ids", "same_runs"}``: nodes and shards, then settings, each the
+    most certain first."""
     numbers: dict[str, int] = {}
     family = np.array([numbers.setdefault(r.family, len(numbers)) for r in runs], np.int64)
     marks, looked, found = _marks(runs), 0, []
@@ -61,7 +63,7 @@ def find(runs: Sequence[Brief]) -> list[dict[str, Any]]:
             expected = sum(n * m / total for n, m, total in strata)
             found.append(_entry(runs, (pair.cause, pair.key, pair.value), pair.hits.tolist(), len(pair.have), expected, p))
     found += _shards(runs)
-    found.sort(key=lambda e: (e["p"], e["cause"] == "any", len(e["key"]), e["key"]))
+    found.sort(key=lambda e: (e["key"] not in PLACES, e["p"], e["cause"] == "any", len(e["key"]), e["key"]))
     return _merged(found)[:MOST]
 
 

@@ -16,6 +16,7 @@ from forensics.verbs.options import (
     FORMATS,
     REDACT,
     UNHEALTHY,
+    address,
     browse,
     collected,
     notice,
@@ -25,7 +26,7 @@ from forensics.verbs.options import (
     steady,
 )
 
-OUT = "audit"
+OUT, NEW = "audit", "new"
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Options:
     limit: int | None
     known: str | None
     since: str | None
+    history: str | None
     pages: int
     timeout: float
     redact: bool
@@ -46,10 +48,11 @@ class Options:
 
 @dataclass(frozen=True)
 class After:
-    """What is printed of the audit, which verdicts its exit code tells, and whether its page is opened."""
+    """What is printed of the audit, who is told of what is new, what its exit code tells, and whether its page is opened."""
 
     format: str | None
     fail_on: str | None
+    webhook: str | None
     open_page: bool
 
 
@@ -61,9 +64,16 @@ def _printed(document: dict[str, Any], format: str | None, page: str) -> None:
         click.echo(audit_page.terminal(document))
         click.echo(steady(f"audit: {page}"))
     else:
-        drawn = {"sarif": sarif.audit, "junit": junit.audit, "md": audit_page.markdown, "slack": slack.audit}[format]
+        drawn = {"sarif": sarif.audit, "junit": junit.audit, "md": audit_page.markdown, "slack": slack.audit, "json": _json}[format]
         click.echo(drawn(document), nl=False)
         notice(f"audit: {page}")
+
+
+def _json(document: dict[str, Any]) -> str:
+    """What audit.json holds."""
+    from forensics import output
+
+    return output.case_json({k: v for k, v in document.items() if k not in ("rows", "curves")})
 
 
 @click.command()
@@ -75,12 +85,20 @@ def _printed(document: dict[str, Any], format: str | None, page: str) -> None:
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="The first N run folders only.")
 @click.option("--known", metavar="FILE", help="Findings already reviewed, one a line: RUN FINDING WHY; they no longer count.")
 @click.option("--since", metavar="AUDIT", help="An earlier audit's folder, to report what is new, gone or worse.")
+@click.option(
+    "--history", metavar="DIR", help="Add this audit to the history in this folder or URL, and tell what is new since the last one."
+)
+@click.option("--webhook", metavar="URL", callback=address, help="Post what is new in --history there, as a Slack message.")
 @click.option("--pages", type=click.IntRange(0), default=50, show_default=True, metavar="N", help="Pages for the N worst runs.")
 @click.option(
     "--timeout", type=click.FloatRange(min=1), default=300.0, show_default=True, metavar="S", help="Give up a run after S seconds."
 )
-@click.option("--fail-on", type=click.Choice(list(FAIL_ON)), help="Exit with 3 if any run has this verdict or a worse one.")
-@click.option("--format", type=click.Choice(list(FORMATS)), help="Print this instead of the summary.")
+@click.option(
+    "--fail-on",
+    type=click.Choice([*FAIL_ON, NEW]),
+    help="Exit with 3 if any run has this verdict or a worse one; new: a serious finding that --history has not.",
+)
+@click.option("--format", type=click.Choice([*FORMATS, "json"]), help="Print this instead of the summary.")
 @click.option("--redact", is_flag=True, help=f"{REDACT[:-1]}; also deletes what --resume needs.")
 @click.option("--force", is_flag=True, help="Replace an earlier audit in DIR.")
 @open_option
@@ -98,6 +116,10 @@ def audit(ctx: click.Context, roots: tuple[str, ...], out: str | None, options: 
     from reports import audit_page as drawn
     from reports import html
 
+    if options.history is None and (after.webhook or after.fail_on == NEW):
+        raise click.UsageError(
+            f"{'--webhook' if after.webhook else '--fail-on new'} tells what is new since the last night: give --history"
+        )
     if options.redact:
         redact_output.begin(ctx)
     target = _target(out, replace_ours=options.resume or force)
@@ -110,8 +132,28 @@ def audit(ctx: click.Context, roots: tuple[str, ...], out: str | None, options: 
     _printed(document, after.format, page)
     if after.open_page:
         browse(page)
-    if after.fail_on and any(document["verdicts"][v] for v in FAIL_ON[after.fail_on]):
+    if document["history"] is not None:
+        _tell(document, after)
+    if after.fail_on in FAIL_ON and any(document["verdicts"][v] for v in FAIL_ON[after.fail_on]):
         ctx.exit(UNHEALTHY)
+    if after.fail_on == NEW and document["history"]["new"]:
+        ctx.exit(UNHEALTHY)
+
+
+def _tell(document: dict[str, Any], after: After) -> None:
+    """Of the history: what could not be read, and to the webhook what is new. Raises ForensicsError where that cannot be told, though asked."""
+    from forensics.watching import told
+    from reports import slack
+
+    known = document["history"]
+    for line in known["notices"]:
+        say(line)
+    if after.webhook and known["new"]:
+        told.post(after.webhook, slack.audit(document), say)
+    if not known["nights"] and not known["notices"]:
+        notice("first night of this history: nothing to compare with")
+    if not known["nights"] and known["notices"] and after.fail_on == NEW:
+        raise ForensicsError("no earlier night can be read: cannot tell what is new", "This night was added; the next one can tell.")
 
 
 def _prepare() -> None:

@@ -65,6 +65,12 @@ def outputs(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def address(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not value.startswith(("http://", "https://")):
+        raise click.BadParameter("give an address that begins with http:// or https://")
+    return value
+
+
 FORMATS = {"sarif": "sarif", "junit": "junit", "md": "markdown", "slack": "slack"}  # asked: the module of reports that draws it
 format_option = click.option(
     "--format", type=click.Choice(list(FORMATS)), help="Write this instead of the page: to standard output, or to --out."

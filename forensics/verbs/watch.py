@@ -14,6 +14,7 @@ from forensics.verbs import redact_output
 from forensics.verbs.options import (
     REDACT,
     Wanted,
+    address,
     browse,
     case_option,
     collected,
@@ -46,12 +47,6 @@ class Options:
     open_page: bool
 
 
-def _address(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not value.startswith(("http://", "https://")):
-        raise click.BadParameter("give an address that begins with http:// or https://")
-    return value
-
-
 @click.command()
 @click.argument("run")
 @click.option(
@@ -59,7 +54,7 @@ def _address(ctx: click.Context, param: click.Parameter, value: str | None) -> s
 )
 @click.option("--once", is_flag=True, help="Look once and end; what the case here already says is no news. For cron.")
 @click.option("--exec", "command", metavar="CMD", help="Run CMD on each new finding of severity warning or worse; facts in FORENSICS_... .")
-@click.option("--webhook", metavar="URL", callback=_address, help="Post each such finding there as JSON.")
+@click.option("--webhook", metavar="URL", callback=address, help="Post each such finding there as JSON.")
 @click.option("--out", type=click.Path(path_type=Path), callback=named_file, help="The report; default <run>.html in this folder.")
 @click.option("--redact", is_flag=True, help=REDACT)
 @click.option("--force", is_flag=True, help="Replace existing outputs.")

@@ -59,16 +59,20 @@ class Told:
 
     def _post(self, known: Document) -> None:
         assert self.webhook is not None
-        body = json.dumps(known | {"text": f"{known['run']}: {known['title']}. {known['answer']}"}).encode()
-        headers = {"Content-Type": "application/json", "User-Agent": f"forensics/{VERSION}"}
-        try:
-            request = urllib.request.Request(self.webhook, body, headers)
-            with urllib.request.urlopen(request, timeout=PATIENCE):
-                pass
-        except (OSError, ValueError, http.client.HTTPException) as e:  # URLError and HTTPError are OSErrors
-            told = isinstance(e, urllib.error.HTTPError)  # the others may repeat the address
-            why = e if told else getattr(e, "reason", None) or type(e).__name__
-            self.say(f"forensics: --webhook: {host(self.webhook)} did not take it: {why}")
+        post(self.webhook, json.dumps(known | {"text": f"{known['run']}: {known['title']}. {known['answer']}"}), self.say)
+
+
+def post(address: str, body: str, say: Callable[[str], None]) -> None:
+    """Sends JSON to an address; what fails is one line."""
+    headers = {"Content-Type": "application/json", "User-Agent": f"forensics/{VERSION}"}
+    try:
+        request = urllib.request.Request(address, body.encode(), headers)
+        with urllib.request.urlopen(request, timeout=PATIENCE):
+            pass
+    except (OSError, ValueError, http.client.HTTPException) as e:  # URLError and HTTPError are OSErrors
+        told = isinstance(e, urllib.error.HTTPError)  # the others may repeat the address
+        why = e if told else getattr(e, "reason", None) or type(e).__name__
+        say(f"forensics: --webhook: {host(address)} did not take it: {why}")
 
 
 def facts(document: Document, finding: Document, case: str, page: str) -> Document:

@@ -48,30 +48,54 @@
     if (!texts.has(row)) texts.set(row, row.split("<td>").map(plain).join(" ").toLowerCase());
     return texts.get(row);
   };
+  // What is picked: column -> values, any of which a run has to have there, alone or in a list; without values, anything at all.
+  const heads = [...region.querySelectorAll("th")], names = heads.map((th) => th.textContent);
+  const picked = new Map();
+  const has = (s, values) => (values.length ? values.includes(s) || s.split(", ").some((part) => values.includes(part)) : s !== "");
   const filter = () => {
-    const wanted = $("#find").value.trim().toLowerCase(), verdict = $("#verdict").value, cause = $("#cause").value;
-    shown = order.filter((r) => (!verdict || cell(r, 2).startsWith(verdict))
-      && (!cause || cell(r, 3) === cause) && (!wanted || text(r).includes(wanted)));
+    const wanted = $("#find").value.trim().toLowerCase(), by = [...picked].map(([name, values]) => [names.indexOf(name), values]);
+    shown = order.filter((r) => by.every(([column, values]) => has(cell(r, column), values)) && (!wanted || text(r).includes(wanted)));
     at = 0;
     draw();
+    show();
     remember();
   };
-  // What is shown stands in the address, so that it can be sent: #find=...&verdict=...&cause=...&sort=6&down=1
-  const FIELDS = ["find", "verdict", "cause"];
+  const same = (a, b) => a !== undefined && a.join("\n") === b.join("\n");
+  const pick = (name, values) => {
+    if (values === null || !names.includes(name)) picked.delete(name); else picked.set(name, values);
+  };
+  const SELECTS = ["verdict", "cause"];
+  // The selects, the numbers above and a button for whatever else is picked say the same.
+  const show = () => {
+    for (const id of SELECTS) $(`#${id}`).value = (picked.get(id) || [""])[0] || "";
+    for (const button of document.querySelectorAll(".filter")) button.setAttribute("aria-pressed", same(picked.get(button.dataset.column), button.values));
+    $("#picked").replaceChildren(...[...picked].filter(([name, values]) => !(SELECTS.includes(name) && values.length === 1)).map(([name, values]) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = `${name}${values.length ? `: ${values.join(" or ")}` : ""} \u00d7`;
+      button.setAttribute("aria-label", `No longer only ${name} ${values.join(" or ")}`);
+      button.addEventListener("click", () => { pick(name, null); filter(); });
+      return button;
+    }));
+  };
+  // What is shown stands in the address, so that it can be sent: #find=...&verdict=...&lost to=...&sort=steps&down=1
   let sorted = null, restoring = false;
   const remember = () => {
     if (restoring) return;
     const state = new URLSearchParams();
-    for (const id of FIELDS) if ($(`#${id}`).value) state.set(id, $(`#${id}`).value);
-    if (sorted) { state.set("sort", sorted.column); if (sorted.down) state.set("down", "1"); }
+    if ($("#find").value) state.set("find", $("#find").value);
+    for (const [name, values] of picked) for (const value of values.length ? values : [""]) state.append(name, value);
+    if (sorted) { state.set("sort", names[sorted.column]); if (sorted.down) state.set("down", "1"); }
     history.replaceState(null, "", state.size ? `#${state}` : location.hash.includes("=") ? "#runs" : location.hash || "#");
   };
   const restore = () => {
     if (!location.hash.includes("=")) return;
     const state = new URLSearchParams(location.hash.slice(1));
     restoring = true;
-    for (const id of FIELDS) $(`#${id}`).value = state.get(id) || "";
-    sort(state.has("sort") ? { column: Number(state.get("sort")), down: state.has("down") } : null);
+    $("#find").value = state.get("find") || "";
+    picked.clear();
+    for (const name of names) if (state.has(name)) pick(name, state.getAll(name).filter((value) => value));
+    sort(state.has("sort") ? { column: names.indexOf(state.get("sort")), down: state.has("down") } : null);
     filter();
     restoring = false;
     $("#runs").scrollIntoView();
@@ -79,26 +103,31 @@
   addEventListener("hashchange", restore);
   let soon = 0;
   $("#find").addEventListener("input", () => { clearTimeout(soon); soon = setTimeout(filter, 120); });
-  for (const id of ["#verdict", "#cause"]) $(id).addEventListener("change", filter);
-  // A tally is a filter: it becomes a button that sets it, and takes it away again.
-  for (const [name, select] of [["verdict", "#verdict"], ["cause", "#cause"]]) {
-    for (const tally of document.querySelectorAll(`[data-${name}]`)) {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.append(...tally.childNodes);
-      tally.append(button);
-      button.addEventListener("click", () => {
-        $(select).value = $(select).value === tally.dataset[name] ? "" : tally.dataset[name];
-        filter();
-        $("#runs").scrollIntoView();
-      });
-    }
+  for (const id of SELECTS) {
+    $(`#${id}`).addEventListener("change", (event) => { pick(id, event.target.value ? [event.target.value] : null); filter(); });
+  }
+  // Each number above is a filter: it becomes a button that sets it, and takes it away again.
+  for (const number of document.querySelectorAll("[data-column]")) {
+    if (!names.includes(number.dataset.column)) continue;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "filter";
+    button.values = number.dataset.values.split("\n").filter((value) => value);
+    button.dataset.column = number.dataset.column;
+    button.append(...number.childNodes);
+    number.replaceWith(button);
+    button.addEventListener("click", () => {
+      const set = same(picked.get(button.dataset.column), button.values);
+      picked.clear();
+      if (!set) pick(button.dataset.column, button.values);
+      filter();
+      $("#runs").scrollIntoView();
+    });
   }
 
   // What is shown, as a file; a cell that a spreadsheet would take for a formula begins with an apostrophe.
   $("#csv").addEventListener("click", () => {
     const quoted = (s) => `"${(/^[=+@\t-]/.test(s) && Number.isNaN(Number(s)) ? "'" : "") + s.replace(/"/g, "\"\"")}"`;
-    const names = [...region.querySelectorAll("th")].map((th) => th.textContent);
     const kept = names.map((_, i) => i).filter((i) => i !== 1);
     const lines = [names, ...shown.map((r) => names.map((_, i) => cell(r, i)))].map((row) => kept.map((i) => quoted(row[i])).join(","));
     const link = document.createElement("a");
@@ -114,9 +143,9 @@
   const number = (s) => Number(s.replace("\u2212", "-").replace(/[^0-9.e+-]/g, "") || NaN);
   const key = (column, s) => {
     if (s === "") return null;
-    if (column === 5) return s.split("/").reduce((sum, n) => sum + Number(n), 0);
+    if (names[column] === "spikes") return s.split("/").reduce((sum, n) => sum + Number(n), 0);
     const n = number(s);
-    return [4, 6, 7, 8].includes(column) && !Number.isNaN(n) ? n : s.toLowerCase();
+    return heads[column].classList.contains("n") && !Number.isNaN(n) ? n : s.toLowerCase();
   };
   const sort = (by) => {
     heads.forEach((h) => h.removeAttribute("aria-sort"));
@@ -128,7 +157,6 @@
     keyed.sort(([a, i], [b, j]) => (a === null) - (b === null) || (a === null ? i - j : sign * ((a > b) - (a < b)) || i - j));
     order = keyed.map((k) => k[2]);
   };
-  const heads = [...region.querySelectorAll("th")];
   heads.forEach((th, column) => {
     if (column === 1) return;
     const button = document.createElement("button");

@@ -121,6 +121,20 @@ def test_a_host_that_keeps_coming_back() -> None:
     assert told["expected"] < 3 and told["p"] < 1e-6
 
 
+def test_nodes_and_shards_come_before_settings() -> None:
+    """The setting is the more certain one; it goes with another cause, so that it is an entry of its own."""
+    shares = {f"s{i}": 0.05 for i in range(20)}
+    runs = []
+    for i in range(120):
+        cause = "hang" if i % 12 == 0 else "lr_too_high" if i % 2 else None
+        config, struck = {"lr": "9" if i % 2 else "1"}, ("s7",) if i % 20 == 1 else ()
+        runs.append(brief(f"r{i}", cause=cause, hosts=(f"node{i % 12}",), config=config, shards=shares, struck=struck))
+    told = shared_causes.find(runs)
+    keys = [e["key"] for e in told]
+    assert keys == sorted(keys, key=lambda k: k not in ("host", "shard")) and {"host", "shard", "lr"} <= set(keys)
+    assert min(e["p"] for e in told) == next(e["p"] for e in told if e["key"] == "lr")
+
+
 def test_a_project_that_breaks_oftener_is_no_effect_of_its_settings() -> None:
     runs = []
     for i in range(80):

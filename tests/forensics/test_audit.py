@@ -14,8 +14,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from forensics import at_path, audits, pipeline
-from forensics.audits import discover, kept, listing, lost_hours, suppressions
+from forensics import audits
+from forensics.audits import discover, kept, listing, suppressions
 from forensics.errors import ForensicsError
 from parsers.tables import Gap
 from reports import audit_page as drawn
@@ -342,10 +342,3 @@ def test_killed_and_resumed_gives_the_same_table(tmp_path: Path) -> None:
     assert table(tmp_path / "o") == table(tmp_path / "whole")
     assert (tmp_path / "o" / "audit.json").read_bytes() == (tmp_path / "whole" / "audit.json").read_bytes()
     assert (tmp_path / "o" / "index.html").read_bytes() == (tmp_path / "whole" / "index.html").read_bytes()
-
-
-def test_what_a_run_lost_is_counted_in_gpu_hours() -> None:
-    root = Path(__file__).resolve().parents[2] / "samples"
-    hang, whole = (at_path.read(str(root / name)) for name in ("hang_torchrun", "healthy_trainer_state"))
-    assert lost_hours.of(hang, pipeline.analyze_run(hang)) == pytest.approx(2 * 600 / 3600, abs=0.01)
-    assert lost_hours.of(whole, pipeline.analyze_run(whole)) is None

@@ -14,7 +14,9 @@ from typing import Any
 import cases
 import pytest
 
-from reports import audit_page, compare_page
+from forensics.audits import totals
+from forensics.audits.row_columns import COLUMNS, LOSSES
+from reports import audit_page, audit_rows, audit_totals, compare_page
 
 CAUSES = ["lr_too_high", "bad_data_batch", "fp16_overflow"]
 
@@ -24,11 +26,11 @@ def document(n: int, hostile: bool = False) -> dict[str, Any]:
     for i in range(n):
         bad = i % 4 == 0
         id = cases.HOSTILE + str(i) if hostile else f"project-{i % 17}__sweep_{i // 100:03d}__run-{i:05d}-lr{rng.random():.4f}"
-        row = dict.fromkeys(["second_cause", "started", "error", "page", "first_bad_step", "probability", "top_cause"])
+        row = dict.fromkeys(COLUMNS)
         row |= {"id": id, "path": id, "framework": "lightning", "status": "finished", "verdict": "unhealthy" if bad else "healthy",
                 "spikes_fast": int(bad), "spikes_slow": 0, "spikes_non_recovering": 0, "attempts": 1, "steps": 5000 + i, "scalars": 5000,
                 "lost": 0, "seconds": 1e3, "answer": id, "grave": int(bad), "known": 0, "loss": rng.random() * 3, "loss_metric": "loss.train",
-                "host": f"node-{i % 40:03d}", "first_step": 0}  # fmt: skip
+                "host": f"node-{i % 40:03d}", "first_step": 0, "why_null": "gpu_hours: the log has no clock"}  # fmt: skip
         if bad:
             row |= {
                 "top_cause": CAUSES[i // 4 % 3],
@@ -68,7 +70,7 @@ def document(n: int, hostile: bool = False) -> dict[str, Any]:
            "interval": [-0.1, 0.3], "p": 0.4, "verdict": "not separable from seed noise"}  # fmt: skip
     change = {"id": name, "path": name, "verdict": "unhealthy", "top_cause": "hang", "was": None, "why": name}
     return {
-        "schema": 1, "tool": {"name": "forensics", "version": "0"}, "roots": [name], "runs": n, "known": 1,
+        "schema": 1, "tool": {"name": "forensics", "version": "0"}, "roots": [name], "runs": n, "known": 1, "costs": totals.of(rows), "history": None,
         "verdicts": {"unhealthy": n // 4, "inconclusive": 0, "healthy": n - n // 4}, "failed": [{"id": name, "path": name, "error": name}],
         "causes": [{"cause": c, "runs": 5} for c in CAUSES], "shared_batches": [shared], "shared_causes": [cause], "seed_groups": [seeds],
         "comparisons": [two], "duplicates": [{"kind": "fork", "runs": [name], "until": 9, "parts_by": 12, "differs": differs}],
@@ -101,7 +103,45 @@ def titled() -> dict[str, Any]:
     return made
 
 
+def costly() -> dict[str, Any]:
+    """Eight runs, of which four have known costs and one is new since last night."""
+    made = document(8)
+    told: dict[int, dict[str, Any]] = {
+        0: {"status": "crashed", "ending": "out_of_memory", "lost_repeated": 12.0, "lost_hang": 0.75, "owner": "ada", "host": "n1, n2",
+            "rerun": "yes, from checkpoint-400: halve the micro-batch"},
+        1: {"status": "hung", "ending": "hang", "lost_hang": 1.5, "host": None},
+        2: {"status": "crashed", "ending": "out_of_memory", "lost_repeated": 2.5, "owner": "bob", "host": "n1"},
+        4: {"lost_diverged": 0.5, "owner": "a, b", "host": "n3", "shard": "web-31"},
+        5: {"host": "n3"},
+    }  # fmt: skip
+    for i, row in enumerate(made["rows"]):
+        row |= {"id": f"r{i}", "path": f"team/{'y' if i == 1 else 'x'}/r{i}", "page": None} | told.get(i, {})
+        lost = sum(row[c] or 0.0 for c in LOSSES)
+        row |= (
+            {"gpus": 2, "gpu_hours": 10.0, "lost_gpu_hours": lost}
+            if lost
+            else {"why_null": "gpu_hours, lost_gpu_hours: the log has no clock; rerun: its cause is open"}
+        )
+        row |= {"top_cause": "a"} if row["verdict"] == "unhealthy" else {}
+    made["causes"] = [{"cause": "a", "title": "Bad data batch", "runs": 3}, {"cause": "b", "title": "Hang", "runs": 1}]
+    week = {"runs": 4, "died": 1, "costed": 4, "gpu_hours": 40.0, "lost_gpu_hours": 15.75}
+    quiet = {"runs": 0, "died": 0, "costed": 0, "gpu_hours": 0.0, "lost_gpu_hours": 0.0}
+    weeks = [week | {"week": "2026-W01", "from": "2025-12-29", "costed": 0}, quiet | {"week": "2026-W02", "from": "2026-01-05"}]
+    weeks.append(week | {"week": "2026-W03", "from": "2026-01-12"})
+    new = {k: made["rows"][0][k] for k in ("id", "path", "top_cause", "ending", "answer", "owner", "host", "lost_gpu_hours", "rerun")}
+    made["history"] = {
+        "nights": 1,
+        "last": "2026-01-05T06:15:00Z",
+        "new": [new | {"findings": ["loss_spike-9"], "was": None}],
+        "weeks": weeks,
+        "undated": 1,
+        "notices": [],
+    }
+    return made | {"costs": totals.of(made["rows"])}
+
+
 PAGES = {
+    "costly": audit_page.render(costly()),
     "titled": audit_page.render(titled()),
     "small": audit_page.render(document(40)),
     "hostile": audit_page.render(document(8, hostile=True)),
@@ -117,7 +157,7 @@ def test_ten_thousand_rows_fit_into_five_megabytes() -> None:
 
 
 def test_where_room_runs_out_healthy_runs_lose_their_curves_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_page, "ROOM", 12_000)
+    monkeypatch.setattr(audit_rows, "ROOM", 12_000)
     page = audit_page.render(document(40))
     bad = page.count('<tr class="u">')
     assert bad == 10 and len(re.findall(r'<tr class="u"><td>[^\n]*?<svg>', page)) == bad
@@ -149,7 +189,7 @@ def show(open_page: Any) -> Any:
     return lambda name, **options: open_page(PAGES[name], **options)
 
 
-@pytest.mark.parametrize("name", ["small", "compare", "hostile"])
+@pytest.mark.parametrize("name", ["small", "compare", "hostile", "costly"])
 def test_axe_finds_nothing(show: Any, axe: Any, name: str) -> None:
     page = show(name, bypass_csp=True)
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
@@ -177,12 +217,12 @@ def test_many_rows_are_sorted_and_filtered(show: Any) -> None:
 
 def test_a_tally_is_a_filter_and_what_is_shown_can_be_saved(show: Any) -> None:
     page = show("titled")
-    page.locator(".tally button", has_text="Fp16 overflow").click()
+    page.locator(".tally .filter", has_text="Fp16 overflow").click()
     page.locator("#count", has_text="33 of").wait_for()
     assert page.locator("#cause").input_value() == "Fp16 overflow"
-    page.locator(".tally button", has_text="Fp16 overflow").click()
+    page.locator(".tally .filter", has_text="Fp16 overflow").click()
     page.locator("#count", has_text="400 of").wait_for()
-    page.locator(".counts button", has_text="unhealthy").click()
+    page.locator(".total .filter").first.click()
     page.locator("#count", has_text="100 of").wait_for()
     with page.expect_download() as saved:
         page.locator("#csv").click()
@@ -194,32 +234,81 @@ def test_a_tally_is_a_filter_and_what_is_shown_can_be_saved(show: Any) -> None:
 
 
 def test_what_is_shown_stands_in_the_address(show: Any) -> None:
-    page = show("titled", anchor="#verdict=unhealthy&cause=Fp16+overflow&sort=6&down=1")
+    page = show("titled", anchor="#verdict=unhealthy&cause=Fp16+overflow&sort=first+bad+step&down=1")
     assert page.locator("#count").inner_text() == "33 of 400 runs"
     assert page.locator("#live th[aria-sort=descending]").inner_text().startswith("first bad step")
     page.locator("#cause").select_option("")
     page.locator("#count", has_text="100 of").wait_for()
-    assert page.evaluate("location.hash") == "#verdict=unhealthy&sort=6&down=1"
+    assert page.evaluate("location.hash") == "#verdict=unhealthy&sort=first+bad+step&down=1"
     page.locator("#verdict").select_option("")
     page.locator("#live th button", has_text="first bad step").click()
     assert page.evaluate("location.hash") == "#runs"
 
 
-def test_the_numbers_a_manager_asks_for() -> None:
-    made = document(8)
-    made["rows"][0] |= {"status": "crashed", "ending": "out_of_memory", "gpu_hours_lost": 12.5, "owner": "ada", "path": "team/x/one"}
-    made["rows"][1] |= {"status": "hung", "ending": "hang", "gpu_hours_lost": 0.25, "path": "team/y/two"}
-    for row in made["rows"][2:]:
-        row["path"] = f"team/x/{row['id']}"
-    made["causes"] = [{"cause": "a", "title": "Bad data batch", "runs": 3}, {"cause": "b", "title": "Hang", "runs": 1}]
-    told = {what: (number, behind) for number, what, behind in audit_page.headline_numbers(made)}
-    assert told["died"] == ("2", "1 out of memory and 1 hung")
-    assert told["GPU-hours lost"] == ("12.75", "repeated work and silence, known for 2 runs")
-    assert told["causes seen more than once"] == ("1", "Bad data batch (3)")
-    page = audit_page.render(made)
-    assert re.search(r'<th scope="col">owner</th><th scope="col">folder</th>', page)
-    assert "<td>node-000<td>ada<td>x" in page and "<td>y" in page
-    assert page.index('id="runs"') < page.index('id="shared"')
+def test_the_numbers_that_are_asked_for_first() -> None:
+    told = {tile.what: tile for tile in audit_totals.tiles(costly(), {"a": "Bad data batch", "b": "Hang"})}
+    assert [(e.number, e.what) for e in told["Went wrong, by cause"].entries] == [("3", "Bad data batch"), ("1", "Hang")]
+    died = told["Died or were stopped, by ending"]
+    assert (died.total.number, [(e.number, e.what) for e in died.entries]) == ("3", [("2", "out of memory"), ("1", "hang")])
+    hours = told["GPU-hours lost, by kind of loss"]
+    assert (hours.total.number, hours.note) == ("17.2", "of 40, known for 4 of 8 runs")
+    assert [(e.number, e.what) for e in hours.entries] == [("14.5", "repeated work"), ("2.25", "hang"), ("0.5", "after divergence")]
+    for what, entries in (
+        ("node", [("15.2", "n1"), ("12.8", "n2"), ("0.5", "n3")]),
+        ("owner", [("12.8", "ada"), ("2.5", "bob"), ("0.5", "a, b")]),
+    ):
+        assert [(e.number, e.what) for e in told[f"GPU-hours lost, by {what}"].entries] == entries
+    assert [(e.number, e.what) for e in told["GPU-hours lost, by data shard"].entries] == [("0.5", "web-31")]
+    assert told["To start again"].total.number == "1"
+    assert (
+        audit_totals.headline(costly())
+        == "2 of 8 runs went wrong, 1 could not be analyzed, 17.2 GPU-hours lost, 1 bad batch shared by several."
+    )
+    nothing = document(8)
+    hours = next(t for t in audit_totals.tiles(nothing, {}) if t.what.startswith("GPU-hours"))
+    assert (hours.total.number, hours.note) == ("unknown", "8 runs: the log has no clock")
+
+
+def test_every_number_of_the_headline_shows_its_runs(show: Any) -> None:
+    page = show("costly")
+    ids = {f"r{i}" for i in range(8)}
+    wanted = {
+        "2 of 8": {"r0", "r4"}, "3 Bad data batch": {"r0", "r4"}, "3": {"r0", "r1", "r2"}, "2 out of memory": {"r0", "r2"}, "1 hang": {"r1"}, "17.2": {"r0", "r1", "r2", "r4"},
+        "14.5 repeated work": {"r0", "r2"}, "2.25 hang": {"r1", "r0"}, "0.5 after divergence": {"r4"}, "15.2 n1": {"r0", "r2"}, "12.8 n2": {"r0"}, "0.5 n3": {"r4", "r5"},
+        "12.8 ada": {"r0"}, "2.5 bob": {"r2"}, "0.5 a, b": {"r4"}, "0.5 web-31": {"r4"}, "1": {"r0"},
+    }  # fmt: skip
+    for text, runs in wanted.items():
+        button = page.locator(".filter").filter(has_text=re.compile(rf"^\s*{re.escape(text)}\s*$"))
+        assert button.count() == 1, text
+        button.click()
+        shown = set(page.locator("#live tbody tr td:first-child").all_inner_texts())
+        assert shown == runs, text
+        assert button.get_attribute("aria-pressed") == "true" and page.locator(".filter[aria-pressed=true]").count() == 1
+        button.click()
+        assert set(page.locator("#live tbody tr td:first-child").all_inner_texts()) == ids
+    page.locator(".filter", has_text="0.5 a, b").click()
+    assert page.evaluate("location.hash") == "#owner=a%2C+b"
+    page.locator("#verdict").select_option("unhealthy")
+    page.locator("#picked button").click()
+    assert page.evaluate("location.hash") == "#verdict=unhealthy" and page.locator("#picked button").count() == 0
+
+
+def test_the_table_comes_right_after_the_numbers_and_nodes_before_settings() -> None:
+    page = audit_page.render(costly())
+    places = [page.index(f'id="{name}"') for name in ("h-answer", "runs", "new", "since", "shared", "weeks", "outcomes")]
+    assert places == sorted(places)
+    assert re.search(r'<th scope="col">owner</th>', page) and "Died or stopped" in page
+    made = costly()
+    made["rows"][5] |= {"verdict": "unhealthy"}
+    assert "<td>cannot tell: its cause is open" in audit_page.render(made) and "cannot tell" not in page
+    empty = audit_page.render(document(4))
+    assert 'id="new"' not in empty and 'id="weeks"' not in empty and ">owner</th>" not in empty
+
+
+def test_weeks_are_bars_with_their_numbers() -> None:
+    page = audit_page.render(costly())
+    assert page.count("<rect ") == 4  # the second week has no run, and of the first no hours are known
+    assert "2026-W03, from 2026-01-12: 25 %, 4 runs" in page and "25 % in 2026-W03" in page
 
 
 def test_what_is_open_has_no_percentage() -> None:
@@ -229,7 +318,7 @@ def test_what_is_open_has_no_percentage() -> None:
     made["endings"] = {"crashed": 2, "hung": 1}
     text = audit_page.render(made)
     assert "<td>unhealthy<td>Cause open<td><td>" in text
-    assert audit_page.headline(made).startswith("1 of 4 runs went wrong, 2 crashed, 1 hung")
+    assert audit_totals.headline(made).startswith("1 of 4 runs went wrong, 2 crashed, 1 hung")
 
 
 def test_without_script_all_rows_are_there(show: Any) -> None:
@@ -250,7 +339,7 @@ def test_hostile_text_stays_text(show: Any, name: str, script: bool) -> None:
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\u2028]", page.locator("body").inner_text())
 
 
-@pytest.mark.parametrize("name", ["small", "compare"])
+@pytest.mark.parametrize("name", ["small", "compare", "costly"])
 def test_no_page_scrolls_sideways(show: Any, cut_off: Any, name: str) -> None:
     assert cut_off(show(name)) == []
     page = show(name)

@@ -63,7 +63,7 @@ def row(id: str, verdict: str, **more: Any) -> Case:
 AUDIT = {
     "tool": {"version": "1.2"}, "runs": 4, "rows": [row("a", "unhealthy"), row("b", "healthy"), row("c", "inconclusive"), row("d", "inconclusive", error="cut")],
     "verdicts": {"unhealthy": 1, "healthy": 1, "inconclusive": 2}, "causes": [{"cause": "bad_data_batch", "title": "Bad data batch", "runs": 1}],
-    "failed": [{"id": "d", "path": "runs/d", "error": "cut"}], "shared_batches": [], "since": {"new": [{"id": "a", "why": "", "verdict": "unhealthy"}], "worse": []},
+    "failed": [{"id": "d", "path": "runs/d", "error": "cut"}], "shared_batches": [], "history": None, "costs": {"lost_gpu_hours": None}, "since": {"new": [{"id": "a", "why": "", "verdict": "unhealthy"}], "worse": []},
 }  # fmt: skip
 
 
@@ -163,7 +163,14 @@ def test_an_audit_in_each_format() -> None:
         "d": ["error"],
     }
     said = slack.audit(AUDIT)
-    assert "1 of 4 runs went wrong" in said and "new: a" in said and "What a did." in said
+    assert "1 of 4 runs went wrong" in said and "new: a" in said and "What a did." in said and "New since" not in said
+    news = [{"id": f"n{i}", "owner": None, "answer": "It died.", "lost_gpu_hours": 1.25, "rerun": "no: why"} for i in range(12)]
+    history = {"history": {"last": "2026-01-05T06:15:00Z", "new": news}}
+    told = json.loads(slack.audit(AUDIT | history))["blocks"][2]["text"]["text"].splitlines()
+    assert told[:2] == ["New since 2026-01-05 06:15:00 UTC:", "n0: It died. 1.25 GPU-hours lost."] and told[11:13] == [
+        "and 2 more",
+        "new: a, unhealthy",
+    ]
 
 
 @pytest.fixture

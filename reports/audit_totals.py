@@ -1,0 +1,95 @@
+"""What is asked first of many runs, as tiles at the top of an audit's page: each number shows the runs that it counts in the table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reports import text_format
+from reports.audit_rows import LOSSES, ended, hours
+
+DIED = ("crashed", "hung", "stopped")  # the statuses that the first tile counts
+Audit = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A number, what it counts, and the filter that shows its runs: a column of the table and the values in it; none: any value."""
+
+    number: str
+    what: str
+    column: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A question, its number, what is to be said of it, and the entries behind it."""
+
+    what: str
+    total: Entry
+    note: str = ""
+    entries: Sequence[Entry] = ()
+
+
+def tiles(audit: Audit, titles: dict[str, str]) -> list[Tile]:
+    """In the order in which they are asked: what died, what it cost, whose and where, what to start again."""
+    costs, runs, bad = audit["costs"], audit["runs"], audit["verdicts"]["unhealthy"]
+    causes = [_entry(str(c["runs"]), titles.get(c["cause"], c["cause"]), "cause") for c in audit["causes"]]
+    others = f"{audit['verdicts']['healthy']} healthy, {audit['verdicts']['inconclusive']} cannot be judged"
+    found = [Tile("Went wrong, by cause", Entry(f"{bad} of {runs}", "", "verdict", ("unhealthy",)), others, causes)]
+    died = sum(e["runs"] for e in costs["by_ending"])
+    how = _merged((ended(e["value"]) or "", e["runs"]) for e in costs["by_ending"])
+    entries = [_entry(str(n), name, "ending") for name, n in how if name]
+    found.append(Tile("Died or were stopped, by ending", Entry(str(died), "", "status", DIED), "", entries))
+    found.append(_lost(costs, runs))
+    for key, column, what in (("by_host", "host", "node"), ("by_owner", "owner", "owner"), ("by_shard", "shard", "data shard")):
+        if costs[key]:
+            entries = [_entry(hours(e["lost_gpu_hours"]), e["value"], column) for e in costs[key]]
+            found.append(Tile(f"GPU-hours lost, by {what}", Entry("", "", column), "", entries))
+    if costs["to_start_again"]:
+        again = Entry(str(costs["to_start_again"]), "", "run again", ("yes",))
+        found.append(Tile("To start again", again, "The table says from which checkpoint and what to change."))
+    return found
+
+
+def _entry(number: str, value: str, column: str) -> Entry:
+    """With the value as the table shows it."""
+    shown = text_format.one_line(value)
+    return Entry(number, shown, column, (shown,))
+
+
+def _merged(pairs: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    counted: Counter[str] = Counter()
+    for name, n in pairs:
+        counted[name] += n
+    return counted.most_common()
+
+
+def _lost(costs: Audit, runs: int) -> Tile:
+    """How many hours were lost, of how many; or why nobody knows."""
+    total = Entry(hours(costs["lost_gpu_hours"]) if costs["known"] else "unknown", "", "GPU-hours lost")
+    known = f"of {hours(costs['gpu_hours'])}, known for {costs['known']} of {text_format.plural(runs, 'run')}" if costs["known"] else ""
+    entries = [_entry(hours(e["lost_gpu_hours"]), LOSSES[e["value"]], "lost to") for e in costs["by_loss"]]
+    return Tile("GPU-hours lost, by kind of loss", total, known or missing(costs), entries)
+
+
+def missing(costs: Audit) -> str:
+    """Of how many runs the hours are not known, and why."""
+    return "; ".join(f"{text_format.plural(e['runs'], 'run')}: {e['value']}" for e in costs["unknown"][:3])
+
+
+def headline(audit: Audit) -> str:
+    """One sentence with the counts."""
+    v = audit["verdicts"]
+    said = f"{v['unhealthy']} of {text_format.plural(audit['runs'], 'run')} went wrong"
+    rest = [f"{n} {status}" for status, n in audit.get("endings", {}).items()]
+    rest += [f"{v['inconclusive']} cannot be judged"] if v["inconclusive"] else []
+    rest += [f"{len(audit['failed'])} could not be analyzed"] if audit["failed"] else []
+    lost = audit["costs"]["lost_gpu_hours"]
+    rest += [f"{hours(lost)} GPU-hours lost"] if lost else []
+    shared = len(audit["shared_batches"])
+    rest += [f"{text_format.plural(shared, 'bad batch', 'bad batches')} shared by several"] if shared else []
+    return f"{said}{', ' + ', '.join(rest) if rest else ''}."
