@@ -81,7 +81,7 @@ def _again(r: Row, _: Titles) -> Any:
     if r["verdict"] == "healthy" and not str(r.get("rerun")).startswith("yes"):
         return None
     reasons = (part.partition(": ") for part in str(r.get("why_null") or "").split("; "))
-    return r.get("rerun") or next((f"cannot tell: {reason}" for columns, _, reason in reasons if "rerun" in columns.split(", ")), None)
+    return r.get("rerun") or next((f"not known: {reason}" for columns, _, reason in reasons if "rerun" in columns.split(", ")), None)
 
 
 COLUMNS = (

@@ -31,7 +31,7 @@ from parsers.tables import Run
 
 NEEDS = ["loss.train"]
 IN_A_ROW = 3  # bound: one zero may be a rounded value, three in a row after a loss of another size are none; not critical
-LAST = 5  # bound: a median of five values stands above two odd ones
+LOWEST = 0.05  # bound: of the other values; where so many are of the last printed digits, zeros are small values, too
 SMALLEST_EFFECT = f"{IN_A_ROW} zeros in a row"
 
 
@@ -55,9 +55,9 @@ def detect(run: Run) -> Iterator[Finding]:
     before = s.value[:first][np.isfinite(s.value[:first])]
     if len(before) and abs(before[-1]) <= 1e-3 * abs(before[0]):
         return
-    last = before[before != 0][-LAST:]
-    if len(last) and float(np.median(np.abs(last))) < ROUNDED * last_digit(s.value):
-        raise CannotTell(f"{s.tag} had fallen to the last digit that it was printed with")
+    others = np.abs(s.value[np.isfinite(s.value) & ~zero])
+    if len(others) and float(np.quantile(others, LOWEST)) < ROUNDED * last_digit(s.value):
+        raise CannotTell(f"{s.tag} falls to the last digit that it was printed with")
     step, count = int(s.step[first]), int(zero.sum())
     title = f"Loss is exactly zero from step {step} on ({count} of {len(s)} values)"
     facts = Facts(step, count, first == 0, bool(zero[first:].all()))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import parsers
 from parsers.formats import console
 from parsers.tables import HEAD_BYTES, SCHEMAS, Gap, Note, table_of
 
@@ -492,3 +493,15 @@ def test_logs_of_the_zoo_have_their_loss_at_every_step() -> None:
         assert all(s is not None for s, _ in losses), path
         seen += bool(losses)
     assert seen > 25
+
+
+def test_a_loss_whose_lines_name_no_step_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "train.out").write_text(
+        "".join(f"LR: 0.001, Acc: {i}.0000, Loss: {3 - i / 30:.4f}\n" for i in range(40)) + "Final loss: 1.7\n"
+    )
+    run = parsers.read(tmp_path)
+    rows = [r for r in run.tables["metrics"].to_pylist() if r["tag"] == "Loss"]
+    assert [r["step"] for r in rows] == list(range(1, 41)) and rows[3]["value"] == 2.9
+    assert "counted" in run.sources[0].note
+    (tmp_path / "train.out").write_text("step 5 loss 2.0\n" + "".join(f"LR: 0.001, Loss: {3 - i / 30:.4f}\n" for i in range(40)))
+    assert "counted" not in parsers.read(tmp_path).sources[0].note

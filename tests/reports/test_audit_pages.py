@@ -300,7 +300,7 @@ def test_the_table_comes_right_after_the_numbers_and_nodes_before_settings() -> 
     assert re.search(r'<th scope="col">owner</th>', page) and "Died or stopped" in page
     made = costly()
     made["rows"][5] |= {"verdict": "unhealthy"}
-    assert "<td>cannot tell: its cause is open" in audit_page.render(made) and "cannot tell" not in page
+    assert "<td>not known: its cause is open" in audit_page.render(made) and "not known" not in page
     empty = audit_page.render(document(4))
     assert 'id="new"' not in empty and 'id="weeks"' not in empty and ">owner</th>" not in empty
 
