@@ -7,7 +7,7 @@ How it decides
     An untrained classifier or language model guesses: its loss is ln(number of classes or tokens). It fires when the first values
     lie 30 % above that, where config names the number; else when the first of a steady fall lies above 12.5 nats, more than guessing
     among the largest vocabularies in use costs, and the loss falls to less than a third of it within the first quarter of the run
-    (a regression's loss, which has no such scale, is left alone unless it does). Without a number of classes it is a warning only
+    (a regression's loss, which has no such scale, is left alone unless it does) or is that of a token, with its perplexity beside it. Without a number of classes it is a warning only
     where an accuracy, a perplexity or the unit shows that the loss is a mean of nats, or config sets large initial weights: a sum over
     a batch has no such bound, nor has the loss of a sequence in CTC, which begins at 17 to 30 in runs that are well.
 
@@ -80,7 +80,7 @@ def detect(run: Run) -> Iterator[Finding]:
     if len(rows) < (FIRST if chance else LEAST):
         raise CannotTell("the log holds too few of the first steps")
     first = float(x[0]) if not chance and x[0] > x[1] > x[2] else float(np.median(x[:FIRST]))  # rows may lie many steps apart
-    high = first > ABOVE * chance if chance else first > LARGEST and _quarter(x) < FALLS * first
+    high = first > ABOVE * chance if chance else first > LARGEST and (_quarter(x) < FALLS * first or _of_a_token(run, s))
     if not high or first < 1.0:
         return
     if chance and (term := _explains(run, first - ABOVE * chance)):
@@ -129,5 +129,9 @@ def _begins_large(run: Run) -> bool:
 
 def _is_mean(run: Run, s: Series) -> bool:
     """Whether something says that the loss is a mean cross entropy in nats: its unit, or what only such a loss has beside it."""
-    beside = ("acc.train", "acc.eval", "ppl.train", "ppl.eval")
-    return "nat" in s.unit or any(series(run, name) is not None for name in beside)
+    return _of_a_token(run, s) or any(series(run, name) is not None for name in ("acc.train", "acc.eval"))
+
+
+def _of_a_token(run: Run, s: Series) -> bool:
+    """Whether the loss is that of a token, beyond doubt: its unit says so, or its perplexity was logged."""
+    return "nat" in s.unit or any(series(run, name) is not None for name in ("ppl.train", "ppl.eval"))

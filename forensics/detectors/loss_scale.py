@@ -27,6 +27,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.run import reach
 from forensics.run.endings import events
 from forensics.run.inputs import needed
+from forensics.run.series import series
 from parsers.tables import Run
 
 NEEDS = ["loss_scale"]
@@ -65,7 +66,7 @@ def detect(run: Run) -> Iterator[Finding]:
     late = falls[settled[falls]]
     span = max((reach.last(run) or int(step[-1])) - int(step[0]), 1)
     overflows = [e for e in events(run, "overflow") if e["step"] is None or e["step"] >= step[0] + 0.1 * span]
-    skipped = max(len(late), len(overflows))
+    skipped = max(len(late), len(overflows), _counted(run, int(step[settled][0])))
     share = skipped / (0.9 * span)
     collapsed = low <= FLOOR < top or final <= top / FALL
     if not collapsed and share < SKIPPED:
@@ -79,3 +80,13 @@ def detect(run: Run) -> Iterator[Finding]:
     severity = "critical" if collapsed else "warning" if share >= COSTLY else "info"
     times = s.clock(row), s.clock(keep[-1])
     yield evidence.found(facts, title, (first, int(step[-1])), severity, shown, times=times)
+
+
+def _counted(run: Run, since: int) -> int:
+    """How many updates the program itself says were skipped from a step on, where it counts them up."""
+    s = series(run, "skip.count")
+    x = s.value[s.usable] if s is not None else np.zeros(0)
+    if s is None or len(x) < 3 or (np.diff(x) < 0).any() or (x != np.floor(x)).any():
+        return 0
+    before = x[s.step[s.usable] < since]
+    return int(x[-1] - (before[-1] if len(before) else x[0]))

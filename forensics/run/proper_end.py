@@ -29,6 +29,7 @@ EARLY = lazy_re(
 )
 NEAR_END = 50  # lines of a summary, a save or a test that may follow the closing line of a log without steps
 COUNTDOWN = lazy_re(r"(?:^|[/_. ])(?:eta|remaining|time_left)(?:_?(?:time|s|sec|secs|seconds|hours))?$")
+PROGRESS = lazy_re(r"(?:^|[/_. ])(?:progress|percent(?:age)?|pct)(?:[/_. ](?:done|complete|pct|percent))?$")
 LEFT = 60.0  # seconds; the estimate of the last line may be a logging interval old
 FALLING = 0.6  # of the rows: an estimate that swings falls in more than half of them
 TEST = lazy_re(r"(?:^|[\W_])test(?:$|[\W_])")
@@ -67,7 +68,7 @@ def likely(run: Run) -> Finish | None:
     last = endings.of_attempt(run, len(run.attempts) - 1)
     if any(e["level"] != "info" and not endings.steps_after(run, e) for e in last) or any(g.lost for g in run.gaps):
         return None
-    return next((found for test in (_counted_down, _rate_ran_down) if (found := test(run))), None)
+    return next((found for test in (_counted_down, _counted_up, _rate_ran_down) if (found := test(run))), None)
 
 
 def closings(run: Run, events: list[Event]) -> Iterator[Event]:
@@ -142,6 +143,14 @@ def _counted_down(run: Run) -> Finish | None:
     if not len(times) or not _ran_out(times):
         return None
     return Finish(f"its own estimate of the time left ran down to {times[-1]:.3g}", how="guess")
+
+
+def _counted_up(run: Run) -> Finish | None:
+    """A share of the work that is done, in percent, whose next value would be past a hundred."""
+    for tag, x in _tagged(run, PROGRESS):
+        if len(x) >= 5 and x[0] >= 0 and 1 < x[-1] <= 100 and (np.diff(x) >= 0).all() and x[-1] + np.diff(x).mean() > 100 - 1e-6:
+            return Finish(f"{tag} had come to {x[-1]:.4g} %", how="guess")
+    return None
 
 
 def _ran_out(times: Floats) -> bool:

@@ -22,6 +22,7 @@ EFFECTS = {
     "reward_steps_to_other_scale": "rl.reward",
 }  # symptoms of their own, for which there is no detector
 
+NO_CHOICE = 1e-3  # nats: what a choice that falls otherwise once in 10,000 times leaves of two actions
 COLLAPSED = 0.05  # of the first entropy: of ln 2, a coin that falls on one side 99.4 % of the time
 A_TURN = 0.15  # nats to the policy before: ten times 1.5 x 0.01, at which Spinning Up's PPO stops its epochs (target_kl)
 SUMMED = 60.0  # nats to the reference, summed over an answer: ten times the target of 6 of Ziegler et al., arXiv 1909.08593
@@ -48,6 +49,9 @@ def entropy_collapsed(s: Symptoms) -> Sign:
         return cannot_tell("the entropy of the policy was not logged.")
     x = entropy.value[entropy.usable]
     sign = -1.0 if (x <= 0).all() else 1.0  # stable-baselines3 logs minus the entropy, as a loss
+    if np.percentile(np.abs(x), 90) < NO_CHOICE:
+        step = int(entropy.step[entropy.usable][0])
+        return seen(f"Policy entropy is below {NO_CHOICE:g} nats from step {step} on: one action is taken whatever is seen.", first=step)
     first, last = (sign * v for v in moved_from(entropy))
     if first <= 0 or (sign * x).min() < 0:
         return cannot_tell("the entropy of continuous actions has no zero, so shares of it say nothing.")

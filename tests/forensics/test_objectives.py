@@ -306,3 +306,10 @@ def test_chosen_answers_grow_less_likely_in_sound_training_too(tmp_path: Path, n
     """From -1.2 nats to -4.7 they lie four times as far from zero, which is little for an answer."""
     made = run(tmp_path, loss=learns(0.69, 0.2), logps__chosen=lambda i: -1.2 - nats * i / N, rewards__margins=lambda i: 4 * i / N)
     assert policy_kl_ran_away(Symptoms(made, ())).state == state
+
+
+@pytest.mark.parametrize("perplexity", [True, False])
+def test_a_loss_of_a_token_that_stays_above_any_guess(tmp_path: Path, perplexity: bool) -> None:
+    beside = {"ppl": lambda i: math.exp(18 + noise(2, 0.1)(i))} if perplexity else {}
+    made = run(tmp_path, loss=lambda i: 18 + noise(2, 0.1)(i), **beside)
+    assert [f.severity for f in initial_loss.detect(made)] == ["warning"] * perplexity

@@ -162,6 +162,12 @@ def test_a_test_set_looked_at_once_behind_everything_closes_a_run(tmp_path: Path
     assert how_it_ended.ending(read(jsonl(tmp_path / "r", rows))).kind == kind
 
 
+@pytest.mark.parametrize(("last", "kind"), [(100.0, "finished"), (60.0, "unknown")])
+def test_a_share_of_the_work_that_comes_to_a_hundred(tmp_path: Path, last: float, kind: str) -> None:
+    rows = [{"step": i, "loss": 2 - i / 200, "progress": last * (i + 1) / 98} for i in range(97)]
+    assert how_it_ended.ending(read(jsonl(tmp_path / "r", rows))).kind == kind
+
+
 def test_a_job_that_is_cancelled_may_write_on_until_it_is_killed(tmp_path: Path) -> None:
     told = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-06-06T11:58:22 ***\n"
     for more, kind in ((2, "scheduler"), (30, "unknown")):

@@ -25,6 +25,7 @@ RIGHT = np.where(T < 50, 0.95, 0.05)
 CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[str, Any]]] = [
     (P.entropy_collapsed, "seen", {"rl.entropy": 0.7 * FADES}, {}),
     (P.entropy_collapsed, "seen", {"rl.entropy": -0.7 * FADES}, {}),
+    (P.entropy_collapsed, "seen", {"rl.entropy": -5e-8 * ONE}, {}),
     (P.entropy_collapsed, "absent", {"rl.entropy": 0.7 * ONE}, {}),
     (P.entropy_collapsed, "cannot tell", {"rl.entropy": 1 - GROWS}, {}),
     (P.entropy_collapsed, "cannot tell", {"rl.reward": GROWS}, {}),
