@@ -85,7 +85,6 @@ MADE: dict[str, Callable[[], Iterable[Attacked]]] = {
 """Where an expression is compiled inside a function -> how it is made."""
 ELSEWHERE = {
     "reports.first_screen: f' The run finished(, by the look of it)?: \"?{re.escape(says)}\"?\\\\.$'": "an escaped text of the case, looked for in its answer",
-    "reports.missing: words": "constants of that module, looked for in one line",
     "forensics.published.recipes: words": "constants of that module, looked for in the name of a model",
     "forensics.run.metrics_in_words: pattern": "constants of forensics.signs, looked for in the first 200 characters of a tag",
     "parsers.lazy_regex: self._text": "what modules hold, each attacked as if it were compiled",
