@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+SHORT = 2000  # unit: values that are sorted in a tenth of a millisecond
 MOST_DIGITS = 8  # bound: behind the point; float32 has seven in all, so that what was not rounded has more
 ROUNDED = 10  # unit: last digits; what is smaller and varies by a twentieth is printed as one number
 SIGMA = 1.4826
@@ -15,7 +16,15 @@ SIGMA = 1.4826
 
 def robust_sigma(x: Any, about: Any = None) -> float:
     """SIGMA x median |x - about|; ``about`` is the median of x where it is not given (a number, or an array as long as x)."""
-    return SIGMA * float(np.median(np.abs(x - (np.median(x) if about is None else about))))
+    return SIGMA * median(np.abs(x - (median(x) if about is None else about)))
+
+
+def median(x: Any) -> float:
+    """As `np.median` of one dimension; of a short series in a tenth of its time."""
+    if not 0 < len(x) <= SHORT:
+        return float(np.median(x))
+    y = np.sort(x)
+    return float(y[-1]) if y[-1] != y[-1] else float((y[(len(y) - 1) // 2] + y[len(y) // 2]) / 2)
 
 
 def noise_by_steps(x: Any) -> float:
