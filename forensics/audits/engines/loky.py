@@ -71,6 +71,17 @@ def _parallel(jobs: int, task: Task[Any], items: Sequence[Any]) -> Iterator[str]
         options: dict[str, Any] = {"n_jobs": 2, "pre_dispatch": 1, "batch_size": 1}
     else:
         options = {"n_jobs": jobs, "pre_dispatch": "4*n_jobs", "batch_size": "auto"}
+    _start_trackers()
     with interrupts.undisturbed():  # the call starts the processes and hands out the first tasks
         results = Parallel(return_as="generator_unordered", **options)(delayed(task)(i) for i in items)
     yield from results
+
+
+def _start_trackers() -> None:
+    """Those of multiprocessing and of loky: their start lets signals through again, which the workers then would hear."""
+    from multiprocessing import resource_tracker as ours
+
+    from joblib.externals.loky.backend import resource_tracker as theirs
+
+    ours.ensure_running()
+    theirs.ensure_running()
