@@ -63,6 +63,8 @@ def judge(run: Run, baseline: Run | None = None) -> Judged:
 def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None = None, brief: bool = False) -> Case:
     """The case of a run. With `brief` a run that is not unhealthy goes without what only a page shows: the timeline, the pictures, and
     the smallest effects that the checks could have seen."""
+    if baseline is not None:
+        known_good.refuse_itself(run, baseline)
     told = _in_words_of_its_axis(run, judge(run, baseline))
     checks, hypotheses = told.checks, told.hypotheses
     shown = told.verdict == "unhealthy" or not brief

@@ -164,3 +164,16 @@ def test_a_replay_in_python(tmp_path: Path) -> None:
     case = forensics.replay(SPIKE, tmp_path / "mine.py", device="cpu", steps=(340, 350), max_time=1)
     assert case.replay is not None and "no weights here" in case.replay["trouble"]
     assert case.hypotheses == forensics.analyze(SPIKE).hypotheses
+
+
+@pytest.mark.parametrize(
+    ("option", "said"), [({"engine": "spark"}, "no engine spark"), ({"jobs": 0}, "jobs must be"), ({"timeout": 0}, "timeout must be")]
+)
+def test_an_audit_refuses_what_cannot_be_meant(tmp_path: Path, option: dict[str, Any], said: str) -> None:
+    with pytest.raises(forensics.ForensicsError, match=said):
+        forensics.audit(SEEDS, tmp_path / "o", **option)
+
+
+def test_a_run_is_no_baseline_of_its_own() -> None:
+    with pytest.raises(forensics.ForensicsError, match="the run itself"):
+        forensics.analyze(SPIKE, baseline=SPIKE)

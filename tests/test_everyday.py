@@ -287,3 +287,31 @@ def test_ctrl_c_is_one_line_with_workers_too(here: Path) -> None:
     os.killpg(p.pid, signal.SIGINT)  # as a terminal does: to the workers as well
     out, err = p.communicate(timeout=120)
     assert (p.returncode, out, err) == (130, "", "forensics: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["analyze", "a/exp", "--out", "-"], "only what --format draws goes to standard output"),
+        (["analyze", "a/exp", "--json", "-"], "--json -"),
+        (["analyze", "a/exp", "--out", "s3://bucket/x.html"], "written to a local file"),
+        (["guard", "a/exp", "--out", "g.py"], "give --emit"),
+    ],
+)
+def test_an_output_that_would_be_lost_is_refused(here: Path, arguments: list[str], said: str) -> None:
+    before = sorted(here.rglob("*"))
+    got = CliRunner().invoke(cli.main, arguments)
+    assert got.exit_code == 2 and said in got.output
+    assert sorted(here.rglob("*")) == before
+
+
+@pytest.mark.parametrize("delay", [0.9, 1.3, 1.7])
+def test_ctrl_c_in_a_terminal_is_heard_by_all_processes_and_told_once(here: Path, delay: float) -> None:
+    for i in range(200):
+        (here / f"many/r{i}").mkdir(parents=True)
+        (here / f"many/r{i}/log.jsonl").write_text(log())
+    p = subprocess.Popen([*COMMAND, "audit", "many", "--jobs", "2"], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    time.sleep(delay)
+    os.killpg(p.pid, signal.SIGINT)
+    told = p.communicate(timeout=60)[1]
+    assert "Traceback" not in told and told.count("forensics: interrupted") == (p.returncode == 130)

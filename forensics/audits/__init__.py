@@ -82,6 +82,7 @@ def audit(
     """Audits every run below the roots (folders, files, fsspec URLs) into `out`; -> the document that the page is drawn from:
     that of `audit.json`, with ``rows`` and ``curves``. Raises ForensicsError where nothing is found or written."""
     options, tick = options or Options(), progress or (lambda what, done, total: None)
+    _check(roots, options)
     accepted = suppressions.read_known(options.known) if options.known else []
     before = suppressions.read_previous(options.since) if options.since else None
     if options.history and options.redact:
@@ -123,6 +124,21 @@ def audit(
         history.append(options.history, table.rows, table.marks, night)
     written_files.forget(out, "cases", *(["rows", "seen"] if options.redact else []))  # they hold what --redact hides
     return drawn
+
+
+def _check(roots: Sequence[str], options: Options) -> None:
+    """Raises ForensicsError where an option cannot be meant."""
+    wrong = {
+        "no root to audit": not roots,
+        f"there is no engine {options.engine}: local, dask or ray": options.engine not in ("local", "dask", "ray"),
+        "jobs must be at least 1": options.jobs is not None and options.jobs < 1,
+        "pages must not be negative": options.pages < 0,
+        "limit must be at least 1": options.limit is not None and options.limit < 1,
+        "timeout must be above 0 seconds": options.timeout <= 0,
+    }
+    for said, holds in wrong.items():
+        if holds:
+            raise ForensicsError(said, "")
 
 
 def _analyze(places: list[Place], records: kept.Kept, job: one_place.Job, engine: work.Engine, tick: Callable[[int, int], None]) -> None:

@@ -163,7 +163,8 @@ def _ranks(c: Checkpoint) -> Iterator[Found]:
         source, _, plain = name.rpartition(":")
         if source and plain in ("iteration", "global_step", "global_steps", "step") and type(value) is int:
             said[value].append(source)
-    if len(said) > 1:
-        few, most = min(said, key=lambda k: len(said[k])), max(said, key=lambda k: len(said[k]))
+    numbered = all(re.search(rf"(?<!\d)0*{step}(?!\d)", file) for step, files in said.items() for file in files)
+    if len(said) > 1 and not numbered:  # files that are called after their steps are saves of their own
+        few, *_, most = sorted(said, key=lambda k: len(said[k]))
         title = f"{said[few][0]} is of step {few}, {said[most][-1]} of step {most}: parts of two saves"
         yield finding("step_label", "warning", title)

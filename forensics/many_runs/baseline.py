@@ -10,12 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from forensics import evidence
 from forensics.case import BaseFacts, Check, Finding
+from forensics.errors import ForensicsError
 from forensics.many_runs import config_diff, parting
 from forensics.many_runs.side_by_side import data_order
 from forensics.run.recipe import Recipe, recipe
 from forensics.run.series import series
+from parsers import arrow
 from parsers.tables import Run
 
 KIND = "baseline_parting"
@@ -89,3 +93,14 @@ def check(b: Beside) -> Check:
     if b.findings:
         return Check(KIND, "fired", "1 found")
     return Check(KIND, "clear", "", f"a level that differs by {parting.SMALLEST:.1%} beyond the noise, over {b.parted.common} common steps")
+
+
+def refuse_itself(run: Run, baseline: Run) -> None:
+    """Raises ForensicsError where the baseline logged the same values of the same tags at the same steps: it would witness for itself."""
+    a, b = run.tables["metrics"], baseline.tables["metrics"]
+    if not a.num_rows or a.num_rows != b.num_rows:
+        return
+    columns = (("step", -1), ("value", np.nan))
+    same = all(np.array_equal(arrow.filled(a[c], fill), arrow.filled(b[c], fill), equal_nan=c == "value") for c, fill in columns)
+    if same and a["tag"].to_pylist() == b["tag"].to_pylist():
+        raise ForensicsError("the baseline is the run itself, or a copy of it", "Give a run of the same recipe that went well.")

@@ -33,6 +33,8 @@ def guard(emit: str | None, guard_name: str | None, out: Path | None, as_json: b
     """
     import forensics
 
+    if out is not None and emit is None:
+        raise click.UsageError("--out is for the file that --emit writes: give --emit hf, lightning, torch or python")
     told = forensics.guard(where["run"], run=where["name"], run_config=where["run_config"])
     chosen = told.row(guard_name).guard if guard_name or emit else ""
     if emit is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,6 +41,11 @@ class Places:
 
 def places(run: str, wanted: Wanted, picked: str | None = None) -> Places:
     """Where the outputs go, once it is sure that they may be written, whatever run it will be."""
+    for option, path in (("--out", None if wanted.format else wanted.out), ("--json", wanted.json_path), ("--md", wanted.md)):
+        if path == STDOUT:
+            raise click.UsageError(f"{option} - : only what --format draws goes to standard output, with --out -")
+        if path is not None and re.match(r"[A-Za-z][\w+.-]+:/", str(path)):
+            raise click.UsageError(f"{option} {path}: a report is written to a local file; only `audit` writes to a URL")
     if wanted.format:
         return allowed(Places(wanted.out or STDOUT, wanted.json_path, wanted.md, format=wanted.format), force=wanted.force)
     stem = stem_of(run, picked)

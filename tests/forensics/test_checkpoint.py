@@ -375,3 +375,15 @@ def test_the_tensors_table(tmp_path: Path) -> None:
 )
 def test_the_samples(sample: str, kind: str) -> None:
     assert kind in {f["kind"] for f in analyzed(SAMPLES / sample)["findings"]}
+
+
+def test_saves_that_are_called_after_their_steps_are_no_parts_of_one(tmp_path: Path) -> None:
+    model, optimizer, _ = make()
+    for step in (100, 200):
+        save(tmp_path / f"step_{step}.pt", step, model, optimizer)
+    assert "parts of two saves" not in CliRunner().invoke(main, ["checkpoint", str(tmp_path)]).output
+    for rank, step in ((0, 100), (1, 200)):
+        (tmp_path / "shards").mkdir(exist_ok=True)
+        save(tmp_path / f"shards/rank_{rank}.pt", step, model, optimizer)
+    told = CliRunner().invoke(main, ["checkpoint", str(tmp_path / "shards")]).output
+    assert "rank_0.pt is of step 100, rank_1.pt of step 200: parts of two saves" in told
