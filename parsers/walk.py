@@ -38,8 +38,8 @@ def walk(root: Path, most: int = MAX_FILES) -> Iterator[Path | Source | Gap]:
     Links that stay inside the run are skipped (their target is read anyway), links out of it are named and not followed.
     Folders may lie in one another to any depth.
     """
-    if root.is_file():
-        yield root
+    if not root.is_dir():
+        yield root if root.is_file() else _file(root, root, root.parent)
         return
     inside = root.resolve()
     found = 0

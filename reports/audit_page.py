@@ -136,7 +136,8 @@ def terminal(audit: dict[str, Any]) -> str:
     """A few lines for the terminal."""
     lines = [audit_totals.headline(audit)]
     causes = [f"{c.get('title', c['cause'])} {c['runs']}" for c in audit["causes"][:6]]
-    lines += [f"  causes: {', '.join(causes)}"] if causes else []
+    more = f" and {len(audit['causes']) - len(causes)} more" * (len(audit["causes"]) > len(causes))
+    lines += [f"  causes: {', '.join(causes)}{more}"] if causes else []
     lines += [f"  {b['says']}" for b in audit["shared_batches"][:4]]
     for c in audit["shared_causes"][:4]:
         often = f"{c['runs']} of {c['of']} runs, {c['expected']:.1f} expected by chance"

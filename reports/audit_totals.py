@@ -86,7 +86,8 @@ def headline(audit: Audit) -> str:
     v = audit["verdicts"]
     said = f"{v['unhealthy']} of {text_format.plural(audit['runs'], 'run')} went wrong"
     rest = [f"{n} {status}" for status, n in audit.get("endings", {}).items()]
-    rest += [f"{v['inconclusive']} cannot be judged"] if v["inconclusive"] else []
+    open_ = v["inconclusive"] - len(audit["failed"])  # a run that could not be analyzed has that verdict, too
+    rest += [f"{open_} cannot be judged"] if open_ > 0 else []
     rest += [f"{len(audit['failed'])} could not be analyzed"] if audit["failed"] else []
     lost = audit["costs"]["lost_gpu_hours"]
     rest += [f"{hours(lost)} GPU-hours lost"] if lost else []

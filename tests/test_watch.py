@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from forensics import at_path
+from forensics.cli import main
 from forensics.watching import budget, news
 from forensics.watching.growth import Growth
 from forensics.watching.told import Told
@@ -279,3 +281,12 @@ def test_a_file_that_is_written_anew_is_read_from_its_beginning_and_of_a_large_o
     monkeypatch.setattr(appended, "MOST", 100)
     new, end = appended.read(path, "lines", 0)
     assert new is not None and new.source.records < 5 and end == path.stat().st_size
+
+
+def test_a_second_look_replaces_the_report_that_the_first_one_was_told_to_write(tmp_path: Path) -> None:
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r/log.jsonl").write_text("".join(json.dumps({"step": s, "loss": 2.0 - s / 100}) + "\n" for s in range(60)))
+    for _ in range(2):
+        got = CliRunner().invoke(main, ["watch", str(tmp_path / "r"), "--once", "--out", str(tmp_path / "x.html")])
+        assert got.exit_code == 0, got.output
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["r", "x.case.json", "x.html"]

@@ -39,8 +39,9 @@ class Places:
         return {what: path for what, path in found.items() if path is not None and path != STDOUT}
 
 
-def places(run: str, wanted: Wanted, picked: str | None = None) -> Places:
-    """Where the outputs go, once it is sure that they may be written, whatever run it will be."""
+def places(run: str, wanted: Wanted, picked: str | None = None, *, again: bool = False) -> Places:
+    """Where the outputs go, once it is sure that they may be written, whatever run it will be. ``again``: a report of before may stand under
+    the names that were given, too; what becomes of it is decided as for default ones."""
     for option, path in (("--out", None if wanted.format else wanted.out), ("--json", wanted.json_path), ("--md", wanted.md)):
         if path == STDOUT:
             raise click.UsageError(f"{option} - : only what --format draws goes to standard output, with --out -")
@@ -51,7 +52,7 @@ def places(run: str, wanted: Wanted, picked: str | None = None) -> Places:
     stem = stem_of(run, picked)
     page = wanted.out or Path(f"{stem}.html")
     case = wanted.json_path or (page.with_suffix(".case.json") if wanted.out else Path(f"{stem}.case.json"))
-    default = {what for what, given in (("page", wanted.out), ("case", wanted.out or wanted.json_path)) if given is None}
+    default = {what for what, given in (("page", wanted.out), ("case", wanted.out or wanted.json_path)) if again or given is None}
     return allowed(Places(page, case, wanted.md, frozenset(default)), force=wanted.force)
 
 

@@ -81,7 +81,7 @@ def watch(ctx: click.Context, run: str, once: bool, wanted: Wanted, options: Opt
     if not root.exists():
         raise click.UsageError(f"no such file or folder: {run}")
     known = redact_output.begin(ctx) if wanted.redact else None
-    found = places(run, wanted, options.name)
+    found = places(run, wanted, options.name, again=True)
     follower = _follower(Growth(root), run, found, wanted, options, known)
     try:
         if once:
