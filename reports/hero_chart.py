@@ -17,6 +17,7 @@ HEIGHT, UPPER, LOWER, OVERVIEW = 216, 116, 130, 40  # pixels: alone, of two, of 
 COLUMNS, ROOM = 260, 480
 STANDS_OUT = 5  # times the median distance from the middle: what scatter alone reaches hardly ever (5 x 0.67 sigma)
 NEAR = 0.05  # of the width: a peak so near to the steps of the finding is its own
+AT_END = 0.02  # of the run
 EDGE = 0.97  # of the width: a value that ends before it has no place in the margin
 WIDE = 0.8  # of the run: a window as wide as this shows it all
 FAMILIES = {"memory": ("gpu.mem", "mem.")}  # metrics that a kind of finding is about, where it names none
@@ -87,7 +88,7 @@ def _panel(case: Case, data: Case, x: Scale, height: int, finding: Case) -> dict
     drawn = beside_curves.within(timeline_chart.curves(data, timeline_chart.abandoned_from(case)), x)
     metric, log = str(data.get("metric")), timeline_chart.logarithmic(data, drawn)
     bands, marks = ([d for d in data.get(k) or [] if isinstance(d, dict)] for k in ("bands", "marks"))
-    spots = _spots(drawn, finding, x, {value(m.get("step")) for m in marks})
+    spots = _spots(drawn, finding, x, {value(m.get("step")) for m in marks}, _run_end(case))
     marks = [m for m in marks if value(m.get("step")) not in {s.step for s in spots if s.kind == "peak"}]
     more, keys = beside_curves.of(case, data, drawn, x)
     look = Look(timeline_chart.describe(metric, drawn), height, log, COLUMNS, bands, marks, 2, ROOM, spots, keyed=True)
@@ -108,8 +109,14 @@ def _is_about(finding: Case, series: Case) -> bool:
     )
 
 
-def _spots(drawn: list[Curve], finding: Case, x: Scale, marked: set[float]) -> list[Spot]:
-    """The usual value, the one farthest from it, and the last: what the eye would have to read off the axis."""
+def _run_end(case: Case) -> float:
+    """From which step on a value is one of the run's last."""
+    first, last = map(value, text_format.axis(case["run"]))
+    return last - AT_END * (last - first)
+
+
+def _spots(drawn: list[Curve], finding: Case, x: Scale, marked: set[float], end: float) -> list[Spot]:
+    """The usual value, the one farthest from it, and the last, with its step where the run goes on: what the eye would have to read off the axis."""
     told = [p for c in drawn if c.kind != "old" for p in c.points]
     alive = [p for p in told if math.isfinite(p[1])]
     if not alive:
@@ -127,7 +134,9 @@ def _spots(drawn: list[Curve], finding: Case, x: Scale, marked: set[float]) -> l
     event = event and len(alive) == len(told)  # beside a NaN no finite value is the event
     spots = [Spot(far[0], far[1], f"{text_format.number(far[1])} at {text_format.number(int(far[0]))}", "peak")] if event else []
     spots += [Spot(last[0], usual, f"usual {text_format.number(usual)}", "usual")] if low[1] <= usual <= high[1] else []
-    return [*spots, *([Spot(last[0], last[1], f"last {text_format.number(last[1])}", "last")] if x(last[0]) > EDGE else [])]
+    shown = text_format.number(last[1])
+    label = f"{shown} at {text_format.number(int(last[0]))}" if last[0] < end else f"last {shown}"
+    return [*spots, *([Spot(last[0], last[1], label, "last")] if x(last[0]) > EDGE else [])]
 
 
 def _overview(case: Case, series: Case, whole: Scale, part: Scale) -> Markup:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import cases
+import pytest
 
 from reports import cause_ledger, checkpoint_table, do_next, first_screen, hero_chart, html, replay_section, timeline_chart
+from reports.chart import Curve
+from reports.scales import Scale
 from reports.schema import complete
 
 Case = dict[str, Any]
@@ -39,7 +42,7 @@ def about(case: Case, kind: str, metric: str, tag: str, *, curve: bool) -> Case:
 def test_the_chart_is_of_the_metric_that_the_finding_is_about() -> None:
     found = drawn(about(cases.spike(), "lr_schedule", "other/rate", "rate", curve=True))
     assert (found["upper"]["tag"], found["upper"]["log"]) == ("rate", False)
-    assert "last 40" in found["upper"]["svg"] and "highest 40" in found["upper"]["svg"]
+    assert "40 at 340" in found["upper"]["svg"] and "highest 40" in found["upper"]["svg"]
     assert "shown above: steps 100 to 340" in found["overview"]
     without = drawn(about(cases.spike(), "odd_metric", "other/rate", "rate", curve=False))
     assert without["upper"]["tag"] == "rate"
@@ -235,3 +238,10 @@ def test_a_peak_far_from_the_finding_is_not_marked_as_its_own() -> None:
     case = proven(("resume_break-50", curve("loss.train", high), "warning"), series=series)
     case["findings"][0]["steps"] = [5, 6]
     assert "9 at 5" in drawn(case)["upper"]["svg"]
+
+
+@pytest.mark.parametrize(("end", "label"), [(600, "0.5 at 368"), (368, "last 0.5")])
+def test_the_last_value_of_a_window_is_that_of_the_run_at_its_end_only(end: int, label: str) -> None:
+    drawn = [Curve([(float(s), 0.5) for s in range(327, 369)])]
+    spots = hero_chart._spots(drawn, {}, Scale(327, 368), set(), hero_chart._run_end({"run": {"steps": [1, end]}}))
+    assert [s.text for s in spots if s.kind == "last"] == [label]
