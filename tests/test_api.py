@@ -177,3 +177,8 @@ def test_an_audit_refuses_what_cannot_be_meant(tmp_path: Path, option: dict[str,
 def test_a_run_is_no_baseline_of_its_own() -> None:
     with pytest.raises(forensics.ForensicsError, match="the run itself"):
         forensics.analyze(SPIKE, baseline=SPIKE)
+
+
+def test_a_tag_that_neither_run_logged_is_told() -> None:
+    with pytest.raises(forensics.ForensicsError, match="no metric of that tag"):
+        forensics.compare(SEEDS / "seed_1", SEEDS / "seed_4", metrics={"loss.train": "typo"})

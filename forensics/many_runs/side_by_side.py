@@ -13,7 +13,7 @@ from forensics.case import jsonable
 from forensics.detectors import loss_spike
 from forensics.errors import CannotTell, ForensicsError
 from forensics.many_runs import config_diff, difference, learning, parting, source_diff, verdict_of_two
-from forensics.run import how_it_ended, identity, pace
+from forensics.run import how_it_ended, identity, metric_aliases, pace
 from forensics.run.downsample import m4
 from forensics.run.inputs import loss_of
 from forensics.run.recipe import recipe
@@ -30,7 +30,10 @@ _CADENCE = lazy_re(r"(?i)every|interval|freq|period|_steps$|workers|prefetch|str
 
 
 def compare(a: Run, b: Run, *, command: Sequence[str] = ()) -> dict[str, Any]:
-    """The comparison as JSON; docs/audit.md lists the keys. Raises ForensicsError where both hold no metric in common."""
+    """The comparison as JSON; docs/audit.md lists the keys. Raises ForensicsError where both hold no metric in common, and WrongUsage
+    where neither logged a tag that was given."""
+    if a.aliases is not None:
+        metric_aliases.check_tags(a.aliases, [a, b])
     common = [n for n in METRICS if series(a, n) is not None and series(b, n) is not None]
     if not common and not set(names(a)) & set(names(b)):
         raise ForensicsError(
