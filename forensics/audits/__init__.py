@@ -130,7 +130,7 @@ def _check(roots: Sequence[str], options: Options) -> None:
     """Raises ForensicsError where an option cannot be meant."""
     wrong = {
         "no root to audit": not roots,
-        f"there is no engine {options.engine}: local, dask or ray": options.engine not in ("local", "dask", "ray"),
+        f"there is no engine {options.engine}: local, dask or ray": options.engine not in ("here", "local", "dask", "ray"),
         "jobs must be at least 1": options.jobs is not None and options.jobs < 1,
         "pages must not be negative": options.pages < 0,
         "limit must be at least 1": options.limit is not None and options.limit < 1,

@@ -139,21 +139,17 @@ def _below(root: str, prefix: str, everything: list[Found]) -> list[Place]:
 
 
 def _without_audits(files: list[Found], root: str, out: str) -> list[Found]:
-    """Without what earlier audits and analyses wrote."""
+    """Without what earlier audits and analyses wrote. A run that lies in the folder of an audit stays one."""
     state = f"{storage.STATE}/"
     ours = {f.path.rpartition("/")[0] for f in files if f.path.endswith("audit.parquet")}
-    ours |= {f.path.partition(state)[0].rstrip("/") for f in files if state in f.path}
     if not remote.is_url(root) and not remote.is_url(out):
         target, base = Path(out).resolve(), Path(root).resolve()
-        if target != base and target.is_relative_to(base):
-            ours.add(target.relative_to(base).as_posix())
-    at_root = ("",) if "" in ours else ()
-    below = tuple(f"{o}/" for o in ours if o)
+        if target.is_relative_to(base):
+            ours.add("" if target == base else target.relative_to(base).as_posix())
+    outputs = {f"{o}/{name}".lstrip("/") for o in ours for name in written_files.OUTPUTS}
 
     def is_own(path: str) -> bool:
-        if path.endswith((".case.json", ".html")) or (below and path.startswith(below)):
-            return True
-        return bool(at_root) and (path.startswith(state) or path in written_files.OUTPUTS)
+        return path.endswith((".case.json", ".html")) or path.startswith(state) or f"/{state}" in path or path in outputs
 
     return [f for f in files if not is_own(f.path)]
 

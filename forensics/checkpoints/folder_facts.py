@@ -22,6 +22,7 @@ from parsers.walk import is_regular
 
 MOST = 64 << 20  # bytes of a JSON file; tokenizers have up to thirty
 PADDED = 8  # vocabularies are filled up to a multiple of 8, 64 or 128 for the hardware
+_DIGITS = lazy_re(r"\d{1,18}")
 _EMBEDDING = lazy_re(r"(?:^|[.:])(?:wte|embed_tokens|tok_embeddings|word_embeddings|embed_in)\.weight$")
 _ANY_EMBEDDING = lazy_re(r"(?i)(?:^|[.:_])\w*(emb|embed|embedding|embeddings|embed_tokens|wte)\.weight$")
 _ANY_HEAD = lazy_re(r"(?i)(?:^|[.:_])(\w{0,40}head|output|out|proj_out|decoder|generator|fc)\.weight$")
@@ -163,7 +164,7 @@ def _ranks(c: Checkpoint) -> Iterator[Found]:
         source, _, plain = name.rpartition(":")
         if source and plain in ("iteration", "global_step", "global_steps", "step") and type(value) is int:
             said[value].append(source)
-    numbered = all(re.search(rf"(?<!\d)0*{step}(?!\d)", file) for step, files in said.items() for file in files)
+    numbered = all(step in map(int, _DIGITS.findall(file)) for step, files in said.items() for file in files)
     if len(said) > 1 and not numbered:  # files that are called after their steps are saves of their own
         few, *_, most = sorted(said, key=lambda k: len(said[k]))
         title = f"{said[few][0]} is of step {few}, {said[most][-1]} of step {most}: parts of two saves"

@@ -170,3 +170,11 @@ def test_folders_left_out_for_one_reason_are_one_entry() -> None:
     ]  # fmt: skip
     assert len(skipped.listed(left, [("/r", "data/a/run.log")])) == 13
     assert skipped.listed(left[:12], [("/r", "data/a/3.png")])[0]["path"] == "/r/data/a/0.png"
+
+
+def test_a_run_in_the_folder_of_an_audit_is_audited_again(tmp_path: Path) -> None:
+    (tmp_path / "a/run").mkdir(parents=True)
+    (tmp_path / "a/run/log.jsonl").write_text("".join(f'{{"step": {i}, "loss": {3 - i / 100}}}\n' for i in range(60)))
+    for _ in range(2):
+        made = audits.audit([str(tmp_path)], str(tmp_path / "a"), TEXT, audits.Options(engine="here"))
+        assert [r["path"].rpartition("/")[2] for r in made["rows"]] == ["run"] and made["skipped"] == []
