@@ -19,8 +19,6 @@ import numpy as np
 import pyarrow as pa
 
 from parsers import arrow, clocks, compressed, formats, plugins, rank_names, secrets, shown
-from parsers.formats import console
-from parsers.records import counted
 from parsers.runs import assemble, launches, split_runs
 from parsers.tables import HEAD_BYTES, Gap, Note, Run, Source, relative, table_of
 from parsers.unclaimed import describe, is_report, sampled
@@ -103,9 +101,6 @@ def _parsed(parser: ModuleType, path: Path, rel: str, size: int) -> assemble.Fil
     except Exception as e:  # our mistake, not the file's; what was read before it stands
         what = f"the {name_of(parser)} parser broke off: {type(e).__name__}: {e}"
         gaps.append(Gap("byte 0", secrets.mask_text(what)[:300], None, rel))
-    if parser is console and (numbered := counted.counted(batches.get("metrics", []))) is not None:
-        batches["metrics"] = numbered
-        notes.append(counted.NOTE)
     if (rank := rank_names.number(rel)) is not None:
         batches = {table: [_of_rank(b, rank) for b in found] for table, found in batches.items()}
     source = Source(rel, name_of(parser), size, records, unit=getattr(parser, "AT", "line"), note="; ".join(notes), clock=clock)

@@ -293,8 +293,10 @@ def test_ctrl_c_is_one_line_with_workers_too(here: Path) -> None:
     ("arguments", "said"),
     [
         (["analyze", "a/exp", "--out", "-"], "only what --format draws goes to standard output"),
-        (["analyze", "a/exp", "--json", "-"], "--json -"),
-        (["analyze", "a/exp", "--out", "s3://bucket/x.html"], "written to a local file"),
+        (["analyze", "a/exp", "--json", "-"], "only what --format draws goes to standard output"),
+        (["compare", "a/exp", "b/exp", "--out", "-"], "only what --format draws goes to standard output"),
+        (["analyze", "a/exp", "--out", "s3://bucket/x.html"], "give a local file"),
+        (["compare", "a/exp", "b/exp", "--json", "s3://bucket/x.json"], "give a local file"),
         (["guard", "a/exp", "--out", "g.py"], "give --emit"),
     ],
 )

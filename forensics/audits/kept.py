@@ -8,7 +8,6 @@ files with the same stamp, so that a part that is there twice, or is old, adds n
 from __future__ import annotations
 
 import json
-import re
 import time
 import uuid
 import zlib
@@ -19,13 +18,14 @@ from typing import Any
 from forensics import remote
 from forensics.audits import storage, written_files
 from forensics.audits.discover import Place
+from parsers.lazy_regex import lazy_re
 
 ROWS = f"{storage.STATE}/rows"
 FULL = 1000  # lines of a part: 3 MB
 SOON, SHARE = 0.5, 1 / 200  # seconds after which a part is written though it is not full; as a share of the time since the beginning
 AGAIN = "again"  # in a record: what it says holds for the worker that found it, and --resume tries again
 KEY, SPARE = 24, 8  # characters of a place's key; parts more than full ones would be, before they are put together
-_HEAD = re.compile(rb'\{"key":"([0-9a-f]{24})","stamp":"([^"\\]*)","crc32":(\d+),')
+_HEAD = lazy_re(rb'\{"key":"([0-9a-f]{24})","stamp":"([^"\\]*)","crc32":(\d+),')
 
 
 def line(place: Place, records: list[dict[str, Any]]) -> str:

@@ -5,7 +5,6 @@ Where all of a folder is left out for one reason it is one entry, so that a data
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,11 +13,12 @@ from typing import Any
 from forensics.audits import storage
 from forensics.audits.listing import REFUSED, SKIPPED, UNREADABLE, Found
 from parsers import secrets
+from parsers.lazy_regex import lazy_re
 
 FOLDED = 10  # paths of a folder that are one entry from here on
 NO_RUN = "read, and no run in it: no steps, events or checkpoints"
 CROWDED = "one of too many unknown files beside the run"
-_ARCHIVE = re.compile(r"(?i)\.(zip|tar|tgz|tbz2?|txz|7z|rar|gz|bz2|xz|zst|lz4)$")
+_ARCHIVE = lazy_re(r"(?i)\.(zip|tar|tgz|tbz2?|txz|7z|rar|gz|bz2|xz|zst|lz4)$")
 
 
 @dataclass(frozen=True, slots=True)

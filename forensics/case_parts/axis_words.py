@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from forensics.case import Check, Evidence, Finding, Hypothesis
+from parsers.lazy_regex import lazy_re
 
-_QUOTED = re.compile(r'("[^"]*"|`[^`]*`)')
-_COUNTED = re.compile(r"(?<![-\w/])(S|s)tep(s?)(?= \d)|(?<=\d )(s)tep(s?)\b")
+_QUOTED = lazy_re(r'("[^"]*"|`[^`]*`)')
+_COUNTED = lazy_re(r"(?<![-\w/])(S|s)tep(s?)(?= \d)|(?<=\d )(s)tep(s?)\b")
 
 
 def in_epochs(text: str, logged: Sequence[str] = ()) -> str:

@@ -136,7 +136,7 @@ def freezes(x: excursions.Floats) -> tuple[int, int] | None:
     lengths[x[edges[:-1]] == 0] = 0
     best = int(np.argmax(lengths))
     first = int(edges[best])
-    if abs(x[first]) < ROUNDED * last_digit(x) or lengths[best] < FROZEN or first < SETTLED or np.median(lengths[lengths > 0]) > 1:
+    if lengths[best] < FROZEN or first < SETTLED or np.median(lengths[lengths > 0]) > 1 or abs(x[first]) < ROUNDED * last_digit(x):
         return None
     return first, first + int(lengths[best]) - 1
 

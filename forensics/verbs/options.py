@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -48,9 +49,11 @@ class Wanted:
 
 
 def named_file(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
-    """An output that is asked for has a name: --out "" is a mistake in a script."""
+    """An output that is asked for has a name, and is a file here: --out "" is a mistake in a script."""
     if value is not None and not value.name:
         raise click.BadParameter("give the name of a file to write")
+    if value is not None and re.match(r"[A-Za-z][\w+.-]+:/", str(value)):  # a path keeps one slash of "://"
+        raise click.BadParameter("give a local file; only `audit` writes to a URL")
     return value
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,11 +41,6 @@ class Places:
 def places(run: str, wanted: Wanted, picked: str | None = None, *, again: bool = False) -> Places:
     """Where the outputs go, once it is sure that they may be written, whatever run it will be. ``again``: a report of before may stand under
     the names that were given, too; what becomes of it is decided as for default ones."""
-    for option, path in (("--out", None if wanted.format else wanted.out), ("--json", wanted.json_path), ("--md", wanted.md)):
-        if path == STDOUT:
-            raise click.UsageError(f"{option} - : only what --format draws goes to standard output, with --out -")
-        if path is not None and re.match(r"[A-Za-z][\w+.-]+:/", str(path)):
-            raise click.UsageError(f"{option} {path}: a report is written to a local file; only `audit` writes to a URL")
     if wanted.format:
         return allowed(Places(wanted.out or STDOUT, wanted.json_path, wanted.md, format=wanted.format), force=wanted.force)
     stem = stem_of(run, picked)
@@ -61,6 +55,8 @@ def allowed(found: Places, *, force: bool) -> Places:
     from forensics import output
     from forensics.run import identity
 
+    if STDOUT in (found.case, found.md) or (found.page == STDOUT and found.format is None):
+        raise click.UsageError("only what --format draws goes to standard output, with --out -")
     for what, path in found.named().items():
         if not (what in found.default and identity.of_report(path) is not None):
             output.check(path, force=force)

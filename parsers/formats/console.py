@@ -36,6 +36,7 @@ from parsers.console_format.reader import Reader
 from parsers.formats import device_monitor, stack_dump
 from parsers.lazy_regex import lazy_re
 from parsers.records import delimited
+from parsers.records.counted import counted
 from parsers.records.line_blocks import odd_characters
 from parsers.tables import FLUSH_ROWS, HEAD_BYTES, Gap, Note
 
@@ -132,6 +133,10 @@ def _reads_like_a_log(lines: list[str]) -> bool:
 
 def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     """Metrics, events, settings and printed batches of a log, in the order of the file."""
+    yield from counted(_parsed(path))
+
+
+def _parsed(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     if kind := envelopes.kind_of(path, _head(path)):
         yield from unwrapped.parse(path, kind)
         return

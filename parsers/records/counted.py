@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 import pyarrow as pa
 
 from parsers import arrow
 from parsers.name_rules import words
+from parsers.tables import Gap, Note, table_of
 
 LEAST = 8  # bound: fewer values make no curve; a closing table may name a loss or two
 NOTE = "no line names a step: the values of each metric are counted"
 
 
-def counted(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch] | None:
-    """The metrics of a file with each value's number as its step (from 1, by tag); None where a step is named, or no loss is logged often."""
-    if any(b["step"].null_count < b.num_rows for b in batches if "step" in b.schema.names):
-        return None
-    of_batch = [b["tag"].to_pylist() for b in batches]
-    often: dict[str, int] = {}
-    for tag in (t for tags in of_batch for t in tags):
-        often[tag] = often.get(tag, 0) + 1
+def counted(items: Iterable[pa.RecordBatch | Gap | Note]) -> Iterator[pa.RecordBatch | Gap | Note]:
+    """What a parser gives. Metrics wait until one has a step; where none ever has and a loss is logged often, each value's number (from 1, by
+    tag) becomes its step."""
+    held: list[pa.RecordBatch] = []
+    stepped = False
+    for item in items:
+        if stepped or isinstance(item, (Gap, Note)) or table_of(item) != "metrics":
+            yield item
+            continue
+        held.append(item)
+        if stepped := "step" in item.schema.names and item["step"].null_count < item.num_rows:
+            yield from held
+            held = []
+    often = Counter(tag for b in held for tag in b["tag"].to_pylist())
     loss = max((n for tag, n in often.items() if "loss" in words(tag).split()), default=0)
     if loss < LEAST:
-        return None
-    seen = dict.fromkeys(often, 0)
-    found = []
-    for b, tags in zip(batches, of_batch, strict=True):
-        step = np.zeros(len(tags), np.int64)
-        for i, tag in enumerate(tags):
-            seen[tag] = step[i] = seen[tag] + 1
-        there = np.array([often[tag] == loss for tag in tags], np.bool_)
-        found.append(arrow.with_column(b, "step", arrow.numbers(step, there)) if "step" in b.schema.names else b)
-    return found
+        yield from held
+        return
+    seen: Counter[str] = Counter()
+    yield from (_numbered(b, seen, {tag for tag, n in often.items() if n == loss}) for b in held)
+    yield Note(NOTE)
+
+
+def _numbered(batch: pa.RecordBatch, seen: Counter[str], tags: set[str]) -> pa.RecordBatch:
+    """The batch with the numbers of these tags as steps."""
+    of = batch["tag"].to_pylist()
+    step = np.zeros(len(of), np.int64)
+    for i, tag in enumerate(of):
+        seen[tag] += 1
+        step[i] = seen[tag]
+    return arrow.with_column(batch, "step", arrow.numbers(step, np.array([tag in tags for tag in of], np.bool_)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from forensics.run import nan_filter
+from forensics.run import nan_filter, robust
 from forensics.spikes import excursions, medians, plain_rule, trend
 from forensics.spikes.excursions import Floats
 from forensics.spikes.visible import smallest_spike
@@ -177,3 +177,12 @@ def test_short_and_long_series_have_the_same_medians(window: int, center: bool, 
         if odd is not None:
             x[::5] = odd
         assert np.array_equal(medians.of_windows(x, window, center), medians.streamed(x, window, center), equal_nan=True)
+
+
+@pytest.mark.parametrize("odd", [None, np.inf, np.nan])
+@pytest.mark.parametrize("length", [1, 2, 7, 500, robust.SHORT + 1])
+def test_the_quick_median_is_numpys(length: int, odd: float | None) -> None:
+    x = noisy(length, 0.1)
+    if odd is not None:
+        x[:: max(length // 3, 1)] = odd
+    assert np.array_equal(robust.median(x), np.median(x), equal_nan=True)

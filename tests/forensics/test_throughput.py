@@ -57,3 +57,11 @@ def test_rollouts_before_the_first_update_are_no_speed(trained_from: int, told: 
     loss = np.where(np.arange(N) < trained_from, np.nan, noisy(N, 0.01))
     run = run_of({"loss.train": loss, "time.step": SECONDS}, interval=10)
     assert [f.severity for f in throughput.detect(run)] == told
+
+
+@pytest.mark.parametrize(("faster", "told"), [(5, []), (20, ["warning"])])
+def test_of_episodes_alone_the_first_tenth_may_be_of_a_random_policy(faster: int, told: list[str]) -> None:
+    n = 100
+    seconds = np.where(np.arange(n) < faster, 1.0, 5.0) * np.random.default_rng(0).normal(1, 0.05, n)
+    run = run_of({"rl.reward": noisy(n, 0.1), "time.step": seconds}, interval=10)
+    assert [f.severity for f in throughput.detect(run)] == told

@@ -441,4 +441,3 @@ def test_beside_a_generator_and_a_discriminator_no_loss_is_the_whole() -> None:
 def test_the_terms_and_the_sum_of_a_tracker_s_table() -> None:
     table = ("box", "conf", "id", "total", "nTargets")
     assert [name(x, *table) for x in table] == ["loss.aux", "loss.aux", "loss.aux", "loss.train", "other/nTargets"]
-    assert name("sec", "epoch", "train_loss") == "time.step" and name("sec", "epoch") == "other/sec"
