@@ -32,6 +32,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.run.inputs import finite_loss, loss_of
+from forensics.run.once import once
 from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Series
 from forensics.spikes import excursions, jumps, medians
@@ -51,6 +52,7 @@ GRAVE = 0.02  # a step up of this size that stays is a warning; not critical: 0.
 MOST, LONG = 20, 10  # unit: steps on a page; values of a spike that the fit would take for a step. Not critical (docs/thresholds.md)
 STAYS = 0.5  # of a step; half of the way is where two levels part; measured: at 0.35 three more faulty runs, at 0.7 four of 12 are lost
 PLACES, HALVINGS, HUGE = 24, 10, 2.0  # bound: places where a step is planted; its size is then known to half a percent; in ln
+ENOUGH = 100_000  # statistical: values that make the spread of a fit; it is then known to 0.4 %, and more take seconds
 LEVELS, CUT = 15, 3.0  # statistical: a median of 15 is off by a third of a sigma; beyond 3 sigma lies 1 value of 370
 
 Fit = tuple[excursions.Floats, float, float, int, list[tuple[int, int]]]
@@ -82,8 +84,9 @@ class Shift:
 def detect(run: Run) -> Iterator[Finding]:
     s, rows = finite_loss(run, LEAST_SHORT)
     restarts = np.flatnonzero(np.diff(s.attempt[rows])) + 1
-    look, near = (shifts, WIDTH // 4) if len(rows) >= LEAST_VALUES else (short_shifts, jumps.BEFORE)
-    found = [f for f in look(s.value[rows]) if not (np.abs(restarts - f.at) <= near).any()]
+    long = len(rows) >= LEAST_VALUES
+    all_of_it, near = (shifts(_fit(run)), WIDTH // 4) if long else (short_shifts(s.value[rows]), jumps.BEFORE)
+    found = [f for f in all_of_it if not (np.abs(restarts - f.at) <= near).any()]
     for f in found[:MOST]:
         yield _finding(run, s, rows, f, len(found))
 
@@ -96,7 +99,7 @@ def smallest_effect(run: Run) -> str:
     if len(x) < LEAST_VALUES:
         y, logs = excursions.scaled(x)
         return f"a step up of {np.expm1(jumps.smallest_step(y)):.0%} that stays, where the loss falls no further" if logs else ""
-    fit = _fit(x)
+    fit = _fit(run)
     if fit is None:
         return ""
     width = fit[3]
@@ -126,7 +129,8 @@ def _is_found(fit: Fit, at: int, size: float) -> bool:
     first, last = max(at - 2 * width, 0), min(at, len(step))
     planted = step.copy()
     planted[first:last] += size * _response(width)[first - (at - 2 * width) :][: last - first]
-    return bool(planted[min(at - width, len(step) - 1)] >= max(ERRORS * error, USUAL * robust_sigma(planted), np.log1p(LEAST)))
+    usual = robust_sigma(planted[:: max(len(planted) // ENOUGH, 1)])
+    return bool(planted[min(at - width, len(step) - 1)] >= max(ERRORS * error, USUAL * usual, np.log1p(LEAST)))
 
 
 @cache
@@ -136,9 +140,8 @@ def _response(width: int) -> excursions.Floats:
     return response
 
 
-def shifts(x: excursions.Floats) -> list[Shift]:
+def shifts(fit: Fit | None) -> list[Shift]:
     """Lasting steps of a positive series, in order."""
-    fit = _fit(x)
     if fit is None:
         return []
     step, error, usual, width, spikes = fit
@@ -171,9 +174,11 @@ def short_shifts(x: excursions.Floats) -> list[Shift]:
     return found
 
 
-def _fit(x: excursions.Floats) -> Fit | None:
+@once
+def _fit(run: Run) -> Fit | None:
     """(step at each value from index `width` on, standard error, usual size, width, long spikes)."""
-    y, logs = excursions.scaled(x)
+    s, rows = finite_loss(run, LEAST_SHORT)
+    y, logs = excursions.scaled(s.value[rows])
     width = min(WIDTH, len(y) // 4)
     if not logs or width < LEAST_WIDTH:
         return None

@@ -46,12 +46,12 @@ from forensics.run.plan import planned_steps
 from forensics.run.series import Series, series
 from forensics.spikes import excursions, jumps, measurements
 from forensics.spikes.classes import Spike, judge
+from forensics.spikes.histories import History, histories
 from forensics.spikes.trend import IN_ORDER, falls_in_order
 from forensics.spikes.visible import smallest_spike
 from parsers.tables import Run
 
 NEEDS = [ANY_LOSS]
-HISTORY = 1000  # values of the attempt before that a new attempt is compared with; not critical: six times what any yardstick reaches back
 WHY = {
     "reinit": "the loss is back at its first value and comes down the same way: reinitialized weights",
     "step": "the level steps up without an overshoot and learning continues: a restarted schedule, or other data",
@@ -109,16 +109,15 @@ def _detected(run: Run) -> Iterator[Finding[Facts]]:
         raise CannotTell(f"only {len(s)} values of {s.tag} were logged")
     length = planned_steps(run) or int(s.step.max() - s.step.min())
     made = logger_artefact.rows_made(run, s)
-    for attempt, rows, first in histories(s):
-        scaled = excursions.scaled(s.value[rows])
-        judged = [j for j in judge(s.step[rows], s.value[rows], length) if j.at.start >= first]
+    for h in histories(s):
+        judged = [j for j in judge(h.step, h.value, length) if j.at.start >= h.first]
         for i, j in enumerate(judged):
-            until = min((o.at.start for o in judged[i + 1 :] if o.at.start > j.at.peak), default=len(rows))
-            if rows[j.at.peak] in made:
+            until = min((o.at.start for o in judged[i + 1 :] if o.at.start > j.at.peak), default=len(h.rows))
+            if h.rows[j.at.peak] in made:
                 j = replace(j, kind="not_a_spike", why="logger")
-            elif j.why == "step" and _rate_stays(run, int(s.step[rows[j.at.start]]), attempt):
+            elif j.why == "step" and _rate_stays(run, int(h.step[j.at.start]), h.attempt):
                 j = replace(j, why="data")
-            yield _finding(run, s, rows, scaled, j, until, attempt)
+            yield _finding(run, s, h, j, until)
 
 
 def _rate_stays(run: Run, step: int, attempt: int) -> bool:
@@ -139,36 +138,24 @@ def smallest_effect(run: Run) -> str:
     return smallest_spike(s) if len(s) >= excursions.WARMUP + 2 else IN_ORDER
 
 
-def histories(s: Series) -> Iterator[tuple[int, Any, int]]:
-    """(attempt, rows, how many of them are history) of each attempt, with the end of what it went on from."""
-    kept = np.array([], np.int64)
-    for attempt in np.unique(s.attempt):
-        rows = np.flatnonzero(s.attempt == attempt)
-        before = kept[s.step[kept] < s.step[rows].min()]
-        kept = np.concatenate([before, rows])
-        before = before[-HISTORY:]
-        yield int(attempt), np.concatenate([before, rows]), len(before)
-
-
-def _finding(run: Run, s: Series, rows: Any, scaled: tuple[excursions.Floats, bool], j: Spike, until: int, attempt: int) -> Finding[Facts]:
-    e, (y, logs) = j.at, scaled
-    real = excursions.in_units(e, s.value[rows], np.arange(len(rows) + 1), logs)
-    start, peak = int(s.step[rows[e.start]]), int(s.step[rows[e.peak]])
-    end = int(s.step[rows[e.end]]) if e.end is not None and e.end < len(rows) else None
-    last, top = int(s.step[rows[-1]]), float(s.value[rows[e.peak]])
+def _finding(run: Run, s: Series, h: History, j: Spike, until: int) -> Finding[Facts]:
+    e, attempt = j.at, h.attempt
+    level = excursions.level_in_units(e, h.value, h.logs)
+    start, peak, last, top = int(h.step[e.start]), int(h.step[e.peak]), int(h.step[-1]), float(h.value[e.peak])
+    end = int(h.step[e.end]) if e.end is not None and e.end < len(h.rows) else None
     censored = end is None and (attempt < int(s.attempt.max()) or last - start <= 2 * j.limit)
-    cost_steps, excess = measurements.cost(s.step[rows], s.value[rows], e, real.level, until)
+    cost_steps, excess = measurements.cost(h.step, h.value, e, level, until)
     facts = Facts(
-        s.name, start, peak, end, j.kind, odds(j, end, start, censored), censored, top - real.level, real.level, top, e.sigmas, attempt,
-        cost_steps, excess, bool(s.alive[rows[e.peak]]), int((e.end or len(rows)) - e.start), j.why,
-        over_highest=_over_highest(y, e), falls_at=_falls_at(s.step[rows], y, e), half_life=measurements.half_life(s.step[rows], y, e),
-        residual_offset=_offset(y, s.value[rows], e, until, logs), moved_first=measurements.moved_first(run, start, peak, s.interval),
+        s.name, start, peak, end, j.kind, odds(j, end, start, censored), censored, top - level, level, top, e.sigmas, attempt,
+        cost_steps, excess, bool(s.alive[h.rows[e.peak]]), int((e.end or len(h.rows)) - e.start), j.why,
+        over_highest=_over_highest(h.y, e), falls_at=_falls_at(h.step, h.y, e), half_life=measurements.half_life(h.step, h.y, e),
+        residual_offset=_offset(h, e, until), moved_first=measurements.moved_first(run, start, peak, s.interval),
     )  # fmt: skip
     stop = end if end is not None else last
     mark = {"step": peak, "label": f"step {peak}: {top:.4g}".replace("nan", "NaN"), "kind": j.kind}
-    band, where = {"from": start, "to": stop, "kind": j.kind}, s.place(run, rows[e.peak])
+    band, where = {"from": start, "to": stop, "kind": j.kind}, s.place(run, h.rows[e.peak])
     shown = evidence.window(s, start, stop, mark, band, title=f"{s.tag} around step {peak}", where=where)
-    times = (s.clock(rows[e.start]), s.clock(rows[min(e.end, len(rows) - 1)] if e.end is not None else rows[-1]))
+    times = (s.clock(h.rows[e.start]), s.clock(h.rows[min(e.end, len(h.rows) - 1)] if e.end is not None else h.rows[-1]))
     key = f"{peak}-attempt{attempt}" if attempt else peak
     against = improves_after(run, start) if end is None and e.peak - e.start >= excursions.LEVEL and np.isfinite(top) else ""
     grave = "info" if against or _trifling(s, facts) else severity(j, facts.over_highest)
@@ -178,7 +165,8 @@ def _finding(run: Run, s: Series, rows: Any, scaled: tuple[excursions.Floats, bo
 
 def _trifling(s: Series, f: Facts) -> bool:
     """Whether a spike takes back hardly anything of what the loss had fallen: near zero small is large as a share."""
-    first = float(np.median(s.value[s.usable][:3])) if s.usable.any() else f.level
+    rows = np.flatnonzero(s.usable)[:3]
+    first = float(np.median(s.value[rows])) if len(rows) else f.level
     return f.height < TRIFLE * (first - f.level)
 
 
@@ -204,7 +192,7 @@ def _over_highest(y: excursions.Floats, e: excursions.Excursion) -> float | None
 def _falls_at(step: Any, y: excursions.Floats, e: excursions.Excursion) -> int | None:
     """Where a flat high stretch, entered and left from one value to the next, ends; None where it is no such stretch. An optimizer
     that recovers takes many values; data that end take one."""
-    x = y[e.start :] - e.level
+    x = y[e.start : e.end + STRETCH if e.end is not None else len(y)] - e.level
     x = x[: np.flatnonzero(~np.isfinite(x))[0]] if not np.isfinite(x).all() else x
     least = jumps.AFTER if len(y) <= jumps.SHORT else STRETCH
     if len(x) < least + 3:
@@ -241,10 +229,10 @@ def odds(j: Spike, end: int | None, start: int, censored: bool) -> dict[str, flo
     return {"fast": p * fast, "slow": p * (1 - fast), "non_recovering": 0.0, "not_a_spike": 1 - p}
 
 
-def _offset(y: Any, value: Any, e: excursions.Excursion, until: int, logs: bool) -> dict[str, Any]:
+def _offset(h: History, e: excursions.Excursion, until: int) -> dict[str, Any]:
     """The residual offset in units of the loss, with its 95 % interval."""
-    found = measurements.offset(np.where(np.isfinite(value), y, np.nan), e, until)
+    found = measurements.offset(h.finite, e, until)
     for key in ("offset", "low", "high"):
         if found[key] is not None:
-            found[key] = float(np.exp(e.level) * np.expm1(found[key])) if logs else found[key] * excursions.unit(value)
+            found[key] = float(np.exp(e.level) * np.expm1(found[key])) if h.logs else found[key] * excursions.unit(h.value)
     return found

@@ -32,6 +32,7 @@ from forensics.run.inputs import finite_loss
 from forensics.run.robust import ROUNDED, SIGMA, last_digit
 from forensics.run.series import Series
 from forensics.spikes import excursions, medians
+from forensics.spikes.once_per_series import once_per_series
 from parsers.tables import Run
 
 NEEDS = ["loss.train|loss.eval"]
@@ -101,6 +102,7 @@ def swings(x: excursions.Floats) -> tuple[int, int, float, float] | None:
     return max(first - WINDOW // 2, 0), stop - 1, max(float(calm[first]), LEAST), float(np.median(swing[first:stop]))
 
 
+@once_per_series
 def _width(x: excursions.Floats) -> excursions.Floats:
     """How widely the last values scatter about their running median."""
     return SIGMA * medians.rolling_median(np.abs(x - medians.centred_median(x, CALM)), WINDOW)

@@ -51,7 +51,7 @@ class Series:
     rises: bool = False  # the values are negated, for training raises them: an objective that is judged as a loss
     summaries: tuple[tuple[int, float, int], ...] = ()  # (step, value, at) of means over the run, left out
 
-    @property
+    @cached_property
     def scale(self) -> str:
         """'log' for positive quantities that span decades or are multiplicative by nature, else 'linear'."""
         finite = self.value[np.isfinite(self.value)]
@@ -72,14 +72,12 @@ class Series:
 
     def attempts(self, first: int | None = None, last: int | None = None) -> Iterator[tuple[int, Ints, Floats]]:
         """(attempt, step, value) of each attempt, cut to [first, last]."""
-        keep = np.ones(len(self.step), bool)
-        if first is not None:
-            keep &= self.step >= first
-        if last is not None:
-            keep &= self.step <= last
-        for a in np.unique(self.attempt[keep]):
-            rows = keep & (self.attempt == a)
-            yield int(a), self.step[rows], self.value[rows]
+        low, high = -np.inf if first is None else first, np.inf if last is None else last
+        rows = np.flatnonzero((self.step >= low) & (self.step <= high))
+        of = self.attempt[rows]
+        for a in np.unique(of):
+            mine = rows[of == a]
+            yield int(a), self.step[mine], self.value[mine]
 
     def clock(self, row: int | np.integer[Any]) -> float | None:
         """Wall clock of a row in seconds since 1970, None where it was not logged or has no date."""

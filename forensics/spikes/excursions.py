@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from forensics.run.robust import SIGMA
 from forensics.spikes.medians import centred_median, rolling_median
+from forensics.spikes.once_per_series import once_per_series
 from forensics.spikes.tops import first_at_most, top_of_hump
 
 Floats = NDArray[np.float64]
@@ -33,6 +34,7 @@ WARMUP = 8  # values needed before anything can be judged: half of LEVEL, a medi
 END_SHARE, TOUCHING, TOUCHED = 0.05, 1, 0.5  # back: a 20th of the height (3 time constants of a decay); one event: neighbours, half as high
 TAIL, DEEPEST = 4, 3  # bound: fewer values make no level and no return; deeper than this no annotated curve goes
 NEGLIGIBLE = 1e-3  # unit: a thousandth of the first loss; below it a ratio of losses says nothing
+HEAD = 1000  # unit: values looked at first, for time alone; where LEVEL of them are positive the others need no look
 LEAST_SIGMA = 0.0005  # bound: what a loss of 1 printed with three digits is rounded by; no loss is less noisy
 NOT_FINITE = 5.0  # bound: what a NaN stands above the highest value, in ln: 150 times, above every finite spike
 FEW = 600  # bound: more candidates in one series are noise of a kind that no single one can be told from, and take seconds
@@ -68,11 +70,12 @@ def noise_floor(x: Floats) -> float:
     return 0.35 * float(np.median(steps)) if len(steps) else 0.0
 
 
-def local_noise(x: Floats, floor: float | None = None) -> Floats:
+@once_per_series
+def local_noise(x: Floats) -> Floats:
     """Noise of the values before each one (that one not included), robust against drift and spikes."""
     residual = np.abs(x - centred_median(x, RESIDUAL))
     mad = SIGMA * rolling_median(residual, NOISE)
-    return np.maximum(before(mad), max(noise_floor(x) if floor is None else floor, LEAST_SIGMA))
+    return np.maximum(before(mad), max(noise_floor(x), LEAST_SIGMA))
 
 
 def scaled(values: Floats) -> tuple[Floats, bool]:
@@ -97,8 +100,11 @@ def scaled(values: Floats) -> tuple[Floats, bool]:
 
 def negligible(x: Floats) -> float:
     """What is added before the log: a thousandth of where the series began, below which all values are alike."""
-    positive = x[np.isfinite(x) & (x > 0)]
-    return NEGLIGIBLE * float(np.median(positive[:LEVEL])) if len(positive) else 0.0
+    for values in (x[:HEAD], x):
+        positive = values[np.isfinite(values) & (values > 0)][:LEVEL]
+        if len(positive) == LEVEL:
+            break
+    return NEGLIGIBLE * float(np.median(positive)) if len(positive) else 0.0
 
 
 def unit(x: Floats) -> float:
@@ -107,12 +113,12 @@ def unit(x: Floats) -> float:
     return max(float(np.median(size)) or float(size.mean()), 1e-12)
 
 
-def candidates(y: Floats) -> list[Excursion]:
+@once_per_series
+def candidates(y: Floats) -> tuple[Excursion, ...]:
     """Everything that stands 5 sigma and 0.7 % above its local level, in order of its start; `y` from ``scaled``."""
     if len(y) < WARMUP + 2:
-        return []
-    floor = noise_floor(y)
-    level, noise = before(rolling_median(y, LEVEL)), local_noise(y, floor)
+        return ()
+    level, noise = before(rolling_median(y, LEVEL)), local_noise(y)
     found = _scan(y, level, noise, WARMUP)
     finished = [e for e in found if e.end is not None and e.sigmas > 8]
     if finished:  # again, with level and noise of what is left without these
@@ -122,7 +128,7 @@ def candidates(y: Floats) -> list[Excursion]:
         last = np.maximum(np.cumsum(calm) - calm - 1, 0)  # the last calm value before each one
         quiet = y[calm]
         spread = SIGMA * rolling_median(np.abs(quiet - centred_median(quiet, RESIDUAL)), NOISE)
-        sigma = np.maximum(spread[last], max(floor, LEAST_SIGMA))
+        sigma = np.maximum(spread[last], max(noise_floor(y), LEAST_SIGMA))
         found = _scan(y, rolling_median(quiet, LEVEL)[last], sigma, WARMUP)
     todo = list(found)
     while todo and len(found) < FEW:
@@ -135,7 +141,7 @@ def candidates(y: Floats) -> list[Excursion]:
         moved = [_shifted(i, first, e.depth + 1, e.end) for i in inner]
         found += moved
         todo += moved
-    return sorted(found, key=lambda e: (e.start, e.depth))
+    return tuple(sorted(found, key=lambda e: (e.start, e.depth)))
 
 
 def _shifted(e: Excursion, by: int, depth: int, end: int | None) -> Excursion:
@@ -179,12 +185,16 @@ def middle_of_three(y: Floats) -> Floats:
 
 def in_units(e: Excursion, x: Floats, place: NDArray[np.int64], logs: bool) -> Excursion:
     """An excursion of ``scaled`` values in the unit of the values themselves, at their own places."""
-    size = 1.0 if logs else unit(x)
-    level = float(np.exp(e.level)) - negligible(x) if logs else e.level * size
+    size, level = 1.0 if logs else unit(x), level_in_units(e, x, logs)
     sigma = float(np.exp(e.level)) * e.sigma if logs else e.sigma * size
     height = float(x[e.peak]) - level if np.isfinite(x[e.peak]) else float("inf")
     end = int(place[e.end]) if e.end is not None else None
     return replace(e, start=int(place[e.start]), peak=int(place[e.peak]), end=end, level=level, sigma=sigma, height=height)
+
+
+def level_in_units(e: Excursion, x: Floats, logs: bool) -> float:
+    """The level before an excursion of ``scaled`` values, in the unit of the values themselves."""
+    return float(np.exp(e.level)) - negligible(x) if logs else e.level * unit(x)
 
 
 def smallest_visible(values: Floats, sigmas: float = PEAK_SIGMA, least: float = LEAST) -> float | None:

@@ -11,6 +11,7 @@ from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import parts, series
 from forensics.spikes.excursions import LEVEL, Excursion, Floats, middle_of_three
 from forensics.spikes.medians import rolling_median
+from forensics.spikes.tops import first_at_most
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
@@ -30,8 +31,8 @@ MOST_SOURCES = 64  # bound: losses of data sources that are looked at for each s
 
 def half_life(step: Ints, y: Floats, e: Excursion) -> int | None:
     """Steps from the peak until half of the height is gone; None where it never is."""
-    low = np.flatnonzero(y[e.peak + 1 :] <= e.level + 0.5 * e.height)
-    return int(step[e.peak + 1 + low[0]] - step[e.peak]) if len(low) else None
+    low = first_at_most(y, e.peak + 1, e.level + 0.5 * e.height)
+    return int(step[low] - step[e.peak]) if low is not None else None
 
 
 def offset(y: Floats, e: Excursion, until: int) -> dict[str, Any]:

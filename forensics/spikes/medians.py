@@ -1,41 +1,29 @@
-"""Running medians. Several detectors judge one series, so the last ones are kept."""
+"""Running medians."""
 
 from __future__ import annotations
-
-import hashlib
-from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forensics.spikes.once_per_series import once_per_series
+
 Floats = NDArray[np.float64]
 
 SHORT = 1 << 17  # bound: values in all windows of a series together; sorting them takes 1 ms
-KEPT, KEPT_VALUES = 16, 1 << 25  # bound: medians, and values of all of them together, 256 MB
-
-_kept: dict[tuple[bytes, int, bool], Floats] = {}  # the last used at the end
 
 
 def rolling_median(x: Floats, window: int) -> Floats:
     """Median of the `window` values up to and with each; shorter at the beginning."""
-    return _median(x, window, False)
+    return _median(x, window, False).copy()
 
 
 def centred_median(x: Floats, window: int) -> Floats:
-    return _median(x, window, True)
+    return _median(x, window, True).copy()
 
 
+@once_per_series
 def _median(x: Floats, window: int, center: bool) -> Floats:
-    x = np.ascontiguousarray(x, np.float64)
-    key = hashlib.blake2b(x.data).digest(), window, center
-    found = _kept.pop(key, None)
-    if found is None:
-        found = of_windows(x, window, center) if len(x) * window <= SHORT else streamed(x, window, center)
-    _kept[key] = found
-    with suppress(RuntimeError, StopIteration, KeyError):  # of another thread that does the same
-        while len(_kept) > KEPT or (len(_kept) > 1 and sum(map(len, _kept.values())) > KEPT_VALUES):
-            del _kept[next(iter(_kept))]
-    return found.copy()
+    return of_windows(x, window, center) if len(x) * window <= SHORT else streamed(x, window, center)
 
 
 def of_windows(x: Floats, window: int, center: bool) -> Floats:

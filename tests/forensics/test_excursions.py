@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from forensics.run import nan_filter, robust
-from forensics.spikes import excursions, medians, plain_rule, trend
+from forensics.spikes import excursions, medians, once_per_series, plain_rule, trend
 from forensics.spikes.excursions import Floats
 from forensics.spikes.visible import smallest_spike
 from tests.forensics.curves import log_of, noisy
@@ -160,12 +160,22 @@ def test_a_remembered_median_is_nobodys_to_change(length: int) -> None:
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(medians, "_kept", {})
-    monkeypatch.setattr(medians, "KEPT_VALUES", 250)
+    monkeypatch.setattr(once_per_series, "_kept", {})
+    monkeypatch.setattr(once_per_series, "KEPT_VALUES", 250)
     for seed in range(20):
         medians.rolling_median(noisy(100, 0.1 + seed), 9)
-        assert sum(map(len, medians._kept.values())) <= 250
-    assert len(medians._kept) == 2
+        assert sum(size for size, _ in once_per_series._kept.values()) <= 250
+    assert len(once_per_series._kept) == 2
+
+
+def test_nobody_can_change_what_is_kept() -> None:
+    x = noisy(100, 0.1)
+    first, noise = medians.rolling_median(x, 9), excursions.local_noise(x)
+    first[:] = 0
+    assert (medians.rolling_median(x, 9) != 0).all()
+    with pytest.raises(ValueError, match="read-only"):
+        noise[:] = 0
+    assert excursions.candidates(x) is excursions.candidates(x.copy())
 
 
 @pytest.mark.parametrize("window", [1, 2, 8, 15, 80])
