@@ -154,7 +154,7 @@ def _grows_on(x: Floats) -> tuple[int, str, float, float] | None:
 def _moved(x: Floats) -> tuple[int, str, float, float] | None:
     """A lasting jump to another level, or growth."""
     width = -(-len(x) // STRETCHES)
-    m = np.array([np.median(x[i : i + width]) for i in range(0, len(x) - width + 1, width)])
+    m = np.median(x[: len(x) // width * width].reshape(-1, width), axis=1)
     if len(m) < LEAST or not _turns(m):
         return None
     half = float(np.abs(m[: len(m) // 2]).max())

@@ -41,19 +41,18 @@ def _median_before(x: Floats, window: int) -> Floats:
 
 def _deviations(x: Floats, window: int, least: int) -> Floats:
     out = np.full(len(x), -np.inf)
-
-    def put(rows: slice, past: Floats) -> None:
-        mean = past.mean(axis=-1)
-        spread = np.sqrt(((past - mean[..., None]) ** 2).mean(axis=-1))
-        out[rows] = (x[rows] - mean) / np.maximum(np.maximum(spread, SMALLEST * np.abs(mean)), TINY)
-
-    for i in range(max(least, 1), min(window, len(x))):
-        put(slice(i, i + 1), x[None, :i])
-    if len(x) > window:
-        windows = np.lib.stride_tricks.sliding_window_view(x[:-1], window)
-        for start in range(0, len(windows), BLOCK):
-            past = windows[start : start + BLOCK]
-            put(slice(window + start, window + start + len(past)), past)
+    windows = np.lib.stride_tricks.sliding_window_view(np.concatenate([np.zeros(window), x[:-1]]), window) if len(x) else x
+    for start in range(max(least, 1), len(x), BLOCK):
+        past = windows[start : start + BLOCK]
+        count = np.minimum(np.arange(start, start + len(past)), window)
+        mean = past.sum(axis=1) / count
+        off = past - mean[:, None]
+        if start < window:
+            off[np.arange(window) < window - count[:, None]] = 0  # what stands before the first value
+        spread = np.sqrt((off**2).sum(axis=1) / count)
+        out[start : start + len(past)] = (x[start : start + len(past)] - mean) / np.maximum(
+            np.maximum(spread, SMALLEST * np.abs(mean)), TINY
+        )
     return out
 
 

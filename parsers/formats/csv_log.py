@@ -1,21 +1,18 @@
 """Reads CSV, TSV and other delimited tables of metrics, and batch manifests in that form, whatever their extension.
 
-Known writers: Lightning and Keras CSVLogger, Ultralytics ``results.csv`` (padded cells), Stable-Baselines3
-``progress.csv`` and ``monitor.csv``, AlgoPerf ``measurements.csv``, Ray Tune ``progress.csv``, DVCLive
-``plots/metrics/**.tsv`` (the tag is the path below ``plots/metrics``), Polyaxon
-``events/metric/*.plx`` (the tag is the file's name), DeepSpeed ``csv_monitor``, the web exports of
-W&B and TensorBoard (``Wall time,Step,Value``: the tag is in the file's name), pandas and by hand; wide tables, and
-long ones with a column of metric names.
+Known writers: Lightning and Keras CSVLogger, Ultralytics ``results.csv`` (padded cells), Stable-Baselines3 ``progress.csv`` and
+``monitor.csv``, AlgoPerf ``measurements.csv``, Ray Tune ``progress.csv``, DVCLive ``plots/metrics/**.tsv`` (the tag is the path below
+``plots/metrics``), Polyaxon ``events/metric/*.plx`` (the tag is the file's name), DeepSpeed ``csv_monitor``, the web exports of W&B and
+TensorBoard (``Wall time,Step,Value``: the tag is in the file's name), pandas and by hand; wide tables, and long ones with named rows.
 
 - The step is the best column that is one by its name (the names are below, and the same for every format), else the epoch,
   else the row's number from 0; a note says so. A step that starts again with every epoch is made to grow. In
   ``monitor.csv`` a row is an episode, and its step is the sum of the episode lengths so far, as
   stable_baselines3.common.results_plotter has it; ``t_start`` of its first line plus ``t`` is the time.
-- Empty, NA, None and null mean "not logged"; nan and inf are values (a Keras CSVLogger writes NA for absent, nan for
-  NaN).
-- Restarts append: a header in the middle of the file may name other columns; a row cut by a crash may be followed, on
-  the same line, by the first row of the next launch, or by a hole of NUL bytes. Such lines are gaps, their neighbours
-  are not.
+- Empty, NA, None and null mean "not logged"; nan and inf are values (a Keras CSVLogger writes NA for absent, nan for NaN).
+- Restarts append: a header in the middle of the file may name other columns; a row cut by a crash may be followed, on the same
+  line, by the first row of the next launch, or by a hole of NUL bytes. Such lines are gaps, their neighbours are not.
+- What follows a header goes by Arrow as long as nothing is odd, else row by row.
 - Rows of another width are believed when two in a row have that width. A last line without its line end is believed
   when its last cell is no shorter than those above it, for the cut may have gone through a number.
 - W&B exports name columns "run - metric"; where all are of one run, the run's name is dropped. ``__MIN`` and
@@ -107,11 +104,14 @@ class _Lines:
         torn = lines.pop()
         i = 0
         while i < len(lines):
+            names = self.out.names
             took = self.line(first + i, lines, i, final)
             if not took:
                 self.carry = "\n".join([*lines[i:], torn]).encode("utf-8", "replace")
                 return
             i += took
+            if self.out.names is not names and not self.odd and self.out.fast(first + i, "\n".join([*lines[i:], ""]).encode()):
+                break
         if torn:
             self.torn(first + len(lines), torn)
 
