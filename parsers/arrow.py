@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+BLOCK = 1 << 20  # bound: rows looked at in one go; memory peaks where whole columns of a long run are copied
+
 Bools = npt.NDArray[np.bool_]
 
 _KINDS = {"f8": pa.float64(), "i8": pa.int64(), "i4": pa.int32(), "f4": pa.float32()}
@@ -127,6 +129,16 @@ def filled(array: pa.Array | pa.ChunkedArray, fill: float) -> npt.NDArray[Any]:
     return values(array) if is_there is None else np.where(is_there, values(array), values(array).dtype.type(fill))
 
 
+def picked(array: pa.ChunkedArray, rows: npt.NDArray[np.int64], fill: float) -> npt.NDArray[Any]:
+    """As ``filled(array, fill)[rows]``, of ascending rows, without a copy of the whole column."""
+    ends = np.cumsum([0, *(len(c) for c in array.chunks)])
+    cuts = np.searchsorted(rows, ends).tolist()
+    parts = [
+        filled(c, fill)[rows[i:j] - first] for c, first, i, j in zip(array.chunks, ends.tolist(), cuts, cuts[1:], strict=False) if j > i
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0, _DTYPES[array.type])
+
+
 def known(array: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
     """The numbers of a column that are not null."""
     is_there = valid(array)
@@ -169,6 +181,14 @@ def codes(array: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], lis
             return np.zeros(0, np.int32), []
         array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
     return values(array.indices), array.dictionary.to_pylist()
+
+
+def stretches(codes: npt.NDArray[np.int32], count: int) -> list[tuple[int, int]]:
+    """Where the rows of each code begin and end; they stand together, in the order of the codes."""
+    if count == 1:
+        return [(0, len(codes))]
+    starts = np.searchsorted(codes, np.arange(count + 1, dtype=np.int32)).tolist()
+    return list(zip(starts[:-1], starts[1:], strict=True))
 
 
 def words(array: pa.ChunkedArray) -> list[str]:

@@ -146,7 +146,7 @@ def _named(metrics: pa.Table, framework: str | None, overrides: dict[str, str]) 
     import numpy as np
 
     (source, paths), (tag, tags) = arrow.codes(metrics["source"]), arrow.codes(metrics["tag"])
-    spans = _spans(source, len(paths))
+    spans = arrow.stretches(source, len(paths))
     meanings: dict[tuple[str, str], names.Meaning] = {}
     logged_in: list[npt.NDArray[np.int64]] = []  # of each file the codes of its tags
     for path, (first, last) in zip(paths, spans, strict=True):
@@ -166,15 +166,7 @@ def _named(metrics: pa.Table, framework: str | None, overrides: dict[str, str]) 
     for (logged, found), (first, last) in zip(named, spans, strict=True):
         lookup = np.zeros(len(tags), np.int32)
         lookup[logged] = [code[name] for name in found]
-        np.take(lookup, tag[first:last], out=picked[first:last], mode="clip")  # "raise" would copy
+        for i in range(first, last, arrow.BLOCK):  # the codes of a block become indices of eight bytes each
+            j = min(i + arrow.BLOCK, last)
+            np.take(lookup, tag[i:j], out=picked[i:j], mode="clip")  # "raise" would copy
     return metrics.set_column(metrics.schema.get_field_index("name"), "name", arrow.coded(picked, distinct)), meanings
-
-
-def _spans(source: npt.NDArray[np.int32], count: int) -> list[tuple[int, int]]:
-    """Where each file's rows begin and end; they stand together, in the order of the codes."""
-    import numpy as np
-
-    if count == 1:
-        return [(0, len(source))]
-    starts = np.searchsorted(source, np.arange(count + 1)).tolist()
-    return list(zip(starts[:-1], starts[1:], strict=True))

@@ -42,20 +42,30 @@ def assign(tables: dict[str, pa.Table], formats: dict[str, str]) -> tuple[dict[s
 
 def _described(attempts: list[Attempt], spans: list[Span], metrics: pa.Table) -> list[dict[str, Any]]:
     """The steps of an attempt are those of all its rows, in sparse files, too."""
-    code, names = arrow.codes(metrics["name"])
-    keep = np.array([not n.startswith("axis/") for n in names])[code]
-    if (stepped := arrow.valid(metrics["step"])) is not None:
-        keep &= stepped
-    step, attempt = arrow.values(metrics["step"])[keep], arrow.filled(metrics["attempt"], -1)[keep]
+    reached = _reached(metrics, len(attempts))
     found = []
     for i, (parts, span) in enumerate(zip(attempts, spans, strict=True)):
-        mine = step[attempt == i]
-        steps = [int(mine.min()), int(mine.max())] if len(mine) else [span.first, span.last]
+        steps = reached.get(i) or [span.first, span.last]
         started, ended = span.times or (None, None)
         richest = max(parts, key=lambda s: s.rows)
         begun = next((s.begun for s in parts if s.begun), None) or Evidence("", richest.source, richest.row_at)
         files = {s.source for s in parts}
         found.append({"index": i, "steps": steps, "started": started, "ended": ended, "begun": begun, "span": span, "files": files})
+    return found
+
+
+def _reached(metrics: pa.Table, attempts: int) -> dict[int, list[int]]:
+    """The first and last step of each attempt that has rows with one, block by block."""
+    found: dict[int, list[int]] = {}
+    for rows in metrics.select(["name", "step", "attempt"]).to_batches(max_chunksize=arrow.BLOCK):
+        code, names = arrow.codes(rows["name"])
+        keep = np.array([not n.startswith("axis/") for n in names])[code] & arrow.present(rows["step"])
+        step, attempt = arrow.values(rows["step"]), arrow.filled(rows["attempt"], -1)
+        for i in range(attempts):
+            mine = step[keep & (attempt == i)]
+            if len(mine):
+                steps = [int(mine.min()), int(mine.max()), *found.get(i, [])]
+                found[i] = [min(steps), max(steps)]
     return found
 
 
@@ -137,22 +147,24 @@ def _fill(name: str, table: pa.Table, by_source: dict[str, list[Segment]], spans
     if not table.num_rows or table.schema.get_field_index("attempt") < 0:
         return table
     codes, paths = arrow.codes(table["source"])
-    bounds = np.searchsorted(codes, np.arange(len(paths) + 1)).tolist()  # a file's rows stand together, in the order of the codes
-    at = arrow.filled(table["at"], -1)
-    attempt = np.full(table.num_rows, -1, np.int32)
-    for path, first, last in zip(paths, bounds, bounds[1:], strict=False):
+    attempt = np.zeros(table.num_rows, np.int32)
+    place = table.schema.get_field_index("attempt"), SCHEMAS[name].field("attempt")
+    if all({p.attempt for p in by_source.get(path, [])} == {0} for path in paths):
+        return table.set_column(*place, arrow.numbers(attempt))  # its pages are never touched, so they take no memory
+    for path, (first, last) in zip(paths, arrow.stretches(codes, len(paths)), strict=True):
         parts = by_source.get(path, [])
         if parts and all(p.attempt >= 0 for p in parts):
             starts = np.array([p.first_at for p in parts])
-            of_row = np.searchsorted(starts, at[first:last], side="right") - 1
+            of_row = np.searchsorted(starts, arrow.filled(table["at"].slice(first, last - first), -1), side="right") - 1
             attempt[first:last] = np.array([p.attempt for p in parts], np.int32)[of_row]
         elif parts and "step" in table.column_names:
             attempt[first:last] = _deal(table["step"].slice(first, last - first).to_pylist(), spans)
+        else:
+            attempt[first:last] = -1
     unknown = np.flatnonzero(attempt < 0)
     if len(unknown) and name != "config":
         attempt[unknown] = _by_step_or_time(table, unknown, spans)
-    column = arrow.numbers(attempt, attempt >= 0 if attempt.any() else None)
-    return table.set_column(table.schema.get_field_index("attempt"), SCHEMAS[name].field("attempt"), column)
+    return table.set_column(*place, arrow.numbers(attempt, attempt >= 0))
 
 
 def _deal(steps: list[int | None], spans: list[Span]) -> list[int]:

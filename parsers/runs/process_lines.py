@@ -65,10 +65,13 @@ def launch_times(said: list[Line], config: pa.Table) -> list[float]:
 
 def resumes(said: list[Line], metrics: pa.Table) -> list[tuple[Line, bool]]:
     """The lines that training resumes at a step, and whether their file begins with them: what went before may be no part of it."""
+    found = [x for x in said if x.kind == "resume" and x.step]
+    if not found:
+        return []
     code, names = arrow.codes(metrics["source"])
     first = np.full(len(names), math.inf)
     np.minimum.at(first, code, np.where(arrow.present(metrics["at"]), arrow.values(metrics["at"]), math.inf))
     top: dict[str, float] = dict(zip(names, first.tolist(), strict=True))
     for x in said:
         top[x.source] = min(top.get(x.source, math.inf), x.at or 0)
-    return [(x, (x.at or 0) <= top[x.source]) for x in said if x.kind == "resume" and x.step]
+    return [(x, (x.at or 0) <= top[x.source]) for x in found]

@@ -44,10 +44,9 @@ def segments(tables: dict[str, pa.Table]) -> list[Segment]:
     said = lines(tables)
     launches = launch_times(said, tables["config"])
     codes, sources = arrow.codes(metrics["source"])
-    bounds = np.searchsorted(codes, np.arange(len(sources) + 1)).tolist()
     found: list[Segment] = []
     resumed = resumes(said, metrics)
-    for source, first, last in zip(sources, bounds, bounds[1:], strict=False):
+    for source, (first, last) in zip(sources, arrow.stretches(codes, len(sources)), strict=True):
         clock = _clock(metrics.slice(first, last - first)) if last > first else None
         if clock is not None:
             found += _cut(source, clock, said, boundaries(clock, source, said, launches, resumed), len(found))
@@ -57,31 +56,34 @@ def segments(tables: dict[str, pa.Table]) -> list[Segment]:
 
 def _clock(rows: pa.Table) -> Clock | None:
     """Of the lowest rank, and of rows that have a step: the tag of the training loss or rate where it is logged often, else the commonest."""
-    (tag, _), (name, names) = arrow.codes(rows["tag"]), arrow.codes(rows["name"])
+    (tag, tags), (name, names) = arrow.codes(rows["tag"]), arrow.codes(rows["name"])
     keep = np.array([not n.startswith("axis/") for n in names])[name]
     if (stepped := arrow.valid(rows["step"])) is not None:
         keep &= stepped
     if rows["rank"].null_count < len(keep) and keep.any():
         rank = arrow.filled(rows["rank"], 0)
         keep &= rank == rank[keep].min()
-    usable = np.flatnonzero(keep)
-    if not len(usable):
+    if not keep.any():
         return None
-    used = tag[usable]
-    count = np.bincount(used)
-    name_of = np.zeros(len(count), np.int32)
-    name_of[used] = name[usable]
+    blocks = [slice(i, i + arrow.BLOCK) for i in range(0, len(tag), arrow.BLOCK)]
+    count = np.sum([np.bincount(tag[b][keep[b]], minlength=len(tags)) for b in blocks], axis=0)
+    name_of = np.zeros(len(tags), np.int32)
+    name_of[tag] = name  # of one file: a tag has one name there
     logged = {int(t): names[name_of[t]] for t in np.flatnonzero(count)}
     often = 0.5 * count.max()
     best = max(logged, key=lambda t: (count[t] >= often and logged[t] in TRAINED, count[t]))
-    mine = usable[used == best]
-    step, at, time = (arrow.filled(rows[c], fill)[mine] for c, fill in (("step", 0), ("at", -1), ("time", np.nan)))
-    of = {name: _values(rows, usable[used == t]) for t, name in sorted(logged.items(), key=lambda x: count[x[0]]) if name in _AXES}
+    mine = np.flatnonzero(keep & (tag == best))
+    step, at, time = (arrow.picked(rows[c], mine, fill) for c, fill in (("step", 0), ("at", -1), ("time", np.nan)))
+    of = {
+        name: _values(rows, np.flatnonzero(keep & (tag == t)))
+        for t, name in sorted(logged.items(), key=lambda x: count[x[0]])
+        if name in _AXES
+    }
     return Clock(step, at, time, frozenset(logged.values()), of.get("epoch"), of.get("loss.train"), of.get("time.total"))
 
 
 def _values(rows: pa.Table, mine: NDArray[np.int64]) -> Values:
-    at, step, value = (arrow.filled(rows[c], fill)[mine] for c, fill in (("at", -1), ("step", 0), ("value", np.nan)))
+    at, step, value = (arrow.picked(rows[c], mine, fill) for c, fill in (("at", -1), ("step", 0), ("value", np.nan)))
     return Values(at, step, value)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import parsers
 from parsers import arrow
 
+SAMPLES = Path(__file__).parents[2] / "samples"
 NUMBERS = pa.array([3, None, 1, 3, None, 2], pa.int64())
 WORDS = pa.array(["b", None, "a", "b", "c", "a"]).dictionary_encode()
 COLUMNS = {
@@ -39,3 +43,22 @@ def test_numbers_that_are_known(name: str) -> None:
 def test_rows_in_another_order(column: pa.Array) -> None:
     order = np.random.default_rng(0).permutation(len(column))
     assert arrow.taken(column, order).to_pylist() == column.take(pa.array(order)).to_pylist()
+
+
+@pytest.mark.parametrize("rows", [[], [0], [1, 2, 5], [2, 3, 4]])
+def test_picked_rows_of_chunks(rows: list[int]) -> None:
+    column = pa.chunked_array([NUMBERS[:2], NUMBERS[2:2], NUMBERS[2:]])
+    assert arrow.picked(column, np.array(rows, np.int64), -1).tolist() == [column[i].as_py() or -1 for i in rows]
+
+
+def test_rows_of_each_code() -> None:
+    assert arrow.stretches(np.array([0, 0, 2, 2, 2], np.int32), 4) == [(0, 2), (2, 2), (2, 5), (5, 5)]
+    assert arrow.stretches(np.zeros(0, np.int32), 1) == [(0, 0)]
+
+
+@pytest.mark.parametrize("sample", ["data_restarted_jsonl", "bad_shard_tensorboard", "hang_torchrun"])
+def test_blocks_change_nothing(sample: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = parsers.read_all(SAMPLES / sample)
+    monkeypatch.setattr(arrow, "BLOCK", 7)
+    for run, same in zip(parsers.read_all(SAMPLES / sample), whole, strict=True):
+        assert run.attempts == same.attempts and run.tables == same.tables
