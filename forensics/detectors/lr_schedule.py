@@ -4,7 +4,7 @@ What it sees
     The rate jumps, warms up hardly at all, or begins again from the start.
 
 How it decides
-    A step of the rate by more than half, and by 2 % of its peak, within one logging interval is a jump; the first values of a warmup, the even
+    A step of the rate by more than half, and by 2 % of its peak, within one logging interval is a jump; the first values of a warmup, its even stairs, the even
     way up of a cycle, the drops of a step schedule and jumps that come again at regular distances, or back to the peak and down the same way (warm restarts)
     are schedule: two jumps from low to the same height suffice where the distances agree as well as the logged steps can
     tell. A jump at the beginning of a new attempt (or of one that only a silence tells, or a rate that is cut off on its way
@@ -21,7 +21,7 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.run.inputs import needed
 from forensics.run.plan import planned_steps
 from forensics.run.series import Series, series
+from forensics.run.silent_restarts import with_silent_restarts
 from parsers.tables import Run
 
 NEEDS = ["lr"]
@@ -38,7 +39,6 @@ JUMP, SHARE = 1.5, 0.02
 REGULAR = 0.1  # distances of warm restarts agree this well; not critical: logs that miss every tenth row still do (docs/thresholds.md)
 LOW = 0.4  # of the peak: from below this a warm restart comes; measured: at 0.56 one of 15 faulty runs is lost (docs/thresholds.md)
 HEIGHT = 0.1  # of the peak; bound: six rows of a cycle or more show its top, and a cosine loses 7 % in its first sixth
-SILENCE, SILENCE_TIMES, LEAST_PAUSES, ANEW = 60.0, 50.0, 10, 5  # seconds; usual pauses; values. Not critical (docs/thresholds.md)
 SMALLEST_EFFECT = f"a rise by more than a factor of {JUMP} and {SHARE:.0%} of the peak between two logged values, after the warmup"
 
 
@@ -69,8 +69,8 @@ class Shape:
 
 def detect(run: Run) -> Iterator[Finding]:
     s = needed(run, "lr")
-    s = _with_silent_restarts(s)
-    ups = [i for i in _jumps(s) if not _inside_warmup(s, i) and not _ramp(s, i)]
+    s = with_silent_restarts(s)
+    ups = [i for i in _jumps(s) if not _inside_warmup(s, i) and not _stairs(s, i) and not _ramp(s, i)]
     inside = [i for i in ups if s.attempt[i] == s.attempt[i - 1]]
     planned = _restarts(s, inside)
     inside = [i for i in inside if i not in planned]
@@ -129,6 +129,19 @@ def _inside_warmup(s: Series, i: int) -> bool:
     return growing and (len(per_step) < 2 or float(per_step[-1]) <= 3 * float(np.median(per_step[:-1])) or len(attempt) <= 3)
 
 
+def _stairs(s: Series, i: int) -> bool:
+    """A warmup in stairs, one an epoch: two equal rises or more at even distances, counted from the first row of the attempt."""
+    rows = np.flatnonzero(s.attempt == s.attempt[i])
+    steps, x = s.step[rows], s.value[rows]
+    changes = np.flatnonzero(np.diff(x)) + 1
+    falls = changes[x[changes] < x[changes - 1]]
+    rises = changes[changes < (falls[0] if len(falls) else len(x))]
+    if len(rises) < 2 or i not in rows[rises]:
+        return False
+    gaps, heights = np.diff(steps[[0, *rises]]), x[rises] - x[rises - 1]
+    return bool(np.ptp(gaps) <= 2 * s.interval and np.ptp(heights) <= HEIGHT * heights.max())
+
+
 def _ramp(s: Series, i: int) -> bool:
     """The way up of a cycle: the rises after it are as steep, and lead no higher than the rate has been."""
     if i + 2 >= len(s) or not (s.attempt[i - 1 : i + 3] == s.attempt[i]).all():
@@ -150,41 +163,6 @@ def _returns(s: Series) -> list[int]:
         if old > 0 and 0 <= new < old / JUMP and len(ahead) > 2 and float(ahead.max()) > 2 * max(new, 1e-30):
             found.append(int(i))
     return found
-
-
-def _with_silent_restarts(s: Series) -> Series:
-    """The series with another attempt where the rate begins anew after a silence: a restart that the log does not speak of.
-
-    A silence is a minute and fifty usual pauses; the rate begins anew where the values after it are those of step one.
-    """
-    s = _with_cut_schedules(s)
-    pauses = np.diff(s.time)
-    known = pauses[np.isfinite(pauses) & (np.diff(s.attempt) == 0)]
-    if len(known) < LEAST_PAUSES:
-        return s
-    silent = np.flatnonzero(pauses > max(SILENCE, SILENCE_TIMES * float(np.median(known)))) + 1
-    attempt = s.attempt.copy()
-    for i in silent.tolist():
-        n = min(ANEW, len(s) - i, i)
-        same_attempt = s.attempt[i] == s.attempt[i - 1] and n >= 2
-        if same_attempt and np.allclose(s.value[i : i + n], s.value[:n], rtol=0.02) and abs(s.value[i] / s.value[i - 1] - 1) > 0.1:
-            attempt[i:] += 1
-    return replace(s, attempt=attempt)
-
-
-def _with_cut_schedules(s: Series) -> Series:
-    """The series with another attempt where a rate is cut off on its way down and goes the whole way from the first row again, warmup
-    included: a schedule restarts from its end, a launch without its scheduler from anywhere. Logs without steps show no more."""
-    attempt = s.attempt.copy()
-    x, first = s.value, s.value[:ANEW]
-    if len(x) < 2 * ANEW or not np.isfinite(first).all() or not (np.diff(first) > 0).any() or np.ptp(first) <= 0.02 * first.max():
-        return s
-    before, after = x[:-1], x[1:]
-    mid = (s.attempt[1:] == s.attempt[0]) & (before > LOW * np.fmax.accumulate(before)) & (np.abs(after - before) > 0.1 * np.abs(before))
-    for i in (np.flatnonzero(mid) + 1).tolist():
-        if ANEW <= i <= len(x) - ANEW and np.allclose(x[i : i + ANEW], first, rtol=0.01):
-            attempt[i:] += 1
-    return replace(s, attempt=attempt)
 
 
 def _periodic(s: Series, inside: list[int]) -> list[int]:

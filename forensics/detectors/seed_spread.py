@@ -5,7 +5,8 @@ What it sees
 
 How it decides
     Compares the last levels (medians of the last tenth, or fifth) of the training loss, or of the evaluation loss, between the runs of
-    a group. It fires when the farthest two differ by more than 40 % and by three times what the noise inside a run explains.
+    a group. It fires when the farthest two differ by more than 40 % and by three times what the noise inside a run explains,
+    and by more than half a percent of what the loss has fallen by.
 
 Cannot tell
     Where one run lies here, or the runs differ in more than their seed.
@@ -33,6 +34,7 @@ from parsers.tables import Run
 NEEDS: list[str] = []
 INPUTS = ["runs"]
 APART = math.log(1.4)  # measured, not critical: 27 % and 60 % apart tell the same groups, no healthy one (docs/thresholds.md)
+TRIFLE = 0.005  # of what the loss has fallen by; unit: as of a spike (loss_spike), for near zero small is large as a share
 ERRORS = 3.0  # statistical: standard errors; chance does it once in 370; not critical (docs/thresholds.md)
 
 
@@ -60,7 +62,7 @@ def detect(run: Run) -> Iterator[Finding]:
         known.sort(key=lambda k: k[1])
         apart = math.log(known[-1][1] / known[0][1])
         error = math.hypot(known[0][2] / known[0][1], known[-1][2] / known[-1][1])
-        if apart <= APART or apart <= ERRORS * error:
+        if apart <= APART or apart <= ERRORS * error or known[-1][1] - known[0][1] < TRIFLE * _fallen(known[-1][0], name):
             continue
         title = f"{len(known)} runs that differ only in the seed end between {known[0][1]:.4g} and {known[-1][1]:.4g} ({name})"
         rows = [[r.id, f"{last:.4g}", f"{noise:.2g}"] for r, last, noise in known]
@@ -70,6 +72,13 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     if not judged:
         raise CannotTell("fewer than two of the runs logged a loss")
+
+
+def _fallen(run: Run, name: str) -> float:
+    """What the metric of a run has fallen by."""
+    s = series(run, name)
+    x = s.value[s.usable] if s is not None else np.zeros(0)
+    return float(np.median(x[:3]) - np.median(x[-3:])) if len(x) else 0.0
 
 
 def smallest_effect(run: Run) -> str:

@@ -10,7 +10,7 @@ How it decides
     into before and after that explains most of it (medians, at least five values on each side). It fires at a lasting
     slow-down to less than 80 % (to less than half where fewer than 20 values stand on a side, or only the time since the start is known), when the change is at least four times the noise, 2.6 sigma of the rank sum of both sides
     (few values tell only what divides them well), and three units of the last printed digit. It is for information unless the
-    rest of the run takes half as long again.
+    rest of the run takes half as long again, and costs a minute or goes at less than a third of the speed.
 
 Cannot tell
     Where neither throughput, step time nor a clock was logged ten times.
@@ -41,6 +41,7 @@ NEEDS: list[str] = []
 INPUTS = ["time.step"]
 SLOWER = 0.8  # unit: a fifth; not critical: 0.56 and 1.12 (any change beyond the noise) tell the same runs (docs/thresholds.md)
 COSTLY = 2 / 3  # unit: the rest takes half as long again; blind readers call runs at 74 and 78 % healthy, and name the slow-down
+SHARED, PETTY = 1 / 3, 60.0  # unit: what two neighbours leave of a core; seconds lost, less than it takes to read of it
 NOISES = 4.0  # statistical: of one value; chance does it once in 16,000; measured: at 5.6 one of 13 faulty runs is lost
 SIDE = 5  # statistical: the fewest on either side whose rank sum can reach RANKS
 FEW = 20  # values on a side; not critical: 14 and 28 tell the same runs (docs/thresholds.md); it keeps out the first steps of a run, which are odd
@@ -79,8 +80,18 @@ def detect(run: Run) -> Iterator[Finding]:
         return  # rollouts that fill a buffer before the first update
     title = f"The run slows down to {after / before:.0%} of its speed at step {step} and stays slow"
     shown = evidence.window(s, step, int(s.step[last]), title=f"{s.tag} from step {step} on", where=s.place(run, row))
-    severity = "warning" if after < COSTLY * before else "info"
+    severity = "warning" if after < COSTLY * before and not _petty(s, rows[split:], speed[split:], after / before) else "info"
     yield evidence.on_rows(s, (row, last), Facts(step, after / before, s.name, before, after), title, severity, shown)
+
+
+def _petty(s: Series, rows: Ints, speed: Floats, ratio: float) -> bool:
+    """Less than a minute lost, at a speed that neighbours on the same cores explain; False where the time is not known."""
+    lasts = float(s.time[rows[-1]] - s.time[rows[0]])
+    if not np.isfinite(lasts):
+        if not s.name.startswith(("tput.steps", "time.", "loss")):  # those of steps a second
+            return False
+        lasts = float((np.diff(s.step[rows]) / speed[1:]).sum())
+    return ratio >= SHARED and lasts * (1 - ratio) < PETTY
 
 
 def _untrained(run: Run, step: int, end: int) -> bool:

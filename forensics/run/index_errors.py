@@ -20,7 +20,9 @@ _LABEL = lazy_re(
     r"\bt >= 0 && t < n_classes|cur_target >= 0|target_val >= zero|Target -?\d+ is out of bounds|label.{0,30}out of (?:range|bound)", re.I
 )
 _SHARE = lazy_re(r"input_val >= zero && input_val <= one|all elements of (?:input|target) should be between 0 and 1", re.I)
-_OTHER = lazy_re(r"index >= -sizes\[i\] && index < sizes\[i\]|ind(?:ex)? ?>= ?0 && ind(?:ex)? ?< ?\w+|idx_dim >= 0", re.I)
+_OTHER = lazy_re(
+    r"-sizes\[i\] <= index|index >= -sizes\[i\] && index < sizes\[i\]|ind(?:ex)? ?>= ?0 && ind(?:ex)? ?< ?\w+|idx_dim >= 0", re.I
+)
 KINDS = (
     (_TOKEN, "tokens", "an index into an embedding is not below its size: a token or position id", (
         "Compare the largest input id with the size of the embedding: tokens that were added, another tokenizer, a sequence longer than its positions.",

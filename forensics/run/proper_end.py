@@ -12,7 +12,7 @@ from forensics.run import endings, plan, reach
 from forensics.run.endings import Event
 from forensics.run.once import once
 from forensics.run.plan import planned_steps, unit
-from forensics.run.series import Floats, series
+from forensics.run.series import Floats, Ints, series
 from parsers import arrow
 from parsers.console_format.remaining_time import seconds_left
 from parsers.lazy_regex import lazy_re
@@ -36,6 +36,7 @@ TEST = lazy_re(r"(?:^|[\W_])test(?:$|[\W_])")
 EVALUATED = 3  # bound: evaluations on other data; with fewer it may be the test that the run stands in
 SUMMARY = lazy_re(r"(?:^|/)train_(?:runtime|samples_per_second|steps_per_second)$")  # transformers' speed_metrics, once after the last step
 WHOLE = 2  # bound: epochs between the first and the last, by which the last is measured
+ROUND, MANY = 10, 20  # statistical: a log that is cut ends at such a count of epochs once in ten; of fewer epochs no count is odd
 RUN_DOWN, HALF_WAY, DISTINCT = 0.01, 0.3, 10  # of the peak rate; a linear or cosine decay, not an exponential or a staircase
 
 
@@ -68,7 +69,7 @@ def likely(run: Run) -> Finish | None:
     last = endings.of_attempt(run, len(run.attempts) - 1)
     if any(e["level"] != "info" and not endings.steps_after(run, e) for e in last) or any(g.lost for g in run.gaps):
         return None
-    return next((found for test in (_counted_down, _counted_up, _rate_ran_down) if (found := test(run))), None)
+    return next((found for test in (_counted_down, _counted_up, _rate_ran_down, _round_epochs) if (found := test(run))), None)
 
 
 def closings(run: Run, events: list[Event]) -> Iterator[Event]:
@@ -126,13 +127,11 @@ def _plan(run: Run, last: list[Event]) -> Finish | None:
 
 def _last_epoch(run: Run) -> Finish | None:
     """The last planned epoch, as long as those between the first and it, where no step of an epoch's end is known."""
-    planned, epoch = plan.of_epochs(run), series(run, "epoch")
-    if planned is None or epoch is None or plan.planned_steps(run) is not None:
+    planned, found = plan.of_epochs(run), _rows_of_epochs(run)
+    if planned is None or found is None or plan.planned_steps(run) is not None:
         return None
-    value, rows = np.unique(epoch.value[epoch.usable & (epoch.attempt == epoch.attempt.max())], return_counts=True)
-    if len(value) < WHOLE + 2 or value[-1] != planned.value - (value[0] == 0) or (value != np.floor(value)).any():
-        return None
-    if rows[-1] < rows[1:-1].min():
+    value, rows = found
+    if value[-1] != planned.value - (value[0] == 0) or rows[-1] < rows[1:-1].min():
         return None
     from_0 = ", counted from 0," if value[0] == 0 else ""
     return Finish(f"epoch {value[-1]:.0f}{from_0} of {planned.value} planned, as long as those before it", how="plan")
@@ -214,6 +213,35 @@ def _rate_ran_down(run: Run) -> Finish | None:
     half = float(np.interp((steps[0] + steps[-1]) / 2, steps, after))
     said = f"its learning rate had run down from {after[0]:.3g} to {after[-1]:.3g}"
     return Finish(said, s.place(run, rows[-1]), how="guess") if half >= HALF_WAY * after[0] else None
+
+
+def _round_epochs(run: Run) -> Finish | None:
+    """A round count of epochs, the last one as long as those before it, in a log that names no plan."""
+    if planned_steps(run) is not None or plan.of_epochs(run) is not None:
+        return None
+    found = _rows_of_epochs(run)
+    if found is None:
+        return None
+    epoch, rows = found
+    count = int(epoch[-1] - epoch[0]) + 1
+    if epoch[0] not in (0, 1) or count < MANY or count % ROUND or rows[-1] < rows[1:-1].min():
+        return None
+    return Finish(f"its {count} epochs are a round number, and the last one is as long as those before it", how="guess")
+
+
+def _rows_of_epochs(run: Run) -> tuple[Floats, Ints] | None:
+    """(each epoch of the last attempt, rows of the table in it); None where epochs are not counted one by one."""
+    s = series(run, "epoch")
+    if unit(run) == "epoch":
+        m = run.tables["metrics"]
+        mine = arrow.present(m["step"]) & (arrow.filled(m["attempt"], -1) == len(run.attempts) - 1)
+        logged = arrow.values(m["step"])[mine].astype(np.float64)
+    elif s is not None:
+        logged = s.value[s.usable & (s.attempt == s.attempt.max())]
+    else:
+        return None
+    epoch, rows = np.unique(logged, return_counts=True)
+    return (epoch, rows) if len(epoch) >= WHOLE + 2 and (np.diff(epoch) == 1).all() and epoch[0] == int(epoch[0]) else None
 
 
 def _told(run: Run, e: Event, how: str = "said") -> Finish:

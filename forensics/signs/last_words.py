@@ -17,7 +17,8 @@ from parsers.lazy_regex import lazy_re
 
 _SILENT = lazy_re(r"(?i)exit code|\W*failed\b|traceback without")  # that it failed, not of what
 _GUARD = lazy_re(r"\b(?:nan|inf|non-?finite|not finite|loss scale already at minimum)\b", re.I)  # raised because a value was not finite
-_CUDA = lazy_re(r"\bCUDA (?:error|kernel errors?)|device-side assert|\bCUBLAS_STATUS|\bCUDNN_STATUS", re.I)
+# An assert in a kernel is the program's own check of its values (cudaErrorAssert in the CUDA runtime's list of errors), no fault of a device.
+_CUDA = lazy_re(r"\bCUDA (?:error|kernel errors?)(?!.{0,20}device-side assert)|\bCUBLAS_STATUS|\bCUDNN_STATUS", re.I)
 _SAVING = lazy_re(
     r"PytorchStreamWriter|inline_container|safetensors[\w.]{0,80}serializ"
     r"|(?:serialization\.py:\d+| in) (?:in )?(?:_?save(?:_(?:checkpoint|ckpt|model|state|state_dict|weights|pretrained|optimizer))?|write_zip)\b",

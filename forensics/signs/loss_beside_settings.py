@@ -34,6 +34,10 @@ def smoothing_costs_half(s: Symptoms) -> Sign:
     first = first_level(x)
     among = outcomes(s.run) or math.exp(min(first, 20.0))  # an untrained model guesses among them
     floor, where = _smoothed_entropy(share, max(among, 2.0)), told.where
+    if (lowest := float(x.min())) < floor:
+        return absent(
+            f"The loss comes to {lowest:.3g}, below the {floor:.3g} that smoothing would leave: it is no smoothed one.", where=where
+        )
     text = f"Label smoothing of {share:g} over {among:.0f} outcomes costs {floor:.3g} of a loss that begins at {first:.3g}."
     return seen(text, where=where) if floor > HALF * first else absent(text, where=where)
 

@@ -88,9 +88,20 @@ def only_place(line: Line) -> bool:
     return bool(words) and words <= _PLACES
 
 
+def epoch_in_front(line: Line) -> bool:
+    """Does a line say its epoch before the dict that it prints?"""
+    brace = line.text.find("{", line.body)
+    return any(f.role == "epoch" and f.end <= brace for f in line.fields)
+
+
 def is_measured(tag: str) -> bool:
     """Is it a word such as loss or reward, and not what is set for one (``reward_scaling``)?"""
     return STRONG.search(tag) is not None and _SETTING.search(tag) is None
+
+
+def whole_row(line: Line) -> bool:
+    """Is a line a row of measurements by its shape alone, each number with its ``key:``?"""
+    return line.explicit > 1 and line.explicit == sum(f.role == "metric" for f in line.fields)
 
 
 def stands_alone(line: Line, near: bool, timed: bool, started: bool) -> bool:
@@ -105,5 +116,4 @@ def stands_alone(line: Line, near: bool, timed: bool, started: bool) -> bool:
         return False
     if any(is_measured(t) for t in tags):
         return bool(line.explicit or line.mode or started)
-    whole_row = line.explicit > 1 and line.explicit == len(tags)
-    return whole_row and (near or (timed and any(_SYSTEM.search(t) for t in tags)))
+    return whole_row(line) and (near or (timed and any(_SYSTEM.search(t) for t in tags)))

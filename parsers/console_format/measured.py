@@ -11,7 +11,7 @@ from parsers.console_format import line_shapes
 from parsers.console_format.blocks import Block
 from parsers.console_format.dicts import Dicts, Waiting
 from parsers.console_format.event_lines import Event, missing_loss
-from parsers.console_format.grammars import STRONG, is_measured, only_place, stands_alone
+from parsers.console_format.grammars import STRONG, epoch_in_front, is_measured, only_place, stands_alone, whole_row
 from parsers.console_format.line_prefix import Line, Where, whole
 from parsers.console_format.line_shapes import Row, Shape, Shapes, has_loss
 from parsers.console_format.line_steps import Steps, within_epochs
@@ -124,7 +124,7 @@ class Measured:
         if line.bar and self._bar(n, line, parts):
             return True
         stepped = bool({"step", "it"} & parts.keys())
-        if line.braces and not stepped:
+        if line.braces and not stepped and not epoch_in_front(line):
             return self._dict(Waiting(where, metrics, body))
         if (rows := self.block.rows(n, line.text, stepped)) is not None:
             self.put(where, self.now.step, rows)
@@ -134,7 +134,7 @@ class Measured:
             return self._heading(n, line, parts, body)
         if self._listing(n) and not (stepped and _COUNTED.match(body)):
             return False
-        if not stepped and ("epoch" not in parts or not any(STRONG.search(t) for t, _ in metrics)):
+        if not stepped and ("epoch" not in parts or not (whole_row(line) or any(STRONG.search(t) for t, _ in metrics))):
             return self._stepless(where, line, metrics)
         if body.startswith("Train Epoch:") and parts.get("total", 0) > 5000:
             self.notes["steps of 'Train Epoch: e [i/n]' lines count as these lines do, in samples"] = None

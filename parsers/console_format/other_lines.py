@@ -24,6 +24,8 @@ _WITH_IDS = lazy_re(
 _STEP = lazy_re(r"(?i)\b(?:(?:global|train|optimizer)[_ ]?)?(?:step|iteration|iter|update)\b['\"]?\s*+(?:[:=#]\s*+)?(\d{1,15})\b")
 _WORD = lazy_re(r"'[^']*'|\"[^\"]*\"|[^,\s]+")
 _SHARDS = {"shard", "shards", "files"}
+# What Python writes above a traceback that ends no process: threading's, of another thread; logging's, of a message; a finalizer's.
+_GOES_ON = lazy_re(r"\W*(?:Exception in thread |--- Logging error ---|Exception ignored in)")
 _LONGEST_HEADER = 200  # characters; in a line of stars, where the stars end is a question with too many answers
 _HF_HEADER = lazy_re(
     r"^\s*(Num examples|Num Epochs|Instantaneous batch size per device|Total train batch size[^=]*|"
@@ -43,6 +45,7 @@ class Words:
         self.estimator = PrintedEstimator()
         self.source: collections.deque[int] = collections.deque(maxlen=3)  # last lines that were Python
         self.last_overflow = ("", -1)
+        self.above = ""  # the line before
         self.said: collections.deque[tuple[str, str, int | None]] = collections.deque(maxlen=16)
 
     def event(self, where: Where, event: Event, step: int | None) -> None:
@@ -72,12 +75,13 @@ class Words:
 
     def traceback(self, where: Where, text: str, body: str, step: int | None) -> bool:
         rank, running = where.rank, self.tracebacks.get(where.rank)
+        above, self.above = self.above, body
         body = body[1:] if len(body) < len(text) and body[:1] == " " else body  # "[rank3]:   File ..."
         begin = TRACEBACK.search(text)
         if begin is not None and not re.search(r"['\"]", text[begin.end() :]):
             if running is not None:
                 self.close(rank, step)
-            self.tracebacks[rank] = Traceback(where, "WARNING" in text[:200])
+            self.tracebacks[rank] = Traceback(where, "WARNING" in text[:200] or _GOES_ON.match(above) is not None)
             return True
         if running is None and FRAME.match(body) is not None and ", in " in body:
             running = self.tracebacks[rank] = Traceback(where, headless=True)

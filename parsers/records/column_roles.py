@@ -124,6 +124,8 @@ def _step(table: _Columns) -> tuple[int | None, str, int | None]:
         if step is None:
             continue
         look = table.looks[step]
+        if look.constant and name in vocabulary.TOTAL_STEP:
+            continue
         if look.half_whole if name not in vocabulary.WEAK_STEP else look.whole and not look.constant and (look.grows or epoch is not None):
             return step, "steps", epoch
     if epoch is not None and table.looks[epoch].whole:

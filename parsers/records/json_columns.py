@@ -55,11 +55,12 @@ def _find_step(part: Part, names: dict[str, str], table: Table) -> None:
 def _steps(name: str, column: Sequence[Any], part: Part) -> Ints | None:
     """A column as steps; where the name is often something else, only if it behaves like a step."""
     steps = v.whole_column(column)
-    if steps is None or name not in vocabulary.WEAK_STEP or len(steps) == 1:
+    if steps is None or name not in vocabulary.WEAK_STEP | vocabulary.TOTAL_STEP or len(steps) == 1:
         return steps
+    if len(set(steps.tolist())) == 1:
+        return None
     falls = int((np.diff(steps) < 0).sum())
-    constant = len(set(steps.tolist())) == 1
-    return None if constant or (part.epochs is None and falls * 4 > len(steps)) else steps
+    return None if name in vocabulary.WEAK_STEP and part.epochs is None and falls * 4 > len(steps) else steps
 
 
 def _taken(wanted: Sequence[str], names: dict[str, str], table: Table, read: Reader) -> NDArray[Any] | None:

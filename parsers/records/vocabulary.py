@@ -29,6 +29,8 @@ STEP = (
 # Often something else (a size, a rate): the values must be whole, must grow or stand beside an epoch, and must not be all the same.
 # A single number, as a checkpoint has it, is not believed.
 WEAK_STEP = frozenset({*_UPDATES, "n_iter", "it", "itr", "timestep", *BATCH_NUMBER})
+# So called by some who mean the steps so far and by others who mean the plan, which is all the same.
+TOTAL_STEP = frozenset({"total_timesteps", "timesteps_total", "total_env_steps"})
 SURE_STEP = tuple(name for name in STEP if name not in WEAK_STEP)
 
 # Counted through the whole run: these never start again with an epoch, and of two names on one console line they win.

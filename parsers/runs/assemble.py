@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from parsers import arrow, frameworks, names, objectives
+from parsers.records.vocabulary import EPOCH_STEPS
 from parsers.runs import attempts, duplicates, launches
 from parsers.tables import SCHEMAS, Gap, Run, Source, empty, run_of
 
@@ -60,7 +61,8 @@ def runs(group: Group, overrides: dict[str, str]) -> list[Run]:
     tables["metrics"], meanings = _named(tables["metrics"], framework, overrides)
     formats = {f.source.path: f.source.format for f in files}
     tables["metrics"], merged = duplicates.drop_copies(tables["metrics"], formats)
-    tables, found_attempts = attempts.assign(tables, formats)
+    of_epochs = frozenset(f.source.path for f in files if EPOCH_STEPS in f.source.note)
+    tables, found_attempts = attempts.assign(tables, formats, of_epochs)
     found = Run(group.id, group.path, tables, [f.source for f in files], [g for f in files for g in f.gaps])
     found.attempts, found.merged, found.framework, found.meanings = found_attempts, merged, framework, meanings
     return launches.split(found, formats, {f.source.path: str(f.path) for f in files})

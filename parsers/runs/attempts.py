@@ -23,14 +23,17 @@ from parsers.tables import SCHEMAS, ZONES_APART
 Attempt = list[Segment]
 
 
-def assign(tables: dict[str, pa.Table], formats: dict[str, str]) -> tuple[dict[str, pa.Table], list[dict[str, Any]]]:
-    """Fills the column ``attempt`` of every table; returns the tables and the attempts, oldest first.
+def assign(
+    tables: dict[str, pa.Table], formats: dict[str, str], of_epochs: frozenset[str] = frozenset()
+) -> tuple[dict[str, pa.Table], list[dict[str, Any]]]:
+    """Fills the column ``attempt`` of every table; returns the tables and the attempts, oldest first. ``of_epochs``: the files whose
+    steps are epochs.
 
     An attempt is ``{"index", "steps": [first, last], "started", "ended", "begun", "span", "files"}``: seconds since 1970 or
     None, what shows that another process began (`boundaries.Evidence`; of a new file the place of its first row, without
     words), what it covers, and the files it wrote.
     """
-    cut = segments(tables)
+    cut = segments(tables, of_epochs)
     if not cut:
         return tables, []
     found = _attempts(cut, formats)

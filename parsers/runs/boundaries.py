@@ -58,6 +58,7 @@ class Clock:
     epoch: Values | None = None
     loss: Values | None = None
     elapsed: Values | None = None  # time since the launch
+    of_epochs: bool = False  # the steps are epochs
 
     @property
     def interval(self) -> int:
@@ -142,6 +143,8 @@ def _says_again(clock: Clock, falls: list[int]) -> bool:
 def _begins_again(file: _File, row: int) -> bool:
     """A new training or only a counter? By the time since the launch and the epoch, then by lines, then by the loss; a pause counts
     where none of them tells, for an evaluation comes after each epoch."""
+    if file.clock.of_epochs:
+        return True  # nothing sets a count of epochs back but a training that begins
     between = file.between(row)
     for values, grows in ((file.clock.elapsed, False), (file.clock.epoch, True)):
         before, now = _beside(values, file, row)

@@ -36,8 +36,8 @@ class Segment:
     attempt: int = -1
 
 
-def segments(tables: dict[str, pa.Table]) -> list[Segment]:
-    """The segments of all files, in file order."""
+def segments(tables: dict[str, pa.Table], of_epochs: frozenset[str]) -> list[Segment]:
+    """The segments of all files, in file order. ``of_epochs``: the files whose steps are epochs."""
     metrics = tables["metrics"]
     if not metrics.num_rows:
         return []
@@ -47,14 +47,14 @@ def segments(tables: dict[str, pa.Table]) -> list[Segment]:
     found: list[Segment] = []
     resumed = resumes(said, metrics)
     for source, (first, last) in zip(sources, arrow.stretches(codes, len(sources)), strict=True):
-        clock = _clock(metrics.slice(first, last - first)) if last > first else None
+        clock = _clock(metrics.slice(first, last - first), source in of_epochs) if last > first else None
         if clock is not None:
             found += _cut(source, clock, said, boundaries(clock, source, said, launches, resumed), len(found))
     # a summary of one or two rows without a clock tells no attempt of its own
     return [s for s in found if s.span.times or s.rows >= FEW] or found
 
 
-def _clock(rows: pa.Table) -> Clock | None:
+def _clock(rows: pa.Table, of_epochs: bool) -> Clock | None:
     """Of the lowest rank, and of rows that have a step: the tag of the training loss or rate where it is logged often, else the commonest."""
     (tag, tags), (name, names) = arrow.codes(rows["tag"]), arrow.codes(rows["name"])
     keep = np.array([not n.startswith("axis/") for n in names])[name]
@@ -79,7 +79,7 @@ def _clock(rows: pa.Table) -> Clock | None:
         for t, name in sorted(logged.items(), key=lambda x: count[x[0]])
         if name in _AXES
     }
-    return Clock(step, at, time, frozenset(logged.values()), of.get("epoch"), of.get("loss.train"), of.get("time.total"))
+    return Clock(step, at, time, frozenset(logged.values()), of.get("epoch"), of.get("loss.train"), of.get("time.total"), of_epochs)
 
 
 def _values(rows: pa.Table, mine: NDArray[np.int64]) -> Values:

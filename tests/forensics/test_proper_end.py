@@ -70,8 +70,21 @@ def test_numbers_that_run_down_to_the_end_look_finished(tmp_path: Path) -> None:
 
 
 def test_a_round_number_of_steps_is_no_sign_of_an_end(tmp_path: Path) -> None:
-    rows = [{"epoch": i, "loss": 2 - i / 300} for i in range(150)]
+    rows = [{"step": i, "loss": 2 - i / 300} for i in range(1, 151)]
     assert how_it_ended.ending(read(jsonl(tmp_path / "round", rows))).kind == "unknown"
+
+
+@pytest.mark.parametrize(("epochs", "kind"), [(150, "finished"), (147, "unknown"), (10, "unknown")])
+def test_a_round_number_of_whole_epochs_looks_finished(tmp_path: Path, epochs: int, kind: str) -> None:
+    rows = [{"epoch": i, "loss": 2 - i / 300} for i in range(epochs)]
+    end = how_it_ended.ending(read(jsonl(tmp_path / "round", rows)))
+    assert (end.kind, end.how) == (kind, "guess" if kind == "finished" else "")
+
+
+def test_a_round_epoch_that_is_cut_short_looks_like_no_end(tmp_path: Path) -> None:
+    rows = [{"epoch": i // 5, "step": i, "loss": 2 - i / 300} for i in range(100)]
+    assert how_it_ended.ending(read(jsonl(tmp_path / "whole", rows))).how == "guess"
+    assert how_it_ended.ending(read(jsonl(tmp_path / "cut", rows[:-2]))).kind == "unknown"
 
 
 def test_the_trainers_summary_after_its_last_step_is_an_end(tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ def overfitting_keras(out: Path) -> Expect:
     files.keras(out / "training.csv", rows, epoch=25)
     best = min((row for row in rows if "val_loss" in row), key=lambda row: row["val_loss"])
     return Expect(
-        status="unknown",
         top="overfitting",
         findings=["train_eval_gap"],
         clear=["nonfinite", "restart", "divergence"],

@@ -57,7 +57,6 @@ def lr_too_low_keras(out: Path) -> Expect:
     files.config_json(out, config)
     files.keras(out / "training.csv", rows, epoch=50)
     return Expect(
-        status="unknown",
         top="lr_too_low",
         acceptable=["frozen_parameters", "labels_wrong"],
         findings=["plateau"],

@@ -144,7 +144,6 @@ def majority_class_keras(out: Path) -> Expect:
     return Expect(
         top="class_collapse",
         clear=["nonfinite", "restart", "divergence", "loss_spike"],
-        status="unknown",
         emulated="Keras (its log's layout is followed) and the clock",
     )
 

@@ -16,7 +16,8 @@ KEY = TRACE.format(where="step") + "KeyError: 'val'\n"
 SAVE = TRACE.format(where="save_checkpoint") + "RuntimeError: PytorchStreamWriter failed writing file data/0: file write failed\n"
 DISK = TRACE.format(where="save") + "OSError: [Errno 28] No space left on device\n"
 NAN = TRACE.format(where="step") + "ValueError: loss is nan, stopping training\n"
-CUDA = TRACE.format(where="step") + "RuntimeError: CUDA error: device-side assert triggered\n"
+CUDA = TRACE.format(where="step") + "RuntimeError: CUDA error: an illegal memory access was encountered\n"
+ASSERT = TRACE.format(where="step") + "RuntimeError: CUDA error: device-side assert triggered\n"
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
 CTRL_C = TRACE.format(where="step") + "KeyboardInterrupt\n"
 KILLED = "/bin/bash: line 7: 4242 Killed    python train.py\n"
@@ -41,7 +42,9 @@ def looked(sign: str, folder: Path) -> Sign:
     ("disk_full_quoted", KEY, ABSENT, "KeyError"),
     ("hardware_fault_quoted", XID, SEEN, "Xid"),
     ("hardware_fault_quoted", CUDA, ABSENT, "CUDA error"),
-    ("cuda_error_ended_it", CUDA, SEEN, "device-side assert"),
+    ("cuda_error_ended_it", CUDA, SEEN, "illegal memory access"),
+    ("cuda_error_ended_it", ASSERT, ABSENT, "device-side assert"),
+    ("exception_quoted", ASSERT, SEEN, "device-side assert"),
     ("cuda_error_ended_it", XID, ABSENT, "Xid"),
     ("stopped_by_others_quoted", CTRL_C, SEEN, "by hand"),
     ("stopped_by_others_quoted", KEY, ABSENT, "KeyError"),
