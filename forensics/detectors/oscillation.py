@@ -44,6 +44,7 @@ WIDER = 2.0  # in units of the loss; measured: at 1.4 one of 107 healthy runs fi
 OF_START = 0.04  # of the first loss; not critical in the runs of docs/thresholds.md: it keeps out losses near zero, which scatter widely
 LEAST = 1e-4  # bound: what four printed digits can show; no loss is calmer
 FROZEN = 30  # bound: where no more than half of the neighbours are alike, chance makes 30 in a row once in a thousand million
+DIGITS = 2  # bound: last printed digits; a value half-way between two goes to either
 SHOWS = 2.0  # statistical: a median of nine follows the swings by an eighth, and 40 values know their width to a sixth, twice
 CALM, SETTLED = 9, 10  # values of the running median, which carry no trend; bound: values that differ before one counts as frozen
 
@@ -138,8 +139,11 @@ def freezes(x: excursions.Floats) -> tuple[int, int] | None:
     lengths[x[edges[:-1]] == 0] = 0
     best = int(np.argmax(lengths))
     first = int(edges[best])
-    if lengths[best] < FROZEN or first < SETTLED or np.median(lengths[lengths > 0]) > 1 or abs(x[first]) < ROUNDED * last_digit(x):
+    if lengths[best] < FROZEN or first < SETTLED or np.median(lengths[lengths > 0]) > 1:
         return None
+    digit = last_digit(x)
+    if abs(x[first]) < ROUNDED * digit or np.ptp(x[first - SETTLED : first]) <= DIGITS * digit:
+        return None  # it moved by less than is printed
     return first, first + int(lengths[best]) - 1
 
 

@@ -11,7 +11,7 @@ from forensics.run.plan import planned_steps
 from forensics.run.recipe import recipe
 from forensics.run.series import names
 from forensics.run.settings import Setting
-from forensics.run.usual_rate import family, is_set, optimizer
+from forensics.run.usual_rate import family, is_set, optimizer, usual
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
@@ -103,6 +103,11 @@ def weight_decay_strong(s: Symptoms) -> Sign:
         return cannot_tell("config does not say that the weight decay is decoupled (AdamW).")
     if shrinks < SHRINKS or (steps is not None and shrinks * steps < 1):
         return absent(f"{text}{f', {shrinks * steps:.2g} times over in {steps} steps' if steps else ''}.", where=where)
+    usual_rate = usual(s.run).high
+    if usual_rate is not None and rate > usual_rate and usual_rate * decay < SHRINKS:
+        return absent(
+            f"{text}, but at a usual rate of {usual_rate:.2g} it would take {usual_rate * decay:.2g}: it is the rate.", where=where
+        )
     return seen(f"{text}{'' if _decoupled(s.run) else ', or outweighs the gradient that it is added to'}.", where=where)
 
 

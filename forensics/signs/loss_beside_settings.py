@@ -11,6 +11,7 @@ from forensics.run.plan import planned_steps
 from forensics.run.usable_values import first_level, metric, usable
 from forensics.run.usual_rate import family
 from forensics.signs import configured, learning_rate, loss_level
+from forensics.signs.loss_shape import loss_diverged
 from forensics.signs.sign import ABSENT, SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.lazy_regex import lazy_re
 from parsers.loss_names import is_likelihood
@@ -64,6 +65,8 @@ def setting_holds_loss_up(s: Symptoms) -> Sign:
     planned, step = planned_steps(s.run), usable(s.run)[0]
     if planned and len(step) and step[-1] < HALF * planned:
         return cannot_tell("the run came to less than half of its plan.")
+    if (turned := loss_diverged(s)).state == SEEN:
+        return absent(f"{turned.text.rstrip('.')}: it is not held, it is driven.")
     fell = loss_level.loss_fell_little(s)
     if fell.state != SEEN:
         return absent(fell.text) if fell.state == ABSENT else fell

@@ -34,6 +34,7 @@ LARGEST_SCALE = 30.0  # the largest reward scale among the published configs of 
 NOISES = 3.0  # standard errors
 BESIDE = 5  # rewards on each side of a step, whose medians are compared
 MIRRORED, RESCALED = 0.25, 5.0  # how far from its mirror image, and by what factor: episodes that go on as before hold neither
+FOLLOWS = 0.5  # bound: of the factor, in ln; a scale moves the spread by all of it, a policy that learns to win narrows it
 AS_BEFORE = 1.3  # factor by which episodes may become longer or shorter: five of them differ by less
 AT_LEAST = 0.2  # of the best level; measured: what one good policy scatters by is up to 0.09 in the logs of stable-baselines3
 
@@ -167,11 +168,20 @@ def reward_steps_to_other_scale(s: Symptoms) -> Sign:
     ratio = max(abs(after), abs(before)) / max(min(abs(after), abs(before)), 1e-12)
     if not (mirrored and before != 0) and not (after * before > 0 and ratio >= RESCALED):
         return absent(f"{text}, the largest of its steps: neither its mirror image nor another scale.")
-    usable = length.usable
-    was, then = (
-        length.value[usable & side][part]
-        for side, part in ((length.step < first, slice(-BESIDE, None)), (length.step >= first, slice(BESIDE)))
-    )
-    if not len(was) or not len(then) or not 1 / AS_BEFORE < float(np.median(then)) / max(float(np.median(was)), 1e-12) < AS_BEFORE:
+    lasted = _beside(length, first)
+    if lasted is None or not 1 / AS_BEFORE < lasted[1] / max(lasted[0], 1e-12) < AS_BEFORE:
         return absent(f"{text}, and the length of episodes changes with it: the policy changed.")
+    spread = series(s.run, "rl.reward_std")  # a factor on rewards is one on what they scatter by, too
+    if spread is not None and (wide := _beside(spread, first)) is not None and not mirrored:
+        grows = math.log(max(wide[1], 1e-12) / max(wide[0], 1e-12)) / math.log(abs(after / before))
+        if grows < FOLLOWS:
+            return absent(f"{text}, and {spread.tag} goes from {wide[0]:.3g} to {wide[1]:.3g}: the policy changed, not the scale.")
     return seen(f"{text}, while episodes are as long as before.", first=first)
+
+
+def _beside(s: Series, first: int) -> tuple[float, float] | None:
+    """The medians of a few values on either side of a step."""
+    was, then = (
+        s.value[s.usable & side][part] for side, part in ((s.step < first, slice(-BESIDE, None)), (s.step >= first, slice(BESIDE)))
+    )
+    return (float(np.median(was)), float(np.median(then))) if len(was) and len(then) else None

@@ -75,3 +75,10 @@ def test_a_loss_that_fell_to_the_last_printed_digit_is_not_exactly_zero() -> Non
 @pytest.mark.parametrize(("x", "unit"), [([2.3456, 0.0002, np.nan], 1e-4), ([3.0, 20.0], 1.0), ([1 / 3, 2.0], 0.0)])
 def test_the_last_printed_digit(x: list[float], unit: float) -> None:
     assert last_digit(np.array(x)) == pytest.approx(unit)
+
+
+@pytest.mark.parametrize(("before", "frozen"), [(0.0001, False), (0.002, True)])
+def test_a_loss_that_moved_by_less_than_is_printed_is_not_frozen(before: float, frozen: bool) -> None:
+    """0.0121 after 0.0121 and 0.0122 is rounding; after 0.0100 and 0.0140 it stands still."""
+    x = np.concatenate([0.0121 + np.tile([0.0, before], 50), np.full(100, 0.0121)])
+    assert [f.facts.kind for f in oscillation.detect(run_of({"loss.train": np.round(x, 4)}))] == ["frozen"] * frozen

@@ -58,7 +58,7 @@ def grave(detector: ModuleType, metrics: Mapping[str, Floats], **more: object) -
 def test_a_slow_down_among_few_times(n: int, slow: float) -> None:
     hits = 0
     for seed in range(20):
-        times = 0.05 * noise(n, 0.1, seed) / np.where(np.arange(n) >= n // 2, slow, 1.0)
+        times = 20 * noise(n, 0.1, seed) / np.where(np.arange(n) >= n // 2, slow, 1.0)
         hits += grave(throughput, {"loss.train": np.ones(n), "time.step": times})
         assert not grave(throughput, {"loss.train": np.ones(n), "time.step": 0.05 * noise(n, 0.3, seed)})
     assert hits >= 18
@@ -200,3 +200,13 @@ def falling(n: int) -> Floats:
 
 def rising(n: int) -> Floats:
     return np.asarray(0.8 * np.exp(np.arange(n) / 3))
+
+
+@pytest.mark.parametrize(
+    ("levels", "jumps"),
+    [((1 / 3, 2 / 3, 1.0, 0.5), 0), ((1 / 3, 1.0, 1.0, 0.5), 1), ((0.2, 0.4, 1.4, 0.5), 2)],
+    ids=["even stairs", "one rise", "uneven rises"],
+)
+def test_a_warmup_in_stairs_is_no_jump(levels: tuple[float, ...], jumps: int) -> None:
+    rate = 0.05 * np.repeat(levels, 14)
+    assert len(found(lr_schedule, run_of({"lr": rate}, interval=2))) == jumps

@@ -505,3 +505,25 @@ def test_a_loss_whose_lines_name_no_step_is_counted(tmp_path: Path) -> None:
     assert "counted" in run.sources[0].note
     (tmp_path / "train.out").write_text("step 5 loss 2.0\n" + "".join(f"LR: 0.001, Loss: {3 - i / 30:.4f}\n" for i in range(40)))
     assert "counted" not in parsers.read(tmp_path).sources[0].note
+
+
+def test_a_line_that_names_its_epoch_is_a_report_whatever_its_words(tmp_path: Path) -> None:
+    text = "".join(f"Epoch [{e}/9] Recon: {1 / e:.4f} | KL: {3 / e:.4f} | Phys: 0.5000 (w=0.100)\n" for e in range(1, 5))
+    tables, gaps, _ = log(tmp_path, text)
+    found = [(r["step"], r["value"]) for r in tables["metrics"] if r["tag"] == "KL"]
+    assert not gaps and found == [(e, pytest.approx(3 / e, abs=1e-4)) for e in range(1, 5)]
+
+
+def test_a_dict_behind_an_epoch_does_not_take_its_step(tmp_path: Path) -> None:
+    text = "".join(f"Epoch {e}: Train Loss: {3 / e:.4f}, MAP: {{'test_map@20': {0.1 * e:.2f}}}\n" for e in [1, 2, 3, 1, 2])
+    tables, _, _ = log(tmp_path, text)
+    assert [r["step"] for r in tables["metrics"] if r["tag"] == "Train Loss"] == [1, 2, 3, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("above", "level"), [("Exception in thread Thread-4:", "warning"), ("--- Logging error ---", "warning"), ("Epoch 2 begins", "error")]
+)
+def test_a_traceback_that_ends_no_process_is_a_warning(tmp_path: Path, above: str, level: str) -> None:
+    stack = 'Traceback (most recent call last):\n  File "/x/a.py", line 9, in run\n    f()\nValueError: gone\n'
+    tables, _, _ = log(tmp_path, f"step 1 loss 2.0\nstep 2 loss 1.0\n{above}\n{stack}")
+    assert [e["level"] for e in tables["events"] if e["kind"] == "traceback"] == [level]

@@ -158,3 +158,12 @@ def test_numbers_without_names_are_named_so(tmp_path: Path) -> None:
     assert parsers.read_file(path, tmp_path).source.format == "a table of numbers without names of columns"
     path.write_text("10 steps 2.1\n20 steps 1.1\n")
     assert parsers.read_file(path, tmp_path).source.format == "text that no parser knows"
+
+
+def test_a_norm_in_bars_is_a_column(tmp_path: Path) -> None:
+    text = "# hidden=48x3 seed=61\n   iter        total        |g|         lr\n" + "".join(
+        f"  {20 * i:5d}  {1 / (i + 1):.5e}  {2 / (i + 1):.3e}  2.000e-03\n" for i in range(5)
+    )
+    found = series(tmp_path, text, "run.txt")
+    assert found["|g|"] == [(20 * i, pytest.approx(2 / (i + 1), rel=1e-3)) for i in range(5)]
+    assert {r.name for r in (parsers.read_all(tmp_path)[0].meanings).values()} >= {"grad.norm", "loss.train", "lr"}

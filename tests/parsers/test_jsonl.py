@@ -312,3 +312,11 @@ def test_ray_tune_calls_a_pickle_json(tmp_path: Path) -> None:
     path.write_bytes(pickle.dumps({"_trials": [1, 2]}))
     found = parsers.read(tmp_path)
     assert (found.sources[0].format, found.gaps) == ("pickle, not opened", [])
+
+
+def test_a_total_that_never_changes_is_the_plan_and_no_step(tmp_path: Path) -> None:
+    rows = [{"timestep": 100 * i, "total_timesteps": 9000, "loss": 1.0} for i in range(1, 4)]
+    found = read(tmp_path / "a.jsonl", rows)
+    assert curve(found, "loss") == [(100 * i, 1.0) for i in range(1, 4)]
+    found = read(tmp_path / "b.jsonl", [{"total_timesteps": 2048 * i, "loss": 1.0} for i in range(1, 4)])
+    assert curve(found, "loss") == [(2048 * i, 1.0) for i in range(1, 4)]

@@ -231,3 +231,11 @@ def test_a_prefix_and_work_done_again_are_no_copies() -> None:
 
 def test_constants_are_no_witnesses() -> None:
     assert equal_share(points([0.0] * 9), points([0.0] * 9)) is None
+
+
+def test_epochs_that_begin_again_are_another_run(tmp_path: Path) -> None:
+    """No loop sets a count of epochs back, wherever the loss begins again: from a checkpoint it may begin low."""
+    first = "".join(f"Epoch [{e}/8], Train Loss: {2 / e:.4f}, Val Acc: 0.9\n" for e in range(1, 9))
+    again = "".join(f"Epoch [{e}/5], Train Loss: {0.25 + 0.1 / e:.4f}, Val Acc: 0.9\n" for e in range(1, 6))
+    found = parsers.read_all(write(tmp_path, train_dot_log=first + again))
+    assert [attempts(r) for r in found] == [[[1, 8]], [[1, 5]]]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forensics.detectors import divergence
 from forensics.signs import loss_beside_settings
 from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Symptoms
 from tests.forensics.curves import run_of
@@ -80,3 +81,16 @@ def test_the_verdict_follows(tmp_path: Path) -> None:
             assert found["hypotheses"][0]["id"] == "regularization_floor" and found["answer"].startswith(
                 "Label smoothing of 0.6 over 50 outcomes"
             )
+
+
+def test_a_loss_below_the_floor_of_smoothing_is_not_smoothed() -> None:
+    told = look("smoothing_costs_half", STANDS / 20, {"label_smoothing": 0.1, "num_classes": 2})
+    assert told.state == ABSENT and "it is no smoothed one" in told.text
+
+
+def test_what_drives_a_loss_up_holds_nothing(tmp_path: Path) -> None:
+    climbs = np.concatenate([np.full(30, 2.0), np.geomspace(2.0, 2000.0, 30)])
+    run = run_of({"loss.train": climbs}, config=ADAM | {"eps": 0.3})
+    found = tuple(divergence.detect(run))
+    told = loss_beside_settings.setting_holds_loss_up(Symptoms(run, found))
+    assert found and told.state == ABSENT and "it is driven" in told.text

@@ -48,6 +48,18 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (P.reward_steps_to_other_scale, "seen", {"rl.reward": np.where(T < 60, 1.0, 10.0), "rl.len": 20 * ONE}, {}),
     (P.reward_steps_to_other_scale, "absent", {"rl.reward": np.where(T < 60, 9, -9.2), "rl.len": np.where(T < 60, 90, 9)}, {}),
     (P.reward_steps_to_other_scale, "absent", {"rl.reward": GROWS, "rl.len": 20 * ONE}, {}),
+    (
+        P.reward_steps_to_other_scale,
+        "seen",
+        {"rl.reward": np.where(T < 60, 1.0, 10.0), "rl.len": 20 * ONE, "rl.reward_std": np.where(T < 60, 0.3, 3.0)},
+        {},
+    ),
+    (
+        P.reward_steps_to_other_scale,
+        "absent",
+        {"rl.reward": np.where(T < 60, 0.1, 0.95), "rl.len": 20 * ONE, "rl.reward_std": np.where(T < 60, 0.3, 0.1)},
+        {},
+    ),
     (P.reward_steps_to_other_scale, "cannot tell", {"rl.reward": GROWS}, {}),
     (P.reward_steps_to_other_scale, "cannot tell", {"loss.train": FADES}, {}),
     (P.reward_never_rose, "seen", {"rl.reward": ONE}, {}),
