@@ -1,8 +1,8 @@
 """Ranks causes: probabilities from sums of decibans, against "something not on our list" at zero.
 
 Three rules hold whatever the weights are, each as a clue of its own, so that the sums still add up: 95 % and more asks for two
-independent observations, one of them with file and place; no cause stands at 50 % or more on a run that is not unhealthy; and that
-nothing is wrong at all competes with every cause.
+independent observations, one of them with file and place; no cause stands at 50 % or more on a run that is not unhealthy, but one that
+the log itself names: who stopped the run; and that nothing is wrong at all competes with every cause.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from forensics.experiments import settled
 from forensics.signs.sign import SEEN, Sign, subject
 
 NOT_LISTED, OR_NOTHING = "Something not on our list", ", or nothing wrong"
-SURE, EVEN = 0.944, 0.45  # below the 95 % and the 50 % of the contract, as they are shown
+SURE, EVEN, HALF = 0.944, 0.45, 0.5  # below the 95 % and the 50 % of the contract, as they are shown; what it allows on a healthy run
 EVENED = "Held below 50 %: nothing was seen that the owner of this run should act on."
+HALVED = "Held at 50 %: it ended the run, and nothing is wrong with what was logged."
+HOLDS = {EVENED: EVEN, HALVED: HALF}
 OBSERVATIONS = 2  # independent ones that 95 % asks for: the contract
 
 
@@ -44,7 +46,10 @@ def ranked(hypotheses: Sequence[Hypothesis], signs: dict[str, Sign], verdict: st
     none = unknown(signs, dead)
     held = list(hypotheses)
     if verdict != "unhealthy":
-        held = [_held(h, [*held, none], EVEN, EVENED) for h in held]
+        said = {h.id for h in held if (c := causes().get(h.id)) and any(signs[n].state == SEEN for n in c.said_by)}
+        held = [_held(h, [*held, none], EVEN, EVENED) if h.id not in said else h for h in held]
+        if verdict == "healthy":
+            held = [_held(h, [*held, none], HALF, HALVED) if h.id in said else h for h in held]
     return rank([*(_sure(h, signs, [*held, none]) for h in held), none])
 
 
@@ -65,9 +70,9 @@ def _again(h: Hypothesis, competitors: Sequence[Hypothesis]) -> Hypothesis:
     if held is None:
         return h
     free = replace(h, clues=tuple(c for c in h.clues if c is not held))
-    if held.text != EVENED and any(c.part == "replay" and c.weight > 0 for c in h.clues):
+    if held.text not in HOLDS and any(c.part == "replay" and c.weight > 0 for c in h.clues):
         return free
-    return _held(free, competitors, EVEN if held.text == EVENED else SURE, held.text)
+    return _held(free, competitors, HOLDS.get(held.text, SURE), held.text)
 
 
 def _sure(h: Hypothesis, signs: dict[str, Sign], competitors: Sequence[Hypothesis]) -> Hypothesis:

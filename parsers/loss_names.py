@@ -114,12 +114,19 @@ def which_loss(text: str, folder: str, siblings: frozenset[str]) -> str:
         return headline  # the only loss there is, on one split or both
     if mine.rank == best == 2 and _played_by(losses) >= 2:
         return "loss.aux"  # beside those of a generator and a discriminator no loss is the whole
-    if mine.rank == best == 2 and not losses.rl:
-        other = "train" if mine.split == "eval" else "eval"
-        terms = {core for (split, _), cores in losses.by.items() if split == other for core in cores}
-        if named <= {mine.core} or (mine.split == "eval" and mine.core not in terms):
-            return headline  # several named losses of the evaluation alone are data sets, not terms of a sum
+    other = "train" if mine.split == "eval" else "eval"
+    terms = {core for (split, _), cores in losses.by.items() if split == other for core in cores}
+    if mine.rank == best == 3 and mine.split == "eval" and mine.core not in terms and _one_of_many(mine.core, losses.by["eval", 3]):
+        return headline  # g0, g1, g2 of the evaluation alone: data sets that are counted
+    if mine.rank == best == 2 and not losses.rl and (named <= {mine.core} or (mine.split == "eval" and mine.core not in terms)):
+        return headline  # several named losses of the evaluation alone are data sets, not terms of a sum
     return "loss.part" if mine.rank == 2 and best < 2 and _PART.search(text) else "loss.aux"
+
+
+def _one_of_many(core: str, cores: set[str]) -> bool:
+    """Is it a word with a number, beside the same word with others?"""
+    word, _, number = core.rpartition(" ")
+    return bool(word) and number.isdigit() and any(c != core and c.rpartition(" ")[0] == word for c in cores)
 
 
 def _played_by(losses: Losses) -> int:

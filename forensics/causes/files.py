@@ -40,6 +40,7 @@ class Cause:
     names_symptom: bool = False  # its title is the symptom, and the cause is the kind of it that signs name
     wide_group: bool = False  # what an audit calls runs of one recipe whose seeds end far apart
     no_rerun: str = ""  # why another run would not help
+    said_by: tuple[str, ...] = ()  # signs by which the log itself names this cause of the ending
 
     @property
     def signs(self) -> tuple[str, ...]:

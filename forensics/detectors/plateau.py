@@ -11,6 +11,7 @@ How it decides
     says how near the loss is to ln(their number). It fires, too, when an accuracy does not rise while the loss does not fall,
     or is the same at each evaluation; and when a loss that began as high as guessing fell at once to some level and evaluation
     and training have stood there since, at more than half of the first loss.
+    It is for information where a trained model goes on, or where more pairs of answers are in the right order at the end.
     A loss stands still since the first tenth of the run from which on no tenth lies apart from another by 1 %, nor by more than the noise of
     their medians, at least for the second half; where that noise leaves room for 15 % nothing is said.
 
@@ -53,6 +54,7 @@ ROOM = 0.15  # measured: with two standard errors of the fall; less than what he
 NEAR_CHANCE = 0.05  # of ln(classes); not critical: decides what is told, no finding (docs/thresholds.md)
 EVALUATIONS, STANDS = 4, 0.01  # statistical: four in a row without a rise, once in 24 by chance; unit: 1 % is the third digit of a loss
 POINTS, HALF = 0.02, 0.5  # statistical: two standard errors of 600 samples' accuracy; bound: who is right more often does not guess
+RANKED = 0.1  # unit: ten pairs of a hundred more in the right order
 TWO = math.log(2)  # bound: nats; nobody guesses among fewer than two
 UNTRAINED = math.log(75.2)  # paper: nats a token; the worst of GPT-2's smallest model on text it never saw (Radford 2019, table 3)
 
@@ -134,7 +136,7 @@ def _never_learned(run: Run) -> Iterator[Finding]:
     facts = Facts(first, last, best, fall, chance, at_chance)
     begin, end = int(s.step[rows[0]]), int(s.step[rows[-1]])
     shown = evidence.window(s, begin, end, title=s.tag, where=s.place(run, rows[0]), margin=0)
-    trained = (begin > 0.1 * end and begin > int(s.step[rows[1]]) - begin) or _is_trained(run, s, first, chance)
+    trained = (begin > 0.1 * end and begin > int(s.step[rows[1]]) - begin) or _is_trained(run, s, first, chance) or _ranks_better(run)
     yield evidence.on_rows(s, (rows[0], rows[-1]), facts, title, "info" if trained else "warning", shown)
 
 
@@ -168,6 +170,16 @@ def _is_trained(run: Run, s: Series, first: float, chance: float | None) -> bool
     a = series(run, "acc.eval") or series(run, "acc.train")
     guesses = a is not None and float(shares(a.value)[0]) <= HALF + POINTS
     return first < HALF * (TWO if guesses or not chance else chance)
+
+
+def _ranks_better(run: Run) -> bool:
+    """Whether more pairs are in the right order at the end: a loss of preferences begins at ln 2 and may fall by hundredths while it learns."""
+    a = series(run, "pref.acc")
+    x = a.value[a.usable] if a is not None else np.zeros(0)
+    if len(x) < 2 * LEVEL:
+        return False
+    gain = float(np.median(x[-LEVEL:]) - np.median(x[:LEVEL]))
+    return gain >= max(RANKED, MARGIN * math.sqrt(2) * error_of_median(noise_by_steps(x), LEVEL))
 
 
 def _accuracy(run: Run, s: Series, rows: Ints, fall: float) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from runs import case, read, write
 
-from forensics.ranking import EVEN
+from forensics.ranking import HALF
 from forensics.run import how_it_ended, proper_end
 from forensics.signs import last_words
 from forensics.signs.sign import Symptoms
@@ -161,7 +161,7 @@ def test_a_stop_from_outside_leads_no_healthy_page_and_is_named(tmp_path: Path) 
     got = case(console(tmp_path / "r", "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-03-04T05:06:07 DUE TO TIME LIMIT ***\n"))
     assert got["verdict"] == "healthy" and "DUE TO TIME LIMIT" in got["answer"]
     top = next(h for h in got["hypotheses"] if h["id"] != "unknown")  # that nothing is wrong may stand first
-    assert top["id"] == "stopped_from_outside" and top["probability"] == pytest.approx(EVEN, abs=1e-4) and top["probability"] <= EVEN
+    assert top["id"] == "stopped_from_outside" and top["probability"] == pytest.approx(HALF, abs=1e-4) and top["probability"] <= HALF
     assert {f["severity"] for f in got["findings"] if f["kind"] == "ending"} == {"info"}
 
 
@@ -196,3 +196,11 @@ def test_a_worker_that_is_gone_is_no_exception_of_the_program(tmp_path: Path) ->
     run = read(console(tmp_path / "r", last))
     assert how_it_ended.ending(run).kind == "exception"
     assert last_words.exception_quoted(Symptoms(run, ())).state == "absent"
+
+
+def test_who_stopped_a_run_is_the_cause_where_nothing_else_can_be_told(tmp_path: Path) -> None:
+    """The log names it, so that nothing holds it down; on a healthy run it stands at half."""
+    line = "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-03-04T05:06:07 DUE TO TIME LIMIT ***\n"
+    got = case(console(tmp_path / "r", line, steps=2))
+    assert got["verdict"] == "inconclusive"
+    assert got["hypotheses"][0]["id"] == "stopped_from_outside" and got["hypotheses"][0]["probability"] > 0.5

@@ -210,3 +210,12 @@ def rising(n: int) -> Floats:
 def test_a_warmup_in_stairs_is_no_jump(levels: tuple[float, ...], jumps: int) -> None:
     rate = 0.05 * np.repeat(levels, 14)
     assert len(found(lr_schedule, run_of({"lr": rate}, interval=2))) == jumps
+
+
+@pytest.mark.parametrize(("last", "severity"), [(0.9, "info"), (0.5, "warning")])
+def test_preferences_that_are_learnt_need_no_fall_of_their_loss(last: float, severity: str) -> None:
+    """The loss of 0.693 falls by hundredths while the share of pairs in the right order rises."""
+    n = 16
+    ranked = np.linspace(0.5, last, n) + 0.01 * noise(n, 0.1, 1)
+    (f,) = plateau.detect(run_of({"loss.train": np.linspace(0.693, 0.68, n), "pref.acc": ranked}))
+    assert f.severity == severity

@@ -441,3 +441,16 @@ def test_beside_a_generator_and_a_discriminator_no_loss_is_the_whole() -> None:
 def test_the_terms_and_the_sum_of_a_tracker_s_table() -> None:
     table = ("box", "conf", "id", "total", "nTargets")
     assert [name(x, *table) for x in table] == ["loss.aux", "loss.aux", "loss.aux", "loss.train", "other/nTargets"]
+
+
+@pytest.mark.parametrize(
+    ("tags", "name"),
+    [
+        (("loss", "eval_g0_loss", "eval_g1_loss"), "loss.eval"),
+        (("loss", "eval_g_loss", "eval_d_loss"), "loss.aux"),
+        (("g0_loss", "g1_loss", "eval_g0_loss", "eval_g1_loss"), "loss.aux"),
+    ],
+    ids=["data sets that are counted", "terms", "terms that training has, too"],
+)
+def test_counted_sets_of_the_evaluation_are_no_terms(tags: tuple[str, ...], name: str) -> None:
+    assert {meaning(t, siblings=frozenset(tags)).name for t in tags if t.startswith("eval")} == {name}

@@ -62,7 +62,7 @@ def test_a_run_of_six_hundred_steps_prints_on_five_sheets(open_page: Any, name: 
 def test_a_run_with_many_symptoms_prints_on_five_sheets_too(open_page: Any, sample: str) -> None:
     case = forensics.analyze(str(SAMPLES / sample)).to_json()
     pdf = open_page(html.render(case)).pdf(format="A4")
-    assert len(case["findings"]) > 10 and len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 5
+    assert len(case["findings"]) >= 10 and len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 5
 
 
 @pytest.mark.parametrize("name", cases.ALL)
