@@ -5,10 +5,8 @@ A parser module has two functions and no class::
     def claims(path: pathlib.Path, head: bytes) -> bool      # does this file belong to me?  head = its first HEAD_BYTES
     def parse(path: pathlib.Path) -> Iterator[pa.RecordBatch | Gap | Note]
 
-It collects rows in a :class:`Rows` and yields what ``Rows.flush()`` gives. The columns ``name``, ``attempt`` and
-``source`` are filled in by :func:`parsers.read`, which knows the whole run; a parser leaves them out.
-
-A column means the same whatever file it came from:
+It collects rows in a :class:`Rows` and yields what ``Rows.flush()`` gives. The columns ``name``, ``attempt`` and ``source``
+are filled in by :func:`parsers.read`, which knows the whole run; a parser leaves them out. A column means the same whatever file it came from:
 
 ========== ============================================================================================
 step       optimizer steps in the run's own labels (never shifted); null where the row has no step
@@ -131,6 +129,7 @@ class Run:
     siblings: list[dict[str, Any]] = field(default_factory=list)  # the other runs of its place, as the case lists them (docs/case.md)
     group: list[Run] = field(default_factory=list)  # the runs that differ from this one only in their seed, itself included
     attempts: list[dict[str, Any]] = field(default_factory=list)
+    launch: tuple[int, int] = (1, 1)  # which of how many trainings it is that wrote the same files, each from its beginning
     merged: int = 0  # metric rows left out because another file says the same
     framework: str | None = None
     meanings: dict[tuple[str, str], Any] = field(default_factory=dict)  # (source, tag) -> names.Meaning

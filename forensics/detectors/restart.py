@@ -7,7 +7,7 @@ How it decides
     ``parsers.runs.attempts`` tells the attempts apart (and where a log names no steps, an epoch that goes back to one between the
     first and the last); this names each new one, the steps that were done twice, the time between,
     and why the attempt before it ended where a line says so. Work done twice is a warning where all restarts together cost 2 % of
-    the steps or 5 % of the time; less, and a clean continuation, is only told.
+    the steps or 5 % of the time; less, and a clean continuation, is only told; and so are trainings in the same file that begin anew.
 
 Cannot tell
     A restart that continues at the very next step, in the same file, without a word and without a clock, leaves no trace.
@@ -47,7 +47,16 @@ class Facts(BaseFacts):
     attempt: int
 
 
+@dataclass(frozen=True)
+class Launch(BaseFacts):
+    """One of several trainings that wrote the same files."""
+
+    number: int
+    launches: int
+
+
 def detect(run: Run) -> Iterator[Finding]:
+    yield from _one_of_many(run)
     told = how_it_ended.attempts(run)
     yield from _by_epoch(run)
     severity = "warning" if _cost(run) else "info"
@@ -74,6 +83,19 @@ def detect(run: Run) -> Iterator[Finding]:
             shown.append(evidence.text("what the log says", [e["text"][:300] for e in lines[:6]], where))
         key, times = f"{begin}-attempt{after['index']}" if after["index"] > 1 else begin, (before["ended"], after["started"])
         yield evidence.found(facts, title, (begin, max(end, begin)), severity if redone > 1 else "info", *shown, key=key, times=times)
+
+
+def _one_of_many(run: Run) -> Iterator[Finding[Launch]]:
+    """Where the files hold other trainings, too: jumps from one to the next are none of the loss."""
+    number, launches = run.launch
+    if launches < 2:
+        return
+    files = sorted(set().union(*(a["files"] for a in run.attempts)))
+    title = f"{files[0] if files else 'The log'} holds {launches} trainings, each from its beginning: this is number {number}"
+    steps = (run.attempts[0]["steps"][0], run.attempts[-1]["steps"][1]) if run.attempts else (None, None)
+    began = run.attempts[0]["begun"] if run.attempts else None
+    shown = [evidence.text("where it begins", [began.text], run.where(began.source, began.at))] if began and began.text else []
+    yield evidence.found(Launch(number, launches), title, steps, "info", *shown, key="launches")
 
 
 def _by_epoch(run: Run) -> Iterator[Finding[Facts]]:

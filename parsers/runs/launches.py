@@ -35,10 +35,10 @@ def split(run: Run, formats: dict[str, str], places: dict[str, str]) -> list[Run
         return [run]
     logs = [set().union(*(run.attempts[i]["files"] for i in chain)) for chain in chains]
     alone = sum(map(len, logs)) == len(set().union(*logs)) == len(logs)  # each run wrote one log of its own
-    found = [_part(run, n, chain) for n, chain in enumerate(chains, 1)]
+    found = [_part(run, (n, len(chains)), chain) for n, chain in enumerate(chains, 1)]
     for part, log in zip(found, logs, strict=True):
         if alone:
-            part.id, part.path = run_id(*log), places[next(iter(log))]
+            part.id, part.path, part.launch = run_id(*log), places[next(iter(log))], (1, 1)
     written = [_sources(part.tables) for part in found]
     silent = {s.path for s in run.sources} - set().union(*written)
     for part, files in zip(found, written, strict=True):
@@ -101,10 +101,11 @@ def _sources(tables: dict[str, pa.Table]) -> set[str]:
     return {path for table in tables.values() for path in arrow.distinct(table["source"])}
 
 
-def _part(run: Run, number: int, chain: list[int]) -> Run:
+def _part(run: Run, launch: tuple[int, int], chain: list[int]) -> Run:
     """The run of some attempts: their rows, and those of no attempt."""
     tables = {name: _rows(table, chain) for name, table in run.tables.items()}
-    found = replace(run, id=f"{run.id}__launch-{number}", path=f"{run.path}/launch-{number}", tables=tables, cache={})
+    name = f"launch-{launch[0]}"
+    found = replace(run, id=f"{run.id}__{name}", path=f"{run.path}/{name}", launch=launch, tables=tables, cache={})
     found.attempts = [run.attempts[i] | {"index": n} for n, i in enumerate(chain)]
     return found
 

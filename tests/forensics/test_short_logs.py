@@ -219,3 +219,15 @@ def test_preferences_that_are_learnt_need_no_fall_of_their_loss(last: float, sev
     ranked = np.linspace(0.5, last, n) + 0.01 * noise(n, 0.1, 1)
     (f,) = plateau.detect(run_of({"loss.train": np.linspace(0.693, 0.68, n), "pref.acc": ranked}))
     assert f.severity == severity
+
+
+@pytest.mark.parametrize(
+    ("launch", "told"), [((2, 3), ["log.jsonl holds 3 trainings, each from its beginning: this is number 2"]), ((1, 1), [])]
+)
+def test_a_log_of_several_trainings_says_which_one_this_is(launch: tuple[int, int], told: list[str]) -> None:
+    run = run_of({"loss.train": FALLS})
+    run.launch, run.attempts = (
+        launch,
+        [{"steps": [0, 39], "files": {"log.jsonl"}, "begun": None, "started": None, "ended": None, "index": 0}],
+    )
+    assert [f.title for f in restart.detect(run)] == told

@@ -239,3 +239,4 @@ def test_epochs_that_begin_again_are_another_run(tmp_path: Path) -> None:
     again = "".join(f"Epoch [{e}/5], Train Loss: {0.25 + 0.1 / e:.4f}, Val Acc: 0.9\n" for e in range(1, 6))
     found = parsers.read_all(write(tmp_path, train_dot_log=first + again))
     assert [attempts(r) for r in found] == [[[1, 8]], [[1, 5]]]
+    assert [r.launch for r in found] == [(1, 2), (2, 2)]
