@@ -53,7 +53,7 @@ class Steps:
             return self.step
         if below:
             epoch = self.epoch  # keras, paddle: "Epoch 3/12" above
-        if line.counted and epoch is None and self.headed:
+        if self.headed and epoch is None and (line.counted or ("step" in parts and not line.bar and within_epochs(line))):
             epoch = self.epoch
         step: int | None
         if "step" in parts:
@@ -95,7 +95,7 @@ class Steps:
 
     def headed_epoch(self, parts: dict[str, int]) -> int | None:
         """The epoch that only the heading names, once for each heading, where it made the step of the line just resolved."""
-        if self.told or not self.headed or "epoch" in parts or self.way != "composed":
+        if self.told or not self.headed or "epoch" in parts or self.way not in ("composed", "lap"):
             return None
         self.told = True
         return self.epoch

@@ -527,3 +527,26 @@ def test_a_traceback_that_ends_no_process_is_a_warning(tmp_path: Path, above: st
     stack = 'Traceback (most recent call last):\n  File "/x/a.py", line 9, in run\n    f()\nValueError: gone\n'
     tables, _, _ = log(tmp_path, f"step 1 loss 2.0\nstep 2 loss 1.0\n{above}\n{stack}")
     assert [e["level"] for e in tables["events"] if e["kind"] == "traceback"] == [level]
+
+
+def test_a_step_a_split_and_its_loss(tmp_path: Path) -> None:
+    text = (
+        "0 val 11.2355\n0 hella 0.2463\n" + "".join(f"{i} train {11 - i / 10:.6f}\n" for i in range(6)) + "5 val 10.9000\n10 val 10.1000\n"
+    )
+    tables, _, _ = log(tmp_path, text, "log.txt")
+    assert [(r["step"], r["value"]) for r in tables["metrics"] if r["tag"] == "train"] == [
+        (i, pytest.approx(11 - i / 10)) for i in range(6)
+    ]
+    assert [r["step"] for r in tables["metrics"] if r["tag"] == "val"] == [0, 5, 10]
+
+
+@pytest.mark.parametrize(
+    ("counts", "steps"),
+    [([20, 40, 20, 40, 20, 40], [20, 40, 60, 80, 100, 120]), ([20, 40, 60, 80, 100, 120], [20, 40, 60, 80, 100, 120])],
+    ids=["within each epoch", "through the run"],
+)
+def test_iterations_below_the_heading_of_their_epoch(tmp_path: Path, counts: list[int], steps: list[int]) -> None:
+    lines = [f"iter:{n:04d} loss_train: {2 - i / 10:.4f} acc_train: 0.5000" for i, n in enumerate(counts)]
+    text = "".join(f"Epoch: {e + 1:04d}\n" + "\n".join(lines[2 * e : 2 * e + 2]) + "\nloss= 0.56 accuracy= 0.83\n" for e in range(3))
+    tables, _, _ = log(tmp_path, text)
+    assert [r["step"] for r in tables["metrics"] if r["tag"] == "loss_train"] == steps

@@ -454,3 +454,9 @@ def test_the_terms_and_the_sum_of_a_tracker_s_table() -> None:
 )
 def test_counted_sets_of_the_evaluation_are_no_terms(tags: tuple[str, ...], name: str) -> None:
     assert {meaning(t, siblings=frozenset(tags)).name for t in tags if t.startswith("eval")} == {name}
+
+
+def test_a_split_alone_beside_the_other_is_its_loss() -> None:
+    both = frozenset({"train", "val", "hella"})
+    assert [meaning(t, siblings=both).name for t in ("train", "val", "hella")] == ["loss.train", "loss.eval", "other/hella"]
+    assert meaning("val", siblings=frozenset({"val", "x"})).name == "other/val"
