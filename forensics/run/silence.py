@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from forensics.run import endings, proper_end
 from forensics.run.once import once
@@ -14,6 +17,7 @@ SILENCE_SECONDS, SILENCE_TIMES = 120.0, 50.0
 NEAREST_ZONE, HALF_HOUR = 3600.0, 1800.0  # seconds from UTC, and between zones but three (tz database)
 SOON = 300.0  # in which a job that ends says so
 MOST_ROWS = 1_000_000  # at the end of the log that tell how long a step takes
+_MACHINE = ("gpu.", "cpu.", "mem.", "disk.", "net.")  # families of names of what a monitor measures
 _CLOCKS = ("", "local", "relative")  # Source.clock
 
 
@@ -37,13 +41,22 @@ def silence(run: Run) -> tuple[float, float, str] | None:
         one_zone = abs(_begin(run, _CLOCKS[other], time[clock == other]) - first) < NEAREST_ZONE / 2
         lines = [(e["time"], e["text"], kind.get(e["source"], "")) for e in endings.events(run, *_SIGNS) if e["time"] is not None]
         signs = [(t, text) for t, text, c in lines if c == _CLOCKS[mine] or one_zone or not _may_be_zone(t - last)]
-        alive = time[~columns["stepped"] & ((clock == mine) | (one_zone & (clock == other)))]
+        alive = time[~columns["stepped"] & _watched(run, columns) & ((clock == mine) | (one_zone & (clock == other)))]
         signs += [(float(alive.max()), "the process was still watched and alive")] if len(alive) else []
         until, what = max(signs, default=(last, ""), key=lambda sign: sign[0])
         if until - last <= DOUBTED:
             latest = stepped[-MOST_ROWS:]
             return max(until - last, 0.0), _usual(time[latest], columns["step"][latest]), what
     return None
+
+
+def _watched(run: Run, columns: dict[str, Any]) -> NDArray[np.bool_]:
+    """Rows that a monitor may have written: in a log for people, what is of no machine is a result, of a program that goes on working."""
+    monitored = np.array([n.startswith(_MACHINE) for n in columns["names"]] or [False])[columns["name"]]
+    console = np.array([s.format == "console" for s in run.sources])
+    paths = {s.path: i for i, s in enumerate(run.sources)}
+    said = np.array([console[paths[s]] if s in paths else False for s in columns["sources"]])[columns["source"]]
+    return np.asarray(monitored | ~said)
 
 
 def _may_be_zone(seconds: float) -> bool:
