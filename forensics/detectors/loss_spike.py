@@ -13,7 +13,7 @@ How it decides
     median of it and the next two are back within 2 sigma after at most the largest of 0.4 % of the planned steps (of the steps covered, where no plan is known), 3 logging intervals and 20 steps; *slow*
     when later; *non_recovering* when the loss does not stay there again, or when the smoothed loss rises four
     times further than ever before and stays up. *not_a_spike* are weights that start anew, a level that steps
-    up without an overshoot, the same bump at regular distances, and what the logger made. A spike that a
+    up without an overshoot, the same bump at regular distances, and what the logger made: a running mean that begins anew with each epoch, too. A spike that a
     restart or the end of the log cuts off is *censored*: its class is open. What takes back less than half a percent of all that the loss
     had fallen is told, but is no warning; nor is a climb to the end while the evaluation loss goes on falling.
 
@@ -39,6 +39,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors import logger_artefact
 from forensics.errors import CannotTell
+from forensics.run import epoch_means
 from forensics.run.evaluations import improves_after
 from forensics.run.inputs import ANY_LOSS, loss_of
 from forensics.run.once import once
@@ -58,6 +59,7 @@ WHY = {
     "data": "the level steps up without an overshoot, learning continues, and the learning rate does not change: other data",
     "periodic": "the same bump comes at regular distances: the loop makes it, not the optimization",
     "logger": "the logger made it",
+    "mean": "a running mean begins anew with the epoch, and few values make it there",
 }
 SAME_RATE = 1.2  # measured: no warm restart moves a rate by less; at 0.84 of it two of 82 faulty runs are lost (docs/thresholds.md)
 BEFORE, STRETCH, FLAT = 50, 5, 0.9  # values; share of a stretch that stands within a third of its median. Not critical (docs/thresholds.md)
@@ -87,7 +89,7 @@ class Facts(BaseFacts):
     cost_excess: float  # sum of the loss above its level
     alive: bool  # no later attempt did these steps again
     values: int  # logged values that it lasts
-    why: str  # reinit, step, data, periodic, logger, divergence, nonfinite or empty
+    why: str  # reinit, step, data, periodic, logger, mean, divergence, nonfinite or empty
     over_highest: float | None  # height over the highest of the fifty values before, in units of ln
     falls_at: int | None  # step at which a flat high stretch ends at once
     half_life: int | None  # steps
@@ -108,13 +110,15 @@ def _detected(run: Run) -> Iterator[Finding[Facts]]:
             return
         raise CannotTell(f"only {len(s)} values of {s.tag} were logged")
     length = planned_steps(run) or int(s.step.max() - s.step.min())
-    made = logger_artefact.rows_made(run, s)
+    made, means = logger_artefact.rows_made(run, s), epoch_means.few_make_it(run, s)
     for h in histories(s):
         judged = [j for j in judge(h.step, h.value, length) if j.at.start >= h.first]
         for i, j in enumerate(judged):
             until = min((o.at.start for o in judged[i + 1 :] if o.at.start > j.at.peak), default=len(h.rows))
             if h.rows[j.at.peak] in made:
                 j = replace(j, kind="not_a_spike", why="logger")
+            elif means[h.rows[[j.at.start, j.at.peak]]].any():
+                j = replace(j, kind="not_a_spike", why="mean")
             elif j.why == "step" and _rate_stays(run, int(h.step[j.at.start]), h.attempt):
                 j = replace(j, why="data")
             yield _finding(run, s, h, j, until)

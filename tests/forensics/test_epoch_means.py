@@ -1,0 +1,38 @@
+"""A running mean that begins anew with each epoch scatters where few values make it: no spike, whatever its height."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.detectors import loss_spike
+from forensics.run import epoch_means
+from forensics.run.inputs import loss_of
+from forensics.spikes.excursions import Floats
+from tests.forensics.curves import run_of
+
+EPOCHS, ROWS = 12, 60
+OF = np.repeat(np.arange(EPOCHS, dtype=np.float64), ROWS)
+BATCH = 2 * np.exp(-np.arange(EPOCHS * ROWS) / 300) * np.exp(0.3 * np.random.default_rng(5).standard_normal(EPOCHS * ROWS))
+MEANS = np.concatenate([np.cumsum(x) / np.arange(1, ROWS + 1) for x in BATCH.reshape(EPOCHS, ROWS)])
+TALL = np.where(np.arange(EPOCHS * ROWS) == 6 * ROWS, 3.0, 0.0)  # the first value of an epoch, three above the others
+INSIDE = np.roll(TALL, ROWS // 2)
+
+
+def kinds(x: Floats, **more: Floats) -> list[tuple[str, str]]:
+    run = run_of({"loss.train": x, **more})
+    return [(f.facts.class_, f.facts.why) for f in loss_spike.detect(run) if f.facts.start // ROWS == 6]
+
+
+def test_the_first_values_of_an_epoch_are_means_of_few() -> None:
+    run = run_of({"loss.train": MEANS, "epoch": OF})
+    few = epoch_means.few_make_it(run, loss_of(run)).reshape(EPOCHS, ROWS)
+    assert few[:, : ROWS // 4].all() and not few[:, ROWS // 4 :].any()
+    for x, epoch in ((BATCH, OF), (MEANS, OF / ROWS), (MEANS[:50], OF[:50])):  # of single batches; of one epoch; of too few values
+        other = run_of({"loss.train": x, "epoch": epoch})
+        assert not epoch_means.few_make_it(other, loss_of(other)).any()
+
+
+def test_a_tall_first_value_of_a_running_mean_is_no_spike() -> None:
+    assert kinds(MEANS + TALL, epoch=OF) == [("not_a_spike", "mean")]
+    assert kinds(MEANS + TALL)[0][0] == "fast"  # nothing tells where epochs begin
+    assert kinds(MEANS + INSIDE, epoch=OF)[0][0] == "fast"
