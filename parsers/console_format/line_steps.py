@@ -53,7 +53,7 @@ class Steps:
             return self.step
         if below:
             epoch = self.epoch  # keras, paddle: "Epoch 3/12" above
-        if self.headed and epoch is None and (line.counted or ("step" in parts and not line.bar and within_epochs(line))):
+        if self.headed and epoch is None and (line.counted or _counts_in_front(line)):
             epoch = self.epoch
         step: int | None
         if "step" in parts:
@@ -107,6 +107,12 @@ class Steps:
         if "composed" in found and "named" not in found:
             return f"{COMPOSED_STEPS}; {RUN_CLOCK}" if self.remaining.of_run else COMPOSED_STEPS
         return EPOCH_STEPS if found == {"epoch"} else ""
+
+
+def _counts_in_front(line: Line) -> bool:
+    """Does a line begin with a step that may start again with every epoch? Prose that names one behind other words counts nothing."""
+    first = next((f.role for f in line.fields if f.role not in ("time", "rank")), "")
+    return first == "step" and not line.bar and within_epochs(line)
 
 
 def within_epochs(line: Line) -> bool:

@@ -550,3 +550,9 @@ def test_iterations_below_the_heading_of_their_epoch(tmp_path: Path, counts: lis
     text = "".join(f"Epoch: {e + 1:04d}\n" + "\n".join(lines[2 * e : 2 * e + 2]) + "\nloss= 0.56 accuracy= 0.83\n" for e in range(3))
     tables, _, _ = log(tmp_path, text)
     assert [r["step"] for r in tables["metrics"] if r["tag"] == "loss_train"] == steps
+
+
+def test_a_step_behind_other_words_does_not_count_within_an_epoch(tmp_path: Path) -> None:
+    text = "".join(f"Epoch {e}\nbest score: 0.{n} found at iteration {n} loss 0.5\n" for e, n in ((1, 340), (2, 220), (3, 360)))
+    tables, _, _ = log(tmp_path, text)
+    assert {r["step"] for r in tables["metrics"]} <= {340, 220, 360}
