@@ -85,8 +85,8 @@ def detect(run: Run) -> Iterator[Finding]:
     s, rows = finite_loss(run, LEAST_SHORT)
     restarts = np.flatnonzero(np.diff(s.attempt[rows])) + 1
     long = len(rows) >= LEAST_VALUES
-    all_of_it, near = (shifts(_fit(run)), WIDTH // 4) if long else (short_shifts(s.value[rows]), jumps.BEFORE)
-    found = [f for f in all_of_it if not (np.abs(restarts - f.at) <= near).any()]
+    every, near = (shifts(_fit(run)), WIDTH // 4) if long else (short_shifts(s.value[rows]), jumps.BEFORE)
+    found = [f for f in every if not (np.abs(restarts - f.at) <= near).any()]
     for f in found[:MOST]:
         yield _finding(run, s, rows, f, len(found))
 

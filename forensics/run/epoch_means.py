@@ -9,9 +9,8 @@ from forensics.run.series import Series, series
 from parsers.tables import Run
 
 EPOCHS, ROWS = 3, 20  # bound: epochs, and values in one, of which the first and the second half can be compared
-CALMER = (
-    5.0  # statistical: the mean of k values moves by 1/k of what one scatters; of 20 the second half eight times less than the first two
-)
+# statistical: the k-th mean moves by 1/k of what one value scatters; of 20 the second half eight times less than the first two
+CALMER = 5.0
 QUARTER = 0.25  # of an epoch; there a mean still moves by more than twice what it does at the end
 
 

@@ -21,7 +21,7 @@ from forensics.run.settings import Setting
 from parsers import arrow
 from parsers.tables import Run
 
-_LOOP_TAGS = ("max_steps", "total_steps", "max_train_steps", "total_timesteps")  # totals that a loop logs beside each step
+_LOOP_TAGS = ("max_steps", "total_steps", "max_train_steps")  # totals that a loop logs beside each step
 _DECAY = (("niter", "niter_decay"), ("n_epochs", "n_epochs_decay"))  # CycleGAN and its heirs train both, in epochs
 _PAST = 1.02  # times the plan: rollouts and last batches overshoot, another axis is off by more
 _PAST_ROUNDS = 1.5  # environment steps come in rounds, each rounded up (brax ppo/train.py); another count of them is off by a whole factor

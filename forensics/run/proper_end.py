@@ -12,7 +12,7 @@ from forensics.run import endings, plan, reach
 from forensics.run.endings import Event
 from forensics.run.once import once
 from forensics.run.plan import planned_steps, unit
-from forensics.run.series import Floats, Ints, series
+from forensics.run.series import Floats, series
 from parsers import arrow
 from parsers.console_format.remaining_time import seconds_left
 from parsers.lazy_regex import lazy_re
@@ -127,14 +127,14 @@ def _plan(run: Run, last: list[Event]) -> Finish | None:
 
 def _last_epoch(run: Run) -> Finish | None:
     """The last planned epoch, as long as those between the first and it, where no step of an epoch's end is known."""
-    planned, found = plan.of_epochs(run), _rows_of_epochs(run)
+    planned, found = plan.of_epochs(run), _whole_epochs(run)
     if planned is None or found is None or plan.planned_steps(run) is not None:
         return None
-    value, rows = found
-    if value[-1] != planned.value - (value[0] == 0) or rows[-1] < rows[1:-1].min():
+    first, last = found
+    if last != planned.value - (first == 0):
         return None
-    from_0 = ", counted from 0," if value[0] == 0 else ""
-    return Finish(f"epoch {value[-1]:.0f}{from_0} of {planned.value} planned, as long as those before it", how="plan")
+    from_0 = ", counted from 0," if first == 0 else ""
+    return Finish(f"epoch {last}{from_0} of {planned.value} planned, as long as those before it", how="plan")
 
 
 def _counted_down(run: Run) -> Finish | None:
@@ -217,20 +217,18 @@ def _rate_ran_down(run: Run) -> Finish | None:
 
 def _round_epochs(run: Run) -> Finish | None:
     """A round count of epochs, the last one as long as those before it, in a log that names no plan."""
-    if planned_steps(run) is not None or plan.of_epochs(run) is not None:
+    found = _whole_epochs(run)
+    if found is None or planned_steps(run) is not None or plan.of_epochs(run) is not None:
         return None
-    found = _rows_of_epochs(run)
-    if found is None:
-        return None
-    epoch, rows = found
-    count = int(epoch[-1] - epoch[0]) + 1
-    if epoch[0] not in (0, 1) or count < MANY or count % ROUND or rows[-1] < rows[1:-1].min():
+    first, last = found
+    count = last - first + 1
+    if first not in (0, 1) or count < MANY or count % ROUND:
         return None
     return Finish(f"its {count} epochs are a round number, and the last one is as long as those before it", how="guess")
 
 
-def _rows_of_epochs(run: Run) -> tuple[Floats, Ints] | None:
-    """(each epoch of the last attempt, rows of the table in it); None where epochs are not counted one by one."""
+def _whole_epochs(run: Run) -> tuple[int, int] | None:
+    """The first and the last epoch of the last attempt; None where they are not counted one by one, or the last is shorter than others."""
     s = series(run, "epoch")
     if unit(run) == "epoch":
         m = run.tables["metrics"]
@@ -241,7 +239,9 @@ def _rows_of_epochs(run: Run) -> tuple[Floats, Ints] | None:
     else:
         return None
     epoch, rows = np.unique(logged, return_counts=True)
-    return (epoch, rows) if len(epoch) >= WHOLE + 2 and (np.diff(epoch) == 1).all() and epoch[0] == int(epoch[0]) else None
+    if len(epoch) < WHOLE + 2 or (np.diff(epoch) != 1).any() or epoch[0] != int(epoch[0]) or rows[-1] < rows[1:-1].min():
+        return None
+    return int(epoch[0]), int(epoch[-1])
 
 
 def _told(run: Run, e: Event, how: str = "said") -> Finish:

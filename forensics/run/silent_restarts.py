@@ -8,12 +8,8 @@ import numpy as np
 
 from forensics.run.series import Series
 
-SILENCE, SILENCE_TIMES, LEAST_PAUSES, ANEW = (
-    60.0,
-    50.0,
-    10,
-    5,
-)  # seconds; usual pauses; values. Not critical: 0.7 and 1.4 of each tell the same runs
+# seconds; usual pauses; values. Not critical: 0.7 and 1.4 of each tell the same runs
+SILENCE, SILENCE_TIMES, LEAST_PAUSES, ANEW = 60.0, 50.0, 10, 5
 BEGUN = 0.4  # of the peak; a schedule that is through is below it
 
 

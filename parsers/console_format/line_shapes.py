@@ -84,7 +84,7 @@ class Shapes:
             if len(self.known) >= MAX_SHAPES:
                 self._spent.append(self.known.pop())
             self.known.insert(0, shape_of(line, parts))
-            self.known[0].simple &= not (headed and {"total", "step"} & parts.keys())
+            self.known[0].simple &= not headed
 
 
 def has_loss(line: Line) -> bool:

@@ -93,6 +93,10 @@ class Steps:
         self.lap = (epoch, count)
         return self.laps[epoch] + count
 
+    def asks_heading(self, line: Line, parts: dict[str, int]) -> bool:
+        """May the step of such a line hang on the epoch that a heading named?"""
+        return self.headed and ("total" in parts or _counts_in_front(line))
+
     def headed_epoch(self, parts: dict[str, int]) -> int | None:
         """The epoch that only the heading names, once for each heading, where it made the step of the line just resolved."""
         if self.told or not self.headed or "epoch" in parts or self.way not in ("composed", "lap"):

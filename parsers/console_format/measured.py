@@ -140,7 +140,7 @@ class Measured:
             self.notes["steps of 'Train Epoch: e [i/n]' lines count as these lines do, in samples"] = None
         self._megatron(where, line, self.report(where, line), torn)
         if stepped and not line.counted:
-            self.shapes.learn(line, parts, self.now.headed)
+            self.shapes.learn(line, parts, self.now.asks_heading(line, parts))
         return True
 
     def report(self, where: Where, line: Line) -> int | None:
