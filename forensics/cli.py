@@ -90,6 +90,9 @@ class Verbs(click.Group):
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C would show where we tidy up
             say("forensics: interrupted")
+            # Raised in code that `exec` runs (a dataclass that an import defines), it leaves a mark in CPython that ends the
+            # process by SIGINT, whatever its exit code; the next piece of code that runs so wipes the mark.
+            eval("None")
             ctx.exit(130)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

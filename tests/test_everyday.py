@@ -320,3 +320,17 @@ def test_ctrl_c_in_a_terminal_is_heard_by_all_processes_and_told_once(here: Path
         os.killpg(p.pid, signal.SIGINT)
     told = p.communicate(timeout=60)[1]
     assert "Traceback" not in told and told.count("forensics: interrupted") == (p.returncode == 130)
+
+
+def test_ctrl_c_in_code_that_exec_runs_ends_with_130(here: Path) -> None:
+    (here / "interrupted.py").write_text(
+        "from forensics import cli\n"
+        "def hear(*_, **__):\n"
+        "    cli.say('first')\n"  # what it imports runs code, too
+        "    exec('raise KeyboardInterrupt')\n"
+        "cli.main.commands['analyze'].callback = hear\n"
+        "cli.main(['analyze', 'a/exp'])\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(here), str(ROOT)])}
+    got = subprocess.run([sys.executable, "-m", "interrupted"], env=env, capture_output=True, text=True)
+    assert (got.returncode, got.stdout, got.stderr) == (130, "", "first\nforensics: interrupted\n")
