@@ -54,6 +54,24 @@ def texts(values: Sequence[str | None]) -> pa.Array:
     return pa.StringArray.from_buffers(len(encoded), held[1], held[2], held[0])
 
 
+def repeated(text: str, times: int) -> pa.Array:
+    """A string column that says the same in every row."""
+    raw = text.encode()
+    ends = np.arange(times + 1, dtype=np.int32) * np.int32(len(raw))
+    return pa.StringArray.from_buffers(times, pa.py_buffer(ends), pa.py_buffer(raw * times))
+
+
+def blobs(values: Sequence[bytes]) -> pa.Array:
+    """Bytes, of any size together."""
+    ends = np.fromiter(accumulate(map(len, values), initial=0), np.int64, len(values) + 1)
+    return pa.Array.from_buffers(pa.large_binary(), len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(values))])
+
+
+def flags(values: Bools) -> pa.Array:
+    """True and false, for instance which rows to keep."""
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
+
+
 def coded(codes: npt.NDArray[Any], values: Sequence[str]) -> pa.DictionaryArray:
     """A dictionary column from the codes of its values."""
     return pa.DictionaryArray.from_arrays(numbers(codes.astype(np.int32, copy=False)), texts(values), safe=False)

@@ -36,6 +36,14 @@ def test_an_import_loads_nothing_heavy() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("sample", ["bad_batch_jsonl", "healthy_trainer_state", "starved_loader_csv", "hang_titan"])
+def test_a_small_run_is_judged_without_a_second_table_library(sample: str) -> None:
+    """pyarrow imports pandas, where that is installed, to ask whether what it turns into an array is a Series."""
+    code = "import forensics, sys; forensics.analyze(sys.argv[1]); print([m for m in ('pandas', 'polars') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code, str(SPIKE.parent / sample)], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_the_names_of_the_package_are_what_they_say() -> None:
     """A module of ours that is imported later must not take the place of a function."""
     import forensics.audits

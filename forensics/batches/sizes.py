@@ -11,6 +11,7 @@ from forensics.batches import data_order_facts
 from forensics.run import settings
 from forensics.run.endings import step_origin
 from forensics.run.series import series
+from parsers import arrow
 from parsers.tables import Run
 
 _EACH = (
@@ -122,7 +123,7 @@ def _worlds(run: Run) -> list[tuple[int, str, bool]]:
     for found in reversed(settings.settings(run, "world_size")):
         if said := counted(found, most=100_000):
             return [(*said, True)]
-    ranks = {r for r in run.tables["batches"]["rank"].unique().to_pylist() if r is not None}
+    ranks = arrow.distinct(run.tables["batches"]["rank"])
     if len(ranks) > 1:
-        return [(max(ranks) + 1, f"ranks 0 to {max(ranks)} in the manifest", True)]
+        return [(ranks[-1] + 1, f"ranks 0 to {ranks[-1]} in the manifest", True)]
     return [(w, f"{w} process{'es' if w > 1 else ''}", False) for w in WORLDS]

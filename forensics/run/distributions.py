@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
 from forensics.run.once import once
 from forensics.run.series import Series, alive_rows
@@ -29,7 +28,7 @@ def _series(run: Run, column: str, words: str) -> list[Series]:
     t = run.tables["histograms"]
     if not t.num_rows or not (there := arrow.present(t["step"]) & (arrow.filled(t["count"], 0) >= LEAST)).any():
         return []
-    t = t.filter(pa.array(there))
+    t = t.filter(arrow.flags(there))
     tag = t["tag"].combine_chunks().cast("string").dictionary_encode()
     code, tags = arrow.filled(tag.indices, -1), tag.dictionary.to_pylist()
     source = t["source"].combine_chunks().cast("string").dictionary_encode()

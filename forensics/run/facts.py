@@ -13,6 +13,7 @@ from forensics.run import evaluation_power, plan, reach, schedule_name, settings
 from forensics.run.inputs import leading_term
 from forensics.run.once import once
 from forensics.run.series import Series, arrays, series
+from parsers import arrow
 from parsers.records.vocabulary import COMPOSED_STEPS
 from parsers.tables import Run
 
@@ -84,8 +85,8 @@ def _span(run: Run) -> list[int | None]:
     """The first step that was measured and the last; of saved files where nothing was logged."""
     steps = [s for a in run.attempts for s in a["steps"]]
     if not steps:
-        saved = run.tables["checkpoints"]["step"].drop_null().to_pylist()
-        return [min(saved), max(saved)] if saved else [None, None]
+        saved = arrow.distinct(run.tables["checkpoints"]["step"])
+        return [saved[0], saved[-1]] if saved else [None, None]
     reached = [n for n, _ in plan.said(run, "reached")]  # where the bar over the training stood at last
     return [_first_measured(run, min(steps)), max([*steps, *reached])]
 

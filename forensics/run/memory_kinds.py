@@ -17,6 +17,7 @@ from forensics.run import endings, memory_budget, system_metrics
 from forensics.run.inputs import surviving
 from forensics.run.kinds import Kind
 from forensics.run.series import Series, series
+from parsers import arrow
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
@@ -196,7 +197,7 @@ def _long_batch(run: Run, step: int | None) -> Kind | None:
 
 
 def _names(run: Run) -> list[str]:
-    return [n for n in run.tables["metrics"]["name"].unique().to_pylist() if n] if run.tables["metrics"].num_rows else []
+    return [n for n in arrow.distinct(run.tables["metrics"]["name"]) if n]
 
 
 def _gib(size: float) -> str:

@@ -214,7 +214,7 @@ def _whole_epochs(run: Run, epochs: Plan) -> Iterator[Plan]:
     if epoch is None or last is None or not len(epoch):
         return
     reached, at = float(epoch.value[-1]), int(epoch.step[-1])
-    closed = any(t.endswith("train_runtime") for t in run.tables["metrics"]["tag"].unique().to_pylist())
+    closed = any(t.endswith("train_runtime") for t in arrow.distinct(run.tables["metrics"]["tag"]))
     if closed and reached > 0 and round(reached) == epochs.value and at == last:  # the Trainer's closing summary stands at its last step
         yield Plan(last, "step", f"{epochs.says}, done at the closing summary", epoch.place(run, -1))
     elif (rate := _rate(epoch)) is not None and abs(round(rate * epochs.value) - rate * epochs.value) <= _EXACT:

@@ -31,10 +31,10 @@ def columns(run: Run) -> dict[str, pa.Table]:
     table = run.tables["metrics"]
     if len(arrow.distinct(table["rank"])) < 2:
         return {}
-    import pyarrow.compute as pc  # takes longer to import than a small run to judge
-
-    part = table.filter(pa.array(arrow.present(table["rank"]) & arrow.present(table["step"])))
-    named = {name: part.filter(pc.equal(part["name"], name)) for name in arrow.distinct(part["name"]) if name}
+    part = table.filter(arrow.flags(arrow.present(table["rank"]) & arrow.present(table["step"])))
+    names = part["name"].combine_chunks()
+    code = arrow.filled(names.indices, -1)
+    named = {name: part.filter(arrow.flags(code == i)) for i, name in enumerate(names.dictionary.to_pylist()) if name}
     return {name: mine for name, mine in named.items() if len(arrow.distinct(mine["rank"])) > 1}
 
 

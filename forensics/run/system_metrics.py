@@ -12,6 +12,7 @@ import numpy as np
 
 from forensics.run.once import once
 from forensics.run.series import Floats, arrays
+from parsers import arrow
 from parsers.tables import Run
 
 
@@ -35,7 +36,9 @@ def clocked(run: Run, name: str) -> list[Clocked]:
     code = columns["code_of"].get(name)
     if code is None:
         return []
-    part = table.select(["tag", "rank", "time", "value"]).take(columns["by_name"][columns["ends"][code] : columns["ends"][code + 1]])
+    part = table.select(["tag", "rank", "time", "value"]).take(
+        arrow.numbers(columns["by_name"][columns["ends"][code] : columns["ends"][code + 1]])
+    )
     groups: dict[tuple[str, int | None], list[int]] = {}
     for i, where in enumerate(zip(part["tag"].to_pylist(), part["rank"].to_pylist(), strict=True)):
         groups.setdefault(where, []).append(i)

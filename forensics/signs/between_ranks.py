@@ -17,6 +17,7 @@ from forensics.findings import GRAVE
 from forensics.run import rank_shapes, ranks, settings
 from forensics.run.series import series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers import arrow
 from parsers.lazy_regex import lazy_re
 
 _SHARED = ("loss.train", "grad.norm", "param.norm", "loss.eval")  # what tells of weights and gradients; times do not
@@ -151,7 +152,7 @@ def _alone(s: Symptoms, what: str) -> Sign:
 def _line(s: Symptoms, tag: str, step: int) -> str:
     """File and line of a value of this tag at this step."""
     for table in ranks.columns(s.run).values():
-        for row in table.select(["tag", "step", "source", "at"]).to_pylist() if tag in table["tag"].unique().to_pylist() else []:
+        for row in table.select(["tag", "step", "source", "at"]).to_pylist() if tag in arrow.distinct(table["tag"]) else []:
             if row["tag"] == tag and row["step"] == step:
                 return s.run.where(row["source"], row["at"])
     return ""

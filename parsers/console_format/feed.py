@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from parsers import arrow
 from parsers.console_format.reader import Reader
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Gap
@@ -71,5 +72,5 @@ def says_steps(lines: list[str], *, values: bool = False) -> int:
         reader.line(n << 20, text[:2000])
     reader.finish()
     found = reader.measured.flush()
-    at = [] if found is None else found["at"].filter(found["step"].is_valid()).to_pylist()
+    at = [] if found is None else arrow.values(found["at"])[arrow.present(found["step"])].tolist()
     return len(at if values else set(at))

@@ -116,7 +116,7 @@ class BatchRows:
             "position": _nullable(np.array(self.positions)),
             "sample": arrow.texts(self.samples),
             "shard": arrow.texts(self.shards),
-            "how": pa.repeat("recorded", len(self.steps)),
+            "how": arrow.repeated("recorded", len(self.steps)),
             "at": arrow.numbers(np.array(self.at)),
         }
         self._clear()

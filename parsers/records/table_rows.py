@@ -116,8 +116,9 @@ def _floats(column: Column) -> tuple[Floats, NDArray[np.bool_] | None]:
     """Values and which are logged. Text in a column of numbers is not logged unless it says a number ('NaN', 'Infinity')."""
     if isinstance(column, pa.Array):
         if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-            column = column.cast(pa.float64(), safe=False)
-            return arrow.filled(column, np.nan), arrow.valid(column)
+            column = column if arrow.is_number(column.type) else column.cast(pa.float64(), safe=False)
+            found, logged = arrow.values(column).astype(np.float64), arrow.valid(column)
+            return found if logged is None else np.where(logged, found, np.nan), logged
         column = [as_cell(v) for v in column.to_pylist()]
     logged = np.array([isinstance(v, (int, float)) for v in column], np.bool_)
     return np.array([v if isinstance(v, (int, float)) else np.nan for v in column], np.float64), logged

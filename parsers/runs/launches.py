@@ -115,6 +115,6 @@ def _rows(table: pa.Table, chain: list[int]) -> pa.Table:
         return table
     attempt = arrow.filled(table["attempt"], -1)
     keep = np.isin(attempt, chain) | (attempt < 0)
-    kept, attempt = table.filter(pa.array(keep)), attempt[keep]
-    column = pa.array(np.searchsorted(chain, attempt).astype(np.int32), mask=attempt < 0)
+    kept, attempt = table.filter(arrow.flags(keep)), attempt[keep]
+    column = arrow.numbers(np.searchsorted(chain, attempt).astype(np.int32), attempt >= 0)
     return kept.set_column(kept.column_names.index("attempt"), table.schema.field("attempt"), column)
