@@ -36,13 +36,12 @@ def clocked(run: Run, name: str) -> list[Clocked]:
     code = columns["code_of"].get(name)
     if code is None:
         return []
-    part = table.select(["tag", "rank", "time", "value"]).take(
-        arrow.numbers(columns["by_name"][columns["ends"][code] : columns["ends"][code + 1]])
-    )
+    rows = columns["by_name"][columns["ends"][code] : columns["ends"][code + 1]]
+    tags, ranks, ranked = columns["tag"][rows].tolist(), columns["rank"][rows].tolist(), arrow.present(table["rank"])[rows].tolist()
     groups: dict[tuple[str, int | None], list[int]] = {}
-    for i, where in enumerate(zip(part["tag"].to_pylist(), part["rank"].to_pylist(), strict=True)):
-        groups.setdefault(where, []).append(i)
-    time, value = (part[c].to_numpy(zero_copy_only=False) for c in ("time", "value"))
+    for i, (tag, rank, known) in enumerate(zip(tags, ranks, ranked, strict=True)):
+        groups.setdefault((columns["tags"][tag], rank if known else None), []).append(i)
+    time, value = columns["time"][rows], columns["value"][rows]
     found = []
     for (tag, rank), mine in groups.items():
         picked = np.array(mine)[np.isfinite(value[mine])]
