@@ -43,12 +43,12 @@ def matrix(run: Run, name: str) -> Matrix | None:
     table = columns(run).get(name)
     if table is None:
         return None
-    attempt = table["attempt"].fill_null(0).to_numpy(zero_copy_only=False)
+    attempt = arrow.filled(table["attempt"], 0)
     tag = table["tag"].combine_chunks()
-    code = tag.indices.to_numpy(zero_copy_only=False)
+    code = arrow.values(tag.indices)
     best = int(np.bincount(code).argmax())
     keep = (attempt == attempt.max()) & (code == best)
-    step, rank, value = (table[c].to_numpy(zero_copy_only=False)[keep] for c in ("step", "rank", "value"))
+    step, rank, value = (arrow.values(table[c])[keep] for c in ("step", "rank", "value"))
     if not len(rank):
         return None
     counts = {int(r): len(np.unique(step[rank == r])) for r in np.unique(rank)}
