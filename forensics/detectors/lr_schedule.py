@@ -8,8 +8,9 @@ How it decides
     way up of a cycle, the drops of a step schedule and jumps that come again at regular distances, or back to the peak and down the same way (warm restarts)
     are schedule: two jumps from low to the same height suffice where the distances agree as well as the logged steps can
     tell. A jump at the beginning of a new attempt (or of one that only a silence tells, or a rate that is cut off on its way
-    down and begins again with its first values) is a schedule that was reset; inside an attempt the rate left its own path. It also tells the shape (constant,
-    warmup, decay), the peak, and how many steps the warmup took.
+    down and begins again with its first values, a warmup among them or a line that tells of a loaded checkpoint beside them) is
+    a schedule that was reset; inside an attempt the rate left its own path. It also tells the shape (constant, warmup, decay),
+    the peak, and how many steps the warmup took.
 
 Cannot tell
     Where the rate was not logged; or was rounded by the console (1e-7 prints as 0.000000).
@@ -69,7 +70,7 @@ class Shape:
 
 def detect(run: Run) -> Iterator[Finding]:
     s = needed(run, "lr")
-    s = with_silent_restarts(s)
+    s = with_silent_restarts(run, s)
     ups = [i for i in _jumps(s) if not _inside_warmup(s, i) and not _stairs(s, i) and not _ramp(s, i)]
     inside = [i for i in ups if s.attempt[i] == s.attempt[i - 1]]
     planned = _restarts(s, inside)

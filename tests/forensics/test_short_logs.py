@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
+import forensics
 from forensics.case import Finding
 from forensics.detectors import (
     attention_logits,
@@ -102,6 +104,17 @@ def test_a_rate_cut_off_that_begins_anew_is_a_reset() -> None:
     rate = np.r_[LINE[:20], LINE[:20]]
     facts = found(lr_schedule, run_of({"lr": rate}))[0].facts
     assert facts.at_resume and facts.step == 20
+
+
+@pytest.mark.parametrize(("said", "reset"), [("loading state.pt", True), ("saved state.pt", False)])
+def test_a_rate_without_warmup_is_reset_where_a_line_says_that_a_checkpoint_was_loaded(tmp_path: Path, said: str, reset: bool) -> None:
+    """Without that line it may be the second sweep of a cycle, or somebody's hand."""
+    rate = np.tile(2e-3 * (1 - np.arange(20) / 40), 2)
+    (tmp_path / "log.csv").write_text(
+        "step,loss,lr\n" + "".join(f"{5 * i},{x:.4f},{r:.4g}\n" for i, (x, r) in enumerate(zip(FALLS, rate, strict=True)))
+    )
+    (tmp_path / "out.txt").write_text(f"step 95/200 loss 0.82\n{said}\nstep 195/200 loss 0.48\n")
+    assert found(lr_schedule, forensics.read(tmp_path))[0].facts.at_resume == reset
 
 
 def test_a_rate_that_stands_early() -> None:
