@@ -37,7 +37,7 @@ class Change:
     step: int  # the first one after the restart
     text: str  # "sees the data of step 1 and on again"
     offset: int | None = None
-    how: str = "by its samples"  # or BY_LOSS
+    how: str = "by its samples"  # or by a number of each batch, or BY_LOSS
     p: float | None = None  # chance that sound data would look like this; None where ids prove it
     lines: tuple[str, ...] = ()
     from_start: bool = False

@@ -7,7 +7,7 @@ How it decides
     With a manifest (then also where no restart was logged): five batches in a row hold the very samples of an earlier stretch
     at another step (the same steps done again after a rollback are no repetition, nor is an order that repeats each epoch);
     ids that count upwards leave a gap, or the epoch ends with batches that nobody saw (skipped); samples come again before the epoch ends (dealt
-    anew). Without: the ups and downs of the loss after the restart follow those of an earlier stretch (correlation of at
+    anew). Without: a number of each batch (the id of a sample, the tokens in it) is that of an earlier stretch, five times in a row; else the ups and downs of the loss after the restart follow those of an earlier stretch (correlation of at
     least 40 residuals, at least 0.3, and p below 0.01 against surrogates with the same spectrum), which also names the
     offset in steps. A lower loss that joins the old curve again speaks for data seen before.
 
@@ -24,10 +24,10 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forensics import evidence
-from forensics.batches import data_passes, resume_data, resume_loss
+from forensics.batches import batch_numbers, data_passes, resume_data, resume_loss
 from forensics.batches.recurrence import epochs_of
 from forensics.batches.resume_data import Change
 from forensics.case import BaseFacts, Finding
@@ -48,7 +48,7 @@ class Facts(BaseFacts):
     step: int  # at which the attempt begins
     offset: int | None  # steps by which the data are behind
     from_start: bool  # it begins again with the very first batch
-    how: str  # by its samples, or by the ups and downs of the loss
+    how: str  # by its samples, by a number of each batch, or by the ups and downs of the loss
     attempt: int
     p: float | None  # of the loss alone
     share: float | None  # of samples that come again within the epoch
@@ -74,12 +74,21 @@ def detect(run: Run) -> Iterator[Finding]:
     for attempt in restarts:
         if attempt in named:
             found = resume_data.by_samples(batches, attempt, length)
-        elif attempt in by_loss and s is not None:
-            found = resume_loss.by_residuals(s, attempt, len(by_loss), length)
         else:
-            found = None
+            found = _by_numbers(run, attempt, length)
+            if found is None and attempt in by_loss and s is not None:
+                found = resume_loss.by_residuals(s, attempt, len(by_loss), length)
         if found is not None:
             yield _finding(run, found, "After the restart at step {step} the run {text} ({how})")
+
+
+def _by_numbers(run: Run, attempt: int, epoch: float | None) -> Change | None:
+    """Where no ids are listed, but a number of each batch is logged: that it comes again says that the batch does, and nothing else."""
+    for tag, batches in batch_numbers.numbered(run).items():
+        found = resume_data.by_samples(batches, attempt, epoch)
+        if found is not None and found.what == "repeated":
+            return replace(found, how=f"by {tag}", share=None)
+    return None
 
 
 def _finding(run: Run, found: Change, words: str) -> Finding:

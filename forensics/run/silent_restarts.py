@@ -41,7 +41,12 @@ def _with_cut_schedules(s: Series, *, loads: bool) -> Series:
     anywhere. Logs without steps show no more."""
     attempt = s.attempt.copy()
     x, first = s.value, s.value[:ANEW]
-    if len(x) < 2 * ANEW or not np.isfinite(first).all() or not (loads or (np.diff(first) > 0).any()) or np.ptp(first) <= 0.02 * first.max():
+    if (
+        len(x) < 2 * ANEW
+        or not np.isfinite(first).all()
+        or not (loads or (np.diff(first) > 0).any())
+        or np.ptp(first) <= 0.02 * first.max()
+    ):
         return s
     before, after = x[:-1], x[1:]
     mid = (s.attempt[1:] == s.attempt[0]) & (before > BEGUN * np.fmax.accumulate(before)) & (np.abs(after - before) > 0.1 * np.abs(before))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from forensics.batches.data_passes import contents
 from forensics.batches.recorded import shard_ends
 from forensics.batches.recurrence import epochs_of
+from forensics.batches.resume_data import BY_LOSS
 from forensics.batches.resume_loss import VALUES
 from forensics.case import Finding
 from forensics.detectors import config_change, dataset_loss, divergence, eval_jump, level_shift, loss_spike, repeated_data, spike_data
@@ -125,7 +126,7 @@ def _position(s: Symptoms, found: list[Finding[repeated_data.Facts]], what: str,
 
 
 def _of_ids(s: Symptoms, what: str) -> list[Finding[repeated_data.Facts]]:
-    return [f for f in s.of(repeated_data.Facts) if f.facts.what == what and f.facts.how == "by its samples"]
+    return [f for f in s.of(repeated_data.Facts) if f.facts.what == what and f.facts.how != BY_LOSS]
 
 
 def samples_repeated(s: Symptoms) -> Sign:
@@ -145,7 +146,7 @@ def samples_again_within_epoch(s: Symptoms) -> Sign:
 
 def loss_says_samples_repeat(s: Symptoms) -> Sign:
     """The ups and downs of the loss after a restart follow those of an earlier stretch."""
-    if found := [f for f in s.of(repeated_data.Facts) if f.facts.how != "by its samples"]:
+    if found := [f for f in s.of(repeated_data.Facts) if f.facts.how == BY_LOSS]:
         return seen(f"{found[0].title}.", found, first=found[0].facts.step, p=found[0].facts.p, offset=found[0].facts.offset)
     train = series(s.run, "loss.train")
     if train is None or len(s.run.attempts) < 2:

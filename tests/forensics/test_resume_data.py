@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import forensics
 from forensics.batches import resume_loss
 from forensics.batches.data_passes import Batches, passes, surviving
 from forensics.batches.resume_data import by_samples, unannounced
@@ -283,3 +285,23 @@ def test_the_detector_says_what_it_needs() -> None:
 def test_a_short_attempt_says_nothing() -> None:
     assert by_residuals(restarted(course(np.zeros(120), 0.02, 1), 80), 1, 1) is None
     assert resume_loss.dip(restarted(course(np.zeros(120), 0.02, 1), 80), 1) is None
+
+
+@pytest.mark.parametrize(("column", "again"), [("first_idx", True), ("goes on", False), ("counter", False), ("constant", False)])
+def test_a_number_of_each_batch_tells_that_batches_come_again(tmp_path: Path, column: str, again: bool) -> None:
+    """A log may name one sample of the batch, or count its tokens, instead of listing ids."""
+    rng = np.random.default_rng(3)
+    order = rng.permutation(4000)[:120]
+    number = {
+        "first_idx": np.r_[order[:60], order[:60]],
+        "goes on": order,
+        "counter": np.r_[np.arange(60), np.arange(60)],
+        "constant": np.full(120, 64),
+    }[column]
+    rows = (f"{5 * (i + 1)},{3 * np.exp(-i / 40) + 0.1 * rng.random():.4f},{n}\n" for i, n in enumerate(number))
+    (tmp_path / "log.csv").write_text("step,loss,first_idx\n" + "".join(rows))
+    (tmp_path / "out.log").write_text("step 100 loss 1.8\nstep 200 loss 1.1\nstep 300 loss 0.7\nresumed from ckpt.pt at step 300\n")
+    run = forensics.read(tmp_path)
+    assert len(run.attempts) == 2
+    found = [f.facts for f in repeated_data.detect(run)]
+    assert [(f.what, f.step, f.offset, f.from_start, f.how) for f in found] == [("repeated", 305, 300, True, "by first_idx")][: int(again)]

@@ -1,0 +1,33 @@
+"""Numbers that a log gives of each batch and that tell batches apart: the id of a sample, how many tokens, how many boxes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.batches.data_passes import Batches
+from forensics.run.once import once
+from forensics.run.series import Series, names, parts
+from parsers.tables import Run
+
+LEAST = 20  # values; fewer show no scatter
+DISTINCT = 0.5  # bound: of the values differ, so that five in a row agree by accident once in more than a thousand million offsets
+SCATTERS = 0.3  # bound: of the changes go down and as many up; a counter only rises, noise does half of each
+
+
+@once
+def numbered(run: Run) -> dict[str, Batches]:
+    """By tag: (attempt, step) -> the number of that batch. Of metrics without a name of their own, whole numbers that scatter."""
+    return {s.tag: _batches(s) for name in names(run, LEAST) if name.startswith("other/") for s in parts(run, name) if _tells(s)}
+
+
+def _tells(s: Series) -> bool:
+    x = s.value[s.attempt == s.attempt[0]]  # what comes again after a restart is what is asked
+    if len(x) < LEAST or not np.isfinite(s.value).all() or (s.value != np.round(s.value)).any() or len(np.unique(x)) < DISTINCT * len(x):
+        return False
+    change = np.diff(x)
+    return bool(min((change < 0).mean(), (change > 0).mean()) >= SCATTERS)
+
+
+def _batches(s: Series) -> Batches:
+    rows = zip(s.attempt.tolist(), s.step.tolist(), s.value.tolist(), strict=True)
+    return {(attempt, step): frozenset([f"{value:.0f}"]) for attempt, step, value in rows}
