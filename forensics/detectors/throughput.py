@@ -10,7 +10,9 @@ How it decides
     into before and after that explains most of it (medians, at least five values on each side). It fires at a lasting
     slow-down to less than 80 % (to less than half where fewer than 20 values stand on a side, or only the time since the start is known), when the change is at least four times the noise, 2.6 sigma of the rank sum of both sides
     (few values tell only what divides them well), and three units of the last printed digit. It is for information unless the
-    rest of the run takes half as long again, and costs a minute or goes at less than a third of the speed.
+    rest of the run takes half as long again, and costs a minute or goes at less than a third of the speed. A slow-down without
+    an edge is told where the wait for data was logged: it rises in all but one of eight pieces of the run, the steps end half
+    as long again, and the wait is half of that or more.
 
 Cannot tell
     Where neither throughput, step time nor a clock was logged ten times.
@@ -28,6 +30,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors import utilization
 from forensics.errors import CannotTell
 from forensics.run import pace
 from forensics.run.inputs import surviving
@@ -42,6 +45,8 @@ INPUTS = ["time.step"]
 SLOWER = 0.8  # unit: a fifth; not critical: 0.56 and 1.12 (any change beyond the noise) tell the same runs (docs/thresholds.md)
 COSTLY = 2 / 3  # unit: the rest takes half as long again; blind readers call runs at 74 and 78 % healthy, and name the slow-down
 SHARED, PETTY = 1 / 3, 60.0  # unit: what two neighbours leave of a core; seconds lost, less than it takes to read of it
+# statistical: of eight pieces of noise all but one rise once in 160; a loader that slows down is most of what the steps lose
+PIECES, BY_WAITS = 8, 0.5
 NOISES = 4.0  # statistical: of one value; chance does it once in 16,000; measured: at 5.6 one of 13 faulty runs is lost
 SIDE = 5  # statistical: the fewest on either side whose rank sum can reach RANKS
 FEW = 20  # values on a side; not critical: 14 and 28 tell the same runs (docs/thresholds.md); it keeps out the first steps of a run, which are odd
@@ -68,6 +73,10 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
+    yield from found if (found := list(_at_once(run))) else _step_by_step(run)
+
+
+def _at_once(run: Run) -> Iterator[Finding]:
     s, rows, speed = speed_of(run)
     split, noise = _parted(speed)
     before, after = float(np.median(speed[:split])), float(np.median(speed[split:]))
@@ -82,6 +91,24 @@ def detect(run: Run) -> Iterator[Finding]:
     shown = evidence.window(s, step, int(s.step[last]), title=f"{s.tag} from step {step} on", where=s.place(run, row))
     severity = "warning" if after < COSTLY * before and not _petty(s, rows[split:], speed[split:], after / before) else "info"
     yield evidence.on_rows(s, (row, last), Facts(step, after / before, s.name, before, after), title, severity, shown)
+
+
+def _step_by_step(run: Run) -> Iterator[Finding]:
+    """Steps that take ever longer, for the wait for data alone grows; neighbours on the same cores slow down the arithmetic as well."""
+    try:
+        s, step, wait, total = utilization.waits(run)
+    except CannotTell:
+        return
+    waits, totals = ([float(np.median(part)) for part in np.array_split(x, PIECES)] for x in (wait, total))
+    rises = int((np.diff(waits) > 0).sum())
+    longer, ratio = totals[-1] - totals[0], totals[0] / totals[-1]
+    if rises < PIECES - 2 or ratio >= COSTLY or waits[-1] - waits[0] < BY_WAITS * longer:
+        return
+    title = f"Steps take ever longer, {1 / ratio:.1f} times as long in the end, for the wait for data grows"
+    first, last = int(step[0]), int(step[-1])
+    shown = evidence.window(s, first, last, title=s.tag, where=s.place(run, -1), margin=0)
+    facts = Facts(first, ratio, s.name, 1 / totals[0], 1 / totals[-1])
+    yield evidence.found(facts, title, (first, last), "warning", shown)
 
 
 def _petty(s: Series, rows: Ints, speed: Floats, ratio: float) -> bool:

@@ -32,7 +32,7 @@ from forensics.case import BaseFacts, Evidence, Finding
 from forensics.errors import CannotTell
 from forensics.run import fast_paths, peak_flops, rank_shapes, settings
 from forensics.run.inputs import surviving
-from forensics.run.series import Floats, Series, series
+from forensics.run.series import Floats, Ints, Series, series
 from forensics.run.system_metrics import Clocked, clocked
 from parsers.tables import Run
 
@@ -113,17 +113,23 @@ def waiting(run: Run) -> tuple[Series, Floats]:
     if s is not None and len(s) >= LEAST:
         x = s.value[s.usable]
         return s, x / 100 if s.unit == "%" or x.max(initial=0) > 1 else x
+    s, _, data, total = waits(run)
+    return s, np.minimum(data / total, 1.0)
+
+
+def waits(run: Run) -> tuple[Series, Ints, Floats, Floats]:
+    """The series of the wait for data, the steps at which both are known, seconds of waiting and of the whole step. Raises CannotTell."""
     s, whole = series(run, "time.data"), series(run, "time.step")
     if s is None or whole is None:
         raise CannotTell("no waiting times")
-    _, a, b = np.intersect1d(s.step[s.alive], whole.step[whole.alive], return_indices=True)
+    step, a, b = np.intersect1d(s.step[s.alive], whole.step[whole.alive], return_indices=True)
     data, total = s.value[s.alive][a], whole.value[whole.alive][b]
     ok = np.isfinite(data) & np.isfinite(total) & (total > 0) & (data >= 0)
     if ok.sum() < LEAST:
         raise CannotTell("too few waiting times")
     data, total = data[ok] * (1e-3 if s.unit == "ms" else 1.0), total[ok] * (1e-3 if whole.unit == "ms" else 1.0)
     apart = float(np.median(data)) > float(np.median(total))  # the time of a step was taken without that of its data
-    return s, data / (data + total) if apart else np.minimum(data / total, 1.0)
+    return s, step[ok], data, data + total if apart else total
 
 
 def mfu(run: Run) -> tuple[float, str]:

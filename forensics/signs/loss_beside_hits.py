@@ -8,17 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from forensics.run.evaluations import classes, shares
-from forensics.run.series import Floats
+from forensics.run.series import Floats, parts
 from forensics.run.usable_values import usable
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 from parsers.tables import Run
 
-EFFECTS = {"loss_of_probabilities": "acc.train"}  # a symptom of its own, for which there is no detector
+EFFECTS = {"loss_of_probabilities": "acc.train", "loss_far_above_hits": "acc.train"}  # symptoms of their own, without a detector
 
 LEAST = 3  # bound: three values make a mean that one odd value does not decide
 FIRST = 3  # until this step a loss is that of the initialization: Adam has moved a weight by three times the rate at most
 # relative: exp of a first loss that is within 0.03 nats of chance; above 1 / WHOLE classes any number would be near a whole one
 WHOLE = 0.03
+USUAL = (
+    0.1  # paper: label smoothing of Inception-v3 (arXiv:1512.00567) and of the Transformer (arXiv:1706.03762), the default everywhere since
+)
+BEGUN = 0.1  # nats; bound: two numbers of classes below 1 / WHOLE are less apart than that only from ten on, where the end tells them apart
 CLEAR = 0.05  # nats above the bound; measured: the training losses of healthy runs with their hits lie below it by more
 NEAR = 0.03, 0.1  # nats below and above: means over a few hundred samples scatter by 0.03, answers that are not yet sure lie above
 
@@ -49,6 +53,29 @@ def loss_high_for_its_hits(s: Symptoms) -> Sign:
     return seen(text) if end.loss > end.bound + CLEAR else absent(text)
 
 
+def loss_far_above_hits(s: Symptoms) -> Sign:
+    """The loss ends higher than a model that is as sure as it is right can have it, usual label smoothing added: something holds it up."""
+    end = _end(s.run)
+    if isinstance(end, str):
+        return cannot_tell(end)
+    if classes(s.run) is None:
+        return cannot_tell("config does not say the number of classes; a loss that begins at ln of a whole number may be another one's.")
+    if any(len(p) >= LEAST and p.smoothing == "none" for p in parts(s.run, "loss.aux")):
+        return cannot_tell("the training loss adds up several terms, of which the answers are one.")
+    least = min([end.loss, *(_mean_of_last(x) for _, x in [usable(s.run, "loss.eval")] if len(x) >= LEAST)])
+    most = end.bound + _smoothed(end.classes) + CLEAR
+    text = f"The loss ends at {least:.3g} with {end.hits:.1%} of the answers right"
+    text += f"; among {end.classes:.0f} classes and with a usual label smoothing it would be {most:.3g} at most."
+    return seen(text) if least > most else absent(text)
+
+
+def _smoothed(classes: float) -> float:
+    """Nats that a label smoothing of USUAL costs a perfect model: the entropy of its targets (Szegedy et al., arXiv:1512.00567)."""
+    other = USUAL / classes
+    own = 1 - USUAL + other
+    return -own * math.log(own) - (classes - 1) * other * math.log(other)
+
+
 def loss_of_probabilities(s: Symptoms) -> Sign:
     """Training loss plus the share of right answers ends at ln(e + classes - 1): a cross entropy that is given probabilities for logits."""
     end = _end(s.run)
@@ -70,12 +97,13 @@ def _end(run: Run) -> End | str:
     for what, x in (("the training loss", loss), ("the share of right answers", hits)):
         if len(x) < LEAST:
             return f"fewer than {LEAST} values of {what} were logged."
-    if (n := _classes(run)) is None:
-        return "the number of classes is not known: config does not say it, and the loss does not begin at ln of a whole number."
     ends = [_mean_of_last(loss)]
     if hits is others and len(held_out) >= LEAST:  # dropout lifts the one, overfitting the other
         ends.append(_mean_of_last(held_out))
-    return End(min(ends), _mean_of_last(shares(hits)), n)
+    least, right = min(ends), _mean_of_last(shares(hits))
+    if (n := _classes(run) or _squashed_classes(loss, held_out, least + right)) is None:
+        return "the number of classes is not known: config does not say it, and the loss does not begin at ln of a whole number."
+    return End(least, right, n)
 
 
 def _classes(run: Run) -> float | None:
@@ -86,6 +114,15 @@ def _classes(run: Run) -> float | None:
         return told
     n = round(math.exp(loss[0]))
     return float(n) if n > 1 and abs(math.exp(loss[0]) / n - 1) <= WHOLE else None
+
+
+def _squashed_classes(loss: Floats, held_out: Floats, total: float) -> float | None:
+    """The classes for which a loss would begin near chance and end where a cross entropy of probabilities does, and that of an
+    evaluation would never be below it; None where there are none."""
+    n = round(math.exp(total) - math.e + 1) if total < math.log(1 / WHOLE) else 0
+    if n <= 2 or not math.log(n) - BEGUN <= loss[0] <= math.log(n) + WHOLE:
+        return None
+    return float(n) if min(held_out, default=math.inf) >= math.log(math.e + n - 1) - 1 - NEAR[0] else None
 
 
 def _mean_of_last(x: Floats) -> float:

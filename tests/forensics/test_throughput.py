@@ -75,3 +75,20 @@ def test_of_episodes_alone_the_first_tenth_may_be_of_a_random_policy(faster: int
 def test_what_costs_seconds_and_a_neighbour_explains_is_no_warning(usual: float, slower: float, severity: str) -> None:
     seconds = np.where(np.arange(100) < 50, usual, usual * slower) * np.random.default_rng(3).normal(1, 0.02, 100)
     assert found("time.step", seconds, interval=1) == [severity]
+
+
+@pytest.mark.parametrize(
+    ("wait", "arithmetic", "told"),
+    [
+        ("grows", "even", ["warning"]),
+        ("grows", "grows more", []),  # neighbours on the same cores, say: whatever runs takes longer
+        ("grows", "far above", []),  # the loader slows down, and the steps hardly do
+        ("even", "even", []),
+    ],
+)
+def test_steps_that_take_ever_longer_for_the_wait_for_data_grows(wait: str, arithmetic: str, told: list[str]) -> None:
+    t, rng = np.linspace(0, 1, 64), np.random.default_rng(4)
+    data = {"grows": 0.002 + 0.06 * t**2, "even": 0.02 + 0 * t}[wait] * rng.normal(1, 0.3, 64).clip(0.3)
+    rest = {"even": 0.02 + 0 * t, "grows more": 0.02 + 0.15 * t**2, "far above": 0.5 + 0 * t}[arithmetic] * rng.normal(1, 0.3, 64).clip(0.3)
+    run = run_of({"loss.train": noisy(64, 0.01), "time.data": data, "time.step": data + rest}, interval=10)
+    assert [f.severity for f in throughput.detect(run) if f.facts.metric == "time.data"] == told

@@ -55,3 +55,29 @@ def test_a_model_with_labels_answers_with_them() -> None:
     for labels, expected in ((4, 4), (2, 32)):
         config = {"vocab_size": 32} | {f"model.id2label.{i}": f"LABEL_{i}" for i in range(labels)}
         assert outcomes(run_of({"loss.train": TWICE}, config=config)) == expected
+
+
+FAR = SURE + 2.0
+
+
+@pytest.mark.parametrize(
+    ("loss", "others", "config", "state"),
+    [
+        (FAR, {}, CONFIG, SEEN),
+        (SMOOTHED, {}, CONFIG, ABSENT),  # what a label smoothing of 0.1 costs
+        (FAR, {"loss.eval": SURE}, CONFIG, ABSENT),  # dropout, or a penalty of the training loss alone
+        (FAR, {"loss.aux": FAR - SURE}, CONFIG, CANNOT_TELL),  # a sum
+        (FAR, {}, {}, CANNOT_TELL),  # of how many classes?
+    ],
+)
+def test_a_loss_far_above_its_hits(loss: Floats, others: dict[str, Floats], config: dict[str, int], state: str) -> None:
+    s = Symptoms(run_of({"loss.train": loss, "acc.train": HITS, **others}, config=config), ())
+    assert loss_beside_hits.loss_far_above_hits(s).state == state
+
+
+@pytest.mark.parametrize(("held_out", "state"), [(TWICE, SEEN), (SURE, CANNOT_TELL)])
+def test_the_classes_of_a_loss_of_probabilities_follow_from_its_begin_and_its_end(held_out: Floats, state: str) -> None:
+    """The first logged loss is the mean of an epoch, a little below chance; an evaluation below the floor is of another loss."""
+    train = np.r_[math.log(10) - 0.06, TWICE[1:]]
+    s = Symptoms(run_of({"loss.train": train, "acc.train": HITS, "loss.eval": held_out}, steps=list(range(50, 50 * N + 1, 50))), ())
+    assert loss_beside_hits.loss_of_probabilities(s).state == state
