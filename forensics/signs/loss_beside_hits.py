@@ -22,6 +22,7 @@ WHOLE = 0.03
 USUAL = (
     0.1  # paper: label smoothing of Inception-v3 (arXiv:1512.00567) and of the Transformer (arXiv:1706.03762), the default everywhere since
 )
+MOSTLY = 0.5  # unit: more right than wrong; at chance every cross entropy begins and ends at one number
 BEGUN = 0.1  # nats; bound: two numbers of classes below 1 / WHOLE are less apart than that only from ten on, where the end tells them apart
 CLEAR = 0.05  # nats above the bound; measured: the training losses of healthy runs with their hits lie below it by more
 NEAR = 0.03, 0.1  # nats below and above: means over a few hundred samples scatter by 0.03, answers that are not yet sure lie above
@@ -101,7 +102,7 @@ def _end(run: Run) -> End | str:
     if hits is others and len(held_out) >= LEAST:  # dropout lifts the one, overfitting the other
         ends.append(_mean_of_last(held_out))
     least, right = min(ends), _mean_of_last(shares(hits))
-    if (n := _classes(run) or _squashed_classes(loss, held_out, least + right)) is None:
+    if (n := _classes(run) or (_squashed_classes(loss, held_out, least + right) if right > MOSTLY else None)) is None:
         return "the number of classes is not known: config does not say it, and the loss does not begin at ln of a whole number."
     return End(least, right, n)
 
