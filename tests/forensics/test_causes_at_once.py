@@ -1,0 +1,58 @@
+"""Principles of the ranking where a run was never well: what the first rows of the log rule out."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.forensics.test_cause_principles import Rows, analyzed, curve, lead, probability
+
+NAN = math.nan
+
+
+def never_finite(first: int, every: int = 10, **more: Any) -> Rows:
+    return [{"step": i, "loss": NAN, "grad_norm": NAN} | more for i in range(first, first + 60 * every, every)]
+
+
+def test_nan_before_training_could_make_it_is_the_model_or_the_data(tmp_path: Path) -> None:
+    case = analyzed(tmp_path / "a", never_finite(10, lr=1e-3), {"optimizer": "adam", "lr": 1e-3})
+    layer, sample = probability(case, "nan_from_layer"), probability(case, "nan_from_sample")
+    assert lead(case) in ("nan_from_layer", "nan_from_sample")
+    assert max(layer, sample) < 0.5 and max(layer, sample) < 2 * min(layer, sample), "the log does not tell them apart"
+    assert probability(case, "lr_too_high") == probability(case, "gradient_clipping_missing") == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "rate"), [(500, 1e-3), (10, 1.0)], ids=["many updates before it", "a rate of a thousand times the usual"]
+)
+def test_nan_that_updates_could_make_may_be_the_rate(first: int, rate: float, tmp_path: Path) -> None:
+    config = {"optimizer": "adam", "lr": rate, "model": "mlp"}
+    assert probability(analyzed(tmp_path / "a", never_finite(first, lr=rate), config), "lr_too_high") > 0.1
+
+
+def test_a_norm_of_nan_is_not_that_of_masked_labels(tmp_path: Path) -> None:
+    """Where every label is masked the mean is zero over zero, and the gradient is zero (torch) or was not logged."""
+    masked = [r | {"grad_norm": 0.0} for r in never_finite(10)]
+    assert lead(analyzed(tmp_path / "a", masked)) == "labels_all_masked"
+    assert lead(analyzed(tmp_path / "b", never_finite(10))) != "labels_all_masked"
+
+
+def test_a_gradient_that_is_nan_before_any_update_is_a_formula(tmp_path: Path) -> None:
+    rows = [r | ({"loss": 3.0} if r["step"] == 0 else {}) for r in never_finite(0, lr=1e-3)]
+    case = analyzed(tmp_path / "a", rows)
+    assert lead(case) == "nan_from_layer"
+    assert probability(case, "lr_too_high") == probability(case, "nan_from_sample") == probability(case, "logger_artefact") == 0
+
+
+def test_a_scaler_that_looks_for_its_scale_is_well(tmp_path: Path) -> None:
+    x = curve(300)
+    rows = [{"step": i, "loss": x[i], "grad_norm": NAN if i < 4 else 0.5, "loss_scale": 65536.0 / 2 ** min(i, 4), "lr": 1e-3} for i in range(300)]  # fmt: skip
+    assert analyzed(tmp_path / "a", rows, {"precision": "fp16"}).verdict == "healthy"
+
+
+def test_a_term_that_is_always_nan_beside_a_sound_loss_accuses_nobody(tmp_path: Path) -> None:
+    rows = [{"step": i, "loss": v, "val/mean_iou": NAN, "lr": 1e-3} for i, v in enumerate(curve(300))]
+    assert analyzed(tmp_path / "a", rows).verdict == "healthy"
