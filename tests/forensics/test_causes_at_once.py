@@ -56,3 +56,22 @@ def test_a_scaler_that_looks_for_its_scale_is_well(tmp_path: Path) -> None:
 def test_a_term_that_is_always_nan_beside_a_sound_loss_accuses_nobody(tmp_path: Path) -> None:
     rows = [{"step": i, "loss": v, "val/mean_iou": NAN, "lr": 1e-3} for i, v in enumerate(curve(300))]
     assert analyzed(tmp_path / "a", rows).verdict == "healthy"
+
+
+def test_weights_that_never_move_learn_from_no_label(tmp_path: Path) -> None:
+    """What moves beside them lets the loss fall, as a temperature does; labels would have had to move the weights."""
+    x = curve(300, low=4.4, high=5.4)
+    rows = [{"step": i, "loss": x[i], "grad_norm": 8.0, "param_norm/body": 13.321462631225586} for i in range(300)]
+    rows = [r | ({"val_loss": 5.4} if r["step"] % 30 == 0 else {}) for r in rows]
+    moves = [r | {"param_norm/body": 13.321462631225586 + r["step"] / 1000} for r in rows]
+    still = analyzed(tmp_path / "a", rows)
+    assert lead(still) == "frozen_parameters" and probability(still, "labels_wrong") == 0
+    assert lead(analyzed(tmp_path / "b", moves)) == "labels_wrong"
+
+
+def test_updates_far_below_a_thousandth_of_the_weights_are_a_rate_too_low(tmp_path: Path) -> None:
+    x = curve(300, low=4.9, high=5.4, tau=150)
+    rows = [{"step": i, "loss": x[i], "grad_norm": 8.0, "update_ratio": 2e-5 * (1 - i / 300)} for i in range(300)]
+    case = analyzed(tmp_path / "a", rows)
+    assert (case.verdict, lead(case)) == ("unhealthy", "lr_too_low")
+    assert analyzed(tmp_path / "b", [r | {"update_ratio": r["update_ratio"] * 50} for r in rows]).verdict == "healthy"
