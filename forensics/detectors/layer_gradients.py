@@ -80,7 +80,7 @@ def detect(run: Run) -> Iterator[Finding]:
 
 def shares_dead(run: Run) -> list[Series]:
     """What was logged of units that are dead or saturated."""
-    return [s for n in names(run) if _DEAD.search(n) and (s := series(run, n)) is not None]
+    return parts(run, "act.zeros") + [s for n in names(run) if _DEAD.search(n) and (s := series(run, n)) is not None]
 
 
 def _dead(run: Run, shares: list[Series]) -> Iterator[Finding]:

@@ -75,3 +75,33 @@ def test_updates_far_below_a_thousandth_of_the_weights_are_a_rate_too_low(tmp_pa
     case = analyzed(tmp_path / "a", rows)
     assert (case.verdict, lead(case)) == ("unhealthy", "lr_too_low")
     assert analyzed(tmp_path / "b", [r | {"update_ratio": r["update_ratio"] * 50} for r in rows]).verdict == "healthy"
+
+
+def at_the_mean(spread: float, norm: float) -> Rows:
+    """A regression that gives one answer: its error is the variance of the targets."""
+    return [{"step": i, "train_mse": 1.0 + 0.02 * math.sin(i), "grad_norm": norm, "pred_std": spread} for i in range(120)]
+
+
+@pytest.mark.parametrize(("spread", "norm", "first"), [(2e-8, 0.5, "dead_or_saturated_units"), (0.0, 0.0, "dead_or_saturated_units"), (0.4, 0.0, "frozen_parameters")])  # fmt: skip
+def test_predictions_without_spread_are_dead_units_and_with_it_none(spread: float, norm: float, first: str, tmp_path: Path) -> None:
+    case = analyzed(tmp_path / "a", at_the_mean(spread, norm))
+    assert lead(case) == first
+    assert (probability(case, "dead_or_saturated_units") > 0.5) == (first == "dead_or_saturated_units")
+
+
+def test_predictions_that_are_alike_at_first_and_then_learn_accuse_nobody(tmp_path: Path) -> None:
+    x = curve(200, low=0.1, high=1.0)
+    rows = [{"step": i, "train_mse": x[i], "grad_norm": 0.5, "pred_std": 0.0 if i < 3 else 1 - x[i]} for i in range(200)]
+    assert analyzed(tmp_path / "a", rows).verdict == "healthy"
+    one = [r | {"pred_std": 0.0} for r in rows]  # as where each batch is one sample
+    assert analyzed(tmp_path / "b", one, {"batch_size": 1}).verdict == "healthy"
+
+
+def test_units_that_are_all_zero_at_first_are_dead_where_nothing_is_learnt(tmp_path: Path) -> None:
+    stuck = [{"step": i, "loss": 1.609 + 0.01 * math.sin(i), "zero_frac": 1.0 if i < 60 else 0.625} for i in range(300)]
+    x = curve(300, low=0.3, high=1.6)
+    learns = [{"step": i, "loss": x[i], "zero_frac": 1.0 if i < 40 else 0.6} for i in range(300)]  # branches that begin at zero
+    sparse = [{"step": i, "loss": 1.609 + 0.01 * math.sin(i), "zero_frac": 0.6} for i in range(300)]
+    assert lead(analyzed(tmp_path / "a", stuck)) == "dead_or_saturated_units"
+    assert analyzed(tmp_path / "b", learns).verdict == "healthy"
+    assert probability(analyzed(tmp_path / "c", sparse), "dead_or_saturated_units") == 0
