@@ -1,8 +1,9 @@
-"""Principles of the ranking where a run was never well: what the first rows of the log rule out."""
+"""Principles of the ranking: what the log shows that rules a cause out, however often it is the cause elsewhere."""
 
 from __future__ import annotations
 
 import math
+import random
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +106,51 @@ def test_units_that_are_all_zero_at_first_are_dead_where_nothing_is_learnt(tmp_p
     assert lead(analyzed(tmp_path / "a", stuck)) == "dead_or_saturated_units"
     assert analyzed(tmp_path / "b", learns).verdict == "healthy"
     assert probability(analyzed(tmp_path / "c", sparse), "dead_or_saturated_units") == 0
+
+
+def two_heads(hits: list[float], late: int = 200) -> Rows:
+    """A head that guesses among four classes until a step, and one that learns; ten evaluations of their accuracy."""
+    boxes, cls = curve(200, low=0.02, high=0.8), [1.386 + 0.01 * math.sin(i) - (0.9 if i >= late else 0) for i in range(200)]
+    rows = [{"step": i, "loss": cls[i] + boxes[i], "loss_cls": cls[i], "loss_bbox": boxes[i]} for i in range(200)]
+    return [r | ({"val_acc": hits[r["step"] // 20]} if hits and r["step"] % 20 == 0 else {}) for r in rows]
+
+
+GUESSED = [0.24, 0.25, 0.26, 0.25, 0.24, 0.23, 0.25, 0.26, 0.25, 0.25]
+LEARNT = [0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9]
+
+
+def test_a_head_that_guesses_while_another_learns_has_wrong_labels(tmp_path: Path) -> None:
+    case = analyzed(tmp_path / "a", two_heads(GUESSED))
+    assert "term_stands_at_chance" in {f.kind for f in case.findings} and lead(case) == "labels_wrong"
+
+
+@pytest.mark.parametrize(
+    ("hits", "late"), [(LEARNT, 200), ([], 200), (LEARNT, 120)], ids=["the accuracy is of another head", "no accuracy", "it learns late"]
+)
+def test_a_term_near_a_logarithm_alone_accuses_nobody(hits: list[float], late: int, tmp_path: Path) -> None:
+    """As the loss of a domain classifier that is to be confused, or of a discriminator at its balance."""
+    assert analyzed(tmp_path / "a", two_heads(hits, late)).verdict == "healthy"
+
+
+def blown_up(norm_after: float) -> Rows:
+    """Learns for half of the run, then stands where it began."""
+    x, rng = curve(300, low=1.3, high=3.0, tau=40), random.Random(1)
+    loss = [x[i] if i < 150 else 17.0 if i == 150 else 2.98 + 0.02 * rng.gauss(0, 1) for i in range(300)]
+    norm = [2.0 + 0.2 * rng.random() if i < 150 else 150.0 if i == 150 else norm_after * (0.8 + 0.4 * rng.random()) for i in range(300)]
+    return [{"step": i, "loss": loss[i], "grad_norm": norm[i], "lr": 0.12 if i < 220 else 0.012} for i in range(300)]
+
+
+def test_what_a_blow_up_undid_is_neither_labels_nor_data_nor_a_low_rate(tmp_path: Path) -> None:
+    case = analyzed(tmp_path / "a", blown_up(0.1), {"optimizer": "sgd", "grad_clip": 0})
+    assert lead(case) in ("gradient_clipping_missing", "lr_too_high")
+    assert [probability(case, c) for c in ("labels_wrong", "lr_too_low", "data_distribution_shift", "frozen_parameters")] == [0] * 4
+    other_data = analyzed(tmp_path / "b", blown_up(2.0), {"optimizer": "sgd", "grad_clip": 0})
+    assert probability(other_data, "data_distribution_shift") > 0
+
+
+def test_a_loss_beyond_any_guess_was_thrown_there(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    rows = [{"step": i, "loss": (v := 35 + 3 * rng.gauss(0, 1)), "ppl": math.exp(v), "lr": 20.0} for i in range(120)]
+    case = analyzed(tmp_path / "a", rows)
+    assert lead(case) == "lr_too_high" and probability(case, "gradient_clipping_missing") > 0
+    assert probability(case, "labels_wrong") == probability(case, "lr_too_low") == 0
