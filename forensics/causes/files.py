@@ -30,8 +30,9 @@ class Cause:
     """What one file says.
 
     `explains`: the effects that the cause is there to explain; without one of them the cause is not weighed. In a file an effect is a
-    sign, or several joined by " + ", and may end in " unless " with signs joined in the same way. `for_` and `against`: the signs it is weighed by. `settle` and
-    `interventions` may name numbers of signs in braces; a sentence whose numbers were not measured is left out.
+    sign, or several joined by " + ", and may end in " unless " with signs joined in the same way. `for_` and `against`: the signs it
+    is weighed by. `settle` and `interventions` may name numbers of signs in braces; a sentence whose numbers were not measured is
+    left out.
     """
 
     id: str

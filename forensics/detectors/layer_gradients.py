@@ -7,7 +7,8 @@ What it sees
 How it decides
     From per-layer norms: a layer whose gradient is exactly zero through the whole run while others move is frozen, and so is one
     whose weights keep the same norm to the last of six digits or more while there is a gradient (for information where config
-    freezes parts of the model); one whose norm is a thousandth of the largest starves. From a logged share of dead or saturated units: above 90 % for half the run.
+    freezes parts of the model); one whose norm is a thousandth of the largest starves. From a logged share of dead or saturated
+    units: above 90 % for half the run.
 
 Cannot tell
     Where neither per-layer norms nor such shares were logged.
@@ -59,7 +60,7 @@ def detect(run: Run) -> Iterator[Finding]:
     usual = {s.tag: float(np.median(s.value[np.isfinite(s.value)])) for s in grads if np.isfinite(s.value).any()}
     zero = sorted(t for t, v in usual.items() if v == 0)
     still = sorted(s.tag for s in weights if weight_norms.still(s))
-    moving = any(v > 0 for v in usual.values()) or any(not weight_norms.still(s) for s in weights)
+    moving = any(v > 0 for v in usual.values()) or any(np.ptp(s.value) > 0 for s in weights)
     total = series(run, "grad.norm")
     moving |= total is not None and bool(np.nanmedian(total.value) > 0)
     steps = (run.attempts[0]["steps"][0], max(a["steps"][1] for a in run.attempts))

@@ -12,7 +12,9 @@ from parsers.tables import Run
 
 LEAST = 10  # values: what layers were always judged by
 DIGITS = 6  # significant digits: those of a 32-bit float that hold in decimal; coarser prints hide small moves
-_MEANT = lazy_re(r"(?i)(^|[./_])(freez\w*|frozen\w*|lock\w*|linear_?prob\w*|probe|train_?only|head_?only)([./_]|$)")
+_MEANT = lazy_re(
+    r"(?i)(^|[./_])(freez\w*|frozen\w*|lock(ed)?_(image|text|tower|encoder|backbone)\w*|linear_?prob\w*|train_?only|head_?only)([./_]|$)"
+)
 
 
 def norms(run: Run) -> list[Series]:

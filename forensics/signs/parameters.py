@@ -40,6 +40,7 @@ def few_parameters_train(s: Symptoms) -> Sign:
     return seen(text, where=found.where) if found.share < FEW else absent(text, where=found.where)
 
 
+ON_PURPOSE = "config freezes parts of the model, whose weights are not meant to move."
 NO_NORMS = "the norm of the weights was not logged, or too coarsely to tell small moves."
 
 
@@ -48,6 +49,8 @@ def weights_never_move(s: Symptoms) -> Sign:
     norms, grad = weight_norms.norms(s.run), usable(s.run, "grad.norm")[1]
     if not norms:
         return cannot_tell(NO_NORMS)
+    if weight_norms.frozen_on_purpose(s.run):
+        return does_not_arise(ON_PURPOSE)
     moving = [n for n in norms if not weight_norms.still(n)]
     told = f"{len(norms)} logged norm{'s' if len(norms) > 1 else ''} of weights"
     if moving:
@@ -67,6 +70,8 @@ def weights_hardly_move(s: Symptoms) -> Sign:
     text, where, small = told
     if not small:
         return absent(f"{text}.", where=where)
+    if weight_norms.frozen_on_purpose(s.run):
+        return does_not_arise(ON_PURPOSE)
     if why := lacking(s.run, plateau.LEAST_VALUES, "loss.train") or lacking(s.run, plateau.LEAST_VALUES, "grad.norm") or begins_late(s.run):
         return cannot_tell(why)
     (step, x), norm, loss = usable(s.run, "loss.train"), usable(s.run, "grad.norm")[1], series(s.run, "loss.train")

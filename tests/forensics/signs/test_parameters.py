@@ -72,6 +72,7 @@ MOVES: list[tuple[Callable[[Symptoms], Sign], str, dict[str, Any], dict[str, Any
     (signs.weights_never_move, "cannot tell", RUN | {"param.norm": COARSE}, {}),  # four digits hide what a sound run moves
     (signs.weights_never_move, "cannot tell", {"loss.train": CRAWLS, "param.norm": STILL}, {}),
     (signs.weights_never_move, "cannot tell", RUN | {"param.norm": STILL, "grad.norm": 0 * NORM}, {}),
+    (signs.weights_never_move, "cannot tell", RUN | {"param.norm": STILL}, {"config": {"freeze_backbone": True}}),
     (signs.weights_never_move, "cannot tell", RUN, {}),
     (signs.weights_hardly_move, "seen", RUN | {"param.norm": CREEPS}, {}),
     (signs.weights_hardly_move, "seen", RUN | {"upd.ratio": 2e-5 * np.sin(T / 100) ** 2}, {}),
@@ -82,6 +83,7 @@ MOVES: list[tuple[Callable[[Symptoms], Sign], str, dict[str, Any], dict[str, Any
     (signs.weights_hardly_move, "absent", RUN | {"param.norm": GROWS}, {}),
     (signs.weights_hardly_move, "cannot tell", RUN | {"loss.train": 0.3 * CRAWLS, "param.norm": CREEPS}, {}),  # a trained model is tuned
     (signs.weights_hardly_move, "cannot tell", RUN | {"param.norm": CREEPS[:60], "loss.train": CRAWLS[:60], "grad.norm": NORM[:60]}, {}),
+    (signs.weights_hardly_move, "cannot tell", RUN | {"param.norm": CREEPS}, {"config": {"lora_r": 8}}),
     (signs.weights_hardly_move, "cannot tell", RUN, {}),
 ]
 
