@@ -75,7 +75,7 @@ def recorded() -> str:
 def led_to(i: incidents.Incident) -> list[str]:
     """The causes of an incident that one of its signs weighs for, or is an effect of."""
     known = ((files.causes()[c], c) for c in i.causes)
-    return [c for cause, c in known if set(i.speaks) & {*cause.for_, *(n for names in cause.explains for n in names)}]
+    return [c for cause, c in known if set(i.speaks) & {*cause.for_, *(n for effect in cause.explains for n in effect.signs)}]
 
 
 def _causes(i: incidents.Incident) -> str:

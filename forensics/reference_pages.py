@@ -67,7 +67,7 @@ def sections(c: Cause) -> list[tuple[str, str]]:
         shown = [f"{n} ({w.seen:+g}, absent {w.absent:+g})" if w.absent else f"{n} ({w.seen:+g})" for n, w in worth if w != NONE]
         return ", ".join(shown) or "no sign that has shown a weight"
 
-    effects = "; ".join(" with ".join(names) for names in c.explains)
+    effects = "; ".join(" with ".join(e.signs) + (f" unless {' or '.join(e.unless)}" if e.unless else "") for e in c.explains)
     start = told.get((c.id, PRIOR), NONE).seen
     parts = [
         ("What it is", c.about),

@@ -63,17 +63,17 @@ def test_every_detector_has_its_docstring_and_its_function() -> None:
 
 @pytest.mark.parametrize("cause", causes().values(), ids=lambda c: c.id)
 def test_every_cause_names_signs_that_there_are(cause: Cause) -> None:
-    named = {*cause.for_, *cause.against, *(n for names in cause.explains for n in names)}
+    named = {*cause.for_, *cause.against, *(n for effect in cause.explains for n in (*effect.signs, *effect.unless))}
     assert named <= looks().keys()
     assert not set(cause.for_) & set(cause.against)
     if cause.id != NOTHING:
         assert cause.explains and cause.about and cause.settle and cause.interventions and cause.folklore
-        others = {subject(n) for n in cause.for_} - {subject(n) for names in cause.explains for n in names}
+        others = {subject(n) for n in cause.for_} - {subject(n) for effect in cause.explains for n in effect.signs}
         assert len(cause.for_) > 1 or others, "it restates its symptom"
 
 
 def test_every_sign_says_what_it_sees_and_some_cause_reasons_from_it() -> None:
-    used = {n for c in causes().values() for n in (*c.for_, *c.against, *(n for names in c.explains for n in names))}
+    used = {n for c in causes().values() for n in (*c.for_, *c.against, *(n for e in c.explains for n in (*e.signs, *e.unless)))}
     assert set(looks()) <= used
     assert [name for name, look in looks().items() if not (look.__doc__ or "").strip()] == []
 

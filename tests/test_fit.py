@@ -56,9 +56,17 @@ def test_a_sign_weighs_no_more_than_its_families_support() -> None:
 def test_a_cause_competes_only_where_its_effect_was_seen() -> None:
     X = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0], [1.0, 1.0]])
     y = np.array(["cause", UNKNOWN, UNKNOWN, "cause"])
-    model = AdditiveCauses({"cause": Structure((0,), (), ((1,),)), UNKNOWN: Structure((), ())}, UNKNOWN).fit(X, y)
+    model = AdditiveCauses({"cause": Structure((0,), (), (((1,), ()),)), UNKNOWN: Structure((), ())}, UNKNOWN).fit(X, y)
     assert model.predict_proba([[1.0, -1.0]])[0].tolist() == pytest.approx([0.0, 1.0])
     assert model.predict([[1.0, 1.0]])[0] == "cause"
+
+
+def test_an_effect_does_not_count_where_a_sign_shows_that_the_cause_could_not_make_it() -> None:
+    X = np.array([[1.0, -1.0], [1.0, 1.0], [-1.0, -1.0], [1.0, 0.0]])
+    y = np.array(["cause", UNKNOWN, UNKNOWN, "cause"])
+    model = AdditiveCauses({"cause": Structure((), (), (((0,), (1,)),)), UNKNOWN: Structure((), ())}, UNKNOWN).fit(X, y)
+    assert model.predict_proba([[1.0, 1.0]])[0].tolist() == pytest.approx([0.0, 1.0])
+    assert model.predict([[1.0, 0.0]])[0] == "cause", "what could not be told speaks against nothing"
 
 
 def test_a_sign_of_source_weighs_by_how_few_scripts_have_the_slip() -> None:

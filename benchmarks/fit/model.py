@@ -28,11 +28,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Structure:
-    """What a class may use: columns of X for and against it, and the alternatives of columns of which one must be seen whole."""
+    """What a class may use: columns of X for and against it, and its effects, of which one must be there: (columns that are all seen,
+    columns of which none is)."""
 
     for_: tuple[int, ...]
     against: tuple[int, ...]
-    explains: tuple[tuple[int, ...], ...] = ()
+    explains: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
 
 
 class AdditiveCauses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -104,7 +105,7 @@ class AdditiveCauses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for c, name in enumerate(self.classes_):
             needs = self._of(name, X.shape[1]).explains
             if needs:
-                out[:, c] = np.any([(X[:, list(columns)] > 0).all(1) for columns in needs], axis=0)
+                out[:, c] = np.any([(X[:, list(a)] > 0).all(1) & ~(X[:, list(b)] > 0).any(1) for a, b in needs], axis=0)
         return out
 
 

@@ -73,7 +73,7 @@ def _target(row: dict[str, str], seen: set[str]) -> str:
 
 
 def _explains(cause: str, seen: set[str]) -> bool:
-    return any(set(effect) <= seen for effect in causes()[cause].explains)
+    return any(effect.among(seen) for effect in causes()[cause].explains)
 
 
 def structure(table: Table) -> dict[str, Structure]:
@@ -82,7 +82,8 @@ def structure(table: Table) -> dict[str, Structure]:
 
     def of(c: Cause) -> Structure:
         against = c.against if c.id == NOTHING else (*c.against, f"{UNEXPLAINED}:{c.id}")
-        explains = tuple(tuple(at[n] for n in names) for names in c.explains)
+        known = [e for e in c.explains if set(e.signs) <= at.keys()]
+        explains = tuple((tuple(at[n] for n in e.signs), tuple(at[n] for n in e.unless if n in at)) for e in known)
         return Structure(tuple(at[n] for n in c.for_ if n in at), tuple(at[n] for n in against if n in at), explains)
 
     return {c.id: of(c) for c in causes().values()} | {UNKNOWN: Structure((), ())}

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Container
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 from forensics.signs.sign import SEEN, Sign
 
 UNKNOWN, NOTHING = "unknown", "nothing"  # no cause on our list; nothing is wrong
 
 
+class Effect(NamedTuple):
+    """Signs that must all be seen, and signs of which none may be: they show that the cause could not have made the others."""
+
+    signs: tuple[str, ...]
+    unless: tuple[str, ...] = ()
+
+    def among(self, seen: Container[str]) -> bool:
+        """Whether it is there, given the names of the signs that were seen."""
+        return all(n in seen for n in self.signs) and not any(n in seen for n in self.unless)
+
+
 @dataclass(frozen=True)
 class Cause:
     """What one file says.
 
-    `explains`: the effects that the cause is there to explain. An effect is a sign, or several joined by " + " that must all be
-    seen; without one of them the cause is not weighed. `for_` and `against`: the signs it is weighed by. `settle` and
-    `interventions` may name numbers of signs in braces; a sentence whose numbers were not measured is left out.
+    `explains`: the effects that the cause is there to explain; without one of them the cause is not weighed. In a file an effect is a
+    sign, or several joined by " + ", and may end in " unless " with signs joined in the same way. `for_` and `against`: the signs it
+    is weighed by. `settle` and `interventions` may name numbers of signs in braces; a sentence whose numbers were not measured is
+    left out.
     """
 
     id: str
@@ -28,7 +41,7 @@ class Cause:
     folklore: str = ""
     settle: tuple[str, ...] = ()
     interventions: tuple[str, ...] = ()
-    explains: tuple[tuple[str, ...], ...] = ()
+    explains: tuple[Effect, ...] = ()
     for_: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
     beside: dict[str, float] = field(default_factory=dict)  # decibans of signs that need a baseline run
@@ -48,8 +61,8 @@ class Cause:
 
     def effects(self, signs: dict[str, Sign]) -> list[str]:
         """The signs of the effects that were seen and that this cause explains."""
-        met = [names for names in self.explains if all(signs[n].state == SEEN for n in names)]
-        return list(dict.fromkeys(n for names in met for n in names))
+        there = {n for n, sign in signs.items() if sign.state == SEEN}
+        return list(dict.fromkeys(n for effect in self.explains if effect.among(there) for n in effect.signs))
 
 
 @cache
@@ -63,11 +76,16 @@ def causes() -> dict[str, Cause]:
 def _cause(id: str, said: dict[str, Any]) -> Cause:
     lists: dict[str, Any] = {key: tuple(value) for key, value in said.items() if isinstance(value, list)}
     lists["for_"] = lists.pop("for", ())
-    lists["explains"] = tuple(tuple(names.split(" + ")) for names in lists.get("explains", ()))
+    lists["explains"] = tuple(_effect(told) for told in lists.get("explains", ()))
     if isinstance(said.get("settle"), str):
         lists["settle"] = (said["settle"],)
     expects = dict(pair.split(":") for pair in said.get("expects", "").split())
     return Cause(**{k: v for k, v in said.items() if k != "for"} | lists | {"id": id, "expects": expects})
+
+
+def _effect(told: str) -> Effect:
+    signs, _, unless = told.partition(" unless ")
+    return Effect(tuple(signs.split(" + ")), tuple(unless.split(" + ")) if unless else ())
 
 
 def asked_by(cause: str) -> tuple[str, ...]:

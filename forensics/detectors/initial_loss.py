@@ -80,7 +80,7 @@ def detect(run: Run) -> Iterator[Finding]:
     if len(rows) < (FIRST if chance else LEAST):
         raise CannotTell("the log holds too few of the first steps")
     first = float(x[0]) if not chance and x[0] > x[1] > x[2] else float(np.median(x[:FIRST]))  # rows may lie many steps apart
-    high = first > ABOVE * chance if chance else first > LARGEST and (_quarter(x) < FALLS * first or _of_a_token(run, s))
+    high = first > ABOVE * chance if chance else first > LARGEST and (_quarter(x) < FALLS * first or of_a_token(run, s))
     if not high or first < 1.0:
         return
     if chance and (term := _explains(run, first - ABOVE * chance)):
@@ -129,9 +129,9 @@ def _begins_large(run: Run) -> bool:
 
 def _is_mean(run: Run, s: Series) -> bool:
     """Whether something says that the loss is a mean cross entropy in nats: its unit, or what only such a loss has beside it."""
-    return _of_a_token(run, s) or any(series(run, name) is not None for name in ("acc.train", "acc.eval"))
+    return of_a_token(run, s) or any(series(run, name) is not None for name in ("acc.train", "acc.eval"))
 
 
-def _of_a_token(run: Run, s: Series) -> bool:
+def of_a_token(run: Run, s: Series) -> bool:
     """Whether the loss is that of a token, beyond doubt: its unit says so, or its perplexity was logged."""
     return "nat" in s.unit or any(series(run, name) is not None for name in ("ppl.train", "ppl.eval"))

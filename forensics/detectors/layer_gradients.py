@@ -5,8 +5,10 @@ What it sees
     never moves.
 
 How it decides
-    From per-layer norms: a layer whose gradient is exactly zero through the whole run while others move is frozen; one whose
-    norm is a thousandth of the largest starves. From a logged share of dead or saturated units: above 90 % for half the run.
+    From per-layer norms: a layer whose gradient is exactly zero through the whole run while others move is frozen, and so is one
+    whose weights keep the same norm to the last of six digits or more while there is a gradient (for information where config
+    freezes parts of the model); one whose norm is a thousandth of the largest starves. From a logged share of dead or saturated
+    units: above 90 % for half the run.
 
 Cannot tell
     Where neither per-layer norms nor such shares were logged.
@@ -25,6 +27,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
+from forensics.run import weight_norms
 from forensics.run.series import Series, names, parts, series
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
@@ -49,14 +52,14 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    grads, weights = parts(run, "grad.norm_layer"), parts(run, "param.norm_layer")
+    grads, weights = parts(run, "grad.norm_layer"), weight_norms.norms(run)
     shares = shares_dead(run)
     if not grads and not weights and not shares:
         raise CannotTell("neither norms by layer nor shares of dead units were logged")
     yield from _dead(run, shares)
     usual = {s.tag: float(np.median(s.value[np.isfinite(s.value)])) for s in grads if np.isfinite(s.value).any()}
     zero = sorted(t for t, v in usual.items() if v == 0)
-    still = sorted(s.tag for s in weights if len(s) >= 10 and np.ptp(s.value) == 0)
+    still = sorted(s.tag for s in weights if weight_norms.still(s))
     moving = any(v > 0 for v in usual.values()) or any(np.ptp(s.value) > 0 for s in weights)
     total = series(run, "grad.norm")
     moving |= total is not None and bool(np.nanmedian(total.value) > 0)
@@ -66,7 +69,8 @@ def detect(run: Run) -> Iterator[Finding]:
         title = f"{len(rows)} of {len(usual) or len(weights)} logged layers never move: {', '.join((zero or still)[:3])}"
         every = len(zero) == len(usual) >= 2
         shown = evidence.table("layers that never move", ["layer", "gradient norm"], rows)
-        yield evidence.found(Facts(zero or still, [], every), title, steps, "warning", shown, key="frozen")
+        severity = "info" if weight_norms.frozen_on_purpose(run) else "warning"
+        yield evidence.found(Facts(zero or still, [], every), title, steps, severity, shown, key="frozen")
     starved = sorted(t for t, v in usual.items() if 0 < v < STARVES * max(usual.values()))
     if starved:
         rows = [[t, f"{v:.3g}"] for t, v in sorted(usual.items(), key=lambda kv: kv[1])]
@@ -77,7 +81,7 @@ def detect(run: Run) -> Iterator[Finding]:
 
 def shares_dead(run: Run) -> list[Series]:
     """What was logged of units that are dead or saturated."""
-    return [s for n in names(run) if _DEAD.search(n) and (s := series(run, n)) is not None]
+    return parts(run, "act.zeros") + [s for n in names(run) if _DEAD.search(n) and (s := series(run, n)) is not None]
 
 
 def _dead(run: Run, shares: list[Series]) -> Iterator[Finding]:

@@ -199,12 +199,16 @@ def _accuracy(run: Run, s: Series, rows: Ints, fall: float) -> str | None:
 def _stood(run: Run, s: Series, rows: Ints, first: float, last: float, chance: float | None) -> str | None:
     """What a loss shows that began where guessing does, fell to a level at once, and stood there on evaluations, too."""
     step, y = evaluations(run)
-    scratch = is_likelihood(s.tag) and first >= (0.9 * chance if chance else UNTRAINED)
-    if len(y) < EVALUATIONS or not scratch or last < HALF * first:
+    if len(y) < EVALUATIONS or not from_scratch(s, first, chance) or last < HALF * first:
         return None
     if abs(y[0] - y[-1]) > STANDS * abs(y[0]) or np.ptp(y) > 2 * STANDS * abs(y[0]) or not _settled(s, rows, int(step[0])):
         return None
     return f"Loss falls to a level at once and stands there: {y[0]:.4g} at the evaluation of step {step[0]}, {y[-1]:.4g} at the last"
+
+
+def from_scratch(s: Series, first: float, chance: float | None) -> bool:
+    """Whether a loss begins as high as guessing: the model knew nothing."""
+    return is_likelihood(s.tag) and first >= (0.9 * chance if chance else UNTRAINED)
 
 
 def _settled(s: Series, rows: Ints, step: int) -> bool:

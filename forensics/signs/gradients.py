@@ -9,7 +9,7 @@ import numpy as np
 from forensics.case import Finding
 from forensics.detectors import divergence, grad_spike, layer_gradients, loss_spike, zero_loss
 from forensics.run import settings
-from forensics.run.series import parts
+from forensics.run.series import parts, series
 from forensics.run.trouble import trouble
 from forensics.run.usable_values import begins_late, lacking, levels, usable
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -86,6 +86,9 @@ def gradient_was_tiny(s: Symptoms) -> Sign:
 
 def gradient_exactly_zero(s: Symptoms) -> Sign:
     """The gradient norm is exactly zero, for most of the run or from where the loss is zero."""
+    norm = series(s.run, "grad.norm")
+    if norm is not None and np.isnan(norm.value).all():
+        return absent(f"All {len(norm)} logged gradient norms are NaN: none is zero.")
     if why := lacking(s.run, 1, "grad.norm"):
         return cannot_tell(why)
     step, x = usable(s.run, "grad.norm")

@@ -140,7 +140,7 @@ def _nothing() -> Sign:
 def gradient_nan_before_loss(s: Symptoms) -> Sign:
     """The gradient norm becomes NaN while the loss is still finite, and the loss follows."""
     losses, norms = _losses(s), _norms(s)
-    if why := _routine(s.run):
+    if why := routine(s.run):
         return does_not_arise(why)
     if not norms and (why := lacking(s.run, 1, "grad.norm")):
         return cannot_tell(why)
@@ -160,7 +160,7 @@ def gradient_nan_before_loss(s: Symptoms) -> Sign:
 def gradient_infinite_loss_finite(s: Symptoms) -> Sign:
     """Out of calm values the gradient norm is infinite, not NaN, while every logged loss is finite: one number overflowed."""
     norms, losses = _norms(s), _losses(s)
-    if why := _routine(s.run):
+    if why := routine(s.run):
         return does_not_arise(why)
     if not norms and (why := lacking(s.run, 1, "grad.norm")):
         return cannot_tell(why)
@@ -180,7 +180,7 @@ def gradient_infinite_loss_finite(s: Symptoms) -> Sign:
     return absent(f"The gradient norm had grown before it was infinite at step {facts.first}: {told}.", norms)
 
 
-def _routine(run: Run) -> str:
+def routine(run: Run) -> str:
     """Where a loss scale searches its height by overflows, norms that are not finite are routine."""
     scaled = series(run, "loss_scale") is not None or settings.precision(run) == "fp16"
     return "the run is in half precision, where a loss scale makes infinite norms as a matter of routine." if scaled else ""
@@ -191,7 +191,7 @@ def gradient_nan_loss_finite(s: Symptoms) -> Sign:
     norm, loss = series(s.run, "grad.norm"), metric(s.run)
     if norm is None or loss is None:
         return cannot_tell(f"the {'gradient norm' if norm is None else 'loss'} was not logged.")
-    if why := _routine(s.run):
+    if why := routine(s.run):
         return does_not_arise(why)
     sick: Ints = norm.step[np.isnan(norm.value)]
     if not len(sick):

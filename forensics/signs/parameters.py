@@ -1,12 +1,30 @@
-"""How much of the model trains, as the log says."""
+"""How much of the model trains, as the log says, and whether its weights move."""
 
 from __future__ import annotations
 
+import numpy as np
+
+from forensics.detectors import plateau
+from forensics.run import weight_norms
+from forensics.run.evaluations import guessing, shares
 from forensics.run.parameter_counts import counts
-from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+from forensics.run.series import Floats, Series, series
+from forensics.run.usable_values import begins_late, first_level, lacking, last_level, usable
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.tables import Run
+
+EFFECTS = {"weights_hardly_move": "param.norm|param.norm_layer|upd.ratio"}  # a symptom of its own, for which there is no detector
 
 # Of all parameters: adapters of LoRA train 0.01 to 4 % (arXiv 2106.09685, tables 2 to 4), a new head on a frozen body less than 1 %
 FEW = 0.05
+# Of the weights: an update is usually a thousandth, and a rate whose updates are far below is too low (Karpathy, CS231n notes, "ratio of
+# weights:updates"); below a tenth of that at the largest of the run
+UPDATED = 1e-4
+# Of a norm: updates of a thousandth that stand upright on the weights lengthen them by the square of it over two, 5e-7 each, so that this is
+# passed after 20 of them; asked of runs of at least five times as many
+MOVED, UPDATES = 1e-5, 100
+KNOWS = 0.1  # unit: one answer in ten is right; what was trained before and is tuned knows more
+STEADY = 0.5  # of the gradient norm of the first third is left in the last: less, and the model is coming to rest
 
 
 def few_parameters_train(s: Symptoms) -> Sign:
@@ -20,3 +38,86 @@ def few_parameters_train(s: Symptoms) -> Sign:
         return cannot_tell("the log does not say how many parameters there are.")
     text = f"The log says that {found.training:,.0f} of {found.all:,.0f} parameters train ({found.share:.2g} of them)."
     return seen(text, where=found.where) if found.share < FEW else absent(text, where=found.where)
+
+
+ON_PURPOSE = "config freezes parts of the model, whose weights are not meant to move."
+NO_NORMS = "the norm of the weights was not logged, or too coarsely to tell small moves."
+
+
+def weights_never_move(s: Symptoms) -> Sign:
+    """Every logged norm of weights is the same to its last digit from the first value to the last, while there is a gradient."""
+    norms, grad = weight_norms.norms(s.run), usable(s.run, "grad.norm")[1]
+    if not norms:
+        return cannot_tell(NO_NORMS)
+    if weight_norms.frozen_on_purpose(s.run):
+        return does_not_arise(ON_PURPOSE)
+    moving = [n for n in norms if not weight_norms.still(n)]
+    told = f"{len(norms)} logged norm{'s' if len(norms) > 1 else ''} of weights"
+    if moving:
+        return absent(f"Of {told} {len(moving)} move{'s' if len(moving) == 1 else ''}.", where=moving[0].place(s.run, 0))
+    if not len(grad) or not np.median(grad) > 0:
+        return does_not_arise(f"none of {told} moves, and there is no gradient that should move them, or none was logged.")
+    first = norms[0]
+    text = f"None of {told} moves in any digit ({first.tag} is {first.value[0]:.9g} in all {len(first)} values), while there is a gradient."
+    return seen(text, where=first.place(s.run, 0), first=int(first.step[0]), last=int(first.step[-1]))
+
+
+def weights_hardly_move(s: Symptoms) -> Sign:
+    """Weights of an untrained model move by next to nothing in the whole run, while its loss hardly falls and the gradient does not fade."""
+    told = _move(s.run)
+    if told is None:
+        return cannot_tell(f"{NO_NORMS[:-1]}, nor was the size of the updates.")
+    text, where, small = told
+    if not small:
+        return absent(f"{text}.", where=where)
+    if weight_norms.frozen_on_purpose(s.run):
+        return does_not_arise(ON_PURPOSE)
+    if why := lacking(s.run, plateau.LEAST_VALUES, "loss.train") or lacking(s.run, plateau.LEAST_VALUES, "grad.norm") or begins_late(s.run):
+        return cannot_tell(why)
+    (step, x), norm, loss = usable(s.run, "loss.train"), usable(s.run, "grad.norm")[1], series(s.run, "loss.train")
+    third = len(norm) // 3 + 1
+    early, late = float(np.median(norm[:third])), float(np.median(norm[-third:]))
+    first, last = first_level(x), last_level(x)
+    if loss is None or not (plateau.from_scratch(loss, first, guessing(s.run, loss)) or _hardly_right(s.run)):
+        return does_not_arise(f"{text}, and nothing says that the model was untrained: one that was trained is tuned by small moves.")
+    told_loss = f"the loss goes from {first:.4g} to {last:.4g} and the gradient norm from {early:.3g} to {late:.3g}"
+    if last < (1 - plateau.ROOM) * first or late < STEADY * early:
+        return absent(f"{text}, but {told_loss}.", where=where)
+    return seen(f"{text}, while {told_loss}.", where=where, first=int(step[0]), last=int(step[-1]))
+
+
+def _hardly_right(run: Run) -> bool:
+    """Whether an accuracy says that the model knew next to nothing at first."""
+    hits = [shares(a.value[a.usable]) for name in ("acc.train", "acc.eval") if (a := series(run, name)) is not None and a.usable.any()]
+    return any(float(np.median(x[: plateau.LEVEL])) < KNOWS for x in hits)
+
+
+def _move(run: Run) -> tuple[str, str, bool] | None:
+    """(how far the weights move in the whole run, in words, where that stands, whether it is next to nothing)."""
+    ratio, update, total = series(run, "upd.ratio"), series(run, "upd.norm"), weight_norms.whole(run)
+    if ratio is None and update is not None and total is not None:
+        _, at, beside = np.intersect1d(total[0], update.step, return_indices=True)
+        sizes: Floats = update.value[beside] / np.where(total[1][at] > 0, total[1][at], np.nan)
+        if np.isfinite(sizes).any():
+            return _of_ratio(sizes, update.place(run, 0))
+    if ratio is not None and ratio.usable.any():
+        return _of_ratio(ratio.value[ratio.usable], ratio.place(run, 0))
+    norms = [n for n in weight_norms.norms(run) if np.isfinite(n.value).all() and n.value[0] > 0]
+    if not norms or not all(_long(n) for n in norms):
+        return None
+    widest = max(norms, key=_relative)
+    text = f"No norm of weights moves by more than {_relative(widest):.2g} of itself in the whole run ({widest.tag})"
+    return text, widest.place(run, 0), 0 < _relative(widest) < MOVED
+
+
+def _of_ratio(sizes: Floats, where: str) -> tuple[str, str, bool]:
+    largest = float(np.nanmax(sizes))
+    return f"The largest update is {largest:.2g} of the weights", where, 0 < largest < UPDATED
+
+
+def _relative(s: Series) -> float:
+    return float(np.ptp(s.value) / np.median(s.value))
+
+
+def _long(s: Series) -> bool:
+    return bool(s.step[-1] - s.step[0] >= UPDATES)

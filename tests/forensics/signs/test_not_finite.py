@@ -11,6 +11,7 @@ import pytest
 from forensics import pipeline
 from forensics.detectors import nonfinite
 from forensics.signs import not_finite as signs
+from forensics.signs import not_finite_at_once as at_once
 from forensics.signs.sign import Sign, Symptoms
 from tests.forensics.curves import run_of
 
@@ -36,6 +37,9 @@ FADES = bad(np.exp(-T / 20), slice(200, None))
 BEFORE = bad(NORM, slice(195, None))
 INFINITE = bad(NORM, [200], np.inf)
 GREW = bad(EXPLODES, [200], np.inf)
+
+SECOND = bad(LOSS, slice(1, None))
+NO_NORM = bad(NORM, slice(0, None))
 
 CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[str, Any]]] = [
     (signs.nan_stays, "seen", {"loss.train": DEAD}, {}),
@@ -71,6 +75,19 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (signs.falls_to_zero_before_nan, "absent", {"loss.train": DEAD}, {}),
     (signs.falls_to_zero_before_nan, "cannot tell", {"loss.train": LOSS}, {}),
     (signs.nan_guard_raised, "cannot tell", {"loss.train": LOSS}, {}),
+    (at_once.nan_in_first_updates, "seen", {"loss.train": FROM_START}, {}),
+    (at_once.nan_in_first_updates, "seen", {"loss.train": FROM_START}, {"steps": range(10, 3010, 10)}),
+    (at_once.nan_in_first_updates, "seen", {"loss.train": SECOND, "grad.norm": NO_NORM}, {}),
+    (at_once.nan_in_first_updates, "absent", {"loss.train": FROM_START}, {"steps": range(500, 150500, 500)}),
+    (at_once.nan_in_first_updates, "cannot tell", {"loss.train": FROM_START, "epoch": T + 1.0}, {"steps": range(1, 301)}),
+    (at_once.nan_in_first_updates, "absent", {"loss.train": DEAD}, {}),
+    (at_once.nan_in_first_updates, "cannot tell", {"loss.train": LOSS, "loss.aux": FROM_START}, {}),
+    (at_once.nan_in_first_updates, "cannot tell", {"loss.train": LOSS, "grad.norm": NO_NORM, "loss_scale": T + 1.0}, {}),
+    (at_once.gradient_nan_at_first_step, "seen", {"loss.train": SECOND, "grad.norm": NO_NORM}, {}),
+    (at_once.gradient_nan_at_first_step, "absent", {"loss.train": LOSS, "grad.norm": bad(NORM, slice(0, 4), np.inf)}, {}),
+    (at_once.gradient_nan_at_first_step, "absent", {"loss.train": FROM_START, "grad.norm": NO_NORM}, {}),
+    (at_once.gradient_nan_at_first_step, "absent", {"loss.train": DEAD, "grad.norm": NORM}, {}),
+    (at_once.gradient_nan_at_first_step, "cannot tell", {"loss.train": SECOND, "grad.norm": NO_NORM}, {"config": {"precision": "fp16"}}),
 ]
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import forensics
+from forensics import pipeline
 from forensics.run.parameter_counts import counts
+from forensics.signs import parameters as signs
 from forensics.signs.parameters import few_parameters_train
-from forensics.signs.sign import Symptoms
+from forensics.signs.sign import Sign, Symptoms
 from parsers.tables import Run
+from tests.forensics.curves import run_of
 from tests.forensics.runs import write
 
 LIGHTNING = "0         Trainable params\n1.2 K     Non-trainable params\n1.2 K     Total params"
@@ -46,3 +52,57 @@ def test_a_log_that_says_nothing(tmp_path: Path) -> None:
     run = logged(tmp_path, "hello")
     assert counts(run) is None
     assert few_parameters_train(Symptoms(run, ())).state == "cannot tell"
+
+
+T = np.arange(300)
+RNG = np.random.default_rng(1)
+NOISE = RNG.standard_normal(300)
+CRAWLS = 5.4 - 0.4 * T / 300 + 0.01 * NOISE  # a cross entropy that an untrained model begins with
+LEARNS = 1 + 4.4 * np.exp(-T / 60) + 0.01 * NOISE
+NORM = 8 + 0.2 * NOISE
+STILL = np.full(300, 13.321462631225586)
+GROWS = STILL + T / 1000
+CREEPS = STILL * (1 + 1e-6 * T / 300)
+COARSE = np.full(300, 13.32)
+RUN = {"loss.train": CRAWLS, "grad.norm": NORM}
+
+MOVES: list[tuple[Callable[[Symptoms], Sign], str, dict[str, Any], dict[str, Any]]] = [
+    (signs.weights_never_move, "seen", RUN | {"param.norm": STILL}, {}),
+    (signs.weights_never_move, "absent", RUN | {"param.norm": GROWS}, {}),
+    (signs.weights_never_move, "cannot tell", RUN | {"param.norm": COARSE}, {}),  # four digits hide what a sound run moves
+    (signs.weights_never_move, "cannot tell", {"loss.train": CRAWLS, "param.norm": STILL}, {}),
+    (signs.weights_never_move, "cannot tell", RUN | {"param.norm": STILL, "grad.norm": 0 * NORM}, {}),
+    (signs.weights_never_move, "cannot tell", RUN | {"param.norm": STILL}, {"config": {"freeze_backbone": True}}),
+    (signs.weights_never_move, "cannot tell", RUN, {}),
+    (signs.weights_hardly_move, "seen", RUN | {"param.norm": CREEPS}, {}),
+    (signs.weights_hardly_move, "seen", RUN | {"upd.ratio": 2e-5 * np.sin(T / 100) ** 2}, {}),
+    (signs.weights_hardly_move, "seen", RUN | {"param.norm": STILL, "upd.norm": np.full(300, 2e-4)}, {}),
+    (signs.weights_hardly_move, "absent", RUN | {"upd.ratio": np.where(T < 30, 1e-3, 1e-6)}, {}),  # the end of a decay
+    (signs.weights_hardly_move, "absent", RUN | {"loss.train": LEARNS, "param.norm": CREEPS}, {}),  # norms that are held by construction
+    (signs.weights_hardly_move, "absent", RUN | {"param.norm": CREEPS, "grad.norm": NORM * np.exp(-T / 100)}, {}),  # it comes to rest
+    (signs.weights_hardly_move, "absent", RUN | {"param.norm": GROWS}, {}),
+    (signs.weights_hardly_move, "cannot tell", RUN | {"loss.train": 0.3 * CRAWLS, "param.norm": CREEPS}, {}),  # a trained model is tuned
+    (signs.weights_hardly_move, "cannot tell", RUN | {"param.norm": CREEPS[:60], "loss.train": CRAWLS[:60], "grad.norm": NORM[:60]}, {}),
+    (signs.weights_hardly_move, "cannot tell", RUN | {"param.norm": CREEPS}, {"config": {"lora_r": 8}}),
+    (signs.weights_hardly_move, "cannot tell", RUN, {}),
+]
+
+
+@pytest.mark.parametrize(("sign", "state", "metrics", "more"), MOVES)
+def test_whether_weights_move(sign: Callable[[Symptoms], Sign], state: str, metrics: dict[str, Any], more: dict[str, Any]) -> None:
+    found = sign(Symptoms(run_of(metrics, **more), ()))
+    assert found.state == state, found.text
+
+
+def test_an_accuracy_of_next_to_nothing_tells_an_untrained_model() -> None:
+    x = RUN | {"loss.train": 0.3 * CRAWLS, "param.norm": CREEPS}
+    found = [signs.weights_hardly_move(Symptoms(run_of(x | {"acc.train": np.full(300, a)}), ())).state for a in (0.02, 0.6)]
+    assert found == ["seen", "cannot tell"]
+
+
+@pytest.mark.parametrize(
+    ("config", "severity"), [({}, "warning"), ({"freeze_encoder": True}, "info"), ({"freeze_encoder": False}, "warning")]
+)
+def test_layers_that_are_frozen_on_purpose_are_only_noted(config: dict[str, Any], severity: str) -> None:
+    run = run_of({"loss.train": LEARNS, "grad.norm": NORM, "param.norm_layer": STILL}, config=config)
+    assert [f.severity for f in pipeline.detect(run)[0] if f.kind == "layer_gradients"] == [severity]

@@ -1,0 +1,49 @@
+"""Norms of the weights, whole and by layer, as they were logged: whether they move, and whether they were printed finely enough to tell."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.run import settings
+from forensics.run.series import Floats, Ints, Series, parts, series
+from forensics.run.usual_rate import is_set, tuned_by_adapters
+from parsers.lazy_regex import lazy_re
+from parsers.tables import Run
+
+LEAST = 10  # values: what layers were always judged by
+DIGITS = 6  # significant digits: those of a 32-bit float that hold in decimal; coarser prints hide small moves
+_MEANT = lazy_re(
+    r"(?i)(^|[./_])(freez\w*|frozen\w*|lock(ed)?_(image|text|tower|encoder|backbone)\w*|linear_?prob\w*|train_?only|head_?only)([./_]|$)"
+)
+
+
+def norms(run: Run) -> list[Series]:
+    """Those that were logged finely enough and often enough to tell whether they move."""
+    found = [s for name in ("param.norm_layer", "param.norm") for s in parts(run, name) if len(s) >= LEAST]
+    return found if any(_digits(float(v)) >= DIGITS for s in found for v in s.value[:LEAST] if np.isfinite(v)) else []
+
+
+def whole(run: Run) -> tuple[Ints, Floats] | None:
+    """(step, norm of all logged weights): as logged, else the root of the squares of the layers' that were logged together."""
+    total = series(run, "param.norm")
+    if total is not None:
+        return total.step, total.value
+    layers = parts(run, "param.norm_layer")
+    if not layers or any(not np.array_equal(layers[0].step, s.step) for s in layers):
+        return None
+    return layers[0].step, np.sqrt(sum(s.value**2 for s in layers))
+
+
+def still(s: Series) -> bool:
+    """Whether the norm is the same number to its last digit throughout."""
+    return bool(np.ptp(s.value) == 0)
+
+
+def frozen_on_purpose(run: Run) -> bool:
+    """Whether config freezes parts of the model, or trains adapters on it."""
+    return tuned_by_adapters(run) or any(is_set(s) and _MEANT.search(s.key) for s in settings.every(run))
+
+
+def _digits(value: float) -> int:
+    """Significant digits of a number as it was logged."""
+    return len(f"{abs(value):.12g}".partition("e")[0].replace(".", "").strip("0"))

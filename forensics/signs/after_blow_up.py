@@ -1,0 +1,61 @@
+"""What is left of a model after a blow-up: whether the loss is back where an untrained model begins, or beyond any guess."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.detectors import initial_loss, plateau
+from forensics.run.series import series
+from forensics.run.trouble import trouble
+from forensics.run.usable_values import begins_late, first_level, lacking, last_level, levels, usable
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+
+SUBJECT = "loss_shape"  # the third part of it
+TENTHS, LEAST = 10, 30  # unit; bound: values whose tenths are three each
+BACK = 0.9  # of the first level: less than a tenth of it is left of what was learnt
+GONE = 0.2  # of the gradient norm before the trouble: on the flat ground where a network that gives one answer stands
+
+
+def learning_undone(s: Symptoms) -> Sign:
+    """The loss had fallen well below its first level on the way, and ends there again: it is no loss that never learned."""
+    if why := lacking(s.run, LEAST) or begins_late(s.run):
+        return cannot_tell(why)
+    step, x = usable(s.run)
+    first, last = first_level(x), last_level(x)
+    tenths = levels(x, TENTHS)
+    lowest = int(np.argmin(tenths))
+    text = f"The loss is {first:.4g} at first, {tenths[lowest]:.4g} in tenth {lowest + 1} of the run, and {last:.4g} at the end."
+    undone = first > 0 and last >= BACK * first and tenths[lowest] < (1 - plateau.ROOM) * min(first, last)
+    return seen(text, first=int(step[lowest * len(x) // TENTHS]), last=int(step[-1])) if undone else absent(text)
+
+
+def gradient_gone_after_trouble(s: Symptoms) -> Sign:
+    """After a trouble that undid what was learnt the gradient norm stays below a fifth of what it was: the network gives one answer."""
+    undone, found = learning_undone(s), trouble(s.findings)
+    if undone.state != "seen" or not found:
+        return does_not_arise("no trouble undid what was learnt.") if undone.state == "absent" or not found else cannot_tell(undone.text)
+    if why := lacking(s.run, LEAST, "grad.norm"):
+        return cannot_tell(why)
+    step, x = usable(s.run, "grad.norm")
+    at = found[0].first_step or 0
+    before, after = x[step < at], x[-len(x) // 3 :]
+    if len(before) < plateau.LEVEL:
+        return cannot_tell(f"too few gradient norms come before the trouble at step {at}.")
+    usual, left = float(np.median(before)), float(np.median(after))
+    text = f"The gradient norm is {usual:.3g} before the trouble at step {at} and {left:.3g} in the last third of the run."
+    return seen(text, found[:1], first=at, last=int(step[-1])) if left < GONE * usual else absent(text, found[:1])
+
+
+def loss_above_any_guess(s: Symptoms) -> Sign:
+    """Through the whole run the loss of a token lies above what guessing among the largest vocabulary costs: the model is confidently wrong."""
+    loss = series(s.run, "loss.train")
+    if loss is None or (why := lacking(s.run, plateau.LEAST_VALUES, "loss.train")):
+        return cannot_tell(why if loss is not None else "the training loss was not logged.")
+    if not initial_loss.of_a_token(s.run, loss):
+        return cannot_tell("nothing says that the loss is that of a token: neither its unit nor a perplexity was logged.")
+    step, x = usable(s.run, "loss.train")
+    lowest = float(np.sort(x)[: max(len(x) // TENTHS, 1)].max())
+    text = (
+        f"The lowest tenth of the training loss reaches {lowest:.4g}; guessing among any vocabulary costs {initial_loss.LARGEST} at most."
+    )
+    return seen(text, first=int(step[0]), last=int(step[-1])) if lowest > initial_loss.LARGEST else absent(text)
