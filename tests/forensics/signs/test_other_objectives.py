@@ -28,6 +28,7 @@ SCALED = {
     "rl.clipfrac": 0 * ONE,
     "rl.expl_var": 1e-5 * ONE,
 }  # by 1000
+LEAPT = {"rl.zero_std": np.where(T < 10, 0.0, 1.0), "rl.kl": np.where(T < 10, 1.5 * T, 2.7)}
 RIGHT = np.where(T < 50, 0.95, 0.05)
 
 CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[str, Any]]] = [
@@ -45,6 +46,19 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (P.value_loss_exploded, "absent", {"rl.loss_value": 10.0 ** (T / 20), "rl.reward": 50 * GROWS}, {}),  # up to 495, learning
     (P.value_loss_exploded, "seen", {"rl.loss_value": 10.0 ** (T / 20), "rl.reward": GROWS}, {}),
     (P.value_loss_exploded, "cannot tell", {"rl.reward": GROWS}, {}),
+    (U.entropy_penalized, "seen", {"rl.entropy": -0.7 * ONE + 0.005 * T}, {"config": {"ent_coef": -0.4}}),
+    (U.entropy_penalized, "seen", {"rl.entropy": 1 - GROWS}, {"config": {"entropy_coeff": -0.01}}),  # of continuous actions
+    (U.entropy_penalized, "absent", {"rl.entropy": -0.7 * ONE + 0.005 * T}, {"config": {"ent_coef": 0.01}}),  # a task that is solved
+    (U.entropy_penalized, "absent", {"rl.entropy": -0.7 * ONE}, {"config": {"ent_coef": -1e-6}}),
+    (U.entropy_penalized, "cannot tell", {"rl.entropy": -0.7 * ONE}, {"config": {"ent_coef": "auto"}}),
+    (U.entropy_penalized, "cannot tell", {"rl.reward": GROWS}, {"config": {"ent_coef": -0.4}}),
+    (U.rewards_alike_after_leap, "seen", LEAPT, {}),
+    (U.rewards_alike_after_leap, "seen", {"rl.reward_std": np.where(T < 10, 0.1, 0), "rl.kl": LEAPT["rl.kl"]}, {}),
+    (U.rewards_alike_after_leap, "absent", LEAPT | {"rl.kl": 0.03 * T}, {}),  # a task that is solved
+    (U.rewards_alike_after_leap, "absent", LEAPT | {"rl.kl": np.minimum(0.2 * T, 0.9)}, {}),  # a small one, at once
+    (U.rewards_alike_after_leap, "absent", LEAPT | {"rl.zero_std": ONE}, {}),  # nothing to learn from the start
+    (U.rewards_alike_after_leap, "absent", LEAPT | {"rl.zero_std": np.where(T % 2, 1.0, 0.5)}, {}),
+    (U.rewards_alike_after_leap, "cannot tell", {"rl.zero_std": ONE}, {}),
     (U.value_loss_dwarfs_return, "seen", SCALED, {}),
     (U.value_loss_dwarfs_return, "absent", SCALED | {"rl.reward": -1400 - GROWS * 100, "rl.loss_value": 1e5 * ONE}, {}),  # large by nature
     (U.value_loss_dwarfs_return, "absent", SCALED | {"rl.loss_value": 0.01 * ONE}, {}),  # rewards are normalized
