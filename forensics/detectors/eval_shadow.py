@@ -8,7 +8,8 @@ How it decides
     cannot be foretold so well, and an evaluation loss within a third of the training loss is a shadow. Any other task may be one
     that can be learnt exactly, so that evaluation has to lie below training: after 20 passes, with a training loss below a tenth,
     for the last third of the evaluations, where a config was read that sets no dropout. So is an evaluation that got better, and that a
-    last one on other data exceeds five times (a squared error by its root).
+    last one on other data exceeds five times (a squared error by its root). A training loss that had fallen so far by the end of the
+    first pass, in which no sample comes twice, is no memory: the task can be learnt exactly, or its targets hardly differ. That is information.
 
 Cannot tell
     Where a task can be learnt exactly: training and an honest evaluation then meet as well. In a single pass, where evaluation and
@@ -29,6 +30,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import settings
+from forensics.run.evaluations import first_pass
 from forensics.run.inputs import needed
 from forensics.run.last_errors import LAST_ONES, last_errors, squared
 from forensics.run.series import Series, parts, series
@@ -40,6 +42,7 @@ NEAR = 4 / 3  # measured: at 0.7 of it one of three faulty runs is lost, at 1.4 
 LEAST, TIMES = 6, 5.0  # not critical: six evaluations show the way down; another data set is not five times as hard (docs/thresholds.md)
 TEXT, ANY = (5.0, 0.25), (20.0, 0.1)  # passes and share of the early loss: for models of text, for any; not critical (docs/thresholds.md)
 BELOW = 0.95  # times the training loss; measured: of four leaking runs that memorize 0.14 to 0.87 (of a fifth 1.0), of five healthy ones 1.02 to 1.26
+LASTS = 3  # bound: three values make a median that one odd value does not move
 SMALLEST_EFFECT = "an evaluation loss within a third of a memorized training loss"
 
 
@@ -77,11 +80,25 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     if not text and (_regularized(run) or not (x[-len(x) // 3 :] <= BELOW * beside[-len(x) // 3 :]).all()):
         return  # a task that can be learnt exactly looks like this
-    title = f"After {passes:.0f} passes training loss is down to {beside[last]:.3g}, and evaluation loss follows it to {x[last]:.3g}"
+    title, severity = (
+        f"After {passes:.0f} passes training loss is down to {beside[last]:.3g}, and evaluation loss follows it to {x[last]:.3g}",
+        "warning",
+    )
+    if (at_once := _within_first_pass(run, train, memorized)) is not None:
+        title, severity = f"{title}; {at_once}", "info"
     facts = Facts(passes, float(beside[last] / beside[0]), eval=float(x[last]), train=float(beside[last]))
     shown = [evidence.window(s, int(step[0]), int(step[-1]), title=s.tag, where=s.place(run, 0), margin=0) for s in (held, train)]
     times = (held.clock(rows[0]), held.clock(rows[-1]))
-    yield evidence.found(facts, title, (int(step[0]), int(step[last])), "warning", *shown, key=int(step[last]), times=times)
+    yield evidence.found(facts, title, (int(step[0]), int(step[last])), severity, *shown, key=int(step[last]), times=times)
+
+
+def _within_first_pass(run: Run, train: Series, memorized: float) -> str | None:
+    """What the training loss did before any sample came twice, where it fell so far by then that nothing had to be memorized."""
+    end, step, x = first_pass(run), train.step[train.usable], train.value[train.usable]
+    early = x[step <= end] if end is not None else x[:0]
+    if len(early) < 2 * LASTS or not 0 < (level := float(np.median(early[-LASTS:]))) < memorized * float(np.median(early[:LASTS])):
+        return None
+    return f"it was {level:.3g} within the first pass, before any sample came twice: the task can be learnt exactly, or its targets hardly differ"
 
 
 def _regularized(run: Run) -> bool:

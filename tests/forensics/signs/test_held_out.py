@@ -101,6 +101,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (H.eval_follows_training, "absent", both(ROTE, ROTE) | {"epoch": EPOCHS}, {"config": {"dropout": 0.1}}),
     (H.eval_follows_training, "absent", both(ROTE, ROTE) | {"epoch": EPOCHS}, {}),
     (H.eval_follows_training, "absent", both(ROTE, FLAT) | {"epoch": EPOCHS}, {}),
+    (H.eval_follows_training, "seen", both(ROTE, ROTE) | {"epoch": T / 10}, {"config": {"vocab_size": 128}}),
+    (H.eval_follows_training, "absent", both(ROTE**4, ROTE**4) | {"epoch": T / 10}, {"config": {"vocab_size": 128}}),  # learnt in one pass
     (H.eval_follows_training, "cannot tell", both(ROTE, ROTE), {}),
     (H.other_evaluation_far_higher, "seen", both(ROTE, ROTE), OTHER),
     (H.other_evaluation_far_higher, "cannot tell", both(ROTE, ROTE), {}),
