@@ -18,6 +18,7 @@ from forensics.pipeline import examined
 from forensics.signs import held_out as H
 from forensics.signs import held_out_chance as C
 from forensics.signs import held_out_level as L
+from forensics.signs import held_out_lost as X
 from forensics.signs.sign import Sign, Symptoms
 from tests.forensics.curves import run_of
 
@@ -104,6 +105,23 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (H.eval_follows_training, "seen", both(ROTE, ROTE) | {"epoch": T / 10}, {"config": {"vocab_size": 128}}),
     (H.eval_follows_training, "absent", both(ROTE**4, ROTE**4) | {"epoch": T / 10}, {"config": {"vocab_size": 128}}),  # learnt in one pass
     (H.eval_follows_training, "cannot tell", both(ROTE, ROTE), {}),
+    (X.accuracy_lost_where_training_jumped, "seen", {"loss.train": JUMPS, "acc.train": np.where(T < 21, ACC, 0.01)}, {}),
+    (X.accuracy_lost_where_training_jumped, "seen", {"loss.train": JUMPS, "acc.eval": np.where(T < 21, ACC, 0.01)}, {}),
+    (
+        X.accuracy_lost_where_training_jumped,
+        "absent",
+        {"loss.train": JUMPS, "acc.eval": np.where((T < 21) | (T > 44), ACC, 0.1)},
+        {},
+    ),  # a pocket
+    (X.accuracy_lost_where_training_jumped, "absent", {"loss.train": JUMPS + 6.0 * (T > 44), "acc.eval": np.where(T < 21, ACC, 0.01)}, {}),
+    (
+        X.accuracy_lost_where_training_jumped,
+        "absent",
+        {"loss.train": FALLS, "acc.eval": np.where(T < 21, ACC, 0.01)},
+        {},
+    ),  # the evaluation changed
+    (X.accuracy_lost_where_training_jumped, "cannot tell", {"loss.train": JUMPS}, {}),
+    (X.accuracy_lost_where_training_jumped, "cannot tell", {"acc.eval": ACC}, {}),
     (H.other_evaluation_far_higher, "seen", both(ROTE, ROTE), OTHER),
     (H.other_evaluation_far_higher, "cannot tell", both(ROTE, ROTE), {}),
     (L.training_learnt_by_heart, "seen", {"loss.train": ROTE}, {}),
