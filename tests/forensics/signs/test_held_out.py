@@ -35,6 +35,14 @@ CLASSES: dict[str, Any] = {"config": {"num_classes": 10, "a": 1}}
 EPOCHS = T * 0.5
 
 
+def rarely(x: Any) -> Any:
+    """Every sixth value."""
+    return np.where(T % 6 == 5, x, np.nan)
+
+
+EASY = {"loss.train": 2.3 * np.exp(-T / 3), "loss.eval": rarely(2.2 + 0.01 * np.sin(T)), "epoch": (T // 6) * 1.0}
+
+
 def symptoms(metrics: Mapping[str, Any], more: Mapping[str, Any]) -> Symptoms:
     run = run_of(metrics, **{k: v for k, v in more.items() if k != "findings"})
     out = list(more.get("findings", ()))
@@ -105,6 +113,19 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (H.eval_follows_training, "seen", both(ROTE, ROTE) | {"epoch": T / 10}, {"config": {"vocab_size": 128}}),
     (H.eval_follows_training, "absent", both(ROTE**4, ROTE**4) | {"epoch": T / 10}, {"config": {"vocab_size": 128}}),  # learnt in one pass
     (H.eval_follows_training, "cannot tell", both(ROTE, ROTE), {}),
+    (C.eval_at_chance_beside_easy_training, "seen", EASY, CLASSES),
+    (C.eval_at_chance_beside_easy_training, "seen", EASY | {"acc.eval": np.where(T % 6 == 5, 0.1 + T / 1000, np.nan)}, CLASSES),
+    (
+        C.eval_at_chance_beside_easy_training,
+        "absent",
+        EASY | {"loss.eval": rarely(2.3 + 3 * np.exp(-T / 4) - T / 60)},
+        CLASSES,
+    ),  # batch norm lags
+    (C.eval_at_chance_beside_easy_training, "absent", EASY | {"acc.eval": 0.6 + 0 * T}, CLASSES),  # right, and too sure
+    (C.eval_at_chance_beside_easy_training, "absent", EASY | {"loss.train": FALLS}, CLASSES),
+    (C.eval_at_chance_beside_easy_training, "cannot tell", EASY | {"epoch": T * 1.0}, CLASSES),  # by heart
+    (C.eval_at_chance_beside_easy_training, "cannot tell", EASY, {}),
+    (C.eval_at_chance_beside_easy_training, "cannot tell", {"loss.train": FALLS}, CLASSES),
     (X.accuracy_lost_where_training_jumped, "seen", {"loss.train": JUMPS, "acc.train": np.where(T < 21, ACC, 0.01)}, {}),
     (X.accuracy_lost_where_training_jumped, "seen", {"loss.train": JUMPS, "acc.eval": np.where(T < 21, ACC, 0.01)}, {}),
     (
