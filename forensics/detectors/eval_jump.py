@@ -11,7 +11,8 @@ How it decides
     more than that where something had been learnt before and the five changes before it were all small beside it: no learning
     that had become slow does that at once. So it is with hits where the training loss beside them had settled: over two evaluations on either side of the step
     it moves by less than a fifth and the rate by less than half, the changes before were less than half of the step, and no further
-    ones follow it. A task that is understood late, long after it was learnt by heart, ends near perfect, which this leaves out.
+    ones follow it. A task that is understood late, long after it was learnt by heart (Power et al., arXiv:2201.02177), ends near perfect,
+    where there is no room for another such step: this leaves that out.
 
 Cannot tell
     With fewer than eight evaluations.
@@ -48,7 +49,6 @@ LASTS = 3  # bound: three values make a median that one odd value does not move
 LEAST = BESIDE + LASTS  # bound: three evaluations after the step, five other changes; measured: at 6 four of 107 healthy runs fire
 TRAINED = 1 / 3  # of the step: what training explains of it; measured: at 0.23 one of three faulty runs is lost, no healthy one fires
 SLOW = 0.2  # of the step; measured: no healthy run of the seen sets takes such a step after five smaller ones
-PERFECT = 0.95  # share of hits; grokking ends above it (Power et al., arXiv 2201.02177), and its training loss settles long before
 HALF = 0.5  # bound: a level that lies nearer to the new value than to the old one has stayed
 
 
@@ -134,7 +134,10 @@ def _abrupt(y: np.ndarray, i: int) -> bool:
     step = float(y[i + 1] - y[i])
     before, after = np.abs(np.diff(y[: i + 1])), y[i + 1 :]
     return (
-        len(before) >= LASTS and float(before.max()) < HALF * step and float(after.max() - y[i + 1]) < SLOW * step and after.max() < PERFECT
+        len(before) >= LASTS
+        and float(before.max()) < HALF * step
+        and float(after.max() - y[i + 1]) < SLOW * step
+        and after.max() < 1 - SHARE
     )
 
 

@@ -34,6 +34,7 @@ from forensics.run.evaluations import first_pass
 from forensics.run.inputs import needed
 from forensics.run.last_errors import LAST_ONES, last_errors, squared
 from forensics.run.series import Series, parts, series
+from forensics.run.usable_values import first_level
 from parsers.tables import Run
 
 NEEDS = ["loss.eval", "loss.train"]
@@ -42,7 +43,6 @@ NEAR = 4 / 3  # measured: at 0.7 of it one of three faulty runs is lost, at 1.4 
 LEAST, TIMES = 6, 5.0  # not critical: six evaluations show the way down; another data set is not five times as hard (docs/thresholds.md)
 TEXT, ANY = (5.0, 0.25), (20.0, 0.1)  # passes and share of the early loss: for models of text, for any; not critical (docs/thresholds.md)
 BELOW = 0.95  # times the training loss; measured: of four leaking runs that memorize 0.14 to 0.87 (of a fifth 1.0), of five healthy ones 1.02 to 1.26
-LASTS = 3  # bound: three values make a median that one odd value does not move
 SMALLEST_EFFECT = "an evaluation loss within a third of a memorized training loss"
 
 
@@ -96,7 +96,7 @@ def _within_first_pass(run: Run, train: Series, memorized: float) -> str | None:
     """What the training loss did before any sample came twice, where it fell so far by then that nothing had to be memorized."""
     end, step, x = first_pass(run), train.step[train.usable], train.value[train.usable]
     early = x[step <= end] if end is not None else x[:0]
-    if len(early) < 2 * LASTS or not 0 < (level := float(np.median(early[-LASTS:]))) < memorized * float(np.median(early[:LASTS])):
+    if len(early) < LEAST or not 0 < (level := first_level(early[::-1])) < memorized * first_level(early):
         return None
     return f"it was {level:.3g} within the first pass, before any sample came twice: the task can be learnt exactly, or its targets hardly differ"
 

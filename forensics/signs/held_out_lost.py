@@ -38,9 +38,11 @@ def accuracy_lost_where_training_jumped(s: Symptoms) -> Sign:
 
 
 def _lost(p: Series) -> list[int]:
-    """Rows from which on an accuracy has less than half of what it had in the three values before."""
+    """Rows from which on an accuracy has less than half of what it had in the three values before; none of a score that may lie below zero."""
     rows = np.flatnonzero(p.usable)
     x = p.value[rows]
+    if x.min() < 0:  # an R2, of which no share can be lost
+        return []
     highest = np.maximum.accumulate(x[::-1])[::-1]  # of a row and all later ones
     levels = {k: float(np.median(x[k - LASTS : k])) for k in range(LASTS, len(x) - LASTS + 1)}
     return [int(rows[k]) for k, level in levels.items() if highest[k] < HALF * level < x[k - 1]]

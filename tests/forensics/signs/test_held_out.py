@@ -141,6 +141,7 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
         {"loss.train": FALLS, "acc.eval": np.where(T < 21, ACC, 0.01)},
         {},
     ),  # the evaluation changed
+    (X.accuracy_lost_where_training_jumped, "absent", {"loss.train": JUMPS, "other/val_r2": np.where(T < 21, 0.4, -0.2)}, {}),
     (X.accuracy_lost_where_training_jumped, "cannot tell", {"loss.train": JUMPS}, {}),
     (X.accuracy_lost_where_training_jumped, "cannot tell", {"acc.eval": ACC}, {}),
     (H.other_evaluation_far_higher, "seen", both(ROTE, ROTE), OTHER),
