@@ -25,12 +25,9 @@ LEARNED = 0.03  # share of the first value; less is still for the plateau detect
 BY_ROTE, FELL, A_LITTLE = 0.8, 0.9, 0.95
 CHANCE = 0.05  # relative; as near as the plateau detector calls a loss "at chance"
 GUESSED = 1.2  # times 1/C: an accuracy on a few hundred samples scatters by less
-# bound: a tenth of what guessing costs: so little is left of one loss, so little was won of the other
-EASY, TWO_PASSES, TWICE = (
-    0.1,
-    2.0,
-    2.0,
-)  # unit: in them a sample is seen once or twice, so nothing is known by heart; of 1/C, for uneven classes
+EASY = 0.1  # unit: a tenth of what guessing costs: no more is left of one loss, and no more was won of the other
+TWO_PASSES = 2.0  # bound: in which a sample is seen once or twice, so that nothing is known by heart
+TWICE = 2.0  # times 1/C: the share of the largest class of an uneven set
 LATER = 5  # bound: evaluations that the averages of batch norm, which lag behind in the first two or three, have long caught up in
 SIXTH = 6  # bound: the first and the last sixth leave two thirds of a short log between them
 STEADY = 8  # statistical: evaluations; of so many without a trend the first is the best once in eight

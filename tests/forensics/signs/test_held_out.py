@@ -29,6 +29,7 @@ TURNS = np.where(T < 20, FALLS, FALLS[20] + (T - 20) / 40)
 STEPS = FALLS + np.where(T >= 30, 1.0, 0)
 FLAT = 2.3 + 0.001 * RNG.standard_normal(60)
 ROTE = 2.3 * np.exp(-T / 12)
+FIRST = np.where(T < 10, 10.8 * np.exp(-T / 7), 2.7 * np.exp(-(T - 9) / 12))
 JUMPS = FALLS + np.where((T >= 21) & (T < 45), 6.0 - (T - 20) / 5, 0)
 ACC = np.linspace(0.3, 0.7, 60)
 CLASSES: dict[str, Any] = {"config": {"num_classes": 10, "a": 1}}
@@ -112,6 +113,7 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (H.eval_follows_training, "absent", both(ROTE, FLAT) | {"epoch": EPOCHS}, {}),
     (H.eval_follows_training, "seen", both(ROTE, ROTE) | {"epoch": T / 10}, {"config": {"vocab_size": 128}}),
     (H.eval_follows_training, "absent", both(ROTE**4, ROTE**4) | {"epoch": T / 10}, {"config": {"vocab_size": 128}}),  # learnt in one pass
+    (H.eval_follows_training, "seen", both(FIRST, FIRST) | {"epoch": T / 10}, {"config": {"vocab_size": 128}}),  # a language, then by heart
     (H.eval_follows_training, "cannot tell", both(ROTE, ROTE), {}),
     (C.eval_at_chance_beside_easy_training, "seen", EASY, CLASSES),
     (C.eval_at_chance_beside_easy_training, "seen", EASY | {"acc.eval": np.where(T % 6 == 5, 0.1 + T / 1000, np.nan)}, CLASSES),
