@@ -77,12 +77,12 @@ def _explains(cause: str, seen: set[str]) -> bool:
 
 
 def structure(table: Table) -> dict[str, Structure]:
-    """What each class may use, as columns of the table; a sign that is newer than the table has none."""
+    """What each class may use, as columns of the table; a sign that is newer than the table has none, and no effect rests on it."""
     at = {name: i for i, name in enumerate(table.columns)}
 
     def of(c: Cause) -> Structure:
         against = c.against if c.id == NOTHING else (*c.against, f"{UNEXPLAINED}:{c.id}")
-        explains = tuple(tuple(at[n] for n in names) for names in c.explains)
+        explains = tuple(tuple(at[n] for n in names) for names in c.explains if all(n in at for n in names))
         return Structure(tuple(at[n] for n in c.for_ if n in at), tuple(at[n] for n in against if n in at), explains)
 
     return {c.id: of(c) for c in causes().values()} | {UNKNOWN: Structure((), ())}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from forensics.case import Finding
@@ -48,7 +50,7 @@ def _lost(p: Series) -> list[int]:
     return [int(rows[k]) for k, level in levels.items() if highest[k] < HALF * level < x[k - 1]]
 
 
-def _learns_again(s: Symptoms, p: Series, row: int, jump: Finding[loss_spike.Facts | level_shift.Facts]) -> str:
+def _learns_again(s: Symptoms, p: Series, row: int, jump: Finding[Any]) -> str:
     """The sentence, where the training loss makes up for the most of its jump; nothing otherwise."""
     train = series(s.run, "loss.train")
     assert train is not None and jump.first_step is not None
