@@ -77,7 +77,7 @@ def _explains(cause: str, seen: set[str]) -> bool:
 
 
 def structure(table: Table) -> dict[str, Structure]:
-    """What each class may use, as columns of the table; a sign that is newer than the table has none."""
+    """What each class may use, as columns of the table; a sign that is newer than the table has none, and no effect rests on it."""
     at = {name: i for i, name in enumerate(table.columns)}
 
     def of(c: Cause) -> Structure:

@@ -9,7 +9,10 @@ How it decides
     half of the step, and the training loss moves by less than a third of it in the same direction.
     A step for the better, or hits that step while the evaluation loss goes on, are information: learning does that. A step for the better is
     more than that where something had been learnt before and the five changes before it were all small beside it: no learning
-    that had become slow does that at once.
+    that had become slow does that at once. So it is with hits where the training loss beside them had settled: over two evaluations on either side of the step
+    it moves by less than a fifth and the rate by less than half, the changes before were less than half of the step, and no further
+    ones follow it. A task that is understood late, long after it was learnt by heart (Power et al., arXiv:2201.02177), ends near perfect,
+    where there is no room for another such step: this leaves that out.
 
 Cannot tell
     With fewer than eight evaluations.
@@ -100,7 +103,8 @@ def _stepped(run: Run, s: Series, *, hits: bool) -> Finding | None:
     title += "; the evaluation loss does not" if alone else ""
     facts = Facts(step, before=float(x[i]), after=float(x[i + 1]), size=size, metric=s.name, previous=previous, alone=alone)
     unseen = hits or series(run, "loss.train") is None  # a loss that falls as the training's was not let through above
-    severity = "info" if alone or (unseen and _learns(y, i, size if hits else -size)) else "warning"
+    slow = hits and _abrupt(y, i) and _settled(run, s.step[rows], i)
+    severity = "info" if alone or (unseen and not slow and _learns(y, i, size if hits else -size)) else "warning"
     steps, times = (step, int(s.step[rows[-1]])), (s.clock(rows[i + 1]), None)
     return evidence.found(facts, title, steps, severity, shown, times=times)
 
@@ -123,6 +127,42 @@ def _learns(y: np.ndarray, i: int, better: float) -> bool:
     before = np.abs(np.diff(y)[max(i - BESIDE, 0) : i])
     fast = i < BESIDE or float(before.max()) > SLOW * better
     return better > 0 and (fast or abs(float(y[i] - y[0])) < SLOW * better)
+
+
+def _abrupt(y: np.ndarray, i: int) -> bool:
+    """Whether a step of hits for the better stands alone: less than half of it before, next to nothing after, and not up to perfection."""
+    step = float(y[i + 1] - y[i])
+    before, after = np.abs(np.diff(y[: i + 1])), y[i + 1 :]
+    return (
+        len(before) >= LASTS
+        and float(before.max()) < HALF * step
+        and float(after.max() - y[i + 1]) < SLOW * step
+        and after.max() < 1 - SHARE
+    )
+
+
+def _settled(run: Run, step: np.ndarray, i: int) -> bool:
+    """Whether the training loss is as low before the step as after it, over two evaluations on either side, and the rate does not step there."""
+    s, rate = series(run, "loss.train"), series(run, "lr")
+    first, at, then, last = (int(step[min(max(k, 0), len(step) - 1)]) for k in (i - 2, i, i + 1, i + 3))
+    if (
+        s is None
+        or s.usable.sum() < LEAST
+        or any((s.usable & (s.step > a) & (s.step <= b)).sum() < BESIDE for a, b in ((first, at), (then, last)))
+    ):
+        return False
+    moved = _log(s.value[s.usable & (s.step > then) & (s.step <= last)]) - _log(s.value[s.usable & (s.step > first) & (s.step <= at)])
+    if rate is not None:
+        beside = rate.value[rate.usable & (rate.step > first) & (rate.step <= last) & (rate.value > 0)]
+        if len(beside) and beside.min() < HALF * beside.max():
+            return False
+    return abs(moved) < SLOW  # False of NaN
+
+
+def _log(x: np.ndarray) -> float:
+    """Log of the median; NaN where it has none."""
+    middle = float(np.median(x))
+    return float(np.log(middle)) if middle > 0 else float("nan")
 
 
 def _usual(change: np.ndarray, i: int, *, worse: bool) -> float:

@@ -8,7 +8,8 @@ How it decides
     cannot be foretold so well, and an evaluation loss within a third of the training loss is a shadow. Any other task may be one
     that can be learnt exactly, so that evaluation has to lie below training: after 20 passes, with a training loss below a tenth,
     for the last third of the evaluations, where a config was read that sets no dropout. So is an evaluation that got better, and that a
-    last one on other data exceeds five times (a squared error by its root).
+    last one on other data exceeds five times (a squared error by its root). A training loss that had fallen below a tenth by the end of the
+    first pass, in which no sample comes twice, is no memory: the task can be learnt exactly, or its targets hardly differ. That is information.
 
 Cannot tell
     Where a task can be learnt exactly: training and an honest evaluation then meet as well. In a single pass, where evaluation and
@@ -29,9 +30,11 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import settings
+from forensics.run.evaluations import first_pass
 from forensics.run.inputs import needed
 from forensics.run.last_errors import LAST_ONES, last_errors, squared
 from forensics.run.series import Series, parts, series
+from forensics.run.usable_values import first_level
 from parsers.tables import Run
 
 NEEDS = ["loss.eval", "loss.train"]
@@ -78,10 +81,21 @@ def detect(run: Run) -> Iterator[Finding]:
     if not text and (_regularized(run) or not (x[-len(x) // 3 :] <= BELOW * beside[-len(x) // 3 :]).all()):
         return  # a task that can be learnt exactly looks like this
     title = f"After {passes:.0f} passes training loss is down to {beside[last]:.3g}, and evaluation loss follows it to {x[last]:.3g}"
+    at_once = _within_first_pass(run, train)
+    title, severity = (title, "warning") if at_once is None else (f"{title}; {at_once}", "info")
     facts = Facts(passes, float(beside[last] / beside[0]), eval=float(x[last]), train=float(beside[last]))
     shown = [evidence.window(s, int(step[0]), int(step[-1]), title=s.tag, where=s.place(run, 0), margin=0) for s in (held, train)]
     times = (held.clock(rows[0]), held.clock(rows[-1]))
-    yield evidence.found(facts, title, (int(step[0]), int(step[last])), "warning", *shown, key=int(step[last]), times=times)
+    yield evidence.found(facts, title, (int(step[0]), int(step[last])), severity, *shown, key=int(step[last]), times=times)
+
+
+def _within_first_pass(run: Run, train: Series) -> str | None:
+    """What the training loss did before any sample came twice, where it fell so far by then that nothing had to be memorized."""
+    end, step, x = first_pass(run), train.step[train.usable], train.value[train.usable]
+    early = x[step <= end] if end is not None else x[:0]
+    if len(early) < LEAST or not 0 < (level := first_level(early[::-1])) < ANY[1] * first_level(early):
+        return None
+    return f"it was {level:.3g} within the first pass, before any sample came twice: the task can be learnt exactly, or its targets hardly differ"
 
 
 def _regularized(run: Run) -> bool:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from forensics.run import settings
-from forensics.run.series import Floats, Ints, Series
+from forensics.run.series import Floats, Ints, Series, series
 from forensics.run.usable_values import usable
 from parsers.loss_names import is_likelihood
 from parsers.tables import Run
@@ -72,3 +72,14 @@ def guessing(run: Run, s: Series) -> float | None:
     """ln of the number of tokens or classes: what guessing costs. None where config names none, or the loss is no cross entropy."""
     n = outcomes(run)
     return math.log(n) if n is not None and is_likelihood(s.tag) else None
+
+
+def first_pass(run: Run) -> int | None:
+    """Last step of the first pass over the data; None where the log does not say it."""
+    epoch = series(run, "epoch")
+    if epoch is None or not epoch.usable.any():
+        return None
+    step, x = epoch.step[epoch.usable], epoch.value[epoch.usable]
+    whole = bool((x == np.round(x)).all())
+    over = np.flatnonzero(x > (x.min() if whole else 1))
+    return int(step[over[0]]) - 1 if len(over) else int(step[-1])

@@ -180,6 +180,8 @@ def _passes(s: Symptoms) -> float | None:
 def eval_follows_training(s: Symptoms) -> Sign:
     """After many passes over the data evaluation loss followed training loss into memorization."""
     if found := [f for f in s.of(eval_shadow.Facts) if f.facts.passes is not None]:
+        if found[0].severity not in GRAVE:
+            return absent(f"{found[0].title}.", found)
         return seen(f"{found[0].title}.", found, first=found[0].first_step, last=found[0].last_step)
     train, (steps, x), passes = series(s.run, "loss.train"), held.evaluations(s.run), _passes(s)
     missing = _too_few(s, eval_shadow.LEAST) if len(x) else NO_LOSS

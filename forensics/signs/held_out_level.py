@@ -12,7 +12,6 @@ from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
-from parsers.tables import Run
 
 SUBJECT = "held_out"  # the other half of it
 EFFECTS = {
@@ -84,7 +83,7 @@ def eval_like_training_with_dropout(s: Symptoms) -> Sign:
         return cannot_tell(NO_LOSS if train is not None else NO_TRAIN)
     if told is None or share is None or not STRONG <= share < 1:
         return does_not_arise(f"config sets no dropout of {STRONG:g} or more.") if share is not None else cannot_tell(NO_DROPOUT)
-    if (end := _first_pass(s.run)) is None:
+    if (end := held.first_pass(s.run)) is None:
         return cannot_tell("the log does not say how long the first pass over the data was.")
     gaps = (_gaps(train, step, x) / np.abs(x))[step <= end]
     gaps = gaps[np.isfinite(gaps)]
@@ -97,17 +96,6 @@ def eval_like_training_with_dropout(s: Symptoms) -> Sign:
     if abs(apart) >= COSTS or error > COSTS:
         return cannot_tell(f"the losses of the first pass scatter too much ({apart:+.1%} apart, give or take {error:.1%}).")
     return seen(text, where=told.where)
-
-
-def _first_pass(run: Run) -> int | None:
-    """Last step of the first pass over the data; None where the log does not say it."""
-    epoch = series(run, "epoch")
-    if epoch is None or not epoch.usable.any():
-        return None
-    step, x = epoch.step[epoch.usable], epoch.value[epoch.usable]
-    whole = bool((x == np.round(x)).all())
-    over = np.flatnonzero(x > (x.min() if whole else 1))
-    return int(step[over[0]]) - 1 if len(over) else int(step[-1])
 
 
 def _gaps(train: Series, step: Ints, x: Floats) -> Floats:

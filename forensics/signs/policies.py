@@ -11,7 +11,8 @@ from forensics.run.inputs import LOST, is_policy
 from forensics.run.metrics_in_words import moved_from
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Floats, Series, parts, series
-from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+from forensics.signs.policy_updates import value_loss_dwarfs_return
+from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 
 SUBJECT = "other_objectives"  # the other half of it
 EFFECTS = {
@@ -158,6 +159,10 @@ def reward_steps_to_other_scale(s: Symptoms) -> Sign:
         return cannot_tell("fewer than 20 rewards of a policy were logged.")
     if length is None:
         return cannot_tell("the length of episodes was not logged.")
+    if value_loss_dwarfs_return(s).state == SEEN:
+        return cannot_tell(
+            "the rewards that the policy learns from were not logged: its values are of another scale than the returns in the log."
+        )
     step, x = reward.step[reward.usable], reward.value[reward.usable]
     pairs = [(float(np.median(x[i - BESIDE : i])), float(np.median(x[i : i + BESIDE]))) for i in range(BESIDE, len(x) - BESIDE + 1)]
     at = int(np.argmax([abs(after - before) for before, after in pairs]))

@@ -124,3 +124,26 @@ def test_a_training_loss_that_climbs_while_evaluations_go_on_improving_harms_not
     assert told["severity"] == "info" and "while the evaluation loss goes on falling" in told["title"]
     worse = write(tmp_path / "s", 600, loss=climbs, val_loss=every(20, lambda i: 3.5 - min(i, 200) / 400 + scatter(i)))
     assert "critical" in {f.severity for f in divergence.detect(read(worse))}
+
+
+def hits_step(i: int, to: float = 0.42) -> float:
+    """MRR that was learnt by step 200 and steps up at step 600."""
+    return min(0.2 + i / 5000, 0.24) + 0.005 * math.sin(i) if i <= 600 else to + 0.005 * math.sin(i)
+
+
+def settled(i: int) -> float:
+    return 5 * math.exp(-i / 50) + 0.2 + scatter(i) / 10
+
+
+def test_hits_that_step_up_beside_a_settled_training_loss_are_another_evaluation(tmp_path: Path) -> None:
+    runs = {
+        "other pool": ("warning", settled, hits_step, None),
+        "learns": ("info", lambda i: 3.0 - i / 500, hits_step, None),  # training falls on
+        "rate decay": ("info", settled, hits_step, lambda i: 1e-3 if i <= 650 else 1e-4),
+        "grokking": ("info", settled, lambda i: hits_step(i, to=0.99), None),
+        "goes on": ("info", settled, lambda i: hits_step(i) + max(0, i - 700) / 2000, None),
+    }
+    for name, (severity, train, held, rate) in runs.items():
+        more = {"lr": rate} if rate is not None else {}
+        run = read(write(tmp_path / name, 1000, loss=train, val_mrr=every(100, held), **more))
+        assert [f.severity for f in eval_jump.detect(run)] == [severity], name

@@ -29,6 +29,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "profiler_trace": ("trace.json",),
     "stack_dump": ("pyspy.txt", "pyspy.json"),
     "swanlab_offline": ("run-1.swanlab",),
+    "sb3_model": ("model.zip",),
     "tracker_zip": ("offline-1.zip",),
     "config_file": ("config.yaml", "config.toml", "config.json", "config.ini", "args.txt"),
     "console": ("train.log",),

@@ -12,6 +12,7 @@ import pytest
 from forensics.detectors import divergence
 from forensics.signs import other_objectives as O
 from forensics.signs import policies as P
+from forensics.signs import policy_updates as U
 from forensics.signs.sign import Sign, Symptoms
 from tests.forensics.curves import run_of
 
@@ -20,6 +21,14 @@ FADES = np.exp(-T / 10)
 ONE = np.ones(100)
 GROWS = T / 10.0
 LOG_P = "pref.chosen"
+SCALED = {
+    "rl.loss_value": 9e7 * ONE,
+    "rl.reward": 20 + GROWS,
+    "rl.kl": 1e-6 * ONE,
+    "rl.clipfrac": 0 * ONE,
+    "rl.expl_var": 1e-5 * ONE,
+}  # by 1000
+LEAPT = {"rl.zero_std": np.where(T < 10, 0.0, 1.0), "rl.kl": np.where(T < 10, 1.5 * T, 2.7)}
 RIGHT = np.where(T < 50, 0.95, 0.05)
 
 CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[str, Any]]] = [
@@ -37,6 +46,33 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (P.value_loss_exploded, "absent", {"rl.loss_value": 10.0 ** (T / 20), "rl.reward": 50 * GROWS}, {}),  # up to 495, learning
     (P.value_loss_exploded, "seen", {"rl.loss_value": 10.0 ** (T / 20), "rl.reward": GROWS}, {}),
     (P.value_loss_exploded, "cannot tell", {"rl.reward": GROWS}, {}),
+    (U.entropy_penalized, "seen", {"rl.entropy": -0.7 * ONE + 0.005 * T}, {"config": {"ent_coef": -0.4}}),
+    (U.entropy_penalized, "seen", {"rl.entropy": 1 - GROWS}, {"config": {"entropy_coeff": -0.01}}),  # of continuous actions
+    (U.entropy_penalized, "absent", {"rl.entropy": -0.7 * ONE + 0.005 * T}, {"config": {"ent_coef": 0.01}}),  # a task that is solved
+    (U.entropy_penalized, "absent", {"rl.entropy": -0.7 * ONE}, {"config": {"ent_coef": -1e-6}}),
+    (U.entropy_penalized, "cannot tell", {"rl.entropy": -0.7 * ONE}, {"config": {"ent_coef": "auto"}}),
+    (U.entropy_penalized, "cannot tell", {"rl.reward": GROWS}, {"config": {"ent_coef": -0.4}}),
+    (U.rewards_alike_after_leap, "seen", LEAPT, {}),
+    (U.rewards_alike_after_leap, "seen", {"rl.reward_std": np.where(T < 10, 0.1, 0), "rl.kl": LEAPT["rl.kl"]}, {}),
+    (U.rewards_alike_after_leap, "absent", LEAPT | {"rl.kl": 0.03 * T}, {}),  # a task that is solved
+    (U.rewards_alike_after_leap, "absent", LEAPT | {"rl.kl": np.minimum(0.2 * T, 0.9)}, {}),  # a small one, at once
+    (U.rewards_alike_after_leap, "absent", LEAPT | {"rl.zero_std": ONE}, {}),  # nothing to learn from the start
+    (U.rewards_alike_after_leap, "absent", LEAPT | {"rl.zero_std": np.where(T % 2, 1.0, 0.5)}, {}),
+    (U.rewards_alike_after_leap, "cannot tell", {"rl.zero_std": ONE}, {}),
+    (U.value_loss_dwarfs_return, "seen", SCALED, {}),
+    (U.value_loss_dwarfs_return, "absent", SCALED | {"rl.reward": -1400 - GROWS * 100, "rl.loss_value": 1e5 * ONE}, {}),  # large by nature
+    (U.value_loss_dwarfs_return, "absent", SCALED | {"rl.loss_value": 0.01 * ONE}, {}),  # rewards are normalized
+    (
+        U.value_loss_dwarfs_return,
+        "absent",
+        SCALED | {"rl.kl": 0.005 * ONE, "rl.clipfrac": 0.1 * ONE},
+        {},
+    ),  # the loss is a sum over the batch
+    (U.value_loss_dwarfs_return, "absent", SCALED | {"rl.expl_var": 0.8 * ONE}, {}),
+    (U.value_loss_dwarfs_return, "absent", SCALED | {"rl.loss_value": 10.0 ** (T / 10)}, {}),  # it explodes
+    (U.value_loss_dwarfs_return, "cannot tell", {"rl.loss_value": 9e7 * ONE, "rl.reward": 20 + GROWS}, {}),
+    (U.value_loss_dwarfs_return, "cannot tell", {"rl.loss_value": 9e7 * ONE}, {}),
+    (P.reward_steps_to_other_scale, "cannot tell", SCALED | {"rl.len": 20 + GROWS}, {}),
     (P.rewards_scaled_up, "seen", {"rl.reward": GROWS}, {"config": {"reward_scale": 100}}),
     (P.rewards_scaled_up, "absent", {"rl.reward": GROWS}, {"config": {"reward_scale": 1}}),
     (P.rewards_scaled_up, "cannot tell", {"rl.reward": GROWS}, {}),
