@@ -99,12 +99,13 @@ def _stepped(run: Run, s: Series, *, hits: bool) -> Finding | None:
     marks = [{"step": step, "label": "another level", "kind": "event"}]
     shown = evidence.window(s, first, last, *marks, title=s.tag, where=s.place(run, rows[i + 1]), margin=0)
     previous = int(s.step[rows[i]])
-    alone = hits and _loss_goes_on(run, previous, step)
+    alone = s.name != "loss.eval" and _loss_goes_on(run, previous, step)
     title += "; the evaluation loss does not" if alone else ""
     facts = Facts(step, before=float(x[i]), after=float(x[i + 1]), size=size, metric=s.name, previous=previous, alone=alone)
-    unseen = hits or series(run, "loss.train") is None  # a loss that falls as the training's was not let through above
     slow = hits and _abrupt(y, i) and _settled(run, s.step[rows], i)
-    severity = "info" if alone or (unseen and not slow and _learns(y, i, size if hits else -size)) else "warning"
+    better = size if hits else -size
+    learns = (not slow and _learns(y, i, better)) or (better > 0 and _rate_falls(run, int(s.step[rows[max(i - 1, 0)]]), step))
+    severity = "info" if alone or learns else "warning"
     steps, times = (step, int(s.step[rows[-1]])), (s.clock(rows[i + 1]), None)
     return evidence.found(facts, title, steps, severity, shown, times=times)
 
@@ -143,7 +144,7 @@ def _abrupt(y: np.ndarray, i: int) -> bool:
 
 def _settled(run: Run, step: np.ndarray, i: int) -> bool:
     """Whether the training loss is as low before the step as after it, over two evaluations on either side, and the rate does not step there."""
-    s, rate = series(run, "loss.train"), series(run, "lr")
+    s = series(run, "loss.train")
     first, at, then, last = (int(step[min(max(k, 0), len(step) - 1)]) for k in (i - 2, i, i + 1, i + 3))
     if (
         s is None
@@ -152,11 +153,16 @@ def _settled(run: Run, step: np.ndarray, i: int) -> bool:
     ):
         return False
     moved = _log(s.value[s.usable & (s.step > then) & (s.step <= last)]) - _log(s.value[s.usable & (s.step > first) & (s.step <= at)])
-    if rate is not None:
-        beside = rate.value[rate.usable & (rate.step > first) & (rate.step <= last) & (rate.value > 0)]
-        if len(beside) and beside.min() < HALF * beside.max():
-            return False
-    return abs(moved) < SLOW  # False of NaN
+    return abs(moved) < SLOW and not _rate_falls(run, first, last)  # False of NaN
+
+
+def _rate_falls(run: Run, first: int, last: int) -> bool:
+    """Whether the rate comes to less than half of what it was between two steps."""
+    rate = series(run, "lr")
+    if rate is None:
+        return False
+    beside = rate.value[rate.usable & (rate.step > first) & (rate.step <= last) & (rate.value > 0)]
+    return len(beside) > 0 and bool(beside[-1] < HALF * beside.max())
 
 
 def _log(x: np.ndarray) -> float:

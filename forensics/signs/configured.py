@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 
+from forensics.detectors import peak_rate
 from forensics.errors import CannotTell
 from forensics.run import initial_weights, settings
 from forensics.run.plan import planned_steps
@@ -104,6 +105,8 @@ def weight_decay_strong(s: Symptoms) -> Sign:
     if shrinks < SHRINKS or (steps is not None and shrinks * steps < 1):
         return absent(f"{text}{f', {shrinks * steps:.2g} times over in {steps} steps' if steps else ''}.", where=where)
     usual_rate = usual(s.run).high
+    if usual_rate is None and (by_width := recipe(s.run).usual) is not None:  # what tunes a trained model is no larger than what trains it
+        usual_rate = peak_rate.RATIO * by_width
     if usual_rate is not None and rate > usual_rate and usual_rate * decay < SHRINKS:
         return absent(
             f"{text}, but at a usual rate of {usual_rate:.2g} it would take {usual_rate * decay:.2g}: it is the rate.", where=where

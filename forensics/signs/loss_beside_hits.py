@@ -22,6 +22,7 @@ WHOLE = 0.03
 USUAL = (
     0.1  # paper: label smoothing of Inception-v3 (arXiv:1512.00567) and of the Transformer (arXiv:1706.03762), the default everywhere since
 )
+RIGHT = 0.9  # unit: nine of ten
 MOSTLY = 0.5  # unit: more right than wrong; at chance every cross entropy begins and ends at one number
 BEGUN = 0.1  # nats; bound: two numbers of classes below 1 / WHOLE are less apart than that only from ten on, where the end tells them apart
 CLEAR = 0.05  # nats above the bound; measured: the training losses of healthy runs with their hits lie below it by more
@@ -68,6 +69,17 @@ def loss_far_above_hits(s: Symptoms) -> Sign:
     text = f"The loss ends at {least:.3g} with {end.hits:.1%} of the answers right"
     text += f"; among {end.classes:.0f} classes and with a usual label smoothing it would be {most:.3g} at most."
     return seen(text) if least > most else absent(text)
+
+
+def low_for_its_hits(run: Run) -> str | None:
+    """In words, where hardly an answer is wrong and the loss is as low as for two outcomes: there is little left to fall."""
+    (_, loss), hits = usable(run, "loss.train"), usable(run, "acc.train")[1]
+    if len(loss) < LEAST or len(hits) < LEAST:
+        return None
+    end = End(_mean_of_last(loss), _mean_of_last(shares(hits)), 2)
+    if end.hits < RIGHT or end.loss > end.bound + CLEAR:
+        return None
+    return f"with {end.hits:.1%} of the answers right a loss of {end.loss:.3g} has no further to fall"
 
 
 def _smoothed(classes: float) -> float:

@@ -11,6 +11,7 @@ from forensics.run.evaluations import guessing
 from forensics.run.inputs import surviving
 from forensics.run.series import series
 from forensics.run.usable_values import begins_late, first_level, interval, lacking, last_level, levels, metric, usable
+from forensics.signs import loss_beside_hits
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
 SUBJECT = "loss_shape"  # the other half of it
@@ -82,6 +83,8 @@ def loss_fell_little(s: Symptoms) -> Sign:
     first, last = first_level(x), last_level(x)
     if first <= 0:
         return does_not_arise(f"the loss begins at {first:.3g}, of which no share can be taken.")
+    if (low := loss_beside_hits.low_for_its_hits(s.run)) is not None:
+        return absent(f"The loss moves from {first:.4g} to {last:.4g}, and {low}.")
     if last > peak_rate.FELL * first:
         fall = "falls" if last < first else "moves"
         return seen(f"The loss only {fall} from {first:.4g} to {last:.4g} in the whole run.", first=int(step[0]), last=int(step[-1]))

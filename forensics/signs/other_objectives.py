@@ -26,7 +26,7 @@ NO_PAIRS = "the accuracy of preferences was not logged."
 DISCRIMINATOR = r"^(?=.*\b(d|disc|dis|discriminator)\b)(?=.*\b(loss|losses|err|l)\b)(?!.*\b(g|gen|generator|real|fake|gp|penalty|reg)\b)"
 ON_REAL, ON_FAKE = (
     r"^d x$|^d[ /]real$|\b(out d real|d real (prob|mean|score))$",
-    r"^d g z( 1)?$|^d[ /]fake$|\b(out d fake|d fake (prob|mean|score))$",
+    r"^d g ?z( ?1)?$|^d[ /]fake$|\b(out d fake|d fake (prob|mean|score))$",
 )
 LOSS_ON_REAL, LOSS_ON_FAKE = (
     rf"^(?=.*\b(loss|losses|err|l)\b)(?=.*\b(d|disc|dis|discriminator)\b)(?=.*\b{half}\b)(?!.*\b(g|gen|generator|gp|penalty|prob|acc)\b)"

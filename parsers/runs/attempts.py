@@ -44,8 +44,9 @@ def assign(
 
 
 def _described(attempts: list[Attempt], spans: list[Span], metrics: pa.Table) -> list[dict[str, Any]]:
-    """The steps of an attempt are those of all its rows, in sparse files, too."""
-    reached = _reached(metrics, len(attempts))
+    """The steps of an attempt are those of all its rows, in sparse files, too. A launch that goes on from a step may log something at 0
+    all the same, as Lightning does with hyperparameters: no step of its training."""
+    reached = _reached(metrics, [int(i > 0 and span.first > 0) for i, span in enumerate(spans)])
     found = []
     for i, (parts, span) in enumerate(zip(attempts, spans, strict=True)):
         steps = reached.get(i) or [span.first, span.last]
@@ -57,15 +58,15 @@ def _described(attempts: list[Attempt], spans: list[Span], metrics: pa.Table) ->
     return found
 
 
-def _reached(metrics: pa.Table, attempts: int) -> dict[int, list[int]]:
-    """The first and last step of each attempt that has rows with one, block by block."""
+def _reached(metrics: pa.Table, least: list[int]) -> dict[int, list[int]]:
+    """The first and last step of each attempt that has rows with one of `least` or more, block by block."""
     found: dict[int, list[int]] = {}
     for rows in metrics.select(["name", "step", "attempt"]).to_batches(max_chunksize=arrow.BLOCK):
         code, names = arrow.codes(rows["name"])
         keep = np.array([not n.startswith("axis/") for n in names])[code] & arrow.present(rows["step"])
         step, attempt = arrow.values(rows["step"]), arrow.filled(rows["attempt"], -1)
-        for i in range(attempts):
-            mine = step[keep & (attempt == i)]
+        for i, first in enumerate(least):
+            mine = step[keep & (attempt == i) & (step >= first)]
             if len(mine):
                 steps = [int(mine.min()), int(mine.max()), *found.get(i, [])]
                 found[i] = [min(steps), max(steps)]

@@ -108,6 +108,20 @@ def test_a_better_evaluation_out_of_nothing_is_told_after_learning_has_become_sl
     assert (found.severity, found.facts.step) == ("warning", 160)
 
 
+def test_a_better_evaluation_where_the_rate_falls_is_learning(tmp_path: Path) -> None:
+    held = every(10, lambda i: (2 * math.exp(-i / 30) + 1 if i <= 150 else 0.5) + scatter(i) / 10)
+    run = read(write(tmp_path / "r", 300, loss=lambda i: 1.0 + scatter(i), val_loss=held, lr=lambda i: 0.02 if i <= 151 else 0.002))
+    assert only(list(eval_jump.detect(run))).severity == "info"
+
+
+def test_a_score_that_steps_alone_beside_its_evaluation_loss_is_information(tmp_path: Path) -> None:
+    for alone, severity in ((True, "info"), (False, "warning")):
+        error = every(10, lambda i: (0.3 if i <= 150 else 0.9) + scatter(i) / 10)
+        loss = every(10, lambda i, alone=alone: (1.0 if alone or i <= 150 else 2.5) + scatter(i) / 10)
+        run = read(write(tmp_path / severity, 300, loss=lambda i: 1.0 + scatter(i), val_nll=loss, val_rmse=error))
+        assert [f.severity for f in eval_jump.detect(run)] == [severity]
+
+
 def test_a_fast_first_fall_hides_no_evaluation_that_became_worse(tmp_path: Path) -> None:
     losses = [1.388, 1.093, 0.648, 0.516, 0.497, 0.491, 0.845, 0.913, 0.805, 0.815, 0.859]
     rows = [{"step": i, "loss": 2 * math.exp(-i / 100)} | ({"val_loss": losses[i // 50 - 1]} if i % 50 == 0 else {}) for i in range(1, 560)]

@@ -69,7 +69,7 @@ KNOWN = {
            "optim/LR (group 0)", "charts/learning_rate", "epoch_learning_rate", "train/actor_lr"],
     "lr.mult": ["train/lrm", "lr_scale"],
     "loss_scale": ["loss_scale", "loss-scale", "loss scale", "train/loss_scale", "amp/scale", "grad_scale"],
-    "attn.max_logit": ["max_attention_logit", "train/max_attention_logit", "max_attn_logit"],
+    "attn.max_logit": ["max_attention_logit", "attn_max", "diag/max_attn", "train/max_attention_logit", "max_attn_logit"],
     "attn.entropy": ["attn_entropy", "attention/entropy"],
     "nan.count": ["number of nan iterations", "num_nans"],
     "skip.count": ["number of skipped iterations", "skipped", "train/skipped_steps", "optim/step skipped"],
@@ -239,6 +239,11 @@ def test_reinforcement_learning_is_told_by_its_neighbours() -> None:
     assert name("train/ent_coef_loss", "train/actor_loss", "train/critic_loss") == "loss.aux"
     assert [name(tag, "r", "l", "t") for tag in "rlt"] == ["rl.reward", "rl.len", "time.total"]
     assert name("r", "p") == "other/r" and name("r", framework="stable-baselines3") == "rl.reward"
+
+
+def test_a_bare_split_is_a_loss_or_the_hits_beside_one() -> None:
+    assert name("val", "train") == "loss.eval"  # build-nanogpt's
+    assert name("Val", "Train", "Loss") == "acc.eval" and name("Train", "Val", "Loss") == "acc.train"  # PyTorch Geometric's
 
 
 def test_time_is_a_step_time_only_beside_a_data_time() -> None:

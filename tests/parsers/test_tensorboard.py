@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import parsers
 from parsers.formats import tensorboard
 from parsers.tables import Gap, Note, table_of
 from tests.parsers.test_tfrecord import frame
@@ -664,3 +665,15 @@ def test_real_runs_equal_the_independent_readers() -> None:
         assert expected <= mine, (run, name, list(expected - mine)[:3])
         checked += len(expected)
     assert checked > 10_000
+
+
+def test_what_a_resumed_launch_logs_at_step_0_is_no_step_of_its_training(tmp_path: Path) -> None:
+    """Lightning writes a metric of its hyperparameters there, wherever the training goes on from."""
+    for version, first in enumerate((0, 300)):
+        begun = 1_700_000_000.0 + 1000 * version
+        folder = tmp_path / f"version_{version}"
+        folder.mkdir()
+        steps = [event(value("loss", simple_value=3 / (1 + s / 50)), step=s, wall=begun + s / 10) for s in range(first, first + 300, 5)]
+        write(folder / f"events.out.tfevents.{begun:.0f}.host", event(value("hp_metric", simple_value=-1.0), wall=begun), *steps)
+    (run,) = parsers.read_all(tmp_path)
+    assert [a["steps"] for a in run.attempts] == [[0, 295], [300, 595]]

@@ -46,3 +46,15 @@ def test_each_state(name: str, yes: dict[str, Any], no: dict[str, Any], open_: d
         found = getattr(configured, name)(Symptoms(run_of({"loss.train": np.ones(30)}, config=config), ()))
         assert found.state == state, (config, found.text)
         assert found.text.endswith(".") and (state == CANNOT_TELL or found.where == "config.json")
+
+
+def test_a_decay_that_a_huge_rate_makes_strong_is_the_rates_though_the_model_was_trained_before() -> None:
+    config = {"optimizer": "adamw", "weight_decay": 0.05, "pretrained": True}
+    for rate, state in ((0.04, ABSENT), (0.004, ABSENT)):
+        assert (
+            configured.weight_decay_strong(Symptoms(run_of({"loss.train": np.ones(30)}, config=config | {"lr": rate}), ())).state == state
+        )
+    told = configured.weight_decay_strong(
+        Symptoms(run_of({"loss.train": np.ones(30)}, config=config | {"lr": 0.004, "weight_decay": 2.0}), ())
+    )
+    assert told.state == SEEN

@@ -9,7 +9,7 @@ import pytest
 
 from forensics.run.evaluations import outcomes
 from forensics.run.series import Floats
-from forensics.signs import loss_beside_hits
+from forensics.signs import loss_beside_hits, loss_level
 from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Symptoms
 from tests.forensics.curves import run_of
 
@@ -81,3 +81,10 @@ def test_the_classes_of_a_loss_of_probabilities_follow_from_its_begin_and_its_en
     train = np.r_[math.log(10) - 0.06, TWICE[1:]]
     s = Symptoms(run_of({"loss.train": train, "acc.train": HITS, "loss.eval": held_out}, steps=list(range(50, 50 * N + 1, 50))), ())
     assert loss_beside_hits.loss_of_probabilities(s).state == state
+
+
+@pytest.mark.parametrize(("hits", "state"), [(0.97, ABSENT), (0.6, SEEN)])
+def test_a_loss_as_low_as_its_hits_allow_need_not_fall(hits: float, state: str) -> None:
+    """A log that begins behind the first epoch of an easy task."""
+    s = Symptoms(run_of({"loss.train": np.linspace(0.17, 0.15, N), "acc.train": np.full(N, hits)}), ())
+    assert loss_level.loss_fell_little(s).state == state
