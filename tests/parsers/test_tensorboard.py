@@ -669,11 +669,9 @@ def test_real_runs_equal_the_independent_readers() -> None:
 
 def test_what_a_resumed_launch_logs_at_step_0_is_no_step_of_its_training(tmp_path: Path) -> None:
     """Lightning writes a metric of its hyperparameters there, wherever the training goes on from."""
-    for version, first in enumerate((0, 300)):
-        begun = 1_700_000_000.0 + 1000 * version
-        folder = tmp_path / f"version_{version}"
-        folder.mkdir()
+    for launch, first in enumerate((0, 300)):
+        begun = 1_700_000_000.0 + 1000 * launch
         steps = [event(value("loss", simple_value=3 / (1 + s / 50)), step=s, wall=begun + s / 10) for s in range(first, first + 300, 5)]
-        write(folder / f"events.out.tfevents.{begun:.0f}.host", event(value("hp_metric", simple_value=-1.0), wall=begun), *steps)
+        write(tmp_path / f"events.out.tfevents.{begun:.0f}.host", event(value("hp_metric", simple_value=-1.0), wall=begun), *steps)
     (run,) = parsers.read_all(tmp_path)
     assert [a["steps"] for a in run.attempts] == [[0, 295], [300, 595]]
