@@ -14,7 +14,7 @@ from forensics.case import Finding
 from forensics.detectors import rank_disagreement
 from forensics.detectors.rank_disagreement import Apart
 from forensics.findings import GRAVE
-from forensics.run import rank_shapes, ranks, settings
+from forensics.run import rank_shapes, ranks, settings, weights_split
 from forensics.run.series import series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers import arrow
@@ -27,6 +27,7 @@ _CHECKSUM = lazy_re(
 
 EFFECTS = {"weights_checksum_differs": "ranks"}  # symptoms of their own, for which there is no detector
 _NORM = lazy_re(r"norm", re.I)
+REPLICAS = 0.05  # unit: a twentieth; shards hold different layers, whose norms lie further apart
 
 
 def ranks_part(s: Symptoms) -> Sign:
@@ -72,7 +73,8 @@ def all_ranks_apart_at_once(s: Symptoms) -> Sign:
 def weights_checksum_differs(s: Symptoms) -> Sign:
     """A checksum or norm of the weights that each rank logged differs between ranks at most steps, from some step on.
 
-    Norms that differ from the first value on may be those of shards, which nobody expects to be equal.
+    Norms that differ from the first value on may be those of shards, which nobody expects to be equal. They are not where they lie close
+    together, nothing speaks of weights that are split, and losses of own batches or equal gradient norms say that all ranks train one model.
     """
     named = [name for name in ranks.columns(s.run) if _CHECKSUM.search(name)]
     matrices = [m for name in named if (m := ranks.matrix(s.run, name)) is not None and len(m.ranks) > 1 and len(m.step)]
@@ -86,14 +88,27 @@ def weights_checksum_differs(s: Symptoms) -> Sign:
             continue
         at = int(differs[0])
         step = int(m.step[at])
-        if at == 0 and _NORM.search(m.tag):
-            return cannot_tell(f"{m.tag} differs between ranks from the first value on, which may be those of shards.")
+        if at == 0 and _NORM.search(m.tag) and (why := _may_be_shards(s, m)):
+            return cannot_tell(f"{m.tag} differs between ranks from the first value on, which may be those of shards: {why}.")
         told = ", ".join(f"{v:.6g} on rank {r}" for r, v in list(zip(m.ranks, m.value[at].tolist(), strict=True))[:4])
         text = f"{m.tag} differs between {len(m.ranks)} ranks at {len(differs)} of {len(m.step)} steps, from step {step} on: {told}."
         return seen(text, where=_line(s, m.tag, step), first=step, last=int(m.step[-1]))
     m = matrices[0]
     equal = round(rank_shapes.equal_share(m.value) * len(m.step))
     return absent(f"{m.tag} is equal on {len(m.ranks)} ranks at {equal} of the {len(m.step)} steps that they share.")
+
+
+def _may_be_shards(s: Symptoms, m: ranks.Matrix) -> str:
+    """Why norms that differ throughout need not be those of replicas; empty where they are."""
+    gap = float(np.median(np.ptp(m.value, axis=1) / np.abs(m.value).max(axis=1)))
+    if not gap <= REPLICAS:
+        return f"they differ by {gap:.0%}"
+    if word := weights_split.told(s.run):
+        return word
+    losses, norms = ranks.matrix(s.run, "loss.train"), ranks.matrix(s.run, "grad.norm")
+    own = losses is not None and rank_shapes.equal_share(losses.value) < 0.5 and bool((losses.value != 0).all())
+    reduced = norms is not None and rank_shapes.equal_share(norms.value) > 0.5
+    return "" if own or reduced else "neither losses of own batches nor equal gradient norms say that the ranks train one model"
 
 
 def _pattern(s: Symptoms, pattern: str) -> Sign:

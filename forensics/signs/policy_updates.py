@@ -32,9 +32,10 @@ EXPLAINED = 0.05  # of the variance of returns; a value function that says nothi
 
 def value_loss_dwarfs_return(s: Symptoms) -> Sign:
     """From the first updates on, the root of the value loss is ten times as large as any return that was logged, the values explain nothing,
-    and the policy stands still: it learns from other rewards than those in the log. A mean squared error of large returns is large, too,
-    so it is held against their size."""
-    told = {name: _values(s, name) for name in ("rl.loss_value", "rl.reward", "rl.kl", "rl.clipfrac", "rl.expl_var")}
+    and the policy stands still, or its own loss is ten times any return, too: it learns from other rewards than those in the log. A mean
+    squared error of large returns is large, too, so it is held against their size; a value loss that is summed over a batch leaves the
+    loss of the policy small."""
+    told = {name: _values(s, name) for name in ("rl.loss_value", "rl.loss_policy", "rl.reward", "rl.kl", "rl.clipfrac", "rl.expl_var")}
     value, reward = series(s.run, "rl.loss_value"), told["rl.reward"]
     if value is None or not len(told["rl.loss_value"]) or not len(reward):
         return cannot_tell("the value loss or the return was not logged.")
@@ -48,11 +49,12 @@ def value_loss_dwarfs_return(s: Symptoms) -> Sign:
     updates = {"KL divergence": told["rl.kl"], "share of clipped ratios": told["rl.clipfrac"]}
     moves = {what: float(np.median(x)) for what, x in updates.items() if len(x)}
     text = f"{text}; an update has a median {' and a median '.join(f'{what} of {x:.2g}' for what, x in moves.items())}"
-    explained = told["rl.expl_var"]
-    if max(moves.values()) > STILL or (len(explained) and float(np.median(explained)) > EXPLAINED):
+    explained, policy = (float(np.median(told[n])) if len(told[n]) else None for n in ("rl.expl_var", "rl.loss_policy"))
+    too = explained is not None and policy is not None and abs(policy) >= DWARFED * largest
+    if (max(moves.values()) > STILL and not too) or (explained is not None and explained > EXPLAINED):
         return absent(f"{text}: it learns.")
-    step = int(value.step[value.usable][0])
-    return seen(f"{text}: the policy stands still.", where=value.place(s.run, int(np.flatnonzero(value.usable)[0])), first=step)
+    how = f"the policy loss is {policy:.3g} in the median, and the values explain nothing" if too else "the policy stands still"
+    return seen(f"{text}: {how}.", where=value.place(s.run, int(np.flatnonzero(value.usable)[0])), first=int(value.step[value.usable][0]))
 
 
 def entropy_penalized(s: Symptoms) -> Sign:

@@ -154,3 +154,16 @@ def test_a_loss_beyond_any_guess_was_thrown_there(tmp_path: Path) -> None:
     case = analyzed(tmp_path / "a", rows)
     assert lead(case) == "lr_too_high" and probability(case, "gradient_clipping_missing") > 0
     assert probability(case, "labels_wrong") == probability(case, "lr_too_low") == 0
+
+
+def test_a_loss_that_was_summed_by_mistake_is_no_rate_too_low(tmp_path: Path) -> None:
+    """Where training loss is the evaluation loss times the size of a batch, so is the gradient."""
+
+    def stuck(factor: float) -> Rows:
+        rows: Rows = [{"step": i, "loss": factor * (1.79 + 0.01 * math.sin(i)), "grad_norm": 2.0} for i in range(200)]
+        return [r | ({"val_ce": 1.8 + 0.01 * math.cos(r["step"])} if r["step"] % 20 == 10 else {}) for r in rows]
+
+    summed = analyzed(tmp_path / "a", stuck(16.0), {"batch_size": 16})
+    assert lead(summed) == "loss_scaled_wrong" and probability(summed, "lr_too_low") == probability(summed, "labels_wrong") == 0
+    meant = analyzed(tmp_path / "b", stuck(1.0), {"batch_size": 16})
+    assert probability(meant, "lr_too_low") > 0 and probability(meant, "loss_scaled_wrong") == 0

@@ -7,6 +7,8 @@ import pytest
 from curves import noisy, run_of
 
 from forensics.detectors import loss_scale
+from forensics.signs import scaler
+from forensics.signs.sign import Symptoms
 
 N = 100
 SLOW = 2.0**28 * 0.85 ** np.minimum(np.arange(N), 31)  # backs off a little at each overflow
@@ -17,3 +19,27 @@ def test_updates_that_the_program_counts_as_skipped(skipped: np.ndarray, told: l
     scale = SLOW if told else np.where(np.arange(N) % 30 < 15, 2.0**16, 2.0**15)
     run = run_of({"loss.train": noisy(N, 0.01), "loss_scale": scale, "skip.count": skipped.astype(float)}, interval=10)
     assert [f.facts.skipped for f in loss_scale.detect(run)] == told
+
+
+SEARCHES = np.where(np.arange(N) < 8, np.inf, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "config", "state"),
+    [
+        ({"grad.norm": np.full(N, np.inf), "loss_scale": np.full(N, 2.0**24)}, {}, "seen"),
+        ({"grad.norm": np.full(N, np.nan)}, {"fp16": True}, "seen"),
+        ({"skip.count": np.full(N, 10.0), "loss_scale": np.full(N, 2.0**24)}, {}, "seen"),
+        ({"grad.norm": SEARCHES, "loss_scale": np.full(N, 2.0**16)}, {}, "absent"),
+        ({"skip.count": np.where(np.arange(N) < 8, 10.0, 0.0), "grad.norm": SEARCHES}, {"fp16": True}, "absent"),
+        ({"grad.norm": np.where(np.arange(N) % 20, 1.0, np.inf)}, {"fp16": True}, "absent"),  # it doubles too far now and then
+        ({"grad.norm": np.where(np.arange(N) < 92, np.inf, 1.0)}, {"fp16": True}, "absent"),  # found its scale in the end
+        ({"grad.norm": np.full(N, np.inf)}, {"bf16": True}, "cannot tell"),
+        ({"grad.norm": np.full(12, np.inf)}, {"fp16": True}, "cannot tell"),  # stopped while the scale was looked for
+        ({"skip.count": np.minimum(np.arange(N) * 10, 310.0)}, {"fp16": True}, "cannot tell"),  # counted up
+    ],
+)
+def test_overflows_that_do_not_end(metrics: dict[str, np.ndarray], config: dict[str, bool], state: str) -> None:
+    run = run_of({"loss.train": noisy(N, 0.01)[: len(next(iter(metrics.values())))]} | metrics, interval=10, config=config)
+    found = scaler.overflows_to_the_end(Symptoms(run, ()))
+    assert found.state == state, found.text

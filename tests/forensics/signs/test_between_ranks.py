@@ -54,6 +54,10 @@ def norm_of_shards(i: int, rank: int) -> float:
     return 10.0 + rank
 
 
+def norm_of_strangers(i: int, rank: int) -> float:
+    return 10.0 + 0.03 * rank + i / 100
+
+
 @pytest.mark.parametrize(("sign", "ranks", "norm", "state"), [
     ("ranks_part", 4, all_leave, SEEN),
     ("ranks_part", 4, shared, ABSENT),
@@ -91,3 +95,30 @@ def test_weights_by_rank(tmp_path: Path, tag: str, values: Value, state: str) ->
     found = looked("weights_checksum_differs", tmp_path, 3, **{tag: values})
     assert found.state == state, found
     assert state != SEEN or found.where.startswith("rank")
+
+
+@pytest.mark.parametrize(("log", "norm", "state"), [
+    ("world=3 backend=gloo", norm_of_strangers, SEEN),
+    ("world=3 backend=gloo", norm_of_shards, CANNOT_TELL),
+    ("world=3 backend=gloo", shared, ABSENT),
+    ("wrapping the model with FullyShardedDataParallel", norm_of_strangers, CANNOT_TELL),
+    ("ZeRO stage 2", norm_of_strangers, CANNOT_TELL),
+    ("zero_stage=3", norm_of_strangers, CANNOT_TELL),
+    ("pipeline-parallel size: 3", norm_of_strangers, CANNOT_TELL),
+    ("DiLoCo, 100 inner steps", norm_of_strangers, CANNOT_TELL),
+])  # fmt: skip
+def test_norms_of_weights_that_differ_from_the_first_step(tmp_path: Path, log: str, norm: Value, state: str) -> None:
+    (tmp_path / "train.log").write_text(f"{log}\n" + "".join(f"step {i} loss {loss(i):.4f}\n" for i in range(1, 100)))
+    found = looked("weights_checksum_differs", tmp_path, 3, param_norm=norm, grad_norm=shared)
+    assert found.state == state, found
+
+
+@pytest.mark.parametrize(("train", "grad", "state"), [
+    (local, shared, SEEN),
+    (local, local, SEEN),  # an own batch each, and gradients that nobody averages
+    (lambda i, rank: loss(i), shared, SEEN),
+    (lambda i, rank: loss(i), local, CANNOT_TELL),  # one loss for all: a model in parts would log the same
+])  # fmt: skip
+def test_what_says_that_the_ranks_train_one_model(tmp_path: Path, train: Value, grad: Value, state: str) -> None:
+    found = looked("weights_checksum_differs", tmp_path, 3, param_norm=norm_of_strangers, grad_norm=grad, loss=train)
+    assert found.state == state, found

@@ -28,6 +28,7 @@ SCALED = {
     "rl.clipfrac": 0 * ONE,
     "rl.expl_var": 1e-5 * ONE,
 }  # by 1000
+MOVES = SCALED | {"rl.loss_value": 4.7e6 * ONE, "rl.kl": 0.002 * ONE, "rl.clipfrac": 0.016 * ONE}
 LEAPT = {"rl.zero_std": np.where(T < 10, 0.0, 1.0), "rl.kl": np.where(T < 10, 1.5 * T, 2.7)}
 RIGHT = np.where(T < 50, 0.95, 0.05)
 
@@ -68,6 +69,11 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
         SCALED | {"rl.kl": 0.005 * ONE, "rl.clipfrac": 0.1 * ONE},
         {},
     ),  # the loss is a sum over the batch
+    (U.value_loss_dwarfs_return, "seen", MOVES | {"rl.loss_policy": -2100 * ONE}, {}),
+    (U.value_loss_dwarfs_return, "absent", MOVES | {"rl.loss_policy": -0.02 * ONE}, {}),  # advantages are normalized
+    (U.value_loss_dwarfs_return, "absent", MOVES | {"rl.loss_policy": -20 * ONE}, {}),  # advantages of the size of the returns
+    (U.value_loss_dwarfs_return, "absent", MOVES | {"rl.loss_policy": -2100 * ONE, "rl.reward": 3000 * ONE}, {}),  # large by nature
+    (U.value_loss_dwarfs_return, "absent", MOVES | {"rl.loss_policy": -2100 * ONE, "rl.expl_var": 0.8 * ONE}, {}),
     (U.value_loss_dwarfs_return, "absent", SCALED | {"rl.expl_var": 0.8 * ONE}, {}),
     (U.value_loss_dwarfs_return, "absent", SCALED | {"rl.loss_value": 10.0 ** (T / 10)}, {}),  # it explodes
     (U.value_loss_dwarfs_return, "cannot tell", {"rl.loss_value": 9e7 * ONE, "rl.reward": 20 + GROWS}, {}),
