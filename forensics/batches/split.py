@@ -20,9 +20,8 @@ def only_split(run: Run, old: dict[str, str], new: dict[str, str]) -> tuple[int,
     each = "each" if "each" in before else "some"
     one, other = ({k: told[k][1] for k in (each, "accumulation", "world_size") if k in told} for told in (before, after))
     changed = {k for k in one.keys() & other.keys() if one[k] != other[k]}
-    totals = [
-        k for k in ("all", "some") if k != each and k in before and k in after
-    ]  # beside a batch of a device batch_size is that of all
+    # beside a batch of a device, `batch_size` is that of all
+    totals = [k for k in ("all", "some") if k != each and k in before and k in after]
     total: float | None = None
     if totals:
         total = before[totals[0]][1] if before[totals[0]][1] == after[totals[0]][1] else None

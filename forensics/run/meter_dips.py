@@ -62,9 +62,11 @@ def _lowest(x: Floats, ratio: Floats) -> Ints | None:
     down = -np.log(ratio[inner])
     sigma = robust_sigma(down)
     low = inner[down > CLEAR * down.max()]
+    if len(low) < LEAST:
+        return None
     off = -np.log(ratio[low])
     alike = np.ptp(off) <= 2 * SIGMAS * sigma and off.min() > 2 * SIGMAS * sigma
-    return low if len(low) >= LEAST and alike else None
+    return low if alike else None
 
 
 def _shared(run: Run, step: Ints, factor: float) -> bool:

@@ -162,7 +162,8 @@ def kl_weight_lifts_loss(s: Symptoms) -> Sign:
     lifted = [x for x in told if x[2] < HALF * x[1]]
     _, rise, left = (lifted or told)[0]
     if not lifted:
-        return absent(f"Of the loss's rise by {rise:.3g}, its KL term and the weight {weight.tag} leave {left:.3g}.")
+        what = f"{left:.3g} are left without its KL term" if math.isfinite(left) else f"nothing is owed to {weight.tag}"
+        return absent(f"Of the loss's rise by {rise:.3g}, {what}.")
     text = f"Of the loss's rise by {rise:.3g}, {left:.3g} are left without its KL term times {weight.tag}, which is raised meanwhile."
     return seen(text, [f for f, _, _ in lifted])
 

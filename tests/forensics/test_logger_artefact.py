@@ -119,10 +119,11 @@ def test_dips_at_even_distances_are_a_meter(factor: float, norm: float | None) -
         dipping(1 / 3, at=np.array([13, 40, 47, 90, 131])),  # at no even distances
         dipping(0.0, at=DIPS[:3]),  # too few to have one distance
         dipping(np.linspace(0.2, 0.7, len(DIPS))),  # by no one factor
+        run_of({"loss.train": np.ones(160), "grad.norm": np.ones(160)}, interval=10),  # none at all
         dipping(0.8),  # within what a loss scatters
         dipping(0.0, **{"rl.reward": np.ones(160)}),  # a policy's first update
     ],
-    ids=["norm not logged", "easy batch", "no targets", "uneven", "three", "factors", "scatter", "policy"],
+    ids=["norm not logged", "easy batch", "no targets", "uneven", "three", "factors", "constant", "scatter", "policy"],
 )
 def test_other_dips_are_no_meter(run: Run) -> None:
     assert "meter" not in found(run)
