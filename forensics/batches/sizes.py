@@ -14,12 +14,12 @@ from forensics.run.series import series
 from parsers import arrow
 from parsers.tables import Run
 
-_EACH = (
+EACH = (
     "per_device_train_batch_size per_device_batch_size instantaneous_batch_size_per_device micro_batch_size "
     "train_micro_batch_size_per_gpu device_batch_size local_batch_size per_gpu_train_batch_size"
 )
-_ALL = "global_batch_size total_batch_size effective_batch_size total_train_batch_size global_train_batch_size"
-_SOME = "batch_size train_batch_size bsz"  # of a process or of all: names that people use for both
+ALL = "global_batch_size total_batch_size effective_batch_size total_train_batch_size global_train_batch_size"
+SOME = "batch_size train_batch_size bsz"  # of a process or of all: names that people use for both
 _DATASET = (
     "num_samples num_examples dataset_size train_dataset_size dataset_length dataset_len num_train_examples n_train train_size n_samples"
 )
@@ -80,6 +80,11 @@ def whole(run: Run, names: str) -> tuple[int, str] | None:
 
 def samples_a_step(run: Run) -> tuple[int, str] | None:
     """Samples of an optimizer step over all processes, from the log or a setting; None where unknown or where it changes."""
+    return logged(run) if data_order_facts.consumed(run) is not None else logged(run) or whole(run, ALL)
+
+
+def logged(run: Run) -> tuple[int, str] | None:
+    """Samples of an optimizer step by the log alone; None where it does not say, or where they change."""
     taken = data_order_facts.consumed(run)
     if taken is not None:
         steps = sorted([step_origin(run) - 1, *taken.after])
@@ -91,13 +96,13 @@ def samples_a_step(run: Run) -> tuple[int, str] | None:
     s = series(run, "batch.size")
     if s is not None and len(s) and s.unit in ("", "samples") and np.isfinite(s.value).all() and len(set(s.value.tolist())) == 1:
         return int(s.value[0]), f"'{s.tag}' is {int(s.value[0])}"
-    return whole(run, _ALL)
+    return None
 
 
 def sizes(run: Run) -> list[Size]:
     """Every way that config and log allow, the plainest first; [] where no batch size is known."""
     total = samples_a_step(run)
-    each, some = whole(run, _EACH), whole(run, _SOME)
+    each, some = whole(run, EACH), whole(run, SOME)
     worlds = _worlds(run)
     accumulation, accumulation_said = counted(settings.setting(run, "accumulation")) or (1, "")
     known = each or some

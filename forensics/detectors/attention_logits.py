@@ -1,11 +1,12 @@
 """Attention logits
 
 What it sees
-    The largest attention logit runs away, or the attention entropy collapses.
+    The largest attention logit runs away, or is too large from the start, or the attention entropy collapses.
 
 How it decides
     Softmax is saturated once logits reach the hundreds. It fires when the median of the last tenth of the logged maximum
-    exceeds 100 and is at least three times the first values; or when the attention entropy falls below a tenth of its first value.
+    exceeds 100 and is at least three times the first values; or when the attention entropy falls below a tenth of its first value. Or
+    when an untrained model (its first loss is that of a guess) begins above 100 and stays there; a trained one may be sound with such logits.
 
 Cannot tell
     Where neither was logged, which is usual.
@@ -23,6 +24,8 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors import plateau
+from forensics.run.evaluations import guessing
 from forensics.run.series import Floats, Series, series
 from parsers.tables import Run
 
@@ -39,6 +42,14 @@ class Facts(BaseFacts):
     first: float  # logit, or nats of entropy
     last: float
     step: int  # where it passed the limit
+
+
+@dataclass(frozen=True)
+class Saturated(BaseFacts):
+    """A softmax that is one-hot before anything is learnt: the largest logit as medians of the first and the last logged values."""
+
+    first: float
+    last: float
 
 
 def smallest_effect(run: Run) -> str:
@@ -58,6 +69,11 @@ def detect(run: Run) -> Iterator[Finding]:
             continue
         x = _values(s, grows)
         first, last = _levels(x)
+        if grows and min(first, last) >= HUGE and last < GROWTH * first and _untrained(run):
+            title = f"Largest attention logit is {first:.3g} from the start and {last:.3g} at the end"
+            shown = evidence.window(s, int(s.step[0]), int(s.step[-1]), title=s.tag, where=s.place(run, 0), margin=0)
+            yield evidence.on_rows(s, (0, len(s) - 1), Saturated(first, last), title, "warning", shown)
+            return
         if (last < HUGE or last < GROWTH * first) if grows else (first <= 0 or last > COLLAPSE * first):
             continue
         onset = int(np.flatnonzero(x >= HUGE)[0] if grows else np.flatnonzero(x <= COLLAPSE * first)[0])
@@ -82,3 +98,10 @@ def _values(s: Series, grows: bool) -> Floats:
 def _levels(x: Floats) -> tuple[float, float]:
     """Medians of the first values and of the last tenth."""
     return float(np.median(x[:5])), float(np.median(x[-max(len(x) // 10, 3) :]))
+
+
+def _untrained(run: Run) -> bool:
+    """Whether the first loss is what an untrained model has."""
+    loss = series(run, "loss.train")
+    x = loss.value[loss.usable] if loss is not None else np.zeros(0)
+    return loss is not None and len(x) > 0 and plateau.from_scratch(loss, float(x[0]), guessing(run, loss))

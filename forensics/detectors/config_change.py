@@ -7,6 +7,7 @@ How it decides
     Where the run was launched twice, config files that hold the same keys are snapshots of the same settings: values that differ,
     other than names, places and moments, are changes; 32 and 32.0, false and 0 are the same value. Without a second launch two
     files are two descriptions of one launch. The batch size is followed in the log itself, too: as a metric, or as the number of samples a step.
+    A batch of a device, an accumulation or a number of processes that change while the samples a step are known to stay the same are information.
 
 Cannot tell
     Where one config lies in the folder, and the log names no batch size.
@@ -25,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from forensics import evidence
+from forensics.batches.split import only_split
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import settings
@@ -53,8 +55,17 @@ class Facts(BaseFacts):
     at_restart: bool | None = None  # of a batch size that the log follows
 
 
+@dataclass(frozen=True)
+class Split(BaseFacts):
+    """Settings that share the same samples a step out otherwise: no change for the optimizer."""
+
+    keys: list[str]
+    changes: list[list[Any]]  # [before, after] of each key
+    samples: int  # a step
+
+
 def detect(run: Run) -> Iterator[Finding]:
-    changes = _changes(run)
+    changes, kept, samples = _changes(run)
     step = run.attempts[-1]["steps"][0] if len(run.attempts) > 1 else None
     if changes:
         rows = [[key, old, new, where] for key, old, new, where in changes]
@@ -63,6 +74,11 @@ def detect(run: Run) -> Iterator[Finding]:
         batch = any("batch" in c[0].lower() for c in changes)
         facts = Facts([c[0] for c in changes], [[c[1], c[2]] for c in changes], step, batch)
         yield evidence.found(facts, f"Config changed between launches: {listed}", (step, step), "warning", shown)
+    if kept:
+        listed = ", ".join(f"{key} from {old} to {new}" for key, old, new, _ in kept)
+        facts_of_split = Split([c[0] for c in kept], [[c[1], c[2]] for c in kept], samples)
+        shown = evidence.text("shared out otherwise", [f"{samples} samples a step before and after: {listed}"], kept[0][3])
+        yield evidence.found(facts_of_split, f"Both launches take {samples} samples a step, with {listed}", (step, step), "info", shown)
     sizes = _batch_sizes(run)
     if sizes is not None:
         at, old, new = sizes
@@ -72,7 +88,7 @@ def detect(run: Run) -> Iterator[Finding]:
         title = f"Batch size goes from {old:g} to {new:g} at step {at}"
         yield evidence.found(facts, title, (at, at), "warning", shown, key=f"{at}-batch")
     known = series(run, "batch.size") is not None or run.tables["batches"].num_rows
-    if not changes and sizes is None and not known and len(_by_source(run)) < 2:
+    if not changes and not kept and sizes is None and not known and len(_by_source(run)) < 2:
         raise CannotTell("there is one config, and the log names no batch size")
 
 
@@ -91,15 +107,22 @@ def snapshots(run: Run) -> list[tuple[dict[str, str], dict[str, str], str]]:
     return [(a, b, source) for a, b, source in pairs if len(a.keys() & b.keys()) >= max(3, ALIKE * min(len(a), len(b)))]
 
 
-def _changes(run: Run) -> list[tuple[str, str, str, str]]:
-    """(key, before, after, file) over successive snapshots of the same settings; nothing changes within one launch."""
-    found = {
-        k: (k, _short(old[k]), _short(new[k]), source)
-        for old, new, source in snapshots(run)
-        for k in sorted(old.keys() & new.keys())
-        if not _same(old[k], new[k]) and not FREE.search(k)
-    }
-    return list(found.values())
+Changed = tuple[str, str, str, str]  # key, before, after, file
+
+
+def _changes(run: Run) -> tuple[list[Changed], list[Changed], int]:
+    """What changed over successive snapshots of the same settings (nothing changes within one launch); what only shares the samples a
+    step out otherwise; and how many these are."""
+    found: dict[str, Changed] = {}
+    kept: dict[str, Changed] = {}
+    samples = 0
+    for old, new, source in snapshots(run):
+        same = only_split(run, old, new)
+        samples = same[0] if same else samples
+        for k in sorted(old.keys() & new.keys()):
+            if not _same(old[k], new[k]) and not FREE.search(k):
+                (kept if same and k in same[1] else found)[k] = (k, _short(old[k]), _short(new[k]), source)
+    return list(found.values()), [c for k, c in kept.items() if k not in found], samples
 
 
 def _same(old: str, new: str) -> bool:

@@ -12,7 +12,8 @@ How it decides
     gradient norm or evaluation loss stay finite: one NaN in a running average. *Unit*: the first loss is ln of
     the vocabulary times the accumulation steps, or log base 2 of it. *Clipped norm*: the gradient norm never
     exceeds the clipping threshold and often equals it. *Mean of the run*: a second value at a step is the mean of all
-    before it; the series goes without it.
+    before it; the series goes without it. *Meter*: at even distances the loss is zero, or below its neighbours by one factor while
+    the gradient norm stays where it is: a meter that was read empty, or begun anew and divided by a full window.
 
 Cannot tell
     Where the gradient norm was not logged and no zeros follow, a filtered NaN looks like a spike of one value.
@@ -34,7 +35,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.run import nan_filter, settings
+from forensics.run import meter_dips, nan_filter, settings
 from forensics.run.endings import events
 from forensics.run.inputs import needed
 from forensics.run.series import Series, series
@@ -51,7 +52,7 @@ BITS = 1 / math.log(2)  # unit: bits a nat
 class Facts(BaseFacts):
     """What the logger made, by its kind."""
 
-    kind: str  # nan_filter, dropped_field, nan_for_ever, times_accumulation, base_2, clipped_norm, run_mean
+    kind: str  # nan_filter, dropped_field, nan_for_ever, times_accumulation, base_2, clipped_norm, run_mean, meter
     step: int | None
 
 
@@ -95,12 +96,9 @@ class Clipped(Facts):
 
 def detect(run: Run) -> Iterator[Finding]:
     s = needed(run, "loss.train")
-    yield from _filtered(run, s)
-    yield from _dropped(run, s)
-    yield from _poisoned(run, s)
-    yield from _unit(run, s)
+    for made in (_filtered, _dropped, _poisoned, _unit, _run_mean, _meter):
+        yield from made(run, s)
     yield from _clipped(run)
-    yield from _run_mean(run, s)
 
 
 def smallest_effect(run: Run) -> str:
@@ -241,3 +239,12 @@ def _run_mean(run: Run, s: Series) -> Iterator[Finding]:
         title = f"{s.tag} is logged twice at step {step}: {value:.6g} is the mean over the run, {own:.6g} the step's own"
         shown = evidence.text("the second value", [f"step {step}: {value:.6g}"], run.where(s.source[-1], at))
         yield evidence.found(Facts("run_mean", step), title, (step, step), "info", shown, key=f"{step}-run_mean")
+
+
+def _meter(run: Run, s: Series) -> Iterator[Finding]:
+    if found := meter_dips.dips(run, s):
+        first, last = int(found.rows[0]), int(found.rows[-1])
+        reads = f"reads {found.factor:.2g} of its neighbours" if found.factor else f"is exactly zero, between values of {found.level:.3g},"
+        title = f"{s.tag} {reads} every {found.apart} steps from step {s.step[first]} on ({len(found.rows)} times)"
+        facts = Rows("meter", int(s.step[first]), int(s.step[last]), len(found.rows))
+        yield _finding(run, s, (first, last), facts, title, "warning", f"{s.value[first]:.4g}")

@@ -15,7 +15,8 @@ How it decides
     times further than ever before and stays up. *not_a_spike* are weights that start anew, a level that steps
     up without an overshoot, the same bump at regular distances, and what the logger made: a running mean that begins anew with each epoch, too. A spike that a
     restart or the end of the log cuts off is *censored*: its class is open. What takes back less than half a percent of all that the loss
-    had fallen is told, but is no warning; nor is a climb to the end while the evaluation loss goes on falling.
+    had fallen is told, but is no warning; nor is a climb to the end while the evaluation loss goes on falling,
+    nor one that the weight of a KL term makes as it is raised.
 
 Cannot tell
     Without a training loss, or with fewer than ten values of it, unless there are five that never give back a quarter of their fall. A
@@ -53,6 +54,7 @@ from forensics.spikes.visible import smallest_spike
 from parsers.tables import Run
 
 NEEDS = [ANY_LOSS]
+MEANT = "kl_weight_lifts_loss"
 WHY = {
     "reinit": "the loss is back at its first value and comes down the same way: reinitialized weights",
     "step": "the level steps up without an overshoot and learning continues: a restarted schedule, or other data",

@@ -7,7 +7,8 @@ How it decides
     Against the planned steps, or where the plan is not known against those that were done: a decay that reaches its lowest
     value (1 % of the peak, or the configured minimum) before 60 % of them, and stays there or rises again; or one that falls
     to less than half of the peak and then stands at one and the same value to the end. The factor is plan over end. Warm
-    restarts and cycles, steps (a fall in fewer than four strides), and a length of the decay that the config names are left alone.
+    restarts and cycles, steps (a fall in fewer than four strides), a length of the decay that the config names, and a rate that
+    is low because a restart began its warmup anew (``lr_schedule``) are left alone.
 
 Cannot tell
     Where the rate was not logged, or fewer than eight times.
@@ -30,6 +31,8 @@ from forensics.errors import CannotTell
 from forensics.run import settings
 from forensics.run.inputs import needed, surviving
 from forensics.run.plan import planned_steps
+from forensics.run.series import Series
+from forensics.run.silent_restarts import with_silent_restarts
 from parsers.tables import Run
 
 NEEDS = ["lr"]
@@ -55,7 +58,7 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = needed(run, "lr")
+    s = with_silent_restarts(run, needed(run, "lr"))
     rows = surviving(s)
     if len(rows) < LEAST:
         raise CannotTell(f"the rate was logged {len(rows)} times")
@@ -80,8 +83,8 @@ def detect(run: Run) -> Iterator[Finding]:
     if end <= 0 or end >= EARLY * plan or int(step[-1]) <= 1.15 * end:
         return
     again = bool(x[top + first_low :].max() > 0.3 * peak)
-    if again and (not known or lr_schedule.restarts(s)):
-        return  # a cycle that was meant: jumps back up at even distances, or nothing says that the run is one cycle
+    if again and (not known or lr_schedule.restarts(s) or _begins_attempt(s, rows, top + first_low)):
+        return  # a cycle that was meant: jumps back up at even distances, or nothing says that the run is one cycle; or a restart's warmup
     how = "and comes round again" if again else "and stays there"
     title = f"The learning rate reaches its end at step {end} of {plan} {how}"
     facts = Facts(end, plan, plan / end, again)
@@ -89,6 +92,11 @@ def detect(run: Run) -> Iterator[Finding]:
     marks = [{"step": end, "label": f"end of the schedule: {end}", "kind": "event"}]
     shown = evidence.window(s, first, last, *marks, title=s.tag, where=s.place(run, row), margin=0)
     yield evidence.found(facts, title, (end, last), "warning", shown, times=(s.clock(row), None))
+
+
+def _begins_attempt(s: Series, rows: np.ndarray, i: int) -> bool:
+    """Whether the rate did not fall to row `i` of the surviving ones but began an attempt there."""
+    return bool(s.attempt[rows[i]] != s.attempt[rows[i - 1]])
 
 
 def _floor(x: np.ndarray) -> int | None:

@@ -23,6 +23,21 @@ def attention_logits_grew(s: Symptoms) -> Sign:
     return cannot_tell(f"neither attention logits nor attention entropy were logged with {attention_logits.LEAST} finite values.")
 
 
+def attention_saturated_from_start(s: Symptoms) -> Sign:
+    """The largest attention logit of an untrained model is above 100 from the first values to the last: weights or scale are too large."""
+    if found := s.of(attention_logits.Saturated):
+        return seen(f"{found[0].title}.", found, first=found[0].first_step, last=found[0].last_step)
+    _, x = usable(s.run, "attn.max_logit")
+    if len(x) < attention_logits.LEAST:
+        return cannot_tell(f"attention logits were not logged with {attention_logits.LEAST} finite values.")
+    first = float(np.median(x[:5]))
+    if first >= attention_logits.HUGE:
+        return cannot_tell(
+            f"nothing shows that the model was untrained when its largest attention logit was {first:.3g}, or it grew from there."
+        )
+    return absent(f"The largest attention logit begins at {first:.3g}.")
+
+
 def loss_left_before_logits(s: Symptoms) -> Sign:
     """The loss spiked before the attention logits ran away."""
     grown = s.of(attention_logits.Facts)

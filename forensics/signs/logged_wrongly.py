@@ -6,7 +6,7 @@ import numpy as np
 
 from forensics.case import Finding
 from forensics.detectors import logger_artefact
-from forensics.run import loss_factor, settings
+from forensics.run import loss_factor, meter_dips, settings
 from forensics.run.evaluations import outcomes
 from forensics.run.series import series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -125,6 +125,17 @@ def run_mean_logged(s: Symptoms) -> Sign:
     if loss is None:
         return cannot_tell("the training loss was not logged.")
     return absent(f"No step of {loss.tag} has a second value that is the mean of the {len(loss)} before it.")
+
+
+def loss_dips_at_even_distances(s: Symptoms) -> Sign:
+    """At even distances the loss is zero, or lies below its neighbours by one factor while the gradient norm stays: the meter's doing."""
+    found = _made(s, "meter")
+    if found:
+        return seen(f"{found[0].title}.", found, first=found[0].facts.step, last=found[0].last_step)
+    loss = series(s.run, "loss.train")
+    if loss is None or loss.usable.sum() < meter_dips.LEAST * meter_dips.APART:
+        return cannot_tell("the training loss was not logged often enough to show dips at even distances.")
+    return absent(f"No dips to one factor come back at even distances in {loss.usable.sum()} values of {loss.tag}.")
 
 
 def _filtered(f: Finding[logger_artefact.Facts]) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from forensics.detectors import divergence
+from forensics.case import Finding
+from forensics.detectors import divergence, loss_spike
 from forensics.run import settings
 from forensics.run.metrics_in_words import both_levels, moved_from, stays_from, worded
 from forensics.run.scores import scores
@@ -144,22 +146,42 @@ def kl_weight_annealed(s: Symptoms) -> Sign:
 
 
 def kl_weight_lifts_loss(s: Symptoms) -> Sign:
-    """The loss drifts up as the weight of its KL term is raised: without the weighted term it rises by less than half as much."""
-    turned, total = s.of(divergence.Facts), series(s.run, "loss.train")
-    if not turned:
-        return does_not_arise("the loss does not drift up.")
-    weight, kl = next(iter(worded(s.run, KL_WEIGHT)), None), _term(s)
+    """The loss drifts or jumps up as the weight of its KL term is raised, once or in cycles: without the weighted term it rises by less
+    than half as much, and the weight grows by a larger factor than the term."""
+    turned, jumped = s.of(divergence.Facts), s.of(loss_spike.Facts)
+    rises: list[tuple[Finding[Any], int, int | None, float]] = [(f, f.facts.best_step, None, f.facts.final - f.facts.best) for f in turned]
+    rises += [(f, f.facts.start - 1, f.facts.peak, f.facts.height) for f in jumped]
+    if not rises:
+        return does_not_arise("the loss neither drifts nor jumps up.")
+    total, weight, kl = series(s.run, "loss.train"), next(iter(worded(s.run, KL_WEIGHT)), None), _term(s)
     if weight is None or kl is None or total is None:
         return cannot_tell("a KL term and its weight were not logged beside the loss.")
+    told = [(f, rise, left) for f, last, peak, rise in rises if (left := _left_without(total, weight, kl, last, peak)) is not None]
+    if not told:
+        return cannot_tell("a KL term and its weight were logged beside too few values of the loss.")
+    lifted = [x for x in told if x[2] < HALF * x[1]]
+    _, rise, left = (lifted or told)[0]
+    if not lifted:
+        what = f"{left:.3g} are left without its KL term" if math.isfinite(left) else f"nothing is owed to {weight.tag}"
+        return absent(f"Of the loss's rise by {rise:.3g}, {what}.")
+    text = f"Of the loss's rise by {rise:.3g}, {left:.3g} are left without its KL term times {weight.tag}, which is raised meanwhile."
+    return seen(text, [f for f, _, _ in lifted])
+
+
+def _left_without(total: Series, weight: Series, kl: Series, last: int, peak: int | None) -> float | None:
+    """By how much the loss without its weighted term rises from step `last` and before to the steps around `peak` (None: the last ones);
+    infinity where the weight is not what raised the term. None by few values."""
     by_step = [dict(zip(p.step[p.usable].tolist(), p.value[p.usable].tolist(), strict=True)) for p in (total, weight, kl)]
     step = np.array(sorted(set.intersection(*(set(d) for d in by_step))))
-    rest = np.array([by_step[0][i] - by_step[1][i] * by_step[2][i] for i in step.tolist()])
-    before, after = rest[step <= turned[0].facts.best_step][-divergence.FEW :], rest[step > turned[0].facts.best_step][-divergence.FEW :]
+    x, w, k = (np.array([d[i] for i in step.tolist()]) for d in by_step)
+    before, after = np.flatnonzero(step <= last)[-divergence.FEW :], np.flatnonzero(step > last)
+    after = after[-divergence.FEW :] if peak is None else np.sort(after[np.argsort(np.abs(step[after] - peak))[: divergence.FEW]])
     if len(before) < divergence.FEW or len(after) < divergence.FEW:
-        return cannot_tell("a KL term and its weight were logged beside too few values of the loss.")
-    rise, left = turned[0].facts.final - turned[0].facts.best, float(np.median(after) - np.median(before))
-    text = f"Of the loss's rise by {rise:.3g}, {left:.3g} are left without its KL term times {weight.tag}"
-    return seen(f"{text}, which is raised meanwhile.", turned[:1]) if left < HALF * rise else absent(f"{text}.")
+        return None
+    (w0, k0), (w1, k1) = ((float(np.median(w[rows])), float(np.median(k[rows]))) for rows in (before, after))
+    rest = x - w * k
+    raised = w1 > w0 and w1 * k0 >= w0 * k1
+    return float(np.median(rest[after]) - np.median(rest[before])) if raised else math.inf
 
 
 def experts_unbalanced(s: Symptoms) -> Sign:

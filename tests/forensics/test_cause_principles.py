@@ -285,6 +285,35 @@ def test_settings_are_compared_by_value_and_only_between_two_launches(tmp_path: 
         assert changed == (differ and name == "twice")
 
 
+@pytest.mark.parametrize(
+    ("one", "two", "logged", "same"),
+    [
+        ({"global_batch_size": 16, "micro_batch_size": 16}, {"global_batch_size": 16, "micro_batch_size": 8}, None, True),
+        ({"per_device_train_batch_size": 8, "accum_steps": 1}, {"per_device_train_batch_size": 4, "accum_steps": 2}, None, True),
+        ({"batch_size": 8, "world_size": 4}, {"batch_size": 16, "world_size": 2}, None, True),
+        ({"micro_batch_size": 16}, {"micro_batch_size": 8}, 16, True),
+        ({"train_batch_size": 32, "train_micro_batch_size_per_gpu": 8}, {"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4}, None, True),
+        ({"micro_batch_size": 16}, {"micro_batch_size": 8}, None, False),  # nothing says what the others are
+        ({"global_batch_size": 16, "micro_batch_size": 16}, {"global_batch_size": 8, "micro_batch_size": 8}, None, False),
+        ({"batch_size": 8, "accum_steps": 1}, {"batch_size": 4, "accum_steps": 1}, None, False),
+        ({"batch_size": 8, "world_size": 4}, {"batch_size": 8, "world_size": 2}, 8, False),  # the log has the batch of a process
+        ({"batch_size": 8, "accum_steps": 1}, {"batch_size": 4, "accum_steps": 4}, None, False),
+    ],
+)  # fmt: skip
+def test_a_batch_that_is_shared_out_otherwise_is_no_change(tmp_path: Path, one: Any, two: Any, logged: int | None, same: bool) -> None:
+    x = curve(100)
+    rows = [{"step": i, "loss": x[i]} | ({"global_batch_size": logged} if logged else {}) for i in [*range(100), *range(60, 100)]]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    for launch, config in (("1", one), ("2", two)):
+        (tmp_path / f"config_{launch}.json").write_text(
+            json.dumps({"lr": 1e-3, "model": "m", "layers": 2, "heads": 2, "width": 8} | config)
+        )
+    case = forensics.analyze(str(tmp_path))
+    (found,) = [f for f in case.findings if f.kind == "config_change"]
+    assert ("samples a step, with" in found.title) == same, found.title
+    assert not same or found.severity == "info"
+
+
 def evaluated(x: list[float], every: int, held: dict[int, dict[str, float]]) -> Rows:
     return [{"step": i, "loss": v, "grad_norm": 0.5, "lr": 1e-3} | (held[i // every] if i % every == 0 else {}) for i, v in enumerate(x)]
 

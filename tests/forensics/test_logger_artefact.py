@@ -90,3 +90,46 @@ def test_a_norm_that_was_clipped_before_it_was_logged() -> None:
     assert found(run)["clipped_norm"].facts.share > 0.3
     run = run_of({"loss.train": noisy(200, 0.01), "grad.norm": 2 * g}, config={"max_grad_norm": 1.0})
     assert found(run) == {}
+
+
+DIPS = np.arange(13, 160, 20)
+
+
+def dipping(factor: float | np.ndarray, norm: float | None = 1.0, at: np.ndarray = DIPS, **other: np.ndarray) -> Run:
+    """A loss that dips at some rows, with its gradient norm, which moves by `norm` there."""
+    x, g = noisy(160, 0.03), noisy(160, 0.1, seed=1)
+    x[at] *= factor
+    g[at] *= norm or 1.0
+    return run_of({"loss.train": x, **({} if norm is None else {"grad.norm": g}), **other}, interval=10)
+
+
+@pytest.mark.parametrize(("factor", "norm"), [(0.0, None), (0.0, 1.0), (1 / 3, 1.0)])
+def test_dips_at_even_distances_are_a_meter(factor: float, norm: float | None) -> None:
+    f = found(dipping(factor, norm))["meter"]
+    assert (f.facts.step, f.facts.count, f.severity) == (130, 8, "warning")
+    assert "every 200 steps" in f.title
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        dipping(1 / 3, None),  # nothing tells an easy batch of each epoch from a meter
+        dipping(1 / 3, 0.55),  # the easy batch moves the norm
+        dipping(0.0, 0.0001),  # a batch without targets has no gradient either
+        dipping(1 / 3, at=np.array([13, 40, 47, 90, 131])),  # at no even distances
+        dipping(0.0, at=DIPS[:3]),  # too few to have one distance
+        dipping(np.linspace(0.2, 0.7, len(DIPS))),  # by no one factor
+        run_of({"loss.train": np.ones(160), "grad.norm": np.ones(160)}, interval=10),  # none at all
+        dipping(0.8),  # within what a loss scatters
+        dipping(0.0, **{"rl.reward": np.ones(160)}),  # a policy's first update
+    ],
+    ids=["norm not logged", "easy batch", "no targets", "uneven", "three", "factors", "constant", "scatter", "policy"],
+)
+def test_other_dips_are_no_meter(run: Run) -> None:
+    assert "meter" not in found(run)
+
+
+def test_zeros_of_a_loss_near_the_last_digit_are_no_meter() -> None:
+    x = np.round(noisy(160, 0.03) / 500, 3)
+    x[DIPS] = 0
+    assert "meter" not in found(run_of({"loss.train": x}, interval=10))

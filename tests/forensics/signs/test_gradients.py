@@ -21,6 +21,7 @@ LOSS = 1 + 2 * np.exp(-T / 60) + 0.02 * RNG.standard_normal(300)
 SPIKE = LOSS + np.where(T == 200, 5.0, 0.0)
 CLIMBS = LOSS + np.where(T > 100, (T - 100) / 40, 0.0)
 NORM = 0.5 + 0.02 * RNG.standard_normal(300)
+FROM_CHANCE, CHARS = 2.4 + 2.3 * np.exp(-T / 60) + 0.02 * RNG.standard_normal(300), {"vocab_size": 98}
 G, A = gradients, attention
 
 
@@ -76,6 +77,17 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (A.attention_logits_grew, "seen", {"loss.train": SPIKE, "attn.max_logit": 2 * np.exp(T / 50)}, {}),
     (A.attention_logits_grew, "absent", {"loss.train": LOSS, "attn.max_logit": 2 + 0.001 * T}, {}),
     (A.attention_logits_grew, "cannot tell", {"loss.train": LOSS}, {}),
+    (A.attention_saturated_from_start, "seen", {"loss.train": FROM_CHANCE, "attn.max_logit": 130 + 10 * NORM}, {"config": CHARS}),
+    (A.attention_saturated_from_start, "absent", {"loss.train": FROM_CHANCE, "attn.max_logit": 13 + NORM}, {"config": CHARS}),
+    (A.attention_saturated_from_start, "absent", {"loss.train": FROM_CHANCE, "attn.max_logit": 2 * np.exp(T / 50)}, {"config": CHARS}),
+    (
+        A.attention_saturated_from_start,
+        "cannot tell",
+        {"loss.train": FROM_CHANCE / 2, "attn.max_logit": 130 + 10 * NORM},
+        {"config": CHARS},
+    ),
+    (A.attention_saturated_from_start, "cannot tell", {"loss.train": FROM_CHANCE}, {"config": CHARS}),
+    (A.attention_logits_grew, "absent", {"loss.train": FROM_CHANCE, "attn.max_logit": 130 + 10 * NORM}, {"config": CHARS}),
     (A.loss_left_before_logits, "seen", {"loss.train": np.where(T == 100, 9.0, LOSS), "attn.max_logit": 2 * np.exp(T / 50)}, {}),
     (A.loss_left_before_logits, "absent", {"loss.train": LOSS, "attn.max_logit": 2 * np.exp(T / 50)}, {}),
     (A.loss_left_before_logits, "cannot tell", {"loss.train": LOSS}, {}),

@@ -58,6 +58,9 @@ def looked(sign: str, run: Run) -> Sign:
     ("clipped_norm_logged", {"loss.train": CURVE, "grad.norm": CURVE}, {"grad_clip": 2.0}, None, ABSENT),
     ("clipped_norm_logged", {"loss.train": CURVE, "grad.norm": CURVE}, {}, None, CANNOT_TELL),
     ("run_mean_logged", {"loss.train": CURVE}, {}, None, ABSENT),
+    ("loss_dips_at_even_distances", {"loss.train": np.where(np.arange(N) % 20 == 7, 0, CURVE)}, {}, None, SEEN),
+    ("loss_dips_at_even_distances", {"loss.train": CURVE}, {}, None, ABSENT),
+    ("loss_dips_at_even_distances", {"loss.train": CURVE[:12]}, {}, None, CANNOT_TELL),
 ])  # fmt: skip
 def test_numbers(sign: str, metrics: dict[str, Floats], config: dict[str, Any], framework: str | None, state: str) -> None:
     found = looked(sign, run_of(metrics, config=config, framework=framework))

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from forensics.detectors import divergence
+from forensics.detectors import divergence, loss_spike
+from forensics.pipeline import judge
 from forensics.signs import other_objectives as O
 from forensics.signs import policies as P
 from forensics.signs import policy_updates as U
 from forensics.signs.sign import Sign, Symptoms
-from tests.forensics.curves import run_of
+from tests.forensics.curves import noisy, run_of
 
 T = np.arange(100)
 FADES = np.exp(-T / 10)
@@ -181,3 +182,19 @@ def test_a_weight_that_is_raised_lifts_a_loss_by_its_term(lift: float, term: flo
     terms = {"other/beta": weight} | ({} if term is None else {"other/kld": term * ONE})
     run = run_of({"loss.train": 20 + 10 * FADES + lift * weight, **terms})
     assert O.kl_weight_lifts_loss(Symptoms(run, tuple(divergence.detect(run)))).state == state
+
+
+@pytest.mark.parametrize("of_the_term", [False, True], ids=["by its weight", "by itself"])
+def test_a_cycle_of_the_weight_lifts_the_loss_each_time(of_the_term: bool) -> None:
+    """KL annealing in cycles: the term is large where its weight is small. A term that grows under its weight is no annealing."""
+    t = np.arange(240)
+    weight = np.clip((t % 80) / 50, 0, 1)
+    term = 3 + 6 * np.exp(-weight * 3)
+    if of_the_term:
+        weight, term = np.full(240, 0.5), np.where(t < 160, 6, 6 + 10 * weight)
+    x = 20 + 10 * np.exp(-t / 20) + weight * term + noisy(240, 0.01)
+    run = run_of({"loss.train": x, "other/beta": weight, "other/kl": term})
+    found = [*loss_spike.detect(run), *divergence.detect(run)]
+    assert {f.kind for f in found} == {"loss_spike", "divergence"}
+    assert O.kl_weight_lifts_loss(Symptoms(run, tuple(found))).state == ("absent" if of_the_term else "seen")
+    assert {f.severity for f in judge(run).findings if f.kind in ("loss_spike", "divergence")} == {"critical" if of_the_term else "info"}

@@ -89,6 +89,14 @@ def test_the_end_of_the_schedule() -> None:
         assert of("schedule_ends_early", lr, **config).state == CANNOT_TELL
 
 
+def test_a_warmup_that_a_restart_began_anew_is_no_end_of_the_schedule() -> None:
+    assert of("schedule_ends_early", RESET, attempts=ANEW, max_steps=N).state == ABSENT
+    assert (
+        of("schedule_ends_early", np.r_[EARLY[:200], RESET[200:]], attempts=ANEW, max_steps=N).state == SEEN
+    )  # it ended before the restart
+    assert of("schedule_ends_early", RESET, max_steps=N).state == SEEN  # no restart: it comes round by itself
+
+
 def test_whose_factor_it_is() -> None:
     assert of("schedule_factor_configured", EARLY, max_steps=N, gradient_accumulation_steps=4).state == SEEN
     assert of("schedule_factor_configured", EARLY, max_steps=N, world_size=8).state == ABSENT

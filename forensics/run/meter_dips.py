@@ -1,0 +1,83 @@
+"""Losses that a meter made: at steps of one distance the value is zero, or too low by one factor, and nothing else moves.
+
+The mean of a meter that nothing was added to is zero; a meter that begins anew with each evaluation or epoch and is still divided by a
+full window is too low by the share that it lacks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.run.inputs import is_policy
+from forensics.run.robust import ROUNDED, last_digit, robust_sigma
+from forensics.run.series import Floats, Ints, Series, series
+from forensics.spikes.medians import centred_median
+from parsers.tables import Run
+
+LEAST = 4  # bound: dips, whose three distances are one
+WINDOW = 11  # values: a dip and five on either side
+APART = 4  # bound: logging intervals between two dips, so that most of the neighbours are none
+SIGMAS = 5.0  # statistical: what stands so far off its neighbours is a candidate for a spike, too (forensics.detectors.loss_spike)
+CLEAR = 0.5  # unit: in logs, half of the way down to a dip: no other value comes so low
+SHARED = 0.25  # bound: of that way; a batch that is easier moves the gradient norm, too (for a squared error by half of the way)
+
+
+@dataclass(frozen=True)
+class Dips:
+    """Rows of the loss, and the factor that all of them have over their neighbours (0: exact zeros)."""
+
+    rows: Ints
+    factor: float
+    apart: int  # steps
+    level: float
+
+
+def dips(run: Run, s: Series) -> Dips | None:
+    """The dips of a loss that come back at even distances; a policy's loss is zero at its first update for a reason."""
+    rows = np.flatnonzero(s.usable)
+    x = s.value[rows]
+    if len(x) < LEAST * APART or float(x.min()) < 0 or is_policy(run):
+        return None
+    level = centred_median(x, WINDOW)
+    ratio = np.divide(x, level, out=np.ones(len(x)), where=level > 0)
+    low = _lowest(x, ratio)
+    if low is None:
+        return None
+    gaps = np.diff(s.step[rows[low]])
+    if np.ptp(gaps) > s.interval or gaps.min() < APART * s.interval:
+        return None
+    factor = float(np.median(ratio[low]))
+    return None if _shared(run, s.step[rows[low]], factor) else Dips(rows[low], factor, int(np.median(gaps)), float(np.median(level[low])))
+
+
+def _lowest(x: Floats, ratio: Floats) -> Ints | None:
+    """The values that lie below their neighbours by one factor, clear of all others; None where there are no such."""
+    zero = np.flatnonzero(x == 0)
+    if len(zero):
+        fine = float(np.quantile(x[x > 0], CLEAR)) > ROUNDED * last_digit(x) if (x > 0).any() else False
+        return zero if len(zero) >= LEAST and fine else None
+    inner = np.arange(WINDOW // 2, len(x))  # the first values fall too fast to be anyone's neighbours
+    down = -np.log(ratio[inner])
+    sigma = robust_sigma(down)
+    low = inner[down > CLEAR * down.max()]
+    if len(low) < LEAST:
+        return None
+    off = -np.log(ratio[low])
+    alike = np.ptp(off) <= 2 * SIGMAS * sigma and off.min() > 2 * SIGMAS * sigma
+    return low if alike else None
+
+
+def _shared(run: Run, step: Ints, factor: float) -> bool:
+    """Whether the gradient norm goes down with the loss, or was not logged where only it could tell that the batch is no easier."""
+    norm = series(run, "grad.norm")
+    if norm is None:
+        return factor > 0
+    rows = np.flatnonzero(norm.usable & (norm.value >= 0))
+    level = centred_median(norm.value[rows], WINDOW)
+    there = np.flatnonzero(np.isin(norm.step[rows], step) & (level > 0))
+    if len(there) < LEAST:
+        return factor > 0
+    moved = float(np.median(norm.value[rows][there] / level[there]))
+    return moved < (CLEAR if not factor else factor**SHARED)
