@@ -104,7 +104,9 @@ def _stepped(run: Run, s: Series, *, hits: bool) -> Finding | None:
     facts = Facts(step, before=float(x[i]), after=float(x[i + 1]), size=size, metric=s.name, previous=previous, alone=alone)
     slow = hits and _abrupt(y, i) and _settled(run, s.step[rows], i)
     better = size if hits else -size
-    learns = (not slow and _learns(y, i, better)) or (better > 0 and _rate_falls(run, int(s.step[rows[max(i - 1, 0)]]), step))
+    unseen = hits or series(run, "loss.train") is None  # a loss that falls as the training's was not let through above
+    learns = (not slow and _learns(y, i, better)) if unseen else better > 0 and float(np.abs(np.diff(y)[:i]).max()) > HALF * better
+    learns |= better > 0 and _rate_falls(run, int(s.step[rows[max(i - 1, 0)]]), step)
     severity = "info" if alone or learns else "warning"
     steps, times = (step, int(s.step[rows[-1]])), (s.clock(rows[i + 1]), None)
     return evidence.found(facts, title, steps, severity, shown, times=times)
