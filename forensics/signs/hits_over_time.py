@@ -25,10 +25,8 @@ EFFECTS = {"hits_never_rise": "acc.eval"}  # a symptom of its own, for which the
 LEAST, MANY = 4, 20  # bound: evaluations, as the plateau detector wants them; values whose fifths are four each
 GUESSED = 1.2  # times; as an accuracy at chance on a few hundred samples scatters (held_out_chance)
 LOW = 0.5 / GUESSED  # bound: below what one of two answers scatters to; a domain classifier of adversarial training is meant to guess
-FIFTHS, TENTHS = (
-    5,
-    10,
-)  # bound: fifths of MANY values are four each; the first tenth and the last are the least that has a beginning and an end
+# bound: fifths of MANY values are four each; the first tenth and the last are the least that has a beginning and an end
+FIFTHS, TENTHS = 5, 10
 ROOM = 0.25  # of the level; measured: the hits of runs that learn rise by more than a quarter (held_out_chance)
 _TRAINED = lazy_re(
     r"(?i)(^|[./_])(pre_?trained\w*|init_from|load_from|resume_from\w*|fine_?tun\w*|model_name_or_path|init_checkpoint)([./_]|$)"
