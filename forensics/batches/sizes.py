@@ -80,7 +80,8 @@ def whole(run: Run, names: str) -> tuple[int, str] | None:
 
 def samples_a_step(run: Run) -> tuple[int, str] | None:
     """Samples of an optimizer step over all processes, from the log or a setting; None where unknown or where it changes."""
-    return logged(run) if data_order_facts.consumed(run) is not None else logged(run) or whole(run, ALL)
+    told = logged(run)
+    return told if told or data_order_facts.consumed(run) is not None else whole(run, ALL)
 
 
 def logged(run: Run) -> tuple[int, str] | None:

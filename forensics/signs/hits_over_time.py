@@ -13,6 +13,7 @@ from forensics.run.robust import error_of_median, noise_by_steps
 from forensics.run.series import Floats, Series, names, series
 from forensics.run.usual_rate import is_set
 from forensics.run.weight_norms import frozen_on_purpose
+from forensics.signs.held_out_chance import GUESSED
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from forensics.spikes.visible import MARGIN
 from parsers.lazy_regex import lazy_re
@@ -23,7 +24,6 @@ SUBJECT = "held_out"  # the other half of it
 EFFECTS = {"hits_never_rise": "acc.eval"}  # a symptom of its own, for which there is no detector
 
 LEAST, MANY = 4, 20  # bound: evaluations, as the plateau detector wants them; values whose fifths are four each
-GUESSED = 1.2  # times; as an accuracy at chance on a few hundred samples scatters (held_out_chance)
 LOW = 0.5 / GUESSED  # bound: below what one of two answers scatters to; a domain classifier of adversarial training is meant to guess
 # bound: fifths of MANY values are four each; the first tenth and the last are the least that has a beginning and an end
 FIFTHS, TENTHS = 5, 10

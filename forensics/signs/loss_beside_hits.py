@@ -19,9 +19,7 @@ LEAST = 3  # bound: three values make a mean that one odd value does not decide
 FIRST = 3  # until this step a loss is that of the initialization: Adam has moved a weight by three times the rate at most
 # relative: exp of a first loss that is within 0.03 nats of chance; above 1 / WHOLE classes any number would be near a whole one
 WHOLE = 0.03
-USUAL = (
-    0.1  # paper: label smoothing of Inception-v3 (arXiv:1512.00567) and of the Transformer (arXiv:1706.03762), the default everywhere since
-)
+USUAL = 0.1  # paper: label smoothing of Inception-v3 (arXiv:1512.00567) and of the Transformer (arXiv:1706.03762)
 RIGHT = 0.9  # unit: nine of ten
 MOSTLY = 0.5  # unit: more right than wrong; at chance every cross entropy begins and ends at one number
 BEGUN = 0.1  # nats; bound: two numbers of classes below 1 / WHOLE are less apart than that only from ten on, where the end tells them apart
@@ -114,7 +112,7 @@ def _end(run: Run) -> End | str:
     if hits is others and len(held_out) >= LEAST:  # dropout lifts the one, overfitting the other
         ends.append(_mean_of_last(held_out))
     least, right = min(ends), _mean_of_last(shares(hits))
-    if (n := _classes(run) or (_squashed_classes(loss, held_out, least + right) if right > MOSTLY else None)) is None:
+    if (n := _classes(run) or _squashed_classes(loss, held_out, least, right)) is None:
         return "the number of classes is not known: config does not say it, and the loss does not begin at ln of a whole number."
     return End(least, right, n)
 
@@ -129,10 +127,10 @@ def _classes(run: Run) -> float | None:
     return float(n) if n > 1 and abs(math.exp(loss[0]) / n - 1) <= WHOLE else None
 
 
-def _squashed_classes(loss: Floats, held_out: Floats, total: float) -> float | None:
+def _squashed_classes(loss: Floats, held_out: Floats, last: float, hits: float) -> float | None:
     """The classes for which a loss would begin near chance and end where a cross entropy of probabilities does, and that of an
     evaluation would never be below it; None where there are none."""
-    n = round(math.exp(total) - math.e + 1) if total < math.log(1 / WHOLE) else 0
+    n = round(math.exp(last + hits) - math.e + 1) if hits > MOSTLY and last + hits < math.log(1 / WHOLE) else 0
     if n <= 2 or not math.log(n) - BEGUN <= loss[0] <= math.log(n) + WHOLE:
         return None
     return float(n) if min(held_out, default=math.inf) >= math.log(math.e + n - 1) - 1 - NEAR[0] else None
