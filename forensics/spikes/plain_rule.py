@@ -12,10 +12,11 @@ CROWD_WINDOW = 50  # values; not critical: 35 and 70 tell the same runs and curv
 def find(values: Floats) -> list[Excursion]:
     """Events of one attempt's values by the plain rule, in order, in the unit of the values. Only finite values count."""
     place = np.flatnonzero(np.isfinite(values))
-    y, logs = scaled(values[place])
+    x = values[place]
+    y, logs = scaled(x)
     least = float(np.log1p(LEAST)) if logs else LEAST
     events = [e for e in candidates(y) if e.depth == 0 and e.sigmas >= PEAK_SIGMA and e.height >= least]
-    return [in_units(e, values[place], place, logs) for e in _without_crowds(events, len(y))]
+    return [in_units(e, x, place, logs) for e in _without_crowds(events, len(y))]
 
 
 def _without_crowds(events: list[Excursion], n: int) -> list[Excursion]:
