@@ -11,7 +11,6 @@ from typing import Any
 import parsers
 from forensics import remote, services, standard_input
 from forensics.errors import ForensicsError, NoSingleRun
-from forensics.many_runs import worst_first
 from forensics.run import metric_aliases, seed_group
 from forensics.run.series import names, series
 from parsers import secrets
@@ -130,6 +129,8 @@ def counted(runs: list[Run]) -> list[Run]:
 def choose(runs: list[Run], path: str, *, name: str | None = None, progress: Progress | None = None) -> Run:
     """The run that speaks for what lies below `path`: the one of that `name`; else the worst, with its group where all are one
     configuration under several seeds. Its ``siblings`` are the others, the worst first."""
+    from forensics.many_runs import worst_first  # all detectors: `tables` needs none
+
     known = counted(runs)
     if name is not None:
         chosen = named(runs, name, path)

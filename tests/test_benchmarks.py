@@ -37,16 +37,16 @@ def test_all_readers_find_what_was_written(workload: str, ingest: Any, tmp_path:
     for reader in readers(ingest, workload):
         count, total = getattr(peers, reader)()(tmp_path / "w")
         found[reader] = count
-        ingest.agree(workload, truth, ingest.Measured(reader, count, total, 1.0, 1.0))
+        ingest.agree(workload, truth, ingest.Measured(reader, count, total, 1.0, 1.0, 1.0))
     assert {"ours", "ours_megatron"} & set(found)
     assert len(found) >= 2
 
 
 def test_a_reader_that_finds_something_else_ends_the_benchmark(ingest: Any) -> None:
     with pytest.raises(SystemExit, match="found 3 numbers"):
-        ingest.agree("scalars 1M", (4, 10.0), ingest.Measured("ours", 3, 10.0, 1.0, 1.0))
+        ingest.agree("scalars 1M", (4, 10.0), ingest.Measured("ours", 3, 10.0, 1.0, 1.0, 1.0))
     with pytest.raises(SystemExit, match="sum 11"):
-        ingest.agree("scalars 1M", (4, 10.0), ingest.Measured("ours", 4, 11.0, 1.0, 1.0))
+        ingest.agree("scalars 1M", (4, 10.0), ingest.Measured("ours", 4, 11.0, 1.0, 1.0, 1.0))
 
 
 def test_workloads_are_the_same_every_time(tmp_path: Path, ingest: Any) -> None:
