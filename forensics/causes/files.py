@@ -61,7 +61,7 @@ class Cause:
 
     def effects(self, signs: dict[str, Sign]) -> list[str]:
         """The signs of the effects that were seen and that this cause explains."""
-        there = {n for n, sign in signs.items() if sign.state == SEEN}
+        there = {n for e in self.explains for n in (*e.signs, *e.unless) if n in signs and signs[n].state == SEEN}
         return list(dict.fromkeys(n for effect in self.explains if effect.among(there) for n in effect.signs))
 
 

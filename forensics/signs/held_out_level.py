@@ -8,7 +8,7 @@ from forensics.detectors import eval_jump, eval_noise
 from forensics.run import evaluations as held
 from forensics.run import settings
 from forensics.run.evaluations import FIFTHS
-from forensics.run.robust import error_of_median, robust_sigma
+from forensics.run.robust import error_of_median, median, robust_sigma
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -101,12 +101,12 @@ def eval_like_training_with_dropout(s: Symptoms) -> Sign:
 def _gaps(train: Series, step: Ints, x: Floats) -> Floats:
     """Training loss around each evaluation less the evaluation loss; NaN where none was logged there."""
     width = max(int(np.median(np.diff(step))) // 2, train.interval) if len(step) > 1 else train.interval
-    out = np.full(len(x), np.nan)
-    for i in range(len(x)):
-        beside = train.value[train.usable & (np.abs(train.step - step[i]) <= width)]  # from both sides: a falling loss favours neither
-        if len(beside):
-            out[i] = float(np.median(beside)) - float(x[i])
-    return out
+    rows = np.flatnonzero(train.usable)
+    rows = rows[np.argsort(train.step[rows], kind="stable")]
+    at, value = train.step[rows], train.value[rows]
+    first, stop = np.searchsorted(at, step - width), np.searchsorted(at, step + width, side="right")
+    beside = [value[i:j] for i, j in zip(first.tolist(), stop.tolist(), strict=True)]  # from both sides: a falling loss favours neither
+    return np.array([median(v) if len(v) else np.nan for v in beside]) - x
 
 
 def accuracy_is_one_class(s: Symptoms) -> Sign:
