@@ -185,6 +185,8 @@ def _deal(steps: list[int | None], spans: list[Span]) -> list[int]:
 
 
 def _by_step_or_time(table: pa.Table, rows: NDArray[np.int64], spans: list[Span]) -> NDArray[np.int32]:
+    if len(spans) == 1:
+        return np.zeros(len(rows), np.int32)
     columns = [table[c].to_pylist() if c in table.column_names else [None] * table.num_rows for c in ("step", "time")]
     return np.array([_at(columns[0][row], columns[1][row], spans) for row in rows], np.int32)
 
