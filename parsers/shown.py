@@ -39,13 +39,14 @@ def _hide(run: Run, shown: dict[str, str]) -> None:
 
 def _names(runs: list[Run]) -> Iterator[str]:
     """Every name that is shown; of columns only of those that hold a secret somewhere."""
+    held: dict[bytes, pa.StringArray] = {}
     for r in runs:
         for s in r.sources:
             yield from (s.path, s.format)
         yield from (g.path for g in r.gaps)
-        held = {_raw(texts): texts for table in r.tables.values() for column in table.columns for texts in _texts(column)}
-        if secrets.has_hints(b"\0".join(held)):  # asked once for all: each hint is looked for in each text
-            yield from (v for texts in held.values() if _suspicious(texts) for v in texts.to_pylist() if v is not None)
+        held |= {_raw(texts): texts for table in r.tables.values() for column in table.columns for texts in _texts(column)}
+    if secrets.has_hints(b"\0".join(held)):  # asked once for all: each hint is looked for in each text
+        yield from (v for texts in held.values() if _suspicious(texts) for v in texts.to_pylist() if v is not None)
 
 
 def _texts(column: pa.ChunkedArray) -> Iterator[pa.StringArray]:
