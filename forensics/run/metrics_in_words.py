@@ -28,6 +28,11 @@ def worded(run: Run, pattern: str) -> tuple[Series, ...]:
     return tuple(sorted((s for s in found if s.usable.sum() >= LEAST), key=lambda s: -int(s.usable.sum())))
 
 
+def probability(found: tuple[Series, ...]) -> Series | None:
+    """The first series that is a probability."""
+    return next((p for p in found if p.value[p.usable].min() >= 0 and p.value[p.usable].max() <= 1), None)
+
+
 def both_levels(s: Series) -> tuple[float, float]:
     """Medians of the first and of the last tenth of the values, of three at least; NaN of an empty series."""
     x = s.value[s.usable]
