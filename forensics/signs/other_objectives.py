@@ -10,6 +10,7 @@ import numpy as np
 from forensics.case import Finding
 from forensics.detectors import divergence, loss_spike
 from forensics.run import settings
+from forensics.run.loss_terms import of_a_loss
 from forensics.run.metrics_in_words import both_levels, moved_from, probability, stays_from, worded
 from forensics.run.scores import scores
 from forensics.run.series import Series, series
@@ -103,9 +104,7 @@ def samples_alike(s: Symptoms) -> Sign:
 
 def _term(s: Symptoms) -> Series | None:
     """The KL term of a loss: not that of a policy."""
-    if any(series(s.run, name) is not None for name in ("rl.reward", "rl.loss_policy", "rl.loss_value", "pref.margin")):
-        return None
-    return next(iter(worded(s.run, KL_TERM)), None)
+    return next(iter(of_a_loss(s.run, KL_TERM)), None)
 
 
 def kl_term_vanished(s: Symptoms) -> Sign:
