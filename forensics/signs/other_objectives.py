@@ -11,7 +11,7 @@ from forensics.case import Finding
 from forensics.detectors import divergence, loss_spike
 from forensics.run import settings
 from forensics.run.loss_terms import of_a_loss
-from forensics.run.metrics_in_words import both_levels, moved_from, probability, stays_from, worded
+from forensics.run.metrics_in_words import both_levels, moved_from, probability, stays_from, together, worded
 from forensics.run.scores import scores
 from forensics.run.series import Series, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -168,9 +168,7 @@ def kl_weight_lifts_loss(s: Symptoms) -> Sign:
 def _left_without(total: Series, weight: Series, kl: Series, last: int, peak: int | None) -> float | None:
     """By how much the loss without its weighted term rises from step `last` and before to the steps around `peak` (None: the last ones);
     infinity where the weight is not what raised the term. None by few values."""
-    by_step = [dict(zip(p.step[p.usable].tolist(), p.value[p.usable].tolist(), strict=True)) for p in (total, weight, kl)]
-    step = np.array(sorted(set.intersection(*(set(d) for d in by_step))))
-    x, w, k = (np.array([d[i] for i in step.tolist()]) for d in by_step)
+    step, (x, w, k) = together(total, weight, kl)
     before, after = np.flatnonzero(step <= last)[-divergence.FEW :], np.flatnonzero(step > last)
     after = after[-divergence.FEW :] if peak is None else np.sort(after[np.argsort(np.abs(step[after] - peak))[: divergence.FEW]])
     if len(before) < divergence.FEW or len(after) < divergence.FEW:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.run.loss_terms import of_a_loss
-from forensics.run.metrics_in_words import worded
+from forensics.run.metrics_in_words import together, worded
 from forensics.run.series import Floats, Series, series
 from forensics.run.usable_values import begins_late
 from forensics.signs.other_objectives import KL_TERM, RECONSTRUCTION
@@ -45,9 +45,7 @@ def penalty_rewarded(s: Symptoms) -> Sign:
 
 def _weight(total: Series, rest: Series, term: Series) -> tuple[float, Floats] | None:
     """(the constant that the term is multiplied with, the term) where the loss is the other term and this; None where it is something else."""
-    by_step = [dict(zip(p.step[p.usable].tolist(), p.value[p.usable].tolist(), strict=True)) for p in (total, rest, term)]
-    step = sorted(set.intersection(*(set(d) for d in by_step)))
-    t, r, k = (np.array([d[i] for i in step]) for d in by_step)
+    _, (t, r, k) = together(total, rest, term)
     rows = np.abs(t - r) > PRINTED * np.abs(r)  # what is left of two numbers that are nearly equal is their last digits
     if rows.sum() < LEAST or (k < 0).any() or not (k[rows] > 0).all():
         return None

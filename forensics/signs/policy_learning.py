@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.run import settings
-from forensics.run.metrics_in_words import probability, worded
+from forensics.run.metrics_in_words import probability, together, worded
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.signs.policy_updates import EXPLAINED, STILL
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -23,6 +23,7 @@ NOTHING = 1e-6
 STEADY = 1e-3  # of a level: as three digits print it
 DROWNED = 100.0  # unit: two decades; advantages are normalized to a spread of one, and the gradient of both losses is clipped together
 FITTED, OFF, NOISES = 0.99, 0.01, 8.0  # of the variance; of the range; statistical: as in the divergence detector
+FITS, FOLLOWS = 12, 0.95  # bound: beginnings that a line is fitted to; share of the values before the break that lie on it
 TWICE, ENDS = 2.0, 0.1  # unit: a factor; share of the planned steps by which a run that ended as planned may differ
 EXPLORES = r"^(rollout[ /]|train[ /]|charts[ /])?(exploration rate|exploration|epsilon|eps)( greedy)?$"
 FINAL = "exploration_final_eps epsilon_end eps_end end_e final_epsilon epsilon_final eps_final epsilon_min eps_min min_epsilon final_eps"
@@ -78,12 +79,11 @@ def reward_leaves_episode_length(s: Symptoms) -> Sign:
     reward, length = series(s.run, "rl.reward"), series(s.run, "rl.len")
     if reward is None or length is None:
         return cannot_tell("the return or the length of episodes was not logged.")
-    step, one, two = np.intersect1d(reward.step[reward.usable], length.step[length.usable], return_indices=True)
-    x, y = length.value[length.usable][two], reward.value[reward.usable][one]
+    step, (x, y) = together(length, reward)
     if len(step) < 2 * LEAST:
         return cannot_tell(f"fewer than {2 * LEAST} returns and lengths of episodes were logged.")
     last = None
-    for i in range(LEAST, len(step) - LEAST // 2):
+    for i in np.unique(np.linspace(LEAST, len(step) - LEAST // 2, FITS).astype(int)):
         if np.ptp(x[:i]) == 0 or np.ptp(y[:i]) == 0:
             continue
         slope, base = np.polyfit(x[:i], y[:i], 1)
@@ -91,13 +91,14 @@ def reward_leaves_episode_length(s: Symptoms) -> Sign:
         if float(np.var(off[:i])) > (1 - FITTED) * float(np.var(y[:i])):
             continue
         last = f"a return of {slope:.3g} a step of an episode{f' and {base:+.3g}' if abs(base) > OFF * np.ptp(y[:i]) else ''}"
-        room = max(NOISES * float(np.std(off[:i])), OFF * float(np.ptp(y[:i])))
         wide = float(np.ptp(x[:i]))  # a line says nothing of lengths far from those it was fitted to
-        near = (x[i:] >= x[:i].min() - wide) & (x[i:] <= x[:i].max() + wide)
-        if bool((near & (np.abs(off[i:]) > room)).all()):
-            text = f"Until step {step[i - 1]} episodes give {last}; from step {step[i]} on they do not ({y[-1]:.4g} for {x[-1]:.4g} steps at the end)"
-            where = reward.place(s.run, int(np.flatnonzero(reward.usable)[one[i]]))
-            return seen(f"{text}.", where=where, first=int(step[i]))
+        on = np.abs(off) <= max(NOISES * float(np.std(off[:i])), OFF * float(np.ptp(y[:i])))
+        on |= (x < x[:i].min() - wide) | (x > x[:i].max() + wide)
+        left = int(np.flatnonzero(on)[-1]) + 1
+        if left <= len(step) - LEAST // 2 and on[:left].mean() >= FOLLOWS:
+            text = f"Until step {step[left - 1]} episodes give {last}; from step {step[left]} on they do not ({y[-1]:.4g} for {x[-1]:.4g} steps at the end)"
+            where = reward.place(s.run, int(np.flatnonzero(reward.usable & (reward.step == step[left]))[0]))
+            return seen(f"{text}.", where=where, first=int(step[left]))
     return (
         absent(f"Episodes give {last} to the end.") if last else does_not_arise("the return of an episode does not follow from its length.")
     )

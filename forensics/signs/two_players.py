@@ -6,11 +6,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
-from forensics.run.metrics_in_words import probability, worded
+from forensics.run import settings
+from forensics.run.metrics_in_words import moved_from, probability, together, worded
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Floats, Ints, Series
-from forensics.signs.other_objectives import DISCRIMINATOR, HALF, ON_FAKE, ON_REAL
+from forensics.signs.other_objectives import DISCRIMINATOR, HALF, LOSS_ON_FAKE, LOSS_ON_REAL, ON_FAKE, ON_REAL
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 
 SUBJECT = "other_objectives"  # a part of it
@@ -20,6 +22,10 @@ EFFECTS = {
     "scores_on_real_step_alone": "loss.aux",
     "discriminator_steps_lengthen": "loss.aux",
 }  # symptoms of their own, for which there is no detector
+G_RATE, D_RATE = (
+    f"lr_{a} {a}_lr {a}_learning_rate learning_rate_{a} lr_{b} {b}_lr {b}_learning_rate lr_{c} {c}_lr {c}_learning_rate"
+    for a, b, c in (("g", "gen", "generator"), ("d", "disc", "discriminator"))
+)
 AFTER_UPDATE = r"^d g ?z( 2| after)$"
 
 LEAST, FEW = 20, 10  # bound: values whose halves are ten each; values on either side of a step
@@ -36,7 +42,8 @@ NO_SCORES = "the discriminator's loss was not logged beside its scores on real a
 class _Players:
     """Loss and mean probabilities of a discriminator where all three were logged, and how they belong together in the first tenth."""
 
-    loss: Series
+    loss: Series  # or the one on real samples
+    name: str  # of the loss
     step: Ints
     cost: Floats  # the loss
     real: Floats
@@ -56,20 +63,26 @@ class _Players:
         return next((k for k in (1.0, HALF) if abs(ratio / k - 1) <= NEAR), None)
 
     def place(self, s: Symptoms, i: int) -> str:
-        return self.loss.place(s.run, int(np.flatnonzero(self.loss.usable & (self.loss.step == self.step[i]))[0]))
+        return _at(s, self.loss, int(self.step[i]))
 
 
 def _players(s: Symptoms) -> _Players | None:
+    """From the scores and the loss, or from the losses on real and on generated samples where those begin at what a coin pays."""
     real, fake = probability(worded(s.run, ON_REAL)), probability(worded(s.run, ON_FAKE))
     loss = next(iter(worded(s.run, DISCRIMINATOR)), None)
-    if real is None or fake is None or loss is None:
+    if real is not None and fake is not None and loss is not None:
+        step, (x, on_real, on_fake) = together(loss, real, fake)
+        return _Players(loss, loss.tag, step, x, on_real, on_fake, (real.tag, fake.tag)) if len(step) >= LEAST else None
+    halves = [next(iter(worded(s.run, half)), None) for half in (LOSS_ON_REAL, LOSS_ON_FAKE)]
+    if halves[0] is None or halves[1] is None or any(abs(moved_from(h)[0] / LN2 - 1) > NEAR for h in halves if h is not None):
         return None
-    by_step = [dict(zip(p.step[p.usable].tolist(), p.value[p.usable].tolist(), strict=True)) for p in (loss, real, fake)]
-    step = sorted(set.intersection(*(set(d) for d in by_step)))
-    if len(step) < LEAST:
-        return None
-    x, on_real, on_fake = (np.array([d[i] for i in step]) for d in by_step)
-    return _Players(loss, np.array(step, np.int64), x, on_real, on_fake, (real.tag, fake.tag))
+    step, (a, b) = together(halves[0], halves[1])
+    tags = f"exp(-{halves[0].tag})", f"1 - exp(-{halves[1].tag})"
+    return (
+        _Players(halves[0], f"{halves[0].tag} + {halves[1].tag}", step, a + b, np.exp(-a), 1 - np.exp(-b), tags)
+        if len(step) >= LEAST
+        else None
+    )
 
 
 def discriminator_denies_its_scores(s: Symptoms) -> Sign:
@@ -80,9 +93,9 @@ def discriminator_denies_its_scores(s: Symptoms) -> Sign:
     if p is None:
         return cannot_tell(NO_SCORES)
     if p.share is None:
-        return cannot_tell(f"{p.loss.tag} is at first not what {p.tags[0]} and {p.tags[1]} cost, so that its unit is unknown.")
+        return cannot_tell(f"{p.name} is at first not what {p.tags[0]} and {p.tags[1]} cost, so that its unit is unknown.")
     denied = (p.cost < HALF * p.share * p.told) & (p.real < HALF) & (p.fake > HALF)
-    text = f"At the end {p.loss.tag} is {p.cost[-1]:.3g} with {p.tags[0]} {p.real[-1]:.3g} and {p.tags[1]} {p.fake[-1]:.3g}"
+    text = f"At the end {p.name} is {p.cost[-1]:.3g} with {p.tags[0]} {p.real[-1]:.3g} and {p.tags[1]} {p.fake[-1]:.3g}"
     others = np.flatnonzero(~denied)
     first = int(others[-1]) + 1 if len(others) else 0
     if len(denied) - first < FEW // 2 or first < FEW // 2:
@@ -97,11 +110,11 @@ def discriminator_worse_than_guessing(s: Symptoms) -> Sign:
     if p is None:
         return cannot_tell(NO_SCORES)
     if p.share is None:
-        return cannot_tell(f"{p.loss.tag} is at first not what {p.tags[0]} and {p.tags[1]} cost, so that its unit is unknown.")
+        return cannot_tell(f"{p.name} is at first not what {p.tags[0]} and {p.tags[1]} cost, so that its unit is unknown.")
     coin, quarters = 2 * LN2 * p.share, np.array_split(np.arange(len(p.cost)), 4)
     third, last = (float(np.median(p.cost[rows])) for rows in quarters[2:])
     fooled = float(np.median(p.fake[len(p.fake) // 2 :]))
-    text = f"{p.loss.tag} is {third:.3g} in the third quarter and {last:.3g} in the last, where a coin pays {coin:.3g}; {p.tags[1]} is {fooled:.3g}"
+    text = f"{p.name} is {third:.3g} in the third quarter and {last:.3g} in the last, where a coin pays {coin:.3g}; {p.tags[1]} is {fooled:.3g}"
     if min(third, last) < ABOVE * coin or fooled < HALF:
         return absent(f"{text}.")
     first = int(np.flatnonzero(p.cost >= ABOVE * coin)[0])
@@ -115,10 +128,10 @@ def scores_on_real_step_alone(s: Symptoms) -> Sign:
     if p is None:
         return cannot_tell(NO_SCORES)
     moves, others = np.diff(p.real), np.diff(p.fake)
-    for i in range(FEW, len(moves) - FEW):
+    records = np.flatnonzero(np.abs(moves[1:]) > np.maximum.accumulate(np.abs(moves[:-1]))) + 1  # the largest moves so far
+    for i in records[(records >= FEW) & (records < len(moves) - FEW)]:
         scatter, beside = robust_sigma(moves[:i]), robust_sigma(others[:i])
-        alone = abs(moves[i]) > NOISES * scatter and abs(moves[i]) > np.abs(moves[:i]).max()
-        if not alone or abs(others[i]) > STILL * beside or scatter == 0:
+        if scatter == 0 or abs(moves[i]) <= NOISES * scatter or abs(others[i]) > STILL * beside:
             continue
         before, after = (p.real - p.fake)[: i + 1], (p.real - p.fake)[i + 2 :]
         if float(np.percentile(after, 10)) <= float(np.percentile(before, 90)):
@@ -142,13 +155,31 @@ def discriminator_steps_lengthen(s: Symptoms) -> Sign:
     )  # a sure one moves its probabilities little
     if len(x) < LEAST:
         return cannot_tell(f"fewer than {LEAST} pairs of scores before and after an update of the discriminator were logged.")
-    splits = range(FEW, len(x) - FEW + 1)
-    at = max(splits, key=lambda i: float(np.median(x[i : i + FEW // 2])) / max(float(x[:i].max()), CLIP))
+    ahead = np.median(sliding_window_view(x, FEW // 2), axis=1)[FEW : len(x) - FEW + 1]  # of the values from each split on
+    highest = np.maximum.accumulate(x)[FEW - 1 : FEW - 1 + len(ahead)]
+    at = FEW + int(np.argmax(ahead / np.maximum(highest, CLIP)))
     usual, largest, later = float(np.median(x[:at])), float(x[:at].max()), float(np.median(x[at:]))
     text = f"By an update of the discriminator the log-odds of {before.tag} move by {usual:.2g} before step {step[at]} ({largest:.2g} at most) and by {later:.2g} after"
-    if float(np.median(x[at : at + FEW // 2])) <= largest or later < LONGER * usual:
+    if ahead[at - FEW] <= largest or later < LONGER * usual:
         return absent(f"{text}.")
-    return seen(f"{text}.", where=before.place(s.run, int(np.flatnonzero(before.usable)[one[at]])), first=int(step[at]))
+    return seen(f"{text}.", where=_at(s, before, int(step[at])), first=int(step[at]))
+
+
+def player_rates_apart(s: Symptoms) -> Sign:
+    """Config gives one of the players ten times the learning rate of the other, or more (two rates that differ by four are usual, arXiv 1706.08500)."""
+    found = [next(iter(settings.named(s.run, names)), None) for names in (G_RATE, D_RATE)]
+    rates = [settings.as_number(f.value) if f is not None else None for f in found]
+    if found[0] is None or found[1] is None or not rates[0] or not rates[1]:
+        return cannot_tell("config does not give each of two players a learning rate.")
+    apart = max(rates[0] / rates[1], rates[1] / rates[0])
+    text = f"Config has {found[0].key} = {rates[0]:g} and {found[1].key} = {rates[1]:g}"
+    if apart < LONGER:
+        return absent(f"{text}.", where=found[0].where)
+    return seen(f"{text}, {apart:.3g} times apart.", where=found[0].where)
+
+
+def _at(s: Symptoms, p: Series, step: int) -> str:
+    return p.place(s.run, int(np.flatnonzero(p.usable & (p.step == step))[0]))
 
 
 def _logits(x: Floats) -> Floats:
