@@ -57,6 +57,8 @@ def weights_never_move(s: Symptoms) -> Sign:
         return cannot_tell(NO_NORMS)
     if weight_norms.frozen_on_purpose(s.run):
         return does_not_arise(ON_PURPOSE)
+    if series(s.run, "param.norm") is None and not settings.every(s.run):
+        return does_not_arise("norms of parts of the model were logged, and no config says whether these are meant to move.")
     moving = [n for n in norms if not weight_norms.still(n)]
     told = f"{len(norms)} logged norm{'s' if len(norms) > 1 else ''} of weights"
     if moving:

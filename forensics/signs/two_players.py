@@ -29,7 +29,7 @@ G_RATE, D_RATE = (
 AFTER_UPDATE = r"^d g ?z( 2| after)$"
 
 LEAST, FEW = 20, 10  # bound: values whose halves are ten each; values on either side of a step
-LN2 = math.log(2)
+LN2 = math.log(2)  # unit: nats that a coin pays for each half
 NEAR = 0.25  # share: the mean of logarithms lies above the logarithm of a mean by less while a discriminator is unsure
 CLIP, PRINTED = 1e-6, 1e-4  # of a probability: as logs print it with six digits, and with four
 ABOVE = 1.5  # times what a coin costs, which a discriminator of sound training beats; label smoothing moves it by less
