@@ -101,7 +101,8 @@ def discriminator_denies_its_scores(s: Symptoms) -> Sign:
     if len(denied) - first < FEW // 2 or first < FEW // 2:
         return absent(f"{text}: its loss and its scores belong together.")
     told = f"{text}, scores that cost {p.share * p.told[-1]:.3g}; it is so from step {p.step[first]} on, and they belonged together before"
-    return seen(f"{told}.", where=p.place(s, first), first=int(p.step[first]))
+    do = "Compare the targets of both halves of the discriminator's loss before and after that step."
+    return seen(f"{told}.", where=p.place(s, first), first=int(p.step[first]), do=(do,))
 
 
 def discriminator_worse_than_guessing(s: Symptoms) -> Sign:
