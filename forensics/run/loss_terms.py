@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from forensics.run.evaluations import shares
+from forensics.run.metrics_in_words import worded
 from forensics.run.series import Floats, Series, parts, series
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
@@ -70,6 +71,13 @@ def at_chance(run: Run, least: int) -> AtChance | None:
         if guesses and abs(end - 1 / classes) <= POINTS and (name == "acc.eval" or classes > 2):
             return AtChance(s, classes, end, levels[s.tag], fell[0], levels[fell[0].tag])
     return None
+
+
+def of_a_loss(run: Run, pattern: str) -> tuple[Series, ...]:
+    """The divergences and penalties of a loss that these words name: not those of a policy, which are to be near a target."""
+    if any(series(run, name) is not None for name in ("rl.reward", "rl.loss_policy", "rl.loss_value", "pref.margin")):
+        return ()
+    return worded(run, pattern)
 
 
 def _levels(x: Floats, least: int) -> tuple[float, float]:

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from forensics.run.once import once
-from forensics.run.series import Series, names, parts
+from forensics.run.series import Floats, Ints, Series, names, parts
 from forensics.run.usable_values import first_level, last_level
 from parsers.name_rules import words
 from parsers.tables import Run
@@ -26,6 +26,18 @@ def worded(run: Run, pattern: str) -> tuple[Series, ...]:
     for name in ("loss.aux", "loss.part", "loss.train", "rl.kl"):
         found += [p for p in parts(run, name)[:MOST] if re.search(pattern, words(p.tag)[:LONGEST])]
     return tuple(sorted((s for s in found if s.usable.sum() >= LEAST), key=lambda s: -int(s.usable.sum())))
+
+
+def probability(found: tuple[Series, ...]) -> Series | None:
+    """The first series that is a probability."""
+    return next((p for p in found if p.value[p.usable].min() >= 0 and p.value[p.usable].max() <= 1), None)
+
+
+def together(*found: Series) -> tuple[Ints, tuple[Floats, ...]]:
+    """The steps at which all of them have a usable value, and their values there."""
+    by_step = [dict(zip(p.step[p.usable].tolist(), p.value[p.usable].tolist(), strict=True)) for p in found]
+    step = sorted(set.intersection(*(set(d) for d in by_step)))
+    return np.array(step, np.int64), tuple(np.array([d[i] for i in step], np.float64) for d in by_step)
 
 
 def both_levels(s: Series) -> tuple[float, float]:

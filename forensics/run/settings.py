@@ -11,6 +11,7 @@ from typing import Any
 from forensics.run.once import once
 from parsers.tables import Run
 
+PACKAGE = "package."  # before the names of those that a tracker listed
 _NAMES = {
     "max_steps": "total_optimization_steps max_steps total_steps train_iters num_steps max_iters max_iter total_iters total_iter "
     "train_iterations training_steps num_train_steps num_training_steps total_training_steps total_iterations max_iterations iterations "
@@ -130,10 +131,14 @@ def last_values(run: Run) -> dict[str, str]:
 
 @once
 def every(run: Run) -> list[Setting]:
-    """All settings by their whole keys, in the order of the files."""
+    """All settings by their whole keys, in the order of the files. Versions of installed packages are none: they say what could be used."""
     table = run.tables["config"]
     rows = zip(*(table[c].to_pylist() for c in ("key", "value", "source", "at", "attempt")), strict=True)
-    return [Setting(key, plain(value), run.where(source, at), attempt) for key, value, source, at, attempt in rows]
+    return [
+        Setting(key, plain(value), run.where(source, at), attempt)
+        for key, value, source, at, attempt in rows
+        if not key.startswith(PACKAGE)
+    ]
 
 
 @once

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.run import settings
+from forensics.run.metrics_in_words import worded
 from forensics.run.series import Floats, Ints, Series, parts, series
 from forensics.run.usual_rate import is_set, tuned_by_adapters
 from parsers.lazy_regex import lazy_re
@@ -12,6 +13,7 @@ from parsers.tables import Run
 
 LEAST = 10  # values: what layers were always judged by
 DIGITS = 6  # significant digits: those of a 32-bit float that hold in decimal; coarser prints hide small moves
+_OF_EMBEDDINGS = r"^(?!.*\b(grad|act\w*|update|delta|pre|post)\b)(?=.*\b(emb|embed|embeddings?|embeds|user|item|table|factors?)\b).*\bnorms?( mean| avg| l 2)?$"
 _MEANT = lazy_re(
     r"(?i)(^|[./_])(freez\w*|frozen\w*|lock(ed)?_(image|text|tower|encoder|backbone)\w*|linear_?prob\w*|train_?only|head_?only)([./_]|$)"
 )
@@ -19,8 +21,9 @@ _MEANT = lazy_re(
 
 def norms(run: Run) -> list[Series]:
     """Those that were logged finely enough and often enough to tell whether they move."""
-    found = [s for name in ("param.norm_layer", "param.norm") for s in parts(run, name) if len(s) >= LEAST]
-    return found if any(_digits(float(v)) >= DIGITS for s in found for v in s.value[:LEAST] if np.isfinite(v)) else []
+    named = [s for name in ("param.norm_layer", "param.norm") for s in parts(run, name)]
+    found = [s for s in (*named, *worded(run, _OF_EMBEDDINGS)) if len(s) >= LEAST]
+    return found if any(digits(float(v)) >= DIGITS for s in found for v in s.value[:LEAST] if np.isfinite(v)) else []
 
 
 def whole(run: Run) -> tuple[Ints, Floats] | None:
@@ -44,6 +47,6 @@ def frozen_on_purpose(run: Run) -> bool:
     return tuned_by_adapters(run) or any(is_set(s) and _MEANT.search(s.key) for s in settings.every(run))
 
 
-def _digits(value: float) -> int:
+def digits(value: float) -> int:
     """Significant digits of a number as it was logged."""
     return len(f"{abs(value):.12g}".partition("e")[0].replace(".", "").strip("0"))

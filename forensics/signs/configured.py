@@ -24,6 +24,7 @@ SHORT = 0.95  # beta2 of GPT-3 (arXiv 2005.14165) and LLaMA (arXiv 2302.13971), 
 SHRINKS = 1e-3  # of the weights a step: they are forgotten as fast as Adam's own second moment forgets (1 - 0.999)
 # Decay of a weight of 0.02 (initial_weights.DEFAULT) is as large as the largest usual gradient, 0.01: where it is added to it, it outweighs it
 OUTWEIGHS = 0.5
+MOMENTUM = 0.9  # of SGD in every recipe that has it; batch norms, averages of weights and other optimizers use other numbers
 PERCEPTRON_BATCH = 200.0  # samples a step of scikit-learn's perceptrons where none is set (sklearn.neural_network)
 _NOT_ADAM = lazy_re(r"(?i)norm|(^|[./_])(bn|ln)[./_]|attack|explor|greedy|smooth|clip|privacy")
 
@@ -130,7 +131,8 @@ def _decay(run: Run) -> tuple[Setting | None, float | None]:
 def _decoupled(run: Run) -> bool:
     """Whether the optimizer is one that takes rate times decay of each weight a step."""
     name = optimizer(run)
-    return family(run) == "sgd" or (name is not None and bool(re.search(r"(?i)adamw|lion|decoupled", str(name.value))))
+    unnamed = name is None and any(settings.as_number(m.value) == MOMENTUM for m in settings.named(run, "momentum sgd_momentum"))
+    return family(run) == "sgd" or unnamed or (name is not None and bool(re.search(r"(?i)adamw|lion|decoupled", str(name.value))))
 
 
 def label_smoothing_set(s: Symptoms) -> Sign:

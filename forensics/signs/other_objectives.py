@@ -10,12 +10,14 @@ import numpy as np
 from forensics.case import Finding
 from forensics.detectors import divergence, loss_spike
 from forensics.run import settings
-from forensics.run.metrics_in_words import both_levels, moved_from, stays_from, worded
+from forensics.run.loss_terms import of_a_loss
+from forensics.run.metrics_in_words import both_levels, moved_from, probability, stays_from, together, worded
 from forensics.run.scores import scores
 from forensics.run.series import Series, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
 SURE = 0.99  # a discriminator that is right with this probability has a loss below -2 ln(0.99) = 0.02
+A_QUARTER = 0.25  # bound: of the run, in which a generator without a gradient learns nothing; the first epochs of sound training are less
 GONE = 0.01  # of the first level
 LITTLE = 0.1  # nats: KL bounds what a code tells of its sample, and this is less than a fifth of a bit
 STANDS = 0.03  # share of a level; less is still for the plateau detector
@@ -27,8 +29,8 @@ NO_PAIRS = "the accuracy of preferences was not logged."
 
 DISCRIMINATOR = r"^(?=.*\b(d|disc|dis|discriminator)\b)(?=.*\b(loss|losses|err|l)\b)(?!.*\b(g|gen|generator|real|fake|gp|penalty|reg)\b)"
 ON_REAL, ON_FAKE = (
-    r"^d x$|^d[ /]real$|\b(out d real|d real (prob|mean|score))$",
-    r"^d g ?z( ?1)?$|^d[ /]fake$|\b(out d fake|d fake (prob|mean|score))$",
+    r"^d x$|^d[ /]real$|\b(out d real|d real (prob|mean|score))$|^real (prob|score)$",
+    r"^d g ?z( ?1)?$|^d[ /]fake$|\b(out d fake|d fake (prob|mean|score))$|^fake (prob|score)$",
 )
 LOSS_ON_REAL, LOSS_ON_FAKE = (
     rf"^(?=.*\b(loss|losses|err|l)\b)(?=.*\b(d|disc|dis|discriminator)\b)(?=.*\b{half}\b)(?!.*\b(g|gen|generator|gp|penalty|prob|acc)\b)"
@@ -54,20 +56,17 @@ LARGEST_LOAD = r"\b(max|largest|top)\b.*\bexperts?\b.*\b(load|share|frac|fractio
 LOAD = r"\b(expert|experts|e)[ /]?\d+\b.*\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b|\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b.*\b(experts?|e)[ /]?\d+\b"
 
 
-def _of_range(found: tuple[Series, ...]) -> Series | None:
-    """The first series that is a probability."""
-    return next((p for p in found if p.value[p.usable].min() >= 0 and p.value[p.usable].max() <= 1), None)
-
-
 def discriminator_won(s: Symptoms) -> Sign:
-    """The discriminator tells real from generated samples with 99 % certainty, or its loss is what that gives (below 0.02)."""
-    real, fake = _of_range(worded(s.run, ON_REAL)), _of_range(worded(s.run, ON_FAKE))
+    """The discriminator tells real from generated samples with 99 % certainty, at the end or for a quarter of the run, or its loss is what that gives (below 0.02)."""
+    real, fake = probability(worded(s.run, ON_REAL)), probability(worded(s.run, ON_FAKE))
     if real is not None and fake is not None:
         (_, on_real), (_, on_fake) = both_levels(real), both_levels(fake)
         text = f"At the end {real.tag} is {on_real:.3g} and {fake.tag} is {on_fake:.3g}."
-        if on_real < SURE or on_fake > 1 - SURE:
-            return absent(text)
-        return seen(text, first=stays_from(fake, 2 * (1 - SURE)))
+        sure = min(float((real.value[real.usable] >= SURE).mean()), float((fake.value[fake.usable] <= 1 - SURE).mean()))
+        if on_real >= SURE and on_fake <= 1 - SURE:
+            return seen(text, first=stays_from(fake, 2 * (1 - SURE)))
+        text = f"{text[:-1]}; both are beyond {SURE:g} and {1 - SURE:.2g} in {sure:.0%} of the values."
+        return absent(text) if sure < A_QUARTER else seen(text, first=int(fake.step[fake.usable & (fake.value <= 1 - SURE)][0]))
     halves = [next(iter(worded(s.run, half)), None) for half in (LOSS_ON_REAL, LOSS_ON_FAKE)]
     if halves[0] is not None and halves[1] is not None:
         return _won_on_both(halves[0], halves[1])
@@ -105,9 +104,7 @@ def samples_alike(s: Symptoms) -> Sign:
 
 def _term(s: Symptoms) -> Series | None:
     """The KL term of a loss: not that of a policy."""
-    if any(series(s.run, name) is not None for name in ("rl.reward", "rl.loss_policy", "rl.loss_value", "pref.margin")):
-        return None
-    return next(iter(worded(s.run, KL_TERM)), None)
+    return next(iter(of_a_loss(s.run, KL_TERM)), None)
 
 
 def kl_term_vanished(s: Symptoms) -> Sign:
@@ -171,9 +168,7 @@ def kl_weight_lifts_loss(s: Symptoms) -> Sign:
 def _left_without(total: Series, weight: Series, kl: Series, last: int, peak: int | None) -> float | None:
     """By how much the loss without its weighted term rises from step `last` and before to the steps around `peak` (None: the last ones);
     infinity where the weight is not what raised the term. None by few values."""
-    by_step = [dict(zip(p.step[p.usable].tolist(), p.value[p.usable].tolist(), strict=True)) for p in (total, weight, kl)]
-    step = np.array(sorted(set.intersection(*(set(d) for d in by_step))))
-    x, w, k = (np.array([d[i] for i in step.tolist()]) for d in by_step)
+    step, (x, w, k) = together(total, weight, kl)
     before, after = np.flatnonzero(step <= last)[-divergence.FEW :], np.flatnonzero(step > last)
     after = after[-divergence.FEW :] if peak is None else np.sort(after[np.argsort(np.abs(step[after] - peak))[: divergence.FEW]])
     if len(before) < divergence.FEW or len(after) < divergence.FEW:
@@ -193,7 +188,7 @@ def experts_unbalanced(s: Symptoms) -> Sign:
             share, top = float(ends.max() / ends.sum()), loads[int(np.argmax(ends))].tag
             text = f"Of {len(loads)} experts the one of {top} gets {share:.0%} at the end."
             return seen(text, share=share) if share >= HALF else absent(text)
-    if (largest := _of_range(worded(s.run, LARGEST_LOAD))) is not None:
+    if (largest := probability(worded(s.run, LARGEST_LOAD))) is not None:
         share = both_levels(largest)[1]
         text = f"{largest.tag} is {share:.0%} at the end."
         return seen(text, share=share) if share >= HALF else absent(text)

@@ -5,15 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.detectors import plateau
-from forensics.run import weight_norms
+from forensics.run import settings, weight_norms
 from forensics.run.evaluations import guessing, shares
 from forensics.run.parameter_counts import counts
+from forensics.run.robust import error_of_median, noise_by_steps
 from forensics.run.series import Floats, Series, series
 from forensics.run.usable_values import begins_late, first_level, lacking, last_level, usable
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.tables import Run
 
-EFFECTS = {"weights_hardly_move": "param.norm|param.norm_layer|upd.ratio"}  # a symptom of its own, for which there is no detector
+EFFECTS = {
+    "weights_never_move": "param.norm|param.norm_layer",
+    "weights_hardly_move": "param.norm|param.norm_layer|upd.ratio",
+}  # symptoms of their own, for which there is no detector
 
 # Of all parameters: adapters of LoRA train 0.01 to 4 % (arXiv 2106.09685, tables 2 to 4), a new head on a frozen body less than 1 %
 FEW = 0.05
@@ -23,6 +27,7 @@ UPDATED = 1e-4
 # Of a norm: updates of a thousandth that stand upright on the weights lengthen them by the square of it over two, 5e-7 each, so that this is
 # passed after 20 of them; asked of runs of at least five times as many
 MOVED, UPDATES = 1e-5, 100
+NOISES = 8.0  # statistical: as in the divergence detector
 KNOWS = 0.1  # unit: one answer in ten is right; what was trained before and is tuned knows more
 STEADY = 0.5  # of the gradient norm of the first third is left in the last: less, and the model is coming to rest
 
@@ -45,21 +50,37 @@ NO_NORMS = "the norm of the weights was not logged, or too coarsely to tell smal
 
 
 def weights_never_move(s: Symptoms) -> Sign:
-    """Every logged norm of weights is the same to its last digit from the first value to the last, while there is a gradient."""
-    norms, grad = weight_norms.norms(s.run), usable(s.run, "grad.norm")[1]
+    """Every logged norm of weights is the same to its last digit from the first value to the last, while there is a gradient, or while the loss
+    moves at a rate that config gives and config freezes nothing."""
+    norms, driven = weight_norms.norms(s.run), _driven(s.run)
     if not norms:
         return cannot_tell(NO_NORMS)
     if weight_norms.frozen_on_purpose(s.run):
         return does_not_arise(ON_PURPOSE)
+    if series(s.run, "param.norm") is None and not settings.every(s.run):
+        return does_not_arise("norms of parts of the model were logged, and no config says whether these are meant to move.")
     moving = [n for n in norms if not weight_norms.still(n)]
     told = f"{len(norms)} logged norm{'s' if len(norms) > 1 else ''} of weights"
     if moving:
         return absent(f"Of {told} {len(moving)} move{'s' if len(moving) == 1 else ''}.", where=moving[0].place(s.run, 0))
-    if not len(grad) or not np.median(grad) > 0:
-        return does_not_arise(f"none of {told} moves, and there is no gradient that should move them, or none was logged.")
+    if not driven:
+        return does_not_arise(f"none of {told} moves, and there is nothing that should move them, or it was not logged.")
     first = norms[0]
-    text = f"None of {told} moves in any digit ({first.tag} is {first.value[0]:.9g} in all {len(first)} values), while there is a gradient."
+    text = f"None of {told} moves in any digit ({first.tag} is {first.value[0]:.9g} in all {len(first)} values), while {driven}."
     return seen(text, where=first.place(s.run, 0), first=int(first.step[0]), last=int(first.step[-1]))
+
+
+def _driven(run: Run) -> str:
+    """What should move the weights, in words: a gradient, or a rate above zero that moves the loss by more than it scatters."""
+    grad, loss, rate = usable(run, "grad.norm")[1], usable(run, "loss.train")[1], settings.number(run, "lr")
+    if len(grad):
+        return "there is a gradient" if np.median(grad) > 0 else ""
+    if rate is None or rate <= 0 or len(loss) < weight_norms.LEAST:
+        return ""
+    fifth = len(loss) // 5
+    first, last = float(np.median(loss[:fifth])), float(np.median(loss[-fifth:]))
+    moves = abs(last - first) > NOISES * error_of_median(noise_by_steps(loss), fifth)
+    return f"the loss goes from {first:.4g} to {last:.4g} at a learning rate of {rate:g}" if moves else ""
 
 
 def weights_hardly_move(s: Symptoms) -> Sign:

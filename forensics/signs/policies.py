@@ -11,7 +11,7 @@ from forensics.run.inputs import LOST, is_policy
 from forensics.run.metrics_in_words import moved_from
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Floats, Series, parts, series
-from forensics.signs.policy_updates import value_loss_dwarfs_return
+from forensics.signs.policy_updates import EXPLAINED, GROWN, value_loss_dwarfs_return
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 
 SUBJECT = "other_objectives"  # the other half of it
@@ -76,11 +76,24 @@ def policy_kl_ran_away(s: Symptoms) -> Sign:
         if high <= limit:
             return absent(text)
         return seen(text, first=int(kl.step[kl.usable][np.flatnonzero(x > limit)[0]]))
-    for p in parts(s.run, "pref.chosen"):
-        if "log" not in p.tag.lower() or p.usable.sum() < 5:
+    return _chosen_answers(s)
+
+
+def _chosen_answers(s: Symptoms) -> Sign:
+    """How much less likely the policy makes answers that it is to prefer: than its reference does, where their reward and its factor beta tell
+    (arXiv 2305.18290, section 4: a reward is beta times the difference in log-probability), else than at first."""
+    chosen = [p for p in parts(s.run, "pref.chosen") if p.usable.sum() >= 5]
+    reward = next((p for p in chosen if "reward" in p.tag.lower()), None)
+    found = settings.named(s.run, "beta dpo_beta")
+    beta = settings.as_number(found[-1].value) if found else None
+    for p in chosen:
+        if "log" not in p.tag.lower():
             continue
         first, last = moved_from(p)
         text = f"{p.tag} goes from {first:.4g} to {last:.4g}"
+        if reward is not None and beta and beta > 0:
+            first = last - moved_from(reward)[1] / beta
+            text = f"{p.tag} ends at {last:.4g}; by {reward.tag} and beta ({beta:g}) the reference gives {first:.4g}"
         if first >= 0:
             continue
         far = last < LIKELIHOOD * first and first - last > AN_ANSWER
@@ -89,7 +102,8 @@ def policy_kl_ran_away(s: Symptoms) -> Sign:
 
 
 def value_loss_exploded(s: Symptoms) -> Sign:
-    """The value loss grew by two orders of magnitude, to more than the square of any reward: a guess of zero would cost less."""
+    """The value loss grew by two orders of magnitude, to more than the square of any reward: a guess of zero would cost less; or by one more
+    than the square of the return did, while the values explain nothing."""
     value = series(s.run, "rl.loss_value")
     if value is None or value.usable.sum() < 5:
         return cannot_tell("the value loss was not logged.")
@@ -98,9 +112,25 @@ def value_loss_exploded(s: Symptoms) -> Sign:
         return cannot_tell("the value loss is not positive.")
     text, reward = f"The value loss goes from {first:.3g} to {last:.3g}.", series(s.run, "rl.reward")
     largest = float(np.abs(reward.value[reward.usable]).max()) if reward is not None and reward.usable.any() else 0.0
+    if (lost := _values_get_lost(s, value, last / first)) is not None:
+        return seen(f"{text[:-1]}, {lost}.", ratio=last / first)
     if EXPLODED * first <= last <= largest**2:  # it grows with the square of what it predicts
         return absent(f"{text[:-1]}, less than the square of the largest reward, {largest:.3g}.")
     return seen(text, ratio=last / first) if last >= EXPLODED * first else absent(text)
+
+
+def _values_get_lost(s: Symptoms, value: Series, grown: float) -> str | None:
+    """That it grows ten times as fast as the square of the returns does, while the values explain nothing of them: what a better policy
+    has a value function learn, it explains in time."""
+    explained, reward = series(s.run, "rl.expl_var"), series(s.run, "rl.reward")
+    if explained is None or reward is None or explained.usable.sum() < 10 or reward.usable.sum() < 10:
+        return None
+    was, now = (abs(level) for level in moved_from(reward))
+    x = explained.value[explained.usable]
+    known, better = float(np.median(x[len(x) // 2 :])), max(now / was, was / now) ** 2 if min(was, now) > 0 else math.inf
+    if known > EXPLAINED or grown < GROWN * better:
+        return None
+    return f"{grown / better:.3g} times as much as the square of the return, and the values explain {known:.2g} of the returns' variance"
 
 
 def rewards_scaled_up(s: Symptoms) -> Sign:

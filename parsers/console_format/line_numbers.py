@@ -9,6 +9,7 @@ they differ from this:
   ``s:10 tel:3.2`` (llm.c: test loss; ``trl`` train loss).
 - A line that opens with a word such as ``validate`` or ``Test:`` gives that word to all of its tags, because the tag
   alone (``loss``) would be taken for the training loss.
+- ``[3/25][50/1583]`` in front is the epoch and its iteration (the PyTorch DCGAN example).
 - A number in brackets behind a metric is its running mean (AverageMeter): tag ``Loss (avg)``.
 
 A line that was understood becomes a `Shape`: a regex with the line's own words, which reads all later lines like it.
@@ -48,6 +49,7 @@ _TRAINS = lazy_re(
 )  # preprocessing names itself
 _PREPARES = lazy_re(r"[\d?] ?(?:examples|ex|ba|[kKMG]?i?B|files?|rows?|docs?)/s\b")  # units of data sets and downloads
 _PAIR = lazy_re(r"\[ *(\d+), *(\d+)(?:/ *(\d+))?\]")
+_TWO = lazy_re(r"\[ *(\d+) */ *\d+ *\] *\[ *(\d+) */ *(\d+) *\]")
 _LLM_C = {"tel": "test loss", "trl": "train loss", "eval": "hellaswag acc"}
 SKIP = lazy_re(r"(?i)^(?:eta|v_num|remaining(?: time)?|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank)$")
 _TRAINING = {"train", "training", *EVAL}
@@ -72,13 +74,21 @@ def read_line(text: str) -> Line:
         i = next(i for i, f in enumerate(line.fields) if f.start == line.body + 1)
         line.fields[i] = line.fields[i]._replace(role="step")
     if not scan.found and (m := _PAIR.match(body)) is not None:  # [epoch, iteration] or [epoch, iteration/iterations]
-        places = {line.body + m.start(g): role for g, role in ((1, "epoch"), (2, "it"), (3, "total"))}
-        line.fields = [f._replace(role=places.get(f.start, f.role)) for f in line.fields]
+        _placed(line, m, ("epoch", "it", "total"))
+    if not line.mode and not line.has("epoch") and (m := _TWO.match(body)) is not None:  # [epoch/epochs][iteration/iterations]
+        line.fields = [f._replace(role="epochs") if f.role == "total" else f for f in line.fields]
+        _placed(line, m, ("epoch", "it", "total"))
     if line.bar and _PREPARES.search(body) and not any(STRONG.search(t) for t, _ in line.metrics()):
         line.fields = [f._replace(role="skip") if f.role not in {"time", "rank"} else f for f in line.fields]
     if line.mode:
         line.fields = [f if f.role != "metric" or EVAL_WORD.search(f.tag) else f._replace(tag=f"{line.mode} {f.tag}") for f in line.fields]
     return line
+
+
+def _placed(line: Line, m: re.Match[str], roles: tuple[str, ...]) -> None:
+    """Gives the numbers in a match's groups these roles."""
+    places = {line.body + m.start(g): role for g, role in enumerate(roles, 1)}
+    line.fields = [f._replace(role=places.get(f.start, f.role)) for f in line.fields]
 
 
 def _mode(body: str) -> str:
@@ -138,6 +148,8 @@ class _Scan:
             tag = f"{previous} (%)" if "%" in m[0] else f"{previous} (avg)"
             mean = previous and not gap.strip() and not previous.lower().startswith("best")  # CatBoost: best: 0.31 (120), where it was
             self._add("metric" if mean else "skip", tag, m.span("mean"))
+        elif previous.endswith("(z))") and gap.strip() == "/":  # DCGAN: D(G(z)): 0.53 / 0.48, before and after its update
+            self._add("metric", f"{previous} (after)", m.span("num"))
         else:
             key, _, _, tight = self.keys[i]
             role = role_of(key, m.lastgroup or "", i == 0 or (i == 1 and "epoch" in self.found))

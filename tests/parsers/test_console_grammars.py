@@ -55,6 +55,12 @@ LINES: list[tuple[str, str, dict[str, int], dict[str, float]]] = [
         {"step": 40},
         {"validation loss": 6.1, "validation memory": 20.5, "validation memory (%)": 25.75, "validation tps": 9876},
     ),
+    (
+        "DCGAN",
+        "[3/25][50/1583]\tLoss_D: 1.3125\tLoss_G: 0.7500\tD(x): 0.5000\tD(G(z)): 0.5312 / 0.4844",
+        {"epoch": 3, "it": 50, "total": 1583},
+        {"Loss_D": 1.3125, "Loss_G": 0.75, "D(x)": 0.5, "D(G(z))": 0.5312, "D(G(z)) (after)": 0.4844},
+    ),
     ("nanoGPT", "iter 30: loss 4.5678, time 88.25ms, mfu 21.50%", {"step": 30}, {"loss": 4.5678, "time": 88.25, "mfu": 21.5}),
     ("nanoGPT estimate", "step 500: train loss 3.2100, val loss 3.4300", {"step": 500}, {"train loss": 3.21, "val loss": 3.43}),
     (

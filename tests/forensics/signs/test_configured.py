@@ -30,6 +30,7 @@ CASES = [
     ("init_std_large", {"init_std": 0.2, "n_embd": 64}, {"init_std": 0.1, "n_embd": 64}, {"init_scale": 1.0, "n_embd": 64}),
     ("weight_decay_strong", ADAMW | {"weight_decay": 30.0}, ADAMW | {"weight_decay": 0.05}, {"optimizer": "adam", "lr": 0.01, "weight_decay": 0.1}),
     ("weight_decay_strong", {"optimizer": "sgd", "lr": 0.1, "wd": 0.05}, {"optimizer": "sgd", "lr": 2.0, "wd": 1e-3}, {"lr": 0.1, "wd": 0.01}),
+    ("weight_decay_strong", {"momentum": 0.9, "lr": 0.2, "wd": 0.15}, {"momentum": 0.9, "lr": 0.2, "wd": 1e-4}, {"momentum": 0.1, "lr": 0.2, "wd": 0.15}),
     ("weight_decay_strong", {"lr": 0.002, "wd": 30.0}, {"lr": 0.002, "wd": 0.0}, {"lr": 0.1, "wd": 0.01}),
     ("weight_decay_strong", ADAMW | {"wd": 0.2, "max_steps": 1000}, ADAMW | {"wd": 0.2, "max_steps": 100}, ADAMW),
     ("weight_decay_strong", SCIKIT | {"alpha": 5.0}, SCIKIT | {"alpha": 1e-4}, {"estimator": "MLPRegressor", "lr": 0.01, "alpha": 30.0}),

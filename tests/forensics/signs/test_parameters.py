@@ -74,6 +74,28 @@ MOVES: list[tuple[Callable[[Symptoms], Sign], str, dict[str, Any], dict[str, Any
     (signs.weights_never_move, "cannot tell", RUN | {"param.norm": STILL, "grad.norm": 0 * NORM}, {}),
     (signs.weights_never_move, "cannot tell", RUN | {"param.norm": STILL}, {"config": {"freeze_backbone": True}}),
     (signs.weights_never_move, "cannot tell", RUN, {}),
+    (signs.weights_never_move, "seen", {"loss.train": LEARNS, "other/emb_norm": STILL}, {"config": {"lr": 0.005}}),  # a bias learns alone
+    (
+        signs.weights_never_move,
+        "seen",
+        {"loss.train": LEARNS, "other/emb_norm": STILL},
+        {"config": {"lr": 0.005, "package.peft": "0.21.2"}},
+    ),
+    (signs.weights_never_move, "absent", {"loss.train": LEARNS, "other/emb_norm": GROWS}, {"config": {"lr": 0.005}}),
+    (
+        signs.weights_never_move,
+        "cannot tell",
+        {"loss.train": LEARNS, "other/emb_norm": 0 * STILL + 1},
+        {"config": {"lr": 0.005}},
+    ),  # of length one
+    (
+        signs.weights_never_move,
+        "cannot tell",
+        {"loss.train": LEARNS, "other/emb_norm": STILL},
+        {"config": {"lr": 0.005, "freeze_emb": True}},
+    ),
+    (signs.weights_never_move, "cannot tell", {"loss.train": LEARNS, "other/emb_norm": STILL}, {}),  # nothing says whether it is meant
+    (signs.weights_never_move, "cannot tell", {"loss.train": LEARNS, "other/grad_norm_emb": STILL}, {"config": {"lr": 0.005}}),
     (signs.weights_hardly_move, "seen", RUN | {"param.norm": CREEPS}, {}),
     (signs.weights_hardly_move, "seen", RUN | {"upd.ratio": 2e-5 * np.sin(T / 100) ** 2}, {}),
     (signs.weights_hardly_move, "seen", RUN | {"param.norm": STILL, "upd.norm": np.full(300, 2e-4)}, {}),

@@ -1,0 +1,41 @@
+"""Evaluations of a copy of the model that training does not reach: averaged weights, a target, another process's model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.run.series import parts
+from forensics.run.usable_values import first_level, lacking, last_level, usable
+from forensics.run.weight_norms import digits
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+
+EFFECTS = {"evaluation_never_moves": "loss.eval"}  # a symptom of its own, for which there is no detector
+
+LEAST = 4  # bound: evaluations, as the plateau detector wants them
+DIGITS = 5  # significant digits: a loss that moves by a hundred-thousandth of itself shows it
+MOVED = 0.1  # share: of the training loss; ten thousand times what the evaluation would have shown
+
+
+def evaluation_never_moves(s: Symptoms) -> Sign:
+    """An evaluation loss is the same number to its last digit in every evaluation, while the training loss moves by a tenth of itself: what is
+    evaluated is not what is trained. Shares of few samples repeat themselves and are not asked."""
+    if why := lacking(s.run, LEAST, "loss.train"):
+        return cannot_tell(why)
+    found = [
+        p for p in parts(s.run, "loss.eval") if p.usable.sum() >= LEAST and max(map(digits, p.value[p.usable][:LEAST].tolist())) >= DIGITS
+    ]
+    if not found:
+        return cannot_tell(f"fewer than {LEAST} evaluation losses were logged with {DIGITS} digits.")
+    loss = usable(s.run, "loss.train")[1]
+    first, last = first_level(loss), last_level(loss)
+    told = f"the training loss goes from {first:.4g} to {last:.4g}"
+    fixed = [p for p in found if not np.ptp(p.value[p.usable])]
+    if not fixed or abs(last - first) < MOVED * abs(first):
+        return absent(f"Of {len(found)} evaluation losses {len(fixed)} {'is' if len(fixed) == 1 else 'are'} always the same, while {told}.")
+    p = fixed[0]
+    text = f"{p.tag} is {p.value[p.usable][0]:.9g} in all {int(p.usable.sum())} evaluations, while {told}"
+    others = [q.tag for q in found if q not in fixed]
+    beside = f" and {others[0]} moves" if others else ""
+    return seen(
+        f"{text}{beside}.", where=p.place(s.run, int(np.flatnonzero(p.usable)[0])), first=int(p.step[p.usable][0]), last=int(p.step[-1])
+    )

@@ -1,0 +1,45 @@
+"""What a model that learns without labels makes of its inputs: whether they still differ."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from forensics.run import settings
+from forensics.run.metrics_in_words import moved_from, stays_from, worded
+from forensics.run.usable_values import usable
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+
+EFFECTS = {"representations_alike": "other/embed_std"}  # a symptom of its own, for which there is no detector
+
+SPREAD = (
+    r"^(?!.*\b(pixel|grad|reward|weight|param)s?\b)(?=.*\b(embed(ding)?s?|emb|out(put)?s?|feat(ure)?s?|repr\w*|proj\w*)\b)"
+    r"(?=.*\b(std|stddev|spread)\b)"
+)
+WIDTH = "proj_dim projection_dim proj_out_dim out_dim output_dim feature_dim feat_dim embed_dim embedding_dim rep_dim dim"
+DECADE = 0.1  # unit: of the widest spread so far, or of 1 / sqrt(d), which vectors of length one that point everywhere have (arXiv 2011.10566, fig. 2)
+HALF = 0.5  # bound: of the first spread
+BOUND, NEAR = -1.0, 0.01  # the cosine of vectors that agree, negated; one in a hundred
+
+
+def representations_alike(s: Symptoms) -> Sign:
+    """The spread of embeddings over a batch falls to a tenth of what it was, or of 1 / sqrt(d); or it halves while a loss that is a negated cosine
+    reaches its bound of -1: every input is given the same embedding. Scores of untrained features on easy data stay good meanwhile."""
+    found = worded(s.run, SPREAD)
+    if not found:
+        return cannot_tell("the spread of embeddings over a batch was not logged.")
+    p = found[0]
+    x, (first, last) = p.value[p.usable], moved_from(p)
+    width = settings.named(s.run, WIDTH)
+    d = settings.as_number(width[0].value) if width else None
+    text = f"{p.tag} goes from {first:.3g} to {last:.3g}"
+    loss = usable(s.run, "loss.train")[1]
+    at_bound = len(loss) > 0 and float(loss.min()) >= BOUND - NEAR and float(np.median(loss[-5:])) <= BOUND + NEAR
+    if at_bound and last < HALF * first:
+        return seen(f"{text}, while the loss reaches {loss[-1]:.4g}, the least that it can be.", first=stays_from(p, HALF * first))
+    if d is not None and d > 1 and first <= 2 / math.sqrt(d):
+        text, few = f"{text}; vectors of length one with {d:g} numbers that differ have {1 / math.sqrt(d):.3g}", DECADE / math.sqrt(d)
+        if last < few:
+            return seen(f"{text}.", first=stays_from(p, few))
+    return seen(f"{text}.", first=stays_from(p, DECADE * float(x.max()))) if last < DECADE * float(x.max()) else absent(f"{text}.")

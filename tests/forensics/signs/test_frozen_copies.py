@@ -1,0 +1,41 @@
+"""An evaluated copy that training does not reach, and evaluations that only look as still."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forensics.signs.frozen_copies import evaluation_never_moves
+from forensics.signs.sign import Symptoms
+from tests.forensics.curves import run_of
+
+AT = np.arange(30)
+FALLS = 0.2 + np.exp(-AT / 6)
+FIXED = np.full(30, 1.0944308)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "state"),
+    [
+        ({"loss.train": FALLS, "loss.eval": FIXED}, "seen"),
+        ({"loss.train": FALLS, "loss.eval": FIXED + 1e-6 * AT}, "absent"),
+        ({"loss.train": FALLS, "loss.eval": FALLS + 0.1}, "absent"),
+        ({"loss.train": 1.1 + 1e-3 * FALLS, "loss.eval": FIXED}, "absent"),  # a rate so low that neither moves
+        ({"loss.train": FALLS, "loss.eval": np.full(30, 0.693)}, "cannot tell"),  # printed with three digits
+        ({"loss.train": FALLS, "acc.eval": np.full(30, 0.916667)}, "cannot tell"),  # eleven of twelve
+        ({"loss.train": FALLS}, "cannot tell"),
+        ({"loss.eval": FIXED}, "cannot tell"),
+    ],
+)
+def test_an_evaluation_that_never_moves(metrics: Mapping[str, Any], state: str) -> None:
+    found = evaluation_never_moves(Symptoms(run_of(metrics), ()))
+    assert found.state == state, found.text
+    assert found.text.endswith(".")
+
+
+@pytest.mark.parametrize("x", [np.zeros(0), np.array([1.0]), np.full(30, np.nan), np.zeros(30)], ids=["empty", "one", "nan", "zero"])
+def test_odd_runs_raise_nothing(x: Any) -> None:
+    assert evaluation_never_moves(Symptoms(run_of({"loss.train": x, "loss.eval": x}), ())).state in ("absent", "cannot tell")

@@ -1,0 +1,105 @@
+"""Policies that stand still, values that drown them, rewards that change, exploration beside its schedule; and sound runs beside each."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import forensics
+from forensics.signs import policies as P
+from forensics.signs import policy_learning as L
+from forensics.signs.sign import Sign, Symptoms
+from tests.forensics.curves import run_of
+
+N = 40
+AT = np.arange(N)
+ONE = np.ones(N)
+NOISE = np.random.default_rng(4).standard_normal(N)
+STILL = {"rl.kl": 1e-8 * (1 + 0.2 * np.abs(NOISE)), "rl.entropy": -0.6931 + 1e-6 * NOISE, "rl.expl_var": 0.01 * NOISE}
+LEARNS = {"rl.kl": 0.004 * (1 + np.abs(NOISE)), "rl.entropy": -0.69 + 0.004 * AT, "rl.expl_var": np.minimum(0.02 * AT, 0.8)}
+DROWNS = {
+    "rl.loss_value": 2e9 * (1 + 0.05 * NOISE),
+    "rl.kl": np.where(AT < 2, 6e-3, 5e-5),
+    "rl.entropy": -0.69 + 0.001 * AT,
+    "rl.expl_var": 1e-5 * NOISE,
+}
+RUNS_OFF = {"rl.loss_value": 30 * np.exp(AT / 8), "rl.expl_var": -0.05 + 0.05 * NOISE, "rl.reward": 20 + 0.5 * AT}
+LENGTH = 20 + 2 * AT + NOISE
+SIGN = {"rl.len": LENGTH, "rl.reward": np.where(AT < 25, LENGTH, LENGTH - 4 * (AT - 24))}  # a running mean over episodes
+EVERY = {"interval": 100, "config": {"total_timesteps": 3900, "exploration_fraction": 0.5, "exploration_final_eps": 0.05}}
+
+
+def explores(steps: float) -> dict[str, Any]:
+    """A share of random actions that falls from 1 to 0.05 in so many steps of the log."""
+    return {"other/rollout/exploration_rate": np.maximum(1 - 0.95 * 100 * AT / steps, 0.05)}
+
+
+CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[str, Any]]] = [
+    (L.policy_stands_still, "seen", STILL, {}),
+    (L.policy_stands_still, "absent", STILL | {"rl.expl_var": 0.9 + 0.01 * NOISE}, {}),  # it has learnt and comes to rest
+    (L.policy_stands_still, "absent", STILL | {"rl.kl": np.where(AT < 20, 0.004, 1e-8)}, {}),  # a rate that is annealed to zero
+    (L.policy_stands_still, "absent", LEARNS, {}),
+    (L.policy_stands_still, "absent", STILL | {"rl.kl": 0 * AT}, {}),  # not measured
+    (L.policy_stands_still, "cannot tell", {"rl.kl": STILL["rl.kl"]}, {}),
+    (L.values_drown_policy, "seen", DROWNS, {}),
+    (L.values_drown_policy, "absent", DROWNS | {"rl.expl_var": np.minimum(0.02 * AT, 0.8)}, {}),  # large by nature, and learnt
+    (L.values_drown_policy, "absent", DROWNS | {"rl.kl": LEARNS["rl.kl"]}, {}),
+    (L.values_drown_policy, "absent", STILL | {"rl.loss_value": 2e9 * ONE}, {}),  # nothing moved from the first update on
+    (L.values_drown_policy, "absent", LEARNS | {"rl.loss_value": 20 * ONE}, {}),
+    (L.values_drown_policy, "cannot tell", LEARNS, {}),
+    (P.value_loss_exploded, "seen", RUNS_OFF, {}),
+    (P.value_loss_exploded, "absent", RUNS_OFF | {"rl.expl_var": np.minimum(0.05 * AT, 0.8)}, {}),  # harder to learn, and learnt
+    (P.value_loss_exploded, "absent", RUNS_OFF | {"rl.reward": 20 * np.exp(AT / 16)}, {}),  # as much as the returns grow
+    (L.reward_leaves_episode_length, "seen", SIGN, {}),
+    (L.reward_leaves_episode_length, "seen", {"rl.len": LENGTH, "rl.reward": np.where(AT < 25, 3 - LENGTH, 3 - 2 * LENGTH)}, {}),
+    (L.reward_leaves_episode_length, "absent", SIGN | {"rl.reward": LENGTH}, {}),
+    (L.reward_leaves_episode_length, "absent", SIGN | {"rl.reward": np.where(AT == 25, 0, LENGTH)}, {}),  # one odd value
+    (L.reward_leaves_episode_length, "cannot tell", SIGN | {"rl.reward": 50 * NOISE}, {}),
+    (L.reward_leaves_episode_length, "cannot tell", {"rl.reward": LENGTH}, {}),
+    (L.exploration_off_schedule, "seen", explores(80 * 1950), EVERY),  # stepped once an episode of 80 steps
+    (L.exploration_off_schedule, "seen", explores(400), EVERY),
+    (L.exploration_off_schedule, "absent", explores(1950), EVERY),
+    (
+        L.exploration_off_schedule,
+        "absent",
+        explores(3900),
+        EVERY | {"config": EVERY["config"] | {"exploration_fraction": 1.0}},
+    ),  # meant to be long
+    (L.exploration_off_schedule, "cannot tell", explores(1950), EVERY | {"interval": 1}),  # other steps than config counts
+    (L.exploration_off_schedule, "cannot tell", explores(1950), {}),
+]
+
+
+@pytest.mark.parametrize(("look", "state", "metrics", "more"), CASES)
+def test_what_updates_of_a_policy_come_to(
+    look: Callable[[Symptoms], Sign], state: str, metrics: Mapping[str, Any], more: Mapping[str, Any]
+) -> None:
+    found = look(Symptoms(run_of(metrics, **more), ()))
+    assert found.state == state, found.text
+    assert found.text.endswith(".")
+
+
+@pytest.mark.parametrize(("beta", "reference", "state"), [(0.003, -1.2, "seen"), (0.1, -17.4, "absent"), (None, -17.4, "absent")])
+def test_a_chosen_answer_is_held_against_its_reference(tmp_path: Path, beta: float | None, reference: float, state: str) -> None:
+    """A small beta hides in rewards how far a policy went, and a log that begins after the first updates hides it, too."""
+    drift = -17.9 - reference
+    rows = [
+        {"step": i, "loss": 0.68, "rewards/chosen": (beta or 0.1) * drift, "logps/chosen": -17.9 + 0.1 * math.sin(i)} for i in range(1, 31)
+    ]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "config.json").write_text(json.dumps({"beta": beta, "lr": 1e-5} if beta else {"lr": 1e-5}))
+    found = P.policy_kl_ran_away(Symptoms(forensics.read(tmp_path), ()))
+    assert found.state == state, found.text
+
+
+@pytest.mark.parametrize("look", sorted({c[0] for c in CASES}, key=lambda f: f.__name__))
+@pytest.mark.parametrize("x", [np.zeros(0), np.array([1.0]), np.full(40, np.nan), np.zeros(40)], ids=["empty", "one", "nan", "zero"])
+def test_odd_runs_raise_nothing(look: Callable[[Symptoms], Sign], x: Any) -> None:
+    names = ("rl.kl", "rl.entropy", "rl.expl_var", "rl.loss_value", "rl.reward", "rl.len", "rl.clipfrac", "other/rollout/exploration_rate")
+    assert look(Symptoms(run_of(dict.fromkeys(names, x), **EVERY), ())).state in ("absent", "cannot tell")

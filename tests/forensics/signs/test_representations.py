@@ -1,0 +1,44 @@
+"""Embeddings that become one, and embeddings that only begin close to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forensics.signs.representations import representations_alike
+from forensics.signs.sign import Symptoms
+from tests.forensics.curves import run_of
+
+AT = np.arange(30)
+ONE = np.ones(30)
+FADES = np.exp(-AT / 5)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "config", "state"),
+    [
+        ({"other/embed_std": 0.03 * FADES}, {}, "seen"),
+        ({"other/train/features std": np.where(AT < 3, 0.1, 1e-3)}, {}, "seen"),
+        ({"other/proj_std": 0.012 * ONE}, {"proj_dim": 32}, "seen"),  # collapsed before the first value
+        ({"other/out_std": 0.009 + 0.027 * FADES, "loss.train": -1 + 0.3 * FADES}, {}, "seen"),  # the stop-gradient is missing
+        ({"other/out_std": 0.177 * ONE, "loss.train": -0.91 + 0.9 * FADES}, {"dim": 32}, "absent"),  # late and good
+        ({"other/embed_std": 0.177 - 0.14 * FADES}, {"proj_dim": 32}, "absent"),  # contrastive: begins close together
+        ({"other/embed_std": 0.02 * ONE}, {"proj_dim": 2048}, "absent"),  # 1 / sqrt(2048)
+        ({"other/output_std": 3.0 * ONE}, {"dim": 32}, "absent"),  # of another length than one
+        ({"other/pixel_std": 0.4 * FADES}, {}, "cannot tell"),
+        ({"loss.train": -1 + 0.3 * FADES}, {}, "cannot tell"),
+    ],
+)
+def test_embeddings_that_become_one(metrics: Mapping[str, Any], config: Mapping[str, Any], state: str) -> None:
+    found = representations_alike(Symptoms(run_of(metrics, config=config), ()))
+    assert found.state == state, found.text
+    assert found.text.endswith(".")
+
+
+@pytest.mark.parametrize("x", [np.zeros(0), np.array([1.0]), np.full(30, np.nan), np.zeros(30)], ids=["empty", "one", "nan", "zero"])
+def test_odd_runs_raise_nothing(x: Any) -> None:
+    run = run_of({"other/embed_std": x, "loss.train": x}, config={"proj_dim": 32})
+    assert representations_alike(Symptoms(run, ())).state in ("absent", "cannot tell", "seen")

@@ -1,0 +1,102 @@
+"""A discriminator's loss beside its scores: targets swapped, worse than a coin, real samples changed, longer steps; and sound training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forensics.signs import two_players as T
+from forensics.signs.other_objectives import discriminator_won
+from forensics.signs.sign import Sign, Symptoms
+from tests.forensics.curves import run_of
+
+N = 60
+AT = np.arange(N)
+A, B = np.random.default_rng(1).standard_normal((2, N)) * 0.02
+REAL, FAKE = 0.5 + A, 0.5 + B
+LATE = AT >= 30
+WINS = 1 / (1 + np.exp(-(AT - 30) / 5))  # both scores move, and slowly
+
+
+def scores(real: Any, fake: Any, loss: Any = None, share: float = 1.0) -> dict[str, Any]:
+    told = -np.log(real) - np.log(1 - fake)
+    return {"other/D(x)": real, "other/D(G(z))": fake, "other/Loss_D": share * told if loss is None else loss}
+
+
+def swapped(real: Any, fake: Any) -> Any:
+    return -np.log(1 - real) - np.log(fake)
+
+
+LOST = np.where(LATE, 0.05, REAL), np.where(LATE, 0.95, FAKE)
+STEPS = np.where(AT == 30, 0.9, np.where(LATE, 0.97, REAL)), np.where(AT > 30, 0.1, FAKE)
+MOVED = np.where(LATE, 0.1, 0.004) * (1 + 0.3 * np.cos(2.3 * AT))
+
+
+def halves(real: Any, fake: Any) -> dict[str, Any]:
+    return {"other/loss_D_real": -np.log(real), "other/loss_D_fake": -np.log(1 - fake)}
+
+
+CASES: list[tuple[Callable[[Symptoms], Sign], str, dict[str, Any]]] = [
+    (T.discriminator_denies_its_scores, "seen", scores(*LOST, np.where(LATE, swapped(*LOST), swapped(REAL, FAKE)))),
+    (T.discriminator_denies_its_scores, "absent", scores(*LOST)),  # it is fooled, and pays for it
+    (T.discriminator_denies_its_scores, "absent", scores(*LOST, share=0.5)),  # the mean of both halves
+    (T.discriminator_denies_its_scores, "absent", scores(REAL, FAKE)),
+    (T.discriminator_denies_its_scores, "cannot tell", scores(*LOST, 0.2 + 0 * AT)),  # some other loss from the start
+    (T.discriminator_denies_its_scores, "cannot tell", scores(REAL[:9], FAKE[:9])),
+    (T.discriminator_worse_than_guessing, "seen", scores(REAL, np.clip(0.5 + AT / 50, 0, 0.99))),
+    (T.discriminator_worse_than_guessing, "seen", scores(REAL, np.clip(0.5 + AT / 50, 0, 0.99), share=0.5)),
+    (T.discriminator_worse_than_guessing, "absent", scores(REAL, np.where(AT % 10 == 5, 0.97, FAKE))),  # bursts that come back
+    (T.discriminator_worse_than_guessing, "absent", scores(REAL, FAKE)),
+    (T.discriminator_worse_than_guessing, "cannot tell", scores(REAL, FAKE, 20.0 + AT)),
+    (T.scores_on_real_step_alone, "seen", scores(*STEPS)),
+    (T.scores_on_real_step_alone, "absent", scores(np.where(AT == 30, 0.9, REAL), FAKE)),  # one odd batch
+    (T.scores_on_real_step_alone, "absent", scores(0.5 + 0.49 * WINS + A / 9, 0.5 - 0.49 * WINS + B / 9)),  # one player wins
+    (T.scores_on_real_step_alone, "absent", scores(np.where(LATE, 0.97, REAL), np.where(LATE, 0.05, FAKE))),  # both at once
+    (T.scores_on_real_step_alone, "seen", halves(*STEPS)),
+    (T.scores_on_real_step_alone, "absent", halves(REAL, FAKE)),
+    (T.scores_on_real_step_alone, "cannot tell", {k: x / 3 for k, x in halves(*STEPS).items()}),  # squared errors
+    (T.discriminator_worse_than_guessing, "seen", halves(REAL, np.clip(0.5 + AT / 50, 0, 0.99))),
+    (T.discriminator_steps_lengthen, "seen", scores(REAL, FAKE) | {"other/D(G(z)) (after)": FAKE - MOVED}),
+    (T.discriminator_steps_lengthen, "absent", scores(REAL, FAKE) | {"other/D(G(z)) (after)": FAKE - 0.1 * (1 + 0.3 * np.cos(AT))}),
+    (T.discriminator_steps_lengthen, "absent", scores(REAL, FAKE) | {"other/D(G(z)) (after)": FAKE - np.where(AT == 30, 0.2, 0.004)}),
+    (T.discriminator_steps_lengthen, "absent", scores(REAL, FAKE) | {"other/D(G(z)) (after)": FAKE - 0.004 * np.exp(AT / 20)}),  # slowly
+    (T.discriminator_steps_lengthen, "cannot tell", scores(REAL, FAKE)),
+    (discriminator_won, "seen", scores(np.where(AT < 20, 0.999, 0.9), np.where(AT < 20, 0.001, 0.1))),  # for a third of the run
+    (discriminator_won, "absent", scores(np.where(AT < 6, 0.999, 0.6), np.where(AT < 6, 0.001, 0.4))),  # ahead at first
+]
+
+
+@pytest.mark.parametrize(("look", "state", "metrics"), CASES)
+def test_a_discriminator_beside_its_scores(look: Callable[[Symptoms], Sign], state: str, metrics: Mapping[str, Any]) -> None:
+    found = look(Symptoms(run_of(metrics), ()))
+    assert found.state == state, found.text
+    assert found.text.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("config", "state"),
+    [
+        ({"lr_g": 1e-5, "lr_d": 5e-3}, "seen"),
+        ({"generator_lr": 4e-3, "discriminator_lr": 4e-4}, "seen"),
+        ({"g_lr": 1e-4, "d_lr": 4e-4}, "absent"),
+        ({"lr": 1e-4}, "cannot tell"),
+        ({"lr_g": "cosine", "lr_d": 1e-4}, "cannot tell"),
+    ],
+)
+def test_rates_of_both_players(config: dict[str, Any], state: str) -> None:
+    assert T.player_rates_apart(Symptoms(run_of(scores(REAL, FAKE), config=config), ())).state == state
+
+
+@pytest.mark.parametrize("look", sorted({c[0] for c in CASES}, key=lambda f: f.__name__))
+@pytest.mark.parametrize("x", [np.zeros(0), np.array([1.0]), np.full(30, np.nan), np.zeros(30)], ids=["empty", "one", "nan", "zero"])
+def test_odd_runs_raise_nothing(look: Callable[[Symptoms], Sign], x: Any) -> None:
+    for names in (scores(REAL, FAKE), halves(REAL, FAKE)):
+        metrics = dict.fromkeys([*names, "other/D(G(z)) (after)"], x)
+        assert look(Symptoms(run_of(metrics), ())).state in ("absent", "cannot tell")
+
+
+def test_the_step_of_the_change_is_named() -> None:
+    assert T.scores_on_real_step_alone(Symptoms(run_of(scores(*STEPS)), ())).numbers["first"] == 30
