@@ -4,7 +4,8 @@ What it sees
     Two launches of the run were configured differently; or the batch size changed on the way.
 
 How it decides
-    Where the run was launched twice, config files that hold the same keys are snapshots of the same settings: values that differ,
+    Where the run was launched twice, config files that hold the same keys are snapshots of the same settings, and so are the settings
+    that one log prints once for each launch: values that differ,
     other than names, places and moments, are changes; 32 and 32.0, false and 0 are the same value. Without a second launch two
     files are two descriptions of one launch. The batch size is followed in the log itself, too: as a metric, or as the number of samples a step.
     A batch of a device, an accumulation or a number of processes that change while the samples a step are known to stay the same are information.
@@ -100,11 +101,31 @@ def _by_source(run: Run) -> dict[str, dict[str, str]]:
     return {s: c for s, c in found.items() if len(c) >= 3}
 
 
-def snapshots(run: Run) -> list[tuple[dict[str, str], dict[str, str], str]]:
-    """(before, after, file) of each two snapshots of the same settings; none where there was one launch."""
-    configs = sorted(_by_source(run).items()) if len(run.attempts) > 1 else []
+Snapshots = tuple[dict[str, str], dict[str, str], str]  # before, after, file
+
+
+def snapshots(run: Run) -> list[Snapshots]:
+    """Each two snapshots of the same settings, of two files or of two launches in one; none where there was one launch."""
+    if len(run.attempts) < 2:
+        return []
+    configs = sorted(_by_source(run).items())
     pairs = [(old, new, source) for i, (_, old) in enumerate(configs) for source, new in configs[i + 1 :]]
-    return [(a, b, source) for a, b, source in pairs if len(a.keys() & b.keys()) >= max(3, ALIKE * min(len(a), len(b)))]
+    alike = [(a, b, source) for a, b, source in pairs if len(a.keys() & b.keys()) >= max(3, ALIKE * min(len(a), len(b)))]
+    return alike + [found for source in dict(configs) for found in _told_again(run, source)]
+
+
+def _told_again(run: Run, source: str) -> Iterator[Snapshots]:
+    """The settings that hold before and after a launch of one file that tells settings again, be it only those that it overrides."""
+    table = run.tables["config"]
+    launches: dict[int, dict[str, str]] = {}
+    for attempt, of, key, value in zip(*(table[c].to_pylist() for c in ("attempt", "source", "key", "value")), strict=True):
+        if of == source and attempt is not None:
+            launches.setdefault(attempt, {})[key] = value
+    told = [launches[attempt] for attempt in sorted(launches)]
+    for old, new in zip(told, told[1:], strict=False):
+        if old.keys() & new.keys():
+            yield old, {k: v for k, v in new.items() if k in old}, source
+        new.update({k: v for k, v in old.items() if k not in new})
 
 
 Changed = tuple[str, str, str, str]  # key, before, after, file

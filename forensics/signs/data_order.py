@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from forensics.batches import first_batches
 from forensics.batches.data_passes import contents
 from forensics.batches.recorded import shard_ends
 from forensics.batches.recurrence import epochs_of
 from forensics.batches.resume_data import BY_LOSS
-from forensics.batches.resume_loss import VALUES
 from forensics.case import Finding
 from forensics.detectors import config_change, dataset_loss, divergence, eval_jump, level_shift, loss_spike, repeated_data, spike_data
 from forensics.detectors.train_eval_gap import Facts as Gap
@@ -152,11 +152,11 @@ def loss_says_samples_repeat(s: Symptoms) -> Sign:
     if train is None or len(s.run.attempts) < 2:
         return cannot_tell("the training loss was not logged." if train is None else "the run was not restarted.")
     named = {a for a, _ in contents(s.run)} if s.run.tables["batches"].num_rows else set()
-    if (train.attempt[train.usable] > 0).sum() < VALUES or named - {0}:
+    if (train.attempt[train.usable] > 0).sum() < first_batches.LEAST or named - {0}:
         return cannot_tell(
             "the samples after the restart are known by their ids, which say it better."
             if named - {0}
-            else f"fewer than {VALUES} losses follow the restart."
+            else f"fewer than {first_batches.LEAST} losses follow the restart."
         )
     return absent("The ups and downs of the loss after the restart follow no earlier stretch.")
 
