@@ -7,7 +7,7 @@ How it decides
     Where the run was launched twice, config files that hold the same keys are snapshots of the same settings, and so are the settings
     that one log prints once for each launch: values that differ,
     other than names, places and moments, are changes; 32 and 32.0, false and 0 are the same value. Without a second launch two
-    files are two descriptions of one launch. The batch size is followed in the log itself, too: as a metric, or as the number of samples a step.
+    files are two descriptions of one launch. The batch size is followed in the log itself, too: as a metric, as the number of samples a step, or as the steps that an epoch takes.
     A batch of a device, an accumulation or a number of processes that change while the samples a step are known to stay the same are information.
 
 Cannot tell
@@ -24,16 +24,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from forensics import evidence
+from forensics.batches.batch_changes import batch_change
 from forensics.batches.split import only_split
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import settings
 from forensics.run.seed_group import FREE
 from forensics.run.series import series
-from parsers import arrow
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
@@ -80,14 +78,13 @@ def detect(run: Run) -> Iterator[Finding]:
         facts_of_split = Split([c[0] for c in kept], [[c[1], c[2]] for c in kept], samples)
         shown = evidence.text("shared out otherwise", [f"{samples} samples a step before and after: {listed}"], kept[0][3])
         yield evidence.found(facts_of_split, f"Both launches take {samples} samples a step, with {listed}", (step, step), "info", shown)
-    sizes = _batch_sizes(run)
+    sizes = batch_change(run)
     if sizes is not None:
-        at, old, new = sizes
+        at = sizes.step
         restart = any(abs(a["steps"][0] - at) <= 1 for a in run.attempts[1:])
-        facts = Facts(["batch size"], [[old, new]], at, True, restart)
-        shown = evidence.text("batch size", [f"{old:g} samples a step before step {at}, {new:g} from it on"])
-        title = f"Batch size goes from {old:g} to {new:g} at step {at}"
-        yield evidence.found(facts, title, (at, at), "warning", shown, key=f"{at}-batch")
+        facts = Facts(["steps per epoch" if sizes.of_epoch else "batch size"], [[sizes.before, sizes.after]], at, True, restart)
+        shown = evidence.text("batch size", [sizes.text])
+        yield evidence.found(facts, sizes.title, (at, at), "warning", shown, key=f"{at}-batch")
     known = series(run, "batch.size") is not None or run.tables["batches"].num_rows
     if not changes and not kept and sizes is None and not known and len(_by_source(run)) < 2:
         raise CannotTell("there is one config, and the log names no batch size")
@@ -159,34 +156,3 @@ def _short(value: str) -> str:
     except ValueError:
         text = value
     return text[:60]
-
-
-def _batch_sizes(run: Run) -> tuple[int, float, float] | None:
-    """(step, before, after) of a lasting change of the batch size."""
-    s = series(run, "batch.size")
-    if s is not None and len(s) >= 10:
-        step, size = s.step[s.alive], s.value[s.alive]
-    else:
-        counted = _samples_a_step(run)
-        if counted is None:
-            return None
-        step, size = counted
-    change = np.flatnonzero(np.diff(size) != 0)
-    if not 1 <= len(change) <= 2 or len(size) < 10:  # a ramp changes oftener; a last short batch changes back
-        return None
-    i = int(change[0])
-    if min(i, len(size) - i) < 5 or (len(change) == 2 and size[-1] == size[0]):
-        return None
-    return int(step[i + 1]), float(size[i]), float(size[i + 1])
-
-
-def _samples_a_step(run: Run) -> tuple[Any, Any] | None:
-    table = run.tables["batches"]
-    if not table.num_rows:
-        return None
-    kept = arrow.present(table["sample"]) & arrow.present(table["step"])
-    attempt = arrow.filled(table["attempt"], 0)[kept]
-    step = arrow.filled(table["step"], 0)[kept]
-    keys, counts = np.unique(np.stack([attempt, step]), axis=1, return_counts=True)
-    order = np.argsort(keys[1], kind="stable")
-    return keys[1][order], counts[order].astype(np.float64)
