@@ -108,7 +108,7 @@ def loss_near_noise_floor(s: Symptoms) -> Sign:
     return seen(text) if 0 < last <= HALF * first and abs(third - last) <= LITTLE * (first - last) else absent(text)
 
 
-def _expected(run: Run, kind: str, step: Ints, peak: float) -> Floats | None:
+def expected_rate(run: Run, kind: str, step: Ints, peak: float) -> Floats | None:
     """The rate that the settings name, at these steps; None where they do not name it whole."""
     warmup = settings.number(run, "warmup_steps") or 0.0
     if any(k in kind for k in FLAT):
@@ -140,10 +140,10 @@ def rate_as_configured(s: Symptoms) -> Sign:
         if jumps := s.of(lr_schedule.Facts):
             return absent(f"{jumps[0].title}, under a schedule that config calls {word}.", jumps, where=kind.where)
         return seen(f"The rate stays on its schedule ({word}) and at most at {peak:.3g}, as configured.", where=kind.where)
-    told = _expected(s.run, word, step, peak)
+    told = expected_rate(s.run, word, step, peak)
     if told is None:
         return cannot_tell("config does not say over how many steps the rate decays.")
-    beside = [b for d in (-1, 0, 1) if (b := _expected(s.run, word, step + d, peak)) is not None]  # steps counted from 0 or 1
+    beside = [b for d in (-1, 0, 1) if (b := expected_rate(s.run, word, step + d, peak)) is not None]  # steps counted from 0 or 1
     off = np.min([np.abs(x - b) for b in beside], axis=0)
     worst = int(np.argmax(off))
     if float(np.percentile(off, 95)) <= OFF * peak:
