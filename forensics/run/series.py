@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics.run import axes, order
+from forensics.run import added_up, axes, order
 from forensics.run.once import once
 from parsers import arrow
 from parsers.tables import DATED, LINES_COUNTED, Run
@@ -50,6 +50,7 @@ class Series:
     rank: int = 0  # the process that logged it
     rises: bool = False  # the values are negated, for training raises them: an objective that is judged as a loss
     summaries: tuple[tuple[int, float, int], ...] = ()  # (step, value, at) of means over the run, left out
+    summed: int | None = None  # the row from which on the log adds the values up, which are taken apart here
 
     @cached_property
     def scale(self) -> str:
@@ -148,11 +149,12 @@ def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = 
     used, code = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[source]
     first = columns["sources"][int(used[0])]
     meaning = run.meanings.get((first, tag))
+    summed = added_up.begins(found.value) if name == "loss.train" and not attempt.any() else None
     return Series(
         name=name,
         tag=tag,
         step=step,
-        value=found.value,
+        value=found.value if summed is None else added_up.taken_apart(found.value, summed),
         time=columns["time"][rows],
         attempt=attempt,
         alive=alive_rows(step, attempt),
@@ -165,6 +167,7 @@ def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = 
         count=found.of if (found.of > 1).any() else None,
         rank=rank,
         summaries=summaries,
+        summed=summed,
     )
 
 
