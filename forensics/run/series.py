@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -98,7 +98,9 @@ def series(run: Run, name: str) -> Series | None:
     Where several tags or files carry it, the best-covered one is taken: most points in one (tag, format), so that the
     attempts of a run stay one series and a rounded copy in the console log does not mix with the exact one.
     """
-    return _build(run, name)
+    found = _build(run, name)
+    first = added_up.begins(found.value) if found is not None and name == "loss.train" and not found.attempt.any() else None
+    return found if found is None or first is None else replace(found, value=added_up.taken_apart(found.value, first), summed=first)
 
 
 def names(run: Run, least: int = 1) -> list[str]:
@@ -149,12 +151,11 @@ def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = 
     used, code = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[source]
     first = columns["sources"][int(used[0])]
     meaning = run.meanings.get((first, tag))
-    summed = added_up.begins(found.value) if name == "loss.train" and not attempt.any() else None
     return Series(
         name=name,
         tag=tag,
         step=step,
-        value=found.value if summed is None else added_up.taken_apart(found.value, summed),
+        value=found.value,
         time=columns["time"][rows],
         attempt=attempt,
         alive=alive_rows(step, attempt),
@@ -167,7 +168,6 @@ def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = 
         count=found.of if (found.of > 1).any() else None,
         rank=rank,
         summaries=summaries,
-        summed=summed,
     )
 
 
