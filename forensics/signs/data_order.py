@@ -7,6 +7,7 @@ from forensics.batches.data_passes import contents
 from forensics.batches.recorded import shard_ends
 from forensics.batches.recurrence import epochs_of
 from forensics.batches.resume_data import BY_LOSS
+from forensics.batches.resume_loss import VALUES
 from forensics.case import Finding
 from forensics.detectors import config_change, dataset_loss, divergence, eval_jump, level_shift, loss_spike, repeated_data, spike_data
 from forensics.detectors.train_eval_gap import Facts as Gap
@@ -158,7 +159,8 @@ def loss_says_samples_repeat(s: Symptoms) -> Sign:
             if named - {0}
             else f"fewer than {first_batches.LEAST} losses follow the restart."
         )
-    return absent("The ups and downs of the loss after the restart follow no earlier stretch.")
+    earlier = "no earlier stretch" if (train.attempt[train.usable] > 0).sum() >= VALUES else "not those that the run began with"
+    return absent(f"The ups and downs of the loss after the restart follow {earlier}.")
 
 
 def begins_with_first_batch(s: Symptoms) -> Sign:

@@ -10,9 +10,9 @@ from forensics.detectors import config_change, level_shift, loss_spike, lr_sched
 from forensics.run import evaluations as held
 from forensics.run import settings
 from forensics.run.announced import announced
+from forensics.run.configured_rate import CYCLES, DOWN, FLAT, expected_rate
 from forensics.run.how_it_ended import ending
 from forensics.run.inputs import surviving
-from forensics.run.plan import planned_steps
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
@@ -23,23 +23,6 @@ HALF, LITTLE = 0.5, 0.05  # share of the first level; share of the whole fall: a
 NOISES = 3.0  # standard errors
 BESIDE = 20  # steps: two logging intervals of ten, the most usual one
 PEAK, OFF = 0.05, 0.02  # relative: a rate printed with two digits; of the peak: three digits, and a warmup that is counted otherwise
-HORIZON = "lr_decay_iters lr_decay_steps decay_steps num_decay_steps t_max max_steps"
-FLAT, DOWN = ("constant",), ("linear", "cosine")
-CYCLES = (
-    "restart",
-    "cyclic",
-    "cycle",
-    "sgdr",
-    "wsd",
-    "stable",
-    "inverse",
-    "step",
-    "plateau",
-    "polynomial",
-    "exp",
-    "trapezoid",
-    "warmup_decay",
-)
 
 
 def _training(s: Symptoms) -> tuple[Series, Floats] | None:
@@ -106,21 +89,6 @@ def loss_near_noise_floor(s: Symptoms) -> Sign:
     first, third, last = float(np.median(x[:3])), quarters[2], quarters[3]
     text = f"Training loss is {first:.4g} at first, {third:.4g} in the third quarter of the run and {last:.4g} in the last."
     return seen(text) if 0 < last <= HALF * first and abs(third - last) <= LITTLE * (first - last) else absent(text)
-
-
-def expected_rate(run: Run, kind: str, step: Ints, peak: float) -> Floats | None:
-    """The rate that the settings name, at these steps; None where they do not name it whole."""
-    warmup = settings.number(run, "warmup_steps") or 0.0
-    if any(k in kind for k in FLAT):
-        return peak * np.minimum(1.0, (step + 1) / max(warmup, 1.0))
-    horizons = [n for h in settings.named(run, HORIZON) if (n := settings.as_number(h.value))]
-    horizon = horizons[0] if horizons else planned_steps(run)
-    if not horizon or horizon <= warmup:
-        return None
-    least = settings.number(run, "min_lr") or 0.0
-    share = np.clip((step - warmup) / (horizon - warmup), 0.0, 1.0)
-    down = 0.5 * (1 + np.cos(np.pi * share)) if "cosine" in kind else 1 - share
-    return np.asarray(np.where(step < warmup, peak * (step + 1) / max(warmup, 1.0), least + (peak - least) * down))
 
 
 def rate_as_configured(s: Symptoms) -> Sign:

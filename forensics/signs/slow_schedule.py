@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.run import plan, settings
+from forensics.run.configured_rate import CYCLES, expected_rate
 from forensics.run.how_it_ended import ending
 from forensics.run.series import Floats, Ints, series
 from forensics.run.settings import Setting
-from forensics.signs.health import CYCLES, expected_rate
 from forensics.signs.learning_rate import NOT_LOGGED
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.lazy_regex import lazy_re
