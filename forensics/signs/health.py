@@ -14,9 +14,8 @@ from forensics.run.configured_rate import CYCLES, DOWN, FLAT, expected_rate
 from forensics.run.how_it_ended import ending
 from forensics.run.inputs import surviving
 from forensics.run.robust import robust_sigma
-from forensics.run.series import Floats, Ints, Series, series
+from forensics.run.series import Floats, Series, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
-from parsers.tables import Run
 
 LEAST = plateau.LEAST_VALUES
 HALF, LITTLE = 0.5, 0.05  # share of the first level; share of the whole fall: a twentieth from one quarter to the next is little
