@@ -61,7 +61,7 @@ def _counted(run: Run) -> Iterator[tuple[NDArray[np.int64], Floats]]:
     else:
         yield from _listed(run)
     so_far = series(run, "samples.seen")
-    if so_far is not None and len(so_far) > LEAST and (so_far.attempt == so_far.attempt[0]).all():
+    if so_far is not None and len(so_far) > LEAST and np.isfinite(so_far.value).all() and (so_far.attempt == so_far.attempt[0]).all():
         apart = np.diff(so_far.step)
         if (apart > 0).all() and (np.diff(so_far.value) > 0).all() and so_far.unit in ("", "samples"):
             yield so_far.step[1:], np.diff(so_far.value) / apart
