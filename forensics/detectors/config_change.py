@@ -4,9 +4,10 @@ What it sees
     Two launches of the run were configured differently; or the batch size changed on the way.
 
 How it decides
-    Where the run was launched twice, config files that hold the same keys are snapshots of the same settings: values that differ,
+    Where the run was launched twice, config files that hold the same keys are snapshots of the same settings, and so are the settings
+    that one log prints once for each launch: values that differ,
     other than names, places and moments, are changes; 32 and 32.0, false and 0 are the same value. Without a second launch two
-    files are two descriptions of one launch. The batch size is followed in the log itself, too: as a metric, or as the number of samples a step.
+    files are two descriptions of one launch. The batch size is followed in the log itself, too: as a metric, as the number of samples a step, or as the steps that an epoch takes.
     A batch of a device, an accumulation or a number of processes that change while the samples a step are known to stay the same are information.
 
 Cannot tell
@@ -23,16 +24,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from forensics import evidence
+from forensics.batches.batch_changes import batch_change
 from forensics.batches.split import only_split
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import settings
 from forensics.run.seed_group import FREE
 from forensics.run.series import series
-from parsers import arrow
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
@@ -79,14 +78,13 @@ def detect(run: Run) -> Iterator[Finding]:
         facts_of_split = Split([c[0] for c in kept], [[c[1], c[2]] for c in kept], samples)
         shown = evidence.text("shared out otherwise", [f"{samples} samples a step before and after: {listed}"], kept[0][3])
         yield evidence.found(facts_of_split, f"Both launches take {samples} samples a step, with {listed}", (step, step), "info", shown)
-    sizes = _batch_sizes(run)
+    sizes = batch_change(run)
     if sizes is not None:
-        at, old, new = sizes
+        at = sizes.step
         restart = any(abs(a["steps"][0] - at) <= 1 for a in run.attempts[1:])
-        facts = Facts(["batch size"], [[old, new]], at, True, restart)
-        shown = evidence.text("batch size", [f"{old:g} samples a step before step {at}, {new:g} from it on"])
-        title = f"Batch size goes from {old:g} to {new:g} at step {at}"
-        yield evidence.found(facts, title, (at, at), "warning", shown, key=f"{at}-batch")
+        facts = Facts(["steps per epoch" if sizes.of_epoch else "batch size"], [[sizes.before, sizes.after]], at, True, restart)
+        shown = evidence.text("batch size", [sizes.text])
+        yield evidence.found(facts, sizes.title, (at, at), "warning", shown, key=f"{at}-batch")
     known = series(run, "batch.size") is not None or run.tables["batches"].num_rows
     if not changes and not kept and sizes is None and not known and len(_by_source(run)) < 2:
         raise CannotTell("there is one config, and the log names no batch size")
@@ -100,11 +98,31 @@ def _by_source(run: Run) -> dict[str, dict[str, str]]:
     return {s: c for s, c in found.items() if len(c) >= 3}
 
 
-def snapshots(run: Run) -> list[tuple[dict[str, str], dict[str, str], str]]:
-    """(before, after, file) of each two snapshots of the same settings; none where there was one launch."""
-    configs = sorted(_by_source(run).items()) if len(run.attempts) > 1 else []
+Snapshots = tuple[dict[str, str], dict[str, str], str]  # before, after, file
+
+
+def snapshots(run: Run) -> list[Snapshots]:
+    """Each two snapshots of the same settings, of two files or of two launches in one; none where there was one launch."""
+    if len(run.attempts) < 2:
+        return []
+    configs = sorted(_by_source(run).items())
     pairs = [(old, new, source) for i, (_, old) in enumerate(configs) for source, new in configs[i + 1 :]]
-    return [(a, b, source) for a, b, source in pairs if len(a.keys() & b.keys()) >= max(3, ALIKE * min(len(a), len(b)))]
+    alike = [(a, b, source) for a, b, source in pairs if len(a.keys() & b.keys()) >= max(3, ALIKE * min(len(a), len(b)))]
+    return alike + [found for source in dict(configs) for found in _told_again(run, source)]
+
+
+def _told_again(run: Run, source: str) -> Iterator[Snapshots]:
+    """The settings that hold before and after a launch of one file that tells settings again, be it only those that it overrides."""
+    table = run.tables["config"]
+    launches: dict[int, dict[str, str]] = {}
+    for attempt, of, key, value in zip(*(table[c].to_pylist() for c in ("attempt", "source", "key", "value")), strict=True):
+        if of == source and attempt is not None:
+            launches.setdefault(attempt, {})[key] = value
+    told = [launches[attempt] for attempt in sorted(launches)]
+    for old, new in zip(told, told[1:], strict=False):
+        if old.keys() & new.keys():
+            yield old, {k: v for k, v in new.items() if k in old}, source
+        new.update({k: v for k, v in old.items() if k not in new})
 
 
 Changed = tuple[str, str, str, str]  # key, before, after, file
@@ -138,34 +156,3 @@ def _short(value: str) -> str:
     except ValueError:
         text = value
     return text[:60]
-
-
-def _batch_sizes(run: Run) -> tuple[int, float, float] | None:
-    """(step, before, after) of a lasting change of the batch size."""
-    s = series(run, "batch.size")
-    if s is not None and len(s) >= 10:
-        step, size = s.step[s.alive], s.value[s.alive]
-    else:
-        counted = _samples_a_step(run)
-        if counted is None:
-            return None
-        step, size = counted
-    change = np.flatnonzero(np.diff(size) != 0)
-    if not 1 <= len(change) <= 2 or len(size) < 10:  # a ramp changes oftener; a last short batch changes back
-        return None
-    i = int(change[0])
-    if min(i, len(size) - i) < 5 or (len(change) == 2 and size[-1] == size[0]):
-        return None
-    return int(step[i + 1]), float(size[i]), float(size[i + 1])
-
-
-def _samples_a_step(run: Run) -> tuple[Any, Any] | None:
-    table = run.tables["batches"]
-    if not table.num_rows:
-        return None
-    kept = arrow.present(table["sample"]) & arrow.present(table["step"])
-    attempt = arrow.filled(table["attempt"], 0)[kept]
-    step = arrow.filled(table["step"], 0)[kept]
-    keys, counts = np.unique(np.stack([attempt, step]), axis=1, return_counts=True)
-    order = np.argsort(keys[1], kind="stable")
-    return keys[1][order], counts[order].astype(np.float64)

@@ -9,10 +9,10 @@ How it decides
     ids that count upwards leave a gap, or the epoch ends with batches that nobody saw (skipped); samples come again before the epoch ends (dealt
     anew). Without: a number of each batch (the id of a sample, the tokens in it) is that of an earlier stretch, five times in a row; else the ups and downs of the loss after the restart follow those of an earlier stretch (correlation of at
     least 40 residuals, at least 0.3, and p below 0.01 against surrogates with the same spectrum), which also names the
-    offset in steps. A lower loss that joins the old curve again speaks for data seen before.
+    offset in steps; or, of a dozen values and more, those that the run began with (one offset, correlation of at least a half). A lower loss that joins the old curve again speaks for data seen before.
 
 Cannot tell
-    With neither a restart nor a manifest; without a manifest where less than 48 values follow it, where the offset is no
+    With neither a restart nor a manifest; without a manifest where fewer than a dozen values follow it (48, where the data do not begin with the first batch), where the offset is no
     multiple of the logging interval, or where batches are so large that all are alike. Data that were skipped and never seen
     leave no trace in the loss.
 
@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from forensics import evidence
-from forensics.batches import batch_numbers, data_passes, resume_data, resume_loss
+from forensics.batches import batch_numbers, data_passes, first_batches, resume_data, resume_loss
 from forensics.batches.recurrence import epochs_of
 from forensics.batches.resume_data import Change
 from forensics.case import BaseFacts, Finding
@@ -77,7 +77,8 @@ def detect(run: Run) -> Iterator[Finding]:
         else:
             found = _by_numbers(run, attempt, length)
             if found is None and attempt in by_loss and s is not None:
-                found = resume_loss.by_residuals(s, attempt, len(by_loss), length)
+                by = (s, attempt, len(by_loss), length)
+                found = resume_loss.by_residuals(*by) or first_batches.again(*by)
         if found is not None:
             yield _finding(run, found, "After the restart at step {step} the run {text} ({how})")
 
@@ -117,4 +118,4 @@ def _finding(run: Run, found: Change, words: str) -> Finding:
 def smallest_effect(run: Run) -> str:
     if run.tables["batches"].num_rows:
         return f"{resume_data.IN_A_ROW} batches in a row, or {resume_data.AGAIN:.0%} of samples that come again"
-    return f"{resume_loss.VALUES} values whose ups and downs agree"
+    return f"{resume_loss.VALUES} values whose ups and downs agree, or {first_batches.LEAST} that agree with the first of the run"

@@ -5,14 +5,14 @@ What it sees
 
 How it decides
     Takes the logged throughput of training, else the time of a step (a "time" that falls is none since the start, so it is
-    one of a step, too), else the time since the start or the clock between logged rows, by the steps between them and
+    one of a step, too), else that of an epoch, else the time since the start or the clock between logged rows, by the steps between them and
     without the pauses that hold an evaluation or a save, and looks for the one split
     into before and after that explains most of it (medians, at least five values on each side). It fires at a lasting
     slow-down to less than 80 % (to less than half where fewer than 20 values stand on a side, or only the time since the start is known), when the change is at least four times the noise, 2.6 sigma of the rank sum of both sides
     (few values tell only what divides them well), and three units of the last printed digit. It is for information unless the
     rest of the run takes half as long again, and costs a minute or goes at less than a third of the speed. A slow-down without
-    an edge is told where the wait for data was logged: it rises in all but one of eight pieces of the run, the steps end half
-    as long again, and the wait is half of that or more.
+    an edge is told where each of eight pieces of the run is slower than the one before, down to less than a third of the speed; and where
+    the wait for data was logged: it rises in all but one of the pieces, the steps end half as long again, and the wait is half of that.
 
 Cannot tell
     Where neither throughput, step time nor a clock was logged ten times.
@@ -32,7 +32,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors import utilization
 from forensics.errors import CannotTell
-from forensics.run import pace
+from forensics.run import epoch_times, pace
 from forensics.run.inputs import surviving
 from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Floats, Ints, Series, parts, series
@@ -45,7 +45,7 @@ INPUTS = ["time.step"]
 SLOWER = 0.8  # unit: a fifth; not critical: 0.56 and 1.12 (any change beyond the noise) tell the same runs (docs/thresholds.md)
 COSTLY = 2 / 3  # unit: the rest takes half as long again; blind readers call runs at 74 and 78 % healthy, and name the slow-down
 SHARED, PETTY = 1 / 3, 60.0  # unit: what two neighbours leave of a core; seconds lost, less than it takes to read of it
-# statistical: of eight pieces of noise all but one rise once in 160; a loader that slows down is most of what the steps lose
+# statistical: of eight pieces of noise all rise once in 40,000, all but one once in 160; a loader that slows down is most of what the steps lose
 PIECES, BY_WAITS = 8, 0.5
 NOISES = 4.0  # statistical: of one value; chance does it once in 16,000; measured: at 5.6 one of 13 faulty runs is lost
 SIDE = 5  # statistical: the fewest on either side whose rank sum can reach RANKS
@@ -94,7 +94,12 @@ def _at_once(run: Run) -> Iterator[Finding]:
 
 
 def _step_by_step(run: Run) -> Iterator[Finding]:
-    """Steps that take ever longer, for the wait for data alone grows; neighbours on the same cores slow down the arithmetic as well."""
+    """Steps that take ever longer: beyond what neighbours on the same cores leave, or for the wait for data alone grows."""
+    s, rows, speed = speed_of(run)
+    pieces = [float(np.median(part)) for part in np.array_split(speed, PIECES)] if len(rows) >= PIECES else []
+    if pieces and (np.diff(pieces) < 0).all() and pieces[-1] < SHARED * pieces[0]:
+        yield _ever_longer(run, s, (int(s.step[rows[0]]), int(s.step[rows[-1]])), pieces[0], pieces[-1], "")
+        return
     try:
         s, step, wait, total = utilization.waits(run)
     except CannotTell:
@@ -104,11 +109,13 @@ def _step_by_step(run: Run) -> Iterator[Finding]:
     longer, ratio = totals[-1] - totals[0], totals[0] / totals[-1]
     if rises < PIECES - 2 or ratio >= COSTLY or waits[-1] - waits[0] < BY_WAITS * longer:
         return
-    title = f"Steps take ever longer, {1 / ratio:.1f} times as long in the end, for the wait for data grows"
-    first, last = int(step[0]), int(step[-1])
-    shown = evidence.window(s, first, last, title=s.tag, where=s.place(run, -1), margin=0)
-    facts = Facts(first, ratio, s.name, 1 / totals[0], 1 / totals[-1])
-    yield evidence.found(facts, title, (first, last), "warning", shown)
+    yield _ever_longer(run, s, (int(step[0]), int(step[-1])), 1 / totals[0], 1 / totals[-1], ", for the wait for data grows")
+
+
+def _ever_longer(run: Run, s: Series, steps: tuple[int, int], before: float, after: float, why: str) -> Finding:
+    title = f"Steps take ever longer, {before / after:.1f} times as long in the end{why}"
+    shown = evidence.window(s, *steps, title=s.tag, where=s.place(run, -1), margin=0)
+    return evidence.found(Facts(steps[0], after / before, s.name, before, after), title, steps, "warning", shown)
 
 
 def _petty(s: Series, rows: Ints, speed: Floats, ratio: float) -> bool:
@@ -162,6 +169,8 @@ def speed_of(run: Run) -> tuple[Series, Ints, np.ndarray]:
             if name == "tput.steps" and (lately := _taken_apart(run, told, rows)) is not None:
                 return told, rows[1:], lately
             return told, rows, told.value[rows] if name in SPEEDS else 1 / told.value[rows]
+    if (by_epoch := epoch_times.by_epoch(run)) is not None:
+        return by_epoch, np.flatnonzero(by_epoch.usable), 1 / by_epoch.value[by_epoch.usable]
     s, total = series(run, "loss.train"), series(run, "time.total")
     if (s is None or np.isfinite(s.time).sum() < 2 * SIDE) and total is not None:
         s = replace(total, time=np.where(total.usable, total.value, np.nan))

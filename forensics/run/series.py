@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics.run import axes, order
+from forensics.run import added_up, axes, order
 from forensics.run.once import once
 from parsers import arrow
 from parsers.tables import DATED, LINES_COUNTED, Run
@@ -50,6 +50,7 @@ class Series:
     rank: int = 0  # the process that logged it
     rises: bool = False  # the values are negated, for training raises them: an objective that is judged as a loss
     summaries: tuple[tuple[int, float, int], ...] = ()  # (step, value, at) of means over the run, left out
+    summed: int | None = None  # the row from which on the log adds the values up, which are taken apart here
 
     @cached_property
     def scale(self) -> str:
@@ -97,7 +98,9 @@ def series(run: Run, name: str) -> Series | None:
     Where several tags or files carry it, the best-covered one is taken: most points in one (tag, format), so that the
     attempts of a run stay one series and a rounded copy in the console log does not mix with the exact one.
     """
-    return _build(run, name)
+    found = _build(run, name)
+    first = added_up.begins(found.value) if found is not None and name == "loss.train" and not found.attempt.any() else None
+    return found if found is None or first is None else replace(found, value=added_up.taken_apart(found.value, first), summed=first)
 
 
 def names(run: Run, least: int = 1) -> list[str]:

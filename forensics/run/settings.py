@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forensics.run.once import once
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 PACKAGE = "package."  # before the names of those that a tracker listed
@@ -49,6 +50,8 @@ _NAMES = {
     "shuffle": "shuffle shuffle_data shuffle_train train_shuffle",
     "rampup": "rampup_batch_size",
 }
+
+_BETAS, _NUMBER = lazy_re(r"(adamw?_|optim(izer)?_)?betas"), lazy_re(r"[\d.]+(?:e-?\d+)?")  # PyTorch's pair, as a list or as text
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,8 @@ def _config(run: Run) -> dict[str, list[Setting]]:
     for s in every(run):
         last = re.split(r"[./]", s.key)[-1].lower().replace("-", "_").replace(" ", "_").lstrip("_")
         found.setdefault(last, []).append(s)
+        if _BETAS.fullmatch(last) and len(both := _NUMBER.findall(str(s.value))) == 2:
+            found.setdefault("beta2", []).append(Setting(s.key, float(both[1]), s.where, s.attempt))
     return found
 
 

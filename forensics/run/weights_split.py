@@ -16,7 +16,8 @@ from parsers.walk import is_regular
 MOST_BYTES = 256 << 10  # of a log or script: its arguments stand at the beginning
 _TEXTS = (".py", ".ipynb", ".sh", ".txt", ".yaml", ".yml", ".patch")
 _WORDS = lazy_re(
-    r"(?i)fsdp|shard|zero.?redundancy|zero_?optim|zero[-_ ]?(stage|[123]\b)|deepspeed|megatron|(tensor|pipeline|expert|model|context|sequence)\W{0,2}_?"
+    r"(?i)fsdp|fully.?shard|shard(?:ed|ing)(?!_?(?:data|sampl|read))|shard_(?:grad|param|optim|weight|model)"  # `shard=1800` alone is of the data
+    r"|(?:model|weight|param\w{0,8}|optim\w{0,8}|grad\w{0,8})[-_ ]?shard|zero.?redundancy|zero_?optim|zero[-_ ]?(stage|[123]\b)|deepspeed|megatron|(tensor|pipeline|expert|model|context|sequence)\W{0,2}_?"
     r"(model_?)?parallel|\b(tp|pp|ep)_(size|degree|rank)\b|local_?sgd|diloco|federat|fed_?(avg|prox)|gossip|ensemble|population.?based|async(hronous)?_?sgd"
 )
 

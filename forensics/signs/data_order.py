@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from forensics.batches import first_batches
 from forensics.batches.data_passes import contents
 from forensics.batches.recorded import shard_ends
 from forensics.batches.recurrence import epochs_of
@@ -152,13 +153,14 @@ def loss_says_samples_repeat(s: Symptoms) -> Sign:
     if train is None or len(s.run.attempts) < 2:
         return cannot_tell("the training loss was not logged." if train is None else "the run was not restarted.")
     named = {a for a, _ in contents(s.run)} if s.run.tables["batches"].num_rows else set()
-    if (train.attempt[train.usable] > 0).sum() < VALUES or named - {0}:
+    if (train.attempt[train.usable] > 0).sum() < first_batches.LEAST or named - {0}:
         return cannot_tell(
             "the samples after the restart are known by their ids, which say it better."
             if named - {0}
-            else f"fewer than {VALUES} losses follow the restart."
+            else f"fewer than {first_batches.LEAST} losses follow the restart."
         )
-    return absent("The ups and downs of the loss after the restart follow no earlier stretch.")
+    earlier = "no earlier stretch" if (train.attempt[train.usable] > 0).sum() >= VALUES else "not those that the run began with"
+    return absent(f"The ups and downs of the loss after the restart follow {earlier}.")
 
 
 def begins_with_first_batch(s: Symptoms) -> Sign:

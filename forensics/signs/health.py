@@ -10,36 +10,18 @@ from forensics.detectors import config_change, level_shift, loss_spike, lr_sched
 from forensics.run import evaluations as held
 from forensics.run import settings
 from forensics.run.announced import announced
+from forensics.run.configured_rate import CYCLES, DOWN, FLAT, expected_rate
 from forensics.run.how_it_ended import ending
 from forensics.run.inputs import surviving
-from forensics.run.plan import planned_steps
 from forensics.run.robust import robust_sigma
-from forensics.run.series import Floats, Ints, Series, series
+from forensics.run.series import Floats, Series, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
-from parsers.tables import Run
 
 LEAST = plateau.LEAST_VALUES
 HALF, LITTLE = 0.5, 0.05  # share of the first level; share of the whole fall: a twentieth from one quarter to the next is little
 NOISES = 3.0  # standard errors
 BESIDE = 20  # steps: two logging intervals of ten, the most usual one
 PEAK, OFF = 0.05, 0.02  # relative: a rate printed with two digits; of the peak: three digits, and a warmup that is counted otherwise
-HORIZON = "lr_decay_iters lr_decay_steps decay_steps num_decay_steps t_max max_steps"
-FLAT, DOWN = ("constant",), ("linear", "cosine")
-CYCLES = (
-    "restart",
-    "cyclic",
-    "cycle",
-    "sgdr",
-    "wsd",
-    "stable",
-    "inverse",
-    "step",
-    "plateau",
-    "polynomial",
-    "exp",
-    "trapezoid",
-    "warmup_decay",
-)
 
 
 def _training(s: Symptoms) -> tuple[Series, Floats] | None:
@@ -108,21 +90,6 @@ def loss_near_noise_floor(s: Symptoms) -> Sign:
     return seen(text) if 0 < last <= HALF * first and abs(third - last) <= LITTLE * (first - last) else absent(text)
 
 
-def _expected(run: Run, kind: str, step: Ints, peak: float) -> Floats | None:
-    """The rate that the settings name, at these steps; None where they do not name it whole."""
-    warmup = settings.number(run, "warmup_steps") or 0.0
-    if any(k in kind for k in FLAT):
-        return peak * np.minimum(1.0, (step + 1) / max(warmup, 1.0))
-    horizons = [n for h in settings.named(run, HORIZON) if (n := settings.as_number(h.value))]
-    horizon = horizons[0] if horizons else planned_steps(run)
-    if not horizon or horizon <= warmup:
-        return None
-    least = settings.number(run, "min_lr") or 0.0
-    share = np.clip((step - warmup) / (horizon - warmup), 0.0, 1.0)
-    down = 0.5 * (1 + np.cos(np.pi * share)) if "cosine" in kind else 1 - share
-    return np.asarray(np.where(step < warmup, peak * (step + 1) / max(warmup, 1.0), least + (peak - least) * down))
-
-
 def rate_as_configured(s: Symptoms) -> Sign:
     """The logged rate is, at nearly every step, the one that the configured schedule gives (or, of a cyclic or staged one, keeps to its peak)."""
     lr, kind, meant = series(s.run, "lr"), settings.setting(s.run, "schedule"), settings.number(s.run, "lr")
@@ -140,10 +107,10 @@ def rate_as_configured(s: Symptoms) -> Sign:
         if jumps := s.of(lr_schedule.Facts):
             return absent(f"{jumps[0].title}, under a schedule that config calls {word}.", jumps, where=kind.where)
         return seen(f"The rate stays on its schedule ({word}) and at most at {peak:.3g}, as configured.", where=kind.where)
-    told = _expected(s.run, word, step, peak)
+    told = expected_rate(s.run, word, step, peak)
     if told is None:
         return cannot_tell("config does not say over how many steps the rate decays.")
-    beside = [b for d in (-1, 0, 1) if (b := _expected(s.run, word, step + d, peak)) is not None]  # steps counted from 0 or 1
+    beside = [b for d in (-1, 0, 1) if (b := expected_rate(s.run, word, step + d, peak)) is not None]  # steps counted from 0 or 1
     off = np.min([np.abs(x - b) for b in beside], axis=0)
     worst = int(np.argmax(off))
     if float(np.percentile(off, 95)) <= OFF * peak:

@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 
 from forensics.case import Finding
-from forensics.detectors import checkpoint_state, divergence, eval_jump, level_shift, loss_spike, lr_schedule, nonfinite, schedule_length
+from forensics.detectors import (
+    attention_logits,
+    checkpoint_state,
+    divergence,
+    eval_jump,
+    level_shift,
+    loss_spike,
+    lr_schedule,
+    nonfinite,
+    schedule_length,
+)
 from forensics.run import settings
 from forensics.run.evaluations import LEVEL
 from forensics.run.plan import planned_steps
@@ -28,7 +38,7 @@ FEW = 10  # values: a path of fewer shows neither jump nor schedule
 ERRORS = 5.0  # statistical: of two medians; normal noise does it once in 3.5 million, and a loss that still falls not even then
 LIKE = 0.15  # two factors are one within so much: ends are read off logged steps, accumulation leaves remainders
 
-_LEAVES = (loss_spike.Facts, divergence.Facts, nonfinite.Facts, level_shift.Facts)
+_LEAVES = (loss_spike.Facts, divergence.Facts, nonfinite.Facts, level_shift.Facts, attention_logits.Facts)
 _POLICY = (policies.policy_kl_ran_away, policies.entropy_collapsed, policies.value_loss_exploded, policies.reward_fell)
 
 
@@ -41,7 +51,7 @@ def rate_jumped(s: Symptoms) -> Sign:
 
 
 def loss_follows_rate_jump(s: Symptoms) -> Sign:
-    """The loss, the evaluation or the policy leaves its level within a hundred steps of a jump of the rate, or while the rate stands there."""
+    """The loss, the evaluation, the attention or the policy leaves its level within a hundred steps of a jump of the rate, or while the rate stands there."""
     jumps = _jumps(s)
     if not jumps:
         return does_not_arise("the learning rate does not jump.") if series(s.run, "lr") is not None else cannot_tell(f"{NOT_LOGGED}.")
@@ -49,7 +59,8 @@ def loss_follows_rate_jump(s: Symptoms) -> Sign:
     moved = [f for f in s.of(*_LEAVES) if getattr(f.facts, "up", True)]
     evaluated = [(f, interval(s.run, f.facts.metric)) for f in s.of(eval_jump.Facts)]
     if follows := [f for f, apart in [*((f, every) for f in moved), *evaluated] if any(_follows(f.first_step, j, apart) for j in jumps)]:
-        what = f"The loss leaves its level at step {follows[0].first_step}" if follows[0] in moved else follows[0].title
+        loss = follows[0] in moved and not isinstance(follows[0].facts, attention_logits.Facts)
+        what = f"The loss leaves its level at step {follows[0].first_step}" if loss else follows[0].title
         return seen(f"{what}, after the rate's jump.", follows[:3], first=follows[0].first_step)
     for told in (look(s) for look in _POLICY):
         if told.state == SEEN and any(_follows(told.numbers.get("first"), j, FEW * interval(s.run, "lr")) for j in jumps):

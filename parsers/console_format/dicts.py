@@ -27,6 +27,7 @@ class Dicts:
         self.header: dict[str, int] = {}  # numbers below "***** Running training *****"
         self.waiting: Waiting | None = None
         self.count = self.interval = 0
+        self.numbered = False  # dict lines had to be
         self.beside = False  # a bar gave a dict line its step
         self.buffered = False  # dict lines came in bunches, far from the bar that was drawn when they were logged
         self.bar = (-100, 0, 0)  # line, position and total of the training bar (evaluation has shorter ones)
@@ -35,7 +36,8 @@ class Dicts:
         if "it" in parts and "total" in parts and parts["total"] >= (self.header.get("Total optimization steps") or self.bar[2]):
             self.bar = (n, parts["it"], parts["total"])
 
-    def step(self, waiting: Waiting, bar: dict[str, int], another: bool = False) -> tuple[int, str]:
+    def step(self, waiting: Waiting, bar: dict[str, int], another: bool = False, reached: int | None = None) -> tuple[int, str]:
+        """`reached`: the step of the line before, where lines of another kind name steps."""
         values = dict(waiting.metrics)
         evaluation = any(tag.startswith("eval_") for tag in values)
         beside = (bar and bar.get("total") == self.bar[2]) or waiting.where.line - self.bar[0] <= 1
@@ -52,6 +54,9 @@ class Dicts:
             even = round(guess / self.interval) * self.interval
             known = "computed from epoch, examples and batch size"
             return (even if abs(even - guess) <= 0.5 + guess * 0.002 else round(guess)), known
+        if reached is not None and not self.numbered:
+            return reached, "of the line before that names one"  # Lightning's results of a test, behind a loop's own lines
+        self.numbered = True
         self.count += not evaluation
         return self.count, LINES_COUNTED
 

@@ -2,7 +2,7 @@
 
 ``[rank3]:`` torchrun, ``[rank: 3]`` Lightning, ``Rank 3: `` by hand, ``[1,2]<stdout>:`` mpirun, ``[1,mpirank:2,algo-1]<stdout>:`` SageMaker, ``[default0]:`` elastic,
 ``8f0a1b2c [rank=0] || INFO: [123] root:`` Determined, ``(RayTrainWorker pid=12)`` ray; ISO clocks,
-glog (``I0101 12:00:00.0``), syslog (``Jan 01 12:00:00``), ``01/31 12:00:00`` (detectron2), ``[12:00:00]``, seconds since 1970 (UCX).
+glog (``I0101 12:00:00.0``, ``I 0101 12:00:00``), syslog (``Jan 01 12:00:00``), ``01/31 12:00:00`` (detectron2), ``[12:00:00]``, seconds since 1970 (UCX).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PREFIX = lazy_re(
     r"|\([\w. ]*\bpid=\d+(?:, *ip=[\w.]+)?\)"
     r"|\[?(?P<iso>\d{4}[-/]\d\d[-/]\d\d[T _,-]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)"
     r"(?P<zone>Z|[+-]\d\d:?\d\d| UTC)?:?\]?(?!\w)"
-    r"|\[?(?P<glog>[IWEFC]\d{4} \d\d:\d\d:\d\d\.\d+)(?: +\d+)?(?: +[\w./-]+:\d+)?\]?"
+    r"|\[?(?P<glog>[IWEFC] ?\d{4} \d\d:\d\d:\d\d(?:\.\d+)?)(?: +\d+)?(?: +[\w./-]+:\d+)?\]?"
     rf"|(?P<syslog>(?:{'|'.join(_MONTHS)}) [ \d]\d \d\d:\d\d:\d\d)"
     r"|\[?(?P<md>\d\d/\d\d(?:/\d{4})? \d\d:\d\d:\d\d)(?: [\w.]+)?\]?:?|\[?(?P<unix>1[4-9]\d{8}\.\d+)\]?(?!\w)"
     r"|\[?(?P<day>\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?=[ \]-])|\[titan\]"
@@ -143,7 +143,8 @@ def seconds(text: str, kind: str) -> float | None:
         if kind.startswith("iso"):
             minute, rest = text[:16], text[17:]
         elif kind == "glog":
-            minute, rest = f"{NO_YEAR}-{text[1:3]}-{text[3:5]} {text[6:11]}", text[12:]
+            day = text[1:].lstrip()
+            minute, rest = f"{NO_YEAR}-{day[:2]}-{day[2:4]} {day[5:10]}", day[11:]
         elif kind == "day":
             minute, rest = f"1970-01-01 {text[:5]}", text[6:]
         elif kind == "md":

@@ -41,6 +41,7 @@ class Words:
         self.alike: collections.Counter[tuple[str, str]] = collections.Counter()
         self.tracebacks: dict[int | None, Traceback] = {}
         self.in_arguments = self.in_header = False
+        self.dotted: set[str] = set()  # keys of dotted dumps
         self.dictionary = SettingsDict()
         self.estimator = PrintedEstimator()
         self.source: collections.deque[int] = collections.deque(maxlen=3)  # last lines that were Python
@@ -109,8 +110,9 @@ class Words:
             self.in_arguments = not m["end"]
             return True
         if ".." in text or self.in_arguments:
-            found = printed_settings.dotted(text, self.in_arguments)
+            found = printed_settings.dotted(text, self.in_arguments) or self._told_again(text)
             if found:
+                self.dotted.add(found[0])
                 self.rows.config(*found, at=n)
                 return True
             self.in_arguments = self.in_arguments and text[:1] in " -"
@@ -120,6 +122,11 @@ class Words:
                 self.rows.config(key, value, at=n)
             return bool(pairs)
         return False
+
+    def _told_again(self, text: str) -> tuple[str, object] | None:
+        """A dotted row outside a block, of a key that a block had: what the next launch overrides."""
+        found = printed_settings.dotted(text, True) if self.dotted else None
+        return found if found and found[0] in self.dotted else None
 
     def stated(self, n: int, body: str) -> bool:
         """A line that says of itself that it lists settings: what it names is no measurement, "steps" is the plan."""

@@ -25,6 +25,9 @@ MODE_KEYS = ("mode", "split", "phase", "stage", "subset", "partition", "event", 
 EVALUATION = lazy_re(rf"(?i)(?:{'|'.join(vocabulary.EVALUATION)})(?:[_ ]?(?:step|epoch|end|loss))?")
 MESSAGE_KEYS = ("message", "msg", "text", "log_message", "event_message")
 EVENT_KEYS = ("event", "type", "kind", "event_type", "status")
+RESUMED_FROM = lazy_re(
+    r"(?i)(?:resume[ds]?|restor(?:e|ed)|load(?:ed)?)_?from(?:_?(?:checkpoint|ckpt|path|step))?"
+)  # a launch that says so of itself
 LEVEL_KEYS = ("level", "levelname", "severity", "lvl", "log_level")
 HEADER_WORDS = {"header", "config", "hparams", "hyperparameters", "args", "meta", "metadata", "init", "params", "env", "run_start", "start"}
 CONFIG_KEYS = {"config", "args", "hparams", "hyperparameters", "params", "cfg", "training_args", "env_info", "hyper_parameters"}

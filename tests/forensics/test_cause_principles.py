@@ -286,6 +286,20 @@ def test_settings_are_compared_by_value_and_only_between_two_launches(tmp_path: 
 
 
 @pytest.mark.parametrize(
+    ("override", "differ"), [("  lr ................... 0.12", True), ("  lr ................... 0.0020", False), ("", False)]
+)
+def test_a_log_of_two_launches_tells_what_the_second_overrides(tmp_path: Path, override: str, differ: bool) -> None:
+    lines = ["---------------- arguments ----------------"]
+    lines += [f"  {key} ................... {value}" for key, value in (("hidden_size", 40), ("lr", 0.002), ("seed", 1))]
+    lines += ["------------- end of arguments -------------"]
+    steps = [f" iteration {10 * i:6}/     500 | lm loss: {2 + 1 / i:.6E} |" for i in range(1, 51)]
+    resumed = [" loading checkpoint from checkpoints at iteration 250", *([override] if override else [])]
+    (tmp_path / "train.log").write_text("\n".join([*lines, *steps[:25], *resumed, *steps[25:]]) + "\n")
+    changed = [f.facts for f in forensics.analyze(str(tmp_path)).findings if f.kind == "config_change"]
+    assert [(f.keys, f.changes, f.step) for f in changed] == ([(["lr"], [["0.002", "0.12"]], 260)] if differ else [])
+
+
+@pytest.mark.parametrize(
     ("one", "two", "logged", "same"),
     [
         ({"global_batch_size": 16, "micro_batch_size": 16}, {"global_batch_size": 16, "micro_batch_size": 8}, None, True),

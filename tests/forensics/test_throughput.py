@@ -7,6 +7,7 @@ import pytest
 from curves import noisy, run_of
 
 from forensics.detectors import throughput
+from forensics.errors import CannotTell
 
 N = 40
 SECONDS = np.where(np.arange(N) < 20, 1.0, 5.0) * np.random.default_rng(0).normal(1, 0.05, N)
@@ -92,3 +93,33 @@ def test_steps_that_take_ever_longer_for_the_wait_for_data_grows(wait: str, arit
     rest = {"even": 0.02 + 0 * t, "grows more": 0.02 + 0.15 * t**2, "far above": 0.5 + 0 * t}[arithmetic] * rng.normal(1, 0.3, 64).clip(0.3)
     run = run_of({"loss.train": noisy(64, 0.01), "time.data": data, "time.step": data + rest}, interval=10)
     assert [f.severity for f in throughput.detect(run) if f.facts.metric == "time.data"] == told
+
+
+GROWS = 1.0 * 1.05 ** np.arange(N)  # seven times as long in the end, with no edge
+NOISE = np.random.default_rng(3).normal(1, 0.01, N)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (GROWS * NOISE, ["warning"]),
+        (1.01 ** np.arange(N) * NOISE, []),  # half as long again: a neighbour comes to one's core
+        (1 + 3 * np.sin(np.pi * np.arange(N) / N) * NOISE, []),  # it comes and goes
+    ],
+)
+def test_steps_that_take_ever_longer_without_an_edge(seconds: np.ndarray, told: list[str]) -> None:
+    run = run_of({"loss.train": noisy(N, 0.01), "time.step": seconds}, interval=10)
+    assert [f.severity for f in throughput._step_by_step(run)] == told
+
+
+@pytest.mark.parametrize("name", ["sec", "epoch_time", "time_per_epoch", "train_seconds"])
+@pytest.mark.parametrize(("seconds", "told"), [(SECONDS, ["warning"]), (EVEN, [])])
+def test_the_time_of_an_epoch(name: str, seconds: np.ndarray, told: list[str]) -> None:
+    assert found(f"other/{name}", np.round(60 * seconds, 2)) == told
+
+
+@pytest.mark.parametrize("name", ["sec", "seconds_of_audio", "other_time"])
+def test_a_column_of_seconds_that_is_none_of_an_epoch(name: str) -> None:
+    values = np.cumsum(SECONDS) if name == "sec" else SECONDS
+    with pytest.raises(CannotTell):
+        found(f"other/{name}", values)

@@ -287,6 +287,21 @@ def test_transformers_takes_the_step_from_the_bar(tmp_path: Path) -> None:
     assert notes == ["steps of {'loss': ...} lines: taken from the progress bar"]
 
 
+def test_a_dict_behind_lines_that_name_steps_is_of_the_last_of_them(tmp_path: Path) -> None:
+    """As Lightning prints the results of a test at the end."""
+    rows = "".join(f"epoch {i} step {72 * i} train_loss {1 / i}\n" for i in range(1, 7))
+    (tmp_path / "train.log").write_text(rows + "[{'test_loss': 0.082, 'test_mae': 0.2285}]\n")
+    run = parsers.read(str(tmp_path / "train.log"))
+    assert [r["step"] for r in run.tables["metrics"].to_pylist() if r["tag"] == "test_loss"] == [432]
+
+
+def test_evaluations_before_the_first_step_do_not_hold_the_count(tmp_path: Path) -> None:
+    rows = "".join(f"{{'loss': {3 - i / 8}, 'epoch': {i / 8}}}\n" for i in range(1, 9))
+    (tmp_path / "train.log").write_text("{'eval_loss': 3.5, 'epoch': 0}\n" + rows)
+    run = parsers.read(str(tmp_path / "train.log"))
+    assert [r["step"] for r in run.tables["metrics"].to_pylist() if r["tag"] == "loss"] == [*range(1, 9)]
+
+
 def test_transformers_without_bar(tmp_path: Path) -> None:
     rows = "".join(f"{{'loss': {3 - i / 8}, 'epoch': {i * 20 / 125:.4g}}}\n" for i in range(1, 9))
     header = "***** Running training *****\n  Num examples = 2,000\n  Instantaneous batch size per device = 16\n  Gradient Accumulation steps = 1\n"

@@ -394,6 +394,7 @@ def test_no_measurement_in_words(text: str) -> None:
         ("[Rank 4] step 1", 4, "step 1"),
         ("[launch.py:346:main] step 1", None, "step 1"),
         ("I0102 03:04:05.678901 1234 train.cc:12] step 1", None, "step 1"),
+        ("I 0102 03:04:05 train.py:12] step 1", None, "step 1"),
         ("torch.OutOfMemoryError: CUDA out of memory", None, "torch.OutOfMemoryError: CUDA out of memory"),
     ],
 )
@@ -410,6 +411,7 @@ def test_prefix(text: str, rank: int | None, body: str) -> None:
         ("2026-03-04T05:06:07", "isoZ", 1772600767.0),
         ("2026-03-04 05:06:07", "iso+02:00", 1772600767.0 - 7200),
         ("I0304 05:06:07.5", "glog", 68533567.5),  # without a year: in 1972
+        ("I 0304 05:06:07", "glog", 68533567.0),
         ("Mar 04 05:06:07", "syslog", 68533567.0),
         ("03/04 05:06:07", "md", 68533567.0),
         ("05:06:07,5", "day", 18367.5),  # without a date: on 1970-01-01

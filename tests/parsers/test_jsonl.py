@@ -206,6 +206,13 @@ def test_headers_messages_and_footers(tmp_path: Path) -> None:
     assert "completed" in footer["text"]
 
 
+def test_a_launch_that_names_what_it_resumes_from(tmp_path: Path) -> None:
+    rows = [{"step": s, "loss": 1.0} for s in (1, 2)]
+    told = [{"event": "start", "resume_from": source, "step": 2} for source in ("ckpt/last.pt", None)]
+    found = read(tmp_path / "log.jsonl", [*rows, *told, {"step": 3, "loss": 1.0}])
+    assert [(e["kind"], e["step"]) for e in found.events] == [("resume", 2), ("start", 2)]
+
+
 def test_long_format(tmp_path: Path) -> None:
     long = read(tmp_path / "a.jsonl", [{"step": s, "name": n, "value": s * 2.0} for s in (1, 2) for n in ("loss", "acc")])
     assert curve(long, "loss") == curve(long, "acc") == [(1, 2.0), (2, 4.0)]

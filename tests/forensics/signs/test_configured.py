@@ -21,6 +21,7 @@ CASES = [
     ("epsilon_tiny", {"adam_eps": 1e-16}, {"eps": 1e-8}, {"norm.eps": 1e-12}),
     ("epsilon_large", {"eps": 0.1, "optimizer": "adam"}, {"eps": 1e-8}, {"eps": 0.1, "optimizer": "sgd"}),
     ("beta2_short", {"adam_beta2": 0.9}, {"beta2": 0.95}, {"beta2": 1.5}),
+    ("beta2_short", {"betas": [0.9, 0.3]}, {"optimizer.betas": "(0.9, 0.999)"}, {"betas": "default"}),
     ("half_precision", {"fp16": True}, {"precision": "bf16"}, {}),
     ("full_range_precision", {"dtype": "bfloat16"}, {"dtype": "float16"}, {"dtype": "int8"}),
     ("qk_norm_off", {"qk_norm": False}, {"qk_norm": True}, {}),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from forensics.case import Finding
-from forensics.detectors import divergence, lr_schedule, schedule_length
+from forensics.detectors import attention_logits, divergence, lr_schedule, schedule_length
 from forensics.errors import CannotTell
 from forensics.signs import rate_path
 from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Symptoms
@@ -52,6 +52,15 @@ def test_a_reset_at_a_restart() -> None:
     assert of("rate_reset_at_resume", RESET, attempts=ANEW).state == SEEN
     assert of("rate_reset_at_resume", FLAT, attempts=ANEW).state == ABSENT
     assert of("rate_reset_at_resume", FLAT).state == of("rate_reset_at_resume", None, attempts=ANEW).state == CANNOT_TELL
+
+
+@pytest.mark.parametrize(("step", "state"), [(210, SEEN), (390, ABSENT)])
+def test_the_attention_after_a_jump(step: int, state: str) -> None:
+    facts = attention_logits.Facts(0.2, 300.0, step)
+    left = Finding("a", "attention_logits", "Largest attention logit grows", step, N, "warning", facts=facts)
+    found = of("loss_follows_rate_jump", JUMP, [left])
+    assert found.state == state
+    assert ("attention" in found.text) == (state == SEEN)
 
 
 @pytest.mark.parametrize(("step", "state"), [(210, SEEN), (390, ABSENT), (None, ABSENT)])

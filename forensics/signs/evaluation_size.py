@@ -1,0 +1,74 @@
+"""How many samples an evaluation takes, as the log counts them, or as its time and its speed say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from forensics.run.series import Floats, Ints, Series, names, parts, series
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+from parsers.lazy_regex import lazy_re
+from parsers.records.vocabulary import EVALUATION
+from parsers.tables import Run
+
+SUBJECT = "held_out"  # another half of it
+EFFECTS = {"evaluation_size_changed": "acc.eval"}  # a symptom of its own, for which there is no detector
+
+LASTS = 3  # bound: evaluations on either side; a last one of the whole set is no other evaluation
+SHARE = 0.05  # relative; bound: times of a tenth of a second that are printed with four digits, and their product with a speed
+_EVALUATION = rf"(?:^|.*?[/_. ])(?:{'|'.join(EVALUATION)}|held_?out|knn|probe|linear_eval)"
+_COUNTS = lazy_re(
+    rf"(?i)^(?!.*batch_?size){_EVALUATION}.*(?:^|[/_. ])(?:n|num|count|size|total|(?:n_?|num_?|total_?)?(?:samples|examples|sequences|images|rows|items|pairs|questions|batches))$"
+)
+_SPEED = lazy_re(rf"(?i)(?P<what>{_EVALUATION}.*)(?P<speed>[/_. ](?:samples|examples)_per_second)$")
+
+
+def evaluation_size_changed(s: Symptoms) -> Sign:
+    """From one evaluation on, and for good, the evaluations take fewer samples, or more: the values before and after are not of the same data."""
+    counted = list(_counts(s.run))
+    if not counted:
+        return cannot_tell("the log does not say how many samples the evaluations take.")
+    for count, step, n in counted:
+        at = _changes_once(n)
+        if at is not None:
+            text = f"By {count.tag} evaluations take {n[at - 1]:.0f} samples up to step {step[at - 1]}, and {n[at]:.0f} from step {step[at]} on"
+            return seen(
+                f"{text}.",
+                where=count.place(s.run, int(np.flatnonzero(count.step == step[at])[0])),
+                first=int(step[at]),
+                last=int(step[-1]),
+            )
+    count, step, n = counted[0]
+    return absent(
+        f"By {count.tag} evaluations take {n[0]:.0f} samples at step {step[0]} and {n[-1]:.0f} at step {step[-1]}, with no lasting change."
+    )
+
+
+def _counts(run: Run) -> Iterator[tuple[Series, Ints, Floats]]:
+    """(what counts, steps, samples) of every count that was logged often enough."""
+    told = [name for name in names(run, 2 * LASTS) if name.startswith("other/") or name == "tput.samples"]
+    for s in (p for name in told for p in parts(run, name) if p.usable.sum() >= 2 * LASTS):
+        step, x = s.step[s.usable], s.value[s.usable]
+        if _COUNTS.search(s.tag) and (x == np.round(x)).all() and (x > 0).all():
+            yield s, step, x
+        elif (speed := _SPEED.search(s.tag)) and (timed := _time_of(run, s.tag[: speed.start("speed")])) is not None:
+            both, i, j = np.intersect1d(step, timed.step[timed.usable], return_indices=True)
+            if len(both) >= 2 * LASTS:
+                yield s, both, x[i] * timed.value[timed.usable][j]
+
+
+def _time_of(run: Run, what: str) -> Series | None:
+    """How long the evaluation took, as it was logged beside its speed."""
+    return next(
+        (s for place in ("axis", "other") for end in ("_", "/") if (s := series(run, f"{place}/{what}{end}runtime")) is not None), None
+    )
+
+
+def _changes_once(n: Floats) -> int | None:
+    """The first evaluation of another size; None where sizes stay or keep changing."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moves = np.flatnonzero(np.abs(np.diff(np.log(n))) > SHARE)
+    if len(moves) != 1 or not LASTS <= moves[0] + 1 <= len(n) - LASTS:
+        return None
+    return int(moves[0]) + 1

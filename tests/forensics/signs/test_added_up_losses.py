@@ -1,0 +1,59 @@
+"""Totals that are not set back, and losses that really rise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forensics.detectors import divergence
+from forensics.run.series import series
+from forensics.signs.added_up_losses import loss_added_up
+from forensics.signs.sign import Symptoms
+from tests.forensics.curves import noisy, run_of
+
+N, AT = 60, 30
+LOSS = noisy(N, 0.03) * np.exp(-np.arange(N) / 80)
+T = np.arange(N)
+
+
+def added(x: Any, at: int) -> Any:
+    return np.r_[x[:at], x[at - 1] + np.cumsum(x[at:])] if at else np.cumsum(x)
+
+
+@pytest.mark.parametrize("at", [0, AT, 45])
+def test_what_was_added_is_judged(at: int) -> None:
+    run = run_of({"loss.train": added(LOSS, at)})
+    found = loss_added_up(Symptoms(run, ()))
+    assert (found.state, found.numbers.get("first")) == ("seen", max(at, 1)), found.text
+    s = series(run, "loss.train")
+    assert s is not None
+    assert np.allclose(s.value, LOSS)
+    assert list(divergence.detect(run)) == []
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        LOSS,
+        np.where(T < AT, LOSS, LOSS[AT] * 1.15 ** (T - AT)),  # runs away, ever faster
+        np.where(T < AT, LOSS, LOSS[AT] + 8 * (1 - np.exp(-(T - AT) / 8)) + LOSS),  # and levels off
+        np.where(T < AT, LOSS, LOSS + 0.4 * (T - AT)),  # in a straight line, by less than its level
+        np.where(T < AT, LOSS, LOSS + 9 * (T - AT)),  # by more
+        added(LOSS, 54),  # too short to tell
+        T + 0.0,
+        np.where(T < 50, added(LOSS, AT), np.nan),
+    ],
+)
+def test_losses_that_really_rise(loss: Any) -> None:
+    run = run_of({"loss.train": loss})
+    assert loss_added_up(Symptoms(run, ())).state == "absent"
+    s = series(run, "loss.train")
+    assert s is not None
+    assert np.array_equal(s.value, loss, equal_nan=True)
+
+
+def test_few_values_cannot_tell() -> None:
+    assert loss_added_up(Symptoms(run_of({"loss.train": LOSS[:8]}), ())).state == "cannot tell"
+    assert loss_added_up(Symptoms(run_of({"loss.eval": LOSS}), ())).state == "cannot tell"

@@ -1,0 +1,61 @@
+"""Schedules that are still on their way where the run is over; and runs that were cut off, or meant it so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forensics.signs.sign import Symptoms
+from forensics.signs.slow_schedule import schedule_runs_slow
+from tests.forensics.curves import noisy, run_of
+
+N = 64
+STEP = 10.0 * np.arange(N)
+PEAK = 2e-3
+BY_EPOCH = PEAK * (1 + STEP // 200) / 80  # a warmup of 80 steps that makes one step an epoch
+LINE = PEAK * STEP / STEP[-1]
+COSINE = PEAK * (1 + np.cos(np.pi * STEP / STEP[-1])) / 2
+HARDLY = PEAK * (1 + np.cos(np.pi * STEP / STEP[-1] / 8)) / 2  # the same, stepped once in eight
+CONFIG = {"lr": PEAK, "warmup": 80, "max_steps": 640}
+DONE = [{"kind": "finished", "level": "info", "text": "done", "step": 630}]
+
+
+@pytest.mark.parametrize(
+    ("lr", "config", "events", "state"),
+    [
+        (BY_EPOCH, CONFIG, [], "seen"),
+        (BY_EPOCH, {"peak_lr": PEAK, "warmup_iters": 80}, DONE, "seen"),
+        (BY_EPOCH, CONFIG | {"max_steps": 64_000}, [], "cannot tell"),  # cut off, and the warmup may end within the plan
+        (BY_EPOCH, CONFIG | {"warmup": 0.1}, DONE, "absent"),  # a share of the run
+        (BY_EPOCH, CONFIG | {"warmup": 600}, DONE, "absent"),
+        (LINE, {"max_steps": 640}, [], "seen"),
+        (LINE, {}, DONE, "seen"),
+        (LINE, {}, [], "cannot tell"),
+        (LINE, {"mode": "lr_range_test"}, DONE, "absent"),
+        (PEAK * 10 ** (STEP / STEP[-1]), {}, DONE, "absent"),  # a range test in even factors
+        (np.minimum(LINE, PEAK / 2), CONFIG, DONE, "absent"),  # it ends, at half of the peak
+        (HARDLY, CONFIG | {"lr_scheduler_type": "cosine"}, [], "seen"),
+        (HARDLY, CONFIG | {"lr_scheduler_type": "cosine", "max_steps": 6400}, [], "absent"),  # not over
+        (HARDLY, CONFIG | {"lr_scheduler_type": "cosine", "lr_decay_steps": 5000}, [], "absent"),  # meant so
+        (HARDLY, CONFIG | {"lr_scheduler_type": "cosine", "min_lr": PEAK / 2}, [], "absent"),
+        (HARDLY, CONFIG | {"lr_scheduler_type": "cosine_with_restarts"}, [], "absent"),
+        (COSINE, CONFIG | {"lr_scheduler_type": "cosine"}, [], "absent"),
+        (np.full(N, PEAK), CONFIG | {"schedule": "constant_with_warmup"}, [], "absent"),
+        (LINE[:5], {}, DONE, "cannot tell"),
+        (None, CONFIG, DONE, "cannot tell"),
+    ],
+)
+def test_a_schedule_on_its_way_when_the_run_is_over(lr: Any, config: Mapping[str, Any], events: Any, state: str) -> None:
+    metrics = {"loss.train": noisy(N, 0.01)} | ({} if lr is None else {"lr": lr})
+    run = run_of({k: v[: len(lr) if lr is not None else N] for k, v in metrics.items()}, interval=10, config=config, events=events)
+    run.attempts[0]["steps"] = [0, 630]
+    found = schedule_runs_slow(Symptoms(run, ()))
+    assert found.state == state, found.text
+
+
+def test_the_factor_is_told() -> None:
+    run = run_of({"loss.train": noisy(N, 0.01), "lr": PEAK * STEP / (80 * 16)}, interval=10, config=CONFIG)
+    assert "16 times too slow" in schedule_runs_slow(Symptoms(run, ())).text

@@ -1,0 +1,93 @@
+"""Samples a step that change for good, by whatever the log counts; and counts that move without it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forensics.batches.batch_changes import batch_change
+from forensics.detectors import config_change
+from forensics.signs.changed_settings import batch_size_differs, behaves_differently_after_change
+from forensics.signs.sign import Symptoms
+from forensics.spikes.excursions import Floats
+from tests.forensics.curves import run_of
+
+T = np.arange(120)
+SIZES = np.where(T < 60, 48.0, 6.0)
+LOSS = (2 - T / 200) * np.exp(0.02 * np.random.default_rng(4).standard_normal(120))
+
+
+def epochs(*lengths: int, rows: int = 1) -> Mapping[str, Any]:
+    """Steps and epochs of a log with some rows an epoch, the last of them at its end."""
+    ends = np.cumsum(lengths)
+    steps = [int(end - n + n * (r + 1) // rows) for end, n in zip(ends, lengths, strict=True) for r in range(rows)]
+    return {"steps": steps, "metrics": {"epoch": np.repeat(np.arange(len(lengths), dtype=float), rows)}}
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        {"batch.size": SIZES},
+        {"other/train/samples": SIZES},
+        {"other/examples_per_step": SIZES},
+        {"other/bs": SIZES},
+        {"samples.seen": np.cumsum(SIZES)},
+    ],
+)
+def test_every_count_of_samples_shows_the_change(metrics: dict[str, Floats]) -> None:
+    found = batch_change(run_of(metrics))
+    assert found is not None
+    assert (found.step, found.before, found.after, found.of_epoch) == (60, 48, 6, False)
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        {"other/train/samples": np.where(T % 20 == 19, 6.0, 48.0)},  # a last short batch each epoch
+        {"other/train/samples": np.minimum(48.0, 8.0 * (1 + T // 20))},  # a ramp
+        {"other/val/samples": SIZES},  # of an evaluation
+        {"other/train/samples": 48.0 * (T + 1)},  # so far
+        {"other/train/tokens": SIZES},  # texts of other lengths
+        {"other/train/samples": np.full(120, 48.0)},
+        {"samples.seen": 48.0 * (T + 1)},
+        {"loss.train": LOSS},
+    ],
+)
+def test_counts_that_move_without_a_change_of_the_batch(metrics: dict[str, Floats]) -> None:
+    assert batch_change(run_of(metrics)) is None
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize("last", [600, 200])  # a run may end within an epoch
+def test_epochs_of_other_lengths_show_it_too(rows: int, last: int) -> None:
+    told = epochs(*[40] * 5, *[600] * 5, last, rows=rows)
+    found = batch_change(run_of(told["metrics"], steps=told["steps"]))
+    assert found is not None
+    assert (found.step, found.before, found.after, found.of_epoch) == (200, 40, 600, True)
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        [40] * 10,
+        [40] * 9 + [7],  # stopped within the last
+        [40] * 5 + [44] * 5,  # some data were added
+        [40, 60, 40, 60, 40, 60, 40, 60],  # batches by length
+        [40] * 8 + [600] * 2,
+    ],
+)
+def test_epochs_that_keep_their_length_or_have_none(lengths: list[int]) -> None:
+    told = epochs(*lengths)
+    assert batch_change(run_of(told["metrics"], steps=told["steps"])) is None
+
+
+def test_the_noise_of_the_loss_says_that_it_matters() -> None:
+    louder = np.where(T < 60, LOSS, LOSS * np.exp(0.08 * np.random.default_rng(5).standard_normal(120)))
+    for loss, state in ((louder, "seen"), (LOSS, "absent")):
+        run = run_of({"loss.train": loss, "other/train/samples": SIZES})
+        s = Symptoms(run, tuple(config_change.detect(run)))
+        assert batch_size_differs(s).state == "seen"
+        assert behaves_differently_after_change(s).state == state
